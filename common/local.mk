@@ -125,7 +125,7 @@ if BUILD_NLSTAT
 common_libs += $(GLIB_LIBS) $(CAIRO_LIBS)
 endif
 if BUILD_XML
-%C%_libcommon_la_SOURCES += %D%/convert/xml_read.c %D%/convert/xml_own.c %D%/convert/xml_write.c %D%/convert/xml.h
+%C%_libcommon_la_SOURCES += %D%/convert/xml_read.c %D%/convert/xml_write.c
 common_libs += $(XML_LIBS)
 endif
 if BUILD_CTF

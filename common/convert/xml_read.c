@@ -1,17 +1,26 @@
 /*
- * XML being read, with libxml2: xml_write.c says what it looks like. Records that are exactly as we write them are read
- * without it (xml_own.c), for speed, as long as all that came before was read well and left the parser between records.
+ * Reads XML with libxml2's push parser; xml_write.c describes the format. Memory is bounded by the largest record: the
+ * handlers build no tree, libxml2's limits apply (no XML_PARSE_HUGE), and a document type ends the reading before its
+ * first declaration, so that no entity is ever defined.
  */
 #include "config.h"
 
 #include "convert/builder.h"
 #include "convert/json_scan.h"
-#include "convert/xml.h"
+#include "program/record_xml.h"
 
 #include <libxml/parser.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+    RECORD_SIZE_MAX = 64 << 20,
+    DEPTH_MAX = 64,
+    TAG_SIZE_MAX = 1 << 20, /* libxml2's time for a tag is quadratic in the number of attributes */
+    FOREIGN_MAX = 1000,     /* libxml2 keeps the names of all elements and attributes */
+    PIECE_SIZE = 64 << 10,
+};
 
 typedef struct field_slot {
     nl_type type;
@@ -25,6 +34,7 @@ typedef struct xml_reader {
     sink *s;
     uint64_t bytes; /* given to the parser */
     int depth;      /* of elements */
+    int foreign;    /* elements, attributes and namespaces that are not of a log, so far */
     bool in_record, in_field, failed;
     uint64_t line;                      /* where the record begins, from the input's start */
     nl_buffer text;                     /* of the record: everything that is kept of it */
@@ -34,15 +44,12 @@ typedef struct xml_reader {
     size_t count, capacity;
     const char *bad; /* what is wrong with the record */
     builder builder;
-    bool begun;             /* there was input */
-    bool own;               /* all of it so far is as we write it: records may be read without the parser */
-    uint64_t skipped_lines; /* which the parser has not seen */
 } xml_reader;
 
 /* The line where the parser is, from the input's start. */
 static uint64_t line_now(const xml_reader *r)
 {
-    return (uint64_t)xmlSAX2GetLineNumber(r->parser) + r->skipped_lines;
+    return (uint64_t)xmlSAX2GetLineNumber(r->parser);
 }
 
 static bool is(const xmlChar *name, const char *word)
@@ -50,17 +57,43 @@ static bool is(const xmlChar *name, const char *word)
     return strcmp((const char *)name, word) == 0;
 }
 
-static size_t keep(xml_reader *r, const void *data, size_t size)
-{
-    size_t at = r->text.size;
-    nl_buffer_append(&r->text, data, size);
-    return at;
-}
-
 static void refuse(xml_reader *r, const char *why)
 {
     if (r->bad == NULL)
         r->bad = why;
+}
+
+/* Ends the reading of the document. */
+static void give_up(xml_reader *r, const char *why, const xmlChar *name)
+{
+    if (r->failed)
+        return;
+    sink_malformed(r->s, line_now(r) - r->s->lines_before, 0, why, (const char *)name, strlen((const char *)name));
+    r->failed = true;
+    xmlStopParser(r->parser);
+}
+
+static void refuse_foreign(xml_reader *r, const char *why)
+{
+    refuse(r, why);
+    r->foreign++;
+}
+
+/* Whether a record may hold size more bytes. */
+static bool fits(xml_reader *r, size_t size)
+{
+    bool good = size <= RECORD_SIZE_MAX - r->text.size - r->count * sizeof *r->fields;
+    if (!good)
+        refuse(r, "record is larger than 64 MiB");
+    return good;
+}
+
+static size_t keep(xml_reader *r, const void *data, size_t size)
+{
+    size_t at = r->text.size;
+    if (fits(r, size))
+        nl_buffer_append(&r->text, data, size);
+    return at;
 }
 
 /* libxml2 gives an attribute as name, prefix, namespace, value, end of value. */
@@ -89,12 +122,12 @@ static void begin_record(xml_reader *r, int count, const xmlChar **attributes)
             memcpy(r->packed, attributes[3], size);
             r->packed[size] = '\0';
         } else {
-            refuse(r, "a record has an attribute that is none of it");
+            refuse_foreign(r, "a record has an unknown attribute");
         }
     }
 }
 
-bool xml_type(nl_string name, nl_type *type)
+static bool xml_type(nl_string name, nl_type *type)
 {
     static const nl_type types[] = {NL_TYPE_INT, NL_TYPE_UINT, NL_TYPE_DOUBLE, NL_TYPE_BOOL};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
@@ -117,6 +150,8 @@ static nl_type type_of(xml_reader *r, const xmlChar *name, size_t size)
 
 static void begin_field(xml_reader *r, int count, const xmlChar **attributes)
 {
+    if (!fits(r, sizeof *r->fields))
+        return;
     if (r->count == r->capacity) {
         r->capacity = r->capacity == 0 ? 32 : 2 * r->capacity;
         r->fields = reallocarray(r->fields, r->capacity, sizeof *r->fields);
@@ -135,7 +170,7 @@ static void begin_field(xml_reader *r, int count, const xmlChar **attributes)
         } else if (is(attributes[0], "e") && size == 6 && memcmp(attributes[3], "base64", 6) == 0) {
             field->packed = true;
         } else {
-            refuse(r, "a field has an attribute that is none of it");
+            refuse_foreign(r, "a field has an unknown attribute");
         }
     }
     if (field->name == SIZE_MAX)
@@ -147,24 +182,25 @@ static void begin_field(xml_reader *r, int count, const xmlChar **attributes)
 static void start_element(void *user, const xmlChar *name, const xmlChar *prefix, const xmlChar *uri, int namespaces,
                           const xmlChar **uris, int count, int defaulted, const xmlChar **attributes)
 {
-    (void)prefix, (void)namespaces, (void)uris, (void)defaulted;
+    (void)prefix, (void)uris, (void)defaulted;
     xml_reader *r = user;
     int depth = r->depth++;
     bool ours = uri == NULL || is(uri, XML_NAMESPACE);
+    r->foreign += depth > 0 ? namespaces : 0;
     if (depth == 0 && !(ours && is(name, "log"))) {
-        sink_malformed(r->s, 1, 0, "the document is no log", (const char *)name, strlen((const char *)name));
-        r->failed = true;
-        xmlStopParser(r->parser);
+        give_up(r, "the document is no log", name);
     } else if (depth == 1 && ours && is(name, "record")) {
         begin_record(r, count, attributes);
     } else if (depth == 2 && r->in_record && ours && is(name, "f")) {
         begin_field(r, count, attributes);
-    } else if (r->in_record) {
-        refuse(r, "a record holds an element that is none of it");
-    } else if (depth == 1) {
-        sink_malformed(r->s, line_now(r) - r->s->lines_before, 0, "an element that is no record", (const char *)name,
-                       strlen((const char *)name));
+    } else {
+        refuse_foreign(r, "a record holds an unknown element");
+        if (depth == 1)
+            sink_malformed(r->s, line_now(r) - r->s->lines_before, 0, "an element that is no record",
+                           (const char *)name, strlen((const char *)name));
     }
+    if (r->foreign > FOREIGN_MAX || depth > DEPTH_MAX)
+        give_up(r, "too many or too deep elements and attributes that are not of a log", name);
 }
 
 static void characters(void *user, const xmlChar *text, int size)
@@ -205,7 +241,7 @@ static void take_member(xml_reader *r, member m)
         refuse(r, "the time can't be read");
 }
 
-bool xml_set_value(nl_field *field, nl_type type, nl_string text)
+static bool xml_set_value(nl_field *field, nl_type type, nl_string text)
 {
     const nl_field as_text = {.type = NL_TYPE_STRING, .string = text};
     field->type = type;
@@ -239,9 +275,9 @@ static void take_field(xml_reader *r, const field_slot *slot)
 static void end_record(xml_reader *r)
 {
     builder_begin(&r->builder, r->text.size);
-    for (member m = MEMBER_TIME; m <= MEMBER_PROG; m++)
+    for (member m = MEMBER_TIME; m <= MEMBER_PROG && r->bad == NULL; m++)
         take_member(r, m);
-    for (size_t i = 0; i < r->count; i++)
+    for (size_t i = 0; i < r->count && r->bad == NULL; i++)
         take_field(r, &r->fields[i]);
     if (r->bad == NULL && !builder_finish(&r->builder, true, r->s))
         refuse(r, "a record has no time");
@@ -268,11 +304,7 @@ static void end_element(void *user, const xmlChar *name, const xmlChar *prefix, 
 static void refuse_document_type(void *user, const xmlChar *name, const xmlChar *external, const xmlChar *system)
 {
     (void)external, (void)system;
-    xml_reader *r = user;
-    sink_malformed(r->s, line_now(r) - r->s->lines_before, 0, "a log has no document type", (const char *)name,
-                   strlen((const char *)name));
-    r->failed = true;
-    xmlStopParser(r->parser);
+    give_up(user, "a log has no document type", name);
 }
 
 static void ignore(void *user, const char *format, ...)
@@ -297,8 +329,9 @@ static importer *open_reader(void *shared)
     r->parser = xmlCreatePushParserCtxt(&handler, r, NULL, 0, NULL);
     if (r->parser == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    /* Without NOENT an attribute's &amp; stays one; there are no entities but the five that XML has. */
-    xmlCtxtUseOptions(r->parser, XML_PARSE_NOENT | XML_PARSE_NONET | XML_PARSE_HUGE | XML_PARSE_BIG_LINES);
+    /* NOENT concerns only &amp; and the other four entities of XML itself: without it &amp; in an attribute stays as
+     * it is. No other entity can be defined. */
+    xmlCtxtUseOptions(r->parser, XML_PARSE_NOENT | XML_PARSE_NONET | XML_PARSE_BIG_LINES);
     return &r->base;
 }
 
@@ -324,74 +357,31 @@ static void say_error(xml_reader *r)
     size_t size = strlen(words);
     while (size > 0 && words[size - 1] == '\n')
         words[--size] = '\0';
-    uint64_t line = (error != NULL && error->line > 0 ? (uint64_t)error->line : 1) + r->skipped_lines;
+    uint64_t line = (error != NULL && error->line > 0 ? (uint64_t)error->line : 1);
     sink_malformed(r->s, line - r->s->lines_before, 0, words, "", 0);
     r->failed = true;
 }
 
 static void parse(xml_reader *r, const char *data, size_t size, bool last, sink *s)
 {
-    enum { PIECE = 1 << 20 };
     r->s = s;
     do {
-        size_t piece = size < PIECE ? size : PIECE;
+        size_t piece = size < PIECE_SIZE ? size : PIECE_SIZE;
         if (r->failed)
             return;
+        r->bytes += piece;
         if (xmlParseChunk(r->parser, data, (int)piece, last && piece == size) != 0 && !r->failed)
             say_error(r);
+        else if (!r->failed && r->bytes - (uint64_t)xmlByteConsumed(r->parser) > TAG_SIZE_MAX)
+            give_up(r, "a tag, comment or CDATA section is larger than 1 MiB", (const xmlChar *)"");
         data += piece;
         size -= piece;
     } while (size > 0);
 }
 
-/* The head that xml_write.c writes is parsed; then what follows may be ours. Where it ends. */
-static const char *take_head(xml_reader *r, const char *data, const char *end, sink *s)
-{
-    static const char head[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<log xmlns=\"" XML_NAMESPACE "\">\n";
-    const size_t size = sizeof head - 1;
-    r->begun = true;
-    if ((size_t)(end - data) < size || memcmp(data, head, size) != 0)
-        return data;
-    parse(r, data, size, false, s);
-    r->own = r->depth == 1 && !r->failed;
-    return data + size;
-}
-
-/*
- * Has the parser read a record that is not quite as we write it. What comes after it may be ours again when it leaves
- * the parser where it was. Where it ends; NULL when there is no end.
- */
-static const char *parse_record(xml_reader *r, const char *at, const char *end, sink *s)
-{
-    static const char close[] = "</record>\n";
-    const char *found = memmem(at, (size_t)(end - at), close, sizeof close - 1);
-    if (found == NULL)
-        return NULL;
-    size_t size = (size_t)(found + sizeof close - 1 - at);
-    parse(r, at, size, false, s);
-    r->own = r->depth == 1 && !r->in_record && memmem(at, size, "<!", 2) == NULL && memmem(at, size, "<?", 2) == NULL;
-    return at + size;
-}
-
 static void read_piece(importer *base, const char *data, size_t size, sink *s)
 {
-    xml_reader *r = (xml_reader *)base;
-    const char *at = data, *end = data + size;
-    if (!r->begun && size > 0)
-        at = take_head(r, at, end, s);
-    while (r->own && !r->failed && !s->stopped && at < end) {
-        const char *next = xml_own_record(at, end, &r->builder);
-        if (next != NULL) {
-            builder_finish(&r->builder, true, s);
-            r->skipped_lines++;
-        } else if ((next = parse_record(r, at, end, s)) == NULL) {
-            r->own = false;
-            break;
-        }
-        at = next;
-    }
-    if (at < end && !s->stopped)
-        parse(r, at, (size_t)(end - at), false, s);
+    parse((xml_reader *)base, data, size, false, s);
 }
 
 static void read_end(importer *base, sink *s)

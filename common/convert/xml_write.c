@@ -13,7 +13,6 @@
 #include "config.h"
 
 #include "convert/json_text.h"
-#include "convert/xml.h"
 #include "program/record_xml.h"
 
 #include <stdlib.h>

@@ -269,6 +269,45 @@ class Nlconv(support.Case):
             with self.subTest(text=text):
                 self.assertIn(b"-:1: ", self.convert("--format", "ulm", input=text, status=1).stderr)
 
+    def test_xml_attacks_cost_little(self):
+        """Each ends the reading or the record within seconds and in bounded memory; the record before it is read."""
+        if "xml" not in self.two_way:
+            self.skipTest("XML is not built here")
+        secret = self.scratch / "secret"
+        secret.write_text("secret")
+        begin, end = b'<log>\n<record time="1"/>\n', b'<record time="2"/></log>'
+        names = b"".join(b"<e%d/>" % i for i in range(500000))
+        attacks = {
+            "entities": (b'<!DOCTYPE log [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>' + begin + b'<record time="3" event="&b;"/>' + end,
+                         b"document type", 0),
+            "an external entity": (b'<!DOCTYPE log [<!ENTITY a SYSTEM "file://%s">]>' % bytes(secret) + begin +
+                                   b'<record time="3"><f n="a">&a;</f></record>' + end, b"document type", 0),
+            "external rules": (b'<!DOCTYPE log SYSTEM "file://%s">' % bytes(secret) + begin + end, b"document type", 0),
+            "an undefined entity": (begin + b'<record time="3"><f n="a">&x;</f></record>' + end, b"Entity 'x' not defined", 1),
+            "depth": (begin + b"<a>" * 5000000, b"too deep", 1),
+            "attributes": (begin + b"<record time='3' " + b" ".join(b"a%d=''" % i for i in range(500000)) + b"/>" + end,
+                           b"larger than 1 MiB", 1),
+            "many attributes again and again": (begin + (b"<record time='3' " + b" ".join(b"a%d=''" % i for i in range(900)) + b"/>") * 1000
+                                                + end, b"too many", 1),
+            "namespaces": (begin + b"<record time='3' " + b" ".join(b"xmlns:a%d='b'" % i for i in range(50000)) + b"/>" + end,
+                           b"too many", 1),
+            "names": (begin + names + end, b"malformed", 1),
+            "a large attribute": (begin + b"<record time='3' event='" + b"x" * 100000000 + b"'/>" + end, b"larger than 1 MiB", 1),
+            "a large comment": (begin + b"<!--" + b"x" * 100000000 + b"-->" + end, b"larger than 1 MiB", 1),
+            "a large value": (begin + b"<record time='3'><f n='a'>" + b"x" * 100000000 + b"</f></record>\n" + end,
+                              b"larger than 64 MiB", 2),
+            "many fields": (begin + b"<record time='3'>" + b"<f n='a'/>" * 2000000 + b"</record>\n" + end, b"larger than 64 MiB", 2),
+        }
+        for name, (text, message, records) in attacks.items():
+            with self.subTest(attack=name):
+                path = self.scratch / "attack.xml"
+                path.write_bytes(text)
+                result = subprocess.run(["prlimit", "--as=800000000", "--cpu=20", self.nlconv, "--threads", "1", "--format", "ulm", path],
+                                        capture_output=True, timeout=100)
+                self.assertEqual((result.returncode, result.stdout.count(b"DATE=")), (1, records), result.stderr[:1000])
+                self.assertIn(message, result.stderr)
+                self.assertNotIn(b"secret", result.stdout)
+
     def test_what_a_format_cannot_hold_is_said_once(self):
         nlb = self.convert("--format", "nlb", input=b'{"ts":1,"a":5}\n{"ts":2,"a":6,"b":true}\n').stdout
         result = self.convert("--format", "ulm", input=nlb)
