@@ -60,7 +60,7 @@ WORDS = [
     ("option of x-netlogs://", [("core/transport/dial.c", QUOTED, "nl_dialer_takes_option(", "}")],
      [(HEADERS + "url.h", r"\b(\w+)=[A-Z]+", "x-netlogs://", "x-netlog+udp://")]),
     ("option of a collector that is read", [("core/transport/source_collector.c", r'\{"(\w+)", "', "} known[] = ", ";")],
-     [(HEADERS + "reader.h", r"\b(\w+)=\w", "Options choose among them:", "\n * \n")]),
+     [(HEADERS + "reader.h", r"^ \*   (\w+)=", "URL:\n *\n", "ca= cert=")]),
     ("option of netlogd's listen", [("netlogd/settings.c", COMPARED, "char *read_tls(", "\n}")],
      [("doc/man/netlogd.conf.5", r"[?&](\w+)=", ".It x-netlogs://", "\n")]),
     ("option of nlagentd's listen", [("nlagent/agent/settings.c", r'option_value\(url, "(\w+)"\)', "char *read_tls(", "\n}")],

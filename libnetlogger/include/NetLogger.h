@@ -1,38 +1,37 @@
 /*
- * The interface of the NetLogger toolkit of 1998 to 2004, over this library: programs written for it are compiled
- * unchanged and linked with -lnetlogger.
+ * The classic interface: the interface of the NetLogger toolkit of 1998 to 2004 on top of this library. Programs for
+ * that toolkit compile unchanged and are linked with -lnetlogger.
  *
  *   NLhandle *log = NetLoggerOpen("testProg", NULL, NL_ENV);
  *   NetLoggerWrite(log, "WriteData", "", "SEND.SZ=%ld", size);
  *   NetLoggerClose(log);
  *
- * New programs include <netlogger.h>. What it says of logs (log.h) holds here too: events go into a ring of the calling
- * thread's and are sent by a thread of the log, also to a collector that was away and is back; records may be of any
- * size; the program's signals and the texts it passes are left alone; nothing is printed. Any number of threads may use
- * a handle, and a child goes on with it after fork().
+ * New programs use <netlogger.h>. Its description of logs (log.h) also applies here: a thread of the log sends the
+ * events, and reconnects to a collector that was away. Records may have any size. The functions do not change the
+ * program's signals or the strings that it passes, and they print nothing. Any number of threads may use a handle, and
+ * a child continues to use it after fork().
  *
- * Events. keyword is the event's name (NL.EVNT). const_fmt is text that is taken as it is, in spite of its name, a row
- * of NAME=value; NULL or "" for none. variable_fmt is printf(3)'s, for another row; the arguments follow. When the
- * format itself is such a row ("A=%d B=%s"), then what is put in stays within its field, whatever bytes it has. Any
- * other format ("%s") is printed first, and fields are found in what comes out, up to the next NAME=. Words that belong
- * to no field become a field MSG. Fields called LVL, HOST and PROG are the record's; without an LVL it is Usage.
+ * Events. keyword is the name of the event (NL.EVNT). const_fmt, despite its name, is text of the form NAME=value ...
+ * that is used as it is; NULL or "" means none. variable_fmt is a format of printf(3) for more fields, and its
+ * arguments follow. If variable_fmt has the form "A=%d B=%s", each argument stays within its field, whatever bytes it
+ * contains. The result of any other format ("%s") is searched for fields: a value ends at the next NAME=. Words outside
+ * fields become a field MSG. Fields named LVL, HOST and PROG set those of the record. The default level is Usage.
  *
- * In a signal handler these calls are not safe, as they may allocate memory, at a thread's first call in particular:
- * for handlers there is NL_EVENT (event.h). One that comes in the middle of another of the same thread is refused, and
- * counted as lost.
+ * Do not call these functions in signal handlers, because they may allocate memory. NL_EVENT (event.h) is safe there. A
+ * call that interrupts another call of the same thread is rejected and counted as lost.
  *
- * Compiled with -DOLD_API the calls have no const_fmt (or const_data): the interface before 2000.
+ * If OLD_API is defined, the functions have no const_fmt (or const_data), as before 2000.
  *
- * Calls that write return 1: written; 0: off, or filtered by level; -1: lost or wrong (keyword is NULL, a time before
- * 1970): what <netlogger.h> calls nl_error_message() says why. NULL as a handle is a log that is off. They are no
- * format functions to the compiler: "" and variables as formats are common in programs of that time.
+ * Functions that write return 1 (written), 0 (off, or filtered by level) or -1 (lost or invalid: keyword is NULL, or a
+ * time is before 1970). nl_error_message() of <netlogger.h> has the reason. A NULL handle is a log that is off. The
+ * functions have no format attribute, because old programs pass "" and variables as formats.
  *
- * Both headers may be included. Their NL_OK is the same; NL_OFF is then netlogger.h's.
+ * A program may include both headers. NL_OK has the same value in both; NL_OFF then has the value of netlogger.h.
  */
 #ifndef NETLOGGER_CLASSIC_H
 #define NETLOGGER_CLASSIC_H
 
-#include <stdio.h> /* programs of that time count on it */
+#include <stdio.h> /* old programs rely on it */
 
 #ifdef __cplusplus
 extern "C" {
@@ -49,9 +48,9 @@ struct nl_log;
 
 /* Flags of NetLoggerOpen and NetLoggerOpenFd. */
 typedef enum {
-    NL_ENV = 1,    /* $NETLOGGER_DEST, when it is set, goes before the url */
-    NL_MEM = 8,    /* taken, and without effect: events wait in memory in any case, and nobody waits for the disk */
-    NL_APPEND = 16 /* a file that is there is added to, instead of begun anew */
+    NL_ENV = 1,    /* $NETLOGGER_DEST, if set, replaces the url */
+    NL_MEM = 8,    /* no effect: events are always buffered in memory */
+    NL_APPEND = 16 /* append to an existing file instead of truncating it */
 } NL_openflag_t;
 
 #define NL_ERR (-1)
@@ -66,41 +65,41 @@ typedef enum {
 #define NL_DEST_ENV "NETLOGGER_DEST"
 #define DPSS_NETLOGGER_PORT 14830
 
-/* Sizes that programs made their own buffers by. They bound nothing here. */
+/* Sizes for the buffers of old programs. They are no limits of this library. */
 #define NL_MAX_MESSAGE 1024
 #define NL_MAX_BUFFER (10 * 1024 * 1024)
 
 /*
- * Opens a log. program_name is PROG; NULL: the process's number. url is x-netlog://HOST[:PORT], file://PATH (relative
- * too), x-syslog:// (facility local0), or anything that nl_open takes, with its options. NULL when it can't be opened,
- * or when NETLOGGER_ON switches logging off. To be closed with NetLoggerClose.
+ * Opens a log. program_name is the value of PROG; NULL: the process ID. url is x-netlog://HOST[:PORT], file://PATH
+ * (absolute or relative), x-syslog:// (facility local0), or a URL of nl_open with its options. Returns a handle, which
+ * the caller closes with NetLoggerClose, or NULL if the log cannot be opened or NETLOGGER_ON switches logging off.
  */
 NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpen(const char *program_name, const char *url, int flags);
 
-/* The same into an open descriptor. It stays the caller's: NetLoggerClose leaves it open. */
+/* Opens a log to a file descriptor. The caller owns the descriptor; NetLoggerClose does not close it. */
 NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpenFd(const char *program_name, int fd, int flags);
 
 /*
- * Writes an event into a log that nl_open opened. data holds its fields as text, "SEND.SZ=49332 FILE=a"; NULL: none. 0,
- * or NL_ERR. Any thread.
+ * Writes an event to a log of nl_open. data is the text of its fields, such as "SEND.SZ=49332 FILE=a", or NULL. Returns
+ * 0 or NL_ERR. Thread-safe.
  */
 NETLOGGER_CLASSIC_API int NetLoggerWriteText(struct nl_log *log, const char *keyword, const char *data);
 
 #ifndef OLD_API
 
-/* Writes an event that is now, or (GT) was at sec seconds and usec microseconds since 1970 UTC. */
+/* Write an event with the time now, or (GT) at sec seconds and usec microseconds since 1970 UTC. */
 NETLOGGER_CLASSIC_API int NetLoggerWrite(NL_Handle *handle, const char *keyword, const char *const_fmt,
                                          const char *variable_fmt, ...);
 NETLOGGER_CLASSIC_API int NetLoggerGTWrite(NL_Handle *handle, long sec, long usec, const char *keyword,
                                            const char *const_fmt, const char *variable_fmt, ...);
 
-/* The same if lvl is at most the handle's level (NetLoggerSetLevel). */
+/* The same, if lvl is at most the level of the handle (NetLoggerSetLevel). */
 NETLOGGER_CLASSIC_API int NetLoggerWriteLvl(NL_Handle *handle, int lvl, const char *keyword, const char *const_fmt,
                                             const char *variable_fmt, ...);
 NETLOGGER_CLASSIC_API int NetLoggerGTWriteLvl(NL_Handle *handle, long sec, long usec, int lvl, const char *keyword,
                                               const char *const_fmt, const char *variable_fmt, ...);
 
-/* The same with text instead of a format: fields are found in it as in what was printed. */
+/* The same with text instead of a format. Fields are found in the text as in the result of a format. */
 NETLOGGER_CLASSIC_API int NetLoggerWriteString(NL_Handle *handle, const char *keyword, const char *const_data,
                                                const char *variable_data);
 NETLOGGER_CLASSIC_API int NetLoggerWriteStringLvl(NL_Handle *handle, int lvl, const char *keyword,
@@ -133,31 +132,32 @@ NETLOGGER_CLASSIC_API int NetLoggerGTWriteStringLvl(NL_Handle *handle, int lvl, 
 
 #endif
 
-/* As NetLoggerWrite with -DOLD_API, in either interface. */
+/* NetLoggerWrite as with OLD_API, in both interfaces. */
 NETLOGGER_CLASSIC_API int NetLoggerFastWrite(NL_Handle *handle, const char *keyword, const char *fmt,
                                              ...) __asm__("NetLoggerOldWrite");
 
 /*
- * The level of the calls that have one: they write when theirs is at most this. 0, as it is at first: they write
- * nothing. The calls without a level take no notice.
+ * Sets the level of the handle: the functions with a level write only if theirs is at most log_level. The initial level
+ * is 0, so they write nothing. The functions without a level ignore it.
  */
 NETLOGGER_CLASSIC_API void NetLoggerSetLevel(NL_Handle *handle, int log_level);
 
 /*
- * Text, a row of NAME=value, that goes before the fields of every event of the handle, or of all handles. It replaces
- * the one before; "" takes it away. Copied. NetLoggerSetTag returns 1, or 0 when handle is NULL; NetLoggerSetGlobalTag
- * 0. NULL as the handle's tag takes it away too, as the global tag it changes nothing: so it was.
+ * Set the fields (NAME=value ...) that precede those of each event of the handle, or of all handles. The text is copied
+ * and replaces the previous one; "" removes it. NetLoggerSetTag returns 1, or 0 if handle is NULL.
+ * NetLoggerSetGlobalTag returns 0. As in the original toolkit, NULL removes the tag of a handle and does not change the
+ * global tag.
  */
 NETLOGGER_CLASSIC_API int NetLoggerSetTag(NL_Handle *handle, const char *tag);
 NETLOGGER_CLASSIC_API int NetLoggerSetGlobalTag(const char *tag);
 
 /*
- * Sends what was written so far, and waits for that. 1; 0 when handle is NULL; -1 when not all of it could be sent:
- * what could not be is kept and tried again.
+ * Sends all buffered events and waits until they are sent. Returns 1, 0 if handle is NULL, or -1 if some events could
+ * not be sent; the log keeps these and tries again.
  */
 NETLOGGER_CLASSIC_API int NetLoggerFlush(NL_Handle *handle);
 
-/* Flushes, and frees the handle, whatever is returned: as NetLoggerFlush. */
+/* Flushes as NetLoggerFlush, with the same results, and always frees the handle. */
 NETLOGGER_CLASSIC_API int NetLoggerClose(NL_Handle *handle);
 
 #ifdef __cplusplus

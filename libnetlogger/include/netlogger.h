@@ -1,27 +1,26 @@
 /*
- * NetLogger: timestamped events from every part of a distributed program.
+ * NetLogger: timestamped events from all parts of a distributed program.
  *
- * This is the only header a program includes. The parts below are separate files so that each can be read by itself; in
- * reading order:
+ * Programs include only this header. Its parts, in reading order:
  *
- *   status.h   what a call returns, and where the words for a failure are
- *   time.h     the one time type, int64_t nanoseconds since 1970 UTC
+ *   status.h   results of calls, and messages of failures
+ *   time.h     times: int64_t nanoseconds since 1970 UTC
  *   level.h    the ten ULM levels
- *   buffer.h   growing bytes
- *   record.h   one event: the type everything here produces or consumes
- *   format.h   ULM and BP text, to and from a record
- *   filter.h   which records are meant: the expressions
- *   url.h      how sources and destinations are named
- *   log.h      the producing half: nl_open, nl_write, nl_close
- *   event.h    NL_EVENT: typed events at next to no cost
- *   marker.h   NL_MARKER: dormant until a probe attaches
- *   reader.h   the consuming half: records from a file, a pipe, a growing log
- *   recover.h  what killed processes left behind
+ *   buffer.h   growing arrays of bytes
+ *   record.h   the record: one event
+ *   format.h   records as lines of text
+ *   filter.h   expressions that select records
+ *   url.h      names of sources and destinations
+ *   log.h      logging: nl_open, nl_write, nl_close
+ *   event.h    NL_EVENT: typed events at the lowest cost
+ *   marker.h   NL_MARKER: events that a probe switches on at run time
+ *   reader.h   reading records from a file, a pipe or a collector
+ *   recover.h  recovery of events of killed processes
  */
 #ifndef NETLOGGER_H
 #define NETLOGGER_H
 
-/* The classic interface's, when it came first; NL_OK is the same. */
+/* <NetLogger.h> may have defined these; its NL_OK has the same value. */
 #undef NL_OK
 #undef NL_OFF
 

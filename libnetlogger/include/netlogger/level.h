@@ -1,10 +1,9 @@
 /*
  * Levels.
  *
- * A record's LVL says what kind of event it is, from the most to the least urgent, in the order that the ULM draft
- * (draft-abela-ulm-05, section 5.2) lists them. A log's threshold is a level too: events after it in the list are off.
- * BP names some of them otherwise: Fatal is Emergency, Warn is Warning, Info is Usage; Error and Debug are the same in
- * both.
+ * The level of a record (LVL) gives its urgency. The order is the one of the ULM draft (draft-abela-ulm-05, section
+ * 5.2), from most to least urgent. A log has a threshold: it drops events whose level comes after the threshold. BP has
+ * other names for three levels: Fatal is Emergency, Warn is Warning, Info is Usage.
  */
 #ifndef NETLOGGER_LEVEL_H
 #define NETLOGGER_LEVEL_H
@@ -15,7 +14,7 @@
 NL_BEGIN_DECLS
 
 typedef enum nl_level {
-    NL_LEVEL_NONE = 0, /* the record has no level, or one that is not in this list (its text is kept) */
+    NL_LEVEL_NONE = 0, /* no level, or one that is not in this list (level_text has its text) */
     NL_EMERGENCY,
     NL_ALERT,
     NL_ERROR,
@@ -28,15 +27,15 @@ typedef enum nl_level {
     NL_DEBUG,
 } nl_level;
 
-/* All their names, for help and messages. */
+/* The names of all levels, for help and messages. */
 #define NL_LEVEL_NAMES "Emergency, Alert, Error, Warning, Auth, Security, Usage, System, Important, Debug"
 
-/* All calls below are safe in any thread and in signal handlers. */
+/* The functions below are safe in any thread and in signal handlers. */
 
-/* The name that ULM gives a level, "" for NL_LEVEL_NONE; static storage. */
+/* Returns the name of a level in ULM, or "" for NL_LEVEL_NONE, in static storage. */
 NL_API const char *nl_level_name(nl_level level);
 
-/* The level that text[0..size) names in ULM or BP, in any case; NL_LEVEL_NONE when it names none. */
+/* Returns the level whose name in ULM or BP is text[0..size), in upper or lower case, or NL_LEVEL_NONE. */
 NL_API nl_level nl_level_parse(const char *text, size_t size);
 
 NL_END_DECLS

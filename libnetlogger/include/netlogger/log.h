@@ -1,52 +1,50 @@
 /*
- * The producing half.
+ * Logging.
  *
  *   nl_log *log = nl_open("testProg", "x-netlog://dolly.lbl.gov");
  *   nl_write(log, NL_USAGE, "WriteData", "SEND.SZ=%ld FILE=%s", size, name);
  *   nl_close(log);
  *
- * A log is a stream of records from one program to one destination. What is logged goes into a ring of the calling
- * thread's, in memory that outlives the process (recover.h); a writer thread of the log stamps records with host and
- * program, puts those of all threads in order of time (but for what a thread was about for more than 100 ms), and sends
- * them, within milliseconds. So a call takes no time for the destination's sake, unless the ring is full: then the
- * log's policy holds. The library never changes the CPU affinity of a thread. What is lost is counted, and a record
- * NetLogger.Lost says in the log itself how many events there were (COUNT) and between which times (FROM, TO). So is an
- * event whose memory the program has overwritten, which costs no other one; where even its size is gone the record says
- * how many BYTES were passed over, which is one event at least. The REASON is given then.
+ * A log is a stream of records from one program to one destination. A call writes the event to a ring of the calling
+ * thread in shared memory, which outlives the process (recover.h). A writer thread of the log adds the host and the
+ * program, orders the records of all threads by time (within 100 ms), and sends them within milliseconds. A call never
+ * waits for the destination unless the ring is full; then the log's policy applies. The library never changes the CPU
+ * affinity of a thread.
  *
- * A log may be used by any number of threads at once. After fork() the child may go on logging: it does not repeat what
- * the parent had logged, and to a collector it opens a connection of its own. (That is fork(), and what goes through
- * its handlers, pthread_atfork(3). A child of _Fork(), vfork() or a bare clone() must not log: it would write into the
- * parent's rings.) A thread may be cancelled: a call here that takes locks or waits puts that off to its end, but
- * asynchronous cancelability must be off. A daemon may close all descriptors and change its folder after nl_open: names
- * of files are made whole there, and descriptors that are gone are not used, but opened again. A program that ends
- * without nl_close has its logs sent at exit(); one that is killed leaves them to nlrecover.
+ * The library counts lost events and reports them in the log: a record NetLogger.Lost has their number (COUNT), the
+ * times between which they occurred (FROM, TO) and the REASON. If the program overwrites the memory of an event, the
+ * other events are unaffected; if the size of the overwritten event is unknown, the record has the number of skipped
+ * BYTES, which are at least one event.
  *
- * Privileges: what is to be recovered after a kill lies in files that belong to the user who the process was when it
- * opened its first log. A program that becomes another user after that is to open its logs afterwards; otherwise rings
- * that are made later (a thread's first event) lie in memory that ends with the process, as they do where there is no
- * shared memory to be had. The log says so, once, by a record NetLogger.Unrecoverable with the REASON.
+ * Threads and processes. Any number of threads may use a log at the same time. A child of fork() may continue to log:
+ * it does not repeat the events of the parent, and it opens its own connection to a collector. A child of _Fork(),
+ * vfork() or clone() must not log, because it would write to the rings of the parent. Cancellation of a thread takes
+ * effect after a call, not within it; asynchronous cancellation is not supported. After nl_open, a daemon may close all
+ * descriptors and change its working directory. exit() sends the events of all open logs. The events of a killed
+ * process remain for nlrecover.
  *
- * Signal handlers: NL_EVENT is safe (event.h), and so is nl_write of an event and format that the process has used
- * before and whose fields are one integer or %s each; with a format that is new, or with fields that must be printed,
- * it allocates. A call that comes in the middle of another of the same thread is refused and counted as lost, which is
- * safe whatever its format. (All this takes it that the library was loaded before the process had 32 keys of
- * pthread_key_create: setting later ones allocates, at a thread's first event.) nl_is_on and nl_set_level are safe;
- * nothing else here is.
+ * Privileges. The rings belong to the user of the process at the first nl_open. A program that changes its user should
+ * open its logs afterwards. Otherwise later rings (of a thread's first event) are in memory that ends with the process,
+ * as without shared memory. The log reports this once with a record NetLogger.Unrecoverable and its REASON.
  *
- * The library never ends the program, never raises SIGPIPE in it, and never prints. A log that could not be opened is
- * NULL, and every call here accepts a NULL log and does nothing, so a program need not check. When memory runs out,
- * what is in the rings waits until there is memory again; an event that cannot get into a ring is counted as lost.
+ * Signal handlers. NL_EVENT (event.h), nl_is_on and nl_set_level are safe. nl_write is safe for an event and a format
+ * that the process has used before, if each field is one integer or %s; otherwise it may allocate memory. The other
+ * functions are not safe. A call that interrupts another call of the same thread is rejected and counted as lost. These
+ * guarantees require that the process had fewer than 32 pthread keys when the library was loaded.
  *
- * Environment. The library ignores every variable in a program that has more rights than the user who started it
- * (set-user-ID, set-group-ID, file capabilities):
- *   NETLOGGER_DEST   the destination of logs opened with a NULL url
- *   NETLOGGER_ON     0, no, off or false: nothing is opened and nothing written
- *   NETLOGGER_ACTIVATION  the activation file of logs whose url names none; see nl_control
- *   NETLOGGER_LEVEL  the threshold that logs start with, a level's name; what is none counts as Debug, all levels
- *   NETLOGGER_CLOCK  seconds or no: clock= of logs whose url has none
- *   NETLOGGER_HOST   what HOST says, instead of the host's own name
- *   NETLOGGER_SHM    where rings are kept, instead of /dev/shm
+ * The library never ends the program, never raises SIGPIPE in it, and never prints. All functions accept a NULL log and
+ * do nothing, so programs need no checks after nl_open. If memory runs out, events in the rings wait, and events for
+ * which no ring can be allocated are counted as lost.
+ *
+ * Environment. The library ignores all variables in a program with more rights than the user who started it
+ * (set-user-ID, set-group-ID, file capabilities).
+ *   NETLOGGER_DEST        destination of logs that are opened with a NULL url
+ *   NETLOGGER_ON          0, no, off or false: nothing is opened and nothing is written
+ *   NETLOGGER_ACTIVATION  activation file of logs whose url has none; see nl_control
+ *   NETLOGGER_LEVEL       initial threshold of logs, the name of a level; an invalid name counts as Debug
+ *   NETLOGGER_CLOCK       seconds or no: clock= of logs whose url has none
+ *   NETLOGGER_HOST        value of HOST instead of the name of the host
+ *   NETLOGGER_SHM         directory of the rings instead of /dev/shm
  */
 #ifndef NETLOGGER_LOG_H
 #define NETLOGGER_LOG_H
@@ -107,122 +105,119 @@ typedef struct nl_log nl_log;
 NL_API nl_log *nl_open(const char *prog, const char *url);
 
 /*
- * Writes one event. event is its name (NL.EVNT). format holds NAME=conversion pairs as printf(3) has them, or is NULL
- * for none: "SEND.SZ=%ld FILE=%s". Fields are told apart by the format, never by what is put in: a %s value holding
- * spaces, quotes, '=' or newlines arrives as the same bytes. Pairs are apart by blanks: a comma is part of a value. %n
- * is refused; so is a format in which no NAME= begins it. A format is read at its first use only. Fields that are one
- * integer (%d %u, of any length) or %s and nothing else cost no printing: they arrive as printf would have put them,
- * but are put so by the log's own thread. NL_OK; NL_OFF when log is NULL or the level is below its threshold; NL_FAILED
- * when the event is lost; NL_MALFORMED when it is logged, but a value of more than 131072 bytes was cut there. errno is
- * left alone. Thread-safe; signal handlers: on top of this page.
+ * Writes one event. event is its name (NL.EVNT). format consists of NAME=conversion pairs with the conversions of
+ * printf(3), separated by spaces, such as "SEND.SZ=%ld FILE=%s"; NULL means no fields. The format alone determines the
+ * fields: a %s value with spaces, quotes, '=' or newlines is preserved. A comma is part of a value. %n, and a format
+ * that does not begin with NAME=, are errors. The library parses a format at its first use. The writer thread prints
+ * fields that are one integer (%d, %u of any length) or %s; the caller prints other fields. Returns NL_OK; NL_OFF if
+ * log is NULL or its threshold excludes the level; NL_FAILED if the event is lost; NL_MALFORMED if the event is logged
+ * but a value of more than 131072 bytes was truncated. errno is unchanged. Thread-safe. Signal handlers: see the top of
+ * this file.
  */
 NL_API nl_status nl_write(nl_log *log, nl_level level, const char *event, const char *format, ...) NL_PRINTF(4, 5);
 NL_API nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *format, va_list arguments)
     NL_PRINTF(4, 0);
 
 /*
- * Writes record as it is, with the log's host, program and the time now where it has none (data NULL, time 0).
- * Results as nl_write. Thread-safe, for records that no other thread changes meanwhile; safe in signal handlers as
- * NL_EVENT is, while no event is switched off by name (nl_control).
+ * Writes a record. A record without host, program or time (data NULL, time 0) gets those of the log and the time now.
+ * Results as nl_write. Thread-safe if no other thread changes the record. Safe in signal handlers as NL_EVENT, unless
+ * nl_control has switched an event off by name.
  */
 NL_API nl_status nl_write_record(nl_log *log, const nl_record *record);
 
-/* What becomes of an event when its thread's ring is full: the destination is slower than the program, or away. */
+/* What happens to an event when its thread's ring is full, because the destination is away or slower than the program.
+ */
 typedef enum nl_policy {
-    NL_POLICY_BLOCK, /* it waits for room, at most the time given, then it is dropped; the default but for collectors */
-    NL_POLICY_NEWEST, /* it is dropped; the default for collectors, which must not hold up the program */
-    NL_POLICY_OLDEST, /* the oldest events in the ring give way: a flight recorder. While the writer thread is just
-                         reading that ring they cannot, and it is dropped instead */
-    NL_POLICY_LEVEL,  /* less urgent than keep_level it is dropped as soon as the ring is half full; otherwise it waits
+    NL_POLICY_BLOCK,  /* it waits for free space for a limited time, then it is dropped; default, except for collectors
                        */
+    NL_POLICY_NEWEST, /* it is dropped; default for collectors */
+    NL_POLICY_OLDEST, /* it replaces the oldest events in the ring (a flight recorder). It is dropped instead while the
+                         writer thread reads the ring */
+    NL_POLICY_LEVEL,  /* an event less urgent than keep_level is dropped if the ring is half full; others wait */
 } nl_policy;
 
 /*
- * Chooses the policy, in place of the URL's. block_ns, nanoseconds, bounds each wait; keep_level is for
- * NL_POLICY_LEVEL. To be called before the log is used by other threads.
+ * Replaces the policy of the URL. block_ns is the maximum wait in nanoseconds; keep_level is for NL_POLICY_LEVEL. Call
+ * it before other threads use the log.
  */
 NL_API void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_level keep_level);
 
 /*
- * Chooses how long the writer thread sleeps at most while nothing is logged, nanoseconds, in place of the URL's idle=.
- * It looks at the rings 50 times a second else, so that no event has to tell it of itself, which takes 0.1 to 0.3
- * percent of a processor. For programs that log seldom, a second or more is better: the first event after a sleep of
- * more than 20 ms then wakes it, by one system call. Commands of a collector and of an activation file (nl_control)
- * wait for it to look. Not positive: nothing happens. Thread-safe.
+ * Sets the maximum sleep of the writer thread while nothing is logged, in nanoseconds, instead of idle= of the URL. By
+ * default the thread examines the rings 50 times per second, which takes 0.1 to 0.3 % of a processor, and events need
+ * not wake it. Choose a second or more for programs that log rarely: the first event after a sleep of more than 20 ms
+ * then wakes the thread with one system call. Commands of a collector or an activation file (nl_control) take effect
+ * when the thread wakes. Values <= 0 have no effect. Thread-safe.
  */
 NL_API void nl_set_idle(nl_log *log, int64_t idle_ns);
 
 /*
- * Sends what is buffered and waits for that. A destination that was away is tried at once. As long as it takes
- * something the call goes on; when it does not, the call ends after about twice the timeout= of the URL (what is just
- * being tried, and a try for this call), with a backup after twice as much. Finding a host's address comes on top of
- * that: the resolver keeps to /etc/resolv.conf. Thread-safe; not for signal handlers.
- * NL_OK: all is with the destination, with the backup, or in the spool, safe on the disk as fsync= of the URL says.
- * NL_FAILED with the reason: what could not be sent is kept and tried again.
+ * Sends all buffered events and waits until they are sent. It tries a destination that was away at once. It continues
+ * while the destination accepts data. Otherwise it ends after about twice timeout= of the URL (the current attempt and
+ * one more), or four times with a backup. Resolving a host name takes additional time (/etc/resolv.conf). Returns NL_OK
+ * if all events are at the destination, at the backup, or in the spool (on the disk if fsync= of the URL requires it).
+ * Returns NL_FAILED with the reason otherwise; the log keeps the events and tries again. Thread-safe. Do not call it in
+ * signal handlers.
  */
 NL_API nl_status nl_flush(nl_log *log);
 
-/* The threshold: events of levels after this one are not written. Any thread, any time. */
+/* Sets the threshold: the log drops events with a level after this one. Safe in any thread and in signal handlers. */
 NL_API void nl_set_level(nl_log *log, nl_level level);
 
-/* Whether events of a level are written; false when log is NULL. Any thread, any time; signal handlers too. */
+/* Returns whether the log writes events of a level; false if log is NULL. Safe in any thread and in signal handlers. */
 NL_API bool nl_is_on(const nl_log *log, nl_level level);
 
 /* clang-format off */
 /*
- * Does what commands[0..size) says, a line each; blank lines and those that begin with # say nothing. Words are apart
- * by blanks, patterns are those of fnmatch(3).
+ * Executes commands[0..size), one per line. Empty lines and lines that begin with # are comments. Words are separated by
+ * spaces. Patterns are those of fnmatch(3).
  *
  *   level LEVEL                       as nl_set_level
- *   event PATTERN off|on              switches the events of that name, NL_EVENT's and nl_write's, in all logs: those
- *                                     that there are, and those to come
- *   marker PATTERN log [LEVEL]        attaches a probe to markers (marker.h) that logs them here, as Usage if not said
- *   marker PATTERN count              counts their passes
- *   marker PATTERN time PATTERN       takes the time from one marker to another
- *   marker PATTERN off                detaches what such lines have attached to that very pattern
- *   destination URL                   sends on to there, as nl_open takes it: of its options those count that say how
- *                                     to write (format, zstd, append, timeout). Nothing that waits is lost: it goes
- *                                     there, or, when it is in another format, first to where it was to go. A
- *                                     destination that can't be opened changes nothing. Said of a file that is in
- *                                     use already it opens it anew: so a log file is rotated, which was moved away.
- *                                     A collector may only name another collector
+ *   event PATTERN off|on              switches events with a matching name off or on, in all present and future logs
+ *   marker PATTERN log [LEVEL]        logs passes of matching markers (marker.h); default level: Usage
+ *   marker PATTERN count              counts passes of matching markers
+ *   marker PATTERN time PATTERN       measures the time from one marker to another
+ *   marker PATTERN off                detaches the probes that such lines attached to the same pattern
+ *   destination URL                   sends to this destination from now on. The options format, zstd, append and
+ *                                     timeout apply. Buffered events go to the new destination, or, if the format
+ *                                     differs, first to the old one. If the destination cannot be opened, nothing
+ *                                     changes. For the present file, it reopens the file: use it after rotating a log.
+ *                                     A collector may name only another collector
  *
- * What is attached is attached once, however often it is said. What is counted and timed is said in the log, in records
- * NetLogger.Marker: every 10 seconds while it changes, and when it is detached. nl_close detaches all.
+ * Repeated lines have no further effect. The log reports counts and measured times in records NetLogger.Marker, every
+ * 10 seconds while they change and when a probe is detached. nl_close detaches all probes.
  *
- * The same lines are read from the activation file (?activation=FILE, or $NETLOGGER_ACTIVATION) when the log is opened
- * and whenever the file has changed; it need not exist. What an earlier version has said and the present one does not
- * say is undone: write it elsewhere and rename it, for a file that is read when half of it is there is obeyed as it
- * stands. Each time it was applied a record NetLogger.Activation counts what is DONE and UNDONE by it;
- * NetLogger.Activation.Error says what could not be.
+ * The log also executes the commands in the activation file (?activation=FILE or $NETLOGGER_ACTIVATION), which need not
+ * exist, when it is opened and whenever the file changes. It undoes commands that a changed file no longer contains.
+ * Write to a temporary file and rename it, because the log applies a half-written file. A record NetLogger.Activation
+ * reports each time how many commands were DONE and UNDONE, and NetLogger.Activation.Error reports failures.
  *
- * NL_OK; NL_OFF when log is NULL; NL_FAILED when some lines are wrong: nl_error_message() names them, the others are
- * done. Thread-safe; not for signal handlers.
+ * Returns NL_OK; NL_OFF if log is NULL; NL_FAILED if some lines are invalid: nl_error_message() names them, and the other
+ * lines are executed. Thread-safe. Do not call it in signal handlers.
  */
 /* clang-format on */
 NL_API nl_status nl_control(nl_log *log, const char *commands, size_t size);
 
 /*
- * Whether all lines are commands that a collector may have its clients do, as nl_control would read them; none is done.
- * NL_OK, or NL_FAILED with what is wrong in nl_error_message(). Thread-safe.
+ * Checks commands without executing them. Returns NL_OK if nl_control would accept them from a collector, or NL_FAILED
+ * with the reason in nl_error_message(). Thread-safe.
  */
 NL_API nl_status nl_control_check(const char *commands, size_t size);
 
 /*
- * Flushes and closes; log is gone whatever it returns: closing it again, or logging to it at the same time or later, is
- * undefined. Takes as long as nl_flush may, and a second for a TLS connection; at exit() all logs that are open are
- * flushed together, for as long as the one that takes longest. Not for signal handlers. NL_OK: all is delivered or safe
- * on disk, as nl_flush has it. NL_FAILED when something could not be: nl_error_message() says how many events and why.
- * Those that no ring had room for are lost; those that could not be sent (a collector away, a disk full) stay in shared
- * memory, and nlrecover brings them later, once the process has closed its last log or ended (recover.h). Each such
- * close takes memory, a ring's size a thread, until they are recovered. Nothing stays of logs into - and memory:, or
- * without shared memory.
+ * Flushes and closes a log, and always frees it. Using the log during or after nl_close is undefined. It takes as long
+ * as nl_flush, plus 1 s for a TLS connection; exit() flushes all open logs at the same time. Returns NL_OK if all
+ * events are sent as nl_flush describes. Otherwise returns NL_FAILED, and nl_error_message() has the number of events
+ * and the reason. Events that did not fit into a ring are lost. Events that could not be sent (the collector is away,
+ * the disk is full) stay in shared memory, one ring per thread, and nlrecover delivers them after the process has
+ * closed its last log or ended (recover.h). Logs to - and memory:, and logs without shared memory, keep nothing. Do not
+ * call it in signal handlers.
  */
 NL_API nl_status nl_close(nl_log *log);
 
 /*
- * What was written to the destination memory:NAME so far, copied to the end of out. Returns false when there is no such
- * memory. It lasts until nl_memory_free(NAME), or the end of the process. Thread-safe.
+ * nl_memory_read appends to out all that logs have written to memory:NAME. It returns false if no such memory exists.
+ * The memory exists until nl_memory_free(NAME). Thread-safe.
  */
 NL_API bool nl_memory_read(const char *name, nl_buffer *out);
 NL_API void nl_memory_free(const char *name);

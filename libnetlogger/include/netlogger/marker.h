@@ -1,30 +1,29 @@
 /*
- * Markers: places in a program that lie dormant until somebody wants to know.
+ * Markers: places in a program that log nothing until a probe is attached.
  *
  *   NL_MARKER(disk_read, "BLOCK.ID", id, "SIZE", size);
  *
- * costs one load and one branch that is not taken. At run time any number of probes attach to it by its name or by a
- * pattern, from the program itself (the functions below) or from outside (nl_control, the activation file; log.h): to
- * log it, to count it, to take the time from one marker to another, to call a function. They detach again safely while
- * other threads pass through.
+ * A marker without probe costs one load and one branch that is not taken. Any number of probes can be attached to a
+ * marker by name or pattern at run time, by the program (the functions below) or from outside (nl_control and the
+ * activation file, log.h). A probe logs the marker, counts it, measures the time from one marker to another, or calls a
+ * function. Probes can be detached while other threads pass the marker.
  *
- * The name is an identifier; up to 8 pairs of a field's name (a string literal) and its value follow, of the types that
- * NL_EVENT takes. Values are evaluated, each once, only while somebody is attached. One name may stand in several
- * places: a probe attaches to all of them. Works in C11 with GNU extensions and in C++11, in inline functions and
- * templates, in the program and in every library that it loads.
+ * The name of a marker is an identifier. It is followed by up to 8 pairs of the name of a field (a string literal) and
+ * a value of a type that NL_EVENT accepts. Each value is evaluated once, and only while a probe is attached. Several
+ * places may have the same name: a probe is attached to all of them. Markers work in C11 with GNU extensions and in
+ * C++11, in inline functions and templates, in the program and in each library that it loads.
  *
- * Each marker is also a USDT probe of provider "netlogger" (x86-64 and AArch64), so that bpftrace, perf and gdb see it:
+ * Each marker is also a USDT probe of the provider "netlogger" (x86-64 and AArch64) for bpftrace, perf and gdb:
  *
  *   bpftrace -e 'usdt:./prog:netlogger:disk_read { @[arg0] = count(); }'
  *
- * Its arguments are the values in their order, 8 bytes each: whole numbers as they are, a floating-point number cut to
- * a whole one, a string as the address of its bytes. Nothing has to be installed for that where the program is built.
+ * The arguments are the values in order, 8 bytes each: integers, floating-point numbers truncated to integers, and the
+ * addresses of strings. Building the program requires no additional package.
  *
- * A marker passed within a probe (by the function that a probe calls, or in a signal handler that comes in the middle
- * of one) is not seen; otherwise markers may stand in signal handlers, but then let no probe of nl_marker_attach_call
- * attach whose function must not run there.
+ * A probe ignores markers that are passed while the same thread is in a probe. Markers are safe in signal handlers,
+ * unless a probe of nl_marker_attach_call calls a function that is not.
  *
- * All functions are thread-safe, and none is for signal handlers.
+ * All functions below are thread-safe. None is safe in signal handlers.
  */
 #ifndef NETLOGGER_MARKER_H
 #define NETLOGGER_MARKER_H
@@ -35,8 +34,8 @@
 #define NL_MARKER_FIELDS_MAX 8
 
 /*
- * Marks this place: NL_MARKER(NAME, "FIELD", value, "FIELD", value ...), with what may stand there on top of this page.
- * A statement. Thread-safe; in signal handlers as said there.
+ * Defines a marker at this place: NL_MARKER(NAME, "FIELD", value, "FIELD", value ...). It is a statement. The comment
+ * at the top of this file describes the arguments.
  */
 #define NL_MARKER(...)                                                                                                 \
     NL_PRIVATE_JOIN(NL_PRIVATE_MARKER_, NL_PRIVATE_FORM(__VA_ARGS__))                                                  \
@@ -44,50 +43,51 @@
 
 NL_BEGIN_DECLS
 
-/* A probe that is attached; never 0, and no two in a process are alike. */
+/* The number of an attached probe: unique in the process and never 0. */
 typedef unsigned nl_probe;
 
 /*
- * What a probe of nl_marker_attach_call calls, in the thread that passes the marker: with the marker's name and fields,
- * which last until it returns. It may attach and detach probes.
+ * The function that a probe of nl_marker_attach_call calls in the thread that passes the marker. The name and the
+ * fields are valid until it returns. It may attach and detach probes.
  */
 typedef void (*nl_probe_function)(void *user, const char *marker, const nl_field *fields, size_t field_count);
 
 /*
- * Attach a probe to every marker whose name matches pattern (fnmatch(3), so a name is a pattern, too): to those that
- * the program has now, and to those of libraries that it loads later. That none matches is no failure. The pattern is
- * copied. Result: the probe, to be given to nl_marker_detach; 0 when the pattern is empty, with nl_error_message().
+ * Attach a probe to all markers whose name matches pattern (fnmatch(3)), including those
+ * of libraries that the program loads later. It is no error if no marker matches. The pattern is copied. They return
+ * the probe, which the caller passes to nl_marker_detach, or 0 with the reason in nl_error_message() (an empty pattern,
+ * no memory).
  *
- * nl_marker_attach_log logs each pass in log, which must not be NULL: the event is the marker's name, the fields are
- * its own. The threshold of the log applies. nl_close detaches what logs there.
+ * nl_marker_attach_log logs each pass to log, which must not be NULL. The name of the event is the marker's name. The
+ * threshold of the log applies. nl_close detaches the probe.
  */
 NL_API nl_probe nl_marker_attach_log(const char *pattern, nl_log *log, nl_level level);
 
-/* Counts the passes. */
+/* Counts passes. */
 NL_API nl_probe nl_marker_attach_count(const char *pattern);
 
 /*
- * Takes the time from each pass of a marker of pattern from to the same thread's next pass of one of pattern to. A
- * marker that both match ends one time and begins the next. 0 also when 4096 of these are attached already.
+ * Measures the time from each pass of a marker that matches from to the same thread's next pass of a marker that
+ * matches to. A marker that matches both ends one measurement and begins the next. Returns 0 also if 4096 such probes
+ * exist.
  */
 NL_API nl_probe nl_marker_attach_time(const char *from, const char *to);
 
-/* Calls function with user, which must last until nl_marker_detach has returned. */
+/* Calls function with user, which must be valid until nl_marker_detach has returned. */
 NL_API nl_probe nl_marker_attach_call(const char *pattern, nl_probe_function function, void *user);
 
 /*
- * Detaches a probe. When it returns no thread is in that probe any more, nor comes into it again: it waits for those
- * that are. Called by a probe's function it does not wait: other threads may be in that probe for a moment longer.
- * NL_OK, or NL_END when there is no such probe (any more).
+ * Detaches a probe, and waits until no thread is in the probe. In a probe's own function it does not wait: other
+ * threads may be in the probe a moment longer. Returns NL_OK, or NL_END if no such probe exists.
  */
 NL_API nl_status nl_marker_detach(nl_probe probe);
 
-/* A place in the program where a marker stands. */
+/* A marker at one place in the program. */
 typedef struct nl_marker_info {
     const char *name;
     const char *place;  /* "disk.c:123" */
-    const char *fields; /* their names, a blank between each two */
-    size_t probes;      /* how many are attached */
+    const char *fields; /* names, separated by spaces */
+    size_t probes;      /* number of attached probes */
 } nl_marker_info;
 
 typedef enum nl_probe_kind {
@@ -97,37 +97,37 @@ typedef enum nl_probe_kind {
     NL_PROBE_CALL,
 } nl_probe_kind;
 
-/* A probe, and what it has found so far. */
+/* A probe and its results so far. */
 typedef struct nl_probe_info {
     nl_probe probe;
     nl_probe_kind kind;
     const char *pattern;
-    const char *to;   /* the second pattern of NL_PROBE_TIME; NULL for others */
-    size_t markers;   /* places that it is attached to now */
-    uint64_t count;   /* passes; of NL_PROBE_TIME the times taken */
-    int64_t min_ns;   /* this and what follows: of NL_PROBE_TIME, 0 while count is 0 */
+    const char *to;   /* second pattern of NL_PROBE_TIME, otherwise NULL */
+    size_t markers;   /* number of places it is attached to */
+    uint64_t count;   /* passes; NL_PROBE_TIME: measurements */
+    int64_t min_ns;   /* this and the following: for NL_PROBE_TIME; 0 while count is 0 */
     int64_t mean_ns;  /* */
     int64_t max_ns;   /* */
-    int64_t p50_ns;   /* percentiles: right within a sixteenth */
+    int64_t p50_ns;   /* percentiles, with an error of at most 1/16 */
     int64_t p90_ns;   /* */
     int64_t p99_ns;   /* */
     int64_t p99_9_ns; /* */
 } nl_probe_info;
 
 /*
- * Call function with each place of a marker, reached or not, and with each probe, in no order that means anything. What
- * is pointed to lasts until function returns; it may call anything here. NL_FAILED, and function is not called, when
- * there is no memory.
+ * Call function with user and each marker (also those not yet reached), or each probe, in no particular order. The
+ * pointers are valid until function returns. function may call all functions of this file. Return NL_OK, or NL_FAILED
+ * without a call of function if memory runs out.
  */
 NL_API nl_status nl_marker_list(void (*function)(void *user, const nl_marker_info *marker), void *user);
 NL_API nl_status nl_probe_list(void (*function)(void *user, const nl_probe_info *probe), void *user);
 
-/* Fills *info with what that probe has found; false when there is no such probe. pattern and to are NULL in it. */
+/* Fills *info with the results of a probe; pattern and to are NULL. Returns false if no such probe exists. */
 NL_API bool nl_probe_read(nl_probe probe, nl_probe_info *info);
 
 NL_END_DECLS
 
-/* ---- From here on: how it is done. Nothing below is for programs to name; it is compiled into them. ---- */
+/* ---- Implementation. Programs must not use the names below. ---- */
 
 #include <netlogger/marker_private.h>
 

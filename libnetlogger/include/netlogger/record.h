@@ -1,11 +1,11 @@
 /*
  * The record: one event.
  *
- * A record says when (time_ns), where (host), who (prog), how urgent (level) and what (event), and carries any number
- * of named fields in the order in which they were logged. Everything in NetLogger produces or consumes this one type;
- * ULM, BP, logfmt and the binary format are encodings of it.
+ * A record has a time, a host, a program, a level, the name of an event, and any number of fields in the order in which
+ * the program logged them. All of NetLogger produces or consumes this type. ULM, BP, logfmt and the binary format are
+ * encodings of a record.
  *
- * The five standard fields are members and are not repeated in fields[]. They go by these names in text:
+ * The five standard fields are members and do not occur in fields[]. Their names in text are:
  *
  *   member     ULM        BP        logfmt
  *   time_ns    DATE       ts        time
@@ -14,11 +14,11 @@
  *   level      LVL        level     level
  *   event      NL.EVNT    event     event
  *
- * Strings are views: bytes with a length, not NUL-terminated, holding any bytes at all. Those of a record that a reader
- * or decoder hands out belong to it and last until its next call; nl_record_copy keeps one for longer. The setters copy
- * what they are given; what they replace is freed by nl_record_clear only. Members may be appended in later versions: a
- * program never makes a struct nl_record of its own. Different records may be used by different threads at once, one
- * record may not.
+ * A string (nl_string) is a pointer and a length. It has no NUL at its end and may contain any bytes. The strings of a
+ * record that a reader returns belong to the reader and are valid until the next call; nl_record_copy copies a record
+ * for longer use. The setters copy their arguments. nl_record_clear frees what the setters replaced. Later versions may
+ * append members, so a program must not define objects of type nl_record itself. Two threads may use different records
+ * at the same time, but not the same record.
  */
 #ifndef NETLOGGER_RECORD_H
 #define NETLOGGER_RECORD_H
@@ -28,14 +28,14 @@
 
 NL_BEGIN_DECLS
 
-/* A view of bytes; data is NULL when there is no value at all (an absent HOST), size 0 with data when it is empty. */
+/* Bytes. data is NULL if there is no value (a missing HOST). An empty value has data and the size 0. */
 typedef struct nl_string {
     const char *data;
     size_t size; /* bytes */
 } nl_string;
 
 typedef enum nl_type {
-    NL_TYPE_STRING = 0, /* also every value that was read from text: nl_field_int and its like read numbers from it */
+    NL_TYPE_STRING = 0, /* also each value read from text; nl_field_int and nl_field_double parse it */
     NL_TYPE_INT,
     NL_TYPE_UINT,
     NL_TYPE_DOUBLE,
@@ -58,45 +58,46 @@ typedef enum nl_format {
     NL_FORMAT_UNKNOWN = 0,
     NL_FORMAT_ULM,
     NL_FORMAT_BP,
-    NL_FORMAT_NLB,    /* the binary format (doc/binary-format.md): blocks of many records */
-    NL_FORMAT_LOGFMT, /* key=value text of other programs (doc/text-formats.md) */
+    NL_FORMAT_NLB,    /* blocks of many records (doc/binary-format.md) */
+    NL_FORMAT_LOGFMT, /* key=value lines of other programs (doc/text-formats.md) */
 } nl_format;
 
 /* Flags of a record. */
-#define NL_RECORD_UNTERMINATED 1u /* the text ended without a newline: the last value may be cut short */
-#define NL_RECORD_INCOMPLETE 2u   /* memory ran out while the record was made: no function writes it */
+#define NL_RECORD_UNTERMINATED 1u /* the text had no newline at its end; the last value may be truncated */
+#define NL_RECORD_INCOMPLETE 2u   /* memory ran out while the record was built; no function writes such a record */
 
 typedef struct nl_record {
     int64_t time_ns;
     nl_level level;
-    nl_string level_text; /* as it was spelt; what is written when level is NL_LEVEL_NONE */
+    nl_string level_text; /* the original spelling; written if level is NL_LEVEL_NONE */
     nl_string host;
     nl_string prog;
     nl_string event;
-    const nl_field *fields; /* in the order in which they were logged; names may repeat */
+    const nl_field *fields; /* in the order of logging; names may repeat */
     size_t field_count;
-    nl_string raw; /* the text it was read from, without newline; data is NULL when it was made or changed here */
-    nl_format raw_format; /* of raw */
+    nl_string raw;        /* the text it was parsed from, without newline; data is NULL if there is none */
+    nl_format raw_format; /* the format of raw */
     unsigned flags;       /* NL_RECORD_... */
 } nl_record;
 
 /*
- * A new record at time 0 with nothing in it, to be freed with nl_record_free (NULL is allowed there). NULL when there
- * is no memory; the setters below accept that and do nothing.
+ * Returns an empty record with the time 0, or NULL if memory runs out. The caller frees it with nl_record_free. All
+ * functions below accept NULL and do nothing.
  */
 NL_API nl_record *nl_record_new(void);
 NL_API void nl_record_free(nl_record *record);
 
-/* Empties a record of the caller's own, keeping its memory for what comes next. */
+/* Empties a record from nl_record_new and keeps its memory for reuse. */
 NL_API void nl_record_clear(nl_record *record);
 
-/* Makes record a deep copy of source, raw text included. record is one from nl_record_new. */
+/* Makes record, which is from nl_record_new, a deep copy of source including raw. */
 NL_API void nl_record_copy(nl_record *record, const nl_record *source);
 
 /*
- * Set or add to a record from nl_record_new. Bytes are copied. Each forgets raw. A field name is one or more letters,
- * digits, '.', '_' or '-', the first a letter or '_'; any other byte in it becomes '_'. An empty name becomes "_". When
- * memory runs out the record is marked as incomplete until it is cleared.
+ * Set a member of, or add a field to, a record from nl_record_new. The functions copy their arguments and remove raw. A
+ * field name consists of letters, digits, '.', '_' and '-', and begins with a letter or '_'. Each other byte becomes
+ * '_', and an empty name becomes "_". If memory runs out, the record has the flag NL_RECORD_INCOMPLETE until
+ * nl_record_clear.
  */
 NL_API void nl_record_set_time(nl_record *record, int64_t time_ns);
 NL_API void nl_record_set_level(nl_record *record, nl_level level);
@@ -110,23 +111,23 @@ NL_API void nl_record_add_double(nl_record *record, const char *name, double val
 NL_API void nl_record_add_bool(nl_record *record, const char *name, bool value);
 
 /*
- * Finds a field by name (NUL-terminated, case matters), a standard one by either of its names; the first when it
- * repeats. True and *field filled when the record has it. DATE and ts give an NL_TYPE_INT of time_ns, the level its
- * text. The bytes belong to the record.
+ * Finds the first field of that name. Names are case-sensitive; a standard field has its names of all formats. Returns
+ * true and fills *field, or returns false if the record has no such field. The value of DATE or ts is time_ns as
+ * NL_TYPE_INT; the value of a level is its text. The strings of *field belong to the record.
  */
 NL_API bool nl_record_find(const nl_record *record, const char *name, nl_field *field);
 
 /*
- * A field's value as a number. True when it is one: of a numeric type, or a string that is a number from first byte to
- * last (decimal integer; for double also a fraction and an exponent, inf, nan). Never rounds: 1.5 is no int, nor is
- * 2^63.
+ * Return the value of a field as a number. They return false and leave *value unchanged if the value is neither of a
+ * numeric type nor a string that is a decimal number from first to last byte (for double also with fraction and
+ * exponent, inf, nan). nl_field_int never rounds: 1.5 and 2^63 are not integers.
  */
 NL_API bool nl_field_int(const nl_field *field, int64_t *value);
 NL_API bool nl_field_double(const nl_field *field, double *value);
 
 /*
- * A field's value as text: a string's own bytes, or any other value written as ULM writes it into scratch (at least
- * NL_FIELD_TEXT_SIZE bytes), so that reading it back gives the same value.
+ * Returns the value of a field as text: the bytes of a string, or any other value as ULM writes it, in scratch. Parsing
+ * the text gives the same value again.
  */
 #define NL_FIELD_TEXT_SIZE 40
 NL_API nl_string nl_field_text(const nl_field *field, char scratch[NL_FIELD_TEXT_SIZE]);

@@ -1,15 +1,15 @@
 /*
- * What processes left behind: those that were killed, and those that closed a log while its collector was away.
+ * Recovery of events from programs that were killed, and from programs that closed a log while its collector was away.
  *
- * The events of a log lie in shared memory until the destination has them (event.h). When a process is killed or
- * crashes, or nl_close could not deliver them, they stay there, in a folder /dev/shm/netlogger-UID-PID-..., and
- * nl_recover brings them to where they were going: every event whose call had returned, once, in order. What the
- * process was just writing into a file is completed there. The program nlrecover does this from the command line, and
- * netlogd does it by itself for the processes of its own user.
+ * The events of a log stay in shared memory until the destination has them (event.h). If a process is killed, or
+ * nl_close cannot deliver the events, they remain in a directory /dev/shm/netlogger-UID-PID-... . nl_recover delivers
+ * them to the log's destination: each event whose call had returned, exactly once and in order. It also completes a
+ * partial write to a file. The program nlrecover calls nl_recover. netlogd calls it for the processes of netlogd's own
+ * user.
  *
- * Only folders of the calling user's are looked at; those of others only by root, and only with a destination given
- * here, because what lies in a folder (the destination too) is its owner's word. A folder whose process lives is left
- * alone.
+ * nl_recover considers only directories of the calling user. root can also recover those of other users, but only to a
+ * destination given in the options, because a directory's owner controls the destination that it contains. nl_recover
+ * ignores the directories of running processes.
  */
 #ifndef NETLOGGER_RECOVER_H
 #define NETLOGGER_RECOVER_H
@@ -20,29 +20,31 @@
 NL_BEGIN_DECLS
 
 typedef struct nl_recover_options {
-    const char *destination; /* a URL (url.h): there, instead of where each log was going; NULL: not */
-    bool everyone;           /* folders of all users, with a destination only */
-    bool list_only;          /* look, and change nothing */
+    const char *destination; /* a URL (url.h) instead of the destination of each log; NULL: the log's own */
+    bool everyone;           /* directories of all users; requires destination */
+    bool list_only;          /* report the logs, and change nothing */
 } nl_recover_options;
 
-/* One log of one dead process. Everything in it lasts only during the call. */
+/* One log of an ended process. The strings are valid during the callback only. */
 typedef struct nl_recovered {
-    int process; /* its number when it lived */
+    int process; /* process ID */
     const char *prog;
-    const char *url;     /* where the log was going */
-    uint64_t records;    /* recovered, or with list_only what is waiting */
-    nl_status status;    /* NL_OK: all are at the destination; NL_FAILED: they are still there, or in the spool */
-    const char *message; /* why, when it failed; otherwise "" */
+    const char *url;     /* destination of the log */
+    uint64_t records;    /* recovered; with list_only: waiting */
+    nl_status status;    /* NL_OK: delivered; NL_FAILED: still in shared memory or in the spool */
+    const char *message; /* the reason of a failure, or "" */
 } nl_recovered;
 
 /*
- * Recovers what there is, and with it what waits in the spools of these logs. A log with a spool whose collector is
- * away is moved there, which is NL_FAILED: what stays in shared memory says where the spool is, and later calls deliver
- * it. (The spool of a log that was closed well is known to nobody: the next log with the same URL delivers that.)
+ * Recovers the logs of ended processes, including the spools of these logs. If the collector of a log with a spool is
+ * away, nl_recover moves the events to the spool and reports NL_FAILED for that log; shared memory keeps the location
+ * of the spool, and a later call delivers the spool. (The next log with the same URL delivers the spool of a log that
+ * was closed without error.)
  *
- * options may be NULL for all defaults; report, which may be NULL, is told of each log. NL_OK when nothing is left,
- * NL_FAILED when a log could not be recovered (it can be tried again) or the folders can't be looked at. Any number of
- * processes and threads may do this at once: each log is recovered by one of them.
+ * options may be NULL for the defaults. nl_recover calls report, unless it is NULL, with user for each log. Returns
+ * NL_OK if nothing is left to recover. Returns NL_FAILED if it could not recover a log or list the directories; call it
+ * again later. Several threads and processes may call it at the same time: one of them recovers each log. Do not call
+ * it in signal handlers.
  */
 NL_API nl_status nl_recover(const nl_recover_options *options, void (*report)(void *user, const nl_recovered *what),
                             void *user);

@@ -1,14 +1,14 @@
 /*
- * What calls return.
+ * Results of calls.
  *
  * A call that can fail at run time returns an nl_status, or a pointer that is NULL on failure. A negative status is a
- * failure; the others are ordinary outcomes. For each failure the library keeps one line of words per thread: what was
- * being done, then why, then why that ("open x-netlog://dolly:14830: connect: Connection refused"). A program prints it
- * after its own name.
+ * failure. The other values are ordinary results. The library keeps one message per thread for the latest failure. The
+ * message is a chain from the operation to the cause: "open x-netlog://dolly:14830: connect: Connection refused". A
+ * program prints the message after the program's name.
  *
- * The library never ends the program. A wrong call (an unknown format, an invalid level, NULL where a pointer is
- * needed) fails like any other: it returns NL_FAILED, NULL or nothing, changes nothing, and the message names the
- * function. When memory runs out, a call fails with the message "out of memory".
+ * The library never ends the program. An invalid call (an unknown format, an invalid level, NULL where a pointer is
+ * required) returns NL_FAILED, NULL or nothing, and has no other effect; the message names the function. A call that
+ * cannot allocate memory fails with the message "out of memory".
  */
 #ifndef NETLOGGER_STATUS_H
 #define NETLOGGER_STATUS_H
@@ -30,32 +30,32 @@
 #define NL_PRIVATE_CAST(type, value) ((type)(value))
 #endif
 
-/* Marks what the shared library exports; everything else is hidden. */
+/* Marks a symbol that the shared library exports. All other symbols are hidden. */
 #define NL_API __attribute__((visibility("default")))
-/* Marks a function of a format as printf(3) has it: which argument that is, and the first of those for it. */
+/* Lets the compiler check a format as of printf(3): the indexes of the format and of its first argument, from 1. */
 #define NL_PRINTF(format_index, first_argument) __attribute__((format(printf, format_index, first_argument)))
 
 NL_BEGIN_DECLS
 
 typedef enum nl_status {
     NL_OK = 0,         /* done */
-    NL_END = 1,        /* there is no more and never will be */
-    NL_AGAIN = 2,      /* nothing now, more may come: call again later */
-    NL_OFF = 3,        /* logging, or this level, is switched off: nothing was written */
-    NL_FAILED = -1,    /* nl_error_message() says what and why */
-    NL_MALFORMED = -2, /* the input is not what it should be; nl_error_message() says how */
+    NL_END = 1,        /* there are no more records */
+    NL_AGAIN = 2,      /* no record is available now; call again later */
+    NL_OFF = 3,        /* logging or this level is switched off; nothing was written */
+    NL_FAILED = -1,    /* nl_error_message() has the reason */
+    NL_MALFORMED = -2, /* the input is invalid; nl_error_message() has the reason */
 } nl_status;
 
 /*
- * The words for this thread's latest failure, without a newline; "" when there was none.
- * Never NULL. Owned by the library, valid until this thread's next failing call.
+ * Returns the message for this thread's latest failure, without a newline, or "" if no call has failed. Never NULL. The
+ * library owns the text, which is valid until this thread's next failing call.
  */
 NL_API const char *nl_error_message(void);
 
-/* Forgets this thread's latest failure. */
+/* Sets this thread's message to "". */
 NL_API void nl_error_clear(void);
 
-/* The library's version, "MAJOR.MINOR.PATCH"; static storage. */
+/* Returns the version of the library, "MAJOR.MINOR.PATCH", in static storage. */
 NL_API const char *nl_version(void);
 
 NL_END_DECLS
