@@ -46,6 +46,23 @@ bool accepting_allows(const server *srv, const struct sockaddr *peer, bool vouch
     return false;
 }
 
+bool accepting_may_stay(server *srv, const listener *at, const nl_channel *channel, const char *peer)
+{
+    struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
+    char message[NL_CHANNEL_WORDS];
+    bool certified = at->asked->vouched && nl_channel_has_certificate(channel);
+    if (getpeername(channel->fd, (struct sockaddr *)&address, &(socklen_t){sizeof address}) == 0 &&
+        !accepting_allows(srv, (struct sockaddr *)&address, certified)) {
+        srv->counts.refused++;
+        server_add(srv, &srv->refused, peer, ACCEPTING_NOT_ALLOWED);
+        return false;
+    }
+    if (nl_channel_may_stay(channel, at->asked->tls, message))
+        return true;
+    nl_write(srv->log, NL_WARNING, "Netlogd.Tls", "PEER=%s REASON=%s", peer, message);
+    return false;
+}
+
 /*
  * Libevent takes connections as long as there are any: strangers who connect faster than they are turned away would
  * keep those who are connected from being read, and even from being closed. So now and then they have their turn.
@@ -128,6 +145,15 @@ static const char *make_place(server *srv, const struct sockaddr *peer, bool ful
     return verdict == CLIENT_ADMITTED ? NULL : client_verdict_message(verdict);
 }
 
+void accepting_refuse(server *srv, int fd, const struct sockaddr *peer, const char *reason)
+{
+    char address[80];
+    listener_address_text(peer, address, sizeof address);
+    srv->counts.refused++;
+    server_add(srv, &srv->refused, address, reason);
+    evutil_closesocket(fd);
+}
+
 static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct sockaddr *peer, int size, void *user)
 {
     (void)size;
@@ -138,15 +164,12 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
     char address[80];
     listener_address_text(peer, address, sizeof address);
     bool full = fd + 1 >= srv->client_descriptors;
-    const char *why = accepting_allows(srv, peer, at->asked->vouched) ? make_place(srv, peer, full, address)
-                                                                      : "not from an allowed network";
-    if (why == NULL) {
+    const char *why =
+        accepting_allows(srv, peer, at->asked->vouched) ? make_place(srv, peer, full, address) : ACCEPTING_NOT_ALLOWED;
+    if (why == NULL)
         connection_new(srv, fd, at, peer);
-        return;
-    }
-    srv->counts.refused++;
-    server_add(srv, &srv->refused, address, why);
-    evutil_closesocket(fd);
+    else
+        accepting_refuse(srv, fd, peer, why);
 }
 
 /* Whoever may open the control socket's file may ask. */

@@ -7,8 +7,11 @@
 #define NETLOGD_ACCEPTING_H
 
 #include "server.h"
+#include "transport/channel.h"
 
 #include <sys/socket.h>
+
+#define ACCEPTING_NOT_ALLOWED "not from an allowed network"
 
 /* Prepares for clients, and takes connections to the control socket (NULL: there is none). Ends the program when there
  * is no memory, as the next does. */
@@ -34,5 +37,15 @@ void accepting_free(server *srv);
 /* Whether a client at that address may log: it is on this machine, in an allowed network, or, where none is listed,
  * vouched for by a certificate. */
 bool accepting_allows(const server *srv, const struct sockaddr *peer, bool vouched);
+
+/* Closes the new connection fd of peer, counts it as refused and reports the reason, which is a constant. */
+void accepting_refuse(server *srv, int fd, const struct sockaddr *peer, const char *reason);
+
+/*
+ * Whether the client of a channel that was accepted at the listener may stay after a change of the settings: its
+ * address and its certificate are checked again. If not, the reason is reported with peer, the client's address as
+ * text.
+ */
+bool accepting_may_stay(server *srv, const listener *at, const nl_channel *channel, const char *peer);
 
 #endif

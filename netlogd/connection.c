@@ -2,6 +2,7 @@
 
 #include "connection.h"
 
+#include "accepting.h"
 #include "allowance.h"
 
 #include "base/monotonic.h"
@@ -782,9 +783,7 @@ void connection_pause(connection *c, bool pause)
 
 void connection_settings_changed(connection *c)
 {
-    char words[NL_CHANNEL_WORDS];
-    if (!nl_channel_may_stay(&c->channel, c->at->asked->tls, words)) {
-        nl_write(c->server->log, NL_WARNING, "Netlogd.Tls", "PEER=%s REASON=%s", c->peer, words);
+    if (!accepting_may_stay(c->server, c->at, &c->channel, c->peer)) {
         connection_close(c);
         return;
     }

@@ -21,7 +21,6 @@ typedef struct asker {
     struct asker *next, **link; /* newer ones come first */
     http *http;
     int fd;
-    bool allowed;
     bool answered; /* what comes then is passed over: to close with it unread would tear off the answer */
     struct event *readable, *writable, *deadline;
     struct evbuffer *out;
@@ -154,7 +153,6 @@ static void answer(asker *a)
     target[strcspn(target, "?")] = '\0';
     const char *refused = refusal(a);
     const char *status = !head && strcmp(method, "GET") != 0  ? "405 Method Not Allowed"
-                         : !a->allowed                        ? "403 Forbidden"
                          : refused != NULL                    ? refused
                          : strcmp(target, a->http->path) != 0 ? "404 Not Found"
                                                               : "200 OK";
@@ -202,15 +200,14 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
 {
     (void)from, (void)size;
     http *h = user;
+    if (!accepting_allows(h->server, peer, false)) {
+        accepting_refuse(h->server, fd, peer, ACCEPTING_NOT_ALLOWED);
+        return;
+    }
     if (h->count == ASKERS_MAX)
         let_go(oldest(h));
     asker *a = must(malloc(sizeof *a));
-    *a = (asker){.next = h->askers,
-                 .link = &h->askers,
-                 .http = h,
-                 .fd = fd,
-                 .allowed = accepting_allows(h->server, peer, false),
-                 .out = must(evbuffer_new())};
+    *a = (asker){.next = h->askers, .link = &h->askers, .http = h, .fd = fd, .out = must(evbuffer_new())};
     a->readable = must(event_new(h->server->base, fd, EV_READ | EV_PERSIST, on_readable, a));
     a->writable = must(event_new(h->server->base, fd, EV_WRITE, on_writable, a));
     a->deadline = must(event_new(h->server->base, -1, 0, on_deadline, a));

@@ -2,6 +2,7 @@
 
 #include "request.h"
 
+#include "accepting.h"
 #include "base/monotonic.h"
 #include "control.h"
 #include "program/program.h"
@@ -324,11 +325,8 @@ void request_new(server *srv, nl_channel channel, const char *peer, client_entry
 
 void request_settings_changed(request *r)
 {
-    char words[NL_CHANNEL_WORDS];
-    if (r->at == NULL || nl_channel_may_stay(&r->channel, r->at->asked->tls, words))
-        return;
-    nl_write(r->server->log, NL_WARNING, "Netlogd.Tls", "PEER=%s REASON=%s", r->peer, words);
-    request_close(r);
+    if (r->at != NULL && !accepting_may_stay(r->server, r->at, &r->channel, r->peer))
+        request_close(r);
 }
 
 void request_close(request *r)

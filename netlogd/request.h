@@ -56,7 +56,7 @@ request_guess request_recognise(const char *data, size_t size);
 void request_new(server *srv, nl_channel channel, const char *peer, client_entry *entry, const listener *at,
                  const char *data, size_t size);
 
-/* After a reload: closes it if its certificate does not let it in any more. */
+/* Closes a client that may not stay after a reload (accepting_may_stay). */
 void request_settings_changed(request *r);
 
 /* Closes and frees. */

@@ -205,7 +205,7 @@ bool client_table_add(client_table *t, client_entry *e, const struct sockaddr *p
     a->count++;
     address_append(t, a);
     e->address = a;
-    e->proven = false;
+    e->proven = e->spared = false;
     e->heard_ns = now_ns;
     entry_append(e);
     t->count++;
@@ -218,6 +218,7 @@ void client_table_heard(client_table *t, client_entry *e, int64_t now_ns)
         return;
     entry_unlink(e);
     e->proven = true;
+    e->spared = false;
     e->heard_ns = now_ns;
     entry_append(e);
     address_unlink(t, e->address);
@@ -247,6 +248,7 @@ void client_table_replace(client_table *t, client_entry *old, client_entry *e)
     entry_unlink(old);
     e->address = old->address;
     e->proven = old->proven;
+    e->spared = old->spared;
     e->heard_ns = old->heard_ns;
     entry_append(e);
     old->address = NULL;
@@ -271,21 +273,25 @@ static bool has_unread(const client_entry *e)
     return e->fd >= 0 && ioctl(e->fd, FIONREAD, &unread) == 0 && unread > 0;
 }
 
-/* The client of a that is to be closed; NULL when all are busy, unless these may be closed too. */
+/*
+ * Returns the client of a to close, or NULL when all clients are busy and busy_too is false. A client with unread bytes
+ * is spared once, until it is heard of again: bytes that the daemon declines to read protect no client for longer.
+ */
 static client_entry *find_silent(const client_address *a, bool busy_too, int64_t now_ns)
 {
+    client_entry *stalest = stalest_of(a);
     for (int i = 0; i < TRIES_MAX; i++) {
         client_entry *e = stalest_of(a);
         if (!busy_too && now_ns - e->heard_ns < BUSY_NS)
             return NULL;
-        if (!has_unread(e))
+        if (e->spared || !has_unread(e))
             return e;
-        /* It has sent something that was not read yet: its turn comes. */
+        e->spared = true;
         entry_unlink(e);
         e->heard_ns = now_ns;
         entry_append(e);
     }
-    return NULL;
+    return busy_too ? stalest : NULL;
 }
 
 client_verdict client_table_admit(client_table *t, const struct sockaddr *peer, bool full, int64_t now_ns,

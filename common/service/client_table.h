@@ -5,8 +5,8 @@
  * that has sent something useful (a record, a request) is proven. A daemon asks the table before it accepts a client.
  * When the table is full, it names the client to close: of the address that holds most clients, the one that has proved
  * nothing for the longest, or else the proven one that has been silent for the longest. A client that cannot be read
- * for lack of a turn is not silent: the table looks whether the kernel holds bytes of it. An IPv6 network of 64 bits
- * counts as one address, because one host may use all of it.
+ * for lack of a turn is not silent: the table checks whether the kernel holds bytes of it, and spares such a client
+ * once. An IPv6 network of 64 bits counts as one address, because one host may use all of it.
  *
  * Every operation takes constant time, so that strangers who connect do not cost more when many are connected.
  * One thread at a time. The module owns the addresses and the order of their clients; the entries are their owners'.
@@ -29,6 +29,7 @@ typedef struct client_entry {
     int64_t heard_ns;                     /* by nl_monotonic_ns */
     int fd;
     bool proven;
+    bool spared; /* since it was heard of, it was not closed because it had unread bytes */
     void (*close)(struct client_entry *entry); /* closes the client, which removes the entry */
 } client_entry;
 

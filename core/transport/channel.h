@@ -55,6 +55,9 @@ typedef struct nl_channel {
  */
 bool nl_channel_may_stay(const nl_channel *channel, nl_tls *tls, char words[NL_CHANNEL_WORDS]);
 
+/* Whether the peer has shown a certificate. */
+bool nl_channel_has_certificate(const nl_channel *channel);
+
 /* Whether the client's certificate is for that name, an address among them. False without one. */
 bool nl_channel_peer_is_named(const nl_channel *channel, const char *name, size_t size);
 

@@ -505,6 +505,11 @@ bool nl_channel_may_stay(const nl_channel *channel, nl_tls *tls, char words[NL_C
     return result == X509_V_OK && named;
 }
 
+bool nl_channel_has_certificate(const nl_channel *channel)
+{
+    return channel->tls != NULL && SSL_get0_peer_certificate(channel->tls->ssl) != NULL;
+}
+
 bool nl_channel_peer_is_named(const nl_channel *channel, const char *name, size_t size)
 {
     if (channel->tls == NULL || !enter())

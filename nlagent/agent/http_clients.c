@@ -36,8 +36,7 @@ typedef struct http_client {
     const void *user;
     int64_t waiting_ns; /* since when a request is on its way; 0: none is */
     int64_t refused_ns; /* since when what comes is thrown away; 0: it is not */
-    bool checked;
-    bool busy; /* a request is being answered */
+    bool busy;          /* a request is being answered */
     char method[METHOD_SIZE];
     size_t method_size;
 } http_client;
@@ -45,13 +44,15 @@ typedef struct http_client {
 struct http_clients {
     agent *agent;
     client_table *table;
-    http_client *clients; /* the newest first: unchecked ones come before all others */
-    struct event *turn;   /* checks new connections, and answers refused ones */
-    uint64_t turned_away; /* not reported yet */
-    uint64_t displaced;   /* likewise */
-    char peer[80];        /* of the latest of these */
-    const char *reason;   /* likewise */
-    int first_descriptor; /* that was free at the start */
+    http_client *clients, **end; /* in the order in which they connected: unchecked clients come last */
+    http_client *unchecked;      /* the first of these */
+    struct event *turn;          /* checks new connections */
+    uint64_t turned_away;        /* not reported yet */
+    uint64_t displaced;          /* likewise */
+    const char *reason;          /* of the latest client that was turned away */
+    char peer[80];               /* of the latest client that was turned away */
+    char newcomer[80];           /* of the latest client that displaced another one */
+    int first_descriptor;        /* that was free at the start */
 };
 
 /* ---- closing ---- */
@@ -67,10 +68,12 @@ static bool is_let_go(const http_client *c)
 
 static void client_free(http_client *c)
 {
-    client_table_remove(c->all->table, &c->entry);
+    http_clients *all = c->all;
+    client_table_remove(all->table, &c->entry);
     *c->link = c->next;
-    if (c->next != NULL)
-        c->next->link = c->link;
+    *(c->next != NULL ? &c->next->link : &all->end) = c->link;
+    if (all->unchecked == c)
+        all->unchecked = c->next;
     bufferevent_decref(c->bytes);
     free(c);
 }
@@ -99,48 +102,62 @@ static void free_those_let_go(http_clients *all)
 
 /* ---- who may connect ---- */
 
+static const char not_allowed[] = "not from an allowed network";
+
 /* NULL, or why the client may not connect. */
 static const char *admit(http_client *c, const struct sockaddr *peer, bool again)
 {
     client_entry *silent;
     http_clients *all = c->all;
-    if (!c->allows(c->user, peer))
-        return "not from an allowed network";
+    if (!c->allows(c->user, peer, NULL))
+        return not_allowed;
     client_verdict verdict = client_table_admit(all->table, peer, false, nl_monotonic_ns(), &silent);
     if (verdict != CLIENT_ADMITTED && again) {
         free_those_let_go(all); /* some may be gone already */
         return admit(c, peer, false);
     }
     if (verdict == CLIENT_DISPLACES) {
+        listener_address_text(peer, all->newcomer, sizeof all->newcomer);
         all->displaced++;
         silent->close(silent);
     }
     return verdict == CLIENT_ADMITTED || verdict == CLIENT_DISPLACES ? NULL : client_verdict_message(verdict);
 }
 
-static void check(http_client *c)
+/* False after shutting down a client that has gone. */
+static bool find_peer(http_client *c, struct sockaddr_storage *peer)
 {
-    struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
-    http_clients *all = c->all;
     int fd = bufferevent_getfd(c->bytes);
-    c->checked = true;
-    if (is_let_go(c))
-        return; /* the next sweep frees it */
-    if (fd < 0 || getpeername(fd, (struct sockaddr *)&peer, &(socklen_t){sizeof peer}) != 0) {
-        client_shut_down(c);
-        return;
-    }
+    *peer = (struct sockaddr_storage){.ss_family = AF_UNSPEC};
+    if (fd >= 0 && getpeername(fd, (struct sockaddr *)peer, &(socklen_t){sizeof *peer}) == 0)
+        return true;
+    client_shut_down(c);
+    return false;
+}
+
+static void turn_away(http_client *c, const struct sockaddr *peer, const char *reason)
+{
+    http_clients *all = c->all;
+    listener_address_text(peer, all->peer, sizeof all->peer);
+    all->turned_away++;
+    all->agent->counts.refused++;
+    all->reason = reason;
+    client_shut_down(c);
+}
+
+static void check_client(http_client *c)
+{
+    struct sockaddr_storage peer;
+    http_clients *all = c->all;
+    if (is_let_go(c) || !find_peer(c, &peer))
+        return; /* the next sweep frees a client that libevent has let go of */
     const char *why = admit(c, (struct sockaddr *)&peer, true);
-    listener_address_text((struct sockaddr *)&peer, all->peer, sizeof all->peer);
     if (why != NULL) {
-        all->turned_away++;
-        all->agent->counts.refused++;
-        all->reason = why;
-        client_shut_down(c);
+        turn_away(c, (struct sockaddr *)&peer, why);
         return;
     }
     c->waiting_ns = nl_monotonic_ns();
-    c->entry.fd = fd;
+    c->entry.fd = bufferevent_getfd(c->bytes);
     c->entry.close = close_entry;
     if (!client_table_add(all->table, &c->entry, (struct sockaddr *)&peer, c->waiting_ns))
         program_fail(PROGRAM_PROBLEM, "out of memory");
@@ -243,9 +260,11 @@ static void on_turn(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
     http_clients *all = user;
-    /* The newest come first. A check may free other clients, but none that is unchecked: libevent still has those. */
-    for (http_client *c = all->clients; c != NULL && !c->checked; c = c->next)
-        check(c);
+    /* A check may free other clients. */
+    for (http_client *c; (c = all->unchecked) != NULL;) {
+        all->unchecked = c->next;
+        check_client(c);
+    }
 }
 
 void http_clients_watch(http_clients *all, struct bufferevent *bytes, http_clients_allows allows, const void *user)
@@ -253,12 +272,12 @@ void http_clients_watch(http_clients *all, struct bufferevent *bytes, http_clien
     http_client *c = calloc(1, sizeof *c);
     if (c == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    *c = (http_client){
-        .all = all, .bytes = bytes, .allows = allows, .user = user, .next = all->clients, .link = &all->clients};
+    *c = (http_client){.all = all, .bytes = bytes, .allows = allows, .user = user, .link = all->end};
     c->entry.fd = -1;
-    if (c->next != NULL)
-        c->next->link = &c->next;
-    all->clients = c;
+    *all->end = c;
+    all->end = &c->next;
+    if (all->unchecked == NULL)
+        all->unchecked = c;
     bufferevent_incref(bytes);
     evbuffer_add_cb(bufferevent_get_input(bytes), on_input, c);
     event_active(all->turn, EV_TIMEOUT, 0);
@@ -278,7 +297,7 @@ static void report(http_clients *all)
         nl_write(all->agent->log, NL_WARNING, "Nlagentd.Refused", "PEER=%s REASON=%s COUNT=%" PRIu64, all->peer,
                  all->reason, all->turned_away);
     if (all->displaced > 0)
-        nl_write(all->agent->log, NL_WARNING, "Nlagentd.Displaced", "PEER=%s REASON=%s COUNT=%" PRIu64, all->peer,
+        nl_write(all->agent->log, NL_WARNING, "Nlagentd.Displaced", "PEER=%s REASON=%s COUNT=%" PRIu64, all->newcomer,
                  "too many connections: the one silent for the longest was closed", all->displaced);
     all->turned_away = all->displaced = 0;
 }
@@ -308,6 +327,16 @@ void http_clients_limits_changed(http_clients *all)
     client_table_set_limits(all->table, limits->connections < files ? limits->connections : files, limits->per_address);
 }
 
+void http_clients_networks_changed(http_clients *all)
+{
+    struct sockaddr_storage peer;
+    on_turn(-1, 0, all);
+    for (http_client *c = all->clients; c != NULL; c = c->next)
+        if (c->entry.address != NULL && find_peer(c, &peer) && !c->allows(c->user, (struct sockaddr *)&peer, c->bytes))
+            turn_away(c, (struct sockaddr *)&peer, not_allowed);
+    report(all);
+}
+
 http_clients *http_clients_new(agent *a)
 {
     http_clients *all = calloc(1, sizeof *all);
@@ -315,6 +344,7 @@ http_clients *http_clients_new(agent *a)
         (all->turn = event_new(a->base, -1, 0, on_turn, all)) == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     all->agent = a;
+    all->end = &all->clients;
     all->first_descriptor = dup(STDERR_FILENO);
     if (all->first_descriptor >= 0)
         close(all->first_descriptor);

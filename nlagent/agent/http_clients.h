@@ -18,8 +18,11 @@ struct evhttp_request;
 
 typedef struct http_clients http_clients;
 
-/* Whether a client of that address may connect. */
-typedef bool (*http_clients_allows)(const void *user, const struct sockaddr *peer);
+/*
+ * Whether a client of that address may connect (established is NULL), or may stay connected after a change of the
+ * settings.
+ */
+typedef bool (*http_clients_allows)(const void *user, const struct sockaddr *peer, struct bufferevent *established);
 
 http_clients *http_clients_new(agent *a);
 
@@ -28,6 +31,9 @@ void http_clients_free(http_clients *all);
 
 /* Applies the limits that the agent has now. */
 void http_clients_limits_changed(http_clients *all);
+
+/* Closes the connections that are not allowed any more. */
+void http_clients_networks_changed(http_clients *all);
 
 /* Checks a connection that is accepted now, once it has its socket, and looks after it from then on. */
 void http_clients_watch(http_clients *all, struct bufferevent *bytes, http_clients_allows allows, const void *user);

@@ -62,9 +62,8 @@ static struct evhttp_connection *connection_of(struct evhttp_request *request)
 }
 
 /* Whether a certificate was shown and vouched for, with its common name, "" when it has none. */
-static bool find_certificate(struct evhttp_request *request, char name[ACCESS_NAME])
+static bool find_certificate(struct bufferevent *bytes, char name[ACCESS_NAME])
 {
-    struct bufferevent *bytes = evhttp_connection_get_bufferevent(connection_of(request));
     SSL *ssl = bufferevent_openssl_get_ssl(bytes);
     X509 *shown = ssl != NULL ? SSL_get1_peer_certificate(ssl) : NULL;
     bool good = shown != NULL && SSL_get_verify_result(ssl) == X509_V_OK;
@@ -92,7 +91,7 @@ static unsigned find_rights(const http_server *s, struct evhttp_request *request
     char certificate[ACCESS_NAME];
     const struct sockaddr *peer = evhttp_connection_get_addr(connection_of(request));
     const char *token = evhttp_find_header(evhttp_request_get_input_headers(request), "Authorization");
-    bool vouched = find_certificate(request, certificate);
+    bool vouched = find_certificate(evhttp_connection_get_bufferevent(connection_of(request)), certificate);
     token = token != NULL && strncasecmp(token, "Bearer ", 7) == 0 ? token + 7 : NULL;
     if (peer == NULL || !is_allowed(s, peer, vouched))
         return 0;
@@ -383,11 +382,15 @@ static struct bufferevent *new_secure_connection(struct event_base *base, const 
     return bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
 }
 
-/* Whether a client may connect: with TLS, the handshake demands the certificate that lets it in. */
-static bool may_connect(const void *user, const struct sockaddr *peer)
+/*
+ * Whether a client may connect or stay connected. A new client may connect without a certificate, which the TLS
+ * handshake requires later.
+ */
+static bool may_connect(const void *user, const struct sockaddr *peer, struct bufferevent *established)
 {
     const http_server *s = user;
-    return is_allowed(s, peer, s->asked->vouched);
+    char name[ACCESS_NAME];
+    return is_allowed(s, peer, established != NULL ? find_certificate(established, name) : s->asked->vouched);
 }
 
 /* Called by libevent for each connection that it accepts, which gets its socket next. */

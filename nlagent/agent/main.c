@@ -9,6 +9,7 @@
 #include "agent/http_server.h"
 #include "agent/registrar.h"
 #include "agent/settings.h"
+#include "program/message_output.h"
 #include "program/program.h"
 #include "service/confine.h"
 #include "service/http_host.h"
@@ -249,6 +250,7 @@ static bool take_over(serving *s, agent_settings *now)
         l->asked = find(s->given->settings, now, l->asked);
         http_server_change(s->servers[i], l, now->allow, now->allow_count);
     }
+    http_clients_networks_changed(a->clients);
     registrar_again(s->registrar);
     return true;
 }
@@ -390,8 +392,11 @@ int main(int argc, char **argv)
             a.log = nl_open("nlagentd", given.settings->log);
             if (a.log == NULL)
                 program_error("its own events go nowhere: %s", nl_error_message());
+            nl_set_policy(a.log, NL_POLICY_NEWEST, 0, NL_LEVEL_NONE); /* its reader must not hold up the clients */
             nl_set_idle(a.log, NL_NS_PER_SECOND);
+            message_output_never_wait();
             result = serve(&a, &given, listeners, count);
+            message_output_report_dropped(program_get_name());
             nl_close(a.log);
         }
         for (size_t i = 0; i < count; i++)

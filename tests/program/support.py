@@ -175,6 +175,18 @@ class Case(unittest.TestCase):
         self.addCleanup(self._end, process)
         return process
 
+    def own_address(self):
+        """An address of this machine that is none of loopback: a client that connects from it counts as remote."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            try:
+                s.connect(("192.0.2.99", 9))  # sends nothing
+            except OSError as e:
+                self.skipTest(f"no network here: {e}")
+            address = s.getsockname()[0]
+        if address.startswith("127."):
+            self.skipTest("no network here")
+        return address
+
     def mount_tracefs(self):
         """A folder of the test's own in which the kernel's tracefs is until its end; skips the test where there is none."""
         folder = self.scratch / "tracing"

@@ -686,6 +686,51 @@ class Hostile(collector.Case):
         self.lives()
 
 
+class Networks(collector.Case):
+    def is_closed_at_once(self, port):
+        with socket.create_connection((self.own_address(), port), timeout=30) as s:
+            try:
+                return s.recv(100) == b""
+            except ConnectionError:
+                return True
+
+    def test_networks_that_are_not_allowed(self):
+        """New connections are closed without an answer, and after a reload open ones are closed too."""
+        config, own, port, metrics = self.scratch / "conf", self.own_address(), support.free_port(), support.free_port()
+        text = f"listen x-netlog://0.0.0.0:{port}\nmetrics http://0.0.0.0:{metrics}\noutput {self.output}\nallow %s\n"
+        config.write_text(text % own)
+        with open(self.messages, "ab") as messages:
+            process = self.start(self.netlogd, "--foreground", "--config", config, stderr=messages)
+        support.wait_until(lambda: support.can_connect(port), what="netlogd")
+        request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with socket.create_connection((own, metrics), timeout=30) as s:
+            s.sendall(request.replace(b"localhost", own.encode()))
+            self.assertIn(b" 200 OK", s.recv(100))
+        local = socket.create_connection(("127.0.0.1", port), timeout=30)
+        logs, asks = (socket.create_connection((own, port), timeout=30) for _ in range(2))
+        logs.sendall(record(1, 1))
+        asks.sendall(b"NETLOGGER/1 subscribe\n")
+        self.assertIn(b"Subscribe", asks.recv(4096))
+        support.wait_until(lambda: record(1, 1) in self.written(), what="the record of an allowed client")
+        config.write_text(text % "198.51.100.0/24")
+        process.send_signal(signal.SIGHUP)
+        support.wait_until(lambda: "Netlogd.Reload " in self.said(), what="the reload")
+        for s in logs, asks:
+            while s.recv(4096):
+                pass
+            s.close()
+        local.sendall(record(2, 1))
+        support.wait_until(lambda: record(2, 1) in self.written(), what="the record of a client that stays allowed")
+        local.close()
+        self.assertTrue(self.is_closed_at_once(port))
+        self.assertTrue(self.is_closed_at_once(metrics), "without 403, and without waiting for a request")
+        support.wait_until(lambda: 'REASON="not from an allowed network" COUNT' in self.said(), what="the message")
+        with socket.create_connection(("127.0.0.1", metrics), timeout=30) as s:
+            s.sendall(request)
+            self.assertIn(b" 200 OK", s.recv(100))
+        self.stop(process)
+
+
 class Bombs(collector.Case):
     """Blocks of few bytes whose records are very many, or very large, when they are written out."""
 

@@ -128,9 +128,48 @@ static void test_unread(void **state)
     assert_ptr_equal(displaced, &e[1]);
     assert_int_equal(write(ends[0], "x", 1), 1);
     assert_int_equal(admit(t, "10.0.0.1", 2 * SECOND_NS), CLIENT_TOO_MANY);
+    /* Bytes that stay unread spare a client only once, until it is heard of again. */
+    client_table_heard(t, &e[0], 3 * SECOND_NS);
+    assert_int_equal(admit(t, "10.0.0.1", 5 * SECOND_NS), CLIENT_DISPLACES);
+    assert_ptr_equal(displaced, &e[1]);
+    client_table_heard(t, &e[1], 5 * SECOND_NS);
+    assert_int_equal(admit(t, "10.0.0.1", 5 * SECOND_NS), CLIENT_TOO_MANY);
+    assert_int_equal(admit(t, "10.0.0.1", 6 * SECOND_NS), CLIENT_DISPLACES);
+    assert_ptr_equal(displaced, &e[0]);
     for (int i = 0; i < 2; i++) {
         client_table_remove(t, &e[i]);
         close(ends[i]);
+    }
+    client_table_free(t);
+}
+
+/* An address whose clients all have unread bytes does not lock out another address. */
+static void test_all_unread(void **state)
+{
+    (void)state;
+    enum { COUNT = 200 };
+    int ends[COUNT][2];
+    client_table *t = client_table_new();
+    client_entry e[COUNT];
+    client_table_set_limits(t, COUNT, 0);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends[i]), 0);
+        assert_int_equal(write(ends[i][1], "x", 1), 1);
+        e[i] = (client_entry){.fd = ends[i][0]};
+        assert_true(client_table_add(t, &e[i], address("10.0.0.1"), i));
+        client_table_heard(t, &e[i], i);
+    }
+    assert_int_equal(admit(t, "10.0.0.2", SECOND_NS / 2), CLIENT_DISPLACES);
+    assert_ptr_equal(displaced, &e[0]);
+    /* Within the address, others are spared first, but not for ever. */
+    client_verdict verdict = CLIENT_TOO_MANY;
+    for (int i = 1; i <= 10 && verdict == CLIENT_TOO_MANY; i++)
+        verdict = admit(t, "10.0.0.1", (i + 1) * SECOND_NS);
+    assert_int_equal(verdict, CLIENT_DISPLACES);
+    for (int i = 0; i < COUNT; i++) {
+        client_table_remove(t, &e[i]);
+        close(ends[i][0]);
+        close(ends[i][1]);
     }
     client_table_free(t);
 }
@@ -163,10 +202,8 @@ static void test_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_unread),
-        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_limits),     cmocka_unit_test(test_addresses), cmocka_unit_test(test_unread),
+        cmocka_unit_test(test_all_unread), cmocka_unit_test(test_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
