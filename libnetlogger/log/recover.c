@@ -85,36 +85,55 @@ static uint64_t count_waiting(const nl_remains_log *log)
 }
 
 /*
- * Opens a file for reading and writing, when it is a regular one of that owner's. It is looked at before it is opened:
- * what a stranger has written down may name anything, and opening a device can do something already.
+ * Opens a file for reading and writing, if it is a regular one of that owner's. The file is examined before it is
+ * opened: the shared memory of another user may name any file, and to open a device can have effects. -1 with errno.
  */
 static int open_owned(const char *path, uid_t owner)
 {
     struct stat status;
     char again[32];
     int fd = -1, found = open(path, O_PATH | O_CLOEXEC);
-    if (found >= 0 && fstat(found, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == owner) {
+    if (found < 0)
+        return -1;
+    if (fstat(found, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == owner) {
         snprintf(again, sizeof again, "/proc/self/fd/%d", found);
         fd = open(again, O_RDWR | O_CLOEXEC);
+    } else {
+        errno = EACCES;
     }
-    if (found >= 0)
-        close(found);
+    int error = errno;
+    close(found);
+    errno = error;
     return fd;
 }
 
-/*
- * The file that the batch was on its way into, if it was one; -1 otherwise. Of another user's folder (for root) only
- * files of the same user's: its word must not make root cut off the end of any other.
- */
-static int open_file(const nl_shared_log *shared, uid_t owner)
+/* Whether to try again may help: the error is no property of the file. */
+static bool is_shortage(int error)
 {
-    nl_url *url = shared->file_offset == UINT64_MAX ? NULL : nl_url_parse(shared->url);
-    int fd = -1;
-    if (url != NULL && url->scheme == NL_SCHEME_FILE)
-        fd = owner == geteuid() ? open(url->path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
-                                : open_owned(url->path, owner);
+    return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO || error == EINTR;
+}
+
+/*
+ * Opens the file that the batch was being written to; *fd is -1 when it was no file, or cannot be opened by this user.
+ * For the folder of another user (for root), it opens only files of that user: what that user wrote must not make root
+ * cut off the end of any other file.
+ */
+static nl_status open_file(const nl_shared_log *shared, uid_t owner, int *fd)
+{
+    *fd = -1;
+    if (shared->file_offset == UINT64_MAX)
+        return NL_OK;
+    const unsigned failures = nl_memory_failures;
+    nl_url *url = nl_url_parse(shared->url);
+    nl_status status = nl_memory_failures != failures ? NL_FAILED : NL_OK;
+    if (url != NULL && url->scheme == NL_SCHEME_FILE) {
+        *fd = owner == geteuid() ? open(url->path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+                                 : open_owned(url->path, owner);
+        if (*fd < 0 && is_shortage(errno))
+            status = nl_error_set_errno("open %s", url->path);
+    }
     nl_url_free(url);
-    return fd;
+    return status;
 }
 
 /* Where the log's bytes are to go from here. */
@@ -122,8 +141,9 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
 {
     nl_outbox *outbox = &log->outbox;
     bool other = r->options.destination != NULL;
-    struct stat folder;
-    int fd = fstat(remains->folder, &folder) == 0 ? open_file(outbox->shared, folder.st_uid) : -1;
+    int fd;
+    if (open_file(outbox->shared, remains->owner, &fd) != NL_OK)
+        return NL_FAILED;
     if (fd >= 0) {
         nl_status settled = nl_remains_settle_batch(outbox->shared, outbox->batch, fd, other);
         close(fd);
@@ -209,20 +229,35 @@ static nl_status send_all(const nl_remains *remains, nl_remains_log *log, uint64
     return NL_OK;
 }
 
-static void tell(recovery *r, const nl_shared_log *shared, uint64_t records, nl_status status)
+static void report_log(recovery *r, const nl_recovered *what)
 {
-    r->failed |= status != NL_OK;
-    nl_recovered what = {.process = shared->head.process,
-                         .prog = shared->prog,
-                         .url = shared->url,
-                         .records = records,
-                         .status = status,
-                         .message = status != NL_OK ? nl_error_message() : ""};
+    r->failed |= what->status != NL_OK;
     if (r->report == NULL)
         return;
-    nl_signals_release(&r->held); /* what the program writes in there is its own */
-    r->report(r->user, &what);
+    nl_signals_release(&r->held); /* the program may write in its callback, and expects its own signals there */
+    r->report(r->user, what);
     nl_signals_hold(&r->held);
+}
+
+static void report_status(recovery *r, const nl_shared_log *shared, uint64_t records, nl_status status)
+{
+    report_log(r, &(nl_recovered){.process = shared->head.process,
+                                  .prog = shared->prog,
+                                  .url = shared->url,
+                                  .records = records,
+                                  .status = status,
+                                  .message = status != NL_OK ? nl_error_message() : ""});
+}
+
+/* Reports that logs of that folder cannot be read. It is tried again by the next recovery. */
+static void report_unreadable(recovery *r, const char *name)
+{
+    unsigned user;
+    int process = 0;
+    sscanf(name, "netlogger-%u-%d-", &user, &process);
+    report_log(r,
+               &(nl_recovered){
+                   .process = process, .prog = "?", .url = name, .status = NL_FAILED, .message = nl_error_message()});
 }
 
 /* Whether the log is at its destination, whole. */
@@ -231,7 +266,7 @@ static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *
     nl_shared_log *shared = log->outbox.shared;
     uint64_t records = count_waiting(log);
     if (r->options.list_only) {
-        tell(r, shared, records, NL_OK);
+        report_status(r, shared, records, NL_OK);
         return false;
     }
     if (nl_format_get_info((nl_format)shared->format) == NULL) /* not written down yet: it has not logged anything */
@@ -241,7 +276,7 @@ static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *
         status = send_all(remains, log, &records);
     if (status != NL_OK)
         nl_remains_save_log(remains, log);
-    tell(r, shared, records, status);
+    report_status(r, shared, records, status);
     if (log->outbox.destination != NULL && log->outbox.destination != &r->other.base)
         nl_destination_close(log->outbox.destination, true);
     nl_spool_close(log->outbox.spool);
@@ -285,21 +320,23 @@ static void recover_folder(recovery *r, int parent, const char *name)
     nl_status status = nl_remains_open(&remains, parent, name);
     if (status == NL_AGAIN && !r->options.list_only)
         remove_empty(parent, name);
-    if (status != NL_OK) {
-        r->failed |= status != NL_AGAIN;
+    if (status == NL_FAILED)
+        report_unreadable(r, name);
+    if (status != NL_OK)
         return;
-    }
-    bool whole = true;
     nl_remains_log log;
+    unsigned count;
+    bool whole = nl_remains_count_logs(&remains, &count) == NL_OK;
+    if (!whole)
+        report_unreadable(r, name);
     /* Logs are numbered as they are opened; closed ones are gone, so that there are gaps. */
-    unsigned last = nl_remains_last_log(&remains);
-    for (unsigned number = 0; number < last; number++) {
+    for (unsigned number = 0; number < count; number++) {
         status = nl_remains_open_log(&remains, number, &log);
         if (status == NL_OK) {
             whole &= recover_log(r, &remains, &log);
             nl_remains_close_log(&log);
         } else if (status == NL_FAILED) {
-            r->failed = true;
+            report_unreadable(r, name);
             whole = false;
         }
     }
@@ -341,11 +378,14 @@ static nl_status recover_all(recovery *r)
     DIR *parent = opendir(nl_session_parent());
     if (parent == NULL)
         return nl_error_set_errno("open %s", nl_session_parent());
-    for (struct dirent *entry; (entry = readdir(parent)) != NULL;)
+    const struct dirent *entry;
+    while ((errno = 0, entry = readdir(parent)) != NULL)
         if (is_ours(r, dirfd(parent), entry->d_name))
             recover_folder(r, dirfd(parent), entry->d_name);
         else if (!r->options.list_only)
             remove_unfinished(dirfd(parent), entry->d_name);
+    if (errno != 0)
+        r->failed = nl_error_set_errno("read %s", nl_session_parent()) != NL_OK;
     closedir(parent);
     return r->failed ? NL_FAILED : NL_OK;
 }

@@ -29,73 +29,98 @@ static bool is_head(const nl_shared_head *head)
 }
 
 /*
- * A file's bytes in memory of this process's own, as nl_mapping_map; what the file no longer has is zero. Holes stay
- * holes, so that no more memory is taken than its owner has filled. NULL when there is none.
+ * Copies a file to memory of this process, laid out as by nl_mapping_map. Bytes that the file no longer has are zero.
+ * Holes stay holes, so that the copy takes no more memory than the file's owner has filled. NULL with errno.
  */
 static char *copy_file(int fd, size_t size, size_t repeat)
 {
     char *memory = nl_mapping_map(-1, size, repeat);
     off_t at = 0, end = (off_t)size;
-    while (memory != NULL && (at = lseek(fd, at, SEEK_DATA)) >= 0 && at < end) {
+    ssize_t got = memory != NULL ? 1 : 0;
+    while (got != 0 && (at = lseek(fd, at, SEEK_DATA)) >= 0 && at < end) {
         off_t hole = lseek(fd, at, SEEK_HOLE);
-        ssize_t got = hole < at ? -1 : pread(fd, memory + at, (size_t)((hole < end ? hole : end) - at), at);
-        if (got == 0 || (got < 0 && errno != EINTR))
+        got = hole < at ? -1 : pread(fd, memory + at, (size_t)((hole < end ? hole : end) - at), at);
+        if (got < 0 && errno != EINTR)
             break;
         at += got > 0 ? got : 0;
     }
-    return memory;
+    if (memory == NULL || got == 0 || at >= end || errno == ENXIO) /* ENXIO: no data after the last hole */
+        return memory;
+    int error = errno;
+    munmap(memory, repeat > 0 ? 2 * size - repeat : size);
+    errno = error;
+    return NULL;
 }
 
-static void get_memory(const nl_remains *remains, const char *name, nl_mapping *mapping, size_t size, size_t repeat)
-{
-    mapping->size = size + (repeat > 0 ? size - repeat : 0);
-    if (!remains->copied) {
-        mapping->memory = nl_memory_check(nl_mapping_map(mapping->fd, size, repeat));
-        return;
-    }
-    mapping->memory = nl_memory_check(copy_file(mapping->fd, size, repeat));
-    snprintf(mapping->name, sizeof mapping->name, "%s", name); /* for nl_remains_save_log */
-    close(mapping->fd);
-    mapping->fd = -1;
-}
-
-/* Maps or copies a file of the folder; the part behind repeat once more behind it. False when it is not there or too
- * small. */
-static bool map_file(const nl_remains *remains, const char *name, size_t least, size_t most, size_t repeat,
-                     nl_mapping *mapping)
+/*
+ * Maps a file of the folder, or copies it; the part behind repeat once more behind it. NL_END when there is no such
+ * file, or when it is not one of ours. NL_FAILED when that is not known: then nothing of the folder may be removed.
+ */
+static nl_status map_file(const nl_remains *remains, const char *name, size_t size_min, size_t size_max, size_t repeat,
+                          nl_mapping *mapping)
 {
     *mapping = (nl_mapping){.fd = openat(remains->folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
     struct stat status;
     if (mapping->fd < 0)
-        return false;
-    if (fstat(mapping->fd, &status) == 0 && S_ISREG(status.st_mode) && (size_t)status.st_size >= least &&
-        (size_t)status.st_size <= most)
-        get_memory(remains, name, mapping, (size_t)status.st_size, repeat);
-    if (mapping->memory != NULL && is_head((const nl_shared_head *)(void *)mapping->memory))
-        return true;
-    nl_mapping_remove(mapping);
-    return false;
+        return errno == ENOENT ? NL_END : nl_error_set_errno("open %s", name);
+    if (fstat(mapping->fd, &status) != 0)
+        goto failed;
+    size_t size = (size_t)status.st_size;
+    if (!S_ISREG(status.st_mode) || size < size_min || size > size_max)
+        goto invalid;
+    mapping->size = repeat > 0 ? 2 * size - repeat : size;
+    mapping->memory =
+        remains->copied ? copy_file(mapping->fd, size, repeat) : nl_mapping_map(mapping->fd, size, repeat);
+    if (mapping->memory == NULL)
+        goto failed;
+    if (remains->copied) {
+        snprintf(mapping->name, sizeof mapping->name, "%s", name); /* for nl_remains_save_log */
+        close(mapping->fd);
+        mapping->fd = -1;
+    }
+    if (is_head((const nl_shared_head *)(void *)mapping->memory))
+        return NL_OK;
+invalid:
+    nl_mapping_leave(mapping);
+    return NL_END;
+failed:
+    nl_error_set_errno("read %s", name);
+    nl_mapping_leave(mapping);
+    return NL_FAILED;
+}
+
+/* Closes the file of memory that needs no more reservations: a program has many threads, and few descriptors. */
+static void close_file(nl_mapping *mapping)
+{
+    if (mapping->fd >= 0)
+        close(mapping->fd);
+    mapping->fd = -1;
 }
 
 /*
- * Whether the process lives all the same: one that closes all its descriptors, as daemons do, closes the lock too. Its
- * memory says then that it has the folder's files mapped. A process of another PID namespace can't be asked; the lock
- * is all there is.
+ * Whether the process still runs: NL_OK when it has the folder's files mapped, NL_END otherwise. A process that closes
+ * all its descriptors, as daemons do, closes its lock too. A process of another PID namespace or user cannot be asked;
+ * then the lock alone decides. NL_FAILED when it is not known.
  */
-static bool is_mapped(const char *name)
+static nl_status find_mapped(const char *name)
 {
     unsigned user, process;
     char path[64], line[512];
     if (sscanf(name, "netlogger-%u-%u-", &user, &process) != 2)
-        return false;
+        return NL_END;
     snprintf(path, sizeof path, "/proc/%u/maps", process);
     FILE *maps = fopen(path, "re");
+    if (maps == NULL)
+        return errno == ENOENT || errno == EACCES || errno == EPERM ? NL_END : nl_error_set_errno("open %s", path);
     bool found = false;
-    while (maps != NULL && !found && fgets(line, sizeof line, maps) != NULL)
+    while (!found && fgets(line, sizeof line, maps) != NULL)
         found = strstr(line, name) != NULL;
-    if (maps != NULL)
-        fclose(maps);
-    return found;
+    /* The maps of a process that just ended cannot be read: ESRCH. */
+    bool failed = !found && ferror(maps) != 0 && errno != ESRCH;
+    if (failed)
+        nl_error_set_errno("read %s", path);
+    fclose(maps);
+    return failed ? NL_FAILED : found ? NL_OK : NL_END;
 }
 
 nl_status nl_remains_open(nl_remains *remains, int parent, const char *name)
@@ -113,19 +138,25 @@ nl_status nl_remains_open(nl_remains *remains, int parent, const char *name)
         return status;
     }
     struct stat status;
-    if (is_mapped(name) || fstat(remains->folder, &status) != 0) {
-        nl_remains_close(remains);
-        return NL_AGAIN;
+    nl_status mapped = find_mapped(name);
+    if (mapped == NL_END && fstat(remains->folder, &status) != 0)
+        mapped = nl_error_set_errno("open %s", name);
+    if (mapped == NL_END) {
+        remains->owner = status.st_uid;
+        remains->copied = status.st_uid != geteuid();
+        nl_status sites = map_file(remains, "sites", NL_SHARED_SITES_SIZE, NL_SHARED_SITES_SIZE, 0, &remains->sites);
+        close_file(&remains->sites);
+        if (sites != NL_FAILED)
+            return NL_OK;
+        mapped = nl_error_prepend("recover %s", name);
     }
-    remains->owner = status.st_uid;
-    remains->copied = status.st_uid != geteuid();
-    map_file(remains, "sites", NL_SHARED_SITES_SIZE, NL_SHARED_SITES_SIZE, 0, &remains->sites);
-    return NL_OK;
+    nl_remains_close(remains);
+    return mapped == NL_OK ? NL_AGAIN : mapped;
 }
 
 void nl_remains_close(nl_remains *remains)
 {
-    nl_mapping_remove(&remains->sites);
+    nl_mapping_leave(&remains->sites);
     if (remains->lock >= 0)
         close(remains->lock);
     if (remains->folder >= 0)
@@ -141,41 +172,69 @@ static bool is_sound(const nl_ring *ring)
     return shared->size == ring->mask + 1 && shared->published >= tail && shared->published - tail <= shared->size;
 }
 
-static nl_ring *open_ring(const nl_remains *remains, const char *name)
+/* Opens a ring and adds it to the log's. NL_FAILED when it may hold events that cannot be read now. */
+static nl_status open_ring(const nl_remains *remains, const char *name, nl_remains_log *log)
 {
     nl_mapping mapping;
-    if (!map_file(remains, name, NL_SHARED_HEADER + 4096, NL_SHARED_HEADER + (1u << 30), NL_SHARED_HEADER, &mapping))
-        return NULL;
+    nl_status status =
+        map_file(remains, name, NL_SHARED_HEADER + 4096, NL_SHARED_HEADER + (1u << 30), NL_SHARED_HEADER, &mapping);
+    if (status != NL_OK)
+        return status == NL_END ? NL_OK : status;
+    close_file(&mapping);
     uint64_t size = (mapping.size - NL_SHARED_HEADER) / 2;
     nl_ring *ring = nl_memory_check(nl_ring_over(&mapping, size));
     if (ring == NULL) {
         nl_mapping_leave(&mapping);
-        return NULL;
+        return NL_FAILED;
     }
-    if ((size & (size - 1)) == 0 && is_sound(ring))
-        return ring;
-    nl_ring_remove(ring);
-    return NULL;
+    if ((size & (size - 1)) != 0 || !is_sound(ring)) {
+        nl_ring_remove(ring);
+        return NL_OK;
+    }
+    ring->next = log->rings;
+    log->rings = ring;
+    return NL_OK;
 }
 
-static void open_rings(const nl_remains *remains, unsigned number, nl_remains_log *log)
+/* Calls function for each name in the folder, until it fails. NL_FAILED, too, when the folder cannot be read. */
+static nl_status list_folder(const nl_remains *remains, nl_status (*function)(void *user, const char *name), void *user)
 {
-    DIR *folder = nl_memory_check(fdopendir(dup(remains->folder)));
-    if (folder == NULL)
-        return;
-    rewinddir(folder);
-    char prefix[32];
-    snprintf(prefix, sizeof prefix, "ring-%u-", number);
-    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-        nl_ring *ring = NULL;
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
-            ring = open_ring(remains, entry->d_name);
-        if (ring != NULL) {
-            ring->next = log->rings;
-            log->rings = ring;
-        }
+    int fd = openat(remains->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    if (folder == NULL) {
+        nl_error_set_errno("read a folder of shared memory");
+        if (fd >= 0)
+            close(fd);
+        return NL_FAILED;
     }
+    nl_status status = NL_OK;
+    const struct dirent *entry;
+    while (status == NL_OK && (errno = 0, entry = readdir(folder)) != NULL)
+        status = function(user, entry->d_name);
+    if (status == NL_OK && errno != 0)
+        status = nl_error_set_errno("read a folder of shared memory");
     closedir(folder);
+    return status;
+}
+
+typedef struct ring_search {
+    const nl_remains *remains;
+    nl_remains_log *log;
+    char prefix[32];
+} ring_search;
+
+static nl_status on_name_of_ring(void *user, const char *name)
+{
+    const ring_search *search = user;
+    return strncmp(name, search->prefix, strlen(search->prefix)) == 0 ? open_ring(search->remains, name, search->log)
+                                                                      : NL_OK;
+}
+
+static nl_status open_rings(const nl_remains *remains, unsigned number, nl_remains_log *log)
+{
+    ring_search search = {.remains = remains, .log = log};
+    snprintf(search.prefix, sizeof search.prefix, "ring-%u-", number);
+    return list_folder(remains, on_name_of_ring, &search);
 }
 
 /* The writer thread was killed between deciding that events are the batch's and saying so everywhere: shared.h. */
@@ -196,18 +255,18 @@ static void finish_commit(nl_remains_log *log)
     }
 }
 
-unsigned nl_remains_last_log(const nl_remains *remains)
+static nl_status on_name_of_log(void *user, const char *name)
 {
-    unsigned last = 0, number;
-    DIR *folder = fdopendir(dup(remains->folder));
-    if (folder == NULL)
-        return 0;
-    rewinddir(folder);
-    for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
-        if (sscanf(entry->d_name, "log-%u", &number) == 1 && number >= last && number < LOGS_MAX)
-            last = number + 1;
-    closedir(folder);
-    return last;
+    unsigned *count = user, number;
+    if (sscanf(name, "log-%u", &number) == 1 && number >= *count && number < LOGS_MAX)
+        *count = number + 1;
+    return NL_OK;
+}
+
+nl_status nl_remains_count_logs(const nl_remains *remains, unsigned *count)
+{
+    *count = 0;
+    return list_folder(remains, on_name_of_log, count);
 }
 
 static void end_text(char *text, size_t size)
@@ -217,23 +276,22 @@ static void end_text(char *text, size_t size)
 
 nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_remains_log *log)
 {
-    const unsigned failures = nl_memory_failures;
     *log = (nl_remains_log){.outbox = {.mapping = {.fd = -1}}};
     char name[32];
     snprintf(name, sizeof name, "log-%u", number);
     size_t size = NL_SHARED_HEADER + NL_SHARED_BATCH_SIZE;
-    if (!map_file(remains, name, size, size, 0, &log->outbox.mapping))
-        return nl_memory_failures == failures ? NL_END : NL_FAILED;
+    nl_status status = map_file(remains, name, size, size, 0, &log->outbox.mapping);
+    if (status != NL_OK)
+        return status;
     nl_shared_log *shared = (nl_shared_log *)(void *)log->outbox.mapping.memory;
     log->outbox.shared = shared;
     log->outbox.batch = log->outbox.mapping.memory + NL_SHARED_HEADER;
     end_text(shared->url, sizeof shared->url);
     end_text(shared->prog, sizeof shared->prog);
     end_text(shared->host, sizeof shared->host);
-    open_rings(remains, number, log);
-    if (nl_memory_failures != failures) { /* a ring may be missing: nothing is touched */
+    if (open_rings(remains, number, log) != NL_OK) { /* a ring may be missing: nothing is changed */
         nl_remains_close_log(log);
-        return nl_error_set(NL_ERROR_MEMORY, "out of memory");
+        return NL_FAILED;
     }
     finish_commit(log);
     if (shared->batch_size > NL_SHARED_BATCH_SIZE || shared->batch_start > shared->batch_size)

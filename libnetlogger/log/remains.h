@@ -26,11 +26,13 @@ typedef struct nl_remains_log {
 nl_status nl_remains_open(nl_remains *remains, int parent, const char *name);
 void nl_remains_close(nl_remains *remains);
 
-/* One more than the largest number of a log in it; 0 when there is none. */
-unsigned nl_remains_last_log(const nl_remains *remains);
+/* Sets *count to one more than the largest number of a log in the folder; 0: there are none. NL_OK or NL_FAILED. */
+nl_status nl_remains_count_logs(const nl_remains *remains, unsigned *count);
 
-/* Opens its file log-NUMBER and the rings of it, and finishes what was half done in them. NL_END when there is none;
- * NL_FAILED, and nothing was touched, when there is no memory. */
+/*
+ * Opens its file log-NUMBER and the rings of it, and finishes what was half done in them. NL_END when there is no such
+ * log. NL_FAILED when any file cannot be opened now, for lack of memory or descriptors: then nothing was changed.
+ */
 nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_remains_log *log);
 void nl_remains_close_log(nl_remains_log *log);
 

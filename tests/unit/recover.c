@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -77,8 +78,11 @@ static void *log_all_the_time(void *argument)
 static pid_t start_logging_to(const char *url)
 {
     memset(reached, 0, THREADS * sizeof *reached);
-    pid_t child = fork();
+    pid_t parent = getpid(), child = fork();
     if (child == 0) {
+        /* A test that fails does not kill it: without this it would fill the disk. */
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+            _exit(1);
         log_ = nl_open("killed", url);
         pthread_t thread;
         pthread_create(&thread, NULL, log_all_the_time, (void *)1);
@@ -376,6 +380,57 @@ static void test_to_another_destination(void **state)
     snprintf(command, sizeof command, "touch %s %s; cat %s >> %s; rm %s", path, other, other, path, other);
     assert_int_equal(system(command), 0);
     expect_all();
+    unlink(path);
+}
+
+/* Sets how many descriptors this process may have; returns how many it could have before. */
+static rlim_t limit_descriptors(rlim_t count)
+{
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = count;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    return before;
+}
+
+static void on_recovered(void *user, const nl_recovered *what)
+{
+    (void)what;
+    ++*(unsigned *)user;
+}
+
+/*
+ * Recovery fails at each descriptor in turn, and with a report; nothing is lost or doubled by that. It needs few
+ * descriptors, however many rings there are.
+ */
+static void recover_with_few_descriptors(const char *options)
+{
+    kill_at_random(start_logging(options));
+    int first = dup(0);
+    assert_true(first >= 0);
+    close(first);
+    nl_status status = NL_FAILED;
+    rlim_t count = (rlim_t)first;
+    for (; status != NL_OK; count++) {
+        unsigned reports = 0;
+        rlim_t before = limit_descriptors(count);
+        status = nl_recover(NULL, on_recovered, &reports);
+        limit_descriptors(before);
+        assert_int_equal(count_log_folders(folder), status == NL_OK ? 0 : 1);
+        assert_true(count == (rlim_t)first || status == NL_OK || reports > 0);
+    }
+    assert_in_range(count - (rlim_t)first, 5, 16);
+    expect_all();
+}
+
+static void test_few_descriptors(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < times_here(10); i++) {
+        recover_with_few_descriptors("ring=64k");
+        recover_with_few_descriptors("format=nlb");
+    }
     unlink(path);
 }
 
@@ -907,6 +962,7 @@ int main(void)
         cmocka_unit_test(test_killed_while_writing_compressed_blocks),
         cmocka_unit_test(test_killed_while_writing_to_a_pipe),
         cmocka_unit_test(test_killed_while_sending),
+        cmocka_unit_test(test_few_descriptors),
         cmocka_unit_test(test_a_living_process_is_left_alone),
         cmocka_unit_test(test_to_another_destination),
         cmocka_unit_test(test_a_destination_that_is_away_can_be_tried_again),
