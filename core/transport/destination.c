@@ -110,11 +110,6 @@ void nl_destination_poll(nl_destination *destination)
         destination->kind->poll(destination);
 }
 
-nl_status nl_destination_reopen(nl_destination *destination)
-{
-    return destination->kind->reopen != NULL ? destination->kind->reopen(destination) : NL_OK;
-}
-
 void nl_destination_after_fork(nl_destination *destination)
 {
     if (destination->kind->after_fork != NULL)

@@ -60,9 +60,6 @@ typedef struct nl_exchange {
  */
 nl_status nl_destination_exchange(nl_destination *destination, nl_exchange *exchange);
 
-/* Files: opens the name again. Others: nothing. */
-nl_status nl_destination_reopen(nl_destination *destination);
-
 /* In the child after fork: lets go of what the parent uses on, without a word to the other side. */
 void nl_destination_after_fork(nl_destination *destination);
 
@@ -76,7 +73,6 @@ typedef struct nl_destination_kind {
     int64_t (*size)(nl_destination *destination);                              /* may be NULL */
     void (*poll)(nl_destination *destination);                                 /* may be NULL */
     nl_status (*exchange)(nl_destination *destination, nl_exchange *exchange); /* may be NULL */
-    nl_status (*reopen)(nl_destination *destination);                          /* may be NULL */
     void (*after_fork)(nl_destination *destination);                           /* may be NULL */
     nl_status (*close)(nl_destination *destination, bool keep);                /* frees it */
 } nl_destination_kind;

@@ -230,20 +230,6 @@ static int64_t file_size(nl_destination *destination)
                                                                                                : -1;
 }
 
-static nl_status file_reopen(nl_destination *destination)
-{
-    file_destination *file = (file_destination *)destination;
-    if (file->path == NULL || is_atomic(file))
-        return NL_OK;
-    int before = file->fd;
-    nl_identity was = file->identity;
-    if (open_path(file, false, 0) != NL_OK)
-        return NL_FAILED; /* the old one stays in use */
-    if (before >= 0)
-        nl_identity_close(&was, before);
-    return NL_OK;
-}
-
 static nl_status put_in_place(file_destination *file)
 {
     if (!is_open(file))
@@ -265,8 +251,7 @@ static nl_status file_close(nl_destination *destination, bool keep)
     return status;
 }
 
-static const nl_destination_kind file_kind = {
-    .write = file_write, .size = file_size, .reopen = file_reopen, .close = file_close};
+static const nl_destination_kind file_kind = {.write = file_write, .size = file_size, .close = file_close};
 
 nl_destination *nl_file_destination_open(const nl_url *url, const nl_destination_options *options)
 {

@@ -226,13 +226,6 @@ nl_status nl_writer_put_blocks(nl_writer *writer, const char *data, size_t size,
     return write_if_full(writer);
 }
 
-nl_status nl_writer_reopen(nl_writer *writer)
-{
-    nl_status flushed = nl_writer_flush(writer);
-    nl_status reopened = nl_destination_reopen(writer->destination);
-    return reopened != NL_OK ? reopened : flushed;
-}
-
 nl_status nl_writer_close(nl_writer *writer)
 {
     nl_status flushed = nl_writer_flush(writer);

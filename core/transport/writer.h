@@ -49,9 +49,6 @@ nl_status nl_writer_put_blocks(nl_writer *writer, const char *data, size_t size,
 /* Hands everything buffered to the destination. On NL_FAILED what was not written stays buffered. */
 nl_status nl_writer_flush(nl_writer *writer);
 
-/* Files: closes the file and opens the name again, so that a file moved away is let go. Others: only flushes. */
-nl_status nl_writer_reopen(nl_writer *writer);
-
 /*
  * Flushes and closes; the writer is gone whatever it returns. NL_FAILED when the last bytes could not be written: an
  * atomic writer then leaves the old file as it was and removes its own.
