@@ -55,7 +55,6 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/clocks/messages.h \
 	%D%/clocks/name_table.c \
 	%D%/clocks/name_table.h \
-	%D%/clocks/or_abort.h \
 	%D%/convert/convert.h \
 	%D%/convert/losses.c \
 	%D%/convert/output.c \

@@ -5,7 +5,6 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/record/logfmt.h \
 	%D%/record/format_info.h \
 	%D%/base/memory.h \
-	%D%/base/program_memory.h \
 	%D%/reader/admission.h \
 	%D%/base/error.c \
 	%D%/base/error.h \

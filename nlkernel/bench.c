@@ -9,7 +9,7 @@
 #include "session.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "program/program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -345,8 +345,7 @@ static const options_usage usage = {
 
 static char *file_in(const bench *b, const char *name)
 {
-    char *path;
-    PROGRAM_REQUIRE(asprintf(&path, "%s/%s", b->folder, name) >= 0, "out of memory");
+    char *path = program_format("%s/%s", b->folder, name);
     return path;
 }
 

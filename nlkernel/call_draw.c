@@ -3,7 +3,7 @@
 #include "call_draw.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
 #include "convert/output.h"
 
 #include <string.h>
@@ -125,8 +125,7 @@ NL_PRINTF(3, 4) static void set_format(void *object, char *name, const char *for
 /* Renders into memory, to be freed. False when that failed. */
 static bool render(GVC_t *context, Agraph_t *graph, const char *format, char **picture, size_t *size)
 {
-    FILE *file = open_memstream(picture, size);
-    PROGRAM_REQUIRE(file != NULL, "out of memory");
+    FILE *file = nl_memory_check(open_memstream(picture, size));
     bool good = strcmp(format, "dot") == 0 ? agwrite(graph, file) == 0 : gvRender(context, graph, format, file) == 0;
     good = good && !ferror(file);
     return fclose(file) == 0 && good;
@@ -243,8 +242,7 @@ bool call_draw_graph(const call_view *v, const char *path)
 {
     const calls *c = &v->calls;
     Agraph_t *graph = new_graph(v, "calls");
-    Agnode_t **nodes = calloc(c->function_count + 1, sizeof *nodes);
-    PROGRAM_REQUIRE(nodes != NULL, "out of memory");
+    Agnode_t **nodes = nl_memory_check(calloc(c->function_count + 1, sizeof *nodes));
     heat_scale of_functions = {0}, of_calls = {0};
     size_t edges = 0;
     for (size_t i = 0; i < v->count; i++)

@@ -2,7 +2,8 @@
 
 #include "call_view.h"
 
-#include "base/program_memory.h"
+#include "base/memory.h"
+#include "program/program.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -115,8 +116,7 @@ static void choose(call_view *v)
 {
     size_t kept = 0;
     v->order = calls_in_order(&v->calls, v->chains);
-    v->shown = calloc(v->calls.function_count + 1, sizeof *v->shown);
-    PROGRAM_REQUIRE(v->shown != NULL, "out of memory");
+    v->shown = nl_memory_check(calloc(v->calls.function_count + 1, sizeof *v->shown));
     for (size_t i = 0; i < v->calls.function_count && (v->top == 0 || kept < v->top); i++) {
         uint64_t heat = calls_heat(&v->calls.functions[v->order[i]], v->chains);
         if (heat == 0 || heat < v->min_count || !is_meant(v, v->order[i]))
@@ -147,16 +147,13 @@ int call_view_read(call_view *v, char **names, size_t count)
 char *call_view_summary(const call_view *v)
 {
     const calls *c = &v->calls;
-    char *text;
     char lost[64] = "", time[48] = "";
     if (c->lost > 0)
         snprintf(lost, sizeof lost, ", %" PRIu64 " events lost", c->lost);
     if (c->to_ns > c->from_ns)
         snprintf(time, sizeof time, " in %.3f s", (double)(c->to_ns - c->from_ns) / 1e9);
-    int got = asprintf(&text, "%" PRIu64 " %s of %zu functions%s%s; %zu shown", c->total,
-                       c->samples ? "samples" : "calls", c->function_count, time, lost, v->count);
-    PROGRAM_REQUIRE(got >= 0, "out of memory");
-    return text;
+    return program_format("%" PRIu64 " %s of %zu functions%s%s; %zu shown", c->total, c->samples ? "samples" : "calls",
+                          c->function_count, time, lost, v->count);
 }
 
 void call_view_free(call_view *v)

@@ -3,7 +3,7 @@
 #include "calls.h"
 
 #include "base/hash_bytes.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,7 @@ static void *grow(void *list, size_t count, size_t size)
     /* When count is a power of two there is no more room. */
     if (count < 64 ? count > 0 : (count & (count - 1)) != 0)
         return list;
-    list = reallocarray(list, count < 64 ? 64 : 2 * count, size);
-    PROGRAM_REQUIRE(list != NULL, "out of memory");
+    list = nl_memory_check(reallocarray(list, count < 64 ? 64 : 2 * count, size));
     return list;
 }
 
@@ -38,8 +37,7 @@ static bool widen(call_table *t, size_t count)
         return false;
     free(t->places);
     t->capacity = t->capacity == 0 ? 256 : 2 * t->capacity;
-    t->places = calloc(t->capacity, sizeof *t->places);
-    PROGRAM_REQUIRE(t->places != NULL, "out of memory");
+    t->places = nl_memory_check(calloc(t->capacity, sizeof *t->places));
     return true;
 }
 
@@ -183,8 +181,7 @@ static void sort_entries(call_entry *entries, call_entry *room, size_t count)
 void calls_finish(calls *c)
 {
     uint32_t within[DEPTH_MAX] = {0}; /* by depth; one more than the place, 0: not known */
-    call_entry *room = calloc(c->entry_count / 2 + 1, sizeof *room);
-    PROGRAM_REQUIRE(room != NULL, "out of memory");
+    call_entry *room = nl_memory_check(calloc(c->entry_count / 2 + 1, sizeof *room));
     sort_entries(c->entries, room, c->entry_count);
     free(room);
     size_t losses = 0, lost = 0;
@@ -333,8 +330,7 @@ static int hottest_first(const void *a, const void *b, void *user)
 
 uint32_t *calls_in_order(const calls *c, bool chains)
 {
-    uint32_t *order = calloc(c->function_count + 1, sizeof *order);
-    PROGRAM_REQUIRE(order != NULL, "out of memory");
+    uint32_t *order = nl_memory_check(calloc(c->function_count + 1, sizeof *order));
     for (size_t i = 0; i < c->function_count; i++)
         order[i] = (uint32_t)i;
     qsort_r(order, c->function_count, sizeof *order, hottest_first, &(ordering){c, chains});

@@ -3,8 +3,9 @@
 #include "choice.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
 #include "rights.h"
+#include "program/program.h"
 
 #include <dirent.h>
 #include <fnmatch.h>
@@ -19,11 +20,9 @@ enum { SUGGESTIONS = 3, EVENT_NAME_MAX = 128 };
 
 static void add_name(event_names *names, const char *system, const char *event)
 {
-    names->list = reallocarray(names->list, names->count + 1, sizeof *names->list);
-    PROGRAM_REQUIRE(names->list != NULL, "out of memory");
+    names->list = nl_memory_check(reallocarray(names->list, names->count + 1, sizeof *names->list));
     event_name *name = &names->list[names->count++];
-    *name = (event_name){.system = strdup(system), .event = strdup(event)};
-    PROGRAM_REQUIRE(name->system != NULL && name->event != NULL, "out of memory");
+    *name = (event_name){.system = nl_memory_check(strdup(system)), .event = nl_memory_check(strdup(event))};
 }
 
 static bool is_folder(const struct dirent *entry)
@@ -34,8 +33,7 @@ static bool is_folder(const struct dirent *entry)
 
 static bool read_system(event_names *names, const char *events, const char *system)
 {
-    char *path;
-    PROGRAM_REQUIRE(asprintf(&path, "%s/%s", events, system) >= 0, "out of memory");
+    char *path = program_format("%s/%s", events, system);
     DIR *folder = opendir(path);
     if (folder == NULL)
         rights_explain_denied(path);
@@ -174,8 +172,7 @@ static bool is_meant(const event_name *name, const char *system, const char *eve
 
 bool event_names_choose(event_names *names, const char *pattern)
 {
-    char *system = strdup(pattern);
-    PROGRAM_REQUIRE(system != NULL, "out of memory");
+    char *system = nl_memory_check(strdup(pattern));
     char *event = strpbrk(system, ":.");
     if (event != NULL)
         *event++ = '\0';
@@ -195,8 +192,8 @@ bool event_names_choose(event_names *names, const char *pattern)
 
 bool kernel_events_read(kernel_events *events, const event_names *names, const tracing *t)
 {
-    *events = (kernel_events){.list = calloc(names->count + KERNEL_EVENTS_TRACED_MAX, sizeof *events->list)};
-    PROGRAM_REQUIRE(events->list != NULL, "out of memory");
+    *events =
+        (kernel_events){.list = nl_memory_check(calloc(names->count + KERNEL_EVENTS_TRACED_MAX, sizeof *events->list))};
     for (size_t i = 0; i < names->count; i++) {
         const event_name *name = &names->list[i];
         if (!name->chosen)

@@ -3,7 +3,7 @@
 #include "control.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
 #include "rights.h"
 
 #include <ctype.h>
@@ -102,8 +102,7 @@ static bool take_line(const control *c, wish *w, const char *line)
 
 static wish wish_of(const control *c)
 {
-    wish w = {c->on, calloc(c->target.event_count + 1, sizeof *w.events_on)};
-    PROGRAM_REQUIRE(w.events_on != NULL, "out of memory");
+    wish w = {c->on, nl_memory_check(calloc(c->target.event_count + 1, sizeof *w.events_on))};
     memcpy(w.events_on, c->events_on, c->target.event_count * sizeof *w.events_on);
     return w;
 }
@@ -287,8 +286,7 @@ static char *read_file(const char *path)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), error = errno;
     rights_raise();
     errno = error;
-    char *text = calloc(1, FILE_MAX);
-    PROGRAM_REQUIRE(text != NULL, "out of memory");
+    char *text = nl_memory_check(calloc(1, FILE_MAX));
     ssize_t got = 0;
     for (size_t size = 0; fd >= 0 && size + 1 < FILE_MAX && (got = read(fd, text + size, FILE_MAX - 1 - size)) > 0;)
         size += (size_t)got;
@@ -333,8 +331,7 @@ bool control_look(control *c)
 void control_open(control *c, const control_target *target, const char *path)
 {
     *c = (control){.target = *target, .on = true, .fd = -1, .path = path};
-    c->events_on = malloc(target->event_count + 1);
-    PROGRAM_REQUIRE(c->events_on != NULL, "out of memory");
+    c->events_on = nl_memory_check(malloc(target->event_count + 1));
     memset(c->events_on, 1, target->event_count + 1);
     listen_for_commands(c);
 }

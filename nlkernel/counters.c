@@ -3,7 +3,7 @@
 #include "counters.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
 #include "rights.h"
 
 #include <errno.h>
@@ -180,12 +180,10 @@ static bool open_tracepoint(counted *c, const kernel_event *event, int cpu, int 
 counted *counted_open(const counters *of, size_t present, const kernel_events *events, int cpu, size_t buffer,
                       int low_water)
 {
-    counted *c = calloc(1, sizeof *c);
-    PROGRAM_REQUIRE(c != NULL, "out of memory");
+    counted *c = nl_memory_check(calloc(1, sizeof *c));
     c->counter_count = present;
     c->event_count = events->count;
-    c->event_fds = malloc((events->count + 1) * sizeof *c->event_fds);
-    PROGRAM_REQUIRE(c->event_fds != NULL, "out of memory");
+    c->event_fds = nl_memory_check(malloc((events->count + 1) * sizeof *c->event_fds));
     memset(c->event_fds, -1, (events->count + 1) * sizeof *c->event_fds);
     memset(c->fds, -1, sizeof c->fds);
     bool good = open_counters(c, of, cpu) && map_buffer(c, buffer);

@@ -4,7 +4,7 @@
 #include "symbol_map.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
 
 #ifndef HAVE_LIBDW
 
@@ -78,11 +78,9 @@ static unit_folder *folder_of(dwarf_reader *r)
     for (size_t i = r->folder_count; i-- > 0;)
         if (strcmp(r->folders[i].path, r->folder) == 0)
             return &r->folders[i];
-    r->folders = reallocarray(r->folders, r->folder_count + 1, sizeof *r->folders);
-    PROGRAM_REQUIRE(r->folders != NULL, "out of memory");
+    r->folders = nl_memory_check(reallocarray(r->folders, r->folder_count + 1, sizeof *r->folders));
     unit_folder *added = &r->folders[r->folder_count++];
-    *added = (unit_folder){strdup(r->folder), 0};
-    PROGRAM_REQUIRE(added->path != NULL, "out of memory");
+    *added = (unit_folder){nl_memory_check(strdup(r->folder)), 0};
     return added;
 }
 
@@ -161,8 +159,7 @@ bool symbol_map_read_dwarf(symbol_map *m, const char *path, const char *root)
                                              .find_debuginfo = dwfl_standard_find_debuginfo,
                                              .section_address = dwfl_offline_section_address,
                                              .debuginfo_path = &debug_path};
-    dwarf_reader *r = calloc(1, sizeof *r);
-    PROGRAM_REQUIRE(r != NULL, "out of memory");
+    dwarf_reader *r = nl_memory_check(calloc(1, sizeof *r));
     r->map = m;
     r->first = m->count;
     Dwfl *dwfl = dwfl_begin(&callbacks);

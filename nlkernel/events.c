@@ -3,7 +3,8 @@
 #include "events.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
+#include "program/program.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -28,13 +29,12 @@ static bool is_taken(const char *name)
 
 static char *name_of(const char *kernel_name, int element)
 {
-    char *name = NULL, *plain = strdup(kernel_name + strspn(kernel_name, "_"));
-    PROGRAM_REQUIRE(plain != NULL, "out of memory");
+    char *plain = nl_memory_check(strdup(kernel_name + strspn(kernel_name, "_")));
     for (char *at = plain; *at != '\0'; at++)
         *at = isalnum((unsigned char)*at) ? (char)toupper((unsigned char)*at) : '.';
     const char *before = is_taken(plain) || !isalpha((unsigned char)*plain) ? "EV." : "";
-    int got = element < 0 ? asprintf(&name, "%s%s", before, plain) : asprintf(&name, "%s%s.%d", before, plain, element);
-    PROGRAM_REQUIRE(got >= 0, "out of memory");
+    char *name =
+        element < 0 ? program_format("%s%s", before, plain) : program_format("%s%s.%d", before, plain, element);
     free(plain);
     return name;
 }
@@ -62,18 +62,16 @@ static bool number_kind(const struct tep_format_field *field, unsigned size, fie
 static void add(kernel_event *event, const struct tep_format_field *field, int element, field_kind kind,
                 unsigned offset, unsigned size)
 {
-    event->fields = reallocarray(event->fields, event->field_count + 1, sizeof *event->fields);
-    PROGRAM_REQUIRE(event->fields != NULL, "out of memory");
+    event->fields = nl_memory_check(reallocarray(event->fields, event->field_count + 1, sizeof *event->fields));
     event_field *added = &event->fields[event->field_count++];
     *added = (event_field){.name = name_of(field->name, element),
-                           .kernel_name = strdup(field->name),
-                           .type = strdup(field->type),
+                           .kernel_name = nl_memory_check(strdup(field->name)),
+                           .type = nl_memory_check(strdup(field->type)),
                            .kind = kind,
                            .relative = field->flags & TEP_FIELD_IS_RELATIVE,
                            .element = element >= 0,
                            .offset = offset,
                            .size = size};
-    PROGRAM_REQUIRE(added->kernel_name != NULL && added->type != NULL, "out of memory");
     if (offset + size > event->fixed_size)
         event->fixed_size = offset + size;
 }
@@ -108,8 +106,7 @@ static void add_function(kernel_event *event, const struct tep_format_field *fie
     add(event, field, -1, FIELD_FUNCTION, (unsigned)field->offset, (unsigned)field->size);
     char **added = &event->fields[event->field_count - 1].name;
     free(*added);
-    *added = strdup(name);
-    PROGRAM_REQUIRE(*added != NULL, "out of memory");
+    *added = nl_memory_check(strdup(name));
 }
 
 /* libtraceevent takes for a string what is printed by any %p that takes bytes, such as a socket's address. */
@@ -188,8 +185,7 @@ static size_t cut_print_format(char *text, size_t size)
 
 bool kernel_event_parse(kernel_event *out, char *text, size_t size)
 {
-    struct tep_handle *tep = tep_alloc();
-    PROGRAM_REQUIRE(tep != NULL, "out of memory");
+    struct tep_handle *tep = nl_memory_check(tep_alloc());
     tep_set_loglevel(TEP_LOG_NONE);
     struct tep_event *event = NULL;
     tep_parse_format(tep, &event, text, cut_print_format(text, size), out->system);
@@ -209,9 +205,8 @@ bool kernel_event_parse(kernel_event *out, char *text, size_t size)
 
 void kernel_event_name(kernel_event *out, const char *system, const char *event)
 {
-    *out = (kernel_event){.system = strdup(system), .event = strdup(event)};
-    PROGRAM_REQUIRE(out->system != NULL && out->event != NULL && asprintf(&out->name, "%s.%s", system, event) >= 0,
-                    "out of memory");
+    *out = (kernel_event){
+        .system = program_copy(system), .event = program_copy(event), .name = program_format("%s.%s", system, event)};
 }
 
 bool kernel_event_read(const tracing *t, const char *system, const char *event, kernel_event *out)
@@ -248,8 +243,7 @@ void kernel_events_index(kernel_events *events)
     for (size_t i = 0; i < events->count; i++)
         if ((size_t)events->list[i].id >= events->id_count)
             events->id_count = (size_t)events->list[i].id + 1;
-    events->by_id = calloc(events->id_count + 1, sizeof *events->by_id);
-    PROGRAM_REQUIRE(events->by_id != NULL, "out of memory");
+    events->by_id = nl_memory_check(calloc(events->id_count + 1, sizeof *events->by_id));
     for (size_t i = 0; i < events->count; i++) {
         events->list[i].place = (unsigned)i;
         events->by_id[events->list[i].id] = &events->list[i];

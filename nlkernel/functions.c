@@ -3,7 +3,7 @@
 #include "functions.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "program/program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,8 +73,7 @@ static bool add_filter(const instance *i, const char *file, const char *glob)
 
 static bool is_refused(const instance *i, const char *tracer)
 {
-    char *path;
-    PROGRAM_REQUIRE(asprintf(&path, "%s/current_tracer", i->dir) >= 0, "out of memory");
+    char *path = program_format("%s/current_tracer", i->dir);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     bool refused = fd < 0 || write(fd, tracer, strlen(tracer)) < 0;
     int error = errno;

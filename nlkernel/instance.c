@@ -3,9 +3,9 @@
 #include "instance.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
 #include "rights.h"
 #include "shared.h"
+#include "program/program.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -77,8 +77,7 @@ unsigned instance_clean_stale(const tracing *t)
 
 static char *file_of(const instance *i, const char *file)
 {
-    char *path;
-    PROGRAM_REQUIRE(asprintf(&path, "%s/%s", i->dir, file) >= 0, "out of memory");
+    char *path = program_format("%s/%s", i->dir, file);
     return path;
 }
 

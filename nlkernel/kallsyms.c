@@ -3,7 +3,7 @@
 #include "kallsyms.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
 #include "rights.h"
 #include "tracing.h"
 
@@ -37,8 +37,7 @@ static void add(kallsyms *k, uint64_t address, const char *name, size_t size)
 {
     if (k->count == k->capacity) {
         k->capacity = k->capacity == 0 ? 4096 : 2 * k->capacity;
-        k->symbols = reallocarray(k->symbols, k->capacity, sizeof *k->symbols);
-        PROGRAM_REQUIRE(k->symbols != NULL, "out of memory");
+        k->symbols = nl_memory_check(reallocarray(k->symbols, k->capacity, sizeof *k->symbols));
     }
     k->symbols[k->count++] = (symbol){address, (uint32_t)k->names.size, (uint32_t)size};
     nl_buffer_append(&k->names, name, size);
@@ -91,8 +90,7 @@ static void make_buckets(kallsyms *k)
     uint64_t first = k->symbols[0].address, span = k->symbols[k->count - 1].address - first;
     uint64_t count = (span >> BUCKET_SHIFT) + 1;
     k->bucket_count = count < BUCKETS_MAX ? (size_t)count : BUCKETS_MAX;
-    k->buckets = calloc(k->bucket_count, sizeof *k->buckets);
-    PROGRAM_REQUIRE(k->buckets != NULL, "out of memory");
+    k->buckets = nl_memory_check(calloc(k->bucket_count, sizeof *k->buckets));
     size_t at = 0;
     for (size_t i = 0; i < k->bucket_count; i++) {
         while (at < k->count && k->symbols[at].address <= first + ((uint64_t)i << BUCKET_SHIFT))
@@ -103,8 +101,7 @@ static void make_buckets(kallsyms *k)
 
 kallsyms *kallsyms_parse(const char *text, size_t size)
 {
-    kallsyms *k = calloc(1, sizeof *k);
-    PROGRAM_REQUIRE(k != NULL, "out of memory");
+    kallsyms *k = nl_memory_check(calloc(1, sizeof *k));
     for (const char *at = text, *end = text + size; at < end;) {
         const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline != NULL ? newline : end;
         take_line(k, at, stop);

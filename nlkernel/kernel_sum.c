@@ -3,7 +3,7 @@
 #include "kernel_sum.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
 
 bool kernel_sums_wanted(const schema *s)
 {
@@ -206,10 +206,8 @@ kernel_sums *kernel_sums_start(const schema *s, const char *tracefs)
     if (!tracing_open(&t, tracefs))
         return NULL;
     libbpf_set_print(be_silent);
-    kernel_sums *k = calloc(1, sizeof *k);
-    PROGRAM_REQUIRE(k != NULL, "out of memory");
-    *k = (kernel_sums){.schema = s, .list = calloc(s->sections.count + 1, sizeof *k->list)};
-    PROGRAM_REQUIRE(k->list != NULL, "out of memory");
+    kernel_sums *k = nl_memory_check(calloc(1, sizeof *k));
+    *k = (kernel_sums){.schema = s, .list = nl_memory_check(calloc(s->sections.count + 1, sizeof *k->list))};
     bool good = true;
     for (size_t i = 0; good && i < s->sections.count; i++)
         if (strcmp(s->sections.list[i].kind, "kernel") == 0)
@@ -297,12 +295,11 @@ static void read_all(kernel_sums *k, const kernel_sum *sum, void (*put)(void *us
                      void *user)
 {
     int map = bpf_map__fd(sum->program->maps.sums), cpus = libbpf_num_possible_cpus();
-    struct sum_value *values = calloc(cpus > 0 ? (size_t)cpus : 1, sizeof *values);
+    struct sum_value *values = nl_memory_check(calloc(cpus > 0 ? (size_t)cpus : 1, sizeof *values));
     nl_record *record = nl_record_new();
     struct sum_key key, *before = NULL;
     char host[256];
     program_host(host, sizeof host);
-    PROGRAM_REQUIRE(values != NULL, "out of memory");
     while (bpf_map_get_next_key(map, before, &key) == 0) {
         if (bpf_map_lookup_elem(map, &key, values) == 0) {
             read_one(k, sum, &key, values, cpus, record);

@@ -3,13 +3,14 @@
 #include "lane.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
 #include "base/thread.h"
 #include "convert.h"
 #include "record/record_internal.h"
 #include "rights.h"
 #include "tracing.h"
 #include "base/buffer.h"
+#include "program/program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -81,9 +82,8 @@ static unsigned add_shape(lane *l, unsigned source, const kernel_event *event)
 {
     const lane_setup *setup = l->setup;
     size_t before = OWN_FIELDS + setup->counter_count, count = before + event->field_count;
-    nl_string *names = calloc(count, sizeof *names);
-    nl_type *types = calloc(count, sizeof *types);
-    PROGRAM_REQUIRE(names != NULL && types != NULL, "out of memory");
+    nl_string *names = nl_memory_check(calloc(count, sizeof *names));
+    nl_type *types = nl_memory_check(calloc(count, sizeof *types));
     for (size_t i = 0; i < OWN_FIELDS; i++) {
         names[i] = (nl_string){own_fields[i], strlen(own_fields[i])};
         types[i] = NL_TYPE_INT;
@@ -430,11 +430,10 @@ bool lane_open(lane *l, const lane_setup *setup, int cpu)
     *l = (lane){.setup = setup, .cpu = cpu, .generation = 1};
     if (!open_buffer(l))
         return false;
-    l->page = malloc(setup->page_size);
+    l->page = nl_memory_check(malloc(setup->page_size));
     l->record = nl_record_new();
-    PROGRAM_REQUIRE(l->page != NULL, "out of memory");
-    PROGRAM_REQUIRE(getrandom(l->identity.stream, sizeof l->identity.stream, 0) == (ssize_t)sizeof l->identity.stream,
-                    "no random numbers");
+    if (getrandom(l->identity.stream, sizeof l->identity.stream, 0) != (ssize_t)sizeof l->identity.stream)
+        program_fail(PROGRAM_PROBLEM, "no random bytes for the stream: %s", strerror(errno));
     tasks_start(&l->tasks, cpu, setup->events->count, setup->saved_path);
     return true;
 }

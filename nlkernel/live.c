@@ -5,7 +5,7 @@
 #include "schema.h"
 #include "session.h"
 
-#include "base/program_memory.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 
@@ -22,8 +22,7 @@ static bool add_parameter(void *settings, const nl_option *row, const char *valu
 {
     arguments *a = settings;
     (void)row, (void)message;
-    a->parameters = reallocarray(a->parameters, a->parameter_count + 2, sizeof *a->parameters);
-    PROGRAM_REQUIRE(a->parameters != NULL, "out of memory");
+    a->parameters = nl_memory_check(reallocarray(a->parameters, a->parameter_count + 2, sizeof *a->parameters));
     a->parameters[a->parameter_count++] = value;
     a->parameters[a->parameter_count] = NULL;
     return true;

@@ -2,7 +2,7 @@
 
 #include "options.h"
 
-#include "base/program_memory.h"
+#include "base/memory.h"
 #include "base/error.h"
 #include "base/size.h"
 
@@ -14,8 +14,7 @@
 
 static void add_word(const char ***words, size_t *count, const char *word)
 {
-    *words = reallocarray(*words, *count + 1, sizeof **words);
-    PROGRAM_REQUIRE(*words != NULL, "out of memory");
+    *words = nl_memory_check(reallocarray(*words, *count + 1, sizeof **words));
     (*words)[(*count)++] = word;
 }
 
@@ -58,8 +57,7 @@ static bool add_pids(void *settings, const nl_option *row, const char *value, ch
         long pid = 0;
         if (!read_number(&at, 1, INT_MAX, &pid) || (*at != ',' && *at != '\0'))
             return reject(message, "\"%.100s\" is not a list of process numbers with commas between", value);
-        o->pids = reallocarray(o->pids, o->pid_count + 1, sizeof *o->pids);
-        PROGRAM_REQUIRE(o->pids != NULL, "out of memory");
+        o->pids = nl_memory_check(reallocarray(o->pids, o->pid_count + 1, sizeof *o->pids));
         o->pids[o->pid_count++] = (int)pid;
     } while (*at++ == ',');
     return true;
@@ -96,8 +94,7 @@ static bool add_cpus(void *settings, const nl_option *row, const char *value, ch
     const char *at = value;
     (void)row;
     if (o->cpus == NULL)
-        o->cpus = calloc(RECORDING_CPUS_MAX, sizeof *o->cpus);
-    PROGRAM_REQUIRE(o->cpus != NULL, "out of memory");
+        o->cpus = nl_memory_check(calloc(RECORDING_CPUS_MAX, sizeof *o->cpus));
     if (strncmp(value, "0x", 2) == 0)
         return read_mask(o, value + 2) || reject(message, "\"%.100s\" is not a mask of CPUs, such as 0x3d", value);
     do {

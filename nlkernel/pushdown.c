@@ -2,7 +2,7 @@
 
 #include "pushdown.h"
 
-#include "base/program_memory.h"
+#include "base/memory.h"
 #include "filter/filter_internal.h"
 
 #include <inttypes.h>
@@ -28,7 +28,8 @@ NL_PRINTF(1, 2) static part text_part(const char *format, ...)
     part made = {.kind = PART_TEXT};
     va_list arguments;
     va_start(arguments, format);
-    PROGRAM_REQUIRE(vasprintf(&made.text, format, arguments) >= 0, "out of memory");
+    if (vasprintf(&made.text, format, arguments) < 0)
+        nl_memory_failed();
     va_end(arguments);
     return made;
 }
@@ -37,8 +38,7 @@ static part copy(const part *p)
 {
     part made = *p;
     if (p->kind == PART_TEXT) {
-        made.text = strdup(p->text);
-        PROGRAM_REQUIRE(made.text != NULL, "out of memory");
+        made.text = nl_memory_check(strdup(p->text));
     }
     return made;
 }

@@ -2,7 +2,7 @@
 
 #include "reporting.h"
 
-#include "base/program_memory.h"
+#include "base/memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,8 +18,7 @@ static bool add_parameter(void *settings, const nl_option *row, const char *valu
         snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\" is not NAME=VALUE", value);
         return false;
     }
-    o->parameters = reallocarray(o->parameters, o->parameter_count + 2, sizeof *o->parameters);
-    PROGRAM_REQUIRE(o->parameters != NULL, "out of memory");
+    o->parameters = nl_memory_check(reallocarray(o->parameters, o->parameter_count + 2, sizeof *o->parameters));
     o->parameters[o->parameter_count++] = value;
     o->parameters[o->parameter_count] = NULL;
     return true;

@@ -3,8 +3,9 @@
 #include "schema.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
 #include "filter/filter_text.h"
+#include "program/program.h"
 
 #include <glob.h>
 #include <libgen.h>
@@ -16,18 +17,6 @@
 
 #define SUFFIX ".schema"
 
-static char *text_of(const char *format, ...) NL_PRINTF(1, 2);
-
-static char *text_of(const char *format, ...)
-{
-    char *text;
-    va_list arguments;
-    va_start(arguments, format);
-    PROGRAM_REQUIRE(vasprintf(&text, format, arguments) >= 0, "out of memory");
-    va_end(arguments);
-    return text;
-}
-
 /* ---- where they are ---- */
 
 /* The folders, with : between: the user's, those beside the program, as it is built, and installed. */
@@ -37,8 +26,8 @@ static char *folders(void)
     ssize_t size = readlink("/proc/self/exe", program, sizeof program - 1);
     program[size > 0 ? size : 0] = '\0';
     const char *own = getenv("NETLOGGER_SCHEMAS"), *folder = dirname(program);
-    return text_of("%s%s%s/schemas:%s/../share/netlogger/schemas", own != NULL ? own : "", own != NULL ? ":" : "",
-                   folder, folder);
+    return program_format("%s%s%s/schemas:%s/../share/netlogger/schemas", own != NULL ? own : "",
+                          own != NULL ? ":" : "", folder, folder);
 }
 
 char *schema_name_of(const char *path)
@@ -47,17 +36,17 @@ char *schema_name_of(const char *path)
     size_t size = strlen(base), suffix = strlen(SUFFIX);
     if (size > suffix && strcmp(base + size - suffix, SUFFIX) == 0)
         size -= suffix;
-    return text_of("%.*s", (int)size, base);
+    return program_format("%.*s", (int)size, base);
 }
 
 char *schema_find(const char *name)
 {
     if (strchr(name, '/') != NULL)
-        return text_of("%s", name);
+        return program_copy(name);
     char *all = folders(), *save = NULL, *path = NULL;
     for (char *folder = strtok_r(all, ":", &save); path == NULL && folder != NULL;
          folder = strtok_r(NULL, ":", &save)) {
-        path = text_of("%s/%s" SUFFIX, folder, name);
+        path = program_format("%s/%s" SUFFIX, folder, name);
         if (access(path, R_OK) != 0) {
             free(path);
             path = NULL;
@@ -85,14 +74,13 @@ void schema_each(void (*visit)(const char *path, void *user), void *user)
     glob_t found = {0};
     int flags = 0;
     for (char *folder = strtok_r(all, ":", &save); folder != NULL; folder = strtok_r(NULL, ":", &save)) {
-        char *pattern = text_of("%s/*" SUFFIX, folder);
+        char *pattern = program_format("%s/*" SUFFIX, folder);
         glob(pattern, flags, NULL, &found);
         flags = GLOB_APPEND;
         free(pattern);
     }
-    named *list = calloc(found.gl_pathc + 1, sizeof *list);
+    named *list = nl_memory_check(calloc(found.gl_pathc + 1, sizeof *list));
     size_t count = 0;
-    PROGRAM_REQUIRE(list != NULL, "out of memory");
     for (size_t i = 0; i < found.gl_pathc; i++) {
         char *name = schema_name_of(found.gl_pathv[i]);
         size_t same = 0;
@@ -124,17 +112,16 @@ static bool take_event(schema *s, const nl_section *section)
             return nl_sections_error(&s->sections, section->settings[i].line, "need or where is wanted");
     if (*section->name == '\0')
         return nl_sections_error(&s->sections, section->line, "[event SYSTEM:EVENT] is wanted");
-    s->patterns = reallocarray(s->patterns, s->pattern_count + 1, sizeof *s->patterns);
-    PROGRAM_REQUIRE(s->patterns != NULL, "out of memory");
+    s->patterns = nl_memory_check(reallocarray(s->patterns, s->pattern_count + 1, sizeof *s->patterns));
     s->patterns[s->pattern_count++] =
-        text_of("%s%s", need != NULL && strcmp(need, "no") == 0 ? "?" : "", section->name);
+        program_format("%s%s", need != NULL && strcmp(need, "no") == 0 ? "?" : "", section->name);
     if (where == NULL)
         return true;
-    char *event = text_of("%s", section->name), *colon = strchr(event, ':');
+    char *event = program_copy(section->name), *colon = strchr(event, ':');
     if (colon != NULL)
         *colon = '.';
-    char *joined = text_of("%s%s(NL.EVNT !~ '%s' || (%s))", s->filter != NULL ? s->filter : "",
-                           s->filter != NULL ? " && " : "", event, where);
+    char *joined = program_format("%s%s(NL.EVNT !~ '%s' || (%s))", s->filter != NULL ? s->filter : "",
+                                  s->filter != NULL ? " && " : "", event, where);
     free(event);
     free(s->filter);
     s->filter = joined;
@@ -164,17 +151,16 @@ bool schema_read(schema *s, const char *name, const char *const *parameters)
 
 bool schema_choose(const schema *s, recording_options *o)
 {
-    o->patterns = reallocarray(o->patterns, o->pattern_count + s->pattern_count + 1, sizeof *o->patterns);
-    PROGRAM_REQUIRE(o->patterns != NULL, "out of memory");
+    o->patterns =
+        nl_memory_check(reallocarray(o->patterns, o->pattern_count + s->pattern_count + 1, sizeof *o->patterns));
     for (size_t i = 0; i < s->pattern_count; i++)
         o->patterns[o->pattern_count++] = s->patterns[i];
     if (s->filter == NULL)
         return true;
     char *both;
     const char *other = o->filter != NULL ? nl_filter_text(o->filter) : NULL;
-    PROGRAM_REQUIRE(asprintf(&both, "%s%s%s%s", other != NULL ? "(" : "", other != NULL ? other : "",
-                             other != NULL ? ") && " : "", s->filter) >= 0,
-                    "out of memory");
+    both = program_format("%s%s%s%s", other != NULL ? "(" : "", other != NULL ? other : "",
+                          other != NULL ? ") && " : "", s->filter);
     nl_filter *filter = nl_filter_parse(both);
     free(both);
     nl_filter_free(o->filter);

@@ -9,7 +9,8 @@
 #include "workload.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
+#include "program/program.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -141,8 +142,7 @@ static const options_usage run_usage = {
 
 static char *file_in(const arguments *a, const char *name)
 {
-    char *path;
-    PROGRAM_REQUIRE(asprintf(&path, "%s/%s", a->folder, name) >= 0, "out of memory");
+    char *path = program_format("%s/%s", a->folder, name);
     return path;
 }
 
@@ -154,8 +154,7 @@ static bool open_sink(sink *s, const void *user)
 /* The command that runs a workload of the schema's, whose records go into log. To be freed, not what is in it. */
 static char **workload_command(const nl_section *section, char *log)
 {
-    char **command = calloc(section->setting_count + 5, sizeof *command);
-    PROGRAM_REQUIRE(command != NULL, "out of memory");
+    char **command = nl_memory_check(calloc(section->setting_count + 5, sizeof *command));
     size_t size = 0;
     command[size++] = "/proc/self/exe";
     command[size++] = "workload";
@@ -259,15 +258,13 @@ static char **varied(char **command, const char *name, const char *value)
     size_t count = 0;
     while (command[count] != NULL)
         count++;
-    char **copy = calloc(count + 1, sizeof *copy), wanted[128];
-    PROGRAM_REQUIRE(copy != NULL, "out of memory");
+    char **copy = nl_memory_check(calloc(count + 1, sizeof *copy)), wanted[128];
     snprintf(wanted, sizeof wanted, "{%s}", name);
     for (size_t i = 0; i < count; i++) {
         const char *at = strstr(command[i], wanted);
         int size = at != NULL ? (int)(at - command[i]) : (int)strlen(command[i]);
-        PROGRAM_REQUIRE(asprintf(&copy[i], "%.*s%s%s", size, command[i], at != NULL ? value : "",
-                                 at != NULL ? at + strlen(wanted) : "") >= 0,
-                        "out of memory");
+        copy[i] = program_format("%.*s%s%s", size, command[i], at != NULL ? value : "",
+                                 at != NULL ? at + strlen(wanted) : "");
     }
     return copy;
 }

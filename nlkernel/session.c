@@ -3,7 +3,7 @@
 #include "session.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "child.h"
 #include "choice.h"
@@ -15,6 +15,7 @@
 #include "rights.h"
 #include "shared.h"
 #include "filter/filter_text.h"
+#include "program/program.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -289,8 +290,7 @@ static bool add_threads(const instance *i, const char *list, int pid)
         return false;
     }
     bool good = true;
-    char *file;
-    PROGRAM_REQUIRE(asprintf(&file, "%s/%s", i->dir, list) >= 0, "out of memory");
+    char *file = program_format("%s/%s", i->dir, list);
     int fd = open(file, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (fd < 0)
         good = nl_error_set_errno("%s", file) == NL_OK;
@@ -368,8 +368,8 @@ static bool choose_cpus(session *s)
     const recording_options *o = s->options;
     long count = sysconf(_SC_NPROCESSORS_CONF);
     char mask[RECORDING_CPUS_MAX / 4 + RECORDING_CPUS_MAX / 32 + 2];
-    s->lanes = calloc(2 * (size_t)count, sizeof *s->lanes); /* where functions go elsewhere there are two for each */
-    PROGRAM_REQUIRE(s->lanes != NULL, "out of memory");
+    /* Functions that go elsewhere need two for each. */
+    s->lanes = nl_memory_check(calloc(2 * (size_t)count, sizeof *s->lanes));
     unsigned words[RECORDING_CPUS_MAX / 32] = {0};
     size_t word_count = (size_t)count / 32 + 1, size = 0;
     for (size_t cpu = (size_t)count; cpu < o->cpu_count; cpu++)

@@ -3,7 +3,8 @@
 #include "shared.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
+#include "program/program.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -53,8 +54,7 @@ static bool is_idle(const instance *i, const char *file, const char *idle)
 /* Whether what somebody recorded waits in a buffer: it would be lost. */
 static bool is_empty(const instance *i)
 {
-    char *path;
-    PROGRAM_REQUIRE(asprintf(&path, "%s/per_cpu", i->dir) >= 0, "out of memory");
+    char *path = program_format("%s/per_cpu", i->dir);
     DIR *folder = opendir(path);
     bool empty = true;
     for (struct dirent *entry; empty && folder != NULL && (entry = readdir(folder)) != NULL;) {
@@ -117,8 +117,7 @@ static void forget(instance *i)
 
 bool shared_find(instance *out, shared_note *note, const tracing *t)
 {
-    *out = (instance){.free_buffer_fd = -1, .lock_fd = -1, .dir = strdup(t->path)};
-    PROGRAM_REQUIRE(out->dir != NULL, "out of memory");
+    *out = (instance){.free_buffer_fd = -1, .lock_fd = -1, .dir = nl_memory_check(strdup(t->path))};
     bool idle = lock(out);
     for (size_t f = 0; idle && f < sizeof idle_files / sizeof *idle_files; f++)
         idle = is_idle(out, idle_files[f].file, idle_files[f].idle);

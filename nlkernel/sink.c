@@ -3,10 +3,11 @@
 #include "sink.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
 #include "base/write_some.h"
 #include "transport/url.h"
 #include "record/format.h"
+#include "program/program.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -19,11 +20,10 @@
 
 static void start(sink *s, const char *name)
 {
-    *s = (sink){.fd = -1, .name = strdup(name)};
-    PROGRAM_REQUIRE(s->name != NULL, "out of memory");
+    *s = (sink){.fd = -1, .name = nl_memory_check(strdup(name))};
     pthread_mutex_init(&s->mutex, NULL);
-    PROGRAM_REQUIRE(getrandom(s->own_id.stream, sizeof s->own_id.stream, 0) == (ssize_t)sizeof s->own_id.stream,
-                    "no random numbers");
+    if (getrandom(s->own_id.stream, sizeof s->own_id.stream, 0) != (ssize_t)sizeof s->own_id.stream)
+        program_fail(PROGRAM_PROBLEM, "no random bytes for the stream: %s", strerror(errno));
 }
 
 static void stop(sink *s)

@@ -2,7 +2,7 @@
 
 #include "summary.h"
 
-#include "base/program_memory.h"
+#include "base/memory.h"
 
 #include <fnmatch.h>
 #include <search.h>
@@ -247,8 +247,7 @@ static bool read_summary(summary *s, const schema *of, const nl_section *section
 
 bool summaries_read(summaries *all, const schema *of)
 {
-    *all = (summaries){.schema = of, .list = calloc(of->sections.count + 1, sizeof *all->list)};
-    PROGRAM_REQUIRE(all->list != NULL, "out of memory");
+    *all = (summaries){.schema = of, .list = nl_memory_check(calloc(of->sections.count + 1, sizeof *all->list))};
     for (size_t i = 0; i < of->sections.count; i++)
         if (strcmp(of->sections.list[i].kind, "report") == 0 &&
             !read_summary(&all->list[all->count++], of, &of->sections.list[i])) {
@@ -296,14 +295,12 @@ static summary_row *row_of(summary *s, const nl_record *record, unsigned value)
     }
     if (s->row_count == s->row_capacity) {
         s->row_capacity = s->row_capacity == 0 ? 16 : 2 * s->row_capacity;
-        s->rows = reallocarray(s->rows, s->row_capacity, sizeof(summary_row *));
-        PROGRAM_REQUIRE(s->rows != NULL, "out of memory");
+        s->rows = nl_memory_check(reallocarray(s->rows, s->row_capacity, sizeof(summary_row *)));
     }
-    summary_row *row = malloc(sizeof *row);
-    PROGRAM_REQUIRE(row != NULL, "out of memory");
+    summary_row *row = nl_memory_check(malloc(sizeof *row));
     *row = wanted;
     s->rows[s->row_count++] = row;
-    PROGRAM_REQUIRE(tsearch(row, &s->tree, order_labels) != NULL, "out of memory");
+    nl_memory_check(tsearch(row, &s->tree, order_labels));
     return row;
 }
 
@@ -321,8 +318,7 @@ static void add_point(summary_row *row, int64_t time_ns, double value)
     }
     if (row->point_count == row->point_capacity) {
         row->point_capacity = row->point_capacity == 0 ? 64 : 2 * row->point_capacity;
-        row->points = reallocarray(row->points, row->point_capacity, sizeof *row->points);
-        PROGRAM_REQUIRE(row->points != NULL, "out of memory");
+        row->points = nl_memory_check(reallocarray(row->points, row->point_capacity, sizeof *row->points));
     }
     row->points[row->point_count++] = (summary_point){time_ns, value};
 }
@@ -368,8 +364,7 @@ static bool number_of(const nl_record *record, const char *name, double *number)
 
 static void add_run(summaries *all, const nl_record *record, double seconds)
 {
-    all->runs = reallocarray(all->runs, all->run_count + 1, sizeof *all->runs);
-    PROGRAM_REQUIRE(all->runs != NULL, "out of memory");
+    all->runs = nl_memory_check(reallocarray(all->runs, all->run_count + 1, sizeof *all->runs));
     all->runs[all->run_count] = (summary_run){nl_record_new(), seconds};
     nl_record_copy(all->runs[all->run_count++].finish, record);
     all->seconds += seconds;

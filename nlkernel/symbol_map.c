@@ -3,7 +3,7 @@
 #include "symbol_map.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,17 +12,14 @@
 
 static char *copy(const char *text)
 {
-    char *made = strdup(text);
-    PROGRAM_REQUIRE(made != NULL, "out of memory");
-    return made;
+    return nl_memory_check(strdup(text));
 }
 
 void symbol_map_add(symbol_map *m, const char *function, const char *file, unsigned line)
 {
     if (m->count == m->capacity) {
         m->capacity = m->capacity == 0 ? 1024 : 2 * m->capacity;
-        m->places = reallocarray(m->places, m->capacity, sizeof *m->places);
-        PROGRAM_REQUIRE(m->places != NULL, "out of memory");
+        m->places = nl_memory_check(reallocarray(m->places, m->capacity, sizeof *m->places));
     }
     m->places[m->count++] = (symbol_place){copy(function), copy(file), line};
 }

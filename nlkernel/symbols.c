@@ -5,6 +5,7 @@
 #include "json.h"
 #include "program/program.h"
 #include "symbol_map.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,9 +22,7 @@ static bool add_file(void *settings, const nl_option *row, const char *value, ch
 {
     arguments *a = settings;
     (void)row, (void)message;
-    a->files = reallocarray(a->files, a->file_count + 1, sizeof *a->files);
-    if (a->files == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    a->files = nl_memory_check(reallocarray(a->files, a->file_count + 1, sizeof *a->files));
     a->files[a->file_count++] = value;
     return true;
 }

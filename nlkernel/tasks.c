@@ -2,7 +2,7 @@
 
 #include "tasks.h"
 
-#include "base/program_memory.h"
+#include "base/memory.h"
 #include "base/hash_bytes.h"
 
 #include <fcntl.h>
@@ -40,8 +40,7 @@ static void grow_names(tasks *t)
     size_t before = t->name_capacity;
     task_name **old = t->names;
     t->name_capacity = before == 0 ? FIRST_SLOTS : before * 2;
-    t->names = calloc(t->name_capacity, sizeof(task_name *));
-    PROGRAM_REQUIRE(t->names != NULL, "out of memory");
+    t->names = nl_memory_check(calloc(t->name_capacity, sizeof(task_name *)));
     for (size_t i = 0; i < before; i++) {
         if (old[i] == NULL) /* NOLINT(clang-analyzer-unix.Malloc): tasks_free leaves none, and 0 of them */
             continue;
@@ -61,10 +60,8 @@ static task_name *name_of(tasks *t, const char *text, size_t size)
     for (; t->names[at] != NULL; at = (at + 1) & (t->name_capacity - 1))
         if (t->names[at]->size == size && memcmp(t->names[at]->text, text, size) == 0)
             return t->names[at];
-    task_name *name = calloc(1, sizeof *name);
-    PROGRAM_REQUIRE(name != NULL, "out of memory");
-    name->shapes = calloc(t->event_count + 1, sizeof *name->shapes);
-    PROGRAM_REQUIRE(name->shapes != NULL, "out of memory");
+    task_name *name = nl_memory_check(calloc(1, sizeof *name));
+    name->shapes = nl_memory_check(calloc(t->event_count + 1, sizeof *name->shapes));
     memcpy(name->text, text, size);
     name->size = size;
     t->names[at] = name;
@@ -95,8 +92,7 @@ static void grow_tasks(tasks *t)
     size_t before = t->capacity;
     task *old = t->slots;
     t->capacity = before == 0 ? FIRST_SLOTS : before * 2;
-    t->slots = calloc(t->capacity, sizeof *t->slots);
-    PROGRAM_REQUIRE(t->slots != NULL, "out of memory");
+    t->slots = nl_memory_check(calloc(t->capacity, sizeof *t->slots));
     for (size_t i = 0; i < before; i++)
         if (old[i].used)
             t->slots[slot_of(t, old[i].tid)] = old[i];

@@ -3,7 +3,7 @@
 #include "trace_dat.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
 #include "convert.h"
 #include "record/record_internal.h"
 #include "kallsyms.h"
@@ -134,8 +134,7 @@ static bool read_header_page(trace_dat *t, bytes *b)
 static void add_event(trace_dat *t, bytes text)
 {
     size_t size = (size_t)(text.end - text.at);
-    char *copy = strndup(text.at, size), name[64];
-    PROGRAM_REQUIRE(copy != NULL, "out of memory");
+    char *copy = nl_memory_check(strndup(text.at, size)), name[64];
     kernel_event event;
     if (sscanf(copy, "name: %63s", name) == 1 && strncmp(name, "func", 4) == 0) {
         kernel_event_name(&event, "ftrace", name);
@@ -434,9 +433,8 @@ bool trace_dat_read(calls *c, const char *data, size_t size)
                      endian != 0 ? "of a machine of the other byte order" : "of another version than 6 and 7");
         return false;
     }
-    t.events = calloc(EVENT_IDS, sizeof *t.events);
+    t.events = nl_memory_check(calloc(EVENT_IDS, sizeof *t.events));
     t.record = nl_record_new();
-    PROGRAM_REQUIRE(t.events != NULL, "out of memory");
     bool good = version[0] == '6' ? read_6(&t, b) : read_7(&t, b);
     for (size_t i = 0; i < EVENT_IDS; i++)
         if (t.events[i].name != NULL)

@@ -3,9 +3,10 @@
 #include "tracing.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
 #include "rights.h"
 #include "base/buffer.h"
+#include "program/program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,12 +23,13 @@
 
 char *tracing_path(const tracing *t, const char *format, ...)
 {
-    char *name = NULL, *path = NULL;
+    char *name;
     va_list arguments;
     va_start(arguments, format);
-    int got = vasprintf(&name, format, arguments);
+    if (vasprintf(&name, format, arguments) < 0)
+        nl_memory_failed();
     va_end(arguments);
-    PROGRAM_REQUIRE(got >= 0 && asprintf(&path, "%s/%s", t->path, name) >= 0, "out of memory");
+    char *path = program_format("%s/%s", t->path, name);
     free(name);
     return path;
 }
@@ -91,7 +93,7 @@ static bool mount_for_us(tracing *t)
         return false;
     }
     close(fs);
-    PROGRAM_REQUIRE(asprintf(&t->path, "/proc/self/fd/%d", t->mount_fd) >= 0, "out of memory");
+    t->path = program_format("/proc/self/fd/%d", t->mount_fd);
     return true;
 }
 
@@ -107,8 +109,7 @@ static bool find(tracing *t, const char *path)
             path = usual[i];
     if (path == NULL)
         return mount_for_us(t);
-    t->path = strdup(path);
-    PROGRAM_REQUIRE(t->path != NULL, "out of memory");
+    t->path = nl_memory_check(strdup(path));
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include "temporary.h"
 #include "record/format.h"
 #include "base/buffer.h"
+#include "base/memory.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -25,19 +26,12 @@ struct fix_clocks {
     nl_record *record, *corrected;
 };
 
-static void *or_fail(void *memory)
-{
-    if (memory == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return memory;
-}
-
 /* ---- options ---- */
 
 static void add_ids(fix_options *o, char *text)
 {
     for (char *name = strtok(text, ","); name != NULL; name = strtok(NULL, ",")) {
-        o->ids = or_fail(reallocarray(o->ids, o->what.id_count + 1, sizeof *o->ids));
+        o->ids = nl_memory_check(reallocarray(o->ids, o->what.id_count + 1, sizeof *o->ids));
         o->ids[o->what.id_count++] = name;
     }
     o->what.ids = o->ids;
@@ -49,7 +43,7 @@ static bool add_message(fix_options *o, char *text)
     if (colon == NULL || colon == text || colon[1] == '\0')
         return false;
     *colon = '\0';
-    o->messages = or_fail(reallocarray(o->messages, o->what.message_count + 1, sizeof *o->messages));
+    o->messages = nl_memory_check(reallocarray(o->messages, o->what.message_count + 1, sizeof *o->messages));
     o->messages[o->what.message_count++] = (correction_message){text, colon + 1};
     o->what.messages = o->messages;
     return true;
@@ -226,7 +220,7 @@ static void read_log(fix_clocks *f, input_settings *settings, const char *name, 
 fix_clocks *fix_clocks_read(const fix_options *options, input_settings *settings, char **files, size_t count,
                             const char *directory)
 {
-    fix_clocks *f = or_fail(calloc(1, sizeof *f));
+    fix_clocks *f = nl_memory_check(calloc(1, sizeof *f));
     uint64_t records = 0;
     f->correction = correction_new(&options->what);
     f->directory = directory;

@@ -6,6 +6,7 @@
 #include "program/program.h"
 #include "table.h"
 #include "windows.h"
+#include "base/memory.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -131,9 +132,7 @@ static const nl_scanned_line *place_lines(const gathering *g, size_t from, size_
     size_t count = to - from;
     if (count > own->place_capacity) {
         own->place_capacity = count + count / 4;
-        own->places = reallocarray(own->places, own->place_capacity, sizeof *own->places);
-        if (own->places == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        own->places = nl_memory_check(reallocarray(own->places, own->place_capacity, sizeof *own->places));
     }
     uint64_t offset = 0;
     for (size_t i = from; i < to; i++) {

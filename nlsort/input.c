@@ -2,6 +2,7 @@
 
 #include "input.h"
 #include "record/format.h"
+#include "base/memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,9 +22,7 @@ input *input_open(input_settings *settings, const char *path)
         settings->failed = true;
         return NULL;
     }
-    input *in = calloc(1, sizeof *in);
-    if (in == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    input *in = nl_memory_check(calloc(1, sizeof *in));
     in->settings = settings;
     in->log = log;
     return in;
@@ -136,9 +135,7 @@ stream *input_open_sorted(input_settings *settings, const char *path, bool *diso
     input *in = input_open(settings, path);
     if (in == NULL)
         return NULL;
-    sorted_stream *s = calloc(1, sizeof *s);
-    if (s == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    sorted_stream *s = nl_memory_check(calloc(1, sizeof *s));
     *s = (sorted_stream){.base = {sorted_next, sorted_close}, .in = in, .path = strdup(path), .disordered = disordered};
     return &s->base;
 }

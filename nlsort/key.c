@@ -3,6 +3,7 @@
 #include "key.h"
 
 #include "program/program.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +27,7 @@ enum { TAG_MISSING = 0, TAG_NUMBER = 1, TAG_NOT_A_NUMBER = 2, TAG_TEXT = 3 };
 
 key *key_new(void)
 {
-    key *k = calloc(1, sizeof *k);
-    if (k == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return k;
+    return nl_memory_check(calloc(1, sizeof(key)));
 }
 
 void key_free(key *k)
@@ -69,10 +67,8 @@ const char *key_add(key *k, const char *text)
     for (const char *letter = text + size + (text[size] == ':'); *letter != '\0'; letter++)
         if (!read_letter(&field, *letter))
             return "the options of a key are t (time), n (number), s (text) and r (descending)";
-    field.name = strndup(text, size);
-    k->fields = realloc(k->fields, (k->count + 1) * sizeof *k->fields);
-    if (field.name == NULL || k->fields == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    field.name = nl_memory_check(strndup(text, size));
+    k->fields = nl_memory_check(realloc(k->fields, (k->count + 1) * sizeof *k->fields));
     k->fields[k->count++] = field;
     return NULL;
 }

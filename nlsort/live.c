@@ -2,6 +2,7 @@
 
 #include "live.h"
 
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "transport/writer.h"
 #include "record/format.h"
@@ -69,9 +70,7 @@ static void hold(window *w, held h)
 {
     if (w->count == w->capacity) {
         w->capacity = 2 * w->capacity + 1024;
-        w->heap = realloc(w->heap, w->capacity * sizeof *w->heap);
-        if (w->heap == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        w->heap = nl_memory_check(realloc(w->heap, w->capacity * sizeof *w->heap));
     }
     size_t at = w->count++;
     for (; at > 0 && comes_before(&h, &w->heap[(at - 1) / 2]); at = (at - 1) / 2)
@@ -189,9 +188,7 @@ static void take(window *w, const nl_record *record)
         take_late(w, record);
         return;
     }
-    held h = {record->time_ns, w->came, malloc(w->line.size), w->line.size};
-    if (h.line == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    held h = {record->time_ns, w->came, nl_memory_check(malloc(w->line.size)), w->line.size};
     memcpy(h.line, w->line.data, w->line.size);
     hold(w, h);
     int64_t time_ns = record->time_ns > w->newest_ns ? believed(w, record->time_ns) : INT64_MIN;
@@ -246,9 +243,7 @@ static bool take_some(window *w)
 static void open_sources(window *w)
 {
     const live *what = w->what;
-    w->sources = calloc(what->file_count + 1, sizeof *w->sources);
-    if (w->sources == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    w->sources = nl_memory_check(calloc(what->file_count + 1, sizeof *w->sources));
     for (size_t i = 0; i < what->file_count; i++) {
         source *s = &w->sources[i];
         s->log = program_log_open(&what->settings->reading, what->files[i], what->follow, true);

@@ -6,6 +6,7 @@
 #include "record/zstd_magic.h"
 #include "program/program.h"
 #include "base/buffer.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,9 +50,7 @@ static nl_format find_format(int fd, nl_fraction fraction)
 {
     nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.fraction = fraction});
     nl_format format = NL_FORMAT_UNKNOWN;
-    char *bytes = malloc(DECODED_AT_ONCE);
-    if (bytes == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    char *bytes = nl_memory_check(malloc(DECODED_AT_ONCE));
     const nl_record *record;
     ssize_t got;
     for (off_t at = 0; format == NL_FORMAT_UNKNOWN; at += got) {
@@ -100,9 +99,7 @@ load *load_open(input_settings *settings, const char *path)
     }
     if (settings->format == NL_FORMAT_UNKNOWN)
         settings->format = own;
-    load *l = calloc(1, sizeof *l);
-    if (l == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    load *l = nl_memory_check(calloc(1, sizeof *l));
     *l = (load){.settings = settings, .path = path, .fd = fd};
     l->decoder = program_reading_decoder(&settings->reading, path);
     l->decoding = own != settings->format; /* every record is written anew */
@@ -182,9 +179,7 @@ static bool claim(segment *s, size_t *index)
     if (more) {
         if (s->count == s->capacity) {
             s->capacity = 2 * s->capacity + 256;
-            s->parts = realloc(s->parts, s->capacity * sizeof *s->parts);
-            if (s->parts == NULL)
-                program_fail(PROGRAM_PROBLEM, "out of memory");
+            s->parts = nl_memory_check(realloc(s->parts, s->capacity * sizeof *s->parts));
         }
         *index = s->count++;
         s->busy++;

@@ -13,6 +13,7 @@
 #include "unique.h"
 #include "transport/writer.h"
 #include "record/format.h"
+#include "base/memory.h"
 #include "base/size.h"
 
 #include <inttypes.h>
@@ -404,10 +405,7 @@ static void write_merged(result *r, stream **streams, size_t count)
 
 static stream **new_streams(size_t count)
 {
-    stream **streams = calloc(count + 1, sizeof *streams);
-    if (streams == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return streams;
+    return nl_memory_check(calloc(count + 1, sizeof(stream *)));
 }
 
 static size_t run_buffer(const arguments *a, size_t runs)

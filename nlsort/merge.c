@@ -3,6 +3,7 @@
 #include "merge.h"
 
 #include "program/program.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 
@@ -44,10 +45,8 @@ static void sift_down(merge *m, size_t at)
 
 merge *merge_new(stream **streams, size_t count)
 {
-    merge *m = calloc(1, sizeof *m);
-    head *heads = calloc(count + 1, sizeof *heads);
-    if (m == NULL || heads == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    merge *m = nl_memory_check(calloc(1, sizeof *m));
+    head *heads = nl_memory_check(calloc(count + 1, sizeof *heads));
     m->heads = heads;
     for (size_t i = 0; i < count; i++) {
         head h = {.rank = i, .stream = streams[i]};

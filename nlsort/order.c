@@ -4,6 +4,7 @@
 
 #include "big.h"
 #include "program/program.h"
+#include "base/memory.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -237,10 +238,8 @@ static bool sort_by_groups(const span *spans, size_t span_count, digit first, si
 static nl_scanned_line *sort_by_digits(table *t, int64_t least, int64_t most)
 {
     size_t workers = workers_count();
-    span *spans = calloc(t->piece_count, sizeof *spans), parts[WORKERS_MAX];
-    size_t(*counts)[DIGITS] = calloc(workers, sizeof *counts);
-    if (spans == NULL || counts == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    span *spans = nl_memory_check(calloc(t->piece_count, sizeof *spans)), parts[WORKERS_MAX];
+    size_t(*counts)[DIGITS] = nl_memory_check(calloc(workers, sizeof *counts));
     for (size_t i = 0; i < t->piece_count; i++)
         spans[i] = (span){t->pieces[i].list->lines + t->pieces[i].first, t->pieces[i].count};
     unsigned bits, passes = digits_of_range(least, most, &bits);
@@ -351,9 +350,7 @@ static void merge_own_pieces(void *user, size_t worker)
 static nl_scanned_line *sort_near(table *t)
 {
     near_order o = {.t = t, .to = new_lines(t->line_count), .workers = workers_count()};
-    o.starts = calloc(t->piece_count + 1, sizeof *o.starts);
-    if (o.starts == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    o.starts = nl_memory_check(calloc(t->piece_count + 1, sizeof *o.starts));
     for (size_t i = 0; i < t->piece_count; i++) {
         o.starts[i + 1] = o.starts[i] + t->pieces[i].count;
         o.largest = t->pieces[i].count > o.largest ? t->pieces[i].count : o.largest;

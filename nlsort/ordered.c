@@ -6,6 +6,7 @@
 #include "load.h"
 #include "program/program.h"
 #include "table.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 
@@ -30,9 +31,7 @@ ordered_log *ordered_open(input_settings *settings, const char *path, size_t mem
     input *in = l == NULL ? input_open(settings, path) : NULL;
     if (l == NULL && in == NULL)
         return NULL;
-    ordered_log *o = calloc(1, sizeof *o);
-    if (o == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    ordered_log *o = nl_memory_check(calloc(1, sizeof *o));
     *o = (ordered_log){
         .path = path, .l = l, .in = in, .t = table_new(memory, 0, reverse), .disorder = disorder, .user = user};
     return o;

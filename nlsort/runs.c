@@ -7,6 +7,7 @@
 #include "order.h"
 #include "program/program.h"
 #include "temporary.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -45,9 +46,7 @@ typedef struct header {
 
 runs *runs_new(const char *directory, size_t memory)
 {
-    runs *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    runs *r = nl_memory_check(calloc(1, sizeof *r));
     size_t block = memory / BLOCKS_IN_MEMORY;
     *r = (runs){.directory = directory,
                 .memory = memory,
@@ -99,9 +98,7 @@ static void begin_run(const runs *r, run_file *file)
 {
     if (file->fd < 0)
         file->fd = temporary_open(r->directory);
-    file->runs = realloc(file->runs, (file->count + 1) * sizeof *file->runs);
-    if (file->runs == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    file->runs = nl_memory_check(realloc(file->runs, (file->count + 1) * sizeof *file->runs));
     file->runs[file->count].start = file->size;
 }
 
@@ -174,10 +171,8 @@ static bool no_more(cursor *base)
 static void merge_some(const runs *r, const run_file *file, size_t first, size_t end, cursor *last, gather_sink *sink,
                        void *user)
 {
-    run_cursor *cursors = calloc(end - first, sizeof *cursors);
-    cursor **all = calloc(end - first + 1, sizeof(cursor *));
-    if (cursors == NULL || all == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    run_cursor *cursors = nl_memory_check(calloc(end - first, sizeof *cursors));
+    cursor **all = nl_memory_check(calloc(end - first + 1, sizeof(cursor *)));
     size_t count = 0;
     for (size_t i = first; i < end; i++) {
         const run *from = &file->runs[i];

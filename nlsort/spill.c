@@ -4,6 +4,7 @@
 
 #include "program/program.h"
 #include "temporary.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -33,9 +34,7 @@ typedef struct stored {
 
 spill *spill_new(const char *directory)
 {
-    spill *s = calloc(1, sizeof *s);
-    if (s == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    spill *s = nl_memory_check(calloc(1, sizeof *s));
     s->directory = directory;
     s->fd = -1;
     return s;
@@ -61,9 +60,7 @@ void spill_begin(spill *s)
 {
     if (s->fd < 0)
         s->fd = temporary_open(s->directory);
-    s->runs = realloc(s->runs, (s->count + 1) * sizeof *s->runs);
-    if (s->runs == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    s->runs = nl_memory_check(realloc(s->runs, (s->count + 1) * sizeof *s->runs));
     s->runs[s->count].start = s->size;
 }
 
@@ -109,9 +106,7 @@ static bool fill(run_stream *r, size_t wanted)
     r->from = 0;
     if (wanted > r->size) {
         r->size = wanted;
-        r->buffer = realloc(r->buffer, r->size);
-        if (r->buffer == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        r->buffer = nl_memory_check(realloc(r->buffer, r->size));
     }
     size_t room = r->size - r->to, left = (size_t)(r->end - r->at), more = room < left ? room : left;
     temporary_read(r->fd, r->directory, r->buffer + r->to, more, r->at);
@@ -143,10 +138,8 @@ static void run_close(stream *base)
 
 stream *spill_open_run(spill *s, size_t i, size_t buffer_size)
 {
-    run_stream *r = calloc(1, sizeof *r);
-    char *buffer = malloc(buffer_size);
-    if (r == NULL || buffer == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    run_stream *r = nl_memory_check(calloc(1, sizeof *r));
+    char *buffer = nl_memory_check(malloc(buffer_size));
     *r = (run_stream){
         .base = {run_next, run_close},
         .fd = s->fd,

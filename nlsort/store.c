@@ -3,6 +3,7 @@
 #include "store.h"
 
 #include "program/program.h"
+#include "base/memory.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -42,10 +43,7 @@ struct store {
 
 store *store_new(void)
 {
-    store *s = calloc(1, sizeof *s);
-    if (s == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return s;
+    return nl_memory_check(calloc(1, sizeof(store)));
 }
 
 static void free_chunks(chunk *c)

@@ -4,6 +4,7 @@
 
 #include "big.h"
 #include "program/program.h"
+#include "base/memory.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -67,9 +68,7 @@ bool table_is_damaged(void)
 
 table *table_new(size_t memory, size_t files, bool reverse)
 {
-    table *t = calloc(1, sizeof *t);
-    if (t == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    table *t = nl_memory_check(calloc(1, sizeof *t));
     t->memory = memory;
     t->refers = files > 0;
     t->room = t->refers ? files + memory : memory;
@@ -128,9 +127,7 @@ static void add_range(table *t, size_t start, size_t end)
         return;
     if (t->range_count == t->range_capacity) {
         t->range_capacity = 2 * t->range_capacity + 16;
-        t->ranges = realloc(t->ranges, t->range_capacity * sizeof *t->ranges);
-        if (t->ranges == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        t->ranges = nl_memory_check(realloc(t->ranges, t->range_capacity * sizeof *t->ranges));
     }
     t->ranges[t->range_count++] = (text_range){start, end};
 }
@@ -160,7 +157,7 @@ static void unmap_from(table *t, size_t from)
 {
     if (t->mapped > from && mmap(t->text + from, t->mapped - from, PROT_READ | PROT_WRITE,
                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+        nl_memory_failed();
     t->mapped = t->mapped > from ? from : t->mapped;
 }
 
@@ -246,9 +243,7 @@ static piece *new_piece(table *t)
 {
     if (t->piece_count == t->piece_capacity) {
         t->piece_capacity = 2 * t->piece_capacity + 64;
-        t->pieces = realloc(t->pieces, t->piece_capacity * sizeof *t->pieces);
-        if (t->pieces == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        t->pieces = nl_memory_check(realloc(t->pieces, t->piece_capacity * sizeof *t->pieces));
     }
     return &t->pieces[t->piece_count++];
 }

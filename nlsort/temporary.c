@@ -2,6 +2,7 @@
 
 #include "temporary.h"
 
+#include "base/memory.h"
 #include "base/write_some.h"
 #include "program/program.h"
 
@@ -17,9 +18,7 @@ int temporary_open(const char *directory)
     if (fd >= 0)
         return fd;
     /* A file system without nameless files: one with a name, for a moment. */
-    char *path = NULL;
-    if (asprintf(&path, "%s/nlsort.XXXXXX", directory) < 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    char *path = program_format("%s/nlsort.XXXXXX", directory);
     fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)
         program_fail(PROGRAM_PROBLEM, "temporary file in %s: %s", directory, strerror(errno));

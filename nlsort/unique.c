@@ -4,6 +4,7 @@
 
 #include "program/program.h"
 #include "table.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +20,7 @@ struct unique {
 
 unique *unique_new(gather_sink *sink, void *user)
 {
-    unique *u = calloc(1, sizeof *u);
-    if (u == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    unique *u = nl_memory_check(calloc(1, sizeof *u));
     u->sink = sink;
     u->user = user;
     return u;
@@ -54,9 +53,7 @@ static void put_group(unique *u, const char *text, size_t size)
     for (const char *at = text, *end = text + size; at < end; count++) {
         if (count == u->capacity) {
             u->capacity = 2 * u->capacity + 64;
-            u->lines = realloc(u->lines, u->capacity * sizeof *u->lines);
-            if (u->lines == NULL)
-                program_fail(PROGRAM_PROBLEM, "out of memory");
+            u->lines = nl_memory_check(realloc(u->lines, u->capacity * sizeof *u->lines));
         }
         const char *next = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
         u->lines[count] = (nl_string){at, (size_t)(next - at)};

@@ -4,6 +4,7 @@
 
 #include "big.h"
 #include "program/program.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,9 +37,7 @@ static void make_room(windows *w, size_t lines)
         w->capacity = size;
     }
     if (w->count > w->end_capacity) {
-        w->ends = realloc(w->ends, w->count * sizeof *w->ends);
-        if (w->ends == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        w->ends = nl_memory_check(realloc(w->ends, w->count * sizeof *w->ends));
         w->end_capacity = w->count;
     }
 }

@@ -3,6 +3,7 @@
 
 #include "archive/load.h"
 #include "archive/query.h"
+#include "base/memory.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -35,9 +36,7 @@ static bool add_id(void *settings, const nl_option *row, const char *value, char
         snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\" is not a list of field names with commas between", value);
         return false;
     }
-    a->ids = reallocarray(a->ids, a->id_count + 1, sizeof *a->ids);
-    if (a->ids == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    a->ids = nl_memory_check(reallocarray(a->ids, a->id_count + 1, sizeof *a->ids));
     a->ids[a->id_count++] = (char *)value;
     return true;
 }

@@ -3,6 +3,7 @@
 
 #include "pipeline/pipeline.h"
 
+#include "base/memory.h"
 #include "base/write_some.h"
 
 #include <errno.h>
@@ -271,9 +272,8 @@ static bool list_input(arguments *a)
         a->from = importer_kind_detect_folder(a->input);
     if (a->input == NULL || a->from == NULL || a->from->read_path == NULL)
         return program_expand_archives(&a->reading, &a->input, a->input != NULL, &a->files, &a->file_count);
-    a->files = calloc(1, sizeof *a->files);
-    if (a->files == NULL || (a->files[0] = strdup(a->input)) == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    a->files = nl_memory_check(calloc(1, sizeof *a->files));
+    a->files[0] = nl_memory_check(strdup(a->input));
     a->file_count = 1;
     return true;
 }

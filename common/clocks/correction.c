@@ -5,8 +5,8 @@
 #include "clocks/fit.h"
 #include "clocks/messages.h"
 #include "clocks/name_table.h"
-#include "clocks/or_abort.h"
 #include "base/clock_quality.h"
+#include "base/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ struct correction {
 
 correction *correction_new(const correction_options *options)
 {
-    correction *c = or_abort(calloc(1, sizeof *c));
+    correction *c = nl_memory_check(calloc(1, sizeof *c));
     c->options = *options;
     c->messages = messages_new(&c->options);
     c->reference = NO_HOST;
@@ -78,7 +78,7 @@ static uint32_t host_of(correction *c, nl_string name)
     number = name_table_add(&c->names, name);
     if (number >= c->room) {
         c->room = c->room == 0 ? 16 : 2 * c->room;
-        c->hosts = or_abort(reallocarray(c->hosts, c->room, sizeof *c->hosts));
+        c->hosts = nl_memory_check(reallocarray(c->hosts, c->room, sizeof *c->hosts));
     }
     c->hosts[number] = (host){.first_ns = INT64_MAX, .last_ns = INT64_MIN};
     return (uint32_t)number;
@@ -90,7 +90,7 @@ static void add_relation(correction *c, const relation *r)
 {
     if (c->relation_count == c->relation_room) {
         c->relation_room = c->relation_room == 0 ? 1024 : 2 * c->relation_room;
-        c->relations = or_abort(reallocarray(c->relations, c->relation_room, sizeof *c->relations));
+        c->relations = nl_memory_check(reallocarray(c->relations, c->relation_room, sizeof *c->relations));
     }
     c->relations[c->relation_count++] = *r;
 }
@@ -157,7 +157,7 @@ static void learn_step(correction *c, const nl_record *record, uint32_t number)
     double step_ns;
     if (!get_ns(record, "CLOCK.STEP", &step_ns) || corrected_ns(record) != 0)
         return;
-    h->steps = or_abort(reallocarray(h->steps, h->step_count + 1, sizeof *h->steps));
+    h->steps = nl_memory_check(reallocarray(h->steps, h->step_count + 1, sizeof *h->steps));
     h->steps[h->step_count++] = (fit_step){record->time_ns, step_ns};
 }
 
@@ -206,7 +206,7 @@ static void list_relations(correction *c)
         total += c->hosts[i].count;
         c->hosts[i].count = 0;
     }
-    c->by_host = or_abort(reallocarray(NULL, total + 1, sizeof *c->by_host));
+    c->by_host = nl_memory_check(reallocarray(NULL, total + 1, sizeof *c->by_host));
     for (size_t i = 0; i < c->relation_count; i++) {
         host *one = &c->hosts[c->relations[i].host], *two = &c->hosts[c->relations[i].other];
         c->by_host[one->first + one->count++] = (uint32_t)i;
@@ -220,7 +220,7 @@ static uint32_t choose_reference(correction *c)
     uint32_t best = NO_HOST;
     if (c->options.reference != NULL)
         return host_of(c, (nl_string){c->options.reference, strlen(c->options.reference)});
-    uint64_t *measured = or_abort(calloc(c->names.count + 1, sizeof *measured));
+    uint64_t *measured = nl_memory_check(calloc(c->names.count + 1, sizeof *measured));
     for (size_t i = 0; i < c->relation_count; i++)
         measured[c->relations[i].other] += c->relations[i].is_measured;
     for (uint32_t i = 0; i < c->names.count; i++)
@@ -285,7 +285,7 @@ static size_t gather(const correction *c, uint32_t number, bool all, fit_bound *
 static void solve_host(correction *c, uint32_t number)
 {
     host *h = &c->hosts[number];
-    fit_bound *bounds = or_abort(reallocarray(NULL, h->count + 1, sizeof *bounds));
+    fit_bound *bounds = nl_memory_check(reallocarray(NULL, h->count + 1, sizeof *bounds));
     size_t count = gather(c, number, false, bounds);
     fit measured = fit_find(bounds, count, h->steps, h->step_count);
     bool has_measured = count > 0;

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "clocks/fit.h"
+#include "base/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -192,9 +193,7 @@ static size_t thin(fit_bound *bounds, size_t count)
 static void add_piece(fit *f, fit_piece piece)
 {
     if ((f->count & (f->count - 1)) == 0) {
-        fit_piece *pieces = reallocarray(f->pieces, f->count == 0 ? 1 : 2 * f->count, sizeof *pieces);
-        if (pieces == NULL)
-            abort();
+        fit_piece *pieces = nl_memory_check(reallocarray(f->pieces, f->count == 0 ? 1 : 2 * f->count, sizeof *pieces));
         f->pieces = pieces;
     }
     f->pieces[f->count++] = piece;

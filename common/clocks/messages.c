@@ -3,7 +3,7 @@
 #include "clocks/messages.h"
 
 #include "base/hash_bytes.h"
-#include "clocks/or_abort.h"
+#include "base/memory.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ struct messages {
 
 messages *messages_new(const correction_options *options)
 {
-    messages *m = or_abort(calloc(1, sizeof *m));
+    messages *m = nl_memory_check(calloc(1, sizeof *m));
     m->options = options;
     return m;
 }
@@ -106,7 +106,7 @@ static event_kind look_up(messages *m, nl_string event)
     size_t number = name_table_add(&m->events, event);
     if (number >= m->kind_room) {
         m->kind_room = m->kind_room == 0 ? 64 : 2 * m->kind_room;
-        m->kinds = or_abort(reallocarray(m->kinds, m->kind_room, sizeof *m->kinds));
+        m->kinds = nl_memory_check(reallocarray(m->kinds, m->kind_room, sizeof *m->kinds));
     }
     return m->kinds[number] = kind_of(m->options, m->events.texts[number]);
 }
@@ -167,7 +167,7 @@ static size_t place_of(const messages *m, uint64_t key)
 static void grow(messages *m)
 {
     messages bigger = {.room = m->room == 0 ? 1024 : 2 * m->room};
-    bigger.halves = or_abort(calloc(bigger.room, sizeof *bigger.halves));
+    bigger.halves = nl_memory_check(calloc(bigger.room, sizeof *bigger.halves));
     for (size_t i = 0; i < m->room; i++) {
         if (m->halves[i].key == 0)
             continue;

@@ -3,7 +3,7 @@
 #include "clocks/name_table.h"
 
 #include "base/hash_bytes.h"
-#include "clocks/or_abort.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,11 +40,11 @@ static void grow(name_table *n)
 {
     size_t count = n->slot_count == 0 ? 16 : 2 * n->slot_count;
     free(n->slots);
-    n->slots = or_abort(calloc(count, sizeof *n->slots));
+    n->slots = nl_memory_check(calloc(count, sizeof *n->slots));
     n->slot_count = count;
     for (size_t i = 0; i < n->count; i++)
         n->slots[place_of(n, (nl_string){n->texts[i], strlen(n->texts[i])})] = (uint32_t)i + 1;
-    n->texts = or_abort(reallocarray(n->texts, count, sizeof *n->texts));
+    n->texts = nl_memory_check(reallocarray(n->texts, count, sizeof *n->texts));
 }
 
 size_t name_table_add(name_table *n, nl_string name)
@@ -55,7 +55,7 @@ size_t name_table_add(name_table *n, nl_string name)
     if (2 * (n->count + 1) > n->slot_count)
         grow(n);
     n->slots[place_of(n, up_to_nul(name))] = (uint32_t)n->count + 1;
-    n->texts[n->count] = or_abort(strndup(name.data, name.size));
+    n->texts[n->count] = nl_memory_check(strndup(name.data, name.size));
     return n->count++;
 }
 

@@ -4,6 +4,7 @@
 
 #include "record/field_name.h"
 #include "base/buffer.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -117,9 +118,7 @@ nl_field *builder_add_good_name(builder *b, nl_string name)
 {
     if (b->count == b->capacity) {
         b->capacity = b->capacity == 0 ? 32 : 2 * b->capacity;
-        b->fields = reallocarray(b->fields, b->capacity, sizeof *b->fields);
-        if (b->fields == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        b->fields = nl_memory_check(reallocarray(b->fields, b->capacity, sizeof *b->fields));
     }
     nl_field *field = &b->fields[b->count++];
     field->name = name;

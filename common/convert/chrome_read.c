@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include "convert/json_fields.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +23,7 @@ typedef struct chrome_reader {
 static importer *open_reader(void *shared)
 {
     (void)shared;
-    chrome_reader *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    chrome_reader *r = nl_memory_check(calloc(1, sizeof *r));
     return &r->base;
 }
 

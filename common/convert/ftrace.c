@@ -14,6 +14,7 @@
 
 #include "convert/kernel_text.h"
 #include "convert/lines.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 
@@ -146,9 +147,7 @@ static graph_cpu *cpu_of(ftrace_reader *r, nl_string digits)
     if (digits.size > 5 || number >= CPUS_MAX)
         return NULL;
     if (r->cpus[number] == NULL) {
-        r->cpus[number] = calloc(1, sizeof *r->cpus[number]);
-        if (r->cpus[number] == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        r->cpus[number] = nl_memory_check(calloc(1, sizeof *r->cpus[number]));
         r->cpus[number]->tid = -1;
     }
     return r->cpus[number];
@@ -362,9 +361,7 @@ static void read_lines(importer *base, const char *data, size_t size, sink *s)
 static importer *open_reader(void *shared)
 {
     (void)shared;
-    ftrace_reader *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    ftrace_reader *r = nl_memory_check(calloc(1, sizeof *r));
     return &r->base;
 }
 

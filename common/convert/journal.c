@@ -12,6 +12,7 @@
 
 #include "convert/builder.h"
 #include "convert/lines.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 
@@ -189,9 +190,7 @@ typedef struct journal_reader {
 static importer *open_reader(void *shared)
 {
     (void)shared;
-    journal_reader *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    journal_reader *r = nl_memory_check(calloc(1, sizeof *r));
     return &r->base;
 }
 

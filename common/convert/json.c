@@ -11,6 +11,7 @@
 
 #include "convert/json_fields.h"
 #include "convert/json_text.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,9 +27,7 @@ typedef struct json_writer {
 static exporter *open_writer(void *shared)
 {
     (void)shared;
-    json_writer *w = calloc(1, sizeof *w);
-    if (w == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    json_writer *w = nl_memory_check(calloc(1, sizeof *w));
     return &w->base;
 }
 
@@ -89,9 +88,7 @@ typedef struct json_reader {
 static importer *open_reader(void *shared)
 {
     (void)shared;
-    json_reader *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    json_reader *r = nl_memory_check(calloc(1, sizeof *r));
     return &r->base;
 }
 

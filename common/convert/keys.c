@@ -5,6 +5,7 @@
 #include "base/hash_bytes.h"
 #include "program/program.h"
 #include "base/buffer.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,9 +50,7 @@ void keys_begin(keys *k, size_t field_count)
         while (count < 2 * field_count)
             count *= 2;
         free(k->slots);
-        k->slots = calloc(count, sizeof *k->slots);
-        if (k->slots == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        k->slots = nl_memory_check(calloc(count, sizeof *k->slots));
         k->slot_count = count;
         k->generation = 0;
         /* Names come from strangers, who must not know which of them fall together. */

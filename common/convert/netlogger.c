@@ -5,6 +5,7 @@
 #include "convert/convert.h"
 #include "record/encoder.h"
 #include "record/format.h"
+#include "base/memory.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -20,9 +21,7 @@ typedef struct netlogger_importer {
 static importer *open_importer(void *shared)
 {
     (void)shared;
-    netlogger_importer *i = calloc(1, sizeof *i);
-    if (i == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    netlogger_importer *i = nl_memory_check(calloc(1, sizeof *i));
     return &i->base;
 }
 
@@ -72,9 +71,7 @@ typedef struct netlogger_exporter {
 static exporter *open_exporter(void *shared)
 {
     (void)shared;
-    netlogger_exporter *e = calloc(1, sizeof *e);
-    if (e == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    netlogger_exporter *e = nl_memory_check(calloc(1, sizeof *e));
     return &e->base;
 }
 

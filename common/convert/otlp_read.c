@@ -5,6 +5,7 @@
 
 #include "convert/builder.h"
 #include "convert/json_scan.h"
+#include "base/memory.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -428,9 +429,7 @@ static bool take_line(otlp_reader *r, nl_string line)
 static importer *open_reader(void *shared)
 {
     (void)shared;
-    otlp_reader *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    otlp_reader *r = nl_memory_check(calloc(1, sizeof *r));
     return &r->base;
 }
 

@@ -9,6 +9,7 @@
 #include "config.h"
 
 #include "convert/otlp.h"
+#include "base/memory.h"
 #include "base/time_internal.h"
 
 #include <inttypes.h>
@@ -29,9 +30,7 @@ typedef struct otlp_writer {
 static exporter *open_writer(void *shared)
 {
     (void)shared;
-    otlp_writer *w = calloc(1, sizeof *w);
-    if (w == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    otlp_writer *w = nl_memory_check(calloc(1, sizeof *w));
     return &w->base;
 }
 

@@ -2,6 +2,7 @@
 
 #include "convert/output.h"
 
+#include "base/memory.h"
 #include "base/replacement.h"
 #include "base/write_some.h"
 #include "program/program.h"
@@ -24,9 +25,7 @@ static bool fail(const char *doing, const char *path)
 
 output *output_open(const char *path)
 {
-    output *o = calloc(1, sizeof *o);
-    if (o == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    output *o = nl_memory_check(calloc(1, sizeof *o));
     if (path == NULL || strcmp(path, "-") == 0) {
         o->file.fd = STDOUT_FILENO;
         return o;
@@ -36,9 +35,7 @@ output *output_open(const char *path)
         free(o);
         return NULL;
     }
-    o->path = strdup(path);
-    if (o->path == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    o->path = nl_memory_check(strdup(path));
     return o;
 }
 

@@ -15,6 +15,7 @@
 #include "convert/builder.h"
 #include "convert/kernel_text.h"
 #include "convert/lines.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 
@@ -271,9 +272,7 @@ static size_t cut_samples(const char *data, size_t size)
 static importer *open_reader(void *shared)
 {
     (void)shared;
-    perf_reader *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    perf_reader *r = nl_memory_check(calloc(1, sizeof *r));
     return &r->base;
 }
 

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "convert/convert.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +31,7 @@ void sink_malformed(sink *s, uint64_t line, uint64_t offset, const char *reason,
         return;
     if (s->report_count == s->report_capacity) {
         s->report_capacity = s->report_capacity == 0 ? 16 : 2 * s->report_capacity;
-        s->reports = reallocarray(s->reports, s->report_capacity, sizeof *s->reports);
-        if (s->reports == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        s->reports = nl_memory_check(reallocarray(s->reports, s->report_capacity, sizeof *s->reports));
     }
     report *r = &s->reports[s->report_count++];
     *r = (report){.line = line, .offset = offset, .text_size = size};

@@ -15,6 +15,7 @@
 #include "convert/strace_line.h"
 #include "convert/strace_threads.h"
 #include "convert/strace_time.h"
+#include "base/memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -326,9 +327,7 @@ static void read_lines(importer *base, const char *data, size_t size, sink *s)
 static importer *open_reader(void *shared)
 {
     (void)shared;
-    strace_reader *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    strace_reader *r = nl_memory_check(calloc(1, sizeof *r));
     return &r->base;
 }
 

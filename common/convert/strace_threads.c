@@ -3,18 +3,12 @@
 #include "convert/strace_threads.h"
 
 #include "program/program.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { NAMES_MAX = 1000, NAME_SIZE_MAX = 255 };
-
-static void *or_die(void *memory)
-{
-    if (memory == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return memory;
-}
 
 void strace_threads_free(strace_threads *all)
 {
@@ -37,7 +31,7 @@ static void grow(strace_threads *all)
 {
     strace_threads old = *all;
     all->slot_count = old.slot_count == 0 ? 64 : 2 * old.slot_count;
-    all->slots = or_die(calloc(all->slot_count, sizeof *all->slots));
+    all->slots = nl_memory_check(calloc(all->slot_count, sizeof *all->slots));
     for (size_t i = 0; i < old.slot_count; i++)
         if (old.slots[i].is_known)
             *find(all, old.slots[i].tid) = old.slots[i];
@@ -101,8 +95,8 @@ uint16_t strace_threads_name(strace_threads *all, nl_string name)
     if (all->name_count == NAMES_MAX)
         return 0;
     if (all->names == NULL)
-        all->names = or_die(calloc(NAMES_MAX, sizeof *all->names));
-    char *copy = or_die(malloc(name.size));
+        all->names = nl_memory_check(calloc(NAMES_MAX, sizeof *all->names));
+    char *copy = nl_memory_check(malloc(name.size));
     memcpy(copy, name.data, name.size);
     all->names[all->name_count++] = (nl_string){copy, name.size};
     return (uint16_t)all->name_count;

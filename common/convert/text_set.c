@@ -3,17 +3,11 @@
 #include "convert/text_set.h"
 
 #include "base/hash_bytes.h"
+#include "base/memory.h"
 #include "program/program.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static void *or_die(void *memory)
-{
-    if (memory == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return memory;
-}
 
 /* The slot of a text, or the free one where it belongs. */
 static uint32_t *find_slot(const text_set *set, nl_string text)
@@ -31,10 +25,10 @@ static uint32_t *find_slot(const text_set *set, nl_string text)
 static void grow(text_set *set)
 {
     set->capacity = set->capacity == 0 ? 64 : 2 * set->capacity;
-    set->texts = or_die(reallocarray(set->texts, set->capacity, sizeof *set->texts));
+    set->texts = nl_memory_check(reallocarray(set->texts, set->capacity, sizeof *set->texts));
     free(set->slots);
     set->slot_count = 2 * set->capacity;
-    set->slots = or_die(calloc(set->slot_count, sizeof *set->slots));
+    set->slots = nl_memory_check(calloc(set->slot_count, sizeof *set->slots));
     for (size_t i = 0; i < set->count; i++)
         *find_slot(set, set->texts[i]) = (uint32_t)i + 1;
 }
@@ -52,7 +46,7 @@ size_t text_set_add(text_set *set, nl_string text, bool *added)
     uint32_t *slot = find_slot(set, text);
     *added = *slot == 0;
     if (*added) {
-        char *copy = or_die(malloc(text.size + 1));
+        char *copy = nl_memory_check(malloc(text.size + 1));
         if (text.size > 0)
             memcpy(copy, text.data, text.size);
         set->texts[set->count++] = (nl_string){copy, text.size};

@@ -8,6 +8,7 @@
 #include "convert/builder.h"
 #include "convert/json_scan.h"
 #include "program/record_xml.h"
+#include "base/memory.h"
 
 #include <libxml/parser.h>
 #include <stdarg.h>
@@ -154,9 +155,7 @@ static void begin_field(xml_reader *r, int count, const xmlChar **attributes)
         return;
     if (r->count == r->capacity) {
         r->capacity = r->capacity == 0 ? 32 : 2 * r->capacity;
-        r->fields = reallocarray(r->fields, r->capacity, sizeof *r->fields);
-        if (r->fields == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        r->fields = nl_memory_check(reallocarray(r->fields, r->capacity, sizeof *r->fields));
     }
     field_slot *field = &r->fields[r->count++];
     *field = (field_slot){.name = SIZE_MAX};
@@ -315,9 +314,7 @@ static void ignore(void *user, const char *format, ...)
 static importer *open_reader(void *shared)
 {
     (void)shared;
-    xml_reader *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    xml_reader *r = nl_memory_check(calloc(1, sizeof *r));
     xmlSAXHandler handler = {.initialized = XML_SAX2_MAGIC,
                              .startElementNs = start_element,
                              .endElementNs = end_element,
@@ -326,9 +323,7 @@ static importer *open_reader(void *shared)
                              .internalSubset = refuse_document_type,
                              .error = ignore,
                              .warning = ignore};
-    r->parser = xmlCreatePushParserCtxt(&handler, r, NULL, 0, NULL);
-    if (r->parser == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    r->parser = nl_memory_check(xmlCreatePushParserCtxt(&handler, r, NULL, 0, NULL));
     /* NOENT concerns only &amp; and the other four entities of XML itself: without it &amp; in an attribute stays as
      * it is. No other entity can be defined. */
     xmlCtxtUseOptions(r->parser, XML_PARSE_NOENT | XML_PARSE_NONET | XML_PARSE_BIG_LINES);

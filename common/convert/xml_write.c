@@ -14,6 +14,7 @@
 
 #include "convert/json_text.h"
 #include "program/record_xml.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,9 +28,7 @@ typedef struct xml_writer {
 static exporter *open_writer(void *shared)
 {
     (void)shared;
-    xml_writer *w = calloc(1, sizeof *w);
-    if (w == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    xml_writer *w = nl_memory_check(calloc(1, sizeof *w));
     return &w->base;
 }
 

@@ -3,6 +3,7 @@
 
 #include "program/program.h"
 #include "program/reading.h"
+#include "base/memory.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -33,9 +34,7 @@ bool program_is_folder(const char *path)
 
 static char *prefix_of(const char *folder)
 {
-    char *prefix;
-    if (asprintf(&prefix, "%s%s", folder, ends_with(folder, "/") ? "" : "/") < 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    char *prefix = program_format("%s%s", folder, ends_with(folder, "/") ? "" : "/");
     return prefix;
 }
 
@@ -47,16 +46,13 @@ bool program_list_archive(const char *folder, char ***files, size_t *count)
         program_error("open %s: %m", folder);
         return false;
     }
-    *files = calloc((size_t)found + 1, sizeof **files);
-    if (*files == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    *files = nl_memory_check(calloc((size_t)found + 1, sizeof **files));
     *count = 0;
     char *prefix = prefix_of(folder);
     for (int i = 0; i < found; i++) {
         char *name;
         struct stat status;
-        if (asprintf(&name, "%s%s", prefix, entries[i]->d_name) < 0)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        name = program_format("%s%s", prefix, entries[i]->d_name);
         if (stat(name, &status) == 0 && S_ISREG(status.st_mode))
             (*files)[(*count)++] = name;
         else
@@ -86,9 +82,7 @@ void program_archive_begin(program_reading *reading, const char *folder)
         free(prefix);
         return;
     }
-    a = calloc(1, sizeof *a);
-    if (a == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    a = nl_memory_check(calloc(1, sizeof *a));
     *a = (struct program_archive){prefix, nl_sequences_new(), reading->archives};
     reading->archives = a;
 }
@@ -136,9 +130,9 @@ bool program_expand_archives(program_reading *reading, char **names, size_t coun
         }
         if (folder)
             program_archive_begin(reading, names[i]);
-        *files = realloc(*files, (*file_count + more + 1) * sizeof **files);
-        if (*files == NULL || (!folder && (name = strdup(names[i])) == NULL))
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        *files = nl_memory_check(realloc(*files, (*file_count + more + 1) * sizeof **files));
+        if (!folder)
+            name = program_copy(names[i]);
         memcpy(*files + *file_count, folder ? found : &name, more * sizeof **files);
         *file_count += more;
         free(found);

@@ -4,6 +4,7 @@
 #include "program/program.h"
 #include "program/reading.h"
 #include "reader/reader.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,9 +36,7 @@ static bool find_files(program_log *log, const char *name)
         program_archive_begin(log->reading, name);
         return program_list_archive(name, &log->files, &log->count);
     }
-    log->files = calloc(1, sizeof *log->files);
-    if (log->files == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    log->files = nl_memory_check(calloc(1, sizeof *log->files));
     log->files[0] = program_copy(name);
     log->count = 1;
     return true;
@@ -81,9 +80,7 @@ static void close_file(program_log *log)
 
 program_log *program_log_open(program_reading *reading, const char *name, bool follow, bool nonblocking)
 {
-    program_log *log = calloc(1, sizeof *log);
-    if (log == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    program_log *log = nl_memory_check(calloc(1, sizeof *log));
     log->reading = reading;
     log->follow = follow;
     log->nonblocking = nonblocking;

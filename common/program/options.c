@@ -3,6 +3,7 @@
 #include "program/options.h"
 
 #include "base/environment_value.h"
+#include "base/memory.h"
 #include "program/encoding.h"
 #include "program/program.h"
 
@@ -454,9 +455,7 @@ static void options_read_environment(options_reading *r)
 /* Puts options before operands. Returns the place of the first operand. */
 static int options_read_words(options_reading *r, int argc, char **argv)
 {
-    char **operands = calloc((size_t)argc + 1, sizeof *operands);
-    if (operands == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    char **operands = nl_memory_check(calloc((size_t)argc + 1, sizeof *operands));
     int count = 0, options = 1;
     for (int i = 1; i < argc;) {
         char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;

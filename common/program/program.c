@@ -42,8 +42,7 @@ void program_start(const char *name)
 /* The library calls it: exported, so that the shared library finds it too. */
 __attribute__((visibility("default"))) void program_memory_failed(void)
 {
-    program_error("out of memory");
-    exit(1);
+    program_fail(PROGRAM_PROBLEM, "out of memory");
 }
 
 void program_host(char *host, size_t size)
@@ -108,10 +107,18 @@ void program_fail(int status, const char *format, ...)
 
 char *program_copy(const char *text)
 {
-    char *copy = strdup(text);
-    if (copy == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return copy;
+    return nl_memory_check(strdup(text));
+}
+
+char *program_format(const char *format, ...)
+{
+    char *text;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&text, format, arguments) < 0)
+        program_memory_failed();
+    va_end(arguments);
+    return text;
 }
 
 int program_finish(int status)

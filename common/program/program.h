@@ -45,8 +45,9 @@ void program_set_listener(void (*listener)(const char *message));
 /* As program_error, then exits with status. */
 _Noreturn void program_fail(int status, const char *format, ...) NL_PRINTF(2, 3);
 
-/* A copy of text, freed by the caller. Without memory for it the program ends with PROGRAM_PROBLEM. */
+/* A copy of text, and a text as printf has it, for free(). Out of memory, the program ends with PROGRAM_PROBLEM. */
 char *program_copy(const char *text);
+char *program_format(const char *format, ...) NL_PRINTF(1, 2);
 
 /*
  * Flushes and closes standard output; a failure (a full disk) is reported and gives PROGRAM_PROBLEM, otherwise status.

@@ -3,6 +3,7 @@
 
 #include "program/program.h"
 #include "filter/filter_text.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 
@@ -14,11 +15,8 @@ static bool where_narrow(program_where *w, const char *expression, char *message
         snprintf(message, NL_OPTION_MESSAGE_SIZE, "%s", nl_error_message());
         return false;
     }
-    char *both;
     if (w->filter != NULL) {
-        int size = asprintf(&both, "(%s) && (%s)", nl_filter_text(w->filter), nl_filter_text(filter));
-        if (size < 0)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        char *both = program_format("(%s) && (%s)", nl_filter_text(w->filter), nl_filter_text(filter));
         nl_filter_free(filter);
         filter = nl_filter_parse(both);
         free(both);

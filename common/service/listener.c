@@ -5,6 +5,7 @@
 #include "service/inherited.h"
 #include "service/network.h"
 #include "program/program.h"
+#include "base/memory.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,9 +37,8 @@ void listener_address_text(const struct sockaddr *address, char *out, size_t siz
 
 static void add(listener **listeners, size_t *count, listener added)
 {
-    *listeners = realloc(*listeners, (*count + 1) * sizeof **listeners);
-    if (*listeners == NULL || added.name == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    *listeners = nl_memory_check(realloc(*listeners, (*count + 1) * sizeof **listeners));
+    nl_memory_check(added.name);
     (*listeners)[(*count)++] = added;
 }
 

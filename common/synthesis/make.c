@@ -3,7 +3,7 @@
 #include "synthesis/synthesis_internal.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
 
 #include "synthesis/syscalls.h"
 
@@ -223,8 +223,7 @@ void make_put(nl_synthesis *s, const rule *r, nl_record *record)
     queue_take(s, record, r);
     if (s->made_count == s->made_capacity) {
         size_t capacity = s->made_capacity == 0 ? 64 : 2 * s->made_capacity;
-        nl_record **made = calloc(capacity, sizeof(nl_record *));
-        PROGRAM_REQUIRE(made != NULL, "out of memory");
+        nl_record **made = nl_memory_check(calloc(capacity, sizeof(nl_record *)));
         for (size_t i = 0; i < s->made_count; i++)
             made[i] = s->made[(s->made_first + i) % s->made_capacity];
         free(s->made);
@@ -248,8 +247,7 @@ static void keep_spare(nl_synthesis *s, nl_record *record)
 {
     enum { SPARE_MAX = 64 };
     if (s->spare == NULL)
-        s->spare = calloc(SPARE_MAX, sizeof(nl_record *));
-    PROGRAM_REQUIRE(s->spare != NULL, "out of memory");
+        s->spare = nl_memory_check(calloc(SPARE_MAX, sizeof(nl_record *)));
     nl_record_clear(record);
     if (s->spare_count < SPARE_MAX)
         s->spare[s->spare_count++] = record;

@@ -3,7 +3,7 @@
 #include "synthesis/synthesis_internal.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -16,16 +16,15 @@ static void want(nl_synthesis *s, source *from, unsigned field)
     if (field == NO_FIELD)
         return;
     if (field >= from->slot_count) {
-        from->slots = reallocarray(from->slots, s->name_count, sizeof *from->slots);
-        PROGRAM_REQUIRE(from->slots != NULL, "out of memory");
+        from->slots = nl_memory_check(reallocarray(from->slots, s->name_count, sizeof *from->slots));
         memset(from->slots + from->slot_count, 0, (s->name_count - from->slot_count) * sizeof *from->slots);
         from->slot_count = s->name_count;
     }
     if (from->slots[field] != 0)
         return;
-    from->wanted = reallocarray(from->wanted, from->wanted_count + 1, sizeof *from->wanted);
-    from->wanted_names = reallocarray(from->wanted_names, from->wanted_count + 1, sizeof *from->wanted_names);
-    PROGRAM_REQUIRE(from->wanted != NULL && from->wanted_names != NULL, "out of memory");
+    from->wanted = nl_memory_check(reallocarray(from->wanted, from->wanted_count + 1, sizeof *from->wanted));
+    from->wanted_names =
+        nl_memory_check(reallocarray(from->wanted_names, from->wanted_count + 1, sizeof *from->wanted_names));
     from->wanted[from->wanted_count] = field;
     from->wanted_names[from->wanted_count] = s->names[field];
     from->slots[field] = ++from->wanted_count;
@@ -64,11 +63,9 @@ static int order_clauses(const void *a, const void *b)
 /* What is wanted of an event; NULL when it is nothing. */
 static source *make_source(nl_synthesis *s, const text *name)
 {
-    source *made = calloc(1, sizeof *made);
-    PROGRAM_REQUIRE(made != NULL, "out of memory");
+    source *made = nl_memory_check(calloc(1, sizeof *made));
     made->name = name;
-    made->clauses = calloc(CLAUSES_MAX, sizeof(clause *));
-    PROGRAM_REQUIRE(made->clauses != NULL, "out of memory");
+    made->clauses = nl_memory_check(calloc(CLAUSES_MAX, sizeof(clause *)));
     for (size_t i = 0; i < s->rule_count; i++)
         for (size_t j = 0; j < s->rules[i].clause_count && made->clause_count < CLAUSES_MAX; j++)
             if (is_meant(&s->rules[i].clauses[j], name->data))
@@ -136,8 +133,7 @@ bool event_key(const event *e, const clause *c, key *k)
 /* Keys are about one host: what comes from several is told apart by it where it is no key already. */
 static event *make_event(nl_synthesis *s, const source *from, uint64_t mask, const nl_record *record)
 {
-    event *e = malloc(sizeof *e + from->wanted_count * sizeof *e->values);
-    PROGRAM_REQUIRE(e != NULL, "out of memory");
+    event *e = nl_memory_check(malloc(sizeof *e + from->wanted_count * sizeof *e->values));
     *e = (event){.time_ns = record->time_ns, .order = s->order++, .mask = mask, .source = from, .references = 1};
     e->host = value_of_text(&s->texts, record->host);
     e->prog = value_of_text(&s->texts, record->prog);
@@ -152,8 +148,7 @@ static event *make_event(nl_synthesis *s, const source *from, uint64_t mask, con
 
 static event *make_lost(nl_synthesis *s, const nl_record *record)
 {
-    event *e = calloc(1, sizeof *e);
-    PROGRAM_REQUIRE(e != NULL, "out of memory");
+    event *e = nl_memory_check(calloc(1, sizeof *e));
     *e = (event){.time_ns = record->time_ns, .order = s->order++, .references = 1};
     return e;
 }
@@ -266,8 +261,7 @@ static void wait_for_others(nl_synthesis *s, event *e)
     enum { WAITING_MAX = 1 << 23 };
     if (s->waiting_count == s->waiting_capacity) {
         s->waiting_capacity = s->waiting_capacity == 0 ? 1024 : 2 * s->waiting_capacity;
-        s->waiting = reallocarray(s->waiting, s->waiting_capacity, sizeof(event *));
-        PROGRAM_REQUIRE(s->waiting != NULL, "out of memory");
+        s->waiting = nl_memory_check(reallocarray(s->waiting, s->waiting_capacity, sizeof(event *)));
     }
     s->waiting[s->waiting_count++] = e;
     if (s->waiting_count >= WAITING_MAX)
@@ -328,8 +322,7 @@ void nl_synthesis_finish(nl_synthesis *s)
 
 static nl_synthesis *make_synthesis(nl_sections *sections, bool good)
 {
-    nl_synthesis *s = calloc(1, sizeof *s);
-    PROGRAM_REQUIRE(s != NULL, "out of memory");
+    nl_synthesis *s = nl_memory_check(calloc(1, sizeof *s));
     s->now_ns = INT64_MIN;
     if (!good || !rules_read(s, sections)) {
         nl_synthesis_free(s);

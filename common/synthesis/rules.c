@@ -2,7 +2,7 @@
 
 #include "synthesis/synthesis_internal.h"
 
-#include "base/program_memory.h"
+#include "base/memory.h"
 #include "record/field_name.h"
 
 #include <stdlib.h>
@@ -19,8 +19,7 @@ typedef struct reading {
 
 static void *more(void *list, size_t count, size_t size)
 {
-    list = reallocarray(list, count + 1, size);
-    PROGRAM_REQUIRE(list != NULL, "out of memory");
+    list = nl_memory_check(reallocarray(list, count + 1, size));
     return list;
 }
 
@@ -30,8 +29,7 @@ unsigned name_number(nl_synthesis *s, const char *name)
         if (strcmp(s->names[i], name) == 0)
             return (unsigned)i;
     s->names = more(s->names, s->name_count, sizeof *s->names);
-    s->names[s->name_count] = strdup(name);
-    PROGRAM_REQUIRE(s->names[s->name_count] != NULL, "out of memory");
+    s->names[s->name_count] = nl_memory_check(strdup(name));
     return (unsigned)s->name_count++;
 }
 
@@ -158,8 +156,7 @@ static void add_patterns(clause *c, char *events)
 {
     for (char *save = NULL, *one = strtok_r(events, ",", &save); one != NULL; one = strtok_r(NULL, ",", &save)) {
         c->patterns = more(c->patterns, c->pattern_count, sizeof *c->patterns);
-        c->patterns[c->pattern_count] = strdup(one);
-        PROGRAM_REQUIRE(c->patterns[c->pattern_count] != NULL, "out of memory");
+        c->patterns[c->pattern_count] = nl_memory_check(strdup(one));
         char *colon = strchr(c->patterns[c->pattern_count++], ':');
         if (colon != NULL)
             *colon = '.';
@@ -203,8 +200,7 @@ static bool read_label(reading *r, rule *into, const char *label, unsigned *numb
             return true;
     if (into->label_count == LABELS_MAX)
         return WRONG(r, "there are at most %d states", LABELS_MAX);
-    into->labels[into->label_count] = strdup(label);
-    PROGRAM_REQUIRE(into->labels[into->label_count] != NULL, "out of memory");
+    into->labels[into->label_count] = nl_memory_check(strdup(label));
     into->label_count++;
     return true;
 }
@@ -418,9 +414,11 @@ static bool check_rule(reading *r, rule *rule)
 static bool read_rule(reading *r, const nl_section *section, rule_kind kind)
 {
     rule *into = &r->s->rules[r->s->rule_count++];
-    *into = (rule){
-        .kind = kind, .name = strdup(section->name), .value_field = NO_FIELD, .next_ns = INT64_MIN, .segments = true};
-    PROGRAM_REQUIRE(into->name != NULL, "out of memory");
+    *into = (rule){.kind = kind,
+                   .name = nl_memory_check(strdup(section->name)),
+                   .value_field = NO_FIELD,
+                   .next_ns = INT64_MIN,
+                   .segments = true};
     if (!is_name(into->name))
         return WRONG(r, "[%s NAME]: a name is wanted, for the events that it makes", section->kind);
     for (size_t i = 0; i < section->setting_count; i++) {
@@ -435,10 +433,9 @@ static bool read_rule(reading *r, const nl_section *section, rule_kind kind)
 static bool read_table(reading *r, const nl_section *section)
 {
     table *t = &r->s->tables[r->s->table_count++];
-    *t = (table){.name = strdup(section->name),
-                 .keys = calloc(section->setting_count + 1, sizeof *t->keys),
-                 .values = calloc(section->setting_count + 1, sizeof *t->values)};
-    PROGRAM_REQUIRE(t->name != NULL && t->keys != NULL && t->values != NULL, "out of memory");
+    *t = (table){.name = nl_memory_check(strdup(section->name)),
+                 .keys = nl_memory_check(calloc(section->setting_count + 1, sizeof *t->keys)),
+                 .values = nl_memory_check(calloc(section->setting_count + 1, sizeof *t->values))};
     if (!is_name(t->name))
         return WRONG(r, "[table NAME] is wanted");
     for (size_t i = 0; i < section->setting_count; i++) {
@@ -495,9 +492,8 @@ static bool read_section(reading *r, const nl_section *section)
 bool rules_read(nl_synthesis *s, const nl_sections *sections)
 {
     reading r = {.s = s, .sections = sections};
-    s->rules = calloc(sections->count + 1, sizeof *s->rules);
-    s->tables = calloc(sections->count + 1, sizeof *s->tables);
-    PROGRAM_REQUIRE(s->rules != NULL && s->tables != NULL, "out of memory");
+    s->rules = nl_memory_check(calloc(sections->count + 1, sizeof *s->rules));
+    s->tables = nl_memory_check(calloc(sections->count + 1, sizeof *s->tables));
     s->tid_field = name_number(s, "TID");
     for (unsigned i = 0; i < 4; i++)
         s->learn_tid[i] = NO_FIELD;

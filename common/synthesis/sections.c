@@ -3,7 +3,8 @@
 #include "synthesis/sections.h"
 
 #include "base/error.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
+#include "program/program.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -27,9 +28,7 @@ bool nl_sections_error(const nl_sections *s, unsigned line, const char *format, 
 
 static char *copy(const char *data, size_t size)
 {
-    char *text = strndup(data, size);
-    PROGRAM_REQUIRE(text != NULL, "out of memory");
-    return text;
+    return nl_memory_check(strndup(data, size));
 }
 
 static char *trimmed(const char *begin, const char *end)
@@ -83,8 +82,7 @@ static bool begin_section(nl_sections *s, const char *begin, const char *end, un
         return nl_sections_error(s, line, "a section's name ends in ]");
     char *inside = trimmed(begin + 1, end - 1);
     size_t size = strcspn(inside, " \t");
-    s->list = reallocarray(s->list, s->count + 1, sizeof *s->list);
-    PROGRAM_REQUIRE(s->list != NULL, "out of memory");
+    s->list = nl_memory_check(reallocarray(s->list, s->count + 1, sizeof *s->list));
     s->list[s->count++] =
         (nl_section){.kind = copy(inside, size), .name = trimmed(inside + size, inside + strlen(inside)), .line = line};
     free(inside);
@@ -99,8 +97,8 @@ static bool add_setting(nl_sections *s, const char *begin, const char *end, unsi
     if (s->count == 0)
         return nl_sections_error(s, line, "a [SECTION] is wanted before the first value");
     nl_section *section = &s->list[s->count - 1];
-    section->settings = reallocarray(section->settings, section->setting_count + 1, sizeof *section->settings);
-    PROGRAM_REQUIRE(section->settings != NULL, "out of memory");
+    section->settings =
+        nl_memory_check(reallocarray(section->settings, section->setting_count + 1, sizeof *section->settings));
     section->settings[section->setting_count++] = (nl_setting){trimmed(begin, equals), trimmed(equals + 1, end), line};
     return true;
 }
@@ -129,8 +127,7 @@ static bool take_lines(nl_sections *s, const char *text)
         while (stop > at && (stop[-1] == '\r' || stop[-1] == ' ' || stop[-1] == '\t'))
             stop--;
         bool goes_on = stop > at && stop[-1] == '\\' && *end != '\0';
-        char *larger = realloc(joined, size + (size_t)(stop - at) + 1);
-        PROGRAM_REQUIRE(larger != NULL, "out of memory");
+        char *larger = nl_memory_check(realloc(joined, size + (size_t)(stop - at) + 1));
         joined = larger;
         memcpy(joined + size, at, (size_t)(stop - at));
         size += (size_t)(stop - at) - (goes_on ? 1 : 0);
@@ -173,8 +170,7 @@ static bool substitute(const nl_sections *s, char **text, unsigned line, const c
             return nl_sections_error(s, line, "there is no [parameter] for %.*s",
                                      end != NULL ? (int)(end + 1 - dollar) : 20, dollar);
         from = (size_t)(dollar - *text) + strlen(value);
-        PROGRAM_REQUIRE(asprintf(&replaced, "%.*s%s%s", (int)(dollar - *text), *text, value, end + 1) >= 0,
-                        "out of memory");
+        replaced = program_format("%.*s%s%s", (int)(dollar - *text), *text, value, end + 1);
         free(*text);
         *text = replaced;
     }
@@ -215,8 +211,7 @@ bool nl_sections_read(nl_sections *s, const char *path, const char *const *param
 {
     *s = (nl_sections){0};
     FILE *file = fopen(path, "re");
-    char *text = calloc(1, FILE_MAX + 1);
-    PROGRAM_REQUIRE(text != NULL, "out of memory");
+    char *text = nl_memory_check(calloc(1, FILE_MAX + 1));
     size_t size = file != NULL ? fread(text, 1, FILE_MAX, file) : 0;
     bool good = file != NULL && !ferror(file);
     if (!good)

@@ -3,7 +3,7 @@
 #include "synthesis/synthesis_internal.h"
 
 #include "base/hash_bytes.h"
-#include "base/program_memory.h"
+#include "base/memory.h"
 #include "record/number.h"
 
 #include <stdlib.h>
@@ -14,8 +14,7 @@
 static void grow_texts(texts *t)
 {
     size_t count = t->bucket_count == 0 ? 256 : t->bucket_count * 4;
-    text **buckets = calloc(count, sizeof *buckets);
-    PROGRAM_REQUIRE(buckets != NULL, "out of memory");
+    text **buckets = nl_memory_check(calloc(count, sizeof *buckets));
     for (size_t i = 0; i < t->bucket_count; i++)
         for (text *at = t->buckets[i], *next; at != NULL; at = next) {
             next = at->next;
@@ -35,8 +34,7 @@ text *texts_intern(texts *t, const char *data, size_t size)
     for (text *at = t->buckets[hash & (t->bucket_count - 1)]; at != NULL; at = at->next)
         if (at->hash == hash && at->size == size && (size == 0 || memcmp(at->data, data, size) == 0))
             return at;
-    text *added = malloc(sizeof *added + size + 1);
-    PROGRAM_REQUIRE(added != NULL, "out of memory");
+    text *added = nl_memory_check(malloc(sizeof *added + size + 1));
     *added = (text){.next = t->buckets[hash & (t->bucket_count - 1)], .hash = hash, .size = size};
     if (size > 0)
         memcpy(added->data, data, size);
@@ -216,8 +214,7 @@ entry *map_find(const map *m, const key *k)
 static void grow_map(map *m)
 {
     map grown = {.bucket_count = m->bucket_count == 0 ? 64 : m->bucket_count * 4, .count = m->count};
-    grown.buckets = calloc(grown.bucket_count, sizeof *grown.buckets);
-    PROGRAM_REQUIRE(grown.buckets != NULL, "out of memory");
+    grown.buckets = nl_memory_check(calloc(grown.bucket_count, sizeof *grown.buckets));
     for (size_t i = 0; i < m->bucket_count; i++)
         for (entry *at = m->buckets[i], *next; at != NULL; at = next) {
             next = at->next;
@@ -239,8 +236,7 @@ entry *map_put(map *m, const key *k, size_t size, bool *added)
         return *place;
     if (m->count >= ENTRIES_MAX)
         return NULL;
-    entry *e = calloc(1, size);
-    PROGRAM_REQUIRE(e != NULL, "out of memory");
+    entry *e = nl_memory_check(calloc(1, size));
     e->hash = hash;
     e->key = *k;
     *place = e;

@@ -5,6 +5,7 @@
 #include "program/program.h"
 #include "service/listener.h"
 #include "service/network.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -90,11 +91,9 @@ static const char *read_line(access_list *a, char *line)
             return "summaries, read, start, register, collect, all and none are rights";
         e.rights |= right;
     }
-    e.text = strdup(subject);
-    e.name = strdup(name);
-    a->entries = realloc(a->entries, (a->count + 1) * sizeof *a->entries);
-    if (a->entries == NULL || e.text == NULL || e.name == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    e.text = nl_memory_check(strdup(subject));
+    e.name = nl_memory_check(strdup(name));
+    a->entries = nl_memory_check(realloc(a->entries, (a->count + 1) * sizeof *a->entries));
     a->entries[a->count++] = e;
     a->has_loopback = a->has_loopback || e.kind == LOOPBACK;
     return NULL;
@@ -102,9 +101,7 @@ static const char *read_line(access_list *a, char *line)
 
 access_list *access_read(const char *path, char words[300])
 {
-    access_list *a = calloc(1, sizeof *a);
-    if (a == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    access_list *a = nl_memory_check(calloc(1, sizeof *a));
     if (path == NULL)
         return a;
     FILE *file = fopen(path, "re");

@@ -2,6 +2,7 @@
 
 #include "agent/agent.h"
 
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "program/program.h"
 
@@ -47,9 +48,7 @@ static void number_look(active *s)
 static void keep_latest(active *s, const nl_record *record)
 {
     if (s->latest == NULL)
-        s->latest = calloc(LATEST_MAX, sizeof *s->latest);
-    if (s->latest == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+        s->latest = nl_memory_check(calloc(LATEST_MAX, sizeof *s->latest));
     if (s->latest_count == LATEST_MAX)
         return;
     nl_record *copy = nl_record_new();
@@ -211,9 +210,7 @@ active *active_get(agent *a, const char *text, char words[SPEC_WORDS])
         spec_free(spec);
         return good ? s : NULL;
     }
-    s = calloc(1, sizeof *s);
-    if (s == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    s = nl_memory_check(calloc(1, sizeof *s));
     *s = (active){.next = a->sensors, .agent = a, .definition = d, .spec = spec, .summaries = summaries_new()};
     summaries_on_closed(s->summaries, on_summary, s);
     s->stopped_ns = nl_monotonic_ns();

@@ -3,6 +3,7 @@
 #include "agent/collections.h"
 
 #include "program/program.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,9 +30,7 @@ struct collections {
 
 collections *collections_new(agent *a)
 {
-    collections *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    collections *c = nl_memory_check(calloc(1, sizeof *c));
     c->agent = a;
     return c;
 }
@@ -91,8 +90,7 @@ static void add(char **to, size_t *count, const char *option, const char *value)
 {
     if (value == NULL)
         return;
-    if (asprintf(&to[*count], "%s%s", option, value) < 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    to[*count] = program_format("%s%s", option, value);
     ++*count;
 }
 
@@ -117,9 +115,8 @@ static size_t count_of(const char **list)
 static char **make_command(const collections *c, const collection_wish *w)
 {
     size_t count = 0;
-    char **command = calloc(OPTIONS_MAX + count_of(w->urls) + count_of(w->sensors) + 1, sizeof *command);
-    if (command == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    char **command =
+        nl_memory_check(calloc(OPTIONS_MAX + count_of(w->urls) + count_of(w->sensors) + 1, sizeof *command));
     command[count++] = client_path();
     add(command, &count, "", "collect");
     add(command, &count, "--directory=", c->directory);
@@ -142,9 +139,7 @@ const char *collections_begin(collections *c, const collection_wish *w, char wor
         snprintf(words, SPEC_WORDS, "there are %d collections, which is as many as may be", COLLECTIONS_MAX);
         return NULL;
     }
-    collection *one = calloc(1, sizeof *one);
-    if (one == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    collection *one = nl_memory_check(calloc(1, sizeof *one));
     one->agent = c->agent;
     snprintf(one->name, sizeof one->name, "collection-%u", ++c->number);
     one->definition.name = one->name;

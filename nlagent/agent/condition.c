@@ -3,6 +3,7 @@
 #include "agent/condition.h"
 
 #include "base/hash_bytes.h"
+#include "base/memory.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -40,9 +41,7 @@ static condition *refuse(condition *c, char words[CONDITION_WORDS], const char *
 
 condition *condition_new(const wish *w, char words[CONDITION_WORDS])
 {
-    condition *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        abort();
+    condition *c = nl_memory_check(calloc(1, sizeof *c));
     c->interval_s = w->interval_s;
     c->on_change = w->on_change;
     c->above = w->above;
@@ -60,10 +59,8 @@ condition *condition_new(const wish *w, char words[CONDITION_WORDS])
     if (w->where != NULL && (c->filter = nl_filter_parse(w->where)) == NULL)
         return refuse(c, words, nl_error_message());
     if (about_field) {
-        c->field = strdup(w->field);
-        c->slots = calloc(SLOTS, sizeof *c->slots);
-        if (c->field == NULL || c->slots == NULL)
-            abort();
+        c->field = nl_memory_check(strdup(w->field));
+        c->slots = nl_memory_check(calloc(SLOTS, sizeof *c->slots));
     }
     return c;
 }

@@ -2,6 +2,7 @@
 
 #include "agent/http_clients.h"
 
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "program/program.h"
 #include "service/client_table.h"
@@ -160,7 +161,7 @@ static void check_client(http_client *c)
     c->entry.fd = bufferevent_getfd(c->bytes);
     c->entry.close = close_entry;
     if (!client_table_add(all->table, &c->entry, (struct sockaddr *)&peer, c->waiting_ns))
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+        nl_memory_failed();
 }
 
 /* ---- what is no request ---- */
@@ -269,9 +270,7 @@ static void on_turn(evutil_socket_t fd, short what, void *user)
 
 void http_clients_watch(http_clients *all, struct bufferevent *bytes, http_clients_allows allows, const void *user)
 {
-    http_client *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    http_client *c = nl_memory_check(calloc(1, sizeof *c));
     *c = (http_client){.all = all, .bytes = bytes, .allows = allows, .user = user, .link = all->end};
     c->entry.fd = -1;
     *all->end = c;
@@ -339,10 +338,9 @@ void http_clients_networks_changed(http_clients *all)
 
 http_clients *http_clients_new(agent *a)
 {
-    http_clients *all = calloc(1, sizeof *all);
-    if (all == NULL || (all->table = client_table_new()) == NULL ||
-        (all->turn = event_new(a->base, -1, 0, on_turn, all)) == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    http_clients *all = nl_memory_check(calloc(1, sizeof *all));
+    all->table = nl_memory_check(client_table_new());
+    all->turn = nl_memory_check(event_new(a->base, -1, 0, on_turn, all));
     all->agent = a;
     all->end = &all->clients;
     all->first_descriptor = dup(STDERR_FILENO);

@@ -11,6 +11,7 @@
 #include "service/http_host.h"
 #include "record/encoder.h"
 #include "record/format.h"
+#include "base/memory.h"
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -129,9 +130,9 @@ void exchange_keep(exchange *x, void (*on_gone)(void *user), void *user)
 
 static void send_body(struct evhttp_request *request, int status, const char *type, const void *data, size_t size)
 {
-    struct evbuffer *out = evbuffer_new();
-    if (out == NULL || evbuffer_add(out, data, size) != 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    struct evbuffer *out = nl_memory_check(evbuffer_new());
+    if (evbuffer_add(out, data, size) != 0)
+        nl_memory_failed();
     char length[24];
     snprintf(length, sizeof length, "%zu", size); /* libevent says it to HTTP/1.1 only */
     evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", type);
@@ -204,9 +205,7 @@ static void on_soap(struct evhttp_request *request, void *user)
         s->agent->counts.refused++;
         send_fault(request, "Client", "AccessDenied: nothing is permitted to you here");
     } else {
-        exchange *x = calloc(1, sizeof *x);
-        if (x == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        exchange *x = nl_memory_check(calloc(1, sizeof *x));
         x->request = request;
         size_t size = evbuffer_get_length(in);
         const char *message = (const char *)evbuffer_pullup(in, -1);
@@ -247,9 +246,9 @@ static size_t waiting(const stream *t)
 
 static void send_chunk(stream *t, const nl_buffer *bytes)
 {
-    struct evbuffer *chunk = evbuffer_new();
-    if (chunk == NULL || evbuffer_add(chunk, bytes->data, bytes->size) != 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    struct evbuffer *chunk = nl_memory_check(evbuffer_new());
+    if (evbuffer_add(chunk, bytes->data, bytes->size) != 0)
+        nl_memory_failed();
     evhttp_send_reply_chunk(t->request, chunk);
     evbuffer_free(chunk);
 }
@@ -311,15 +310,13 @@ static void begin_stream(struct evhttp_request *request, subscription *found, nl
     const char *type = format != NL_FORMAT_UNKNOWN ? nl_format_get_info(format)->media_type : "text/xml; charset=utf-8";
     struct evhttp_connection *connection = connection_of(request);
     struct bufferevent *bytes = evhttp_connection_get_bufferevent(connection);
-    stream *t = calloc(1, sizeof *t);
-    if (t == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    stream *t = nl_memory_check(calloc(1, sizeof *t));
     *t = (stream){.request = request, .subscription = found, .format = format};
     if (format != NL_FORMAT_UNKNOWN)
         t->encoder = nl_encoder_new(&(nl_encoder_options){.format = format});
-    t->beat = event_new(found->sensor->agent->base, -1, EV_PERSIST, on_beat, t);
-    if (t->beat == NULL || event_add(t->beat, &(struct timeval){.tv_sec = BEAT_S}) != 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    t->beat = nl_memory_check(event_new(found->sensor->agent->base, -1, EV_PERSIST, on_beat, t));
+    if (event_add(t->beat, &(struct timeval){.tv_sec = BEAT_S}) != 0)
+        nl_memory_failed();
     found->on_records = pump;
     found->user = t;
     evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", type);
@@ -431,12 +428,10 @@ static void on_again(evutil_socket_t fd, short what, void *user)
 http_server *http_server_new(agent *a, const listener *l, const char *wsdl, const char *schema, const network *allow,
                              size_t allow_count)
 {
-    http_server *s = calloc(1, sizeof *s);
-    struct evhttp_bound_socket *bound = NULL;
-    if (s == NULL || (s->http = evhttp_new(a->base)) == NULL ||
-        (bound = evhttp_accept_socket_with_handle(s->http, l->fd)) == NULL ||
-        (s->again = evtimer_new(a->base, on_again, s)) == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    http_server *s = nl_memory_check(calloc(1, sizeof *s));
+    s->http = nl_memory_check(evhttp_new(a->base));
+    struct evhttp_bound_socket *bound = nl_memory_check(evhttp_accept_socket_with_handle(s->http, l->fd));
+    s->again = nl_memory_check(evtimer_new(a->base, on_again, s));
     s->accepting = evhttp_bound_socket_get_listener(bound);
     s->next = all_servers;
     all_servers = s;

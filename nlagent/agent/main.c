@@ -16,6 +16,7 @@
 #include "service/inherited.h"
 #include "service/listener.h"
 #include "base/clock_quality.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <libxml/parser.h>
@@ -176,9 +177,7 @@ static bool prepare(agent *a, const agent_settings *given)
         program_error("%s", words);
         return false;
     }
-    a->base = event_base_new();
-    if (a->base == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    a->base = nl_memory_check(event_base_new());
     if (given->is_directory)
         a->directory = directory_new();
     return true;

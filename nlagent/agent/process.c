@@ -2,6 +2,7 @@
 
 #include "agent/process.h"
 
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "program/program.h"
 
@@ -159,9 +160,9 @@ static void on_complaint(evutil_socket_t fd, short what, void *user);
 
 static struct event *watch(sensor_process *p, int fd, event_callback_fn callback)
 {
-    struct event *event = event_new(p->base, fd, EV_READ | EV_PERSIST, callback, p);
-    if (event == NULL || event_add(event, NULL) != 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    struct event *event = nl_memory_check(event_new(p->base, fd, EV_READ | EV_PERSIST, callback, p));
+    if (event_add(event, NULL) != 0)
+        nl_memory_failed();
     return event;
 }
 
@@ -287,9 +288,7 @@ static void on_complaint(evutil_socket_t fd, short what, void *user)
 sensor_process *process_new(struct event_base *base, const definitions *all, const definition *d,
                             const sensor_spec *spec, double interval_s, const process_watcher *watcher)
 {
-    sensor_process *p = calloc(1, sizeof *p);
-    if (p == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    sensor_process *p = nl_memory_check(calloc(1, sizeof *p));
     *p = (sensor_process){.base = base,
                           .all = all,
                           .definition = d,
@@ -299,10 +298,8 @@ sensor_process *process_new(struct event_base *base, const definitions *all, con
                           .in = -1,
                           .out = -1,
                           .errors = -1};
-    p->clock = event_new(base, -1, EV_PERSIST, on_clock, p);
-    p->again = evtimer_new(base, on_again, p);
-    if (p->clock == NULL || p->again == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    p->clock = nl_memory_check(event_new(base, -1, EV_PERSIST, on_clock, p));
+    p->again = nl_memory_check(evtimer_new(base, on_again, p));
     set_timer(p->clock, LOOK_EVERY_S);
     start(p);
     return p;

@@ -3,6 +3,7 @@
 #include "agent/registrar.h"
 
 #include "protocol/directory.h"
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "base/thread.h"
 #include "program/program.h"
@@ -157,9 +158,7 @@ static void *run(void *user)
 
 registrar *registrar_start(const registrar_options *o, definitions *all, nl_log *log, char words[CLIENT_WORDS])
 {
-    registrar *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    registrar *r = nl_memory_check(calloc(1, sizeof *r));
     r->options = *o;
     r->definitions = all;
     r->log = log;

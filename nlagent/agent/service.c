@@ -7,6 +7,7 @@
 #include "protocol/directory.h"
 #include "protocol/soap.h"
 #include "program/program.h"
+#include "base/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -334,14 +335,12 @@ static void on_records(void *user)
 
 static void answer_later(call *c, subscription *s, bool is_query, size_t most, double wait_s)
 {
-    pending *p = calloc(1, sizeof *p);
-    if (p == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    pending *p = nl_memory_check(calloc(1, sizeof *p));
     *p = (pending){c->agent, c->exchange, s, NULL, most, is_query, false};
     p->timer = evtimer_new(c->agent->base, on_timer, p);
     struct timeval time = {.tv_sec = (time_t)wait_s, .tv_usec = (suseconds_t)(fmod(wait_s, 1) * 1e6)};
     if (p->timer == NULL || event_add(p->timer, &time) != 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+        nl_memory_failed();
     s->on_records = on_records;
     s->user = p;
     exchange_keep(c->exchange, on_gone, p);

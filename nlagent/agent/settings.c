@@ -4,6 +4,7 @@
 
 #include "program/program.h"
 #include "service/inherited.h"
+#include "base/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +14,7 @@ enum { TOKEN_MAX = 300 };
 
 agent_settings *agent_settings_new(void)
 {
-    agent_settings *s = calloc(1, sizeof *s);
-    if (s == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return s;
+    return nl_memory_check(calloc(1, sizeof(agent_settings)));
 }
 
 void agent_settings_free(agent_settings *s)

@@ -2,6 +2,7 @@
 
 #include "agent/agent.h"
 
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "program/program.h"
 
@@ -63,12 +64,11 @@ subscription *subscription_new(agent *a, const char *spec, const subscription_wi
         condition_free(c);
         return NULL;
     }
-    subscription *s = calloc(1, sizeof *s);
-    if (s == NULL || (s->queue = calloc(a->limits.queue, sizeof *s->queue)) == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    subscription *s = nl_memory_check(calloc(1, sizeof *s));
+    s->queue = nl_memory_check(calloc(a->limits.queue, sizeof *s->queue));
     s->room = a->limits.queue;
     make_id(s->id);
-    s->owner = strdup(w->owner);
+    s->owner = program_copy(w->owner);
     s->sensor = sensor;
     s->condition = c;
     s->interval_s = w->condition.interval_s > 0 ? w->condition.interval_s : 1;
@@ -76,9 +76,7 @@ subscription *subscription_new(agent *a, const char *spec, const subscription_wi
         s->interval_s = a->limits.least_interval_s;
     s->summary_minutes = w->summary_minutes;
     s->lease_s = w->lease_s < LEAST_LEASE_S ? LEAST_LEASE_S : w->lease_s > MOST_LEASE_S ? MOST_LEASE_S : w->lease_s;
-    s->turn = event_new(a->base, -1, 0, on_turn, s);
-    if (s->owner == NULL || s->turn == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    s->turn = nl_memory_check(event_new(a->base, -1, 0, on_turn, s));
     subscription_renew(s);
     s->next = a->subscriptions;
     a->subscriptions = s;
@@ -154,9 +152,7 @@ static void enqueue(subscription *s, shared_record *shared)
 
 static shared_record *share(const nl_record *record)
 {
-    shared_record *shared = calloc(1, sizeof *shared);
-    if (shared == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    shared_record *shared = nl_memory_check(calloc(1, sizeof *shared));
     shared->users = 1;
     shared->record = nl_record_new();
     nl_record_copy(shared->record, record);

@@ -3,6 +3,7 @@
 #include "agent/summary.h"
 
 #include "agent/condition.h"
+#include "base/memory.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -49,9 +50,7 @@ struct summaries {
 
 summaries *summaries_new(void)
 {
-    summaries *s = calloc(1, sizeof *s);
-    if (s == NULL)
-        abort();
+    summaries *s = nl_memory_check(calloc(1, sizeof *s));
     s->seed = 88172645463325252u;
     return s;
 }
@@ -111,9 +110,7 @@ static void keep(series *one, int length, const closed_window *w)
     size_t most = kept[length], *count = &one->closed_count[length], *first = &one->closed_first[length];
     if (*count < most && (*count & (*count - 1)) == 0) {
         size_t room = *count == 0 ? 1 : 2 * *count;
-        one->closed[length] = realloc(one->closed[length], (room < most ? room : most) * sizeof *w);
-        if (one->closed[length] == NULL)
-            abort();
+        one->closed[length] = nl_memory_check(realloc(one->closed[length], (room < most ? room : most) * sizeof *w));
     }
     if (*count < most) {
         one->closed[length][(*count)++] = *w;
@@ -208,9 +205,7 @@ static series *add_series(summaries *s, const char *key, nl_string field, const 
         s->left_out++;
         return NULL;
     }
-    series *one = calloc(1, sizeof *one);
-    if (one == NULL)
-        abort();
+    series *one = nl_memory_check(calloc(1, sizeof *one));
     snprintf(one->key, sizeof one->key, "%s", key);
     memcpy(one->field, field.data, field.size);
     one->names = nl_record_new();

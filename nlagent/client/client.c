@@ -2,6 +2,7 @@
 
 #include "client/client.h"
 #include "base/buffer.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -66,9 +67,7 @@ client *client_new(const char *url, const client_options *o, char words[CLIENT_W
     }
     const char *authority = url + (secure ? 8 : 7);
     size_t size = strcspn(authority, "/");
-    client *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        abort();
+    client *c = nl_memory_check(calloc(1, sizeof *c));
     nl_url *parsed = make_url(authority, size, secure, o);
     c->dialer = parsed != NULL ? nl_dialer_new(parsed) : NULL;
     c->host = strndup(authority, size);

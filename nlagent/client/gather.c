@@ -2,6 +2,7 @@
 
 #include "client/gather.h"
 
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "program/program.h"
 
@@ -46,9 +47,7 @@ struct gathering {
 
 gathering *gather_new(const gather_options *o)
 {
-    gathering *g = calloc(1, sizeof *g);
-    if (g == NULL)
-        abort();
+    gathering *g = nl_memory_check(calloc(1, sizeof *g));
     g->options = *o;
     pthread_mutex_init(&g->lock, NULL);
     return g;
@@ -266,9 +265,8 @@ bool gather_add(gathering *g, const char *url, char words[CLIENT_WORDS])
     for (const source *s = g->sources; s != NULL; s = s->next)
         if (strcmp(s->url, url) == 0)
             return true;
-    source *s = calloc(1, sizeof *s);
-    if (s == NULL || (s->url = strdup(url)) == NULL)
-        abort();
+    source *s = nl_memory_check(calloc(1, sizeof *s));
+    s->url = nl_memory_check(strdup(url));
     s->all = g;
     s->client = client_new(url, &g->options.client, words);
     if (s->client == NULL) {
@@ -277,10 +275,8 @@ bool gather_add(gathering *g, const char *url, char words[CLIENT_WORDS])
     }
     while (g->options.sensors[s->count] != NULL)
         s->count++;
-    s->streams = calloc(s->count + 1, sizeof *s->streams);
-    s->ready = calloc(s->count + 1, sizeof *s->ready);
-    if (s->streams == NULL || s->ready == NULL)
-        abort();
+    s->streams = nl_memory_check(calloc(s->count + 1, sizeof *s->streams));
+    s->ready = nl_memory_check(calloc(s->count + 1, sizeof *s->ready));
     for (size_t i = 0; i < s->count; i++)
         s->streams[i] = (stream){.sensor = g->options.sensors[i], .channel = {.fd = -1}};
     return start(g, s, run, words);
@@ -288,9 +284,8 @@ bool gather_add(gathering *g, const char *url, char words[CLIENT_WORDS])
 
 bool gather_add_collector(gathering *g, const char *url, char words[CLIENT_WORDS])
 {
-    source *s = calloc(1, sizeof *s);
-    if (s == NULL || (s->url = strdup(url)) == NULL)
-        abort();
+    source *s = nl_memory_check(calloc(1, sizeof *s));
+    s->url = nl_memory_check(strdup(url));
     s->all = g;
     return start(g, s, run_collector, words);
 }

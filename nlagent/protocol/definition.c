@@ -3,6 +3,7 @@
 #include "protocol/definition.h"
 
 #include "program/program.h"
+#include "base/memory.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -14,9 +15,7 @@ enum { NAME_MAX = 64, OTHERS_MAX = 7 /* --event, --rules and --filter with their
 
 static definition *add(definitions *all, const char *name, const char *what)
 {
-    definition *d = calloc(1, sizeof *d);
-    if (d == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    definition *d = nl_memory_check(calloc(1, sizeof *d));
     d->name = program_copy(name);
     d->what = program_copy(what);
     d->arguments_help = program_copy("");

@@ -3,6 +3,7 @@
 #include "protocol/directory.h"
 
 #include "base/hash_bytes.h"
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "filter/filter_internal.h"
 
@@ -44,10 +45,7 @@ struct directory {
 
 static char *copy(const char *text)
 {
-    char *result = strdup(text);
-    if (result == NULL)
-        abort();
-    return result;
+    return nl_memory_check(strdup(text));
 }
 
 static uint64_t hash(uint64_t seed, const char *text)
@@ -81,9 +79,7 @@ static kind *use_kind(directory *d, const directory_sensor *s)
             k->users++;
             return k;
         }
-    kind *k = calloc(1, sizeof *k);
-    if (k == NULL)
-        abort();
+    kind *k = nl_memory_check(calloc(1, sizeof *k));
     *k = (kind){
         .next = *bucket, .sensor = {copy(s->name), copy(s->what), copy(s->events)}, .row = nl_record_new(), .users = 1};
     add_text(k->row, "sensor", s->name);
@@ -123,10 +119,7 @@ static void free_entry(directory *d, entry *e)
 
 directory *directory_new(void)
 {
-    directory *d = calloc(1, sizeof *d);
-    if (d == NULL)
-        abort();
-    return d;
+    return nl_memory_check(calloc(1, sizeof(directory)));
 }
 
 void directory_free(directory *d)
@@ -178,9 +171,8 @@ bool directory_register(directory *d, const char *host, const char *url, double 
     directory_withdraw(d, url);
     if (d->count >= DIRECTORY_AGENTS_MAX || count > DIRECTORY_SENSORS_MAX)
         return false;
-    entry *e = calloc(1, sizeof *e);
-    if (e == NULL || (e->kinds = calloc(count + 1, sizeof(kind *))) == NULL)
-        abort();
+    entry *e = nl_memory_check(calloc(1, sizeof *e));
+    e->kinds = nl_memory_check(calloc(count + 1, sizeof(kind *)));
     e->host = copy(host);
     e->url = copy(url);
     e->expires_ns = nl_monotonic_ns() + (int64_t)(ttl_s * 1e9);

@@ -5,6 +5,7 @@
 #include "program/encoding.h"
 #include "program/record_xml.h"
 #include "base/buffer.h"
+#include "base/memory.h"
 #include "base/time_internal.h"
 
 #include <libxml/parser.h>
@@ -152,9 +153,7 @@ static void add_argument(soap_reader *r, const char *name)
     snprintf(r->path + used, sizeof r->path - used, "%s%s", used > 0 ? "." : "", name);
     if (c->count == c->capacity) {
         c->capacity = c->capacity * 2 + 16;
-        c->arguments = realloc(c->arguments, c->capacity * sizeof *c->arguments);
-        if (c->arguments == NULL)
-            abort();
+        c->arguments = nl_memory_check(realloc(c->arguments, c->capacity * sizeof *c->arguments));
     }
     soap_argument *a = &c->arguments[c->count++];
     memcpy(a->name, r->path, sizeof a->name); /* both are of that size */
@@ -324,9 +323,7 @@ bool soap_read(const char *data, size_t size, soap_call *call)
                              .processingInstruction = refuse_instruction,
                              .error = ignore,
                              .warning = ignore};
-    r.parser = xmlCreatePushParserCtxt(&handler, &r, NULL, 0, NULL);
-    if (r.parser == NULL)
-        abort();
+    r.parser = nl_memory_check(xmlCreatePushParserCtxt(&handler, &r, NULL, 0, NULL));
     xmlCtxtUseOptions(r.parser, XML_PARSE_NOENT | XML_PARSE_NONET);
     if ((size == 0 || size > INT32_MAX || xmlParseChunk(r.parser, data, (int)size, 1) != 0) && call->fault_code == NULL)
         say_error(&r);

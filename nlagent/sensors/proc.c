@@ -2,6 +2,7 @@
 
 #include "sensors/sensor.h"
 #include "base/buffer.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -209,9 +210,7 @@ static counters_row *add_row(counters *c, const char *key)
 {
     if (c->count == c->capacity) {
         c->capacity = c->capacity * 2 + 8;
-        c->rows = realloc(c->rows, c->capacity * sizeof *c->rows);
-        if (c->rows == NULL)
-            abort();
+        c->rows = nl_memory_check(realloc(c->rows, c->capacity * sizeof *c->rows));
     }
     counters_row *row = &c->rows[c->count++];
     snprintf(row->key, sizeof row->key, "%s", key);

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "sensors/spec.h"
+#include "base/memory.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -76,9 +77,7 @@ static void make_canonical(sensor_spec *s)
     qsort(s->arguments, s->count, sizeof *s->arguments, compare);
     for (size_t i = 0; i < s->count; i++)
         size += strlen(s->arguments[i].name) + 3 * strlen(s->arguments[i].value) + 2;
-    s->text = malloc(size);
-    if (s->text == NULL)
-        abort();
+    s->text = nl_memory_check(malloc(size));
     char *to = stpcpy(s->text, s->name);
     for (size_t i = 0; i < s->count; i++) {
         to += sprintf(to, "%c%s=", i == 0 ? '?' : '&', s->arguments[i].name);
@@ -94,10 +93,8 @@ sensor_spec *spec_parse(const char *text, char words[SPEC_WORDS])
         fail(words, "it is no name of a sensor", text);
         return NULL;
     }
-    sensor_spec *s = calloc(1, sizeof *s);
-    char *copy = strdup(text);
-    if (s == NULL || copy == NULL)
-        abort();
+    sensor_spec *s = nl_memory_check(calloc(1, sizeof *s));
+    char *copy = nl_memory_check(strdup(text));
     s->name = strndup(text, name_size);
     bool good = text[name_size] == '\0' || read_arguments(s, copy + name_size + 1, words);
     free(copy);

@@ -5,6 +5,8 @@
 #include "archive/cut.h"
 #include "archive/seen.h"
 #include "record/zstd_magic.h"
+#include "base/memory.h"
+#include "program/program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -124,9 +126,7 @@ static bool open_input(input *in, bool packed)
     nl_url_free(url);
     if (in->fd >= 0) {
         posix_fadvise(in->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-        in->bytes = malloc(READ_SIZE);
-        if (in->bytes == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        in->bytes = nl_memory_check(malloc(READ_SIZE));
         return true;
     }
     in->source = program_source_open(in->name);
@@ -215,8 +215,8 @@ static char *full_name(const char *name)
     nl_url *url = nl_url_parse(name);
     char *full = url != NULL && url->scheme == NL_SCHEME_FILE ? realpath(url->path, NULL) : NULL;
     nl_url_free(url);
-    if (full == NULL && (full = strdup(name)) == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    if (full == NULL)
+        full = program_copy(name);
     return full;
 }
 

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "archive/loader.h"
+#include "base/memory.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,14 +36,10 @@ static void forget(trouble *t)
 /* Takes words. */
 static void keep_trouble(loader *l, const char *source, char *words)
 {
-    trouble *t = reallocarray(l->troubles, l->trouble_count + 1, sizeof *l->troubles);
-    if (t == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    trouble *t = nl_memory_check(reallocarray(l->troubles, l->trouble_count + 1, sizeof *l->troubles));
     l->troubles = t;
     t += l->trouble_count++;
-    *t = (trouble){strdup(source), words};
-    if (t->source == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    *t = (trouble){nl_memory_check(strdup(source)), words};
 }
 
 void loader_trouble(loader *l, const char *source, const char *format, ...)
@@ -53,7 +50,7 @@ void loader_trouble(loader *l, const char *source, const char *format, ...)
     int size = vasprintf(&words, format, arguments);
     va_end(arguments);
     if (size < 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+        nl_memory_failed();
     const trouble *before = find_trouble(l, source);
     if (before != NULL && strcmp(before->words, words) == 0) {
         free(words);
@@ -75,9 +72,7 @@ void loader_is_well(loader *l, const char *source)
 
 loader *loader_new(store *s, program_reading *reading, const nl_filter *where, objects *lines)
 {
-    loader *l = calloc(1, sizeof *l);
-    if (l == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    loader *l = nl_memory_check(calloc(1, sizeof *l));
     *l = (loader){.store = s, .reading = reading, .where = where, .streams = nl_streams_new(), .objects = lines};
     if (store_read_places(s, &l->places, &l->place_count) == NL_OK && store_read_streams(s, l->streams) == NL_OK)
         return l;
@@ -104,10 +99,8 @@ void loader_free(loader *l)
 
 store_place *loader_add_place(loader *l, const char *name)
 {
-    l->places = realloc(l->places, (l->place_count + 1) * sizeof *l->places);
-    char *copied = strdup(name);
-    if (l->places == NULL || copied == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    l->places = nl_memory_check(realloc(l->places, (l->place_count + 1) * sizeof *l->places));
+    char *copied = nl_memory_check(strdup(name));
     l->places[l->place_count] = (store_place){.name = copied};
     return &l->places[l->place_count++];
 }
@@ -122,9 +115,7 @@ static void on_block(void *user, const nl_block_view *block)
         return;
     if (l->touched_count == l->touched_capacity) {
         l->touched_capacity = 2 * l->touched_capacity + 64;
-        l->touched = realloc(l->touched, l->touched_capacity * sizeof *l->touched);
-        if (l->touched == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        l->touched = nl_memory_check(realloc(l->touched, l->touched_capacity * sizeof *l->touched));
     }
     memcpy(l->touched[l->touched_count++], block->stream, sizeof none);
 }

@@ -4,6 +4,7 @@
 
 #ifdef HAVE_ANALYSIS
 #include "requests/infer.h"
+#include "base/memory.h"
 #endif
 
 #include <stdlib.h>
@@ -36,9 +37,7 @@ bool objects_are_fields(const char *ids)
 
 objects *objects_new(char **ids, size_t count)
 {
-    objects *l = calloc(1, sizeof *l);
-    if (l == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    objects *l = nl_memory_check(calloc(1, sizeof *l));
     l->ids = ids;
     l->count = count;
 #ifdef HAVE_ANALYSIS
@@ -76,9 +75,7 @@ typedef struct definitions {
 
 static void add_path(const definitions *d, nl_buffer *out, const char *field, size_t size)
 {
-    char *name = strndup(field, size);
-    if (name == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    char *name = nl_memory_check(strndup(field, size));
     _Pragma("GCC diagnostic push");
     _Pragma("GCC diagnostic ignored \"-Wformat-nonliteral\"");
     store_add(out, d->store->kind->path, name);

@@ -3,6 +3,8 @@
 
 #include "archive/store.h"
 #include "base/buffer.h"
+#include "base/memory.h"
+#include "program/program.h"
 
 #include <libpq-fe.h>
 #include <stdlib.h>
@@ -124,10 +126,8 @@ static void hear_nothing(void *user, const char *words)
 static char *name_of(const char *url)
 {
     const char *slashes = strstr(url, "//"), *host = slashes != NULL ? slashes + 2 : url, *at = strchr(host, '@');
-    char *name;
-    if (asprintf(&name, "%.*s%.*s", (int)(host - url), url, (int)strcspn(at != NULL ? at + 1 : host, "?"),
-                 at != NULL ? at + 1 : host) < 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    char *name = program_format("%.*s%.*s", (int)(host - url), url, (int)strcspn(at != NULL ? at + 1 : host, "?"),
+                                at != NULL ? at + 1 : host);
     return name;
 }
 
@@ -150,9 +150,7 @@ static nl_status quote_as_sql_does(postgres *p)
 
 static store *open_store(const char *where, store_purpose purpose)
 {
-    postgres *p = calloc(1, sizeof *p);
-    if (p == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    postgres *p = nl_memory_check(calloc(1, sizeof *p));
     p->base.kind = &postgres_store;
     p->name = name_of(where);
     p->connection = PQconnectdb(where);

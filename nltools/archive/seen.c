@@ -3,6 +3,7 @@
 #include "archive/seen.h"
 
 #include "program/program.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 
@@ -26,9 +27,7 @@ static struct seen_slot *slot_of(const seen *s, uint64_t hash)
 static void grow(seen *s)
 {
     seen larger = {.capacity = s->capacity == 0 ? 1024 : 2 * s->capacity, .used = s->used};
-    larger.slots = calloc(larger.capacity, sizeof *larger.slots);
-    if (larger.slots == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    larger.slots = nl_memory_check(calloc(larger.capacity, sizeof *larger.slots));
     for (size_t i = 0; i < s->capacity; i++)
         if (s->slots[i].hash != 0)
             *slot_of(&larger, s->slots[i].hash) = s->slots[i];

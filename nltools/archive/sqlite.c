@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "archive/store.h"
+#include "base/memory.h"
 
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -106,9 +107,8 @@ static nl_status settle(sqlite *s, store_purpose purpose)
 
 static store *open_store(const char *where, store_purpose purpose)
 {
-    sqlite *s = calloc(1, sizeof *s);
-    if (s == NULL || (s->name = strdup(where)) == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    sqlite *s = nl_memory_check(calloc(1, sizeof *s));
+    s->name = nl_memory_check(strdup(where));
     s->base.kind = &sqlite_store;
     int flags = purpose == STORE_READ ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     int result = sqlite3_open_v2(where, &s->db, flags, NULL);

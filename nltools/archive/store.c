@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "archive/store.h"
+#include "base/memory.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -48,7 +49,7 @@ void store_add(nl_buffer *sql, const char *format, ...)
     int size = vasprintf(&text, format, arguments);
     va_end(arguments);
     if (size < 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+        nl_memory_failed();
     nl_buffer_append(sql, text, (size_t)size);
     free(text);
 }
@@ -174,10 +175,8 @@ typedef struct places {
 static bool take_place(void *user, const nl_string *columns)
 {
     places *p = user;
-    p->list = realloc(p->list, (p->count + 1) * sizeof *p->list);
-    char *name = strndup(columns[1].data != NULL ? columns[1].data : "", columns[1].size);
-    if (p->list == NULL || name == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    p->list = nl_memory_check(realloc(p->list, (p->count + 1) * sizeof *p->list));
+    char *name = nl_memory_check(strndup(columns[1].data != NULL ? columns[1].data : "", columns[1].size));
     p->list[p->count++] = (store_place){.id = number_of(columns[0]),
                                         .name = name,
                                         .head_size = (uint64_t)number_of(columns[2]),

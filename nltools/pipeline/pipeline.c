@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "pipeline/pipeline_inside.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -216,9 +217,7 @@ static void open_pipeline(pipeline *p)
 {
     p->wanted = PIPELINE_CHUNK_SIZE;
     p->chunk_count = 2 * p->pass->threads + 2;
-    p->chunks = calloc(p->chunk_count, sizeof *p->chunks);
-    if (p->chunks == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    p->chunks = nl_memory_check(calloc(p->chunk_count, sizeof *p->chunks));
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->ready, NULL);
     pthread_cond_init(&p->done, NULL);

@@ -3,6 +3,7 @@
 #include "model/names.h"
 
 #include "base/hash_bytes.h"
+#include "base/memory.h"
 
 #include "program/program.h"
 
@@ -27,10 +28,7 @@ struct names {
 
 static void *room_for(size_t count, size_t size)
 {
-    void *room = calloc(count, size);
-    if (room == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return room;
+    return nl_memory_check(calloc(count, size));
 }
 
 names *names_new(void)
