@@ -11,11 +11,4 @@ enum { CSV_COLUMN_LIMIT = 16384 };
 /* The column that says in which order a record's fields come. */
 #define CSV_ORDER "#order"
 
-static inline void *csv_or_die(void *memory)
-{
-    if (memory == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return memory;
-}
-
 #endif

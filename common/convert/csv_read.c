@@ -10,6 +10,7 @@
 #include "convert/csv.h"
 #include "record/field_name.h"
 #include "base/buffer.h"
+#include "base/memory.h"
 
 #include <string.h>
 
@@ -122,7 +123,7 @@ static void add_cell(row_reader *r, nl_string text, bool there)
 {
     if (r->count == r->capacity) {
         r->capacity = r->capacity == 0 ? 64 : 2 * r->capacity;
-        r->cells = csv_or_die(reallocarray(r->cells, r->capacity, sizeof *r->cells));
+        r->cells = nl_memory_check(reallocarray(r->cells, r->capacity, sizeof *r->cells));
     }
     r->cells[r->count++] = (cell){text, there};
 }
@@ -166,8 +167,8 @@ static const char *read_cells(row_reader *r, const char *at, const char *end)
 static void sort_columns(header *h)
 {
     unsigned seen = 0;
-    h->fields = csv_or_die(calloc(h->count + 1, sizeof *h->fields));
-    h->members = csv_or_die(calloc(h->count + 1, sizeof *h->members));
+    h->fields = nl_memory_check(calloc(h->count + 1, sizeof *h->fields));
+    h->members = nl_memory_check(calloc(h->count + 1, sizeof *h->members));
     h->order = SIZE_MAX;
     for (size_t i = 0; i < h->count; i++) {
         nl_string key = h->columns[i].key;
@@ -194,9 +195,9 @@ static nl_string copy_text(header *h, nl_string text)
 static header *make_header(const cell *cells, size_t count)
 {
     static const nl_string none = {"_", 1};
-    header *h = csv_or_die(calloc(1, sizeof *h));
+    header *h = nl_memory_check(calloc(1, sizeof *h));
     size_t room = 0;
-    h->columns = csv_or_die(calloc(count + 1, sizeof *h->columns));
+    h->columns = nl_memory_check(calloc(count + 1, sizeof *h->columns));
     for (size_t i = 0; i < count; i++)
         room += 2 * cells[i].text.size + none.size;
     nl_buffer_reserve(&h->text, room); /* it stays where it is */
@@ -247,7 +248,7 @@ static void free_header(void *shared)
 
 static importer *open_reader(void *shared)
 {
-    row_reader *r = csv_or_die(calloc(1, sizeof *r));
+    row_reader *r = nl_memory_check(calloc(1, sizeof *r));
     r->header = shared;
     return &r->base;
 }

@@ -13,6 +13,7 @@
 #include "convert/keys.h"
 #include "convert/text_set.h"
 #include "base/buffer.h"
+#include "base/memory.h"
 
 #include <string.h>
 
@@ -64,7 +65,7 @@ typedef struct columns {
 static void *share_columns(const char *drawing_path)
 {
     (void)drawing_path;
-    columns *c = csv_or_die(calloc(1, sizeof *c));
+    columns *c = nl_memory_check(calloc(1, sizeof *c));
     c->ordered = true;
     return c;
 }
@@ -90,7 +91,7 @@ static const exporter_kind shape_exporter;
 static exporter *open_shapes(void *shared)
 {
     (void)shared;
-    shape_writer *w = csv_or_die(calloc(1, sizeof *w));
+    shape_writer *w = nl_memory_check(calloc(1, sizeof *w));
     return &w->base;
 }
 
@@ -183,9 +184,9 @@ typedef struct row_writer {
 
 static exporter *open_rows(void *shared)
 {
-    row_writer *w = csv_or_die(calloc(1, sizeof *w));
+    row_writer *w = nl_memory_check(calloc(1, sizeof *w));
     w->columns = shared;
-    w->cells = csv_or_die(calloc(w->columns->keys.count + 1, sizeof *w->cells));
+    w->cells = nl_memory_check(calloc(w->columns->keys.count + 1, sizeof *w->cells));
     return &w->base;
 }
 
@@ -268,7 +269,7 @@ static void find_places(row_writer *w, const nl_record *record)
     know_names(&w->known, record);
     if (w->capacity < record->field_count) {
         w->capacity = 2 * record->field_count;
-        w->places = csv_or_die(reallocarray(w->places, w->capacity, sizeof *w->places));
+        w->places = nl_memory_check(reallocarray(w->places, w->capacity, sizeof *w->places));
     }
     w->ordered = true;
     w->order.size = 0;
