@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "protocol/directory.h"
+#include "base/error.h"
 #include "base/environment_value.h"
 #include "base/monotonic.h"
 #include "client/client.h"
@@ -36,8 +37,8 @@ typedef struct arguments {
     int64_t since_ns; /* INT64_MIN: not given */
     bool details;
     int64_t duration_ns; /* 0: endless */
-    char **words;
-    int word_count;
+    char **operands;
+    int operand_count;
     char token[300];
 } arguments;
 
@@ -303,12 +304,11 @@ static const char *directory_url(const arguments *a)
 /* Asks; ends the program when that fails. */
 static void ask(const arguments *a, const char *url, nl_buffer *message, soap_call *answer)
 {
-    char words[CLIENT_WORDS];
-    client *c = client_new(url, &a->client, words);
+    client *c = client_new(url, &a->client);
     if (c == NULL)
-        program_fail(PROGRAM_USAGE, "%s", words);
-    if (!client_call(c, message, answer, words))
-        program_fail(PROGRAM_PROBLEM, "%s", words);
+        program_fail(PROGRAM_USAGE, "%s", nl_error_message());
+    if (!client_call(c, message, answer))
+        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     client_free(c);
     nl_buffer_free(message);
 }
@@ -325,9 +325,9 @@ static int ask_about_sensor(const arguments *a, const char *operation, bool with
     nl_buffer message = {0};
     soap_call answer;
     soap_begin(&message, operation);
-    if (a->word_count != 2)
-        program_fail(PROGRAM_USAGE, "%s: missing SENSOR", a->words[0]);
-    soap_put(&message, "sensor", a->words[1]);
+    if (a->operand_count != 2)
+        program_fail(PROGRAM_USAGE, "%s: missing SENSOR", a->operands[0]);
+    soap_put(&message, "sensor", a->operands[1]);
     for (size_t i = 0; i < a->wish_count && with_wishes; i += 2)
         soap_put(&message, a->wishes[i], a->wishes[i + 1]);
     for (size_t i = 0; i < a->wish_count && !with_wishes; i += 2)
@@ -391,19 +391,19 @@ static int do_status(const arguments *a)
 
 typedef void found_function(void *user, const char *host, const char *url, const char *sensor, const char *events);
 
-/* Calls function for each sensor that an agent's directory finds. False with the reason in words. */
+/* Calls function for each sensor that an agent's directory finds. False. */
 static bool find_at_agent(const arguments *a, const char *url, const char *expression, found_function *function,
-                          void *user, char words[CLIENT_WORDS])
+                          void *user)
 {
     nl_buffer message = {0};
     soap_call answer = {0};
-    client *c = client_new(url, &a->client, words);
+    client *c = client_new(url, &a->client);
     if (c == NULL)
         return false;
     soap_begin(&message, "Find");
     soap_put(&message, "expression", expression);
     soap_end(&message, "Find");
-    bool good = client_call(c, &message, &answer, words);
+    bool good = client_call(c, &message, &answer);
     const char *host = "", *agent = "", *sensor = "";
     for (size_t i = 0; i < answer.count && good; i++) {
         const char *name = answer.arguments[i].name, *value = answer.text.data + answer.arguments[i].value;
@@ -434,18 +434,17 @@ static void on_ldap(void *user, const char *host, const char *url, const directo
         f->function(f->user, host, url, sensors[i].name, sensors[i].events);
 }
 
-static bool look_up(const arguments *a, const char *expression, found_function *function, void *user,
-                    char words[CLIENT_WORDS])
+static bool look_up(const arguments *a, const char *expression, found_function *function, void *user)
 {
     const char *url = directory_url(a);
     ldap_options ldap = a->ldap;
     found f = {function, user};
     if (strncmp(url, "ldap", 4) != 0)
-        return find_at_agent(a, url, expression, function, user, words);
+        return find_at_agent(a, url, expression, function, user);
     ldap.url = url;
     if (ldap.base == NULL)
         program_fail(PROGRAM_USAGE, "--directory: ldap:// needs --ldap-base");
-    return ldap_find(&ldap, expression, on_ldap, &f, words);
+    return ldap_find(&ldap, expression, on_ldap, &f);
 }
 
 static void print_found(void *user, const char *host, const char *url, const char *sensor, const char *events)
@@ -456,12 +455,11 @@ static void print_found(void *user, const char *host, const char *url, const cha
 
 static int do_find(const arguments *a)
 {
-    char words[CLIENT_WORDS];
     size_t count = 0;
-    if (a->word_count > 2)
+    if (a->operand_count > 2)
         program_fail(PROGRAM_USAGE, "find: too many arguments; quote the EXPRESSION");
-    if (!look_up(a, a->word_count == 2 ? a->words[1] : "", print_found, &count, words))
-        program_fail(PROGRAM_PROBLEM, "%s", words);
+    if (!look_up(a, a->operand_count == 2 ? a->operands[1] : "", print_found, &count))
+        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     if (count == 0)
         program_error("nothing of the kind is registered");
     return count > 0 ? PROGRAM_DONE : PROGRAM_PROBLEM;
@@ -506,54 +504,51 @@ static bool close_sink(sink *s)
 static void add_found(void *user, const char *host, const char *url, const char *sensor, const char *events)
 {
     (void)host, (void)sensor, (void)events;
-    char words[CLIENT_WORDS];
-    if (!gather_add(user, url, words))
-        program_error("%s", words);
+    if (!gather_add(user, url))
+        program_error("%s", nl_error_message());
 }
 
 /* Until a signal, the time's end, or that of what is gathered. Agents that come later are taken in. */
 static int wait_for_end(const arguments *a, gathering *all)
 {
-    char words[CLIENT_WORDS];
     int64_t begun_ns = nl_monotonic_ns(), now_ns = begun_ns, looked_up_ns = begun_ns;
-    while (!program_was_stopped() && !gather_is_over(all, words) &&
+    while (!program_was_stopped() && !gather_is_over(all) &&
            (a->duration_ns == 0 || now_ns - begun_ns < a->duration_ns)) {
         usleep(50000);
         now_ns = nl_monotonic_ns();
         if (a->hosts != NULL && now_ns - looked_up_ns >= LOOK_UP_S * NL_NS_PER_SECOND) {
             looked_up_ns = now_ns;
-            look_up(a, a->hosts, add_found, all, words); /* a directory that is away now comes back */
+            look_up(a, a->hosts, add_found, all); /* a directory that is away now comes back */
         }
     }
-    bool over = gather_is_over(all, words);
-    if (over && words[0] != '\0')
-        program_error("%s", words);
+    bool over = gather_is_over(all);
+    if (over && nl_error_get_code() != NL_ERROR_NONE)
+        program_error("%s", nl_error_message());
     return over ? PROGRAM_PROBLEM : PROGRAM_DONE;
 }
 
 static int gather(const arguments *a, bool many)
 {
     sink s = {0};
-    char words[CLIENT_WORDS];
     gather_options o = {
-        .client = a->client, .sensors = a->words + 1, .arguments = a->wishes, .put = put, .user = &s, .once = !many};
-    if (a->word_count < 2 || (!many && a->word_count > 2))
-        program_fail(PROGRAM_USAGE, "%s: needs %s SENSOR", a->words[0], many ? "at least one" : "one");
+        .client = a->client, .sensors = a->operands + 1, .arguments = a->wishes, .put = put, .user = &s, .once = !many};
+    if (a->operand_count < 2 || (!many && a->operand_count > 2))
+        program_fail(PROGRAM_USAGE, "%s: needs %s SENSOR", a->operands[0], many ? "at least one" : "one");
     open_sink(a, &s);
     program_catch_signals();
     gathering *all = gather_new(&o);
     bool good = true;
     if (many && a->hosts != NULL)
-        good = look_up(a, a->hosts, add_found, all, words);
+        good = look_up(a, a->hosts, add_found, all);
     for (size_t i = 0; i < a->agent_count && good; i++)
-        good = gather_add(all, a->agents[i], words);
+        good = gather_add(all, a->agents[i]);
     if (good && a->agent_count == 0 && (!many || a->hosts == NULL))
-        good = gather_add(all, first_agent(a), words);
+        good = gather_add(all, first_agent(a));
     if (good && many && a->with != NULL)
-        good = gather_add_collector(all, a->with, words);
+        good = gather_add_collector(all, a->with);
     int status = PROGRAM_PROBLEM;
     if (!good)
-        program_error("%s", words);
+        program_error("%s", nl_error_message());
     else
         status = wait_for_end(a, all);
     gather_free(all);
@@ -564,7 +559,7 @@ static int gather(const arguments *a, bool many)
 
 static int run(const arguments *a)
 {
-    const char *verb = a->words[0];
+    const char *verb = a->operands[0];
     if (strcmp(verb, "list") == 0)
         return do_list(a);
     if (strcmp(verb, "status") == 0)
@@ -590,8 +585,8 @@ int main(int argc, char **argv)
     static arguments a = {.since_ns = INT64_MIN};
     const char *named = nl_environment_value("NLAGENT");
     int first = options_parse(&usage, argc, argv, &a);
-    a.words = argv + first;
-    a.word_count = argc - first;
+    a.operands = argv + first;
+    a.operand_count = argc - first;
     if (named != NULL && a.agent_count > 1) { /* options replace it */
         memmove(a.agents, a.agents + 1, (size_t)--a.agent_count * sizeof *a.agents);
         a.agents[a.agent_count] = NULL;

@@ -83,15 +83,12 @@ static bool print_table(void *settings, const nl_option *row, const char *value,
 
 static void add_sensor(arguments *a, const char *text)
 {
-    char words[SPEC_WORDS];
-    sensor_spec *spec = spec_parse(text, words);
-    if (spec == NULL) {
-        options_fail("%s", words);
-    }
+    sensor_spec *spec = spec_parse(text);
+    if (spec == NULL)
+        options_fail("%s", nl_error_message());
     const sensor_kind *kind = sensor_kind_find(spec->name);
-    if (kind == NULL) {
+    if (kind == NULL)
         options_fail("%s: unknown sensor; see nlsensor --list", spec->name);
-    }
     const char *unknown = spec_unknown(spec, kind->arguments);
     if (unknown != NULL)
         options_fail("the sensor %s has no argument \"%s\"", kind->name, unknown);
@@ -119,7 +116,7 @@ static void open_sensors(arguments *a)
     for (size_t i = 0; i < a->count; i++) {
         sensor *s = &a->sensors[i];
         if (s->kind->open != NULL && !s->kind->open(s->state, s->spec))
-            program_fail(PROGRAM_PROBLEM, "sensor %s: %s", s->kind->name, proc_error());
+            program_fail(PROGRAM_PROBLEM, "sensor %s: %s", s->kind->name, nl_error_message());
     }
 }
 
@@ -190,7 +187,7 @@ static size_t look_at_all(arguments *a, output *out, nl_record *record)
         if (s->kind->look(&l)) {
             alive++;
         } else {
-            program_error("sensor %s: %s; going on without it", s->kind->name, proc_error());
+            program_error("sensor %s: %s; going on without it", s->kind->name, nl_error_message());
             s->kind = NULL;
         }
     }

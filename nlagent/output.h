@@ -18,7 +18,7 @@ typedef struct output {
 /* Ends the program, with the reason, when it can't be opened. */
 void output_open(output *out, const char *destination);
 
-/* False after having said why not. */
+/* Returns false after reporting the problem. */
 bool output_put(output *out, nl_record *record);
 bool output_flush(output *out); /* a look is over */
 bool output_close(output *out); /* whether all went well, all the time */

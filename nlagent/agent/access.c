@@ -5,6 +5,7 @@
 #include "program/program.h"
 #include "service/listener.h"
 #include "service/network.h"
+#include "base/error.h"
 #include "base/memory.h"
 
 #include <errno.h>
@@ -57,17 +58,17 @@ static char *next_word(char **rest)
     return word;
 }
 
-static const char *read_line(access_list *a, char *line)
+static bool read_entry(access_list *a, char *line)
 {
     entry e = {0};
     line[strcspn(line, "#")] = '\0';
     char *kind = next_word(&line);
     if (kind == NULL)
-        return NULL;
+        return true;
     char *subject = strcmp(kind, "loopback") != 0 ? next_word(&line) : kind;
     char *name = strcmp(kind, "token") == 0 ? next_word(&line) : subject;
     if (subject == NULL || name == NULL)
-        return "of whom does it speak?";
+        return nl_error_false(NL_ERROR_INVALID, "of whom does it speak?");
     if (strcmp(kind, "token") == 0)
         e.kind = TOKEN;
     else if (strcmp(kind, "certificate") == 0)
@@ -77,18 +78,19 @@ static const char *read_line(access_list *a, char *line)
     else if (strcmp(kind, "loopback") == 0)
         e.kind = LOOPBACK;
     else
-        return "token, certificate, network or loopback is wanted";
+        return nl_error_false(NL_ERROR_INVALID, "token, certificate, network or loopback is wanted");
     if (e.kind == NETWORK && !network_parse(subject, &e.net))
-        return "it is no network";
+        return nl_error_false(NL_ERROR_INVALID, "it is no network");
     if (e.kind == TOKEN && strlen(subject) < 16)
-        return "a token of less than 16 bytes could be guessed";
+        return nl_error_false(NL_ERROR_INVALID, "a token of less than 16 bytes could be guessed");
     char *word = next_word(&line);
     if (word == NULL)
-        return "which rights?";
+        return nl_error_false(NL_ERROR_INVALID, "which rights?");
     for (; word != NULL; word = next_word(&line)) {
         unsigned right = read_right(word);
         if (right == ~0u)
-            return "summaries, read, start, register, collect, all and none are rights";
+            return nl_error_false(NL_ERROR_INVALID,
+                                  "summaries, read, start, register, collect, all and none are rights");
         e.rights |= right;
     }
     e.text = nl_memory_check(strdup(subject));
@@ -96,30 +98,34 @@ static const char *read_line(access_list *a, char *line)
     a->entries = nl_memory_check(realloc(a->entries, (a->count + 1) * sizeof *a->entries));
     a->entries[a->count++] = e;
     a->has_loopback = a->has_loopback || e.kind == LOOPBACK;
-    return NULL;
+    return true;
 }
 
-access_list *access_read(const char *path, char words[300])
+access_list *access_read(const char *path)
 {
     access_list *a = nl_memory_check(calloc(1, sizeof *a));
     if (path == NULL)
         return a;
     FILE *file = fopen(path, "re");
-    const char *why = file == NULL ? strerror(errno) : NULL;
+    if (file == NULL) {
+        nl_error_set_errno("%s", path);
+        access_free(a);
+        return NULL;
+    }
     char *line = NULL;
     size_t capacity = 0;
     unsigned number = 0;
+    bool good = true;
     a->has_file = true;
-    while (why == NULL && getline(&line, &capacity, file) >= 0) {
+    while (good && getline(&line, &capacity, file) >= 0) {
         number++;
-        why = read_line(a, line);
+        good = read_entry(a, line);
     }
     free(line);
-    if (file != NULL)
-        fclose(file);
-    if (why == NULL)
+    fclose(file);
+    if (good)
         return a;
-    snprintf(words, 300, "%.150s:%u: %.100s", path, number, why);
+    nl_error_prepend("%s:%u", path, number);
     access_free(a);
     return NULL;
 }

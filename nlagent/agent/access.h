@@ -25,8 +25,8 @@ enum { ACCESS_NAME = 80 };
 
 typedef struct access access_list;
 
-/* Reads a file; path NULL: as without one. NULL with the reason in words. */
-access_list *access_read(const char *path, char words[300]);
+/* Reads a file; path NULL: as without one. NULL on failure. */
+access_list *access_read(const char *path);
 void access_free(access_list *a); /* NULL is allowed */
 
 /* The rights of a consumer, and its name for the log. token and certificate may be NULL. */

@@ -2,6 +2,7 @@
 
 #include "agent/agent.h"
 
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
 #include "program/program.h"
@@ -174,34 +175,34 @@ static active *find(const agent *a, const sensor_spec *spec)
     return s;
 }
 
-/* The definition of which there may be such a sensor; NULL with the reason in words. */
-static const definition *find_definition(const agent *a, const sensor_spec *spec, char words[SPEC_WORDS])
+/* The definition of which there may be such a sensor; NULL on failure. */
+static const definition *find_definition(const agent *a, const sensor_spec *spec)
 {
     const definition *d = definitions_find(&a->definitions, spec->name);
     if (d == NULL)
-        snprintf(words, SPEC_WORDS, "there is no sensor \"%.60s\"", spec->name);
-    return d != NULL && definition_check(d, spec, words) ? d : NULL;
+        nl_error_set(NL_ERROR_NOT_FOUND, "there is no sensor \"%s\"", spec->name);
+    return d != NULL && definition_check(d, spec) ? d : NULL;
 }
 
-bool active_find(const agent *a, const char *text, active **found, char words[SPEC_WORDS])
+bool active_find(const agent *a, const char *text, active **found)
 {
-    sensor_spec *spec = spec_parse(text, words);
+    sensor_spec *spec = spec_parse(text);
     *found = spec != NULL ? find(a, spec) : NULL;
-    bool good = *found != NULL || (spec != NULL && find_definition(a, spec, words) != NULL);
+    bool good = *found != NULL || (spec != NULL && find_definition(a, spec) != NULL);
     spec_free(spec);
     return good;
 }
 
-active *active_get(agent *a, const char *text, char words[SPEC_WORDS])
+active *active_get(agent *a, const char *text)
 {
-    sensor_spec *spec = spec_parse(text, words);
+    sensor_spec *spec = spec_parse(text);
     if (spec == NULL)
         return NULL;
     active *s = find(a, spec);
-    const definition *d = find_definition(a, spec, words);
+    const definition *d = find_definition(a, spec);
     bool good = d != NULL;
     if (good && (s == NULL || s->process == NULL) && count_running(a) >= a->limits.sensors) {
-        snprintf(words, SPEC_WORDS, "%zu sensors run, which is as many as may", a->limits.sensors);
+        nl_error_set(NL_ERROR_LIMIT, "%zu sensors run, which is as many as may", a->limits.sensors);
         good = false;
     }
     if (good && s != NULL && s->process == NULL)

@@ -78,13 +78,12 @@ struct active {
     int64_t stopped_ns;
 };
 
-/* The sensor of that specification, running or not, which is kept as long as somebody looks; NULL with the reason in
- * words. */
-active *active_get(agent *a, const char *spec, char words[SPEC_WORDS]);
+/* The sensor of that specification, running or not, which is kept as long as somebody looks; NULL on failure. */
+active *active_get(agent *a, const char *spec);
 
-/* The same for who only reads of it: *found is NULL where it has not run, and none is made. False with the reason in
- * words when there is no such sensor. */
-bool active_find(const agent *a, const char *spec, active **found, char words[SPEC_WORDS]);
+/* The same for who only reads of it: *found is NULL where it has not run, and none is made. Returns false when there is
+ * no such sensor. */
+bool active_find(const agent *a, const char *spec, active **found);
 
 /* Starts it, stops it, or changes its pace, as those who look want it. */
 void active_adjust(active *s);
@@ -133,8 +132,8 @@ struct subscription {
     void *user;
 };
 
-/* NULL with the reason in words. */
-subscription *subscription_new(agent *a, const char *spec, const subscription_wish *w, char words[SPEC_WORDS]);
+/* NULL on failure. */
+subscription *subscription_new(agent *a, const char *spec, const subscription_wish *w);
 void subscription_free(subscription *s);
 subscription *subscription_find(agent *a, const char *id);
 

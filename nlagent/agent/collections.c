@@ -3,6 +3,7 @@
 #include "agent/collections.h"
 
 #include "program/program.h"
+#include "base/error.h"
 #include "base/memory.h"
 
 #include <stdlib.h>
@@ -132,11 +133,11 @@ static char **make_command(const collections *c, const collection_wish *w)
     return command;
 }
 
-const char *collections_begin(collections *c, const collection_wish *w, char words[SPEC_WORDS])
+const char *collections_begin(collections *c, const collection_wish *w)
 {
     const process_watcher watcher = {on_record, on_ended, on_started, NULL};
     if (c->count == COLLECTIONS_MAX) {
-        snprintf(words, SPEC_WORDS, "there are %d collections, which is as many as may be", COLLECTIONS_MAX);
+        nl_error_set(NL_ERROR_LIMIT, "there are %d collections, which is as many as may be", COLLECTIONS_MAX);
         return NULL;
     }
     collection *one = nl_memory_check(calloc(1, sizeof *one));
@@ -144,7 +145,7 @@ const char *collections_begin(collections *c, const collection_wish *w, char wor
     snprintf(one->name, sizeof one->name, "collection-%u", ++c->number);
     one->definition.name = one->name;
     one->definition.program = make_command(c, w);
-    one->spec = spec_parse(one->name, words);
+    one->spec = spec_parse(one->name);
     process_watcher own = watcher;
     own.user = one;
     one->process = process_new(c->agent->base, &c->agent->definitions, &one->definition, one->spec, 1, &own);

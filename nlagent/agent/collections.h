@@ -22,8 +22,8 @@ typedef struct collection_wish {
     const char *destination; /* a log's URL */
 } collection_wish;
 
-/* Begins one. Returns its name, which lasts as long as it does; NULL with the reason in words. */
-const char *collections_begin(collections *c, const collection_wish *w, char words[SPEC_WORDS]);
+/* Begins one. Returns its name, which lasts as long as it does; NULL on failure. */
+const char *collections_begin(collections *c, const collection_wish *w);
 
 /* Ends one. False when there is none of that name. */
 bool collections_end(collections *c, const char *name);

@@ -2,6 +2,7 @@
 
 #include "agent/condition.h"
 
+#include "base/error.h"
 #include "base/hash_bytes.h"
 #include "base/memory.h"
 
@@ -32,14 +33,14 @@ struct condition {
     slot *slots;
 };
 
-static condition *refuse(condition *c, char words[CONDITION_WORDS], const char *why)
+static condition *reject(condition *c, const char *problem)
 {
-    snprintf(words, CONDITION_WORDS, "%s", why);
+    nl_error_set(NL_ERROR_INVALID, "%s", problem);
     condition_free(c);
     return NULL;
 }
 
-condition *condition_new(const wish *w, char words[CONDITION_WORDS])
+condition *condition_new(const wish *w)
 {
     condition *c = nl_memory_check(calloc(1, sizeof *c));
     c->interval_s = w->interval_s;
@@ -49,15 +50,15 @@ condition *condition_new(const wish *w, char words[CONDITION_WORDS])
     c->percent = w->percent;
     bool about_field = w->on_change || !isnan(w->above) || !isnan(w->percent);
     if (!(w->interval_s >= 0 && w->interval_s <= 86400))
-        return refuse(c, words, "the interval is not from 0 to 86400 seconds");
+        return reject(c, "the interval is not from 0 to 86400 seconds");
     if (about_field != (w->field != NULL))
-        return refuse(c, words, "a field is wanted, and what is to become of it: change, above, or percent");
+        return reject(c, "a field is wanted, and what is to become of it: change, above, or percent");
     if (!isnan(w->below) && !(w->below <= w->above))
-        return refuse(c, words, "below is not at or below above");
+        return reject(c, "below is not at or below above");
     if (!isnan(w->percent) && !(w->percent >= 0))
-        return refuse(c, words, "the percentage is less than 0");
+        return reject(c, "the percentage is less than 0");
     if (w->where != NULL && (c->filter = nl_filter_parse(w->where)) == NULL)
-        return refuse(c, words, nl_error_message());
+        return reject(c, nl_error_message());
     if (about_field) {
         c->field = nl_memory_check(strdup(w->field));
         c->slots = nl_memory_check(calloc(SLOTS, sizeof *c->slots));

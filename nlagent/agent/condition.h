@@ -11,7 +11,7 @@
 
 #include <netlogger.h>
 
-enum { CONDITION_WORDS = 200, CONDITION_KEY = 160 };
+enum { CONDITION_KEY = 160 };
 
 /* What is asked for, as it came. NULL or NAN: not said. */
 typedef struct wish {
@@ -25,8 +25,8 @@ typedef struct wish {
 
 typedef struct condition condition;
 
-/* NULL with the reason in words when it can't be. To be freed with condition_free (NULL is allowed). */
-condition *condition_new(const wish *w, char words[CONDITION_WORDS]);
+/* NULL when the wish is invalid. To be freed with condition_free (NULL is allowed). */
+condition *condition_new(const wish *w);
 void condition_free(condition *c);
 
 /* Whether a record of the look of that number, which began at look_ns of the monotonic clock, is wanted. */

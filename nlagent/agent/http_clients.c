@@ -105,7 +105,7 @@ static void free_those_let_go(http_clients *all)
 
 static const char not_allowed[] = "not from an allowed network";
 
-/* NULL, or why the client may not connect. */
+/* NULL, or the reason why the client may not connect. */
 static const char *admit(http_client *c, const struct sockaddr *peer, bool again)
 {
     client_entry *silent;
@@ -152,9 +152,9 @@ static void check_client(http_client *c)
     http_clients *all = c->all;
     if (is_let_go(c) || !find_peer(c, &peer))
         return; /* the next sweep frees a client that libevent has let go of */
-    const char *why = admit(c, (struct sockaddr *)&peer, true);
-    if (why != NULL) {
-        turn_away(c, (struct sockaddr *)&peer, why);
+    const char *problem = admit(c, (struct sockaddr *)&peer, true);
+    if (problem != NULL) {
+        turn_away(c, (struct sockaddr *)&peer, problem);
         return;
     }
     c->waiting_ns = nl_monotonic_ns();

@@ -11,6 +11,7 @@
 #include "service/http_host.h"
 #include "record/encoder.h"
 #include "record/format.h"
+#include "base/error.h"
 #include "base/memory.h"
 
 #include <event2/buffer.h>
@@ -148,10 +149,11 @@ void exchange_answer(exchange *x, const nl_buffer *message, bool fault)
     free(x);
 }
 
-static void send_fault(struct evhttp_request *request, const char *code, const char *words)
+/* Sends this thread's error. */
+static void send_fault(struct evhttp_request *request)
 {
     nl_buffer out = {0};
-    soap_put_fault(&out, code, words);
+    soap_put_fault(&out);
     send_body(request, HTTP_INTERNAL, "text/xml; charset=utf-8", out.data, out.size);
     nl_buffer_free(&out);
 }
@@ -200,10 +202,12 @@ static void on_soap(struct evhttp_request *request, void *user)
     unsigned rights = find_rights(s, request, consumer);
     /* A page in somebody's browser can post anything but this type to where it should not. */
     if (type == NULL || strncasecmp(type, "text/xml", 8) != 0) {
-        send_fault(request, "Client", "BadRequest: the Content-Type of SOAP 1.1 is text/xml");
+        nl_error_set(NL_ERROR_INVALID, "the Content-Type of SOAP 1.1 is text/xml");
+        send_fault(request);
     } else if (rights == 0) {
         s->agent->counts.refused++;
-        send_fault(request, "Client", "AccessDenied: nothing is permitted to you here");
+        nl_error_set(NL_ERROR_PERMISSION, "nothing is permitted to you here");
+        send_fault(request);
     } else {
         exchange *x = nl_memory_check(calloc(1, sizeof *x));
         x->request = request;

@@ -46,19 +46,18 @@ static const options_usage usage = {
     .notes = "On SIGHUP, nlagentd reads the configuration, the access file and certificates again; they take "
              "effect if they are valid. On SIGTERM, it ends all sensors and itself."};
 
-/* Into a->settings. False after having reported why not. */
+/* Into a->settings. Returns false after reporting the problem. */
 static bool read_arguments(arguments *a, config_report report, void *report_user)
 {
     agent_settings *s = a->settings;
     s->report = report;
     s->report_user = report_user;
     bool good = options_parse_again(&usage, a->argc, a->argv, s, report, report_user) >= 0 && !s->config_failed;
-    const char *problem = good ? agent_settings_finish(s) : NULL;
-    if (problem == NULL)
+    if (!good || agent_settings_finish(s))
         return good;
     if (report == NULL)
-        options_fail("%s", problem);
-    report(report_user, problem);
+        options_fail("%s", nl_error_message());
+    report(report_user, nl_error_message());
     return false;
 }
 
@@ -163,7 +162,6 @@ static char *own_url(const agent_settings *s, const char *host, const listener *
 
 static bool prepare(agent *a, const agent_settings *given)
 {
-    char words[300];
     a->limits = given->limits;
     if (given->host != NULL)
         snprintf(a->host, sizeof a->host, "%s", given->host);
@@ -172,9 +170,9 @@ static bool prepare(agent *a, const agent_settings *given)
     setenv("NETLOGGER_HOST", a->host, 1);
     definitions_init(&a->definitions, given->sensor_program);
     definitions_set_own(&a->definitions, given->sensors);
-    a->access = access_read(given->access, words);
+    a->access = access_read(given->access);
     if (a->access == NULL) {
-        program_error("%s", words);
+        program_error("%s", nl_error_message());
         return false;
     }
     a->base = nl_memory_check(event_base_new());
@@ -230,12 +228,11 @@ static bool may_change(serving *s, const agent_settings *now)
 
 static bool take_over(serving *s, agent_settings *now)
 {
-    char words[300];
     if (!may_change(s, now))
         return false;
-    access_list *access = access_read(now->access, words);
+    access_list *access = access_read(now->access);
     if (access == NULL) {
-        report_refused(s, words);
+        report_refused(s, nl_error_message());
         return false;
     }
     agent *a = s->agent;
@@ -285,10 +282,9 @@ static void hold_signals(int how)
     sigprocmask(how, &set, NULL);
 }
 
-/* Registers as url where that was asked for. False after having said why not. */
+/* Registers as url where that was asked for. Returns false after reporting the problem. */
 static bool begin_registering(serving *s, const char *url)
 {
-    char words[CLIENT_WORDS];
     const agent_settings *said = s->given->settings;
     if (said->directory == NULL)
         return true;
@@ -299,9 +295,9 @@ static bool begin_registering(serving *s, const char *url)
     registrar_options registering = agent_settings_registrar(said);
     registering.host = s->agent->host;
     registering.url = url;
-    s->registrar = registrar_start(&registering, &s->agent->definitions, s->agent->log, words);
+    s->registrar = registrar_start(&registering, &s->agent->definitions, s->agent->log);
     if (s->registrar == NULL)
-        program_error("--register: %s", words);
+        program_error("--register: %s", nl_error_message());
     return s->registrar != NULL;
 }
 

@@ -196,15 +196,15 @@ static void set_timer(struct event *event, double seconds)
 
 static void ended(sensor_process *p, const char *how)
 {
-    char words[480];
+    char reason[480];
     bool calm = nl_monotonic_ns() - p->started_ns >= CALM_AFTER_S * NL_NS_PER_SECOND;
     p->again_s = calm || p->again_s == 0 ? 1 : p->again_s * 2 < AGAIN_MOST_S ? p->again_s * 2 : AGAIN_MOST_S;
-    snprintf(words, sizeof words, "%s%s%s", how, p->reason[0] != '\0' && how != p->reason ? ": " : "",
+    snprintf(reason, sizeof reason, "%s%s%s", how, p->reason[0] != '\0' && how != p->reason ? ": " : "",
              how != p->reason ? p->reason : "");
     close_ends(p);
     p->pid = 0;
     set_timer(p->again, p->again_s);
-    p->watcher.on_ended(p->watcher.user, words, p->again_s);
+    p->watcher.on_ended(p->watcher.user, reason, p->again_s);
 }
 
 /* Whether the child is there no more; then it was taken leave of. */

@@ -57,7 +57,7 @@ static size_t gather(definitions *all, directory_sensor sensors[DIRECTORY_SENSOR
     return count;
 }
 
-static bool tell_agent(registrar *r, const directory_sensor *sensors, size_t count, char words[CLIENT_WORDS])
+static bool tell_agent(registrar *r, const directory_sensor *sensors, size_t count)
 {
     nl_buffer message = {0};
     soap_call answer;
@@ -75,19 +75,19 @@ static bool tell_agent(registrar *r, const directory_sensor *sensors, size_t cou
     }
     soap_close(&message, "agent");
     soap_end(&message, "Register");
-    bool good = client_call(r->client, &message, &answer, words);
+    bool good = client_call(r->client, &message, &answer);
     soap_call_free(&answer);
     nl_buffer_free(&message);
     return good;
 }
 
-static bool do_register(registrar *r, char words[CLIENT_WORDS])
+static bool do_register(registrar *r)
 {
     directory_sensor sensors[DIRECTORY_SENSORS_MAX];
     size_t count = gather(r->definitions, sensors);
     const registrar_options *o = &r->options;
-    bool good = r->client == NULL ? ldap_register(&o->ldap, o->host, o->url, o->ttl_s, sensors, count, words)
-                                  : tell_agent(r, sensors, count, words);
+    bool good = r->client == NULL ? ldap_register(&o->ldap, o->host, o->url, o->ttl_s, sensors, count)
+                                  : tell_agent(r, sensors, count);
     for (size_t i = 0; i < count; i++)
         free((char *)sensors[i].events);
     return good;
@@ -95,9 +95,8 @@ static bool do_register(registrar *r, char words[CLIENT_WORDS])
 
 static void do_withdraw(registrar *r)
 {
-    char words[CLIENT_WORDS];
     if (r->client == NULL) {
-        ldap_withdraw(&r->options.ldap, r->options.url, words);
+        ldap_withdraw(&r->options.ldap, r->options.url);
         return;
     }
     nl_buffer message = {0};
@@ -105,7 +104,7 @@ static void do_withdraw(registrar *r)
     soap_begin(&message, "Withdraw");
     soap_put(&message, "url", r->options.url);
     soap_end(&message, "Withdraw");
-    client_call(r->client, &message, &answer, words);
+    client_call(r->client, &message, &answer);
     soap_call_free(&answer);
     nl_buffer_free(&message);
 }
@@ -124,14 +123,15 @@ static bool wait_for_turn(registrar *r)
 }
 
 /* How it went, unless the end has begun: the log may be closed by then. */
-static void tell(registrar *r, bool good, const char *words)
+static void tell(registrar *r, bool good)
 {
     const registrar_options *o = &r->options;
     pthread_mutex_lock(&r->lock);
     if (!r->stopping && good)
         nl_write(r->log, NL_USAGE, "Nlagentd.Registered", "DIRECTORY=%s URL=%s", o->directory, o->url);
     else if (!r->stopping)
-        nl_write(r->log, NL_WARNING, "Nlagentd.NotRegistered", "DIRECTORY=%s REASON=%s", o->directory, words);
+        nl_write(r->log, NL_WARNING, "Nlagentd.NotRegistered", "DIRECTORY=%s REASON=%s", o->directory,
+                 nl_error_message());
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -139,11 +139,10 @@ static void *run(void *user)
 {
     registrar *r = user;
     bool was_good = false, was_said = false;
-    char words[CLIENT_WORDS];
     do {
-        bool good = do_register(r, words);
+        bool good = do_register(r);
         if (good != was_good || (!good && !was_said))
-            tell(r, good, words);
+            tell(r, good);
         was_said = was_said || !good;
         was_good = good;
     } while (wait_for_turn(r));
@@ -156,13 +155,13 @@ static void *run(void *user)
     return NULL;
 }
 
-registrar *registrar_start(const registrar_options *o, definitions *all, nl_log *log, char words[CLIENT_WORDS])
+registrar *registrar_start(const registrar_options *o, definitions *all, nl_log *log)
 {
     registrar *r = nl_memory_check(calloc(1, sizeof *r));
     r->options = *o;
     r->definitions = all;
     r->log = log;
-    if (!is_ldap(o->directory) && (r->client = client_new(o->directory, &r->options.client, words)) == NULL) {
+    if (!is_ldap(o->directory) && (r->client = client_new(o->directory, &r->options.client)) == NULL) {
         free(r);
         return NULL;
     }

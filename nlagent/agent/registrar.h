@@ -20,8 +20,8 @@ typedef struct registrar_options {
     ldap_options ldap;
 } registrar_options;
 
-/* Starts the thread; what the options point to, and the definitions, must last. NULL with the reason in words. */
-registrar *registrar_start(const registrar_options *o, definitions *all, nl_log *log, char words[CLIENT_WORDS]);
+/* Starts the thread; what the options point to, and the definitions, must last. NULL on failure. */
+registrar *registrar_start(const registrar_options *o, definitions *all, nl_log *log);
 
 /* Tells the directory what sensors there are now. NULL is allowed. */
 void registrar_again(registrar *r);

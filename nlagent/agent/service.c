@@ -7,6 +7,7 @@
 #include "protocol/directory.h"
 #include "protocol/soap.h"
 #include "program/program.h"
+#include "base/error.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -28,28 +29,30 @@ typedef struct call {
     const soap_call *soap;
     const char *consumer;
     unsigned rights;
-    nl_buffer out;          /* the answer */
-    bool later;             /* it comes later */
-    const char *fault_code; /* NULL: none */
-    char fault[SOAP_WORDS];
+    nl_buffer out; /* the answer */
+    bool later;    /* it comes later */
+    bool failed;   /* with this thread's error */
 } call;
 
-static void fail(call *c, const char *what, const char *why)
+/* Keeps the first error. */
+static void fail(call *c, nl_error_code code, const char *problem)
 {
-    c->fault_code = strcmp(what, "NoData") == 0 ? "Server" : "Client";
-    snprintf(c->fault, sizeof c->fault, "%s: %s", what, why);
+    if (!c->failed)
+        nl_error_set(code, "%s", problem);
+    c->failed = true;
 }
 
-static void fail_for_argument(call *c, const char *name, const char *why)
+static void fail_for_argument(call *c, const char *name, const char *problem)
 {
-    c->fault_code = "Client";
-    snprintf(c->fault, sizeof c->fault, "BadRequest: %s %s", name, why);
+    if (!c->failed)
+        nl_error_set(NL_ERROR_INVALID, "%s %s", name, problem);
+    c->failed = true;
 }
 
 static const char *needed(call *c, const char *name)
 {
     const char *value = soap_value(c->soap, name);
-    if ((value == NULL || *value == '\0') && c->fault_code == NULL) {
+    if (value == NULL || *value == '\0') {
         fail_for_argument(c, name, "is wanted");
         return NULL;
     }
@@ -64,25 +67,24 @@ static double number(call *c, const char *name, double otherwise)
     if (text == NULL || *text == '\0')
         return otherwise;
     double value = strtod(text, &end);
-    if ((end == text || *end != '\0' || !isfinite(value)) && c->fault_code == NULL)
+    if (end == text || *end != '\0' || !isfinite(value))
         fail_for_argument(c, name, "is no number");
     return value;
 }
 
-static bool has_right(call *c, unsigned right, const char *words)
+static bool has_right(call *c, unsigned right, const char *problem)
 {
     if ((c->rights & right) == right)
         return true;
-    fail(c, "AccessDenied", words);
+    fail(c, NL_ERROR_PERMISSION, problem);
     return false;
 }
 
 /* A sensor that runs may be read by whoever may read; one that does not, needs the right to start it. */
 static bool may_have(call *c, const char *sensor, unsigned right)
 {
-    char words[SPEC_WORDS];
     active *s;
-    active_find(c->agent, sensor, &s, words);
+    active_find(c->agent, sensor, &s);
     if (!has_right(c, right, "you may not read this"))
         return false;
     return (s != NULL && s->process != NULL) ||
@@ -173,33 +175,22 @@ static void read_wish(call *c, subscription_wish *w)
         w->condition.field = NULL;
     double minutes = number(c, "summary", 0);
     w->summary_minutes = minutes == 1 || minutes == 10 || minutes == 60 ? (unsigned)minutes : 0;
-    if (minutes != w->summary_minutes && c->fault_code == NULL)
-        fail(c, "BadRequest", "summaries are of 1, 10 or 60 minutes");
+    if (minutes != w->summary_minutes)
+        fail(c, NL_ERROR_INVALID, "summaries are of 1, 10 or 60 minutes");
     w->lease_s = number(c, "lease", 60);
     w->owner = c->consumer;
-}
-
-/* What is said of a sensor that could not be had. */
-static void fail_sensor(call *c, const char *words)
-{
-    const char *kind = strncmp(words, "there is no sensor", 18) == 0 ? "UnknownSensor"
-                       : strstr(words, "as many as may") != NULL     ? "LimitReached"
-                                                                     : "BadRequest";
-    fail(c, kind, words);
 }
 
 static void subscribe(call *c)
 {
     subscription_wish w = {0};
-    char words[SPEC_WORDS] = "";
     const char *sensor = needed(c, "sensor");
     read_wish(c, &w);
-    if (c->fault_code != NULL ||
-        !may_have(c, sensor, w.summary_minutes != 0 ? RIGHT_SUMMARIES : RIGHT_SUMMARIES | RIGHT_READ))
+    if (c->failed || !may_have(c, sensor, w.summary_minutes != 0 ? RIGHT_SUMMARIES : RIGHT_SUMMARIES | RIGHT_READ))
         return;
-    const subscription *s = subscription_new(c->agent, sensor, &w, words);
+    const subscription *s = subscription_new(c->agent, sensor, &w);
     if (s == NULL) {
-        fail_sensor(c, words);
+        c->failed = true;
         return;
     }
     soap_put(&c->out, "subscription", s->id);
@@ -213,7 +204,7 @@ static subscription *own_subscription(call *c)
     const char *id = needed(c, "subscription");
     subscription *s = id != NULL ? subscription_find(c->agent, id) : NULL;
     if (id != NULL && (s == NULL || strcmp(s->owner, c->consumer) != 0)) {
-        fail(c, "UnknownSubscription", "there is none of that name, or none any more");
+        fail(c, NL_ERROR_NOT_FOUND, "there is none of that name, or none any more");
         return NULL;
     }
     return s;
@@ -225,7 +216,7 @@ static void unsubscribe(call *c)
     if (s == NULL)
         return;
     if (s->on_records != NULL)
-        fail(c, "Busy", "it is being read; end that");
+        fail(c, NL_ERROR_BUSY, "it is being read; end that");
     else
         subscription_free(s);
 }
@@ -257,32 +248,35 @@ static void on_gone(void *user)
     forget(user);
 }
 
-/* Appends what waits. Returns how many; *failure is why a sensor failed, if it did. */
-static size_t put_records(subscription *s, size_t most, nl_buffer *out, char failure[SOAP_WORDS])
+/* Appends the waiting records. Returns false and sets the error when there are none, or a sensor failed. */
+static bool put_records(subscription *s, size_t most, nl_buffer *out)
 {
     const nl_record *record;
     size_t count = 0;
     uint64_t missed = s->missed;
+    bool failed = false;
+    nl_error_set(NL_ERROR_TIMEOUT, "the sensor has logged nothing");
     while (count < most && subscription_take(s, &record)) {
         nl_field reason;
-        bool failed = record->event.size == 21 && memcmp(record->event.data, "Nlagentd.SensorFailed", 21) == 0;
-        if (failed && nl_record_find(record, "REASON", &reason))
-            snprintf(failure, SOAP_WORDS, "%.*s", (int)reason.string.size, reason.string.data);
+        if (record->event.size == 21 && memcmp(record->event.data, "Nlagentd.SensorFailed", 21) == 0 &&
+            nl_record_find(record, "REASON", &reason)) {
+            nl_error_set(NL_ERROR_TIMEOUT, "%.*s", (int)reason.string.size, reason.string.data);
+            failed = true;
+        }
         soap_put_record(out, record);
         count++;
     }
     char text[24];
     snprintf(text, sizeof text, "%llu", (unsigned long long)missed);
     soap_put(out, "missed", text);
-    return count;
+    return count > 0 && !failed;
 }
 
 static void answer_fetch(pending *p)
 {
     nl_buffer out = {0};
-    char failure[SOAP_WORDS];
     soap_begin(&out, "FetchResponse");
-    put_records(p->subscription, p->most, &out, failure);
+    put_records(p->subscription, p->most, &out);
     soap_end(&out, "FetchResponse");
     exchange_answer(p->exchange, &out, false);
     nl_buffer_free(&out);
@@ -292,18 +286,14 @@ static void answer_fetch(pending *p)
 static void answer_query(pending *p)
 {
     nl_buffer out = {0}, records = {0};
-    char failure[SOAP_WORDS] = "";
-    size_t count = put_records(p->subscription, p->most, &records, failure);
-    bool good = count > 0 && failure[0] == '\0';
+    bool good = put_records(p->subscription, p->most, &records);
     if (good) {
         soap_begin(&out, "QueryResponse");
         const char *end = memmem(records.data, records.size, "<missed>", 8);
         nl_buffer_append(&out, records.data, (size_t)(end - records.data));
         soap_end(&out, "QueryResponse");
     } else {
-        char words[2 * SOAP_WORDS];
-        snprintf(words, sizeof words, "NoData: %s", failure[0] != '\0' ? failure : "the sensor has logged nothing");
-        soap_put_fault(&out, "Server", words);
+        soap_put_fault(&out);
     }
     exchange_answer(p->exchange, &out, !good);
     nl_buffer_free(&out);
@@ -351,17 +341,16 @@ static void fetch(call *c)
 {
     subscription *s = own_subscription(c);
     double most = number(c, "most", FETCH_MAX), wait_s = number(c, "wait", 0);
-    char failure[SOAP_WORDS];
-    if (s == NULL || c->fault_code != NULL)
+    if (s == NULL || c->failed)
         return;
     if (s->on_records != NULL) {
-        fail(c, "Busy", "it is being read already");
+        fail(c, NL_ERROR_BUSY, "it is being read already");
         return;
     }
     size_t count = most >= 1 && most <= FETCH_MAX ? (size_t)most : FETCH_MAX;
     if (s->count > 0 || s->missed > 0 || !(wait_s > 0)) {
         subscription_renew(s);
-        put_records(s, count, &c->out, failure);
+        put_records(s, count, &c->out);
     } else {
         answer_later(c, s, false, count, wait_s < WAIT_MOST_S ? wait_s : WAIT_MOST_S);
     }
@@ -370,9 +359,8 @@ static void fetch(call *c)
 /* What is there already, of a sensor that runs. False when there is nothing. */
 static bool query_latest(call *c, const char *sensor, const char *where)
 {
-    char words[SPEC_WORDS];
     active *s;
-    if (!active_find(c->agent, sensor, &s, words) || s == NULL || s->process == NULL || s->latest_count == 0)
+    if (!active_find(c->agent, sensor, &s) || s == NULL || s->process == NULL || s->latest_count == 0)
         return false;
     nl_filter *filter = where != NULL && *where != '\0' ? nl_filter_parse(where) : NULL;
     size_t count = 0;
@@ -388,22 +376,21 @@ static bool query_latest(call *c, const char *sensor, const char *where)
 static void query(call *c)
 {
     subscription_wish w = {0};
-    char words[SPEC_WORDS] = "";
     const char *sensor = needed(c, "sensor");
     read_wish(c, &w);
-    if (c->fault_code != NULL || !may_have(c, sensor, RIGHT_SUMMARIES | RIGHT_READ))
+    if (c->failed || !may_have(c, sensor, RIGHT_SUMMARIES | RIGHT_READ))
         return;
     nl_filter *filter = w.condition.where != NULL ? nl_filter_parse(w.condition.where) : NULL;
     if (w.condition.where != NULL && filter == NULL) {
-        fail(c, "BadRequest", nl_error_message());
+        c->failed = true;
         return;
     }
     nl_filter_free(filter);
     if (query_latest(c, sensor, w.condition.where))
         return;
-    subscription *s = subscription_new(c->agent, sensor, &w, words);
+    subscription *s = subscription_new(c->agent, sensor, &w);
     if (s == NULL)
-        fail_sensor(c, words);
+        c->failed = true;
     else
         answer_later(c, s, true, FETCH_MAX, QUERY_WAIT_S);
 }
@@ -412,18 +399,17 @@ static void query(call *c)
 
 static void start(call *c)
 {
-    char words[SPEC_WORDS];
     const char *sensor = needed(c, "sensor");
     double interval_s = number(c, "interval", 1);
-    if (c->fault_code != NULL || !has_right(c, RIGHT_START, "you may not start sensors"))
+    if (c->failed || !has_right(c, RIGHT_START, "you may not start sensors"))
         return;
     if (!(interval_s >= c->agent->limits.least_interval_s && interval_s <= 86400)) {
-        fail(c, "BadRequest", "the interval is too short, or longer than a day");
+        fail(c, NL_ERROR_INVALID, "the interval is too short, or longer than a day");
         return;
     }
-    active *s = active_get(c->agent, sensor, words);
+    active *s = active_get(c->agent, sensor);
     if (s == NULL) {
-        fail_sensor(c, words);
+        c->failed = true;
         return;
     }
     s->held = true;
@@ -434,13 +420,12 @@ static void start(call *c)
 
 static void stop(call *c)
 {
-    char words[SPEC_WORDS];
     active *s;
     const char *sensor = needed(c, "sensor");
     if (sensor == NULL || !has_right(c, RIGHT_START, "you may not stop sensors"))
         return;
-    if (!active_find(c->agent, sensor, &s, words)) {
-        fail_sensor(c, words);
+    if (!active_find(c->agent, sensor, &s)) {
+        c->failed = true;
         return;
     }
     if (s != NULL) {
@@ -459,25 +444,24 @@ static void put_one(void *user, const nl_record *record)
 
 static void summaries_of(call *c)
 {
-    char words[SPEC_WORDS];
     active *s;
     const char *sensor = needed(c, "sensor"), *since = soap_value(c->soap, "since");
     double minutes = number(c, "minutes", 1);
     int64_t since_ns = 0;
-    if (c->fault_code != NULL || !has_right(c, RIGHT_SUMMARIES, "you may not have summaries"))
+    if (c->failed || !has_right(c, RIGHT_SUMMARIES, "you may not have summaries"))
         return;
     if (since != NULL && *since != '\0' && nl_time_parse(since, strlen(since), NL_FRACTION_DECIMAL, &since_ns) != NL_OK)
-        fail(c, "BadRequest", "since is no time");
+        fail(c, NL_ERROR_INVALID, "since is no time");
     else if (minutes != 1 && minutes != 10 && minutes != 60)
-        fail(c, "BadRequest", "summaries are of 1, 10 or 60 minutes");
-    if (c->fault_code != NULL)
+        fail(c, NL_ERROR_INVALID, "summaries are of 1, 10 or 60 minutes");
+    if (c->failed)
         return;
-    if (!active_find(c->agent, sensor, &s, words))
-        fail_sensor(c, words);
+    if (!active_find(c->agent, sensor, &s))
+        c->failed = true;
     else if (s != NULL)
         summaries_list(s->summaries, (unsigned)minutes, since_ns, put_one, c);
     if (c->out.size >= ANSWER_MAX)
-        fail(c, "LimitReached", "that is too much for one answer; ask for less, with since");
+        fail(c, NL_ERROR_LIMIT, "that is too much for one answer; ask for less, with since");
 }
 
 /* ---- the directory ---- */
@@ -485,7 +469,7 @@ static void summaries_of(call *c)
 static bool is_directory(call *c)
 {
     if (c->agent->directory == NULL)
-        fail(c, "NoDirectory", "this agent is no directory: nlagentd --directory is one");
+        fail(c, NL_ERROR_NOT_FOUND, "this agent is no directory: nlagentd --directory is one");
     return c->agent->directory != NULL;
 }
 
@@ -526,29 +510,29 @@ static void register_agent(call *c)
     const char *host = needed(c, "agent.host"), *url = needed(c, "agent.url");
     double ttl_s = number(c, "agent.ttl", 60);
     directory_sensor sensors[DIRECTORY_SENSORS_MAX];
-    if (c->fault_code != NULL || !is_directory(c) || !has_right(c, RIGHT_REGISTER, "you may not register agents"))
+    if (c->failed || !is_directory(c) || !has_right(c, RIGHT_REGISTER, "you may not register agents"))
         return;
     size_t count = read_sensors(c, sensors);
     if (count > DIRECTORY_SENSORS_MAX) {
-        fail(c, "LimitReached", "so many sensors of one agent are too many");
+        fail(c, NL_ERROR_LIMIT, "so many sensors of one agent are too many");
         return;
     }
     if (!is_plain(host, 255) || !is_plain(url, 512) ||
         (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) ||
         !(ttl_s >= 1 && ttl_s <= DIRECTORY_TTL_MOST_S)) {
-        fail(c, "BadRequest", "host, url (http or https) and ttl (1 to 86400 seconds) are wanted");
+        fail(c, NL_ERROR_INVALID, "host, url (http or https) and ttl (1 to 86400 seconds) are wanted");
         return;
     }
     if (directory_register(c->agent->directory, host, url, ttl_s, sensors, count))
         soap_put_number(&c->out, "ttl", ttl_s);
     else
-        fail(c, "LimitReached", "the directory is full");
+        fail(c, NL_ERROR_LIMIT, "the directory is full");
 }
 
 static void withdraw(call *c)
 {
     const char *url = needed(c, "url");
-    if (c->fault_code == NULL && is_directory(c) && has_right(c, RIGHT_REGISTER, "you may not register agents"))
+    if (!c->failed && is_directory(c) && has_right(c, RIGHT_REGISTER, "you may not register agents"))
         directory_withdraw(c->agent->directory, url);
 }
 
@@ -575,7 +559,7 @@ static void find(call *c)
     if (!is_directory(c) || !has_right(c, RIGHT_SUMMARIES, "you may not look up"))
         return;
     if (expression != NULL && *expression != '\0' && (filter = directory_filter(expression)) == NULL) {
-        fail(c, "BadRequest", nl_error_message());
+        c->failed = true;
         return;
     }
     directory_expire(c->agent->directory);
@@ -627,17 +611,17 @@ static const char *find_harmful(const nl_url *url)
  * or read with this agent's rights. */
 static void check_destination(call *c, const char *destination)
 {
-    char words[SOAP_WORDS - 20]; /* what fail puts before them has room */
     nl_url *url = nl_url_parse(destination);
     const char *harmful = is_collectors(url) ? find_harmful(url) : NULL;
     if (!is_collectors(url))
-        fail(c, "BadRequest", "the destination is a collector's: x-netlog://HOST, x-netlogs://HOST, unix:PATH");
+        fail(c, NL_ERROR_INVALID, "the destination is a collector's: x-netlog://HOST, x-netlogs://HOST, unix:PATH");
     if (harmful != NULL) {
-        snprintf(words, sizeof words,
-                 "the destination may not say \"%.60s\": policy, block, ring, clock, idle, format, zstd, timeout and "
-                 "name are permitted",
-                 harmful);
-        fail(c, "BadRequest", words);
+        nl_error_set(
+            NL_ERROR_INVALID,
+            "the destination may not say \"%.60s\": policy, block, ring, clock, idle, format, zstd, timeout and "
+            "name are permitted",
+            harmful);
+        c->failed = true;
     }
     nl_url_free(url);
 }
@@ -645,22 +629,21 @@ static void check_destination(call *c, const char *destination)
 static void collect(call *c)
 {
     const char *urls[LISTED_MAX + 1], *sensors[LISTED_MAX + 1];
-    char words[SPEC_WORDS] = "";
     collection_wish w = {
         soap_value(c->soap, "hosts"), urls, sensors, soap_value(c->soap, "interval"), soap_value(c->soap, "where"),
         needed(c, "destination")};
     read_list(c, "agent", urls);
     read_list(c, "sensor", sensors);
-    if (c->fault_code != NULL || !has_right(c, RIGHT_COLLECT, "you may not have this agent collect"))
+    if (c->failed || !has_right(c, RIGHT_COLLECT, "you may not have this agent collect"))
         return;
     check_destination(c, w.destination);
-    if (c->fault_code == NULL && (sensors[0] == NULL || (urls[0] == NULL && (w.hosts == NULL || *w.hosts == '\0'))))
-        fail(c, "BadRequest", "which sensors, and of which agents or hosts?");
-    if (c->fault_code != NULL)
+    if (!c->failed && (sensors[0] == NULL || (urls[0] == NULL && (w.hosts == NULL || *w.hosts == '\0'))))
+        fail(c, NL_ERROR_INVALID, "which sensors, and of which agents or hosts?");
+    if (c->failed)
         return;
-    const char *name = collections_begin(c->agent->collections, &w, words);
+    const char *name = collections_begin(c->agent->collections, &w);
     if (name == NULL)
-        fail(c, "LimitReached", words);
+        c->failed = true;
     else
         soap_put(&c->out, "collection", name);
 }
@@ -671,7 +654,7 @@ static void release(call *c)
     if (name == NULL || !has_right(c, RIGHT_COLLECT, "you may not have this agent collect"))
         return;
     if (!collections_end(c->agent->collections, name))
-        fail(c, "UnknownCollection", "there is none of that name");
+        fail(c, NL_ERROR_NOT_FOUND, "there is none of that name");
 }
 
 /* ---- all of them ---- */
@@ -716,19 +699,18 @@ void service_do(agent *a, exchange *x, const char *message, size_t size, const c
 {
     soap_call soap;
     call c = {.agent = a, .exchange = x, .soap = &soap, .consumer = consumer, .rights = rights};
-    if (!soap_read(message, size, &soap)) {
-        c.fault_code = soap.fault_code;
-        snprintf(c.fault, sizeof c.fault, "%s", soap.fault);
-    } else if (!perform(&c)) {
-        fail(&c, "UnknownOperation", soap.operation);
+    c.failed = !soap_read(message, size, &soap);
+    if (!c.failed && !perform(&c)) {
+        nl_error_set(NL_ERROR_NOT_FOUND, "there is no operation \"%s\"", soap.operation);
+        c.failed = true;
     }
-    if (c.fault_code != NULL) {
+    if (c.failed) {
         a->counts.refused++;
         c.out.size = 0;
-        soap_put_fault(&c.out, c.fault_code, c.fault);
+        soap_put_fault(&c.out);
     }
     if (!c.later)
-        exchange_answer(x, &c.out, c.fault_code != NULL);
+        exchange_answer(x, &c.out, c.failed);
     nl_buffer_free(&c.out);
     soap_call_free(&soap);
 }

@@ -4,6 +4,7 @@
 
 #include "program/program.h"
 #include "service/inherited.h"
+#include "base/error.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -37,9 +38,9 @@ void agent_settings_free(agent_settings *s)
 /* ---- setting ---- */
 
 /* Reads the options of a listen URL. */
-static const char *read_tls(const nl_url *url, bool secure, listening *l)
+static bool read_tls(const nl_url *url, bool secure, listening *l)
 {
-    static char words[NL_CHANNEL_WORDS];
+    char message[NL_CHANNEL_WORDS];
     nl_tls_options tls = {.ca = nl_url_option_value(url, "ca"),
                           .cert = nl_url_option_value(url, "cert"),
                           .key = nl_url_option_value(url, "key"),
@@ -48,10 +49,10 @@ static const char *read_tls(const nl_url *url, bool secure, listening *l)
     const char *names = nl_url_option_value(url, "names");
     l->names = names != NULL ? program_copy(names) : NULL;
     if (!secure && url->option_count == (names != NULL))
-        return NULL;
-    l->tls = nl_tls_new(true, &tls, words);
+        return true;
+    l->tls = nl_tls_new(true, &tls, message);
     l->vouched = tls.ca != NULL;
-    return l->tls != NULL ? NULL : words;
+    return l->tls != NULL || nl_error_false(NL_ERROR_INVALID, "%s", message);
 }
 
 /* http://HOST[:PORT][?OPTIONS] as what a listener takes. False when it is something else. */
@@ -68,60 +69,58 @@ static bool to_listener_url(const char *text, char *url, size_t room)
     return true;
 }
 
-static const char *add_listening(agent_settings *s, const char *text)
+static bool add_listening(agent_settings *s, const char *text)
 {
     char url[1024];
     bool secure = strncmp(text, "https://", 8) == 0;
     if (s->listen_count == SETTINGS_LISTEN_MAX)
-        return "so many are too many";
+        return nl_error_false(NL_ERROR_LIMIT, "so many are too many");
     if (strncmp(text, "inherited:", 10) == 0)
         snprintf(url, sizeof url, "%s", text);
     else if (!to_listener_url(text, url, sizeof url))
-        return "http://, https:// or inherited: is wanted";
+        return nl_error_false(NL_ERROR_INVALID, "http://, https:// or inherited: is wanted");
     nl_url *parsed = nl_url_parse(url);
     if (parsed == NULL)
-        return nl_error_message();
+        return false;
     listening *l = &s->asked[s->listen_count];
-    const char *why = read_tls(parsed, secure, l);
+    bool good = read_tls(parsed, secure, l);
     nl_url_free(parsed);
-    if (why != NULL)
-        return why;
+    if (!good)
+        return false;
     url[strcspn(url, "?")] = '\0';
     l->url = program_copy(url);
     s->listen[s->listen_count++] = program_copy(text);
-    return NULL;
+    return true;
 }
 
-static const char *add_network(agent_settings *s, const char *value)
+static bool add_network(agent_settings *s, const char *value)
 {
     if (s->allow_count == SETTINGS_ALLOW_MAX)
-        return "so many are too many";
+        return nl_error_false(NL_ERROR_LIMIT, "so many are too many");
     if (!network_parse(value, &s->allow[s->allow_count]))
-        return "ADDRESS or ADDRESS/BITS is wanted";
+        return nl_error_false(NL_ERROR_INVALID, "ADDRESS or ADDRESS/BITS is wanted");
     s->allow_count++;
-    return NULL;
+    return true;
 }
 
-static const char *add_own_sensor(agent_settings *s, const char *value)
+static bool add_own_sensor(agent_settings *s, const char *value)
 {
-    const char *why = definition_check_own(value);
-    if (why != NULL)
-        return why;
+    if (!definition_check_own(value))
+        return false;
     if (s->sensor_count == SETTINGS_SENSORS_MAX)
-        return "so many are too many";
+        return nl_error_false(NL_ERROR_LIMIT, "so many are too many");
     s->sensors[s->sensor_count++] = program_copy(value);
-    return NULL;
+    return true;
 }
 
-static const char *set_text(char **place, const char *value)
+static void set_text(char **place, const char *value)
 {
     free(*place);
     *place = program_copy(value);
-    return NULL;
 }
 
 /* The first line of a file. */
-static const char *read_token(agent_settings *s, const char *path)
+static bool read_token(agent_settings *s, const char *path)
 {
     char token[TOKEN_MAX];
     FILE *file = fopen(path, "re");
@@ -129,21 +128,22 @@ static const char *read_token(agent_settings *s, const char *path)
     if (file != NULL)
         fclose(file);
     if (!good)
-        return "it cannot be read";
+        return nl_error_false(NL_ERROR_INVALID, "it cannot be read");
     token[strcspn(token, "\r\n")] = '\0';
     set_text(&s->token, token);
-    return set_text(&s->token_file, path);
+    set_text(&s->token_file, path);
+    return true;
 }
 
-/* The setters of rows, over functions that return what is wrong. */
+/* The setters of rows. */
 #define SETTER(name, function)                                                                                         \
     static bool name(void *s, const nl_option *row, const char *value, char *message)                                  \
     {                                                                                                                  \
         (void)row;                                                                                                     \
-        const char *problem = function(s, value);                                                                      \
-        if (problem != NULL)                                                                                           \
-            snprintf(message, NL_OPTION_MESSAGE_SIZE, "%s", problem);                                                  \
-        return problem == NULL;                                                                                        \
+        bool good = function(s, value);                                                                                \
+        if (!good)                                                                                                     \
+            snprintf(message, NL_OPTION_MESSAGE_SIZE, "%s", nl_error_message());                                       \
+        return good;                                                                                                   \
     }
 
 SETTER(set_listen, add_listening)
@@ -360,12 +360,12 @@ const nl_option agent_settings_command_rows[] = {
     {0},
 };
 
-const char *agent_settings_finish(agent_settings *s)
+bool agent_settings_finish(agent_settings *s)
 {
     s->limits.least_interval_s = (double)s->min_interval_ns / 1e9;
     if (s->directory != NULL && strncmp(s->directory, "ldap", 4) == 0 && s->ldap_base == NULL)
-        return "--register: ldap:// needs --ldap-base";
-    return s->listen_count == 0 ? add_listening(s, inherited_count() > 0 ? "inherited:*" : "http://127.0.0.1") : NULL;
+        return nl_error_false(NL_ERROR_INVALID, "--register: ldap:// needs --ldap-base");
+    return s->listen_count > 0 || add_listening(s, inherited_count() > 0 ? "inherited:*" : "http://127.0.0.1");
 }
 
 /* ---- comparing, and what others want ---- */

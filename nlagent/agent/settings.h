@@ -43,8 +43,8 @@ void agent_settings_free(agent_settings *s);
  * --config. */
 extern const nl_option agent_settings_rows[], agent_settings_command_rows[];
 
-/* What is missing for others to make sense, or left to be chosen; NULL or why not, as above. */
-const char *agent_settings_finish(agent_settings *s);
+/* Completes the settings after all were read. Returns false and sets the error when they contradict each other. */
+bool agent_settings_finish(agent_settings *s);
 
 /* The name of a directive that differs and that a running agent cannot change; NULL when there is none. */
 const char *agent_settings_fixed_difference(const agent_settings *a, const agent_settings *b);

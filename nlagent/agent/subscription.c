@@ -2,6 +2,7 @@
 
 #include "agent/agent.h"
 
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
 #include "program/program.h"
@@ -30,15 +31,15 @@ static void make_id(char id[SUBSCRIPTION_ID])
         sprintf(id + 2 * i, "%02x", bytes[i]);
 }
 
-static bool may_have_more(const agent *a, const char *owner, char words[SPEC_WORDS])
+static bool may_have_more(const agent *a, const char *owner)
 {
     size_t own = 0;
     for (const subscription *s = a->subscriptions; s != NULL; s = s->next)
         own += strcmp(s->owner, owner) == 0;
     if (a->subscription_count < a->limits.subscriptions && own < a->limits.per_consumer)
         return true;
-    snprintf(words, SPEC_WORDS, "there are %zu subscriptions, of these %zu of %.60s, which is as many as may be",
-             a->subscription_count, own, owner);
+    nl_error_set(NL_ERROR_LIMIT, "there are %zu subscriptions, of these %zu of %s, which is as many as may be",
+                 a->subscription_count, own, owner);
     return false;
 }
 
@@ -51,15 +52,12 @@ static void on_turn(evutil_socket_t fd, short what, void *user)
         s->on_records(s->user);
 }
 
-subscription *subscription_new(agent *a, const char *spec, const subscription_wish *w, char words[SPEC_WORDS])
+subscription *subscription_new(agent *a, const char *spec, const subscription_wish *w)
 {
-    char why[CONDITION_WORDS] = "";
-    if (!may_have_more(a, w->owner, words))
+    if (!may_have_more(a, w->owner))
         return NULL;
-    condition *c = condition_new(&w->condition, why);
-    active *sensor = c != NULL ? active_get(a, spec, words) : NULL;
-    if (c == NULL)
-        snprintf(words, SPEC_WORDS, "%.150s", why);
+    condition *c = condition_new(&w->condition);
+    active *sensor = c != NULL ? active_get(a, spec) : NULL;
     if (sensor == NULL) {
         condition_free(c);
         return NULL;

@@ -2,6 +2,7 @@
 
 #include "client/client.h"
 #include "base/buffer.h"
+#include "base/error.h"
 #include "base/memory.h"
 
 #include <errno.h>
@@ -17,12 +18,6 @@ struct client {
     char *host; /* with the port */
     char *token;
 };
-
-static bool fail(char words[CLIENT_WORDS], const char *what)
-{
-    snprintf(words, CLIENT_WORDS, "%s", what);
-    return false;
-}
 
 static void append(nl_buffer *out, const char *text)
 {
@@ -57,14 +52,13 @@ static nl_url *make_url(const char *authority, size_t size, bool secure, const c
     return url;
 }
 
-client *client_new(const char *url, const client_options *o, char words[CLIENT_WORDS])
+client *client_new(const char *url, const client_options *o)
 {
     bool secure = strncmp(url, "https://", 8) == 0;
     bool has_options = strchr(url, '?') != NULL; /* they would be the dialer's, which reads files: ca, cert, key */
-    if (has_options || (!secure && strncmp(url, "http://", 7) != 0)) {
-        snprintf(words, CLIENT_WORDS, "%.200s: http://HOST[:PORT] or https://HOST[:PORT] is wanted", url);
-        return NULL;
-    }
+    if (has_options || (!secure && strncmp(url, "http://", 7) != 0))
+        return nl_error_null(NL_ERROR_INVALID, "%s: http://HOST[:PORT] or https://HOST[:PORT] is wanted", url);
+
     const char *authority = url + (secure ? 8 : 7);
     size_t size = strcspn(authority, "/");
     client *c = nl_memory_check(calloc(1, sizeof *c));
@@ -75,7 +69,7 @@ client *client_new(const char *url, const client_options *o, char words[CLIENT_W
     nl_url_free(parsed);
     if (c->dialer != NULL)
         return c;
-    snprintf(words, CLIENT_WORDS, "%.150s: %.200s", url, nl_error_message());
+    nl_error_prepend("%s", url);
     client_free(c);
     return NULL;
 }
@@ -92,45 +86,38 @@ void client_free(client *c)
 
 /* ---- bytes ---- */
 
-static bool cannot(client *c, const char *what, const nl_channel *channel, int why, char words[CLIENT_WORDS])
-{
-    nl_dialer_cannot(c->dialer, what, channel, why);
-    return fail(words, nl_error_message());
-}
-
-static bool send_all(client *c, nl_channel *channel, const nl_buffer *bytes, int64_t deadline_ns,
-                     char words[CLIENT_WORDS])
+static bool send_all(client *c, nl_channel *channel, const nl_buffer *bytes, int64_t deadline_ns)
 {
     for (size_t done = 0; done < bytes->size;) {
         ssize_t sent = nl_channel_write(channel, bytes->data + done, bytes->size - done);
-        int why = sent < 0 ? errno : 0;
-        if (why == EAGAIN)
-            why = nl_wait_ready(channel->fd, nl_channel_wants(channel, POLLOUT), deadline_ns);
-        if (why != 0 && why != EINTR)
-            return cannot(c, "send to", channel, why, words);
+        int error = sent < 0 ? errno : 0;
+        if (error == EAGAIN)
+            error = nl_wait_ready(channel->fd, nl_channel_wants(channel, POLLOUT), deadline_ns);
+        if (error != 0 && error != EINTR)
+            return nl_dialer_cannot(c->dialer, "send to", channel, error), false;
         done += sent > 0 ? (size_t)sent : 0;
     }
     return true;
 }
 
-/* Reads some more. False at the end, or with words when something went wrong. */
-static bool read_more(client *c, nl_channel *channel, nl_buffer *in, int64_t deadline_ns, char words[CLIENT_WORDS])
+/* Reads more. Returns the number of bytes, 0 at the end, or -1. */
+static ssize_t read_more(client *c, nl_channel *channel, nl_buffer *in, int64_t deadline_ns)
 {
     for (;;) {
         nl_buffer_reserve(in, PIECE + 1);
         ssize_t got = nl_channel_read(channel, in->data + in->size, PIECE);
-        int why = got < 0 ? errno : 0;
+        int error = got < 0 ? errno : 0;
         if (got >= 0) {
             in->size += (size_t)got;
             in->data[in->size] = '\0';
-            return got > 0;
+            return got;
         }
-        if (why == EAGAIN)
-            why = nl_channel_has_more(channel)
-                      ? 0
-                      : nl_wait_ready(channel->fd, nl_channel_wants(channel, POLLIN), deadline_ns);
-        if (why != 0 && why != EINTR)
-            return cannot(c, "read from", channel, why, words);
+        if (error == EAGAIN)
+            error = nl_channel_has_more(channel)
+                        ? 0
+                        : nl_wait_ready(channel->fd, nl_channel_wants(channel, POLLIN), deadline_ns);
+        if (error != 0 && error != EINTR)
+            return nl_dialer_cannot(c->dialer, "read from", channel, error), -1;
     }
 }
 
@@ -149,7 +136,7 @@ static bool read_head(const char *text, head *h)
 
 /* Connects, sends the request, and reads the answer's head off. */
 static bool begin(client *c, const char *method, const char *path, const nl_buffer *body, nl_channel *channel,
-                  nl_buffer *in, head *answer, char words[CLIENT_WORDS])
+                  nl_buffer *in, head *answer)
 {
     int64_t deadline_ns = nl_deadline_ns(CLIENT_TIMEOUT_MS);
     nl_buffer request = {0};
@@ -169,18 +156,18 @@ static bool begin(client *c, const char *method, const char *path, const nl_buff
     if (body != NULL)
         nl_buffer_append(&request, body->data, body->size);
     *channel = (nl_channel){.fd = -1};
-    words[0] = '\0';
     in->size = 0;
-    bool good = nl_dialer_connect(c->dialer, CLIENT_TIMEOUT_MS, channel) == NL_OK || fail(words, nl_error_message());
-    good = good && send_all(c, channel, &request, deadline_ns, words);
+    bool good = nl_dialer_connect(c->dialer, CLIENT_TIMEOUT_MS, channel) == NL_OK &&
+                send_all(c, channel, &request, deadline_ns);
     nl_buffer_free(&request);
-    while (good && (end = in->size > 0 ? strstr(in->data, "\r\n\r\n") : NULL) == NULL)
-        good = in->size < HEAD_MAX && read_more(c, channel, in, deadline_ns, words);
-    if (good)
+    ssize_t got = 1;
+    while (good && got > 0 && (end = in->size > 0 ? strstr(in->data, "\r\n\r\n") : NULL) == NULL)
+        got = in->size < HEAD_MAX ? read_more(c, channel, in, deadline_ns) : 0;
+    good = good && got >= 0;
+    if (good && end != NULL)
         *end = '\0';
-    good = good && read_head(in->data, answer);
-    if (!good && words[0] == '\0')
-        fail(words, "that is no answer of HTTP");
+    if (good && (end == NULL || !read_head(in->data, answer)))
+        good = nl_error_false(NL_ERROR_PROTOCOL, "that is no answer of HTTP");
     if (good) {
         size_t size = (size_t)(end + 4 - in->data);
         in->size -= size;
@@ -189,23 +176,24 @@ static bool begin(client *c, const char *method, const char *path, const nl_buff
     return good;
 }
 
-bool client_call(client *c, const nl_buffer *message, soap_call *answer, char words[CLIENT_WORDS])
+bool client_call(client *c, const nl_buffer *message, soap_call *answer)
 {
     head head = {0};
     nl_channel channel;
     nl_buffer in = {0};
     *answer = (soap_call){0};
-    bool good = begin(c, "POST", "/soap", message, &channel, &in, &head, words);
+    bool good = begin(c, "POST", "/soap", message, &channel, &in, &head);
     int64_t deadline_ns = nl_deadline_ns(CLIENT_TIMEOUT_MS + 60000);
-    while (good && in.size < head.body_size && in.size < ANSWER_MAX && read_more(c, &channel, &in, deadline_ns, words))
-        continue;
-    good = good && words[0] == '\0';
+    ssize_t got = 1;
+    while (good && got > 0 && in.size < head.body_size && in.size < ANSWER_MAX)
+        got = read_more(c, &channel, &in, deadline_ns);
+    good = good && got >= 0;
     if (good && !soap_read(in.data, in.size, answer)) {
-        snprintf(words, CLIENT_WORDS, "the answer (HTTP %d) is none of SOAP: %.200s", head.status, answer->fault);
+        nl_error_prepend("the answer (HTTP %d) is none of SOAP", head.status);
         good = false;
     } else if (good && strcmp(answer->operation, "Fault") == 0) {
-        const char *why = soap_value(answer, "faultstring");
-        good = fail(words, why != NULL ? why : "a fault without words");
+        const char *fault = soap_value(answer, "faultstring");
+        good = nl_error_false(NL_ERROR_INVALID, "%s", fault != NULL ? fault : "a fault without a text");
     }
     if (channel.fd >= 0)
         nl_channel_close(&channel);
@@ -213,17 +201,14 @@ bool client_call(client *c, const nl_buffer *message, soap_call *answer, char wo
     return good;
 }
 
-bool client_open_stream(client *c, const char *subscription, const char *format, nl_channel *channel, nl_buffer *begun,
-                        char words[CLIENT_WORDS])
+bool client_open_stream(client *c, const char *subscription, const char *format, nl_channel *channel, nl_buffer *begun)
 {
     char path[200];
     head head = {0};
     snprintf(path, sizeof path, "/stream?subscription=%.64s&format=%.8s", subscription, format);
-    bool good = begin(c, "GET", path, NULL, channel, begun, &head, words);
-    if (good && head.status != 200) {
-        snprintf(words, CLIENT_WORDS, "the agent gives no stream (HTTP %d)", head.status);
-        good = false;
-    }
+    bool good = begin(c, "GET", path, NULL, channel, begun, &head);
+    if (good && head.status != 200)
+        good = nl_error_false(NL_ERROR_PROTOCOL, "the agent gives no stream (HTTP %d)", head.status);
     if (!good && channel->fd >= 0)
         nl_channel_close(channel);
     return good;

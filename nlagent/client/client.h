@@ -7,7 +7,7 @@
 #include "protocol/soap.h"
 #include "transport/dial.h"
 
-enum { CLIENT_DEFAULT_PORT = 14831, CLIENT_TIMEOUT_MS = 15000, CLIENT_WORDS = 400 };
+enum { CLIENT_DEFAULT_PORT = 14831, CLIENT_TIMEOUT_MS = 15000 };
 
 /* What connections to all agents have in common. Each may be NULL. */
 typedef struct client_options {
@@ -17,21 +17,20 @@ typedef struct client_options {
 
 typedef struct client client;
 
-/* For http://HOST[:PORT] or https://HOST[:PORT]; connects nothing yet. NULL with the reason in words. */
-client *client_new(const char *url, const client_options *o, char words[CLIENT_WORDS]);
+/* For http://HOST[:PORT] or https://HOST[:PORT]; connects nothing yet. NULL on failure. */
+client *client_new(const char *url, const client_options *o);
 void client_free(client *c);
 
 /*
- * Sends a message, and reads the answer into answer, to be freed with soap_call_free in any case. False with the reason
- * in words: what a fault says, or what else went wrong.
+ * Sends a message, and reads the answer into answer, to be freed with soap_call_free in any case. Returns
+ * false and sets the error when the request failed; the message of a fault is its text.
  */
-bool client_call(client *c, const nl_buffer *message, soap_call *answer, char words[CLIENT_WORDS]);
+bool client_call(client *c, const nl_buffer *message, soap_call *answer);
 
 /*
  * Opens a stream: a connection whose bytes from here on are records; what came of them already is in begin. It is the
- * caller's, for nl_channel_close, and must not outlast the client. False with the reason in words.
+ * caller's, for nl_channel_close, and must not outlast the client. Returns false on failure.
  */
-bool client_open_stream(client *c, const char *subscription, const char *format, nl_channel *channel, nl_buffer *begin,
-                        char words[CLIENT_WORDS]);
+bool client_open_stream(client *c, const char *subscription, const char *format, nl_channel *channel, nl_buffer *begin);
 
 #endif

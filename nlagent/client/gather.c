@@ -2,6 +2,7 @@
 
 #include "client/gather.h"
 
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
 #include "program/program.h"
@@ -42,7 +43,7 @@ struct gathering {
     pthread_mutex_t lock; /* of put, and what follows */
     source *sources;
     bool over;
-    char words[CLIENT_WORDS];
+    nl_error error; /* why it is over; NL_ERROR_NONE: for no particular reason */
 };
 
 gathering *gather_new(const gather_options *o)
@@ -53,21 +54,22 @@ gathering *gather_new(const gather_options *o)
     return g;
 }
 
-static void end(gathering *g, const char *words)
+/* Ends all, with this thread's error as the reason. */
+static void end(gathering *g)
 {
     pthread_mutex_lock(&g->lock);
     if (!g->over)
-        snprintf(g->words, sizeof g->words, "%s", words);
+        nl_error_save(&g->error);
     g->over = true;
     pthread_mutex_unlock(&g->lock);
 }
 
-bool gather_is_over(gathering *g, char words[CLIENT_WORDS])
+bool gather_is_over(gathering *g)
 {
     pthread_mutex_lock(&g->lock);
     bool over = g->over;
-    if (words != NULL)
-        memcpy(words, g->words, CLIENT_WORDS);
+    if (over)
+        nl_error_restore(&g->error);
     pthread_mutex_unlock(&g->lock);
     return over;
 }
@@ -101,7 +103,8 @@ static void tell(source *s, const stream *t, const char *event, const char *reas
 
 /* ---- one stream ---- */
 
-static void lose(source *s, stream *t, const char *reason)
+/* With this thread's error as the reason. */
+static void lose(source *s, stream *t)
 {
     bool was_open = t->channel.fd >= 0;
     if (was_open)
@@ -112,7 +115,7 @@ static void lose(source *s, stream *t, const char *reason)
     t->again_s = t->again_s == 0 ? 1 : t->again_s * 2 < AGAIN_MOST_S ? t->again_s * 2 : AGAIN_MOST_S;
     t->again_ns = nl_monotonic_ns() + t->again_s * NL_NS_PER_SECOND;
     if (!t->was_said)
-        tell(s, t, "Nlagent.Lost", reason);
+        tell(s, t, "Nlagent.Lost", nl_error_message());
     t->was_said = true;
 }
 
@@ -124,7 +127,7 @@ static void take(source *s, stream *t, const char *data, size_t size)
         put(s->all, record);
 }
 
-static bool subscribe(source *s, stream *t, char words[CLIENT_WORDS])
+static bool subscribe(source *s, stream *t)
 {
     nl_buffer message = {0}, begun = {0};
     soap_call answer;
@@ -133,11 +136,11 @@ static bool subscribe(source *s, stream *t, char words[CLIENT_WORDS])
     for (const char *const *a = s->all->options.arguments; a != NULL && a[0] != NULL; a += 2)
         soap_put(&message, a[0], a[1]);
     soap_end(&message, "Subscribe");
-    bool good = client_call(s->client, &message, &answer, words);
+    bool good = client_call(s->client, &message, &answer);
     const char *id = good ? soap_value(&answer, "subscription") : NULL;
     if (good && id == NULL)
-        snprintf(words, CLIENT_WORDS, "the agent's answer has no subscription");
-    good = id != NULL && client_open_stream(s->client, id, "ulm", &t->channel, &begun, words);
+        nl_error_set(NL_ERROR_INVALID, "the agent's answer has no subscription");
+    good = id != NULL && client_open_stream(s->client, id, "ulm", &t->channel, &begun);
     if (good) {
         t->decoder = nl_decoder_new(&(nl_decoder_options){.source = s->url});
         take(s, t, begun.data, begun.size);
@@ -150,14 +153,13 @@ static bool subscribe(source *s, stream *t, char words[CLIENT_WORDS])
 
 static void open_stream(source *s, stream *t)
 {
-    char words[CLIENT_WORDS];
     if (nl_monotonic_ns() < t->again_ns)
         return;
-    if (!subscribe(s, t, words)) {
+    if (!subscribe(s, t)) {
         t->channel.fd = -1;
         if (s->all->options.once && !t->was_open)
-            end(s->all, words);
-        lose(s, t, words);
+            end(s->all);
+        lose(s, t);
         return;
     }
     if (t->was_said)
@@ -171,12 +173,14 @@ static void read_stream(source *s, stream *t)
 {
     static __thread char bytes[64 << 10];
     ssize_t got = nl_channel_read(&t->channel, bytes, sizeof bytes);
-    int why = errno;
+    int error = errno;
     if (got > 0) {
         take(s, t, bytes, (size_t)got);
-    } else if (got == 0 || (why != EAGAIN && why != EINTR)) {
-        char words[NL_CHANNEL_WORDS];
-        lose(s, t, got == 0 ? "the agent has ended it" : nl_channel_words(&t->channel, why, words));
+    } else if (got == 0 || (error != EAGAIN && error != EINTR)) {
+        char message[NL_CHANNEL_WORDS];
+        nl_error_set(NL_ERROR_UNREACHABLE, "%s",
+                     got == 0 ? "the agent has ended it" : nl_channel_words(&t->channel, error, message));
+        lose(s, t);
     }
 }
 
@@ -185,7 +189,7 @@ static void read_stream(source *s, stream *t)
 static void *run(void *user)
 {
     source *s = user;
-    while (!gather_is_over(s->all, NULL)) {
+    while (!gather_is_over(s->all)) {
         struct pollfd *ready = s->ready;
         bool more = false;
         for (size_t i = 0; i < s->count; i++) {
@@ -217,18 +221,18 @@ static void *run_collector(void *user)
     const nl_record *record;
     nl_reader *reader = nl_reader_open(s->url, &(nl_reader_options){.nonblocking = true});
     nl_status status = reader != NULL ? NL_OK : NL_FAILED;
-    while ((status == NL_OK || status == NL_AGAIN) && !gather_is_over(s->all, NULL)) {
+    while ((status == NL_OK || status == NL_AGAIN) && !gather_is_over(s->all)) {
         status = nl_reader_next(reader, &record);
         if (status == NL_OK)
             put(s->all, record);
         else if (status == NL_AGAIN)
             usleep(COLLECTOR_PAUSE_MS * 1000);
     }
+    if (status == NL_END)
+        nl_error_set(NL_ERROR_UNREACHABLE, "the collector has ended");
     if (status != NL_OK && status != NL_AGAIN) {
-        char words[CLIENT_WORDS];
-        snprintf(words, sizeof words, "%.100s: %.250s", s->url,
-                 status == NL_END ? "the collector has ended" : nl_error_message());
-        end(s->all, words);
+        nl_error_prepend("%s", s->url);
+        end(s->all);
     }
     nl_reader_close(reader);
     return NULL;
@@ -243,24 +247,23 @@ static void free_source(source *s)
     free(s);
 }
 
-static bool start(gathering *g, source *s, void *(*function)(void *), char words[CLIENT_WORDS])
+static bool start(gathering *g, source *s, void *(*function)(void *))
 {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK);
-    int why = pthread_create(&s->thread, &attributes, function, s);
+    int error = pthread_create(&s->thread, &attributes, function, s);
     pthread_attr_destroy(&attributes);
-    if (why != 0) {
-        snprintf(words, CLIENT_WORDS, "a thread cannot be made: %s", strerror(why));
+    if (error != 0) {
         free_source(s);
-        return false;
+        return nl_error_false(NL_ERROR_SYSTEM, "a thread cannot be made: %s", strerror(error));
     }
     s->next = g->sources;
     g->sources = s;
     return true;
 }
 
-bool gather_add(gathering *g, const char *url, char words[CLIENT_WORDS])
+bool gather_add(gathering *g, const char *url)
 {
     for (const source *s = g->sources; s != NULL; s = s->next)
         if (strcmp(s->url, url) == 0)
@@ -268,7 +271,7 @@ bool gather_add(gathering *g, const char *url, char words[CLIENT_WORDS])
     source *s = nl_memory_check(calloc(1, sizeof *s));
     s->url = nl_memory_check(strdup(url));
     s->all = g;
-    s->client = client_new(url, &g->options.client, words);
+    s->client = client_new(url, &g->options.client);
     if (s->client == NULL) {
         free_source(s);
         return false;
@@ -279,20 +282,20 @@ bool gather_add(gathering *g, const char *url, char words[CLIENT_WORDS])
     s->ready = nl_memory_check(calloc(s->count + 1, sizeof *s->ready));
     for (size_t i = 0; i < s->count; i++)
         s->streams[i] = (stream){.sensor = g->options.sensors[i], .channel = {.fd = -1}};
-    return start(g, s, run, words);
+    return start(g, s, run);
 }
 
-bool gather_add_collector(gathering *g, const char *url, char words[CLIENT_WORDS])
+bool gather_add_collector(gathering *g, const char *url)
 {
     source *s = nl_memory_check(calloc(1, sizeof *s));
     s->url = nl_memory_check(strdup(url));
     s->all = g;
-    return start(g, s, run_collector, words);
+    return start(g, s, run_collector);
 }
 
 void gather_free(gathering *g)
 {
-    end(g, "");
+    end(g);
     while (g->sources != NULL) {
         source *s = g->sources;
         g->sources = s->next;

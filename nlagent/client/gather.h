@@ -23,14 +23,14 @@ typedef struct gather_options {
 
 gathering *gather_new(const gather_options *o);
 
-/* Adds an agent; nothing happens when it is there already. False with the reason in words when the URL is none. */
-bool gather_add(gathering *g, const char *url, char words[CLIENT_WORDS]);
+/* Adds an agent; nothing happens when it is there already. Returns false when the URL is invalid. */
+bool gather_add(gathering *g, const char *url);
 
 /* Adds what a running collector takes, for as long as it runs. */
-bool gather_add_collector(gathering *g, const char *url, char words[CLIENT_WORDS]);
+bool gather_add_collector(gathering *g, const char *url);
 
-/* Whether it is over; why, in words, "" for no particular reason. */
-bool gather_is_over(gathering *g, char words[CLIENT_WORDS]);
+/* Whether it is over. Then sets this thread's error to the reason, NL_ERROR_NONE for no particular reason. */
+bool gather_is_over(gathering *g);
 
 /* Ends it: subscriptions are ended with their connections. */
 void gather_free(gathering *g);

@@ -3,32 +3,31 @@
 
 #include "client/ldap_directory.h"
 
-#include <stdio.h>
+#include "base/error.h"
 
-static bool refuse(char words[LDAP_WORDS])
+static bool refuse(void)
 {
-    snprintf(words, LDAP_WORDS, "this was built without LDAP");
-    return false;
+    return nl_error_false(NL_ERROR_UNSUPPORTED, "this was built without LDAP");
 }
 
 bool ldap_register(const ldap_options *o, const char *host, const char *url, double ttl_s,
-                   const directory_sensor *sensors, size_t count, char words[LDAP_WORDS])
+                   const directory_sensor *sensors, size_t count)
 {
     (void)o, (void)host, (void)url, (void)ttl_s, (void)sensors, (void)count;
-    return refuse(words);
+    return refuse();
 }
 
-bool ldap_withdraw(const ldap_options *o, const char *url, char words[LDAP_WORDS])
+bool ldap_withdraw(const ldap_options *o, const char *url)
 {
     (void)o, (void)url;
-    return refuse(words);
+    return refuse();
 }
 
 bool ldap_find(const ldap_options *o, const char *expression,
                void (*function)(void *user, const char *host, const char *url, const directory_sensor *sensors,
                                 size_t count),
-               void *user, char words[LDAP_WORDS])
+               void *user)
 {
     (void)o, (void)expression, (void)function, (void)user;
-    return refuse(words);
+    return refuse();
 }

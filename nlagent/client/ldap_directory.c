@@ -2,6 +2,7 @@
 
 #include "client/ldap_directory.h"
 
+#include "base/error.h"
 #include "filter/filter_internal.h"
 
 #include <ctype.h>
@@ -14,10 +15,9 @@
 
 enum { TIMEOUT_S = 10, DN_SIZE = 2048, FILTER_SIZE = 1024, NAME_SIZE = 80 };
 
-static bool fail(char words[LDAP_WORDS], const char *what, int why)
+static bool fail(const char *what, int error)
 {
-    snprintf(words, LDAP_WORDS, "LDAP: %.200s: %.150s", what, ldap_err2string(why));
-    return false;
+    return nl_error_false(NL_ERROR_SYSTEM, "LDAP: %s: %s", what, ldap_err2string(error));
 }
 
 /* ---- connecting ---- */
@@ -33,28 +33,25 @@ static bool read_password(const char *path, char password[256])
     return good;
 }
 
-/* NULL with the reason in words. */
-static LDAP *dial(const ldap_options *o, char words[LDAP_WORDS])
+static LDAP *dial(const ldap_options *o)
 {
     LDAP *ldap = NULL;
     char password[256] = "";
     struct timeval time = {.tv_sec = TIMEOUT_S};
-    int version = LDAP_VERSION3, why = ldap_initialize(&ldap, o->url);
-    if (o->password_file != NULL && !read_password(o->password_file, password)) {
-        snprintf(words, LDAP_WORDS, "%.200s: the password cannot be read", o->password_file);
-        why = LDAP_OTHER;
-    } else if (why == LDAP_SUCCESS) {
+    if (o->password_file != NULL && !read_password(o->password_file, password))
+        return nl_error_null(NL_ERROR_INVALID, "%s: the password cannot be read", o->password_file);
+    int version = LDAP_VERSION3, error = ldap_initialize(&ldap, o->url);
+    if (error == LDAP_SUCCESS) {
         ldap_set_option(ldap, LDAP_OPT_PROTOCOL_VERSION, &version);
         ldap_set_option(ldap, LDAP_OPT_NETWORK_TIMEOUT, &time);
         ldap_set_option(ldap, LDAP_OPT_TIMEOUT, &time);
         struct berval secret = {strlen(password), password};
-        why = ldap_sasl_bind_s(ldap, o->bind_dn, LDAP_SASL_SIMPLE, &secret, NULL, NULL, NULL);
+        error = ldap_sasl_bind_s(ldap, o->bind_dn, LDAP_SASL_SIMPLE, &secret, NULL, NULL, NULL);
     }
     explicit_bzero(password, sizeof password);
-    if (why == LDAP_SUCCESS)
+    if (error == LDAP_SUCCESS)
         return ldap;
-    if (words[0] == '\0')
-        fail(words, o->url, why);
+    fail(o->url, error);
     if (ldap != NULL)
         ldap_unbind_ext_s(ldap, NULL, NULL);
     return NULL;
@@ -110,9 +107,9 @@ static int put_entry(LDAP *ldap, const char *dn, const char *const *pairs)
         count++;
     }
     list[count] = NULL;
-    int why = ldap_add_ext_s(ldap, dn, list, NULL, NULL);
-    if (why != LDAP_ALREADY_EXISTS)
-        return why;
+    int error = ldap_add_ext_s(ldap, dn, list, NULL, NULL);
+    if (error != LDAP_ALREADY_EXISTS)
+        return error;
     for (size_t i = 1; i < count; i++)
         mods[i].mod_op = LDAP_MOD_REPLACE;
     /* The object class and what names the entry stay. */
@@ -151,43 +148,41 @@ static void sweep(LDAP *ldap, const ldap_options *o)
 }
 
 bool ldap_register(const ldap_options *o, const char *host, const char *url, double ttl_s,
-                   const directory_sensor *sensors, size_t count, char words[LDAP_WORDS])
+                   const directory_sensor *sensors, size_t count)
 {
     char agent[DN_SIZE], dn[DN_SIZE], until[32];
-    words[0] = '\0';
-    LDAP *ldap = dial(o, words);
+    LDAP *ldap = dial(o);
     if (ldap == NULL)
         return false;
     time_text(time(NULL) + (time_t)ttl_s + 1, until);
     agent_dn(o, url, agent);
     const char *const entry[] = {"objectClass", "nlAgent", "nlURL", url, "nlHost", host, "nlExpires", until, NULL};
-    int why = put_entry(ldap, agent, entry);
-    for (size_t i = 0; i < count && why == LDAP_SUCCESS; i++) {
+    int error = put_entry(ldap, agent, entry);
+    for (size_t i = 0; i < count && error == LDAP_SUCCESS; i++) {
         const char *const one[] = {"objectClass", "nlSensorEntry",   "nlSensor", sensors[i].name, "nlURL",
                                    url,           "nlHost",          host,       "nlExpires",     until,
                                    "nlEvents",    sensors[i].events, "nlWhat",   sensors[i].what, NULL};
         sensor_dn(agent, sensors[i].name, dn);
-        why = put_entry(ldap, dn, one);
+        error = put_entry(ldap, dn, one);
     }
-    if (why == LDAP_SUCCESS)
+    if (error == LDAP_SUCCESS)
         sweep(ldap, o);
     else
-        fail(words, agent, why);
+        fail(agent, error);
     ldap_unbind_ext_s(ldap, NULL, NULL);
-    return why == LDAP_SUCCESS;
+    return error == LDAP_SUCCESS;
 }
 
-bool ldap_withdraw(const ldap_options *o, const char *url, char words[LDAP_WORDS])
+bool ldap_withdraw(const ldap_options *o, const char *url)
 {
     char agent[DN_SIZE];
-    words[0] = '\0';
-    LDAP *ldap = dial(o, words);
+    LDAP *ldap = dial(o);
     if (ldap == NULL)
         return false;
     agent_dn(o, url, agent);
-    int why = delete_tree(ldap, agent);
+    int error = delete_tree(ldap, agent);
     ldap_unbind_ext_s(ldap, NULL, NULL);
-    return why == LDAP_SUCCESS || fail(words, agent, why);
+    return error == LDAP_SUCCESS || fail(agent, error);
 }
 
 /* ---- finding ---- */
@@ -261,23 +256,20 @@ static void server_filter(const nl_filter *filter, char text[FILTER_SIZE])
 bool ldap_find(const ldap_options *o, const char *expression,
                void (*function)(void *user, const char *host, const char *url, const directory_sensor *sensors,
                                 size_t count),
-               void *user, char words[LDAP_WORDS])
+               void *user)
 {
     char asked[FILTER_SIZE];
     nl_filter *filter = NULL;
     LDAPMessage *found = NULL;
-    words[0] = '\0';
-    if (*expression != '\0' && (filter = directory_filter(expression)) == NULL) {
-        snprintf(words, LDAP_WORDS, "%.300s", nl_error_message());
+    if (*expression != '\0' && (filter = directory_filter(expression)) == NULL)
         return false;
-    }
-    LDAP *ldap = dial(o, words);
+    LDAP *ldap = dial(o);
     if (ldap == NULL) {
         nl_filter_free(filter);
         return false;
     }
     server_filter(filter, asked);
-    int why = ldap_search_ext_s(ldap, o->base, LDAP_SCOPE_SUBTREE, asked, NULL, 0, NULL, NULL, NULL, 0, &found);
+    int error = ldap_search_ext_s(ldap, o->base, LDAP_SCOPE_SUBTREE, asked, NULL, 0, NULL, NULL, NULL, 0, &found);
     nl_record *row = nl_record_new();
     for (LDAPMessage *e = ldap_first_entry(ldap, found); e != NULL; e = ldap_next_entry(ldap, e))
         show(ldap, e, filter, row, function, user);
@@ -285,5 +277,5 @@ bool ldap_find(const ldap_options *o, const char *expression,
     nl_filter_free(filter);
     ldap_msgfree(found);
     ldap_unbind_ext_s(ldap, NULL, NULL);
-    return why == LDAP_SUCCESS || fail(words, o->base, why);
+    return error == LDAP_SUCCESS || fail(o->base, error);
 }

@@ -13,8 +13,6 @@
 #include "protocol/definition.h"
 #include "protocol/directory.h"
 
-enum { LDAP_WORDS = 400 };
-
 typedef struct ldap_options {
     const char *url;           /* ldap://HOST[:PORT] */
     const char *base;          /* ou=netlogger,dc=example */
@@ -22,16 +20,15 @@ typedef struct ldap_options {
     const char *password_file; /* its first line is the password */
 } ldap_options;
 
-/* False with the reason in words. */
 bool ldap_register(const ldap_options *o, const char *host, const char *url, double ttl_s,
-                   const directory_sensor *sensors, size_t count, char words[LDAP_WORDS]);
-bool ldap_withdraw(const ldap_options *o, const char *url, char words[LDAP_WORDS]);
+                   const directory_sensor *sensors, size_t count);
+bool ldap_withdraw(const ldap_options *o, const char *url);
 
 /* Calls function for each sensor that is meant: agents come again and again. filter as directory_filter's expression.
  */
 bool ldap_find(const ldap_options *o, const char *expression,
                void (*function)(void *user, const char *host, const char *url, const directory_sensor *sensors,
                                 size_t count),
-               void *user, char words[LDAP_WORDS]);
+               void *user);
 
 #endif

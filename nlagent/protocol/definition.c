@@ -3,6 +3,7 @@
 #include "protocol/definition.h"
 
 #include "program/program.h"
+#include "base/error.h"
 #include "base/memory.h"
 
 #include <ctype.h>
@@ -85,17 +86,17 @@ void definitions_free(definitions *all)
     free(all->nlkernel);
 }
 
-const char *definition_check_own(const char *text)
+bool definition_check_own(const char *text)
 {
-    char words[SPEC_WORDS], name[NAME_MAX];
+    char name[NAME_MAX];
     size_t size = strcspn(text, "=");
     if (text[size] != '=' || text[size + 1] == '\0' || size >= sizeof name)
-        return "NAME=COMMAND is wanted";
+        return nl_error_false(NL_ERROR_INVALID, "NAME=COMMAND is wanted");
     snprintf(name, sizeof name, "%.*s", (int)size, text);
-    sensor_spec *spec = spec_parse(name, words);
+    sensor_spec *spec = spec_parse(name);
     bool good = spec != NULL && spec->count == 0;
     spec_free(spec);
-    return good ? NULL : "it is no name of a sensor";
+    return good || nl_error_false(NL_ERROR_INVALID, "it is no name of a sensor");
 }
 
 static void add_own(definitions *all, const char *text)
@@ -151,21 +152,17 @@ const definition *definitions_find(const definitions *all, const char *name)
     return d;
 }
 
-bool definition_check(const definition *d, const sensor_spec *spec, char words[SPEC_WORDS])
+bool definition_check(const definition *d, const sensor_spec *spec)
 {
     const char *unknown = d->arguments != NULL ? spec_unknown(spec, d->arguments) : NULL;
-    if (unknown != NULL)
-        snprintf(words, SPEC_WORDS, "the sensor %.40s has no argument \"%.60s\"", d->name, unknown);
     const char *rules = d->kernel ? spec_argument(spec, "rules") : NULL;
-    if (unknown != NULL || !d->kernel)
-        return unknown == NULL;
+    if (unknown != NULL)
+        return nl_error_false(NL_ERROR_INVALID, "the sensor %s has no argument \"%s\"", d->name, unknown);
     if (rules != NULL && (strchr(rules, '/') != NULL || *rules == '\0')) /* no file of this host is read for others */
-        snprintf(words, SPEC_WORDS, "rules= is the name of a schema");
-    else if (rules == NULL && spec_argument(spec, "event") == NULL)
-        snprintf(words, SPEC_WORDS, "event=SYSTEM:EVENT or rules=SCHEMA is wanted");
-    else
-        return true;
-    return false;
+        return nl_error_false(NL_ERROR_INVALID, "rules= is the name of a schema");
+    if (d->kernel && rules == NULL && spec_argument(spec, "event") == NULL)
+        return nl_error_false(NL_ERROR_INVALID, "event=SYSTEM:EVENT or rules=SCHEMA is wanted");
+    return true;
 }
 
 static void execute_kernel(const definitions *all, const sensor_spec *spec)

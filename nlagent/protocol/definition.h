@@ -36,8 +36,8 @@ typedef struct definitions {
 void definitions_init(definitions *all, const char *program);
 void definitions_free(definitions *all);
 
-/* Whether it is "NAME=COMMAND": NULL, or why not. */
-const char *definition_check_own(const char *text);
+/* Whether text is "NAME=COMMAND". */
+bool definition_check_own(const char *text);
 
 /* The configuration's are these from now on, up to NULL, each checked; they go before what is shipped. One that is the
  * same as before stays what it was, and what runs goes on until nobody looks. */
@@ -46,8 +46,8 @@ void definitions_set_own(definitions *all, char *const *texts);
 /* NULL when there is none of that name. */
 const definition *definitions_find(const definitions *all, const char *name);
 
-/* Whether a specification may be asked of it. False with the reason in words. */
-bool definition_check(const definition *d, const sensor_spec *spec, char words[SPEC_WORDS]);
+/* Whether a specification may be asked of it. False. */
+bool definition_check(const definition *d, const sensor_spec *spec);
 
 /* Starts it in the calling process, a child that has no other purpose: sets the environment and executes. Does not
  * return but with errno. */

@@ -5,6 +5,7 @@
 #include "program/encoding.h"
 #include "program/record_xml.h"
 #include "base/buffer.h"
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/time_internal.h"
 
@@ -18,7 +19,7 @@ enum {
     ELEMENTS_MAX = 20000,
     ATTRIBUTES_MAX = 64, /* of an element, namespaces by themselves */
     ATTRIBUTE_MAX = 8 << 10,
-    ATTRIBUTE_WORDS = 5 /* of libxml2, for each attribute */
+    ATTRIBUTE_POINTERS = 5 /* of libxml2, for each attribute */
 };
 
 /* Where in a message an element is, by its depth. */
@@ -29,7 +30,7 @@ typedef struct soap_reader {
     xmlParserCtxtPtr parser;
     int depth;
     size_t elements;
-    bool in_body, has_body, in_header, has_operation;
+    bool refused, in_body, has_body, in_header, has_operation;
     char path[SOAP_NAME];
     size_t starts[DEPTH_MAX]; /* of the path's parts */
     size_t open;              /* the argument whose text comes, from 1; 0: none */
@@ -45,12 +46,12 @@ static bool is(const xmlChar *name, const char *wanted)
     return name != NULL && strcmp((const char *)name, wanted) == 0;
 }
 
-static void refuse(soap_reader *r, const char *code, const char *words)
+/* Keeps the first error. */
+static void refuse(soap_reader *r, nl_error_code code, const char *message)
 {
-    if (r->call->fault_code == NULL) {
-        r->call->fault_code = code;
-        snprintf(r->call->fault, sizeof r->call->fault, "%s", words);
-    }
+    if (!r->refused)
+        nl_error_set(code, "%s", message);
+    r->refused = true;
     xmlStopParser(r->parser);
 }
 
@@ -59,7 +60,7 @@ static void refuse(soap_reader *r, const char *code, const char *words)
 /* One of an element's attributes, cut to size. */
 static nl_string attribute(const xmlChar **attributes, int count, const char *name)
 {
-    for (int i = 0; i < count; i++, attributes += ATTRIBUTE_WORDS)
+    for (int i = 0; i < count; i++, attributes += ATTRIBUTE_POINTERS)
         if (is(attributes[0], name))
             return (nl_string){(const char *)attributes[3], (size_t)(attributes[4] - attributes[3])};
     return (nl_string){NULL, 0};
@@ -99,7 +100,7 @@ static void begin_record(soap_reader *r, const xmlChar **attributes, int count)
     if ((text = unpack_attribute(r, attributes, count, "event")).data != NULL)
         nl_record_set_event(r->record, text.data, text.size);
     if (!good) /* at the end: a parser that is stopped has no attributes any more */
-        refuse(r, "Client", "a record's time can't be read");
+        refuse(r, NL_ERROR_INVALID, "a record's time can't be read");
 }
 
 static void begin_field(soap_reader *r, const xmlChar **attributes, int count)
@@ -125,7 +126,7 @@ static void end_field(soap_reader *r)
     int64_t integer;
     r->in_field = false;
     if (r->packed && (size = base64_get((nl_string){text, size}, r->value.data)) == SIZE_MAX)
-        refuse(r, "Client", "a value is no base64");
+        refuse(r, NL_ERROR_INVALID, "a value is no base64");
     else if (r->type == NL_TYPE_INT && nl_field_int(&as_text, &integer))
         nl_record_add_int(r->record, r->field, integer);
     else if (r->type == NL_TYPE_UINT)
@@ -147,7 +148,7 @@ static void add_argument(soap_reader *r, const char *name)
     r->starts[level] = strlen(r->path);
     size_t used = r->starts[level];
     if (used + strlen(name) + 2 > sizeof r->path) {
-        refuse(r, "Client", "a name is too long");
+        refuse(r, NL_ERROR_INVALID, "a name is too long");
         return;
     }
     snprintf(r->path + used, sizeof r->path - used, "%s%s", used > 0 ? "." : "", name);
@@ -168,18 +169,18 @@ static void check_header(soap_reader *r, const xmlChar **attributes, int count)
 {
     nl_string must = attribute(attributes, count, "mustUnderstand");
     if (must.data != NULL && !equals(must, "0"))
-        refuse(r, "MustUnderstand", "there are no headers that are understood here");
+        refuse(r, NL_ERROR_UNSUPPORTED, "there are no headers that are understood here");
 }
 
 static void begin_operation(soap_reader *r, const xmlChar *name, const xmlChar *uri)
 {
     bool fault = is(uri, SOAP_NAMESPACE) && is(name, "Fault");
     if (r->has_operation)
-        refuse(r, "Client", "there is more than one element in the Body");
+        refuse(r, NL_ERROR_INVALID, "there is more than one element in the Body");
     else if (!fault && !is(uri, AGENT_NAMESPACE))
-        refuse(r, "Client", "the operation is not of the namespace " AGENT_NAMESPACE);
+        refuse(r, NL_ERROR_INVALID, "the operation is not of the namespace " AGENT_NAMESPACE);
     else if (strlen((const char *)name) >= SOAP_NAME)
-        refuse(r, "Client", "a name is too long");
+        refuse(r, NL_ERROR_INVALID, "a name is too long");
     else
         snprintf(r->call->operation, sizeof r->call->operation, "%s", (const char *)name);
     r->has_operation = true;
@@ -191,7 +192,7 @@ static void begin_part(soap_reader *r, const xmlChar *name, const xmlChar *uri)
     r->in_header = ours && is(name, "Header") && !r->has_body;
     r->in_body = ours && is(name, "Body") && !r->has_body;
     if (!r->in_header && !r->in_body && ours)
-        refuse(r, "Client", "an Envelope holds a Header and a Body");
+        refuse(r, NL_ERROR_INVALID, "an Envelope holds a Header and a Body");
     r->has_body = r->has_body || r->in_body;
 }
 
@@ -204,7 +205,7 @@ static const char *excess(int namespaces, const xmlChar **uris, int count, const
         if (uris[2 * i + 1] != NULL && strlen((const char *)uris[2 * i + 1]) > ATTRIBUTE_MAX)
             return "an attribute is too large";
     for (int i = 0; i < count; i++)
-        if (attributes[ATTRIBUTE_WORDS * i + 4] - attributes[ATTRIBUTE_WORDS * i + 3] > ATTRIBUTE_MAX)
+        if (attributes[ATTRIBUTE_POINTERS * i + 4] - attributes[ATTRIBUTE_POINTERS * i + 3] > ATTRIBUTE_MAX)
             return "an attribute is too large";
     return NULL;
 }
@@ -216,11 +217,11 @@ static void start_element(void *user, const xmlChar *name, const xmlChar *prefix
     soap_reader *r = user;
     const char *too_much = excess(namespaces, uris, count, attributes);
     if (too_much != NULL) {
-        refuse(r, "Client", too_much);
+        refuse(r, NL_ERROR_INVALID, too_much);
         return;
     }
     if (r->depth >= DEPTH_MAX || ++r->elements > ELEMENTS_MAX) {
-        refuse(r, "Client", r->depth >= DEPTH_MAX ? "it is nested too deep" : "it has too many elements");
+        refuse(r, NL_ERROR_INVALID, r->depth >= DEPTH_MAX ? "it is nested too deep" : "it has too many elements");
         return;
     }
     if (r->record != NULL) {
@@ -228,9 +229,9 @@ static void start_element(void *user, const xmlChar *name, const xmlChar *prefix
             begin_field(r, attributes, count);
     } else if (r->depth == ENVELOPE) {
         if (!is(name, "Envelope"))
-            refuse(r, "Client", "it is no Envelope of SOAP");
+            refuse(r, NL_ERROR_INVALID, "it is no Envelope of SOAP");
         else if (!is(uri, SOAP_NAMESPACE))
-            refuse(r, "VersionMismatch", "only SOAP 1.1 is spoken here");
+            refuse(r, NL_ERROR_PROTOCOL, "only SOAP 1.1 is spoken here");
     } else if (r->depth == HEADER_OR_BODY) {
         begin_part(r, name, uri);
     } else if (r->depth == OPERATION && r->in_header) {
@@ -285,13 +286,13 @@ static void end_element(void *user, const xmlChar *name, const xmlChar *prefix, 
 static void refuse_document_type(void *user, const xmlChar *name, const xmlChar *external, const xmlChar *system)
 {
     (void)name, (void)external, (void)system;
-    refuse(user, "Client", "a message of SOAP has no document type");
+    refuse(user, NL_ERROR_INVALID, "a message of SOAP has no document type");
 }
 
 static void refuse_instruction(void *user, const xmlChar *target, const xmlChar *data)
 {
     (void)target, (void)data;
-    refuse(user, "Client", "a message of SOAP has no processing instructions");
+    refuse(user, NL_ERROR_INVALID, "a message of SOAP has no processing instructions");
 }
 
 static void ignore(void *user, const char *format, ...)
@@ -299,15 +300,14 @@ static void ignore(void *user, const char *format, ...)
     (void)user, (void)format;
 }
 
-/* What libxml2 found. */
-static void say_error(soap_reader *r)
+static void refuse_malformed(soap_reader *r)
 {
     const xmlError *error = xmlCtxtGetLastError(r->parser);
-    char words[SOAP_WORDS];
-    snprintf(words, sizeof words, "line %d: %.200s", error != NULL ? error->line : 0,
-             error != NULL && error->message != NULL ? error->message : "it is not well-formed");
-    words[strcspn(words, "\n")] = '\0';
-    refuse(r, "Client", words);
+    const char *problem = error != NULL && error->message != NULL ? error->message : "it is not well-formed";
+    if (!r->refused)
+        nl_error_set(NL_ERROR_INVALID, "line %d: %.*s", error != NULL ? error->line : 0, (int)strcspn(problem, "\n"),
+                     problem);
+    r->refused = true;
 }
 
 bool soap_read(const char *data, size_t size, soap_call *call)
@@ -325,16 +325,16 @@ bool soap_read(const char *data, size_t size, soap_call *call)
                              .warning = ignore};
     r.parser = nl_memory_check(xmlCreatePushParserCtxt(&handler, &r, NULL, 0, NULL));
     xmlCtxtUseOptions(r.parser, XML_PARSE_NOENT | XML_PARSE_NONET);
-    if ((size == 0 || size > INT32_MAX || xmlParseChunk(r.parser, data, (int)size, 1) != 0) && call->fault_code == NULL)
-        say_error(&r);
-    if (call->fault_code == NULL && !r.has_operation)
-        refuse(&r, "Client", "there is nothing in the Body");
+    if (size == 0 || size > INT32_MAX || xmlParseChunk(r.parser, data, (int)size, 1) != 0)
+        refuse_malformed(&r);
+    if (!r.has_operation)
+        refuse(&r, NL_ERROR_INVALID, "there is nothing in the Body");
     if (r.parser->myDoc != NULL)
         xmlFreeDoc(r.parser->myDoc);
     xmlFreeParserCtxt(r.parser);
     nl_record_free(r.record);
     nl_buffer_free(&r.value);
-    return call->fault_code == NULL;
+    return !r.refused;
 }
 
 void soap_call_free(soap_call *call)
@@ -441,12 +441,30 @@ void soap_end(nl_buffer *out, const char *name)
     put(out, "</s:Body></s:Envelope>\n");
 }
 
-void soap_put_fault(nl_buffer *out, const char *code, const char *words)
+void soap_put_fault(nl_buffer *out)
 {
+    static const struct {
+        nl_error_code error;
+        const char *code, *kind;
+    } faults[] = {
+        {NL_ERROR_INVALID, "Client", "BadRequest"},
+        {NL_ERROR_NOT_FOUND, "Client", "NotFound"},
+        {NL_ERROR_PERMISSION, "Client", "AccessDenied"},
+        {NL_ERROR_LIMIT, "Client", "LimitReached"},
+        {NL_ERROR_BUSY, "Client", "Busy"},
+        {NL_ERROR_PROTOCOL, "VersionMismatch", "VersionMismatch"},
+        {NL_ERROR_UNSUPPORTED, "MustUnderstand", "MustUnderstand"},
+        {NL_ERROR_TIMEOUT, "Server", "NoData"},
+    };
+    enum { COUNT = sizeof faults / sizeof faults[0] };
+    size_t i = 0;
+    while (i < COUNT && faults[i].error != nl_error_get_code())
+        i++;
+    nl_error_prepend("%s", i < COUNT ? faults[i].kind : "Failed");
     begin_envelope(out);
     put(out, "<s:Fault><faultcode>s:");
-    put(out, code);
+    put(out, i < COUNT ? faults[i].code : "Server");
     put(out, "</faultcode>");
-    soap_put(out, "faultstring", words);
+    soap_put(out, "faultstring", nl_error_message());
     put(out, "</s:Fault></s:Body></s:Envelope>\n");
 }

@@ -1,11 +1,10 @@
 /*
  * SOAP 1.1 messages, document/literal wrapped, as nlagent.wsdl says: read into calls, and written.
  *
- * What is read may come from anybody. It is refused, with the words for a fault, when it is no XML, has a document type
- * (and so cannot declare entities), is nested deeper than 16 elements, holds more than 20000 elements, an attribute of
- * more than 8 KiB or an element with more than 64 of them, or is not what a
- * SOAP message is; memory is bounded by a small multiple of the message's size, which the caller bounds. libxml2 loads
- * nothing from anywhere.
+ * What is read may come from anybody. It is rejected, with an error for soap_put_fault, when it is no XML, has a
+ * document type (and so cannot declare entities), is nested deeper than 16 elements, holds more than 20000 elements, an
+ * attribute of more than 8 KiB or an element with more than 64 of them, or is not what a SOAP message is; memory is
+ * bounded by a small multiple of the message's size, which the caller bounds. libxml2 loads nothing from anywhere.
  */
 #ifndef NLAGENT_SOAP_H
 #define NLAGENT_SOAP_H
@@ -15,7 +14,7 @@
 #define SOAP_NAMESPACE "http://schemas.xmlsoap.org/soap/envelope/"
 #define AGENT_NAMESPACE "urn:netlogger:agent:1"
 
-enum { SOAP_WORDS = 300, SOAP_NAME = 64 };
+enum { SOAP_NAME = 64 };
 
 /* An element within the operation's. Its name is the path to it, "agent.sensor"; those that hold others come before
  * them, with what text they have. */
@@ -30,12 +29,10 @@ typedef struct soap_call {
     soap_argument *arguments;
     size_t count, capacity;
     nl_buffer text;
-    const char *fault_code; /* NULL: it is a call; else Client, VersionMismatch or MustUnderstand */
-    char fault[SOAP_WORDS];
     nl_buffer records; /* of an answer: the records in it, as lines of ULM */
 } soap_call;
 
-/* Reads a message; false when it is none, with fault_code and fault. To be freed with soap_call_free in any case. */
+/* Reads a message. Returns false and sets the error when it is invalid. Free it with soap_call_free in any case. */
 bool soap_read(const char *data, size_t size, soap_call *call);
 void soap_call_free(soap_call *call);
 
@@ -63,7 +60,7 @@ void soap_put_fields(nl_buffer *out, const nl_record *record);
 /* The record itself, as doc/netlogger.xsd says. */
 void soap_put_record(nl_buffer *out, const nl_record *record);
 
-/* A whole message: a fault. code is Client, Server, VersionMismatch or MustUnderstand. */
-void soap_put_fault(nl_buffer *out, const char *code, const char *words);
+/* A whole message: a fault that reports this thread's error. Its code selects the fault's code and kind. */
+void soap_put_fault(nl_buffer *out);
 
 #endif

@@ -6,6 +6,8 @@
 
 #include "sensors/sensor.h"
 
+#include "base/error.h"
+
 #include "base/clock_quality.h"
 
 #include <poll.h>
@@ -41,10 +43,8 @@ static bool look(sensor_look *look)
 {
     bool synchronized;
     nl_record *record = look_begin(look, NL_CLOCK_KERNEL);
-    if (!nl_quality_add_kernel(record, &synchronized)) {
-        proc_set_error("adjtimex", "the kernel does not tell of its clock");
-        return false;
-    }
+    if (!nl_quality_add_kernel(record, &synchronized))
+        return nl_error_false(NL_ERROR_SYSTEM, "adjtimex: the kernel does not tell of its clock");
     if (!synchronized)
         nl_record_set_level(record, NL_WARNING);
     look_end(look);

@@ -7,6 +7,7 @@
 
 #include "sensors/sensor.h"
 
+#include "base/error.h"
 #include "base/hash_bytes.h"
 #include "base/buffer.h"
 
@@ -41,7 +42,6 @@ typedef struct collectd_state {
     nl_buffer list;
     seen *seen;
     size_t seen_count;
-    char words[200];
 } collectd_state;
 
 static bool start(void *state, const sensor_spec *spec)
@@ -49,10 +49,8 @@ static bool start(void *state, const sensor_spec *spec)
     collectd_state *s = state;
     const char *path = spec_argument(spec, "socket"), *match = spec_argument(spec, "match");
     path = path != NULL ? path : DEFAULT_SOCKET;
-    if (strlen(path) >= sizeof s->socket) {
-        proc_set_error("collectd", "the socket's path is too long");
-        return false;
-    }
+    if (strlen(path) >= sizeof s->socket)
+        return nl_error_false(NL_ERROR_INVALID, "the socket's path is too long");
     memcpy(s->socket, path, strlen(path) + 1);
     snprintf(s->match, sizeof s->match, "%s", match != NULL ? match : "");
     s->fd = -1;
@@ -60,12 +58,6 @@ static bool start(void *state, const sensor_spec *spec)
 }
 
 /* ---- talking ---- */
-
-static bool fail(collectd_state *s, const char *what)
-{
-    snprintf(s->words, sizeof s->words, "%s", what);
-    return false;
-}
 
 static bool connect_to(collectd_state *s)
 {
@@ -75,7 +67,7 @@ static bool connect_to(collectd_state *s)
     s->in.size = s->at = 0;
     s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (s->fd < 0 || connect(s->fd, (struct sockaddr *)&address, sizeof address) != 0)
-        return fail(s, strerror(errno));
+        return nl_error_set_errno("connect"), false;
     setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     setsockopt(s->fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
     return true;
@@ -86,24 +78,22 @@ static bool say(collectd_state *s, const char *text)
     for (size_t size = strlen(text); size > 0;) {
         ssize_t sent = send(s->fd, text, size, MSG_NOSIGNAL);
         if (sent < 0 && errno != EINTR)
-            return fail(s, strerror(errno));
+            return nl_error_set_errno("send"), false;
         text += sent > 0 ? sent : 0;
         size -= sent > 0 ? (size_t)sent : 0;
     }
     return true;
 }
 
-/* The next line of the answer, without its end, valid until the next call; NULL with words. */
+/* The next line of the answer, without its end, valid until the next call; NULL on failure. */
 static char *read_line(collectd_state *s)
 {
     for (;;) {
         char *begin = s->in.data + s->at;
         char *end = s->in.size > s->at ? memchr(begin, '\n', s->in.size - s->at) : NULL;
         if (end != NULL) {
-            if (end - begin >= LINE_MAX) {
-                fail(s, "it is no collectd: a line is too long");
-                return NULL;
-            }
+            if (end - begin >= LINE_MAX)
+                return nl_error_null(NL_ERROR_PROTOCOL, "it is no collectd: a line is too long");
             *end = '\0';
             s->at += (size_t)(end + 1 - begin);
             return begin;
@@ -112,32 +102,31 @@ static char *read_line(collectd_state *s)
             memmove(s->in.data, begin, s->in.size - s->at);
         s->in.size -= s->at;
         s->at = 0;
-        if (s->in.size > LINE_MAX) {
-            fail(s, "it is no collectd: a line is too long");
-            return NULL;
-        }
+        if (s->in.size > LINE_MAX)
+            return nl_error_null(NL_ERROR_PROTOCOL, "it is no collectd: a line is too long");
         nl_buffer_reserve(&s->in, PIECE);
         ssize_t got = recv(s->fd, s->in.data + s->in.size, PIECE, 0);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0) {
-            fail(s, got == 0          ? "it has closed the connection"
-                    : errno == EAGAIN ? "it does not answer"
-                                      : strerror(errno));
-            return NULL;
+            if (got < 0 && errno != EAGAIN)
+                return nl_error_set_errno("read"), NULL;
+            return nl_error_null(NL_ERROR_UNREACHABLE,
+                                 got == 0 ? "it has closed the connection" : "it does not answer");
         }
         s->in.size += (size_t)got;
     }
 }
 
-/* Asks, and reads the first line of the answer: how many follow, below 0 for an error. False with words. */
+/* Asks, and reads the first line of the answer: how many follow, below 0 for an error. False on failure. */
 static bool ask(collectd_state *s, const char *request, long *count)
 {
     char *line = say(s, request) ? read_line(s) : NULL, *end;
     if (line == NULL)
         return false;
     *count = strtol(line, &end, 10);
-    return (end != line && *count <= VALUES_MAX) || fail(s, "it is no collectd: what it answers is no count");
+    return (end != line && *count <= VALUES_MAX) ||
+           nl_error_false(NL_ERROR_PROTOCOL, "it is no collectd: what it answers is no count");
 }
 
 /* ---- values ---- */
@@ -180,7 +169,7 @@ static void add_value(nl_record *record, const char *line, bool *any)
     *any = *any || isfinite(value);
 }
 
-/* Asks for one value and logs it. False with words when the connection is of no use any more. */
+/* Asks for one value and logs it. False when the connection is of no use any more. */
 static bool log_value(sensor_look *look, double time, const char *identifier, uint64_t *count)
 {
     collectd_state *s = look->state;
@@ -233,7 +222,7 @@ static bool read_list(collectd_state *s)
             return false;
         nl_buffer_append(&s->list, line, strlen(line) + 1);
     }
-    return count <= 0 || fail(s, "there are too many values");
+    return count <= 0 || nl_error_false(NL_ERROR_PROTOCOL, "there are too many values");
 }
 
 static bool log_values(sensor_look *look, uint64_t *count)
@@ -268,7 +257,6 @@ static bool look(sensor_look *look)
 {
     collectd_state *s = look->state;
     uint64_t count = 0;
-    s->words[0] = '\0';
     bool good = (s->fd >= 0 || connect_to(s)) && read_list(s) && log_values(look, &count);
     if (!good && s->fd >= 0) {
         close(s->fd);
@@ -278,7 +266,7 @@ static bool look(sensor_look *look)
     add_text(record, "COLLECTD.SOCKET", s->socket);
     nl_record_add_uint(record, "SAMPLES", count);
     if (!good)
-        add_text(record, "COLLECTD.ERROR", s->words);
+        add_text(record, "COLLECTD.ERROR", nl_error_message());
     look_end(look);
     return true;
 }

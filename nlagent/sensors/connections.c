@@ -6,6 +6,8 @@
 
 #include "sensors/sensor.h"
 
+#include "base/error.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -33,16 +35,13 @@ typedef struct connections_state {
 static bool start(void *state, const sensor_spec *spec)
 {
     connections_state *s = state;
-    char words[SPEC_WORDS];
     const char *peer = spec_argument(spec, "peer");
-    if (!spec_number(spec, "port", 1, 65535, 0, &s->port, words)) {
-        proc_set_error("connections", words);
+    if (!spec_number(spec, "port", 1, 65535, 0, &s->port))
         return false;
-    }
     snprintf(s->peer, sizeof s->peer, "%s", peer != NULL ? peer : "");
     s->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
     if (s->fd < 0)
-        proc_set_error("sock_diag", strerror(errno));
+        nl_error_set_errno("sock_diag");
     return s->fd >= 0;
 }
 
@@ -183,7 +182,7 @@ static bool look(sensor_look *look)
     bool four = ask(s->fd, AF_INET) && read_answer(look, s->fd);
     bool six = ask(s->fd, AF_INET6) && read_answer(look, s->fd);
     if (!four && !six)
-        proc_set_error("sock_diag", "the kernel does not tell of its connections");
+        nl_error_set(NL_ERROR_SYSTEM, "sock_diag: the kernel does not tell of its connections");
     return four || six;
 }
 

@@ -4,6 +4,8 @@
 
 #include "sensors/sensor.h"
 
+#include "base/error.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +62,7 @@ static bool look(sensor_look *look)
     for (const char *line = s->text.data; line != NULL && strncmp(line, "cpu", 3) == 0; line = proc_next_line(line))
         any = look_at_line(look, line) || any;
     if (!any)
-        proc_set_error("/proc/stat", "there is no line of the processors' times");
+        nl_error_set(NL_ERROR_SYSTEM, "/proc/stat: there is no line of the processors' times");
     return any;
 }
 

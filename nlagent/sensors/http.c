@@ -4,6 +4,7 @@
 
 #include "base/monotonic.h"
 #include "base/buffer.h"
+#include "base/error.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -40,12 +41,6 @@ bool http_place_read(const char *url, http_place *p)
     return p->host[0] != '\0' && has_port && (http || port != NULL) && strpbrk(url, " \r\n") == NULL;
 }
 
-static bool fail(http_answer *a, const char *what, const char *why)
-{
-    snprintf(a->words, sizeof a->words, "%s: %s", what, why);
-    return false;
-}
-
 /* 0, or an errno. */
 static int wait_for(int fd, short what, int64_t deadline_ns)
 {
@@ -58,32 +53,32 @@ static int wait_for(int fd, short what, int64_t deadline_ns)
 /* A socket, or -1 with errno. */
 static int connect_to(const struct addrinfo *address, int64_t deadline_ns)
 {
-    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), why = 0;
+    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error = 0;
     if (fd < 0)
         return -1;
     if (connect(fd, address->ai_addr, address->ai_addrlen) != 0)
-        why = errno == EINPROGRESS ? wait_for(fd, POLLOUT, deadline_ns) : errno;
-    if (why == 0)
-        getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &(socklen_t){sizeof why});
-    if (why == 0)
+        error = errno == EINPROGRESS ? wait_for(fd, POLLOUT, deadline_ns) : errno;
+    if (error == 0)
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &(socklen_t){sizeof error});
+    if (error == 0)
         return fd;
     close(fd);
-    errno = why;
+    errno = error;
     return -1;
 }
 
-static int dial(const http_place *p, int64_t deadline_ns, http_answer *a)
+static int dial(const http_place *p, int64_t deadline_ns)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *addresses;
-    int why = getaddrinfo(p->host, p->port, &hints, &addresses), fd = -1;
-    if (why != 0) {
-        fail(a, "look up the host", gai_strerror(why));
+    int error = getaddrinfo(p->host, p->port, &hints, &addresses), fd = -1;
+    if (error != 0) {
+        nl_error_set(NL_ERROR_NOT_FOUND, "look up the host: %s", gai_strerror(error));
         return -1;
     }
     for (const struct addrinfo *one = addresses; one != NULL && fd < 0; one = one->ai_next)
         fd = connect_to(one, deadline_ns);
     if (fd < 0)
-        fail(a, "connect", strerror(errno));
+        nl_error_set_errno("connect");
     freeaddrinfo(addresses);
     return fd;
 }
@@ -129,7 +124,7 @@ static bool take_head(http_answer *a)
 {
     const char *end = strstr(a->body.data, "\r\n\r\n");
     if (sscanf(a->body.data, "HTTP/1.%*1[01] %d", &a->status) != 1 || end == NULL)
-        return fail(a, "read", "that is no answer of HTTP");
+        return nl_error_false(NL_ERROR_PROTOCOL, "read: that is no answer of HTTP");
     size_t head = (size_t)(end + 4 - a->body.data);
     a->body.size -= head;
     memmove(a->body.data, a->body.data + head, a->body.size + 1);
@@ -143,9 +138,9 @@ static bool ask(int fd, const http_place *p, size_t most, int64_t deadline_ns, h
     snprintf(request, sizeof request, "GET %s HTTP/1.0\r\nHost: %s:%s\r\nUser-Agent: netlogger/%s\r\n\r\n", p->path,
              p->host, p->port, PACKAGE_VERSION);
     if (!send_all(fd, request, deadline_ns))
-        return fail(a, "send", strerror(errno));
+        return nl_error_set_errno("send"), false;
     if (!read_all(fd, most, deadline_ns, &a->body))
-        return fail(a, "read", strerror(errno));
+        return nl_error_set_errno("read"), false;
     return take_head(a);
 }
 
@@ -154,8 +149,7 @@ bool http_get(const http_place *p, int timeout_ms, size_t most, http_answer *a)
     int64_t start_ns = nl_monotonic_ns(), deadline_ns = start_ns + timeout_ms * INT64_C(1000000);
     a->connected = false;
     a->status = 0;
-    a->words[0] = '\0';
-    int fd = dial(p, deadline_ns, a);
+    int fd = dial(p, deadline_ns);
     a->connect_ms = a->answer_ms = (double)(nl_monotonic_ns() - start_ns) / 1e6;
     if (fd < 0)
         return false;

@@ -4,8 +4,6 @@
 
 #include <netlogger.h>
 
-enum { HTTP_WORDS = 160 };
-
 typedef struct http_place {
     char host[256];
     char port[8];
@@ -18,16 +16,15 @@ bool http_place_read(const char *url, http_place *place);
 
 typedef struct http_answer {
     bool connected;
-    int status;             /* 0: it was not asked, or has not answered */
-    double connect_ms;      /* how long connecting took */
-    double answer_ms;       /* and all of it */
-    nl_buffer body;         /* NUL-terminated; the caller's, used again by the next call */
-    char words[HTTP_WORDS]; /* what went wrong; "" when nothing did */
+    int status;        /* 0: it was not asked, or has not answered */
+    double connect_ms; /* how long connecting took */
+    double answer_ms;  /* and all of it */
+    nl_buffer body;    /* NUL-terminated; the caller's, used again by the next call */
 } http_answer;
 
 /*
- * Connects, asks and reads the answer, all within timeout_ms, at most most bytes of it. True when all went well,
- * whatever the status.
+ * Connects, asks and reads the answer, all within timeout_ms, at most most bytes of it. Returns true when all went
+ * well, whatever the status; false sets the error.
  */
 bool http_get(const http_place *place, int timeout_ms, size_t most, http_answer *answer);
 

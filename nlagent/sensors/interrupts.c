@@ -4,6 +4,8 @@
 
 #include "sensors/sensor.h"
 
+#include "base/error.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,8 +29,7 @@ static bool start(void *state, const sensor_spec *spec)
     ((interrupts_state *)state)->each = each != NULL && strcmp(each, "yes") == 0;
     if (each == NULL || strcmp(each, "yes") == 0 || strcmp(each, "no") == 0)
         return true;
-    proc_set_error("interrupts", "each=yes or each=no is wanted");
-    return false;
+    return nl_error_false(NL_ERROR_INVALID, "each=yes or each=no is wanted");
 }
 
 static void log_all(sensor_look *look, const uint64_t *rise)
@@ -74,10 +75,8 @@ static bool look(sensor_look *look)
     if (!proc_read("/proc/stat", &s->text))
         return false;
     const char *soft = strstr(s->text.data, "\nsoftirq ");
-    if (!proc_find(s->text.data, "intr ", &now[ALL]) || !proc_find(s->text.data, "ctxt ", &now[SWITCHES])) {
-        proc_set_error("/proc/stat", "it says nothing of interrupts");
-        return false;
-    }
+    if (!proc_find(s->text.data, "intr ", &now[ALL]) || !proc_find(s->text.data, "ctxt ", &now[SWITCHES]))
+        return nl_error_false(NL_ERROR_SYSTEM, "/proc/stat: it says nothing of interrupts");
     if (soft != NULL) {
         soft += strlen("\nsoftirq ");
         proc_numbers(&soft, &now[SOFT_ALL], SOFT_KINDS + 1);

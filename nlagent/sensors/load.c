@@ -3,6 +3,8 @@
 
 #include "sensors/sensor.h"
 
+#include "base/error.h"
+
 #include <stdio.h>
 
 typedef struct load_state {
@@ -16,10 +18,8 @@ static bool look(sensor_look *look)
     unsigned runnable, all;
     if (!proc_read("/proc/loadavg", &s->text))
         return false;
-    if (sscanf(s->text.data, "%lf %lf %lf %u/%u", &loads[0], &loads[1], &loads[2], &runnable, &all) != 5) {
-        proc_set_error("/proc/loadavg", "it is not as it is known");
-        return false;
-    }
+    if (sscanf(s->text.data, "%lf %lf %lf %u/%u", &loads[0], &loads[1], &loads[2], &runnable, &all) != 5)
+        return nl_error_false(NL_ERROR_SYSTEM, "/proc/loadavg: it is not as it is known");
     nl_record *record = look_begin(look, "LoadAverage");
     nl_record_add_double(record, "LOAD.1", loads[0]);
     nl_record_add_double(record, "LOAD.5", loads[1]);

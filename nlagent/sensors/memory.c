@@ -3,6 +3,8 @@
 
 #include "sensors/sensor.h"
 
+#include "base/error.h"
+
 enum { LINES = 11 };
 
 typedef struct memory_state {
@@ -34,10 +36,8 @@ static bool look(sensor_look *look)
     uint64_t kilobytes[LINES];
     if (!proc_read("/proc/meminfo", &s->text))
         return false;
-    if (proc_find_all(s->text.data, lines, LINES, kilobytes) == 0) {
-        proc_set_error("/proc/meminfo", "none of the lines that are known is there");
-        return false;
-    }
+    if (proc_find_all(s->text.data, lines, LINES, kilobytes) == 0)
+        return nl_error_false(NL_ERROR_SYSTEM, "/proc/meminfo: none of the lines that are known is there");
     nl_record *record = look_begin(look, "MemoryFree");
     for (int i = 0; i < LINES; i++)
         nl_record_add_uint(record, fields[i].name, kilobytes[i] * 1024);

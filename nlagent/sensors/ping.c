@@ -7,6 +7,8 @@
 
 #include "sensors/sensor.h"
 
+#include "base/error.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
@@ -51,7 +53,7 @@ static bool open_socket(ping_state *s)
     if (s->raw)
         s->fd = socket(family, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
     if (s->fd < 0) {
-        proc_set_error("ping", strerror(errno));
+        nl_error_set_errno("socket");
         return false;
     }
     setsockopt(s->fd, SOL_SOCKET, SO_TIMESTAMPNS, &(int){1}, sizeof(int));
@@ -61,18 +63,15 @@ static bool open_socket(ping_state *s)
 static bool start(void *state, const sensor_spec *spec)
 {
     ping_state *s = state;
-    char words[SPEC_WORDS] = "host=NAME is wanted";
     const char *host = spec_argument(spec, "host");
     struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found;
-    if (host == NULL || !spec_number(spec, "count", 1, COUNT_MAX, 1, &s->count, words)) {
-        proc_set_error("ping", words);
+    if (host == NULL)
+        return nl_error_false(NL_ERROR_INVALID, "host=NAME is wanted");
+    if (!spec_number(spec, "count", 1, COUNT_MAX, 1, &s->count))
         return false;
-    }
-    int why = getaddrinfo(host, NULL, &hints, &found);
-    if (why != 0) {
-        proc_set_error(host, gai_strerror(why));
-        return false;
-    }
+    int error = getaddrinfo(host, NULL, &hints, &found);
+    if (error != 0)
+        return nl_error_false(NL_ERROR_NOT_FOUND, "%s: %s", host, gai_strerror(error));
     memcpy(&s->peer, found->ai_addr, found->ai_addrlen);
     s->peer_size = found->ai_addrlen;
     getnameinfo(found->ai_addr, found->ai_addrlen, s->address, sizeof s->address, NULL, 0, NI_NUMERICHOST);

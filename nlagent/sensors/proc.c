@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "sensors/sensor.h"
+#include "base/error.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 
@@ -11,18 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static char message[200];
-
-const char *proc_error(void)
-{
-    return message;
-}
-
-void proc_set_error(const char *path, const char *what)
-{
-    snprintf(message, sizeof message, "%s: %s", path, what);
-}
 
 /* ---- fields ---- */
 
@@ -70,7 +59,7 @@ bool proc_read(const char *path, nl_buffer *buffer)
         } while (got > 0 || (got < 0 && errno == EINTR));
     }
     if (got < 0)
-        proc_set_error(path, strerror(errno));
+        nl_error_set_errno("%s", path);
     if (fd >= 0)
         close(fd);
     if (got < 0)

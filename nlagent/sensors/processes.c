@@ -7,6 +7,8 @@
 
 #include "sensors/sensor.h"
 
+#include "base/error.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -30,12 +32,9 @@ typedef struct processes_state {
 static bool start(void *state, const sensor_spec *spec)
 {
     processes_state *s = state;
-    char words[SPEC_WORDS];
     const char *match = spec_argument(spec, "match"), *files = spec_argument(spec, "files");
-    if (!spec_number(spec, "pid", 1, 1 << 30, 0, &s->pid, words)) {
-        proc_set_error("processes", words);
+    if (!spec_number(spec, "pid", 1, 1 << 30, 0, &s->pid))
         return false;
-    }
     snprintf(s->match, sizeof s->match, "%s", match != NULL ? match : "");
     s->files = files != NULL && strcmp(files, "yes") == 0;
     return true;
@@ -48,10 +47,8 @@ static bool log_summary(sensor_look *look)
     uint64_t now[3], tasks = 0;
     if (!proc_read("/proc/stat", &s->text))
         return false;
-    if (proc_find_all(s->text.data, lines, 3, now) < 3) {
-        proc_set_error("/proc/stat", "it says nothing of processes");
-        return false;
-    }
+    if (proc_find_all(s->text.data, lines, 3, now) < 3)
+        return nl_error_false(NL_ERROR_SYSTEM, "/proc/stat: it says nothing of processes");
     uint64_t forks = proc_rise(s->forks, now[0]);
     s->forks = now[0];
     if (proc_read("/proc/loadavg", &s->text) && strchr(s->text.data, '/') != NULL)

@@ -8,6 +8,8 @@
 #include "sensors/http.h"
 #include "sensors/sensor.h"
 
+#include "base/error.h"
+
 #include <ctype.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -27,10 +29,8 @@ static bool start(void *state, const sensor_spec *spec)
 {
     prometheus_state *s = state;
     const char *url = spec_argument(spec, "url"), *match = spec_argument(spec, "match");
-    if (url == NULL || !http_place_read(url, &s->place) || s->place.plain_tcp) {
-        proc_set_error("prometheus", "url=http://HOST:PORT/metrics is wanted");
-        return false;
-    }
+    if (url == NULL || !http_place_read(url, &s->place) || s->place.plain_tcp)
+        return nl_error_false(NL_ERROR_INVALID, "url=http://HOST:PORT/metrics is wanted");
     snprintf(s->url, sizeof s->url, "%s", url); /* a part of a specification that was of that size */
     snprintf(s->match, sizeof s->match, "%s", match != NULL ? match : "");
     return true;
@@ -110,7 +110,7 @@ static bool look(sensor_look *look)
     if (a->status != 0)
         nl_record_add_int(record, "SERVER.STATUS", a->status);
     if (!good)
-        add_text(record, "SERVER.ERROR", a->words);
+        add_text(record, "SERVER.ERROR", nl_error_message());
     look_end(look);
     return true;
 }

@@ -45,10 +45,9 @@ typedef struct sensor_kind {
     const char *arguments_help; /* what they mean; NULL for none */
     bool is_default;            /* runs when no sensor is named: it needs to be told nothing, and costs little */
     const sensor_field *fields; /* up to one without an event */
-    /* Once, before the first look, with what it was told; NULL when nothing is to be done. False with proc_set_error.
-     */
+    /* Once, before the first look; NULL when nothing is to be done. Returns false on failure. */
     bool (*open)(void *state, const sensor_spec *spec);
-    /* Looks. False when this host has not what it takes: proc_error() says what. */
+    /* Looks. Returns false and sets the error when this host does not have what the sensor measures. */
     bool (*look)(sensor_look *look);
     size_t state_size;
 } sensor_kind;
@@ -77,10 +76,6 @@ void add_text(nl_record *record, const char *name, const char *value);
 
 /* Reads a file of /proc whole into buffer, NUL-terminated. False when that fails. */
 bool proc_read(const char *path, nl_buffer *buffer);
-
-/* Why the latest proc_read failed, or what was missing. */
-const char *proc_error(void);
-void proc_set_error(const char *path, const char *what);
 
 /* The number behind "name" and blanks at the start of a line; false when there is no such line. */
 bool proc_find(const char *text, const char *name, uint64_t *value);

@@ -4,6 +4,8 @@
 #include "sensors/http.h"
 #include "sensors/sensor.h"
 
+#include "base/error.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -19,13 +21,11 @@ typedef struct server_state {
 static bool start(void *state, const sensor_spec *spec)
 {
     server_state *s = state;
-    char words[SPEC_WORDS] = "url=http://HOST[:PORT]/PATH or url=tcp://HOST:PORT is wanted";
     const char *url = spec_argument(spec, "url");
-    if (url == NULL || !http_place_read(url, &s->place) ||
-        !spec_number(spec, "timeout", 1, 60000, TIMEOUT_MS, &s->timeout_ms, words)) {
-        proc_set_error("server", words);
+    if (url == NULL || !http_place_read(url, &s->place))
+        return nl_error_false(NL_ERROR_INVALID, "url=http://HOST[:PORT]/PATH or url=tcp://HOST:PORT is wanted");
+    if (!spec_number(spec, "timeout", 1, 60000, TIMEOUT_MS, &s->timeout_ms))
         return false;
-    }
     snprintf(s->url, sizeof s->url, "%s", url); /* a part of a specification that was of that size */
     return true;
 }
@@ -46,7 +46,7 @@ static bool look(sensor_look *look)
         nl_record_add_uint(record, "SERVER.SIZE", a->body.size);
     }
     if (!good)
-        add_text(record, "SERVER.ERROR", a->words);
+        add_text(record, "SERVER.ERROR", nl_error_message());
     look_end(look);
     return true;
 }

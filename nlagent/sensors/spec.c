@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "sensors/spec.h"
+#include "base/error.h"
 #include "base/memory.h"
 
 #include <ctype.h>
@@ -46,26 +47,20 @@ static int compare(const void *a, const void *b)
     return strcmp(((const sensor_argument *)a)->name, ((const sensor_argument *)b)->name);
 }
 
-static bool fail(char words[SPEC_WORDS], const char *what, const char *text)
-{
-    snprintf(words, SPEC_WORDS, "%s: \"%.60s\"", what, text);
-    return false;
-}
-
 /* Takes name=value&name=value apart in place. */
-static bool read_arguments(sensor_spec *s, char *text, char words[SPEC_WORDS])
+static bool read_arguments(sensor_spec *s, char *text)
 {
     for (char *rest = text, *part; (part = strsep(&rest, "&")) != NULL;) {
         char *value = part + strcspn(part, "=");
         if (*value != '=' || !is_name(part, (size_t)(value - part)))
-            return fail(words, "NAME=VALUE is wanted", part);
+            return nl_error_false(NL_ERROR_INVALID, "NAME=VALUE is wanted: \"%s\"", part);
         *value++ = '\0';
         if (s->count == SPEC_ARGUMENTS_MAX)
-            return fail(words, "there are too many arguments", part);
+            return nl_error_false(NL_ERROR_INVALID, "there are too many arguments: \"%s\"", part);
         if (spec_argument(s, part) != NULL)
-            return fail(words, "it is said twice", part);
+            return nl_error_false(NL_ERROR_INVALID, "it is said twice: \"%s\"", part);
         if (!decode(value))
-            return fail(words, "its value can't be read", part);
+            return nl_error_false(NL_ERROR_INVALID, "its value can't be read: \"%s\"", part);
         s->arguments[s->count++] = (sensor_argument){strdup(part), strdup(value)};
     }
     return true;
@@ -86,17 +81,15 @@ static void make_canonical(sensor_spec *s)
     }
 }
 
-sensor_spec *spec_parse(const char *text, char words[SPEC_WORDS])
+sensor_spec *spec_parse(const char *text)
 {
     size_t name_size = strcspn(text, "?");
-    if (strlen(text) > SPEC_SIZE_MAX || !is_name(text, name_size)) {
-        fail(words, "it is no name of a sensor", text);
-        return NULL;
-    }
+    if (strlen(text) > SPEC_SIZE_MAX || !is_name(text, name_size))
+        return nl_error_null(NL_ERROR_INVALID, "it is no name of a sensor: \"%.60s\"", text);
     sensor_spec *s = nl_memory_check(calloc(1, sizeof *s));
     char *copy = nl_memory_check(strdup(text));
     s->name = strndup(text, name_size);
-    bool good = text[name_size] == '\0' || read_arguments(s, copy + name_size + 1, words);
+    bool good = text[name_size] == '\0' || read_arguments(s, copy + name_size + 1);
     free(copy);
     if (good) {
         make_canonical(s);
@@ -127,8 +120,7 @@ const char *spec_argument(const sensor_spec *s, const char *name)
     return NULL;
 }
 
-bool spec_number(const sensor_spec *s, const char *name, long least, long most, long otherwise, long *value,
-                 char words[SPEC_WORDS])
+bool spec_number(const sensor_spec *s, const char *name, long least, long most, long otherwise, long *value)
 {
     const char *text = spec_argument(s, name);
     char *end;
@@ -138,8 +130,7 @@ bool spec_number(const sensor_spec *s, const char *name, long least, long most, 
     *value = strtol(text, &end, 10);
     if (end != text && *end == '\0' && *value >= least && *value <= most)
         return true;
-    snprintf(words, SPEC_WORDS, "%s=%.40s: a whole number from %ld to %ld is wanted", name, text, least, most);
-    return false;
+    return nl_error_false(NL_ERROR_INVALID, "%s=%s: a whole number from %ld to %ld is wanted", name, text, least, most);
 }
 
 const char *spec_unknown(const sensor_spec *s, const char *names)

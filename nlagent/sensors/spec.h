@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { SPEC_SIZE_MAX = 1024, SPEC_ARGUMENTS_MAX = 16, SPEC_WORDS = 160 };
+enum { SPEC_SIZE_MAX = 1024, SPEC_ARGUMENTS_MAX = 16 };
 
 typedef struct sensor_argument {
     char *name, *value;
@@ -28,18 +28,17 @@ typedef struct sensor_spec {
 } sensor_spec;
 
 /*
- * Reads one. A name is letters, digits, '-', '_' and '.'; a value any bytes but NUL and control characters. NULL with
- * the reason in words otherwise. To be freed with spec_free.
+ * Reads one. A name is letters, digits, '-', '_' and '.'; a value any bytes but NUL and control characters. NULL on
+ * failure. To be freed with spec_free.
  */
-sensor_spec *spec_parse(const char *text, char words[SPEC_WORDS]);
+sensor_spec *spec_parse(const char *text);
 void spec_free(sensor_spec *spec); /* NULL is allowed */
 
 /* NULL when it was not given. */
 const char *spec_argument(const sensor_spec *spec, const char *name);
 
-/* A whole number within bounds; otherwise when it was not given. False when it is none, with the reason in words. */
-bool spec_number(const sensor_spec *spec, const char *name, long least, long most, long otherwise, long *value,
-                 char words[SPEC_WORDS]);
+/* A whole number within bounds; otherwise when it was not given. Returns false when it is invalid. */
+bool spec_number(const sensor_spec *spec, const char *name, long least, long most, long otherwise, long *value);
 
 /* The first argument whose name is not among names, each of which stands between blanks; NULL when all are. */
 const char *spec_unknown(const sensor_spec *spec, const char *names);

@@ -3,6 +3,8 @@
 
 #include "sensors/sensor.h"
 
+#include "base/error.h"
+
 #include <unistd.h>
 
 typedef struct swap_state {
@@ -17,10 +19,8 @@ static bool look(sensor_look *look)
     uint64_t kilobytes[2], pages[2], page = (uint64_t)sysconf(_SC_PAGESIZE);
     if (!proc_read("/proc/meminfo", &s->text))
         return false;
-    if (proc_find_all(s->text.data, space, 2, kilobytes) < 2) {
-        proc_set_error("/proc/meminfo", "it says nothing of swap space");
-        return false;
-    }
+    if (proc_find_all(s->text.data, space, 2, kilobytes) < 2)
+        return nl_error_false(NL_ERROR_SYSTEM, "/proc/meminfo: it says nothing of swap space");
     bool has_traffic = proc_read("/proc/vmstat", &s->text) && proc_find_all(s->text.data, traffic, 2, pages) == 2;
     nl_record *record = look_begin(look, "SwapUse");
     nl_record_add_uint(record, "SWAP.TOTAL", kilobytes[0] * 1024);

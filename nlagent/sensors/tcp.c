@@ -6,6 +6,8 @@
 
 #include "sensors/sensor.h"
 
+#include "base/error.h"
+
 #include <string.h>
 
 enum {
@@ -72,10 +74,8 @@ static bool look(sensor_look *look)
     uint64_t now[COLUMNS], rise[COLUMNS], extended[EXTENDED], more_rise[EXTENDED];
     if (!proc_read("/proc/self/net/snmp", &s->text))
         return false;
-    if (proc_find_columns(s->text.data, "Tcp:", names, COLUMNS, now) <= AGAIN) {
-        proc_set_error("/proc/self/net/snmp", "it has no counts of TCP segments");
-        return false;
-    }
+    if (proc_find_columns(s->text.data, "Tcp:", names, COLUMNS, now) <= AGAIN)
+        return nl_error_false(NL_ERROR_SYSTEM, "/proc/self/net/snmp: it has no counts of TCP segments");
     bool has_more = proc_read("/proc/self/net/netstat", &s->text) &&
                     proc_find_columns(s->text.data, "TcpExt:", more, EXTENDED, extended) == EXTENDED;
     uint64_t established = now[ESTABLISHED];

@@ -3,6 +3,8 @@
 
 #include "sensors/sensor.h"
 
+#include "base/error.h"
+
 #include <string.h>
 
 enum { PGIN, PGOUT, ALLOCATED, FAULTS, MAJOR, STOLEN, SCANNED, SCANNED_DIRECT, OOM, LINES };
@@ -21,10 +23,8 @@ static bool look(sensor_look *look)
     uint64_t now[LINES], rise[LINES];
     if (!proc_read("/proc/vmstat", &s->text))
         return false;
-    if (proc_find_all(s->text.data, lines, LINES, now) == 0) {
-        proc_set_error("/proc/vmstat", "none of the lines that are known is there");
-        return false;
-    }
+    if (proc_find_all(s->text.data, lines, LINES, now) == 0)
+        return nl_error_false(NL_ERROR_SYSTEM, "/proc/vmstat: none of the lines that are known is there");
     for (int i = 0; i < LINES; i++)
         rise[i] = proc_rise(s->values[i], now[i]);
     memcpy(s->values, now, sizeof now);

@@ -68,8 +68,8 @@ class OnDemand(nlagents.Agent):
 
     def test_unknown_and_wrong(self):
         agent = self.start_agent()
-        for wrong, words in [("nosuch", "UnknownSensor: there is no sensor"), ("cpu?x=1", "BadRequest: the sensor cpu has no"),
-                             ("ping", "NoData: it ended with status 1: nlsensor: sensor ping: ping: host=NAME"),
+        for wrong, words in [("nosuch", "NotFound: there is no sensor"), ("cpu?x=1", "BadRequest: the sensor cpu has no"),
+                             ("ping", "NoData: it ended with status 1: nlsensor: sensor ping: host=NAME"),
                              ("kernel", "BadRequest: event="), ("kernel?rules=/etc/passwd", "BadRequest: rules="), ("", "sensor is wanted")]:
             result = self.ask(agent, "query", wrong)
             self.assertEqual(result.returncode, 1, wrong)
@@ -206,7 +206,7 @@ class Trouble(nlagents.Agent):
         self.assertIn("LimitReached", self.call(agent, "Start", [("sensor", "cpu")])[1])
         for operation in "Summaries", "Stop":  # which have nothing run
             self.assertEqual(self.call(agent, operation, [("sensor", "cpu")])[0], 200, operation)
-            self.assertIn("UnknownSensor", self.call(agent, operation, [("sensor", "nosuch")])[1])
+            self.assertIn("NotFound", self.call(agent, operation, [("sensor", "nosuch")])[1])
         self.assertEqual(self.ask(agent, "query", "load").returncode, 0, "one that runs")
         self.assertEqual(set(re.findall(r"(?m)^    \* (\S+)", self.ask(agent, "list").stdout)), {"load", "memory"})
         self.assertIn("BadRequest", self.call(agent, "Start", [("sensor", "load"), ("interval", "0.0001")])[1])
@@ -235,7 +235,7 @@ class Trouble(nlagents.Agent):
         query = self.ask(agent, "query", "odd", errors="backslashreplace").stdout
         self.assertIn(r'NL.EVNT=Odd A="<&>\"\\ " B="\x01\xff" C="" D=1 E=é', query)
         self.assertEqual(self.call(agent, "Unsubscribe", [("subscription", name)])[0], 200)
-        self.assertIn("UnknownSubscription", self.call(agent, "Fetch", [("subscription", name)])[1])
+        self.assertIn("NotFound", self.call(agent, "Fetch", [("subscription", name)])[1])
 
     def test_stops_with_all_its_sensors(self):
         agent = self.start_agent("--sensor", "stubborn=trap '' TERM; while :; do sleep 1; done")
@@ -300,7 +300,7 @@ class Configuration(nlagents.Agent):
         support.wait_until(lambda: len(self.children(agent)) == 1)
         self.assertIn("NL.EVNT=Changed", self.ask(agent, "query", "one").stdout)
         self.reload(agent, lambda text: re.sub("sensor one.*\n", "", text))
-        self.assertIn("UnknownSensor", self.ask(agent, "query", "one").stderr)
+        self.assertIn("NotFound", self.ask(agent, "query", "one").stderr)
         access.write_text("loopback none\n")
         self.reload(agent, lambda text: text)
         self.assertIn("AccessDenied", self.ask(agent, "list").stderr)

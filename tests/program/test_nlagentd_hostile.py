@@ -42,7 +42,7 @@ class Hostile(nlagents.Agent):
             "SOAP 1.2": (call.replace("schemas.xmlsoap.org/soap/envelope/", "www.w3.org/2003/05/soap-envelope"), "VersionMismatch"),
             "must understand": (call.replace("<s:Body>", '<s:Header><x s:mustUnderstand="1"/></s:Header><s:Body>'), "MustUnderstand"),
             "another's": (call.replace("urn:netlogger:agent:1", "urn:x"), "namespace"),
-            "unknown": (nlagents.ENVELOPE % ("Nothing", "", "Nothing"), "UnknownOperation"),
+            "unknown": (nlagents.ENVELOPE % ("Nothing", "", "Nothing"), "NotFound"),
             "two": (call.replace("</s:Body>", "<b/></s:Body>"), "more than one"),
             "no body": (re.sub("<s:Body>.*</s:Body>", "<s:Body/>", call), "nothing in the Body"),
             "half": (call[:-40], "Client"),
@@ -312,7 +312,7 @@ class Access(nlagents.Agent):
         status, text = self.call(agent, "Subscribe", [("sensor", "load")], reader)
         self.assertEqual(status, 200)
         name = re.search(r"<subscription>(\w+)<", text).group(1)
-        self.assertIn("UnknownSubscription", self.call(agent, "Fetch", [("subscription", name)], starter)[1],
+        self.assertIn("NotFound", self.call(agent, "Fetch", [("subscription", name)], starter)[1],
                       "a subscription is its owner's")
         token = self.scratch / "token"
         token.write_text(self.TOKENS["reader"] + "\n")

@@ -26,7 +26,7 @@ class Directory(nlagents.Agent):
         agents[1].kill()
         support.wait_until(lambda: "dpss1" not in self.ask(directory, "find", "").stdout, what="expiry")
         self.assertIn("dpss2", self.ask(directory, "find", "sensor=tcp").stdout)
-        self.assertIn("NoDirectory", self.ask(agents[2], "find", "sensor=tcp").stderr)
+        self.assertIn("NotFound: this agent is no directory", self.ask(agents[2], "find", "sensor=tcp").stderr)
 
     def test_dead_directory_holds_up_nothing(self):
         agent = self.start_agent("--register", f"http://127.0.0.1:{support.free_port()}")
@@ -95,7 +95,7 @@ class Directory(nlagents.Agent):
         self.assertIn("HOST=dpss1", out.read_text())
         self.assertEqual(self.call(directory, "Release", [("collection", name)])[0], 200)
         support.wait_until(lambda: self.children(agent) == {}, what="sensors that nobody looks at")
-        self.assertIn("UnknownCollection", self.call(directory, "Release", [("collection", name)])[1])
+        self.assertIn("NotFound", self.call(directory, "Release", [("collection", name)])[1])
         # The same by one command into one file.
         both = self.scratch / "both.log"
         command = self.start(self.nlagent, "--directory", directory.url, "collect", "load", "--hosts", "host=dpss*", "-i", "0.1",
@@ -221,7 +221,7 @@ class Others(nlagents.Agent):
                 service.Query(sensor="nosuch")
                 assert False
             except zeep.exceptions.Fault as fault:
-                assert fault.message.startswith("UnknownSensor"), fault
+                assert fault.message.startswith("NotFound"), fault
             print("all well")
             """)
         result = self.run_program("/usr/bin/python3", "-c", script)
@@ -262,7 +262,7 @@ class Others(nlagents.Agent):
         result = self.run_program(self.scratch / "client", agent.url + "/soap", "load")
         self.assertIn("LoadAverage 5", result.stdout, result.stderr)
         result = self.run_program(self.scratch / "client", agent.url + "/soap", "nosuch")
-        self.assertIn("UnknownSensor", result.stderr)
+        self.assertIn("NotFound", result.stderr)
 
     def test_curl_like_by_hand(self):
         agent = self.start_agent()

@@ -230,7 +230,7 @@ class Values(support.Case):
         path = self.scratch / "socket"
         missing = self.run_program(self.sensor, *self.once, f"collectd?socket={path}").stdout
         self.assertIn('NL.EVNT=CollectdRead', missing)
-        self.assertIn('SAMPLES=0 COLLECTD.ERROR="No such file or directory"', missing)
+        self.assertIn('SAMPLES=0 COLLECTD.ERROR="connect: No such file or directory"', missing)
         configuration = self.scratch / "collectd.conf"
         configuration.write_text(f'Hostname "there"\nFQDNLookup false\nBaseDir "{self.scratch}"\nPIDFile "{self.scratch}/pid"\n'
                                  'Interval 1\nLoadPlugin load\nLoadPlugin memory\nLoadPlugin interface\nLoadPlugin unixsock\n'

@@ -26,27 +26,25 @@ static const wish anything = {.above = NAN, .below = NAN, .percent = NAN};
 static void test_specifications(void **state)
 {
     (void)state;
-    char words[SPEC_WORDS];
-    sensor_spec *a = spec_parse("ping?host=a%20b%26c&count=3", words),
-                *b = spec_parse("ping?count=3&host=a%20b%26c", words);
+    sensor_spec *a = spec_parse("ping?host=a%20b%26c&count=3"), *b = spec_parse("ping?count=3&host=a%20b%26c");
     assert_non_null(a);
     assert_string_equal(spec_argument(a, "host"), "a b&c");
     assert_string_equal(a->text, b->text);
-    sensor_spec *again = spec_parse(a->text, words);
+    sensor_spec *again = spec_parse(a->text);
     assert_string_equal(again->text, a->text);
     assert_string_equal(spec_unknown(a, " count "), "host");
     assert_null(spec_unknown(a, " count host "));
     long number;
-    assert_true(spec_number(a, "count", 1, 5, 1, &number, words));
+    assert_true(spec_number(a, "count", 1, 5, 1, &number));
     assert_int_equal(number, 3);
-    assert_false(spec_number(a, "count", 4, 5, 1, &number, words));
+    assert_false(spec_number(a, "count", 4, 5, 1, &number));
     spec_free(a);
     spec_free(b);
     spec_free(again);
     static const char *const wrong[] = {"",      "?",       "1a",      "a b",    "a?",        "a?b",    "a?=c",
                                         "a?b=%", "a?b=%0g", "a?b=%00", "a?b=\n", "a?b=1&b=2", "a?b=1&", "../a"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        assert_null(spec_parse(wrong[i], words));
+        assert_null(spec_parse(wrong[i]));
 }
 
 /* ---- conditions ---- */
@@ -70,10 +68,9 @@ static bool wants(condition *c, const char *name, double value, uint64_t look, i
 
 static condition *make(wish w)
 {
-    char words[CONDITION_WORDS] = "";
-    condition *c = condition_new(&w, words);
+    condition *c = condition_new(&w);
     if (c == NULL)
-        fail_msg("%s", words);
+        fail_msg("%s");
     return c;
 }
 
@@ -143,25 +140,24 @@ static void test_change(void **state)
 static void test_impossible_wishes(void **state)
 {
     (void)state;
-    char words[CONDITION_WORDS];
     wish w = anything;
     w.on_change = true;
-    assert_null(condition_new(&w, words)); /* of which field? */
+    assert_null(condition_new(&w)); /* of which field? */
     w = anything;
     w.field = "X";
-    assert_null(condition_new(&w, words)); /* what of it? */
+    assert_null(condition_new(&w)); /* what of it? */
     w.above = 1;
     w.below = 2;
-    assert_null(condition_new(&w, words));
+    assert_null(condition_new(&w));
     w = anything;
     w.interval_s = -1;
-    assert_null(condition_new(&w, words));
+    assert_null(condition_new(&w));
     w.interval_s = NAN;
-    assert_null(condition_new(&w, words));
+    assert_null(condition_new(&w));
     w = anything;
     w.where = "X ==";
-    assert_null(condition_new(&w, words));
-    assert_non_null(strstr(words, "column"));
+    assert_null(condition_new(&w));
+    assert_non_null(strstr(nl_error_message(), "column"));
 }
 
 /* ---- summaries ---- */
