@@ -2,6 +2,7 @@
 
 #include "clocks.h"
 
+#include "base/hash_bytes.h"
 #include "base/monotonic.h"
 #include "peer_address.h"
 #include "program/program.h"
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 enum {
     HOSTS_MAX = 1024,
@@ -27,16 +29,8 @@ enum {
 /* A host that was silent for so long may be forgotten for any other: sensors look at clocks every minute or so. */
 #define EXPIRES_NS (15 * 60 * NL_NS_PER_SECOND)
 
-/* An address from which hosts' first records came. */
-typedef struct clock_owner {
-    char name[PEER_ADDRESS_SIZE];
-    size_t count; /* of its hosts; 0: the entry is unused */
-} clock_owner;
-
 typedef struct host_clock {
     char host[NAME_SIZE];
-    clock_owner *owner;
-    int64_t heard_ns; /* when the latest record came, by the monotonic clock */
     char source[SOURCE_SIZE];
     int64_t time_ns; /* of the latest record */
     bool has_state, synchronized;
@@ -48,12 +42,35 @@ typedef struct host_clock {
     int64_t told_ns; /* when that was, by the monotonic clock; 0: never */
 } host_clock;
 
+/* A host's neighbours in a list of hosts by the time of their latest records. */
+typedef struct neighbours {
+    uint16_t previous, next; /* HOSTS_MAX: none */
+} neighbours;
+
+typedef struct host_list {
+    uint16_t oldest, newest;
+} host_list;
+
+/*
+ * A client that invents hosts causes several searches for each of its records, so each search is short: hosts and
+ * owners are found by hashes in arrays of their own, the oldest host by lists.
+ */
 struct clocks {
     nl_log *log;
+    uint64_t seed; /* of the hashes, unknown to clients */
     size_t count;
+    uint64_t host_hashes[HOSTS_MAX]; /* of hosts[].host */
+    int64_t heard_ns[HOSTS_MAX];     /* when the latest record of the host came, by the monotonic clock */
+    uint16_t owner_of[HOSTS_MAX];    /* index of the host's owner: the address from which its first record came */
+    host_list all;
+    neighbours in_all[HOSTS_MAX], in_own[HOSTS_MAX]; /* own: the list of the host's owner */
     host_clock hosts[HOSTS_MAX];
-    clock_owner owners[HOSTS_MAX];
-    uint64_t told; /* since then: */
+    uint64_t owner_hashes[HOSTS_MAX];
+    uint16_t owner_counts[HOSTS_MAX]; /* of the owner's hosts; 0: the entry is unused */
+    host_list owned[HOSTS_MAX];
+    char owners[HOSTS_MAX][PEER_ADDRESS_SIZE];
+    size_t largest; /* an owner with the most hosts */
+    uint64_t told;  /* since then: */
     int64_t told_since_ns;
 };
 
@@ -63,6 +80,9 @@ clocks *clocks_new(nl_log *log)
     if (c == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     c->log = log;
+    c->all = (host_list){HOSTS_MAX, HOSTS_MAX};
+    if (getrandom(&c->seed, sizeof c->seed, 0) != sizeof c->seed)
+        c->seed = (uint64_t)nl_monotonic_ns();
     return c;
 }
 
@@ -81,81 +101,107 @@ static void copy(char *to, size_t room, nl_string from)
     snprintf(to, room, "%.*s", from.size < room ? (int)from.size : (int)room, from.data != NULL ? from.data : "");
 }
 
-/* The owner of that name, which may be a new one; NULL when there are too many. */
-static clock_owner *find_owner(clocks *c, const char *name)
+/* Returns the index of the owner of that name, which may be a new one, or HOSTS_MAX if there are too many. */
+static size_t find_owner(clocks *c, const char *name)
 {
-    clock_owner *unused = NULL;
+    uint64_t hash = hash_bytes(c->seed, name, strlen(name));
+    size_t unused = HOSTS_MAX;
     for (size_t i = 0; i < HOSTS_MAX; i++) {
-        clock_owner *o = &c->owners[i];
-        if (o->count > 0 && strcmp(o->name, name) == 0)
-            return o;
-        unused = unused == NULL && o->count == 0 ? o : unused;
+        if (c->owner_counts[i] > 0 && c->owner_hashes[i] == hash && strcmp(c->owners[i], name) == 0)
+            return i;
+        unused = unused == HOSTS_MAX && c->owner_counts[i] == 0 ? i : unused;
     }
-    if (unused != NULL)
-        snprintf(unused->name, sizeof unused->name, "%s", name);
+    if (unused < HOSTS_MAX) {
+        c->owner_hashes[unused] = hash;
+        snprintf(c->owners[unused], sizeof c->owners[unused], "%s", name);
+    }
     return unused;
 }
 
-/* The host that was silent for longest, of an owner or (NULL) of all. */
-static host_clock *oldest_host(clocks *c, const clock_owner *owner)
+static void list_append(host_list *list, neighbours *links, size_t host)
 {
-    host_clock *oldest = NULL;
-    for (size_t i = 0; i < c->count; i++) {
-        host_clock *h = &c->hosts[i];
-        if ((owner == NULL || h->owner == owner) && (oldest == NULL || h->heard_ns < oldest->heard_ns))
-            oldest = h;
-    }
-    return oldest;
+    links[host] = (neighbours){list->newest, HOSTS_MAX};
+    *(list->newest < HOSTS_MAX ? &links[list->newest].next : &list->oldest) = (uint16_t)host;
+    list->newest = (uint16_t)host;
+}
+
+static void list_remove(host_list *list, neighbours *links, size_t host)
+{
+    neighbours n = links[host];
+    *(n.previous < HOSTS_MAX ? &links[n.previous].next : &list->oldest) = n.next;
+    *(n.next < HOSTS_MAX ? &links[n.next].previous : &list->newest) = n.previous;
+}
+
+static void count_host(clocks *c, size_t owner, int change)
+{
+    c->owner_counts[owner] = (uint16_t)(c->owner_counts[owner] + change);
+    if (c->owner_counts[owner] > c->owner_counts[c->largest])
+        c->largest = owner;
 }
 
 /*
- * The entry that a new host of owner takes over in a full table; NULL when there is none. One that has expired goes
- * first, then the oldest of the owner that has most: hosts that one address invents never displace those of an address
- * with fewer.
+ * Returns the index of the host that a new host of owner replaces in a full table. A host that has expired is first,
+ * then the oldest host of the owner with the most hosts: hosts that one address invents never displace those of an
+ * address with fewer.
  */
-static host_clock *find_replaceable(clocks *c, const clock_owner *owner)
+static size_t find_replaceable(clocks *c, size_t owner)
 {
-    host_clock *oldest = oldest_host(c, NULL);
-    if (nl_monotonic_ns() - oldest->heard_ns >= EXPIRES_NS)
-        return oldest;
-    const clock_owner *largest = owner;
-    for (size_t i = 0; i < HOSTS_MAX; i++)
-        if (largest == NULL || c->owners[i].count > largest->count + (largest == owner))
-            largest = &c->owners[i];
-    return oldest_host(c, largest);
+    if (nl_monotonic_ns() - c->heard_ns[c->all.oldest] >= EXPIRES_NS)
+        return c->all.oldest;
+    if (owner == HOSTS_MAX || c->owner_counts[owner] < c->owner_counts[c->largest])
+        for (size_t i = 0; i < HOSTS_MAX; i++)
+            if (c->owner_counts[i] > c->owner_counts[c->largest])
+                c->largest = i;
+    return c->owned[owner < HOSTS_MAX && c->owner_counts[owner] == c->owner_counts[c->largest] ? owner : c->largest]
+        .oldest;
 }
 
-/* The entry for a new host, whose owner is set; NULL when there is no place. */
-static host_clock *add_host(clocks *c, const char *peer)
+/* Returns the index for a new host. */
+static size_t add_host(clocks *c, const char *peer)
 {
     char name[PEER_ADDRESS_SIZE];
     peer_address(peer, name);
-    host_clock *h = NULL;
-    if (c->count >= HOSTS_MAX) {
+    size_t h = c->count;
+    if (h < HOSTS_MAX) {
+        c->count++;
+    } else {
         h = find_replaceable(c, find_owner(c, name));
-        if (h == NULL)
-            return NULL;
-        h->owner->count--;
+        list_remove(&c->all, c->in_all, h);
+        list_remove(&c->owned[c->owner_of[h]], c->in_own, h);
+        count_host(c, c->owner_of[h], -1);
     }
-    clock_owner *owner = find_owner(c, name); /* there is one: each has a host, and a place was made */
-    h = h != NULL ? h : &c->hosts[c->count++];
-    *h = (host_clock){.owner = owner};
-    owner->count++;
+    size_t owner = find_owner(c, name); /* found: each owner has a host, and the table has a place */
+    if (c->owner_counts[owner] == 0)
+        c->owned[owner] = (host_list){HOSTS_MAX, HOSTS_MAX};
+    count_host(c, owner, 1);
+    c->owner_of[h] = (uint16_t)owner;
+    list_append(&c->all, c->in_all, h);
+    list_append(&c->owned[owner], c->in_own, h);
+    c->hosts[h] = (host_clock){0};
     return h;
 }
 
-/* The host's entry, which may be a new one; NULL when there are too many. */
+/* Returns the entry of the host, which may be a new one, and notes that it is heard. */
 static host_clock *find(clocks *c, nl_string name, const char *peer)
 {
     char host[NAME_SIZE];
     copy(host, sizeof host, name);
-    for (size_t i = 0; i < c->count; i++)
-        if (strcmp(c->hosts[i].host, host) == 0)
-            return &c->hosts[i];
-    host_clock *h = add_host(c, peer);
-    if (h != NULL)
-        memcpy(h->host, host, sizeof host);
-    return h;
+    uint64_t hash = hash_bytes(c->seed, host, strlen(host));
+    size_t h = 0;
+    while (h < c->count && (c->host_hashes[h] != hash || strcmp(c->hosts[h].host, host) != 0))
+        h++;
+    if (h == c->count) {
+        h = add_host(c, peer);
+        memcpy(c->hosts[h].host, host, sizeof host);
+        c->host_hashes[h] = hash;
+    } else {
+        list_remove(&c->all, c->in_all, h);
+        list_remove(&c->owned[c->owner_of[h]], c->in_own, h);
+        list_append(&c->all, c->in_all, h);
+        list_append(&c->owned[c->owner_of[h]], c->in_own, h);
+    }
+    c->heard_ns[h] = nl_monotonic_ns();
+    return &c->hosts[h];
 }
 
 static bool get_double(const nl_record *record, const char *name, double *value)
@@ -232,7 +278,6 @@ void clocks_put(clocks *c, const nl_record *record, const char *peer)
     if (h == NULL)
         return;
     h->time_ns = record->time_ns;
-    h->heard_ns = nl_monotonic_ns();
     if (kernel || tracking)
         take_state(h, record, kernel);
     if (kernel && h->source[0] == '\0')

@@ -8,6 +8,7 @@
 #include "gaps.h"
 #include "nats_reader.h"
 #include "subscription.h"
+#include "turns.h"
 #include "record/format.h"
 
 #include <stddef.h>
@@ -36,6 +37,7 @@ static void add_counts(nl_record *record, const server *srv)
     nl_record_add_uint(record, "REFUSED", counts->refused);
     nl_record_add_uint(record, "OVER.RATE", counts->over_rate);
     nl_record_add_uint(record, "WORK", counts->work);
+    nl_record_add_uint(record, "WORK.TURN.MAX", turns_work_max(srv->turns));
     nl_record_add_uint(record, "HELD", srv->held);
     nl_record_add_uint(record, "CUT", counts->cut_off);
     nl_record_add_uint(record, "SUBSCRIBERS", live.subscribers);

@@ -21,9 +21,10 @@ struct turns {
     void *user;
     struct {
         turn *first, **end;
-    } levels[TURNS_LEVELS]; /* by the binary logarithm of the debt */
-    uint32_t filled;        /* a bit for each level where clients wait */
-    uint64_t at_once;       /* units served at once since no client had anything to be read */
+    } levels[TURNS_LEVELS];  /* by the binary logarithm of the debt */
+    uint32_t filled;         /* a bit for each level where clients wait */
+    uint64_t at_once;        /* units served at once since no client had anything to be read */
+    uint64_t work, work_max; /* units of the present turn, and the maximum of all turns */
 };
 
 /* Has on_turn called after the loop has looked for new bytes, which event_active would not. */
@@ -50,7 +51,9 @@ static void on_turn(evutil_socket_t fd, short what, void *user)
     if (t->filled == 0)
         return;
     turn *client = take_first(t);
+    t->work = 0;
     client->run(client->user);
+    t->work_max = t->work > t->work_max ? t->work : t->work_max;
     if (t->filled != 0)
         wake(t);
 }
@@ -107,7 +110,7 @@ void turns_charge(turns *t, turn *client, uint64_t work, bool at_once)
     client->work += work;
     client->debt += (double)work;
     client->debt = client->debt < DEBT_MAX ? client->debt : DEBT_MAX;
-    t->at_once += at_once ? work : 0;
+    *(at_once ? &t->at_once : &t->work) += work;
 }
 
 void turns_wait(turns *t, turn *client)
@@ -145,4 +148,9 @@ void turns_leave(turns *t, turn *client)
 void turns_idle(turns *t)
 {
     t->at_once = 0;
+}
+
+uint64_t turns_work_max(const turns *t)
+{
+    return t->work_max;
 }

@@ -60,6 +60,9 @@ static inline bool turns_is_waiting(const turn *client)
     return client->link != NULL;
 }
 
+/* Returns the maximum of the units of work of one turn so far. */
+uint64_t turns_work_max(const turns *t);
+
 /* Notes that no client has anything to be read. */
 void turns_idle(turns *t);
 

@@ -1,6 +1,8 @@
 # A line each, so that additions do not meet.
 EXTRA_DIST += \
 	tests/program/accessible.py \
+	tests/program/attacks.py \
+	tests/program/blocks.py \
 	tests/program/collector.py \
 	tests/program/guest.py \
 	tests/program/guest_clock.c \
@@ -21,6 +23,7 @@ program_tests += \
 	tests/program/test_time_index.py \
 	tests/program/test_formats.py \
 	tests/program/test_nlarchive.py \
+	tests/program/test_attack.py \
 	tests/program/test_netlogd_routing.py \
 	tests/program/test_netlogd_output.py \
 	tests/program/test_nldiag.py \

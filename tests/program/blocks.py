@@ -1,0 +1,83 @@
+"""Blocks of the binary format (doc/binary-format.md), made by hand: valid ones, and ones that attack their readers."""
+import functools
+import struct
+import subprocess
+
+_TABLE = []
+for _byte in range(256):
+    for _ in range(8):
+        _byte = _byte >> 1 ^ 0x82f63b78 * (_byte & 1)
+    _TABLE.append(_byte)
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc = _TABLE[(crc ^ byte) & 255] ^ crc >> 8
+    return crc ^ 0xffffffff
+
+
+def varint(n):
+    out = b""
+    while n >= 128:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+
+
+def string(text):
+    return varint(len(text)) + text
+
+
+def block(payload, count, raw_size=None, stream=bytes(16), first=0):
+    """A block with count records. raw_size is the size of a compressed payload before its compression."""
+    def header(crc):
+        return struct.pack("<4sHBBIIII16sQqqQqqQ", b"NLB1", 96, 1, raw_size is not None, crc, len(payload),
+                           len(payload) if raw_size is None else raw_size, count, stream, first, 0, 0, 0, 0, 0, 0)
+    return header(crc32c(header(0) + payload)) + payload
+
+
+def compressed(payload, count, stored_min=0):
+    """A compressed block; a frame that decoders skip makes it at least stored_min bytes long."""
+    stored = subprocess.run(["zstd", "-q", "-c", "-3"], input=payload, capture_output=True, check=True).stdout
+    if len(stored) < stored_min:
+        stored += struct.pack("<II", 0x184d2a50, stored_min - len(stored)) + bytes(stored_min - len(stored))
+    return block(stored, count, raw_size=len(payload))
+
+
+def numbers(program, values, stream, first):
+    """A block of records of one program with the field N."""
+    payload = varint(1) + string(b"h") + string(program) + varint(1) + b"\0\7\1E" + varint(1) + b"\3\1N"
+    return block(payload + b"".join(b"\0\0" + varint(2 * value) for value in values), len(values), stream=stream, first=first)
+
+
+SOURCE = varint(1) + string(b"h") + string(b"attack")
+
+
+@functools.cache
+def wide():
+    """No records, and one shape of 2^20 fields: some hundred bytes."""
+    return compressed(SOURCE + varint(1) + b"\0\7\1E" + varint(1 << 20) + b"\3\1N" * (1 << 20), 0)
+
+
+@functools.cache
+def dense():
+    """As many records as a valid block may have, which are nearly nothing before netlogd writes them as text."""
+    count = (2 << 20) // 80
+    return compressed(SOURCE + varint(1) + b"\0\7\1E" + varint(0) + b"\0\0" * count, count, (2 << 20) // 1024)
+
+
+@functools.cache
+def tables():
+    """Tables as large as those of a valid block may be, and one record."""
+    shape = b"\0\7\1E" + varint(1 << 14) + b"\3\1N" * (1 << 14)
+    return compressed(SOURCE + varint(4) + shape * 4 + b"\0\0" + b"\2" * (1 << 14), 1, 2000)
+
+
+def matching():
+    """A record whose string makes the filter EXPENSIVE work."""
+    text = b"ab" * 30
+    return block(SOURCE + varint(1) + b"\0\7\1E" + varint(1) + b"\1\1S" + b"\0\0" + varint(len(text) + 1) + text, 1)
+
+
+EXPENSIVE = " || ".join(f"S =~ 'a[ab]{{{n}}}c'" for n in range(124, 84, -1))
