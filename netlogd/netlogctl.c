@@ -4,6 +4,7 @@
 #include "program/encoding.h"
 #include "program/program.h"
 #include "base/time_internal.h"
+#include "base/error.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -24,14 +25,14 @@ typedef struct arguments {
 } arguments;
 
 /* The times are sent as they are written: netlogd reads them. */
-static bool set_since(void *settings, const nl_option *row, const char *value, char *message)
+static bool set_since(void *settings, const nl_option *row, const char *value)
 {
     int64_t time_ns;
     (void)row;
     ((arguments *)settings)->since = value;
-    snprintf(message, NL_OPTION_MESSAGE_SIZE,
-             "\"%.100s\" is not a time; write for example 2026-01-31T12:00:00, or -10m", value);
-    return nl_time_parse_relative(value, &time_ns);
+    return nl_time_parse_relative(value, &time_ns) ||
+           nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a time; write for example 2026-01-31T12:00:00, or -10m",
+                          value);
 }
 
 static const nl_option options[] = {

@@ -7,6 +7,7 @@
 #include "nats_reader.h"
 #include "program/program.h"
 #include "base/size.h"
+#include "base/error.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,12 +190,12 @@ static const char *set_metrics_url(settings *s, const char *value)
 
 /* The setters of rows, over functions that return what is wrong. */
 #define SETTER(name, function)                                                                                         \
-    static bool name(void *s, const nl_option *row, const char *value, char *message)                                  \
+    static bool name(void *s, const nl_option *row, const char *value)                                                 \
     {                                                                                                                  \
         (void)row;                                                                                                     \
         const char *problem = function(s, value);                                                                      \
         if (problem != NULL)                                                                                           \
-            snprintf(message, NL_OPTION_MESSAGE_SIZE, "%s", problem);                                                  \
+            nl_error_set(NL_ERROR_INVALID, "%s", problem);                                                             \
         return problem == NULL;                                                                                        \
     }
 
@@ -406,9 +407,8 @@ const nl_option settings_rows[] = {
 
 void settings_add(settings *s, const char *name, const char *value)
 {
-    char message[NL_OPTION_MESSAGE_SIZE];
-    if (!nl_option_set(nl_option_find(settings_rows, name, NL_OPTION_IN_FILE), s, value, message))
-        program_fail(PROGRAM_PROBLEM, "%s %s: %s", name, value, message);
+    if (!nl_option_set(nl_option_find(settings_rows, name, NL_OPTION_IN_FILE), s, value))
+        program_fail(PROGRAM_PROBLEM, "%s %s: %s", name, value, nl_error_message());
 }
 
 /* ---- the command line ---- */
@@ -419,10 +419,10 @@ static void report_at_start(void *unused, const char *message)
     program_error("%s", message);
 }
 
-static bool read_config(void *to, const nl_option *row, const char *value, char *message)
+static bool read_config(void *to, const nl_option *row, const char *value)
 {
     settings *s = to;
-    (void)row, (void)message;
+    (void)row;
     if (!config_file_read(value, settings_rows, s, s->report != NULL ? s->report : report_at_start, s->report_user)) {
         if (s->report == NULL)
             exit(PROGRAM_USAGE);
@@ -431,10 +431,10 @@ static bool read_config(void *to, const nl_option *row, const char *value, char 
     return true;
 }
 
-static bool set_repair(void *to, const nl_option *row, const char *value, char *message)
+static bool set_repair(void *to, const nl_option *row, const char *value)
 {
     settings *s = to;
-    (void)row, (void)value, (void)message;
+    (void)row, (void)value;
     s->verify = s->repair = true;
     return true;
 }

@@ -64,28 +64,26 @@ static void read_token(arguments *a, const char *path)
     a->client.token = a->token;
 }
 
-static bool add_agent(void *settings, const nl_option *row, const char *value, char *message)
+static bool add_agent(void *settings, const nl_option *row, const char *value)
 {
     arguments *a = settings;
     (void)row;
     if (a->agent_count == AGENTS_MAX) {
-        snprintf(message, NL_OPTION_MESSAGE_SIZE, "more than the maximum, %d", AGENTS_MAX);
-        return false;
+        return nl_error_false(NL_ERROR_INVALID, "more than the maximum, %d", AGENTS_MAX);
     }
     a->agents[a->agent_count++] = value;
     return true;
 }
 
 /* Options that are passed on to the agent under their own names. */
-static bool set_wish(void *settings, const nl_option *row, const char *value, char *message)
+static bool set_wish(void *settings, const nl_option *row, const char *value)
 {
-    (void)message;
     add_wish(settings, row->name, row->type == NL_OPTION_FLAG ? "true" : value);
     return true;
 }
 
 /* Agents take seconds. */
-static bool set_interval(void *settings, const nl_option *row, const char *value, char *message)
+static bool set_interval(void *settings, const nl_option *row, const char *value)
 {
     static char seconds[32];
     int64_t interval_ns = 0;
@@ -93,7 +91,7 @@ static bool set_interval(void *settings, const nl_option *row, const char *value
     plain.set = NULL;
     plain.offset = 0;
     plain.size = sizeof interval_ns;
-    if (!nl_option_set(&plain, &interval_ns, value, message))
+    if (!nl_option_set(&plain, &interval_ns, value))
         return false;
     snprintf(seconds, sizeof seconds, "%.9g", (double)interval_ns / 1e9);
     add_wish(settings, row->name, seconds);
@@ -101,7 +99,7 @@ static bool set_interval(void *settings, const nl_option *row, const char *value
 }
 
 /* Agents take minutes. */
-static bool set_summary(void *settings, const nl_option *row, const char *value, char *message)
+static bool set_summary(void *settings, const nl_option *row, const char *value)
 {
     static const char *const minutes[] = {"1", "10", "60"};
     unsigned choice = 0;
@@ -109,7 +107,7 @@ static bool set_summary(void *settings, const nl_option *row, const char *value,
     plain.set = NULL;
     plain.offset = 0;
     plain.size = sizeof choice;
-    if (!nl_option_set(&plain, &choice, value, message))
+    if (!nl_option_set(&plain, &choice, value))
         return false;
     add_wish(settings, row->name, minutes[choice]);
     return true;

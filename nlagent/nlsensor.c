@@ -43,9 +43,9 @@ typedef struct arguments {
 
 /* ---- what there is ---- */
 
-static bool list_kinds(void *settings, const nl_option *row, const char *value, char *message)
+static bool list_kinds(void *settings, const nl_option *row, const char *value)
 {
-    (void)settings, (void)row, (void)value, (void)message;
+    (void)settings, (void)row, (void)value;
     for (size_t i = 0; sensor_kinds[i] != NULL; i++) {
         const sensor_kind *k = sensor_kinds[i];
         printf("%s%s\n    %s\n", k->name, k->is_default ? "" : " (not among the default)", k->what);
@@ -61,9 +61,9 @@ static bool list_kinds(void *settings, const nl_option *row, const char *value, 
 }
 
 /* The same as a page of doc/, which is made of this. */
-static bool print_table(void *settings, const nl_option *row, const char *value, char *message)
+static bool print_table(void *settings, const nl_option *row, const char *value)
 {
-    (void)settings, (void)row, (void)value, (void)message;
+    (void)settings, (void)row, (void)value;
     printf(
         "# What sensors log\n\nMade by `nlsensor --table`. A field that is counted \"since the record before\" is for "
         "sums; one \"/s\" is a mean rate\nof the time since the record before. Units: %% is of 100.\n");
@@ -200,7 +200,6 @@ static bool obey(arguments *a)
 {
     static char line[256];
     static size_t size;
-    char message[NL_OPTION_MESSAGE_SIZE];
     ssize_t got = read(STDIN_FILENO, line + size, sizeof line - 1 - size);
     if (got <= 0)
         return got < 0 && errno == EINTR;
@@ -209,7 +208,7 @@ static bool obey(arguments *a)
     for (char *end; (end = strchr(line, '\n')) != NULL;) {
         *end = '\0';
         if (strncmp(line, "interval ", 9) == 0)
-            nl_option_set(&options[0], a, line + 9, message);
+            nl_option_set(&options[0], a, line + 9);
         size -= (size_t)(end + 1 - line);
         memmove(line, end + 1, size + 1);
     }

@@ -18,10 +18,10 @@ typedef struct arguments {
     schema schema;
 } arguments;
 
-static bool add_parameter(void *settings, const nl_option *row, const char *value, char *message)
+static bool add_parameter(void *settings, const nl_option *row, const char *value)
 {
     arguments *a = settings;
-    (void)row, (void)message;
+    (void)row;
     a->parameters = nl_memory_check(reallocarray(a->parameters, a->parameter_count + 2, sizeof *a->parameters));
     a->parameters[a->parameter_count++] = value;
     a->parameters[a->parameter_count] = NULL;

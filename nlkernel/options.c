@@ -30,25 +30,15 @@ static bool read_number(const char **text, long least, long most, long *value)
     return errno == 0 && *value >= least && *value <= most;
 }
 
-NL_PRINTF(2, 3)
-static bool reject(char *message, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(message, NL_OPTION_MESSAGE_SIZE, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
-static bool add_event(void *settings, const nl_option *row, const char *value, char *message)
+static bool add_event(void *settings, const nl_option *row, const char *value)
 {
     recording_options *o = settings;
-    (void)row, (void)message;
+    (void)row;
     add_word(&o->patterns, &o->pattern_count, value);
     return true;
 }
 
-static bool add_pids(void *settings, const nl_option *row, const char *value, char *message)
+static bool add_pids(void *settings, const nl_option *row, const char *value)
 {
     recording_options *o = settings;
     const char *at = value;
@@ -56,7 +46,8 @@ static bool add_pids(void *settings, const nl_option *row, const char *value, ch
     do {
         long pid = 0;
         if (!read_number(&at, 1, INT_MAX, &pid) || (*at != ',' && *at != '\0'))
-            return reject(message, "\"%.100s\" is not a list of process numbers with commas between", value);
+            return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a list of process numbers with commas between",
+                                  value);
         o->pids = nl_memory_check(reallocarray(o->pids, o->pid_count + 1, sizeof *o->pids));
         o->pids[o->pid_count++] = (int)pid;
     } while (*at++ == ',');
@@ -88,7 +79,7 @@ static bool read_mask(recording_options *o, const char *digits)
     return o->cpu_count > before || before > 0;
 }
 
-static bool add_cpus(void *settings, const nl_option *row, const char *value, char *message)
+static bool add_cpus(void *settings, const nl_option *row, const char *value)
 {
     recording_options *o = settings;
     const char *at = value;
@@ -96,7 +87,8 @@ static bool add_cpus(void *settings, const nl_option *row, const char *value, ch
     if (o->cpus == NULL)
         o->cpus = nl_memory_check(calloc(RECORDING_CPUS_MAX, sizeof *o->cpus));
     if (strncmp(value, "0x", 2) == 0)
-        return read_mask(o, value + 2) || reject(message, "\"%.100s\" is not a mask of CPUs, such as 0x3d", value);
+        return read_mask(o, value + 2) ||
+               nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a mask of CPUs, such as 0x3d", value);
     do {
         long first = 0, last;
         bool good = read_number(&at, 0, RECORDING_CPUS_MAX - 1, &first);
@@ -106,47 +98,46 @@ static bool add_cpus(void *settings, const nl_option *row, const char *value, ch
             good = read_number(&at, first, RECORDING_CPUS_MAX - 1, &last);
         }
         if (!good || (*at != ',' && *at != '\0'))
-            return reject(message, "\"%.100s\" is not a list of CPUs, such as 0,2-5", value);
+            return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a list of CPUs, such as 0,2-5", value);
         for (long cpu = first; cpu <= last; cpu++)
             add_cpu(o, (size_t)cpu);
     } while (*at++ == ',');
     return true;
 }
 
-static bool set_functions(void *settings, const nl_option *row, const char *value, char *message)
+static bool set_functions(void *settings, const nl_option *row, const char *value)
 {
     bool graph = strcmp(value, "graph") == 0, calls = strcmp(value, "calls") == 0;
     if (*value != '\0' && !graph && !calls)
-        return reject(message, "\"%.100s\" is not one of %s", value, row->choices);
+        return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not one of %s", value, row->choices);
     ((recording_options *)settings)->functions = graph ? FUNCTIONS_GRAPH : calls ? FUNCTIONS_CALLS : FUNCTIONS_ANY;
     return true;
 }
 
-static bool add_glob(void *settings, const nl_option *row, const char *value, char *message)
+static bool add_glob(void *settings, const nl_option *row, const char *value)
 {
     recording_options *o = settings;
     (void)row;
     if (value[*value == '!'] == '\0')
-        return reject(message, "\"%.100s\" names no function; write for example 'tcp_*'", value);
+        return nl_error_false(NL_ERROR_INVALID, "\"%s\" names no function; write for example 'tcp_*'", value);
     add_word(&o->globs, &o->glob_count, value);
     return true;
 }
 
-static bool set_filter(void *settings, const nl_option *row, const char *value, char *message)
+static bool set_filter(void *settings, const nl_option *row, const char *value)
 {
     recording_options *o = settings;
     (void)row;
     if (o->filter != NULL)
-        return reject(message, "given twice; join the expressions with && or ||");
+        return nl_error_false(NL_ERROR_INVALID, "given twice; join the expressions with && or ||");
     o->filter = nl_filter_parse(value);
-    return o->filter != NULL || reject(message, "%s", nl_error_message());
+    return o->filter != NULL;
 }
 
-static bool set_counters(void *settings, const nl_option *row, const char *value, char *message)
+static bool set_counters(void *settings, const nl_option *row, const char *value)
 {
     (void)row;
-    return counters_choose(&((recording_options *)settings)->counters, value) ||
-           reject(message, "%s", nl_error_message());
+    return counters_choose(&((recording_options *)settings)->counters, value);
 }
 
 const nl_option recording_rows[] = {

@@ -19,14 +19,11 @@ typedef struct arguments {
     size_t source_count;
 } arguments;
 
-static bool set_draw(void *settings, const nl_option *row, const char *value, char *message)
+static bool set_draw(void *settings, const nl_option *row, const char *value)
 {
     (void)row;
     ((arguments *)settings)->picture = value;
-    if (call_draw_knows(value))
-        return true;
-    snprintf(message, NL_OPTION_MESSAGE_SIZE, "%s", nl_error_message());
-    return false;
+    return call_draw_knows(value);
 }
 
 static const nl_option options[] = {

@@ -3,6 +3,7 @@
 #include "reporting.h"
 
 #include "base/memory.h"
+#include "base/error.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,13 +11,12 @@
 
 enum { CDF_STEPS = 100 };
 
-static bool add_parameter(void *settings, const nl_option *row, const char *value, char *message)
+static bool add_parameter(void *settings, const nl_option *row, const char *value)
 {
     reporting_options *o = settings;
     (void)row;
     if (strchr(value, '=') == NULL) {
-        snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\" is not NAME=VALUE", value);
-        return false;
+        return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not NAME=VALUE", value);
     }
     o->parameters = nl_memory_check(reallocarray(o->parameters, o->parameter_count + 2, sizeof *o->parameters));
     o->parameters[o->parameter_count++] = value;

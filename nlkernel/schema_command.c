@@ -90,24 +90,22 @@ typedef struct arguments {
     char folder[64]; /* of files that go at the end */
 } arguments;
 
-static bool add_log(void *settings, const nl_option *row, const char *value, char *message)
+static bool add_log(void *settings, const nl_option *row, const char *value)
 {
     arguments *a = settings;
     (void)row;
     if (a->extra_count == LOGS_MAX) {
-        snprintf(message, NL_OPTION_MESSAGE_SIZE, "more than the maximum, %d", LOGS_MAX);
-        return false;
+        return nl_error_false(NL_ERROR_INVALID, "more than the maximum, %d", LOGS_MAX);
     }
     a->extra[a->extra_count++] = value;
     return true;
 }
 
-static bool set_vary(void *settings, const nl_option *row, const char *value, char *message)
+static bool set_vary(void *settings, const nl_option *row, const char *value)
 {
     (void)row;
     ((arguments *)settings)->vary = (char *)value;
-    snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\" is not NAME=VALUE,VALUE...", value);
-    return strchr(value, '=') != NULL;
+    return strchr(value, '=') != NULL || nl_error_false(NL_ERROR_INVALID, "\"%s\" is not NAME=VALUE,VALUE...", value);
 }
 
 static const nl_option options[] = {

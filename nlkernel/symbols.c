@@ -18,10 +18,10 @@ typedef struct arguments {
     bool json;
 } arguments;
 
-static bool add_file(void *settings, const nl_option *row, const char *value, char *message)
+static bool add_file(void *settings, const nl_option *row, const char *value)
 {
     arguments *a = settings;
-    (void)row, (void)message;
+    (void)row;
     a->files = nl_memory_check(reallocarray(a->files, a->file_count + 1, sizeof *a->files));
     a->files[a->file_count++] = value;
     return true;
@@ -97,7 +97,7 @@ int command_symbols(int argc, char **argv)
 {
     arguments a = {0};
     for (int i = options_parse(&usage, argc, argv, &a); i < argc; i++)
-        add_file(&a, NULL, argv[i], NULL);
+        add_file(&a, NULL, argv[i]);
     if (a.file_count == 0)
         options_fail("missing --kernel, such as -k /usr/lib/debug/boot/vmlinux-VERSION");
     symbol_map map = {0};

@@ -7,6 +7,7 @@
 #include "record/format.h"
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/error.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -49,20 +50,19 @@ static bool add_message(fix_options *o, char *text)
     return true;
 }
 
-static bool set_ids(void *settings, const nl_option *row, const char *value, char *message)
+static bool set_ids(void *settings, const nl_option *row, const char *value)
 {
-    (void)row, (void)message;
+    (void)row;
     add_ids(settings, (char *)value);
     return true;
 }
 
-static bool set_message(void *settings, const nl_option *row, const char *value, char *message)
+static bool set_message(void *settings, const nl_option *row, const char *value)
 {
     (void)row;
     if (add_message(settings, (char *)value))
         return true;
-    snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\" is not SENT:RECEIVED", value);
-    return false;
+    return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not SENT:RECEIVED", value);
 }
 
 const nl_option fix_clocks_options[] = {

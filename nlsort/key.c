@@ -3,6 +3,7 @@
 #include "key.h"
 
 #include "program/program.h"
+#include "base/error.h"
 #include "base/memory.h"
 
 #include <stdlib.h>
@@ -58,19 +59,20 @@ static bool read_letter(key_field *field, char letter)
     }
 }
 
-const char *key_add(key *k, const char *text)
+bool key_add(key *k, const char *text)
 {
     size_t size = strcspn(text, ":");
     if (size == 0)
-        return "no field's name";
+        return nl_error_false(NL_ERROR_INVALID, "no field's name");
     key_field field = {0};
     for (const char *letter = text + size + (text[size] == ':'); *letter != '\0'; letter++)
         if (!read_letter(&field, *letter))
-            return "the options of a key are t (time), n (number), s (text) and r (descending)";
+            return nl_error_false(NL_ERROR_INVALID,
+                                  "the options of a key are t (time), n (number), s (text) and r (descending)");
     field.name = nl_memory_check(strndup(text, size));
     k->fields = nl_memory_check(realloc(k->fields, (k->count + 1) * sizeof *k->fields));
     k->fields[k->count++] = field;
-    return NULL;
+    return true;
 }
 
 void key_set_reverse(key *k, bool reverse)

@@ -15,8 +15,8 @@ typedef struct key key;
 key *key_new(void);
 void key_free(key *k);
 
-/* Adds a field. NULL when done, otherwise what is wrong with text. */
-const char *key_add(key *k, const char *text);
+/* Adds a field. Returns false when text is invalid. */
+bool key_add(key *k, const char *text);
 
 /* Turns the whole order round (-r). Records of equal keys stay in the order in which they came. */
 void key_set_reverse(key *k, bool reverse);

@@ -15,6 +15,7 @@
 #include "record/format.h"
 #include "base/memory.h"
 #include "base/size.h"
+#include "base/error.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -48,13 +49,10 @@ typedef struct arguments {
     char **expanded; /* files, when they are to be freed */
 } arguments;
 
-static bool set_key(void *settings, const nl_option *row, const char *value, char *message)
+static bool set_key(void *settings, const nl_option *row, const char *value)
 {
     (void)row;
-    const char *why = key_add(((arguments *)settings)->key, value);
-    if (why != NULL)
-        snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\": %.200s", value, why);
-    return why == NULL;
+    return key_add(((arguments *)settings)->key, value) || (nl_error_prepend("\"%s\"", value), false);
 }
 
 static const nl_option options[] = {

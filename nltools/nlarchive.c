@@ -4,6 +4,7 @@
 #include "archive/load.h"
 #include "archive/query.h"
 #include "base/memory.h"
+#include "base/error.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,25 +29,24 @@ typedef struct arguments {
     program_reading reading;
 } arguments;
 
-static bool add_id(void *settings, const nl_option *row, const char *value, char *message)
+static bool add_id(void *settings, const nl_option *row, const char *value)
 {
     arguments *a = settings;
     (void)row;
     if (!objects_are_fields(value)) {
-        snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\" is not a list of field names with commas between", value);
-        return false;
+        return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a list of field names with commas between", value);
     }
     a->ids = nl_memory_check(reallocarray(a->ids, a->id_count + 1, sizeof *a->ids));
     a->ids[a->id_count++] = (char *)value;
     return true;
 }
 
-static bool set_format(void *settings, const nl_option *row, const char *value, char *message)
+static bool set_format(void *settings, const nl_option *row, const char *value)
 {
     (void)row;
     ((arguments *)settings)->query.to = exporter_kind_find(value);
-    snprintf(message, NL_OPTION_MESSAGE_SIZE, "%.100s: unknown format; nlconv --formats lists all", value);
-    return ((arguments *)settings)->query.to != NULL;
+    return ((arguments *)settings)->query.to != NULL ||
+           nl_error_false(NL_ERROR_INVALID, "%s: unknown format; nlconv --formats lists all", value);
 }
 
 static const nl_option options[] = {

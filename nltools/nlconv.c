@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/write_some.h"
+#include "base/error.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,9 +32,9 @@ typedef struct arguments {
     program_reading reading;
 } arguments;
 
-static bool list_formats(void *settings, const nl_option *row, const char *value, char *message)
+static bool list_formats(void *settings, const nl_option *row, const char *value)
 {
-    (void)settings, (void)row, (void)value, (void)message;
+    (void)settings, (void)row, (void)value;
     printf("read:\n");
     const importer_kind *from;
     for (size_t i = 0; (from = importer_kind_at(i)) != NULL; i++)
@@ -55,40 +56,36 @@ static bool read_base(const char *text, int64_t *time_ns)
     return !__builtin_mul_overflow((int64_t)mktime(&day), NL_NS_PER_SECOND, time_ns);
 }
 
-static bool reject_format(const char *name, char *message)
+static bool reject_format(const char *name)
 {
     const char *missing = format_missing(name);
     if (missing != NULL)
-        snprintf(message, NL_OPTION_MESSAGE_SIZE, "%.100s: this nlconv was built without %.100s", name, missing);
-    else
-        snprintf(message, NL_OPTION_MESSAGE_SIZE, "%.100s: unknown format; --formats lists all", name);
-    return false;
+        return nl_error_false(NL_ERROR_UNSUPPORTED, "%s: this nlconv was built without %s", name, missing);
+    return nl_error_false(NL_ERROR_INVALID, "%s: unknown format; --formats lists all", name);
 }
 
-static bool set_from_format(void *settings, const nl_option *row, const char *value, char *message)
+static bool set_from_format(void *settings, const nl_option *row, const char *value)
 {
     arguments *a = settings;
     (void)row;
     a->from = importer_kind_find(value);
-    return a->from != NULL || reject_format(value, message);
+    return a->from != NULL || reject_format(value);
 }
 
-static bool set_format(void *settings, const nl_option *row, const char *value, char *message)
+static bool set_format(void *settings, const nl_option *row, const char *value)
 {
     arguments *a = settings;
     (void)row;
     a->to = exporter_kind_find(value);
-    return a->to != NULL || reject_format(value, message);
+    return a->to != NULL || reject_format(value);
 }
 
-static bool set_base(void *settings, const nl_option *row, const char *value, char *message)
+static bool set_base(void *settings, const nl_option *row, const char *value)
 {
     arguments *a = settings;
     (void)row;
     a->about.has_base = read_base(value, &a->about.base_ns);
-    if (!a->about.has_base)
-        snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\" is not a day, YYYY-MM-DD, or a time", value);
-    return a->about.has_base;
+    return a->about.has_base || nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a day, YYYY-MM-DD, or a time", value);
 }
 
 static const nl_option options[] = {

@@ -15,6 +15,7 @@
 #include "stat/subject_options.h"
 #include "stat/throughput.h"
 #include "base/size.h"
+#include "base/error.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -47,14 +48,13 @@ typedef struct work {
     int count;
 } work;
 
-static bool set_plot(void *settings, const nl_option *row, const char *value, char *message)
+static bool set_plot(void *settings, const nl_option *row, const char *value)
 {
     (void)row;
     ((arguments *)settings)->plot = value;
     if (strcmp(value, "-") == 0 || chart_knows(value))
         return true;
-    snprintf(message, NL_OPTION_MESSAGE_SIZE, "%.200s: the name must end in .png or .svg", value);
-    return false;
+    return nl_error_false(NL_ERROR_INVALID, "%s: the name must end in .png or .svg", value);
 }
 
 static const nl_option options[] = {

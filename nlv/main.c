@@ -8,6 +8,7 @@
 
 #include "program/program.h"
 #include "base/size.h"
+#include "base/error.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,23 +28,22 @@ typedef struct arguments {
     program_reading reading;
 } arguments;
 
-static bool set_render(void *settings, const nl_option *row, const char *value, char *message)
+static bool set_render(void *settings, const nl_option *row, const char *value)
 {
     (void)row;
     ((arguments *)settings)->render = value;
-    snprintf(message, NL_OPTION_MESSAGE_SIZE, "%.200s: the name must end in .png, .svg or .pdf", value);
-    return render_knows(value);
+    return render_knows(value) ||
+           nl_error_false(NL_ERROR_INVALID, "%s: the name must end in .png, .svg or .pdf", value);
 }
 
-static bool set_size(void *settings, const nl_option *row, const char *value, char *message)
+static bool set_size(void *settings, const nl_option *row, const char *value)
 {
     arguments *a = settings;
     char more;
     (void)row;
     bool good = sscanf(value, "%5dx%5d%c", &a->width, &a->height, &more) == 2 && a->width >= 100 && a->height >= 100 &&
                 a->width <= 20000 && a->height <= 20000;
-    snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\" is not WIDTHxHEIGHT, each from 100 to 20000", value);
-    return good;
+    return good || nl_error_false(NL_ERROR_INVALID, "\"%s\" is not WIDTHxHEIGHT, each from 100 to 20000", value);
 }
 
 static const nl_option options[] = {

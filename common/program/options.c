@@ -27,9 +27,9 @@ typedef struct options_reading {
     size_t given_count;
 } options_reading;
 
-static bool options_have_help(void *settings, const nl_option *row, const char *value, char *message)
+static bool options_have_help(void *settings, const nl_option *row, const char *value)
 {
-    (void)settings, (void)row, (void)value, (void)message;
+    (void)settings, (void)row, (void)value;
     return true;
 }
 
@@ -374,7 +374,6 @@ static const nl_option *options_find(const options_reading *r, const char *name,
 
 static void options_apply(options_reading *r, const nl_option *row, char *base, const char *value)
 {
-    char message[NL_OPTION_MESSAGE_SIZE];
     if (row == &standard_options[0]) {
         options_give_help(r, value);
     } else if (row == &standard_options[1]) {
@@ -388,8 +387,8 @@ static void options_apply(options_reading *r, const nl_option *row, char *base, 
         r->given[r->given_count++] = row;
     if (row->type == NL_OPTION_FLAG && value == NULL)
         value = "yes";
-    if (!nl_option_set(row, base, value != NULL ? value : "", message))
-        options_reject(r, "--%s: %s", row->name, message);
+    if (!nl_option_set(row, base, value != NULL ? value : ""))
+        options_reject(r, "--%s: %s", row->name, nl_error_message());
 }
 
 /* --name or --name=value; next is what may be its value. Returns how many words of argv it was. */
@@ -443,12 +442,11 @@ static int options_read_letters(options_reading *r, const char *letters, char *n
 
 static void options_read_environment(options_reading *r)
 {
-    char message[NL_OPTION_MESSAGE_SIZE];
     for (const options_group *group = options_groups(r->usage); group->rows != NULL; group++)
         for (const nl_option *row = group->rows; row->name != NULL; row++) {
             const char *value = row->environment != NULL ? nl_environment_value(row->environment) : NULL;
-            if (value != NULL && !nl_option_set(row, r->base + group->offset, value, message))
-                options_reject(r, "%s: %s", row->environment, message);
+            if (value != NULL && !nl_option_set(row, r->base + group->offset, value))
+                options_reject(r, "%s: %s", row->environment, nl_error_message());
         }
 }
 
@@ -507,10 +505,9 @@ int options_parse_again(const options_usage *usage, int argc, char **argv, void 
 {
     options_reading r = {.usage = usage, .base = settings, .report = report, .user = user};
     for (const options_group *group = options_groups(usage); group->rows != NULL; group++) {
-        char message[NL_OPTION_MESSAGE_SIZE];
-        const nl_option *row = nl_options_init(group->rows, r.base + group->offset, message);
+        const nl_option *row = nl_options_init(group->rows, r.base + group->offset);
         if (row != NULL)
-            options_reject(&r, "--%s: default: %s", row->name, message);
+            options_reject(&r, "--%s: default: %s", row->name, nl_error_message());
     }
     options_read_environment(&r);
     int first = options_read_words(&r, argc, argv);

@@ -6,6 +6,7 @@
 #include "record/format.h"
 
 #include "record/format_info.h"
+#include "base/error.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -36,14 +37,13 @@ const nl_option program_strict_options[] = {
     {0},
 };
 
-bool program_set_format(void *settings, const nl_option *row, const char *value, char *message)
+bool program_set_format(void *settings, const nl_option *row, const char *value)
 {
     nl_format *format = (nl_format *)((char *)settings + row->offset);
     *format = nl_format_parse(value);
     char formats[100];
     nl_format_list(formats, sizeof formats);
-    snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\" is not one of %s", value, formats);
-    return *format != NL_FORMAT_UNKNOWN;
+    return *format != NL_FORMAT_UNKNOWN || nl_error_false(NL_ERROR_INVALID, "\"%s\" is not one of %s", value, formats);
 }
 
 static void keep_rejected(program_reading *reading, const nl_malformed *what)

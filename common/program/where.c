@@ -4,39 +4,36 @@
 #include "program/program.h"
 #include "filter/filter_text.h"
 #include "base/memory.h"
+#include "base/error.h"
 
 #include <stdlib.h>
 
-/* Adds a condition to those that a program_where has. Returns false with the problem in message. */
-static bool where_narrow(program_where *w, const char *expression, char *message)
+/* Adds a condition to those that a program_where has. */
+static bool where_narrow(program_where *w, const char *expression)
 {
     nl_filter *filter = nl_filter_parse(expression);
-    if (filter == NULL) {
-        snprintf(message, NL_OPTION_MESSAGE_SIZE, "%s", nl_error_message());
+    if (filter == NULL)
         return false;
-    }
     if (w->filter != NULL) {
         char *both = program_format("(%s) && (%s)", nl_filter_text(w->filter), nl_filter_text(filter));
         nl_filter_free(filter);
         filter = nl_filter_parse(both);
         free(both);
-        if (filter == NULL) {
-            snprintf(message, NL_OPTION_MESSAGE_SIZE, "%s", nl_error_message());
+        if (filter == NULL)
             return false;
-        }
     }
     nl_filter_free(w->filter);
     w->filter = filter;
     return true;
 }
 
-static bool where_set_expression(void *settings, const nl_option *row, const char *value, char *message)
+static bool where_set_expression(void *settings, const nl_option *row, const char *value)
 {
     (void)row;
-    return where_narrow(settings, value, message);
+    return where_narrow(settings, value);
 }
 
-static bool where_set_time(void *settings, const nl_option *row, const char *value, char *message)
+static bool where_set_time(void *settings, const nl_option *row, const char *value)
 {
     program_where *w = settings;
     nl_option plain = *row;
@@ -47,16 +44,15 @@ static bool where_set_time(void *settings, const nl_option *row, const char *val
         w->until_ns = INT64_MAX;
         w->ranged = true;
     }
-    if (!nl_option_set(&plain, w, value, message))
+    if (!nl_option_set(&plain, w, value))
         return false;
     if (w->since_ns >= w->until_ns) {
-        snprintf(message, NL_OPTION_MESSAGE_SIZE, "the range is empty; --since must be before --until");
-        return false;
+        return nl_error_false(NL_ERROR_INVALID, "the range is empty; --since must be before --until");
     }
     bool is_since = row->offset == offsetof(program_where, since_ns);
     nl_time_format_ulm(is_since ? w->since_ns : w->until_ns, time);
     snprintf(condition, sizeof condition, "DATE %s %s", is_since ? ">=" : "<", time);
-    return where_narrow(w, condition, message);
+    return where_narrow(w, condition);
 }
 
 const nl_option program_where_options[] = {

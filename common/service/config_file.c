@@ -2,8 +2,9 @@
 
 #include "service/config_file.h"
 
+#include "base/error.h"
+
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,24 +21,21 @@ static char *trim(char *line)
     return line;
 }
 
-/* Sets the option of that name. False with the problem in message. */
-static bool set_directive(const nl_option *rows, void *settings, const char *name, const char *value, char *message)
+/* Sets the option of that name. */
+static bool set_directive(const nl_option *rows, void *settings, const char *name, const char *value)
 {
     const nl_option *row = nl_option_find(rows, name, NL_OPTION_IN_FILE);
-    if (row == NULL) {
-        snprintf(message, NL_OPTION_MESSAGE_SIZE, "unknown directive");
-        return false;
-    }
-    return nl_option_set(row, settings, row->type == NL_OPTION_FLAG && *value == '\0' ? "yes" : value, message);
+    if (row == NULL)
+        return nl_error_false(NL_ERROR_INVALID, "unknown directive");
+    return nl_option_set(row, settings, row->type == NL_OPTION_FLAG && *value == '\0' ? "yes" : value);
 }
 
 bool config_file_read(const char *path, const nl_option *rows, void *settings, config_report report, void *user)
 {
-    char message[1024];
     FILE *file = fopen(path, "re");
     if (file == NULL) {
-        snprintf(message, sizeof message, "open %s: %s", path, strerror(errno));
-        report(user, message);
+        nl_error_set_errno("open %s", path);
+        report(user, nl_error_message());
         return false;
     }
     char *line = NULL;
@@ -51,16 +49,15 @@ bool config_file_read(const char *path, const nl_option *rows, void *settings, c
         if (*value != '\0')
             *value++ = '\0';
         value += strspn(value, " \t");
-        char problem[NL_OPTION_MESSAGE_SIZE];
-        if (!set_directive(rows, settings, name, value, problem)) {
-            snprintf(message, sizeof message, "%.300s:%u: %.100s: %s", path, number, name, problem);
-            report(user, message);
+        if (!set_directive(rows, settings, name, value)) {
+            nl_error_prepend("%s:%u: %s", path, number, name);
+            report(user, nl_error_message());
             good = false;
         }
     }
     if (ferror(file)) {
-        snprintf(message, sizeof message, "read %s: %s", path, strerror(errno));
-        report(user, message);
+        nl_error_set_errno("read %s", path);
+        report(user, nl_error_message());
         good = false;
     }
     free(line);

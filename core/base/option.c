@@ -1,6 +1,9 @@
 #include "config.h"
 
 #include "base/option.h"
+
+#include "base/error.h"
+#include "base/memory.h"
 #include "base/size.h"
 #include "base/time_internal.h"
 
@@ -136,16 +139,6 @@ static int64_t option_maximum(const nl_option *row)
 
 /* ---- setting ---- */
 
-NL_PRINTF(2, 3)
-static bool option_reject(char message[NL_OPTION_MESSAGE_SIZE], const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(message, NL_OPTION_MESSAGE_SIZE, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
 static bool option_parse_count(const char *text, int64_t *number)
 {
     char *end;
@@ -162,7 +155,7 @@ static bool option_parse_size(const char *text, int64_t *number)
     return good;
 }
 
-static bool option_set_number(const nl_option *row, void *settings, const char *value, char *message)
+static bool option_set_number(const nl_option *row, void *settings, const char *value)
 {
     static const struct {
         const char *what, *example;
@@ -174,31 +167,31 @@ static bool option_set_number(const nl_option *row, void *settings, const char *
     char bound[NL_OPTION_VALUE_SIZE];
     if (!kinds[row->type].parse(value, &number)) {
         const char *example = kinds[row->type].example;
-        return option_reject(message, "\"%.100s\" is not %s%s%s", value, kinds[row->type].what,
-                             example != NULL ? "; write for example " : "", example != NULL ? example : "");
+        return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not %s%s%s", value, kinds[row->type].what,
+                              example != NULL ? "; write for example " : "", example != NULL ? example : "");
     }
     if (number < row->minimum)
-        return option_reject(message, "%.100s is below the minimum, %s", value,
-                             nl_option_format_bound(row, row->minimum, bound));
+        return nl_error_false(NL_ERROR_INVALID, "%s is below the minimum, %s", value,
+                              nl_option_format_bound(row, row->minimum, bound));
     if (number > maximum)
-        return option_reject(message, "%.100s is above the maximum, %s", value,
-                             nl_option_format_bound(row, maximum, bound));
+        return nl_error_false(NL_ERROR_INVALID, "%s is above the maximum, %s", value,
+                              nl_option_format_bound(row, maximum, bound));
     if (row->unit > 1)
         number = number / row->unit + (number % row->unit != 0);
     option_store_integer(row, settings, number);
     return true;
 }
 
-static bool option_set_flag(const nl_option *row, void *settings, const char *value, char *message)
+static bool option_set_flag(const nl_option *row, void *settings, const char *value)
 {
     bool yes = strcasecmp(value, "yes") == 0;
     if (!yes && strcasecmp(value, "no") != 0)
-        return option_reject(message, "\"%.100s\" is neither yes nor no", value);
+        return nl_error_false(NL_ERROR_INVALID, "\"%s\" is neither yes nor no", value);
     option_store_integer(row, settings, yes);
     return true;
 }
 
-static bool option_set_choice(const nl_option *row, void *settings, const char *value, char *message)
+static bool option_set_choice(const nl_option *row, void *settings, const char *value)
 {
     int64_t place = 0;
     for (const char *at = row->choices; *at != '\0'; place++) {
@@ -209,54 +202,54 @@ static bool option_set_choice(const nl_option *row, void *settings, const char *
         }
         at += size + (at[size] == '|');
     }
-    return option_reject(message, "\"%.100s\" is not one of %s", value, row->choices);
+    return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not one of %s", value, row->choices);
 }
 
-static bool option_set_level(const nl_option *row, void *settings, const char *value, char *message)
+static bool option_set_level(const nl_option *row, void *settings, const char *value)
 {
     nl_level level = nl_level_parse(value, strlen(value));
     if (level == NL_LEVEL_NONE)
-        return option_reject(message, "\"%.100s\" is not one of the levels " NL_LEVEL_NAMES, value);
+        return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not one of the levels " NL_LEVEL_NAMES, value);
     option_store_integer(row, settings, level);
     return true;
 }
 
-static bool option_set_copy(const nl_option *row, void *settings, const char *value, char *message)
+static bool option_set_copy(const nl_option *row, void *settings, const char *value)
 {
     char **member = option_member(row, settings), *copy = strdup(value);
     if (copy == NULL)
-        return option_reject(message, "out of memory");
+        return (nl_memory_failed(), false);
     free(*member);
     *member = copy;
     return true;
 }
 
-bool nl_option_set(const nl_option *row, void *settings, const char *value, char message[NL_OPTION_MESSAGE_SIZE])
+bool nl_option_set(const nl_option *row, void *settings, const char *value)
 {
     if (*value == '\0' && !row->optional_value && !row->empty_value)
-        return option_reject(message, "the value is empty");
+        return nl_error_false(NL_ERROR_INVALID, "the value is empty");
     if (row->set != NULL)
-        return row->set(settings, row, value, message);
+        return row->set(settings, row, value);
     switch (row->type) {
     case NL_OPTION_TEXT:
         *(const char **)option_member(row, settings) = value;
         return true;
     case NL_OPTION_COPY:
-        return option_set_copy(row, settings, value, message);
+        return option_set_copy(row, settings, value);
     case NL_OPTION_FLAG:
-        return option_set_flag(row, settings, value, message);
+        return option_set_flag(row, settings, value);
     case NL_OPTION_TIME:
         return nl_time_parse_relative(value, option_member(row, settings)) ||
-               option_reject(message,
-                             "\"%.100s\" is not a time; write for example 2026-01-31T12:00:00.5, seconds since 1970, "
-                             "or -10m",
-                             value);
+               nl_error_false(NL_ERROR_INVALID,
+                              "\"%s\" is not a time; write for example 2026-01-31T12:00:00.5, seconds since 1970, "
+                              "or -10m",
+                              value);
     case NL_OPTION_CHOICE:
-        return option_set_choice(row, settings, value, message);
+        return option_set_choice(row, settings, value);
     case NL_OPTION_LEVEL:
-        return option_set_level(row, settings, value, message);
+        return option_set_level(row, settings, value);
     default:
-        return option_set_number(row, settings, value, message);
+        return option_set_number(row, settings, value);
     }
 }
 
@@ -322,10 +315,10 @@ const char *nl_option_get(const nl_option *row, const void *settings, char scrat
     }
 }
 
-const nl_option *nl_options_init(const nl_option *rows, void *settings, char message[NL_OPTION_MESSAGE_SIZE])
+const nl_option *nl_options_init(const nl_option *rows, void *settings)
 {
     for (; rows->name != NULL; rows++)
-        if (rows->initial != NULL && *rows->initial != '(' && !nl_option_set(rows, settings, rows->initial, message))
+        if (rows->initial != NULL && *rows->initial != '(' && !nl_option_set(rows, settings, rows->initial))
             return rows;
     return NULL;
 }
@@ -352,17 +345,14 @@ const nl_option *nl_options_fixed_difference(const nl_option *rows, const void *
     return NULL;
 }
 
-nl_status nl_option_set_url(const nl_option *rows, void *settings, const char *name, const char *value,
-                            char message[NL_OPTION_MESSAGE_SIZE])
+nl_status nl_option_set_url(const nl_option *rows, void *settings, const char *name, const char *value)
 {
-    char problem[NL_OPTION_MESSAGE_SIZE];
     const nl_option *row = nl_option_find(rows, name, NL_OPTION_IN_URL);
     if (row == NULL)
         return NL_END;
-    if (nl_option_set(row, settings, value, problem))
+    if (nl_option_set(row, settings, value))
         return NL_OK;
-    snprintf(message, NL_OPTION_MESSAGE_SIZE, "option %s: %.400s", name, problem);
-    return NL_FAILED;
+    return nl_error_prepend("option %s", name);
 }
 
 void nl_options_list_names(const nl_option *rows, char *text, size_t size)

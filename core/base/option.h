@@ -18,7 +18,6 @@
 #include <stddef.h>
 
 enum {
-    NL_OPTION_MESSAGE_SIZE = 512,
     NL_OPTION_VALUE_SIZE = 64, /* of a number, duration, size, time or choice as text */
 };
 
@@ -45,9 +44,8 @@ enum {
 
 typedef struct nl_option nl_option;
 
-/* Sets an option whose value needs more than its type says. False with the problem in message. */
-typedef bool nl_option_setter(void *settings, const nl_option *row, const char *value,
-                              char message[NL_OPTION_MESSAGE_SIZE]);
+/* Sets an option whose value needs more than its type says. Returns false and sets the error when it is invalid. */
+typedef bool nl_option_setter(void *settings, const nl_option *row, const char *value);
 
 struct nl_option {
     const char *name;
@@ -100,17 +98,17 @@ const nl_option *nl_option_find(const nl_option *rows, const char *name, unsigne
 bool nl_option_list_has(const char *list, char separator, const char *word, size_t size);
 
 /*
- * Sets an option of settings from text. False with the problem in message, which begins neither with the program's nor
- * the option's name: "\"x\" is not a duration; write 10s, 5m or 2h".
+ * Sets an option of settings from text. Returns false and sets the error, whose message begins neither with the
+ * program's nor the option's name: "\"x\" is not a duration; write 10s, 5m or 2h".
  */
-bool nl_option_set(const nl_option *row, void *settings, const char *value, char message[NL_OPTION_MESSAGE_SIZE]);
+bool nl_option_set(const nl_option *row, void *settings, const char *value);
 
 /* The option's present value as text; scratch is used for all but texts. NULL when it is not set, or not kept by row.
  */
 const char *nl_option_get(const nl_option *row, const void *settings, char scratch[NL_OPTION_VALUE_SIZE]);
 
-/* Sets all defaults. Returns NULL, or the row that rejects its own default, with the reason in message. */
-const nl_option *nl_options_init(const nl_option *rows, void *settings, char message[NL_OPTION_MESSAGE_SIZE]);
+/* Sets all defaults. Returns NULL, or the row that rejects its own default after setting the error. */
+const nl_option *nl_options_init(const nl_option *rows, void *settings);
 
 /* Frees all copies, and sets them NULL. */
 void nl_options_free(const nl_option *rows, void *settings);
@@ -119,11 +117,10 @@ void nl_options_free(const nl_option *rows, void *settings);
 const nl_option *nl_options_fixed_difference(const nl_option *rows, const void *a, const void *b);
 
 /*
- * Sets an option that a URL names, if rows has it. NL_OK; NL_END when no row has that name; NL_FAILED with the problem
- * in message, which names the option.
+ * Sets an option that a URL names, if rows has it. NL_OK; NL_END when no row has that name; NL_FAILED with an
+ * error that names the option.
  */
-nl_status nl_option_set_url(const nl_option *rows, void *settings, const char *name, const char *value,
-                            char message[NL_OPTION_MESSAGE_SIZE]);
+nl_status nl_option_set_url(const nl_option *rows, void *settings, const char *name, const char *value);
 
 /* Appends the names of rows as a list to text: "format, zstd, timeout". */
 void nl_options_list_names(const nl_option *rows, char *text, size_t size);

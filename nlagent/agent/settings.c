@@ -137,13 +137,10 @@ static bool read_token(agent_settings *s, const char *path)
 
 /* The setters of rows. */
 #define SETTER(name, function)                                                                                         \
-    static bool name(void *s, const nl_option *row, const char *value, char *message)                                  \
+    static bool name(void *s, const nl_option *row, const char *value)                                                 \
     {                                                                                                                  \
         (void)row;                                                                                                     \
-        bool good = function(s, value);                                                                                \
-        if (!good)                                                                                                     \
-            snprintf(message, NL_OPTION_MESSAGE_SIZE, "%s", nl_error_message());                                       \
-        return good;                                                                                                   \
+        return function(s, value);                                                                                     \
     }
 
 SETTER(set_listen, add_listening)
@@ -338,10 +335,10 @@ static void report_at_start(void *unused, const char *message)
     program_error("%s", message);
 }
 
-static bool read_config(void *to, const nl_option *row, const char *value, char *message)
+static bool read_config(void *to, const nl_option *row, const char *value)
 {
     agent_settings *s = to;
-    (void)row, (void)message;
+    (void)row;
     if (!config_file_read(value, agent_settings_rows, s, s->report != NULL ? s->report : report_at_start,
                           s->report_user)) {
         if (s->report == NULL)

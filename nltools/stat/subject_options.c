@@ -5,9 +5,9 @@
 #include "stat/gather.h"
 #include "base/size.h"
 
-static bool subject_set_ids(void *settings, const nl_option *row, const char *value, char *message)
+static bool subject_set_ids(void *settings, const nl_option *row, const char *value)
 {
-    (void)row, (void)message;
+    (void)row;
     subject_options *o = settings;
     g_strfreev(o->ids);
     o->ids = g_strsplit(value, ",", 0);

@@ -1,5 +1,6 @@
 /* Options: how values are read and written, bounds, defaults, lists of rows. */
 #include "base/option.h"
+#include "base/error.h"
 
 #include "text_support.h"
 
@@ -19,12 +20,12 @@ typedef struct settings {
     char heard[32];
 } settings;
 
-static bool hear(void *to, const nl_option *row, const char *value, char *message)
+static bool hear(void *to, const nl_option *row, const char *value)
 {
     settings *s = to;
     snprintf(s->heard, sizeof s->heard, "%s %.20s", row->name, value);
     if (strcmp(value, "wrong") == 0)
-        strcpy(message, "it is wrong");
+        nl_error_set(NL_ERROR_INVALID, "it is wrong");
     return strcmp(value, "wrong") != 0;
 }
 
@@ -73,18 +74,16 @@ static const nl_option rows[] = {
 static settings fresh(void)
 {
     settings s = {0};
-    char message[NL_OPTION_MESSAGE_SIZE];
-    assert_null(nl_options_init(rows, &s, message));
+    assert_null(nl_options_init(rows, &s));
     return s;
 }
 
 /* Sets by name. The problem, or "". */
 static const char *set(settings *s, const char *name, const char *value)
 {
-    static char message[NL_OPTION_MESSAGE_SIZE];
     const nl_option *row = nl_option_find(rows, name, ~0u);
     assert_non_null(row);
-    return nl_option_set(row, s, value, message) ? "" : message;
+    return nl_option_set(row, s, value) ? "" : nl_error_message();
 }
 
 static const char *get(const settings *s, const char *name)
@@ -221,16 +220,16 @@ static void test_problems(void **state)
 static void test_places(void **state)
 {
     (void)state;
-    char message[NL_OPTION_MESSAGE_SIZE], names[64] = "";
+    char names[64] = "";
     settings s = fresh();
     assert_non_null(nl_option_find(rows, "text", NL_OPTION_ON_COMMAND_LINE));
     assert_null(nl_option_find(rows, "text", NL_OPTION_IN_FILE));
     assert_null(nl_option_find(rows, "size", NL_OPTION_ON_COMMAND_LINE));
-    assert_int_equal(nl_option_set_url(rows, &s, "size", "2k", message), NL_OK);
+    assert_int_equal(nl_option_set_url(rows, &s, "size", "2k"), NL_OK);
     assert_int_equal(s.size, 2048);
-    assert_int_equal(nl_option_set_url(rows, &s, "count", "2", message), NL_END);
-    assert_int_equal(nl_option_set_url(rows, &s, "size", "1", message), NL_FAILED);
-    assert_string_equal(message, "option size: 1 is below the minimum, 1k");
+    assert_int_equal(nl_option_set_url(rows, &s, "count", "2"), NL_END);
+    assert_int_equal(nl_option_set_url(rows, &s, "size", "1"), NL_FAILED);
+    assert_string_equal(nl_error_message(), "option size: 1 is below the minimum, 1k");
     nl_options_list_names(rows + 3, names, sizeof names);
     assert_string_equal(names, "count, size, duration, seconds, time, colour, level, own");
     nl_options_free(rows, &s);
