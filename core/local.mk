@@ -96,6 +96,10 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/transport/tls_names.h \
 	%D%/transport/spool.c \
 	%D%/transport/spool.h \
+	%D%/transport/spool_losses.c \
+	%D%/transport/spool_losses.h \
+	%D%/transport/spool_row.c \
+	%D%/transport/spool_row.h \
 	%D%/transport/destination_syslog.c \
 	%D%/transport/destination_memory.c \
 	%D%/transport/source.c \

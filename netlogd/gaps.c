@@ -104,6 +104,24 @@ static bool settle_gap(gaps *g, gap *x, const char *note)
     return open > 0;
 }
 
+/* Takes the dropped numbers out of the gaps that were reported as lost. Returns how many they were. */
+static uint64_t take_reported(gaps *g, const nl_lost *dropped)
+{
+    uint64_t left = dropped->dropped;
+    for (gap *x = g->first; x != NULL && left > 0 && dropped->numbers.from < dropped->numbers.to; x = x->next) {
+        uint64_t from = x->what.numbers.from > dropped->numbers.from ? x->what.numbers.from : dropped->numbers.from;
+        uint64_t to = x->what.numbers.to < dropped->numbers.to ? x->what.numbers.to : dropped->numbers.to;
+        if (x->due_ns != 0 || from >= to || memcmp(x->what.stream, dropped->stream, sizeof dropped->stream) != 0)
+            continue;
+        uint64_t open = count_open(g, x), closed = open < x->reported ? x->reported - open : 0;
+        closed = closed < to - from ? closed : to - from;
+        closed = closed < left ? closed : left;
+        x->reported -= closed;
+        left -= closed;
+    }
+    return dropped->dropped - left;
+}
+
 void gaps_note(gaps *g, const nl_lost *what, const char *peer, const char *message, uint64_t number)
 {
     gap noticed = {.what = *what,
@@ -111,11 +129,12 @@ void gaps_note(gaps *g, const nl_lost *what, const char *peer, const char *messa
                    .message = message,
                    .number = number,
                    .due_ns = nl_monotonic_ns() + GAPS_GRACE_S * NL_NS_PER_SECOND};
-    if (what->dropped > 0) {
-        g->counts.lost += what->dropped;
-        report_gap(g, &noticed, "Netlogd.Lost", what->dropped, what->dropped, "");
+    uint64_t dropped = what->dropped - (what->count == what->dropped ? take_reported(g, what) : 0);
+    if (dropped > 0) {
+        g->counts.lost += dropped;
+        report_gap(g, &noticed, "Netlogd.Lost", dropped, dropped, "");
     }
-    if (what->numbers.from == what->numbers.to)
+    if (what->count == what->dropped)
         return;
     if (g->count == GAPS_MAX) {
         settle_gap(g, g->first, "");

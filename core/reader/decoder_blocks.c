@@ -243,6 +243,18 @@ static void report_dropped(nl_decoder *d, const nl_block_header *h, uint64_t cou
         report_lost(d, &lost, true);
 }
 
+/* Reports numbers below next that were missing and that, as the block says, the producer dropped. */
+static void report_closed(nl_decoder *d, const nl_block_header *h, uint64_t next, uint64_t closed)
+{
+    nl_lost lost = {
+        .source = d->source, .count = closed, .dropped = closed, .from_ns = h->lost_from_ns, .to_ns = h->lost_to_ns};
+    memcpy(lost.stream, h->stream, sizeof lost.stream);
+    lost.numbers.from = h->first_sequence > h->lost ? h->first_sequence - h->lost : 0;
+    lost.numbers.to = h->first_sequence < next ? h->first_sequence : next;
+    if (closed > 0)
+        report_lost(d, &lost, true);
+}
+
 /* Compares a block's place in its stream with what the shared streams expect; takes its numbers. */
 static void follow_stream(nl_decoder *d, const nl_block_header *h)
 {
@@ -263,13 +275,17 @@ static void follow_stream(nl_decoder *d, const nl_block_header *h)
     }
     /* Streams begin with number 0: of one that is met for the first time, what is before the block may come later by
      * another way (from a spool, when what a killed process left in memory came first). */
-    nl_stream_take(d->options.streams, stream, h->first_sequence, h->record_count, h->lost, &d->fresh);
+    uint64_t next = stream->next;
+    uint64_t closed =
+        nl_stream_take(d->options.streams, stream, h->first_sequence, h->record_count, h->lost, &d->fresh);
     d->all_fresh = false;
     nl_stream_saw(stream, h);
     if (d->options.sequences != NULL)
         report_dropped(d, h, lost.dropped);
     else if (lost.count > 0)
         report_lost(d, &lost, false);
+    if (d->options.sequences == NULL)
+        report_closed(d, h, next, closed);
 }
 
 /* Notes a block's numbers, and which of its records are new: where nothing is shared, all. */

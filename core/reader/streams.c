@@ -148,14 +148,18 @@ static void add_range(nl_buffer *ranges, uint64_t from, uint64_t to)
         nl_buffer_append(ranges, (const char *)&(nl_number_range){from, to}, sizeof(nl_number_range));
 }
 
-/* Takes [first, end) out of the gaps, and adds what of it was in them to fresh. */
-static void fill_gaps(nl_streams *streams, nl_stream *stream, uint64_t first, uint64_t end, nl_buffer *fresh)
+/* Takes [first, end) out of the gaps, and adds what of it was in them to fresh, unless it is NULL. Returns how many. */
+static uint64_t fill_gaps(nl_streams *streams, nl_stream *stream, uint64_t first, uint64_t end, nl_buffer *fresh)
 {
+    uint64_t filled = 0;
     nl_number_range parts[2];
     size_t part_count = 0, at = find_gap(stream->gaps, first), i = at;
     for (; i < count_gaps(stream) && stream->gaps->at[i].from < end; i++) {
         nl_number_range gap = stream->gaps->at[i];
-        add_range(fresh, (gap.from > first ? gap.from : first) - first, (gap.to < end ? gap.to : end) - first);
+        uint64_t from = gap.from > first ? gap.from : first, to = gap.to < end ? gap.to : end;
+        filled += to - from;
+        if (fresh != NULL)
+            add_range(fresh, from - first, to - first);
         if (gap.from < first)
             parts[part_count++] = (nl_number_range){gap.from, first};
         if (gap.to > end)
@@ -163,6 +167,7 @@ static void fill_gaps(nl_streams *streams, nl_stream *stream, uint64_t first, ui
     }
     if (i > at)
         replace_gaps(streams, stream, at, i, parts, part_count);
+    return filled;
 }
 
 static uint64_t end_of(uint64_t first, uint64_t count)
@@ -170,15 +175,23 @@ static uint64_t end_of(uint64_t first, uint64_t count)
     return first + count < first ? UINT64_MAX : first + count;
 }
 
-void nl_stream_take(nl_streams *streams, nl_stream *stream, uint64_t first, uint64_t count, uint64_t lost,
-                    nl_buffer *fresh)
+/* The first of the lost numbers before first. */
+static uint64_t lost_from(uint64_t first, uint64_t lost)
 {
-    uint64_t next = stream->next, end = end_of(first, count);
+    return first > lost ? first - lost : 0;
+}
+
+uint64_t nl_stream_take(nl_streams *streams, nl_stream *stream, uint64_t first, uint64_t count, uint64_t lost,
+                        nl_buffer *fresh)
+{
+    uint64_t next = stream->next, end = end_of(first, count), closed = 0;
     fresh->size = 0;
     if (!gaps_reserve(stream, count_gaps(stream) + 1)) {
         add_range(fresh, 0, end - first);
-        return;
+        return 0;
     }
+    if (lost > 0 && lost_from(first, lost) < next)
+        closed = fill_gaps(streams, stream, lost_from(first, lost), first < next ? first : next, NULL);
     if (first < next) {
         fill_gaps(streams, stream, first, end, fresh);
     } else if (first - next > lost) {
@@ -189,6 +202,7 @@ void nl_stream_take(nl_streams *streams, nl_stream *stream, uint64_t first, uint
         add_range(fresh, first > next ? 0 : next - first, end - first);
         stream->next = end;
     }
+    return closed;
 }
 
 /* Whether the numbers open a gap, or split one. */
@@ -197,8 +211,9 @@ static bool opens_gap(const nl_stream *stream, uint64_t first, uint64_t count, u
     uint64_t next = stream->next, end = end_of(first, count);
     if (first >= next)
         return first - next > lost;
-    size_t at = find_gap(stream->gaps, first);
-    return end > first && at < count_gaps(stream) && stream->gaps->at[at].from < first && stream->gaps->at[at].to > end;
+    uint64_t from = lost_from(first, lost);
+    size_t at = find_gap(stream->gaps, from);
+    return end > from && at < count_gaps(stream) && stream->gaps->at[at].from < from && stream->gaps->at[at].to > end;
 }
 
 void nl_stream_saw(nl_stream *stream, const nl_block_header *h)

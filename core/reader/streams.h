@@ -47,10 +47,11 @@ nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_
 /*
  * Takes the numbers [first, first + count) of a stream of that table, before which the producer dropped lost numbers.
  * Writes the ranges (nl_number_range) that had not come before to *fresh, rising and counted from first. When memory
- * runs out, the table does not change and all numbers count as new.
+ * runs out, the table does not change and all numbers count as new. The dropped numbers never come: gaps that they are
+ * in are closed. Returns how many dropped numbers were in gaps.
  */
-void nl_stream_take(nl_streams *streams, nl_stream *stream, uint64_t first, uint64_t count, uint64_t lost,
-                    nl_buffer *fresh);
+uint64_t nl_stream_take(nl_streams *streams, nl_stream *stream, uint64_t first, uint64_t count, uint64_t lost,
+                        nl_buffer *fresh);
 
 /* Notes that a block of it has come, after its numbers were taken. */
 void nl_stream_saw(nl_stream *stream, const nl_block_header *header);

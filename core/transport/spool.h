@@ -1,12 +1,11 @@
 /*
  * Records on disk, while their destination is away: first in, first out, bounded.
  *
- *   FOLDER/DESTINATION/RANDOM-000001.spool ...
+ *   FOLDER/DESTINATION/NAME.row, NAME-000001.spool ...
  *
- * A spool is a row of files of encoded records (whole lines or blocks), each behind a header that says how much of it
- * has been delivered. What a process leaves behind when it ends, or is killed, the next one with the same folder and
- * destination delivers: a file is locked by whoever uses it, and one that is not is anybody's. For one thread at a
- * time.
+ * Each process has a row of files of its own (spool_row.h). The next process with the same folder and destination
+ * delivers the rows of processes that ended or were killed: before its own, and one at a time, so that they take two
+ * descriptors however many there are. The limit of the size is for each process's own row. For one thread at a time.
  */
 #ifndef NETLOGGER_TRANSPORT_SPOOL_H
 #define NETLOGGER_TRANSPORT_SPOOL_H
@@ -19,8 +18,8 @@ typedef struct nl_spool nl_spool;
 
 /*
  * Opens the spool of a destination in a folder, which is made if need be. Another user may neither own the folder nor
- * be able to write to it. At most size bytes of this process's are kept
- * in it. With oldest the oldest records give way when it is full. NULL with the reason in nl_error_message().
+ * be able to write to it. At most size bytes of this process's records are kept there; the rows of other processes do
+ * not count. With oldest the oldest records give way when it is full. NULL with the reason in nl_error_message().
  */
 nl_spool *nl_spool_open(const char *folder, const nl_url *destination, size_t size, bool oldest);
 
@@ -34,8 +33,9 @@ void nl_spool_close(nl_spool *spool);
 nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size);
 
 /*
- * Makes what was put safe against a crash of the machine, and notes the time. NL_OK, also when nothing was put since
- * the latest call; NL_FAILED with the reason: the next call tries again.
+ * Makes what was put, and the rows of other processes, safe against a crash of the machine. NL_OK, also when nothing
+ * was put since the latest call; NL_FAILED with the reason. The kernel reports once that data did not reach the disk,
+ * and may have forgotten that data. So after a failure every call fails until all records are delivered.
  */
 nl_status nl_spool_sync(nl_spool *spool);
 
@@ -47,7 +47,8 @@ bool nl_spool_is_empty(const nl_spool *spool);
 
 /*
  * The oldest bytes that are not delivered, whole puts of them, into out (emptied first). NL_OK, NL_END when there are
- * none. None, and NL_OK, when what was given up (nl_spool_lost) was the last: that is to be told, and then delivered.
+ * none. No bytes, and NL_OK, when only a loss is to be reported (nl_spool_lost): report it, then call
+ * nl_spool_delivered. NL_FAILED with the reason when they cannot be read; the next call tries again.
  */
 nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out);
 
@@ -56,9 +57,13 @@ void nl_spool_delivered(nl_spool *spool, size_t size);
 
 /*
  * nl_spool_lost returns the number of records that the full spool dropped just before those that nl_spool_peek gives
- * next. nl_spool_lost_told notes that the log says so.
+ * next. nl_spool_read_losses appends blocks without records that announce their sequence numbers. nl_spool_lost_told
+ * notes that both are delivered. Killed before it, a process reports them again. A process that was killed when it had
+ * put records here, but had not yet removed them from its shared memory, has them twice: recovered records can then
+ * be among those that count as lost.
  */
 uint64_t nl_spool_lost(const nl_spool *spool);
+nl_status nl_spool_read_losses(nl_spool *spool, nl_buffer *out);
 void nl_spool_lost_told(nl_spool *spool);
 
 #endif

@@ -136,16 +136,16 @@ out:
     return status;
 }
 
-/* Logs what the full spool dropped, in place of the dropped records. */
+/* Logs what the full spool dropped, in place of the dropped records, and announces their numbers. */
 static nl_status report_lost(nl_outbox *outbox)
 {
     uint64_t lost = nl_spool_lost(outbox->spool);
-    if (lost == 0)
-        return NL_OK;
     nl_buffer bytes = {0};
     size_t written;
-    nl_status status = encode_lost(outbox, lost, &bytes);
-    if (status == NL_OK)
+    nl_status status = lost > 0 ? encode_lost(outbox, lost, &bytes) : NL_OK;
+    if (status == NL_OK && outbox->how.format == NL_FORMAT_NLB)
+        status = nl_spool_read_losses(outbox->spool, &bytes);
+    if (status == NL_OK && bytes.size > 0)
         status = nl_destination_write(outbox->destination, NL_WARNING, bytes.data, bytes.size, &written);
     nl_buffer_free(&bytes);
     if (status == NL_OK)

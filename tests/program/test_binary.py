@@ -205,6 +205,25 @@ class Collector(support.Case):
         self.assertRegex(messages, r"NL.EVNT=Netlogd.Stop.* LOST=0 ")
         self.assertEqual(len(output.read_bytes().splitlines()), 50)
 
+    def test_numbers_that_the_program_dropped_close_their_gap(self):
+        """A program's announcement closes the gap, and the records count as lost once, before and after the report."""
+        for late in False, True:
+            with self.subTest(late=late):
+                process = self.serve(self.scratch / f"{late}.log")
+                for first in 0, 40:
+                    self.send(nlb_decoder.encode(self.rows(first, 10), b"x" * 16, first))
+                if late:
+                    support.wait_until(lambda: "COUNT=30 DROPPED=0" in self.messages.read_text())
+                self.send(nlb_decoder.encode(self.rows(30, 10), b"x" * 16, 30, lost=20, lost_from=1, lost_to=2))
+                wanted = "Netlogd.Found PEER" if late else "COUNT=20 DROPPED=20"
+                support.wait_until(lambda: wanted in self.messages.read_text())
+                self.stop(process)
+                messages = self.messages.read_text()
+                self.assertEqual(messages.count("NL.EVNT=Netlogd.Lost"), 1, messages)
+                self.assertEqual(messages.count("NL.EVNT=Netlogd.Found"), 1 if late else 0, messages)
+                self.assertRegex(messages, r"NL.EVNT=Netlogd.Stop.* LOST=20 ")
+                self.assertEqual(len((self.scratch / f"{late}.log").read_bytes().splitlines()), 30)
+
     def test_gaps_without_end_are_only_counted(self):
         process = self.serve(self.scratch / "all.log")
         for stream in b"pq":

@@ -179,7 +179,7 @@ class Spool(support.Case):
         url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}&spool_size=1m&spool_full=oldest&format=nlb&policy=block&block=60"
         result = self.run_program(self.program, url, "600000", "100", timeout=60)
         self.assertEqual(result.returncode, 0, result.stderr)
-        netlogd = self.collector(port, "--recover", "0")
+        netlogd = self.collector(port, "--recover", "0", "--level", "Debug")
         result = self.run_program(self.program, url + "&timeout=30", "1", "0", "600000", timeout=60)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.stop(netlogd)
@@ -191,6 +191,11 @@ class Spool(support.Case):
         self.assertEqual(len(numbers) + lost[0], 600001)
         self.assertEqual(numbers, list(range(lost[0], 600001)))
         self.assertLess(text.index("NetLogger.Lost"), text.index("NL.EVNT=Step"), "in place of what is missing")
+        # The numbers of the dropped blocks are announced: the collector knows them as dropped, and has no gap.
+        messages = netlogd.stderr.read()
+        dropped = re.findall(r"NL.EVNT=Netlogd.Lost PEER=\S+ COUNT=(\d+) DROPPED=(\d+) ", messages)
+        self.assertEqual(dropped, [(str(lost[0]), str(lost[0]))], messages)
+        self.assertRegex(messages, rf"NL.EVNT=Netlogd.Stop.* LOST={lost[0]} ")
 
     def test_a_backup_destination(self):
         port = support.free_port()

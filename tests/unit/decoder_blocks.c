@@ -548,6 +548,35 @@ static void assert_range(const nl_buffer *fresh, uint64_t from, uint64_t to)
     assert_true(range->from == from && range->to == to);
 }
 
+/* Numbers that the producer dropped close the gaps that they are in, wherever the block comes. */
+static void dropped_numbers_close_gaps(void **state)
+{
+    (void)state;
+    nl_streams streams = {0};
+    nl_buffer fresh = {0};
+    unsigned char id[NL_BLOCK_STREAM_SIZE] = "one";
+    nl_stream *stream = nl_streams_find(&streams, id);
+    stream->known = true;
+    nl_stream_take(&streams, stream, 0, 10, 0, &fresh);
+    assert_int_equal(nl_stream_take(&streams, stream, 110, 10, 0, &fresh), 0); /* 10 to 109 are missing */
+    assert_int_equal(stream->gaps->count, 1);
+    assert_int_equal(nl_stream_take(&streams, stream, 60, 0, 20, &fresh), 20); /* in the middle: 40 to 59 */
+    assert_int_equal(fresh.size, 0);
+    assert_int_equal(stream->gaps->count, 2);
+    assert_int_equal(nl_stream_take(&streams, stream, 40, 5, 0, &fresh), 0); /* these do not come any more */
+    assert_int_equal(fresh.size, 0);
+    assert_int_equal(nl_stream_take(&streams, stream, 35, 5, 25, &fresh), 25); /* 10 to 34, and records 35 to 39 */
+    assert_range(&fresh, 0, 5);
+    assert_int_equal(nl_stream_take(&streams, stream, 60, 0, 60, &fresh), 0);    /* all of them are known */
+    assert_int_equal(nl_stream_take(&streams, stream, 200, 1, 140, &fresh), 50); /* 60 to 109 */
+    assert_range(&fresh, 0, 1);
+    assert_int_equal(stream->gaps->count, 0);
+    assert_int_equal(stream->next, 201);
+    nl_streams_clear(&streams);
+    assert_int_equal(streams.shared_gaps, 0);
+    nl_buffer_free(&fresh);
+}
+
 /* Gaps go along when a stream becomes an old one, and are forgotten with it. */
 static void gaps_of_many_streams(void **state)
 {
@@ -900,6 +929,7 @@ int main(void)
         cmocka_unit_test(no_gap_is_forgotten),
         cmocka_unit_test(gaps_are_bounded),
         cmocka_unit_test(what_was_dropped_is_no_gap),
+        cmocka_unit_test(dropped_numbers_close_gaps),
         cmocka_unit_test(gaps_of_many_streams),
         cmocka_unit_test(what_is_sound_but_unknown_is_skipped),
         cmocka_unit_test(copes_with_anything),

@@ -7,6 +7,8 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <glob.h>
+#include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,8 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -310,8 +314,254 @@ static void a_failed_sync_fails_the_flush(void **state)
     assert_int_equal(late_wakes, 0);
     assert_non_null(strstr(nl_error_message(), "fsync the spool "));
     syncs_fail = false;
-    assert_int_equal(nl_flush(log), NL_OK);
-    nl_close(log);
+    assert_int_equal(nl_flush(log), NL_FAILED); /* a later sync does not bring back what the kernel forgot */
+    assert_int_equal(nl_close(log), NL_FAILED);
+}
+
+/* The kernel reports a failed fsync once: what was not synced stays unsafe until it is delivered. */
+static void a_failed_sync_is_not_forgotten(void **state)
+{
+    (void)state;
+    nl_spool *spool = open_spool(false);
+    uint64_t lost;
+    assert_int_equal(put_line(spool, 100), NL_OK);
+    syncs_fail = true;
+    assert_int_equal(nl_spool_sync(spool), NL_FAILED);
+    syncs_fail = false;
+    assert_int_equal(nl_spool_sync(spool), NL_FAILED);
+    assert_int_equal(put_line(spool, 100), NL_OK);
+    data_syncs = 0;
+    assert_int_equal(nl_spool_sync(spool), NL_FAILED);
+    assert_true(data_syncs > 0);
+    assert_true(nl_spool_unsafe_since_ns(spool) > 0);
+    assert_int_equal(deliver(spool, &lost), 2);
+    assert_int_equal(nl_spool_sync(spool), NL_OK);
+    assert_int_equal(put_line(spool, 100), NL_OK);
+    assert_int_equal(nl_spool_sync(spool), NL_OK);
+    nl_spool_close(spool);
+}
+
+static void what_another_process_left_is_synced(void **state)
+{
+    (void)state;
+    for (unsigned puts = 1; puts < 40; puts += 38) { /* one file, and many */
+        nl_spool *spool = open_spool(false);
+        for (unsigned i = 0; i < puts; i++)
+            assert_int_equal(put_line(spool, LIMIT / 50), NL_OK);
+        nl_spool_close(spool);
+        spool = nl_spool_open(folder, url, LIMIT, false);
+        assert_true(nl_spool_unsafe_since_ns(spool) > 0);
+        data_syncs = 0;
+        assert_int_equal(nl_spool_sync(spool), NL_OK);
+        assert_true(data_syncs >= 1 + puts / 4);
+        assert_int_equal(nl_spool_unsafe_since_ns(spool), 0);
+        nl_spool_close(spool);
+    }
+}
+
+/* ---- files that cannot be read ---- */
+
+static unsigned reads_fail; /* so many of the next reads */
+
+/* Replaces the C library's function, for the library too. */
+ssize_t pread(int fd, void *data, size_t size, off_t at)
+{
+    if (reads_fail == 0)
+        return syscall(SYS_pread64, fd, data, size, at);
+    reads_fail--;
+    errno = EIO;
+    return -1;
+}
+
+/* The number of files in the spool whose names end like that. */
+static unsigned count_files(const char *suffix)
+{
+    char pattern[600];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s/x-netlog___nowhere/*%s", folder, suffix);
+    unsigned count = glob(pattern, 0, NULL, &found) == 0 ? (unsigned)found.gl_pathc : 0;
+    if (count > 0)
+        globfree(&found);
+    return count;
+}
+
+static void what_cannot_be_read_is_kept_or_counted(void **state)
+{
+    (void)state;
+    nl_buffer out = {0};
+    uint64_t lost;
+    for (int adopted = 0; adopted < 2; adopted++) {
+        nl_spool *spool = open_spool(false);
+        for (unsigned i = 0; i < 10; i++)
+            assert_int_equal(put_line(spool, 100), NL_OK);
+        if (adopted) {
+            nl_spool_close(spool);
+            spool = nl_spool_open(folder, url, LIMIT, false);
+            assert_int_equal(nl_spool_peek(spool, &out), NL_OK);
+        }
+        reads_fail = 1;
+        assert_int_equal(nl_spool_peek(spool, &out), NL_FAILED);
+        assert_non_null(strstr(nl_error_message(), "Input/output error"));
+        assert_int_equal(reads_fail, 0);
+        assert_int_equal(deliver(spool, &lost), 10);
+        assert_int_equal(lost, 0);
+        assert_int_equal(count_files(""), 0);
+
+        /* Cut off: what is there is delivered, the rest counted, and the file kept. */
+        for (unsigned i = 0; i < 10; i++)
+            assert_int_equal(put_line(spool, 100), NL_OK);
+        if (adopted) {
+            nl_spool_close(spool);
+            spool = nl_spool_open(folder, url, LIMIT, false);
+            assert_int_equal(nl_spool_peek(spool, &out), NL_OK);
+        }
+        char command[200];
+        snprintf(command, sizeof command, "truncate -s 500 %s/x-netlog___nowhere/*-000001.spool", folder);
+        assert_int_equal(system(command), 0);
+        unsigned failures = 0;
+        nl_status status;
+        unsigned lines = 0;
+        while ((status = nl_spool_peek(spool, &out)) != NL_END) {
+            assert_true(++failures < 10);
+            if (status != NL_OK)
+                continue;
+            lines += (unsigned)(out.size / 100);
+            lost += nl_spool_lost(spool);
+            nl_spool_lost_told(spool);
+            nl_spool_delivered(spool, out.size);
+        }
+        assert_int_equal(lines, 4);
+        if (adopted)
+            assert_in_range(lost, 1, 6); /* as far as it is known */
+        else
+            assert_int_equal(lost, 6);
+        assert_int_equal(count_files(".damaged"), 1);
+        nl_spool_close(spool);
+    }
+    nl_buffer_free(&out);
+}
+
+/* ---- killed at each step ---- */
+
+static int calls_left = INT_MAX;
+
+static void count_call(void)
+{
+    if (--calls_left == 0)
+        _exit(0);
+}
+
+/* These replace the C library's functions, for the library too. */
+ssize_t pwrite(int fd, const void *data, size_t size, off_t at)
+{
+    count_call();
+    return syscall(SYS_pwrite64, fd, data, size, at);
+}
+
+int unlinkat(int fd, const char *name, int flags)
+{
+    count_call();
+    return (int)syscall(SYS_unlinkat, fd, name, flags);
+}
+
+int renameat(int from_fd, const char *from, int to_fd, const char *to)
+{
+    count_call();
+    return (int)syscall(SYS_renameat2, from_fd, from, to_fd, to, 0);
+}
+
+/* Puts lines with the numbers from *number on, until it is killed. */
+static void put_numbers(unsigned *number, int kill_after)
+{
+    enum { PUTS = 60, SIZE = LIMIT / 24 };
+    static char line[SIZE];
+    nl_spool *spool = nl_spool_open(folder, url, LIMIT, true);
+    calls_left = kill_after;
+    memset(line, 'x', sizeof line);
+    for (; *number < PUTS; ++*number) {
+        snprintf(line, 16, "%u ", *number);
+        line[strlen(line)] = 'x';
+        line[sizeof line - 1] = '\n';
+        if (nl_spool_put(spool, line, sizeof line) != NL_OK)
+            _exit(1);
+    }
+    calls_left = INT_MAX;
+    _exit(2);
+}
+
+/* A kill at any step of a full spool neither loses nor doubles a record, or the count of one. */
+static void a_kill_keeps_records_and_counts(void **state)
+{
+    (void)state;
+    unsigned *number = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(number != MAP_FAILED);
+    nl_buffer out = {0};
+    int result = 0;
+    for (int kill_after = 1; result != 2; kill_after++) {
+        nl_spool_close(open_spool(true)); /* empties the folder */
+        *number = 0;
+        pid_t child = fork();
+        if (child == 0)
+            put_numbers(number, kill_after);
+        assert_int_equal(waitpid(child, &result, 0), child);
+        assert_true(WIFEXITED(result));
+        result = WEXITSTATUS(result);
+        assert_int_not_equal(result, 1);
+        nl_spool *spool = nl_spool_open(folder, url, LIMIT, true);
+        unsigned next = 0;
+        while (nl_spool_peek(spool, &out) == NL_OK) {
+            next += (unsigned)nl_spool_lost(spool);
+            nl_spool_lost_told(spool);
+            for (const char *at = out.data; at < out.data + out.size; at = strchr(at, '\n') + 1)
+                assert_int_equal(atoi(at), next++);
+            nl_spool_delivered(spool, out.size);
+        }
+        nl_spool_close(spool);
+        assert_in_range(next, *number, *number + 1);
+        assert_int_equal(count_files(""), 0);
+    }
+    assert_int_equal(*number, 60);
+    nl_buffer_free(&out);
+    munmap(number, 4096);
+}
+
+/* ---- rows of other processes ---- */
+
+static unsigned count_descriptors(void)
+{
+    unsigned count = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (readdir(d) != NULL)
+        count++;
+    closedir(d);
+    return count;
+}
+
+static void what_others_left_takes_no_space_or_descriptors(void **state)
+{
+    (void)state;
+    enum { ROWS = 40 };
+    nl_spool *spools[ROWS];
+    nl_buffer out = {0};
+    uint64_t lost;
+    nl_spool_close(open_spool(false));
+    for (unsigned i = 0; i < ROWS; i++) {
+        spools[i] = nl_spool_open(folder, url, LIMIT, false);
+        assert_int_equal(put_line(spools[i], LIMIT * 3 / 4), NL_OK);
+    }
+    for (unsigned i = 0; i < ROWS; i++)
+        nl_spool_close(spools[i]);
+    for (int oldest = 0; oldest < 2; oldest++) {
+        unsigned before = count_descriptors();
+        nl_spool *spool = nl_spool_open(folder, url, LIMIT, oldest);
+        assert_int_equal(put_line(spool, LIMIT * 3 / 4), NL_OK);
+        assert_int_equal(nl_spool_peek(spool, &out), NL_OK);
+        assert_in_range(count_descriptors(), before + 1, before + 5);
+        assert_int_equal(deliver(spool, &lost), oldest ? 1 : ROWS + 1);
+        assert_int_equal(lost, 0);
+        nl_spool_close(spool);
+    }
+    nl_buffer_free(&out);
 }
 
 static void a_wrong_fsync_is_refused(void **state)
@@ -371,6 +621,11 @@ int main(void)
         cmocka_unit_test(a_flush_syncs_the_spool),
         cmocka_unit_test(the_spool_is_synced_in_time),
         cmocka_unit_test(a_failed_sync_fails_the_flush),
+        cmocka_unit_test(a_failed_sync_is_not_forgotten),
+        cmocka_unit_test(what_another_process_left_is_synced),
+        cmocka_unit_test(what_cannot_be_read_is_kept_or_counted),
+        cmocka_unit_test(a_kill_keeps_records_and_counts),
+        cmocka_unit_test(what_others_left_takes_no_space_or_descriptors),
         cmocka_unit_test(a_wrong_fsync_is_refused),
         cmocka_unit_test(a_directory_of_another_user_is_refused),
     };

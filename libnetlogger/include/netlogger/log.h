@@ -80,13 +80,13 @@ typedef struct nl_log nl_log;
  *   spool=FOLDER            collectors: where records wait on disk while it is away, for this process or the next one.
  *                           FOLDER may not belong to another user (but to root), and other users may not write to it
  *                           (unless it has the sticky bit, as /tmp)
- *   spool_size=SIZE         at most so much of it (default 256m, at least 1m)
+ *   spool_size=SIZE         maximum size of one process's records there (default 256m, minimum 1m)
  *   spool_full=stop|oldest  then: the rings fill up, and the policy holds (default), while what is in the spool stays
  *                           there; or the oldest records give way, and NetLogger.Lost gives their COUNT and the REASON
  *   fsync=never|flush|SECONDS
  *                           when what is in the spool is made safe against a crash of the machine: never by the
  *                           library; before nl_flush and nl_close return; or then, and so long after it was written at
- *                           the latest (default 1)
+ *                           the latest (default 1). After a failed fsync, calls fail until the spool is delivered
  *   backup=URL              a second destination, used while the first is away
  *   activation=FILE         a file of commands as nl_control takes them, which is watched
  *   clock=SECONDS|no        how often the log says how right its host's clock is (default 60 s to collectors; no to

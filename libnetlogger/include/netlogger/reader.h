@@ -53,7 +53,7 @@ typedef struct nl_lost {
     uint64_t dropped;         /* of count: dropped by the producer; the others were lost later */
     int64_t from_ns;          /* no record before from_ns is missing */
     int64_t to_ns;            /* no record after to_ns is missing */
-    nl_number_range numbers;  /* of the count - dropped records; empty if unknown */
+    nl_number_range numbers;  /* of the count - dropped records, if any, else of the dropped ones; empty if unknown */
 } nl_lost;
 
 typedef struct nl_reader_options {

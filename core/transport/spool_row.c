@@ -1,0 +1,614 @@
+#include "config.h"
+
+#include "transport/spool_row.h"
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "record/block_read.h"
+#include "transport/destination.h"
+#include "transport/spool_losses.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    FILE_NAME_SIZE = NL_SPOOL_NAME_SIZE + 32,
+    READ_ATTEMPTS = 3,      /* before a segment that cannot be read is put aside */
+    SEGMENTS_MAX = 1 << 20, /* a state with more is damaged */
+};
+
+static const char MAGIC[8] = "NLSPOOL2";
+
+/* Before each put. It is written after the data: a put without it was never made, whenever the process is killed. */
+typedef struct put_head {
+    uint32_t size;
+    uint32_t records;
+} put_head;
+
+_Static_assert(sizeof(put_head) == NL_SPOOL_PUT_HEAD, "no padding");
+
+static nl_status row_failed(const nl_spool_row *row, const char *action, const char *file)
+{
+    return nl_error_set_errno("%s the spool %s/%s", action, row->folder, file);
+}
+
+static bool lock_file(int fd)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(fd, F_OFD_SETLK, &whole) == 0;
+}
+
+static void name_segment(const nl_spool_row *row, uint64_t number, const char *suffix, char file[FILE_NAME_SIZE])
+{
+    snprintf(file, FILE_NAME_SIZE, "%s-%06" PRIu64 ".%s", row->name, number, suffix);
+}
+
+static void name_losses(const nl_spool_row *row, uint64_t losses_file, char file[FILE_NAME_SIZE])
+{
+    snprintf(file, FILE_NAME_SIZE, "%s-%c.lost", row->name, losses_file == 1 ? 'a' : 'b');
+}
+
+static bool write_all(int fd, const char *data, size_t size, uint64_t at)
+{
+    while (size > 0) {
+        ssize_t put = pwrite(fd, data, size, (off_t)at);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        data += put;
+        size -= (size_t)put;
+        at += (uint64_t)put;
+    }
+    return true;
+}
+
+/* Reads size bytes at that offset. False with errno; EIO when the file has fewer. */
+static bool read_all(int fd, void *data, size_t size, uint64_t at)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t got = pread(fd, (char *)data + done, size - done, (off_t)(at + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got == 0)
+            errno = EIO;
+        if (got <= 0)
+            return false;
+        done += (size_t)got;
+    }
+    return true;
+}
+
+/* Makes state the row's. NL_FAILED with the reason, and nothing has changed. */
+static nl_status change_state(nl_spool_row *row, const nl_spool_row_state *state)
+{
+    if (!write_all(row->fd, (const char *)state, sizeof *state, 0))
+        return row_failed(row, "write", row->name);
+    row->state = *state;
+    return NL_OK;
+}
+
+/* ---- opening and closing ---- */
+
+static nl_spool_row *new_row(const char *folder, int folder_fd, const char *name)
+{
+    nl_spool_row *row = nl_memory_check(calloc(1, sizeof *row));
+    if (row == NULL)
+        return NULL;
+    row->folder = folder;
+    row->folder_fd = folder_fd;
+    snprintf(row->name, sizeof row->name, "%s", name);
+    row->fd = -1;
+    row->last = &row->segments;
+    return row;
+}
+
+nl_spool_row *nl_spool_row_make(const char *folder, int folder_fd)
+{
+    uint64_t random;
+    char name[NL_SPOOL_NAME_SIZE], hidden[FILE_NAME_SIZE], file[FILE_NAME_SIZE];
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        random = (uint64_t)nl_time_now_ns() ^ (uint64_t)getpid() << 32;
+    snprintf(name, sizeof name, "%020" PRId64 "-%016" PRIx64, nl_time_now_ns(), random);
+    snprintf(hidden, sizeof hidden, "%s.tmp", name);
+    snprintf(file, sizeof file, "%s.row", name);
+    nl_spool_row *row = new_row(folder, folder_fd, name);
+    if (row == NULL)
+        return NULL;
+    nl_spool_row_state state = {.first = 1};
+    memcpy(state.magic, MAGIC, sizeof MAGIC);
+    row->own = true;
+    row->fd = openat(folder_fd, hidden, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    row->identity = nl_identity_of(row->fd);
+    /* Its name comes last: other processes then find it locked. */
+    if (row->fd >= 0 && lock_file(row->fd) && change_state(row, &state) == NL_OK &&
+        renameat(folder_fd, hidden, folder_fd, file) == 0)
+        return row;
+    row_failed(row, "write", file);
+    if (row->fd >= 0)
+        unlinkat(folder_fd, hidden, 0);
+    nl_spool_row_close(row);
+    return NULL;
+}
+
+/* Reads the state of an open file. NL_END when it is none. */
+static nl_status read_state(int fd, nl_spool_row_state *state)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0)
+        return NL_FAILED;
+    if (!S_ISREG(status.st_mode) || status.st_nlink != 1 || status.st_size < (off_t)sizeof *state)
+        return NL_END; /* no state, or its row was delivered and removed meanwhile */
+    if (!read_all(fd, state, sizeof *state, 0))
+        return NL_FAILED;
+    bool valid = memcmp(state->magic, MAGIC, sizeof MAGIC) == 0 && state->first > 0 &&
+                 state->last >= state->first - 1 && state->last - state->first + 1 < SEGMENTS_MAX &&
+                 state->losses_file <= 2;
+    return valid ? NL_OK : NL_END;
+}
+
+nl_status nl_spool_row_adopt(const char *folder, int folder_fd, const char *name, nl_spool_row **adopted)
+{
+    char file[FILE_NAME_SIZE];
+    *adopted = NULL;
+    nl_spool_row *row = new_row(folder, folder_fd, name);
+    if (row == NULL)
+        return NL_FAILED;
+    nl_status status = NL_END;
+    snprintf(file, sizeof file, "%s.row", name);
+    row->fd = openat(folder_fd, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    row->identity = nl_identity_of(row->fd);
+    if (row->fd < 0 && errno != ENOENT)
+        status = row_failed(row, "open", file);
+    else if (row->fd >= 0 && lock_file(row->fd) && (status = read_state(row->fd, &row->state)) == NL_FAILED)
+        row_failed(row, "read", file);
+    if (status != NL_OK) {
+        nl_spool_row_close(row);
+        return status;
+    }
+    name_segment(row, row->state.first - 1, "spool", file);
+    unlinkat(folder_fd, file, 0); /* its process was killed after it gave up the segment */
+    *adopted = row;
+    return NL_OK;
+}
+
+/* Closes the first open segment. */
+static void pop_segment(nl_spool_row *row)
+{
+    nl_spool_segment *first = row->segments;
+    if (first == NULL)
+        return;
+    row->segments = first->next;
+    if (row->segments == NULL)
+        row->last = &row->segments;
+    row->size -= first->size;
+    nl_identity_close(&first->identity, first->fd);
+    free(first);
+}
+
+void nl_spool_row_close(nl_spool_row *row)
+{
+    if (row == NULL)
+        return;
+    while (row->segments != NULL)
+        pop_segment(row);
+    if (row->fd >= 0)
+        nl_identity_close(&row->identity, row->fd);
+    free(row);
+}
+
+void nl_spool_row_remove(nl_spool_row *row)
+{
+    char file[FILE_NAME_SIZE];
+    for (uint64_t losses_file = 1; losses_file <= 2; losses_file++) {
+        name_losses(row, losses_file, file);
+        unlinkat(row->folder_fd, file, 0);
+    }
+    snprintf(file, sizeof file, "%s.row", row->name);
+    unlinkat(row->folder_fd, file, 0);
+    nl_spool_row_close(row);
+}
+
+bool nl_spool_row_is_sound(const nl_spool_row *row)
+{
+    bool sound = nl_identity_holds(&row->identity, row->fd);
+    for (const nl_spool_segment *s = row->segments; s != NULL && sound; s = s->next)
+        sound = nl_identity_holds(&s->identity, s->fd);
+    return sound;
+}
+
+/* Adds an open file to the row. False when there is no memory; the descriptor stays the caller's then. */
+static bool add_segment(nl_spool_row *row, uint64_t number, int fd, uint64_t size)
+{
+    nl_spool_segment *s = nl_memory_check(calloc(1, sizeof *s));
+    if (s == NULL)
+        return false;
+    *s = (nl_spool_segment){.number = number, .fd = fd, .identity = nl_identity_of(fd), .size = size};
+    *row->last = s;
+    row->last = &s->next;
+    row->size += size;
+    return true;
+}
+
+/* ---- putting ---- */
+
+static nl_spool_segment *start_segment(nl_spool_row *row)
+{
+    char file[FILE_NAME_SIZE];
+    nl_spool_row_state before = row->state, state = before;
+    name_segment(row, ++state.last, "spool", file);
+    if (change_state(row, &state) != NL_OK)
+        return NULL;
+    int fd = openat(row->folder_fd, file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        row_failed(row, "write", file);
+    if (fd >= 0 && add_segment(row, state.last, fd, 0)) {
+        nl_spool_segment *s = row->segments;
+        while (s->next != NULL)
+            s = s->next;
+        return s;
+    }
+    if (fd >= 0) {
+        unlinkat(row->folder_fd, file, 0);
+        close(fd);
+    }
+    if (write_all(row->fd, (const char *)&before, sizeof before, 0))
+        row->state = before;
+    return NULL;
+}
+
+/* Returns the number of records in a put, which is whole lines or whole blocks. */
+static uint64_t count_put(const char *data, size_t size)
+{
+    nl_block_header header;
+    bool blocks = nl_block_parse_header(data, size, &header) == NL_OK;
+    return nl_records_count(blocks ? NL_FORMAT_NLB : NL_FORMAT_ULM, data, size);
+}
+
+nl_status nl_spool_row_put(nl_spool_row *row, const char *data, size_t size, uint64_t segment_size)
+{
+    nl_spool_segment *s = row->segments;
+    while (s != NULL && s->next != NULL)
+        s = s->next;
+    if (s == NULL || s->size >= segment_size)
+        s = start_segment(row);
+    if (s == NULL)
+        return NL_FAILED;
+    put_head head = {.size = (uint32_t)size, .records = (uint32_t)count_put(data, size)};
+    if (!write_all(s->fd, data, size, s->size + sizeof head) ||
+        !write_all(s->fd, (const char *)&head, sizeof head, s->size)) {
+        char file[FILE_NAME_SIZE];
+        name_segment(row, s->number, "spool", file);
+        row_failed(row, "write", file);
+        head = (put_head){0}; /* part of it may be there */
+        if (ftruncate(s->fd, (off_t)s->size) != 0)
+            write_all(s->fd, (const char *)&head, sizeof head, s->size);
+        return NL_FAILED;
+    }
+    s->size += sizeof head + size;
+    s->records += head.records;
+    s->unsafe = true;
+    row->size += sizeof head + size;
+    return NL_OK;
+}
+
+/* ---- reading ---- */
+
+typedef enum put_status {
+    PUT_READ,
+    PUT_END, /* the segment has no more, or a kill stopped its process here */
+    PUT_UNREADABLE,
+} put_status;
+
+/* Reads the head of the put at that offset. */
+static put_status read_head(const nl_spool_segment *s, uint64_t at, put_head *head)
+{
+    *head = (put_head){0};
+    if (at + sizeof *head > s->size)
+        return PUT_END;
+    if (!read_all(s->fd, head, sizeof *head, at)) {
+        *head = (put_head){0};
+        return PUT_UNREADABLE;
+    }
+    return head->size > 0 ? PUT_READ : PUT_END;
+}
+
+/* Appends the put at that offset to out, and moves the offset behind it. PUT_UNREADABLE with the reason. */
+static put_status read_put(const nl_spool_row *row, const nl_spool_segment *s, uint64_t *at, nl_buffer *out)
+{
+    put_head head;
+    put_status status = read_head(s, *at, &head);
+    if (status == PUT_READ && *at + sizeof head + head.size > s->size) {
+        errno = EIO; /* somebody cut off the file: its data was written before the head */
+        status = PUT_UNREADABLE;
+    } else if (status == PUT_READ && !nl_buffer_reserve(out, head.size)) {
+        return PUT_UNREADABLE;
+    } else if (status == PUT_READ && !read_all(s->fd, out->data + out->size, head.size, *at + sizeof head)) {
+        status = PUT_UNREADABLE;
+    }
+    if (status == PUT_READ) {
+        out->size += head.size;
+        *at += sizeof head + head.size;
+    } else if (status == PUT_UNREADABLE) {
+        char file[FILE_NAME_SIZE];
+        name_segment(row, s->number, "spool", file);
+        row_failed(row, "read", file);
+    }
+    return status;
+}
+
+/* Goes on with the next segment, and removes the first one; lost more records are lost. */
+static nl_status leave_first(nl_spool_row *row, uint64_t lost, uint64_t losses_file, const char *new_suffix)
+{
+    char file[FILE_NAME_SIZE], new_file[FILE_NAME_SIZE];
+    nl_spool_row_state state = row->state;
+    uint64_t number = state.first++;
+    state.delivered = 0;
+    state.lost += lost;
+    state.losses_file = losses_file;
+    if (change_state(row, &state) != NL_OK)
+        return NL_FAILED;
+    name_segment(row, number, "spool", file);
+    if (new_suffix != NULL) {
+        name_segment(row, number, new_suffix, new_file);
+        renameat(row->folder_fd, file, row->folder_fd, new_file);
+    } else {
+        unlinkat(row->folder_fd, file, 0);
+    }
+    if (row->segments != NULL && row->segments->number == number)
+        pop_segment(row);
+    row->read_failures = 0;
+    return NL_OK;
+}
+
+/* Opens the first segment that is there, of a row that this process does not write. NL_END when there is none. */
+static nl_status open_first(nl_spool_row *row)
+{
+    char file[FILE_NAME_SIZE];
+    struct stat status;
+    while (row->segments == NULL && row->state.first <= row->state.last) {
+        name_segment(row, row->state.first, "spool", file);
+        int fd = openat(row->folder_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (fd >= 0 && fstat(fd, &status) == 0 &&
+            add_segment(row, row->state.first, fd, S_ISREG(status.st_mode) ? (uint64_t)status.st_size : 0))
+            break;
+        if (fd >= 0 || errno != ENOENT) {
+            row_failed(row, "open", file);
+            if (fd >= 0)
+                close(fd);
+            return NL_FAILED;
+        }
+        if (leave_first(row, 0, row->state.losses_file, NULL) != NL_OK) /* it was never made, or is gone */
+            return NL_FAILED;
+    }
+    return row->segments != NULL ? NL_OK : NL_END;
+}
+
+/* Returns the number of records that an unreadable segment holds, as far as it is known, and at least 1. */
+static uint64_t count_unreadable(const nl_spool_row *row)
+{
+    const nl_spool_segment *s = row->segments;
+    put_head head;
+    uint64_t count = 0;
+    if (row->own)
+        return s->records;
+    for (uint64_t at = row->state.delivered; read_head(s, at, &head) == PUT_READ; at += sizeof head + head.size)
+        count += head.records;
+    return count > 0 ? count : 1;
+}
+
+nl_status nl_spool_row_peek(nl_spool_row *row, nl_buffer *out, size_t size)
+{
+    const unsigned failures = nl_memory_failures;
+    nl_status status;
+    out->size = 0;
+    while ((status = open_first(row)) == NL_OK) {
+        uint64_t at = row->state.delivered;
+        put_status put = PUT_READ;
+        while (out->size < size && put == PUT_READ)
+            put = read_put(row, row->segments, &at, out);
+        if (out->size > 0)
+            return NL_OK;
+        if (put == PUT_UNREADABLE && (nl_memory_failures != failures || ++row->read_failures < READ_ATTEMPTS))
+            return NL_FAILED;
+        uint64_t lost = put == PUT_UNREADABLE ? count_unreadable(row) : 0;
+        if (leave_first(row, lost, row->state.losses_file, put == PUT_UNREADABLE ? "damaged" : NULL) != NL_OK)
+            return NL_FAILED;
+    }
+    return status == NL_END ? NL_OK : status;
+}
+
+void nl_spool_row_delivered(nl_spool_row *row, size_t size)
+{
+    nl_spool_segment *s = row->segments;
+    put_head head;
+    nl_spool_row_state state = row->state;
+    if (s == NULL)
+        return;
+    /* Part of a put that was delivered is delivered again, with the rest of it, unless it is all. */
+    while (size > 0 && read_head(s, state.delivered, &head) == PUT_READ && head.size <= size) {
+        size -= head.size;
+        s->records -= head.records < s->records ? head.records : s->records;
+        state.delivered += sizeof head + head.size;
+    }
+    row->read_failures = 0;
+    if (change_state(row, &state) != NL_OK)
+        row->state.delivered = state.delivered; /* after a kill, it is delivered again */
+    if (row->state.delivered >= s->size)
+        leave_first(row, 0, row->state.losses_file, NULL);
+}
+
+/* ---- dropping ---- */
+
+/* Reads the blocks in the losses file, if any, into out. */
+static nl_status read_losses_file(const nl_spool_row *row, nl_buffer *out)
+{
+    char file[FILE_NAME_SIZE];
+    struct stat status;
+    if (row->state.losses_file == 0)
+        return NL_OK;
+    name_losses(row, row->state.losses_file, file);
+    int fd = openat(row->folder_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return errno == ENOENT ? NL_OK : row_failed(row, "open", file);
+    nl_status result = NL_FAILED;
+    if (fstat(fd, &status) != 0) {
+        row_failed(row, "read", file);
+    } else if (nl_buffer_reserve(out, (size_t)status.st_size)) {
+        if (read_all(fd, out->data + out->size, (size_t)status.st_size, 0)) {
+            out->size += (size_t)status.st_size;
+            result = NL_OK;
+        } else {
+            row_failed(row, "read", file);
+        }
+    }
+    close(fd);
+    return result;
+}
+
+/* Writes losses into the file that does not count yet, whose number it sets: 0 when there are none. */
+static nl_status write_losses_file(const nl_spool_row *row, const nl_buffer *losses, uint64_t *losses_file)
+{
+    char file[FILE_NAME_SIZE];
+    nl_buffer blocks = {0};
+    nl_status status = NL_FAILED;
+    *losses_file = losses->size == 0 ? 0 : row->state.losses_file == 1 ? 2 : 1;
+    if (*losses_file == 0)
+        return NL_OK;
+    name_losses(row, *losses_file, file);
+    if (nl_spool_losses_encode(losses, &blocks)) {
+        int fd = openat(row->folder_fd, file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+        status = fd >= 0 && write_all(fd, blocks.data, blocks.size, 0) ? NL_OK : row_failed(row, "write", file);
+        if (fd >= 0)
+            close(fd);
+    }
+    nl_buffer_free(&blocks);
+    return status;
+}
+
+/* Collects the numbers that were dropped before, and those of the first segment or of data, if it is not NULL. */
+static nl_status collect_losses(const nl_spool_row *row, const char *data, size_t size, nl_buffer *losses)
+{
+    nl_buffer bytes = {0};
+    bool good = read_losses_file(row, &bytes) == NL_OK && nl_spool_losses_add(losses, bytes.data, bytes.size);
+    if (good && data != NULL)
+        good = nl_spool_losses_add(losses, data, size);
+    const unsigned failures = nl_memory_failures;
+    uint64_t at = row->state.delivered;
+    bytes.size = 0;
+    for (; good && data == NULL && read_put(row, row->segments, &at, &bytes) == PUT_READ; bytes.size = 0)
+        good = nl_spool_losses_add(losses, bytes.data, bytes.size);
+    nl_buffer_free(&bytes);
+    return good && nl_memory_failures == failures ? NL_OK : NL_FAILED;
+}
+
+static void remove_losses_file(const nl_spool_row *row, uint64_t losses_file)
+{
+    char file[FILE_NAME_SIZE];
+    name_losses(row, losses_file, file);
+    if (losses_file != 0)
+        unlinkat(row->folder_fd, file, 0);
+}
+
+nl_status nl_spool_row_drop_first(nl_spool_row *row)
+{
+    nl_buffer losses = {0};
+    uint64_t before = row->state.losses_file, losses_file;
+    nl_status status = collect_losses(row, NULL, 0, &losses);
+    if (status == NL_OK && (status = write_losses_file(row, &losses, &losses_file)) == NL_OK &&
+        (status = leave_first(row, row->segments->records, losses_file, NULL)) == NL_OK)
+        remove_losses_file(row, before);
+    nl_buffer_free(&losses);
+    return status;
+}
+
+nl_status nl_spool_row_drop(nl_spool_row *row, const char *data, size_t size)
+{
+    nl_buffer losses = {0};
+    nl_spool_row_state state = row->state;
+    state.lost += count_put(data, size);
+    uint64_t before = state.losses_file;
+    nl_status status = collect_losses(row, data, size, &losses);
+    if (status == NL_OK && (status = write_losses_file(row, &losses, &state.losses_file)) == NL_OK &&
+        (status = change_state(row, &state)) == NL_OK)
+        remove_losses_file(row, before);
+    nl_buffer_free(&losses);
+    return status;
+}
+
+nl_status nl_spool_row_read_losses(nl_spool_row *row, nl_buffer *out)
+{
+    size_t size = out->size;
+    nl_status status = read_losses_file(row, out);
+    if (status == NL_OK)
+        out->size = size + nl_records_whole(NL_FORMAT_NLB, out->data + size, out->size - size);
+    return status;
+}
+
+void nl_spool_row_lost_told(nl_spool_row *row)
+{
+    nl_spool_row_state state = row->state;
+    uint64_t losses_file = state.losses_file;
+    if (state.lost == 0 && losses_file == 0)
+        return;
+    state.lost = state.losses_file = 0;
+    if (change_state(row, &state) != NL_OK)
+        row->state = state; /* after a kill, it is reported again */
+    remove_losses_file(row, losses_file);
+}
+
+/* ---- fsync ---- */
+
+nl_status nl_spool_row_sync(nl_spool_row *row)
+{
+    nl_status status = NL_OK;
+    for (nl_spool_segment *s = row->segments; s != NULL; s = s->next) {
+        if (s->unsafe && fdatasync(s->fd) != 0)
+            status = row_failed(row, "fsync", row->name);
+        s->unsafe = false;
+    }
+    if (fdatasync(row->fd) != 0)
+        status = row_failed(row, "fsync", row->name);
+    return status;
+}
+
+/* Calls fdatasync for a file. A file that is gone, because its records were delivered, needs none. */
+static nl_status sync_file(const nl_spool_row *row, const char *file)
+{
+    int fd = openat(row->folder_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return errno == ENOENT ? NL_OK : row_failed(row, "fsync", file);
+    nl_status status = fdatasync(fd) == 0 ? NL_OK : row_failed(row, "fsync", file);
+    close(fd);
+    return status;
+}
+
+nl_status nl_spool_row_sync_files(const char *folder, int folder_fd, const char *name)
+{
+    char file[FILE_NAME_SIZE];
+    nl_spool_row row = {.folder = folder, .folder_fd = folder_fd};
+    snprintf(row.name, sizeof row.name, "%s", name);
+    snprintf(file, sizeof file, "%s.row", name);
+    int fd = openat(folder_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return errno == ENOENT ? NL_OK : row_failed(&row, "fsync", file);
+    nl_status status = read_state(fd, &row.state);
+    if (status == NL_FAILED || fdatasync(fd) != 0)
+        status = row_failed(&row, "fsync", file);
+    close(fd);
+    if (status != NL_OK)
+        return status == NL_END ? NL_OK : status;
+    for (uint64_t number = row.state.first; number <= row.state.last && status == NL_OK; number++) {
+        name_segment(&row, number, "spool", file);
+        status = sync_file(&row, file);
+    }
+    return status;
+}
