@@ -52,6 +52,7 @@ EXTRA_DIST += \
 	%D%/howto/watch-live.md \
 	%D%/howto/wide-area-throughput.md \
 	%D%/index.md \
+	%D%/install.md \
 	%D%/security.md \
 	%D%/site/Doxyfile \
 	%D%/site/api.py \

@@ -158,14 +158,14 @@ class Languages(support.Case):
 
 
 class Readme(collector.Case):
-    """README.md's lines in Python and Perl, as they stand, but for where they log to."""
+    """The examples of examples/languages/README.md in Python and Perl, with another destination."""
 
     def run_block(self, language, *interpreter, **environment):
         process = self.serve()
         hello = self.scratch / "hello.log"
         hello.write_text("DATE=20260101000000 HOST=h PROG=hello LVL=Usage NL.EVNT=Request.Parsed REQ.ID=7 BYTES=700\n"
                          "DATE=20260101000000 HOST=h PROG=hello LVL=Usage NL.EVNT=Request.Parsed REQ.ID=8 BYTES=100\n")
-        text = (support.SOURCE / "README.md").read_text()
+        text = (support.SOURCE / "examples" / "languages" / "README.md").read_text()
         block = re.search(rf"```{language}\n(.*?)```", text, re.S).group(1)
         self.assertIn("x-netlog://localhost", block)
         block = block.replace("x-netlog://localhost", f"x-netlog://127.0.0.1:{self.port}").replace("/tmp/", f"{self.scratch}/")

@@ -102,7 +102,7 @@ class Manual(support.Case):
                 self.assertTrue(list(MAN.glob(f"{path.split('/')[1]}.[18]")), f"{path} has no page")
         readme = (support.SOURCE / "README.md").read_text()
         for page in MAN.iterdir():
-            self.assertIn(f"`man {page.stem}`", readme)
+            self.assertIn(f"(doc/man/{page.name})", readme)
 
 
 if __name__ == "__main__":
