@@ -268,8 +268,7 @@ static nl_spool_segment *start_segment(nl_spool_row *row)
 /* Returns the number of records in a put, which is whole lines or whole blocks. */
 static uint64_t count_put(const char *data, size_t size)
 {
-    nl_block_header header;
-    bool blocks = nl_block_parse_header(data, size, &header) == NL_OK;
+    bool blocks = size >= NL_BLOCK_MAGIC_SIZE && memcmp(data, NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE) == 0;
     return nl_records_count(blocks ? NL_FORMAT_NLB : NL_FORMAT_ULM, data, size);
 }
 
