@@ -11,6 +11,9 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/program/encoding.h \
 	%D%/program/record_xml.c \
 	%D%/program/record_xml.h \
+	%D%/program/foreign.h \
+	%D%/program/gzip.c \
+	%D%/program/gzip.h \
 	%D%/program/units.c \
 	%D%/program/units.h \
 	%D%/program/options.c \
@@ -59,7 +62,9 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/convert/losses.c \
 	%D%/convert/output.c \
 	%D%/convert/output.h \
-	%D%/convert/formats.c \
+	%D%/convert/importers.c \
+	%D%/convert/exporters.c \
+	%D%/convert/translate.c \
 	%D%/convert/sink.c \
 	%D%/convert/netlogger.c \
 	%D%/convert/builder.c \
@@ -131,7 +136,7 @@ if BUILD_CTF
 %C%_libcommon_la_SOURCES += %D%/convert/ctf.c
 common_libs += $(BABELTRACE_LIBS)
 endif
-common_libs += -lm
+common_libs += $(ZLIB_LIBS) -lm
 %C%_libcommon_la_CPPFLAGS = $(AM_CPPFLAGS) $(seccomp_cppflags) -DNL_DRAWINGS='"$(datadir)/netlogger/drawings"'
 %C%_libcommon_la_CFLAGS = $(AM_CFLAGS) $(SECCOMP_CFLAGS) $(XML_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) $(BABELTRACE_CFLAGS)
 

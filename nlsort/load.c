@@ -3,7 +3,6 @@
 #include "record/format_info.h"
 #include "load.h"
 
-#include "record/zstd_magic.h"
 #include "program/program.h"
 #include "base/buffer.h"
 #include "base/memory.h"
@@ -40,9 +39,12 @@ struct load {
 
 static bool is_text(int fd)
 {
-    char start[NL_ZSTD_MAGIC_SIZE];
-    ssize_t got = pread(fd, start, sizeof start, 0);
-    return got >= 0 && !nl_zstd_begins(start, (size_t)got);
+    enum { HEAD_SIZE = 64 << 10 };
+    char *head = nl_memory_check(malloc(HEAD_SIZE));
+    ssize_t got = pread(fd, head, HEAD_SIZE, 0);
+    bool good = got > 0 && program_is_read_in_place(head, (size_t)got);
+    free(head);
+    return good;
 }
 
 /* The format of the first record; NL_FORMAT_UNKNOWN when there is none. */

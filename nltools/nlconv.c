@@ -159,7 +159,7 @@ static void say_undated(const pass *p)
 /* Copies an input to its end. False after having said what can't be read or written: half a copy is of no use. */
 static bool copy_input(const char *url, int fd, const char *path)
 {
-    nl_source *source = program_source_open(url);
+    nl_source *source = program_source_open_stored(url);
     const char *data;
     size_t size;
     nl_status status = NL_FAILED;

@@ -92,7 +92,7 @@ WORDS = [
 # Where the pages are for the variables that these files read; the first that fits counts.
 VARIABLES = {
     "common/service/inherited.c": ["doc/man/netlogd.8", "doc/man/nlagentd.8"],
-    "common/synthesis": ["doc/man/nlkernel.1"],
+    "common/synthesis": ["doc/man/nlkernel.1"], "common/convert": ["doc/formats.md"],
     "common/program": ["doc/man/netlogd.8", "doc/man/nlagentd.8", "doc/man/nlagent.1", "doc/man/nlkernel.1"],
     "core": [HEADERS + "log.h", "doc/man/nlwrite.1"],
     "libnetlogger": [HEADERS + "log.h", "doc/man/nlwrite.1"],

@@ -78,6 +78,12 @@ void sink_put(sink *s, const nl_record *record, bool typed);
 /* Notes what could not be read; reason and text are copied. */
 void sink_malformed(sink *s, uint64_t line, uint64_t offset, const char *reason, const char *text, size_t size);
 
+/*
+ * Reports to reading what could not be read, of a chunk that lies at offset in name, behind so many lines; then the
+ * sink has no reports.
+ */
+void sink_report(sink *s, program_reading *reading, const char *name, uint64_t lines, uint64_t offset);
+
 /* Lets go of what an exporter made so far, where the sink has somewhere for it to go. */
 static inline void sink_drain(sink *s)
 {

@@ -63,6 +63,8 @@ static bool detect(const char *data, size_t size)
 
 /* ---- writing ---- */
 
+enum { GATHERED_MAX = 1 << 20 }; /* bytes of records that an exporter holds */
+
 typedef struct netlogger_exporter {
     exporter base;
     nl_encoder *encoder; /* NULL until the first record */
@@ -99,6 +101,8 @@ static void put(exporter *base, const nl_record *record, bool typed, sink *s)
         sink_lose(s, LOSS_EMPTY);
     if (nl_encoder_put(e->encoder, record) != NL_OK)
         sink_lose(s, LOSS_RECORDS);
+    if (nl_encoder_size(e->encoder) >= GATHERED_MAX)
+        nl_encoder_finish(e->encoder, &s->bytes);
 }
 
 static void flush(exporter *base, sink *s)

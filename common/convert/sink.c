@@ -39,3 +39,17 @@ void sink_malformed(sink *s, uint64_t line, uint64_t offset, const char *reason,
     r->text = keep(s, text, size);
     s->stopped = s->strict;
 }
+
+void sink_report(sink *s, program_reading *reading, const char *name, uint64_t lines, uint64_t offset)
+{
+    for (size_t i = 0; i < s->report_count; i++) {
+        const report *r = &s->reports[i];
+        nl_malformed what = {.source = name,
+                             .line = r->line == 0 ? 0 : lines + r->line,
+                             .offset = offset + r->offset,
+                             .reason = s->words.data + r->reason,
+                             .text = {s->words.data + r->text, r->text_size}};
+        program_malformed(reading, &what);
+    }
+    s->words.size = s->report_count = 0;
+}

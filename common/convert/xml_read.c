@@ -401,15 +401,21 @@ static size_t cut_records(const char *data, size_t size)
     return size;
 }
 
+/* A declaration, a comment, or an element called log: lines of other formats may begin with <, as in <idle>-0. */
 static bool detect(const char *data, size_t size)
 {
     static const char mark[] = "\xef\xbb\xbf";
+    char name[64] = "";
     const char *at = data, *end = data + size;
     if (size >= 3 && memcmp(at, mark, 3) == 0)
         at += 3;
     while (at < end && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n'))
         at++;
-    return at < end && *at == '<';
+    for (size_t i = 0; at < end && i + 1 < sizeof name && strchr(" \t\r\n/>", *at) == NULL; i++)
+        name[i] = *at++;
+    const char *colon = strchr(name, ':');
+    return strcmp(name, "<?xml") == 0 || strncmp(name, "<!", 2) == 0 || strcmp(name, "<log") == 0 ||
+           (name[0] == '<' && colon != NULL && strcmp(colon, ":log") == 0);
 }
 
 const importer_kind xml_importer = {

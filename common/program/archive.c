@@ -107,35 +107,3 @@ void program_archives_end(program_reading *reading)
         free(a);
     }
 }
-
-/* ---- names that a program was given ---- */
-
-bool program_expand_archives(program_reading *reading, char **names, size_t count, char ***files, size_t *file_count)
-{
-    static char *standard_input[] = {"-"};
-    bool good = true;
-    if (count == 0) {
-        names = standard_input;
-        count = 1;
-    }
-    *files = NULL;
-    *file_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        char **found = NULL, *name = NULL;
-        size_t more = 1;
-        bool folder = program_is_folder(names[i]);
-        if (folder && !program_list_archive(names[i], &found, &more)) {
-            good = false;
-            continue;
-        }
-        if (folder)
-            program_archive_begin(reading, names[i]);
-        *files = nl_memory_check(realloc(*files, (*file_count + more + 1) * sizeof **files));
-        if (!folder)
-            name = program_copy(names[i]);
-        memcpy(*files + *file_count, folder ? found : &name, more * sizeof **files);
-        *file_count += more;
-        free(found);
-    }
-    return good;
-}

@@ -31,7 +31,7 @@ static void free_files(char **files, size_t count)
 
 static bool find_files(program_log *log, const char *name)
 {
-    if (program_is_folder(name)) {
+    if (program_is_archive(name)) {
         log->folder = program_copy(name);
         program_archive_begin(log->reading, name);
         return program_list_archive(name, &log->files, &log->count);
@@ -59,8 +59,9 @@ static bool open_next(program_log *log)
     free(log->name);
     log->name = program_copy(log->files[log->at++]);
     nl_decoder_options decoding = program_decoder_options(log->reading, log->name);
-    log->reader = nl_reader_open_decoding(log->name, &decoding, log->follow && log->at == log->count,
-                                          log->nonblocking || log->polled);
+    bool nonblocking = log->nonblocking || log->polled;
+    nl_source *source = program_source_open(log->reading, log->name, log->follow && log->at == log->count, nonblocking);
+    log->reader = source != NULL ? nl_reader_open_source(source, &decoding, nonblocking) : NULL;
     log->overtaken = false;
     if (log->reader != NULL && pass_over(log) == NL_OK)
         return true;

@@ -63,8 +63,9 @@ typedef struct program_reading {
     nl_fraction fraction;
     const char *reject_path; /* malformed input goes there, byte for byte, a line each; NULL when not asked for */
     FILE *reject_file;
-    bool strict; /* the first malformed input ends the program, with PROGRAM_PROBLEM */
-    bool ranged; /* set by the program: what is not from from_ns on and before to_ns may be passed over */
+    bool strict;  /* the first malformed input ends the program, with PROGRAM_PROBLEM */
+    bool undated; /* set by the program: times may count from any origin. Otherwise the user is told that they do */
+    bool ranged;  /* set by the program: what is not from from_ns on and before to_ns may be passed over */
     int64_t from_ns, to_ns;
     uint64_t malformed;      /* so far, over all sources */
     uint64_t gaps;           /* places where records are missing */
@@ -80,8 +81,9 @@ extern const nl_option program_reading_options[], program_strict_options[];
 
 /* What --help of every such program says about its sources. */
 #define PROGRAM_SOURCES                                                                                                \
-    "A SOURCE is a file in any format, compressed by zstd or not, a pipe, a folder (an archive of netlogd: its files " \
-    "one after another), a running collector (x-netlog://HOST, x-netlogs://HOST, unix:PATH, with ?where=EXPRESSION "   \
+    "A SOURCE is a file in any format that nlconv reads, compressed by zstd or gzip or not, a pipe, a folder (an "     \
+    "archive of netlogd: its files one after another; or a CTF trace), a running collector (x-netlog://HOST, "         \
+    "x-netlogs://HOST, unix:PATH, with ?where=EXPRESSION "                                                             \
     "and &since=TIME if need be; SIGINT ends the reading), or - for standard input"
 
 /*
@@ -111,10 +113,16 @@ void program_log_progress(const program_log *log, uint64_t *done, uint64_t *tota
 void program_log_close(program_log *log);
 
 /*
- * The bytes of a SOURCE that is no folder, for who decodes them himself: as nl_source_open and nl_source_read, but that
- * a collector is read as program_log_open has it. NULL, or NL_FAILED, with the reason in nl_error_message().
+ * The bytes of a SOURCE that is no archive, for programs that decode them themselves: decompressed, and in the
+ * library's formats; foreign formats come as blocks. reading is as with program_log_open, and must outlive the source.
+ * A collector is read as program_log_open has it. NULL with the reason in nl_error_message().
  */
-nl_source *program_source_open(const char *name);
+nl_source *program_source_open(program_reading *reading, const char *name, bool follow, bool nonblocking);
+
+/* The same with foreign formats as they are. */
+nl_source *program_source_open_stored(const char *name);
+
+/* As nl_source_read, but that it waits for what a collector sends, and ends when a signal came. */
 nl_status program_source_read(nl_source *source, const char **data, size_t *size);
 
 /* Whether the source has no end: a collector. Then says so once, and from here on SIGINT and SIGTERM end the reading.
@@ -145,8 +153,12 @@ void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder
  */
 int program_reading_finish(program_reading *reading);
 
-/* Whether a path names a folder: an archive, as netlogd keeps it. */
+/* Whether a log that begins with these bytes is read as it is: neither compressed nor in a foreign format. */
+bool program_is_read_in_place(const char *head, size_t size);
+
+/* Whether a path names a folder, and one that is an archive as netlogd keeps it. */
 bool program_is_folder(const char *path);
+bool program_is_archive(const char *path);
 
 /*
  * The files of an archive in the order of their numbers, *count of them, without what else netlogd keeps there. All of

@@ -1,11 +1,21 @@
-/* Sources that have no end: collectors. Reading them ends by a signal, with what came until then. */
+/*
+ * Sources as programs are given them: compressed or not, in any format. Collectors have no end: reading them ends by a
+ * signal, with what came until then.
+ */
 #include "config.h"
 
+#include "base/memory.h"
+#include "program/foreign.h"
+#include "program/gzip.h"
 #include "program/program.h"
 #include "program/reading.h"
+#include "record/zstd_magic.h"
 
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { PAUSE_NS = 5000000 };
 
@@ -51,12 +61,52 @@ void program_pause(void)
     nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
 }
 
-nl_source *program_source_open(const char *name)
+enum { HEAD_SIZE = 64 << 10 };
+
+/* The first bytes of what is left of a plain file; *size is 0 when there are none, or it is something else. */
+static char *read_head(const nl_source *source, size_t *size)
+{
+    int fd = nl_source_file(source);
+    char *head = nl_memory_check(malloc(HEAD_SIZE));
+    ssize_t got = fd >= 0 ? pread(fd, head, HEAD_SIZE, (off_t)nl_source_position(source)) : 0;
+    *size = got > 0 ? (size_t)got : 0;
+    return head;
+}
+
+bool program_is_read_in_place(const char *head, size_t size)
+{
+    return size > 0 && !nl_zstd_may_begin(head, size) && !gzip_begins(head, size) && !program_is_foreign(head, size);
+}
+
+/* reading: foreign formats are to be translated. NULL: bytes are given as they are, but decompressed. */
+static nl_source *open_source(program_reading *reading, const char *name, bool follow, bool nonblocking)
 {
     nl_url *url = nl_url_parse(name);
-    nl_source *source = url != NULL ? nl_source_open(url, false, program_awaits_signal(name)) : NULL;
+    nl_source *source = url != NULL ? nl_source_open(url, follow, nonblocking) : NULL;
+    if (source != NULL && (url->scheme == NL_SCHEME_FILE || url->scheme == NL_SCHEME_STDIO)) {
+        size_t size;
+        char *head = read_head(source, &size);
+        bool in_place = program_is_read_in_place(head, size);
+        if (!in_place)
+            gzip_add(source);
+        if (!in_place && reading != NULL)
+            program_translate(source, reading, name);
+        free(head);
+    }
     nl_url_free(url);
     return source;
+}
+
+nl_source *program_source_open_stored(const char *name)
+{
+    return open_source(NULL, name, false, program_awaits_signal(name));
+}
+
+nl_source *program_source_open(program_reading *reading, const char *name, bool follow, bool nonblocking)
+{
+    if (program_is_folder(name) && program_is_foreign_folder(name))
+        return program_translate_folder(reading, name);
+    return open_source(reading, name, follow, nonblocking || (!follow && program_awaits_signal(name)));
 }
 
 nl_status program_source_read(nl_source *source, const char **data, size_t *size)
@@ -68,4 +118,41 @@ nl_status program_source_read(nl_source *source, const char **data, size_t *size
         program_pause();
     }
     return NL_END;
+}
+
+/* ---- names that a program was given ---- */
+
+bool program_is_archive(const char *path)
+{
+    return program_is_folder(path) && !program_is_foreign_folder(path);
+}
+
+bool program_expand_archives(program_reading *reading, char **names, size_t count, char ***files, size_t *file_count)
+{
+    static char *standard_input[] = {"-"};
+    bool good = true;
+    if (count == 0) {
+        names = standard_input;
+        count = 1;
+    }
+    *files = NULL;
+    *file_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        char **found = NULL, *name = NULL;
+        size_t more = 1;
+        bool folder = program_is_archive(names[i]);
+        if (folder && !program_list_archive(names[i], &found, &more)) {
+            good = false;
+            continue;
+        }
+        if (folder)
+            program_archive_begin(reading, names[i]);
+        *files = nl_memory_check(realloc(*files, (*file_count + more + 1) * sizeof **files));
+        if (!folder)
+            name = program_copy(names[i]);
+        memcpy(*files + *file_count, folder ? found : &name, more * sizeof **files);
+        *file_count += more;
+        free(found);
+    }
+    return good;
 }

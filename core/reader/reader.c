@@ -34,31 +34,32 @@ struct nl_reader {
     uint64_t lines;
 };
 
-nl_reader *nl_reader_open_decoding(const char *url_text, const nl_decoder_options *options, bool follow,
-                                   bool nonblocking)
+nl_reader *nl_reader_open_source(nl_source *source, const nl_decoder_options *options, bool nonblocking)
 {
-    nl_decoder_options decoding = options != NULL ? *options : (nl_decoder_options){0};
-    nl_url *url = nl_url_parse(url_text);
-    if (url == NULL)
-        return NULL;
-    nl_source *source = nl_source_open(url, follow, nonblocking);
-    nl_url_free(url);
-    if (source == NULL)
-        return NULL;
     nl_reader *reader = nl_memory_check(calloc(1, sizeof *reader));
     if (reader == NULL) {
         nl_source_close(source);
         return NULL;
     }
-    if (decoding.source == NULL)
-        decoding.source = url_text;
     reader->source = source;
-    reader->decoder = nl_decoder_new(&decoding);
+    reader->decoder = nl_decoder_new(options);
     reader->nonblocking = nonblocking;
     if (reader->decoder != NULL)
         return reader;
     nl_reader_close(reader);
     return NULL;
+}
+
+nl_reader *nl_reader_open_decoding(const char *url_text, const nl_decoder_options *options, bool follow,
+                                   bool nonblocking)
+{
+    nl_decoder_options decoding = options != NULL ? *options : (nl_decoder_options){0};
+    nl_url *url = nl_url_parse(url_text);
+    nl_source *source = url != NULL ? nl_source_open(url, follow, nonblocking) : NULL;
+    nl_url_free(url);
+    if (decoding.source == NULL)
+        decoding.source = url_text;
+    return source != NULL ? nl_reader_open_source(source, &decoding, nonblocking) : NULL;
 }
 
 nl_reader *nl_reader_open(const char *url, const nl_reader_options *options)

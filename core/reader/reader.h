@@ -5,12 +5,16 @@
 #define NETLOGGER_READER_READER_H
 
 #include "reader/decoder.h"
+#include "transport/source.h"
 
 /*
  * Opens url as nl_reader_open does, with a decoder that has these options (NULL: all defaults); its source is url when
  * NULL. NULL with the reason in nl_error_message().
  */
 nl_reader *nl_reader_open_decoding(const char *url, const nl_decoder_options *options, bool follow, bool nonblocking);
+
+/* As nl_reader_open_decoding, of a source that is open; the reader closes it, also when it fails. */
+nl_reader *nl_reader_open_source(nl_source *source, const nl_decoder_options *options, bool nonblocking);
 
 /* As nl_reader_seek; and where there is an index, what holds nothing before to_ns is passed over, too. */
 nl_status nl_reader_seek_range(nl_reader *reader, int64_t from_ns, int64_t to_ns);

@@ -27,10 +27,11 @@ enum {
 typedef enum packing { PACKING_UNKNOWN, PACKING_NONE, PACKING_ZSTD } packing;
 
 struct nl_source {
-    char *path;         /* of a file, or a collector's URL; NULL for standard input and memory */
-    int fd;             /* -1: memory, or a followed file that is not there */
-    nl_channel channel; /* a collector's; its descriptor is fd */
-    nl_dialer *dialer;  /* NULL: no collector */
+    nl_source_layer *layers; /* the uppermost first */
+    char *path;              /* of a file, or a collector's URL; NULL for standard input and memory */
+    int fd;                  /* -1: memory, or a followed file that is not there */
+    nl_channel channel;      /* a collector's; its descriptor is fd */
+    nl_dialer *dialer;       /* NULL: no collector */
     bool is_file;
     bool follow;
     bool nonblocking;
@@ -165,6 +166,10 @@ void nl_source_close(nl_source *source)
 {
     if (source == NULL)
         return;
+    for (nl_source_layer *layer; (layer = source->layers) != NULL;) {
+        source->layers = layer->below;
+        layer->close(layer);
+    }
     if (source->dialer != NULL)
         nl_channel_close(&source->channel);
     else if (source->fd >= 0 && source->path != NULL)
@@ -395,7 +400,7 @@ static nl_status read_unpacked(nl_source *source, const char **data, size_t *siz
     }
 }
 
-nl_status nl_source_read(nl_source *source, const char **data, size_t *size)
+static nl_status read_stored(nl_source *source, const char **data, size_t *size)
 {
     source->replaced = false;
     if (source->packing == PACKING_UNKNOWN) {
@@ -414,6 +419,27 @@ nl_status nl_source_read(nl_source *source, const char **data, size_t *size)
     *size = source->input.size - source->used;
     source->used = source->input.size;
     return NL_OK;
+}
+
+void nl_source_add_layer(nl_source *source, nl_source_layer *layer)
+{
+    layer->below = source->layers;
+    source->layers = layer;
+}
+
+static nl_status read_layer(nl_source *source, nl_source_layer *layer, const char **data, size_t *size)
+{
+    return layer != NULL ? layer->read(layer, source, data, size) : read_stored(source, data, size);
+}
+
+nl_status nl_source_read_below(nl_source *source, const nl_source_layer *layer, const char **data, size_t *size)
+{
+    return read_layer(source, layer->below, data, size);
+}
+
+nl_status nl_source_read(nl_source *source, const char **data, size_t *size)
+{
+    return read_layer(source, source->layers, data, size);
 }
 
 bool nl_source_was_replaced(const nl_source *source)
@@ -441,12 +467,12 @@ uint64_t nl_source_position(const nl_source *source)
 
 int nl_source_file(const nl_source *source)
 {
-    return source->is_file ? source->fd : -1;
+    return source->is_file && source->layers == NULL ? source->fd : -1;
 }
 
 const char *nl_source_path(const nl_source *source)
 {
-    return source->is_file ? source->path : NULL;
+    return source->is_file && source->layers == NULL ? source->path : NULL;
 }
 
 nl_status nl_source_take_range(nl_source *source, uint64_t from, uint64_t to)

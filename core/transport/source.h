@@ -27,6 +27,21 @@ void nl_source_close(nl_source *source);
  */
 nl_status nl_source_read(nl_source *source, const char **data, size_t *size);
 
+/*
+ * A step between the stored bytes and those that nl_source_read gives, such as decompression. read is as
+ * nl_source_read; it gets the bytes that it works on by nl_source_read_below. NL_END of these may mean that the file
+ * was replaced (nl_source_was_replaced): then the step begins again.
+ */
+typedef struct nl_source_layer {
+    nl_status (*read)(struct nl_source_layer *layer, nl_source *source, const char **data, size_t *size);
+    void (*close)(struct nl_source_layer *layer);
+    struct nl_source_layer *below; /* NULL: the stored bytes. Set by nl_source_add_layer */
+} nl_source_layer;
+
+/* Adds a step above those that are there; the source closes it. A source with layers is no plain file any more. */
+void nl_source_add_layer(nl_source *source, nl_source_layer *layer);
+nl_status nl_source_read_below(nl_source *source, const nl_source_layer *layer, const char **data, size_t *size);
+
 /* The size of a plain file as it is stored, 0 when not known, and how many bytes of it were read. */
 uint64_t nl_source_size(const nl_source *source);
 uint64_t nl_source_position(const nl_source *source);
@@ -37,10 +52,10 @@ bool nl_source_was_replaced(const nl_source *source);
 /* Waits until there may be more to read, at most timeout_ms. */
 void nl_source_wait(nl_source *source, int timeout_ms);
 
-/* The descriptor of a plain file; -1 of anything else. Belongs to the source. */
+/* The descriptor of a plain file without layers; -1 of anything else. Belongs to the source. */
 int nl_source_file(const nl_source *source);
 
-/* The path of a source that is a file with a name; NULL of anything else. Belongs to the source. */
+/* The path of a source that is a file with a name, without layers; NULL of anything else. Belongs to the source. */
 const char *nl_source_path(const nl_source *source);
 
 /*

@@ -4,6 +4,8 @@
 
 #include "archive/cut.h"
 #include "archive/seen.h"
+#include "program/foreign.h"
+#include "program/gzip.h"
 #include "record/zstd_magic.h"
 #include "base/memory.h"
 #include "program/program.h"
@@ -129,7 +131,7 @@ static bool open_input(input *in, bool packed)
         in->bytes = nl_memory_check(malloc(READ_SIZE));
         return true;
     }
-    in->source = program_source_open(in->name);
+    in->source = program_source_open(in->loader->reading, in->name, false, false);
     return in->source != NULL;
 }
 
@@ -209,6 +211,48 @@ static bool load_input(loader *l, input *in, store_place *place)
     return good && status != NL_FAILED;
 }
 
+/* ---- foreign formats ---- */
+
+/* Whether a file is in a foreign format, compressed or not. */
+static bool is_foreign(const char *name)
+{
+    enum { HEAD_SIZE = 64 << 10 };
+    nl_source *source = program_source_open_stored(name);
+    nl_buffer head = {0};
+    const char *data;
+    size_t size;
+    while (source != NULL && head.size < HEAD_SIZE && program_source_read(source, &data, &size) == NL_OK)
+        nl_buffer_append(&head, data, size);
+    bool foreign = head.size > 0 && program_is_foreign(head.data, head.size);
+    nl_buffer_free(&head);
+    nl_source_close(source);
+    return foreign;
+}
+
+/* Such a file's position is the number of records that were loaded: where in the file they end is not known. */
+static bool load_foreign(loader *l, const char *name, store_place *place)
+{
+    program_log *log = program_log_open(l->reading, name, false, false);
+    if (log == NULL)
+        return false;
+    const nl_record *record;
+    nl_status status = NL_OK;
+    bool good = true;
+    uint64_t before = place->position;
+    for (uint64_t count = 1; good && (status = program_log_next(log, NULL, &record)) == NL_OK; count++) {
+        if (count <= before)
+            continue;
+        good = loader_put(l, place, record);
+        place->position = count;
+        if (good && loader_is_full(l))
+            good = loader_commit(l, place);
+    }
+    program_log_close(log);
+    if (good && place->position > before)
+        good = loader_commit(l, place);
+    return good && status != NL_FAILED;
+}
+
 /* A file's name for the archive: as it is known from anywhere. */
 static char *full_name(const char *name)
 {
@@ -229,10 +273,12 @@ bool load_file(loader *l, const char *name)
     bool good = true;
     if (!in.again || head_size > 0) {
         store_place *place = in.again ? place_of_file(l, full, head, head_size) : place_of_name(l, full);
-        bool packed = in.again && nl_zstd_begins(head, head_size);
+        bool packed = in.again && (nl_zstd_begins(head, head_size) || gzip_begins(head, head_size));
         if (!in.again)
             place->position = place->lines = 0;
-        if (!in.again || packed || file_size > place->position) {
+        if (in.again && is_foreign(name)) {
+            good = load_foreign(l, name, place);
+        } else if (!in.again || packed || file_size > place->position) {
             good = open_input(&in, packed);
             if (!good)
                 loader_trouble(l, name, "%s", nl_error_message());

@@ -39,25 +39,12 @@ uint64_t pipeline_count_lines(const char *at, size_t size)
     return count;
 }
 
-static void say_malformed(pipeline *p, const chunk *c)
-{
-    program_reading *reading = p->pass->reading;
-    for (size_t i = 0; !p->pass->is_first && i < c->s.report_count; i++) {
-        const report *r = &c->s.reports[i];
-        nl_malformed what = {.source = p->name,
-                             .line = r->line == 0 ? 0 : p->lines + r->line,
-                             .offset = c->offset + r->offset,
-                             .reason = c->s.words.data + r->reason,
-                             .text = {c->s.words.data + r->text, r->text_size}};
-        program_malformed(reading, &what);
-    }
-}
-
 void pipeline_commit(pipeline *p, chunk *c)
 {
     pass *pass = p->pass;
     if (!p->stopped && !p->failed) {
-        say_malformed(p, c);
+        if (!pass->is_first)
+            sink_report(&c->s, pass->reading, p->name, p->lines, c->offset);
         p->stopped = c->s.stopped;
         pass->records += c->s.records;
         pass->undated = pass->undated || c->s.undated;
@@ -271,7 +258,7 @@ static bool read_source(pipeline *p, const char *name)
     p->name = name;
     if (pass_reads_folder(p->pass))
         return pipeline_read_folder(p, name);
-    p->source = program_source_open(p->pass->read_from != NULL ? p->pass->read_from : name);
+    p->source = program_source_open_stored(p->pass->read_from != NULL ? p->pass->read_from : name);
     if (p->source == NULL) {
         program_error("%s", nl_error_message());
         return false;

@@ -4,7 +4,6 @@
 
 #include "program/program.h"
 #include "record/format_info.h"
-#include "record/zstd_magic.h"
 #include "base/buffer.h"
 
 #include <errno.h>
@@ -16,6 +15,7 @@
 
 enum {
     DETECT_SIZE = 256 << 10,
+    HEAD_SIZE = 64 << 10,
     LINE_GUESS = 4 << 10,
     LINE_SIZE_MAX = 2 << 20,
     PIECE_SIZE = 1 << 20,
@@ -84,15 +84,16 @@ static log_file *log_file_new(int fd, nl_fraction fraction)
 log_file *log_file_open(const char *path, nl_fraction fraction)
 {
     struct stat status;
-    char magic[NL_ZSTD_MAGIC_SIZE];
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) /* opening a pipe would be noticed */
         return NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
         return NULL;
     log_file *f = log_file_new(fd, fraction);
-    if (!nl_zstd_may_begin(magic, (size_t)log_file_read_at(fd, magic, sizeof magic, 0)))
+    char *head = g_malloc(HEAD_SIZE);
+    if (program_is_read_in_place(head, (size_t)log_file_read_at(fd, head, HEAD_SIZE, 0)))
         detect_format(f, false);
+    g_free(head);
     if (f->format != NL_FORMAT_UNKNOWN)
         return f;
     log_file_free(f);

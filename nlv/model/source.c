@@ -148,10 +148,7 @@ bool source_has_read_all(const source *s)
 
 static bool open_stream(source *s)
 {
-    nl_url *url = nl_url_parse(s->url);
-    bool nonblocking = s->follow || (url != NULL && program_awaits_signal(s->url));
-    s->stream = url != NULL ? nl_source_open(url, s->follow, nonblocking) : NULL;
-    nl_url_free(url);
+    s->stream = program_source_open(s->reading, s->url, s->follow, s->follow);
     if (s->stream == NULL)
         program_error("%s", nl_error_message());
     s->begins_spill = true;
@@ -194,7 +191,7 @@ source *source_open(const char *url, bool follow, program_reading *reading)
     s->follow = follow;
     s->reading = reading;
     s->files = g_ptr_array_new_with_free_func((GDestroyNotify)log_file_free);
-    if (s->path != NULL && program_is_folder(s->path)) {
+    if (s->path != NULL && program_is_archive(s->path)) {
         raise_file_limit();
         s->archive = g_new0(char *, 1);
         list_archive(s);
@@ -323,8 +320,7 @@ static nl_status spill_of_archive(source *s, const char *path)
 {
     const char *data;
     size_t size;
-    nl_url *url = nl_url_parse(path);
-    nl_source *stream = url != NULL ? nl_source_open(url, false, false) : NULL;
+    nl_source *stream = program_source_open(s->reading, path, false, false);
     nl_status status = stream != NULL ? NL_OK : NL_FAILED;
     s->begins_spill = true;
     while (status == NL_OK && (status = nl_source_read(stream, &data, &size)) == NL_OK)
@@ -332,7 +328,6 @@ static nl_status spill_of_archive(source *s, const char *path)
     if (status == NL_FAILED)
         program_error("%s", nl_error_message());
     nl_source_close(stream);
-    nl_url_free(url);
     if (s->begins_spill)
         return status == NL_FAILED ? NL_FAILED : NL_AGAIN;
     log_file_complete(g_ptr_array_index(s->files, s->files->len - 1));

@@ -267,7 +267,8 @@ class Nlconv(support.Case):
         bomb = b'<!DOCTYPE log [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><log><record time="1" event="&b;"/></log>'
         for text in (bomb, b"<html/>", b"<log><record time='1'", b"<log></lag>", b"<"):
             with self.subTest(text=text):
-                self.assertIn(b"-:1: ", self.convert("--format", "ulm", input=text, status=1).stderr)
+                self.assertIn(b"-:1: ", self.convert("--from-format", "xml", "--format", "ulm", input=text, status=1).stderr)
+        self.assertIn(b"unrecognized format", self.convert("--format", "ulm", input=b"<html/>", status=1).stderr)
 
     def test_xml_attacks_cost_little(self):
         """Each ends the reading or the record within seconds and in bounded memory; the record before it is read."""

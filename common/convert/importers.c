@@ -1,4 +1,4 @@
-/* The table of formats. */
+/* The table of formats that are read. */
 #include "config.h"
 
 #include "record/format_info.h"
@@ -8,17 +8,6 @@
 #include <strings.h>
 
 /* clang-format off */
-static const exporter_kind *const exporters[] = {
-    &json_exporter, &csv_exporter,
-#ifdef HAVE_LIBXML2
-    &xml_exporter,
-#endif
-    &otlp_exporter,
-#ifdef HAVE_ANALYSIS
-    &spans_exporter, &chrome_exporter, &perfetto_exporter,
-#endif
-};
-
 /* In the order in which they are asked whether an input is theirs, before those of nl_format, and after: the most
  * certain first. */
 static const importer_kind *const first_importers[] = {
@@ -37,18 +26,9 @@ static const importer_kind *const last_importers[] = {
 
 enum {
     OWN_COUNT = NL_FORMAT_COUNT - 1, /* of nl_format, which begins at 1 */
-    EXPORTER_COUNT = sizeof exporters / sizeof exporters[0],
     FIRST_COUNT = sizeof first_importers / sizeof first_importers[0],
     LAST_COUNT = sizeof last_importers / sizeof last_importers[0],
 };
-
-const exporter_kind *exporter_kind_at(size_t index)
-{
-    if (index < OWN_COUNT)
-        return netlogger_exporter_kind((nl_format)(index + 1));
-    index -= OWN_COUNT;
-    return index < EXPORTER_COUNT ? exporters[index] : NULL;
-}
 
 const importer_kind *importer_kind_at(size_t index)
 {
@@ -59,14 +39,6 @@ const importer_kind *importer_kind_at(size_t index)
         return netlogger_importer_kind((nl_format)(index + 1));
     index -= OWN_COUNT;
     return index < LAST_COUNT ? last_importers[index] : NULL;
-}
-
-const exporter_kind *exporter_kind_find(const char *name)
-{
-    const exporter_kind *kind = exporter_kind_at(0);
-    for (size_t i = 0; kind != NULL && strcasecmp(kind->name, name) != 0;)
-        kind = exporter_kind_at(++i);
-    return kind;
 }
 
 const importer_kind *importer_kind_find(const char *name)

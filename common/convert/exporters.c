@@ -1,0 +1,40 @@
+/* The table of formats that are written. Apart from the table of importers, so that programs which only read link less.
+ */
+#include "config.h"
+
+#include "record/format_info.h"
+#include "convert/convert.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* clang-format off */
+static const exporter_kind *const exporters[] = {
+    &json_exporter, &csv_exporter,
+#ifdef HAVE_LIBXML2
+    &xml_exporter,
+#endif
+    &otlp_exporter,
+#ifdef HAVE_ANALYSIS
+    &spans_exporter, &chrome_exporter, &perfetto_exporter,
+#endif
+};
+/* clang-format on */
+
+enum { OWN_COUNT = NL_FORMAT_COUNT - 1 /* of nl_format, which begins at 1 */ };
+
+const exporter_kind *exporter_kind_at(size_t index)
+{
+    if (index < OWN_COUNT)
+        return netlogger_exporter_kind((nl_format)(index + 1));
+    index -= OWN_COUNT;
+    return index < sizeof exporters / sizeof exporters[0] ? exporters[index] : NULL;
+}
+
+const exporter_kind *exporter_kind_find(const char *name)
+{
+    const exporter_kind *kind = exporter_kind_at(0);
+    for (size_t i = 0; kind != NULL && strcasecmp(kind->name, name) != 0;)
+        kind = exporter_kind_at(++i);
+    return kind;
+}

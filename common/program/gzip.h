@@ -1,0 +1,13 @@
+/* Decompression of gzip (RFC 1952), of any number of members. One thread at a time for a source. */
+#ifndef NETLOGGER_PROGRAM_GZIP_H
+#define NETLOGGER_PROGRAM_GZIP_H
+
+#include "transport/source.h"
+
+/* Whether a file that begins with these bytes is compressed so. */
+bool gzip_begins(const char *bytes, size_t size);
+
+/* Adds a step to a source that decompresses gzip, and passes on other content as it is. */
+void gzip_add(nl_source *source);
+
+#endif
