@@ -101,7 +101,9 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/convert/kernel_text.h \
 	%D%/convert/ftrace.c \
 	%D%/service/confine.c \
-	%D%/service/confine.h
+	%D%/service/confine.h \
+	%D%/service/confine_calls.c \
+	%D%/service/confine_calls.h
 common_libs = %D%/libcommon.la $(producer_libs)
 if BUILD_NLSTAT
 # What a log means, and charts: these use GLib and cairo.

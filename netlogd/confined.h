@@ -1,18 +1,18 @@
-/* How netlogd confines itself: which directories it may write, by its settings. */
+/* How netlogd confines itself: what its settings name is kept, see service/confine.h. */
 #ifndef NETLOGD_CONFINED_H
 #define NETLOGD_CONFINED_H
 
-#include "output/outputs.h"
 #include "settings.h"
 
-/*
- * Confines the calling thread, and those that it starts, to what the settings name; all threads lose system calls that
- * netlogd never needs. Call it when all is open that is opened once. A message says when it cannot be done.
- */
-void confined_begin(const settings *s, nl_log *log);
+#include <netlogger.h>
 
-/* The target of an output that writes where the running process may not, or NULL. It stays valid until the next call.
+/*
+ * Confines the calling thread, and those that it starts, to what the settings name; no other thread may run yet. A
+ * message on standard error tells when the kernel cannot do it, and the result is that message for the log, or NULL.
  */
+const char *confined_begin(const settings *s);
+
+/* The target of an output that needs what the running process gave up, with an error; or NULL. */
 const char *confined_forbids(const settings *s);
 
 #endif

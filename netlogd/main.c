@@ -1,6 +1,7 @@
 /* netlogd: collects records from many machines into one log. Options, and the way into the background. */
 #include "config.h"
 
+#include "service/confine.h"
 #include "service/ending.h"
 #include "service/inherited.h"
 #include "service/listener.h"
@@ -210,14 +211,18 @@ static int serve(arguments *a)
     if (!a->settings->foreground)
         detach();
     server_block_signals(true);
+    /* A process of its own, because it writes wherever killed programs of this user logged to. */
+    server_extras extras = {.metrics_fd = -1,
+                            .on_ready = let_go,
+                            .recovering = s->recover_s > 0 ? recovery_start(s->recover_s, s->confine) : NULL};
     outputs *out = outputs_open(s->outputs, s->output_count);
     if (out == NULL) {
         program_error("%s", failure_text());
+        recovery_free(extras.recovering);
         return PROGRAM_PROBLEM;
     }
     listener *listeners = NULL;
     size_t count = 0;
-    server_extras extras = {.metrics_fd = -1, .on_ready = let_go};
     bool wrote_pid_file = false, good = true;
     int status = PROGRAM_PROBLEM;
     nl_log *log = NULL;
@@ -226,27 +231,28 @@ static int serve(arguments *a)
     if (good && s->metrics != NULL)
         good = (extras.metrics_fd = metrics_bind(s)) >= 0;
     if (good && open_listeners(s, &listeners, &count)) {
-        log = open_log(s, a->settings->foreground);
-        outputs_start(out, log);
         wrote_pid_file = s->pid_file != NULL && write_pid_file(s->pid_file);
+        const char *not_confined = confined_begin(s); /* before there are threads, which inherit it */
+        log = open_log(s, a->settings->foreground);
+        if (not_confined != NULL)
+            nl_write(log, NL_WARNING, "Netlogd.NotConfined", "REASON=%s", not_confined);
+        outputs_start(out, log);
         if (s->pid_file == NULL || wrote_pid_file) {
-            /* Its thread goes on writing wherever killed programs of this user logged to. */
-            extras.recovering = s->recover_s > 0 ? recovery_start(s->recover_s, log) : NULL;
-            confined_begin(s, log);
-            outputs_start(out, log);
+            recovery_report_to(extras.recovering, log);
             message_output_never_wait();
             status = server_run(s, read_again, a, listeners, count, &extras, out, log);
             message_output_report_dropped(program_get_name());
             recovery_end(extras.recovering, RECOVERY_PATIENCE_MS); /* where the server could not begin */
-            recovery_free(extras.recovering);
         }
     }
+    recovery_free(extras.recovering);
     listener_close_all(listeners, count);
     listener_close_all(control, control != NULL);
     if (outputs_close(out) != NL_OK) {
         program_error("%s", failure_text());
         status = PROGRAM_PROBLEM;
     }
+    confine_report_refused(log, "Netlogd.CallRefused");
     nl_close(log);
     /* The last of all: who waits for it to go finds everything written. */
     if (wrote_pid_file)

@@ -2,52 +2,121 @@
 
 #include "recovery.h"
 
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "base/thread.h"
 #include "program/program.h"
+#include "service/confine.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum {
     TOLD_MAX = 256,
+    TEXT_SIZE = 512,
     NS_PER_MS = 1000000,
+    MS_PER_S = 1000,
 };
 
+/* What the recovering process sends. */
+typedef struct report {
+    int process;
+    nl_status status;
+    uint64_t records;
+    char prog[TEXT_SIZE], url[TEXT_SIZE], message[TEXT_SIZE];
+} report;
+
 struct recovery {
-    pthread_t thread;
+    pid_t process;
+    int socket;
+    pthread_t thread; /* reads the reports */
+    bool reads;       /* it was started */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    bool stop;
-    bool ended;          /* the thread */
-    bool left;           /* by its server, and by the log with it */
-    int64_t patience_ns; /* once it is to stop: until then it is waited for, by the monotonic clock */
-    unsigned interval_s;
+    bool ended;          /* the process */
+    bool ending;         /* it was asked to end */
+    int64_t patience_ns; /* until then it is waited for, by the monotonic clock */
     nl_log *log;
-    int told[TOLD_MAX]; /* processes whose recovery failed */
-    size_t next_told;
 };
+
+/* ---- the recovering process ---- */
+
+static int told[TOLD_MAX]; /* processes whose recovery failed */
+static size_t next_told;
 
 /* Whether that process's failure was told already; otherwise it counts as told. Of very many the first are forgotten.
  */
-static bool was_told(recovery *r, int process)
+static bool was_told(int process)
 {
     for (size_t i = 0; i < TOLD_MAX; i++)
-        if (r->told[i] == process)
+        if (told[i] == process)
             return true;
-    r->told[r->next_told++ % TOLD_MAX] = process;
+    told[next_told++ % TOLD_MAX] = process;
     return false;
 }
 
-static void tell(recovery *r, const nl_recovered *what)
+static void copy(char to[TEXT_SIZE], const char *from)
 {
+    snprintf(to, TEXT_SIZE, "%s", from != NULL ? from : "");
+}
+
+static void send_report(void *user, const nl_recovered *what)
+{
+    const int *fd = user;
     /* What cannot be recovered keeps its process's other logs, of which nothing is left. */
     bool nothing = what->status == NL_OK && what->records == 0;
-    if (nothing || (what->status != NL_OK && was_told(r, what->process)))
+    if (nothing || (what->status != NL_OK && was_told(what->process)))
         return;
+    report r = {.process = what->process, .status = what->status, .records = what->records};
+    copy(r.prog, what->prog);
+    copy(r.url, what->url);
+    copy(r.message, what->message);
+    while (send(*fd, &r, sizeof r, MSG_NOSIGNAL) < 0 && errno == EINTR)
+        ;
+}
+
+/* Ends the process in the middle of its work when the other end is closed, or its process was killed. */
+static void *watch_other_end(void *user)
+{
+    struct pollfd other = {.fd = *(const int *)user}; /* POLLHUP is always told */
+    while (poll(&other, 1, -1) < 0)
+        ;
+    _exit(0);
+}
+
+/* What goes wrong is sent. The terminal, or whoever reads what netlogd prints, is not to wait for this process. */
+static void let_go_of_streams(void)
+{
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = STDIN_FILENO; nothing >= 0 && fd <= STDERR_FILENO; fd++)
+        dup2(nothing, fd);
+}
+
+static void recover_until_asked(int fd, unsigned interval_s)
+{
+    pthread_t thread;
+    struct pollfd asked = {.fd = fd, .events = POLLIN | POLLRDHUP};
+    if (nl_thread_create(&thread, NULL, watch_other_end, &fd) != 0)
+        return;
+    int interval_ms = interval_s < INT32_MAX / MS_PER_S ? (int)interval_s * MS_PER_S : INT32_MAX;
+    do
+        nl_recover(NULL, send_report, &fd);
+    while (poll(&asked, 1, interval_ms) <= 0);
+}
+
+/* ---- its other end ---- */
+
+static void log_report(recovery *r, const report *what)
+{
+    pthread_mutex_lock(&r->mutex);
     if (what->status == NL_OK)
         nl_write(r->log, NL_USAGE, "Netlogd.Recovered", "PROCESS=%d PROGRAM=%s RECORDS=%" PRIu64 " URL=%s",
                  what->process, what->prog, what->records, what->url);
@@ -55,42 +124,20 @@ static void tell(recovery *r, const nl_recovered *what)
         nl_write(r->log, NL_WARNING, "Netlogd.RecoverFailed",
                  "PROCESS=%d PROGRAM=%s RECORDS=%" PRIu64 " URL=%s REASON=%s", what->process, what->prog, what->records,
                  what->url, what->message);
-}
-
-static void report(void *user, const nl_recovered *what)
-{
-    recovery *r = user;
-    pthread_mutex_lock(&r->mutex);
-    if (!r->left)
-        tell(r, what);
     pthread_mutex_unlock(&r->mutex);
 }
 
-/* Waits for a change, with the mutex held; false when the time is over. */
-static bool wait_until(recovery *r, int64_t ns)
-{
-    struct timespec until = nl_monotonic_timespec(ns);
-    return pthread_cond_timedwait(&r->changed, &r->mutex, &until) == 0;
-}
-
-/* False when it is time to end. */
-static bool wait_a_while(recovery *r)
-{
-    int64_t until_ns = nl_monotonic_ns() + r->interval_s * NL_NS_PER_SECOND;
-    pthread_mutex_lock(&r->mutex);
-    while (!r->stop && wait_until(r, until_ns))
-        ;
-    bool go_on = !r->stop;
-    pthread_mutex_unlock(&r->mutex);
-    return go_on;
-}
-
-static void *run(void *user)
+static void *read_reports(void *user)
 {
     recovery *r = user;
-    do
-        nl_recover(NULL, report, r);
-    while (wait_a_while(r));
+    report what;
+    for (;;) {
+        ssize_t size = recv(r->socket, &what, sizeof what, 0);
+        if (size == (ssize_t)sizeof what)
+            log_report(r, &what);
+        else if (size >= 0 || errno != EINTR)
+            break;
+    }
     pthread_mutex_lock(&r->mutex);
     r->ended = true;
     pthread_cond_signal(&r->changed);
@@ -98,21 +145,51 @@ static void *run(void *user)
     return NULL;
 }
 
-recovery *recovery_start(unsigned interval_s, nl_log *log)
+static recovery *fail(const char *what, int error, recovery *r)
 {
-    recovery *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    r->interval_s = interval_s;
-    r->log = log;
-    pthread_mutex_init(&r->mutex, NULL);
-    nl_monotonic_cond_init(&r->changed);
-    int error = nl_thread_create(&r->thread, NULL, run, r);
-    if (error == 0)
-        return r;
-    program_error("what killed programs leave is not recovered: begin a thread: %s", strerror(error));
+    program_error("what killed programs leave is not recovered: %s: %s", what, strerror(error));
     free(r);
     return NULL;
+}
+
+recovery *recovery_start(unsigned interval_s, bool confined)
+{
+    int ends[2];
+    recovery *r = nl_memory_check(calloc(1, sizeof *r));
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return fail("socketpair", errno, r);
+    r->process = fork();
+    if (r->process == 0) {
+        close(ends[0]);
+        let_go_of_streams();
+        if (confined)
+            confine_programs();
+        recover_until_asked(ends[1], interval_s);
+        _exit(0);
+    }
+    int error = errno;
+    close(ends[1]);
+    r->socket = ends[0];
+    if (r->process < 0) {
+        close(r->socket);
+        return fail("fork", error, r);
+    }
+    pthread_mutex_init(&r->mutex, NULL);
+    nl_monotonic_cond_init(&r->changed);
+    return r;
+}
+
+void recovery_report_to(recovery *r, nl_log *log)
+{
+    if (r == NULL)
+        return;
+    r->log = log;
+    int error = nl_thread_create(&r->thread, NULL, read_reports, r);
+    r->reads = error == 0;
+    if (error == 0)
+        return;
+    program_error("what killed programs leave is not recovered: begin a thread: %s", strerror(error));
+    shutdown(r->socket, SHUT_RDWR);
 }
 
 void recovery_end(recovery *r, int64_t patience_ms)
@@ -120,12 +197,10 @@ void recovery_end(recovery *r, int64_t patience_ms)
     if (r == NULL)
         return;
     int64_t until_ns = nl_monotonic_ns() + patience_ms * NS_PER_MS;
-    pthread_mutex_lock(&r->mutex);
-    if (!r->stop || until_ns < r->patience_ns)
+    if (!r->ending || until_ns < r->patience_ns)
         r->patience_ns = until_ns;
-    r->stop = true;
-    pthread_cond_signal(&r->changed);
-    pthread_mutex_unlock(&r->mutex);
+    r->ending = true;
+    shutdown(r->socket, SHUT_WR);
 }
 
 bool recovery_is_over(recovery *r)
@@ -133,24 +208,32 @@ bool recovery_is_over(recovery *r)
     if (r == NULL)
         return true;
     pthread_mutex_lock(&r->mutex);
-    bool over = r->ended || nl_monotonic_ns() >= r->patience_ns;
+    bool over = !r->reads || r->ended || nl_monotonic_ns() >= r->patience_ns;
     pthread_mutex_unlock(&r->mutex);
     return over;
+}
+
+static void wait_for_end(recovery *r)
+{
+    struct timespec until = nl_monotonic_timespec(r->patience_ns);
+    pthread_mutex_lock(&r->mutex);
+    while (!r->ended && pthread_cond_timedwait(&r->changed, &r->mutex, &until) == 0)
+        ;
+    pthread_mutex_unlock(&r->mutex);
 }
 
 void recovery_free(recovery *r)
 {
     if (r == NULL)
         return;
-    pthread_mutex_lock(&r->mutex);
-    while (!r->ended && wait_until(r, r->patience_ns))
-        ;
-    bool ended = r->ended;
-    r->left = !ended;
-    pthread_mutex_unlock(&r->mutex);
-    /* Otherwise the process's end ends it in the middle of its work, which the next recovery does again. */
-    if (!ended)
-        return;
-    pthread_join(r->thread, NULL);
+    if (r->reads && r->ending)
+        wait_for_end(r);
+    shutdown(r->socket, SHUT_RDWR); /* the reading thread ends, and so does the process */
+    if (r->reads)
+        pthread_join(r->thread, NULL);
+    close(r->socket);
+    waitpid(r->process, NULL, 0);
+    pthread_mutex_destroy(&r->mutex);
+    pthread_cond_destroy(&r->changed);
     free(r);
 }

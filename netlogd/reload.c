@@ -77,8 +77,7 @@ static bool take_over(server *srv, const settings *now)
         return false;
     const char *elsewhere = confined_forbids(now);
     if (elsewhere != NULL)
-        return refuse(srv, elsewhere,
-                      "netlogd may write only where its configuration said at its start; restart it (see confine)");
+        return refuse(srv, elsewhere, nl_error_message());
     /* The last of all: it is what changes something. */
     if (outputs_change(srv->outputs, now->outputs, now->output_count, srv->log) == NL_OK)
         return true;

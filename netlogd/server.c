@@ -17,6 +17,7 @@
 #include "nats_reader.h"
 #include "output/failure.h"
 #include "program/program.h"
+#include "service/confine.h"
 #include "recovery.h"
 #include "reload.h"
 #include "request.h"
@@ -257,6 +258,7 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     tell_sum(srv, &srv->foreign);
     clocks_tell(srv->clocks);
     gaps_check(srv->gaps, now_ns);
+    confine_report_refused(srv->log, "Netlogd.CallRefused");
     for (connection *c = srv->connections, *next; c != NULL && !srv->paused; c = next) {
         next = connection_next(c);
         connection_check_time(c, now_ns);

@@ -8,6 +8,7 @@
 #include "program/program.h"
 #include "base/size.h"
 #include "base/error.h"
+#include "service/confine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,8 @@ static const char *read_tls(const nl_url *url, listening *l)
                               .key = nl_url_option_value(url, "key"),
                               .crl = nl_url_option_value(url, "crl"),
                               .peers = nl_url_option_value(url, "peers")};
+    if (!confine_keep_files_of(url))
+        return nl_error_message();
     l->tls = nl_tls_new(true, &options, words);
     l->vouched = options.ca != NULL;
     return l->tls != NULL ? NULL : words;
@@ -394,8 +397,8 @@ const nl_option settings_rows[] = {
      .initial = "yes",
      .choices = "no|yes",
      NL_OPTION_MEMBER(settings, confine),
-     .help = "Give up the system calls and the rights to write files that this configuration does not need, by seccomp "
-             "and Landlock"},
+     .help = "Give up the system calls, and the rights to read and write files and to connect to ports, that this "
+             "configuration does not need, by seccomp and Landlock"},
     {.name = "pid-file",
      .type = NL_OPTION_COPY,
      .value = "FILE",
@@ -423,6 +426,7 @@ static bool read_config(void *to, const nl_option *row, const char *value)
 {
     settings *s = to;
     (void)row;
+    confine_keep_file(value, CONFINE_READ);
     if (!config_file_read(value, settings_rows, s, s->report != NULL ? s->report : report_at_start, s->report_user)) {
         if (s->report == NULL)
             exit(PROGRAM_USAGE);

@@ -2,239 +2,300 @@
 
 #include "service/confine.h"
 
+#include "base/error.h"
+#include "base/memory.h"
+#include "program/program.h"
+#include "service/confine_calls.h"
+#include "transport/destination.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <linux/landlock.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#ifdef HAVE_SECCOMP
-#include <seccomp.h>
-#endif
+/* What older headers lack: as in linux/landlock.h of Linux 6.12. */
+enum { FS_REFER = 1 << 13, FS_TRUNCATE = 1 << 14, FS_IOCTL_DEV = 1 << 15 };
+enum { NET_BIND_TCP = 1 << 0, NET_CONNECT_TCP = 1 << 1, RULE_NET_PORT = 2, SCOPE_SIGNAL = 1 << 1 };
 
-/* What headers of before Linux 6.2 lack. */
-#ifndef LANDLOCK_ACCESS_FS_REFER
-#define LANDLOCK_ACCESS_FS_REFER (1ULL << 13)
-#endif
-#ifndef LANDLOCK_ACCESS_FS_TRUNCATE
-#define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)
-#endif
+typedef struct ruleset_rights {
+    uint64_t files, network, scoped;
+} ruleset_rights;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { TRACES_ITSELF = 1 }; /* a sanitizer looks for leaks by ptrace */
-#else
-enum { TRACES_ITSELF = 0 };
-#endif
+typedef struct port_rule {
+    uint64_t allowed, port;
+} port_rule;
 
-/* The directories that may be written, by their real paths; NULL: Landlock does not hold. */
-static char **permitted;
-static size_t permitted_count;
-
-/* ---- system calls ---- */
-
-#ifdef HAVE_SECCOMP
-
-/* Nobody here needs these, nor does a program that a daemon starts in the ordinary course of things. */
-static const int never[] = {
-    SCMP_SYS(acct),
-    SCMP_SYS(add_key),
-    SCMP_SYS(chroot),
-    SCMP_SYS(clock_settime),
-    SCMP_SYS(create_module),
-    SCMP_SYS(delete_module),
-    SCMP_SYS(finit_module),
-    SCMP_SYS(fsconfig),
-    SCMP_SYS(fsmount),
-    SCMP_SYS(fsopen),
-    SCMP_SYS(fspick),
-    SCMP_SYS(get_kernel_syms),
-    SCMP_SYS(init_module),
-    SCMP_SYS(io_uring_enter),
-    SCMP_SYS(io_uring_register),
-    SCMP_SYS(io_uring_setup),
-    SCMP_SYS(ioperm),
-    SCMP_SYS(iopl),
-    SCMP_SYS(kexec_file_load),
-    SCMP_SYS(kexec_load),
-    SCMP_SYS(keyctl),
-    SCMP_SYS(lookup_dcookie),
-    SCMP_SYS(mount_setattr),
-    SCMP_SYS(move_mount),
-    SCMP_SYS(nfsservctl),
-    SCMP_SYS(open_by_handle_at),
-    SCMP_SYS(open_tree),
-    SCMP_SYS(pivot_root),
-    SCMP_SYS(quotactl),
-    SCMP_SYS(reboot),
-    SCMP_SYS(request_key),
-    SCMP_SYS(setdomainname),
-    SCMP_SYS(sethostname),
-    SCMP_SYS(settimeofday),
-    SCMP_SYS(stime),
-    SCMP_SYS(swapoff),
-    SCMP_SYS(swapon),
-    SCMP_SYS(umount),
-    SCMP_SYS(umount2),
-    SCMP_SYS(userfaultfd),
-    SCMP_SYS(vhangup),
+enum {
+    FILE_READ = LANDLOCK_ACCESS_FS_READ_FILE,
+    FILE_WRITE = FILE_READ | LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE,
+    DIRECTORY_READ = FILE_READ | LANDLOCK_ACCESS_FS_READ_DIR,
+    DIRECTORY_WRITE = DIRECTORY_READ | FILE_WRITE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
+                      LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |
+                      LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_SYM | FS_REFER,
+    EVERYTHING = DIRECTORY_WRITE | LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_MAKE_CHAR |
+                 LANDLOCK_ACCESS_FS_MAKE_BLOCK | FS_IOCTL_DEV
 };
 
-/* A daemon that starts no programs does not need these either. */
-static const int not_itself[] = {
-    SCMP_SYS(bpf),
-    SCMP_SYS(capset),
-    SCMP_SYS(execve),
-    SCMP_SYS(execveat),
-    SCMP_SYS(kcmp),
-    SCMP_SYS(mknod),
-    SCMP_SYS(mknodat),
-    SCMP_SYS(mount),
-    SCMP_SYS(perf_event_open),
-    SCMP_SYS(personality),
-    SCMP_SYS(process_vm_readv),
-    SCMP_SYS(process_vm_writev),
-    SCMP_SYS(setfsgid),
-    SCMP_SYS(setfsuid),
-    SCMP_SYS(setgid),
-    SCMP_SYS(setgroups),
-    SCMP_SYS(setns),
-    SCMP_SYS(setregid),
-    SCMP_SYS(setresgid),
-    SCMP_SYS(setresuid),
-    SCMP_SYS(setreuid),
-    SCMP_SYS(setuid),
-    SCMP_SYS(unshare),
-};
+typedef struct kept_path {
+    char *path; /* real from confine() on */
+    confine_right right;
+} kept_path;
 
-static bool deny(scmp_filter_ctx filter, const int *calls, size_t count)
+static kept_path *paths;
+static size_t path_count;
+static uint64_t ports[64];
+static size_t port_count;
+static bool keeps_any_port;
+static bool holds, limits_ports; /* Landlock does */
+
+/* ---- what is kept ---- */
+
+static void add_path(const char *path, confine_right right)
 {
-    for (size_t i = 0; i < count; i++) {
-        int result = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), calls[i], 0);
-        if (result != 0 && result != -EDOM) /* this processor has no such call */
-            return false;
-    }
-    return true;
+    paths = nl_memory_check(realloc(paths, (path_count + 1) * sizeof *paths));
+    paths[path_count++] = (kept_path){program_copy(path), right};
 }
 
-static bool filter_calls(const confine_options *options)
+/* The nearest directory that exists, without symbolic links. False when there is none, as below a removed directory. */
+static bool find_existing(const char *path, char real[PATH_MAX])
 {
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-    bool good = filter != NULL && seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1) == 0 &&
-                deny(filter, never, sizeof never / sizeof never[0]);
-    if (good && !options->executes)
-        good = deny(filter, not_itself, sizeof not_itself / sizeof not_itself[0]) &&
-               (TRACES_ITSELF || deny(filter, &(int){SCMP_SYS(ptrace)}, 1));
-    good = good && seccomp_load(filter) == 0;
-    seccomp_release(filter);
-    return good;
-}
-
-#else
-
-static bool filter_calls(const confine_options *options)
-{
-    (void)options;
-    return false;
-}
-
-#endif
-
-/* ---- files ---- */
-
-static uint64_t writing_rights(int version)
-{
-    uint64_t rights = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
-                      LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
-                      LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
-                      LANDLOCK_ACCESS_FS_MAKE_SYM;
-    if (version >= 2)
-        rights |= LANDLOCK_ACCESS_FS_REFER;
-    if (version >= 3)
-        rights |= LANDLOCK_ACCESS_FS_TRUNCATE;
-    return rights;
-}
-
-/* A directory that is not there cannot be written anyway. */
-static bool permit(int rules, const char *path, uint64_t rights)
-{
-    struct landlock_path_beneath_attr rule = {.allowed_access = rights,
-                                              .parent_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC)};
-    if (rule.parent_fd < 0)
-        return true;
-    bool good = syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0;
-    close(rule.parent_fd);
-    char *real = realpath(path, NULL);
-    char **more = realloc(permitted, (permitted_count + 1) * sizeof *more);
-    if (more != NULL)
-        permitted = more;
-    if (more != NULL && real != NULL)
-        permitted[permitted_count++] = real;
-    else
-        free(real);
-    return good;
-}
-
-static bool limit_files(const confine_options *options)
-{
-    int version = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-    if (version < 1)
+    char parent[PATH_MAX];
+    if (strlen(path) >= sizeof parent)
         return false;
-    uint64_t rights = writing_rights(version);
-    struct landlock_ruleset_attr handled = {.handled_access_fs = rights | LANDLOCK_ACCESS_FS_EXECUTE};
-    int rules = (int)syscall(SYS_landlock_create_ruleset, &handled, sizeof handled, 0);
-    bool good = rules >= 0;
-    for (size_t i = 0; i < options->writable_count && good; i++)
-        good = permit(rules, options->writable[i], rights);
-    good = good && syscall(SYS_landlock_restrict_self, rules, 0) == 0;
-    if (rules >= 0)
-        close(rules);
-    if (!good)
-        permitted_count = 0;
-    return good;
-}
-
-bool confine_permits(const char *path)
-{
-    char parent[PATH_MAX], real[PATH_MAX];
-    if (permitted_count == 0 || strlen(path) >= sizeof parent)
-        return true;
     strcpy(parent, path);
-    /* The nearest directory that is there. */
     while (realpath(*parent != '\0' ? parent : ".", real) == NULL) {
         char *slash = strrchr(parent, '/');
+        if (*parent == '\0' || strcmp(parent, "/") == 0)
+            return false;
         if (slash == NULL)
             *parent = '\0';
         else
             slash[slash == parent] = '\0';
     }
-    for (size_t i = 0; i < permitted_count; i++) {
-        size_t size = strlen(permitted[i]);
-        if (strncmp(real, permitted[i], size) == 0 && (real[size] == '\0' || real[size] == '/' || size == 1))
+    return true;
+}
+
+static bool is_permitted(const char *path, confine_right right)
+{
+    char real[PATH_MAX];
+    if (!find_existing(path, real))
+        return false;
+    for (size_t i = 0; i < path_count; i++) {
+        size_t size = paths[i].path != NULL ? strlen(paths[i].path) : 0;
+        if (size > 0 && paths[i].right >= right && strncmp(real, paths[i].path, size) == 0 &&
+            (real[size] == '\0' || real[size] == '/' || size == 1))
             return true;
     }
     return false;
 }
 
+static bool refuse(const char *what)
+{
+    return nl_error_false(NL_ERROR_PERMISSION,
+                          "%s: a running daemon uses only the directories and ports that its configuration named at "
+                          "its start; restart it (see confine)",
+                          what);
+}
+
+bool confine_keep_directory(const char *path, confine_right right)
+{
+    if (holds)
+        return is_permitted(path, right) || refuse(path);
+    add_path(path, right);
+    return true;
+}
+
+/* A path's directory; of a device or pipe itself. */
+static void add_place(const char *path, confine_right right)
+{
+    struct stat status;
+    char copy[PATH_MAX];
+    if (stat(path, &status) == 0 && (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode) || S_ISFIFO(status.st_mode)))
+        add_path(path, right);
+    else if (snprintf(copy, sizeof copy, "%s", path) < (int)sizeof copy)
+        add_path(dirname(copy), right);
+}
+
+bool confine_keep_file(const char *path, confine_right right)
+{
+    char real[PATH_MAX];
+    if (holds)
+        return is_permitted(path, right) || refuse(path);
+    add_place(path, right);
+    if (realpath(path, real) != NULL)
+        add_place(real, right);
+    return true;
+}
+
+bool confine_keep_port(uint16_t port)
+{
+    for (size_t i = 0; i < port_count; i++)
+        if (ports[i] == port)
+            return true;
+    if (holds)
+        return keeps_any_port || !limits_ports || refuse("TCP port");
+    keeps_any_port = keeps_any_port || port_count == sizeof ports / sizeof ports[0];
+    if (!keeps_any_port)
+        ports[port_count++] = port;
+    return true;
+}
+
+bool confine_keep_any_port(void)
+{
+    if (holds)
+        return keeps_any_port || !limits_ports || refuse("TCP port");
+    return keeps_any_port = true;
+}
+
+bool confine_keep_resolver(void)
+{
+    enum { DNS_PORT = 53 };
+    return confine_keep_port(DNS_PORT) && confine_keep_file("/etc/resolv.conf", CONFINE_READ) &&
+           (holds || confine_keep_directory("/var/lib/sss", CONFINE_READ));
+}
+
+bool confine_keep_files_of(const nl_url *url)
+{
+    static const char *const files[] = {"ca", "cert", "key", "crl", "creds", "password_file", "activation"};
+    const char *spool = nl_url_option_value(url, "spool"), *backup = nl_url_option_value(url, "backup");
+    bool good = spool == NULL || confine_keep_directory(spool, CONFINE_WRITE);
+    for (size_t i = 0; i < sizeof files / sizeof files[0] && good; i++) {
+        const char *path = nl_url_option_value(url, files[i]);
+        good = path == NULL || confine_keep_file(path, CONFINE_READ);
+    }
+    nl_url *second = backup != NULL ? nl_url_parse(backup) : NULL;
+    good = good && (second == NULL || confine_keep_url(second));
+    nl_url_free(second);
+    return good;
+}
+
+bool confine_keep_url(const nl_url *url)
+{
+    bool good = confine_keep_files_of(url);
+    if (url->scheme == NL_SCHEME_FILE && !nl_url_is_of_process(url))
+        good = good && confine_keep_file(url->path, CONFINE_WRITE);
+    if (url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS || url->scheme == NL_SCHEME_UDP)
+        good = good && confine_keep_resolver() && confine_keep_port(url->port);
+    if (url->scheme == NL_SCHEME_NATS) /* a server names others, with their ports */
+        good = good && confine_keep_resolver() && confine_keep_any_port();
+    return good;
+}
+
+/* What libc and every daemon need. */
+static void add_system(void)
+{
+    static const char *const readable[] = {"/usr", "/lib", "/lib32", "/lib64", "/proc", "/sys/devices/system"};
+    static const char *const writable[] = {"/dev/null", "/dev/shm", "/run/chrony"};
+    for (size_t i = 0; i < sizeof readable / sizeof readable[0]; i++)
+        add_path(readable[i], CONFINE_READ);
+    for (size_t i = 0; i < sizeof writable / sizeof writable[0]; i++)
+        add_path(writable[i], CONFINE_WRITE);
+    add_path("/dev/urandom", CONFINE_READ);
+    const char *rings = getenv("NETLOGGER_SHM");
+    if (rings != NULL)
+        add_path(rings, CONFINE_WRITE);
+}
+
+/* ---- Landlock ---- */
+
+/* By the version of the kernel's interface. */
+static ruleset_rights rights_of(int version)
+{
+    return (ruleset_rights){
+        .files = EVERYTHING & ~(uint64_t)((version < 2 ? FS_REFER : 0) | (version < 3 ? FS_TRUNCATE : 0) |
+                                          (version < 5 ? FS_IOCTL_DEV : 0)),
+        .network = version < 4      ? 0
+                   : keeps_any_port ? NET_BIND_TCP
+                                    : NET_BIND_TCP | NET_CONNECT_TCP,
+        .scoped = version < 6 ? 0 : SCOPE_SIGNAL,
+    };
+}
+
+/* A path that does not exist is kept no longer. */
+static bool permit_path(int ruleset, kept_path *kept, uint64_t handled)
+{
+    char real[PATH_MAX];
+    struct stat status;
+    struct landlock_path_beneath_attr rule = {.parent_fd = open(kept->path, O_PATH | O_CLOEXEC)};
+    char *copy = rule.parent_fd >= 0 && realpath(kept->path, real) != NULL ? strdup(real) : NULL;
+    free(kept->path);
+    kept->path = copy;
+    if (rule.parent_fd < 0)
+        return true;
+    bool is_directory = fstat(rule.parent_fd, &status) == 0 && S_ISDIR(status.st_mode);
+    rule.allowed_access =
+        handled & (uint64_t)(kept->right == CONFINE_WRITE ? is_directory ? DIRECTORY_WRITE : FILE_WRITE
+                             : is_directory               ? DIRECTORY_READ
+                                                          : FILE_READ);
+    bool good = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0 ||
+                errno == EBADFD; /* a pipe's, which is not limited */
+    close(rule.parent_fd);
+    return good;
+}
+
+static bool limit_files_and_ports(void)
+{
+    int version = (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    if (version < 1)
+        return false;
+    add_system();
+    ruleset_rights rights = rights_of(version);
+    int ruleset = (int)syscall(SYS_landlock_create_ruleset, &rights, sizeof rights, 0);
+    bool good = ruleset >= 0;
+    for (size_t i = 0; i < path_count && good; i++)
+        good = permit_path(ruleset, &paths[i], rights.files);
+    for (size_t i = 0; i < port_count && good && (rights.network & NET_CONNECT_TCP) != 0; i++)
+        good = syscall(SYS_landlock_add_rule, ruleset, RULE_NET_PORT, &(port_rule){NET_CONNECT_TCP, ports[i]}, 0) == 0;
+    holds = good && syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
+    limits_ports = (rights.network & NET_CONNECT_TCP) != 0;
+    if (ruleset >= 0)
+        close(ruleset);
+    return holds;
+}
+
 /* ---- both ---- */
 
-bool confine(const confine_options *options, char message[CONFINE_MESSAGE])
+static bool begin(void)
 {
-    const char *missing = "";
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
-        snprintf(message, CONFINE_MESSAGE, "not confined: %s", strerror(errno));
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+        return true;
+    nl_error_set_errno("not confined");
+    return false;
+}
+
+bool confine(void)
+{
+    if (!begin())
         return false;
+    bool files = limit_files_and_ports(), calls = confine_calls();
+    return (files && calls) || nl_error_false(NL_ERROR_UNSUPPORTED, "not confined in its %s",
+                                              files   ? "system calls: seccomp cannot be used"
+                                              : calls ? "files: this kernel has no Landlock"
+                                                      : "files or system calls: Landlock and seccomp cannot be used");
+}
+
+bool confine_programs(void)
+{
+    return begin() &&
+           (confine_calls_of_programs() ||
+            nl_error_false(NL_ERROR_UNSUPPORTED, "not confined in its system calls: seccomp cannot be used"));
+}
+
+void confine_report_refused(nl_log *log, const char *event)
+{
+    char name[CONFINE_CALL_SIZE];
+    while (confine_next_refused(name)) {
+        program_error("system call %s: refused, because %s confines itself; report this, and use --confine=no until it "
+                      "is fixed",
+                      name, program_get_name());
+        nl_write(log, NL_WARNING, event, "CALL=%s", name);
     }
-    if (options->writable != NULL && !limit_files(options))
-        missing = "files: this kernel has no Landlock";
-    if (!filter_calls(options))
-        missing = *missing != '\0' ? "files or system calls: Landlock and seccomp cannot be used"
-                                   : "system calls: seccomp cannot be used";
-    snprintf(message, CONFINE_MESSAGE, "not confined in its %s", missing);
-    return *missing == '\0';
 }

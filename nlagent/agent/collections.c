@@ -95,7 +95,7 @@ static void add(char **to, size_t *count, const char *option, const char *value)
     ++*count;
 }
 
-static char *client_path(void)
+char *collections_client_path(void)
 {
     char path[4096];
     ssize_t size = readlink("/proc/self/exe", path, sizeof path - 16);
@@ -118,7 +118,7 @@ static char **make_command(const collections *c, const collection_wish *w)
     size_t count = 0;
     char **command =
         nl_memory_check(calloc(OPTIONS_MAX + count_of(w->urls) + count_of(w->sensors) + 1, sizeof *command));
-    command[count++] = client_path();
+    command[count++] = collections_client_path();
     add(command, &count, "", "collect");
     add(command, &count, "--directory=", c->directory);
     add(command, &count, "--dest=", w->destination);

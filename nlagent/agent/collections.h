@@ -22,6 +22,9 @@ typedef struct collection_wish {
     const char *destination; /* a log's URL */
 } collection_wish;
 
+/* The path of nlagent, which runs them; the caller frees it. */
+char *collections_client_path(void);
+
 /* Begins one. Returns its name, which lasts as long as it does; NULL on failure. */
 const char *collections_begin(collections *c, const collection_wish *w);
 

@@ -9,6 +9,7 @@
 #include "agent/http_server.h"
 #include "agent/registrar.h"
 #include "agent/settings.h"
+#include "agent/starter.h"
 #include "program/message_output.h"
 #include "program/program.h"
 #include "service/confine.h"
@@ -35,6 +36,7 @@ typedef struct arguments {
     int argc;
     char **argv;
     agent_settings *settings;
+    definitions *sensors;
 } arguments;
 
 static const options_usage usage = {
@@ -94,6 +96,7 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     subscriptions_sweep(a);
     active_sweep(a);
     look_at_clock(a);
+    confine_report_refused(a->log, "Nlagentd.CallRefused");
     if (a->directory != NULL)
         directory_expire(a->directory);
 }
@@ -160,8 +163,25 @@ static char *own_url(const agent_settings *s, const char *host, const listener *
     return url;
 }
 
-static bool prepare(agent *a, const agent_settings *given)
+/* nlagentd itself reports what is wrong. */
+static void ignore_report(void *user, const char *message)
 {
+    (void)user, (void)message;
+}
+
+/* In the process that starts sensors. */
+static void reread_sensors(void *user)
+{
+    arguments again = *(const arguments *)user;
+    again.settings = agent_settings_new();
+    if (read_arguments(&again, ignore_report, NULL))
+        definitions_set_own(again.sensors, again.settings->sensors);
+    agent_settings_free(again.settings);
+}
+
+static bool prepare(agent *a, arguments *from)
+{
+    const agent_settings *given = from->settings;
     a->limits = given->limits;
     if (given->host != NULL)
         snprintf(a->host, sizeof a->host, "%s", given->host);
@@ -175,6 +195,13 @@ static bool prepare(agent *a, const agent_settings *given)
         program_error("%s", nl_error_message());
         return false;
     }
+    char *client = collections_client_path();
+    from->sensors = &a->definitions;
+    const starter_options starting = {&a->definitions, reread_sensors, from, client, given->confine};
+    bool started = starter_begin(&starting);
+    free(client);
+    if (!started)
+        return false;
     a->base = nl_memory_check(event_base_new());
     if (given->is_directory)
         a->directory = directory_new();
@@ -230,6 +257,10 @@ static bool take_over(serving *s, agent_settings *now)
 {
     if (!may_change(s, now))
         return false;
+    if (now->access != NULL && !confine_keep_file(now->access, CONFINE_READ)) {
+        report_refused(s, nl_error_message());
+        return false;
+    }
     access_list *access = access_read(now->access);
     if (access == NULL) {
         report_refused(s, nl_error_message());
@@ -241,6 +272,7 @@ static bool take_over(serving *s, agent_settings *now)
     a->limits = now->limits;
     http_clients_limits_changed(a->clients);
     definitions_set_own(&a->definitions, now->sensors);
+    starter_reread();
     for (size_t i = 0; i < s->count; i++) {
         listener *l = (listener *)&s->listeners[i];
         l->asked = find(s->given->settings, now, l->asked);
@@ -301,15 +333,21 @@ static bool begin_registering(serving *s, const char *url)
     return s->registrar != NULL;
 }
 
-/* Sensors are other programs, which write and trace what they like: files are not limited. */
-static void confine_agent(const agent *a, const agent_settings *said)
+/* Call it before there are threads, which inherit it: the log has one. */
+static void confine_and_open_log(agent *a, const agent_settings *said)
 {
-    char message[CONFINE_MESSAGE];
-    const confine_options options = {.executes = true};
-    if (!said->confine || confine(&options, message))
-        return;
-    program_error("%s", message);
-    nl_write(a->log, NL_WARNING, "Nlagentd.NotConfined", "REASON=%s", message);
+    char not_confined[200] = "";
+    agent_settings_keep(said);
+    if (said->confine && !confine()) {
+        snprintf(not_confined, sizeof not_confined, "%s", nl_error_message());
+        program_error("%s", not_confined);
+    }
+    a->log = nl_open("nlagentd", said->log);
+    if (a->log == NULL)
+        program_error("its own events go nowhere: %s", nl_error_message());
+    nl_set_idle(a->log, NL_NS_PER_SECOND);
+    if (not_confined[0] != '\0')
+        nl_write(a->log, NL_WARNING, "Nlagentd.NotConfined", "REASON=%s", not_confined);
 }
 
 /* The loop, and what comes to its end with it. */
@@ -318,6 +356,7 @@ static int serve(agent *a, arguments *given, listener *listeners, size_t count)
     char *wsdl = read_shipped("nlagent.wsdl"), *schema = read_shipped("netlogger.xsd");
     agent_settings *said = given->settings;
     char *url = own_url(said, a->host, listeners, count);
+    confine_and_open_log(a, said);
     serving s = {.agent = a,
                  .given = given,
                  .begun_with = said,
@@ -337,7 +376,6 @@ static int serve(agent *a, arguments *given, listener *listeners, size_t count)
     event_add(a->clock, &(struct timeval){.tv_sec = CLOCK_S});
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
         event_add(signals[i], NULL);
-    confine_agent(a, said);
     hold_signals(SIG_UNBLOCK);
     bool good = begin_registering(&s, url);
     inherited_notify("READY=1");
@@ -381,7 +419,7 @@ int main(int argc, char **argv)
     listener *listeners = NULL;
     size_t count = 0;
     int result = PROGRAM_USAGE;
-    if (prepare(&a, given.settings)) {
+    if (prepare(&a, &given)) {
         result = PROGRAM_PROBLEM;
         if (open_listeners(given.settings, &listeners, &count)) {
             a.log = nl_open("nlagentd", given.settings->log);

@@ -2,6 +2,7 @@
 
 #include "agent/process.h"
 
+#include "agent/starter.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
 #include "program/program.h"
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,9 +59,10 @@ static size_t leaving_count;
 static void look_after_leaving(bool kill_now)
 {
     for (size_t i = 0; i < leaving_count;) {
-        bool ended = waitpid(leaving[i].pid, NULL, WNOHANG) != 0;
-        if (ended || kill_now || nl_monotonic_ns() >= leaving[i].kill_ns)
-            kill(-leaving[i].pid, SIGKILL); /* what it has started goes with it */
+        int status;
+        bool ended = starter_wait(leaving[i].pid, &status) != 0;
+        if (!ended && (kill_now || nl_monotonic_ns() >= leaving[i].kill_ns))
+            starter_signal(leaving[i].pid, SIGKILL);
         if (ended)
             leaving[i] = leaving[--leaving_count];
         else
@@ -71,7 +72,7 @@ static void look_after_leaving(bool kill_now)
 
 static void let_go(pid_t pid, int signal)
 {
-    kill(-pid, signal);
+    starter_signal(pid, signal);
     look_after_leaving(leaving_count == LEAVING_MAX);
     if (leaving_count < LEAVING_MAX)
         leaving[leaving_count++] = (struct leaving){pid, nl_monotonic_ns() + KILL_AFTER_MS * INT64_C(1000000)};
@@ -109,30 +110,11 @@ static void close_ends(sensor_process *p)
     }
 }
 
-/* In the child. */
-static void become_sensor(const sensor_process *p, int in, int out, int errors)
-{
-    sigset_t none;
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    signal(SIGPIPE, SIG_DFL);
-    if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(errors, STDERR_FILENO) < 0)
-        _exit(127);
-    definition_execute(p->all, p->definition, p->spec, p->interval_s);
-    fprintf(stderr, "it cannot be started: %s\n", strerror(errno));
-    fflush(stderr);
-    _exit(127);
-}
-
-static bool fork_sensor(sensor_process *p)
+static bool start_process(sensor_process *p)
 {
     int in[2] = {-1, -1}, out[2] = {-1, -1}, errors[2] = {-1, -1};
     bool good = pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 && pipe2(errors, O_CLOEXEC) == 0;
-    p->pid = good ? fork() : -1;
-    if (p->pid == 0)
-        become_sensor(p, in[0], out[1], errors[1]);
+    p->pid = good ? starter_start(p->definition, p->spec, p->interval_s, (int[]){in[0], out[1], errors[1]}) : -1;
     if (p->pid < 0)
         snprintf(p->reason, sizeof p->reason, "it cannot be started: %s", strerror(errno));
     int others[] = {in[0], out[1], errors[1]}, own[] = {in[1], out[0], errors[0]};
@@ -146,7 +128,6 @@ static bool fork_sensor(sensor_process *p)
         p->pid = 0;
         return false;
     }
-    setpgid(p->pid, p->pid); /* whoever of the two is first */
     p->in = in[1];
     p->out = out[0];
     p->errors = errors[0];
@@ -173,7 +154,7 @@ static void start(sensor_process *p)
     p->reason[0] = '\0';
     p->started_ns = p->heard_ns = nl_monotonic_ns();
     p->kill_ns = 0;
-    if (!fork_sensor(p)) {
+    if (!start_process(p)) {
         ended(p, p->reason);
         return;
     }
@@ -212,9 +193,8 @@ static bool check_end(sensor_process *p)
 {
     int status;
     char how[80];
-    if (p->pid == 0 || waitpid(p->pid, &status, WNOHANG) != p->pid)
+    if (p->pid == 0 || starter_wait(p->pid, &status) != p->pid)
         return p->pid == 0;
-    kill(-p->pid, SIGKILL); /* what it has started */
     on_complaint(p->errors, EV_READ, p);
     if (WIFSIGNALED(status))
         snprintf(how, sizeof how, "it was ended by signal %d", WTERMSIG(status));
@@ -257,7 +237,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
     if (got <= 0) {
         event_del(p->readable); /* the clock finds out how it ended, and kills it when it does not */
         p->kill_ns = p->heard_ns + KILL_AFTER_MS * INT64_C(1000000);
-        kill(-p->pid, SIGTERM);
+        starter_signal(p->pid, SIGTERM);
         return;
     }
     const nl_record *record;

@@ -3,6 +3,7 @@
 #include "agent/settings.h"
 
 #include "program/program.h"
+#include "service/confine.h"
 #include "service/inherited.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -50,6 +51,8 @@ static bool read_tls(const nl_url *url, bool secure, listening *l)
     l->names = names != NULL ? program_copy(names) : NULL;
     if (!secure && url->option_count == (names != NULL))
         return true;
+    if (!confine_keep_files_of(url))
+        return false;
     l->tls = nl_tls_new(true, &tls, message);
     l->vouched = tls.ca != NULL;
     return l->tls != NULL || nl_error_false(NL_ERROR_INVALID, "%s", message);
@@ -123,6 +126,8 @@ static void set_text(char **place, const char *value)
 static bool read_token(agent_settings *s, const char *path)
 {
     char token[TOKEN_MAX];
+    if (!confine_keep_file(path, CONFINE_READ))
+        return false;
     FILE *file = fopen(path, "re");
     bool good = file != NULL && fgets(token, sizeof token, file) != NULL;
     if (file != NULL)
@@ -267,7 +272,8 @@ const nl_option agent_settings_rows[] = {
      .initial = "yes",
      .choices = "no|yes",
      NL_OPTION_MEMBER(agent_settings, confine),
-     .help = "Give up system calls that neither nlagentd nor sensors need, by seccomp; sensors then gain no privileges "
+     .help = "Give up the system calls, and the rights to read and write files and to connect to ports, that this "
+             "configuration does not need, by seccomp and Landlock; sensors lose few of them, and gain no privileges "
              "from set-user-ID programs"},
     {.name = "max-sensors",
      .type = NL_OPTION_COUNT,
@@ -339,6 +345,7 @@ static bool read_config(void *to, const nl_option *row, const char *value)
 {
     agent_settings *s = to;
     (void)row;
+    confine_keep_file(value, CONFINE_READ);
     if (!config_file_read(value, agent_settings_rows, s, s->report != NULL ? s->report : report_at_start,
                           s->report_user)) {
         if (s->report == NULL)
@@ -363,6 +370,34 @@ bool agent_settings_finish(agent_settings *s)
     if (s->directory != NULL && strncmp(s->directory, "ldap", 4) == 0 && s->ldap_base == NULL)
         return nl_error_false(NL_ERROR_INVALID, "--register: ldap:// needs --ldap-base");
     return s->listen_count > 0 || add_listening(s, inherited_count() > 0 ? "inherited:*" : "http://127.0.0.1");
+}
+
+static void keep_file(const char *path, confine_right right)
+{
+    if (path != NULL)
+        confine_keep_file(path, right);
+}
+
+static void keep_url(const char *text)
+{
+    nl_url *url = text != NULL ? nl_url_parse(text) : NULL;
+    if (url != NULL)
+        confine_keep_url(url);
+    nl_url_free(url);
+}
+
+void agent_settings_keep(const agent_settings *s)
+{
+    char url[1024];
+    const char *const read[] = {s->access, s->token_file, s->ca, s->cert, s->ldap_password};
+    for (size_t i = 0; i < sizeof read / sizeof read[0]; i++)
+        keep_file(read[i], CONFINE_READ);
+    keep_url(s->log);
+    confine_keep_resolver(); /* requests may name this host by its name */
+    if (s->directory != NULL && to_listener_url(s->directory, url, sizeof url))
+        keep_url(url);
+    else if (s->directory != NULL) /* a server of LDAP may name others, with their ports */
+        confine_keep_any_port();
 }
 
 /* ---- comparing, and what others want ---- */

@@ -46,6 +46,9 @@ extern const nl_option agent_settings_rows[], agent_settings_command_rows[];
 /* Completes the settings after all were read. Returns false and sets the error when they contradict each other. */
 bool agent_settings_finish(agent_settings *s);
 
+/* Notes the files and ports that the settings name, for confine(). */
+void agent_settings_keep(const agent_settings *s);
+
 /* The name of a directive that differs and that a running agent cannot change; NULL when there is none. */
 const char *agent_settings_fixed_difference(const agent_settings *a, const agent_settings *b);
 

@@ -152,6 +152,17 @@ const definition *definitions_find(const definitions *all, const char *name)
     return d;
 }
 
+const definition *definitions_find_command(const definitions *all, const char *name, const char *command)
+{
+    const definition *const lists[] = {all->first, all->retired};
+    for (size_t i = 0; i < 2; i++)
+        for (const definition *d = lists[i]; d != NULL; d = d->next)
+            if (strcmp(d->name, name) == 0 && (command == NULL) == (d->command == NULL) &&
+                (command == NULL || strcmp(d->command, command) == 0))
+                return d;
+    return NULL;
+}
+
 bool definition_check(const definition *d, const sensor_spec *spec)
 {
     const char *unknown = d->arguments != NULL ? spec_unknown(spec, d->arguments) : NULL;

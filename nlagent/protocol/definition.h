@@ -46,6 +46,9 @@ void definitions_set_own(definitions *all, char *const *texts);
 /* NULL when there is none of that name. */
 const definition *definitions_find(const definitions *all, const char *name);
 
+/* The one that has this command, or with NULL is shipped; retired ones too. NULL when there is none. */
+const definition *definitions_find_command(const definitions *all, const char *name, const char *command);
+
 /* Whether a specification may be asked of it. False. */
 bool definition_check(const definition *d, const sensor_spec *spec);
 

@@ -53,14 +53,18 @@ class Authority:
 
 
 class Case(support.Case):
+    refuses_calls = False  # netlogd is made to do what its confinement forbids
+
     def setUp(self):
         super().setUp()
+        self.addCleanup(self.check_refused_calls)
         self.netlogd = support.program("netlogd/netlogd")
         self.output = self.scratch / "all.log"
         self.messages = self.scratch / "messages"
 
     def serve(self, *arguments, output=None, listen="x-netlog://127.0.0.1:0", **options):
         """Starts netlogd; self.port is set to that of the first place where it listens on 127.0.0.1."""
+        self.check_refused_calls()
         self.messages.write_bytes(b"")
         with open(self.messages, "ab") as messages:
             process = self.start(self.netlogd, "--foreground", *(["--listen", listen] if listen else []), "--output",
@@ -70,6 +74,11 @@ class Case(support.Case):
                                    what="netlogd listens")
         self.port = int(found.group(1))
         return process
+
+    def check_refused_calls(self):
+        """No test needs a system call that netlogd's own filter refuses."""
+        if not self.refuses_calls and self.messages.exists():
+            self.assertNotIn("confines itself", self.said())
 
     def said(self):
         return self.messages.read_text(errors="replace")

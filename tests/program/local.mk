@@ -4,6 +4,7 @@ EXTRA_DIST += \
 	tests/program/attacks.py \
 	tests/program/blocks.py \
 	tests/program/collector.py \
+	tests/program/forbidden.c \
 	tests/program/guest.py \
 	tests/program/guest_clock.c \
 	tests/program/nlb_decoder.py \
@@ -26,6 +27,7 @@ program_tests += \
 	tests/program/test_attack.py \
 	tests/program/test_netlogd_routing.py \
 	tests/program/test_netlogd_output.py \
+	tests/program/test_confinement.py \
 	tests/program/test_nldiag.py \
 	tests/program/test_nlschema.py \
 	tests/program/test_nlsort.py \

@@ -11,17 +11,20 @@ ENVELOPE = ('<?xml version="1.0"?><s:Envelope xmlns:s="http://schemas.xmlsoap.or
 class Agent(support.Case):
     """A running agent, and ways to ask it."""
 
+    refuses_calls = False  # nlagentd is made to do what its confinement forbids
+
     def setUp(self):
         super().setUp()
         self.nlagentd = support.program("nlagent/nlagentd")
         self.nlagent = support.program("nlagent/nlagent")
 
-    def start_agent(self, *options, name="a", wait=True, listen="http://127.0.0.1:%d"):
+    def start_agent(self, *options, name="a", wait=True, listen="http://127.0.0.1:%d", **more):
         port = support.free_port()
         log = self.scratch / f"{name}.log"
         process = self.start(self.nlagentd, "--listen", listen % port, "--host", name, "--log", f"file://{log}", *options,
-                             stderr=subprocess.DEVNULL)
+                             stderr=subprocess.DEVNULL, **more)
         process.port, process.log, process.url = port, log, f"http://127.0.0.1:{port}"
+        self.addCleanup(lambda: self.assertEqual(self.refuses_calls, "Nlagentd.CallRefused" in self.log_text(process)))
         if wait:
             support.wait_until(lambda: support.can_connect(port), what="nlagentd")
         return process
@@ -42,8 +45,8 @@ class Agent(support.Case):
         return self.post(agent, ENVELOPE % (operation, inside, operation), headers)
 
     def children(self, agent):
-        """The sensors' processes, by their command lines."""
-        return support.children(agent)
+        """The sensors' processes, by their command lines: children of the process that nlagentd has for starting them."""
+        return support.children(*support.children(agent.pid))
 
     def log_text(self, agent):
         return agent.log.read_text() if agent.log.exists() else ""

@@ -92,13 +92,13 @@ def can_connect(port, host="127.0.0.1"):
         return False
 
 
-def children(process):
-    """What a process has started and is not gone yet: command lines by number."""
+def children(*pids):
+    """What processes have started and is not gone yet: command lines by number."""
     found = {}
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             state, parent = path.read_text().rsplit(")", 1)[1].split()[:2]
-            if int(parent) == process.pid and state != "Z":
+            if int(parent) in pids and state != "Z":
                 found[int(path.parent.name)] = path.with_name("cmdline").read_text().replace("\0", " ").strip()
         except (OSError, IndexError):
             continue

@@ -30,9 +30,9 @@ class Sensors(nlv_window.WindowCase):
         support.wait_until(lambda: self.run_program(result, "--agent", process.url, "find").returncode == 0, what="registered")
         return process
 
-    def children(self, process):
-        """What a process has started, by their command lines."""
-        return list(support.children(process).values())
+    def sensors(self, agent):
+        """The sensors' processes, by their command lines: children of the process that nlagentd has for starting them."""
+        return list(support.children(*support.children(agent.pid)).values())
 
     def open_pane(self, directory, *arguments):
         process = self.start(self.nlv, "--directory", directory, *arguments, env=self.environment, cwd=self.scratch,
@@ -66,22 +66,22 @@ class Sensors(nlv_window.WindowCase):
         support.wait_until(lambda: {"dpss1", "load", "memory"} <= set(self.cells()), what="the sensors")
         unnamed = [widget for widget in self.accessible("tree") if not widget["name"] and widget["role"] in ("text", "tree table")]
         self.assertEqual(unnamed, [])
-        self.assertEqual(self.children(agent), [], "nothing runs before")
+        self.assertEqual(self.sensors(agent), [], "nothing runs before")
         self.tick("load")
-        support.wait_until(lambda: len(self.children(agent)) == 1, what="the sensor runs")
+        support.wait_until(lambda: len(self.sensors(agent)) == 1, what="the sensor runs")
         support.wait_until(lambda: "running" in self.cells(), what="that is said")
         support.wait_until(lambda: self.records() > 0, what="records")
         support.wait_until(lambda: "real time" in self.title(), what="the title")
         self.tick("memory")
-        support.wait_until(lambda: len(self.children(agent)) == 2, what="another")
+        support.wait_until(lambda: len(self.sensors(agent)) == 2, what="another")
         self.tick("load")
-        support.wait_until(lambda: len(self.children(agent)) == 1, what="the first one's end")
+        support.wait_until(lambda: len(self.sensors(agent)) == 1, what="the first one's end")
         support.wait_until(lambda: self.records() > 8, what="records")  # some looks later than what is drawn was told
         drawn = self.drawn()
         self.assertIn("[loadline MEM.FREE]", drawn)
         self.assertNotIn("[loadline LOAD.1]", drawn, "what is no longer ticked")
         self.assertEqual(self.quit(viewer), 0)
-        support.wait_until(lambda: self.children(agent) == [], what="all end with the window")
+        support.wait_until(lambda: self.sensors(agent) == [], what="all end with the window")
         self.assertEqual(glob.glob("/tmp/nlv-*/sensors"), [])
 
     def test_beside_a_log_that_is_open(self):
@@ -115,7 +115,7 @@ class Sensors(nlv_window.WindowCase):
         self.xdotool("key", "Escape")
         self.xdotool("key", "w")
         self.settled(before, "the window lives")
-        asking = self.children(viewer)
+        asking = list(support.children(viewer.pid).values())
         self.assertEqual(len(asking), 1, asking)
         self.assertEqual(self.quit(viewer), 0)
 
@@ -138,7 +138,7 @@ class Sensors(nlv_window.WindowCase):
         self.tick("load")
         support.wait_until(lambda: "running" in self.cells(), what="it runs")
         viewer.send_signal(signal.SIGKILL)
-        support.wait_until(lambda: self.children(agent) == [], what="the sensor's end")
+        support.wait_until(lambda: self.sensors(agent) == [], what="the sensor's end")
 
     def test_names_of_a_hostile_directory_are_only_names(self):
         answer = ('<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body><FindResponse '
