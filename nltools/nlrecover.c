@@ -1,10 +1,35 @@
-/* nlrecover: bring the events of killed processes to where they were going. */
+/*
+ * nlrecover: bring the events of killed processes to where they were going.
+ *
+ * What a user's processes left is data of that user: it names files to write to and collectors to connect to. So with
+ * --everyone and no --dest, root recovers nothing itself: a child process for each user takes on that user's identity
+ * first. That needs no more rights than to change the identity.
+ */
 #include "config.h"
 
 #include "program/program.h"
 
+#include "base/memory.h"
+#include "base/monotonic.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
 #include <inttypes.h>
+#include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    USER_TIME_S = 60, /* that the recovery of one user may take, so that it does not keep the others waiting */
+    POLL_US = 10000,
+};
 
 typedef struct arguments {
     nl_recover_options recover;
@@ -26,7 +51,7 @@ static const nl_option options[] = {
     {.name = "everyone",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, recover.everyone),
-     .help = "Recover the processes of all users; for root, and only with --list or --dest"},
+     .help = "Recover the processes of all users, each with the rights of its user; for root"},
     {.name = "quiet",
      .letter = 'q',
      .type = NL_OPTION_FLAG,
@@ -43,7 +68,8 @@ static const options_usage usage = {
              "collector is away, nlrecover moves everything to the spool and exits with 1; call it again later. --list "
              "counts what waits there; nlrecover may recover more (records of what was lost), or less (what the "
              "destination already has). Logs on standard output or error, on a terminal or in memory need --dest. "
-             "netlogd recovers the events of its own user by itself.",
+             "netlogd recovers the events of its own user by itself; nlrecover.timer runs nlrecover --everyone for "
+             "all users.",
 };
 
 static void report(void *user, const nl_recovered *what)
@@ -62,17 +88,118 @@ static void report(void *user, const nl_recovered *what)
                 a->recover.destination != NULL ? a->recover.destination : "");
 }
 
+static nl_status recover(arguments *a)
+{
+    nl_status status = nl_recover(&a->recover, report, a);
+    if (status != NL_OK && a->logs == 0)
+        program_error("%s", nl_error_message());
+    return status;
+}
+
+/* ---- all users ---- */
+
+static const char *shared_memory(void)
+{
+    const char *folder = getenv("NETLOGGER_SHM");
+    return folder != NULL && *folder != '\0' ? folder : "/dev/shm";
+}
+
+/* Lists the users whose processes have folders of shared memory. Returns their number. */
+static size_t list_users(uid_t **users)
+{
+    size_t count = 0;
+    DIR *parent = opendir(shared_memory());
+    if (parent == NULL)
+        program_fail(PROGRAM_PROBLEM, "open %s: %s", shared_memory(), strerror(errno));
+    const struct dirent *entry;
+    *users = NULL;
+    while ((errno = 0, entry = readdir(parent)) != NULL) {
+        unsigned user, process;
+        struct stat status;
+        if (sscanf(entry->d_name, "netlogger-%u-%u-", &user, &process) != 2 ||
+            fstatat(dirfd(parent), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(status.st_mode))
+            continue;
+        size_t i = 0;
+        while (i < count && (*users)[i] != status.st_uid)
+            i++;
+        if (i < count)
+            continue;
+        *users = nl_memory_check(reallocarray(*users, count + 1, sizeof **users));
+        (*users)[count++] = status.st_uid;
+    }
+    if (errno != 0)
+        program_fail(PROGRAM_PROBLEM, "read %s: %s", shared_memory(), strerror(errno));
+    closedir(parent);
+    return count;
+}
+
+/* Gives this process the rights of a user and no others, for good. */
+static void become(uid_t user)
+{
+    const struct passwd *known = getpwuid(user);
+    gid_t group = known != NULL ? known->pw_gid : (gid_t)user;
+    char *shared = program_copy(shared_memory()), *home = program_copy(known != NULL ? known->pw_dir : "/");
+    bool good = known != NULL ? initgroups(known->pw_name, group) == 0 : setgroups(0, NULL) == 0;
+    if (!good || setresgid(group, group, group) != 0 || setresuid(user, user, user) != 0 ||
+        (user != 0 && setuid(0) == 0))
+        program_fail(PROGRAM_PROBLEM, "become user %u: %s", (unsigned)user, strerror(errno));
+    clearenv(); /* root's settings are not that user's */
+    setenv("NETLOGGER_SHM", shared, 1);
+    setenv("HOME", home, 1);
+    free(shared);
+    free(home);
+    if (chdir("/") != 0)
+        program_fail(PROGRAM_PROBLEM, "enter /: %s", strerror(errno));
+    umask(077);
+}
+
+/* Waits for the recovery of a user. That user can stop its process, so that the time is measured here. */
+static bool await_user(pid_t child, uid_t user)
+{
+    int64_t until_ns = nl_monotonic_ns() + USER_TIME_S * NL_NS_PER_SECOND;
+    int result;
+    pid_t ended;
+    while ((ended = waitpid(child, &result, WNOHANG)) == 0 && nl_monotonic_ns() < until_ns)
+        usleep(POLL_US);
+    if (ended == child)
+        return WIFEXITED(result) && WEXITSTATUS(result) == PROGRAM_DONE;
+    kill(child, SIGKILL); /* without the right to do that, the child ends with the service */
+    program_error("user %u: recovery takes longer than %d s; it is tried again by the next call", (unsigned)user,
+                  USER_TIME_S);
+    return false;
+}
+
+static nl_status recover_users(arguments *a)
+{
+    uid_t *users;
+    size_t count = list_users(&users);
+    nl_status status = NL_OK;
+    a->recover.everyone = false;
+    for (size_t i = 0; i < count; i++) {
+        pid_t child = fork();
+        if (child < 0)
+            program_fail(PROGRAM_PROBLEM, "fork: %s", strerror(errno));
+        if (child == 0) {
+            become(users[i]);
+            _exit(recover(a) == NL_OK ? PROGRAM_DONE : PROGRAM_PROBLEM);
+        }
+        if (!await_user(child, users[i]))
+            status = NL_FAILED;
+    }
+    free(users);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     program_start("nlrecover");
     arguments a = {.quiet = false};
     options_parse(&usage, argc, argv, &a);
-    if (a.recover.everyone && a.recover.destination == NULL && !a.recover.list_only)
-        options_fail("--everyone: needs --dest or --list; only its owner may choose a log's own destination");
-    nl_status status = nl_recover(&a.recover, report, &a);
-    if (status != NL_OK && a.logs == 0)
-        program_error("%s", nl_error_message());
-    if (!a.quiet && a.logs == 0 && status == NL_OK)
+    if (a.recover.everyone && geteuid() != 0)
+        options_fail("--everyone: only root can recover the processes of other users");
+    bool each = a.recover.everyone && a.recover.destination == NULL && !a.recover.list_only;
+    nl_status status = each ? recover_users(&a) : recover(&a);
+    if (!a.quiet && a.logs == 0 && status == NL_OK && !each)
         fprintf(stderr, "nothing to recover\n");
     return program_finish(status == NL_OK ? PROGRAM_DONE : PROGRAM_PROBLEM);
 }

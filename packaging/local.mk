@@ -1,11 +1,12 @@
 # What a machine needs to run the collector as a service: units for systemd, and a configuration that explains itself.
-nodist_systemdsystemunit_DATA =
+nodist_systemdsystemunit_DATA = %D%/nlrecover.service
+dist_systemdsystemunit_DATA = %D%/nlrecover.timer
 if BUILD_NETLOGD
 nodist_systemdsystemunit_DATA += %D%/netlogd.service
-dist_systemdsystemunit_DATA = %D%/netlogd.socket
+dist_systemdsystemunit_DATA += %D%/netlogd.socket
 endif
-CLEANFILES += %D%/netlogd.service %D%/nlagentd.service
-EXTRA_DIST += %D%/dependencies %D%/install-dependencies %D%/netlogd.conf %D%/nlagentd.conf %D%/netlogd.service.in %D%/nlagentd.service.in
+CLEANFILES += %D%/netlogd.service %D%/nlagentd.service %D%/nlrecover.service
+EXTRA_DIST += %D%/nlrecover.service.in %D%/dependencies %D%/install-dependencies %D%/netlogd.conf %D%/nlagentd.conf %D%/netlogd.service.in %D%/nlagentd.service.in
 
 # Completion: bash looks for a file of each program's name.
 bashcompletiondir = $(datadir)/bash-completion/completions
@@ -45,6 +46,9 @@ EXTRA_DIST += \
 packaging/netlogd.service: packaging/netlogd.service.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) packaging && sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@bindir[@]|$(bindir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
 		$(srcdir)/packaging/netlogd.service.in >$@
+
+packaging/nlrecover.service: packaging/nlrecover.service.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) packaging && sed -e 's|@bindir[@]|$(bindir)|g' $(srcdir)/packaging/nlrecover.service.in >$@
 
 if BUILD_NLAGENT
 nodist_systemdsystemunit_DATA += %D%/nlagentd.service

@@ -99,7 +99,8 @@ VARIABLES = {
     "netlogd/netlogctl.c": ["doc/man/netlogctl.8"], "netlogd": ["doc/man/netlogd.8"],
     "nlagent/nlsensor.c": ["doc/man/nlsensor.1"], "nlagent/nlagent.c": ["doc/man/nlagent.1"], "nlagent": ["doc/man/nlagentd.8"],
     "nlkernel": ["doc/man/nlkernel.1"], "nlsort": ["doc/man/nlsort.1"], "nlv": ["doc/man/nlv.1"],
-    "nltools/schema": ["doc/man/nlschema.1"], "nltools/nlwrite.c": ["doc/man/nlwrite.1"], "nltools/nlconv.c": ["doc/man/nlconv.1"],
+    "nltools/schema": ["doc/man/nlschema.1"], "nltools/nlwrite.c": ["doc/man/nlwrite.1"], "nltools/nlrecover.c": ["doc/man/nlrecover.1"],
+    "nltools/nlconv.c": ["doc/man/nlconv.1"],
 }
 FOLDERS = ["core", "libnetlogger", "common", "netlogd", "nlagent", "nlkernel", "nlsort", "nltools", "nlv"]
 EVENT = r"[A-Z]\w*(?:\.[A-Z]\w*)*"

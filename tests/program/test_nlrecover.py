@@ -1,10 +1,13 @@
 """Events of killed processes: nlrecover and netlogd bring them to where they were going."""
 import os
+import pathlib
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 
 import support
 
@@ -212,8 +215,68 @@ class Nlrecover(support.Case):
         self.assertEqual(self.recover().returncode, 0)
         self.assert_numbers((self.scratch / "e.log").read_text(), 1)
 
+    def test_all_users(self):
+        """Each user's events go where that user may write, whatever a URL names, and with no right but to change the user."""
+        if os.geteuid() != 0:
+            self.skipTest("only root can recover the processes of other users")
+        shared = pathlib.Path(tempfile.mkdtemp(prefix="netlogger-users-", dir="/dev/shm"))
+        self.addCleanup(shutil.rmtree, shared)
+        shared.chmod(0o1777)
+        program = shutil.copy(self.program, shared)
+        shm = shared / "shm"
+        shm.mkdir()
+        shm.chmod(0o1777)
+        self.environment["NETLOGGER_SHM"] = str(shm)
+        library = support.BUILD / "libnetlogger/.libs"
+        library = shutil.copytree(library, shared / "lib")
+        self.environment["LD_LIBRARY_PATH"] = str(library)
+        users = (61001, 61002)
+        homes = {user: shared / str(user) for user in users}
+        for user, home in homes.items():
+            home.mkdir(mode=0o700)
+            os.chown(home, user, user)
+
+        def log_as(user, url):
+            result = self.run_program(program, url, "1000", user=user, group=user, extra_groups=[], env=self.environment,
+                                      cwd=homes[user])
+            self.assertEqual(result.returncode, -signal.SIGKILL, result.stderr)
+
+        # A user's shared memory names a file that only root may write to now.
+        secret = shared / "secret.log"
+        for _ in range(50):
+            secret.write_text("")
+            secret.chmod(0o666)
+            log_as(users[0], f"file:{secret}")
+            written = secret.read_text()
+            if not re.match(r"[^:]*: 0 events", self.recover("--list", "--everyone").stderr):
+                break
+            self.recover("--everyone")
+        secret.chmod(0o600)
+        for user in users:
+            log_as(user, f"file:{homes[user]}/own.log")
+        self.be_killed(f"file:{shared}/root.log")
+        waiting = {path.name.split("-")[1] for path in shm.iterdir()}
+        self.assertEqual(waiting, {"0", "61001", "61002"})
+
+        rights = ["setpriv", "--bounding-set=-all,+setuid,+setgid", "--no-new-privs"]
+        result = self.run_program(*rights, support.program("nltools/nlrecover"), "--everyone", env=self.environment)
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stderr.count("Permission denied"), 1, result.stderr)
+        for user in users:
+            log = homes[user] / "own.log"
+            self.assert_numbers(log.read_text())
+            self.assertEqual(log.stat().st_uid, user)
+            self.assertEqual([path.name for path in homes[user].iterdir()], ["own.log"])
+        self.assert_numbers((shared / "root.log").read_text())
+        self.assertEqual(secret.read_text(), written)
+        self.assertEqual({path.name.split("-")[1] for path in shm.iterdir()}, {"61001"}, "what cannot be written stays")
+
+        result = self.run_program(support.program("nltools/nlrecover"), "--everyone", env=self.environment, user=users[0],
+                                  group=users[0], extra_groups=[])
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("only root", result.stderr)
+
     def test_wrong_use(self):
-        self.assertEqual(self.recover("--everyone").returncode, 2)
         self.assertEqual(self.recover("--nonsense").returncode, 2)
         self.assertEqual(self.recover("--help").returncode, 0)
 

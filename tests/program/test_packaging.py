@@ -129,20 +129,21 @@ class Packaging(support.Case):
 
     def units(self):
         """Those that are installed, with the program that was built."""
-        for name in ("netlogd.service.in", "netlogd.socket"):
+        for name in ("netlogd.service.in", "netlogd.socket", "nlrecover.service.in", "nlrecover.timer"):
             text = (support.SOURCE / "packaging" / name).read_text()
-            for here, built in (("@sbindir@/netlogd", "netlogd/netlogd"), ("@bindir@/netlogctl", "netlogd/netlogctl")):
+            for here, built in (("@sbindir@/netlogd", "netlogd/netlogd"), ("@bindir@/netlogctl", "netlogd/netlogctl"),
+                                ("@bindir@/nlrecover", "nltools/nlrecover")):
                 text = text.replace(here, support.program(built))
             text = text.replace("@sysconfdir@", "/etc")
             (self.scratch / name.removesuffix(".in")).write_text(text)
         if shutil.which("systemd-analyze") is None:
             self.skipTest("no systemd-analyze here")
-        return self.scratch / "netlogd.service", self.scratch / "netlogd.socket"
+        return [self.scratch / name for name in ("netlogd.service", "netlogd.socket", "nlrecover.service", "nlrecover.timer")]
 
     def test_units_are_right(self):
         result = self.run_program("systemd-analyze", "verify", "--man=no", *self.units())
         # Of other units of the machine it complains too.
-        ours = [line for line in (result.stdout + result.stderr).splitlines() if "netlogd" in line]
+        ours = [line for line in (result.stdout + result.stderr).splitlines() if "netlogd" in line or "nlrecover" in line]
         self.assertEqual(ours, [])
 
     def test_agents_service(self):
@@ -166,7 +167,7 @@ class Packaging(support.Case):
         self.assertEqual(re.match(r"netlogger \((.*?)\)", changelog)[1], configured)
 
     def test_service_may_do_little(self):
-        service, _ = self.units()
+        service = self.units()[0]
         result = self.run_program("systemd-analyze", "security", "--offline=yes", "--no-pager", service)
         level = re.search(r"Overall exposure level for netlogd\.service: ([0-9.]+)", result.stdout)
         if level is None:
