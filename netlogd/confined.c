@@ -18,6 +18,8 @@ static bool keep_output(const char *text)
         good = confine_keep_url(options.url);
     else if (options.path != NULL)
         good = confine_keep_file(options.path, CONFINE_WRITE);
+    if (options.seal_key != NULL)
+        good = confine_keep_file(options.seal_key, CONFINE_WRITE) && good;
     output_options_free(&options);
     return good;
 }

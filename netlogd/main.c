@@ -9,6 +9,7 @@
 #include "metrics.h"
 #include "output/failure.h"
 #include "output/outputs.h"
+#include "output/seal_key.h"
 #include "output/verify.h"
 #include "recovery.h"
 #include "server.h"
@@ -38,7 +39,8 @@ static const options_usage usage = {
     .groups = (const options_group[]){{NULL, settings_command_rows, 0},
                                       {"Settings, which the configuration file may have too", settings_rows, 0},
                                       {0}},
-    .operands = "\n--verify|--repair FILE|FOLDER...",
+    .operands = "\n--verify|--repair FILE|FOLDER...\n--verify --seal-key=FILE [--since=TIME] FOLDER...\n"
+                "--create-seal-key=FILE",
     .summary = "Collect records from many machines into one log, or several.",
     .notes = "Plain text works: echo \"DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\" | nc -N HOST 14830"
              "\n\nOn SIGHUP, netlogd reopens output files, so that they can be moved away, and reads the "
@@ -58,6 +60,11 @@ static bool read_arguments(arguments *a, config_report report, void *report_user
     a->path_count = a->argc - first;
     if (s->verify && a->path_count == 0)
         options_fail("--verify: missing FILE or FOLDER");
+    if ((s->seal_key != NULL && (!s->verify || s->repair)) || (s->since_ns != 0 && s->seal_key == NULL))
+        options_fail("--seal-key belongs to --verify, and --since to --seal-key");
+    for (int i = 0; s->seal_key != NULL && i < a->path_count; i++)
+        if (!program_is_folder(a->paths[i]))
+            options_fail("--seal-key: %s: not a folder", a->paths[i]);
     if (!s->verify && a->path_count > 0)
         options_fail("%s: unexpected argument; see netlogd --help", a->paths[0]);
     if (!s->verify && s->listen_count == 0)
@@ -260,6 +267,20 @@ static int serve(arguments *a)
     return status;
 }
 
+/* Creates a key for seals, and prints the line that verifies them. */
+static int create_seal_key(const char *path)
+{
+    char text[SEAL_KEY_TEXT_SIZE + 1];
+    if (seal_key_create(path, text) != NL_OK) {
+        program_error("%s", failure_text());
+        return PROGRAM_PROBLEM;
+    }
+    fprintf(stderr,
+            "netlogd: keep this line in a file on another machine; --verify needs it, and it is printed only once\n");
+    fputs(text, stdout);
+    return PROGRAM_DONE;
+}
+
 int main(int argc, char **argv)
 {
     program_start("netlogd");
@@ -268,7 +289,11 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* and a file that may not be larger is as a disk that is full */
     arguments a = {.argc = argc, .argv = argv, .settings = new_settings()};
     read_arguments(&a, NULL, NULL);
-    int status = a.settings->verify ? verify(a.paths, a.path_count, a.settings->repair) : serve(&a);
+    const settings *s = a.settings;
+    const verify_options checks = {.repair = s->repair, .seal_key = s->seal_key, .since_ns = s->since_ns};
+    int status = s->create_seal_key != NULL ? create_seal_key(s->create_seal_key)
+                 : s->verify                ? verify(a.paths, a.path_count, &checks)
+                                            : serve(&a);
     settings_delete(a.settings);
     return program_finish(status);
 }

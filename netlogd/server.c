@@ -259,6 +259,8 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     clocks_tell(srv->clocks);
     gaps_check(srv->gaps, now_ns);
     confine_report_refused(srv->log, "Netlogd.CallRefused");
+    if (outputs_have_seal_due(srv->outputs))
+        on_settle(-1, 0, srv);
     for (connection *c = srv->connections, *next; c != NULL && !srv->paused; c = next) {
         next = connection_next(c);
         connection_check_time(c, now_ns);

@@ -234,7 +234,8 @@ const nl_option settings_rows[] = {
              "(or x-netlogs, unix), another collector, x-syslog://FACILITY?spool=FOLDER, and "
              "nats://HOST/STREAM?spool=FOLDER, NATS JetStream (doc/nats.md), which get all that waits in the folder, "
              "at most spool_size=1g. Options of each: where=EXPRESSION (which records), format=ulm|bp|nlb, zstd=LEVEL, "
-             "fsync=never|flush|DURATION (when acknowledged records are safe against a crash of the machine)"},
+             "fsync=never|flush|DURATION (when acknowledged records are safe against a crash of the machine), and for "
+             "numbered files seal=FILE (reveal tampering; see --create-seal-key)"},
     {.name = "allow",
      .value = "NETWORK",
      .repeatable = true,
@@ -463,5 +464,18 @@ const nl_option settings_command_rows[] = {
      .set = set_repair,
      .help = "As --verify, and move damaged parts of FILE into FILE.damaged, and rebuild FILE.index, its index by "
              "time, if it is not sound"},
+    {.name = "seal-key",
+     .value = "FILE",
+     NL_OPTION_MEMBER(settings, seal_key),
+     .help = "With --verify, check the seals of folders with the key in FILE, the one that --create-seal-key printed, "
+             "and exit with 1 if anything was altered, added or removed after it was sealed"},
+    {.name = "since",
+     .type = NL_OPTION_TIME,
+     NL_OPTION_MEMBER(settings, since_ns),
+     .help = "With --seal-key, accept that files are gone that were sealed before this time"},
+    {.name = "create-seal-key",
+     .value = "FILE",
+     NL_OPTION_MEMBER(settings, create_seal_key),
+     .help = "Collect nothing: create a key in FILE, for an output's seal=FILE, and print it, for --seal-key"},
     {0},
 };

@@ -43,6 +43,8 @@ typedef struct settings {
     unsigned recover_s;      /* how often events of killed processes are looked for; 0: never */
     /* Of the command line only: */
     bool foreground, verify, repair;
+    const char *seal_key, *create_seal_key; /* files; NULL: none */
+    int64_t since_ns;
     bool config_failed;   /* what is wrong in the file was reported */
     config_report report; /* NULL: problems in the file end the process */
     void *report_user;
@@ -59,7 +61,7 @@ bool settings_logs_to_stderr(const settings *s);
  * given before. */
 extern const nl_option settings_rows[];
 
-/* --config, --foreground, --verify and --repair, likewise. */
+/* The options that only the command line has, likewise. */
 extern const nl_option settings_command_rows[];
 
 /* Adds a listener or an output that is known to be good. */

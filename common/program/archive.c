@@ -16,14 +16,14 @@ static bool ends_with(const char *text, const char *end)
     return size >= tail && strcmp(text + size - tail, end) == 0;
 }
 
-/* Beside the files lie their indexes by time, the journal of what was taken, what was taken out of damaged ones, and,
- * in a spool, how far it was delivered. */
+/* Beside the files lie their indexes by time, the journal of what was taken, seals, what was taken out of damaged ones,
+ * and, in a spool, how far it was delivered. */
 static int is_of_archive(const struct dirent *entry)
 {
     const char *name = entry->d_name;
     return name[0] != '.' && !ends_with(name, ".streams") && !ends_with(name, ".streams.new") &&
            !ends_with(name, ".damaged") && !ends_with(name, ".index") && !ends_with(name, ".index.new") &&
-           strcmp(name, "delivered") != 0;
+           !ends_with(name, ".seal") && strcmp(name, "delivered") != 0;
 }
 
 bool program_is_folder(const char *path)

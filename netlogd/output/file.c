@@ -51,7 +51,7 @@ char *output_file_name(const output_options *options, uint64_t number)
     return checked(name);
 }
 
-char *output_file_journal_name(const output_options *options)
+char *output_file_name_beside(const output_options *options, const char *suffix)
 {
     if (options->path == NULL)
         return NULL;
@@ -64,7 +64,7 @@ char *output_file_journal_name(const output_options *options)
     }
     bool bare = size == 0 || options->path[size - 1] == '/';
     char *name;
-    if (asprintf(&name, "%.*s%s.streams", (int)size, options->path, bare ? "netlog" : "") < 0)
+    if (asprintf(&name, "%.*s%s%s", (int)size, options->path, bare ? "netlog" : "", suffix) < 0)
         name = NULL;
     return checked(name);
 }

@@ -21,11 +21,12 @@ typedef struct output_file {
     int64_t opened_ns; /* by the monotonic clock */
 } output_file;
 
-/*
- * The name of the file of that number, to be freed; that of the journal beside the files. Standard output has none.
- */
+/* The name of the file of that number, for free(). */
 char *output_file_name(const output_options *options, uint64_t number);
-char *output_file_journal_name(const output_options *options);
+
+/* The name of a file beside the log files, such as the journal: their common name and a suffix. For free(). NULL:
+ * standard output has none. */
+char *output_file_name_beside(const output_options *options, const char *suffix);
 
 /* The highest number of the files that are there, 0 when there are none. */
 nl_status output_file_highest(const output_options *options, uint64_t *number);

@@ -310,6 +310,11 @@ static nl_status append(journal *j, bool sync)
     return NL_FAILED;
 }
 
+nl_status journal_sync(const journal *j)
+{
+    return j->fd < 0 || fdatasync(j->fd) == 0 ? NL_OK : failure_errno("fsync %s", j->path);
+}
+
 nl_status journal_begin(journal *j, const journal_mark *mark, bool sync)
 {
     if (j->fd < 0 && (j->fd = open(j->path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666)) < 0)

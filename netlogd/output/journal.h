@@ -69,6 +69,9 @@ nl_status journal_begin(journal *j, const journal_mark *mark, bool sync);
 /* Puts an entry of all streams in place of those that are there. Results as journal_write. */
 nl_status journal_write_all(journal *j, const journal_mark *mark, bool sync);
 
+/* Waits until the entries are on the disk, though they were written without sync. */
+nl_status journal_sync(const journal *j);
+
 /*
  * Appends an entry of what was touched since the latest one, and waits for the disk when sync. On NL_FAILED (a full
  * disk) there is none, and it can be tried again.

@@ -24,6 +24,8 @@ enum {
     TARGET_MAX = 200,
 };
 
+static const int64_t SEAL_TIME_DEFAULT = 15 * 60 * NL_NS_PER_SECOND, SEAL_TIME_MIN = NL_NS_PER_SECOND;
+
 static bool parse_sync(const char *value, output_options *options)
 {
     if (strcasecmp(value, "never") == 0)
@@ -68,7 +70,8 @@ static nl_status unknown_option(const output_kind *kind, const char *name)
     for (const char *const *one = kind->options; one != NULL && *one != NULL; one++)
         snprintf(own + strlen(own), sizeof own - strlen(own), ", %s", *one);
     return failure("unknown option \"%s\": where, format, zstd, fsync, %s%s are known", name,
-                   kind->deliver != NULL ? "spool and spool_size" : "rotate_size and rotate_time", own);
+                   kind->deliver != NULL ? "spool and spool_size" : "rotate_size, rotate_time, seal and seal_time",
+                   own);
 }
 
 /* zstd_level is -1 when nothing was said of it. */
@@ -89,6 +92,10 @@ static nl_status read_option(const nl_url_option *option, output_options *option
         good = nl_size_parse(value, &size) && (options->rotate_size = size) > 0;
     else if (!spooled && strcmp(name, "rotate_time") == 0)
         good = nl_duration_parse(value, &options->rotate_ns) && options->rotate_ns > 0;
+    else if (!spooled && strcmp(name, "seal") == 0)
+        good = *value != '\0' && (options->seal_key = value) != NULL;
+    else if (!spooled && strcmp(name, "seal_time") == 0)
+        good = nl_duration_parse(value, &options->seal_ns) && options->seal_ns >= SEAL_TIME_MIN;
     else if (strcmp(name, "fsync") == 0)
         good = parse_sync(value, options);
     else if (spooled && strcmp(name, "spool") == 0)
@@ -169,6 +176,8 @@ static nl_status settle(const nl_url *url, output_options *options)
     bool rotates = options->rotate_size > 0 || options->rotate_ns > 0;
     if (rotates && !options->numbered)
         return failure("to rotate, files must be numbered: put " OUTPUT_NUMBER " into the name, or end it in /");
+    if (options->seal_key != NULL && !options->numbered)
+        return failure("seal= needs numbered files; put " OUTPUT_NUMBER " into the name, or end it in /");
     if (options->numbered && !rotates)
         options->rotate_size = ROTATE_DEFAULT;
     return options->kind->check != NULL ? options->kind->check(url, options) : NL_OK;
@@ -187,7 +196,7 @@ static nl_status parse(const nl_url *url, output_options *options)
 
 nl_status output_options_parse(const char *text, output_options *options)
 {
-    *options = (output_options){.zstd_level = -1, .spool_size = SPOOL_DEFAULT};
+    *options = (output_options){.zstd_level = -1, .spool_size = SPOOL_DEFAULT, .seal_ns = SEAL_TIME_DEFAULT};
     options->url = nl_url_parse(text);
     if (options->url == NULL)
         return failure("%s", nl_error_message());
@@ -220,7 +229,7 @@ void output_options_free(output_options *options)
 bool output_options_same_target(const output_options *a, const output_options *b)
 {
     /* Files of two patterns may share a journal: then they are one output's. */
-    char *first = output_file_journal_name(a), *second = output_file_journal_name(b);
+    char *first = output_file_name_beside(a, ".streams"), *second = output_file_name_beside(b, ".streams");
     bool same = first == NULL || second == NULL ? first == second : strcmp(first, second) == 0;
     free(first);
     free(second);

@@ -20,6 +20,9 @@
  *                              flush; or so long after it at the latest. Clients' blocks are acknowledged when they are
  *                              written, and as safe as this says
  *
+ *   seal=FILE                  numbered files: seal them with the key in FILE (seal.h)
+ *   seal_time=TIME             so long after the first byte that is not sealed, at the latest (15m unless said)
+ *
  *   where=EXPRESSION           only records that it is true of (filter.h). A & in it is written %26 (or the word
  * "and"), a # in a configuration file %23
  *
@@ -57,7 +60,9 @@ struct output_options {
     int64_t rotate_ns;    /* 0: at no age */
     uint64_t spool_size;  /* bytes */
     output_sync sync;
-    int64_t sync_ns; /* OUTPUT_SYNC_TIMED: at the latest so long after it was written */
+    const char *seal_key; /* the file of the key, in url; NULL: files are not sealed */
+    int64_t seal_ns;      /* from the first byte that is not sealed to the next seal */
+    int64_t sync_ns;      /* OUTPUT_SYNC_TIMED: at the latest so long after it was written */
 };
 
 /* Reads text. NL_OK, to be freed by output_options_free; or NL_FAILED with the reason in failure_text(). */

@@ -13,6 +13,7 @@
 #include "filter/filter_cost.h"
 #include "program/program.h"
 #include "repair.h"
+#include "seal.h"
 #include "reader/archive.h"
 #include "record/encoder.h"
 
@@ -36,6 +37,7 @@ struct output {
     output_options options;
     output_file file;
     file_index *index;   /* of the file; NULL: it has none */
+    seal *seal;          /* NULL: the files are not sealed */
     nl_time_piece times; /* of what was put and is not in the file */
     delivery *delivery;  /* NULL: a file, no more */
     nl_encoder *encoder;
@@ -83,7 +85,7 @@ static void choose_batch_size(output *out)
 /* The journal, unless there is none and the folder lets none be made: then streams are known while netlogd runs. */
 static nl_status open_journal(output *out)
 {
-    char *name = output_file_journal_name(&out->options), *last = NULL;
+    char *name = output_file_name_beside(&out->options, ".streams"), *last = NULL;
     journal_mark mark;
     bool found;
     nl_status status = NL_OK;
@@ -145,6 +147,23 @@ static void begin_index(output *out)
     out->index = out->options.spool == NULL ? file_index_open(&out->file) : NULL;
 }
 
+/* Waits until the journal and the names of the files are on the disk: a crash of the machine then makes no netlogd cut
+ * off what is sealed. */
+static nl_status make_journal_safe(output *out)
+{
+    output_file_sync_folder(out->options.path);
+    return out->journal != NULL ? journal_sync(out->journal) : NL_OK;
+}
+
+static nl_status open_seal(output *out)
+{
+    if (out->options.seal_key == NULL)
+        return NL_OK;
+    if (make_journal_safe(out) == NL_OK)
+        out->seal = seal_open(&out->options);
+    return out->seal != NULL ? NL_OK : NL_FAILED;
+}
+
 static nl_status open_files(output *out)
 {
     uint64_t number = 0;
@@ -153,8 +172,8 @@ static nl_status open_files(output *out)
     if (out->options.path != NULL && out->options.spool == NULL && output_file_claim(&out->options, &claim) != NL_OK)
         return NL_FAILED;
     nl_status status = NL_OK;
-    if (out->options.path != NULL &&
-        (open_journal(out) != NL_OK || first_number(out, &number) != NL_OK || repair_latest(out, number) != NL_OK))
+    if (out->options.path != NULL && (open_journal(out) != NL_OK || first_number(out, &number) != NL_OK ||
+                                      repair_latest(out, number) != NL_OK || open_seal(out) != NL_OK))
         status = NL_FAILED;
     if (claim >= 0)
         close(claim);
@@ -175,6 +194,7 @@ static nl_status open_files(output *out)
 static void free_output(output *out)
 {
     file_index_close(out->index);
+    seal_close(out->seal);
     output_file_close(&out->file);
     delivery_close(out->delivery, ending_left_ms() / 10 * 9); /* and then it finishes what it is about */
     journal_close(out->journal);
@@ -317,6 +337,29 @@ bool output_is_full(const output *out)
     return out->ahead && !out->blocked && has_rotate_size(out);
 }
 
+/*
+ * The kernel says once that what was written did not reach the disk, and may have let go of it: that a second fsync
+ * succeeds means nothing. So this is as a kill: nothing of it was acknowledged, whoever begins again takes it back, and
+ * it is sent again.
+ */
+static void sync_file(output *out)
+{
+    if (output_file_sync(&out->file) != NL_OK)
+        program_fail(
+            PROGRAM_PROBLEM,
+            "%s; what was written last may be lost: it was not acknowledged, and is taken back at the next start",
+            failure_text());
+}
+
+/* Seals what is in the file, all of which the journal tells of; ended: and that it is all. */
+static nl_status seal_file(output *out, bool ended)
+{
+    if (out->seal == NULL)
+        return NL_OK;
+    sync_file(out);
+    return make_journal_safe(out) == NL_OK ? seal_write(out->seal, ended) : NL_FAILED;
+}
+
 static nl_status open_another(output *out)
 {
     uint64_t number = 0;
@@ -325,6 +368,9 @@ static nl_status open_another(output *out)
             return NL_FAILED;
         number = (number > out->file.number ? number : out->file.number) + 1;
     }
+    /* A removed file frees its space only when it is closed, and until then there may be none for a seal. */
+    if (seal_file(out, true) != NL_OK && !output_file_is_removed(&out->file))
+        return NL_FAILED;
     if (output_file_open(&out->file, &out->options, number, out->options.numbered) != NL_OK)
         return NL_FAILED;
     begin_index(out);
@@ -364,11 +410,13 @@ static nl_status write_batch(output *out)
 {
     size_t written;
     if (leave_removed(out) != NL_OK || find_room(out) != NL_OK ||
-        (is_time_to_rotate(out) && open_another(out) != NL_OK) || output_begin(out) != NL_OK)
+        (is_time_to_rotate(out) && open_another(out) != NL_OK) || output_begin(out) != NL_OK ||
+        seal_begin_file(out->seal, out->file.number) != NL_OK)
         return NL_FAILED;
     unsettle(out);
     out->ahead = true;
     nl_status status = output_file_write(&out->file, out->batch.data, out->batch.size, &written);
+    seal_wrote(out->seal, out->batch.data, written);
     file_index_wrote(out->index, written, out->file.size, status == NL_OK ? &out->times : NULL);
     if (status == NL_OK)
         out->times = NL_TIME_PIECE_EMPTY;
@@ -541,20 +589,6 @@ bool output_put_block(output *out, const nl_block_view *block)
     return write_if_much(out) || full;
 }
 
-/*
- * The kernel says once that what was written did not reach the disk, and may have let go of it: that a second fsync
- * succeeds means nothing. So this is as a kill: nothing of it was acknowledged, whoever begins again takes it back, and
- * it is sent again.
- */
-static void sync_file(output *out)
-{
-    if (output_file_sync(&out->file) != NL_OK)
-        program_fail(
-            PROGRAM_PROBLEM,
-            "%s; what was written last may be lost: it was not acknowledged, and is taken back at the next start",
-            failure_text());
-}
-
 nl_status output_settle(output *out)
 {
     nl_status status = write_all(out);
@@ -563,6 +597,8 @@ nl_status output_settle(output *out)
         sync_file(out);
     if (status == NL_OK && !out->settled)
         status = note(out, journal_write, false);
+    if (status == NL_OK && seal_is_due(out->seal))
+        status = seal_file(out, false);
     out->settled = status == NL_OK;
     out->ahead = out->ahead && status != NL_OK;
     if (out->settled && out->delivery != NULL)
@@ -609,6 +645,11 @@ int output_settle_ms(const output *out)
     return left_ms < INT_MAX ? (int)left_ms : INT_MAX;
 }
 
+bool output_is_seal_due(const output *out)
+{
+    return seal_is_due(out->seal);
+}
+
 bool output_delivers(output *out, delivery_state *state)
 {
     if (out->delivery != NULL)
@@ -638,6 +679,11 @@ nl_status output_change(output *out, output_options *options)
         return status;
     }
     output_options before = out->options;
+    const char *key = before.seal_key, *new_key = options->seal_key;
+    if (key == NULL ? new_key != NULL : new_key == NULL || strcmp(key, new_key) != 0) {
+        output_options_free(options);
+        return failure("%s: seal= cannot change while netlogd runs; restart it", before.target);
+    }
     out->options = *options;
     *options = before;
     bool renamed = before.path != NULL && strcmp(before.path, out->options.path) != 0;
@@ -658,6 +704,8 @@ nl_status output_change(output *out, output_options *options)
 static nl_status close_as(output *out, bool ended)
 {
     nl_status status = output_settle(out);
+    if (status == NL_OK)
+        status = seal_file(out, true);
     if (status == NL_OK)
         status = note(out, journal_write, ended);
     nl_status closed = output_file_close(&out->file);

@@ -113,6 +113,9 @@ bool output_is_due(const output *out);
 bool output_is_settled(const output *out);
 int output_settle_ms(const output *out);
 
+/* Whether it is time to seal what was written: output_settle does. */
+bool output_is_seal_due(const output *out);
+
 /* What is on its way; false: it is of a kind that does not deliver. */
 bool output_delivers(output *out, delivery_state *state);
 

@@ -490,6 +490,14 @@ int outputs_settle_ms(const outputs *all)
     return least;
 }
 
+bool outputs_have_seal_due(const outputs *all)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (output_is_seal_due(all->at[i]))
+            return true;
+    return false;
+}
+
 nl_status outputs_reopen(outputs *all)
 {
     return begin(all) == NL_OK ? each(all, output_reopen) : NL_FAILED;

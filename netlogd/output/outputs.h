@@ -68,6 +68,7 @@ bool outputs_are_blocked(const outputs *all);
 bool outputs_are_due(const outputs *all);
 bool outputs_are_settled(const outputs *all);
 int outputs_settle_ms(const outputs *all); /* of those that are not settled */
+bool outputs_have_seal_due(const outputs *all);
 nl_status outputs_reopen(outputs *all);
 
 /* Waits for what is on its way, about as long as ending.h says is left. */

@@ -12,6 +12,10 @@
 #include "reader/reader.h"
 #include "reader/archive.h"
 #include "base/time_internal.h"
+#include "seal_key.h"
+#include "verify_seal.h"
+
+#include <openssl/crypto.h>
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -236,9 +240,25 @@ static void check_folder(check *c, const char *path)
     free(files);
 }
 
-int verify(char **paths, int count, bool repair)
+/* Checks the seals of folders. Returns whether all is proven. */
+static bool check_seals(char **paths, int count, const verify_options *options)
 {
-    check c = {.sequences = nl_sequences_new(), .repair = repair};
+    seal_key key;
+    if (seal_key_load(options->seal_key, &key) != NL_OK)
+        program_fail(PROGRAM_PROBLEM, "%s", failure_text());
+    if (key.index != 0)
+        program_fail(PROGRAM_PROBLEM, "%s: not the first key; use the one that --create-seal-key printed",
+                     options->seal_key);
+    bool good = true;
+    for (int i = 0; i < count; i++)
+        good = verify_seals(paths[i], &key, options->since_ns) && good;
+    OPENSSL_cleanse(&key, sizeof key);
+    return good;
+}
+
+int verify(char **paths, int count, const verify_options *options)
+{
+    check c = {.sequences = nl_sequences_new(), .repair = options->repair};
     for (int i = 0; i < count; i++) {
         if (program_is_folder(paths[i]))
             check_folder(&c, paths[i]);
@@ -246,6 +266,8 @@ int verify(char **paths, int count, bool repair)
             check_file(&c, paths[i]);
     }
     report_missing(&c);
+    if (options->seal_key != NULL && !check_seals(paths, count, options))
+        c.damaged = true;
     nl_sequences_free(c.sequences);
     regions_free(&c.regions);
     return c.damaged ? PROGRAM_PROBLEM : PROGRAM_DONE;

@@ -33,6 +33,7 @@ program_tests += \
 	tests/program/test_nlsort.py \
 	tests/program/test_nlkernel.py \
 	tests/program/test_netlogd_oracle.py \
+	tests/program/test_seal.py \
 	tests/program/test_nlv_window.py \
 	tests/program/test_nlv.py \
 	tests/program/test_subscribe.py \

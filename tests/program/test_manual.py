@@ -16,7 +16,7 @@ PROGRAMS = {"netlogd": "netlogd/netlogd", "netlogctl": "netlogd/netlogctl", "nls
 NOT_RUN = {
     "x-netlog://HOST": (7, "there is no collector of that name"),
     "^nlv dpss.log$": (1, "it opens a window"),
-    "netlogd": (2, "it goes into the background; test_netlogd.py is about it"),
+    "netlogd": (5, "it goes into the background; test_netlogd.py is about it"),
     "netlogctl": (3, "it wants a collector; test_netlogctl.py is about it"),
     "nlkernel symbols": (1, "it wants a kernel's DWARF; test_nlkernel_functions.py is about it"),
     "nlkernel record": (4, "it wants the kernel's tracefs; test_nlkernel.py is about it"),

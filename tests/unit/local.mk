@@ -149,6 +149,12 @@ tests_unit_journal_unit_SOURCES = %D%/journal.c netlogd/output/journal.c netlogd
 tests_unit_journal_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
 tests_unit_journal_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/seal.unit
+tests_unit_seal_unit_SOURCES = %D%/seal.c netlogd/output/seal.c netlogd/output/seal_chain.c netlogd/output/seal_key.c \
+	netlogd/output/verify_seal.c netlogd/output/file.c netlogd/output/failure.c
+tests_unit_seal_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
+tests_unit_seal_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/client_table.unit
 tests_unit_client_table_unit_SOURCES = %D%/client_table.c
 tests_unit_client_table_unit_CPPFLAGS = $(unit_cppflags)

@@ -1,0 +1,121 @@
+#include "config.h"
+
+#include "seal_key.h"
+
+#include "base/write_some.h"
+#include "failure.h"
+#include "file.h"
+#include "program/program.h"
+
+#include <openssl/crypto.h>
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+static void format_key(const seal_key *key, char text[SEAL_KEY_TEXT_SIZE + 1])
+{
+    int length = snprintf(text, SEAL_KEY_TEXT_SIZE, "netlogger-seal-key %020" PRIu64 " ", key->index);
+    OPENSSL_buf2hexstr_ex(text + length, 2 * SEAL_HASH_SIZE + 1, NULL, key->bytes, SEAL_HASH_SIZE, '\0');
+    memcpy(text + SEAL_KEY_TEXT_SIZE - 1, "\n", 2);
+}
+
+static bool parse_key(char *text, seal_key *key)
+{
+    int at = 0;
+    size_t length = 0;
+    text[strcspn(text, "\n")] = '\0';
+    return sscanf(text, "netlogger-seal-key %20" SCNu64 " %n", &key->index, &at) == 1 && at > 0 &&
+           OPENSSL_hexstr2buf_ex(key->bytes, SEAL_HASH_SIZE, &length, text + at, '\0') == 1 && length == SEAL_HASH_SIZE;
+}
+
+/* Why a file may not hold a key; NULL: it may. */
+static const char *find_exposure(int fd)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
+        return "not a plain file";
+    if (status.st_uid != geteuid() && status.st_uid != 0)
+        return "the key belongs to another user";
+    return (status.st_mode & 077) != 0 ? "other users may access the key; run chmod 600" : NULL;
+}
+
+nl_status seal_key_load(const char *path, seal_key *key)
+{
+    char text[SEAL_KEY_TEXT_SIZE + 1] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return failure_errno("open %s", path);
+    const char *exposure = find_exposure(fd);
+    bool good = exposure == NULL && read(fd, text, SEAL_KEY_TEXT_SIZE) > 0 && parse_key(text, key);
+    close(fd);
+    OPENSSL_cleanse(text, sizeof text);
+    return good ? NL_OK : failure("%s: %s", path, exposure != NULL ? exposure : "not a seal key");
+}
+
+/* Makes a new file with a key. False with errno. */
+static bool write_key(const char *path, const seal_key *key, char text[SEAL_KEY_TEXT_SIZE + 1])
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    format_key(key, text);
+    bool good = fd >= 0 && nl_write_all(fd, text, SEAL_KEY_TEXT_SIZE) && fsync(fd) == 0;
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+/* Overwrites an old key; the caller closes the file. */
+static void erase_key(int fd)
+{
+    static const char zeros[SEAL_KEY_TEXT_SIZE];
+    off_t size = lseek(fd, 0, SEEK_END); /* less than a key, where a full disk has cut it off */
+    size = size < SEAL_KEY_TEXT_SIZE ? size : SEAL_KEY_TEXT_SIZE;
+    if (pwrite(fd, zeros, (size_t)size, 0) != size || fdatasync(fd) != 0)
+        program_error("cannot erase an old seal key: %m");
+}
+
+nl_status seal_key_create(const char *path, char text[SEAL_KEY_TEXT_SIZE + 1])
+{
+    seal_key key = {0};
+    if (getrandom(key.bytes, sizeof key.bytes, 0) != sizeof key.bytes)
+        return failure_errno("random bytes");
+    bool good = write_key(path, &key, text);
+    OPENSSL_cleanse(&key, sizeof key);
+    if (!good)
+        return failure_errno("create %s", path);
+    output_file_sync_folder(path);
+    return NL_OK;
+}
+
+static int open_old(const char *path)
+{
+    return open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+}
+
+nl_status seal_key_store(const char *path, const seal_key *key)
+{
+    char *beside = program_format("%s.new", path), text[SEAL_KEY_TEXT_SIZE + 1];
+    int old = open_old(beside); /* of an attempt that was cut off */
+    if (old >= 0) {
+        erase_key(old);
+        close(old);
+        unlink(beside);
+    }
+    old = open_old(path);
+    bool good = write_key(beside, key, text) && rename(beside, path) == 0;
+    nl_status status = good ? NL_OK : failure_errno("write %s", beside);
+    OPENSSL_cleanse(text, sizeof text);
+    if (good) {
+        output_file_sync_folder(path);
+        if (old >= 0)
+            erase_key(old);
+    }
+    if (old >= 0)
+        close(old);
+    free(beside);
+    return status;
+}
