@@ -22,6 +22,7 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/program/source.c \
 	%D%/program/where.c \
 	%D%/program/archive.c \
+	%D%/service/allowance.h \
 	%D%/service/listener.c \
 	%D%/service/listener.h \
 	%D%/service/network.c \

@@ -3,7 +3,6 @@
 #include "connection.h"
 
 #include "accepting.h"
-#include "allowance.h"
 
 #include "base/monotonic.h"
 #include "clocks.h"
@@ -20,6 +19,7 @@
 #include "reader/admission.h"
 #include "reader/decoder_work.h"
 #include "record/format.h"
+#include "service/allowance.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -3,12 +3,12 @@
 #include "datagrams.h"
 
 #include "accepting.h"
-#include "allowance.h"
 #include "base/hash_bytes.h"
 #include "base/monotonic.h"
 #include "clocks.h"
 #include "program/program.h"
 #include "reader/decoder_work.h"
+#include "service/allowance.h"
 #include "subscription.h"
 #include "turns.h"
 

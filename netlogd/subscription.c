@@ -3,7 +3,6 @@
 #include "record/format_info.h"
 #include "subscription.h"
 
-#include "allowance.h"
 #include "backlog.h"
 #include "base/monotonic.h"
 #include "base/option.h"
@@ -13,6 +12,7 @@
 #include "program/program.h"
 #include "record/encoder.h"
 #include "record/format.h"
+#include "service/allowance.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

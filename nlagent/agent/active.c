@@ -88,7 +88,8 @@ static void tell(active *s, nl_record *record, bool unusual)
     if (s->agent->log != NULL)
         nl_write_record(s->agent->log, record);
     for (subscription *m = s->members; m != NULL && unusual; m = m->next_member)
-        subscription_put_event(m, record);
+        if (!m->over)
+            subscription_put_event(m, record);
     nl_record_free(record);
 }
 

@@ -43,7 +43,8 @@ struct agent {
     definitions definitions;
     agent_limits limits;
     agent_counts counts;
-    active *sensors; /* those that run, and those that ran and have summaries */
+    allowance matching; /* steps of the expressions of consumers */
+    active *sensors;    /* those that run, and those that ran and have summaries */
     subscription *subscriptions;
     size_t subscription_count;
     nl_log *log; /* its own events; NULL when it has none */
@@ -127,6 +128,7 @@ struct subscription {
     uint64_t sent, missed, missed_in_all;
     int64_t missed_from_ns, missed_to_ns;
     bool turn_comes;
+    bool over; /* its expression costs too much: it gets no more records, and ends when its queue is empty */
     struct event *turn;
     void (*on_records)(void *user); /* something is in the queue; NULL: nobody waits */
     void *user;
@@ -151,7 +153,7 @@ void subscription_put(subscription *s, const nl_record *record, uint64_t look, i
 void subscription_put_summary(subscription *s, const nl_record *record, unsigned minutes);
 void subscription_put_event(subscription *s, const nl_record *record);
 
-/* Ends those whose lease is over. */
+/* Ends subscriptions whose lease is over, and those that are over and were read. */
 void subscriptions_sweep(agent *a);
 
 /* A record of the agent's own: an event of its log, and for those who look. */

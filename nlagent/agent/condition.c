@@ -5,13 +5,21 @@
 #include "base/error.h"
 #include "base/hash_bytes.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
+#include "filter/filter_cost.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 1024, VALUE_SIZE = 64 };
+enum {
+    SLOTS = 1024,
+    VALUE_SIZE = 64,
+    BUDGET_RATE = 200000000, /* steps of all expressions each second: about a fifth of the time */
+    BUDGET_SAVED = 20000000, /* steps at once: about 20 ms */
+    CHEAP_STEPS = 1000,      /* of an expression for a record; it may cost that in any case */
+};
 
 /* What was seen last of a thing; things that share a slot take turns, and are then sent more often, never less. */
 typedef struct slot {
@@ -153,7 +161,25 @@ static bool judge_field(condition *c, const nl_record *record)
     return wanted;
 }
 
-bool condition_wants(condition *c, const nl_record *record, uint64_t look, int64_t look_ns)
+allowance condition_new_budget(void)
+{
+    return allowance_new(BUDGET_SAVED, nl_monotonic_ns());
+}
+
+nl_status condition_match(allowance *budget, const nl_filter *filter, const nl_record *record, bool *matches)
+{
+    allowance_spend(budget, BUDGET_RATE, nl_monotonic_ns(), 0);
+    budget->left = budget->left < BUDGET_SAVED ? budget->left : BUDGET_SAVED;
+    uint64_t steps = budget->left > CHEAP_STEPS ? (uint64_t)budget->left : CHEAP_STEPS;
+    steps = steps < NL_FILTER_STEPS_MAX ? steps : NL_FILTER_STEPS_MAX;
+    uint64_t before = steps;
+    nl_status status = nl_filter_match(filter, record, &steps, matches);
+    budget->left -= (double)(before - steps);
+    return status;
+}
+
+nl_status condition_judge(condition *c, allowance *budget, const nl_record *record, uint64_t look, int64_t look_ns,
+                          bool *wanted)
 {
     if (look != c->look) {
         /* A tenth of the interval early is in time: looks are not quite regular. */
@@ -163,5 +189,9 @@ bool condition_wants(condition *c, const nl_record *record, uint64_t look, int64
         if (c->wants_look)
             c->next_ns = c->next_ns + interval_ns > look_ns ? c->next_ns + interval_ns : look_ns + interval_ns;
     }
-    return c->wants_look && nl_filter_matches(c->filter, record) && (c->field == NULL || judge_field(c, record));
+    *wanted = c->wants_look;
+    if (*wanted && c->filter != NULL && condition_match(budget, c->filter, record, wanted) != NL_OK)
+        return NL_FAILED;
+    *wanted = *wanted && (c->field == NULL || judge_field(c, record));
+    return NL_OK;
 }

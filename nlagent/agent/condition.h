@@ -9,6 +9,8 @@
 #ifndef NLAGENT_CONDITION_H
 #define NLAGENT_CONDITION_H
 
+#include "service/allowance.h"
+
 #include <netlogger.h>
 
 enum { CONDITION_KEY = 160 };
@@ -29,8 +31,21 @@ typedef struct condition condition;
 condition *condition_new(const wish *w);
 void condition_free(condition *c);
 
-/* Whether a record of the look of that number, which began at look_ns of the monotonic clock, is wanted. */
-bool condition_wants(condition *c, const nl_record *record, uint64_t look, int64_t look_ns);
+/* A budget for the expressions of all consumers together. */
+allowance condition_new_budget(void);
+
+/*
+ * Sets *matches to whether the record matches the expression, and subtracts the cost from the budget. A cheap
+ * expression is evaluated even if the budget is used up. Returns NL_FAILED if the budget does not suffice.
+ */
+nl_status condition_match(allowance *budget, const nl_filter *filter, const nl_record *record, bool *matches);
+
+/*
+ * Sets *wanted to whether a record of the look of that number, which began at look_ns of the monotonic clock, is
+ * wanted. Returns NL_FAILED as condition_match does.
+ */
+nl_status condition_judge(condition *c, allowance *budget, const nl_record *record, uint64_t look, int64_t look_ns,
+                          bool *wanted);
 
 /* The name of the thing that a record is about. */
 void condition_key(const nl_record *record, char key[CONDITION_KEY]);

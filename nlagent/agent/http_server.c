@@ -230,16 +230,33 @@ typedef struct stream {
 
 static void on_written(struct evbuffer *buffer, const struct evbuffer_cb_info *info, void *user);
 
-static void on_stream_closed(struct evhttp_connection *connection, void *user)
+static void stream_free(stream *t, struct evhttp_connection *connection)
 {
-    stream *t = user;
     struct bufferevent *bytes = evhttp_connection_get_bufferevent(connection);
     evbuffer_remove_cb(bufferevent_get_output(bytes), on_written, t);
-    free_orphan(t->request);
     event_free(t->beat);
     nl_encoder_free(t->encoder);
     subscription_free(t->subscription);
     free(t);
+}
+
+static void on_stream_closed(struct evhttp_connection *connection, void *user)
+{
+    stream *t = user;
+    free_orphan(t->request);
+    stream_free(t, connection);
+}
+
+/* Ends the response. The client gets what was sent, and its connection stays. */
+static void end_stream(stream *t)
+{
+    struct evhttp_request *request = t->request;
+    struct evhttp_connection *connection = connection_of(request);
+    bufferevent_setwatermark(evhttp_connection_get_bufferevent(connection), EV_READ, 0, 0);
+    evhttp_connection_set_timeout(connection, TIMEOUT_S);
+    evhttp_connection_set_closecb(connection, NULL, NULL);
+    stream_free(t, connection);
+    evhttp_send_reply_end(request);
 }
 
 static size_t waiting(const stream *t)
@@ -257,10 +274,9 @@ static void send_chunk(stream *t, const nl_buffer *bytes)
     evbuffer_free(chunk);
 }
 
-/* Sends what waits, as far as its client takes it. */
-static void pump(void *user)
+/* Sends what waits, as far as its client takes it. Returns false if the stream has ended. */
+static bool send_waiting(stream *t)
 {
-    stream *t = user;
     const nl_record *record;
     nl_buffer bytes = {0};
     while (waiting(t) + bytes.size < STREAM_BUFFER && subscription_take(t->subscription, &record)) {
@@ -276,6 +292,15 @@ static void pump(void *user)
     if (bytes.size > 0)
         send_chunk(t, &bytes);
     nl_buffer_free(&bytes);
+    if (!t->subscription->over || t->subscription->count > 0)
+        return true;
+    end_stream(t);
+    return false;
+}
+
+static void pump(void *user)
+{
+    send_waiting(user);
 }
 
 /* A look at a client that takes nothing for a while; in text, an empty line, so that one who is gone is noticed. */
@@ -284,7 +309,8 @@ static void on_beat(evutil_socket_t fd, short what, void *user)
     (void)fd, (void)what;
     stream *t = user;
     uint64_t before = t->sent;
-    pump(t);
+    if (!send_waiting(t))
+        return;
     nl_buffer line = {"\n", 1, 0};
     if (t->sent == before && t->format != NL_FORMAT_NLB && waiting(t) == 0)
         send_chunk(t, &line);

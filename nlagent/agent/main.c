@@ -183,6 +183,7 @@ static bool prepare(agent *a, arguments *from)
 {
     const agent_settings *given = from->settings;
     a->limits = given->limits;
+    a->matching = condition_new_budget();
     if (given->host != NULL)
         snprintf(a->host, sizeof a->host, "%s", given->host);
     else

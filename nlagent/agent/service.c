@@ -258,8 +258,9 @@ static bool put_records(subscription *s, size_t most, nl_buffer *out)
     nl_error_set(NL_ERROR_TIMEOUT, "the sensor has logged nothing");
     while (count < most && subscription_take(s, &record)) {
         nl_field reason;
-        if (record->event.size == 21 && memcmp(record->event.data, "Nlagentd.SensorFailed", 21) == 0 &&
-            nl_record_find(record, "REASON", &reason)) {
+        bool tells = record->event.size == 21 && (memcmp(record->event.data, "Nlagentd.SensorFailed", 21) == 0 ||
+                                                  memcmp(record->event.data, "Nlagentd.CostlyFilter", 21) == 0);
+        if (tells && nl_record_find(record, "REASON", &reason)) {
             nl_error_set(NL_ERROR_TIMEOUT, "%.*s", (int)reason.string.size, reason.string.data);
             failed = true;
         }
@@ -364,13 +365,19 @@ static bool query_latest(call *c, const char *sensor, const char *where)
         return false;
     nl_filter *filter = where != NULL && *where != '\0' ? nl_filter_parse(where) : NULL;
     size_t count = 0;
-    for (size_t i = 0; i < s->latest_count; i++)
-        if (nl_filter_matches(filter, s->latest[i])) {
-            soap_put_record(&c->out, s->latest[i]);
-            count++;
+    for (size_t i = 0; i < s->latest_count; i++) {
+        bool matches = true;
+        if (filter != NULL && condition_match(&c->agent->matching, filter, s->latest[i], &matches) != NL_OK) {
+            fail(c, NL_ERROR_LIMIT, "the expression costs too much");
+            break;
         }
+        if (!matches)
+            continue;
+        soap_put_record(&c->out, s->latest[i]);
+        count++;
+    }
     nl_filter_free(filter);
-    return count > 0;
+    return count > 0 || c->failed;
 }
 
 static void query(call *c)

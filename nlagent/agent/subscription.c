@@ -157,15 +157,6 @@ static shared_record *share(const nl_record *record)
     return shared;
 }
 
-void subscription_put(subscription *s, const nl_record *record, uint64_t look, int64_t look_ns, shared_record **shared)
-{
-    if (s->summary_minutes != 0 || !condition_wants(s->condition, record, look, look_ns))
-        return;
-    if (*shared == NULL)
-        *shared = share(record);
-    enqueue(s, *shared);
-}
-
 void subscription_put_event(subscription *s, const nl_record *record)
 {
     shared_record *shared = share(record);
@@ -173,9 +164,43 @@ void subscription_put_event(subscription *s, const nl_record *record)
     let_go(shared);
 }
 
+/* The last record of the subscription is the reason. */
+static void end_costly(subscription *s)
+{
+    static const char reason[] = "the expression costs too much; subscribe with a simpler one";
+    const char *sensor = s->sensor->spec->text;
+    nl_record *record = agent_record(s->sensor->agent, NL_WARNING, "Nlagentd.CostlyFilter");
+    nl_record_add_string(record, "SENSOR", sensor, strlen(sensor));
+    nl_record_add_string(record, "REASON", reason, sizeof reason - 1);
+    subscription_put_event(s, record);
+    nl_write(s->sensor->agent->log, NL_WARNING, "Nlagentd.CostlyFilter", "SENSOR=%s CONSUMER=%s REASON=%s", sensor,
+             s->owner, reason);
+    nl_record_free(record);
+    s->over = true;
+}
+
+void subscription_put(subscription *s, const nl_record *record, uint64_t look, int64_t look_ns, shared_record **shared)
+{
+    bool wanted = false;
+    if (s->over || s->summary_minutes != 0)
+        return;
+    if (condition_judge(s->condition, &s->sensor->agent->matching, record, look, look_ns, &wanted) != NL_OK)
+        end_costly(s);
+    if (!wanted || s->over)
+        return;
+    if (*shared == NULL)
+        *shared = share(record);
+    enqueue(s, *shared);
+}
+
 void subscription_put_summary(subscription *s, const nl_record *record, unsigned minutes)
 {
-    if (s->summary_minutes == minutes && condition_wants(s->condition, record, 1, 0))
+    bool wanted = false;
+    if (s->over || s->summary_minutes != minutes)
+        return;
+    if (condition_judge(s->condition, &s->sensor->agent->matching, record, 1, 0, &wanted) != NL_OK)
+        end_costly(s);
+    else if (wanted)
         subscription_put_event(s, record);
 }
 
@@ -210,7 +235,7 @@ void subscriptions_sweep(agent *a)
     int64_t now_ns = nl_monotonic_ns();
     for (subscription *s = a->subscriptions, *next; s != NULL; s = next) {
         next = s->next;
-        if (s->on_records == NULL && now_ns >= s->expires_ns)
+        if (s->on_records == NULL && (now_ns >= s->expires_ns || (s->over && s->count == 0)))
             subscription_free(s);
     }
 }

@@ -223,6 +223,34 @@ class Hostile(nlagents.Agent):
                 support.wait_until(lambda: "Nlagentd.Displaced" in self.log_text(agent), what="the message")
                 support.wait_until(lambda: len(os.listdir(f"/proc/{agent.pid}/fd")) < 30, what="closed connections")
 
+    def test_expressions_that_cost_too_much(self):
+        """nlagentd ends the subscription, with the reason as its last record, and serves other clients meanwhile."""
+        go = self.scratch / "go"
+        agent = self.start_agent("--sensor", f"long=while [ ! -e {go} ]; do echo; sleep 0.1; done; s=$(head -c 60000 /dev/zero | tr '\\0' a); "
+                                 "i=0; while :; do i=$((i+1)); echo \"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=L N=$i S=$s\"; "
+                                 "sleep 0.05; done", "--max-subscriptions", "1000", "--max-per-consumer", "1000")
+        costly = html.escape("S =~ 'a[ab]{124}c'", quote=False)
+        honest = self.subscribe(agent, "long", "-i", "0.01", "--where", "N > 0")
+        support.wait_until(lambda: "consumers=1 " in self.ask(agent, "list").stdout, what="the honest client")
+        streams = []
+        for i in range(200):
+            _, text = self.call(agent, "Subscribe", [("sensor", "long"), ("where", costly), ("interval", "0.01")])
+            streams.append(re.search(r"<subscription>(\w+)<", text).group(1))
+        reader = socket.create_connection(("127.0.0.1", agent.port), timeout=30)
+        self.addCleanup(reader.close)
+        reader.sendall(f"GET /stream?subscription={streams[-1]} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        go.touch()
+        for _ in range(20):
+            self.assertEqual(self.call(agent, "List")[0], 200)
+        said = b""
+        while not said.endswith(b"\r\n0\r\n\r\n"):
+            self.assertTrue(data := reader.recv(65536), said)
+            said += data
+        self.assertIn(b"NL.EVNT=Nlagentd.CostlyFilter", said)
+        self.assertIn("NL.EVNT=L N=", honest.stdout.readline())
+        support.wait_until(lambda: self.log_text(agent).count("Nlagentd.CostlyFilter") == 200, what="all are ended")
+        self.assertIn("NL.EVNT=L N=", honest.stdout.readline())
+
     def test_a_blocked_standard_error_holds_nobody_up(self):
         """nlagentd drops messages and events of its own that cannot be written at once, and counts them."""
         config, port, reloads = self.scratch / "conf", support.free_port(), 200
@@ -245,11 +273,13 @@ class Hostile(nlagents.Agent):
         said = bytearray()
         reader = threading.Thread(target=lambda: [said.extend(data) for data in iter(lambda: os.read(read_end, 65536), b"")])
         reader.start()
+        support.wait_until(lambda: b"Nlagentd.ReloadRefused" in said, what="the pipe is read")
+        agent.send_signal(signal.SIGHUP)
+        support.wait_until(lambda: b" dropped: standard error was blocked" in said, what="the messages are counted")
         agent.send_signal(signal.SIGTERM)
-        self.assertEqual(agent.wait(20), 0, said)
+        self.assertEqual(agent.wait(20), 0)
         reader.join()
         os.close(read_end)
-        self.assertRegex(said, rb"nlagentd: \d+ messages dropped: standard error was blocked")
 
     def test_requests_for_other_hosts_are_refused(self):
         """DNS rebinding: a page's own name resolves to this machine, and its browser sends that name as Host."""
