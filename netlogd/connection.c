@@ -13,6 +13,7 @@
 #include "subscription.h"
 #include "text_limit.h"
 #include "turns.h"
+#include "used_streams.h"
 
 #include "record/block.h"
 #include "program/program.h"
@@ -77,10 +78,12 @@ struct connection {
     bool logs;           /* they have told that */
     bool ended;          /* it has said all that it had to say */
     bool over;           /* nothing more is to be read of it: at the server's end it stays for a while all the same */
+    unsigned owner;      /* of its streams; 0: not known yet */
     const char *refusal; /* why a block was refused; NULL: none was */
     bool numbered;       /* the latest block was of a stream, */
-    unsigned char stream[16]; /* of that name */
-    int64_t touched_ns;       /* when it was said last that it is in use */
+    unsigned char stream[16]; /* of that name, or of the block of a stream before it */
+    used_streams used;        /* of all its blocks */
+    int64_t touched_ns;       /* when its streams were said last to be in use */
     int64_t connected_ns;
     int64_t rate_since_ns; /* records are counted since then, a second or more, for the rate */
     uint64_t rate_records;
@@ -296,16 +299,29 @@ static void look_into_block(connection *c, const nl_block_view *block)
     }
 }
 
+/* The holder of the client's certificate, or its address. */
+static unsigned find_owner(const connection *c)
+{
+    char name[NL_CERTIFICATE_NAME_SIZE];
+    return stream_limit_owner(nl_channel_name_certificate(&c->channel, name) ? name : c->peer);
+}
+
 /* Whether a block may be taken: its stream may begin, and the gap that it may open can be remembered. */
 static bool admit_block(void *user, const nl_block_header *block)
 {
     connection *c = user;
     server *srv = c->server;
-    if (!nl_streams_know(srv->streams, block->stream) &&
-        !stream_limit_admit(srv->stream_limit, c->peer, nl_monotonic_ns())) {
+    bool known = nl_streams_know(srv->streams, block->stream), admitted;
+    if (c->owner == 0)
+        c->owner = find_owner(c);
+    admitted = outputs_admit_block(srv->outputs, block, c->owner);
+    if (!known && !admitted) {
         srv->counts.streams_refused++;
-        c->refusal = "closed: its address begins too many streams (doc/wire-protocol.md, Limits)";
-    } else if (!outputs_admit_block(srv->outputs, block)) {
+        c->refusal = "closed: it begins a stream while too many are in use (doc/wire-protocol.md, Limits)";
+    } else if (!known && !stream_limit_admit(srv->stream_limit, c->owner, nl_monotonic_ns())) {
+        srv->counts.streams_refused++;
+        c->refusal = "closed: its address or certificate begins too many streams (doc/wire-protocol.md, Limits)";
+    } else if (!admitted) {
         srv->counts.gaps_refused++;
         c->refusal = "closed: its stream has too many gaps; deliver older records first (doc/wire-protocol.md, Limits)";
     }
@@ -319,7 +335,10 @@ static void on_block(void *user, const nl_block_view *block)
     connection *c = user;
     outputs_put_block(c->server->outputs, block);
     c->numbered = memcmp(block->stream, none, sizeof none) != 0;
-    memcpy(c->stream, block->stream, sizeof c->stream);
+    if (c->numbered && memcmp(c->stream, block->stream, sizeof c->stream) != 0) {
+        used_streams_note(&c->used, block->stream);
+        memcpy(c->stream, block->stream, sizeof c->stream);
+    }
     if (block->taken)
         c->server->counts.records += block->record_count;
     if (block->taken)
@@ -525,7 +544,7 @@ static bool is_too_much(const server *srv)
 
 static void count_held(connection *c)
 {
-    size_t held = nl_decoder_held(c->decoder) + nl_channel_held(&c->channel);
+    size_t held = nl_decoder_held(c->decoder) + nl_channel_held(&c->channel) + used_streams_size(&c->used);
     c->server->held += held - c->held;
     c->held = held;
 }
@@ -813,8 +832,8 @@ static bool is_over(int64_t since_ns, unsigned seconds, int64_t now_ns)
 void connection_check_time(connection *c, int64_t now_ns)
 {
     const settings *s = c->server->settings;
-    if (c->numbered && now_ns - c->touched_ns >= TOUCH_SECONDS * NL_NS_PER_SECOND) {
-        outputs_touch_stream(c->server->outputs, c->stream);
+    if (now_ns - c->touched_ns >= TOUCH_SECONDS * NL_NS_PER_SECOND) {
+        used_streams_touch(&c->used, c->server->outputs);
         c->touched_ns = now_ns;
     }
     c->ready = c->ready || nl_channel_is_ready(&c->channel); /* who is silent after that may be */
@@ -883,6 +902,7 @@ void connection_close(connection *c)
     event_free(c->readable);
     event_free(c->resume);
     nl_buffer_free(&c->certified);
+    used_streams_free(&c->used);
     nl_channel_close(&c->channel);
     nl_decoder_free(c->decoder);
     free(c);

@@ -182,7 +182,7 @@ void control_drops(request *r, const nl_record *asked)
         {"refused", "connections: not from an allowed network, or too many", srv->counts.refused},
         {"displaced", "silent connections closed because new clients came and there were too many",
          srv->counts.displaced},
-        {"streams", "connections closed because their address began too many streams", srv->counts.streams_refused},
+        {"streams", "blocks refused because too many streams began", srv->counts.streams_refused},
         {"gaps", "blocks not taken, whose senders keep them: their streams have too many gaps",
          srv->counts.gaps_refused},
         {"foreign", "connections of other protocols, such as HTTP", srv->counts.foreign},

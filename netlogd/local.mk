@@ -16,7 +16,7 @@ netlogd_netlogd_SOURCES = \
 	%D%/output/take_out.c %D%/output/take_out.h %D%/output/missing.c %D%/output/missing.h \
 	%D%/server.c %D%/server.h %D%/accepting.c %D%/accepting.h %D%/nats_reader.h \
 	%D%/recovery.c %D%/recovery.h %D%/activation.c %D%/activation.h \
-	%D%/request.c %D%/request.h %D%/request_line.c %D%/request_line.h %D%/subscription.c %D%/subscription.h %D%/past.c %D%/past.h %D%/backlog.c %D%/backlog.h %D%/foreign.c %D%/foreign.h %D%/peer_address.c %D%/peer_address.h %D%/stream_limit.c %D%/stream_limit.h %D%/text_limit.c %D%/text_limit.h %D%/background.c %D%/background.h %D%/clocks.c %D%/clocks.h %D%/control.c %D%/control.h \
+	%D%/request.c %D%/request.h %D%/request_line.c %D%/request_line.h %D%/subscription.c %D%/subscription.h %D%/past.c %D%/past.h %D%/backlog.c %D%/backlog.h %D%/foreign.c %D%/foreign.h %D%/peer_address.c %D%/peer_address.h %D%/stream_limit.c %D%/stream_limit.h %D%/used_streams.c %D%/used_streams.h %D%/text_limit.c %D%/text_limit.h %D%/background.c %D%/background.h %D%/clocks.c %D%/clocks.h %D%/control.c %D%/control.h \
 	%D%/metrics.c %D%/metrics.h %D%/http.c %D%/http.h \
 	%D%/reload.c %D%/reload.h %D%/turns.c %D%/turns.h %D%/confined.c %D%/confined.h %D%/datagrams.c %D%/datagrams.h
 if BUILD_NATS

@@ -2,6 +2,7 @@
 
 #include "nats_reader.h"
 
+#include "base/monotonic.h"
 #include "clocks.h"
 #include "gaps.h"
 #include "nats/intake.h"
@@ -9,6 +10,7 @@
 #include "output/failure.h"
 #include "program/program.h"
 #include "request.h"
+#include "stream_limit.h"
 #include "subscription.h"
 #include "turns.h"
 
@@ -66,14 +68,22 @@ static void on_block(void *user, const nl_block_view *block)
     }
 }
 
-/* Whether the gap that a block may open in its stream can be remembered. */
+/* Whether a block may be taken, as in connection.c. NATS keeps the message of a block that is refused. */
 static bool admit_block(void *user, const nl_block_header *block)
 {
     nats_reader *r = user;
-    bool admitted = outputs_admit_block(r->server->outputs, block);
+    server *srv = r->server;
+    unsigned owner = stream_limit_owner(r->name);
+    bool known = nl_streams_know(srv->streams, block->stream);
+    bool admitted = outputs_admit_block(srv->outputs, block, owner);
+    if (!known && (!admitted || !stream_limit_admit(srv->stream_limit, owner, nl_monotonic_ns()))) {
+        srv->counts.streams_refused++;
+        server_add(srv, &srv->refused, r->source, "left in NATS: too many streams begin");
+        return false;
+    }
     if (!admitted) {
-        r->server->counts.gaps_refused++;
-        server_add(r->server, &r->server->refused, r->source, "left in NATS: its stream has too many gaps");
+        srv->counts.gaps_refused++;
+        server_add(srv, &srv->refused, r->source, "left in NATS: its stream has too many gaps");
     }
     return admitted;
 }

@@ -28,7 +28,7 @@ typedef struct server_counts {
     uint64_t connections;     /* so far */
     uint64_t refused;         /* not from an allowed network, or too many */
     uint64_t displaced;       /* closed because there were too many, for a new one */
-    uint64_t streams_refused; /* connections that were closed because they began too many streams */
+    uint64_t streams_refused; /* blocks that were refused because too many streams began */
     uint64_t gaps_refused;    /* blocks that were not taken because their streams have too many gaps */
     uint64_t expanding;       /* times that clients had to wait because their records expand too much */
     uint64_t foreign;         /* clients of other protocols, such as HTTP */

@@ -5,10 +5,9 @@
 #include "base/time_internal.h"
 #include "peer_address.h"
 #include "program/program.h"
+#include "reader/admission.h"
 
 #include <stdlib.h>
-
-enum { BUCKETS = 4096 };
 
 /* How many streams were begun beyond those that the rate has made up for. */
 typedef struct bucket {
@@ -17,7 +16,7 @@ typedef struct bucket {
 } bucket;
 
 struct stream_limit {
-    bucket all, buckets[BUCKETS];
+    bucket all, buckets[NL_STREAM_OWNERS_MAX];
 };
 
 stream_limit *stream_limit_new(void)
@@ -40,9 +39,14 @@ static void bucket_refill(bucket *b, int64_t now_ns)
     b->at_ns = now_ns;
 }
 
-bool stream_limit_admit(stream_limit *l, const char *peer, int64_t now_ns)
+unsigned stream_limit_owner(const char *peer)
 {
-    bucket *own = &l->buckets[peer_address_bucket(peer, BUCKETS)];
+    return 1 + (unsigned)peer_address_bucket(peer, NL_STREAM_OWNERS_MAX);
+}
+
+bool stream_limit_admit(stream_limit *l, unsigned owner, int64_t now_ns)
+{
+    bucket *own = &l->buckets[owner - 1];
     bucket_refill(own, now_ns);
     bucket_refill(&l->all, now_ns);
     if (own->used >= STREAMS_BURST || (l->all.used >= ALL_STREAMS_BURST && own->used >= STREAMS_FREE))

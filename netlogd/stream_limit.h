@@ -1,13 +1,14 @@
 /*
- * How many new streams clients may begin. The collector remembers 65,536 streams and forgets those that were silent for
- * longest. A client that begins very many streams would have it forget those of others, whose blocks would then be
- * stored again when they are sent again.
+ * How many new streams clients may begin. The collector remembers 65,536 streams. It refuses new streams rather than
+ * forget one that was in use within the last ten minutes (reader/admission.h), whose blocks would be stored again when
+ * they are sent again. A client that begins very many streams would therefore keep others from beginning any.
  *
- * An address may begin STREAMS_BURST streams at once and STREAMS_RATE a second after that, however often it reconnects.
+ * An owner is the holder of a certificate, or an address if the client has shown none, or an input from NATS. An owner
+ * may begin STREAMS_BURST streams at once and STREAMS_RATE a second after that, however often it reconnects.
  * All clients together may begin ALL_STREAMS_BURST at once and STREAMS_RATE a second after that, except that each
- * address may always begin STREAMS_FREE more. So a stream that was used is remembered for at least 10 minutes, unless
- * hundreds of addresses attack. Addresses are put into BUCKETS by a secret hash; those in one bucket share its limit,
- * which bounds memory and time. The server's thread alone.
+ * owner may always begin STREAMS_FREE more. So it takes more than 10 minutes, or hundreds of owners, until new streams
+ * are refused because too many are in use. Owners are put into buckets by a secret hash; those in one bucket share its
+ * limit, which bounds memory and time. The server's thread alone.
  */
 #ifndef NETLOGD_STREAM_LIMIT_H
 #define NETLOGD_STREAM_LIMIT_H
@@ -23,7 +24,11 @@ enum { STREAMS_BURST = 8192, ALL_STREAMS_BURST = 24576, STREAMS_RATE = 50, STREA
 stream_limit *stream_limit_new(void);
 void stream_limit_free(stream_limit *l);
 
-/* Whether a client from peer (as listener_address_text has it) may begin another stream, which is then counted. */
-bool stream_limit_admit(stream_limit *l, const char *peer, int64_t now_ns);
+/* The owner, from 1, of the streams of a client: peer is its address as listener_address_text has it, or another name.
+ */
+unsigned stream_limit_owner(const char *peer);
+
+/* Whether the owner may begin another stream, which is then counted. */
+bool stream_limit_admit(stream_limit *l, unsigned owner, int64_t now_ns);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,36 +63,67 @@ static size_t count_gaps(const nl_stream *stream)
     return stream->gaps != NULL ? stream->gaps->count : 0;
 }
 
+/* Notes that the stream has after gaps instead of before. */
+static void count_gaps_of(nl_streams *streams, const nl_stream *stream, size_t before, size_t after)
+{
+    size_t change = count_shared(after) - count_shared(before); /* modulo SIZE_MAX + 1 */
+    streams->shared_gaps += change;
+    if (stream->owner != 0)
+        streams->gaps_of_owners[stream->owner - 1] += change;
+}
+
+static nl_stream *find_in(const table *t, const unsigned char *id)
+{
+    nl_stream *stream = t->capacity > 0 ? slot_of(t, id) : NULL;
+    return stream != NULL && stream->known ? stream : NULL;
+}
+
 static void free_table(nl_streams *streams, table *t)
 {
     for (size_t i = 0; i < t->capacity; i++) {
-        streams->shared_gaps -= count_shared(count_gaps(&t->slots[i]));
+        count_gaps_of(streams, &t->slots[i], count_gaps(&t->slots[i]), 0);
         free(t->slots[i].gaps);
     }
     free(t->slots);
     *t = (table){0};
 }
 
+static bool is_full(const nl_streams *streams)
+{
+    return streams->young.count + streams->old.count >= NL_STREAMS_MAX;
+}
+
+/* Makes the young streams old, and forgets the old ones. Pointers to young streams stay valid. */
+static void make_old(nl_streams *streams)
+{
+    free_table(streams, &streams->old);
+    streams->old = streams->young;
+    streams->young = (table){0};
+    streams->aged_ns = nl_monotonic_ns();
+}
+
 nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_STREAM_SIZE])
 {
     table *young = &streams->young, *old = &streams->old;
-    if (young->count == YOUNG_MAX) {
-        free_table(streams, old);
-        *old = *young;
-        *young = (table){0};
-    }
+    nl_stream *stream = find_in(young, id);
+    if (stream != NULL)
+        return stream;
+    nl_stream *before = find_in(old, id);
+    if (before == NULL && is_full(streams))
+        make_old(streams);
     if (young->count >= young->capacity / 2 && !resize(young, young->capacity == 0 ? FIRST_SLOTS : young->capacity * 2))
         return NULL;
-    nl_stream *stream = slot_of(young, id);
-    if (stream->known)
-        return stream;
-    nl_stream *before = old->capacity > 0 ? slot_of(old, id) : NULL;
-    if (before != NULL && before->known) {
+    stream = slot_of(young, id);
+    if (before != NULL) {
         *stream = *before;
         before->gaps = NULL;
+        before->known = false;
+        old->count--;
     }
     memcpy(stream->id, id, sizeof stream->id);
     young->count++;
+    if (young->count >= YOUNG_MAX && old->count == 0)
+        make_old(streams);
     return stream;
 }
 
@@ -135,11 +167,11 @@ static void replace_gaps(nl_streams *streams, nl_stream *stream, size_t at, size
     nl_stream_gaps *gaps = stream->gaps;
     if (gaps == NULL)
         return;
-    streams->shared_gaps -= count_shared(gaps->count);
+    size_t before = gaps->count;
     memmove(gaps->at + at + part_count, gaps->at + end, (gaps->count - end) * sizeof *gaps->at);
     memcpy(gaps->at + at, parts, part_count * sizeof *parts);
     gaps->count += part_count - (end - at);
-    streams->shared_gaps += count_shared(gaps->count);
+    count_gaps_of(streams, stream, before, gaps->count);
 }
 
 static void add_range(nl_buffer *ranges, uint64_t from, uint64_t to)
@@ -244,12 +276,6 @@ void nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_buffer 
 
 /* ---- all of it, to be kept ---- */
 
-static const nl_stream *look_up(const table *t, const unsigned char *id)
-{
-    const nl_stream *stream = t->capacity > 0 ? slot_of(t, id) : NULL;
-    return stream != NULL && stream->known ? stream : NULL;
-}
-
 static nl_stream_state state_of(const nl_stream *stream)
 {
     nl_stream_state state = {.next = stream->next, .latest_ns = stream->latest_ns};
@@ -261,10 +287,10 @@ static nl_stream_state state_of(const nl_stream *stream)
     return state;
 }
 
-static const nl_stream *find_known(const nl_streams *streams, const unsigned char *id)
+static nl_stream *find_known(const nl_streams *streams, const unsigned char *id)
 {
-    const nl_stream *stream = look_up(&streams->young, id);
-    return stream != NULL ? stream : look_up(&streams->old, id);
+    nl_stream *stream = find_in(&streams->young, id);
+    return stream != NULL ? stream : find_in(&streams->old, id);
 }
 
 bool nl_streams_get(const nl_streams *streams, const unsigned char id[NL_BLOCK_STREAM_SIZE], nl_stream_state *state)
@@ -280,13 +306,39 @@ bool nl_streams_know(const nl_streams *streams, const unsigned char id[NL_BLOCK_
     return find_known(streams, id) != NULL;
 }
 
-bool nl_streams_admit(const nl_streams *streams, const nl_block_header *block)
+/* Whether there is space for a new stream without forgetting one that was in use lately. */
+static bool may_begin(const nl_streams *streams)
 {
-    const nl_stream *stream = find_known(streams, block->stream);
-    if (stream == NULL || !opens_gap(stream, block->first_sequence, block->record_count, block->lost))
+    return !is_full(streams) || nl_monotonic_ns() - streams->aged_ns >= NL_STREAMS_KEPT_S * NL_NS_PER_SECOND;
+}
+
+/* Counts the gaps of the stream as the owner's from now on. */
+static bool set_owner(nl_streams *streams, nl_stream *stream, unsigned owner)
+{
+    if (owner == 0 || stream->owner == owner)
         return true;
+    if (streams->gaps_of_owners == NULL)
+        streams->gaps_of_owners = nl_memory_check(calloc(NL_STREAM_OWNERS_MAX, sizeof *streams->gaps_of_owners));
+    if (streams->gaps_of_owners == NULL)
+        return false;
     size_t count = count_gaps(stream);
-    return count < NL_STREAM_GAPS_OWN || (count < NL_STREAM_GAPS_MAX && streams->shared_gaps < NL_SHARED_GAPS_MAX);
+    count_gaps_of(streams, stream, count, 0);
+    stream->owner = (uint16_t)owner;
+    count_gaps_of(streams, stream, 0, count);
+    return true;
+}
+
+bool nl_streams_admit(nl_streams *streams, const nl_block_header *block, unsigned owner)
+{
+    NL_REQUIRE(owner <= NL_STREAM_OWNERS_MAX, "there is no such owner", false);
+    nl_stream *stream = find_known(streams, block->stream);
+    if (stream == NULL)
+        return may_begin(streams);
+    if (!opens_gap(stream, block->first_sequence, block->record_count, block->lost) ||
+        count_gaps(stream) < NL_STREAM_GAPS_OWN)
+        return true;
+    return count_gaps(stream) < NL_STREAM_GAPS_MAX && streams->shared_gaps < NL_SHARED_GAPS_MAX &&
+           set_owner(streams, stream, owner) && (owner == 0 || streams->gaps_of_owners[owner - 1] < NL_OWNER_GAPS_MAX);
 }
 
 void nl_streams_set(nl_streams *streams, const nl_stream_state *state)
@@ -304,7 +356,7 @@ void nl_streams_set(nl_streams *streams, const nl_stream_state *state)
 
 void nl_streams_touch(nl_streams *streams, const unsigned char stream[NL_BLOCK_STREAM_SIZE])
 {
-    if (look_up(&streams->young, stream) == NULL && look_up(&streams->old, stream) != NULL)
+    if (find_in(&streams->old, stream) != NULL)
         nl_streams_find(streams, stream);
 }
 
@@ -314,7 +366,7 @@ void nl_streams_list(const nl_streams *streams, void (*function)(void *user, con
     for (int t = 0; t < 2; t++)
         for (size_t i = 0; i < tables[t]->capacity; i++) {
             const nl_stream *stream = &tables[t]->slots[i];
-            if (!stream->known || (t == 0 && look_up(&streams->young, stream->id) != NULL))
+            if (!stream->known)
                 continue;
             nl_stream_state state = state_of(stream);
             function(user, &state);
@@ -334,7 +386,9 @@ nl_streams *nl_streams_new(void)
 
 void nl_streams_free(nl_streams *streams)
 {
-    if (streams != NULL)
+    if (streams != NULL) {
         nl_streams_clear(streams);
+        free(streams->gaps_of_owners);
+    }
     free(streams);
 }

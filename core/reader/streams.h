@@ -4,7 +4,7 @@
  *
  * The invariant is that a number counts as seen only if it was taken. A gap is therefore never forgotten while its
  * stream is known: its records would count as repeated when they arrive, and would be acknowledged and dropped. The
- * module bounds the number of streams: the stream that was silent longest is forgotten first. It does not bound the
+ * module bounds the number of streams: the streams that were silent longest are forgotten first. It does not bound the
  * gaps. A program whose input comes from strangers asks nl_streams_admit before it takes a block, and does not take
  * (or acknowledge) a block that is refused, so that the sender keeps the block. See admission.h for the bounds.
  */
@@ -24,21 +24,27 @@ typedef struct nl_stream_gaps {
 
 typedef struct nl_stream {
     unsigned char id[NL_BLOCK_STREAM_SIZE];
+    uint16_t owner;       /* whose shared gaps its gaps are; 0: nobody's */
     bool known;           /* false in one that was just met: what follows is for the caller to set */
     uint64_t next;        /* the sequence number that is expected */
     int64_t latest_ns;    /* the latest time that was seen */
     nl_stream_gaps *gaps; /* the table's; NULL: there were none */
 } nl_stream;
 
-/* Two tables of half the bound: a stream that is met is in the young one; when that is full it becomes the old one, and
- * what the old one held is forgotten. */
+/*
+ * A stream that is used is in the young table. When there are too many streams, the young table becomes the old one,
+ * and the streams of the old one are forgotten. All of those were last used before aged_ns. The two tables together
+ * hold at most NL_STREAMS_MAX streams, and no stream is in both.
+ */
 struct nl_streams {
     struct nl_stream_table {
         nl_stream *slots;
         size_t capacity; /* a power of two, or 0 */
         size_t count;
     } young, old;
-    size_t shared_gaps; /* beyond each stream's first NL_STREAM_GAPS_OWN, over all streams */
+    int64_t aged_ns;        /* by nl_monotonic_ns: when the young table became the old one last */
+    size_t *gaps_of_owners; /* shared gaps of each owner; NULL: none was counted yet */
+    size_t shared_gaps;     /* beyond each stream's first NL_STREAM_GAPS_OWN, over all streams */
 };
 
 /* The stream of that name, which is not all zero; a new one when it was not met. Valid until the next call. */

@@ -58,6 +58,11 @@ bool nl_channel_may_stay(const nl_channel *channel, nl_tls *tls, char words[NL_C
 /* Whether the peer has shown a certificate. */
 bool nl_channel_has_certificate(const nl_channel *channel);
 
+enum { NL_CERTIFICATE_NAME_SIZE = 80 };
+
+/* Writes a text that no other certificate has to name. False if the peer has shown no certificate. */
+bool nl_channel_name_certificate(const nl_channel *channel, char name[NL_CERTIFICATE_NAME_SIZE]);
+
 /* Whether the client's certificate is for that name, an address among them. False without one. */
 bool nl_channel_peer_is_named(const nl_channel *channel, const char *name, size_t size);
 

@@ -510,6 +510,19 @@ bool nl_channel_has_certificate(const nl_channel *channel)
     return channel->tls != NULL && SSL_get0_peer_certificate(channel->tls->ssl) != NULL;
 }
 
+bool nl_channel_name_certificate(const nl_channel *channel, char name[NL_CERTIFICATE_NAME_SIZE])
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned size = 0;
+    if (!nl_channel_has_certificate(channel) || !enter())
+        return false;
+    bool good = X509_digest(SSL_get0_peer_certificate(channel->tls->ssl), EVP_sha256(), digest, &size) == 1;
+    leave();
+    for (unsigned i = 0; i < size && 2 * i + 2 < NL_CERTIFICATE_NAME_SIZE; i++)
+        snprintf(name + 2 * i, 3, "%02x", digest[i]);
+    return good;
+}
+
 bool nl_channel_peer_is_named(const nl_channel *channel, const char *name, size_t size)
 {
     if (channel->tls == NULL || !enter())

@@ -360,11 +360,11 @@ void outputs_touch_stream(outputs *all, const unsigned char stream[16])
         nl_streams_touch(output_streams(all->at[i]), stream);
 }
 
-bool outputs_admit_block(const outputs *all, const nl_block_header *block)
+bool outputs_admit_block(outputs *all, const nl_block_header *block, unsigned owner)
 {
-    bool admitted = nl_streams_admit(all->streams, block);
+    bool admitted = nl_streams_admit(all->streams, block, owner);
     for (size_t i = 0; i < all->count && admitted; i++)
-        admitted = nl_streams_admit(output_streams(all->at[i]), block);
+        admitted = nl_streams_admit(output_streams(all->at[i]), block, owner);
     return admitted;
 }
 

@@ -49,9 +49,11 @@ nl_streams *outputs_streams(outputs *all);
 /* Notes that a stream is in use, though nothing may come of it at the moment: no output forgets it before others. */
 void outputs_touch_stream(outputs *all, const unsigned char stream[16]);
 
-/* Whether all outputs have space for the gap, if any, that a block opens in its stream (reader/admission.h). A block
- * for which one has not must not be put: no output may count numbers as seen that did not come. */
-bool outputs_admit_block(const outputs *all, const nl_block_header *block);
+/*
+ * Whether all outputs have space for a block, by nl_streams_admit (reader/admission.h). A block that is refused must
+ * not be put: no output may count numbers as seen that did not come.
+ */
+bool outputs_admit_block(outputs *all, const nl_block_header *block, unsigned owner);
 
 /* The outputs one by one, in their order. NULL: there is none of that number. */
 output *outputs_get(const outputs *all, size_t i);

@@ -433,7 +433,7 @@ class Hostile(collector.Case):
                 self.assertTrue(self.is_closed(s))
         most = 8192 + 50 * (time.monotonic() - began + 1) + 1
         self.assertTrue(8192 <= streams() <= most, (streams(), most))
-        self.assertRegex(self.said(), r"NL.EVNT=Netlogd.Refused PEER=127.0.0.3:\d+ REASON=\"closed: its address begins too many")
+        self.assertRegex(self.said(), r"NL.EVNT=Netlogd.Refused PEER=127.0.0.3:\d+ REASON=\"closed: its address or certificate begins too many")
         before = self.status()
         with from_address("127.0.0.2") as s:
             for data in (honest, block(payload(), 1)):

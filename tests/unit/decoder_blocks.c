@@ -349,6 +349,52 @@ static void many_streams_are_forgotten_in_their_order(void **state)
     nl_streams_clear(&streams);
 }
 
+static bool admits(nl_streams *streams, unsigned name, uint64_t first, uint32_t count);
+
+static nl_stream *find_numbered(nl_streams *streams, uint32_t number)
+{
+    unsigned char id[16] = {0};
+    nl_le32_put((char *)id, number);
+    nl_stream *stream = nl_streams_find(streams, id);
+    stream->known = true;
+    return stream;
+}
+
+/* New streams are refused while there is space only for streams that were used within the last ten minutes. */
+static void streams_in_use_are_not_forgotten(void **state)
+{
+    enum { HONEST = 100, NEW = 1000000 };
+    (void)state;
+    nl_streams streams = {0};
+    for (uint32_t i = 1; i <= HONEST; i++)
+        find_numbered(&streams, i)->next = i;
+    uint32_t begun = 0;
+    while (admits(&streams, NEW + begun, 0, 1) && begun < 2 * NL_STREAMS_MAX)
+        find_numbered(&streams, NEW + begun++);
+    assert_int_equal(begun, NL_STREAMS_MAX - HONEST);
+    assert_true(admits(&streams, 1, 1000, 1));
+    for (uint32_t i = 1; i <= HONEST; i++) /* even when most of them are used again */
+        assert_int_equal(find_numbered(&streams, i)->next, i);
+    for (uint32_t i = 0; i < begun; i++)
+        find_numbered(&streams, NEW + i);
+    assert_false(admits(&streams, NEW + begun, 0, 1));
+    assert_true(streams.young.count + streams.old.count <= NL_STREAMS_MAX);
+
+    /* Later, those that were not used meanwhile give way. */
+    streams.aged_ns -= NL_STREAMS_KEPT_S * NL_NS_PER_SECOND;
+    assert_true(admits(&streams, NEW + begun, 0, 1));
+    nl_streams_clear(&streams);
+    for (uint32_t i = 1; i <= NL_STREAMS_MAX; i++)
+        find_numbered(&streams, i)->next = i;
+    assert_false(admits(&streams, NEW, 0, 1));
+    assert_int_equal(find_numbered(&streams, 1)->next, 1);
+    streams.aged_ns -= NL_STREAMS_KEPT_S * NL_NS_PER_SECOND;
+    assert_true(admits(&streams, NEW, 0, 1));
+    find_numbered(&streams, NEW);
+    assert_int_equal(find_numbered(&streams, 1)->next, 1);
+    nl_streams_clear(&streams);
+}
+
 /* How many records of one block, which comes by itself over a connection of its own, are taken. */
 static int take_block_of(nl_streams *streams, int first, int count, int lost)
 {
@@ -485,11 +531,16 @@ static void set_gaps(nl_streams *streams, unsigned name, size_t count)
     free(gaps);
 }
 
-static bool admits(const nl_streams *streams, unsigned name, uint64_t first, uint32_t count)
+static bool admits_of(nl_streams *streams, unsigned owner, unsigned name, uint64_t first, uint32_t count)
 {
     nl_block_header header = {.first_sequence = first, .record_count = count};
     nl_le32_put((char *)header.stream, name);
-    return nl_streams_admit(streams, &header);
+    return nl_streams_admit(streams, &header, owner);
+}
+
+static bool admits(nl_streams *streams, unsigned name, uint64_t first, uint32_t count)
+{
+    return admits_of(streams, 0, name, first, count);
 }
 
 /* Beyond the bounds, what would open or split a gap is refused; what fills one, or goes on, is not. */
@@ -525,6 +576,27 @@ static void gaps_are_bounded(void **state)
     for (unsigned i = 0; i < FULL; i++)
         set_gaps(streams, 100 + i, 0);
     assert_true(admits(streams, 3, next, 1));
+    nl_streams_free(streams);
+}
+
+/* A client that uses up its shared gaps leaves those of others, and gets them back when its gaps are filled. */
+static void shared_gaps_have_owners(void **state)
+{
+    enum { COUNT = NL_OWNER_GAPS_MAX / (NL_STREAM_GAPS_MAX - NL_STREAM_GAPS_OWN) + 2 };
+    (void)state;
+    nl_streams *streams = nl_streams_new();
+    uint64_t next = 2 * (NL_STREAM_GAPS_MAX - 1);
+    for (unsigned i = 1; i < COUNT; i++) {
+        set_gaps(streams, i, NL_STREAM_GAPS_MAX - 1);
+        assert_int_equal(admits_of(streams, 7, i, next, 1), true); /* goes on where the stream ends */
+        assert_int_equal(admits_of(streams, 7, i, next + 1, 1), i < COUNT - 1);
+    }
+    set_gaps(streams, 1000, NL_STREAM_GAPS_OWN);
+    assert_false(admits_of(streams, 7, 1000, next, 1));
+    assert_true(admits_of(streams, 8, 1000, next, 1));
+    for (unsigned i = 1; i < COUNT; i++)
+        set_gaps(streams, i, 0);
+    assert_true(admits_of(streams, 7, 1000, next, 1));
     nl_streams_free(streams);
 }
 
@@ -922,12 +994,14 @@ int main(void)
         cmocka_unit_test(missing_records_are_counted),
         cmocka_unit_test(records_out_of_order_are_not_missing),
         cmocka_unit_test(many_streams_are_forgotten_in_their_order),
+        cmocka_unit_test(streams_in_use_are_not_forgotten),
         cmocka_unit_test(what_fills_a_gap_is_taken_once),
         cmocka_unit_test(a_beginning_may_come_late),
         cmocka_unit_test(a_block_gives_just_what_is_missing),
         cmocka_unit_test(places_take_what_they_had_not),
         cmocka_unit_test(no_gap_is_forgotten),
         cmocka_unit_test(gaps_are_bounded),
+        cmocka_unit_test(shared_gaps_have_owners),
         cmocka_unit_test(what_was_dropped_is_no_gap),
         cmocka_unit_test(dropped_numbers_close_gaps),
         cmocka_unit_test(gaps_of_many_streams),
