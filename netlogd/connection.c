@@ -391,6 +391,23 @@ static bool may_send_host(connection *c, const nl_record *record)
     return true;
 }
 
+/* Puts a record of netlogd's own in the place of a rejected record, whose number would otherwise look like loss. */
+static void put_rejected(connection *c, int64_t time_ns, uint64_t sequence)
+{
+    const char *host = c->server->host;
+    nl_record *record = nl_record_new();
+    nl_record_set_time(record, time_ns);
+    nl_record_set_level(record, NL_WARNING);
+    nl_record_set_host(record, host, strlen(host));
+    nl_record_set_prog(record, "netlogd", strlen("netlogd"));
+    nl_record_set_event(record, "Netlogd.Rejected", strlen("Netlogd.Rejected"));
+    request_add_text(record, "PEER", c->peer);
+    request_add_text(record, "REASON", "HOST is not a name of the client's certificate");
+    outputs_put(c->server->outputs, record, &sequence);
+    subscriptions_put(c->server->subscriptions, record);
+    nl_record_free(record);
+}
+
 /* Hands every complete record to the output, but those of blocks that are for the next turn. */
 static void take_records(connection *c)
 {
@@ -404,12 +421,15 @@ static void take_records(connection *c)
                                             .text = record->raw});
             continue;
         }
-        if (!may_send_host(c, record))
-            continue;
-        if (!c->named)
-            name_by(c, record);
         uint64_t sequence = nl_decoder_sequence(c->decoder);
         bool numbered = c->numbered && record->raw.data == NULL; /* of the latest block, not a line */
+        if (!may_send_host(c, record)) {
+            if (numbered)
+                put_rejected(c, record->time_ns, sequence);
+            continue;
+        }
+        if (!c->named)
+            name_by(c, record);
         outputs_put(c->server->outputs, record, numbered ? &sequence : NULL);
         subscriptions_put(c->server->subscriptions, record);
         clocks_put(c->server->clocks, record, c->peer);

@@ -58,7 +58,10 @@ static nl_status put_in_block(nl_encoder *encoder, const nl_record *record)
         return NL_OK;
     if (nl_memory_failures != failures)
         return nl_error_set(NL_ERROR_MEMORY, "out of memory");
-    return nl_error_set(NL_ERROR_LIMIT, "a record is larger than format nlb allows");
+    if (record->field_count > NL_BLOCK_SHAPE_FIELDS_MAX)
+        return nl_error_set(NL_ERROR_LIMIT, "a record has %zu fields; format nlb allows %d; use a text format",
+                            record->field_count, NL_BLOCK_SHAPE_FIELDS_MAX);
+    return nl_error_set(NL_ERROR_LIMIT, "a record is larger than format nlb allows; use a text format");
 }
 
 nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record)

@@ -482,17 +482,23 @@ static bool is_new(output *out, uint64_t sequence)
 }
 
 /*
- * Says of what stream the next record is, in blocks. One whose records are chosen has holes in all streams, which would
- * be taken for loss.
+ * Whether the output numbers the record itself. An output with a filter numbers all its records, because the records
+ * that it leaves out would look like loss in the streams of their producers.
  */
+static bool is_own(const output *out, const uint64_t *sequence)
+{
+    return (sequence == NULL || out->options.filter != NULL) && out->options.kind->numbered;
+}
+
+/* Sets the stream and the number of the next record in a block. */
 static void set_stream(output *out, const uint64_t *sequence)
 {
     if (out->options.format != NL_FORMAT_NLB)
         return;
-    if (sequence != NULL && out->options.filter == NULL)
+    if (is_own(out, sequence))
+        nl_encoder_set_stream(out->encoder, out->own, out->own_next);
+    else if (sequence != NULL && out->options.filter == NULL)
         nl_encoder_set_stream(out->encoder, out->block.stream, *sequence);
-    else if (out->options.kind->numbered)
-        nl_encoder_set_stream(out->encoder, out->own, out->own_next++);
     else
         nl_encoder_set_stream(out->encoder, NULL, 0);
 }
@@ -530,6 +536,8 @@ bool output_put(output *out, const nl_record *record, const uint64_t *sequence)
     nl_status status = nl_encoder_put(out->encoder, record);
     if (status == NL_OK)
         add_times(out, record->time_ns, record->time_ns, 1);
+    if (status == NL_OK && out->options.format == NL_FORMAT_NLB && is_own(out, sequence))
+        out->own_next++;
     out->counts.records += status == NL_OK;
     out->counts.unwritten += status != NL_OK;
     if (status != NL_OK && !out->failed) {

@@ -461,6 +461,52 @@ class NetlogdTls(collector.Case):
         self.assertIn(b"HOST=root", reject.read_bytes())
         self.assertIn("HOST is not a name of the client's certificate", self.said())
 
+    def test_records_that_blocks_cannot_hold_are_reported(self):
+        archive = self.scratch / "all.nlb"
+        process = self.serve_tls(output=archive)
+        wide = record(1, 1, padding="".join(f" F{i}={i}" for i in range(20000)))
+        with self.connect() as s:
+            s.sendall(record(1, 0) + wide + record(1, 2))
+            s.unwrap()
+        self.stop(process)
+        self.assertRegex(self.said(), r"all.nlb: a record has \d+ fields; format nlb allows 16384; use a text format; it is left out")
+        verified = self.run_program(self.netlogd, "--verify", archive)
+        self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
+        self.assertNotIn("missing", verified.stdout + verified.stderr)
+        self.assertIn("2 records", verified.stdout)
+
+    def test_rejected_hosts_leave_no_gaps(self):
+        certificate, archive = self.authority.certify("h1"), self.scratch / "all.nlb"
+        client = self.compile_client(r"""
+            #include <netlogger.h>
+            int main(int argc, char **argv)
+            {
+                nl_log *log = nl_open("p", argv[argc - 1]);
+                for (int i = 0; i < 100; i++) {
+                    nl_record *record = nl_record_new();
+                    nl_record_set_time(record, nl_time_now_ns());
+                    nl_record_set_level(record, NL_USAGE);
+                    nl_record_set_host(record, i % 2 ? "h1" : "h3", 2);
+                    nl_record_set_prog(record, "p", 1);
+                    nl_record_set_event(record, "E", 1);
+                    nl_record_add_uint(record, "N", i);
+                    nl_write_record(log, record);
+                    nl_record_free(record);
+                }
+                return nl_close(log) == NL_OK ? 0 : 1;
+            }
+            """)
+        process = self.serve_tls(options=f"&ca={self.authority.ca}&hosts=certificate", output=archive)
+        self.assertEqual(self.run_program(client, self.url(f"&cert={certificate}&format=nlb")).returncode, 0)
+        self.stop(process)
+        lines = self.run_program(support.program("nlsort/nlsort"), "--format", "ulm", archive).stdout.splitlines()
+        self.assertEqual([int(line.rpartition("N=")[2]) for line in lines if " HOST=h1 " in line], list(range(1, 100, 2)))
+        self.assertEqual(sum("NL.EVNT=Netlogd.Rejected PEER=127.0.0.1:" in line for line in lines), 50)
+        self.assertEqual(len(lines), 100)
+        verified = self.run_program(self.netlogd, "--verify", archive)
+        self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
+        self.assertNotIn("missing", verified.stdout + verified.stderr)
+
     def test_many_clients_at_once(self):
         process = self.serve_tls()
         chunks = {c: b"".join(record(c, n) for n in range(2000)) for c in range(10)}
