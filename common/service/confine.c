@@ -127,6 +127,8 @@ static void add_place(const char *path, confine_right right)
 bool confine_keep_file(const char *path, confine_right right)
 {
     char real[PATH_MAX];
+    if (nl_path_descriptor(path) >= 0) /* it is open, and not opened again */
+        return true;
     if (holds)
         return is_permitted(path, right) || refuse(path);
     add_place(path, right);
