@@ -65,7 +65,8 @@ bool accepting_may_stay(server *srv, const listener *at, const nl_channel *chann
 
 /*
  * Libevent takes connections as long as there are any: strangers who connect faster than they are turned away would
- * keep those who are connected from being read, and even from being closed. So now and then they have their turn.
+ * keep those who are connected from being read, and even from being closed. So the listeners pause now and then, until
+ * clients that wait for their turn have had one.
  */
 static void give_way(server *srv, struct evconnlistener *from)
 {
@@ -226,6 +227,7 @@ void accepting_start(server *srv, const listener *control)
     srv->accept_event = event_new(srv->base, -1, 0, on_accept_again, srv);
     if (srv->listeners == NULL || srv->accept_event == NULL || srv->clients == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
+    event_priority_set(srv->accept_event, SERVER_TURN_PRIORITY);
     accepting_settings_changed(srv);
     if (control != NULL)
         srv->control = listen_to(srv, on_control, control->fd);

@@ -62,6 +62,7 @@ struct connection {
     size_t held;       /* bytes of memory for what came in part, as counted by the server */
     int64_t came_ns;   /* by the real-time clock: when the latest bytes were read */
     int64_t opened_ns;
+    int64_t waits_ns;     /* when it began to wait for its turn */
     int64_t part_ns;      /* since when part of a record is there whose rest is not; 0: none is */
     allowance allowance;  /* what it owes it is not read for */
     struct event *resume; /* when it is read again */
@@ -470,13 +471,13 @@ static void set_budget(connection *c)
     c->work_max = nl_decoder_work(c->decoder) + budget;
 }
 
-/* Charges the client for what its turn cost. */
-static void charge(connection *c)
+/* Charges the client for what its turn cost: the work of the decoder, and of reading. */
+static void charge(connection *c, bool read)
 {
-    uint64_t work = nl_decoder_work(c->decoder);
-    c->server->counts.work += work - c->charged;
-    turns_charge(c->server->turns, &c->turn, work - c->charged, c->at_once);
-    c->charged = work;
+    uint64_t decoded = nl_decoder_work(c->decoder), work = decoded - c->charged + (read ? TURNS_READ_WORK : 0);
+    c->server->counts.work += work;
+    turns_charge(c->server->turns, &c->turn, work);
+    c->charged = decoded;
 }
 
 static void feed(connection *c, const char *data, size_t size)
@@ -611,8 +612,9 @@ static outcome read_some(connection *c)
 
 static outcome read_once(connection *c)
 {
+    bool read = !c->rest;
     outcome result = read_some(c);
-    charge(c);
+    charge(c, read);
     count_held(c);
     return result;
 }
@@ -627,7 +629,8 @@ static bool has_more(const connection *c)
 static void wait_for_turn(connection *c)
 {
     event_del(c->readable);
-    turns_wait(c->server->turns, &c->turn);
+    c->waits_ns = nl_monotonic_ns();
+    turns_wait(c->server->turns, &c->turn, c->rest);
 }
 
 static void listen_for_data(connection *c);
@@ -692,7 +695,10 @@ static void take_turn(connection *c, bool at_once)
 
 static void on_turn(void *user)
 {
-    take_turn(user, false);
+    connection *c = user;
+    if (!c->entry.proven) /* the time during which netlogd does not read the client does not count */
+        c->opened_ns += nl_monotonic_ns() - c->waits_ns;
+    take_turn(c, !c->rest); /* what has not been read yet may be little */
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *user)
@@ -856,12 +862,15 @@ void connection_check_time(connection *c, int64_t now_ns)
         used_streams_touch(&c->used, c->server->outputs);
         c->touched_ns = now_ns;
     }
-    c->ready = c->ready || nl_channel_is_ready(&c->channel); /* who is silent after that may be */
+    c->ready = c->ready || nl_channel_is_ready(&c->channel); /* a client that is silent after that may be */
+    /* What the client has sent is not read now. */
+    if (c->held_up || turns_is_waiting(&c->turn))
+        return;
     if (!c->ready && is_over(c->opened_ns, s->handshake_s, now_ns))
         close_late(c, "closed: TLS has not begun in time");
     else if (!c->entry.proven && is_over(c->opened_ns, s->record_s, now_ns))
         close_late(c, "closed: its first record has not come in time");
-    else if (c->part_ns != 0 && !c->held_up && !turns_is_waiting(&c->turn) && is_over(c->part_ns, s->record_s, now_ns))
+    else if (c->part_ns != 0 && is_over(c->part_ns, s->record_s, now_ns))
         close_late(c, "closed: the rest of a record has not come in time");
 }
 

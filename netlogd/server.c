@@ -48,6 +48,7 @@ enum {
     PRIORITIES = 7, /* the default is half of that */
     TURN_MS = 10,   /* between looks for who else wants something, each of which costs with the number of clients */
     RETRY_MS = 250,
+    LATE_MS = 10,           /* between looks whether the output waits for too long, while something is to be flushed */
     LATE_NS = 2000000,      /* after which the output does not wait any longer until clients have nothing to be read, */
     LATE_MAX_NS = 50000000, /* or so much later, where flushing takes long: */
     FLUSH_SHARE = 5,        /* of a time that is no longer than so many flushes, one is spent on flushing at most */
@@ -192,6 +193,17 @@ static bool is_late(const server *srv)
     return nl_monotonic_ns() - srv->wrote_ns >= late_ns;
 }
 
+/* The event of flush has a priority at which it may never come while others have something to be read. */
+static void on_late(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    server *srv = user;
+    if (is_late(srv))
+        flush(srv);
+    else if (srv->wrote_ns != 0)
+        event_add(srv->late_event, &(struct timeval){.tv_usec = LATE_MS * 1000});
+}
+
 /* Before a turn of a client that waited: those that did not wait are acknowledged first. */
 static void before_turn(void *user)
 {
@@ -203,7 +215,11 @@ static void before_turn(void *user)
 
 void server_wrote(server *srv)
 {
-    srv->wrote_ns = srv->wrote_ns == 0 ? nl_monotonic_ns() : srv->wrote_ns;
+    if (srv->wrote_ns == 0) {
+        srv->wrote_ns = nl_monotonic_ns();
+        if (!event_pending(srv->late_event, EV_TIMEOUT, NULL))
+            event_add(srv->late_event, &(struct timeval){.tv_usec = LATE_MS * 1000});
+    }
     if (outputs_are_blocked(srv->outputs))
         pause_clients(srv);
     else if (outputs_are_due(srv->outputs) || is_late(srv))
@@ -375,6 +391,7 @@ static void start(server *srv, const server_extras *extras)
     event_base_priority_init(srv->base, PRIORITIES);
     srv->flush_event = new_event(srv, -1, 0, on_flush);
     event_priority_set(srv->flush_event, PRIORITY_FLUSH);
+    srv->late_event = new_event(srv, -1, 0, on_late);
     srv->retry_event = new_event(srv, -1, 0, on_retry);
     srv->settle_event = new_event(srv, -1, 0, on_settle);
     srv->recovering = extras->recovering;
@@ -472,6 +489,7 @@ static void free_parts(server *srv)
     for (int i = 0; i < 3; i++)
         event_free(srv->signals[i]);
     event_free(srv->flush_event);
+    event_free(srv->late_event);
     event_free(srv->retry_event);
     event_free(srv->settle_event);
     event_free(srv->recovery_event);

@@ -96,6 +96,7 @@ struct server {
     int64_t flush_took_ns;     /* how long the latest flush took */
     int64_t flushed_ns;        /* when it ended */
     struct event *flush_event;
+    struct event *late_event; /* flushes although clients always have something to be read */
     struct event *retry_event;
     struct event *settle_event; /* what was written is to be made safe, and acknowledged */
     struct event *accept_event; /* tries again after the process ran out of descriptors */

@@ -166,6 +166,35 @@ def named(tcp, udp):
     }
 
 
+def valid_lines():
+    return b"DATE=20261123000000.000000 HOST=h PROG=attack LVL=Usage NL.EVNT=E N=1\n"
+
+
+def small_block():
+    return blocks.numbers(b"attack", [1], bytes(16), 0)
+
+
+def by_single_bytes(port, count):
+    """Sends lines over count connections, a byte at a time."""
+    data = valid_lines()
+    sockets = [connect(port) for _ in range(count)]
+    for s in sockets:
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    while True:
+        for i in range(len(data)):
+            for s in sockets:
+                s.send(data[i:i + 1])
+
+
+def loads(tcp):
+    """More valid records than netlogd can take, as `named`: bench/attack/run alone sends them, because netlogd writes them all."""
+    return {
+        "valid lines, 1000 clients": [(by_connections, tcp, MANY, valid_lines)],
+        "small blocks, 1000 clients": [(by_connections, tcp, MANY, small_block)],
+        "single bytes, 1000 clients": [(by_single_bytes, tcp, MANY)],
+    }
+
+
 def start(attack):
     """Starts an attack in a process of its own, with low priority. Returns the process ID."""
     child = os.fork()

@@ -989,6 +989,28 @@ class Work(collector.Case):
             s.close()
         self.stop(process)
 
+    def test_who_waits_for_a_turn_is_not_late(self):
+        """Each client sends its first records at once; netlogd needs more than record-timeout to get to the last one."""
+        process = self.serve("--control", f"unix:{self.scratch / 'control'}", "--record-timeout", "1s", "--max-per-address", 0, "--recover", 0,
+                             output="file:/dev/null?where=PROG=nobody")
+        self.control = self.scratch / "control"
+        data, count = self.dense()
+        number, expected, passed = 500, 0, 0
+        while passed < 2.5:
+            began = time.monotonic()
+            expected += number * count
+            clients = []
+            for _ in range(number):
+                clients.append(socket.create_connection(("127.0.0.1", self.port)))
+                clients[-1].sendall(data)
+            support.wait_until(lambda: "Netlogd.Late" in self.said() or self.counted(b"RECORDS") == expected, 100, what="all records")
+            passed = time.monotonic() - began
+            number *= 2
+            for s in clients:
+                s.close()
+        self.assertEqual(self.said().count("Netlogd.Late"), 0)
+        self.stop(process)
+
     def test_a_sender_of_datagrams_has_an_allowance(self):
         process = self.serve_counting(listen="x-netlog+udp://127.0.0.1:0")
         data, count = self.dense()

@@ -155,6 +155,14 @@ tests_unit_seal_unit_SOURCES = %D%/seal.c netlogd/output/seal.c netlogd/output/s
 tests_unit_seal_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
 tests_unit_seal_unit_LDADD = $(unit_ldadd)
 
+if BUILD_NETLOGD
+unit_tests += %D%/turns.unit
+endif
+tests_unit_turns_unit_SOURCES = %D%/turns.c netlogd/turns.c
+tests_unit_turns_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
+tests_unit_turns_unit_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS)
+tests_unit_turns_unit_LDADD = $(unit_ldadd) $(EVENT_LIBS)
+
 unit_tests += %D%/client_table.unit
 tests_unit_client_table_unit_SOURCES = %D%/client_table.c
 tests_unit_client_table_unit_CPPFLAGS = $(unit_cppflags)
