@@ -334,16 +334,18 @@ static void on_block(void *user, const nl_block_view *block)
 {
     static const unsigned char none[sizeof block->stream];
     connection *c = user;
-    outputs_put_block(c->server->outputs, block);
+    bool whole = outputs_put_block(c->server->outputs, block);
     c->numbered = memcmp(block->stream, none, sizeof none) != 0;
     if (c->numbered && memcmp(c->stream, block->stream, sizeof c->stream) != 0) {
         used_streams_note(&c->used, block->stream);
         memcpy(c->stream, block->stream, sizeof c->stream);
     }
-    if (block->taken)
+    if (whole) {
         c->server->counts.records += block->record_count;
-    if (block->taken)
         look_into_block(c, block);
+    } else if (block->taken) {
+        nl_decoder_decline_block(c->decoder);
+    }
 }
 
 /*

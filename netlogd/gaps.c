@@ -72,7 +72,7 @@ static void report_gap(gaps *g, const gap *x, const char *event, uint64_t count,
         nl_write(g->log, NL_WARNING, event, "PEER=%s NOTE=\"further gaps of this client are only counted\"", x->peer);
 }
 
-/* How many of the gap's records have not come. Of a stream that was forgotten, none has. */
+/* How many of the gap's records have not come, as far as is known: of a stream that was forgotten, none has. */
 static uint64_t count_open(const gaps *g, const gap *x)
 {
     nl_number_range range = x->what.numbers;
@@ -85,6 +85,8 @@ static uint64_t count_open(const gaps *g, const gap *x)
         uint64_t to = state.gaps[i].to < range.to ? state.gaps[i].to : range.to;
         open += from < to ? to - from : 0;
     }
+    if (state.next < range.to) /* a stream that was forgotten and has begun again */
+        open += range.to - (state.next > range.from ? state.next : range.from);
     return open;
 }
 
@@ -92,6 +94,8 @@ static uint64_t count_open(const gaps *g, const gap *x)
 static bool settle_gap(gaps *g, gap *x, const char *note)
 {
     uint64_t open = count_open(g, x);
+    if (x->due_ns == 0 && open > x->reported) /* the stream was forgotten meanwhile; what was found stays found */
+        open = x->reported;
     if (x->due_ns != 0 && open > 0) {
         g->counts.lost += open;
         report_gap(g, x, "Netlogd.Lost", open, 0, note);

@@ -60,11 +60,13 @@ static void on_block(void *user, const nl_block_view *block)
 {
     static const unsigned char none[sizeof block->stream];
     nats_reader *r = user;
-    outputs_put_block(r->server->outputs, block);
+    bool whole = outputs_put_block(r->server->outputs, block);
     r->numbered = memcmp(block->stream, none, sizeof none) != 0;
-    if (block->taken) {
+    if (whole) {
         r->server->counts.records += block->record_count;
         r->records += block->record_count;
+    } else if (block->taken) {
+        nl_decoder_decline_block(r->decoder);
     }
 }
 

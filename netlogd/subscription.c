@@ -24,13 +24,19 @@ enum {
     CLOCK_RECORDS = 64,    /* at most, between looks at the clock */
     CLOCK_STEPS = 1 << 17, /* likewise, of an expression */
     BLOCKED_MS = 250,      /* the output cannot be written: the past can't be joined with the present before */
+    GROUP_STEPS = 50,      /* about what a group costs for a record, besides its expression */
+    CHEAP_STEPS = 2000,    /* of all groups for a record, up to which they are matched with every record */
     COSTLY_STEPS = 1000,   /* of an expression for a record, on average, from which it may have to go */
     AT_ONCE_NS = 2000000,  /* work that is done at once at most, while the backlog is full, */
     AT_ONCE_SAVED = 10,    /* so many times when there was none before */
 };
 
-/* The part of the time in which work may be done at once. */
-#define AT_ONCE_SHARE 0.9
+/*
+ * The part of the time in which work may be done at once, the most by which subscribers delay those who log: while all
+ * groups together cost little for a record, and otherwise.
+ */
+#define AT_ONCE_SHARE_CHEAP 0.9
+#define AT_ONCE_SHARE (1 / 3.0)
 
 /* Records that are of one kind for somebody: how many, and from when to when they are. */
 typedef struct span {
@@ -439,18 +445,29 @@ void subscriptions_deliver(subscriptions *all, int64_t until_ns)
             request_send(r);
 }
 
+/* Whether all groups together cost little for a record. */
+static bool are_cheap(const subscriptions *all)
+{
+    uint64_t steps = 0;
+    for (const group *g = all->groups; g != NULL && steps <= CHEAP_STEPS; g = g->next)
+        if (g->members != NULL)
+            steps += GROUP_STEPS + g->steps / (g->looked + 1);
+    return steps <= CHEAP_STEPS;
+}
+
 /* Matches records at once, for a part of the time at most, and drops those that no group needs any more. */
 static void match_at_once(subscriptions *all)
 {
     int64_t began_ns = nl_monotonic_ns();
-    allowance_spend(&all->at_once, AT_ONCE_SHARE * 1e9, began_ns, 0);
+    double share = are_cheap(all) ? AT_ONCE_SHARE_CHEAP : AT_ONCE_SHARE;
+    allowance_spend(&all->at_once, share * 1e9, began_ns, 0);
     double saved = (double)AT_ONCE_SAVED * AT_ONCE_NS;
     all->at_once.left = all->at_once.left < saved ? all->at_once.left : saved;
     if (all->at_once.left <= 0)
         return;
     match_until(all, began_ns + AT_ONCE_NS);
     int64_t ended_ns = nl_monotonic_ns();
-    allowance_spend(&all->at_once, AT_ONCE_SHARE * 1e9, ended_ns, (uint64_t)(ended_ns - began_ns));
+    allowance_spend(&all->at_once, share * 1e9, ended_ns, (uint64_t)(ended_ns - began_ns));
 }
 
 /* Disconnects those who cost too much and for whom records are left to be matched. Whether there were any. */
@@ -465,21 +482,37 @@ static bool disconnect_costly(subscriptions *all)
     return any;
 }
 
-/* The members of a group that was not matched with the records up to before miss them. */
-static void pass_over(subscriptions *all, group *g, uint64_t before)
+/* The records [from, before) of the backlog. */
+static span span_of(const subscriptions *all, uint64_t from, uint64_t before)
 {
-    if (g->members == NULL || g->position >= before)
-        return;
-    deliver(all, g);
     span what = {0};
-    for (; g->position < before; g->position++) {
-        int64_t time_ns = backlog_record(all->backlog, g->position)->time_ns;
+    for (uint64_t number = from; number < before; number++) {
+        int64_t time_ns = backlog_record(all->backlog, number)->time_ns;
         span_add(&what, 1, time_ns, time_ns);
     }
-    g->gathered_from = g->position;
-    for (subscription *s = g->members; s != NULL; s = s->next)
-        if (s->joins_at < before)
-            miss(s, &what);
+    return what;
+}
+
+/*
+ * The members of all groups that were not matched with the records up to before miss them. Most groups have come to the
+ * same record, so that the records are looked at once.
+ */
+static void pass_over(subscriptions *all, uint64_t before)
+{
+    span what = {0};
+    uint64_t from = UINT64_MAX;
+    for (group *g = all->groups; g != NULL; g = g->next) {
+        if (g->members == NULL || g->position >= before)
+            continue;
+        deliver(all, g);
+        if (g->position != from)
+            what = span_of(all, g->position, before);
+        from = g->position;
+        g->position = g->gathered_from = before;
+        for (subscription *s = g->members; s != NULL; s = s->next)
+            if (s->joins_at < before)
+                miss(s, &what);
+    }
 }
 
 /* Makes place in the backlog, by dropping records that were not matched only when nothing else helps. */
@@ -494,8 +527,7 @@ static void make_place(subscriptions *all)
     if (!backlog_is_full(all->backlog))
         return;
     uint64_t first = backlog_first(all->backlog), before = first + (backlog_end(all->backlog) - first + 3) / 4;
-    for (group *g = all->groups; g != NULL; g = g->next)
-        pass_over(all, g, before);
+    pass_over(all, before);
     drop_matched(all);
 }
 

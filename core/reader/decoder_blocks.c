@@ -387,8 +387,9 @@ static void show_block(nl_decoder *d, const nl_block_header *header)
     if (d->take_blocks && view.repeated == 0) {
         view.taken = nl_block_check(&d->block, &view.expanded);
     }
+    d->declined = false;
     d->on_block(d->block_user, &view);
-    if (!view.taken)
+    if (!view.taken || d->declined)
         return;
     d->open = false;
     d->work += NL_WORK_CHECK * (uint64_t)header->record_count;
@@ -527,6 +528,11 @@ nl_status nl_decoder_next_of_taken(nl_decoder *d, const nl_record **record)
     *record = nl_decoder_record(d);
     d->work += NL_WORK_RECORD;
     return nl_block_next(&d->block, d->record) == NL_OK ? NL_OK : NL_END;
+}
+
+void nl_decoder_decline_block(nl_decoder *d)
+{
+    d->declined = true;
 }
 
 uint64_t nl_decoder_next_work(const nl_decoder *d)

@@ -81,6 +81,7 @@ struct nl_decoder {
     void (*on_question)(void *user, int64_t sent_ns); /* NULL: nobody answers */
     void *question_user;
     bool take_blocks;
+    bool declined;      /* the block that is shown */
     bool unread_blocks; /* they are passed on as they are */
 
     bool (*may)(void *user); /* whether the next block may be decoded; NULL: any may */

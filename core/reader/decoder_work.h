@@ -21,4 +21,7 @@ uint64_t nl_decoder_next_work(const nl_decoder *decoder);
  */
 nl_status nl_decoder_next_of_taken(nl_decoder *decoder, const nl_record **record);
 
+/* For on_block alone: the block that is shown with `taken` is not taken. Its records are handed out. */
+void nl_decoder_decline_block(nl_decoder *decoder);
+
 #endif

@@ -553,21 +553,6 @@ static bool has_stream(const nl_block_view *block)
     return memcmp(block->stream, none, STREAM) != 0;
 }
 
-/* Of a block that was taken whole, this output has had a part: puts the rest of its records. */
-static bool put_new_ones(output *out, const nl_block_view *block)
-{
-    bool full = false;
-    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.format = NL_FORMAT_NLB});
-    const nl_record *record;
-    nl_decoder_feed(decoder, block->bytes.data, block->bytes.size);
-    while (nl_decoder_next(decoder, &record) == NL_OK) {
-        uint64_t sequence = nl_decoder_sequence(decoder);
-        full = output_put(out, record, has_stream(block) ? &sequence : NULL) || full;
-    }
-    nl_decoder_free(decoder);
-    return full;
-}
-
 /* How many of a block's records are new here, of those that are new anywhere. */
 static uint64_t take_numbers(output *out, const nl_block_view *block)
 {
@@ -583,18 +568,19 @@ static uint64_t take_numbers(output *out, const nl_block_view *block)
     return count;
 }
 
+bool output_begin_block(output *out, const nl_block_view *block)
+{
+    bool whole = has_stream(block) ? take_numbers(out, block) == block->record_count : !out->options.kind->numbered;
+    unsettle(out); /* a stream that goes on is noted, even when nothing of the block was new */
+    return whole;
+}
+
 bool output_put_block(output *out, const nl_block_view *block)
 {
-    bool full = false, whole = !has_stream(block) || take_numbers(out, block) == block->record_count;
-    if (block->taken && whole && (has_stream(block) || !out->options.kind->numbered)) {
-        nl_encoder_put_block(out->encoder, block);
-        add_times(out, block->min_time_ns, block->max_time_ns, block->record_count);
-        out->counts.records += block->record_count;
-    } else if (block->taken) {
-        full = put_new_ones(out, block);
-    }
-    unsettle(out); /* a stream that goes on is noted, even when nothing of the block was new */
-    return write_if_much(out) || full;
+    nl_encoder_put_block(out->encoder, block);
+    add_times(out, block->min_time_ns, block->max_time_ns, block->record_count);
+    out->counts.records += block->record_count;
+    return write_if_much(out);
 }
 
 nl_status output_settle(output *out)

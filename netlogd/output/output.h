@@ -81,11 +81,17 @@ void output_put_line(const nl_record *record, nl_format format, nl_buffer *line)
 
 /*
  * Adds a record that is meant, as the bytes that came in where those are a plain line of the format. sequence is its
- * number when it is of the block that output_put_block was called with last, else NULL.
+ * number when it is of the block that output_begin_block was called with last, else NULL.
  */
 bool output_put(output *out, const nl_record *record, const uint64_t *sequence);
 
-/* Says that a block came, before those of its records that follow are put; one that was taken is added. */
+/*
+ * Notes the numbers of a block, before output_put_block or, for each of its records, output_put is called. Returns
+ * whether the output takes the block as it is; otherwise it has had a part of it, or gives the records numbers.
+ */
+bool output_begin_block(output *out, const nl_block_view *block);
+
+/* Adds the block that output_begin_block was called with, for an output that takes it as it is. */
 bool output_put_block(output *out, const nl_block_view *block);
 
 /* Writes what was collected. NL_FAILED: it stays, and output_is_blocked until a later flush succeeds. */

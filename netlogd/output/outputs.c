@@ -427,14 +427,18 @@ void outputs_put(outputs *all, const nl_record *record, const uint64_t *sequence
         end_full_files(all);
 }
 
-void outputs_put_block(outputs *all, const nl_block_view *block)
+bool outputs_put_block(outputs *all, const nl_block_view *block)
 {
+    bool whole = block->taken;
     if (all->full)
         end_full_files(all);
     for (size_t i = 0; i < all->count; i++)
+        whole = output_begin_block(all->at[i], block) && whole;
+    for (size_t i = 0; i < all->count && whole; i++)
         all->full = output_put_block(all->at[i], block) || all->full;
-    if (all->full && block->taken)
+    if (all->full && whole)
         end_full_files(all);
+    return whole;
 }
 
 nl_status outputs_flush(outputs *all)

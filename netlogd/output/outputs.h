@@ -62,7 +62,10 @@ output *outputs_get(const outputs *all, size_t i);
 uint64_t outputs_encoded(const outputs *all); /* on average */
 bool outputs_want_blocks(const outputs *all);
 void outputs_put(outputs *all, const nl_record *record, const uint64_t *sequence);
-void outputs_put_block(outputs *all, const nl_block_view *block);
+
+/* Puts a block that was taken into all outputs. Returns false if its records are to be put: an output has had a part of
+ * the block, or the block was not taken. */
+bool outputs_put_block(outputs *all, const nl_block_view *block);
 nl_status outputs_flush(outputs *all);
 nl_status outputs_settle(outputs *all);
 bool outputs_are_empty(const outputs *all);

@@ -989,6 +989,18 @@ class Work(collector.Case):
             s.close()
         self.stop(process)
 
+    def test_a_block_whose_records_get_other_numbers_is_charged_for_them(self):
+        """An output that forwards numbers records of no stream itself: the block is taken apart, once."""
+        process = self.serve_counting(output=f"x-netlog://127.0.0.1:1?spool={self.scratch}/spool")
+        data, count = self.dense()
+        self.send(data)
+        self.assertEqual(self.counted(b"RECORDS"), count)
+        self.assertGreater(self.counted(b"WORK"), 150 * count)
+        self.stop(process)
+        index = subprocess.run([support.program("nltools/nlconv"), "--format", "ulm", *sorted(str(f) for f in (self.scratch / "spool").glob("*.nlb"))],
+                               stdout=subprocess.PIPE, check=False)
+        self.assertEqual(index.stdout.count(b"PROG=attack"), count)
+
     def test_who_waits_for_a_turn_is_not_late(self):
         """Each client sends its first records at once; netlogd needs more than record-timeout to get to the last one."""
         process = self.serve("--control", f"unix:{self.scratch / 'control'}", "--record-timeout", "1s", "--max-per-address", 0, "--recover", 0,

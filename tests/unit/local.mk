@@ -163,6 +163,11 @@ tests_unit_turns_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
 tests_unit_turns_unit_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS)
 tests_unit_turns_unit_LDADD = $(unit_ldadd) $(EVENT_LIBS)
 
+unit_tests += %D%/gaps.unit
+tests_unit_gaps_unit_SOURCES = %D%/gaps.c netlogd/gaps.c
+tests_unit_gaps_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
+tests_unit_gaps_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/client_table.unit
 tests_unit_client_table_unit_SOURCES = %D%/client_table.c
 tests_unit_client_table_unit_CPPFLAGS = $(unit_cppflags)

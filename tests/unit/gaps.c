@@ -1,0 +1,79 @@
+/* netlogd's gaps: what is counted as lost, and what as found again, whatever becomes of the streams. */
+#include "gaps.h"
+
+#include "reader/streams.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { RECORDS = 20 };
+
+/* Sets the numbers of stream 1 that have come: all before next but those in [from, to). */
+static void set_stream(nl_streams *streams, uint64_t next, uint64_t from, uint64_t to)
+{
+    nl_number_range missing = {from, to};
+    nl_stream_state state = {.stream = {1}, .next = next, .gap_count = from < to, .gaps = &missing};
+    nl_streams_set(streams, &state);
+}
+
+/* A gap of ten records that was reported, of which five have come since. */
+static gaps *begin(nl_streams *streams)
+{
+    gaps *g = gaps_new(streams, NULL);
+    nl_lost lost = {.stream = {1}, .count = 10, .numbers = {0, 10}};
+    set_stream(streams, RECORDS, 0, 10);
+    gaps_note(g, &lost, "peer", "", 1);
+    assert_int_equal(gaps_count_lost(g), 0);
+    gaps_check(g, INT64_MAX);
+    assert_int_equal(gaps_count_lost(g), 10);
+    set_stream(streams, RECORDS, 5, 10);
+    gaps_check(g, INT64_MAX);
+    assert_int_equal(gaps_count_lost(g), 5);
+    return g;
+}
+
+static void test_found(void **state)
+{
+    (void)state;
+    nl_streams *streams = nl_streams_new();
+    gaps *g = begin(streams);
+    set_stream(streams, RECORDS, 0, 0);
+    gaps_check(g, INT64_MAX);
+    assert_int_equal(gaps_get_counts(g)->lost, 10);
+    assert_int_equal(gaps_get_counts(g)->found, 10);
+    assert_int_equal(gaps_count_lost(g), 0);
+    gaps_free(g);
+    nl_streams_free(streams);
+}
+
+/* A stream that was forgotten and is known again: no record is found twice. */
+static void test_forgotten(void **state)
+{
+    (void)state;
+    nl_streams *streams = nl_streams_new();
+    gaps *g = begin(streams);
+    nl_streams_clear(streams);
+    gaps_check(g, INT64_MAX);
+    assert_int_equal(gaps_count_lost(g), 5);
+    set_stream(streams, 3, 0, 0); /* it has begun again */
+    gaps_check(g, INT64_MAX);
+    assert_int_equal(gaps_count_lost(g), 5);
+    set_stream(streams, RECORDS, 0, 0);
+    gaps_check(g, INT64_MAX);
+    assert_int_equal(gaps_count_lost(g), 0);
+    gaps_free(g);
+    nl_streams_free(streams);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_found),
+        cmocka_unit_test(test_forgotten),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
