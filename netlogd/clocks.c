@@ -268,10 +268,9 @@ static void warn(clocks *c, host_clock *h)
         nl_write(c->log, level, "Netlogd.Clock", "CLOCK.HOST=%s NOTE=%s", h->host, note);
 }
 
-void clocks_put(clocks *c, const nl_record *record, const char *peer)
+/* A record that is perhaps one of clocks. */
+static __attribute__((noinline)) void put_clock(clocks *c, const nl_record *record, const char *peer)
 {
-    if (record->event.size < strlen(NL_CLOCK_KERNEL) || memcmp(record->event.data, "Clock", 5) != 0)
-        return;
     bool kernel = is(record->event, NL_CLOCK_KERNEL), tracking = is(record->event, NL_CLOCK_TRACKING);
     bool offset = is(record->event, NL_CLOCK_OFFSET);
     host_clock *h = kernel || tracking || offset ? find(c, record->host, peer) : NULL;
@@ -289,6 +288,12 @@ void clocks_put(clocks *c, const nl_record *record, const char *peer)
                         get_double(record, "CLOCK.ERROR", &h->offset_error_us) &&
                         get_double(record, "CLOCK.DELAY", &h->delay_us);
     warn(c, h);
+}
+
+void clocks_put(clocks *c, const nl_record *record, const char *peer)
+{
+    if (record->event.size >= strlen(NL_CLOCK_KERNEL) && memcmp(record->event.data, "Clock", 5) == 0)
+        put_clock(c, record, peer);
 }
 
 void clocks_tell(clocks *c)

@@ -539,7 +539,7 @@ static bool somebody_is_live(const subscriptions *all)
     return g != NULL;
 }
 
-void subscriptions_put(subscriptions *all, const nl_record *record)
+static __attribute__((noinline)) void put_in_backlog(subscriptions *all, const nl_record *record)
 {
     if (!somebody_is_live(all))
         return;
@@ -549,6 +549,12 @@ void subscriptions_put(subscriptions *all, const nl_record *record)
         backlog_drop(all->backlog, backlog_end(all->backlog));
     backlog_put(all->backlog, record);
     background_add(all->server->background, &all->matching);
+}
+
+void subscriptions_put(subscriptions *all, const nl_record *record)
+{
+    if (all->groups != NULL)
+        put_in_backlog(all, record);
 }
 
 /* ---- the past ---- */

@@ -518,7 +518,11 @@ nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record)
     unsigned failures = nl_memory_failures;
     if (decoder->record == NULL)
         decoder->record = nl_record_new();
-    nl_status status = decoder->record != NULL && !decoder->broken ? next_record(decoder, record) : NL_FAILED;
-    decoder->broken |= nl_memory_failures != failures;
-    return decoder->broken ? nl_error_set(NL_ERROR_MEMORY, "out of memory") : status;
+    if (decoder->record != NULL && !decoder->broken) {
+        nl_status status = next_record(decoder, record);
+        if (nl_memory_failures == failures)
+            return status;
+    }
+    decoder->broken = true;
+    return nl_error_set(NL_ERROR_MEMORY, "out of memory");
 }

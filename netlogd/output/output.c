@@ -449,16 +449,16 @@ static bool write_if_much(output *out)
     return output_is_full(out);
 }
 
-/* Whether the line as it came may stand in a log that others read: no prefix, no control characters. */
-static bool is_plain(const nl_record *record)
+/* Whether the line as it came begins with a field, and not with what another program has put before it. */
+static bool has_no_prefix(const nl_record *record)
 {
-    const nl_text_format *format = nl_format_get_info(record->raw_format)->text;
-    return nl_text_begins_with_field(format, record->raw) && !nl_terminal_controls(record->raw.data, record->raw.size);
+    return nl_text_begins_with_field(nl_format_get_info(record->raw_format)->text, record->raw);
 }
 
 bool output_takes_raw(const nl_record *record, nl_format format)
 {
-    return record->raw_format == format && record->raw.data != NULL && is_plain(record);
+    return record->raw_format == format && record->raw.data != NULL && has_no_prefix(record) &&
+           !nl_terminal_controls(record->raw.data, record->raw.size);
 }
 
 void output_put_line(const nl_record *record, nl_format format, nl_buffer *line)
@@ -513,6 +513,8 @@ static bool is_meant(output *out, const nl_record *record)
 {
     uint64_t steps = NL_FILTER_STEPS_MAX;
     bool matches;
+    if (out->options.filter == NULL)
+        return true;
     if (nl_filter_match(out->options.filter, record, &steps, &matches) == NL_OK)
         return matches;
     if (out->counts.undecided++ == 0)
@@ -528,7 +530,8 @@ bool output_put(output *out, const nl_record *record, const uint64_t *sequence)
         return false;
     set_stream(out, sequence);
 
-    if (nl_format_is_text(record->raw_format) && !is_plain(record)) {
+    /* The encoder does not copy lines with control characters. */
+    if (record->raw_format == out->options.format && record->raw.data != NULL && !has_no_prefix(record)) {
         clean = *record;
         clean.raw = (nl_string){0};
         record = &clean;
