@@ -1,6 +1,8 @@
 # Code that several programs share. A program takes of this archive only the members that it uses.
 noinst_LTLIBRARIES += %D%/libcommon.la
 %C%_libcommon_la_SOURCES = \
+	%D%/program/glib_error.c \
+	%D%/program/glib_error.h \
 	%D%/program/message_output.c \
 	%D%/program/message_output.h \
 	%D%/program/program.c \

@@ -156,7 +156,7 @@ static bool side_nlkernel(bench *b, measurement *m)
                            .quiet = true,
                            .tracefs = b->tracefs,
                            .command = b->loop};
-    nl_error_set(NL_ERROR_SYSTEM, "it said why above");
+    nl_error_set(NL_ERROR_SYSTEM, "see its message above");
     bool good = session_run(&o, open_sink, b->kernel_log) == PROGRAM_DONE && read_loop(b, m);
     if (good)
         m->lost = lost_in_log(b->kernel_log);

@@ -133,7 +133,7 @@ static bool render(GVC_t *context, Agraph_t *graph, const char *format, char **p
 
 static bool fail(const char *path, const char *doing)
 {
-    program_error("%s: it can't be %s: %s", path, doing, aglasterr() != NULL ? aglasterr() : "libgvc says not why");
+    program_error("%s: it can't be %s: %s", path, doing, aglasterr() != NULL ? aglasterr() : "libgvc gives no reason");
     return false;
 }
 

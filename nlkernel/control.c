@@ -52,13 +52,13 @@ static bool is_meant(const char *name, const char *pattern)
 }
 
 /* Splits a line into words, at most three. Returns how many; 4: more. */
-static size_t split(char *line, char *words[3])
+static size_t split(char *line, char *parts[3])
 {
     size_t count = 0;
     for (char *rest, *word = strtok_r(line, " \t\r", &rest); word != NULL; word = strtok_r(NULL, " \t\r", &rest)) {
         if (count == 3)
             return 4;
-        words[count++] = word;
+        parts[count++] = word;
     }
     return count;
 }
@@ -72,7 +72,7 @@ static bool read_state(const char *word, bool *on)
 /* Puts into w what a line says. False with the reason. */
 static bool take_line(const control *c, wish *w, const char *line)
 {
-    char copy[COMMAND_MAX], *words[3];
+    char copy[COMMAND_MAX], *parts[3];
     bool on;
     size_t size = strlen(line);
     if (size >= sizeof copy) {
@@ -80,23 +80,23 @@ static bool take_line(const control *c, wish *w, const char *line)
         return false;
     }
     memcpy(copy, line, size + 1);
-    size_t count = split(copy, words);
-    if (count == 1 && read_state(words[0], &on)) {
+    size_t count = split(copy, parts);
+    if (count == 1 && read_state(parts[0], &on)) {
         w->on = on;
         return true;
     }
-    if (count != 3 || strcasecmp(words[0], "event") != 0 || !read_state(words[2], &on)) {
+    if (count != 3 || strcasecmp(parts[0], "event") != 0 || !read_state(parts[2], &on)) {
         nl_error_set(NL_ERROR_INVALID, "\"%.100s\" is no command: on, off, and event PATTERN on|off are", line);
         return false;
     }
     bool any = false;
     for (size_t i = 0; i < c->target.event_count; i++)
-        if (is_meant(c->target.event_name(c->target.user, i), words[1])) {
+        if (is_meant(c->target.event_name(c->target.user, i), parts[1])) {
             w->events_on[i] = on;
             any = true;
         }
     if (!any)
-        nl_error_set(NL_ERROR_NOT_FOUND, "no event that is recorded is called \"%s\"", words[1]);
+        nl_error_set(NL_ERROR_NOT_FOUND, "no event that is recorded is called \"%s\"", parts[1]);
     return any;
 }
 

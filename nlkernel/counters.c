@@ -35,7 +35,7 @@ static const counter known[] = {
 };
 
 struct counted {
-    size_t words; /* of a member of the group in a sample: its value and, where the kernel tells it, what it lost */
+    size_t slots; /* of a member of the group in a sample: its value and, where the kernel tells it, what it lost */
     int fds[COUNTERS_MAX]; /* of counters; the first one leads the group, and has the buffer */
     int *event_fds;        /* of tracepoints, by place */
     size_t counter_count, event_count;
@@ -75,10 +75,10 @@ bool counters_choose(counters *c, const char *names)
 }
 
 /* words as counted has it: 2 also asks for what is lost, which kernels before 6.0 do not know. */
-static int open_event(struct perf_event_attr *attributes, int cpu, int group, size_t words)
+static int open_event(struct perf_event_attr *attributes, int cpu, int group, size_t slots)
 {
     attributes->size = sizeof *attributes;
-    attributes->read_format = PERF_FORMAT_GROUP | (words == 2 ? PERF_FORMAT_LOST : 0);
+    attributes->read_format = PERF_FORMAT_GROUP | (slots == 2 ? PERF_FORMAT_LOST : 0);
     attributes->use_clockid = 1;
     attributes->clockid = CLOCK_MONOTONIC;
     return (int)syscall(SYS_perf_event_open, attributes, -1, cpu, group, PERF_FLAG_FD_CLOEXEC);
@@ -131,11 +131,11 @@ static bool tells_lost(const counter *first, int cpu)
 
 static bool open_counters(counted *c, const counters *of, int cpu)
 {
-    c->words = tells_lost(&of->list[0], cpu) ? 2 : 1;
+    c->slots = tells_lost(&of->list[0], cpu) ? 2 : 1;
     for (size_t i = 0; i < c->counter_count; i++) {
         struct perf_event_attr attributes = {
             .type = of->list[i].type, .config = of->list[i].config, .disabled = i == 0};
-        c->fds[i] = open_event(&attributes, cpu, i == 0 ? -1 : c->fds[0], c->words);
+        c->fds[i] = open_event(&attributes, cpu, i == 0 ? -1 : c->fds[0], c->slots);
         if (c->fds[i] < 0) {
             nl_error_set_errno("--counters: %s, together with those before it", of->list[i].name);
             return false;
@@ -169,7 +169,7 @@ static bool open_tracepoint(counted *c, const kernel_event *event, int cpu, int 
                                          .sample_id_all = 1,
                                          .watermark = 1};
     attributes.wakeup_watermark = (uint32_t)(c->size / 100 * (size_t)low_water);
-    int fd = c->event_fds[event->place] = open_event(&attributes, cpu, c->fds[0], c->words);
+    int fd = c->event_fds[event->place] = open_event(&attributes, cpu, c->fds[0], c->slots);
     if (fd >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, c->fds[0]) == 0 &&
         (event->kernel_filter == NULL || ioctl(fd, PERF_EVENT_IOC_SET_FILTER, event->kernel_filter) == 0))
         return true;
@@ -261,7 +261,7 @@ static bool take_sample(counted *c, const char *at, size_t size, counted_event *
 {
     enum { AT_TIME = 8, AT_COUNT = 24, AT_VALUES = 32 };
     uint64_t count = size >= AT_VALUES ? word_at(at + AT_COUNT) : 0;
-    size_t member = c->words * sizeof *c->values;
+    size_t member = c->slots * sizeof *c->values;
     if (count < c->counter_count || count > (size - AT_VALUES) / member || size - AT_VALUES - member * count < 4)
         return false;
     uint32_t raw_size;
@@ -314,10 +314,10 @@ bool counted_next(counted *c, counted_event *event)
 uint64_t counted_lost(const counted *c)
 {
     size_t members = c->counter_count + c->event_count, size = (1 + 2 * members) * sizeof(uint64_t);
-    uint64_t *words = c->words == 2 ? malloc(size) : NULL, lost = 0;
-    ssize_t got = words != NULL ? read(c->fds[0], words, size) : 0;
-    for (size_t i = 0; got >= (ssize_t)sizeof *words && i < words[0] && (2 * i + 3) * sizeof *words <= (size_t)got; i++)
-        lost += words[2 * i + 2];
-    free(words);
+    uint64_t *slots = c->slots == 2 ? malloc(size) : NULL, lost = 0;
+    ssize_t got = slots != NULL ? read(c->fds[0], slots, size) : 0;
+    for (size_t i = 0; got >= (ssize_t)sizeof *slots && i < slots[0] && (2 * i + 3) * sizeof *slots <= (size_t)got; i++)
+        lost += slots[2 * i + 2];
+    free(slots);
     return lost;
 }

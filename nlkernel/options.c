@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add_word(const char ***words, size_t *count, const char *word)
+static void add_word(const char ***list, size_t *count, const char *word)
 {
-    *words = nl_memory_check(reallocarray(*words, *count + 1, sizeof **words));
-    (*words)[(*count)++] = word;
+    *list = nl_memory_check(reallocarray(*list, *count + 1, sizeof **list));
+    (*list)[(*count)++] = word;
 }
 
 /* A number from least to most at *text, which moves on behind it. */

@@ -107,14 +107,14 @@ static bool fits(field_kind kind, const nl_number *number)
 
 static part number_part(const char *name, field_kind kind, nl_operator operator, const nl_operand * operand)
 {
-    static const char *const words[] = {
+    static const char *const operators[] = {
         [NL_OPERATOR_EQUAL] = "==",      [NL_OPERATOR_NOT_EQUAL] = "!=", [NL_OPERATOR_LESS] = "<",
         [NL_OPERATOR_LESS_EQUAL] = "<=", [NL_OPERATOR_GREATER] = ">",    [NL_OPERATOR_GREATER_EQUAL] = ">="};
     if (!fits(kind, &operand->number))
         return perhaps;
     if (operand->number.kind == NL_NUMBER_LARGE)
-        return text_part("%s %s %" PRIu64, name, words[operator], operand->number.large);
-    return text_part("%s %s %" PRId64, name, words[operator], operand->number.integer);
+        return text_part("%s %s %" PRIu64, name, operators[operator], operand->number.large);
+    return text_part("%s %s %" PRId64, name, operators[operator], operand->number.integer);
 }
 
 /* Whether the kernel reads the text between quotes as it is. */

@@ -370,7 +370,7 @@ static bool choose_cpus(session *s)
     char mask[RECORDING_CPUS_MAX / 4 + RECORDING_CPUS_MAX / 32 + 2];
     /* Functions that go elsewhere need two for each. */
     s->lanes = nl_memory_check(calloc(2 * (size_t)count, sizeof *s->lanes));
-    unsigned words[RECORDING_CPUS_MAX / 32] = {0};
+    unsigned bits[RECORDING_CPUS_MAX / 32] = {0};
     size_t word_count = (size_t)count / 32 + 1, size = 0;
     for (size_t cpu = (size_t)count; cpu < o->cpu_count; cpu++)
         if (o->cpus[cpu]) {
@@ -382,10 +382,10 @@ static bool choose_cpus(session *s)
             continue;
         if (!add_lane(s, &s->setup, (int)cpu) || (s->shared.dir != NULL && !add_lane(s, &s->shared_setup, (int)cpu)))
             return false;
-        words[cpu / 32] |= 1u << cpu % 32;
+        bits[cpu / 32] |= 1u << cpu % 32;
     }
     for (size_t i = word_count; i-- > 0;)
-        size += (size_t)snprintf(mask + size, sizeof mask - size, "%08x%s", words[i], i > 0 ? "," : "");
+        size += (size_t)snprintf(mask + size, sizeof mask - size, "%08x%s", bits[i], i > 0 ? "," : "");
     return o->cpus == NULL || instance_write(&s->instance, "tracing_cpumask", mask);
 }
 

@@ -32,14 +32,13 @@ static void stop(sink *s)
     nl_block_writer_free(&s->own);
     pthread_mutex_destroy(&s->mutex);
     free(s->name);
-    free(s->failure);
 }
 
-/* Keeps the first reason, which nl_error_message() has. With the mutex held. */
+/* Keeps the first error. With the mutex held. */
 static void fail(sink *s)
 {
-    if (s->failure == NULL)
-        s->failure = strdup(nl_error_message());
+    if (s->error.code == NL_ERROR_NONE)
+        nl_error_save(&s->error);
     atomic_store(&s->failed, true);
 }
 
@@ -200,7 +199,7 @@ bool sink_close(sink *s)
     if (s->log != NULL)
         good = nl_close(s->log) == NL_OK;
     if (s->failed) {
-        nl_error_set(NL_ERROR_SYSTEM, "%s", s->failure);
+        nl_error_restore(&s->error);
         good = false;
     }
     stop(s);

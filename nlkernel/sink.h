@@ -8,6 +8,7 @@
 #ifndef NLKERNEL_SINK_H
 #define NLKERNEL_SINK_H
 
+#include "base/error.h"
 #include "record/block_write.h"
 #include "transport/writer.h"
 #include "synthesis/synthesis.h"
@@ -26,7 +27,7 @@ typedef struct sink {
     nl_synthesis *rules; /* what they make goes on instead of what is put; NULL */
     uint64_t refused;    /* records that the log had no room for */
     _Atomic bool failed;
-    char *failure;       /* why */
+    nl_error error;      /* the first */
     nl_block_writer own; /* what the recorder says itself, in blocks */
     nl_block_identity own_id;
 } sink;

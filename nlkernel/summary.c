@@ -178,11 +178,8 @@ static bool read_of(const reading *r, summary *s)
         WRONG(r, "of = EVENT, or of = EVENT where EXPR is wanted");
     else if (word != NULL)
         s->where = nl_filter_parse(at);
-    if (good && word != NULL && s->where == NULL) {
-        char *reason = strdup(nl_error_message());
-        good = WRONG(r, "%s", reason != NULL ? reason : "");
-        free(reason);
-    }
+    if (good && word != NULL && s->where == NULL)
+        good = WRONG(r, "%s", nl_error_message());
     char *colon = s->event != NULL ? strchr(s->event, ':') : NULL;
     if (colon != NULL)
         *colon = '.';
@@ -190,10 +187,10 @@ static bool read_of(const reading *r, summary *s)
     return good;
 }
 
-static bool read_word(const reading *r, const char *const *words, unsigned *number)
+static bool read_word(const reading *r, const char *const *names, unsigned *number)
 {
-    for (*number = 0; words[*number] != NULL; (*number)++)
-        if (strcmp(words[*number], r->setting->value) == 0)
+    for (*number = 0; names[*number] != NULL; (*number)++)
+        if (strcmp(names[*number], r->setting->value) == 0)
             return true;
     return WRONG(r, "%s: there is no \"%s\"", r->setting->key, r->setting->value);
 }

@@ -299,16 +299,11 @@ static void draw(cairo_t *cr, void *user)
 bool summaries_draw(summaries *all, const char *path)
 {
     int height = 0;
-    char *message;
     for (size_t i = 0; i < all->count; i++)
         height += height_of(&all->list[i]);
     if (!chart_knows(path))
         return nl_error_set(NL_ERROR_INVALID, "%s: the name of a picture ends in .png or .svg", path) == NL_OK;
-    bool good = chart_save(path, WIDTH, 60 + MAX(height, 100), draw, all, &message);
-    if (!good)
-        nl_error_set(NL_ERROR_INVALID, "%s: %s", path, message);
-    g_free(message);
-    return good;
+    return chart_save(path, WIDTH, 60 + MAX(height, 100), draw, all) || (nl_error_prepend("%s", path), false);
 }
 
 #else

@@ -70,9 +70,9 @@ static void outlet_open(outlet *o, gather_sink *sink, void *user)
         b->text = big_new(b->capacity);
         b->lines = big_new(MERGED_LINES * sizeof *b->lines);
     }
-    int why = pthread_create(&o->thread, NULL, hand_on, o);
-    if (why != 0)
-        program_fail(PROGRAM_PROBLEM, "start a thread: %s", strerror(why));
+    int error = pthread_create(&o->thread, NULL, hand_on, o);
+    if (error != 0)
+        program_fail(PROGRAM_PROBLEM, "start a thread: %s", strerror(error));
 }
 
 /* What is in the buffer that is being filled goes its way; the next one is waited for. */

@@ -334,9 +334,9 @@ bool flow_run(const flow_settings *settings)
     size_t out_capacity = WRITTEN_AT_ONCE + slot_size; /* which no line is longer than */
     waiting w = {.passed = INT64_MIN, .out = big_new(out_capacity)};
     pthread_t reader;
-    int why = pthread_create(&reader, NULL, read_file, &f);
-    if (why != 0)
-        program_fail(PROGRAM_PROBLEM, "start a thread: %s", strerror(why));
+    int error = pthread_create(&reader, NULL, read_file, &f);
+    if (error != 0)
+        program_fail(PROGRAM_PROBLEM, "start a thread: %s", strerror(error));
     bool good = write_lines(&f, &w);
     pthread_join(reader, NULL);
     for (size_t i = 0; i < AHEAD; i++)

@@ -36,9 +36,9 @@ void workers_run(size_t count, void (*work)(void *user, size_t worker), void *us
     task tasks[WORKERS_MAX];
     for (size_t i = 1; i < count; i++) {
         tasks[i] = (task){work, user, i};
-        int why = pthread_create(&threads[i], NULL, run, &tasks[i]);
-        if (why != 0)
-            program_fail(PROGRAM_PROBLEM, "start a thread: %s", strerror(why));
+        int error = pthread_create(&threads[i], NULL, run, &tasks[i]);
+        if (error != 0)
+            program_fail(PROGRAM_PROBLEM, "start a thread: %s", strerror(error));
     }
     work(user, 0);
     for (size_t i = 1; i < count; i++)

@@ -189,7 +189,7 @@ static bool load(arguments *a)
 {
     store *s = store_open(a->archive, STORE_LOAD);
     if (s == NULL) {
-        program_error("%s", store_why());
+        program_error("%s", nl_error_message());
         return false;
     }
     objects *lines = objects_new(a->ids, a->id_count);
@@ -200,7 +200,7 @@ static bool load(arguments *a)
         good = load_sources(a, l);
         program_progress_end();
         if (!l->failed && objects_define(lines, s) != NL_OK) {
-            program_error("%s", store_why());
+            program_error("%s", nl_error_message());
             good = false;
         }
         if (!a->quiet)
@@ -218,7 +218,7 @@ static bool ask_archive(arguments *a)
 {
     store *s = store_open(a->archive, STORE_READ);
     if (s == NULL) {
-        program_error("%s", store_why());
+        program_error("%s", nl_error_message());
         return false;
     }
     a->query.where = a->where.filter;

@@ -78,7 +78,6 @@ static bool diagnose(arguments *a)
     report_sources sources = {a->file_count > 0 ? a->files : standard_input, a->file_count > 0 ? a->file_count : 1,
                               a->subject.config};
     bool good = true;
-    char *message = NULL;
     observed *o = observe(a, sources.names, sources.count, &good);
     findings *f = findings_new(o);
     if (observed_objects(o)->len == 0)
@@ -88,11 +87,10 @@ static bool diagnose(arguments *a)
         report_json(f, &sources);
     else
         report_text(f, &sources);
-    if (a->html != NULL && !report_html(f, &sources, a->html, &message)) {
-        program_error("write %s: %s", a->html, message);
+    if (a->html != NULL && !report_html(f, &sources, a->html)) {
+        program_error("write %s: %s", a->html, nl_error_message());
         good = false;
     }
-    g_free(message);
     findings_free(f);
     observed_free(o);
     return good;

@@ -176,12 +176,10 @@ static bool check(arguments *a, const schema *s, GString *out)
 
 static bool bench(arguments *a, const schema *s, GString *out)
 {
-    char *message;
     a->bench.json = a->json;
-    bool good = schema_bench(s, &a->bench, out, &message);
+    bool good = schema_bench(s, &a->bench, out);
     if (!good)
-        program_error("bench: %s", message);
-    g_free(message);
+        program_error("bench: %s", nl_error_message());
     return good;
 }
 

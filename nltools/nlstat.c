@@ -210,17 +210,15 @@ static bool plot(const work *w)
     study *s = &w->studies[0];
     int count = (int)w->drawing->lifelines->len;
     const char *path = w->arguments->plot;
-    char *message = NULL;
     if (path == NULL)
         return true;
     if (strcmp(path, "-") == 0) {
         plot_print(s->measures, count);
         return true;
     }
-    if (!plot_write(path, s->measures, count, s->throughput.field != NULL ? &s->throughput : NULL, &message))
-        program_error("write %s: %s", path, message);
-    bool good = message == NULL;
-    g_free(message);
+    bool good = plot_write(path, s->measures, count, s->throughput.field != NULL ? &s->throughput : NULL);
+    if (!good)
+        program_error("write %s: %s", path, nl_error_message());
     return good;
 }
 

@@ -4,6 +4,7 @@
 #include "record/text.h"
 #include "program/program.h"
 #include "record/format.h"
+#include "base/error.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +15,8 @@ typedef struct arguments {
     const char *prog;
     const char *host;
     nl_level level;
-    char **words; /* the event and its fields */
-    int word_count;
+    char **operands; /* the event and its fields */
+    int operand_count;
     program_reading reading;
 } arguments;
 
@@ -93,13 +94,13 @@ static void check_field(const char *word, nl_format format)
 
 static void check_words(const arguments *a)
 {
-    if (a->word_count == 0)
+    if (a->operand_count == 0)
         options_fail("missing EVENT; see nlwrite --help");
-    if (strcmp(a->words[0], "-") == 0)
+    if (strcmp(a->operands[0], "-") == 0)
         return;
     nl_format format = format_of_destination(a->destination);
-    for (int i = 1; i < a->word_count; i++)
-        check_field(a->words[i], format);
+    for (int i = 1; i < a->operand_count; i++)
+        check_field(a->operands[i], format);
 }
 
 static const options_usage usage = {
@@ -117,13 +118,13 @@ static nl_status write_event(nl_log *log, const arguments *a)
 {
     nl_record *record = nl_record_new();
     nl_record_set_level(record, a->level);
-    nl_record_set_event(record, a->words[0], strlen(a->words[0]));
+    nl_record_set_event(record, a->operands[0], strlen(a->operands[0]));
     if (a->host != NULL)
         nl_record_set_host(record, a->host, strlen(a->host));
-    for (int i = 1; i < a->word_count; i++) {
-        char *equals = strchr(a->words[i], '=');
+    for (int i = 1; i < a->operand_count; i++) {
+        char *equals = strchr(a->operands[i], '=');
         *equals = '\0';
-        nl_record_add_string(record, a->words[i], equals + 1, strlen(equals + 1));
+        nl_record_add_string(record, a->operands[i], equals + 1, strlen(equals + 1));
     }
     nl_status status = nl_write_record(log, record);
     nl_record_free(record);
@@ -151,8 +152,8 @@ static nl_status pass_log_on(nl_log *log, program_reading *reading, const char *
 static nl_status pass_records_on(nl_log *log, arguments *a, bool *read)
 {
     static char *standard_input[] = {"-", "-"};
-    char **names = a->word_count > 1 ? a->words : standard_input;
-    int count = a->word_count > 1 ? a->word_count : 2;
+    char **names = a->operand_count > 1 ? a->operands : standard_input;
+    int count = a->operand_count > 1 ? a->operand_count : 2;
     nl_status status = NL_OK;
     for (int i = 1; i < count && status >= NL_OK; i++)
         status = pass_log_on(log, &a->reading, names[i], read);
@@ -165,20 +166,20 @@ int main(int argc, char **argv)
     program_start("nlwrite");
     arguments a = {0};
     int first = options_parse(&usage, argc, argv, &a);
-    a.words = argv + first;
-    a.word_count = argc - first;
+    a.operands = argv + first;
+    a.operand_count = argc - first;
     check_words(&a);
     nl_log *log = nl_open(a.prog, a.destination);
     if (log == NULL && *nl_error_message() != '\0')
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     nl_set_policy(log, NL_POLICY_BLOCK, PATIENCE_NS, NL_LEVEL_NONE);
-    bool read = true, pass_on = strcmp(a.words[0], "-") == 0;
+    bool read = true, pass_on = strcmp(a.operands[0], "-") == 0;
     nl_status status = pass_on ? pass_records_on(log, &a, &read) : write_event(log, &a);
-    char why[512];
-    snprintf(why, sizeof why, "%s", nl_error_message());
+    nl_error error;
+    nl_error_save(&error);
     nl_status closed = nl_close(log);
     if (closed != NL_OK || status < NL_OK)
-        program_error("%s", closed != NL_OK ? nl_error_message() : why);
+        program_error("%s", closed != NL_OK ? nl_error_message() : error.message);
     int result = program_reading_finish(&a.reading);
     if (status < NL_OK || closed != NL_OK || !read)
         result = PROGRAM_PROBLEM;

@@ -119,18 +119,16 @@ static drawing *read_config(const char *path)
 {
     if (path == NULL)
         return NULL;
-    char *message;
-    drawing *d = drawing_read(path, &message);
+    drawing *d = drawing_read(path);
     if (d == NULL)
-        program_fail(PROGRAM_PROBLEM, "%s", message);
+        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     return d;
 }
 
 static void write_config(const model *m, const char *path)
 {
-    char *message;
-    if (!drawing_write(model_drawing(m), path, &message))
-        program_fail(PROGRAM_PROBLEM, "write %s: %s", path, message);
+    if (!drawing_write(model_drawing(m), path))
+        program_fail(PROGRAM_PROBLEM, "write %s: %s", path, nl_error_message());
 }
 
 static void render(const arguments *a, const model *m)
@@ -145,9 +143,8 @@ static void render(const arguments *a, const model *m)
         view.to_ns = a->until_ns;
     if (view.from_ns >= view.to_ns)
         program_fail(PROGRAM_PROBLEM, "no records between --since and --until");
-    char *message;
-    if (!render_to_file(m, &view, a->render, &message))
-        program_fail(PROGRAM_PROBLEM, "%s", message);
+    if (!render_to_file(m, &view, a->render))
+        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
 }
 
 /* What a window would show in its bar. */

@@ -1,6 +1,8 @@
 #include "config.h"
 
 #include "charts/chart.h"
+
+#include "program/glib_error.h"
 #include "base/time_internal.h"
 
 #include <cairo-svg.h>
@@ -162,17 +164,13 @@ static cairo_status_t keep_bytes(void *user, const unsigned char *data, unsigned
 }
 
 /* The file takes its name when it is whole. */
-static bool write_aside(const char *path, const GByteArray *bytes, char **message)
+static bool write_aside(const char *path, const GByteArray *bytes)
 {
     GError *error = NULL;
-    bool good = g_file_set_contents(path, (const char *)bytes->data, bytes->len, &error);
-    *message = good ? NULL : g_strdup(error->message);
-    g_clear_error(&error);
-    return good;
+    return g_file_set_contents(path, (const char *)bytes->data, bytes->len, &error) || glib_error_take(error);
 }
 
-bool chart_save(const char *path, int width, int height, void (*draw)(cairo_t *cr, void *user), void *user,
-                char **message)
+bool chart_save(const char *path, int width, int height, void (*draw)(cairo_t *cr, void *user), void *user)
 {
     bool png = g_str_has_suffix(path, ".png");
     GByteArray *bytes = g_byte_array_new();
@@ -191,9 +189,9 @@ bool chart_save(const char *path, int width, int height, void (*draw)(cairo_t *c
     if (status == CAIRO_STATUS_SUCCESS)
         status = cairo_surface_status(surface);
     cairo_surface_destroy(surface);
-    bool good = status == CAIRO_STATUS_SUCCESS && write_aside(path, bytes, message);
+    bool good = status == CAIRO_STATUS_SUCCESS && write_aside(path, bytes);
     if (status != CAIRO_STATUS_SUCCESS)
-        *message = g_strdup(cairo_status_to_string(status));
+        nl_error_set(NL_ERROR_SYSTEM, "%s", cairo_status_to_string(status));
     g_byte_array_free(bytes, TRUE);
     return good;
 }

@@ -49,9 +49,8 @@ void chart_histogram(chart p, nl_distribution *d, const char *title, void (*writ
 bool chart_knows(const char *path);
 
 /*
- * Makes a file of what draw draws on white. False with the reason in *message, to be freed with g_free.
+ * Makes a file of what draw draws on white. Returns false on failure.
  */
-bool chart_save(const char *path, int width, int height, void (*draw)(cairo_t *cr, void *user), void *user,
-                char **message);
+bool chart_save(const char *path, int width, int height, void (*draw)(cairo_t *cr, void *user), void *user);
 
 #endif

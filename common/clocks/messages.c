@@ -53,17 +53,17 @@ messages *messages_new(const correction_options *options)
 static const struct {
     const char *word;
     side side;
-} words[] = {{"received", RECEIVED}, {"receive", RECEIVED}, {"recvd", RECEIVED}, {"recv", RECEIVED}, {"rcvd", RECEIVED},
+} verbs[] = {{"received", RECEIVED}, {"receive", RECEIVED}, {"recvd", RECEIVED}, {"recv", RECEIVED}, {"rcvd", RECEIVED},
              {"rcv", RECEIVED},      {"sending", SENT},     {"send", SENT},      {"sent", SENT},     {"snd", SENT}};
 
 /* The first such word of a name. False when it has none. */
 static bool find_word(const char *name, size_t *at, size_t *size, side *what)
 {
     for (*at = 0; name[*at] != '\0'; ++*at)
-        for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-            if (strncasecmp(name + *at, words[i].word, strlen(words[i].word)) == 0) {
-                *size = strlen(words[i].word);
-                *what = words[i].side;
+        for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
+            if (strncasecmp(name + *at, verbs[i].word, strlen(verbs[i].word)) == 0) {
+                *size = strlen(verbs[i].word);
+                *what = verbs[i].side;
                 return true;
             }
     return false;

@@ -36,7 +36,7 @@ typedef struct importer importer;
 typedef struct report {
     uint64_t line; /* from 1; 0: none */
     uint64_t offset;
-    size_t reason, text, text_size; /* places in the sink's words */
+    size_t reason, text, text_size; /* offsets in the sink's report_text */
 } report;
 
 /* What is known of an input besides its bytes. */
@@ -64,7 +64,7 @@ struct sink {
     uint64_t lines_before; /* of the input; only known to importers that are in order */
     report *reports;
     size_t report_count, report_capacity;
-    nl_buffer words;
+    nl_buffer report_text;
     void (*drain)(sink *s); /* takes the bytes; NULL: they gather */
     void *drain_user;
 };

@@ -322,9 +322,9 @@ static void read_rows(importer *base, const char *data, size_t size, sink *s)
         builder_begin(&r->builder, size);
         const char *stop = read_cells(r, at, end);
         bool is_blank = r->count == 1 && !r->cells[0].there;
-        const char *why = is_blank ? NULL : take_row(r, s);
-        if (why != NULL)
-            sink_malformed(s, line, (uint64_t)(at - data), why, at, (size_t)(stop - at));
+        const char *problem = is_blank ? NULL : take_row(r, s);
+        if (problem != NULL)
+            sink_malformed(s, line, (uint64_t)(at - data), problem, at, (size_t)(stop - at));
         for (; at < stop; at++)
             line += *at == '\n';
         line++;

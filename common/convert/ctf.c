@@ -338,10 +338,10 @@ static bt_graph_simple_sink_component_consume_func_status on_messages(bt_message
 static void say_error(ctf_reader *r)
 {
     const bt_error *error = bt_current_thread_take_error();
-    const char *words = "the trace can't be read";
+    const char *message = "the trace can't be read";
     if (error != NULL && bt_error_get_cause_count(error) > 0)
-        words = bt_error_cause_get_message(bt_error_borrow_cause_by_index(error, 0));
-    sink_malformed(r->s, 0, 0, words, r->path, strlen(r->path));
+        message = bt_error_cause_get_message(bt_error_borrow_cause_by_index(error, 0));
+    sink_malformed(r->s, 0, 0, message, r->path, strlen(r->path));
     if (error != NULL)
         bt_error_release(error);
 }

@@ -274,13 +274,13 @@ static void read_entries(importer *base, const char *data, size_t size, sink *s)
         const char *start = at;
         journal_entry e = {0};
         builder_begin(&r->builder, size);
-        const char *why = take_entry(r, &at, end, &e, s);
-        if (why == NULL && r->builder.count > 0)
-            why = put_entry(r, &e, s);
-        else if (why != NULL && (at = next_entry(at, end)) == NULL)
+        const char *problem = take_entry(r, &at, end, &e, s);
+        if (problem == NULL && r->builder.count > 0)
+            problem = put_entry(r, &e, s);
+        else if (problem != NULL && (at = next_entry(at, end)) == NULL)
             at = end;
-        if (why != NULL)
-            sink_malformed(s, line, (uint64_t)(start - data), why, start, (size_t)(at - start));
+        if (problem != NULL)
+            sink_malformed(s, line, (uint64_t)(start - data), problem, start, (size_t)(at - start));
         line += newlines(start, at);
     }
 }

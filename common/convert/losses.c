@@ -19,13 +19,13 @@ static const char *const loss_words[LOSS_COUNT] = {
 void losses_say(const char *format, const uint64_t losses[LOSS_COUNT])
 {
     for (size_t i = 0; i < LOSS_COUNT; i++) {
-        char words[200];
+        char message[200];
         if (losses[i] == 0)
             continue;
         _Pragma("GCC diagnostic push");
         _Pragma("GCC diagnostic ignored \"-Wformat-nonliteral\"");
-        snprintf(words, sizeof words, loss_words[i], losses[i]);
+        snprintf(message, sizeof message, loss_words[i], losses[i]);
         _Pragma("GCC diagnostic pop");
-        program_error("%s holds %s", format, words);
+        program_error("%s holds %s", format, message);
     }
 }

@@ -271,11 +271,11 @@ static bool take_time(otlp_reader *r, nl_string text)
 static bool take_severity(otlp_reader *r, nl_string number, nl_string text)
 {
     uint64_t severity;
-    nl_string words;
-    if (!text_of(r, text, &words))
+    nl_string text_value;
+    if (!text_of(r, text, &text_value))
         return false;
-    if (words.data != NULL)
-        return set_member(r, MEMBER_LEVEL, words);
+    if (text_value.data != NULL)
+        return set_member(r, MEMBER_LEVEL, text_value);
     if (number.data == NULL || !json_unsigned(number, &severity) || severity == 0 || !is_unset(r, MEMBER_LEVEL))
         return true;
     nl_level level = severity <= 8    ? NL_DEBUG
@@ -342,18 +342,18 @@ static bool take_log(otlp_reader *r, nl_string text)
 static bool begin_span_record(otlp_reader *r, nl_string time, nl_string name, const char *suffix)
 {
     begin_record(r);
-    nl_string words;
-    if (!take_surroundings(r) || !take_time(r, time) || !text_of(r, name, &words))
+    nl_string text_value;
+    if (!take_surroundings(r) || !take_time(r, time) || !text_of(r, name, &text_value))
         return false;
     size_t size = strlen(suffix);
-    char *event = builder_bytes(&r->builder, words.size + size);
+    char *event = builder_bytes(&r->builder, text_value.size + size);
     if (event == NULL)
         return fail(r, "names take too much room");
-    if (words.size > 0)
-        memcpy(event, words.data, words.size);
-    memcpy(event + words.size, suffix, size);
-    return set_member(r, MEMBER_EVENT, (nl_string){event, words.size + size}) && add_text(r, "trace_id", r->trace) &&
-           add_text(r, "span_id", r->span);
+    if (text_value.size > 0)
+        memcpy(event, text_value.data, text_value.size);
+    memcpy(event + text_value.size, suffix, size);
+    return set_member(r, MEMBER_EVENT, (nl_string){event, text_value.size + size}) &&
+           add_text(r, "trace_id", r->trace) && add_text(r, "span_id", r->span);
 }
 
 static bool take_span_event(otlp_reader *r, nl_string text)

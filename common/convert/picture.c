@@ -39,10 +39,8 @@ void picture_finish(picture *p, drawing *given)
 void *picture_share(const char *drawing_path)
 {
     picture_config *config = g_new0(picture_config, 1);
-    char *message = NULL;
-    if (drawing_path != NULL && (config->drawing = drawing_read(drawing_path, &message)) == NULL) {
-        program_error("%s", message);
-        g_free(message);
+    if (drawing_path != NULL && (config->drawing = drawing_read(drawing_path)) == NULL) {
+        program_error("%s", nl_error_message());
         g_free(config);
         return NULL;
     }

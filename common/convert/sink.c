@@ -20,8 +20,8 @@ void sink_put(sink *s, const nl_record *record, bool typed)
 
 static size_t keep(sink *s, const char *data, size_t size)
 {
-    size_t at = s->words.size;
-    nl_buffer_append(&s->words, data, size);
+    size_t at = s->report_text.size;
+    nl_buffer_append(&s->report_text, data, size);
     return at;
 }
 
@@ -47,9 +47,9 @@ void sink_report(sink *s, program_reading *reading, const char *name, uint64_t l
         nl_malformed what = {.source = name,
                              .line = r->line == 0 ? 0 : lines + r->line,
                              .offset = offset + r->offset,
-                             .reason = s->words.data + r->reason,
-                             .text = {s->words.data + r->text, r->text_size}};
+                             .reason = s->report_text.data + r->reason,
+                             .text = {s->report_text.data + r->text, r->text_size}};
         program_malformed(reading, &what);
     }
-    s->words.size = s->report_count = 0;
+    s->report_text.size = s->report_count = 0;
 }

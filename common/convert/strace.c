@@ -264,10 +264,10 @@ static const char *take_end(strace_reader *r, const call *c, nl_string text, sin
 static const char *take_line(strace_reader *r, const strace_line *l, sink *s)
 {
     call c = {.line = l, .thread = strace_threads_get(&r->threads, l->tid)};
-    const char *why = strace_time(&r->clock, l, s->about, &c.time_ns);
+    const char *problem = strace_time(&r->clock, l, s->about, &c.time_ns);
     nl_string text = l->rest;
-    if (why != NULL)
-        return why;
+    if (problem != NULL)
+        return problem;
     if (text_take(&text, "<... "))
         return take_resumed(r, &c, text, s);
     if (text_take(&text, "--- "))
@@ -310,17 +310,17 @@ static void read_lines(importer *base, const char *data, size_t size, sink *s)
         if (is_of_strace(text))
             continue;
         bool good = strace_line_head(text, &l);
-        const char *why = good ? take_line(r, &l, s) : "the line is none of strace -tt's: there is no time";
-        if (why != NULL && good && cut_interruption(&l.rest)) {
+        const char *problem = good ? take_line(r, &l, s) : "the line is none of strace -tt's: there is no time";
+        if (problem != NULL && good && cut_interruption(&l.rest)) {
             nl_buffer whole = {0};
             nl_buffer_append(&whole, l.rest.data, l.rest.size);
             nl_buffer_append(&whole, " <unfinished ...>", strlen(" <unfinished ...>"));
             l.rest = (nl_string){whole.data, whole.size};
-            why = take_line(r, &l, s);
+            problem = take_line(r, &l, s);
             nl_buffer_free(&whole);
         }
-        if (why != NULL)
-            lines_malformed(&lines, why, s);
+        if (problem != NULL)
+            lines_malformed(&lines, problem, s);
     }
 }
 

@@ -151,7 +151,7 @@ static void translator_restart(translator *t)
     if (t->shared != NULL)
         t->from->unshare(t->shared);
     nl_buffer_free(&t->sink.bytes);
-    nl_buffer_free(&t->sink.words);
+    nl_buffer_free(&t->sink.report_text);
     free(t->sink.reports);
     free(t->error);
     t->importer = NULL;
@@ -292,7 +292,7 @@ nl_source *program_translate_folder(program_reading *reading, const char *path)
     spill_write(&s);
     s.out->kind->close(s.out);
     nl_buffer_free(&s.bytes);
-    nl_buffer_free(&s.words);
+    nl_buffer_free(&s.report_text);
     free(s.reports);
     snprintf(name, sizeof name, "/dev/fd/%d", to.fd);
     nl_url *url = nl_url_parse(name);

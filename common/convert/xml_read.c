@@ -58,25 +58,25 @@ static bool is(const xmlChar *name, const char *word)
     return strcmp((const char *)name, word) == 0;
 }
 
-static void refuse(xml_reader *r, const char *why)
+static void refuse(xml_reader *r, const char *problem)
 {
     if (r->bad == NULL)
-        r->bad = why;
+        r->bad = problem;
 }
 
 /* Ends the reading of the document. */
-static void give_up(xml_reader *r, const char *why, const xmlChar *name)
+static void give_up(xml_reader *r, const char *problem, const xmlChar *name)
 {
     if (r->failed)
         return;
-    sink_malformed(r->s, line_now(r) - r->s->lines_before, 0, why, (const char *)name, strlen((const char *)name));
+    sink_malformed(r->s, line_now(r) - r->s->lines_before, 0, problem, (const char *)name, strlen((const char *)name));
     r->failed = true;
     xmlStopParser(r->parser);
 }
 
-static void refuse_foreign(xml_reader *r, const char *why)
+static void refuse_foreign(xml_reader *r, const char *problem)
 {
-    refuse(r, why);
+    refuse(r, problem);
     r->foreign++;
 }
 
@@ -346,14 +346,14 @@ static void close_reader(importer *base)
 static void say_error(xml_reader *r)
 {
     const xmlError *error = xmlCtxtGetLastError(r->parser);
-    char words[200];
-    snprintf(words, sizeof words, "%s",
+    char message[200];
+    snprintf(message, sizeof message, "%s",
              error != NULL && error->message != NULL ? error->message : "it is not well-formed");
-    size_t size = strlen(words);
-    while (size > 0 && words[size - 1] == '\n')
-        words[--size] = '\0';
+    size_t size = strlen(message);
+    while (size > 0 && message[size - 1] == '\n')
+        message[--size] = '\0';
     uint64_t line = (error != NULL && error->line > 0 ? (uint64_t)error->line : 1);
-    sink_malformed(r->s, line - r->s->lines_before, 0, words, "", 0);
+    sink_malformed(r->s, line - r->s->lines_before, 0, message, "", 0);
     r->failed = true;
 }
 

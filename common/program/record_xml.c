@@ -143,8 +143,8 @@ void record_xml_put(const nl_record *record, nl_string time, const char *space, 
         {"event", record->event}, {"level", level_as_text(record)}, {"host", record->host}, {"prog", record->prog}};
     enum { COUNT = sizeof members / sizeof members[0] };
     const nl_string spaces = {space, space != NULL ? strlen(space) : 0};
-    char words[40] = "";
-    size_t used = 0, all = time.size + spaces.size + sizeof words;
+    char names[40] = "";
+    size_t used = 0, all = time.size + spaces.size + sizeof names;
     for (size_t i = 0; i < COUNT; i++)
         all += members[i].text.size;
     make_room(record, all, out);
@@ -154,10 +154,10 @@ void record_xml_put(const nl_record *record, nl_string time, const char *space, 
     for (size_t i = 0; i < COUNT; i++) {
         to = put_attribute(out, to, members[i].name, members[i].text, &packed);
         if (packed)
-            used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", used == 0 ? "" : " ", members[i].name);
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used == 0 ? "" : " ", members[i].name);
     }
     if (used > 0)
-        to = put_attribute(out, to, "base64", (nl_string){words, used}, &packed);
+        to = put_attribute(out, to, "base64", (nl_string){names, used}, &packed);
     to = PUT(to, ">");
     for (size_t i = 0; i < record->field_count; i++)
         to = put_field(out, to, &record->fields[i]);

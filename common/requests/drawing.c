@@ -2,6 +2,8 @@
 
 #include "requests/drawing.h"
 
+#include "program/glib_error.h"
+
 #include <string.h>
 
 static void free_lifeline(gpointer data)
@@ -84,20 +86,19 @@ void drawing_add_point(drawing *d, const char *name, const char *event)
     g_ptr_array_add(d->points, p);
 }
 
-/* The value of a key that a section must have; NULL with the reason when it has it not. */
-static char *needed(GKeyFile *file, const char *section, const char *key, char **message)
+/* The value of a key that a section must have; NULL on failure. */
+static char *needed(GKeyFile *file, const char *section, const char *key)
 {
     char *value = g_key_file_get_string(file, section, key, NULL);
     if (value == NULL || *value == '\0') {
         g_free(value);
-        *message = g_strdup_printf("[%s] has no %s=", section, key);
-        return NULL;
+        return nl_error_null(NL_ERROR_INVALID, "[%s] has no %s=", section, key);
     }
     return value;
 }
 
-/* Words with ; between them, those that are empty left out; NULL with the reason when there are fewer than least. */
-static char **needed_list(GKeyFile *file, const char *section, const char *key, gsize least, char **message)
+/* Words with ; between them, those that are empty left out; NULL when there are fewer than least. */
+static char **needed_list(GKeyFile *file, const char *section, const char *key, gsize least)
 {
     gsize count = 0, kept = 0;
     char **list = g_key_file_get_string_list(file, section, key, &count, NULL);
@@ -113,14 +114,14 @@ static char **needed_list(GKeyFile *file, const char *section, const char *key, 
     if (kept >= least)
         return list;
     g_strfreev(list);
-    *message = g_strdup_printf("[%s] needs %s= with at least %u names, ; between them", section, key, (unsigned)least);
-    return NULL;
+    return nl_error_null(NL_ERROR_INVALID, "[%s] needs %s= with at least %u names, ; between them", section, key,
+                         (unsigned)least);
 }
 
-static bool read_lifeline(drawing *d, GKeyFile *file, const char *section, const char *name, char **message)
+static bool read_lifeline(drawing *d, GKeyFile *file, const char *section, const char *name)
 {
-    char **events = needed_list(file, section, "events", 2, message);
-    char **ids = events == NULL ? NULL : needed_list(file, section, "id", 1, message);
+    char **events = needed_list(file, section, "events", 2);
+    char **ids = events == NULL ? NULL : needed_list(file, section, "id", 1);
     char *color = g_key_file_get_string(file, section, "color", NULL);
     if (ids != NULL)
         drawing_add_lifeline(d, name, (const char *const *)events, (const char *const *)ids, color)->again =
@@ -132,10 +133,10 @@ static bool read_lifeline(drawing *d, GKeyFile *file, const char *section, const
     return good;
 }
 
-static bool read_loadline(drawing *d, GKeyFile *file, const char *section, const char *name, char **message)
+static bool read_loadline(drawing *d, GKeyFile *file, const char *section, const char *name)
 {
-    char *event = needed(file, section, "event", message);
-    char *field = event == NULL ? NULL : needed(file, section, "field", message);
+    char *event = needed(file, section, "event");
+    char *field = event == NULL ? NULL : needed(file, section, "field");
     char *unit = g_key_file_get_string(file, section, "unit", NULL);
     if (field != NULL)
         drawing_add_loadline(d, name, event, field, unit);
@@ -146,37 +147,37 @@ static bool read_loadline(drawing *d, GKeyFile *file, const char *section, const
     return good;
 }
 
-static bool read_section(drawing *d, GKeyFile *file, const char *section, char **message)
+static bool read_section(drawing *d, GKeyFile *file, const char *section)
 {
     if (strcmp(section, "view") == 0) {
         d->title = g_key_file_get_string(file, section, "title", NULL);
         return true;
     }
     if (g_str_has_prefix(section, "lifeline "))
-        return read_lifeline(d, file, section, section + strlen("lifeline "), message);
+        return read_lifeline(d, file, section, section + strlen("lifeline "));
     if (g_str_has_prefix(section, "loadline "))
-        return read_loadline(d, file, section, section + strlen("loadline "), message);
+        return read_loadline(d, file, section, section + strlen("loadline "));
     if (g_str_has_prefix(section, "point ")) {
-        char *event = needed(file, section, "event", message);
+        char *event = needed(file, section, "event");
         if (event != NULL)
             drawing_add_point(d, section + strlen("point "), event);
+        bool good = event != NULL;
         g_free(event);
-        return *message == NULL;
+        return good;
     }
-    *message =
-        g_strdup_printf("what is [%s]? [view], [lifeline NAME], [loadline NAME] and [point NAME] are known", section);
-    return false;
+    return nl_error_false(NL_ERROR_INVALID,
+                          "what is [%s]? [view], [lifeline NAME], [loadline NAME] and [point NAME] are known", section);
 }
 
-/* The drawing that a file says; NULL with the reason in *message. */
-static drawing *read_sections(GKeyFile *file, char **message)
+static drawing *read_sections(GKeyFile *file)
 {
     drawing *d = drawing_new();
     char **sections = g_key_file_get_groups(file, NULL);
-    for (char **section = sections; *section != NULL && *message == NULL; section++)
-        read_section(d, file, *section, message);
+    bool good = true;
+    for (char **section = sections; *section != NULL && good; section++)
+        good = read_section(d, file, *section);
     g_strfreev(sections);
-    if (*message == NULL)
+    if (good)
         return d;
     drawing_free(d);
     return NULL;
@@ -264,38 +265,26 @@ static char *find_file(const char *path)
     return found != NULL ? found : g_strdup(path);
 }
 
-drawing *drawing_read(const char *path, char **message)
+drawing *drawing_read(const char *path)
 {
     char *found = find_file(path);
     GKeyFile *file = g_key_file_new();
     GError *error = NULL;
-    drawing *d = NULL;
-    char *reason = NULL;
-    *message = NULL;
-    if (g_key_file_load_from_file(file, found, G_KEY_FILE_NONE, &error))
-        d = read_sections(file, &reason);
-    else
-        reason = g_strdup(error->message);
+    bool good = g_key_file_load_from_file(file, found, G_KEY_FILE_NONE, &error) || glib_error_take(error);
+    drawing *d = good ? read_sections(file) : NULL;
     if (d == NULL)
-        *message = g_strdup_printf("%s: %s", path, reason);
+        nl_error_prepend("%s", path);
     g_free(found);
-    g_free(reason);
-    g_clear_error(&error);
     g_key_file_free(file);
     return d;
 }
 
-drawing *drawing_parse(const char *text, char **message)
+drawing *drawing_parse(const char *text)
 {
     GKeyFile *file = g_key_file_new();
     GError *error = NULL;
-    drawing *d = NULL;
-    *message = NULL;
-    if (g_key_file_load_from_data(file, text, strlen(text), G_KEY_FILE_NONE, &error))
-        d = read_sections(file, message);
-    else
-        *message = g_strdup(error->message);
-    g_clear_error(&error);
+    bool good = g_key_file_load_from_data(file, text, strlen(text), G_KEY_FILE_NONE, &error) || glib_error_take(error);
+    drawing *d = good ? read_sections(file) : NULL;
     g_key_file_free(file);
     return d;
 }
@@ -369,26 +358,24 @@ drawing *drawing_copy(const drawing *d)
     return copy;
 }
 
-bool drawing_check(const drawing *d, char **message)
+bool drawing_check(const drawing *d)
 {
     char *text = drawing_text(d);
-    drawing *again = drawing_parse(text, message);
+    drawing *again = drawing_parse(text);
     bool good = again != NULL && again->lifelines->len == d->lifelines->len &&
                 again->loadlines->len == d->loadlines->len && again->points->len == d->points->len;
     if (again != NULL && !good)
-        *message = g_strdup("two of a kind have the same name");
+        nl_error_set(NL_ERROR_INVALID, "two of a kind have the same name");
     drawing_free(again);
     g_free(text);
     return good;
 }
 
-bool drawing_write(const drawing *d, const char *path, char **message)
+bool drawing_write(const drawing *d, const char *path)
 {
     GKeyFile *file = make_file(d);
     GError *error = NULL;
-    bool good = g_key_file_save_to_file(file, path, &error);
-    *message = good ? NULL : g_strdup(error->message);
-    g_clear_error(&error);
+    bool good = g_key_file_save_to_file(file, path, &error) || glib_error_take(error);
     g_key_file_free(file);
     return good;
 }

@@ -77,25 +77,25 @@ bool drawing_find_id(const nl_record *record, const char *id, nl_field *field);
 /* The names of ready-made drawings that can be found, by name, NULL at the end; to be freed with g_strfreev. */
 char **drawing_names(void);
 
-/* Reads the file, or, where there is none and it is no path, the ready-made one of that name. NULL with the file and
- * the reason in *message (to be freed with g_free). */
-drawing *drawing_read(const char *path, char **message);
+/* Reads the file, or, where there is none and it is no path, the ready-made one of that name. NULL on
+ * failure. */
+drawing *drawing_read(const char *path);
 
 /* What the file would be; to be freed with g_free. Equal drawings give equal texts. */
 char *drawing_text(const drawing *d);
 
-/* Reads such a text. NULL with the reason in *message (to be freed with g_free). */
-drawing *drawing_parse(const char *text, char **message);
+/* Reads such a text. NULL on failure. */
+drawing *drawing_parse(const char *text);
 
 drawing *drawing_copy(const drawing *d);
 
 /*
  * Whether it can be written and read back as it is: each lifeline has at least two events and an id, no two have the
- * same name, and so on. False with the reason in *message (to be freed with g_free).
+ * same name, and so on. Returns false when it cannot.
  */
-bool drawing_check(const drawing *d, char **message);
+bool drawing_check(const drawing *d);
 
-/* Writes it. False with the reason in *message. */
-bool drawing_write(const drawing *d, const char *path, char **message);
+/* Writes it. Returns false on failure. */
+bool drawing_write(const drawing *d, const char *path);
 
 #endif

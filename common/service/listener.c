@@ -60,9 +60,9 @@ static int bind_and_listen(const struct sockaddr *address, socklen_t size, int t
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &(int){1}, sizeof(int));
     if (bind(fd, address, size) == 0 && (type != SOCK_STREAM || listen(fd, BACKLOG) == 0))
         return fd;
-    int why = errno;
+    int error = errno;
     close(fd);
-    errno = why;
+    errno = error;
     return -1;
 }
 

@@ -235,10 +235,7 @@ static bool read_filter(reading *r, clause *c, const char *text)
     c->where = nl_filter_parse(text);
     if (c->where != NULL)
         return true;
-    char *reason = strdup(nl_error_message());
-    WRONG(r, "%s", reason != NULL ? reason : "");
-    free(reason);
-    return false;
+    return WRONG(r, "%s", nl_error_message());
 }
 
 static bool read_clause(reading *r, rule *into, role role, unsigned label, const char *text)

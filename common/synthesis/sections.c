@@ -17,12 +17,12 @@ enum { FILE_MAX = 1 << 20 };
 
 bool nl_sections_error(const nl_sections *s, unsigned line, const char *format, ...)
 {
-    char words[512];
+    char message[512];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(words, sizeof words, format, arguments);
+    vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    nl_error_set(NL_ERROR_INVALID, "%s:%u: %s", s->file, line, words);
+    nl_error_set(NL_ERROR_INVALID, "%s:%u: %s", s->file, line, message);
     return false;
 }
 

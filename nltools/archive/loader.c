@@ -12,7 +12,7 @@ enum { BATCH = 100000 };
 
 bool loader_fail(loader *l)
 {
-    program_error("%s", store_why());
+    program_error("%s", nl_error_message());
     l->failed = true;
     return false;
 }
@@ -30,35 +30,35 @@ static trouble *find_trouble(loader *l, const char *source)
 static void forget(trouble *t)
 {
     free(t->source);
-    free(t->words);
+    free(t->message);
 }
 
-/* Takes words. */
-static void keep_trouble(loader *l, const char *source, char *words)
+/* Takes message. */
+static void keep_trouble(loader *l, const char *source, char *message)
 {
     trouble *t = nl_memory_check(reallocarray(l->troubles, l->trouble_count + 1, sizeof *l->troubles));
     l->troubles = t;
     t += l->trouble_count++;
-    *t = (trouble){nl_memory_check(strdup(source)), words};
+    *t = (trouble){nl_memory_check(strdup(source)), message};
 }
 
 void loader_trouble(loader *l, const char *source, const char *format, ...)
 {
-    char *words;
+    char *message;
     va_list arguments;
     va_start(arguments, format);
-    int size = vasprintf(&words, format, arguments);
+    int size = vasprintf(&message, format, arguments);
     va_end(arguments);
     if (size < 0)
         nl_memory_failed();
     const trouble *before = find_trouble(l, source);
-    if (before != NULL && strcmp(before->words, words) == 0) {
-        free(words);
+    if (before != NULL && strcmp(before->message, message) == 0) {
+        free(message);
         return;
     }
-    program_error("%s", words);
+    program_error("%s", message);
     loader_is_well(l, source);
-    keep_trouble(l, source, words);
+    keep_trouble(l, source, message);
 }
 
 void loader_is_well(loader *l, const char *source)

@@ -7,7 +7,7 @@
 
 /* What went wrong with a source, as it was said. */
 typedef struct trouble {
-    char *source, *words;
+    char *source, *message;
 } trouble;
 
 typedef struct loader {

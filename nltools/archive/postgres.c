@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "archive/store.h"
+#include "base/error.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "program/program.h"
@@ -34,16 +35,16 @@ static const char schema[] =
     "CREATE VIEW fields AS SELECT e.id, e.time_ns, e.event, f.key AS name, f.value FROM entry e,"
     " LATERAL jsonb_each_text(e.fields) f;";
 
-/* The server's words, or the connection's, on one line. */
+/* Reports the server's message, or the connection's, on one line. */
 static nl_status fail(const postgres *p, const char *doing)
 {
-    const char *words = PQerrorMessage(p->connection);
-    int size = (int)strcspn(words, "\n");
-    const char *start = strncmp(words, "ERROR:  ", 8) == 0 ? words + 8 : words;
-    size -= (int)(start - words);
-    if (size <= 0)
-        return store_fail("%s: %s: the connection is lost", p->name, doing);
-    return store_fail("%s: %s: %.*s", p->name, doing, size, start);
+    const char *message = PQerrorMessage(p->connection);
+    if (strncmp(message, "ERROR:  ", 8) == 0)
+        message += 8;
+    int size = (int)strcspn(message, "\n");
+    if (size == 0)
+        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: %s: the connection is lost", p->name, doing);
+    return nl_error_set(NL_ERROR_SYSTEM, "%s: %s: %.*s", p->name, doing, size, message);
 }
 
 static nl_status run(store *base, const char *sql)
@@ -96,9 +97,9 @@ static nl_status select_rows(store *base, const char *sql, bool (*function)(void
             more = function(user, columns);
             free_columns(result, owned);
             PGcancel *cancel = more ? NULL : PQgetCancel(p->connection);
-            char words[256];
+            char message[256];
             if (cancel != NULL)
-                PQcancel(cancel, words, sizeof words);
+                PQcancel(cancel, message, sizeof message);
             PQfreeCancel(cancel);
         } else if (got != PGRES_SINGLE_TUPLE && got != PGRES_TUPLES_OK && more) {
             status = fail(p, "read");
@@ -116,10 +117,10 @@ static void close_store(store *base)
     free(p);
 }
 
-static void hear_nothing(void *user, const char *words)
+static void hear_nothing(void *user, const char *message)
 {
     (void)user;
-    (void)words;
+    (void)message;
 }
 
 /* The URL for messages: what stands before an @ may be secret, and so may options be. */
@@ -139,7 +140,7 @@ static nl_status be_the_only_one(postgres *p)
         run(&p->base, "SELECT pg_advisory_lock(8241947160312)") == NL_OK &&
         run(&p->base, "RESET lock_timeout") == NL_OK)
         return NL_OK;
-    return store_prepend("another nlarchive loads into it");
+    return nl_error_prepend("another nlarchive loads into it");
 }
 
 /* A database or a role may have been set to take backslashes in literals as escapes: store_quote knows quotes only. */
@@ -289,7 +290,8 @@ static nl_status commit(store *base)
 static void undo(store *base)
 {
     postgres *p = (postgres *)base;
-    char *why = strdup(store_why());
+    nl_error error;
+    nl_error_save(&error);
     p->rows.size = 0;
     if (p->copying)
         PQputCopyEnd(p->connection, "given up");
@@ -299,9 +301,7 @@ static void undo(store *base)
     if (p->inside)
         PQclear(PQexec(p->connection, "ROLLBACK"));
     p->inside = false;
-    if (why != NULL)
-        store_fail("%s", why);
-    free(why);
+    nl_error_restore(&error);
 }
 
 const store_kind postgres_store = {

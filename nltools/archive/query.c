@@ -72,7 +72,7 @@ static bool run_pass(store *s, const query *q, passing *p, const char *sql)
         p->kind->begin(p->e, &p->s);
     bool good = s->kind->select(s, sql, take, p) == NL_OK;
     if (!good)
-        program_error("%s", store_why());
+        program_error("%s", nl_error_message());
     if (p->kind->flush != NULL)
         p->kind->flush(p->e, &p->s);
     if (p->kind->end != NULL)
@@ -81,7 +81,7 @@ static bool run_pass(store *s, const query *q, passing *p, const char *sql)
     p->kind->close(p->e);
     nl_record_free(p->record);
     nl_buffer_free(&p->s.bytes);
-    nl_buffer_free(&p->s.words);
+    nl_buffer_free(&p->s.report_text);
     return good && !p->failed;
 }
 

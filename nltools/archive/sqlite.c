@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "archive/store.h"
+#include "base/error.h"
 #include "base/memory.h"
 
 #include <sqlite3.h>
@@ -41,8 +42,8 @@ static nl_status fail(const sqlite *s, const char *doing)
 {
     int code = sqlite3_errcode(s->db);
     if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
-        return store_fail("%s: another program has it locked", s->name);
-    return store_fail("%s: %s: %s", s->name, doing, sqlite3_errmsg(s->db));
+        return nl_error_set(NL_ERROR_BUSY, "%s: another program has it locked", s->name);
+    return nl_error_set(NL_ERROR_SYSTEM, "%s: %s: %s", s->name, doing, sqlite3_errmsg(s->db));
 }
 
 static nl_status run(store *base, const char *sql)

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "archive/store.h"
+#include "base/error.h"
 #include "base/memory.h"
 
 #include <inttypes.h>
@@ -9,37 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- failures ---- */
-
-static char why[1000];
-
-nl_status store_fail(const char *format, ...)
-{
-    char words[sizeof why]; /* the arguments may be the words before */
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(words, sizeof words, format, arguments);
-    va_end(arguments);
-    memcpy(why, words, sizeof why);
-    return NL_FAILED;
-}
-
-nl_status store_prepend(const char *format, ...)
-{
-    char words[sizeof why / 2];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(words, sizeof words, format, arguments);
-    va_end(arguments);
-    return store_fail("%s: %.*s", words, (int)(sizeof why - sizeof words - 3), why);
-}
-
-const char *store_why(void)
-{
-    return why;
-}
-
-/* ---- words of SQL ---- */
+/* ---- SQL ---- */
 
 void store_add(nl_buffer *sql, const char *format, ...)
 {
@@ -87,17 +58,15 @@ static const store_kind *kind_of(const char *name)
 {
     bool server = strncmp(name, "postgresql://", 13) == 0 || strncmp(name, "postgres://", 11) == 0;
 #if !defined(HAVE_SQLITE)
-    if (!server) {
-        store_fail("%s: this nlarchive was built without SQLite", name);
-        return NULL;
-    }
+    if (!server)
+        return nl_error_null(NL_ERROR_UNSUPPORTED, "%s: this nlarchive was built without SQLite", name);
+
 #else
     if (!server)
         return &sqlite_store;
 #endif
 #if !defined(HAVE_POSTGRES)
-    store_fail("%s: this nlarchive was built without PostgreSQL's library", name);
-    return NULL;
+    return nl_error_null(NL_ERROR_UNSUPPORTED, "%s: this nlarchive was built without PostgreSQL's library", name);
 #else
     return &postgres_store;
 #endif
@@ -133,19 +102,20 @@ static nl_status look(store *s, const char *name, store_purpose purpose)
     int64_t state[2] = {0, 0};
     nl_status status = s->kind->select(s, "SELECT version, generation FROM archive", take_state, state);
     if (status != NL_OK && purpose == STORE_READ)
-        return store_prepend("%s is no archive of nlarchive", name);
+        return nl_error_prepend("%s is no archive of nlarchive", name);
     if (status != NL_OK) {
         int64_t others = 0;
         if (s->kind->select(s, "SELECT count(*) FROM entry", take_number, &others) == NL_OK)
-            return store_fail("%s: there is a table \"entry\" that is not nlarchive's", name);
+            return nl_error_set(NL_ERROR_INVALID, "%s: there is a table \"entry\" that is not nlarchive's", name);
         if (make_tables(s) != NL_OK)
-            return store_prepend("%s: make the tables", name);
+            return nl_error_prepend("%s: make the tables", name);
         return NL_OK;
     }
     s->generation = state[1];
     if (state[0] > STORE_VERSION)
-        return store_fail("%s: its tables are of version %" PRId64 ", and this nlarchive knows version %d only", name,
-                          state[0], STORE_VERSION);
+        return nl_error_set(NL_ERROR_INVALID,
+                            "%s: its tables are of version %" PRId64 ", and this nlarchive knows version %d only", name,
+                            state[0], STORE_VERSION);
     return NL_OK;
 }
 
@@ -277,7 +247,8 @@ static nl_status claim(store *s)
         s->kind->select(s, "SELECT generation FROM archive", take_number, &generation) != NL_OK)
         return NL_FAILED;
     if (generation != s->generation + 1)
-        return store_fail("another nlarchive loads into it at the same time: this one takes nothing more");
+        return nl_error_set(NL_ERROR_BUSY,
+                            "another nlarchive loads into it at the same time: this one takes nothing more");
     return NL_OK;
 }
 

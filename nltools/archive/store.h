@@ -4,7 +4,7 @@
  *
  * All that a load changes goes in by transactions: the records, how far each source was read, and which numbers of each
  * stream have come. So it is the same whether the program ends well or is killed: what was read and what is there
- * belong together. Every function that fails leaves the reason in store_why(). One thread.
+ * belong together. Every function that fails sets the error. One thread.
  */
 #ifndef NLTOOLS_ARCHIVE_STORE_H
 #define NLTOOLS_ARCHIVE_STORE_H
@@ -77,15 +77,10 @@ nl_status store_begin(store *s, store_place *place);
 nl_status store_commit(store *s, store_place *place, const nl_streams *streams, const unsigned char (*names)[16],
                        size_t size);
 
-/* Keep words for a failure, or put words in front of those that are kept; both return NL_FAILED. */
-nl_status store_fail(const char *format, ...) NL_PRINTF(1, 2);
-nl_status store_prepend(const char *format, ...) NL_PRINTF(1, 2);
-const char *store_why(void);
-
 /* Appends text as a literal of SQL, in which nothing but a quote means anything: a kind of database sees to that. */
 void store_quote(nl_buffer *sql, nl_string text);
 
-/* Appends words. */
+/* Appends text. */
 void store_add(nl_buffer *sql, const char *format, ...) NL_PRINTF(2, 3);
 
 #endif

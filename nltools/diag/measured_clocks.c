@@ -23,21 +23,21 @@ typedef struct own_word {
 
 struct measured_clocks {
     correction *correction;
-    GHashTable *words; /* own_word, by host */
+    GHashTable *reports; /* own_word, by host */
 };
 
 measured_clocks *measured_clocks_new(void)
 {
     measured_clocks *m = g_new0(measured_clocks, 1);
     m->correction = correction_new(&(correction_options){0});
-    m->words = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    m->reports = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return m;
 }
 
 void measured_clocks_free(measured_clocks *m)
 {
     correction_free(m->correction);
-    g_hash_table_destroy(m->words);
+    g_hash_table_destroy(m->reports);
     g_free(m);
 }
 
@@ -49,13 +49,13 @@ static bool is_event(const nl_record *record, const char *name)
 static own_word *word_of(measured_clocks *m, nl_string host)
 {
     char *name = g_strndup(host.data, host.size);
-    own_word *found = g_hash_table_lookup(m->words, name);
+    own_word *found = g_hash_table_lookup(m->reports, name);
     if (found != NULL) {
         g_free(name);
         return found;
     }
     found = g_new0(own_word, 1);
-    g_hash_table_insert(m->words, name, found);
+    g_hash_table_insert(m->reports, name, found);
     return found;
 }
 
@@ -105,7 +105,7 @@ static void take_clocks(const measured_clocks *m, const GPtrArray *hosts, host_c
 {
     const char *reference = correction_reference(m->correction);
     for (guint h = 0; h < hosts->len; h++) {
-        const own_word *word = g_hash_table_lookup(m->words, g_ptr_array_index(hosts, h));
+        const own_word *word = g_hash_table_lookup(m->reports, g_ptr_array_index(hosts, h));
         clocks[h].is_unkept = word != NULL && word->is_unkept;
         clocks[h].error_ns = word != NULL ? word->error_ns : INFINITY;
     }

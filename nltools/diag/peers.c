@@ -216,11 +216,11 @@ static bool is_reason(const findings *f, const reason *r, const peer *p, const p
 /* The events' names tell a disk's leg where no sensor does: the word is in both. */
 static bool names_disk(const leg *l)
 {
-    static const char *const words[] = {"disk", "file", "fsync", "seek"};
+    static const char *const operations[] = {"disk", "file", "fsync", "seek"};
     char *from = g_ascii_strdown(l->from, -1), *to = g_ascii_strdown(l->to, -1);
     bool found = false;
-    for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
-        found = found || (strstr(from, words[i]) != NULL && strstr(to, words[i]) != NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(operations); i++)
+        found = found || (strstr(from, operations[i]) != NULL && strstr(to, operations[i]) != NULL);
     g_free(from);
     g_free(to);
     return found && leg_is_local(l);

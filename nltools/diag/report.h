@@ -14,8 +14,8 @@ typedef struct report_sources {
 void report_text(const findings *f, const report_sources *sources);
 void report_json(const findings *f, const report_sources *sources);
 
-/* A page that needs nothing else, with a picture by nlv where that runs. False with the reason in *message. */
-bool report_html(const findings *f, const report_sources *sources, const char *path, char **message);
+/* A page that needs nothing else, with a picture by nlv where that runs. Returns false on failure. */
+bool report_html(const findings *f, const report_sources *sources, const char *path);
 
 /* The command that shows a cause in nlv: the caller's to free. Times are corrected there, too, where they are here. */
 char *report_view(const findings *f, const finding *cause, const report_sources *sources);

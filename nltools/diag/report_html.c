@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "diag/report.h"
+#include "program/glib_error.h"
 #include "base/time_internal.h"
 
 #include <glib/gstdio.h>
@@ -109,7 +110,7 @@ static void append_clocks(GString *out, const observed *o)
     g_string_append(out, any ? "</ul>\n" : "");
 }
 
-bool report_html(const findings *f, const report_sources *sources, const char *path, char **message)
+bool report_html(const findings *f, const report_sources *sources, const char *path)
 {
     const observed *o = f->observed;
     char *wall = text_ns((double)(observed_to_ns(o) - observed_from_ns(o)));
@@ -133,10 +134,7 @@ bool report_html(const findings *f, const report_sources *sources, const char *p
     append_clocks(out, o);
     g_string_append(out, "</body></html>\n");
     GError *error = NULL;
-    bool written = g_file_set_contents(path, out->str, (gssize)out->len, &error);
-    if (!written)
-        *message = g_strdup(error->message);
-    g_clear_error(&error);
+    bool written = g_file_set_contents(path, out->str, (gssize)out->len, &error) || glib_error_take(error);
     g_string_free(out, TRUE);
     g_free(wall);
     return written;

@@ -20,7 +20,7 @@ static void prepare_sink(pipeline *p, sink *s)
 static void empty_chunk(chunk *c)
 {
     sink *s = &c->s;
-    s->bytes.size = s->words.size = s->report_count = 0;
+    s->bytes.size = s->report_text.size = s->report_count = 0;
     s->records = s->unterminated = 0;
     s->stopped = s->undated = false;
     memset(s->losses, 0, sizeof s->losses);
@@ -233,7 +233,7 @@ static void close_pipeline(pipeline *p)
         chunk *c = &p->chunks[i];
         nl_buffer_free(&c->in);
         nl_buffer_free(&c->s.bytes);
-        nl_buffer_free(&c->s.words);
+        nl_buffer_free(&c->s.report_text);
         free(c->s.reports);
     }
     free(p->chunks);

@@ -3,6 +3,7 @@
 #include "bench.h"
 
 #include "requests/json.h"
+#include "program/glib_error.h"
 
 #include <glib/gstdio.h>
 
@@ -134,10 +135,9 @@ static GString *make_program(const schema *s)
 }
 
 /*
- * Runs a command, with no NETLOGGER_... in its environment. What it printed, to be freed; NULL with *message set when
- * it failed.
+ * Runs a command, with no NETLOGGER_... in its environment. Returns what it printed, to be freed; NULL when it failed.
  */
-static char *run(char **command, char **message)
+static char *run(char **command)
 {
     char **environment = g_get_environ(), *printed = NULL, *said = NULL;
     static const char *const unwanted[] = {"NETLOGGER_DEST", "NETLOGGER_ON", "NETLOGGER_LEVEL", "NETLOGGER_HOST"};
@@ -146,13 +146,11 @@ static char *run(char **command, char **message)
     GError *error = NULL;
     int status = 0;
     bool good =
-        g_spawn_sync(NULL, command, environment, G_SPAWN_SEARCH_PATH, NULL, NULL, &printed, &said, &status, &error);
-    if (!good)
-        *message = g_strdup(error->message);
-    else if (status != 0)
-        *message = g_strdup_printf("%s failed%s%s", command[0], *said != '\0' ? ":\n" : "", g_strchomp(said));
-    good = good && status == 0;
-    g_clear_error(&error);
+        g_spawn_sync(NULL, command, environment, G_SPAWN_SEARCH_PATH, NULL, NULL, &printed, &said, &status, &error) ||
+        glib_error_take(error);
+    if (good && status != 0)
+        good =
+            nl_error_false(NL_ERROR_SYSTEM, "%s failed%s%s", command[0], *said != '\0' ? ":\n" : "", g_strchomp(said));
     g_strfreev(environment);
     g_free(said);
     if (good)
@@ -161,46 +159,47 @@ static char *run(char **command, char **message)
     return NULL;
 }
 
-/* Adds the words of text, cut as a shell cuts them, to a command. */
-static bool add_words(GPtrArray *command, const char *text, char **message)
+/* Adds the arguments in text, split as a shell does, to a command. */
+static bool add_arguments(GPtrArray *command, const char *text)
 {
     GError *error = NULL;
-    char **words = NULL;
-    if (!g_shell_parse_argv(text, NULL, &words, &error) && error->code != G_SHELL_ERROR_EMPTY_STRING)
-        *message = g_strdup_printf("\"%s\": %s", text, error->message);
+    char **arguments = NULL;
+    bool good = g_shell_parse_argv(text, NULL, &arguments, &error) || error->code == G_SHELL_ERROR_EMPTY_STRING;
+    if (!good)
+        nl_error_set(NL_ERROR_INVALID, "\"%s\": %s", text, error->message);
     g_clear_error(&error);
-    for (char **word = words; word != NULL && *word != NULL; word++)
-        g_ptr_array_add(command, g_strdup(*word));
-    g_strfreev(words);
-    return *message == NULL;
+    for (char **argument = arguments; argument != NULL && *argument != NULL; argument++)
+        g_ptr_array_add(command, g_strdup(*argument));
+    g_strfreev(arguments);
+    return good;
 }
 
 /* Adds what the user gave, or what pkg-config says. */
-static bool add_flags(GPtrArray *command, const char *given, const char *asked, char **message)
+static bool add_flags(GPtrArray *command, const char *given, const char *asked)
 {
     if (given != NULL)
-        return add_words(command, given, message);
+        return add_arguments(command, given);
     const char *program = g_getenv("PKG_CONFIG");
     char *question[] = {(char *)(program != NULL && *program != '\0' ? program : "pkg-config"), (char *)asked,
                         (char *)"netlogger", NULL};
-    char *flags = run(question, message);
-    bool good = flags != NULL && add_words(command, flags, message);
+    char *flags = run(question);
+    bool good = flags != NULL && add_arguments(command, flags);
     g_free(flags);
     return good;
 }
 
-static bool compile(const schema_bench_options *how, const char *source, const char *program, char **message)
+static bool compile(const schema_bench_options *how, const char *source, const char *program)
 {
     const char *cc = g_getenv("CC");
     GPtrArray *command = g_ptr_array_new_with_free_func(g_free);
-    bool good = add_words(command, cc != NULL && *cc != '\0' ? cc : "cc", message) &&
-                add_words(command, "-std=gnu11 -O2", message) && add_flags(command, how->cflags, "--cflags", message);
+    bool good = add_arguments(command, cc != NULL && *cc != '\0' ? cc : "cc") &&
+                add_arguments(command, "-std=gnu11 -O2") && add_flags(command, how->cflags, "--cflags");
     g_ptr_array_add(command, g_strdup(source));
     g_ptr_array_add(command, g_strdup("-o"));
     g_ptr_array_add(command, g_strdup(program));
-    good = good && add_flags(command, how->libs, "--libs", message);
+    good = good && add_flags(command, how->libs, "--libs");
     g_ptr_array_add(command, NULL);
-    char *printed = good ? run((char **)command->pdata, message) : NULL;
+    char *printed = good ? run((char **)command->pdata) : NULL;
     good = printed != NULL;
     g_free(printed);
     g_ptr_array_unref(command);
@@ -208,7 +207,7 @@ static bool compile(const schema_bench_options *how, const char *source, const c
 }
 
 /* Writes, compiles and runs the program in a folder. What it printed, to be freed. */
-static char *measure(const schema *s, const schema_bench_options *how, char *const files[3], char **message)
+static char *measure(const schema *s, const schema_bench_options *how, char *const files[3])
 {
     GString *header = g_string_new(NULL), *source = make_program(s);
     schema_header(s, header);
@@ -216,11 +215,10 @@ static char *measure(const schema *s, const schema_bench_options *how, char *con
     char *printed = NULL;
     if (!g_file_set_contents(files[0], header->str, (gssize)header->len, &error) ||
         !g_file_set_contents(files[1], source->str, (gssize)source->len, &error)) {
-        *message = g_strdup(error->message);
-        g_error_free(error);
-    } else if (compile(how, files[1], files[2], message)) {
+        glib_error_take(error);
+    } else if (compile(how, files[1], files[2])) {
         char *count = g_strdup_printf("%lu", how->count);
-        printed = run((char *[]){files[2], count, NULL}, message);
+        printed = run((char *[]){files[2], count, NULL});
         g_free(count);
     }
     g_string_free(header, TRUE);
@@ -253,20 +251,17 @@ static void append_table(const schema *s, char *printed, bool json, GString *out
     g_strfreev(lines);
 }
 
-bool schema_bench(const schema *s, const schema_bench_options *how, GString *out, char **message)
+bool schema_bench(const schema *s, const schema_bench_options *how, GString *out)
 {
-    *message = NULL;
     GError *error = NULL;
     char *folder = g_dir_make_tmp("nlschema-XXXXXX", &error);
-    if (folder == NULL) {
-        *message = g_strdup(error->message);
-        g_error_free(error);
-        return false;
-    }
+    if (folder == NULL)
+        return glib_error_take(error);
     char *files[] = {g_build_filename(folder, "events.h", NULL), g_build_filename(folder, "bench.c", NULL),
                      g_build_filename(folder, "bench", NULL)};
-    char *printed = measure(s, how, files, message);
-    if (printed != NULL)
+    char *printed = measure(s, how, files);
+    bool good = printed != NULL;
+    if (good)
         append_table(s, printed, how->json, out);
     g_free(printed);
     for (size_t i = 0; i < G_N_ELEMENTS(files); i++) {
@@ -275,5 +270,5 @@ bool schema_bench(const schema *s, const schema_bench_options *how, GString *out
     }
     g_rmdir(folder);
     g_free(folder);
-    return *message == NULL;
+    return good;
 }

@@ -14,8 +14,8 @@ typedef struct schema_bench_options {
 /*
  * Makes a C program that logs each event with typical values, compiles it with $CC (cc when that is unset), runs it and
  * adds a table to out: nanoseconds an event, being the best of some rounds into a log that goes to /dev/null, and
- * bytes an event as ULM. False after having set *message, to be freed with g_free, to what went wrong.
+ * bytes an event as ULM. Returns false on failure.
  */
-bool schema_bench(const schema *s, const schema_bench_options *how, GString *out, char **message);
+bool schema_bench(const schema *s, const schema_bench_options *how, GString *out);
 
 #endif

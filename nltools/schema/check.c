@@ -172,10 +172,10 @@ static void check_fraction(const subject *s, const schema_field *f, const nl_fie
         found_value(s, OUT_OF_RANGE, f, text);
 }
 
-static bool is_one_of(nl_string text, const char *const *words)
+static bool is_one_of(nl_string text, const char *const *choices)
 {
-    for (; *words != NULL; words++)
-        if (strlen(*words) == text.size && memcmp(*words, text.data, text.size) == 0)
+    for (; *choices != NULL; choices++)
+        if (strlen(*choices) == text.size && memcmp(*choices, text.data, text.size) == 0)
             return true;
     return false;
 }

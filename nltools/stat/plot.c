@@ -86,8 +86,8 @@ static void draw(cairo_t *cr, void *user)
     }
 }
 
-bool plot_write(const char *path, measure *const *measures, int count, throughput *t, char **message)
+bool plot_write(const char *path, measure *const *measures, int count, throughput *t)
 {
     drawn all = {measures, count, t};
-    return chart_save(path, WIDTH, (count + (t != NULL)) * PANEL + 40, draw, &all, message);
+    return chart_save(path, WIDTH, (count + (t != NULL)) * PANEL + 40, draw, &all);
 }

@@ -8,9 +8,8 @@
 #include "stat/measure.h"
 #include "stat/throughput.h"
 
-/* Draws count measures, and the throughput unless it is NULL, into the file. False with the reason in *message, to be
- * freed with g_free. */
-bool plot_write(const char *path, measure *const *measures, int count, throughput *t, char **message);
+/* Draws count measures, and the throughput unless it is NULL, into the file. Returns false on failure. */
+bool plot_write(const char *path, measure *const *measures, int count, throughput *t);
 
 /* The histograms as text, on standard output. */
 void plot_print(measure *const *measures, int count);

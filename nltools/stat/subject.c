@@ -29,10 +29,9 @@ subject *subject_new(const char *config, const char *const *ids, subject_user us
     s->user = user;
     s->sample = g_ptr_array_new_with_free_func(free_record);
     if (config != NULL) {
-        char *message;
-        s->drawing = drawing_read(config, &message);
+        s->drawing = drawing_read(config);
         if (s->drawing == NULL)
-            program_fail(PROGRAM_PROBLEM, "%s", message);
+            program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
         user.begin(user.user, s->drawing);
     }
     return s;

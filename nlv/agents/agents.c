@@ -266,11 +266,9 @@ bool agents_add(agents *a, const char *url, const char *sensor)
         return false;
     }
     stream_callbacks callbacks = {on_record, on_read, on_state, a};
-    char *problem = NULL;
-    stream *s = stream_new(url, sensor, callbacks, &problem);
+    stream *s = stream_new(url, sensor, callbacks);
     if (s == NULL) {
-        a->callbacks.changed(a->callbacks.user, url, sensor, problem);
-        g_free(problem);
+        a->callbacks.changed(a->callbacks.user, url, sensor, nl_error_message());
         return false;
     }
     g_ptr_array_add(a->streams, s);
@@ -360,10 +358,10 @@ static void on_found(GObject *process, GAsyncResult *result, gpointer user)
     }
     agents *a = user;
     GPtrArray *rows = read_rows(output);
-    char *words = good ? stream_last_line(errors) : g_strdup(error->message);
+    char *message = good ? stream_last_line(errors) : g_strdup(error->message);
     g_clear_object(&a->looking);
-    a->callbacks.found(a->callbacks.user, rows, rows->len > 0 ? "" : words);
-    g_free(words);
+    a->callbacks.found(a->callbacks.user, rows, rows->len > 0 ? "" : message);
+    g_free(message);
     g_ptr_array_free(rows, TRUE);
     g_bytes_unref(output);
     g_bytes_unref(errors);
@@ -381,22 +379,20 @@ static void give_up(agents *a)
 void agents_find(agents *a, const char *directory, const char *expression)
 {
     char *option = directory != NULL && *directory != '\0' ? g_strdup_printf("--directory=%s", directory) : NULL;
-    const char *words[5] = {0};
+    const char *arguments[5] = {0};
     size_t count = 0;
     if (option != NULL)
-        words[count++] = option;
-    words[count++] = "--"; /* what is typed is no option */
-    words[count++] = "find";
-    words[count++] = expression;
-    char *problem = NULL;
+        arguments[count++] = option;
+    arguments[count++] = "--"; /* what is typed is no option */
+    arguments[count++] = "find";
+    arguments[count++] = expression;
     give_up(a);
-    GSubprocess *process = stream_start_nlagent(words, &problem);
+    GSubprocess *process = stream_start_nlagent(arguments);
     g_free(option);
     if (process == NULL) {
         GPtrArray *none = g_ptr_array_new();
-        a->callbacks.found(a->callbacks.user, none, problem);
+        a->callbacks.found(a->callbacks.user, none, nl_error_message());
         g_ptr_array_free(none, TRUE);
-        g_free(problem);
         return;
     }
     a->looking = g_cancellable_new();

@@ -20,7 +20,7 @@ typedef struct agents_callbacks {
     /* A look-up has ended: rows (agents_row), sorted, are valid during the call; problem is "" when it worked. */
     void (*found)(void *user, const GPtrArray *rows, const char *problem);
     /* How a sensor that was added is; words say it. */
-    void (*changed)(void *user, const char *url, const char *sensor, const char *words);
+    void (*changed)(void *user, const char *url, const char *sensor, const char *message);
     /* What is to be drawn of sensors is another now: see agents_loadlines. */
     void (*drawn)(void *user);
     void *user;

@@ -2,6 +2,7 @@
 
 #include "agents/stream.h"
 #include "reader/decoder.h"
+#include "program/glib_error.h"
 
 #include <signal.h>
 #include <string.h>
@@ -43,26 +44,23 @@ static void end_with_parent(gpointer user)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-GSubprocess *stream_start_nlagent(const char *const *words, char **problem)
+GSubprocess *stream_start_nlagent(const char *const *arguments)
 {
     char *program = find_nlagent();
-    if (program == NULL) {
-        *problem = g_strdup("nlagent is not installed, which asks agents: it is in the package netlogger");
-        return NULL;
-    }
+    if (program == NULL)
+        return nl_error_null(NL_ERROR_NOT_FOUND, "nlagent is not installed; it is in the package netlogger");
     GPtrArray *all = g_ptr_array_new();
     GError *error = NULL;
     g_ptr_array_add(all, program);
-    for (; *words != NULL; words++)
-        g_ptr_array_add(all, (gpointer)*words);
+    for (; *arguments != NULL; arguments++)
+        g_ptr_array_add(all, (gpointer)*arguments);
     g_ptr_array_add(all, NULL);
     GSubprocessLauncher *launcher =
         g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
     g_subprocess_launcher_set_child_setup(launcher, end_with_parent, NULL, NULL);
     GSubprocess *process = g_subprocess_launcher_spawnv(launcher, (const char *const *)all->pdata, &error);
     if (process == NULL)
-        *problem = g_strdup(error->message);
-    g_clear_error(&error);
+        glib_error_take(error);
     g_object_unref(launcher);
     g_ptr_array_free(all, TRUE);
     g_free(program);
@@ -91,9 +89,9 @@ static bool is_event(const nl_record *record, const char *name)
     return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
 }
 
-static bool begins_with(nl_string text, const char *words)
+static bool begins_with(nl_string text, const char *message)
 {
-    return text.size >= strlen(words) && memcmp(text.data, words, strlen(words)) == 0;
+    return text.size >= strlen(message) && memcmp(text.data, message, strlen(message)) == 0;
 }
 
 bool stream_is_own_event(const nl_record *record)
@@ -101,12 +99,12 @@ bool stream_is_own_event(const nl_record *record)
     return begins_with(record->event, "Nlagent.") || begins_with(record->event, "Nlagentd.");
 }
 
-static void set_state(stream *s, const char *words)
+static void set_state(stream *s, const char *message)
 {
-    if (strcmp(s->state, words) == 0)
+    if (strcmp(s->state, message) == 0)
         return;
     g_free(s->state);
-    s->state = g_utf8_make_valid(words, -1);
+    s->state = g_utf8_make_valid(message, -1);
     s->callbacks.state(s->callbacks.user, s);
 }
 
@@ -122,12 +120,12 @@ static void note(stream *s, const nl_record *record)
         return;
     }
     const char *what = is_lost ? "lost, tried again: " : "the sensor failed: ";
-    nl_string why = {0};
+    nl_string value = {0};
     if (nl_record_find(record, "REASON", &reason))
-        why = nl_field_text(&reason, scratch);
-    char *words = g_strdup_printf("%s%.*s", what, (int)MIN(why.size, 300), why.data != NULL ? why.data : "");
-    set_state(s, words);
-    g_free(words);
+        value = nl_field_text(&reason, scratch);
+    char *message = g_strdup_printf("%s%.*s", what, (int)MIN(value.size, 300), value.data != NULL ? value.data : "");
+    set_state(s, message);
+    g_free(message);
 }
 
 /* ---- reading ---- */
@@ -185,9 +183,9 @@ static void on_ended(GObject *input, GAsyncResult *result, gpointer user)
         g_error_free(error);
         return;
     }
-    char *line = stream_last_line(said), *words = g_strdup_printf("ended: %s", line);
-    set_state(user, words);
-    g_free(words);
+    char *line = stream_last_line(said), *message = g_strdup_printf("ended: %s", line);
+    set_state(user, message);
+    g_free(message);
     g_free(line);
     if (said != NULL)
         g_bytes_unref(said);
@@ -196,11 +194,11 @@ static void on_ended(GObject *input, GAsyncResult *result, gpointer user)
 
 /* ---- life ---- */
 
-stream *stream_new(const char *url, const char *sensor, stream_callbacks callbacks, char **problem)
+stream *stream_new(const char *url, const char *sensor, stream_callbacks callbacks)
 {
     char *agent = g_strdup_printf("--agent=%s", url);
-    const char *const words[] = {agent, "--", "collect", sensor, NULL}; /* a name from elsewhere is no option */
-    GSubprocess *process = stream_start_nlagent(words, problem);
+    const char *const arguments[] = {agent, "--", "collect", sensor, NULL}; /* a name from elsewhere is no option */
+    GSubprocess *process = stream_start_nlagent(arguments);
     g_free(agent);
     if (process == NULL)
         return NULL;

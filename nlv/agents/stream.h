@@ -19,7 +19,7 @@ typedef struct stream_callbacks {
 } stream_callbacks;
 
 /* NULL with the reason in *problem, to be freed with g_free. */
-stream *stream_new(const char *url, const char *sensor, stream_callbacks callbacks, char **problem);
+stream *stream_new(const char *url, const char *sensor, stream_callbacks callbacks);
 
 /* Ends it (a stream *). Nobody is waited for. */
 void stream_free(gpointer s);
@@ -37,8 +37,8 @@ const char *stream_state(const stream *s);
 /* Whether a record is about the stream, and of no sensor. */
 bool stream_is_own_event(const nl_record *record);
 
-/* Starts nlagent with these words up to NULL, its output and what it says to be read. NULL with the reason. */
-GSubprocess *stream_start_nlagent(const char *const *words, char **problem);
+/* Starts nlagent with these arguments up to NULL, its output and what it says to be read. NULL with the reason. */
+GSubprocess *stream_start_nlagent(const char *const *arguments);
 
 /* The last line of what a program said, without its name; to be freed with g_free. NULL is allowed. */
 char *stream_last_line(GBytes *said);

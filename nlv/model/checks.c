@@ -113,18 +113,18 @@ static char *clock_fault(const store *s, uint16_t host, double matters_ns)
     const char *unkept = is_unkept ? "not synchronized, " : "";
     if (off.is_known && fabs(off_ns) >= matters_ns) {
         char *text = checks_time_text(fabs(off_ns));
-        char *words = g_strdup_printf("%s%s %s", unkept, text, off_ns > 0 ? "slow" : "fast");
+        char *description = g_strdup_printf("%s%s %s", unkept, text, off_ns > 0 ? "slow" : "fast");
         g_free(text);
-        return words;
+        return description;
     }
     if (!is_unkept)
         return NULL;
     if (!measured.is_known)
         return g_strdup_printf("%snever compared with others", unkept);
     char *text = checks_time_text(fmax(fabs(measured.low_ns), fabs(measured.high_ns)));
-    char *words = g_strdup_printf("%sbut right to within %s", unkept, text);
+    char *description = g_strdup_printf("%sbut right to within %s", unkept, text);
     g_free(text);
-    return words;
+    return description;
 }
 
 /* Hosts that say themselves that nothing keeps their clocks right (the kernel then says 16 s of their error), and those

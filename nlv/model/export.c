@@ -2,6 +2,7 @@
 
 #include "model/export.h"
 
+#include "base/error.h"
 #include "base/replacement.h"
 #include "base/write_some.h"
 #include "convert/convert.h"
@@ -62,7 +63,7 @@ typedef struct passing {
     sink sink;
     int fd;
     uint64_t records;
-    int why; /* errno of what failed first; 0: nothing */
+    bool failed; /* with this thread's error */
     bool unlearned;
 } passing;
 
@@ -71,8 +72,8 @@ static void drain(passing *p)
     sink *s = &p->sink;
     if (p->kind->learn != NULL)
         p->unlearned = p->unlearned || !p->kind->learn(p->shared, (nl_string){s->bytes.data, s->bytes.size});
-    else if (s->bytes.size > 0 && p->why == 0 && !nl_write_all(p->fd, s->bytes.data, s->bytes.size))
-        p->why = errno;
+    else if (s->bytes.size > 0 && !p->failed && !nl_write_all(p->fd, s->bytes.data, s->bytes.size))
+        p->failed = nl_error_set_errno("write") != NL_OK;
     s->bytes.size = 0;
 }
 
@@ -89,7 +90,7 @@ static void run_pass(passing *p, model *m, const GArray *places)
     p->sink.out = p->exporter;
     if (p->kind->begin != NULL)
         p->kind->begin(p->exporter, &p->sink);
-    for (guint i = 0; i < places->len && p->why == 0 && !p->unlearned;) {
+    for (guint i = 0; i < places->len && !p->failed && !p->unlearned;) {
         model_lock(m);
         for (guint end = MIN(places->len, i + AT_ONCE); i < end; i++)
             model_record_at(m, g_array_index(places, uint64_t, i), take, p);
@@ -107,21 +108,20 @@ static void run_pass(passing *p, model *m, const GArray *places)
     drain(p);
     p->kind->close(p->exporter);
     nl_buffer_free(&p->sink.bytes);
-    nl_buffer_free(&p->sink.words);
+    nl_buffer_free(&p->sink.report_text);
 }
 
 /* What is drawn, in a file, for formats that hold lifelines; NULL when it can't be written. To be removed and freed. */
 static char *drawing_file(model *m)
 {
-    char *path = NULL, *message = NULL;
+    char *path = NULL;
     int fd = g_file_open_tmp("nlv-XXXXXX.nlv", &path, NULL);
     if (fd < 0)
         return NULL;
     close(fd);
     model_lock(m);
-    bool good = model_drawing(m)->lifelines->len > 0 && drawing_write(model_drawing(m), path, &message);
+    bool good = model_drawing(m)->lifelines->len > 0 && drawing_write(model_drawing(m), path);
     model_unlock(m);
-    g_free(message);
     if (!good) {
         unlink(path);
         g_clear_pointer(&path, g_free);
@@ -129,8 +129,7 @@ static char *drawing_file(model *m)
     return path;
 }
 
-static bool write_passes(model *m, const GArray *places, const exporter_kind *kind, int fd, uint64_t *written,
-                         char **message)
+static bool write_passes(model *m, const GArray *places, const exporter_kind *kind, int fd, uint64_t *written)
 {
     char *drawn = kind->share != NULL ? drawing_file(m) : NULL;
     void *shared = kind->share != NULL ? kind->share(drawn) : NULL;
@@ -150,41 +149,28 @@ static bool write_passes(model *m, const GArray *places, const exporter_kind *ki
     g_free(drawn);
     *written = last.records;
     if (!good)
-        *message = g_strdup_printf("%s cannot hold these records", kind->name);
-    else if (last.why != 0)
-        *message = g_strdup(g_strerror(last.why));
-    return good && last.why == 0;
+        nl_error_set(NL_ERROR_INVALID, "%s cannot hold these records", kind->name);
+    return good && !last.failed;
 }
 
-bool export_records(model *m, const GArray *places, const char *format, const char *path, uint64_t *written,
-                    char **message)
+bool export_records(model *m, const GArray *places, const char *format, const char *path, uint64_t *written)
 {
     const exporter_kind *kind = exporter_kind_find(format);
-    *message = NULL;
     *written = 0;
-    if (kind == NULL) {
-        *message = g_strdup_printf("%s is no format", format);
-        return false;
-    }
-    if (g_file_test(path, G_FILE_TEST_EXISTS) && !g_file_test(path, G_FILE_TEST_IS_REGULAR)) {
-        *message = g_strdup_printf("write %s: it is no file", path); /* one might wait for a pipe's reader for ever */
-        return false;
-    }
+    if (kind == NULL)
+        return nl_error_false(NL_ERROR_INVALID, "%s is no format", format);
+    /* One might wait for a pipe's reader for ever. */
+    if (g_file_test(path, G_FILE_TEST_EXISTS) && !g_file_test(path, G_FILE_TEST_IS_REGULAR))
+        return nl_error_false(NL_ERROR_INVALID, "%s: it is no file", path);
     nl_replacement file;
-    if (!nl_replacement_open(&file, path)) {
-        *message = g_strdup_printf("open %s: %s", path, g_strerror(errno));
-        return false;
-    }
-    char *why = NULL;
-    bool good = write_passes(m, places, kind, file.fd, written, &why);
-    if (good && !nl_replacement_keep(&file)) {
-        why = g_strdup(g_strerror(errno));
-        good = false;
-    }
+    if (!nl_replacement_open(&file, path))
+        return nl_error_set_errno("open %s", path), false;
+    bool good = write_passes(m, places, kind, file.fd, written);
+    if (good && !nl_replacement_keep(&file))
+        good = nl_error_set_errno("write") == NL_OK;
+    if (!good)
+        nl_error_prepend("%s", path);
     nl_replacement_free(&file);
     close(file.fd);
-    if (!good)
-        *message = g_strdup_printf("write %s: %s", path, why);
-    g_free(why);
     return good;
 }

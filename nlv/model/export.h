@@ -20,10 +20,9 @@ GArray *export_places_of_object(const model *m, size_t lifeline, uint32_t object
 
 /*
  * Writes them to path, which takes its name when it is whole. The model is not locked; it is now and then within, so
- * that others get on: call it from a thread of its own. *written is how many records were. False with the reason in
- * *message, to be freed with g_free.
+ * that others get on: call it from a thread of its own. *written is how many records were. Returns false on
+ * failure.
  */
-bool export_records(model *m, const GArray *places, const char *format, const char *path, uint64_t *written,
-                    char **message);
+bool export_records(model *m, const GArray *places, const char *format, const char *path, uint64_t *written);
 
 #endif

@@ -685,14 +685,13 @@ static bool is_wanted(const mapping *m, const drawing *wanted, drawing **d)
 {
     const section *own = &m->sections[SECTION_DRAWING];
     const char *text = m->data + own->offset;
-    char *message = NULL, *mine = wanted != NULL ? drawing_text(wanted) : NULL;
+    char *mine = wanted != NULL ? drawing_text(wanted) : NULL;
     bool good =
         own->size > 0 && text[own->size - 1] == '\0' && (mine != NULL ? strcmp(mine, text) == 0 : m->h->inferred != 0);
     if (good) {
-        *d = drawing_parse(text, &message);
+        *d = drawing_parse(text);
         good = *d != NULL;
     }
-    g_free(message);
     g_free(mine);
     return good;
 }

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "model/session.h"
+#include "program/glib_error.h"
 
 #include <errno.h>
 #include <string.h>
@@ -221,17 +222,16 @@ session *session_read(const char *path)
     return s;
 }
 
-bool session_write(const session *s, const char *path, char **message)
+bool session_write(const session *s, const char *path)
 {
     char *folder = g_path_get_dirname(path), *text = session_text(s);
     GError *error = NULL;
-    *message = NULL;
-    if (g_mkdir_with_parents(folder, 0700) != 0)
-        *message = g_strdup_printf("make %s: %s", folder, g_strerror(errno));
-    else if (!g_file_set_contents(path, text, -1, &error))
-        *message = g_strdup(error->message);
-    g_clear_error(&error);
+    bool good = g_mkdir_with_parents(folder, 0700) == 0;
+    if (!good)
+        nl_error_set_errno("make %s", folder);
+    else
+        good = g_file_set_contents(path, text, -1, &error) || glib_error_take(error);
     g_free(folder);
     g_free(text);
-    return *message == NULL;
+    return good;
 }

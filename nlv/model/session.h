@@ -56,9 +56,9 @@ const session_mark *session_mark_next(const session *s, int64_t time_ns, bool ba
 /* The file of the session of some logs (paths or URLs, in any order), to be freed with g_free. */
 char *session_path(char *const *sources, size_t count);
 
-/* Reads the file; NULL when there is none, or it is damaged. Writes it, its folder too; false with the reason in
- * *message (to be freed with g_free). */
+/* Reads the file; NULL when there is none, or it is damaged. Writes it, its folder too; returns false on
+ * failure. */
 session *session_read(const char *path);
-bool session_write(const session *s, const char *path, char **message);
+bool session_write(const session *s, const char *path);
 
 #endif

@@ -77,10 +77,10 @@ layout layout_make(const model *m, const scene_view *view, cairo_t *cr)
     double top = margin + text_height(TEXT_TITLE) + 4;
     l.legend_y = top + text_height(TEXT_NORMAL) / 2;
     top += text_height(TEXT_NORMAL) + 10;
-    double words =
+    double caption_height =
         view->caption == NULL ? 0 : text_paragraph_height(cr, view->caption, TEXT_NORMAL, l.right - l.left) + 6;
-    l.words_y = view->height - margin / 2 - words;
-    l.caption_y = l.words_y - text_height(TEXT_SMALL) / 2 - (words > 0 ? 6 : 0);
+    l.caption_text_y = view->height - margin / 2 - caption_height;
+    l.caption_y = l.caption_text_y - text_height(TEXT_SMALL) / 2 - (caption_height > 0 ? 6 : 0);
     place_overview(&l, m, view);
     l.axis_y = l.overview_top - 6 - 18;
     double room = MAX(l.axis_y - 6 - top, 10), weights = 0;

@@ -18,7 +18,7 @@ enum { LAYOUT_PANES = 32 };
 typedef struct layout {
     double left, right; /* the plot, which stands for view->from_ns to to_ns */
     double legend_y, axis_y, caption_y;
-    double words_y;                       /* the top of the view's caption in words */
+    double caption_text_y;                /* the top of the view's caption in words */
     double overview_top, overview_bottom; /* equal: there is none */
     int64_t whole_from_ns, whole_to_ns;   /* what the overview shows */
     pane panes[LAYOUT_PANES];

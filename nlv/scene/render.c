@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "scene/render.h"
+#include "base/error.h"
 
 #include <cairo-pdf.h>
 #include <cairo-svg.h>
@@ -20,7 +21,7 @@ bool render_knows(const char *path)
 
 typedef struct sink {
     FILE *file;
-    int why; /* errno of the first failure */
+    int error; /* errno of the first failure */
 } sink;
 
 static cairo_status_t write_bytes(void *closure, const unsigned char *data, unsigned size)
@@ -28,7 +29,7 @@ static cairo_status_t write_bytes(void *closure, const unsigned char *data, unsi
     sink *s = closure;
     if (fwrite(data, 1, size, s->file) == size)
         return CAIRO_STATUS_SUCCESS;
-    s->why = s->why != 0 ? s->why : errno;
+    s->error = s->error != 0 ? s->error : errno;
     return CAIRO_STATUS_WRITE_ERROR;
 }
 
@@ -55,20 +56,18 @@ static cairo_status_t draw_to(const model *m, const scene_view *view, const char
     return status;
 }
 
-bool render_to_file(const model *m, const scene_view *view, const char *path, char **message)
+bool render_to_file(const model *m, const scene_view *view, const char *path)
 {
     sink s = {.file = fopen(path, "we")};
-    *message = NULL;
-    if (s.file == NULL) {
-        *message = g_strdup_printf("open %s: %s", path, strerror(errno));
-        return false;
-    }
+    if (s.file == NULL)
+        return nl_error_set_errno("open %s", path), false;
     cairo_status_t status = draw_to(m, view, path, &s);
-    if (fclose(s.file) != 0 && s.why == 0)
-        s.why = errno;
-    if (status == CAIRO_STATUS_SUCCESS && s.why == 0)
+    if (fclose(s.file) != 0 && s.error == 0)
+        s.error = errno;
+    if (status == CAIRO_STATUS_SUCCESS && s.error == 0)
         return true;
-    *message = g_strdup_printf("write %s: %s", path, s.why != 0 ? strerror(s.why) : cairo_status_to_string(status));
+    nl_error_set(NL_ERROR_SYSTEM, "write %s: %s", path,
+                 s.error != 0 ? strerror(s.error) : cairo_status_to_string(status));
     remove(path);
     return false;
 }

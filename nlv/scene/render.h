@@ -4,8 +4,8 @@
 
 #include "scene/scene.h"
 
-/* Draws and writes. False with the reason in *message, to be freed with g_free. */
-bool render_to_file(const model *m, const scene_view *view, const char *path, char **message);
+/* Draws and writes. Returns false on failure. */
+bool render_to_file(const model *m, const scene_view *view, const char *path);
 
 /* Whether the name ends as one of the formats does. */
 bool render_knows(const char *path);

@@ -169,7 +169,7 @@ static void draw_caption(const layer_context *c)
     g_free(text);
     if (c->view->caption != NULL)
         text_draw_paragraph(c->cr, c->view->caption, TEXT_NORMAL, palette_text(c->view->dark), c->layout->left,
-                            c->layout->words_y, c->layout->right - c->layout->left);
+                            c->layout->caption_text_y, c->layout->right - c->layout->left);
 }
 
 static void draw_pane(const layer_context *c, const pane *p)

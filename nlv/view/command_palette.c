@@ -21,11 +21,11 @@ static gboolean is_wanted(GtkListBoxRow *row, gpointer user)
     const command_palette *p = user;
     char *name = g_utf8_casefold(g_object_get_data(G_OBJECT(row), "name"), -1);
     char *typed = g_utf8_casefold(gtk_entry_get_text(GTK_ENTRY(p->entry)), -1);
-    char **words = g_strsplit(typed, " ", -1);
+    char **parts = g_strsplit(typed, " ", -1);
     bool wanted = true;
-    for (char **word = words; *word != NULL; word++)
+    for (char **word = parts; *word != NULL; word++)
         wanted = wanted && strstr(name, *word) != NULL;
-    g_strfreev(words);
+    g_strfreev(parts);
     g_free(typed);
     g_free(name);
     return wanted;

@@ -50,11 +50,9 @@ static void on_title(GtkEditable *editable, gpointer user)
 /* The draft as the file would give it back; NULL when that would not do, which is said. */
 static drawing *checked(editor *e)
 {
-    char *message = NULL;
-    drawing *d = drawing_check(e->draft, &message) ? drawing_copy(e->draft) : NULL;
+    drawing *d = drawing_check(e->draft) ? drawing_copy(e->draft) : NULL;
     if (d == NULL)
-        say(e, message);
-    g_free(message);
+        say(e, nl_error_message());
     return d;
 }
 
@@ -102,13 +100,11 @@ static void remember(editor *e, char *path)
 
 static void save(editor *e, char *path)
 {
-    char *message = NULL;
-    bool good = drawing_write(e->draft, path, &message);
+    bool good = drawing_write(e->draft, path);
     char *text = good ? g_strdup_printf("Saved; nlv --config %s draws it again", path)
-                      : g_strdup_printf("%s: %s", path, message);
+                      : g_strdup_printf("%s: %s", path, nl_error_message());
     say(e, text);
     g_free(text);
-    g_free(message);
     remember(e, path);
 }
 
@@ -132,12 +128,11 @@ static void on_open(GtkButton *button, gpointer user)
     editor *e = user;
     GtkFileChooserNative *chooser = choose_file(e, "Open what is to be drawn", false);
     if (gtk_native_dialog_run(GTK_NATIVE_DIALOG(chooser)) == GTK_RESPONSE_ACCEPT) {
-        char *path = gtk_file_chooser_get_filename(GTK_FILE_CHOOSER(chooser)), *message = NULL;
-        drawing *d = drawing_read(path, &message);
-        say(e, d != NULL ? "Draw shows it" : message);
+        char *path = gtk_file_chooser_get_filename(GTK_FILE_CHOOSER(chooser));
+        drawing *d = drawing_read(path);
+        say(e, d != NULL ? "Draw shows it" : nl_error_message());
         if (d != NULL)
             edit(e, d);
-        g_free(message);
         remember(e, path);
     }
     g_object_unref(chooser);
@@ -146,16 +141,15 @@ static void on_open(GtkButton *button, gpointer user)
 static void on_ready_made(GtkComboBox *box, gpointer user)
 {
     editor *e = user;
-    char *name = gtk_combo_box_text_get_active_text(GTK_COMBO_BOX_TEXT(box)), *message = NULL;
+    char *name = gtk_combo_box_text_get_active_text(GTK_COMBO_BOX_TEXT(box));
     if (name == NULL || gtk_combo_box_get_active(box) == 0) {
         g_free(name);
         return;
     }
-    drawing *d = drawing_read(name, &message);
-    say(e, d != NULL ? "Draw shows it" : message);
+    drawing *d = drawing_read(name);
+    say(e, d != NULL ? "Draw shows it" : nl_error_message());
     if (d != NULL)
         edit(e, d);
-    g_free(message);
     g_free(name);
 }
 

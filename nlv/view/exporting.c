@@ -4,6 +4,7 @@
 
 #include "model/export.h"
 #include "scene/render.h"
+#include "base/error.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,16 +35,18 @@ static void add_labelled(GtkWidget *row, const char *text, GtkWidget *widget, bo
 
 static void write_picture(window *w, const char *path)
 {
-    char *message = NULL;
     scene_view view = *canvas_view(w->canvas);
     view.caption = w->caption;
+    if (!render_knows(path)) {
+        window_say(w, "The name has to end in .png, .svg or .pdf");
+        return;
+    }
     model_lock(w->model);
-    bool good = render_knows(path) && render_to_file(w->model, &view, path, &message);
+    bool good = render_to_file(w->model, &view, path);
     model_unlock(w->model);
-    char *said = good ? g_strdup_printf("Saved %s", path) : NULL;
-    window_say(w, good ? said : message != NULL ? message : "The name has to end in .png, .svg or .pdf");
+    char *said = g_strdup_printf("Saved %s", path);
+    window_say(w, good ? said : nl_error_message());
     g_free(said);
-    g_free(message);
 }
 
 void exporting_picture(window *w)
@@ -71,8 +74,9 @@ enum { OF_CHOSEN, OF_MARKED, OF_VISIBLE, OF_ALL };
 typedef struct writing {
     window *w;
     GArray *places;
-    char *format, *path, *message;
+    char *format, *path;
     uint64_t written;
+    nl_error error; /* NL_ERROR_NONE: it was written */
 } writing;
 
 static void free_writing(gpointer data)
@@ -81,7 +85,6 @@ static void free_writing(gpointer data)
     g_array_free(o->places, TRUE);
     g_free(o->format);
     g_free(o->path);
-    g_free(o->message);
     g_free(o);
 }
 
@@ -89,7 +92,10 @@ static void write_in_thread(GTask *task, gpointer source, gpointer data, GCancel
 {
     (void)source, (void)cancellable;
     writing *o = data;
-    g_task_return_boolean(task, export_records(o->w->model, o->places, o->format, o->path, &o->written, &o->message));
+    bool good = export_records(o->w->model, o->places, o->format, o->path, &o->written);
+    if (!good)
+        nl_error_save(&o->error);
+    g_task_return_boolean(task, good);
 }
 
 static void on_written(GObject *source, GAsyncResult *result, gpointer user)
@@ -97,9 +103,10 @@ static void on_written(GObject *source, GAsyncResult *result, gpointer user)
     (void)source;
     window *w = user;
     const writing *o = g_task_get_task_data(G_TASK(result));
-    char *said = o->message != NULL ? g_strdup(o->message)
-                                    : g_strdup_printf("Saved %" G_GUINT64_FORMAT " of %u records as %s in %s",
-                                                      o->written, o->places->len, o->format, o->path);
+    char *said = o->error.code != NL_ERROR_NONE
+                     ? g_strdup(o->error.message)
+                     : g_strdup_printf("Saved %" G_GUINT64_FORMAT " of %u records as %s in %s", o->written,
+                                       o->places->len, o->format, o->path);
     w->openings--;
     window_say(w, said);
     g_free(said);

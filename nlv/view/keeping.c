@@ -18,12 +18,12 @@ void keeping_ask(window *w)
     GtkWidget *dialog = gtk_dialog_new_with_buttons("Records kept", GTK_WINDOW(w->top), GTK_DIALOG_MODAL, "_Cancel",
                                                     GTK_RESPONSE_CANCEL, "_Keep", GTK_RESPONSE_ACCEPT, NULL);
     GtkWidget *box = gtk_dialog_get_content_area(GTK_DIALOG(dialog));
-    GtkWidget *words =
+    GtkWidget *label =
         gtk_label_new_with_mnemonic("_Millions of records, the latest, that are kept of a log that goes on:");
     GtkWidget *spin = gtk_spin_button_new_with_range(0, most_millions, 1), *memory = gtk_label_new("");
-    gtk_label_set_line_wrap(GTK_LABEL(words), TRUE);
-    gtk_label_set_max_width_chars(GTK_LABEL(words), 40);
-    gtk_label_set_mnemonic_widget(GTK_LABEL(words), spin);
+    gtk_label_set_line_wrap(GTK_LABEL(label), TRUE);
+    gtk_label_set_max_width_chars(GTK_LABEL(label), 40);
+    gtk_label_set_mnemonic_widget(GTK_LABEL(label), spin);
     atk_object_set_name(gtk_widget_get_accessible(spin), "Millions of records");
     gtk_spin_button_set_digits(GTK_SPIN_BUTTON(spin), 1);
     gtk_entry_set_activates_default(GTK_ENTRY(spin), TRUE);
@@ -32,7 +32,7 @@ void keeping_ask(window *w)
     gtk_spin_button_set_value(GTK_SPIN_BUTTON(spin), model_records_most(w->model) / 1e6);
     on_changed(GTK_SPIN_BUTTON(spin), memory);
     g_object_set(box, "margin", 12, "spacing", 8, NULL);
-    gtk_container_add(GTK_CONTAINER(box), words);
+    gtk_container_add(GTK_CONTAINER(box), label);
     gtk_container_add(GTK_CONTAINER(box), spin);
     gtk_container_add(GTK_CONTAINER(box), memory);
     gtk_widget_show_all(dialog);

@@ -132,7 +132,7 @@ static void on_found(void *user, const GPtrArray *rows, const char *problem)
 
 /* ---- ticking ---- */
 
-static void on_changed(void *user, const char *url, const char *sensor, const char *words)
+static void on_changed(void *user, const char *url, const char *sensor, const char *message)
 {
     sensor_pane *p = user;
     GtkTreeIter row;
@@ -140,8 +140,8 @@ static void on_changed(void *user, const char *url, const char *sensor, const ch
     if (find_row(p, url, sensor, &row))
         set_row(p, &row, state);
     /* What went wrong has more words than the column shows. */
-    if (*words != '\0' && strcmp(words, "running") != 0 && strcmp(words, "asked for") != 0) {
-        char *text = g_strdup_printf("%s: %s", sensor, words), *valid = g_utf8_make_valid(text, -1);
+    if (*message != '\0' && strcmp(message, "running") != 0 && strcmp(message, "asked for") != 0) {
+        char *text = g_strdup_printf("%s: %s", sensor, message), *valid = g_utf8_make_valid(text, -1);
         say(p, valid);
         g_free(valid);
         g_free(text);

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "view/welcome.h"
+#include "program/glib_error.h"
 
 #include <errno.h>
 #include <netlogger.h>
@@ -63,22 +64,21 @@ static void write_example(GString *text)
     g_rand_free(rand);
 }
 
-char *welcome_make_example(char **message)
+char *welcome_make_example(void)
 {
     char *folder = g_build_filename(g_get_user_cache_dir(), "netlogger", NULL);
     char *path = g_build_filename(folder, "example.log", NULL);
     GString *text = g_string_new(NULL);
     GError *error = NULL;
-    *message = NULL;
     write_example(text);
-    if (g_mkdir_with_parents(folder, 0700) != 0)
-        *message = g_strdup_printf("make %s: %s", folder, g_strerror(errno));
-    else if (!g_file_set_contents(path, text->str, (gssize)text->len, &error))
-        *message = g_strdup(error->message);
-    g_clear_error(&error);
+    bool good = g_mkdir_with_parents(folder, 0700) == 0;
+    if (!good)
+        nl_error_set_errno("make %s", folder);
+    else
+        good = g_file_set_contents(path, text->str, (gssize)text->len, &error) || glib_error_take(error);
     g_string_free(text, TRUE);
     g_free(folder);
-    if (*message != NULL)
+    if (!good)
         g_clear_pointer(&path, g_free);
     return path;
 }
@@ -205,10 +205,9 @@ static void on_example(GtkButton *button, gpointer user)
 {
     (void)button;
     const choice *c = user;
-    char *message, *path = welcome_make_example(&message);
+    char *path = welcome_make_example();
     if (path != NULL)
         c->callbacks.open(c->callbacks.user, path);
-    g_free(message);
     g_free(path);
 }
 

@@ -18,7 +18,7 @@ void welcome_begin_address(GtkWidget *welcome);
 /* Remembers a log that was opened. */
 void welcome_remember(const char *path);
 
-/* Writes the example; its path, to be freed with g_free, or NULL with the reason in *message (likewise). */
-char *welcome_make_example(char **message);
+/* Writes the example; returns its path, to be freed with g_free; NULL on failure. */
+char *welcome_make_example(void);
 
 #endif

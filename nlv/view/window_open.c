@@ -4,19 +4,20 @@
 #include "view/welcome.h"
 #include "view/window_private.h"
 
+#include "base/error.h"
+
 #include <string.h>
 
 typedef struct opening {
     window *w;
     char *url;
-    char *failure; /* NULL: it was opened */
+    nl_error error; /* NL_ERROR_NONE: it was opened */
 } opening;
 
 static void free_opening(gpointer data)
 {
     opening *o = data;
     g_free(o->url);
-    g_free(o->failure);
     g_free(o);
 }
 
@@ -24,9 +25,10 @@ static void open_in_thread(GTask *task, gpointer source, gpointer data, GCancell
 {
     (void)source, (void)cancellable;
     opening *o = data;
-    if (!model_add_source(o->w->model, o->url, true))
-        o->failure = g_strdup(nl_error_message());
-    g_task_return_boolean(task, o->failure == NULL);
+    bool good = model_add_source(o->w->model, o->url, true);
+    if (!good)
+        nl_error_save(&o->error);
+    g_task_return_boolean(task, good);
 }
 
 static void on_opened(GObject *source, GAsyncResult *result, gpointer user)
@@ -35,8 +37,8 @@ static void on_opened(GObject *source, GAsyncResult *result, gpointer user)
     window *w = user;
     const opening *o = g_task_get_task_data(G_TASK(result));
     w->openings--;
-    if (o->failure != NULL) {
-        window_say(w, o->failure);
+    if (o->error.code != NL_ERROR_NONE) {
+        window_say(w, o->error.message);
         return;
     }
     w->source_count++;

@@ -56,11 +56,9 @@ static void note(window *w)
 
 static void apply_drawing(window *w, const char *text)
 {
-    char *message = NULL;
-    drawing *d = text != NULL ? drawing_parse(text, &message) : NULL;
+    drawing *d = text != NULL ? drawing_parse(text) : NULL;
     if (text != NULL && d == NULL) {
-        window_say(w, message);
-        g_free(message);
+        window_say(w, nl_error_message());
         return;
     }
     g_free(w->drawing_text);
@@ -269,13 +267,11 @@ static bool is_of_use(const session *s)
 
 void window_session_keep(window *w)
 {
-    char *message = NULL;
     note(w);
     if (w->session_path == NULL || (!is_of_use(w->session) && w->last == NULL))
         return;
-    if (!session_write(w->session, w->session_path, &message))
-        program_error("%s", message);
-    g_free(message);
+    if (!session_write(w->session, w->session_path))
+        program_error("%s", nl_error_message());
 }
 
 void window_session_end(window *w)

@@ -30,7 +30,7 @@ static const exporter_kind fuzz_describer_kind = {.name = "description", .put = 
 static inline void fuzz_empty_sink(sink *s)
 {
     nl_buffer_free(&s->bytes);
-    nl_buffer_free(&s->words);
+    nl_buffer_free(&s->report_text);
     free(s->reports);
 }
 

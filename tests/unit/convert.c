@@ -279,7 +279,7 @@ static const exporter_kind describer = {.name = "description", .put = put_descri
 static void empty(sink *s)
 {
     nl_buffer_free(&s->bytes);
-    nl_buffer_free(&s->words);
+    nl_buffer_free(&s->report_text);
     free(s->reports);
     *s = (sink){0};
 }
@@ -379,7 +379,8 @@ static void check_round(const char *format, limits l, bool typed)
     sink back = {.out = &describing};
     import_all(importer_kind_find(format), &bytes, &back);
     for (size_t i = 0; i < back.report_count; i++)
-        fail_msg("%s: line %" PRIu64 ": %s", format, back.reports[i].line, back.words.data + back.reports[i].reason);
+        fail_msg("%s: line %" PRIu64 ": %s", format, back.reports[i].line,
+                 back.report_text.data + back.reports[i].reason);
     size_t same = 0;
     while (same < expected.size && same < back.bytes.size && expected.data[same] == back.bytes.data[same])
         same++;

@@ -1,0 +1,12 @@
+/* Errors of GLib as this thread's error. Any thread. */
+#ifndef NETLOGGER_PROGRAM_GLIB_ERROR_H
+#define NETLOGGER_PROGRAM_GLIB_ERROR_H
+
+#include "base/error.h"
+
+#include <glib.h>
+
+/* Makes error this thread's error and frees it. Returns false. */
+bool glib_error_take(GError *error);
+
+#endif
