@@ -115,7 +115,7 @@ class Nlrecover(support.Case):
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertIn(f"moved to the spool {spool}", result.stderr)
         self.assertTrue(any(spool.iterdir()))
-        netlogd, output = self.start_collector(port)
+        netlogd, output = self.start_collector(port, "--recover", "0")
         self.assertEqual(self.recover().returncode, 0)
         netlogd.terminate()
         netlogd.wait()
