@@ -74,11 +74,22 @@ __attribute__((constructor)) static void begin(void)
     every_use_has_a_fence = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0;
 }
 
-static user *make_user(void)
+/* The Java program gets an OutOfMemoryError; a library never ends its host program. */
+static void throw_out_of_memory(JNIEnv *env)
+{
+    jclass error = (*env)->FindClass(env, "java/lang/OutOfMemoryError");
+    if (error != NULL)
+        (*env)->ThrowNew(env, error, "netlogger: no native memory");
+}
+
+/* NULL, and a pending exception, when there is no memory. */
+static user *make_user(JNIEnv *env)
 {
     user *made = calloc(1, sizeof *made);
-    if (made == NULL)
-        abort();
+    if (made == NULL) {
+        throw_out_of_memory(env);
+        return NULL;
+    }
     pthread_mutex_lock(&users_lock);
     made->next = users;
     users = made;
@@ -87,12 +98,15 @@ static user *make_user(void)
     return own_user = made;
 }
 
-/* The log, which is not closed before leave is called; NULL, with nothing to leave, when it is not open. */
-static nl_log *enter(jlong handle)
+/*
+ * The log, which is not closed before leave is called; NULL, with nothing to leave, when it is not open, or when an
+ * exception is pending.
+ */
+static nl_log *enter(JNIEnv *env, jlong handle)
 {
     java_log *of = (java_log *)(intptr_t)handle;
-    user *me = own_user != NULL ? own_user : make_user();
-    if (of == NULL)
+    user *me = own_user != NULL ? own_user : make_user(env);
+    if (of == NULL || me == NULL)
         return NULL;
     __atomic_store_n(&me->busy_with, of, __ATOMIC_RELAXED);
     if (every_use_has_a_fence)
@@ -125,15 +139,17 @@ static void wait_for_users(const java_log *of)
     pthread_mutex_unlock(&users_lock);
 }
 
-/* A copy, NUL-terminated, to be freed; NULL of null. *size may be NULL. */
+/* A copy, NUL-terminated, to be freed; NULL of null, or with a pending exception. *size may be NULL. */
 static char *copy_bytes(JNIEnv *env, jbyteArray bytes, size_t *size)
 {
-    if (bytes == NULL)
+    if (bytes == NULL || (*env)->ExceptionCheck(env))
         return NULL;
     jsize length = (*env)->GetArrayLength(env, bytes);
     char *copy = malloc((size_t)length + 1);
-    if (copy == NULL)
-        abort();
+    if (copy == NULL) {
+        throw_out_of_memory(env);
+        return NULL;
+    }
     (*env)->GetByteArrayRegion(env, bytes, 0, length, (jbyte *)copy);
     copy[length] = '\0';
     if (size != NULL)
@@ -169,10 +185,10 @@ JAVA(jbyteArray, errorMessage)(JNIEnv *env, jclass class)
 
 JAVA(jlong, newLog)(JNIEnv *env, jclass class)
 {
-    (void)env, (void)class;
+    (void)class;
     java_log *made = calloc(1, sizeof *made);
     if (made == NULL)
-        abort();
+        throw_out_of_memory(env);
     return (jlong)(intptr_t)made;
 }
 
@@ -181,9 +197,12 @@ JAVA(jboolean, open)(JNIEnv *env, jclass class, jlong handle, jbyteArray prog, j
     (void)class;
     java_log *of = (java_log *)(intptr_t)handle;
     char *prog_text = copy_bytes(env, prog, NULL), *url_text = copy_bytes(env, url, NULL);
-    nl_log *log = nl_open(prog_text, url_text);
+    bool failed = (*env)->ExceptionCheck(env);
+    nl_log *log = failed ? NULL : nl_open(prog_text, url_text);
     free(prog_text);
     free(url_text);
+    if (failed)
+        return false;
     if (log == NULL && *nl_error_message() != '\0')
         throw_failure(env);
     __atomic_store_n(&of->log, log, __ATOMIC_RELEASE);
@@ -192,8 +211,8 @@ JAVA(jboolean, open)(JNIEnv *env, jclass class, jlong handle, jbyteArray prog, j
 
 JAVA(jboolean, flush)(JNIEnv *env, jclass class, jlong handle)
 {
-    (void)env, (void)class;
-    nl_log *log = enter(handle);
+    (void)class;
+    nl_log *log = enter(env, handle);
     if (log == NULL)
         return true;
     nl_status status = nl_flush(log);
@@ -214,8 +233,8 @@ JAVA(jboolean, close)(JNIEnv *env, jclass class, jlong handle)
 
 JAVA(void, setLevel)(JNIEnv *env, jclass class, jlong handle, jint level)
 {
-    (void)env, (void)class;
-    nl_log *log = enter(handle);
+    (void)class;
+    nl_log *log = enter(env, handle);
     if (log == NULL)
         return;
     nl_set_level(log, (nl_level)level);
@@ -226,7 +245,7 @@ JAVA(jboolean, control)(JNIEnv *env, jclass class, jlong handle, jbyteArray comm
 {
     (void)class;
     size_t size = 0;
-    nl_log *log = enter(handle);
+    nl_log *log = enter(env, handle);
     if (log == NULL)
         return true;
     char *text = copy_bytes(env, commands, &size);
@@ -238,8 +257,8 @@ JAVA(jboolean, control)(JNIEnv *env, jclass class, jlong handle, jbyteArray comm
 
 JAVA(jboolean, isOn)(JNIEnv *env, jclass class, jlong handle, jint level)
 {
-    (void)env, (void)class;
-    nl_log *log = enter(handle);
+    (void)class;
+    nl_log *log = enter(env, handle);
     if (log == NULL)
         return false;
     bool is_on = nl_is_on(log, (nl_level)level);
@@ -250,11 +269,11 @@ JAVA(jboolean, isOn)(JNIEnv *env, jclass class, jlong handle, jint level)
 JAVA(jint, writeText)(JNIEnv *env, jclass class, jlong handle, jbyteArray event, jbyteArray fields)
 {
     (void)class;
-    nl_log *log = enter(handle);
+    nl_log *log = enter(env, handle);
     if (log == NULL)
         return 0;
     char *event_text = copy_bytes(env, event, NULL), *fields_text = copy_bytes(env, fields, NULL);
-    int result = NetLoggerWriteText(log, event_text, fields_text);
+    int result = (*env)->ExceptionCheck(env) ? 0 : NetLoggerWriteText(log, event_text, fields_text);
     leave();
     free(event_text);
     free(fields_text);
@@ -265,6 +284,8 @@ JAVA(jint, writeText)(JNIEnv *env, jclass class, jlong handle, jbyteArray event,
 static void copy_names(JNIEnv *env, jobjectArray names, nl_string *out, jsize count)
 {
     for (jsize i = 0; i < count; i++) {
+        if ((*env)->ExceptionCheck(env))
+            return;
         jbyteArray name = (jbyteArray)(*env)->GetObjectArrayElement(env, names, i);
         out[i].data = copy_bytes(env, name, &out[i].size);
         (*env)->DeleteLocalRef(env, name);
@@ -281,7 +302,8 @@ JAVA(jlong, newKind)(JNIEnv *env, jclass class, jint level, jbyteArray event, jo
     copy_names(env, names, list, count);
     nl_string name = {0};
     name.data = copy_bytes(env, event, &name.size);
-    nl_event_kind *kind = nl_event_kind_new((nl_level)level, name, list, (size_t)count);
+    nl_event_kind *kind =
+        (*env)->ExceptionCheck(env) ? NULL : nl_event_kind_new((nl_level)level, name, list, (size_t)count);
     for (jsize i = 0; i < count; i++)
         free((char *)list[i].data);
     free((char *)name.data);
@@ -296,9 +318,9 @@ JAVA(void, freeKind)(JNIEnv *env, jclass class, jlong kind)
 
 JAVA(jint, writeEvent)(JNIEnv *env, jclass class, jlong handle, jlong kind, jlong address)
 {
-    (void)env, (void)class;
+    (void)class;
     nl_event_kind *of = (nl_event_kind *)(intptr_t)kind;
-    nl_log *log = enter(handle);
+    nl_log *log = enter(env, handle);
     if (log == NULL)
         return 0;
     nl_status status = nl_event_write(log, of, (const nl_field *)(intptr_t)address);
@@ -318,9 +340,14 @@ JAVA(jlong, openReader)(JNIEnv *env, jclass class, jbyteArray source, jboolean f
 {
     (void)class;
     char *source_text = copy_bytes(env, source, NULL), *where_text = copy_bytes(env, where, NULL);
-    java_reader *made = calloc(1, sizeof *made);
-    if (made == NULL)
-        abort();
+    java_reader *made = (*env)->ExceptionCheck(env) ? NULL : calloc(1, sizeof *made);
+    if (made == NULL) {
+        if (!(*env)->ExceptionCheck(env))
+            throw_out_of_memory(env);
+        free(source_text);
+        free(where_text);
+        return 0;
+    }
     nl_reader_options options = {.follow = follow, .nonblocking = true};
     made->filter = where_text != NULL ? nl_filter_parse(where_text) : NULL;
     if (made->filter != NULL || where_text == NULL)

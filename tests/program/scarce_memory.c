@@ -4,6 +4,12 @@
  *   scarce_memory FIRST COUNT DESTINATION [SECOND-DESTINATION]
  *
  *   scarce_memory limit BYTES DESTINATION [SECOND-DESTINATION]
+ *   scarce_memory read FIRST COUNT SOURCE
+ *   scarce_memory recover FIRST COUNT
+ *   scarce_memory kill DESTINATION
+ *
+ * read prints "allocations N", "records N" (that the filter matches) and how the reading ended: "complete", or "failed:
+ * WHY". recover prints how nl_recover ended. kill logs some events and is killed.
  *
  * The allocations numbered FIRST to FIRST + COUNT - 1 fail (0 0: none); or the address space may grow by so many bytes
  * only. Prints "allocations N", then "logged N" (events for which the library returned success) and "failed N". Exits
@@ -15,6 +21,7 @@
 #include <errno.h>
 #include <netlogger.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,6 +205,45 @@ static void log_all(const char *url)
         printf("close: %s\n", nl_error_message());
 }
 
+/* Reads all records of a source that an expression matches. */
+static void read_all(const char *source)
+{
+    const char *end = "complete";
+    long records = 0;
+    nl_filter *filter = nl_filter_parse("NL.EVNT =~ '^(Write|Thread|Typed)$' && (I >= 0 || B ~ '*x*') "
+                                        "&& LVL <= Usage && !(PROG in (a, b)) || NL.EVNT == Write");
+    nl_reader *reader = filter != NULL ? nl_reader_open(source, NULL) : NULL;
+    const nl_record *record;
+    nl_status status = reader != NULL ? nl_reader_seek(reader, 1) : NL_FAILED;
+    while (status == NL_OK && (status = nl_reader_next(reader, &record)) == NL_OK)
+        records += nl_filter_matches(filter, record);
+    if (status == NL_END && nl_reader_get_stats(reader)->malformed + nl_reader_get_stats(reader)->lost > 0)
+        end = "damaged";
+    else if (status != NL_END)
+        end = "failed: ";
+    __atomic_store_n(&armed, 0, __ATOMIC_SEQ_CST);
+    printf("allocations %ld\nrecords %ld\n%s%s\n", allocations, records, end, *end == 'f' ? nl_error_message() : "");
+    __atomic_store_n(&armed, 1, __ATOMIC_SEQ_CST);
+    nl_reader_close(reader);
+    nl_filter_free(filter);
+}
+
+static void recover_all(void)
+{
+    nl_status status = nl_recover(NULL, NULL, NULL);
+    __atomic_store_n(&armed, 0, __ATOMIC_SEQ_CST);
+    printf("allocations %ld\n%s%s\n", allocations,
+           status == NL_OK ? "complete" : "failed: ", status == NL_OK ? "" : nl_error_message());
+}
+
+static void be_killed(const char *url)
+{
+    nl_log *log = nl_open("scarce", url);
+    for (int i = 0; i < 500; i++)
+        NL_EVENT(log, NL_USAGE, "Write", "I", i, "TEXT", "text");
+    raise(SIGKILL);
+}
+
 static void limit_address_space(size_t more)
 {
     char text[64] = "";
@@ -214,13 +260,25 @@ int main(int argc, char **argv)
 {
     static char out[1 << 16]; /* printing must not allocate */
     setvbuf(stdout, out, _IOFBF, sizeof out);
+    if (strcmp(argv[1], "kill") == 0)
+        be_killed(argv[2]);
+    bool reads = strcmp(argv[1], "read") == 0, recovers = strcmp(argv[1], "recover") == 0;
     if (strcmp(argv[1], "limit") == 0) {
         limit_address_space((size_t)atol(argv[2]));
+    } else if (reads || recovers) {
+        first = atol(argv[2]);
+        count = atol(argv[3]);
     } else {
         first = atol(argv[1]);
         count = atol(argv[2]);
     }
     __atomic_store_n(&armed, 1, __ATOMIC_SEQ_CST);
+    if (reads)
+        read_all(argv[4]);
+    if (recovers)
+        recover_all();
+    if (reads || recovers)
+        return 0;
     log_all(argv[3]);
     if (argc > 4)
         log_classic(argv[4]);

@@ -96,6 +96,67 @@ class ScarceMemory(collector.Case):
     def test_little_address_space(self):
         self.limit(range(0, 8 << 20, 512 << 10), *self.to_files())
 
+    # The reading half.
+
+    def call(self, *arguments):
+        environment = {"NETLOGGER_SHM": str(self.shm), "NETLOGGER_CLOCK": "no", "PATH": "/usr/bin:/bin"}
+        return self.run_program(self.program, *arguments, env=environment, timeout=120)
+
+    def read_with(self, source, first, count):
+        result = self.call("read", str(first), str(count), source)
+        self.assertEqual((result.returncode, result.stderr), (0, ""), f"allocation {first}, {count}: {result.stdout}")
+        allocations, records, end = re.fullmatch(r"allocations (\d+)\nrecords (\d+)\n(.*)\n", result.stdout).groups()
+        return int(allocations), int(records), end
+
+    def test_reading(self):
+        """Each allocation of a reader and a filter fails: it reports the failure, or all records are read."""
+        self.shm.mkdir()
+        for suffix, options in (("ulm", ""), ("bp", "&format=bp"), ("nlb", "&format=nlb"), ("zstd.nlb", "&format=nlb&zstd=3")):
+            source = self.scratch / f"source.{suffix}"
+            self.assertEqual(self.call("0", "0", f"file:{source}?append=no{options}").returncode, 0)
+            allocations, all_records, end = self.read_with(source, 0, 0)
+            self.assertEqual(end, "complete")
+            self.assertGreater(all_records, 20)
+            self.assertGreater(allocations, 20)
+            failures = 0
+            for first in range(1, allocations + 1):
+                for count in 1, 1000000:
+                    with self.subTest(suffix=suffix, first=first, count=count):
+                        _, records, end = self.read_with(source, first, count)
+                        self.assertLessEqual(records, all_records)
+                        if end != "complete":
+                            self.assertRegex(end, "^failed: .")
+                            failures += 1
+                        else:
+                            self.assertEqual(records, all_records)
+            self.assertGreater(failures, allocations // 2)
+
+    def recover_with(self, first, count, log):
+        result = self.call("recover", str(first), str(count))
+        self.assertEqual((result.returncode, result.stderr), (0, ""), f"allocation {first}, {count}: {result.stdout}")
+        return re.fullmatch(r"allocations (\d+)\n(.*)\n", result.stdout).groups()
+
+    def test_recovery(self):
+        """Each allocation of nl_recover fails: a later call recovers what is left, and nothing twice."""
+        self.shm.mkdir()
+        for suffix in "log", "nlb":
+            log = self.scratch / f"killed.{suffix}"
+            first, allocations = 1, 1
+            while first <= allocations:
+                for count in 1, 1000000:
+                    log.unlink(missing_ok=True)
+                    self.assertEqual(self.call("kill", f"file:{log}").returncode, -9)
+                    made, end = self.recover_with(first, count, log)
+                    allocations = max(allocations, int(made) if count == 1 else 0)
+                    if end != "complete":
+                        self.assertRegex(end, "^failed: .")
+                    self.assertEqual(self.recover_with(0, 0, log)[1], "complete")
+                    self.assertEqual(list(self.shm.iterdir()), [], f"{suffix}, allocation {first}, {count}: {end}")
+                    found, lost = self.count([log])
+                    self.assertEqual((found, lost), (500, 0), f"{suffix}, allocation {first}, {count}: {end}")
+                first += 1
+            self.assertGreater(allocations, 10)
+
     # The whole.
 
     def test_nothing_aborts(self):
@@ -103,6 +164,11 @@ class ScarceMemory(collector.Case):
         wanted = self.run_program("nm", "--dynamic", "--undefined-only", library).stdout
         self.assertIn(" malloc@", wanted)
         self.assertFalse(re.search(r" (abort|__assert_fail)@", wanted), "the library refers to abort")
+        java = support.BUILD / "bindings" / "java" / ".libs" / "libnetlogger_jni.so"
+        if java.exists():
+            wanted = self.run_program("nm", "--dynamic", "--undefined-only", java).stdout
+            self.assertIn(" malloc@", wanted)
+            self.assertFalse(re.search(r" (abort|__assert_fail)@", wanted), "the Java binding refers to abort")
 
     @support.long
     def test_each_allocation_fails_text(self):
@@ -117,6 +183,15 @@ class ScarceMemory(collector.Case):
         classic = self.scratch / "classic.log"
         self.serve()
         self.fail_each(2, [classic], [f"x-netlog://127.0.0.1:{self.port}?format=nlb", f"file:{classic}"], lasting=self.output)
+
+    @support.long
+    def test_each_allocation_fails_tls(self):
+        """A connection by TLS makes thousands of allocations, most of them in OpenSSL."""
+        authority = collector.Authority(self, "authority")
+        classic = self.scratch / "classic.log"
+        self.serve(listen=f"x-netlogs://127.0.0.1:0?cert={authority.certify('server')}")
+        url = f"x-netlogs://127.0.0.1:{self.port}?format=nlb&ca={authority.ca}"
+        self.fail_each(101, [classic], [url, f"file:{classic}"], lasting=self.output)
 
     @support.long
     def test_each_allocation_fails_spool(self):
