@@ -42,7 +42,7 @@ enum {
 };
 
 struct connection {
-    connection *next, **link; /* in the server's list */
+    connections_entry listed;
     server *server;
     client_entry entry;
     const listener *at;         /* where it was accepted */
@@ -59,7 +59,6 @@ struct connection {
     bool first;        /* nothing was taken in its turn */
     bool rest;         /* the decoder holds blocks that are for its next turn */
     uint64_t gaps;     /* in its streams, some of which may have been filled since */
-    size_t held;       /* bytes of memory for what came in part, as counted by the server */
     int64_t came_ns;   /* by the real-time clock: when the latest bytes were read */
     int64_t opened_ns;
     int64_t waits_ns;     /* when it began to wait for its turn */
@@ -70,10 +69,8 @@ struct connection {
     uint64_t text;        /* bytes that the outputs have of it, on average */
     uint64_t received;    /* bytes that the decoder had been fed when text was counted last */
     bool held_up;
-    bool ready;          /* for data: TLS has begun, where it is wanted, as far as is known */
-    bool told;           /* what the collector asks */
-    bool to_acknowledge; /* in the server's list of those */
-    connection *next_to_acknowledge;
+    bool ready;                   /* for data: TLS has begun, where it is wanted, as far as is known */
+    bool told;                    /* what the collector asks */
     char mark[REQUEST_MARK_SIZE]; /* its first bytes, until they tell whether it asks instead of logging */
     unsigned char mark_size;
     bool logs;           /* they have told that */
@@ -117,23 +114,8 @@ static bool want_acknowledgement(connection *c)
 {
     if (nl_decoder_get_stats(c->decoder)->blocks == c->acknowledged)
         return false;
-    if (!c->to_acknowledge) {
-        c->to_acknowledge = true;
-        c->next_to_acknowledge = c->server->to_acknowledge;
-        c->server->to_acknowledge = c;
-    }
+    connections_await_acknowledgement(c->server->connections, &c->listed);
     return true;
-}
-
-static void leave_list(connection *c)
-{
-    if (!c->to_acknowledge)
-        return;
-    connection **at = &c->server->to_acknowledge;
-    while (*at != c)
-        at = &(*at)->next_to_acknowledge;
-    *at = c->next_to_acknowledge;
-    c->to_acknowledge = false;
 }
 
 /*
@@ -193,7 +175,7 @@ void connection_describe(const connection *c, nl_record *record)
     nl_record_add_uint(record, "MALFORMED", stats->malformed);
     nl_record_add_uint(record, "LOST", stats->lost);
     nl_record_add_uint(record, "REPEATED", stats->repeated);
-    nl_record_add_uint(record, "HELD", c->held);
+    nl_record_add_uint(record, "HELD", c->listed.held);
     nl_record_add_uint(record, "WORK", c->turn.work);
     nl_record_add_uint(record, "BLOCKS", stats->blocks);
     nl_record_add_uint(record, "ACKNOWLEDGED", c->acknowledged);
@@ -201,7 +183,6 @@ void connection_describe(const connection *c, nl_record *record)
 
 void connection_acknowledge(connection *c)
 {
-    leave_list(c);
     if (!c->told)
         connection_send_activation(c);
     uint64_t blocks = htole64(nl_decoder_get_stats(c->decoder)->blocks);
@@ -562,14 +543,14 @@ static void report_tls(connection *c)
 /* Whether what clients sent in part, and what others have not read, takes more memory than it may. */
 static bool is_too_much(const server *srv)
 {
-    return srv->held > 0 && srv->held + srv->queued > srv->settings->max_memory;
+    size_t held = connections_get_held(srv->connections);
+    return held > 0 && held + srv->queued > srv->settings->max_memory;
 }
 
 static void count_held(connection *c)
 {
     size_t held = nl_decoder_held(c->decoder) + nl_channel_held(&c->channel) + used_streams_size(&c->used);
-    c->server->held += held - c->held;
-    c->held = held;
+    connections_set_held(c->server->connections, &c->listed, held);
 }
 
 /* The blocks before the refused one are taken; it and the rest are not acknowledged, so that the client keeps them. */
@@ -649,20 +630,9 @@ static void go_on(connection *c)
         listen_for_data(c);
 }
 
-/* Which to close, of those that hold their share or more: who has been about it for the longest. */
-static connection *worst(const server *srv)
+static int64_t part_since_ns(const connection *c)
 {
-    size_t holders = 0;
-    for (const connection *c = srv->connections; c != NULL; c = c->next)
-        holders += c->held > 0; /* NOLINT(clang-analyzer-unix.Malloc): closing one takes it off the list */
-    connection *found = NULL;
-    for (connection *c = srv->connections; c != NULL; c = c->next) {
-        if (c->held == 0 || c->held < srv->held / holders)
-            continue;
-        if (found == NULL || (c->part_ns != 0 && (found->part_ns == 0 || c->part_ns < found->part_ns)))
-            found = c;
-    }
-    return found;
+    return c->part_ns;
 }
 
 /* Closes connections until what all hold of what came in part is within bounds again. */
@@ -670,10 +640,11 @@ static void relieve(server *srv)
 {
     /* Some more than is needed, so that not every read makes us look at all of them. */
     size_t bound = srv->settings->max_memory / 8 * 7;
-    while (srv->held > 0 && srv->held + srv->queued > bound) {
-        connection *c = worst(srv);
+    connection *c;
+    while (connections_get_held(srv->connections) + srv->queued > bound &&
+           (c = connections_find_worst(srv->connections, part_since_ns)) != NULL) {
         srv->counts.cut_off++;
-        nl_write(srv->log, NL_WARNING, "Netlogd.Memory", "PEER=%s HELD=%zu NOTE=%s", c->peer, c->held,
+        nl_write(srv->log, NL_WARNING, "Netlogd.Memory", "PEER=%s HELD=%zu NOTE=%s", c->peer, c->listed.held,
                  "closed: clients took too much memory for records whose rest had not come");
         connection_close(c);
     }
@@ -802,11 +773,8 @@ connection *connection_new(server *srv, evutil_socket_t fd, const listener *at, 
     c->resume = new_event(c, -1, 0, on_resume);
     if (srv->settings->max_rate > 0)
         limit_rate(c);
-    c->next = srv->connections;
-    c->link = &srv->connections;
-    if (c->next != NULL)
-        c->next->link = &c->next;
-    srv->connections = c;
+    c->listed.owner = c;
+    connections_add(srv->connections, &c->listed);
     c->entry.fd = fd;
     c->entry.close = close_entry;
     if (!client_table_add(srv->clients, &c->entry, peer, c->opened_ns))
@@ -923,12 +891,8 @@ void connection_close(connection *c)
              "PEER=%s RECORDS=%llu MALFORMED=%llu LOST=%llu REPEATED=%llu BYTES=%llu", c->peer,
              (unsigned long long)stats->records, (unsigned long long)stats->malformed, (unsigned long long)stats->lost,
              (unsigned long long)stats->repeated, (unsigned long long)stats->bytes);
-    leave_list(c);
-    *c->link = c->next;
-    if (c->next != NULL)
-        c->next->link = c->link;
+    connections_remove(c->server->connections, &c->listed);
     client_table_remove(c->server->clients, &c->entry);
-    c->server->held -= c->held;
     turns_leave(c->server->turns, &c->turn);
     event_free(c->readable);
     event_free(c->resume);
@@ -937,9 +901,4 @@ void connection_close(connection *c)
     nl_channel_close(&c->channel);
     nl_decoder_free(c->decoder);
     free(c);
-}
-
-connection *connection_next(const connection *c)
-{
-    return c->next;
 }

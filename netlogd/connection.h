@@ -45,13 +45,10 @@ bool connection_send_activation(connection *c);
 /* Adds what is known of a client to a record. */
 void connection_describe(const connection *c, nl_record *record);
 
-/* Tells a client of the binary protocol that all it has sent so far is written. Takes it off srv->to_acknowledge. */
+/* Tells a client of the binary protocol that all it has sent so far is written. */
 void connection_acknowledge(connection *c);
 
 /* Whether nothing more is to be read of it, which stays only because the server is ending. */
 bool connection_is_over(const connection *c);
-
-/* The list that the server keeps. */
-connection *connection_next(const connection *c);
 
 #endif

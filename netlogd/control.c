@@ -38,7 +38,7 @@ static void add_counts(nl_record *record, const server *srv)
     nl_record_add_uint(record, "OVER.RATE", counts->over_rate);
     nl_record_add_uint(record, "WORK", counts->work);
     nl_record_add_uint(record, "WORK.TURN.MAX", turns_work_max(srv->turns));
-    nl_record_add_uint(record, "HELD", srv->held);
+    nl_record_add_uint(record, "HELD", connections_get_held(srv->connections));
     nl_record_add_uint(record, "CUT", counts->cut_off);
     nl_record_add_uint(record, "SUBSCRIBERS", live.subscribers);
     nl_record_add_uint(record, "SENT", live.records);
@@ -96,14 +96,18 @@ void control_status(request *r, const nl_record *asked)
     done(r);
 }
 
+static void put_client(connection *c, void *user)
+{
+    request *r = user;
+    nl_record *record = request_record(r, NL_USAGE, "Netlogd.Client");
+    connection_describe(c, record);
+    request_put(r, record);
+}
+
 void control_clients(request *r, const nl_record *asked)
 {
     (void)asked;
-    for (const connection *c = r->server->connections; c != NULL; c = connection_next(c)) {
-        nl_record *record = request_record(r, NL_USAGE, "Netlogd.Client");
-        connection_describe(c, record);
-        request_put(r, record);
-    }
+    connections_visit(r->server->connections, put_client, r);
     for (const nats_reader *n = r->server->nats_readers; n != NULL; n = nats_reader_next(n)) {
         nl_record *record = request_record(r, NL_USAGE, "Netlogd.Nats");
         nats_reader_describe(n, record);
@@ -216,6 +220,11 @@ void control_reload(request *r, const nl_record *asked)
         request_fail(r, why);
 }
 
+static void tell_client(connection *c, void *user)
+{
+    *(size_t *)user += connection_send_activation(c);
+}
+
 void control_tell(request *r, const nl_record *asked)
 {
     char command[COMMAND_MAX], prog[PROG_MAX] = "*";
@@ -233,8 +242,7 @@ void control_tell(request *r, const nl_record *asked)
         return;
     }
     size_t told = 0;
-    for (connection *c = r->server->connections; c != NULL; c = connection_next(c))
-        told += connection_send_activation(c);
+    connections_visit(r->server->connections, tell_client, &told);
     nl_write(r->server->log, NL_USAGE, "Netlogd.Tell", "PROG=%s COMMAND=%s CLIENTS=%zu", prog, command, told);
     nl_record *record = request_record(r, NL_USAGE, "Netlogd.Told");
     nl_record_add_uint(record, "CLIENTS", told);

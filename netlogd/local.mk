@@ -4,7 +4,7 @@ bin_PROGRAMS += netlogd/netlogctl
 endif
 netlogd_netlogd_SOURCES = \
 	%D%/main.c %D%/settings.c %D%/settings.h \
-	%D%/connection.c %D%/connection.h %D%/gaps.c %D%/gaps.h %D%/output/output.c %D%/output/output.h \
+	%D%/connection.c %D%/connection.h %D%/connections.c %D%/connections.h %D%/gaps.c %D%/gaps.h %D%/output/output.c %D%/output/output.h \
 	%D%/output/outputs.c %D%/output/outputs.h %D%/output/delivery.c %D%/output/delivery.h \
 	%D%/output/kind.h %D%/output/kinds.c %D%/output/kind_forward.c %D%/output/kind_syslog.c \
 	%D%/output/file.c %D%/output/file.h %D%/output/file_index.c %D%/output/file_index.h %D%/output/file_index_check.c \

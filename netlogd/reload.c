@@ -85,6 +85,12 @@ static bool take_over(server *srv, const settings *now)
     return false;
 }
 
+static void change_settings(connection *c, void *user)
+{
+    (void)user;
+    connection_settings_changed(c);
+}
+
 bool reload(server *srv)
 {
     srv->reload_failure[0] = '\0';
@@ -100,10 +106,7 @@ bool reload(server *srv)
     srv->settings = srv->reloaded = now;
     accepting_settings_changed(srv);
     subscriptions_outputs_changed(srv->subscriptions);
-    for (connection *c = srv->connections, *next; c != NULL; c = next) {
-        next = connection_next(c);
-        connection_settings_changed(c);
-    }
+    connections_visit(srv->connections, change_settings, NULL);
     for (request *r = srv->requests, *next; r != NULL; r = next) {
         next = r->next;
         request_settings_changed(r);

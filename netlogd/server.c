@@ -67,11 +67,15 @@ static struct timeval milliseconds(int count)
     return (struct timeval){.tv_sec = count / 1000, .tv_usec = count % 1000 * 1000};
 }
 
+static void pause_connection(connection *c, void *user)
+{
+    connection_pause(c, *(const bool *)user);
+}
+
 static void set_paused(server *srv, bool pause)
 {
     srv->paused = pause;
-    for (connection *c = srv->connections; c != NULL; c = connection_next(c))
-        connection_pause(c, pause);
+    connections_visit(srv->connections, pause_connection, &pause);
     for (datagrams *d = srv->datagrams; d != NULL; d = datagrams_next(d))
         datagrams_pause(d, pause);
     for (nats_reader *r = srv->nats_readers; r != NULL; r = nats_reader_next(r))
@@ -103,20 +107,24 @@ static void pause_clients(server *srv)
 /* Everything that was decoded is written. */
 static void acknowledge_all(server *srv)
 {
-    while (srv->to_acknowledge != NULL)
-        connection_acknowledge(srv->to_acknowledge);
+    for (connection *c; (c = connections_next_to_acknowledge(srv->connections)) != NULL;)
+        connection_acknowledge(c);
     for (nats_reader *r = srv->nats_readers; r != NULL; r = nats_reader_next(r))
         nats_reader_acknowledge(r);
+}
+
+static void send_activation(connection *c, void *user)
+{
+    (void)user;
+    connection_send_activation(c);
 }
 
 static void on_activation(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
     server *srv = user;
-    if (!activation_look(srv->activation))
-        return;
-    for (connection *c = srv->connections; c != NULL; c = connection_next(c))
-        connection_send_activation(c);
+    if (activation_look(srv->activation))
+        connections_visit(srv->connections, send_activation, NULL);
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *user)
@@ -259,6 +267,11 @@ void server_add(server *srv, server_sum *sum, const char *peer, const char *reas
         tell_sum(srv, sum);
 }
 
+static void check_time(connection *c, void *user)
+{
+    connection_check_time(c, *(const int64_t *)user);
+}
+
 static void on_clock(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
@@ -277,10 +290,8 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     confine_report_refused(srv->log, "Netlogd.CallRefused");
     if (outputs_have_seal_due(srv->outputs))
         on_settle(-1, 0, srv);
-    for (connection *c = srv->connections, *next; c != NULL && !srv->paused; c = next) {
-        next = connection_next(c);
-        connection_check_time(c, now_ns);
-    }
+    if (!srv->paused)
+        connections_visit(srv->connections, check_time, &now_ns);
 }
 
 static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
@@ -421,24 +432,42 @@ static void start(server *srv, const server_extras *extras)
             nats_reader_new(srv, srv->settings->listen[i].nats, srv->settings->listen[i].url);
 }
 
+static void take_from_connection(connection *c, void *user)
+{
+    connection_take_what_came(c, *(const int64_t *)user);
+}
+
+static void drain_connection(connection *c, void *user)
+{
+    connection_drain(c, *(const int64_t *)user);
+}
+
+static void find_logging(connection *c, void *user)
+{
+    *(bool *)user |= !connection_is_over(c);
+}
+
+static void close_connection(connection *c, void *user)
+{
+    (void)user;
+    connection_close(c);
+}
+
 /* What the kernel has taken from clients for us is taken over; all while the output can be written. */
 static void take_what_came(server *srv, int64_t deadline_ns)
 {
     /* First what each has sent already, so that one who goes on sending does not take the others' time. */
-    for (connection *c = srv->connections; c != NULL; c = connection_next(c))
-        connection_take_what_came(c, deadline_ns);
-    for (connection *c = srv->connections; c != NULL; c = connection_next(c))
-        connection_drain(c, deadline_ns);
+    connections_visit(srv->connections, take_from_connection, &deadline_ns);
+    connections_visit(srv->connections, drain_connection, &deadline_ns);
     for (datagrams *d = srv->datagrams; d != NULL; d = datagrams_next(d))
         datagrams_take_what_came(d);
 }
 
 static bool somebody_logs(const server *srv)
 {
-    const connection *c = srv->connections;
-    while (c != NULL && connection_is_over(c))
-        c = connection_next(c);
-    return c != NULL;
+    bool found = false;
+    connections_visit(srv->connections, find_logging, &found);
+    return found;
 }
 
 /*
@@ -502,6 +531,7 @@ static void free_parts(server *srv)
     activation_free(srv->activation);
     clocks_free(srv->clocks);
     gaps_free(srv->gaps);
+    connections_free(srv->connections);
     stream_limit_free(srv->stream_limit);
     text_limit_free(srv->text_limit);
     settings_delete(srv->reloaded);
@@ -549,8 +579,7 @@ static int stop(server *srv)
     }
     accepting_end(srv);
     ending_enforce(srv->settings->pid_file);
-    while (srv->connections != NULL)
-        connection_close(srv->connections);
+    connections_visit(srv->connections, close_connection, NULL);
     subscriptions_deliver(srv->subscriptions, nl_monotonic_ns() + ending_left_ms() / 4 * NS_PER_MS);
     let_requests_read(srv);
     while (srv->requests != NULL)
@@ -598,6 +627,7 @@ int server_run(const settings *s, server_read_settings read_settings, void *read
     program_host(srv.host, sizeof srv.host);
     srv.stream_limit = stream_limit_new();
     srv.text_limit = text_limit_new();
+    srv.connections = connections_new();
     srv.clocks = clocks_new(log);
     srv.gaps = gaps_new(srv.streams, log);
     srv.activation = activation_new(s->activation);

@@ -9,6 +9,7 @@
 #define NETLOGD_SERVER_H
 
 #include "activation.h"
+#include "connections.h"
 #include "service/client_table.h"
 #include "service/listener.h"
 #include "output/outputs.h"
@@ -17,7 +18,6 @@
 #include <event2/event.h>
 
 typedef struct server server;
-typedef struct connection connection;
 typedef struct datagrams datagrams;
 typedef struct nats_reader nats_reader;
 
@@ -70,11 +70,9 @@ struct server {
     struct text_limit *text_limit;
     nl_streams *streams; /* of all clients that number their records; the outputs' */
     struct gaps *gaps;   /* in these */
-    connection *connections;
+    connections *connections;
     datagrams *datagrams;
     nats_reader *nats_readers;
-    connection *to_acknowledge;    /* connections whose blocks are in the output, but perhaps not written yet */
-    size_t held;                   /* bytes that connections hold of what came in part */
     size_t queued;                 /* bytes that wait in the queues of requests */
     client_table *clients;         /* connections and requests, but those over the control socket */
     struct request *requests;      /* clients that ask: request.h */

@@ -163,6 +163,11 @@ tests_unit_turns_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
 tests_unit_turns_unit_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS)
 tests_unit_turns_unit_LDADD = $(unit_ldadd) $(EVENT_LIBS)
 
+unit_tests += %D%/connections.unit
+tests_unit_connections_unit_SOURCES = %D%/connections.c netlogd/connections.c
+tests_unit_connections_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
+tests_unit_connections_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/gaps.unit
 tests_unit_gaps_unit_SOURCES = %D%/gaps.c netlogd/gaps.c
 tests_unit_gaps_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
