@@ -137,13 +137,34 @@ if BUILD_XML
 %C%_libcommon_la_SOURCES += %D%/convert/xml_read.c %D%/convert/xml_write.c
 common_libs += $(XML_LIBS)
 endif
+if BUILD_AGENTS
+# Requests to agents, of nlagent and nlv.
+%C%_libcommon_la_SOURCES += \
+	%D%/agents/soap.c \
+	%D%/agents/soap.h \
+	%D%/agents/client.c \
+	%D%/agents/client.h \
+	%D%/agents/gather.c \
+	%D%/agents/gather.h \
+	%D%/agents/find.c \
+	%D%/agents/find.h \
+	%D%/agents/directory.c \
+	%D%/agents/directory.h \
+	%D%/agents/ldap_directory.h
+if BUILD_LDAP
+%C%_libcommon_la_SOURCES += %D%/agents/ldap_directory.c
+common_libs += $(LDAP_LIBS)
+else
+%C%_libcommon_la_SOURCES += %D%/agents/ldap_absent.c
+endif
+endif
 if BUILD_CTF
 %C%_libcommon_la_SOURCES += %D%/convert/ctf.c
 common_libs += $(BABELTRACE_LIBS)
 endif
 common_libs += $(ZLIB_LIBS) -lm
 %C%_libcommon_la_CPPFLAGS = $(AM_CPPFLAGS) $(seccomp_cppflags) -DNL_DRAWINGS='"$(datadir)/netlogger/drawings"'
-%C%_libcommon_la_CFLAGS = $(AM_CFLAGS) $(SECCOMP_CFLAGS) $(XML_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) $(BABELTRACE_CFLAGS)
+%C%_libcommon_la_CFLAGS = $(AM_CFLAGS) $(SECCOMP_CFLAGS) $(XML_CFLAGS) $(AGENT_CFLAGS) $(LDAP_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) $(BABELTRACE_CFLAGS)
 
 if BUILD_SECCOMP
 seccomp_cppflags = -DHAVE_SECCOMP

@@ -23,15 +23,6 @@ nlagent_sensor_LDADD = $(common_libs)
 # The agent and its client.
 nlagent_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/%D% -DBINDIR='"$(bindir)"' -DPKGLIBEXECDIR='"$(pkglibexecdir)"' \
 	-DPKGDATADIR='"$(pkgdatadir)"' -DSOURCE_DOC='"$(abs_top_srcdir)/doc"'
-nlagent_client_sources = %D%/protocol/soap.c %D%/protocol/soap.h %D%/protocol/directory.c %D%/protocol/directory.h \
-	%D%/client/client.c %D%/client/client.h %D%/client/ldap_directory.h \
-	%D%/sensors/spec.c %D%/sensors/spec.h
-if BUILD_LDAP
-nlagent_client_sources += %D%/client/ldap_directory.c
-else
-nlagent_client_sources += %D%/client/ldap_absent.c
-endif
-
 if BUILD_NLAGENT
 sbin_PROGRAMS += nlagent/nlagentd
 bin_PROGRAMS += nlagent/nlagent
@@ -40,15 +31,15 @@ endif
 nlagent_nlagentd_SOURCES = \
 	%D%/agent/main.c %D%/agent/agent.h %D%/agent/active.c %D%/agent/subscription.c %D%/agent/condition.c \
 	%D%/agent/condition.h %D%/agent/summary.c %D%/agent/summary.h %D%/agent/process.c %D%/agent/process.h %D%/agent/starter.c %D%/agent/starter.h \
-	%D%/protocol/definition.c %D%/protocol/definition.h %D%/agent/http_server.c %D%/agent/http_server.h \
+	%D%/agent/definition.c %D%/agent/definition.h %D%/agent/http_server.c %D%/agent/http_server.h \
 	%D%/agent/service.c %D%/agent/service.h %D%/agent/access.c %D%/agent/access.h %D%/agent/http_clients.c %D%/agent/http_clients.h %D%/agent/registrar.c \
 	%D%/agent/registrar.h %D%/agent/settings.c %D%/agent/settings.h %D%/agent/collections.c %D%/agent/collections.h \
-	$(nlagent_client_sources) $(nlagent_sensor_kinds)
+	%D%/sensors/spec.c %D%/sensors/spec.h $(nlagent_sensor_kinds)
 nlagent_nlagentd_CPPFLAGS = $(nlagent_cppflags)
 nlagent_nlagentd_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(LDAP_CFLAGS) -pthread
 nlagent_nlagentd_LDADD = $(common_libs) $(AGENT_LIBS) $(LDAP_LIBS) $(SECCOMP_LIBS)
 
-nlagent_nlagent_SOURCES = %D%/nlagent.c %D%/client/gather.c %D%/client/gather.h $(nlagent_client_sources)
+nlagent_nlagent_SOURCES = %D%/nlagent.c
 nlagent_nlagent_CPPFLAGS = $(nlagent_cppflags)
 nlagent_nlagent_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(LDAP_CFLAGS) -pthread
 nlagent_nlagent_LDADD = $(common_libs) $(AGENT_LIBS) $(LDAP_LIBS)

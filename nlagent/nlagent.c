@@ -1,13 +1,12 @@
 /* nlagent: asks agents (nlagentd) for what their sensors say, and directories for where they are. */
 #include "config.h"
 
-#include "protocol/directory.h"
+#include "agents/directory.h"
 #include "base/error.h"
 #include "base/environment_value.h"
 #include "base/monotonic.h"
-#include "client/client.h"
-#include "client/gather.h"
-#include "client/ldap_directory.h"
+#include "agents/gather.h"
+#include "agents/find.h"
 #include "program/program.h"
 #include "transport/writer.h"
 #include "base/time_internal.h"
@@ -17,8 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define DEFAULT_AGENT "http://127.0.0.1:14831"
 
 enum {
     AGENTS_MAX = 4096,
@@ -30,8 +27,7 @@ typedef struct arguments {
     const char *agents[AGENTS_MAX + 1];
     size_t agent_count;
     const char *directory, *hosts, *output, *dest, *with, *token_file;
-    client_options client;
-    ldap_options ldap;
+    agents_options ask;
     const char *wishes[WISHES_MAX + 1]; /* of Subscribe: name, value, ... */
     size_t wish_count;
     int64_t since_ns; /* INT64_MIN: not given */
@@ -39,7 +35,7 @@ typedef struct arguments {
     int64_t duration_ns; /* 0: endless */
     char **operands;
     int operand_count;
-    char token[300];
+    char token[AGENTS_TOKEN_SIZE];
 } arguments;
 
 /* Of an option that is there twice the last holds, as of all others. */
@@ -52,16 +48,6 @@ static void add_wish(arguments *a, const char *name, const char *value)
         a->wish_count += 2;
     a->wishes[i] = name;
     a->wishes[i + 1] = value;
-}
-
-static void read_token(arguments *a, const char *path)
-{
-    FILE *file = fopen(path, "re");
-    if (file == NULL || fgets(a->token, sizeof a->token, file) == NULL)
-        program_fail(PROGRAM_USAGE, "--token-file: cannot read %s", path);
-    fclose(file);
-    a->token[strcspn(a->token, "\r\n")] = '\0';
-    a->client.token = a->token;
 }
 
 static bool add_agent(void *settings, const nl_option *row, const char *value)
@@ -228,17 +214,17 @@ static const nl_option security_options[] = {
     {.name = "ca",
      .value = "FILE",
      .environment = "NLAGENT_CA",
-     NL_OPTION_MEMBER(arguments, client.ca),
+     NL_OPTION_MEMBER(arguments, ask.client.ca),
      .help = "CA certificate for verifying https agents"},
     {.name = "cert",
      .value = "FILE",
      .environment = "NLAGENT_CERT",
-     NL_OPTION_MEMBER(arguments, client.cert),
+     NL_OPTION_MEMBER(arguments, ask.client.cert),
      .help = "Client certificate for https"},
     {.name = "key",
      .value = "FILE",
      .environment = "NLAGENT_KEY",
-     NL_OPTION_MEMBER(arguments, client.key),
+     NL_OPTION_MEMBER(arguments, ask.client.key),
      .help = "The client certificate's key"},
     {.name = "token-file",
      .value = "FILE",
@@ -248,17 +234,17 @@ static const nl_option security_options[] = {
     {.name = "ldap-base",
      .value = "DN",
      .environment = "NLAGENT_LDAP_BASE",
-     NL_OPTION_MEMBER(arguments, ldap.base),
+     NL_OPTION_MEMBER(arguments, ask.ldap.base),
      .help = "The LDAP entry below which agents are"},
     {.name = "ldap-bind",
      .value = "DN",
      .environment = "NLAGENT_LDAP_BIND",
-     NL_OPTION_MEMBER(arguments, ldap.bind_dn),
+     NL_OPTION_MEMBER(arguments, ask.ldap.bind_dn),
      .help = "The LDAP name to bind as"},
     {.name = "ldap-password",
      .value = "FILE",
      .environment = "NLAGENT_LDAP_PASSWORD",
-     NL_OPTION_MEMBER(arguments, ldap.password_file),
+     NL_OPTION_MEMBER(arguments, ask.ldap.password_file),
      .help = "The file with the LDAP password, in its first line"},
     {0},
 };
@@ -291,7 +277,7 @@ static const options_usage usage = {
 
 static const char *first_agent(const arguments *a)
 {
-    return a->agent_count > 0 ? a->agents[0] : DEFAULT_AGENT;
+    return a->agent_count > 0 ? a->agents[0] : AGENTS_DEFAULT_URL;
 }
 
 static const char *directory_url(const arguments *a)
@@ -302,7 +288,7 @@ static const char *directory_url(const arguments *a)
 /* Asks; ends the program when that fails. */
 static void ask(const arguments *a, const char *url, nl_buffer *message, soap_call *answer)
 {
-    client *c = client_new(url, &a->client);
+    client *c = client_new(url, &a->ask.client);
     if (c == NULL)
         program_fail(PROGRAM_USAGE, "%s", nl_error_message());
     if (!client_call(c, message, answer))
@@ -387,62 +373,9 @@ static int do_status(const arguments *a)
 
 /* ---- looking up ---- */
 
-typedef void found_function(void *user, const char *host, const char *url, const char *sensor, const char *events);
-
-/* Calls function for each sensor that an agent's directory finds. False. */
-static bool find_at_agent(const arguments *a, const char *url, const char *expression, found_function *function,
-                          void *user)
+static bool look_up(const arguments *a, const char *expression, agents_found_function *function, void *user)
 {
-    nl_buffer message = {0};
-    soap_call answer = {0};
-    client *c = client_new(url, &a->client);
-    if (c == NULL)
-        return false;
-    soap_begin(&message, "Find");
-    soap_put(&message, "expression", expression);
-    soap_end(&message, "Find");
-    bool good = client_call(c, &message, &answer);
-    const char *host = "", *agent = "", *sensor = "";
-    for (size_t i = 0; i < answer.count && good; i++) {
-        const char *name = answer.arguments[i].name, *value = answer.text.data + answer.arguments[i].value;
-        if (strcmp(name, "agent.host") == 0)
-            host = value;
-        else if (strcmp(name, "agent.url") == 0)
-            agent = value;
-        else if (strcmp(name, "agent.sensor.name") == 0)
-            sensor = value;
-        else if (strcmp(name, "agent.sensor.events") == 0)
-            function(user, host, agent, sensor, value);
-    }
-    soap_call_free(&answer);
-    nl_buffer_free(&message);
-    client_free(c);
-    return good;
-}
-
-typedef struct found {
-    found_function *function;
-    void *user;
-} found;
-
-static void on_ldap(void *user, const char *host, const char *url, const directory_sensor *sensors, size_t count)
-{
-    const found *f = user;
-    for (size_t i = 0; i < count; i++)
-        f->function(f->user, host, url, sensors[i].name, sensors[i].events);
-}
-
-static bool look_up(const arguments *a, const char *expression, found_function *function, void *user)
-{
-    const char *url = directory_url(a);
-    ldap_options ldap = a->ldap;
-    found f = {function, user};
-    if (strncmp(url, "ldap", 4) != 0)
-        return find_at_agent(a, url, expression, function, user);
-    ldap.url = url;
-    if (ldap.base == NULL)
-        program_fail(PROGRAM_USAGE, "--directory: ldap:// needs --ldap-base");
-    return ldap_find(&ldap, expression, on_ldap, &f);
+    return agents_find_sensors(&a->ask, directory_url(a), expression, function, user);
 }
 
 static void print_found(void *user, const char *host, const char *url, const char *sensor, const char *events)
@@ -528,8 +461,12 @@ static int wait_for_end(const arguments *a, gathering *all)
 static int gather(const arguments *a, bool many)
 {
     sink s = {0};
-    gather_options o = {
-        .client = a->client, .sensors = a->operands + 1, .arguments = a->wishes, .put = put, .user = &s, .once = !many};
+    gather_options o = {.client = a->ask.client,
+                        .sensors = a->operands + 1,
+                        .arguments = a->wishes,
+                        .put = put,
+                        .user = &s,
+                        .once = !many};
     if (a->operand_count < 2 || (!many && a->operand_count > 2))
         program_fail(PROGRAM_USAGE, "%s: needs %s SENSOR", a->operands[0], many ? "at least one" : "one");
     open_sink(a, &s);
@@ -589,8 +526,11 @@ int main(int argc, char **argv)
         memmove(a.agents, a.agents + 1, (size_t)--a.agent_count * sizeof *a.agents);
         a.agents[a.agent_count] = NULL;
     }
-    if (a.token_file != NULL)
-        read_token(&a, a.token_file);
+    if (a.token_file != NULL) {
+        if (!agents_read_token(a.token_file, a.token))
+            program_fail(PROGRAM_USAGE, "--token-file: %s", nl_error_message());
+        a.ask.client.token = a.token;
+    }
     signal(SIGPIPE, SIG_IGN);
     xmlInitParser();
     int status = run(&a);

@@ -92,7 +92,7 @@ WORDS = [
 # Where the pages are for the variables that these files read; the first that fits counts.
 VARIABLES = {
     "common/service/inherited.c": ["doc/man/netlogd.8", "doc/man/nlagentd.8"],
-    "common/synthesis": ["doc/man/nlkernel.1"], "common/convert": ["doc/formats.md"],
+    "common/synthesis": ["doc/man/nlkernel.1"], "common/agents": ["doc/man/nlagent.1"], "common/convert": ["doc/formats.md"],
     "common/program": ["doc/man/netlogd.8", "doc/man/nlagentd.8", "doc/man/nlagent.1", "doc/man/nlkernel.1"],
     "core": [HEADERS + "log.h", "doc/man/nlwrite.1"],
     "libnetlogger": [HEADERS + "log.h", "doc/man/nlwrite.1"],
@@ -159,7 +159,7 @@ class Tree:
         public = {name for name in re.findall(r"^symbol (\w+)", self.text("libnetlogger/abi"), re.M) if not name.startswith("nl_private")}
         headers = "\n".join(path.read_text() for path in api.headers(self.source))
         known = set(re.findall(r"\b(?:nl_\w+|NL_\w+|NetLogger\w+)", stripped(headers)))
-        known |= public | set(re.findall(r'"(NL_[A-Z_]+)"', self.text("nlagent/protocol/definition.c")))  # sensors' variables
+        known |= public | set(re.findall(r'"(NL_[A-Z_]+)"', self.text("nlagent/agent/definition.c")))  # sensors' variables
         if shutil.which("doxygen") is None:
             self.passed_over.append("functions' words: there is no doxygen")
         else:

@@ -10,7 +10,7 @@
 #define NLAGENT_AGENT_H
 
 #include "agent/condition.h"
-#include "protocol/definition.h"
+#include "agent/definition.h"
 #include "agent/process.h"
 #include "agent/summary.h"
 

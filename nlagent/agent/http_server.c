@@ -6,7 +6,7 @@
 #include "agent/access.h"
 #include "agent/http_clients.h"
 #include "agent/service.h"
-#include "protocol/soap.h"
+#include "agents/soap.h"
 #include "program/program.h"
 #include "service/http_host.h"
 #include "record/encoder.h"

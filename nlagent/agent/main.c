@@ -4,7 +4,7 @@
 #include "agent/access.h"
 #include "agent/agent.h"
 #include "agent/collections.h"
-#include "protocol/directory.h"
+#include "agents/directory.h"
 #include "agent/http_clients.h"
 #include "agent/http_server.h"
 #include "agent/registrar.h"

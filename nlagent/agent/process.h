@@ -8,7 +8,7 @@
 #ifndef NLAGENT_PROCESS_H
 #define NLAGENT_PROCESS_H
 
-#include "protocol/definition.h"
+#include "agent/definition.h"
 
 #include <event2/event.h>
 #include <netlogger.h>

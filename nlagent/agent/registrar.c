@@ -2,7 +2,7 @@
 
 #include "agent/registrar.h"
 
-#include "protocol/directory.h"
+#include "agents/directory.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
 #include "base/thread.h"

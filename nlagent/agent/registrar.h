@@ -7,8 +7,8 @@
 #define NLAGENT_REGISTRAR_H
 
 #include "agent/agent.h"
-#include "client/client.h"
-#include "client/ldap_directory.h"
+#include "agents/client.h"
+#include "agents/ldap_directory.h"
 
 typedef struct registrar registrar;
 

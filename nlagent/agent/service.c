@@ -4,8 +4,8 @@
 
 #include "agent/access.h"
 #include "agent/collections.h"
-#include "protocol/directory.h"
-#include "protocol/soap.h"
+#include "agents/directory.h"
+#include "agents/soap.h"
 #include "program/program.h"
 #include "base/error.h"
 #include "base/memory.h"

@@ -12,7 +12,7 @@
 #ifndef NLAGENT_STARTER_H
 #define NLAGENT_STARTER_H
 
-#include "protocol/definition.h"
+#include "agent/definition.h"
 
 #include <stdbool.h>
 #include <sys/types.h>

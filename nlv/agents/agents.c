@@ -7,10 +7,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <gio/gio.h>
 #include <glib-unix.h>
-#include <glib/gstdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -35,10 +34,11 @@ struct agents {
     GCancellable *looking; /* NULL: nothing is looked up */
     GPtrArray *streams;
     GPtrArray *events;
-    char *folder, *path; /* of the pipe, while it has a name */
-    int pipe;            /* -1: none yet */
-    GString *pending;    /* what waits to be read from it */
-    guint writing;       /* the source that waits for that */
+    agents_options options;
+    char path[32];    /* of the pipe's other end */
+    int pipe[2];      /* the log, from here to the model; -1: none yet */
+    GString *pending; /* what waits to be read from it */
+    guint writing;    /* the source that waits for that */
     guint drawing_due;
     char *drawn; /* when that was told last */
     guint quiet;
@@ -46,35 +46,12 @@ struct agents {
 
 /* ---- the log ---- */
 
-static void forget_name(agents *a)
-{
-    if (a->path != NULL)
-        g_unlink(a->path);
-    if (a->folder != NULL)
-        g_rmdir(a->folder);
-    g_clear_pointer(&a->path, g_free);
-    g_clear_pointer(&a->folder, g_free);
-}
-
 const char *agents_log(agents *a)
 {
-    if (a->pipe >= 0)
-        return a->path;
-    a->folder = g_dir_make_tmp("nlv-XXXXXX", NULL);
-    if (a->folder == NULL)
+    if (a->pipe[0] < 0 && pipe2(a->pipe, O_CLOEXEC | O_NONBLOCK) != 0)
         return NULL;
-    a->path = g_build_filename(a->folder, "sensors", NULL);
-    /* Open for reading too, so that it never seems ended, nor without a reader. */
-    if (mkfifo(a->path, 0600) == 0)
-        a->pipe = open(a->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-    if (a->pipe < 0)
-        forget_name(a);
+    snprintf(a->path, sizeof a->path, "/dev/fd/%d", a->pipe[0]);
     return a->path;
-}
-
-void agents_opened(agents *a)
-{
-    forget_name(a);
 }
 
 static void hold_streams(agents *a, bool hold)
@@ -87,16 +64,16 @@ static gboolean flush(int fd, GIOCondition condition, gpointer user);
 
 static void write_pending(agents *a)
 {
-    while (a->pending->len > 0 && a->pipe >= 0) {
-        ssize_t done = write(a->pipe, a->pending->str, a->pending->len);
+    while (a->pending->len > 0 && a->pipe[1] >= 0) {
+        ssize_t done = write(a->pipe[1], a->pending->str, a->pending->len);
         if (done < 0 && errno == EINTR)
             continue;
         if (done < 0)
             break;
         g_string_erase(a->pending, 0, done);
     }
-    if (a->pending->len > 0 && a->writing == 0 && a->pipe >= 0)
-        a->writing = g_unix_fd_add(a->pipe, G_IO_OUT, flush, a);
+    if (a->pending->len > 0 && a->writing == 0 && a->pipe[1] >= 0)
+        a->writing = g_unix_fd_add(a->pipe[1], G_IO_OUT, flush, a);
     hold_streams(a, a->pending->len > PENDING_MAX);
 }
 
@@ -241,6 +218,11 @@ static void on_record(void *user, const stream *from, const nl_record *record)
     nl_buffer line = {0};
     if (!stream_is_own_event(record))
         note_event(a, stream_sensor(from), record);
+    if (record->raw_format == NL_FORMAT_ULM) { /* as the sensor wrote it */
+        g_string_append_len(a->pending, record->raw.data, (gssize)record->raw.size);
+        g_string_append_c(a->pending, '\n');
+        return;
+    }
     nl_record_encode(record, NL_FORMAT_ULM, &line);
     g_string_append_len(a->pending, line.data, (gssize)line.size);
     nl_buffer_free(&line);
@@ -266,7 +248,7 @@ bool agents_add(agents *a, const char *url, const char *sensor)
         return false;
     }
     stream_callbacks callbacks = {on_record, on_read, on_state, a};
-    stream *s = stream_new(url, sensor, callbacks);
+    stream *s = stream_new(&a->options, url, sensor, callbacks);
     if (s == NULL) {
         a->callbacks.changed(a->callbacks.user, url, sensor, nl_error_message());
         return false;
@@ -322,50 +304,53 @@ static gint by_host(gconstpointer left, gconstpointer right)
     return order != 0 ? order : strcmp(a->sensor, b->sensor);
 }
 
-/* What nlagent find has printed. */
-static GPtrArray *read_rows(GBytes *output)
+/* A look-up, in a thread of its own. */
+typedef struct search {
+    agents_options options;
+    char *url, *expression;
+    GPtrArray *rows;
+    char *problem; /* "": none */
+} search;
+
+static void free_search(gpointer data)
 {
-    GPtrArray *rows = g_ptr_array_new_with_free_func(free_row);
-    gsize size = 0;
-    const char *data = output != NULL ? g_bytes_get_data(output, &size) : NULL;
-    char *text = g_strndup(data != NULL ? data : "", size), **lines = g_strsplit(text, "\n", -1);
-    for (char **line = lines; *line != NULL && rows->len < ROWS_MAX; line++) {
-        char **cells = g_strsplit(*line, "\t", 4);
-        if (g_strv_length(cells) == 4) {
-            agents_row *row = g_new(agents_row, 1);
-            *row = (agents_row){cells[0], cells[1], cells[2], cells[3]};
-            g_ptr_array_add(rows, row);
-            g_free(cells);
-        } else {
-            g_strfreev(cells);
-        }
-    }
-    g_strfreev(lines);
-    g_free(text);
-    g_ptr_array_sort(rows, by_host);
-    return rows;
+    search *f = data;
+    g_ptr_array_free(f->rows, TRUE);
+    g_free(f->problem);
+    g_free(f->url);
+    g_free(f->expression);
+    g_free(f);
 }
 
-static void on_found(GObject *process, GAsyncResult *result, gpointer user)
+static void add_row(void *user, const char *host, const char *url, const char *sensor, const char *events)
 {
-    GBytes *output = NULL, *errors = NULL;
-    GError *error = NULL;
-    bool good = g_subprocess_communicate_finish(G_SUBPROCESS(process), result, &output, &errors, &error);
-    if (!good && g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED)) {
-        g_subprocess_force_exit(G_SUBPROCESS(process)); /* the agents may be gone, too */
-        g_error_free(error);
+    search *f = user;
+    if (f->rows->len >= ROWS_MAX)
         return;
-    }
+    agents_row *row = g_new(agents_row, 1);
+    *row = (agents_row){g_strdup(host), g_strdup(url), g_strdup(sensor), g_strdup(events)};
+    g_ptr_array_add(f->rows, row);
+}
+
+static void run_search(GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+    search *f = data;
+    (void)source, (void)cancellable;
+    bool good = agents_find_sensors(&f->options, f->url, f->expression, add_row, f);
+    f->problem = g_utf8_make_valid(good ? "nothing of the kind is registered" : nl_error_message(), -1);
+    g_ptr_array_sort(f->rows, by_host);
+    g_task_return_boolean(task, TRUE);
+}
+
+static void on_found(GObject *source, GAsyncResult *result, gpointer user)
+{
+    (void)source;
+    const search *f = g_task_get_task_data(G_TASK(result));
+    if (!g_task_propagate_boolean(G_TASK(result), NULL)) /* given up: the agents may be gone, too */
+        return;
     agents *a = user;
-    GPtrArray *rows = read_rows(output);
-    char *message = good ? stream_last_line(errors) : g_strdup(error->message);
     g_clear_object(&a->looking);
-    a->callbacks.found(a->callbacks.user, rows, rows->len > 0 ? "" : message);
-    g_free(message);
-    g_ptr_array_free(rows, TRUE);
-    g_bytes_unref(output);
-    g_bytes_unref(errors);
-    g_clear_error(&error);
+    a->callbacks.found(a->callbacks.user, f->rows, f->rows->len > 0 ? "" : f->problem);
 }
 
 static void give_up(agents *a)
@@ -376,53 +361,56 @@ static void give_up(agents *a)
     g_clear_object(&a->looking);
 }
 
+static const char *default_directory(void)
+{
+    const char *directory = g_getenv("NLAGENT_DIRECTORY");
+    const char *agent = directory != NULL ? directory : g_getenv("NLAGENT");
+    return agent != NULL ? agent : AGENTS_DEFAULT_URL;
+}
+
 void agents_find(agents *a, const char *directory, const char *expression)
 {
-    char *option = directory != NULL && *directory != '\0' ? g_strdup_printf("--directory=%s", directory) : NULL;
-    const char *arguments[5] = {0};
-    size_t count = 0;
-    if (option != NULL)
-        arguments[count++] = option;
-    arguments[count++] = "--"; /* what is typed is no option */
-    arguments[count++] = "find";
-    arguments[count++] = expression;
+    search *f = g_new0(search, 1);
+    bool named = directory != NULL && *directory != '\0';
     give_up(a);
-    GSubprocess *process = stream_start_nlagent(arguments);
-    g_free(option);
-    if (process == NULL) {
-        GPtrArray *none = g_ptr_array_new();
-        a->callbacks.found(a->callbacks.user, none, nl_error_message());
-        g_ptr_array_free(none, TRUE);
-        return;
-    }
+    *f = (search){.options = a->options,
+                  .url = g_strdup(named ? directory : default_directory()),
+                  .expression = g_strdup(expression),
+                  .rows = g_ptr_array_new_with_free_func(free_row)};
     a->looking = g_cancellable_new();
-    g_subprocess_communicate_async(process, NULL, a->looking, on_found, a);
-    g_object_unref(process);
+    GTask *task = g_task_new(NULL, a->looking, on_found, a);
+    g_task_set_return_on_cancel(task, TRUE);
+    g_task_set_task_data(task, f, free_search);
+    g_task_run_in_thread(task, run_search);
+    g_object_unref(task);
 }
 
 /* ---- life ---- */
 
 agents *agents_new(agents_callbacks callbacks)
 {
+    static char token[AGENTS_TOKEN_SIZE]; /* threads use it for as long as they like */
     agents *a = g_new0(agents, 1);
     a->callbacks = callbacks;
     a->streams = g_ptr_array_new_with_free_func(stream_free);
     a->events = g_ptr_array_new_with_free_func(free_event);
     a->pending = g_string_new(NULL);
-    a->pipe = -1;
+    a->pipe[0] = a->pipe[1] = -1;
+    if (!agents_options_from_environment(&a->options, token))
+        program_error("%s", nl_error_message());
     return a;
 }
 
 void agents_free(agents *a)
 {
     give_up(a);
-    forget_name(a);
     if (a->writing != 0)
         g_source_remove(a->writing);
     if (a->drawing_due != 0)
         g_source_remove(a->drawing_due);
-    if (a->pipe >= 0)
-        close(a->pipe);
+    for (int i = 0; i < 2; i++)
+        if (a->pipe[i] >= 0)
+            close(a->pipe[i]);
     g_ptr_array_free(a->streams, TRUE);
     g_ptr_array_free(a->events, TRUE);
     g_string_free(a->pending, TRUE);

@@ -1,8 +1,7 @@
 /*
- * Agents, as the window has them: looked up in a directory, and their sensors' records as one log that grows. nlagent
- * asks, a program of its own for each question and each stream: nothing that a directory or an agent does, or fails to
- * do, holds up the window, and what is no longer wanted is ended at once. No GTK; all of it, callbacks too, in the
- * thread of the main loop.
+ * Agents, as the window has them: looked up in a directory, and their sensors' records as one log that grows. Threads
+ * ask (common/agents), one for each look-up and each stream: nothing that a directory or an agent does, or fails to do,
+ * holds up the window. No GTK; all functions and callbacks are of the main loop's thread.
  */
 #ifndef NLV_AGENTS_H
 #define NLV_AGENTS_H
@@ -49,9 +48,8 @@ const char *agents_state(const agents *a, const char *url, const char *sensor);
 void agents_each(const agents *a, void (*function)(void *user, const char *url, const char *sensor, const char *state),
                  void *user);
 
-/* The log in which all records are, a pipe that has a name until agents_opened is called; NULL: it cannot be made. */
+/* The log in which all records are: the URL of a pipe within this process; NULL: it cannot be made. */
 const char *agents_log(agents *a);
-void agents_opened(agents *a);
 
 /* What is drawn of the sensors that are there now: loadlines, the caller's. All events that ever came are its quiet
  * ones. */

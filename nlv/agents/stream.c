@@ -1,85 +1,43 @@
 #include "config.h"
 
 #include "agents/stream.h"
-#include "reader/decoder.h"
-#include "program/glib_error.h"
 
-#include <signal.h>
+#include "agents/gather.h"
+
 #include <string.h>
-#include <sys/prctl.h>
 
-enum { PIECE = 64 << 10 };
+enum { QUEUE_MAX = 4096 }; /* records that wait for the main loop; the agent waits meanwhile */
+
+/* What the thread that reads and the main loop share. */
+typedef struct mailbox {
+    gint users;
+    GMutex lock;
+    GCond changed;
+    GQueue records; /* nl_record, of the mailbox */
+    bool closed;    /* nobody takes records any more */
+    bool announced; /* the main loop will take them */
+    stream *owner;  /* only for the main loop's thread; NULL: freed */
+    gathering *gathering;
+    char *sensor, *sensors[2];
+} mailbox;
 
 struct stream {
-    char *url, *sensor, *state;
-    GSubprocess *process;
-    GCancellable *ending;
-    nl_decoder *decoder;
+    char *url, *state;
+    mailbox *box;
     stream_callbacks callbacks;
-    bool held, reading;
+    bool held;
 };
 
-/* ---- nlagent ---- */
-
-/* Beside this program, as both are built or installed; or wherever programs are looked for. */
-static char *find_nlagent(void)
+static void mailbox_unref(mailbox *box)
 {
-    static const char *const places[] = {"nlagent", "../nlagent/nlagent", "../../nlagent/nlagent"};
-    char *self = g_file_read_link("/proc/self/exe", NULL), *found = NULL;
-    char *folder = self != NULL ? g_path_get_dirname(self) : g_strdup(".");
-    for (size_t i = 0; i < G_N_ELEMENTS(places) && found == NULL; i++) {
-        found = g_build_filename(folder, places[i], NULL);
-        if (!g_file_test(found, G_FILE_TEST_IS_EXECUTABLE) || g_file_test(found, G_FILE_TEST_IS_DIR))
-            g_clear_pointer(&found, g_free);
-    }
-    g_free(folder);
-    g_free(self);
-    return found != NULL ? found : g_find_program_in_path("nlagent");
-}
-
-/* It would not notice the end of a window that was killed while it waits for an agent that is away. */
-static void end_with_parent(gpointer user)
-{
-    (void)user;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-}
-
-GSubprocess *stream_start_nlagent(const char *const *arguments)
-{
-    char *program = find_nlagent();
-    if (program == NULL)
-        return nl_error_null(NL_ERROR_NOT_FOUND, "nlagent is not installed; it is in the package netlogger");
-    GPtrArray *all = g_ptr_array_new();
-    GError *error = NULL;
-    g_ptr_array_add(all, program);
-    for (; *arguments != NULL; arguments++)
-        g_ptr_array_add(all, (gpointer)*arguments);
-    g_ptr_array_add(all, NULL);
-    GSubprocessLauncher *launcher =
-        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
-    g_subprocess_launcher_set_child_setup(launcher, end_with_parent, NULL, NULL);
-    GSubprocess *process = g_subprocess_launcher_spawnv(launcher, (const char *const *)all->pdata, &error);
-    if (process == NULL)
-        glib_error_take(error);
-    g_object_unref(launcher);
-    g_ptr_array_free(all, TRUE);
-    g_free(program);
-    return process;
-}
-
-char *stream_last_line(GBytes *said)
-{
-    gsize size = 0;
-    const char *data = said != NULL ? g_bytes_get_data(said, &size) : NULL;
-    char *text = g_utf8_make_valid(data != NULL ? data : "", (gssize)size);
-    g_strchomp(text);
-    const char *line = strrchr(text, '\n');
-    line = line != NULL ? line + 1 : text;
-    if (g_str_has_prefix(line, "nlagent: "))
-        line += strlen("nlagent: ");
-    char *result = g_strdup(line);
-    g_free(text);
-    return result;
+    if (!g_atomic_int_dec_and_test(&box->users))
+        return;
+    for (nl_record *record; (record = g_queue_pop_head(&box->records)) != NULL;)
+        nl_record_free(record);
+    g_mutex_clear(&box->lock);
+    g_cond_clear(&box->changed);
+    g_free(box->sensor);
+    g_free(box);
 }
 
 /* ---- what it says of itself ---- */
@@ -128,111 +86,122 @@ static void note(stream *s, const nl_record *record)
     g_free(message);
 }
 
-/* ---- reading ---- */
+/* ---- records, from the thread to the main loop ---- */
 
-static void read_on(stream *s);
-
-static void on_read(GObject *input, GAsyncResult *result, gpointer user)
+static gboolean take_records(gpointer user)
 {
-    GError *error = NULL;
-    GBytes *bytes = g_input_stream_read_bytes_finish(G_INPUT_STREAM(input), result, &error);
-    if (bytes == NULL && g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED)) {
-        g_error_free(error); /* the stream is gone */
-        return;
+    mailbox *box = user;
+    stream *s = box->owner;
+    GQueue taken = G_QUEUE_INIT;
+    g_mutex_lock(&box->lock);
+    box->announced = false;
+    if (s != NULL && !s->held) {
+        taken = box->records;
+        g_queue_init(&box->records);
+        g_cond_signal(&box->changed);
     }
-    stream *s = user;
-    gsize size = 0;
-    const void *data = bytes != NULL ? g_bytes_get_data(bytes, &size) : NULL;
-    const nl_record *record;
-    s->reading = false;
-    nl_decoder_feed(s->decoder, size > 0 ? data : "", size);
-    while (nl_decoder_next(s->decoder, &record) == NL_OK) {
+    g_mutex_unlock(&box->lock);
+    bool some = !g_queue_is_empty(&taken);
+    for (nl_record *record; (record = g_queue_pop_head(&taken)) != NULL;) {
         note(s, record);
         s->callbacks.record(s->callbacks.user, s, record);
+        nl_record_free(record);
     }
-    if (bytes != NULL)
-        g_bytes_unref(bytes);
-    g_clear_error(&error);
-    if (size > 0) {
+    if (some)
         s->callbacks.read(s->callbacks.user);
-        read_on(s);
-    }
+    mailbox_unref(box);
+    return G_SOURCE_REMOVE;
 }
 
-static void read_on(stream *s)
+/* Within the lock. */
+static void announce(mailbox *box)
 {
-    if (s->held || s->reading)
+    if (box->announced || g_queue_is_empty(&box->records))
         return;
-    s->reading = true;
-    g_input_stream_read_bytes_async(g_subprocess_get_stdout_pipe(s->process), PIECE, G_PRIORITY_DEFAULT, s->ending,
-                                    on_read, s);
+    box->announced = true;
+    g_atomic_int_inc(&box->users);
+    g_idle_add_full(G_PRIORITY_DEFAULT, take_records, box, NULL);
+}
+
+/* Of the thread that reads. */
+static bool put_record(void *user, const nl_record *record)
+{
+    mailbox *box = user;
+    nl_record *copy = nl_record_new();
+    nl_record_copy(copy, record);
+    g_mutex_lock(&box->lock);
+    while (!box->closed && g_queue_get_length(&box->records) >= QUEUE_MAX)
+        g_cond_wait(&box->changed, &box->lock);
+    bool wanted = !box->closed;
+    g_queue_push_tail(&box->records, copy);
+    if (wanted)
+        announce(box);
+    g_mutex_unlock(&box->lock);
+    return wanted;
 }
 
 void stream_hold(stream *s, bool hold)
 {
     s->held = hold;
-    read_on(s);
-}
-
-/* nlagent goes on for ever: when it has ended, it has said why. */
-static void on_ended(GObject *input, GAsyncResult *result, gpointer user)
-{
-    GError *error = NULL;
-    GBytes *said = g_input_stream_read_bytes_finish(G_INPUT_STREAM(input), result, &error);
-    if (said == NULL && g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED)) {
-        g_error_free(error);
-        return;
-    }
-    char *line = stream_last_line(said), *message = g_strdup_printf("ended: %s", line);
-    set_state(user, message);
-    g_free(message);
-    g_free(line);
-    if (said != NULL)
-        g_bytes_unref(said);
-    g_clear_error(&error);
+    g_mutex_lock(&s->box->lock);
+    if (!hold)
+        announce(s->box);
+    g_mutex_unlock(&s->box->lock);
 }
 
 /* ---- life ---- */
 
-stream *stream_new(const char *url, const char *sensor, stream_callbacks callbacks)
+/* In a thread of its own: the one that reads may be connecting to an agent that is away. */
+static gpointer end_reading(gpointer user)
 {
-    char *agent = g_strdup_printf("--agent=%s", url);
-    const char *const arguments[] = {agent, "--", "collect", sensor, NULL}; /* a name from elsewhere is no option */
-    GSubprocess *process = stream_start_nlagent(arguments);
-    g_free(agent);
-    if (process == NULL)
+    mailbox *box = user;
+    gather_free(box->gathering);
+    mailbox_unref(box);
+    return NULL;
+}
+
+static void close_mailbox(mailbox *box)
+{
+    box->owner = NULL;
+    g_mutex_lock(&box->lock);
+    box->closed = true;
+    g_cond_signal(&box->changed);
+    g_mutex_unlock(&box->lock);
+    g_thread_unref(g_thread_new("end of stream", end_reading, box));
+}
+
+stream *stream_new(const agents_options *options, const char *url, const char *sensor, stream_callbacks callbacks)
+{
+    mailbox *box = g_new0(mailbox, 1);
+    box->users = 1;
+    g_mutex_init(&box->lock);
+    g_cond_init(&box->changed);
+    g_queue_init(&box->records);
+    box->sensor = box->sensors[0] = g_strdup(sensor);
+    box->gathering = gather_new(
+        &(gather_options){.client = options->client, .sensors = box->sensors, .put = put_record, .user = box});
+    if (!gather_add(box->gathering, url)) {
+        close_mailbox(box);
         return NULL;
+    }
     stream *s = g_new0(stream, 1);
-    *s = (stream){.url = g_strdup(url),
-                  .sensor = g_strdup(sensor),
-                  .state = g_strdup("asked for"),
-                  .process = process,
-                  .ending = g_cancellable_new(),
-                  .callbacks = callbacks};
-    s->decoder = nl_decoder_new(&(nl_decoder_options){.source = s->url});
-    read_on(s);
-    g_input_stream_read_bytes_async(g_subprocess_get_stderr_pipe(process), PIECE, G_PRIORITY_DEFAULT, s->ending,
-                                    on_ended, s);
+    *s = (stream){.url = g_strdup(url), .state = g_strdup("asked for"), .box = box, .callbacks = callbacks};
+    box->owner = s;
     return s;
 }
 
 void stream_free(gpointer data)
 {
     stream *s = data;
-    g_cancellable_cancel(s->ending);     /* what is under way reports to nobody any more */
-    g_subprocess_force_exit(s->process); /* the agent notices the end of the connection */
-    g_object_unref(s->ending);
-    g_object_unref(s->process);
-    nl_decoder_free(s->decoder);
+    close_mailbox(s->box);
     g_free(s->state);
-    g_free(s->sensor);
     g_free(s->url);
     g_free(s);
 }
 
 bool stream_is(const stream *s, const char *url, const char *sensor)
 {
-    return strcmp(s->url, url) == 0 && strcmp(s->sensor, sensor) == 0;
+    return strcmp(s->url, url) == 0 && strcmp(s->box->sensor, sensor) == 0;
 }
 
 const char *stream_url(const stream *s)
@@ -242,7 +211,7 @@ const char *stream_url(const stream *s)
 
 const char *stream_sensor(const stream *s)
 {
-    return s->sensor;
+    return s->box->sensor;
 }
 
 const char *stream_state(const stream *s)

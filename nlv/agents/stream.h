@@ -1,13 +1,14 @@
 /*
- * A sensor's records, as nlagent collects them: it subscribes, and again when the agent was away, and says so by events
- * of its own in the stream. See agents.h.
+ * A sensor's records, subscribed to in this process: a thread of its own (agents/gather.h) asks the agent, and again
+ * when the agent was away, and reports that by events of its own in the stream. See agents.h. All functions and
+ * callbacks are of the main loop's thread.
  */
 #ifndef NLV_AGENTS_STREAM_H
 #define NLV_AGENTS_STREAM_H
 
-#include <gio/gio.h>
-#include <netlogger.h>
-#include <stdbool.h>
+#include "agents/find.h"
+
+#include <glib.h>
 
 typedef struct stream stream;
 
@@ -18,29 +19,23 @@ typedef struct stream_callbacks {
     void *user;
 } stream_callbacks;
 
-/* NULL with the reason in *problem, to be freed with g_free. */
-stream *stream_new(const char *url, const char *sensor, stream_callbacks callbacks);
+/* NULL with the reason in nl_error_message(). options must last as long as the program. */
+stream *stream_new(const agents_options *options, const char *url, const char *sensor, stream_callbacks callbacks);
 
-/* Ends it (a stream *). Nobody is waited for. */
+/* Ends it (a stream *), without waiting for the agent. */
 void stream_free(gpointer s);
 
-/* Reads no more for the moment, or does again. */
+/* Takes no more records for the moment, or does again. */
 void stream_hold(stream *s, bool hold);
 
 bool stream_is(const stream *s, const char *url, const char *sensor);
 const char *stream_url(const stream *s);
 const char *stream_sensor(const stream *s);
 
-/* How it is, in words. */
+/* Its state, as text for people. */
 const char *stream_state(const stream *s);
 
 /* Whether a record is about the stream, and of no sensor. */
 bool stream_is_own_event(const nl_record *record);
-
-/* Starts nlagent with these arguments up to NULL, its output and what it says to be read. NULL with the reason. */
-GSubprocess *stream_start_nlagent(const char *const *arguments);
-
-/* The last line of what a program said, without its name; to be freed with g_free. NULL is allowed. */
-char *stream_last_line(GBytes *said);
 
 #endif

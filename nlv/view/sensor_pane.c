@@ -161,10 +161,8 @@ static bool begin(sensor_pane *p)
         return true;
     const char *path = agents_log(p->agents);
     p->has_begun = path != NULL && p->callbacks.begin(p->callbacks.user, path);
-    if (path != NULL)
-        agents_opened(p->agents);
     if (!p->has_begun)
-        say(p, "There is no place for what sensors say: look at the folder for temporary files.");
+        say(p, "The sensors' records cannot be read: no pipe can be made.");
     return p->has_begun;
 }
 

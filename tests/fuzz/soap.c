@@ -3,7 +3,7 @@
 
 #include "fuzz.h"
 
-#include "protocol/soap.c" /* NOLINT: all of what is tried */
+#include "agents/soap.c" /* NOLINT: all of what is tried */
 
 static void check_call(const soap_call *call)
 {

@@ -370,6 +370,29 @@ class ManyKernelEvents(nlagents.Agent):
         self.assertIn("live --quiet --dest - " + " ".join(f"--event {e}" for e in events) + " --where x", told)
 
 
+class Hops(nlagents.Agent):
+    def test_records_are_passed_on_as_the_sensor_wrote_them(self):
+        """Byte for byte, although nobody else would write them like this: they are encoded once, by the sensor."""
+        lines = [f'DATE=2026010100000{i}.50 HOST="h"  PROG=p LVL=USAGE NL.EVNT=Told  A="b" N=0{i} S="x\\ty"' for i in range(5)]
+        kernel, folder = self.scratch / "nlkernel", self.scratch / "nlagent"
+        for path in kernel, folder:
+            path.mkdir()
+        (self.scratch / "lines").write_text("".join(line + "\n" for line in lines))
+        (kernel / "nlkernel").write_text(f'#!/bin/sh\ncat {self.scratch}/lines\nexec sleep 1000\n')
+        (kernel / "nlkernel").chmod(0o755)
+        self.nlagentd = shutil.copy(self.nlagentd, folder)
+        agent = self.start_agent()
+        hops = {
+            "subscribe": self.ask(agent, "subscribe", "kernel?event=a:b", "--duration", "2s").stdout,
+            "collect": self.ask(agent, "collect", "kernel?event=a:b", "--duration", "2s").stdout,
+            "a filter": self.ask(agent, "subscribe", "kernel?event=a:b", "--where", "N > 1", "--duration", "2s").stdout,
+        }
+        for hop, text in hops.items():
+            with self.subTest(hop):
+                wanted = lines[2:] if hop == "a filter" else lines
+                self.assertEqual([line for line in text.splitlines() if "PROG=p" in line], wanted)
+
+
 class Kernel(nlagents.Agent):
     """The kernel's events as a sensor, from the tracefs of this machine."""
 

@@ -204,8 +204,7 @@ tests_unit_convert_unit_LDADD = $(unit_ldadd)
 if BUILD_NLAGENT
 unit_tests += %D%/nlagent.unit
 endif
-tests_unit_nlagent_unit_SOURCES = %D%/nlagent.c nlagent/sensors/spec.c nlagent/agent/condition.c nlagent/agent/summary.c \
-	nlagent/protocol/directory.c nlagent/protocol/soap.c
+tests_unit_nlagent_unit_SOURCES = %D%/nlagent.c nlagent/sensors/spec.c nlagent/agent/condition.c nlagent/agent/summary.c
 tests_unit_nlagent_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlagent
 tests_unit_nlagent_unit_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_nlagent_unit_LDADD = $(unit_ldadd) $(AGENT_LIBS)

@@ -2,8 +2,8 @@
 #include <netlogger.h>
 
 #include "agent/condition.h"
-#include "protocol/directory.h"
-#include "protocol/soap.h"
+#include "agents/directory.h"
+#include "agents/soap.h"
 #include "agent/summary.h"
 #include "sensors/spec.h"
 

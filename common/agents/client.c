@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "client/client.h"
+#include "agents/client.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/memory.h"

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "protocol/directory.h"
+#include "agents/directory.h"
 
 #include "base/hash_bytes.h"
 #include "base/memory.h"

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "client/ldap_directory.h"
+#include "agents/ldap_directory.h"
 
 #include "base/error.h"
 #include "filter/filter_internal.h"

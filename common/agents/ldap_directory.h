@@ -10,8 +10,7 @@
 #ifndef NLAGENT_LDAP_DIRECTORY_H
 #define NLAGENT_LDAP_DIRECTORY_H
 
-#include "protocol/definition.h"
-#include "protocol/directory.h"
+#include "agents/directory.h"
 
 typedef struct ldap_options {
     const char *url;           /* ldap://HOST[:PORT] */

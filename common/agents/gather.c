@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "client/gather.h"
+#include "agents/gather.h"
 
 #include "base/error.h"
 #include "base/memory.h"

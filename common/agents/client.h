@@ -4,7 +4,7 @@
 #ifndef NLAGENT_CLIENT_H
 #define NLAGENT_CLIENT_H
 
-#include "protocol/soap.h"
+#include "agents/soap.h"
 #include "transport/dial.h"
 
 enum { CLIENT_DEFAULT_PORT = 14831, CLIENT_TIMEOUT_MS = 15000 };

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "protocol/definition.h"
+#include "agent/definition.h"
 
 #include "program/program.h"
 #include "base/error.h"

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "protocol/soap.h"
+#include "agents/soap.h"
 
 #include "program/encoding.h"
 #include "program/record_xml.h"

@@ -6,7 +6,7 @@
 #ifndef NLAGENT_GATHER_H
 #define NLAGENT_GATHER_H
 
-#include "client/client.h"
+#include "agents/client.h"
 
 typedef struct gathering gathering;
 

@@ -1,7 +1,7 @@
 /* In place of ldap_directory.c where libldap is not. */
 #include "config.h"
 
-#include "client/ldap_directory.h"
+#include "agents/ldap_directory.h"
 
 #include "base/error.h"
 
