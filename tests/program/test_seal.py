@@ -24,6 +24,99 @@ HEAD = 88
 FIXED = "<4sIIIQqQQQ32s"
 
 
+# Crashes the machine, as far as netlogd's files are concerned: before the CRASH_ATth call that changes a file below out/, all of
+# them lose what was appended and not synced, or a part of it, and the process is killed.
+CRASHER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static struct { char path[500]; off_t synced; } files[1000];
+static int count;
+static long find(int fd, char path[500])
+{
+    char link[40];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t size = readlink(link, path, 499);
+    path[size > 0 ? size : 0] = 0;
+    if (strstr(path, "/out/") == NULL)
+        return -1;
+    for (int i = 0; i < count; i++)
+        if (strcmp(files[i].path, path) == 0)
+            return i;
+    struct stat status;
+    fstat(fd, &status);
+    strcpy(files[count].path, path);
+    files[count].synced = status.st_size;
+    return count++;
+}
+static void call(void)
+{
+    static int left = -1;
+    if (left < 0) {
+        left = getenv("CRASH_AT") ? atoi(getenv("CRASH_AT")) : 0;
+        srand((unsigned)left);
+    }
+    if (left == 0 || --left > 0)
+        return;
+    for (int i = 0; i < count; i++) {
+        struct stat status;
+        if (stat(files[i].path, &status) == 0 && status.st_size > files[i].synced &&
+            truncate(files[i].path, files[i].synced + rand() % (status.st_size - files[i].synced + 1)) != 0)
+            perror(files[i].path);
+    }
+    kill(getpid(), SIGKILL);
+    pause();
+}
+static void before(int fd)
+{
+    char path[500];
+    if (find(fd, path) >= 0)
+        call();
+}
+ssize_t write(int fd, const void *data, size_t size)
+{
+    before(fd);
+    return ((ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write"))(fd, data, size);
+}
+ssize_t pwrite(int fd, const void *data, size_t size, off_t at)
+{
+    before(fd);
+    return ((ssize_t (*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite"))(fd, data, size, at);
+}
+static int sync_file(int fd, const char *name)
+{
+    char path[500];
+    struct stat status;
+    long i = find(fd, path);
+    if (i >= 0)
+        call();
+    int result = ((int (*)(int))dlsym(RTLD_NEXT, name))(fd);
+    if (i >= 0 && result == 0 && fstat(fd, &status) == 0)
+        files[i].synced = status.st_size;
+    return result;
+}
+int fdatasync(int fd) { return sync_file(fd, "fdatasync"); }
+int fsync(int fd) { return sync_file(fd, "fsync"); }
+int rename(const char *from, const char *to)
+{
+    call();
+    int result = ((int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename"))(from, to);
+    for (int i = 0; i < count && result == 0; i++)
+        if (strcmp(files[i].path, to) == 0)
+            files[i].path[0] = 0;
+    for (int i = 0; i < count && result == 0; i++)
+        if (strcmp(files[i].path, from) == 0)
+            strcpy(files[i].path, to);
+    return result;
+}
+"""
+
+
 def mac(key, purpose, data=b""):
     return hmac.new(key, purpose + b"\0" + data, hashlib.sha256).digest()
 
@@ -365,6 +458,13 @@ class Tampering(Archive):
 
 
 class Honest(Archive):
+    def compile_library(self, text):
+        library, source = self.scratch / "preloaded.so", self.scratch / "preloaded.c"
+        source.write_text(text)
+        result = self.run_program(*support.CC.split(), "-shared", "-fPIC", "-o", library, source, "-ldl")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return str(library)
+
     def client(self, name, count, options):
         url = f"x-netlog://127.0.0.1:{self.port}?format=nlb&policy=block&block=60{options}"
         return self.start(self.program, name, url, str(count), "500", stderr=subprocess.PIPE)
@@ -379,15 +479,12 @@ class Honest(Archive):
         """A kill at any call that changes a file, within a write too, is never taken for tampering: neither before netlogd
         is started again nor after that. Every record is there once."""
         self.program = self.compile_client(PROGRAM)
-        killer, source = self.scratch / "killer.so", self.scratch / "killer.c"
-        source.write_text(KILLER)
-        result = self.run_program(*support.CC.split(), "-shared", "-fPIC", "-o", killer, source, "-ldl")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        killer = self.compile_library(KILLER)
         output = self.url("a-{N}.nlb", "&rotate_size=24k&zstd=0", after="1s")
         spool = f"&ring=64k&spool={self.scratch}/spool"  # what a client cannot deliver waits there for the next one
         killed = turns = 0
         while killed < 50:
-            environment = {"LD_PRELOAD": str(killer), "KILL_AT": str(self.random.randrange(1, 40)),
+            environment = {"LD_PRELOAD": killer, "KILL_AT": str(self.random.randrange(1, 40)),
                            "ASAN_OPTIONS": "verify_asan_link_order=0"}
             netlogd = self.serve(output, environment=environment)
             client = self.client(f"c{turns}", 2000, spool + "&timeout=1")
@@ -410,6 +507,31 @@ class Honest(Archive):
         self.assertNotIn("not sealed", self.proves())
         for turn in range(turns):
             self.assertEqual(self.numbers(f"c{turn}"), list(range(2000)))
+
+    def test_crashes_of_the_machine(self):
+        """What is sealed is on the disk, whatever fsync= says, and so is the journal: netlogd does not cut off what is sealed."""
+        crasher = self.compile_library(CRASHER)
+        crashed = proven = 0
+        self.program = self.compile_client(PROGRAM)
+        for turn in range(40):
+            environment = {"LD_PRELOAD": crasher, "CRASH_AT": str(self.random.randrange(1, 60)),
+                           "ASAN_OPTIONS": "verify_asan_link_order=0"}
+            netlogd = self.serve(self.url("a-{N}.nlb", "&rotate_size=24k&zstd=0&fsync=never"), environment=environment)
+            client = self.client(f"c{turn}", 4000, f"&ring=64k&spool={self.scratch}/spool&timeout=1")
+            self.assertEqual(client.wait(60), 0, client.stderr.read())
+            crashed += netlogd.poll() is not None
+            netlogd.kill()
+            netlogd.wait()
+            if Key(self.key.read_text()).index > 0:
+                said = self.verify().stdout
+                self.assertRegex(said, r"\.seal: proven: ", said)
+                proven = int(re.search(r"proven: (\d+) bytes", said).group(1))
+        self.assertGreater(crashed, 20)
+        self.assertGreater(proven, 0)
+        self.stop(self.serve(self.url("a-{N}.nlb")))
+        said = self.verify().stdout  # of which the rest may tell that acknowledged records are missing: fsync=never
+        self.assertRegex(said, r"\.seal: proven: ", said)
+        self.assertNotIn("not sealed", said)
 
     def test_full_disk(self):
         out = self.folder.parent
