@@ -101,11 +101,11 @@ static bool has_descriptors(const server *srv)
 }
 
 /* Whoever knocks waits in the kernel until some descriptors are free, and the loop does not spin meanwhile. */
-static void wait_for_descriptors(server *srv, const char *why)
+static void wait_for_descriptors(server *srv, const char *reason)
 {
     int64_t now_ns = nl_monotonic_ns();
     if (srv->accept_told_ns == 0 || now_ns - srv->accept_told_ns >= TELL_SECONDS * NL_NS_PER_SECOND) {
-        program_error("accept: %s; who connects waits until others are gone", why);
+        program_error("accept: %s; who connects waits until others are gone", reason);
         srv->accept_told_ns = now_ns;
     }
     accepting_enable(srv, false);
@@ -165,12 +165,12 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
     char address[80];
     listener_address_text(peer, address, sizeof address);
     bool full = fd + 1 >= srv->client_descriptors;
-    const char *why =
+    const char *reason =
         accepting_allows(srv, peer, at->asked->vouched) ? make_place(srv, peer, full, address) : ACCEPTING_NOT_ALLOWED;
-    if (why == NULL)
+    if (reason == NULL)
         connection_new(srv, fd, at, peer);
     else
-        accepting_refuse(srv, fd, peer, why);
+        accepting_refuse(srv, fd, peer, reason);
 }
 
 /* Whoever may open the control socket's file may ask. */
@@ -182,9 +182,9 @@ static void on_control(struct evconnlistener *from, evutil_socket_t fd, struct s
 
 static void on_accept_error(struct evconnlistener *from, void *user)
 {
-    const char *why = strerror(errno);
+    const char *reason = strerror(errno);
     evconnlistener_disable(from);
-    wait_for_descriptors(user, why);
+    wait_for_descriptors(user, reason);
 }
 
 static void on_accept_again(evutil_socket_t fd, short what, void *user)

@@ -55,10 +55,10 @@ void activation_free(activation *a)
     free(a);
 }
 
-static bool complain(activation *a, const char *why)
+static bool complain(activation *a, const char *reason)
 {
     if (!a->complained)
-        program_error("activation file %s: %s", a->path, why);
+        program_error("activation file %s: %s", a->path, reason);
     a->complained = true;
     return false;
 }
@@ -72,11 +72,11 @@ static ssize_t read_text(activation *a, char text[TEXT_MAX + 1])
     ssize_t size = 0, got = 0;
     while (fd >= 0 && size <= TEXT_MAX && (got = read(fd, text + size, (size_t)(TEXT_MAX + 1 - size))) > 0)
         size += got;
-    int why = errno;
+    int reason = errno;
     if (fd >= 0)
         close(fd);
     if (fd < 0 || got < 0)
-        complain(a, strerror(why));
+        complain(a, strerror(reason));
     else if (size > TEXT_MAX)
         complain(a, "it is larger than 64 KiB");
     else

@@ -76,7 +76,7 @@ static void put_output(request *r, output *out)
         nl_record_add_uint(record, "SPOOLED", state.waiting);
         nl_record_add_uint(record, "DELIVERED", state.delivered);
         nl_record_add_uint(record, "FAILURES", state.failures);
-        request_add_text(record, "AWAY", state.why[0] != '\0' ? state.why : NULL);
+        request_add_text(record, "AWAY", state.reason[0] != '\0' ? state.reason : NULL);
     }
     request_put(r, record);
 }
@@ -213,11 +213,11 @@ void control_drops(request *r, const nl_record *asked)
 void control_reload(request *r, const nl_record *asked)
 {
     (void)asked;
-    const char *why = server_reload(r->server);
-    if (why == NULL)
+    const char *reason = server_reload(r->server);
+    if (reason == NULL)
         done(r);
     else
-        request_fail(r, why);
+        request_fail(r, reason);
 }
 
 static void tell_client(connection *c, void *user)
@@ -236,9 +236,9 @@ void control_tell(request *r, const nl_record *asked)
     request_value(r, asked, "PROG", prog, sizeof prog);
     if (r->ending)
         return;
-    const char *why = activation_tell(r->server->activation, prog, command);
-    if (why != NULL) {
-        request_fail(r, why);
+    const char *reason = activation_tell(r->server->activation, prog, command);
+    if (reason != NULL) {
+        request_fail(r, reason);
         return;
     }
     size_t told = 0;

@@ -10,7 +10,7 @@ netlogd_netlogd_SOURCES = \
 	%D%/output/file.c %D%/output/file.h %D%/output/file_index.c %D%/output/file_index.h %D%/output/file_index_check.c \
 	%D%/output/time_scan.c %D%/output/time_scan.h %D%/output/journal.c %D%/output/journal.h %D%/output/options.c \
 	%D%/output/options.h \
-	%D%/output/failure.c %D%/output/failure.h %D%/output/repair.c %D%/output/repair.h %D%/output/verify.c %D%/output/verify.h \
+	%D%/output/repair.c %D%/output/repair.h %D%/output/verify.c %D%/output/verify.h \
 	%D%/output/seal.c %D%/output/seal.h %D%/output/seal_chain.c %D%/output/seal_chain.h \
 	%D%/output/seal_key.c %D%/output/seal_key.h %D%/output/verify_seal.c %D%/output/verify_seal.h \
 	%D%/output/take_out.c %D%/output/take_out.h %D%/output/missing.c %D%/output/missing.h \

@@ -7,7 +7,7 @@
 #include "service/listener.h"
 #include "confined.h"
 #include "metrics.h"
-#include "output/failure.h"
+#include "base/error.h"
 #include "output/outputs.h"
 #include "output/seal_key.h"
 #include "output/verify.h"
@@ -224,7 +224,7 @@ static int serve(arguments *a)
                             .recovering = s->recover_s > 0 ? recovery_start(s->recover_s, s->confine) : NULL};
     outputs *out = outputs_open(s->outputs, s->output_count);
     if (out == NULL) {
-        program_error("%s", failure_text());
+        program_error("%s", nl_error_message());
         recovery_free(extras.recovering);
         return PROGRAM_PROBLEM;
     }
@@ -256,7 +256,7 @@ static int serve(arguments *a)
     listener_close_all(listeners, count);
     listener_close_all(control, control != NULL);
     if (outputs_close(out) != NL_OK) {
-        program_error("%s", failure_text());
+        program_error("%s", nl_error_message());
         status = PROGRAM_PROBLEM;
     }
     confine_report_refused(log, "Netlogd.CallRefused");
@@ -272,7 +272,7 @@ static int create_seal_key(const char *path)
 {
     char text[SEAL_KEY_TEXT_SIZE + 1];
     if (seal_key_create(path, text) != NL_OK) {
-        program_error("%s", failure_text());
+        program_error("%s", nl_error_message());
         return PROGRAM_PROBLEM;
     }
     fprintf(stderr,

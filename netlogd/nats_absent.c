@@ -3,23 +3,23 @@
 
 #include "nats_reader.h"
 
-#include "output/failure.h"
+#include "base/error.h"
 #include "output/kind.h"
 
 #include "program/program.h"
 
-static const char words[] = "this netlogd was built without libnats";
+static const char absent[] = "this netlogd was built without libnats";
 
 static nl_status check(const nl_url *url, const output_options *options)
 {
     (void)url, (void)options;
-    return failure("%s", words);
+    return nl_error_set(NL_ERROR_UNSUPPORTED, "%s", absent);
 }
 
 static nl_status deliver(void *peer, const char *data, size_t size, output_place place, size_t *taken)
 {
     (void)peer, (void)data, (void)size, (void)place, (void)taken;
-    return failure("%s", words);
+    return nl_error_set(NL_ERROR_UNSUPPORTED, "%s", absent);
 }
 
 const output_kind output_kind_nats = {.name = "nats", .format = NL_FORMAT_NLB, .check = check, .deliver = deliver};
@@ -27,14 +27,14 @@ const output_kind output_kind_nats = {.name = "nats", .format = NL_FORMAT_NLB, .
 const char *nats_reader_check(const nl_url *url, char **name)
 {
     (void)url, (void)name;
-    return words;
+    return absent;
 }
 
 /* The others are never called. */
 void nats_reader_new(server *srv, const char *url, const char *name)
 {
     (void)srv, (void)url;
-    program_fail(PROGRAM_PROBLEM, "%s: %s", name, words);
+    program_fail(PROGRAM_PROBLEM, "%s: %s", name, absent);
 }
 
 void nats_reader_pause(nats_reader *r, bool pause)

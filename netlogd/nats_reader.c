@@ -7,7 +7,7 @@
 #include "gaps.h"
 #include "nats/intake.h"
 
-#include "output/failure.h"
+#include "base/error.h"
 #include "program/program.h"
 #include "request.h"
 #include "stream_limit.h"
@@ -35,7 +35,7 @@ struct nats_reader {
     bool numbered;       /* the latest block is of a stream */
     bool to_acknowledge; /* something was taken */
     uint64_t malformed, gaps, records;
-    char why[256];               /* as it was told last */
+    char reason[256];            /* as it was told last */
     char source[NATS_NAME_SIZE]; /* the message that is read */
 };
 
@@ -150,12 +150,12 @@ static void tell_state(nats_reader *r)
 {
     nats_intake_state state;
     nats_intake_describe(r->intake, &state);
-    if (strcmp(state.why, r->why) == 0)
+    if (strcmp(state.reason, r->reason) == 0)
         return;
-    memcpy(r->why, state.why, sizeof r->why);
-    if (r->why[0] != '\0') {
-        program_error("%s; trying again", r->why);
-        nl_write(r->server->log, NL_WARNING, "Netlogd.NatsWaits", "PEER=%s REASON=%s", r->name, r->why);
+    memcpy(r->reason, state.reason, sizeof r->reason);
+    if (r->reason[0] != '\0') {
+        program_error("%s; trying again", r->reason);
+        nl_write(r->server->log, NL_WARNING, "Netlogd.NatsWaits", "PEER=%s REASON=%s", r->name, r->reason);
     } else {
         program_error("%s can be read", r->name);
         nl_write(r->server->log, NL_USAGE, "Netlogd.NatsReads", "PEER=%s", r->name);
@@ -187,7 +187,7 @@ const char *nats_reader_check(const nl_url *url, char **name)
 {
     nats_place *place = nats_place_read(url, false);
     if (place == NULL)
-        return failure_text();
+        return nl_error_message();
     *name = name_of(place);
     nats_place_free(place);
     return NULL;
@@ -199,7 +199,7 @@ void nats_reader_new(server *srv, const char *text, const char *name)
     nl_url *url = nl_url_parse(text);
     nats_place *place = url != NULL ? nats_place_read(url, false) : NULL;
     if (place == NULL) /* a password's file was there a moment before */
-        program_fail(PROGRAM_PROBLEM, "%s: %s", name, url != NULL ? failure_text() : nl_error_message());
+        program_fail(PROGRAM_PROBLEM, "%s: %s", name, nl_error_message());
     nl_url_free(url);
     if (r == NULL || (r->name = strdup(name)) == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
@@ -241,8 +241,8 @@ void nats_reader_describe(const nats_reader *r, nl_record *record)
     nl_record_add_uint(record, "AGAIN", state.again);
     nl_record_add_uint(record, "WAITING", state.waiting);
     nl_record_add_uint(record, "MALFORMED", r->malformed);
-    if (state.why[0] != '\0')
-        request_add_text(record, "REASON", state.why);
+    if (state.reason[0] != '\0')
+        request_add_text(record, "REASON", state.reason);
 }
 
 nats_counts nats_readers_count(const server *srv)
@@ -252,7 +252,7 @@ nats_counts nats_readers_count(const server *srv)
         nats_intake_state state;
         nats_intake_describe(r->intake, &state);
         counts.places++;
-        counts.away += state.why[0] != '\0';
+        counts.away += state.reason[0] != '\0';
         counts.records += r->records;
         counts.messages += state.messages;
         counts.again += state.again;

@@ -20,7 +20,7 @@ typedef struct arguments {
     const char *socket;
     const char *where, *since, *prog;
     bool json;
-    char **words;
+    char **operands;
     int word_count;
 } arguments;
 
@@ -130,9 +130,9 @@ static void send_request(int fd, const arguments *a)
 {
     nl_buffer line = {0};
     nl_buffer_append(&line, "NETLOGGER/1 ", 12);
-    nl_buffer_append(&line, a->words[0], strlen(a->words[0]));
+    nl_buffer_append(&line, a->operands[0], strlen(a->operands[0]));
     if (a->word_count > 1)
-        add(&line, "COMMAND", a->words[1]);
+        add(&line, "COMMAND", a->operands[1]);
     if (a->prog != NULL)
         add(&line, "PROG", a->prog);
     nl_buffer_append(&line, "\n", 1);
@@ -423,14 +423,14 @@ int main(int argc, char **argv)
     program_start("netlogctl");
     arguments a = {0};
     int first = options_parse(&usage, argc, argv, &a);
-    a.words = argv + first;
+    a.operands = argv + first;
     a.word_count = argc - first;
-    const char *verb = a.words[0];
+    const char *verb = a.operands[0];
     bool is_tell = strcmp(verb, "tell") == 0, is_tail = strcmp(verb, "tail") == 0;
     if (is_tell && a.word_count == 1)
         options_fail("tell: missing COMMAND");
     if (a.word_count > 1 + is_tell)
-        options_fail("%s: %s: unexpected argument", verb, a.words[1 + is_tell]);
+        options_fail("%s: %s: unexpected argument", verb, a.operands[1 + is_tell]);
     if (is_tail)
         return program_finish(tail(&a));
     int fd = connect_socket(a.socket);

@@ -2,7 +2,7 @@
 
 #include "past.h"
 
-#include "output/failure.h"
+#include "base/error.h"
 #include "output/file.h"
 #include "program/program.h"
 
@@ -59,7 +59,7 @@ static nl_status find_first(const past *p, uint64_t above, uint64_t *number)
 /* Keeps the words of the library's functions, when one has failed. */
 static nl_status noted(nl_status status)
 {
-    return status == NL_OK || status == NL_AGAIN ? status : failure("%s", nl_error_message());
+    return status == NL_OK || status == NL_AGAIN ? status : NL_FAILED;
 }
 
 static nl_status open_file(past *p, uint64_t number)

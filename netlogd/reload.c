@@ -5,7 +5,7 @@
 #include "accepting.h"
 #include "confined.h"
 #include "connection.h"
-#include "output/failure.h"
+#include "base/error.h"
 #include "program/program.h"
 #include "request.h"
 #include "subscription.h"
@@ -29,10 +29,10 @@ static void report(void *user, const char *message)
     nl_write(srv->log, NL_ERROR, "Netlogd.ReloadRefused", "REASON=%s", message);
 }
 
-static bool refuse(server *srv, const char *what, const char *why)
+static bool refuse(server *srv, const char *what, const char *reason)
 {
     char message[512];
-    snprintf(message, sizeof message, "%.300s: %s", what, why);
+    snprintf(message, sizeof message, "%.300s: %s", what, reason);
     report(srv, message);
     return false;
 }
@@ -49,13 +49,13 @@ static const listening *find(const settings *s, const listening *asked)
 /* Whether now listens where the running process does, which it was given the right to at its start. */
 static bool listens_alike(server *srv, const settings *now)
 {
-    static const char why[] = "where netlogd listens changes when it is started anew only";
+    static const char reason[] = "where netlogd listens changes when it is started anew only";
     for (size_t i = 0; i < now->listen_count; i++)
         if (find(srv->settings, &now->listen[i]) == NULL)
-            return refuse(srv, now->listen[i].url, why);
+            return refuse(srv, now->listen[i].url, reason);
     for (size_t i = 0; i < srv->settings->listen_count; i++)
         if (find(now, &srv->settings->listen[i]) == NULL)
-            return refuse(srv, srv->settings->listen[i].url, why);
+            return refuse(srv, srv->settings->listen[i].url, reason);
     return true;
 }
 
@@ -81,7 +81,7 @@ static bool take_over(server *srv, const settings *now)
     /* The last of all: it is what changes something. */
     if (outputs_change(srv->outputs, now->outputs, now->output_count, srv->log) == NL_OK)
         return true;
-    report(srv, failure_text());
+    report(srv, nl_error_message());
     return false;
 }
 

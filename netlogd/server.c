@@ -15,7 +15,7 @@
 #include "service/inherited.h"
 #include "metrics.h"
 #include "nats_reader.h"
-#include "output/failure.h"
+#include "base/error.h"
 #include "program/program.h"
 #include "service/confine.h"
 #include "recovery.h"
@@ -88,7 +88,7 @@ static void tell_pause(server *srv)
     int64_t now_ns = nl_monotonic_ns();
     if (srv->pause_told || (srv->told_ns != 0 && now_ns - srv->told_ns < TELL_SECONDS * NL_NS_PER_SECOND))
         return;
-    program_error("%s; waiting until it can be written, nothing is lost", failure_text());
+    program_error("%s; waiting until it can be written, nothing is lost", nl_error_message());
     srv->pause_told = true;
     srv->told_ns = now_ns;
 }
@@ -343,16 +343,16 @@ const char *server_reload(server *srv)
     char state[64];
     snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, nl_monotonic_ns() / 1000);
     inherited_notify(state);
-    const char *why = reload(srv) ? NULL : srv->reload_failure;
+    const char *reason = reload(srv) ? NULL : srv->reload_failure;
     inherited_notify("READY=1");
     if (outputs_reopen(srv->outputs) != NL_OK) {
-        why = failure_text();
-        program_error("%s; going on with the old one", why);
+        reason = nl_error_message();
+        program_error("%s; going on with the old one", reason);
     }
     for (size_t i = 0; outputs_get(srv->outputs, i) != NULL; i++)
         nl_write(srv->log, NL_USAGE, "Netlogd.Reopen", "FILE=%s",
                  output_get_options(outputs_get(srv->outputs, i))->target);
-    return why;
+    return reason;
 }
 
 static void on_hangup(evutil_socket_t signal, short what, void *user)
@@ -572,7 +572,7 @@ static int stop(server *srv)
     accepting_enable(srv, false);
     int status = PROGRAM_DONE;
     if (take_and_write_all(srv) != NL_OK) {
-        program_error("%s; the last records are lost", failure_text());
+        program_error("%s; the last records are lost", nl_error_message());
         status = PROGRAM_PROBLEM;
     } else {
         acknowledge_all(srv);

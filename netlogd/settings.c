@@ -2,12 +2,11 @@
 
 #include "settings.h"
 
-#include "output/failure.h"
+#include "base/error.h"
 #include "output/options.h"
 #include "nats_reader.h"
 #include "program/program.h"
 #include "base/size.h"
-#include "base/error.h"
 #include "service/confine.h"
 
 #include <stdio.h>
@@ -99,10 +98,10 @@ static const char *add_listening(settings *s, const char *value)
     if (url == NULL)
         return nl_error_message();
     listening l = {0};
-    const char *why = url->scheme == NL_SCHEME_NATS ? nats_reader_check(url, &l.url) : read_listening(url, &l);
+    const char *reason = url->scheme == NL_SCHEME_NATS ? nats_reader_check(url, &l.url) : read_listening(url, &l);
     nl_url_free(url);
-    if (why != NULL)
-        return why;
+    if (reason != NULL)
+        return reason;
     if (l.url != NULL) {
         l.nats = program_copy(value);
     } else {
@@ -142,7 +141,7 @@ static const char *add_destination(settings *s, const char *value)
 {
     output_options options;
     if (output_options_parse(value, &options) != NL_OK)
-        return failure_text();
+        return nl_error_message();
     output_options_free(&options);
     for (size_t i = 0; i < s->output_count; i++)
         if (strcmp(s->outputs[i], value) == 0)

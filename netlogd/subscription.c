@@ -7,7 +7,7 @@
 #include "base/monotonic.h"
 #include "base/option.h"
 #include "filter/filter_cost.h"
-#include "output/failure.h"
+#include "base/error.h"
 #include "past.h"
 #include "program/program.h"
 #include "record/encoder.h"
@@ -696,7 +696,7 @@ static void run_catching_up(void *user)
         join_present(s);
         break;
     case SLICE_FAILED:
-        disconnect(s, failure_text());
+        disconnect(s, nl_error_message());
         break;
     case SLICE_COSTLY:
         disconnect_for_cost(s, false);
@@ -711,11 +711,12 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
     background_add(s->all->server->background, &s->catching_up);
 }
 
-static bool catch_up(subscription *s, const char **why)
+static bool catch_up(subscription *s, const char **reason)
 {
     const output *out = outputs_with_all(s->all->server->outputs);
     s->past = out != NULL ? past_open(out, s->group->since_ns) : NULL;
-    *why = out != NULL ? failure_text() : "the past is not kept: no output has all records in files that can be read";
+    *reason =
+        out != NULL ? nl_error_message() : "the past is not kept: no output has all records in files that can be read";
     if (s->past == NULL)
         return false;
     s->encoder = nl_encoder_new(&(nl_encoder_options){.format = s->group->format});
@@ -793,9 +794,9 @@ void subscription_start(request *r, const nl_record *asked)
     all->counts.asked++;
     all->counts.subscribers++;
     r->subscription = s;
-    const char *why;
-    if (wanted.has_since && !catch_up(s, &why)) {
-        request_fail(r, why);
+    const char *reason;
+    if (wanted.has_since && !catch_up(s, &reason)) {
+        request_fail(r, reason);
         return;
     }
     welcome(r, s->group);

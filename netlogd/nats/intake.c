@@ -6,7 +6,7 @@
 #include "base/thread.h"
 #include "link.h"
 
-#include "output/failure.h"
+#include "base/error.h"
 #include "program/program.h"
 
 #include <errno.h>
@@ -168,12 +168,12 @@ static void tell_thread(nats_intake *in)
 }
 
 /* With the mutex; NULL clears it. */
-static void set_why(nats_intake *in, const char *why)
+static void set_why(nats_intake *in, const char *reason)
 {
-    why = why != NULL ? why : "";
-    if (strncmp(in->state.why, why, sizeof in->state.why - 1) == 0)
+    reason = reason != NULL ? reason : "";
+    if (strncmp(in->state.reason, reason, sizeof in->state.reason - 1) == 0)
         return;
-    snprintf(in->state.why, sizeof in->state.why, "%s", why);
+    snprintf(in->state.reason, sizeof in->state.reason, "%s", reason);
     wake(in);
 }
 
@@ -191,9 +191,9 @@ static void end_request(nats_intake *in, natsMsg *msg)
             s->asked[i].left = 0;
     if (strcmp(status, "408") == 0)
         return;
-    const char *words = "";
-    natsMsgHeader_Get(msg, "Description", &words);
-    if (strcasestr(words, "MaxBytes") != NULL)
+    const char *description = "";
+    natsMsgHeader_Get(msg, "Description", &description);
+    if (strcasestr(description, "MaxBytes") != NULL)
         return;
     /* The consumer is gone, or its leader is: it is looked for again. */
     s->begun = false;
@@ -377,8 +377,8 @@ static nl_status find_shards(nats_intake *in)
         return NL_FAILED;
     unsigned count = in->link->shards;
     if (in->shards != NULL && count != in->shard_count)
-        return failure("%s: it has %u shards now, and had %u: start netlogd anew", in->place->name, count,
-                       in->shard_count);
+        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: it has %u shards now, and had %u: start netlogd anew",
+                            in->place->name, count, in->shard_count);
     if (in->shards == NULL) {
         shard *shards = calloc(count, sizeof *shards);
         if (shards == NULL)
@@ -422,8 +422,9 @@ static nl_status find_others(nats_intake *in)
     in->alone = !in->other_reads;
     pthread_mutex_unlock(&in->mutex);
     return in->alone ? NL_OK
-                     : failure("%s: another netlogd reads the same share of %s: say share=K/N for each",
-                               in->place->name, in->place->durable);
+                     : nl_error_set(NL_ERROR_UNREACHABLE,
+                                    "%s: another netlogd reads the same share of %s: say share=K/N for each",
+                                    in->place->name, in->place->durable);
 }
 
 /* Whoever was given messages before us, and was killed, has not acknowledged them: they come first. */
@@ -488,7 +489,7 @@ static nl_status get_ready(nats_intake *in)
         return NL_FAILED;
     /* What is asked for meanwhile would pile up, and be answered at once. */
     if (natsConnection_Status(in->link->connection) != NATS_CONN_STATUS_CONNECTED)
-        return failure("%s: the connection is lost", in->place->name);
+        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: the connection is lost", in->place->name);
     if (!in->known && find_shards(in) != NL_OK)
         return NL_FAILED;
     if (!in->alone && find_others(in) != NL_OK)
@@ -610,7 +611,7 @@ static void *run(void *user)
         nl_status ready = get_ready(in);
         tell_settled(in);
         pthread_mutex_lock(&in->mutex);
-        set_why(in, ready == NL_OK ? NULL : failure_text());
+        set_why(in, ready == NL_OK ? NULL : nl_error_message());
         telling what = choose_all(in, ready == NL_OK);
         unsigned changes = in->changes;
         pthread_mutex_unlock(&in->mutex);

@@ -28,7 +28,7 @@ typedef struct nats_intake_state {
     uint64_t messages; /* taken so far */
     uint64_t again;    /* of these, given to somebody before */
     uint64_t waiting;  /* here, and not acknowledged */
-    char why[256];     /* nothing comes; empty: all is well */
+    char reason[256];  /* nothing comes; empty: all is well */
 } nats_intake_state;
 
 /* Begins to connect; place is taken over. Not before the last fork. */

@@ -2,7 +2,7 @@
 
 #include "link.h"
 
-#include "output/failure.h"
+#include "base/error.h"
 #include "program/program.h"
 
 #include <errno.h>
@@ -26,12 +26,13 @@ enum {
 nl_status nats_failure(const char *what, natsStatus status, jsErrCode server_code)
 {
     natsStatus last;
-    const char *words = nats_GetLastError(&last);
-    if (words == NULL || *words == '\0' || last != status)
-        words = natsStatus_GetText(status);
+    const char *message = nats_GetLastError(&last);
+    if (message == NULL || *message == '\0' || last != status)
+        message = natsStatus_GetText(status);
     if (server_code == JSNotEnabledErr || status == NATS_NO_RESPONDERS)
-        return failure("%s: no JetStream there: nats-server -js is wanted, and a leader in its cluster", what);
-    return failure("%s: %s", what, words);
+        return nl_error_set(NL_ERROR_UNREACHABLE,
+                            "%s: no JetStream there: nats-server -js is wanted, and a leader in its cluster", what);
+    return nl_error_set(NL_ERROR_UNREACHABLE, "%s: %s", what, message);
 }
 
 /* libnats prints what goes wrong in its threads unless somebody takes it. */
@@ -183,7 +184,9 @@ static nl_status count_shards(nats_link *link, const char *stream, unsigned *sha
     *wrong = text == NULL || sscanf(text, "netlogger shard %u of %u", &first, shards) != 2 || first != 1 ||
              *shards < 1 || *shards > NATS_SHARDS_MAX;
     jsStreamInfo_Destroy(info);
-    return *wrong ? failure("%s: stream %s is there, and was not made by netlogd", link->place->name, stream) : NL_OK;
+    return *wrong ? nl_error_set(NL_ERROR_UNREACHABLE, "%s: stream %s is there, and was not made by netlogd",
+                                 link->place->name, stream)
+                  : NL_OK;
 }
 
 static nl_status find_shards(nats_link *link, bool *wrong)
@@ -198,10 +201,11 @@ static nl_status find_shards(nats_link *link, bool *wrong)
         return NL_FAILED;
     *wrong = shards != 0 && place->shards != 0 && shards != place->shards;
     if (*wrong)
-        return failure("%s: it has %u shards, not %u", place->name, shards, place->shards);
+        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: it has %u shards, not %u", place->name, shards, place->shards);
     link->shards = shards != 0 ? shards : place->shards != 0 ? place->shards : SHARDS_DEFAULT;
     *wrong = link->shards < place->of_shares;
-    return *wrong ? failure("%s: its %u shards cannot be shared by %u", place->name, link->shards, place->of_shares)
+    return *wrong ? nl_error_set(NL_ERROR_UNREACHABLE, "%s: its %u shards cannot be shared by %u", place->name,
+                                 link->shards, place->of_shares)
                   : NL_OK;
 }
 
@@ -219,7 +223,9 @@ static nl_status make_stream(nats_link *link, unsigned shard, bool *wrong)
         bool ours = info->Config->SubjectsLen == 1 && strcmp(info->Config->Subjects[0], subject) == 0;
         jsStreamInfo_Destroy(info);
         *wrong = !ours;
-        return ours ? NL_OK : failure("%s: stream %s has other subjects than %s", place->name, name, subject);
+        return ours ? NL_OK
+                    : nl_error_set(NL_ERROR_UNREACHABLE, "%s: stream %s has other subjects than %s", place->name, name,
+                                   subject);
     }
     jsStreamConfig config;
     jsStreamConfig_Init(&config);

@@ -22,8 +22,8 @@ typedef struct nats_link {
 
 /*
  * Connects within some seconds. on_reconnected, which may be NULL, is called in one of libnats' threads when the
- * connection was lost and is there again. NULL with the reason in failure_text(), and *refused says whether the servers
- * are there and let nobody in with these credentials.
+ * connection was lost and is there again. NULL with the reason in nl_error_message(), and *refused says whether the
+ * servers are there and let nobody in with these credentials.
  */
 nats_link *nats_link_open(const nats_place *place, natsConnectionHandler on_reconnected, void *user, bool *refused);
 
@@ -37,7 +37,7 @@ void nats_subscription_end(natsSubscription *subscription);
  * the connection runs afterwards. NULL is allowed. */
 void nats_link_close(nats_link *link);
 
-/* NL_FAILED with "what: why" in failure_text(); server_code is JetStream's, 0 when it said nothing. */
+/* NL_FAILED with "what: why" in nl_error_message(); server_code is JetStream's, 0 when it said nothing. */
 nl_status nats_failure(const char *what, natsStatus status, jsErrCode server_code);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "place.h"
 
-#include "output/failure.h"
+#include "base/error.h"
 #include "output/options.h"
 #include "program/program.h"
 #include "base/size.h"
@@ -30,7 +30,7 @@ const char *const nats_output_options[] = {"user",    "password",  "password_fil
 static nl_status set_text(char **place, const char *value)
 {
     if (*value == '\0')
-        return failure("it is empty");
+        return nl_error_set(NL_ERROR_INVALID, "it is empty");
     free(*place);
     *place = program_copy(value);
     return NL_OK;
@@ -42,16 +42,16 @@ static nl_status set_name(char **place, const char *value, const char *also)
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
     for (const char *at = value; *at != '\0'; at++)
         if (strchr(letters, *at) == NULL && strchr(also, *at) == NULL)
-            return failure("letters, digits, _ and - are wanted");
+            return nl_error_set(NL_ERROR_INVALID, "letters, digits, _ and - are wanted");
     if (strlen(value) > NAME_MAX)
-        return failure("it is longer than %d characters", NAME_MAX);
+        return nl_error_set(NL_ERROR_INVALID, "it is longer than %d characters", NAME_MAX);
     return set_text(place, value);
 }
 
 static nl_status set_subject(char **place, const char *value)
 {
     if (*value == '.' || strstr(value, "..") != NULL || (*value != '\0' && value[strlen(value) - 1] == '.'))
-        return failure("it has an empty part");
+        return nl_error_set(NL_ERROR_INVALID, "it has an empty part");
     return set_name(place, value, ".");
 }
 
@@ -60,7 +60,7 @@ static nl_status set_number(unsigned *place, const char *value, unsigned most)
     char *end;
     unsigned long number = *value >= '0' && *value <= '9' ? strtoul(value, &end, 10) : 0;
     if (number < 1 || number > most || *end != '\0')
-        return failure("a number from 1 to %u is wanted", most);
+        return nl_error_set(NL_ERROR_INVALID, "a number from 1 to %u is wanted", most);
     *place = (unsigned)number;
     return NL_OK;
 }
@@ -71,14 +71,16 @@ static nl_status set_time(int64_t *place, const char *value)
         *place = 0;
         return NL_OK;
     }
-    return nl_duration_parse(value, place) ? NL_OK : failure("a number and us, ms, s, m, h or d is wanted");
+    return nl_duration_parse(value, place)
+               ? NL_OK
+               : nl_error_set(NL_ERROR_INVALID, "a number and us, ms, s, m, h or d is wanted");
 }
 
 static nl_status set_bytes(uint64_t *place, const char *value)
 {
     size_t size;
     if (!nl_size_parse(value, &size))
-        return failure("digits, perhaps with k, M or G, are wanted");
+        return nl_error_set(NL_ERROR_INVALID, "digits, perhaps with k, M or G, are wanted");
     *place = size;
     return NL_OK;
 }
@@ -87,7 +89,7 @@ static nl_status set_bytes(uint64_t *place, const char *value)
 static nl_status set_choice(bool *place, const char *value, const char *yes, const char *no)
 {
     *place = strcmp(value, yes) == 0;
-    return *place || strcmp(value, no) == 0 ? NL_OK : failure("%s or %s is wanted", yes, no);
+    return *place || strcmp(value, no) == 0 ? NL_OK : nl_error_set(NL_ERROR_INVALID, "%s or %s is wanted", yes, no);
 }
 
 static nl_status set_share(nats_place *place, const char *value)
@@ -95,7 +97,7 @@ static nl_status set_share(nats_place *place, const char *value)
     char *end = NULL;
     unsigned long share = strtoul(value, &end, 10), of = *end == '/' ? strtoul(end + 1, &end, 10) : 0;
     if (*end != '\0' || share < 1 || share > of || of > NATS_SHARDS_MAX)
-        return failure("K/N is wanted: 1/2 and 2/2 for two that share it");
+        return nl_error_set(NL_ERROR_INVALID, "K/N is wanted: 1/2 and 2/2 for two that share it");
     place->share = (unsigned)share;
     place->of_shares = (unsigned)of;
     return NL_OK;
@@ -107,15 +109,17 @@ static nl_status read_password(char **place, const char *path)
     size_t capacity = 0;
     FILE *file = fopen(path, "re");
     if (file == NULL)
-        return failure_errno("open");
+        return nl_error_set_errno("open");
     ssize_t size = getline(&line, &capacity, file);
     bool failed = ferror(file) != 0;
     if (failed)
-        failure_errno("read");
+        nl_error_set_errno("read");
     fclose(file);
     if (size > 0)
         line[strcspn(line, "\r\n")] = '\0';
-    nl_status status = size > 0 ? set_text(place, line) : failed ? NL_FAILED : failure("it is empty");
+    nl_status status = size > 0 ? set_text(place, line)
+                       : failed ? NL_FAILED
+                                : nl_error_set(NL_ERROR_INVALID, "it is empty");
     free(line);
     return status;
 }
@@ -177,7 +181,7 @@ static nl_status set_option(nats_place *place, const char *name, const char *val
         return set_name(&place->durable, value, "");
     if (strcmp(name, "share") == 0)
         return set_share(place, value);
-    return failure("it is not known");
+    return nl_error_set(NL_ERROR_INVALID, "it is not known");
 }
 
 static nl_status read_options(nats_place *place, const nl_url *url, bool output)
@@ -186,15 +190,13 @@ static nl_status read_options(nats_place *place, const nl_url *url, bool output)
         const nl_url_option *option = &url->options[i];
         if (set_option(place, option->name, option->value, output) == NL_OK)
             continue;
-        char why[256];
-        snprintf(why, sizeof why, "%s", failure_text());
         bool secret = strcmp(option->name, "password") == 0;
-        return failure("option %s=%s: %s", option->name, secret ? "..." : option->value, why);
+        return nl_error_prepend("option %s=%s", option->name, secret ? "..." : option->value);
     }
     if ((place->user == NULL) != (place->password == NULL))
-        return failure("a user and a password belong together");
+        return nl_error_set(NL_ERROR_INVALID, "a user and a password belong together");
     if ((place->cert == NULL) != (place->key == NULL))
-        return failure("a cert and a key belong together");
+        return nl_error_set(NL_ERROR_INVALID, "a cert and a key belong together");
     return NL_OK;
 }
 
@@ -203,17 +205,17 @@ static nl_status add_server(nats_place *place, const char *text, size_t size)
 {
     char *server, part[256];
     if (size == 0 || size >= sizeof part || place->server_count == SERVERS_MAX)
-        return failure(size == 0 ? "a host is empty" : "that are too many hosts");
+        return nl_error_set(NL_ERROR_INVALID, size == 0 ? "a host is empty" : "that are too many hosts");
     memcpy(part, text, size);
     part[size] = '\0';
     const char *bracket = strrchr(part, ']'), *colon = strchr(bracket != NULL ? bracket : part, ':');
     if (colon == part || strpbrk(part, "/@ \t\r\n\"") != NULL)
-        return failure("\"%s\" is no host", part);
+        return nl_error_set(NL_ERROR_INVALID, "\"%s\" is no host", part);
     if (colon != NULL) {
         char *end;
         unsigned long port = colon[1] >= '0' && colon[1] <= '9' ? strtoul(colon + 1, &end, 10) : 0;
         if (port < 1 || port > 65535 || *end != '\0')
-            return failure("\"%s\" is no port", colon + 1);
+            return nl_error_set(NL_ERROR_INVALID, "\"%s\" is no port", colon + 1);
     }
     int made = colon != NULL ? asprintf(&server, "nats://%s", part) : asprintf(&server, "nats://%s:%d", part, PORT);
     char **servers = realloc(place->servers, (place->server_count + 1) * sizeof *servers);
@@ -249,9 +251,7 @@ nats_place *nats_place_read(const nl_url *url, bool output)
     place->durable = program_copy("netlogd");
     nl_status status = set_name(&place->stream, url->path, "");
     if (status != NL_OK) {
-        char why[256];
-        snprintf(why, sizeof why, "%s", failure_text());
-        failure("\"%s\" is no name of a stream: %s", url->path, why);
+        nl_error_prepend("\"%s\" is no name of a stream", url->path);
     } else {
         status = read_servers(place, url->host);
     }

@@ -59,8 +59,8 @@ extern const char *const nats_output_options[];
 
 /*
  * Reads a URL of that scheme. output: of an output, whose options that are not in nats_output_options are somebody
- * else's; otherwise of a listener, and others are an error. NULL with the reason in failure_text(); to be freed with
- * nats_place_free (NULL is allowed).
+ * else's; otherwise of a listener, and others are an error. NULL with the reason in nl_error_message(); to be freed
+ * with nats_place_free (NULL is allowed).
  */
 nats_place *nats_place_read(const nl_url *url, bool output);
 void nats_place_free(nats_place *place);

@@ -14,7 +14,7 @@
 #include "cut.h"
 #include "link.h"
 
-#include "output/failure.h"
+#include "base/error.h"
 #include "output/kind.h"
 #include "output/options.h"
 #include "program/program.h"
@@ -195,9 +195,9 @@ static size_t stored_bytes(const publisher *p, size_t all)
 static void keep_refusal(publisher *p, const char *text, size_t size)
 {
     static const char name[] = "\"description\":\"";
-    const char *words = memmem(text, size, name, sizeof name - 1);
-    const char *from = words != NULL ? words + sizeof name - 1 : text;
-    const char *to = words != NULL ? memchr(from, '"', (size_t)(text + size - from)) : NULL;
+    const char *found = memmem(text, size, name, sizeof name - 1);
+    const char *from = found != NULL ? found + sizeof name - 1 : text;
+    const char *to = found != NULL ? memchr(from, '"', (size_t)(text + size - from)) : NULL;
     snprintf(p->refused, sizeof p->refused, "%.*s", (int)((to != NULL ? to : text + size) - from), from);
 }
 
@@ -328,9 +328,10 @@ static nl_status publish_all(publisher *p)
     while (p->stored < p->message_count) {
         int64_t now = nl_monotonic_ms();
         if (p->refused[0] != '\0' && !any_sent(p))
-            return failure("%s: %s", p->place->name, p->refused);
+            return nl_error_set(NL_ERROR_UNREACHABLE, "%s: %s", p->place->name, p->refused);
         if (now - p->answered_ms > PATIENCE_MS)
-            return failure("%s: no answer to what was published: is there a leader?", p->place->name);
+            return nl_error_set(NL_ERROR_UNREACHABLE, "%s: no answer to what was published: is there a leader?",
+                                p->place->name);
         if (now - p->answered_ms > SILENCE_MS && now - p->sent_ms > SILENCE_MS)
             give_up_waiting(p);
         if (p->refused[0] == '\0' && send_chosen(p) != NL_OK)

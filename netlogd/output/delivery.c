@@ -5,7 +5,7 @@
 #include "base/monotonic.h"
 #include "base/private_directory.h"
 #include "base/thread.h"
-#include "failure.h"
+#include "base/error.h"
 #include "file.h"
 #include "program/program.h"
 #include "base/buffer.h"
@@ -111,11 +111,11 @@ static nl_status make_directory(const char *path, bool shared)
     struct stat status;
     char problem[512];
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return failure_errno("make the spool %s", path);
+        return nl_error_set_errno("make the spool %s", path);
     if (stat(path, &status) != 0)
-        return failure_errno("open the spool %s", path);
+        return nl_error_set_errno("open the spool %s", path);
     if (!nl_private_directory_check(path, &status, shared, problem, sizeof problem))
-        return failure("spool: %s", problem);
+        return nl_error_set(NL_ERROR_SYSTEM, "spool: %s", problem);
     return NL_OK;
 }
 
@@ -139,10 +139,10 @@ static nl_status open_place(delivery *d)
     d->fd = open(must(name), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     nl_status status = NL_OK;
     if (d->fd < 0)
-        status = failure_errno("open %s", name);
+        status = nl_error_set_errno("open %s", name);
     else if (flock(d->fd, LOCK_EX | LOCK_NB) != 0)
-        status = errno == EWOULDBLOCK ? failure("the spool %s is another process's", d->spool)
-                                      : failure_errno("lock %s", name);
+        status = errno == EWOULDBLOCK ? nl_error_set(NL_ERROR_BUSY, "the spool %s is another process's", d->spool)
+                                      : nl_error_set_errno("lock %s", name);
     free(name);
     return status;
 }
@@ -151,7 +151,7 @@ static output_options *copy_options(const output_options *options)
 {
     output_options *copy = must(malloc(sizeof *copy));
     if (output_options_parse(options->url->text, copy) != NL_OK) /* it was done before */
-        program_fail(PROGRAM_PROBLEM, "%s", failure_text());
+        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     return copy;
 }
 
@@ -253,7 +253,7 @@ static nl_status open_file(delivery *d, output_place end)
         char *name = output_file_name(d->options, d->at.number);
         d->file = open(name, O_RDONLY | O_CLOEXEC);
         if (d->file < 0 && errno != ENOENT) {
-            failure_errno("open %s", name);
+            nl_error_set_errno("open %s", name);
             free(name);
             return NL_FAILED;
         }
@@ -288,7 +288,7 @@ static nl_status read_chunk(delivery *d, output_place end, size_t size)
         bool last = d->at.number == end.number;
         uint64_t until = end.offset;
         if (!last && fstat(d->file, &status) != 0)
-            return failure_errno("read the spool %s", d->spool);
+            return nl_error_set_errno("read the spool %s", d->spool);
         until = last ? until : (uint64_t)status.st_size;
         if (until > d->at.offset) {
             uint64_t left = until - d->at.offset;
@@ -296,8 +296,9 @@ static nl_status read_chunk(delivery *d, output_place end, size_t size)
             nl_buffer_reserve(&d->chunk, size);
             ssize_t got = pread(d->file, d->chunk.data, size, (off_t)d->at.offset);
             if (got <= 0)
-                return got == 0 ? failure("read the spool %s: it is shorter than it was", d->spool)
-                                : failure_errno("read the spool %s", d->spool);
+                return got == 0
+                           ? nl_error_set(NL_ERROR_SYSTEM, "read the spool %s: it is shorter than it was", d->spool)
+                           : nl_error_set_errno("read the spool %s", d->spool);
             d->chunk.size = (size_t)got;
             return NL_OK;
         }
@@ -329,8 +330,9 @@ static nl_status hand_over(delivery *d, output_place end, size_t *taken)
     }
     /* Somebody else wrote there: what cannot be told apart cannot be delivered, and must not stop what follows. */
     *taken = d->chunk.size;
-    return failure("%s: %zu bytes in file %" PRIu64 " from %" PRIu64 " are no records, and are passed over", d->spool,
-                   d->chunk.size, d->at.number, d->at.offset);
+    return nl_error_set(NL_ERROR_SYSTEM,
+                        "%s: %zu bytes in file %" PRIu64 " from %" PRIu64 " are no records, and are passed over",
+                        d->spool, d->chunk.size, d->at.number, d->at.offset);
 }
 
 /* Hands over the next piece, and chooses the size of the one after it. */
@@ -366,24 +368,24 @@ static void wait_for(delivery *d, int milliseconds)
  */
 static void tell(delivery *d)
 {
-    const char *why = d->state.why;
+    const char *reason = d->state.reason;
     int64_t now = nl_monotonic_ms();
-    if (strcmp(why, d->told) == 0)
+    if (strcmp(reason, d->told) == 0)
         return;
-    if (*why == '\0') {
+    if (*reason == '\0') {
         nl_write(d->log, NL_USAGE, "Netlogd.OutputBack", "OUTPUT=%s SECONDS=%.3f SPOOLED=%" PRIu64, d->options->target,
                  (double)(now - d->away_ms) / 1e3, d->state.waiting);
     } else if (!d->ever_told || now - d->told_ms >= TELL_MS) {
         if (d->told[0] == '\0')
             d->away_ms = now;
         nl_write(d->log, NL_WARNING, "Netlogd.OutputAway", "OUTPUT=%s REASON=%s SPOOLED=%" PRIu64, d->options->target,
-                 why, d->state.waiting);
+                 reason, d->state.waiting);
         d->ever_told = true;
         d->told_ms = now;
     } else {
         return;
     }
-    memcpy(d->told, why, sizeof d->told);
+    memcpy(d->told, reason, sizeof d->told);
 }
 
 /* After a failure or none, with the mutex. */
@@ -392,13 +394,13 @@ static void take_note(delivery *d, nl_status status, size_t taken)
     d->state.delivered += taken;
     d->state.waiting -= taken < d->state.waiting ? taken : d->state.waiting;
     if (status == NL_OK) {
-        d->state.why[0] = '\0';
+        d->state.reason[0] = '\0';
         d->back_off_ms = 0;
         tell(d);
         return;
     }
     d->state.failures++;
-    snprintf(d->state.why, sizeof d->state.why, "%s", failure_text());
+    snprintf(d->state.reason, sizeof d->state.reason, "%s", nl_error_message());
     tell(d);
     d->back_off_ms = d->back_off_ms == 0 ? BACK_OFF_MS : d->back_off_ms * 2;
     if (d->back_off_ms > BACK_OFF_MOST_MS)
@@ -565,7 +567,7 @@ void delivery_close(delivery *d, int64_t patience_ms)
     pthread_mutex_lock(&d->mutex);
     d->leaving = true;
     d->leave_ms = nl_monotonic_ms() + patience_ms;
-    d->stop = d->state.why[0] != '\0';
+    d->stop = d->state.reason[0] != '\0';
     pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->mutex);
     d->next = closed;

@@ -19,10 +19,10 @@ typedef struct delivery_state {
     uint64_t waiting;   /* bytes in the spool that are not delivered */
     uint64_t delivered; /* bytes, since netlogd was started */
     uint64_t failures;  /* times that delivering failed, since then */
-    char why[256];      /* it is not delivered now; empty: all is well */
+    char reason[256];   /* it is not delivered now; empty: all is well */
 } delivery_state;
 
-/* Makes the spool's folder and locks it. NULL with the reason in failure_text(). Of the options it keeps a copy. */
+/* Makes the spool's folder and locks it. NULL with the reason in nl_error_message(). Of the options it keeps a copy. */
 delivery *delivery_open(const output_options *options);
 
 /*

@@ -4,7 +4,7 @@
 
 #include "base/monotonic.h"
 #include "base/write_some.h"
-#include "failure.h"
+#include "base/error.h"
 #include "program/program.h"
 
 #include <dirent.h>
@@ -93,7 +93,7 @@ static nl_status list_numbers(const output_options *options, void (*take)(void *
     char *folder = folder_of(options->path);
     DIR *entries = opendir(folder);
     if (entries == NULL)
-        failure_errno("open %s", folder);
+        nl_error_set_errno("open %s", folder);
     free(folder);
     if (entries == NULL)
         return NL_FAILED;
@@ -207,16 +207,16 @@ static nl_status say_holder(const char *name, const struct stat *status)
     long holder = find_holder(status);
     char path[64], program[64] = "another process";
     if (holder <= 0)
-        return failure("%s: another process writes it", name);
+        return nl_error_set(NL_ERROR_BUSY, "%s: another process writes it", name);
     if (holder == getpid())
-        return failure("%s: it is written already, under another name", name);
+        return nl_error_set(NL_ERROR_SYSTEM, "%s: it is written already, under another name", name);
     snprintf(path, sizeof path, "/proc/%ld/comm", holder);
     FILE *comm = fopen(path, "re");
     if (comm != NULL && fgets(program, sizeof program, comm) != NULL)
         program[strcspn(program, "\n")] = '\0';
     if (comm != NULL)
         fclose(comm);
-    return failure("%s: %s (process %ld) writes it", name, program, holder);
+    return nl_error_set(NL_ERROR_BUSY, "%s: %s (process %ld) writes it", name, program, holder);
 }
 
 nl_status output_file_lock(int fd, const char *name)
@@ -251,7 +251,7 @@ static nl_status examine(output_file *file)
 {
     struct stat status;
     if (fstat(file->fd, &status) != 0)
-        return failure_errno("open %s", file->name);
+        return nl_error_set_errno("open %s", file->name);
     file->plain = S_ISREG(status.st_mode);
     file->inode = status.st_ino;
     file->size = file->plain ? (uint64_t)status.st_size : 0;
@@ -276,7 +276,7 @@ nl_status output_file_open(output_file *file, const output_options *options, uin
     if (options->path != NULL)
         opened.fd =
             open(opened.name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (fresh ? O_EXCL : 0), 0666);
-    nl_status status = opened.fd < 0 ? failure_errno("open %s", opened.name) : examine(&opened);
+    nl_status status = opened.fd < 0 ? nl_error_set_errno("open %s", opened.name) : examine(&opened);
     if (status == NL_OK && options->path != NULL) {
         /* A file that was not moved away is opened anew all the same. */
         if (file->fd >= 0 && file->plain && file->inode == opened.inode)
@@ -329,7 +329,8 @@ nl_status output_file_write(output_file *file, const char *data, size_t size, si
             continue;
         }
         bool unread = !file->plain && (errno == EAGAIN || errno == EINTR);
-        status = unread ? failure("write %s: nobody reads it", file->name) : failure_errno("write %s", file->name);
+        status = unread ? nl_error_set(NL_ERROR_SYSTEM, "write %s: nobody reads it", file->name)
+                        : nl_error_set_errno("write %s", file->name);
         cut_back(file, written);
     }
     off_t end = file->plain ? lseek(file->fd, 0, SEEK_END) : 0;
@@ -348,14 +349,14 @@ nl_status output_file_sync(output_file *file)
 {
     if (!file->plain || fdatasync(file->fd) == 0 || errno == EINVAL || errno == EROFS)
         return NL_OK;
-    return failure_errno("fsync %s", file->name);
+    return nl_error_set_errno("fsync %s", file->name);
 }
 
 nl_status output_file_close(output_file *file)
 {
     nl_status status = NL_OK;
     if (file->fd > STDERR_FILENO && close(file->fd) != 0)
-        status = failure_errno("close %s", file->name);
+        status = nl_error_set_errno("close %s", file->name);
     free(file->name);
     *file = (output_file){.fd = -1};
     return status;

@@ -43,12 +43,12 @@ void output_file_remove_below(const output_options *options, uint64_t number);
 /*
  * Sees to it that nobody else writes the latest of the files that are there, as whoever has one open that is plain
  * locks it (flock). *claim becomes a descriptor, to be closed before it is opened; -1 when there is none. NL_FAILED:
- * somebody does, and failure_text() says who.
+ * somebody does, and nl_error_message() says who.
  */
 nl_status output_file_claim(const output_options *options, int *claim);
 
 /* Locks a file that is open until it is closed; where files cannot be locked they are not. NL_FAILED: somebody else
- * writes it, and failure_text() says who. */
+ * writes it, and nl_error_message() says who. */
 nl_status output_file_lock(int fd, const char *name);
 
 /* Opens the file of that number, to append to it, and locks it; fresh: it must not be there. *file is as it was on

@@ -95,15 +95,15 @@ static void end_piece(file_index *x)
         begin_piece(x, x->end);
         return;
     }
-    int why = errno;
+    int error = errno;
     if (x->fd >= 0 && x->size == 0)
         remove_empty(x);
     /* Otherwise what follows would stand behind half an entry. */
     if (x->fd >= 0 && ftruncate(x->fd, (off_t)x->size) != 0)
         give_up(x);
-    bool full = why == ENOSPC || why == EDQUOT || why == EFBIG; /* which the file itself will tell of */
+    bool full = error == ENOSPC || error == EDQUOT || error == EFBIG; /* which the file itself will tell of */
     if (!x->told && !full)
-        program_error("write %s: %s; without it, to look for a time takes longer", x->name, strerror(why));
+        program_error("write %s: %s; without it, to look for a time takes longer", x->name, strerror(error));
     x->told = x->told || !full;
     x->next = x->end + (x->end - x->begin);
 }

@@ -2,7 +2,7 @@
 
 #include "journal.h"
 
-#include "failure.h"
+#include "base/error.h"
 #include "file.h"
 
 #include "base/write_some.h"
@@ -100,14 +100,14 @@ static nl_status read_all(const journal *j, nl_buffer *content)
 {
     struct stat status;
     if (fstat(j->fd, &status) != 0)
-        return failure_errno("read %s", j->path);
+        return nl_error_set_errno("read %s", j->path);
     nl_buffer_reserve(content, (size_t)status.st_size + 1);
     for (;;) {
         ssize_t got = read(j->fd, content->data + content->size, content->capacity - content->size);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return failure_errno("read %s", j->path);
+            return nl_error_set_errno("read %s", j->path);
         if (got == 0)
             return NL_OK;
         content->size += (size_t)got;
@@ -136,7 +136,7 @@ static nl_status take_entries(journal *j, journal_mark *mark)
     size_t all;
     nl_status status = read_entries(j, mark, &all);
     if (status == NL_OK && j->size < all && ftruncate(j->fd, (off_t)j->size) != 0)
-        status = failure_errno("write %s", j->path);
+        status = nl_error_set_errno("write %s", j->path);
     return status;
 }
 
@@ -145,7 +145,7 @@ bool journal_look(const char *path, nl_streams *streams, journal_mark *mark)
     journal j = {.path = (char *)path, .streams = streams, .fd = open(path, O_RDONLY | O_CLOEXEC)};
     size_t all;
     if (j.fd < 0)
-        failure_errno("open %s", path);
+        nl_error_set_errno("open %s", path);
     bool found = j.fd >= 0 && read_entries(&j, mark, &all) == NL_OK && j.found;
     if (j.fd >= 0)
         close(j.fd);
@@ -164,7 +164,7 @@ journal *journal_open(const char *path, nl_streams *streams, journal_mark *mark,
     if (j->fd >= 0)
         status = take_entries(j, mark);
     else if (errno != ENOENT)
-        status = failure_errno("open %s", path);
+        status = nl_error_set_errno("open %s", path);
     *found = j->found;
     if (status == NL_OK)
         return j;
@@ -271,7 +271,7 @@ nl_status journal_write_all(journal *j, const journal_mark *mark, bool sync)
     bool good = fd >= 0 && nl_write_all(fd, j->entry.data, j->entry.size) && (!sync || fdatasync(fd) == 0) &&
                 rename(beside, j->path) == 0;
     if (!good) {
-        failure_errno("write %s", beside);
+        nl_error_set_errno("write %s", beside);
         unlink(beside);
     }
     free(beside);
@@ -296,7 +296,7 @@ nl_status journal_write_all(journal *j, const journal_mark *mark, bool sync)
 static nl_status append(journal *j, bool sync)
 {
     if (j->torn && ftruncate(j->fd, (off_t)j->size) != 0)
-        return failure_errno("write %s", j->path);
+        return nl_error_set_errno("write %s", j->path);
     j->torn = true;
     if (nl_write_all(j->fd, j->entry.data, j->entry.size) && (!sync || fdatasync(j->fd) == 0)) {
         j->size += j->entry.size;
@@ -304,7 +304,7 @@ static nl_status append(journal *j, bool sync)
         j->found = true;
         return NL_OK;
     }
-    failure_errno("write %s", j->path);
+    nl_error_set_errno("write %s", j->path);
     if (ftruncate(j->fd, (off_t)j->size) == 0)
         j->torn = false;
     return NL_FAILED;
@@ -312,13 +312,13 @@ static nl_status append(journal *j, bool sync)
 
 nl_status journal_sync(const journal *j)
 {
-    return j->fd < 0 || fdatasync(j->fd) == 0 ? NL_OK : failure_errno("fsync %s", j->path);
+    return j->fd < 0 || fdatasync(j->fd) == 0 ? NL_OK : nl_error_set_errno("fsync %s", j->path);
 }
 
 nl_status journal_begin(journal *j, const journal_mark *mark, bool sync)
 {
     if (j->fd < 0 && (j->fd = open(j->path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666)) < 0)
-        return failure_errno("open %s", j->path);
+        return nl_error_set_errno("open %s", j->path);
     begin_entry(&j->entry);
     finish_entry(&j->entry, mark);
     return append(j, sync);

@@ -41,13 +41,13 @@ typedef struct journal_mark {
 
 /*
  * Reads what is at path, if anything, into streams, and *mark, the latest one; *found is whether there is one. Nothing
- * is written yet. NULL with the reason in failure_text(). path is copied, streams are used until journal_close.
+ * is written yet. NULL with the reason in nl_error_message(). path is copied, streams are used until journal_close.
  */
 journal *journal_open(const char *path, nl_streams *streams, journal_mark *mark, bool *found);
 
 /*
  * Reads what is at path as journal_open does, but changes nothing: for who looks at an archive. False when there is no
- * entry, or, with the reason in failure_text(), when it can't be read.
+ * entry, or, with the reason in nl_error_message(), when it can't be read.
  */
 bool journal_look(const char *path, nl_streams *streams, journal_mark *mark);
 

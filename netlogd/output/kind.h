@@ -31,12 +31,12 @@ typedef struct output_kind {
     bool numbered;    /* every record is to have a stream and a number: needs format nlb */
     const char *const *options; /* names of the URL's options that are its own, NULL after the last; NULL: none */
 
-    /* Looks at the URL's own options and at what was settled. NL_FAILED with the reason in failure_text(). NULL: all
-     * is good. */
+    /* Looks at the URL's own options and at what was settled. NL_FAILED with the reason in nl_error_message(). NULL:
+     * all is good. */
     nl_status (*check)(const nl_url *url, const output_options *options);
 
-    /* These three are called by the delivery's thread, and only by it; the reason of a failure is in failure_text(),
-     * which each thread has its own of. deliver NULL: a file. */
+    /* These three are called by the delivery's thread, and only by it; the reason of a failure is in
+     * nl_error_message(), which each thread has its own of. deliver NULL: a file. */
 
     /* Connects, or only prepares to. NULL: tried again after a while. */
     void *(*open)(const output_options *options);

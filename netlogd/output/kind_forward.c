@@ -7,7 +7,7 @@
 
 #include "kind.h"
 
-#include "failure.h"
+#include "base/error.h"
 #include "options.h"
 #include "transport/writer.h"
 
@@ -48,7 +48,7 @@ static nl_status check(const nl_url *url, const output_options *options)
     (void)options;
     for (const char *const *name = own_options; *name != NULL; name++)
         if (url->scheme != NL_SCHEME_NETLOGS && nl_url_option_value(url, *name) != NULL)
-            return failure("option %s is for x-netlogs only", *name);
+            return nl_error_set(NL_ERROR_INVALID, "option %s is for x-netlogs only", *name);
     return NL_OK;
 }
 
@@ -59,8 +59,6 @@ static void *open_peer(const output_options *options)
         url, &(nl_writer_options){
                  .format = NL_FORMAT_NLB, .zstd_level = -1, .buffer_size = SIZE_MAX, .timeout_ms = TIMEOUT_MS});
     free(url);
-    if (writer == NULL)
-        failure("%s", nl_error_message());
     return writer;
 }
 
@@ -69,7 +67,7 @@ static nl_status deliver(void *peer, const char *data, size_t size, output_place
     (void)place;
     size_t whole;
     if (nl_writer_put_blocks(peer, data, size, &whole) != NL_OK || nl_writer_flush(peer) != NL_OK)
-        return failure("%s", nl_error_message());
+        return NL_FAILED;
     *taken = whole;
     return NL_OK;
 }

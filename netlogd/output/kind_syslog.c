@@ -7,7 +7,7 @@
 
 #include "kind.h"
 
-#include "failure.h"
+#include "base/error.h"
 #include "options.h"
 #include "reader/decoder.h"
 #include "transport/writer.h"
@@ -26,7 +26,7 @@ static nl_status look(void)
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     /* One of another type is somebody too. */
     bool there = fd >= 0 && (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 || errno == EPROTOTYPE);
-    nl_status status = there ? NL_OK : failure_errno("connect to %s", address.sun_path);
+    nl_status status = there ? NL_OK : nl_error_set_errno("connect to %s", address.sun_path);
     if (fd >= 0)
         close(fd);
     return status;
@@ -35,8 +35,6 @@ static nl_status look(void)
 static void *open_peer(const output_options *options)
 {
     nl_writer *writer = nl_writer_open(options->target, &(nl_writer_options){.format = options->format});
-    if (writer == NULL)
-        failure("%s", nl_error_message());
     return writer;
 }
 
@@ -44,7 +42,7 @@ static nl_status check(const nl_url *url, const output_options *options)
 {
     (void)url;
     if (options->format == NL_FORMAT_NLB)
-        return failure("syslog takes lines of text, not format nlb");
+        return nl_error_set(NL_ERROR_INVALID, "syslog takes lines of text, not format nlb");
     nl_writer *writer = open_peer(options);
     if (writer != NULL)
         nl_writer_discard(writer);
@@ -60,7 +58,7 @@ static nl_status send_lines(nl_writer *writer, const char *lines, size_t size)
     while (status == NL_OK && nl_decoder_next(decoder, &record) == NL_OK)
         status = nl_writer_put(writer, record);
     nl_decoder_free(decoder);
-    return status == NL_OK ? NL_OK : failure("%s", nl_error_message());
+    return status == NL_OK ? NL_OK : NL_FAILED;
 }
 
 static nl_status deliver(void *peer, const char *data, size_t size, output_place place, size_t *taken)

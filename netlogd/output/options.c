@@ -3,7 +3,7 @@
 #include "record/format_info.h"
 #include "options.h"
 
-#include "failure.h"
+#include "base/error.h"
 #include "file.h"
 #include "program/program.h"
 #include "record/format.h"
@@ -52,7 +52,7 @@ static nl_status parse_filter(const char *value, output_options *options)
 {
     nl_filter_free(options->filter);
     options->filter = nl_filter_parse(value);
-    return options->filter != NULL ? NL_OK : failure("where: %s", nl_error_message());
+    return options->filter != NULL ? NL_OK : nl_error_prepend("where");
 }
 
 static bool is_own(const output_kind *kind, const char *name)
@@ -69,9 +69,9 @@ static nl_status unknown_option(const output_kind *kind, const char *name)
     char own[256] = "";
     for (const char *const *one = kind->options; one != NULL && *one != NULL; one++)
         snprintf(own + strlen(own), sizeof own - strlen(own), ", %s", *one);
-    return failure("unknown option \"%s\": where, format, zstd, fsync, %s%s are known", name,
-                   kind->deliver != NULL ? "spool and spool_size" : "rotate_size, rotate_time, seal and seal_time",
-                   own);
+    return nl_error_set(NL_ERROR_INVALID, "unknown option \"%s\": where, format, zstd, fsync, %s%s are known", name,
+                        kind->deliver != NULL ? "spool and spool_size" : "rotate_size, rotate_time, seal and seal_time",
+                        own);
 }
 
 /* zstd_level is -1 when nothing was said of it. */
@@ -104,7 +104,7 @@ static nl_status read_option(const nl_url_option *option, output_options *option
         good = nl_size_parse(value, &size) && (options->spool_size = size) >= SPOOL_MIN;
     else
         return unknown_option(options->kind, name);
-    return good ? NL_OK : failure("\"%s\" is no value for option %s", value, name);
+    return good ? NL_OK : nl_error_set(NL_ERROR_INVALID, "\"%s\" is no value for option %s", value, name);
 }
 
 /* Sets the path; DIR/ becomes a pattern. */
@@ -129,9 +129,9 @@ static nl_status settle_files(const nl_url *url, output_options *options)
     const char *slash = strrchr(options->path, '/'), *number = strstr(options->path, OUTPUT_NUMBER);
     options->numbered = number != NULL;
     if (number != NULL && number < slash)
-        return failure(OUTPUT_NUMBER " may be in a file's name, not in its folder's");
+        return nl_error_set(NL_ERROR_INVALID, OUTPUT_NUMBER " may be in a file's name, not in its folder's");
     if (number != NULL && strstr(number + 1, OUTPUT_NUMBER) != NULL)
-        return failure(OUTPUT_NUMBER " may be there once");
+        return nl_error_set(NL_ERROR_INVALID, OUTPUT_NUMBER " may be there once");
     if (options->zstd_level < 0 && options->format == NL_FORMAT_NLB)
         options->zstd_level = FORMAT_ZSTD_DEFAULT;
     return NL_OK;
@@ -142,13 +142,13 @@ static nl_status settle_spool(const nl_url *url, output_options *options)
 {
     const char *folder = nl_url_option_value(url, "spool");
     if (folder == NULL)
-        return failure("spool=FOLDER is wanted: where what cannot be delivered yet is kept");
+        return nl_error_set(NL_ERROR_INVALID, "spool=FOLDER is wanted: where what cannot be delivered yet is kept");
     if (options->format == NL_FORMAT_UNKNOWN)
         options->format = options->kind->format;
     if (options->kind->numbered && options->format != NL_FORMAT_NLB)
-        return failure("only format nlb can be delivered there exactly once");
+        return nl_error_set(NL_ERROR_INVALID, "only format nlb can be delivered there exactly once");
     if (options->zstd_level > 0 && options->format != NL_FORMAT_NLB)
-        return failure("text is not compressed there");
+        return nl_error_set(NL_ERROR_INVALID, "text is not compressed there");
     char name[TARGET_MAX + 1];
     snprintf(name, sizeof name, "%s", options->target);
     for (char *at = name; *at != '\0'; at++)
@@ -175,9 +175,11 @@ static nl_status settle(const nl_url *url, output_options *options)
     options->zstd_level = options->zstd_level < 0 ? 0 : options->zstd_level;
     bool rotates = options->rotate_size > 0 || options->rotate_ns > 0;
     if (rotates && !options->numbered)
-        return failure("to rotate, files must be numbered: put " OUTPUT_NUMBER " into the name, or end it in /");
+        return nl_error_set(NL_ERROR_INVALID,
+                            "to rotate, files must be numbered: put " OUTPUT_NUMBER " into the name, or end it in /");
     if (options->seal_key != NULL && !options->numbered)
-        return failure("seal= needs numbered files; put " OUTPUT_NUMBER " into the name, or end it in /");
+        return nl_error_set(NL_ERROR_INVALID,
+                            "seal= needs numbered files; put " OUTPUT_NUMBER " into the name, or end it in /");
     if (options->numbered && !rotates)
         options->rotate_size = ROTATE_DEFAULT;
     return options->kind->check != NULL ? options->kind->check(url, options) : NL_OK;
@@ -187,7 +189,7 @@ static nl_status parse(const nl_url *url, output_options *options)
 {
     options->kind = output_kind_of(url->scheme);
     if (options->kind == NULL)
-        return failure("records cannot be written there");
+        return nl_error_set(NL_ERROR_INVALID, "records cannot be written there");
     for (size_t i = 0; i < url->option_count; i++)
         if (read_option(&url->options[i], options) != NL_OK)
             return NL_FAILED;
@@ -199,7 +201,7 @@ nl_status output_options_parse(const char *text, output_options *options)
     *options = (output_options){.zstd_level = -1, .spool_size = SPOOL_DEFAULT, .seal_ns = SEAL_TIME_DEFAULT};
     options->url = nl_url_parse(text);
     if (options->url == NULL)
-        return failure("%s", nl_error_message());
+        return NL_FAILED;
     /* A bare name of a file may have a '?' in it. */
     size_t size = options->url->option_count > 0 ? strcspn(text, "?") : strlen(text);
     bool has_secret = options->url->scheme == NL_SCHEME_NATS; /* a password may be there */

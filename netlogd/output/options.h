@@ -65,7 +65,7 @@ struct output_options {
     int64_t sync_ns;      /* OUTPUT_SYNC_TIMED: at the latest so long after it was written */
 };
 
-/* Reads text. NL_OK, to be freed by output_options_free; or NL_FAILED with the reason in failure_text(). */
+/* Reads text. NL_OK, to be freed by output_options_free; or NL_FAILED with the reason in nl_error_message(). */
 nl_status output_options_parse(const char *text, output_options *options);
 void output_options_free(output_options *options);
 

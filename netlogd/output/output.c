@@ -4,7 +4,7 @@
 
 #include "base/monotonic.h"
 #include "service/ending.h"
-#include "failure.h"
+#include "base/error.h"
 #include "file.h"
 #include "file_index.h"
 #include "journal.h"
@@ -227,7 +227,7 @@ output *output_open(output_options *options)
     out->encoder = new_encoder(&out->options);
     nl_status status = NL_OK;
     if (out->options.kind->numbered && getrandom(out->own, STREAM, 0) != STREAM)
-        status = failure_errno("random bytes");
+        status = nl_error_set_errno("random bytes");
     /* The spool is locked before anything in it is changed. */
     if (status == NL_OK && out->options.kind->deliver != NULL)
         status = (out->delivery = delivery_open(&out->options)) != NULL ? NL_OK : NL_FAILED;
@@ -348,7 +348,7 @@ static void sync_file(output *out)
         program_fail(
             PROGRAM_PROBLEM,
             "%s; what was written last may be lost: it was not acknowledged, and is taken back at the next start",
-            failure_text());
+            nl_error_message());
 }
 
 /* Seals what is in the file, all of which the journal tells of; ended: and that it is all. */
@@ -393,8 +393,8 @@ static nl_status find_room(output *out)
         return NL_OK;
     delivery_state state;
     delivery_describe(out->delivery, &state);
-    return failure("the spool %s is full, and %s%s%s", out->options.spool, out->options.target,
-                   state.why[0] != '\0' ? " is away: " : " takes it slowly", state.why);
+    return nl_error_set(NL_ERROR_LIMIT, "the spool %s is full, and %s%s%s", out->options.spool, out->options.target,
+                        state.reason[0] != '\0' ? " is away: " : " takes it slowly", state.reason);
 }
 
 /* Nobody frees room by removing a file that stays open, and nothing is kept by going on with it. */
@@ -679,7 +679,7 @@ nl_status output_change(output *out, output_options *options)
     const char *key = before.seal_key, *new_key = options->seal_key;
     if (key == NULL ? new_key != NULL : new_key == NULL || strcmp(key, new_key) != 0) {
         output_options_free(options);
-        return failure("%s: seal= cannot change while netlogd runs; restart it", before.target);
+        return nl_error_set(NL_ERROR_SYSTEM, "%s: seal= cannot change while netlogd runs; restart it", before.target);
     }
     out->options = *options;
     *options = before;

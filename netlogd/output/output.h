@@ -40,7 +40,7 @@ typedef struct output_counts {
 
 /*
  * Opens what options name, repairs a damaged end, and takes back what a netlogd that was killed wrote without having
- * acknowledged it. NULL with the reason in failure_text(). The options are taken over, those of a failure too.
+ * acknowledged it. NULL with the reason in nl_error_message(). The options are taken over, those of a failure too.
  */
 output *output_open(output_options *options);
 

@@ -2,7 +2,7 @@
 
 #include "outputs.h"
 
-#include "failure.h"
+#include "base/error.h"
 #include "program/program.h"
 #include "reader/admission.h"
 
@@ -174,11 +174,11 @@ typedef struct levelling {
 /* Closes them from that one on, without a word: there is another one to be said. */
 static void give_up(outputs *all, size_t from)
 {
-    char why[1024];
-    snprintf(why, sizeof why, "%s", failure_text());
+    nl_error error;
+    nl_error_save(&error);
     while (all->count > from)
         output_abandon(all->at[--all->count]);
-    failure("%s", why);
+    nl_error_restore(&error);
 }
 
 /* Whether two of the texts mean the same; each is good by itself. */
@@ -196,13 +196,13 @@ static bool is_twice(char *const *texts, size_t i, size_t k)
     return same;
 }
 
-/* Whether texts could be opened, as far as can be seen in them. If not, the reason is in failure_text(). */
+/* Whether texts could be opened, as far as can be seen in them. If not, the reason is in nl_error_message(). */
 static bool can_be(char *const *texts, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < i; k++)
             if (is_twice(texts, i, k)) {
-                failure("output %s: it is there twice, as %s too", texts[i], texts[k]);
+                nl_error_set(NL_ERROR_SYSTEM, "output %s: it is there twice, as %s too", texts[i], texts[k]);
                 return false;
             }
     return true;
@@ -275,14 +275,14 @@ static nl_status prepare(outputs *all, change *changes, char *const *texts, size
 
 static void undo(change *changes, size_t count)
 {
-    char why[1024];
-    snprintf(why, sizeof why, "%s", failure_text());
+    nl_error error;
+    nl_error_save(&error);
     for (size_t i = 0; i < count; i++) {
         output_options_free(&changes[i].options);
         if (changes[i].opened != NULL)
             output_close(changes[i].opened);
     }
-    failure("%s", why);
+    nl_error_restore(&error);
 }
 
 static bool is_kept(const change *changes, size_t count, const output *out)
@@ -301,8 +301,8 @@ static void close_one(output *out, nl_log *log)
     nl_write(log, NL_USAGE, "Netlogd.OutputClosed", "OUTPUT=%s SPOOLED=%llu", target,
              (unsigned long long)state.waiting);
     if (output_close(out) != NL_OK) {
-        program_error("%s; what it had not taken is not written", failure_text());
-        nl_write(log, NL_ERROR, "Netlogd.OutputClosed", "REASON=%s", failure_text());
+        program_error("%s; what it had not taken is not written", nl_error_message());
+        nl_write(log, NL_ERROR, "Netlogd.OutputClosed", "REASON=%s", nl_error_message());
     }
 }
 
@@ -323,7 +323,7 @@ static void carry_out(outputs *all, change *changes, size_t count, nl_log *log)
         } else if (strcmp(c->options.url->text, output_get_options(c->there)->url->text) == 0) {
             output_options_free(&c->options);
         } else if (output_change(c->there, &c->options) != NL_OK) {
-            program_error("%s; its options are not changed", failure_text());
+            program_error("%s; its options are not changed", nl_error_message());
         }
     }
     free(all->at);
@@ -389,18 +389,18 @@ bool outputs_want_blocks(const outputs *all)
     return true;
 }
 
-/* Calls a function of each, whatever comes of the others; the words are those of the first failure. */
+/* Calls a function of each, whatever comes of the others; the error is the first. */
 static nl_status each(outputs *all, nl_status (*function)(output *out))
 {
-    char why[1024];
+    nl_error error;
     nl_status status = NL_OK;
     for (size_t i = 0; i < all->count; i++) {
         if (function(all->at[i]) == NL_OK || status != NL_OK)
             continue;
         status = NL_FAILED;
-        snprintf(why, sizeof why, "%s", failure_text());
+        nl_error_save(&error);
     }
-    return status == NL_OK ? NL_OK : failure("%s", why);
+    return status == NL_OK ? NL_OK : nl_error_restore(&error);
 }
 
 /* None notes what it has before each has a journal. */

@@ -30,7 +30,7 @@
 
 typedef struct outputs outputs;
 
-/* Opens what texts name. NULL with the reason in failure_text(). */
+/* Opens what texts name. NULL with the reason in nl_error_message(). */
 outputs *outputs_open(char *const *texts, size_t count);
 
 /* Begins to deliver: not before the last fork. Says in netlogd's own log what was repaired, and what comes of

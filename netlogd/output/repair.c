@@ -2,7 +2,7 @@
 
 #include "repair.h"
 
-#include "failure.h"
+#include "base/error.h"
 #include "program/program.h"
 #include "reader/archive.h"
 
@@ -13,7 +13,7 @@
 static nl_status cut(const char *path, uint64_t size, uint64_t kept, const char *reason, repair *what)
 {
     if (truncate(path, (off_t)kept) != 0)
-        return failure_errno("cut %s", path);
+        return nl_error_set_errno("cut %s", path);
     *what = (repair){.file = strdup(path), .cut = size - kept, .kept = kept, .reason = reason};
     if (what->file == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
@@ -40,6 +40,6 @@ nl_status repair_end(const char *path, repair *what)
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
         return NL_OK;
     if (nl_archive_find_end(path, &size, &whole) != NL_OK)
-        return failure("%s", nl_error_message());
+        return NL_FAILED;
     return whole < size ? cut(path, size, whole, "part of a record at the end", what) : NL_OK;
 }

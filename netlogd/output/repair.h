@@ -15,7 +15,7 @@ typedef struct repair {
 
 /* Cuts off what netlogd wrote beyond mark, and never acknowledged; nothing when the file is not the one that mark tells
  * of, or ended in good order. *what.cut is 0 when there was nothing to do. NL_FAILED with the reason in
- * failure_text(). */
+ * nl_error_message(). */
 nl_status repair_unacknowledged(const char *path, const journal_mark *mark, repair *what);
 
 /* Cuts off part of a record at the end. */

@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "base/monotonic.h"
-#include "failure.h"
+#include "base/error.h"
 #include "file.h"
 #include "program/program.h"
 #include "seal_key.h"
@@ -44,7 +44,7 @@ static nl_status put_safely(seal *s, const char *data, size_t size, uint64_t off
 {
     ssize_t put = pwrite(s->fd, data, size, (off_t)offset);
     errno = put >= 0 && put < (ssize_t)size ? ENOSPC : errno;
-    return put == (ssize_t)size && fdatasync(s->fd) == 0 ? NL_OK : failure_errno("write %s", s->path);
+    return put == (ssize_t)size && fdatasync(s->fd) == 0 ? NL_OK : nl_error_set_errno("write %s", s->path);
 }
 
 /* Writes the mark of as many seals as there are, and erases that of one fewer. */
@@ -115,7 +115,7 @@ static nl_status seal_rest(seal *s)
         s->next.to = (uint64_t)status.st_size;
         bool hashed = fdatasync(fd) == 0 && seal_hash_range(s->hash, fd, s->next.from, s->next.to);
         s->next.ended = true;
-        result = !hashed ? failure_errno("read %s", name) : s->next.to > 0 ? put_seal(s) : NL_OK;
+        result = !hashed ? nl_error_set_errno("read %s", name) : s->next.to > 0 ? put_seal(s) : NL_OK;
     } else if (s->next.to > 0) {
         program_error("%s: bytes that were sealed are missing; check the archive with --verify", name);
     }
@@ -195,10 +195,11 @@ static nl_status read_seals(seal *s, FILE *file)
     bool begun = fread(head, 1, sizeof head, file) == sizeof head && memcmp(head, "NLSEAL01", 8) == 0;
     for (uint64_t i = 0; i < s->key.index; i++) {
         if (!begun || !seal_read(file, &record, &bytes) || record.index != i)
-            return failure("%s: seal %" PRIu64 " of %" PRIu64
-                           " is missing or damaged; keep the archive for inspection, "
-                           "and use another folder with a new key",
-                           s->path, i + 1, s->key.index);
+            return nl_error_set(NL_ERROR_INVALID,
+                                "%s: seal %" PRIu64 " of %" PRIu64
+                                " is missing or damaged; keep the archive for inspection, "
+                                "and use another folder with a new key",
+                                s->path, i + 1, s->key.index);
         s->size += bytes.size;
         memcpy(s->tag, record.tag, sizeof s->tag);
         s->next = record;
@@ -207,8 +208,9 @@ static nl_status read_seals(seal *s, FILE *file)
         return NL_OK;
     bool genuine = record.index == s->key.index && seal_is_genuine(&bytes, &s->key, s->tag);
     if (fgetc(file) != EOF)
-        return failure("%s: %s is older than the seals, or another archive's; use the key that belongs to them",
-                       s->path, s->options->seal_key);
+        return nl_error_set(NL_ERROR_INVALID,
+                            "%s: %s is older than the seals, or another archive's; use the key that belongs to them",
+                            s->path, s->options->seal_key);
     if (!genuine)
         return NL_OK;
     s->next = record;
@@ -240,12 +242,12 @@ static nl_status open_seals(seal *s)
     s->fd = open(s->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
     FILE *file = s->fd >= 0 ? fdopen(dup(s->fd), "r") : NULL;
     if (file == NULL)
-        return failure_errno("open %s", s->path);
+        return nl_error_set_errno("open %s", s->path);
     nl_status status = read_seals(s, file);
     fclose(file);
     begin_range(s);
     if (status == NL_OK && ftruncate(s->fd, (off_t)s->size) != 0)
-        status = failure_errno("write %s", s->path);
+        status = nl_error_set_errno("write %s", s->path);
     if (status == NL_OK && s->key.index == 0)
         status = begin_seals(s);
     s->rest = s->next.number > 0 && !s->next.ended;

@@ -22,14 +22,14 @@
 typedef struct seal seal;
 
 /* Opens the seals of an output, or begins them; finishes what a kill cut off. The options must outlive the result. NULL
- * with the reason in failure_text(). */
+ * with the reason in nl_error_message(). */
 seal *seal_open(const output_options *options);
 
 /* Frees it. NULL, which all functions below accept too, is of an output that is not sealed. */
 void seal_close(seal *s);
 
 /* Names the file of that number, which is empty, unless it was named: what follows is written to it. NL_FAILED with the
- * reason in failure_text(). */
+ * reason in nl_error_message(). */
 nl_status seal_begin_file(seal *s, uint64_t number);
 
 /* Those bytes were appended to the file. */
@@ -40,7 +40,7 @@ bool seal_is_due(const seal *s);
 
 /*
  * Seals what was written, which is safe on the disk; ended: and that it is the whole file. NL_FAILED with the reason in
- * failure_text(); it is due until it succeeds.
+ * nl_error_message(); it is due until it succeeds.
  */
 nl_status seal_write(seal *s, bool ended);
 

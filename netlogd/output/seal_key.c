@@ -3,7 +3,7 @@
 #include "seal_key.h"
 
 #include "base/write_some.h"
-#include "failure.h"
+#include "base/error.h"
 #include "file.h"
 #include "program/program.h"
 
@@ -49,12 +49,13 @@ nl_status seal_key_load(const char *path, seal_key *key)
     char text[SEAL_KEY_TEXT_SIZE + 1] = "";
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
-        return failure_errno("open %s", path);
+        return nl_error_set_errno("open %s", path);
     const char *exposure = find_exposure(fd);
     bool good = exposure == NULL && read(fd, text, SEAL_KEY_TEXT_SIZE) > 0 && parse_key(text, key);
     close(fd);
     OPENSSL_cleanse(text, sizeof text);
-    return good ? NL_OK : failure("%s: %s", path, exposure != NULL ? exposure : "not a seal key");
+    return good ? NL_OK
+                : nl_error_set(NL_ERROR_INVALID, "%s: %s", path, exposure != NULL ? exposure : "not a seal key");
 }
 
 /* Makes a new file with a key. False with errno. */
@@ -82,11 +83,11 @@ nl_status seal_key_create(const char *path, char text[SEAL_KEY_TEXT_SIZE + 1])
 {
     seal_key key = {0};
     if (getrandom(key.bytes, sizeof key.bytes, 0) != sizeof key.bytes)
-        return failure_errno("random bytes");
+        return nl_error_set_errno("random bytes");
     bool good = write_key(path, &key, text);
     OPENSSL_cleanse(&key, sizeof key);
     if (!good)
-        return failure_errno("create %s", path);
+        return nl_error_set_errno("create %s", path);
     output_file_sync_folder(path);
     return NL_OK;
 }
@@ -107,7 +108,7 @@ nl_status seal_key_store(const char *path, const seal_key *key)
     }
     old = open_old(path);
     bool good = write_key(beside, key, text) && rename(beside, path) == 0;
-    nl_status status = good ? NL_OK : failure_errno("write %s", beside);
+    nl_status status = good ? NL_OK : nl_error_set_errno("write %s", beside);
     OPENSSL_cleanse(text, sizeof text);
     if (good) {
         output_file_sync_folder(path);

@@ -15,13 +15,13 @@
 enum { SEAL_KEY_TEXT_SIZE = 19 + 20 + 1 + 2 * SEAL_HASH_SIZE + 1 }; /* of the line, with its newline */
 
 /* Creates a file with a new random first key, which must not exist. text becomes the line, ended by a 0 byte. NL_FAILED
- * with the reason in failure_text(). */
+ * with the reason in nl_error_message(). */
 nl_status seal_key_create(const char *path, char text[SEAL_KEY_TEXT_SIZE + 1]);
 
-/* Reads a key. NL_FAILED with the reason in failure_text(). */
+/* Reads a key. NL_FAILED with the reason in nl_error_message(). */
 nl_status seal_key_load(const char *path, seal_key *key);
 
-/* Replaces the key in a file; it is on the disk then. NL_FAILED with the reason in failure_text(): the file has the
+/* Replaces the key in a file; it is on the disk then. NL_FAILED with the reason in nl_error_message(): the file has the
  * old key, or the new one, and it can be tried again. */
 nl_status seal_key_store(const char *path, const seal_key *key);
 

@@ -2,7 +2,7 @@
 
 #include "verify.h"
 
-#include "failure.h"
+#include "base/error.h"
 #include "file.h"
 #include "file_index.h"
 #include "missing.h"
@@ -132,12 +132,12 @@ static void forget_places_in_compressed(check *c)
  * Opens and locks a file that may be repaired, before it is read: who writes it meanwhile would go on writing what was
  * put aside. -1 when it can't be opened, which reading it says, or when somebody writes it: then *why says who.
  */
-static int claim(const char *path, const char **why)
+static int claim(const char *path, const char **reason)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0 || output_file_lock(fd, path) == NL_OK)
         return fd;
-    *why = failure_text();
+    *reason = nl_error_message();
     close(fd);
     return -1;
 }
@@ -245,7 +245,7 @@ static bool check_seals(char **paths, int count, const verify_options *options)
 {
     seal_key key;
     if (seal_key_load(options->seal_key, &key) != NL_OK)
-        program_fail(PROGRAM_PROBLEM, "%s", failure_text());
+        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     if (key.index != 0)
         program_fail(PROGRAM_PROBLEM, "%s: not the first key; use the one that --create-seal-key printed",
                      options->seal_key);

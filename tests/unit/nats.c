@@ -4,7 +4,7 @@
 #include "nats/cut.h"
 #include "nats/place.h"
 
-#include "output/failure.h"
+#include "base/error.h"
 #include "record/encoder.h"
 #include "transport/url.h"
 #include "reader/decoder.h"
@@ -88,8 +88,8 @@ static void what_is_no_place_is_told(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         nats_place *place = read_place(cases[i].url, cases[i].output);
-        if (cases[i].why != NULL && (place != NULL || strstr(failure_text(), cases[i].why) == NULL))
-            fail_msg("%s: %s", cases[i].url, place != NULL ? "it is taken" : failure_text());
+        if (cases[i].why != NULL && (place != NULL || strstr(nl_error_message(), cases[i].why) == NULL))
+            fail_msg("%s: %s", cases[i].url, place != NULL ? "it is taken" : nl_error_message());
         nats_place_free(place);
     }
 }

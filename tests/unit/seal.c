@@ -3,7 +3,7 @@
 #include "output/seal.h"
 
 #include "base/monotonic.h"
-#include "output/failure.h"
+#include "base/error.h"
 #include "output/file.h"
 #include "output/seal_key.h"
 #include "output/verify_seal.h"
@@ -145,8 +145,8 @@ static void expect_no_key(const char *reason)
 {
     seal_key key;
     assert_int_equal(seal_key_load(key_path, &key), NL_FAILED);
-    if (strstr(failure_text(), reason) == NULL)
-        fail_msg("%s", failure_text());
+    if (strstr(nl_error_message(), reason) == NULL)
+        fail_msg("%s", nl_error_message());
 }
 
 static void test_key_files(void **state)
@@ -220,7 +220,7 @@ static seal *open_seals(void)
 {
     seal *s = seal_open(&options);
     if (s == NULL)
-        fail_msg("%s", failure_text());
+        fail_msg("%s", nl_error_message());
     return s;
 }
 
@@ -258,11 +258,11 @@ static void test_archive(void **state)
     assert_true(asprintf(&other.path, "%s/b-{N}.log", archive) > 0);
     assert_null(seal_open(&other));
     free(other.path);
-    assert_non_null(strstr(failure_text(), "seal 1 of 6 is missing or damaged"));
+    assert_non_null(strstr(nl_error_message(), "seal 1 of 6 is missing or damaged"));
     run("rm %s/b.seal", archive);
     assert_int_equal(seal_key_store(key_path, &first), NL_OK);
     assert_null(seal_open(&options));
-    assert_non_null(strstr(failure_text(), "is older than the seals"));
+    assert_non_null(strstr(nl_error_message(), "is older than the seals"));
 }
 
 /*
