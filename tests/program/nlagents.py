@@ -11,8 +11,6 @@ ENVELOPE = ('<?xml version="1.0"?><s:Envelope xmlns:s="http://schemas.xmlsoap.or
 class Agent(support.Case):
     """A running agent, and ways to ask it."""
 
-    refuses_calls = False  # nlagentd is made to do what its confinement forbids
-
     def setUp(self):
         super().setUp()
         self.nlagentd = support.program("nlagent/nlagentd")

@@ -127,6 +127,8 @@ def processor_seconds():
 class Case(unittest.TestCase):
     """A test case with a scratch folder (self.scratch) and processes that are ended with it."""
 
+    refuses_calls = False  # a daemon is made to do what its confinement forbids
+
     def run(self, result=None):
         begun, processor = time.monotonic(), processor_seconds()
         try:
@@ -140,8 +142,14 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="netlogger-test-"))
         self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
+        self.addCleanup(self.check_refused_calls)
         if SHM is not None:  # what a test leaves there is not for others, nor for their netlogds
             os.environ["NETLOGGER_SHM"] = tempfile.mkdtemp(dir=SHM)
+
+    def check_refused_calls(self):
+        """No test needs a system call that a daemon's own filter refuses. Their messages are in files of this name."""
+        for messages in self.scratch.rglob("messages") if not self.refuses_calls else ():
+            self.assertNotRegex(messages.read_text(errors="replace"), "system call .*: refused, because .* confines itself")
 
     def run_program(self, *command, **options):
         """Runs to the end, at most 60 s; returns the CompletedProcess with text output."""

@@ -80,7 +80,7 @@ class Netlogd(collector.Case, Confined):
         self.try_forbidden(process, connect=errno.ECONNREFUSED)  # a reload may name any collector
         support.wait_until(lambda: "system call execve: refused, because netlogd confines itself" in self.said(), what="the report")
         self.assertEqual(self.said().count("system call socket: refused"), 1)
-        self.assertIn("NL.EVNT=Netlogd.CallRefused CALL=unshare", self.said())
+        support.wait_until(lambda: "NL.EVNT=Netlogd.CallRefused CALL=unshare" in self.said(), what="the event")
         self.send(record(1, 1))
         self.stop(process)
         self.assertEqual((folder / "all.log").read_bytes(), record(1, 1))

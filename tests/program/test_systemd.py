@@ -229,6 +229,8 @@ class Systemd(support.Case):
         for name, value in (("CapEff", "0000000000000000"), ("CapBnd", "0000000000000000"), ("NoNewPrivs", "1"),
                             ("Seccomp", "2"), ("Groups", re.search(r"^Gid:\s+(\d+)", status, re.M)[1])):
             self.assertRegex(status, rf"(?m)^{name}:\s+{value}\s*$")
+        self.assertGreater(int(re.search(r"^Seccomp_filters:\s+(\d+)", status, re.M)[1]), 0)
+        self.assertNotIn("confine", self.said())
         user = int(re.search(r"^Uid:\s+(\d+)", status, re.M)[1])
         self.assertTrue(61184 <= user <= 65519, f"{user} is one of the users that are made for a service")
         mounts = pathlib.Path(f"/proc/{process}/mounts").read_text()
