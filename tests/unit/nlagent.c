@@ -61,7 +61,9 @@ static nl_record *disk(const char *name, double value)
 static bool wants(condition *c, const char *name, double value, uint64_t look, int64_t ns)
 {
     nl_record *record = disk(name, value);
-    bool wanted = condition_wants(c, record, look, ns);
+    allowance budget = condition_new_budget();
+    bool wanted;
+    assert_int_equal(condition_judge(c, &budget, record, look, ns, &wanted), NL_OK);
     nl_record_free(record);
     return wanted;
 }
@@ -70,7 +72,7 @@ static condition *make(wish w)
 {
     condition *c = condition_new(&w);
     if (c == NULL)
-        fail_msg("%s");
+        fail_msg("%s", nl_error_message());
     return c;
 }
 
