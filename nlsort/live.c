@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "base/monotonic.h"
+#include "shown.h"
 #include "transport/writer.h"
 #include "record/format.h"
 
@@ -46,6 +47,7 @@ typedef struct window {
     int64_t written_ns; /* the latest time that was written */
     int64_t arrival_ns; /* by the monotonic clock: when something came last */
     nl_writer *output, *late_output;
+    bool on_terminal; /* the output is one */
     nl_buffer line;
     nl_record *record; /* of a line that was packed */
     uint64_t late, early;
@@ -110,7 +112,7 @@ static void put(window *w, nl_writer *writer, const char *line, size_t size)
 {
     nl_status status;
     if (!w->what->settings->packed)
-        status = nl_writer_put_text(writer, NL_LEVEL_NONE, line, size);
+        status = shown_put(writer, writer == w->output && w->on_terminal, line, size);
     else if ((status = nl_record_unpack(w->record, line, size)) == NL_OK)
         status = nl_writer_put(writer, w->record);
     if (status != NL_OK)
@@ -119,8 +121,10 @@ static void put(window *w, nl_writer *writer, const char *line, size_t size)
 
 static nl_writer *output_of(window *w)
 {
-    if (w->output == NULL)
+    if (w->output == NULL) {
         w->output = open_output(w, w->what->output != NULL ? w->what->output : "-", true);
+        w->on_terminal = shown_on_terminal(w->what->output);
+    }
     return w->output;
 }
 

@@ -8,6 +8,7 @@
 #include "key.h"
 #include "live.h"
 #include "merge.h"
+#include "shown.h"
 #include "spill.h"
 #include "store.h"
 #include "unique.h"
@@ -193,6 +194,7 @@ typedef struct result {
     const arguments *a;
     nl_writer *writer;
     uint64_t records;
+    bool on_terminal;
     nl_buffer before;  /* the latest key and line, for -u */
     unique *unique;    /* for -u, by time */
     nl_record *record; /* of a line that was packed */
@@ -211,6 +213,7 @@ static void open_result(result *r)
     if (r->writer == NULL)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     r->record = nl_record_new();
+    r->on_terminal = shown_on_terminal(r->a->output);
 }
 
 static bool is_repeated(result *r, const item *it)
@@ -230,7 +233,7 @@ static void put(result *r, const item *it)
         program_progress("writing", 0, 0, r->records);
     nl_status status;
     if (!r->a->input.packed)
-        status = nl_writer_put_text(r->writer, NL_LEVEL_NONE, it->line, it->line_size);
+        status = shown_put(r->writer, r->on_terminal, it->line, it->line_size);
     else if ((status = nl_record_unpack(r->record, it->line, it->line_size)) == NL_OK)
         status = nl_writer_put(r->writer, r->record);
     if (status != NL_OK)
@@ -259,7 +262,7 @@ static void put_lines(void *user, const char *text, size_t size, const nl_scanne
     (void)lines;
     result *r = user;
     r->records += count;
-    if (nl_writer_put_text(r->writer, NL_LEVEL_NONE, text, size) != NL_OK)
+    if (shown_put(r->writer, r->on_terminal, text, size) != NL_OK)
         fail_writing(r);
 }
 

@@ -3,6 +3,7 @@
 #include "charts/chart.h"
 
 #include "program/glib_error.h"
+#include "requests/printable.h"
 #include "base/time_internal.h"
 
 #include <cairo-svg.h>
@@ -23,7 +24,7 @@ void chart_color(cairo_t *cr, unsigned rgb, double alpha)
 void chart_text(cairo_t *cr, double x, double y, double align, double size, const char *text)
 {
     cairo_text_extents_t extents;
-    char *valid = g_utf8_make_valid(text, -1);
+    char *valid = printable(text);
     cairo_set_font_size(cr, size);
     cairo_text_extents(cr, valid, &extents);
     cairo_move_to(cr, x - align * extents.x_advance, y);

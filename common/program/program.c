@@ -55,10 +55,9 @@ void program_host(char *host, size_t size)
     host[size - 1] = '\0';
 }
 
-/* Replaces each byte that controls a terminal, except newline and tab, with "?". */
-static void replace_controls(char *text)
+void program_replace_controls(char *text, size_t size)
 {
-    const char *end = text + strlen(text);
+    const char *end = text + size;
     for (char *at = text; at < end;) {
         bool controls;
         size_t size = nl_terminal_character(at, end, &controls);
@@ -75,7 +74,7 @@ static void print_message(const char *format, va_list arguments)
     if (vasprintf(&message, format, arguments) < 0)
         return;
     /* Much of what is said quotes logs, which are anybody's: a control character would be the terminal's to obey. */
-    replace_controls(message);
+    program_replace_controls(message, strlen(message));
     program_progress_end();
     message_output_write(program_name, message);
     if (program_listener != NULL)

@@ -36,6 +36,9 @@ void program_error(const char *format, ...) NL_PRINTF(1, 2);
  */
 void program_host(char *host, size_t size);
 
+/* Replaces each byte of a character that controls a terminal (record/terminal.h), except newline and tab, with "?". */
+void program_replace_controls(char *text, size_t size);
+
 /*
  * From here on messages are given to listener too, without the program's name and newline: for programs that have a
  * window. It may be called by any thread that program_error is. NULL: to nobody.

@@ -3,6 +3,7 @@
 #include "agents/stream.h"
 
 #include "agents/gather.h"
+#include "requests/printable.h"
 
 #include <string.h>
 
@@ -62,7 +63,7 @@ static void set_state(stream *s, const char *message)
     if (strcmp(s->state, message) == 0)
         return;
     g_free(s->state);
-    s->state = g_utf8_make_valid(message, -1);
+    s->state = printable(message);
     s->callbacks.state(s->callbacks.user, s);
 }
 

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "model/model_private.h"
+#include "requests/printable.h"
 #include "filter/filter_text.h"
 #include "base/time_internal.h"
 
@@ -399,7 +400,7 @@ char *model_describe(const model *m, uint32_t record)
     append_clock(text, store_clock_at(s, store_host(s, record), record));
     if (!model_record(m, record, append_fields, text))
         g_string_append(text, "  (no longer in the log)");
-    char *valid = g_utf8_make_valid(text->str, (gssize)text->len);
+    char *valid = printable(text->str);
     g_string_free(text, TRUE);
     return valid;
 }

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "view/chooser.h"
+#include "requests/printable.h"
 
 #include <string.h>
 
@@ -36,7 +37,7 @@ static gint by_name(gconstpointer a, gconstpointer b)
 
 static void add_box(chooser *c, group *g, const char *name)
 {
-    char *valid = g_utf8_make_valid(name, -1);
+    char *valid = printable(name);
     GtkWidget *button = gtk_check_button_new_with_label(valid);
     gtk_toggle_button_set_active(GTK_TOGGLE_BUTTON(button), TRUE);
     g_signal_connect(button, "toggled", G_CALLBACK(on_toggled), c);

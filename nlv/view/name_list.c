@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "view/name_list.h"
+#include "requests/printable.h"
 
 struct name_list {
     GtkWidget *widget, *tree;
@@ -21,7 +22,7 @@ void name_list_set(name_list *l, char *const *names)
 {
     gtk_list_store_clear(l->store);
     for (; *names != NULL; names++) {
-        char *valid = g_utf8_make_valid(*names, -1);
+        char *valid = printable(*names);
         gtk_list_store_insert_with_values(l->store, NULL, -1, 0, valid, -1);
         g_free(valid);
     }

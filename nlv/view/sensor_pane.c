@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "view/sensor_pane.h"
+#include "requests/printable.h"
 
 #include "agents/agents.h"
 
@@ -26,14 +27,14 @@ static void say(sensor_pane *p, const char *text)
 
 static void set_row(sensor_pane *p, GtkTreeIter *row, const char *state)
 {
-    char *valid = state != NULL ? g_utf8_make_valid(state, -1) : g_strdup("");
+    char *valid = state != NULL ? printable(state) : g_strdup("");
     gtk_tree_store_set(p->store, row, COLUMN_TICKED, state != NULL, COLUMN_STATE, valid, -1);
     g_free(valid);
 }
 
 static void add_host(sensor_pane *p, const char *host, const char *url, GtkTreeIter *row)
 {
-    char *name = g_utf8_make_valid(host, -1), *tip = g_markup_escape_text(url, -1);
+    char *name = printable(host), *tip = g_markup_escape_text(url, -1);
     gtk_tree_store_append(p->store, row, NULL);
     gtk_tree_store_set(p->store, row, COLUMN_NAME, name, COLUMN_URL, url, COLUMN_SENSOR, "", COLUMN_TIP, tip, -1);
     g_free(name);
@@ -82,7 +83,7 @@ static bool find_row(sensor_pane *p, const char *url, const char *sensor, GtkTre
 static void add_sensor(sensor_pane *p, GtkTreeIter *host, const char *url, const char *sensor, const char *events)
 {
     GtkTreeIter row;
-    char *name = g_utf8_make_valid(sensor, -1), *tip = g_markup_escape_text(events, -1);
+    char *name = printable(sensor), *tip = g_markup_escape_text(events, -1);
     gtk_tree_store_append(p->store, &row, host);
     gtk_tree_store_set(p->store, &row, COLUMN_IS_SENSOR, TRUE, COLUMN_NAME, name, COLUMN_URL, url, COLUMN_SENSOR,
                        sensor, COLUMN_TIP, tip, -1);
@@ -123,7 +124,7 @@ static void on_found(void *user, const GPtrArray *rows, const char *problem)
     gtk_tree_view_set_model(GTK_TREE_VIEW(p->tree), GTK_TREE_MODEL(p->store));
     if (hosts <= OPEN_HOSTS)
         gtk_tree_view_expand_all(GTK_TREE_VIEW(p->tree));
-    char *text = *problem != '\0' ? g_utf8_make_valid(problem, -1)
+    char *text = *problem != '\0' ? printable(problem)
                                   : g_strdup_printf("%u host%s, %u sensor%s. Tick those that are to be drawn.", hosts,
                                                     hosts == 1 ? "" : "s", rows->len, rows->len == 1 ? "" : "s");
     say(p, text);
@@ -141,7 +142,7 @@ static void on_changed(void *user, const char *url, const char *sensor, const ch
         set_row(p, &row, state);
     /* What went wrong has more words than the column shows. */
     if (*message != '\0' && strcmp(message, "running") != 0 && strcmp(message, "asked for") != 0) {
-        char *text = g_strdup_printf("%s: %s", sensor, message), *valid = g_utf8_make_valid(text, -1);
+        char *text = g_strdup_printf("%s: %s", sensor, message), *valid = printable(text);
         say(p, valid);
         g_free(valid);
         g_free(text);

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "view/side_panel.h"
+#include "requests/printable.h"
 
 #include "model/statistics.h"
 #include "scene/axis.h"
@@ -71,7 +72,7 @@ static char *name_of(const model *m, const drawing_lifeline *definition, uint32_
 {
     naming n = {g_string_new(NULL), definition->ids};
     model_record(m, record, find_name, &n);
-    char *valid = g_utf8_make_valid(n.name->str, (gssize)n.name->len);
+    char *valid = printable(n.name->str);
     g_string_free(n.name, TRUE);
     return valid;
 }

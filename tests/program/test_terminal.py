@@ -1,7 +1,11 @@
 """No program prints a character of a log that controls a terminal: core/record/terminal.h lists them."""
+import os
+import pathlib
+import pty
 import re
 import socket
 import subprocess
+import tty
 
 import nlb_decoder
 import support
@@ -46,6 +50,37 @@ class Terminal(support.Case):
                 self.assertEqual(len(printed.splitlines()), len(VALUES) - (self.text in arguments), arguments)
                 if self.blocks in arguments:
                     self.assertEqual(printed.count(KEPT.encode()), len(VALUES), "other characters stay as they are")
+
+    def on_terminal(self, program, *arguments):
+        """What the program writes to a terminal."""
+        master, slave = pty.openpty()
+        tty.setraw(slave)
+        process = subprocess.Popen([support.program(program), *map(str, arguments)], stdout=slave, stderr=slave)
+        os.close(slave)
+        printed = bytearray()
+        try:
+            while data := os.read(master, 65536):
+                printed += data
+        except OSError:  # the other end is closed
+            pass
+        os.close(master)
+        self.assertEqual(process.wait(60), 0, bytes(printed))
+        return bytes(printed)
+
+    def test_nlsort_escapes_on_a_terminal_only(self):
+        for options in [], ["--unique"], ["--merge"], ["--key", "V"], ["--window", "1"]:
+            self.assertEqual(sorted(self.output("nlsort/nlsort", *options, self.text)[0].splitlines()),
+                             sorted(self.text.read_bytes().splitlines()), "byte by byte")
+            printed = self.on_terminal("nlsort/nlsort", *options, self.text)
+            self.assertEqual((len(printed.splitlines()), found(printed)), (len(VALUES) - 1, []), options)
+
+    def test_labels_of_charts_and_windows(self):
+        """All labels go through printable(), because valid UTF-8 may still hold bidirectional overrides."""
+        source = pathlib.Path(os.environ["NL_SOURCE_DIR"])
+        files = [f for folder in ("common/charts", "nlv/view", "nlv/scene") for f in sorted((source / folder).glob("*.c"))]
+        self.assertGreater(len(files), 10)
+        self.assertEqual([f.name for f in files if "g_utf8_make_valid" in f.read_text()], [])
+        self.assertIn("printable(text)", (source / "common/charts/chart.c").read_text())
 
     def test_text_gives_back_what_was_escaped(self):
         once, blocks = self.scratch / "once.log", self.scratch / "again.nlb"
