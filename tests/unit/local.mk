@@ -145,13 +145,13 @@ tests_unit_sequences_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_sequences_unit_LDADD = $(unit_ldadd)
 
 unit_tests += %D%/journal.unit
-tests_unit_journal_unit_SOURCES = %D%/journal.c netlogd/output/journal.c netlogd/output/file.c netlogd/output/failure.c
+tests_unit_journal_unit_SOURCES = %D%/journal.c netlogd/output/journal.c netlogd/output/file.c
 tests_unit_journal_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
 tests_unit_journal_unit_LDADD = $(unit_ldadd)
 
 unit_tests += %D%/seal.unit
 tests_unit_seal_unit_SOURCES = %D%/seal.c netlogd/output/seal.c netlogd/output/seal_chain.c netlogd/output/seal_key.c \
-	netlogd/output/verify_seal.c netlogd/output/file.c netlogd/output/failure.c
+	netlogd/output/verify_seal.c netlogd/output/file.c
 tests_unit_seal_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
 tests_unit_seal_unit_LDADD = $(unit_ldadd)
 
@@ -186,7 +186,7 @@ tests_unit_confine_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_confine_unit_LDADD = $(unit_ldadd) $(SECCOMP_LIBS)
 
 unit_tests += %D%/nats.unit
-tests_unit_nats_unit_SOURCES = %D%/nats.c netlogd/nats/place.c netlogd/nats/cut.c netlogd/output/failure.c
+tests_unit_nats_unit_SOURCES = %D%/nats.c netlogd/nats/place.c netlogd/nats/cut.c
 tests_unit_nats_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
 tests_unit_nats_unit_LDADD = $(unit_ldadd)
 
