@@ -1,8 +1,6 @@
 # Code that several programs share. A program takes of this archive only the members that it uses.
 noinst_LTLIBRARIES += %D%/libcommon.la
 %C%_libcommon_la_SOURCES = \
-	%D%/program/glib_error.c \
-	%D%/program/glib_error.h \
 	%D%/program/message_output.c \
 	%D%/program/message_output.h \
 	%D%/program/program.c \
@@ -111,6 +109,8 @@ common_libs = %D%/libcommon.la $(producer_libs)
 if BUILD_NLSTAT
 # What a log means, and charts: these use GLib and cairo.
 %C%_libcommon_la_SOURCES += \
+	%D%/program/glib_error.c \
+	%D%/program/glib_error.h \
 	%D%/requests/trace.c \
 	%D%/requests/trace.h \
 	%D%/requests/drawing.c \
