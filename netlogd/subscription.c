@@ -9,6 +9,7 @@
 #include "filter/filter_cost.h"
 #include "base/error.h"
 #include "past.h"
+#include "peer_address.h"
 #include "program/program.h"
 #include "record/encoder.h"
 #include "record/format.h"
@@ -770,6 +771,35 @@ static void welcome(request *r, const group *g)
     request_put(r, record);
 }
 
+static bool takes_place(const request *r)
+{
+    return r->subscription != NULL && !r->control && !r->ending;
+}
+
+/*
+ * Returns the subscription that has to end for one of r when there are too many: of the address that has the most, if
+ * that has at least two more than the address of r, the one that was sent nothing for the longest. Otherwise NULL.
+ */
+static subscription *find_displaced(const request *r)
+{
+    enum { BUCKETS = 1024 };
+    unsigned counts[BUCKETS] = {0};
+    size_t own = peer_address_bucket(r->peer, BUCKETS), largest = own;
+    for (const request *q = r->server->requests; q != NULL; q = q->next) {
+        size_t bucket = peer_address_bucket(q->peer, BUCKETS);
+        if (takes_place(q) && ++counts[bucket] > counts[largest])
+            largest = bucket;
+    }
+    if (counts[largest] < counts[own] + 2)
+        return NULL;
+    const request *silent = NULL;
+    for (const request *q = r->server->requests; q != NULL; q = q->next)
+        if (takes_place(q) && peer_address_bucket(q->peer, BUCKETS) == largest &&
+            (silent == NULL || q->entry.heard_ns < silent->entry.heard_ns))
+            silent = q;
+    return silent->subscription;
+}
+
 void subscription_start(request *r, const nl_record *asked)
 {
     subscriptions *all = r->server->subscriptions;
@@ -779,12 +809,16 @@ void subscription_start(request *r, const nl_record *asked)
         request_fail(r, "subscriptions are not allowed here");
         return;
     }
-    if (!r->control && all->counts.subscribers >= r->server->settings->max_subscribers) {
+    bool full = !r->control && all->counts.subscribers >= r->server->settings->max_subscribers;
+    subscription *displaced = full ? find_displaced(r) : NULL;
+    if (full && displaced == NULL) {
         request_fail(r, "there are as many subscribers as are allowed here");
         return;
     }
     if (!read_wish(r, asked, &wanted, where))
         return;
+    if (displaced != NULL)
+        disconnect(displaced, "there are too many subscribers, most of them at this address");
     subscription *s = must(calloc(1, sizeof *s));
     s->all = all;
     s->request = r;

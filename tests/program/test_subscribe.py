@@ -246,6 +246,28 @@ class Subscribe(support.Case):
             s.wait_for(record(1))
         self.stop(process)
 
+    def test_an_address_that_has_most_gives_way(self):
+        process = self.serve("--max-subscribers", "4")
+
+        def subscribe(address):
+            s = socket.create_connection(("127.0.0.1", self.port), timeout=30, source_address=(address, 0))
+            self.addCleanup(s.close)
+            s.sendall(b"NETLOGGER/1 subscribe\n")
+            return s, s.recv(4096)
+        held = [subscribe("127.0.0.2") for _ in range(4)]
+        self.assertEqual([b"Netlogd.Subscribed" in said for _, said in held], [True] * 4)
+        refused = b"there are as many subscribers as are allowed here"
+        self.assertIn(refused, subscribe("127.0.0.2")[1])
+        for _ in range(2):
+            self.assertIn(b"Netlogd.Subscribed", subscribe("127.0.0.3")[1])
+        self.assertIn(refused, subscribe("127.0.0.3")[1], "both addresses have two")
+        for s, _ in held[:2]:
+            said = b""
+            while data := s.recv(4096):
+                said += data
+            self.assertIn(b"there are too many subscribers, most of them at this address", said)
+        self.stop(process)
+
     def test_since_passes_over_files_that_are_older(self):
         folder = self.numbered()
         process = self.serve(output=f"file:{folder}/a-{{N}}.log?rotate_size=100k")
