@@ -30,6 +30,8 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/service/inherited.c \
 	%D%/service/inherited.h \
 	%D%/service/config_file.c \
+	%D%/service/daemon.c \
+	%D%/service/daemon.h \
 	%D%/service/config_file.h \
 	%D%/service/ending.c \
 	%D%/service/ending.h \

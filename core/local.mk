@@ -82,6 +82,8 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/filter/bracket.c \
 	%D%/transport/url.c \
 	%D%/transport/url.h \
+	%D%/transport/log_options.c \
+	%D%/transport/log_options.h \
 	%D%/transport/writer.h \
 	%D%/transport/destination.c \
 	%D%/transport/destination.h \

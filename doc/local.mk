@@ -1,4 +1,4 @@
-dist_man_MANS = %D%/man/nlsort.1 %D%/man/nlconv.1 %D%/man/nlwrite.1 %D%/man/nlrecover.1 %D%/man/nlsensor.1
+dist_man_MANS = %D%/man/netlogger.7 %D%/man/nlsort.1 %D%/man/nlconv.1 %D%/man/nlwrite.1 %D%/man/nlrecover.1 %D%/man/nlsensor.1
 if BUILD_NLARCHIVE
 dist_man_MANS += %D%/man/nlarchive.1
 endif

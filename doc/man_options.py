@@ -7,7 +7,8 @@ A list stands between the lines
     .\\" end of options
 
 and is made of what PROGRAM [COMMAND...] --help=json prints. With "options PROGRAM: GROUP" it is one group of options; the group "Own" are
-those without a title. With "url options PROGRAM: GROUP" it is that group of options of URLs.
+those without a title. With "url options PROGRAM: GROUP" it is that group of options of URLs, with "variables PROGRAM" the environment
+variables that belong to no option.
 The list is in mdoc or man macros, whichever the page uses. Lists of programs that were not built are left alone.
 """
 import json
@@ -16,7 +17,7 @@ import re
 import subprocess
 import sys
 
-REGION = re.compile(r'^\.\\" (url )?options ([a-z]+)((?: (?:--)?[a-z]+)*)(?:: ([^\n]*))?\n(.*?)^\.\\" end of options\n', re.M | re.S)
+REGION = re.compile(r'^\.\\" (url options|options|variables) ([a-z]+)((?: (?:--)?[a-z]+)*)(?:: ([^\n]*))?\n(.*?)^\.\\" end of options\n', re.M | re.S)
 PROGRAMS = {"netlogd": "netlogd", "netlogctl": "netlogd", "nlsort": "nlsort", "nlv": "nlv", "nlkernel": "nlkernel", "nlagent": "nlagent",
             "nlagentd": "nlagent", "nlsensor": "nlagent", "nlconv": "nltools", "nlwrite": "nltools", "nlstat": "nltools", "nldiag": "nltools",
             "nlrecover": "nltools", "nlschema": "nltools", "nlarchive": "nltools"}
@@ -34,14 +35,14 @@ def escape(text):
     return re.sub(r"^(?=[.'])", r"\\&", text.replace("\\", r"\e").replace("-", r"\-"))
 
 
-def notes(option):
+def notes(option, kind):
     """What help adds in parentheses."""
     found = []
     if "default_description" in option:
         found.append("default: " + option["default_description"][1:-1])
     elif "default" in option:
         found.append("default " + option["default"])
-    if "environment" in option:
+    if "environment" in option and kind != "variables":
         found.append("environment: " + option["environment"])
     if option.get("minimum", "0") != "0":
         found.append("minimum " + option["minimum"])
@@ -52,15 +53,17 @@ def notes(option):
     return f" ({'; '.join(found)})" if found else ""
 
 
-def text_of(option):
-    commands = option["commands"].replace(" ", ", ") + ": " if "commands" in option else ""
-    return re.sub(r"(?<=[.!?]) (?=[A-Z])", "\n", escape(commands + option["help"] + notes(option))) + "."
+def text_of(option, kind):
+    only = option.get("commands", option.get("schemes", ""))
+    return re.sub(r"(?<=[.!?]) (?=[A-Z])", "\n", escape((only.replace(" ", ", ") + ": " if only else "") + option["help"] + notes(option, kind))) + "."
 
 
-def mdoc(option, url):
+def mdoc(option, kind):
     name, value = option["name"], option.get("value_name")
+    if kind == "variables":
+        return f".It Ev {option['environment']}"
     argument = '"' + value.replace('"', '""') + '"' if value and " " in value else value
-    if url:
+    if kind == "url options":
         return f".It Cm {name} Ns = Ns Ar {argument or 'yes|no'}"
     letter, long = option.get("letter"), f"Fl -{name}"
     if value:
@@ -78,10 +81,10 @@ def man(option):
     return ".TP\n" + (rf"\fB\-{option['letter']}\fR, " if "letter" in option else "") + long
 
 
-def listed(options, is_mdoc, url):
+def listed(options, is_mdoc, kind):
     lines = []
     for option in options:
-        lines += [mdoc(option, url) if is_mdoc else man(option), text_of(option)]
+        lines += [mdoc(option, kind) if is_mdoc else man(option), text_of(option, kind)]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -90,15 +93,16 @@ def rewrite(text, build):
     is_mdoc = re.search(r"^\.Dd ", text, re.M) is not None
 
     def made(region):
-        url, program, command, group, old = region.groups()
+        kind, program, command, group, old = region.groups()
         about = describe(build, program, *command.split())
         if about is None:
             return region[0]
-        options = about["url_options"] if url else [o for o in about["options"] if o.get("command_line")]
+        options = about[{"url options": "url_options", "options": "options", "variables": "variables"}[kind]]
+        options = [o for o in options if kind != "options" or o.get("command_line")]
         if group:
             options = [o for o in options if o.get("group", "Own") == group]
         head, end = region[0].split("\n")[0], '.\\" end of options\n'
-        return f"{head}\n{listed(options, is_mdoc, url)}{end}"
+        return f"{head}\n{listed(options, is_mdoc, kind)}{end}"
 
     return REGION.sub(made, text)
 

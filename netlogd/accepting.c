@@ -38,12 +38,9 @@ static const listener *socket_of(const server *srv, const struct evconnlistener 
 /* From this machine, or with a certificate to show when no networks are listed; those hold for all. */
 bool accepting_allows(const server *srv, const struct sockaddr *peer, bool vouched)
 {
-    if (network_is_local(peer) || (vouched && srv->settings->allow_count == 0))
+    if (network_is_local(peer) || (vouched && srv->settings->allow.count == 0))
         return true;
-    for (size_t i = 0; i < srv->settings->allow_count; i++)
-        if (network_contains(&srv->settings->allow[i], peer))
-            return true;
-    return false;
+    return network_list_contains(&srv->settings->allow, peer);
 }
 
 bool accepting_may_stay(server *srv, const listener *at, const nl_channel *channel, const char *peer)

@@ -12,6 +12,7 @@
 #include "record/format.h"
 
 #include <stddef.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { COMMAND_MAX = 1024, PROG_MAX = 256 };
@@ -206,6 +207,47 @@ void control_drops(request *r, const nl_record *asked)
         nl_record_add_uint(record, "COUNT", drops[i].count);
         request_add_text(record, "MEANING", drops[i].meaning);
         request_put(r, record);
+    }
+    done(r);
+}
+
+static void put_setting(request *r, const char *option, const char *output, const char *of_url, const char *value)
+{
+    nl_record *record = request_record(r, NL_USAGE, "Netlogd.Setting");
+    request_add_text(record, "OPTION", option);
+    request_add_text(record, "OUTPUT", output);
+    request_add_text(record, "URL.OPTION", of_url);
+    request_add_text(record, "VALUE", value);
+    request_put(r, record);
+}
+
+static void put_url_settings(request *r, const output_options *options, const nl_option *rows)
+{
+    char scratch[NL_OPTION_TEXT_SIZE];
+    for (; rows->name != NULL; rows++) {
+        const char *value = nl_option_get(rows, options, scratch);
+        if (value != NULL)
+            put_setting(r, "output", options->target, rows->name, value);
+    }
+}
+
+void control_settings(request *r, const nl_record *asked)
+{
+    (void)asked;
+    const server *srv = r->server;
+    char scratch[NL_OPTION_TEXT_SIZE];
+    const char *value;
+    for (const nl_option *row = settings_rows; row->name != NULL; row++)
+        /* The URLs of outputs may have passwords: their targets stand for them. */
+        for (size_t i = 0;
+             strcmp(row->name, "output") != 0 && (value = nl_option_get_at(row, srv->settings, i, scratch)) != NULL;
+             i++)
+            put_setting(r, row->name, NULL, NULL, value);
+    for (size_t i = 0; outputs_get(srv->outputs, i) != NULL; i++) {
+        const output_options *options = output_get_options(outputs_get(srv->outputs, i));
+        put_setting(r, "output", NULL, NULL, options->target);
+        put_url_settings(r, options, output_rows);
+        put_url_settings(r, options, options->kind->deliver != NULL ? output_spool_rows : output_file_rows);
     }
     done(r);
 }

@@ -13,6 +13,7 @@ void control_streams(request *r, const nl_record *asked);
 void control_subscribers(request *r, const nl_record *asked);
 void control_clocks(request *r, const nl_record *asked);
 void control_drops(request *r, const nl_record *asked);
+void control_settings(request *r, const nl_record *asked);
 void control_reload(request *r, const nl_record *asked);
 void control_tell(request *r, const nl_record *asked);
 

@@ -132,7 +132,7 @@ static const char *refusal(const asker *a)
     const server *srv = a->http->server;
     bool has_host = find_header(a->request, "Host", host), has_origin = find_header(a->request, "Origin", origin);
     getsockname(a->fd, (struct sockaddr *)&own, &(socklen_t){sizeof own});
-    int status = http_host_check(has_host ? host : NULL, has_origin ? origin : NULL, srv->settings->metrics_names,
+    int status = http_host_check(has_host ? host : NULL, has_origin ? origin : NULL, srv->settings->metrics_place.names,
                                  srv->host, NULL, (struct sockaddr *)&own);
     return status == 0     ? NULL
            : status == 400 ? "400 Bad Request"

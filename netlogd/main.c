@@ -2,12 +2,15 @@
 #include "config.h"
 
 #include "service/confine.h"
+#include "service/daemon.h"
 #include "service/ending.h"
 #include "service/inherited.h"
 #include "service/listener.h"
 #include "confined.h"
 #include "metrics.h"
 #include "base/error.h"
+#include "nats/place.h"
+#include "output/options.h"
 #include "output/outputs.h"
 #include "output/seal_key.h"
 #include "output/verify.h"
@@ -15,16 +18,15 @@
 #include "server.h"
 #include "settings.h"
 
+#include "transport/dial.h"
 #include "program/message_output.h"
 #include "program/program.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 typedef struct arguments {
@@ -39,6 +41,17 @@ static const options_usage usage = {
     .groups = (const options_group[]){{NULL, settings_command_rows, 0},
                                       {"Settings, which the configuration file may have too", settings_rows, 0},
                                       {0}},
+    .urls = (const options_group[]){{"Options of every output", output_rows, 0},
+                                    {"Options of output files", output_file_rows, 0},
+                                    {"Options of outputs with a spool", output_spool_rows, 0},
+                                    {"Options of outputs to x-netlogs", nl_dialer_rows, 0},
+                                    {"Options of NATS", nats_rows, 0},
+                                    {"Options of outputs to NATS", nats_output_rows, 0},
+                                    {"Options of listeners that read NATS", nats_listener_rows, 0},
+                                    {"Options of listeners with TLS", listening_tls_rows, 0},
+                                    {"Options of listeners with TLS", listening_hosts_rows, 0},
+                                    {"Options of the metrics URL", listening_names_rows, 0},
+                                    {0}},
     .operands = "\n--verify|--repair FILE|FOLDER...\n--verify --seal-key=FILE [--since=TIME] FOLDER...\n"
                 "--create-seal-key=FILE",
     .summary = "Collect records from many machines into one log, or several.",
@@ -51,10 +64,10 @@ static const options_usage usage = {
 static bool read_arguments(arguments *a, config_report report, void *report_user)
 {
     settings *s = a->settings;
-    s->report = report;
-    s->report_user = report_user;
+    s->config.report = report;
+    s->config.user = report_user;
     int first = options_parse_again(&usage, a->argc, a->argv, s, report, report_user);
-    if (first < 0 || s->config_failed)
+    if (first < 0 || s->config.failed)
         return false;
     a->paths = a->argv + first;
     a->path_count = a->argc - first;
@@ -127,7 +140,7 @@ static bool open_listeners(const settings *s, listener **listeners, size_t *coun
     for (size_t i = 0; i < s->listen_count; i++)
         if (s->listen[i].nats != NULL)
             fprintf(stderr, "netlogd: reading %s\n", s->listen[i].url);
-        else if (!listener_open(&s->listen[i], s->allow_count > 0, listeners, count, message)) {
+        else if (!listener_open(&s->listen[i], s->allow.count > 0, listeners, count, message)) {
             program_error("%s", message);
             return false;
         }
@@ -145,61 +158,10 @@ static bool writes_to_terminal(const settings *s)
     return false;
 }
 
-/* ---- into the background ---- */
-
-/* Where the process in the background says that it serves; -1: it is not there, or has said so. */
-static int starter = -1;
-static bool keeps_streams; /* standard output is written */
-
-/*
- * Goes on in a process of its own. The one that was started waits until that serves, or ends as it does: whatever can
- * go wrong at the start is said on the terminal, and seen in the status.
- */
-static void detach(void)
+/* NULL: it has none. Standard error is redirected in the background, and the log must not hold it. */
+static nl_log *open_log(const settings *s)
 {
-    int ends[2], status = 0;
-    char said;
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        program_fail(PROGRAM_PROBLEM, "go into the background: %s", strerror(errno));
-    pid_t child = fork();
-    if (child < 0)
-        program_fail(PROGRAM_PROBLEM, "go into the background: %s", strerror(errno));
-    if (child == 0) {
-        close(ends[0]);
-        starter = ends[1];
-        setsid();
-        return;
-    }
-    close(ends[1]);
-    ssize_t got;
-    do
-        got = read(ends[0], &said, 1);
-    while (got < 0 && errno == EINTR);
-    if (got == 1)
-        _exit(PROGRAM_DONE);
-    waitpid(child, &status, 0);
-    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : PROGRAM_PROBLEM);
-}
-
-static void let_go(void)
-{
-    int nothing = starter >= 0 && !keeps_streams ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
-    if (starter < 0)
-        return;
-    for (int fd = STDIN_FILENO; nothing >= 0 && fd <= STDERR_FILENO; fd++)
-        dup2(nothing, fd);
-    if (nothing >= 0)
-        close(nothing);
-    if (write(starter, "", 1) != 1)
-        program_error("go into the background: %s", strerror(errno));
-    close(starter);
-    starter = -1;
-}
-
-/* NULL: it has none. Standard error is let go in the background, and must not be held by the log. */
-static nl_log *open_log(const settings *s, bool foreground)
-{
-    if (!foreground && !keeps_streams && settings_logs_to_stderr(s))
+    if (daemon_has_no_streams() && settings_logs_to_stderr(s))
         return NULL;
     nl_log *log = nl_open("netlogd", s->log);
     if (log == NULL)
@@ -214,13 +176,12 @@ static nl_log *open_log(const settings *s, bool foreground)
 static int serve(arguments *a)
 {
     const settings *s = a->settings;
-    keeps_streams = writes_to_terminal(s);
-    if (!a->settings->foreground)
-        detach();
+    if (!s->foreground)
+        daemon_detach(writes_to_terminal(s));
     server_block_signals(true);
     /* A process of its own, because it writes wherever killed programs of this user logged to. */
     server_extras extras = {.metrics_fd = -1,
-                            .on_ready = let_go,
+                            .on_ready = daemon_ready,
                             .recovering = s->recover_s > 0 ? recovery_start(s->recover_s, s->confine) : NULL};
     outputs *out = outputs_open(s->outputs, s->output_count);
     if (out == NULL) {
@@ -240,7 +201,7 @@ static int serve(arguments *a)
     if (good && open_listeners(s, &listeners, &count)) {
         wrote_pid_file = s->pid_file != NULL && write_pid_file(s->pid_file);
         const char *not_confined = confined_begin(s); /* before there are threads, which inherit it */
-        log = open_log(s, a->settings->foreground);
+        log = open_log(s);
         if (not_confined != NULL)
             nl_write(log, NL_WARNING, "Netlogd.NotConfined", "REASON=%s", not_confined);
         outputs_start(out, log);

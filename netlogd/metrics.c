@@ -130,7 +130,7 @@ int metrics_bind(const settings *s)
     listener *sockets = NULL;
     size_t count = 0;
     char message[256];
-    if (!listener_open(&(listening){.url = s->metrics}, s->allow_count > 0, &sockets, &count, message)) {
+    if (!listener_open(&s->metrics_place, s->allow.count > 0, &sockets, &count, message)) {
         program_error("metrics: %s", message);
         listener_close_all(sockets, count);
         return -1;

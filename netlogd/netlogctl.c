@@ -75,6 +75,7 @@ static const options_command commands[] = {
     {"clocks", NULL,
      "Print the hosts that log, and the errors of their clocks, by their own account and by this host's"},
     {"drops", NULL, "Print all that was not received, or not delivered, and why"},
+    {"settings", NULL, "Print the value of every setting, and of the options of each output"},
     {"reload", NULL, "Read the configuration again and reopen the outputs, as SIGHUP does"},
     {"tail", NULL, "Print records as they come"},
     {"tell", "COMMAND",

@@ -63,7 +63,7 @@ static bool listens_alike(server *srv, const settings *now)
 static bool is_guarded(server *srv, const settings *now)
 {
     for (size_t i = 0; i < srv->listener_count; i++)
-        if (srv->sockets[i].remote && now->allow_count == 0 && !find(now, srv->sockets[i].asked)->vouched)
+        if (srv->sockets[i].remote && now->allow.count == 0 && !find(now, srv->sockets[i].asked)->vouched)
             return refuse(srv, srv->sockets[i].asked->url, "that is open to other machines, and no network is allowed");
     return true;
 }

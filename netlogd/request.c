@@ -180,6 +180,7 @@ static const request_verb verbs[] = {
     {"subscribers", "", true, control_subscribers},
     {"clocks", "", true, control_clocks},
     {"drops", "", true, control_drops},
+    {"settings", "", true, control_settings},
     {"reload", "", true, control_reload},
     {"tell", " COMMAND PROG ", true, control_tell},
 };

@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "output/options.h"
 #include "nats_reader.h"
-#include "program/program.h"
-#include "base/size.h"
+#include "base/error.h"
 #include "service/confine.h"
+#include "program/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,27 +17,20 @@
 
 void settings_init(settings *s)
 {
-    *s = (settings){0};
-}
-
-static void free_listening(listening *l)
-{
-    free(l->url);
-    free(l->nats);
-    nl_tls_free(l->tls);
+    *s = (settings){.config.rows = settings_rows};
 }
 
 static void free_content(settings *s)
 {
     for (size_t i = 0; i < s->listen_count; i++)
-        free_listening(&s->listen[i]);
+        listening_free(&s->listen[i]);
     free(s->listen);
-    free(s->allow);
+    network_list_free(&s->allow);
     for (size_t i = 0; i < s->output_count; i++)
         free(s->outputs[i]);
     free(s->outputs);
     nl_options_free(settings_rows, s);
-    free(s->metrics_names);
+    listening_free(&s->metrics_place);
 }
 
 void settings_delete(settings *s)
@@ -52,160 +45,124 @@ bool settings_logs_to_stderr(const settings *s)
     return strcmp(s->log, LOG_DEFAULT) == 0;
 }
 
-static const char *read_tls(const nl_url *url, listening *l)
-{
-    static char words[NL_CHANNEL_WORDS];
-    for (size_t i = 0; i < url->option_count; i++) {
-        const char *name = url->options[i].name;
-        if (strcmp(name, "cert") == 0 || strcmp(name, "key") == 0 || strcmp(name, "ca") == 0 ||
-            strcmp(name, "crl") == 0 || strcmp(name, "peers") == 0 || strcmp(name, "hosts") == 0)
-            continue;
-        snprintf(words, sizeof words, "unknown option \"%.80s\": cert, key, ca, crl, peers and hosts are known", name);
-        return words;
-    }
-    const char *hosts = nl_url_option_value(url, "hosts");
-    if (hosts != NULL && (strcmp(hosts, "certificate") != 0 || nl_url_option_value(url, "ca") == NULL))
-        return "use hosts=certificate, with ca=FILE";
-    l->hosts_certified = hosts != NULL;
-    nl_tls_options options = {.ca = nl_url_option_value(url, "ca"),
-                              .cert = nl_url_option_value(url, "cert"),
-                              .key = nl_url_option_value(url, "key"),
-                              .crl = nl_url_option_value(url, "crl"),
-                              .peers = nl_url_option_value(url, "peers")};
-    if (!confine_keep_files_of(url))
-        return nl_error_message();
-    l->tls = nl_tls_new(true, &options, words);
-    l->vouched = options.ca != NULL;
-    return l->tls != NULL ? NULL : words;
-}
-
-static const char *read_listening(const nl_url *url, listening *l)
-{
-    bool secure = url->scheme == NL_SCHEME_NETLOGS || (url->scheme == NL_SCHEME_INHERITED && url->option_count > 0);
-    if (secure)
-        return read_tls(url, l);
-    bool known = url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_UNIX || url->scheme == NL_SCHEME_UDP ||
-                 url->scheme == NL_SCHEME_INHERITED;
-    if (known && url->option_count == 0)
-        return NULL;
-    return "netlogd listens on x-netlog://HOST:PORT, x-netlogs://HOST:PORT?cert=FILE&key=FILE&ca=FILE, "
-           "x-netlog+udp://HOST:PORT, unix:PATH, inherited:NAME and nats://HOST/STREAM";
-}
-
-static const char *add_listening(settings *s, const char *value)
+static bool read_listening(const char *value, listening *l)
 {
     nl_url *url = nl_url_parse(value);
     if (url == NULL)
-        return nl_error_message();
-    listening l = {0};
-    const char *reason = url->scheme == NL_SCHEME_NATS ? nats_reader_check(url, &l.url) : read_listening(url, &l);
+        return false;
+    const nl_scheme scheme = url->scheme;
+    bool secure = scheme == NL_SCHEME_NETLOGS, inherited = scheme == NL_SCHEME_INHERITED, good;
+    const char *problem = NULL;
+    if (scheme == NL_SCHEME_NATS)
+        good = (problem = nats_reader_check(url, &l->url)) == NULL || nl_error_false(NL_ERROR_INVALID, "%s", problem);
+    else if (secure || inherited || scheme == NL_SCHEME_NETLOG || scheme == NL_SCHEME_UNIX || scheme == NL_SCHEME_UDP)
+        good = listening_read(url, secure || inherited ? listening_hosts_rows : NULL, secure, inherited, l);
+    else
+        good =
+            nl_error_false(NL_ERROR_INVALID,
+                           "netlogd listens on x-netlog://HOST:PORT, x-netlogs://HOST:PORT?cert=FILE&key=FILE&ca=FILE, "
+                           "x-netlog+udp://HOST:PORT, unix:PATH, inherited:NAME and nats://HOST/STREAM");
     nl_url_free(url);
-    if (reason != NULL)
-        return reason;
+    return good;
+}
+
+static bool add_listening(void *to, const nl_option *row, const char *value)
+{
+    settings *s = to;
+    listening l = {0};
+    (void)row;
+    if (!read_listening(value, &l)) {
+        listening_free(&l);
+        return false;
+    }
     if (l.url != NULL) {
         l.nats = program_copy(value);
     } else {
         l.url = program_copy(value);
         l.url[strcspn(l.url, "?")] = '\0';
     }
+    l.text = program_copy(value);
     s->listen = realloc(s->listen, (s->listen_count + 1) * sizeof *s->listen);
     if (s->listen == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     s->listen[s->listen_count++] = l;
-    return NULL;
+    return true;
 }
 
-/* One or more networks with commas between. */
-static const char *add_networks(settings *s, const char *value)
+static const char *get_listening(const void *from, size_t index, char scratch[NL_OPTION_TEXT_SIZE])
 {
-    while (*value != '\0') {
-        char text[80];
-        size_t size = strcspn(value, ",");
-        network net;
-        if (size >= sizeof text)
-            return "it is no network";
-        memcpy(text, value, size);
-        text[size] = '\0';
-        if (!network_parse(text, &net))
-            return "it is no network: ADDRESS or ADDRESS/BITS is wanted";
-        s->allow = realloc(s->allow, (s->allow_count + 1) * sizeof *s->allow);
-        if (s->allow == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
-        s->allow[s->allow_count++] = net;
-        value += size + (value[size] == ',');
-    }
-    return NULL;
+    const settings *s = from;
+    (void)scratch;
+    if (index >= s->listen_count)
+        return NULL;
+    /* The URL of NATS may have a password. */
+    return s->listen[index].nats != NULL ? s->listen[index].url : s->listen[index].text;
 }
 
-static const char *add_destination(settings *s, const char *value)
+static const char *get_allowed(const void *from, size_t index, char scratch[NL_OPTION_TEXT_SIZE])
 {
+    return network_list_get(&((const settings *)from)->allow, index, scratch);
+}
+
+static bool add_output(void *to, const nl_option *row, const char *value)
+{
+    settings *s = to;
     output_options options;
+    (void)row;
     if (output_options_parse(value, &options) != NL_OK)
-        return nl_error_message();
+        return false;
     output_options_free(&options);
     for (size_t i = 0; i < s->output_count; i++)
         if (strcmp(s->outputs[i], value) == 0)
-            return NULL; /* said by option and file */
+            return true; /* given on the command line and in the file */
     s->outputs = realloc(s->outputs, (s->output_count + 1) * sizeof *s->outputs);
     if (s->outputs == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     s->outputs[s->output_count++] = program_copy(value);
-    return NULL;
+    return true;
 }
 
-static const char *set_text(char **place, const char *value)
+static const char *get_output(const void *from, size_t index, char scratch[NL_OPTION_TEXT_SIZE])
 {
-    free(*place);
-    *place = program_copy(value);
-    return NULL;
+    const settings *s = from;
+    (void)scratch;
+    return index < s->output_count ? s->outputs[index] : NULL;
 }
 
-static const char *set_control_url(settings *s, const char *value)
+static bool set_copy(void *settings, const nl_option *row, const char *value)
+{
+    nl_option plain = *row;
+    plain.set = NULL;
+    return nl_option_set(&plain, settings, value);
+}
+
+static bool set_control(void *to, const nl_option *row, const char *value)
 {
     nl_url *url = nl_url_parse(value);
-    if (url == NULL)
-        return nl_error_message();
-    bool usable = url->scheme == NL_SCHEME_UNIX && url->option_count == 0;
+    bool usable = url != NULL && url->scheme == NL_SCHEME_UNIX && url->option_count == 0;
     nl_url_free(url);
-    return usable ? set_text(&s->control, value) : "unix:PATH is wanted";
+    return usable ? set_copy(to, row, value) : nl_error_false(NL_ERROR_INVALID, "use unix:PATH");
 }
 
-/* http://HOST:PORT[?names=NAME,...] is kept as what listener_open takes, and the names. */
-static const char *set_metrics_url(settings *s, const char *value)
+static bool set_metrics(void *to, const nl_option *row, const char *value)
 {
-    static const char begin[] = "http://", names[] = "?names=";
-    char url[300];
-    const char *rest = strncmp(value, begin, sizeof begin - 1) == 0 ? value + sizeof begin - 1 : "";
-    size_t length = strcspn(rest, "?");
-    bool has_names = strncmp(rest + length, names, sizeof names - 1) == 0;
-    bool usable = *rest != '\0' && (rest[length] == '\0' || has_names) &&
-                  snprintf(url, sizeof url, "x-netlog://%.*s", (int)length, rest) < (int)sizeof url;
-    nl_url *parsed = usable ? nl_url_parse(url) : NULL;
-    bool has_port = parsed != NULL && memchr(rest, ':', length) != NULL;
-    nl_url_free(parsed);
-    if (!has_port)
-        return "use http://HOST:PORT or http://HOST:PORT?names=NAME,...";
-    if (has_names)
-        set_text(&s->metrics_names, rest + length + sizeof names - 1);
-    return set_text(&s->metrics, url);
-}
-
-/* The setters of rows, over functions that return what is wrong. */
-#define SETTER(name, function)                                                                                         \
-    static bool name(void *s, const nl_option *row, const char *value)                                                 \
-    {                                                                                                                  \
-        (void)row;                                                                                                     \
-        const char *problem = function(s, value);                                                                      \
-        if (problem != NULL)                                                                                           \
-            nl_error_set(NL_ERROR_INVALID, "%s", problem);                                                             \
-        return problem == NULL;                                                                                        \
+    settings *s = to;
+    char text[1024];
+    if (strncmp(value, "http://", 7) != 0 || !listening_from_http(value, NULL, text, sizeof text))
+        return nl_error_false(NL_ERROR_INVALID, "use http://HOST:PORT or http://HOST:PORT?names=NAME,...");
+    nl_url *url = nl_url_parse(text);
+    listening l = {.url = program_copy(text)};
+    bool usable = url != NULL && listening_read(url, listening_names_rows, false, false, &l);
+    nl_url_free(url);
+    if (!usable) {
+        listening_free(&l);
+        return false;
     }
-
-SETTER(set_listen, add_listening)
-SETTER(set_allow, add_networks)
-SETTER(set_output, add_destination)
-SETTER(set_control, set_control_url)
-SETTER(set_metrics, set_metrics_url)
+    l.url[strcspn(l.url, "?")] = '\0';
+    listening_free(&s->metrics_place);
+    s->metrics_place = l;
+    return set_copy(s, row, value);
+}
 
 #define YEAR (365 * 86400 * NL_NS_PER_SECOND)
 
@@ -214,32 +171,32 @@ const nl_option settings_rows[] = {
      .value = "URL",
      .repeatable = true,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
-     .set = set_listen,
+     .set = add_listening,
+     .get = get_listening,
      .initial = "(inherited:* where systemd opened sockets, else x-netlog://127.0.0.1:14830)",
-     .help = "Where clients connect: x-netlog://HOST[:PORT] (port 14830 unless given, 0 for any free one); "
-             "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE (TLS; &ca=FILE requires client certificates that it verifies, "
-             "&crl=FILE rejects revoked ones, &peers=NAME,... admits only these names, &hosts=certificate admits only "
-             "records of the hosts in the certificate); x-netlog+udp://HOST[:PORT] (whole lines in datagrams); "
-             "unix:PATH; inherited:NAME, a socket that systemd opened (with ?cert=FILE and so on for TLS; * for all); "
-             "nats://HOST/STREAM?durable=NAME&share=K/N, the records in NATS JetStream (doc/nats.md)"},
+     .help =
+         "Where clients connect: x-netlog://HOST[:PORT] (the default port is 14830; 0 is any free port); "
+         "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE, TLS; x-netlog+udp://HOST[:PORT], datagrams with whole "
+         "lines; unix:PATH; inherited:NAME, a socket that systemd opened (* for all); or nats://HOST/STREAM, to read "
+         "records from NATS JetStream (doc/nats.md)"},
     {.name = "output",
      .value = "FILE|FOLDER/|URL",
      .repeatable = true,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
-     .set = set_output,
+     .set = add_output,
+     .get = get_output,
      .initial = "(-, standard output)",
-     .help = "Where records go: a file, appended to; -, standard output; FOLDER/ or "
+     .help = "Where records go: a file, to which netlogd appends; -, standard output; FOLDER/ or "
              "file:FOLDER/NAME-{N}.nlb?rotate_size=256m&rotate_time=1h, numbered files; x-netlog://HOST?spool=FOLDER "
-             "(or x-netlogs, unix), another collector, x-syslog://FACILITY?spool=FOLDER, and "
-             "nats://HOST/STREAM?spool=FOLDER, NATS JetStream (doc/nats.md), which get all that waits in the folder, "
-             "at most spool_size=1g. Options of each: where=EXPRESSION (which records), format=ulm|bp|nlb, zstd=LEVEL, "
-             "fsync=never|flush|DURATION (when acknowledged records are safe against a crash of the machine), and for "
-             "numbered files seal=FILE (reveal tampering; see --create-seal-key)"},
+             "(or x-netlogs, unix), another collector; x-syslog://FACILITY?spool=FOLDER; or "
+             "nats://HOST/STREAM?spool=FOLDER, NATS JetStream (doc/nats.md)"},
     {.name = "allow",
      .value = "NETWORK",
      .repeatable = true,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
-     .set = set_allow,
+     .set = network_list_set,
+     .get = get_allowed,
+     NL_OPTION_MEMBER(settings, allow),
      .help = "Networks whose clients may connect: 10.0.0.0/8, fd00::/8, 192.0.2.7, with commas between; required to "
              "listen beyond loopback without client certificates"},
     {.name = "log",
@@ -416,25 +373,6 @@ void settings_add(settings *s, const char *name, const char *value)
 
 /* ---- the command line ---- */
 
-static void report_at_start(void *unused, const char *message)
-{
-    (void)unused;
-    program_error("%s", message);
-}
-
-static bool read_config(void *to, const nl_option *row, const char *value)
-{
-    settings *s = to;
-    (void)row;
-    confine_keep_file(value, CONFINE_READ);
-    if (!config_file_read(value, settings_rows, s, s->report != NULL ? s->report : report_at_start, s->report_user)) {
-        if (s->report == NULL)
-            exit(PROGRAM_USAGE);
-        s->config_failed = true;
-    }
-    return true;
-}
-
 static bool set_repair(void *to, const nl_option *row, const char *value)
 {
     settings *s = to;
@@ -444,11 +382,7 @@ static bool set_repair(void *to, const nl_option *row, const char *value)
 }
 
 const nl_option settings_command_rows[] = {
-    {.name = "config",
-     .letter = 'c',
-     .value = "FILE",
-     .set = read_config,
-     .help = "Read settings from FILE: lines such as \"listen URL\""},
+    CONFIG_FILE_ROW(settings, config),
     {.name = "foreground",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(settings, foreground),

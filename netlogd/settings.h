@@ -14,15 +14,14 @@
 typedef struct settings {
     listening *listen;
     size_t listen_count;
-    network *allow;
-    size_t allow_count;
+    network_list allow;
     char **outputs; /* URLs, each good by itself */
     size_t output_count;
     char *log;               /* where netlogd's own events go, a URL */
     char *reject;            /* a file for malformed input; NULL: only counted and reported */
     char *control;           /* the URL of the control socket; NULL: none */
-    char *metrics;           /* the x-netlog URL with host and port of the HTTP listener; NULL: none */
-    char *metrics_names;     /* what this host is called there besides, with commas between; NULL: nothing */
+    char *metrics;           /* the URL of the HTTP listener; NULL: none */
+    listening metrics_place; /* the same */
     bool subscribe;          /* clients may */
     bool confine;            /* it gives up system calls and files that it does not need */
     size_t subscriber_queue; /* bytes for each */
@@ -45,9 +44,7 @@ typedef struct settings {
     bool foreground, verify, repair;
     const char *seal_key, *create_seal_key; /* files; NULL: none */
     int64_t since_ns;
-    bool config_failed;   /* what is wrong in the file was reported */
-    config_report report; /* NULL: problems in the file end the process */
-    void *report_user;
+    config_source config;
 } settings;
 
 /* Begins as zeros; reading the command line sets the defaults. */

@@ -730,9 +730,8 @@ static bool catch_up(subscription *s, const char **reason)
 
 static void fail_format(request *r)
 {
-    char formats[100], message[150];
-    nl_format_list(formats, sizeof formats);
-    snprintf(message, sizeof message, "FORMAT is none of %s", formats);
+    char message[150];
+    snprintf(message, sizeof message, "FORMAT is not one of %s", nl_format_choices() + 1);
     request_fail(r, message);
 }
 

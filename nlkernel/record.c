@@ -4,6 +4,7 @@
 #include "command.h"
 #include "session.h"
 #include "record/format.h"
+#include "record/format_info.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +24,9 @@ static const nl_option options[] = {
      NL_OPTION_MEMBER(arguments, output),
      .help = "Write there, or to standard output (-); the binary format when the name ends in .nlb, else text"},
     {.name = "format",
-     .value = "ulm|bp|logfmt|nlb",
      .initial = "(by the name of FILE)",
-     .set = program_set_format,
+     .type = NL_OPTION_CHOICE,
+     .list_choices = nl_format_choices,
      NL_OPTION_MEMBER(arguments, format),
      .help = "The format; only nlb keeps up with millions of events per second"},
     {.name = "zstd",

@@ -15,6 +15,7 @@
 #include "transport/writer.h"
 #include "record/format.h"
 #include "base/memory.h"
+#include "record/format_info.h"
 #include "base/size.h"
 #include "base/error.h"
 
@@ -120,11 +121,11 @@ static const nl_option options[] = {
      NL_OPTION_MEMBER(arguments, follow),
      .help = "With --window: wait at the end of files for more"},
     {.name = "format",
-     .value = "FORMAT",
      .initial = "(what the output's suffix says, else that of the first record, or ulm if that is nlb)",
-     .set = program_set_format,
+     .type = NL_OPTION_CHOICE,
+     .list_choices = nl_format_choices,
      NL_OPTION_MEMBER(arguments, input.format),
-     .help = "The output's format: ulm, bp, logfmt or nlb"},
+     .help = "The output's format"},
     {0},
 };
 

@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include "program/program.h"
+#include "transport/log_options.h"
 
 #include "base/memory.h"
 #include "base/monotonic.h"
@@ -100,8 +101,9 @@ static nl_status recover(arguments *a)
 
 static const char *shared_memory(void)
 {
-    const char *folder = getenv("NETLOGGER_SHM");
-    return folder != NULL && *folder != '\0' ? folder : "/dev/shm";
+    nl_environment environment;
+    nl_environment_read(&environment);
+    return environment.shm;
 }
 
 /* Lists the users whose processes have folders of shared memory. Returns their number. */

@@ -5,6 +5,10 @@
 #include "program/program.h"
 #include "record/format.h"
 #include "base/error.h"
+#include "transport/dial.h"
+#include "transport/log_options.h"
+#include "transport/source_collector.h"
+#include "transport/writer_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +22,10 @@ typedef struct arguments {
     char **operands; /* the event and its fields */
     int operand_count;
     program_reading reading;
+    /* For --help=json, which shows them: */
+    nl_log_options url_options;
+    nl_dialer_options tls_options;
+    nl_subscription_options subscription_options;
 } arguments;
 
 /* How long a record waits for a destination that takes nothing. */
@@ -103,6 +111,15 @@ static void check_words(const arguments *a)
         check_field(a->operands[i], format);
 }
 
+static void read_url_options(void *settings)
+{
+    arguments *a = settings;
+    nl_url *url = nl_url_parse(a->destination);
+    if (url == NULL || nl_log_options_read(&a->url_options, url, true) != NL_OK ||
+        nl_url_pick_options(url, nl_dialer_rows, &a->tls_options) != NL_OK)
+        options_fail("%s", nl_error_message());
+}
+
 static const options_usage usage = {
     .groups =
         (const options_group[]){{NULL, options, 0},
@@ -111,6 +128,16 @@ static const options_usage usage = {
     .operands = "EVENT [FIELD=VALUE...]\n- [SOURCE...]",
     .summary = "Write one event to a log. With - as EVENT, copy the records of the SOURCEs, or of standard input, to "
                "the log. " PROGRAM_SOURCES ".",
+    .read_urls = read_url_options,
+    .urls = (const options_group[]){{"Options of a log's URL", nl_log_rows, offsetof(arguments, url_options)},
+                                    {"Options of a destination's URL", nl_writer_rows,
+                                     offsetof(arguments, url_options.writer)},
+                                    {"Options of an x-netlogs URL", nl_dialer_rows, offsetof(arguments, tls_options)},
+                                    {"Options of a collector's URL that is read", nl_subscription_rows,
+                                     offsetof(arguments, subscription_options)},
+                                    {0}},
+    .variables =
+        (const options_group[]){{"Environment variables of every program that logs", nl_environment_rows, 0}, {0}},
     .notes = "Example: nlwrite --dest x-netlog://dolly Backup.Done SIZE=12345 \"FILE=/home/a b\"",
 };
 

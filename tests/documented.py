@@ -5,8 +5,9 @@
                  doc/api-examples; none is named in doc/ or a header that is not there
     options      of each program, and of each command that has options of its own: what --help lists is what its manual page lists,
                  in the sections whose titles name that command; no page names another
-    words        commands, directives, options of URLs, keys of files: the table WORDS
-    variables    of the environment that are read: each is in the pages that the table VARIABLES names, and no page names another
+                 Options of URLs, and variables of the environment that belong to no option, are listed in a manual page
+    words        commands, directives, keys of files: the table WORDS
+    variables    of the environment: no page names one that no program has; what is read apart from rows is in the pages of VARIABLES
     sensors      events and fields: nlsensor --table is doc/sensors.md
     events       that programs log of their own accord, as they stand in the source: each is in doc/events.md or doc/sensors.md, with its
                  fields, and no other is
@@ -35,7 +36,6 @@ COMMON = {"help", "usage", "version"}
 HEADERS = "libnetlogger/include/netlogger/"
 ITEM = r"^\.(?:It )?Cm (\w+)(?: Ar \w+)?$"
 SYNOPSIS = r"(?:^\.Cm|\|) (\w+)", ".Sh SYNOPSIS", ".Sh"
-COMPARED = r'strcmp\(name, "(\w+)"\)'
 QUOTED = r'"(\w+)"'
 # What; where the source has it; where it is told. A place is a file, or a program's --help, a pattern, and perhaps what stands
 # before and behind the part that is meant.
@@ -55,23 +55,6 @@ WORDS = [
       ("nlagent --help", r"nlagent \[OPTION\.\.\.\] (\w+)")]),
     ("directive of netlogd", [("netlogd --help=json", r'"name":"([a-z-]+)",.*"file":true')],
      [("doc/man/netlogd.conf.5", r"^\.It Ic ([a-z-]+)"), ("packaging/netlogd.conf", r"^#?([a-z-]+) \S+$|^#?(output|listen) ")]),
-    ("option of a log's URL", [("libnetlogger/log/options.c", COMPARED, "nl_status read_own("), ("core/transport/writer.c", COMPARED)],
-     [(HEADERS + "log.h", r"^ \*   (\w+)=", " * Opens a log.", "NL_API")]),
-    ("option of x-netlogs://", [("core/transport/dial.c", QUOTED, "nl_dialer_takes_option(", "}")],
-     [(HEADERS + "url.h", r"\b(\w+)=[A-Z]+", "x-netlogs://", "x-netlog+udp://")]),
-    ("option of a collector that is read", [("core/transport/source_collector.c", r'\{"(\w+)", "', "} known[] = ", ";")],
-     [(HEADERS + "reader.h", r"^ \*   (\w+)=", "URL:\n *\n", "ca= cert=")]),
-    ("option of netlogd's listen", [("netlogd/settings.c", COMPARED, "char *read_tls(", "\n}")],
-     [("doc/man/netlogd.conf.5", r"[?&](\w+)=", ".It x-netlogs://", "\n")]),
-    ("option of nlagentd's listen", [("nlagent/agent/settings.c", r'option_value\(url, "(\w+)"\)', "char *read_tls(", "\n}")],
-     [("doc/man/nlagentd.8", r"[?&](\w+)=", ".It Fl -listen", ".It")]),
-    ("option of netlogd's output", [("netlogd/output/options.c", COMPARED, "nl_status read_option(", "\n}")],
-     [("netlogd/output/options.h", r"^ \*   (\w+)=")]),
-    ("option of netlogd's output", [("netlogd/output/options.c", COMPARED, "nl_status read_option(", "\n}"),
-                                    ("netlogd/output/kind_forward.c", QUOTED, "own_options[] =", ";")],
-     [("doc/man/netlogd.conf.5", r"(?:^\.It|,) (\w+)=", ".It Ic output", ".It Ic log")]),
-    ("option of nats://", [("netlogd/nats/place.c", COMPARED)],
-     [("netlogd/nats/place.h", r"\b(\w+)=(?!value)|^ \*   (\w+), (\w+)  ", "?name=value", "#ifndef")]),
     ("section of nlv's files", [("common/requests/drawing.c", r'(?:strcmp|prefix)\(section, "(\w+) ?"', "bool read_section(", "\n}")],
      [("doc/man/nlv.1", r"^\[(\w+)", ".Sh WHAT IS DRAWN", ".Sh")]),
     ("key of nlv's files", [("common/requests/drawing.c", r'(?:needed|needed_list|g_key_file_get_\w+)\(file, section, "(\w+)"')],
@@ -89,18 +72,13 @@ WORDS = [
     ("order of a report", [("nlkernel/summary.c", QUOTED, "orders[] =", ";")], [("doc/synthesis.md", r"`(\w+)`", "`order =`", "\n")]),
     ("plot of a report", [("nlkernel/summary.c", r'"(\w+)"', "plots[] =", ";")], [("doc/synthesis.md", r"`(\w+)`", "`plot =`", "\n")]),
 ]
-# Where the pages are for the variables that these files read; the first that fits counts.
+# Variables of the system, and of programs that read them apart from their rows, and where the pages are for the files that read them;
+# the first that fits counts.
 VARIABLES = {
     "common/service/inherited.c": ["doc/man/netlogd.8", "doc/man/nlagentd.8"],
-    "common/synthesis": ["doc/man/nlkernel.1"], "common/agents": ["doc/man/nlagent.1"], "common/convert": ["doc/formats.md"],
-    "common/program": ["doc/man/netlogd.8", "doc/man/nlagentd.8", "doc/man/nlagent.1", "doc/man/nlkernel.1"],
-    "core": [HEADERS + "log.h", "doc/man/nlwrite.1"],
-    "libnetlogger": [HEADERS + "log.h", "doc/man/nlwrite.1"],
-    "netlogd/netlogctl.c": ["doc/man/netlogctl.8"], "netlogd": ["doc/man/netlogd.8"],
-    "nlagent/nlsensor.c": ["doc/man/nlsensor.1"], "nlagent/nlagent.c": ["doc/man/nlagent.1"], "nlagent": ["doc/man/nlagentd.8"],
-    "nlkernel": ["doc/man/nlkernel.1"], "nlsort": ["doc/man/nlsort.1"], "nlv": ["doc/man/nlv.1"],
-    "nltools/schema": ["doc/man/nlschema.1"], "nltools/nlwrite.c": ["doc/man/nlwrite.1"], "nltools/nlrecover.c": ["doc/man/nlrecover.1"],
-    "nltools/nlconv.c": ["doc/man/nlconv.1"],
+    "common/convert": ["doc/formats.md"],
+    "nlagent/nlagent.c": ["doc/man/nlagent.1"], "nlkernel": ["doc/man/nlkernel.1"], "nlv": ["doc/man/nlv.1"],
+    "nltools/schema": ["doc/man/nlschema.1"], "nltools/nlconv.c": ["doc/man/nlconv.1"],
 }
 FOLDERS = ["core", "libnetlogger", "common", "netlogd", "nlagent", "nlkernel", "nlsort", "nltools", "nlv"]
 EVENT = r"[A-Z]\w*(?:\.[A-Z]\w*)*"
@@ -207,7 +185,20 @@ class Tree:
             options.setdefault(program, COMMON)
         for path, has, wanted in man_options.pages(self.source, self.build):
             self.say(path.name, [".."] if has != wanted else [], "has lists of options that differ from --help: doc/man_options.py --write makes them")
+        self.check_url_options()
         self.check_named_options(options)
+
+    def check_url_options(self):
+        """Each group of options of URLs, and the variables of no option, are listed in a manual page."""
+        text = "\n".join(path.read_text() for path in (self.source / "doc" / "man").iterdir())
+        for program in PROGRAMS:
+            about = man_options.describe(self.build, program)
+            if about is None:
+                continue
+            groups = {option["group"] for option in about["url_options"]}
+            self.say(program, {f'"{group}"' for group in groups if not re.search(rf'^\.\\" url options \w+: {re.escape(group)}$', text, re.M)},
+                     "is a group of options of URLs that no manual page lists")
+            self.say(program, ["variables"] if about["variables"] and f'.\\" variables {program}\n' not in text else (), "are listed in no manual page")
 
     def check_listed(self, call, page, options):
         """Of a program, or a command of one, that says itself what its options are. Commands may have options of their own."""
@@ -273,10 +264,20 @@ class Tree:
                 self.say(what, told - known, f"is in {path}, and gone")
 
     def check_variables(self):
-        known = set()
+        known = {"NL_SENSOR_INTERVAL"}
+        for program, path in PROGRAMS.items():
+            if (self.build / path).exists():
+                commands = [[]] if program != "nlkernel" else [[command["name"]] for command in man_options.describe(self.build, program)["commands"]
+                                                               if command["name"] != "schema"]
+                for command in commands:
+                    about = man_options.describe(self.build, program, *command)
+                    rows = about["options"] + about["url_options"] + about["variables"]
+                    known |= {row["environment"] for row in rows if "environment" in row}
+            else:
+                self.passed_over.append(f"variables of {program}: it is not built")
         for path in sorted(path for folder in FOLDERS for path in (self.source / folder).rglob("*.c")):
             code, file = stripped(path.read_text(), strings=True), str(path.relative_to(self.source))
-            read = self.found(r'(?:getenv|nl_environment_value)\("(\w+)"\)|\.environment = "(\w+)"|\{"(NLAGENT_[A-Z_]+)", &?\w', code)
+            read = self.found(r'(?:getenv|nl_environment_value)\("(\w+)"\)', code)
             known |= read
             pages = next((pages for start, pages in VARIABLES.items() if file.startswith(start)), [])
             self.say("variable", read if not pages else (), f"is read in {file}, for which VARIABLES has no page")

@@ -2,7 +2,6 @@
 
 #include "program/options.h"
 
-#include "base/environment_value.h"
 #include "base/memory.h"
 #include "program/encoding.h"
 #include "program/program.h"
@@ -37,10 +36,11 @@ static const nl_option standard_options[] = {
     {.name = "help",
      .letter = 'h',
      .type = NL_OPTION_CHOICE,
-     .choices = "json|words",
+     .choices = "json|words|urls",
      .optional_value = true,
      .set = options_have_help,
-     .help = "Print this help, or the same tables as JSON or as words for shell completion"},
+     .help = "Print this help, or the same tables as JSON, or words for shell completion, or the options of URLs and "
+             "the environment variables"},
     {.name = "version", .letter = 'V', .type = NL_OPTION_FLAG, .set = options_have_help, .help = "Print the version"},
     {0},
 };
@@ -117,7 +117,8 @@ static const char *value_name(const nl_option *row)
         [NL_OPTION_TEXT] = "TEXT",   [NL_OPTION_COPY] = "TEXT",   [NL_OPTION_FLAG] = "yes|no",
         [NL_OPTION_COUNT] = "COUNT", [NL_OPTION_SIZE] = "SIZE",   [NL_OPTION_DURATION] = "DURATION",
         [NL_OPTION_TIME] = "TIME",   [NL_OPTION_LEVEL] = "LEVEL", [NL_OPTION_CHOICE] = "CHOICE"};
-    return row->value != NULL ? row->value : row->choices != NULL ? row->choices : names[row->type];
+    const char *choices = nl_option_choices(row);
+    return row->value != NULL ? row->value : choices != NULL ? choices + (*choices == '|') : names[row->type];
 }
 
 /* Adds "; NOTE" to what is in parentheses behind an option's help. */
@@ -134,7 +135,7 @@ static void add_note(nl_buffer *notes, const char *format, ...)
 }
 
 /* An option's help with its default, bounds and variable. To be freed. */
-static char *option_help(const nl_option *row)
+static char *option_help(const nl_option *row, bool with_variable)
 {
     nl_buffer text = {0}, notes = {0};
     char bound[NL_OPTION_VALUE_SIZE];
@@ -148,7 +149,7 @@ static char *option_help(const nl_option *row)
         add_note(&notes, "default: %.*s", (int)strlen(row->initial) - 2, row->initial + 1);
     else if (row->initial != NULL)
         add_note(&notes, "default %s", row->initial);
-    if (row->environment != NULL)
+    if (row->environment != NULL && with_variable)
         add_note(&notes, "environment: %s", row->environment);
     if (row->minimum != 0 && row->type != NL_OPTION_FLAG)
         add_note(&notes, "minimum %s", nl_option_format_bound(row, row->minimum, bound));
@@ -163,16 +164,21 @@ static char *option_help(const nl_option *row)
     return text.data;
 }
 
-static void print_option(const nl_option *row, bool in_url)
+/* How an option is given. */
+typedef enum option_form { FORM_COMMAND_LINE, FORM_URL, FORM_ENVIRONMENT } option_form;
+
+static void print_option(const nl_option *row, option_form form)
 {
     char head[160];
-    bool has_value = in_url || row->type != NL_OPTION_FLAG;
-    int size = in_url ? snprintf(head, sizeof head, "      %s=%s", row->name, value_name(row))
-                      : snprintf(head, sizeof head, "  %c%c%c --%s%s%s%s%s", row->letter != 0 ? '-' : ' ',
-                                 row->letter != 0 ? row->letter : ' ', row->letter != 0 ? ',' : ' ', row->name,
-                                 row->optional_value ? "[" : "", has_value ? "=" : "", has_value ? value_name(row) : "",
-                                 row->optional_value ? "]" : "");
-    char *help = option_help(row);
+    bool has_value = row->type != NL_OPTION_FLAG;
+    int size = form == FORM_URL ? snprintf(head, sizeof head, "      %s=%s", row->name, value_name(row))
+               : form == FORM_ENVIRONMENT
+                   ? snprintf(head, sizeof head, "      %s=%s", row->environment, value_name(row))
+                   : snprintf(head, sizeof head, "  %c%c%c --%s%s%s%s%s", row->letter != 0 ? '-' : ' ',
+                              row->letter != 0 ? row->letter : ' ', row->letter != 0 ? ',' : ' ', row->name,
+                              row->optional_value ? "[" : "", has_value ? "=" : "", has_value ? value_name(row) : "",
+                              row->optional_value ? "]" : "");
+    char *help = option_help(row, form != FORM_ENVIRONMENT);
     if (size + 2 > HELP_COLUMN)
         printf("%s\n%*s", head, HELP_COLUMN, "");
     else
@@ -204,7 +210,7 @@ static void print_usage(const options_usage *usage)
     }
 }
 
-static void print_groups(const options_group *groups, bool in_url)
+static void print_groups(const options_group *groups, option_form form)
 {
     const char *printed = "";
     for (; groups != NULL && groups->rows != NULL; groups++) {
@@ -213,8 +219,8 @@ static void print_groups(const options_group *groups, bool in_url)
             printf("\n%s:\n", title);
         printed = title;
         for (const nl_option *row = groups->rows; row->name != NULL; row++)
-            if (in_url || is_for_command_line(row))
-                print_option(row, in_url);
+            if (form != FORM_COMMAND_LINE || is_for_command_line(row))
+                print_option(row, form);
     }
 }
 
@@ -231,14 +237,21 @@ static void print_help_text(const options_usage *usage)
         print_wrapped(c->help, 16, 16);
         putchar('\n');
     }
-    print_groups(usage->groups, false);
-    print_groups(standard, false);
-    print_groups(usage->urls, true);
+    print_groups(usage->groups, FORM_COMMAND_LINE);
+    print_groups(standard, FORM_COMMAND_LINE);
+    if (usage->urls != NULL)
+        printf("\nURLs have options too: %s --help=urls lists them.\n", options_name(usage));
     if (usage->notes != NULL) {
         putchar('\n');
         print_wrapped(usage->notes, 0, 0);
         putchar('\n');
     }
+}
+
+static void print_help_urls(const options_usage *usage)
+{
+    print_groups(usage->urls, FORM_URL);
+    print_groups(usage->variables, FORM_ENVIRONMENT);
 }
 
 /* ---- help for other programs ---- */
@@ -260,9 +273,30 @@ static void print_json_flag(const char *name, bool value)
         printf(",\"%s\":true", name);
 }
 
+/* The present value, or all values of a repeatable option. */
+static void print_json_values(const nl_option *row, const void *settings)
+{
+    char text[NL_OPTION_TEXT_SIZE];
+    const char *value;
+    if (!row->repeatable) {
+        print_member(",", "value", nl_option_get(row, settings, text));
+        return;
+    }
+    printf(",\"values\":[");
+    for (size_t i = 0; (value = nl_option_get_at(row, settings, i, text)) != NULL; i++) {
+        nl_buffer quoted = {0};
+        json_put_valid(&quoted, (nl_string){value, strlen(value)});
+        printf("%s%.*s", i > 0 ? "," : "", (int)quoted.size, quoted.data);
+        nl_buffer_free(&quoted);
+    }
+    putchar(']');
+}
+
 static void print_json_option(const nl_option *row, const void *settings, const char *title, bool first)
 {
     char text[NL_OPTION_VALUE_SIZE], letter[2] = {row->letter};
+    const char *choices = nl_option_choices(row);
+    bool in_url = (row->places & NL_OPTION_IN_URL) != 0;
     print_member(first ? "{" : ",\n  {", "name", row->name);
     print_member(",", "letter", row->letter != 0 ? letter : NULL);
     print_member(",", "type", nl_option_type_name(row));
@@ -273,22 +307,22 @@ static void print_json_option(const nl_option *row, const void *settings, const 
     else
         print_member(",", "default", row->initial);
     bool bounded = row->type == NL_OPTION_COUNT || row->type == NL_OPTION_SIZE || row->type == NL_OPTION_DURATION;
-    if (bounded && row->set == NULL)
+    if (bounded && (row->set == NULL || row->get != NULL))
         print_member(",", "minimum", nl_option_format_bound(row, row->minimum, text));
     print_member(",", "maximum", row->maximum != 0 ? nl_option_format_bound(row, row->maximum, text) : NULL);
-    print_member(",", "choices", row->choices);
+    print_member(",", "choices", choices != NULL ? choices + (*choices == '|') : NULL);
     print_member(",", "environment", row->environment);
-    print_member(",", "commands", row->commands);
+    print_member(",", in_url ? "schemes" : "commands", row->commands);
     print_json_flag("repeatable", row->repeatable);
     print_json_flag("optional_value", row->optional_value);
     print_json_flag("own_parser", row->set != NULL);
     print_json_flag("command_line", is_for_command_line(row));
-    print_json_flag("url", (row->places & NL_OPTION_IN_URL) != 0);
+    print_json_flag("url", in_url);
     print_json_flag("file", (row->places & NL_OPTION_IN_FILE) != 0);
     print_json_flag("reload", (row->places & NL_OPTION_ON_RELOAD) != 0);
     print_member(",", "help", row->help);
     if (settings != NULL)
-        print_member(",", "value", nl_option_get(row, settings, text));
+        print_json_values(row, settings);
     putchar('}');
 }
 
@@ -299,8 +333,10 @@ static void print_json_groups(const options_group *groups, const char *base, boo
             print_json_option(row, base != NULL ? base + groups->offset : NULL, groups->title, first);
 }
 
-static void print_help_json(const options_usage *usage, const char *base)
+static void print_help_json(const options_usage *usage, char *base)
 {
+    if (usage->read_urls != NULL)
+        usage->read_urls(base);
     print_member("{", "program", options_name(usage));
     print_member(",\n ", "version", nl_version());
     print_member(",\n ", "operands", usage->operands);
@@ -316,7 +352,9 @@ static void print_help_json(const options_usage *usage, const char *base)
     print_json_groups(options_groups(usage), base, true);
     print_json_groups((options_group[]){{"Help", standard_options, 0}, {0}}, NULL, usage->groups == NULL);
     printf("],\n \"url_options\":[");
-    print_json_groups(usage->urls, NULL, true);
+    print_json_groups(usage->urls, usage->read_urls != NULL ? base : NULL, true);
+    printf("],\n \"variables\":[");
+    print_json_groups(usage->variables, NULL, true);
     printf("]}\n");
 }
 
@@ -350,8 +388,10 @@ static void options_give_help(options_reading *r, const char *form)
         print_help_json(r->usage, r->base);
     else if (strcmp(form, "words") == 0)
         print_help_words(r->usage);
+    else if (strcmp(form, "urls") == 0)
+        print_help_urls(r->usage);
     else
-        program_fail(PROGRAM_USAGE, "--help: \"%s\" is not one of json|words", form);
+        program_fail(PROGRAM_USAGE, "--help: \"%s\" is not one of %s", form, standard_options[0].choices);
     exit(program_finish(PROGRAM_DONE));
 }
 
@@ -391,6 +431,19 @@ static void options_apply(options_reading *r, const nl_option *row, char *base, 
         options_reject(r, "--%s: %s", row->name, nl_error_message());
 }
 
+static void options_reject_unknown(options_reading *r, const char *word, size_t size)
+{
+    nl_option_nearest nearest = {0};
+    char name[40], hint[64] = "";
+    snprintf(name, sizeof name, "%.*s", (int)size, word);
+    for (const options_group *group = options_groups(r->usage); group->rows != NULL; group++)
+        nl_option_find_nearest(&nearest, group->rows, name, NL_OPTION_ON_COMMAND_LINE);
+    nl_option_find_nearest(&nearest, standard_options, name, NL_OPTION_ON_COMMAND_LINE);
+    if (nearest.name != NULL)
+        snprintf(hint, sizeof hint, "did you mean --%s? ", nearest.name);
+    options_reject(r, "--%.*s: unknown option; %ssee %s --help", (int)size, word, hint, options_name(r->usage));
+}
+
 /* --name or --name=value; next is what may be its value. Returns how many words of argv it was. */
 static int options_read_long(options_reading *r, const char *word, char *next)
 {
@@ -399,7 +452,7 @@ static int options_read_long(options_reading *r, const char *word, char *next)
     const nl_option *row = options_find(r, word, size, 0, &base);
     const char *value = word[size] == '=' ? word + size + 1 : NULL;
     if (row == NULL) {
-        options_reject(r, "--%.*s: unknown option; see %s --help", (int)size, word, options_name(r->usage));
+        options_reject_unknown(r, word, size);
         return 1;
     }
     bool takes_next = value == NULL && row->type != NL_OPTION_FLAG && !row->optional_value;
@@ -443,11 +496,8 @@ static int options_read_letters(options_reading *r, const char *letters, char *n
 static void options_read_environment(options_reading *r)
 {
     for (const options_group *group = options_groups(r->usage); group->rows != NULL; group++)
-        for (const nl_option *row = group->rows; row->name != NULL; row++) {
-            const char *value = row->environment != NULL ? nl_environment_value(row->environment) : NULL;
-            if (value != NULL && !nl_option_set(row, r->base + group->offset, value))
-                options_reject(r, "%s: %s", row->environment, nl_error_message());
-        }
+        if (nl_options_read_environment(group->rows, r->base + group->offset) != NULL)
+            options_reject(r, "%s", nl_error_message());
 }
 
 /* Puts options before operands. Returns the place of the first operand. */

@@ -2,7 +2,8 @@
  * Command lines, read by option tables (base/option.h).
  *
  * Every program has -h and --help, -V and --version besides its own options. --help prints text, --help=json the same
- * tables for other programs together with each option's present value, --help=words lines for shell completion. Options
+ * tables for other programs together with each option's present value, --help=words lines for shell completion, and
+ * --help=urls the options of URLs and the environment variables. Options
  * and operands may be mixed; "--" ends the options. Defaults are set first, then environment variables, then the
  * command line from left to right. One thread.
  */
@@ -33,8 +34,11 @@ typedef struct options_usage {
     const char *notes;               /* below them; NULL: none */
     const options_group *groups;     /* ended by one without rows; NULL: none */
     const options_command *commands; /* ended by one without a name; NULL: no subcommands */
-    const options_group *urls;       /* the options that URLs may have, for help and JSON only; NULL: none */
-    bool first_operand_ends;         /* the options: what follows is a command to run */
+    const options_group *urls;       /* the options that URLs have, for --help=urls and JSON only; NULL: none */
+    const options_group *variables;  /* environment variables of no option, likewise */
+    void (*read_urls)(
+        void *settings);     /* sets what urls are about, which JSON then has the values of; NULL: no values */
+    bool first_operand_ends; /* the options: what follows is a command to run */
     bool optional_command;
 } options_usage;
 

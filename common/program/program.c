@@ -6,7 +6,7 @@
 
 #include "record/terminal.h"
 
-#include "base/environment_value.h"
+#include "transport/log_options.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
 
@@ -47,9 +47,10 @@ __attribute__((visibility("default"))) void program_memory_failed(void)
 
 void program_host(char *host, size_t size)
 {
-    const char *named = nl_environment_value("NETLOGGER_HOST");
-    if (named != NULL)
-        snprintf(host, size, "%s", named);
+    nl_environment environment;
+    nl_environment_read(&environment);
+    if (environment.host != NULL)
+        snprintf(host, size, "%s", environment.host);
     else if (gethostname(host, size) != 0)
         snprintf(host, size, "localhost");
     host[size - 1] = '\0';

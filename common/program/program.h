@@ -184,7 +184,6 @@ nl_sequences *program_archive_numbers(const program_reading *reading, const char
 nl_sequences *program_reading_numbers(program_reading *reading);
 
 /* The setter of options whose member is an nl_format. */
-nl_option_setter program_set_format;
 
 /*
  * The options of programs that work on some of the records: --where, --since and --until. The rows are about a

@@ -37,15 +37,6 @@ const nl_option program_strict_options[] = {
     {0},
 };
 
-bool program_set_format(void *settings, const nl_option *row, const char *value)
-{
-    nl_format *format = (nl_format *)((char *)settings + row->offset);
-    *format = nl_format_parse(value);
-    char formats[100];
-    nl_format_list(formats, sizeof formats);
-    return *format != NL_FORMAT_UNKNOWN || nl_error_false(NL_ERROR_INVALID, "\"%s\" is not one of %s", value, formats);
-}
-
 static void keep_rejected(program_reading *reading, const nl_malformed *what)
 {
     if (reading->reject_path == NULL)

@@ -3,6 +3,8 @@
 #include "service/config_file.h"
 
 #include "base/error.h"
+#include "program/program.h"
+#include "service/confine.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -25,9 +27,12 @@ static char *trim(char *line)
 static bool set_directive(const nl_option *rows, void *settings, const char *name, const char *value)
 {
     const nl_option *row = nl_option_find(rows, name, NL_OPTION_IN_FILE);
-    if (row == NULL)
-        return nl_error_false(NL_ERROR_INVALID, "unknown directive");
-    return nl_option_set(row, settings, row->type == NL_OPTION_FLAG && *value == '\0' ? "yes" : value);
+    if (row != NULL)
+        return nl_option_set(row, settings, row->type == NL_OPTION_FLAG && *value == '\0' ? "yes" : value);
+    nl_option_nearest nearest = {0};
+    nl_option_find_nearest(&nearest, rows, name, NL_OPTION_IN_FILE);
+    return nl_error_false(NL_ERROR_INVALID, "unknown directive%s%s%s", nearest.name != NULL ? "; did you mean " : "",
+                          nearest.name != NULL ? nearest.name : "", nearest.name != NULL ? "?" : "");
 }
 
 bool config_file_read(const char *path, const nl_option *rows, void *settings, config_report report, void *user)
@@ -63,4 +68,22 @@ bool config_file_read(const char *path, const nl_option *rows, void *settings, c
     free(line);
     fclose(file);
     return good;
+}
+
+static void report_at_start(void *unused, const char *message)
+{
+    (void)unused;
+    program_error("%s", message);
+}
+
+bool config_file_set(void *settings, const nl_option *row, const char *value)
+{
+    config_source *c = (config_source *)((char *)settings + row->offset);
+    confine_keep_file(value, CONFINE_READ);
+    if (config_file_read(value, c->rows, settings, c->report != NULL ? c->report : report_at_start, c->user))
+        return true;
+    if (c->report == NULL)
+        exit(PROGRAM_USAGE);
+    c->failed = true;
+    return true;
 }

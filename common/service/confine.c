@@ -2,6 +2,8 @@
 
 #include "service/confine.h"
 
+#include "transport/log_options.h"
+
 #include "base/error.h"
 #include "base/memory.h"
 #include "program/program.h"
@@ -201,9 +203,9 @@ static void add_system(void)
     for (size_t i = 0; i < sizeof writable / sizeof writable[0]; i++)
         add_path(writable[i], CONFINE_WRITE);
     add_path("/dev/urandom", CONFINE_READ);
-    const char *rings = getenv("NETLOGGER_SHM");
-    if (rings != NULL)
-        add_path(rings, CONFINE_WRITE);
+    nl_environment environment;
+    nl_environment_read(&environment);
+    add_path(environment.shm, CONFINE_WRITE);
 }
 
 /* ---- Landlock ---- */

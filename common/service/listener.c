@@ -2,6 +2,9 @@
 
 #include "service/listener.h"
 
+#include "base/error.h"
+#include "service/confine.h"
+
 #include "service/inherited.h"
 #include "service/network.h"
 #include "program/program.h"
@@ -238,4 +241,112 @@ void listener_close_all(listener *listeners, size_t count)
         free(listeners[i].name);
     }
     free(listeners);
+}
+
+/* ---- options ---- */
+
+const nl_option listening_tls_rows[] = {
+    {.name = "cert",
+     .value = "FILE",
+     .is_path = true,
+     .places = NL_OPTION_IN_URL,
+     .initial = "(required for TLS)",
+     NL_OPTION_MEMBER(listening_options, tls.cert),
+     .help = "The daemon's certificate, and the chain behind it"},
+    {.name = "key",
+     .value = "FILE",
+     .is_path = true,
+     .places = NL_OPTION_IN_URL,
+     .initial = "(in the file of cert=)",
+     NL_OPTION_MEMBER(listening_options, tls.key),
+     .help = "The key of the certificate"},
+    {.name = "ca",
+     .value = "FILE",
+     .is_path = true,
+     .places = NL_OPTION_IN_URL,
+     NL_OPTION_MEMBER(listening_options, tls.ca),
+     .help = "Require client certificates, and verify them with these CA certificates"},
+    {.name = "crl",
+     .value = "FILE",
+     .is_path = true,
+     .places = NL_OPTION_IN_URL,
+     NL_OPTION_MEMBER(listening_options, tls.crl),
+     .help =
+         "With ca=: reject revoked client certificates; FILE has a revocation list of every CA in a client's chain"},
+    {.name = "peers",
+     .value = "NAME,...",
+     .places = NL_OPTION_IN_URL,
+     NL_OPTION_MEMBER(listening_options, tls.peers),
+     .help = "With ca=: admit only clients whose certificate has one of these names, addresses or *.DOMAIN"},
+    {0},
+};
+
+const nl_option listening_hosts_rows[] = {
+    {.name = "hosts",
+     .type = NL_OPTION_CHOICE,
+     .choices = "any|certificate",
+     .places = NL_OPTION_IN_URL,
+     .initial = "any",
+     NL_OPTION_MEMBER(listening_options, hosts_certified),
+     .help = "With ca=: certificate admits only records whose HOST is a name in the client's certificate"},
+    {0},
+};
+
+const nl_option listening_names_rows[] = {
+    {.name = "names",
+     .value = "NAME,...",
+     .places = NL_OPTION_IN_URL,
+     NL_OPTION_MEMBER(listening_options, names),
+     .help = "More names of this host that requests may use, besides its name and addresses"},
+    {0},
+};
+
+bool listening_read(const nl_url *url, const nl_option *own, bool secure, bool may_be_secure, listening *l)
+{
+    listening_options o = {0};
+    nl_url_rows tables[3] = {0};
+    size_t count = 0;
+    if (own != NULL)
+        tables[count++] = (nl_url_rows){own, &o};
+    if (secure || may_be_secure)
+        tables[count++] = (nl_url_rows){listening_tls_rows, &o};
+    if (nl_url_read_options(url, tables) != NL_OK)
+        return false;
+    if (o.hosts_certified && o.tls.ca == NULL)
+        return nl_error_false(NL_ERROR_INVALID, "option hosts: certificate needs ca=FILE");
+    secure |= o.tls.cert != NULL || o.tls.key != NULL || o.tls.ca != NULL || o.tls.crl != NULL || o.tls.peers != NULL;
+    l->names = o.names != NULL ? program_copy(o.names) : NULL;
+    l->hosts_certified = o.hosts_certified;
+    l->vouched = o.tls.ca != NULL;
+    if (!secure)
+        return true;
+    char message[NL_CHANNEL_WORDS];
+    if (!confine_keep_files_of(url))
+        return false;
+    l->tls = nl_tls_new(true, &o.tls, message);
+    return l->tls != NULL || nl_error_false(NL_ERROR_INVALID, "%s", message);
+}
+
+void listening_free(listening *l)
+{
+    free(l->text);
+    free(l->url);
+    free(l->nats);
+    free(l->names);
+    nl_tls_free(l->tls);
+    *l = (listening){0};
+}
+
+bool listening_from_http(const char *text, const char *default_port, char *url, size_t capacity)
+{
+    bool secure = strncmp(text, "https://", 8) == 0;
+    if (!secure && strncmp(text, "http://", 7) != 0)
+        return false;
+    const char *rest = strstr(text, "://") + 3;
+    size_t size = strcspn(rest, "/?");
+    bool has_port = size > 0 && memchr(rest, ':', size) != NULL && rest[size - 1] != ']';
+    if (size == 0 || (!has_port && default_port == NULL))
+        return false;
+    return snprintf(url, capacity, "x-netlog%s://%.*s%s%s%s", secure ? "s" : "", (int)size, rest, has_port ? "" : ":",
+                    has_port ? "" : default_port, rest + size + strspn(rest + size, "/")) < (int)capacity;
 }

@@ -4,9 +4,11 @@
 #define NETLOGGER_SERVICE_LISTENER_H
 
 #include "transport/channel.h"
+#include "transport/url.h"
 
 /* One of the places where clients connect, or from where what others collected is read. */
 typedef struct listening {
+    char *text;           /* as it was given; NULL: not by an option */
     char *url;            /* without its options; of NATS with those that tell one reader from another */
     char *nats;           /* of NATS: the whole URL; NULL: clients connect there */
     nl_tls *tls;          /* NULL: plain */
@@ -14,6 +16,28 @@ typedef struct listening {
     bool hosts_certified; /* a record's HOST must be a name of its client's certificate */
     char *names;          /* of HTTP: what this host is called besides, with commas between; NULL: nothing */
 } listening;
+
+/* The options of a URL where clients connect. */
+typedef struct listening_options {
+    nl_tls_options tls;
+    bool hosts_certified;
+    const char *names;
+} listening_options;
+
+/* The options of TLS; hosts= of collectors; names= of HTTP. About a listening_options. */
+extern const nl_option listening_tls_rows[], listening_hosts_rows[], listening_names_rows[];
+
+/*
+ * Sets the members of a listening, except url and nats, from a URL's options. own: the rows besides those of TLS, or
+ * NULL. secure: the URL demands TLS; otherwise TLS is used where it has options of TLS, if may_be_secure. False with
+ * the reason in message.
+ */
+bool listening_read(const nl_url *url, const nl_option *own, bool secure, bool may_be_secure, listening *l);
+void listening_free(listening *l);
+
+/* Turns http://HOST[:PORT] or https://, with options, into the x-netlog URL of the same address. False when text is
+ * something else, or has no port though default_port is NULL. */
+bool listening_from_http(const char *text, const char *default_port, char *url, size_t capacity);
 
 typedef struct listener {
     int fd;

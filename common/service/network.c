@@ -2,8 +2,12 @@
 
 #include "service/network.h"
 
+#include "base/error.h"
+#include "base/memory.h"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +59,48 @@ bool network_contains(const network *net, const struct sockaddr *address)
     if (memcmp(bytes, net->address, whole) != 0)
         return false;
     return rest == 0 || ((bytes[whole] ^ net->address[whole]) >> (8 - rest)) == 0;
+}
+
+bool network_list_set(void *settings, const nl_option *row, const char *value)
+{
+    network_list *list = (network_list *)((char *)settings + row->offset);
+    for (size_t size; *value != '\0'; value += size + (value[size] == ',')) {
+        network net;
+        char text[80];
+        size = strcspn(value, ",");
+        snprintf(text, sizeof text, "%.*s", (int)size, value);
+        if (size >= sizeof text || !network_parse(text, &net))
+            return nl_error_false(NL_ERROR_INVALID, "\"%.79s\" is not a network; write ADDRESS or ADDRESS/BITS", text);
+        list->items = nl_memory_check(realloc(list->items, (list->count + 1) * sizeof *list->items));
+        list->items[list->count++] = net;
+    }
+    return true;
+}
+
+const char *network_list_get(const network_list *list, size_t index, char scratch[NL_OPTION_TEXT_SIZE])
+{
+    char address[INET6_ADDRSTRLEN];
+    if (index >= list->count)
+        return NULL;
+    const network *net = &list->items[index];
+    inet_ntop(net->family, net->address, address, sizeof address);
+    bool whole = net->bits == (net->family == AF_INET6 ? 128 : 32);
+    snprintf(scratch, NL_OPTION_TEXT_SIZE, whole ? "%s" : "%s/%u", address, net->bits);
+    return scratch;
+}
+
+void network_list_free(network_list *list)
+{
+    free(list->items);
+    *list = (network_list){0};
+}
+
+bool network_list_contains(const network_list *list, const struct sockaddr *address)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (network_contains(&list->items[i], address))
+            return true;
+    return false;
 }
 
 bool network_is_local(const struct sockaddr *address)

@@ -2,7 +2,8 @@
 #ifndef NETLOGGER_SERVICE_NETWORK_H
 #define NETLOGGER_SERVICE_NETWORK_H
 
-#include <stdbool.h>
+#include "base/option.h"
+
 #include <sys/socket.h>
 
 typedef struct network {
@@ -11,8 +12,26 @@ typedef struct network {
     unsigned bits;
 } network;
 
-/* Reads one network. False when text is none. */
+/* Reads one network. False when text is not a network. */
 bool network_parse(const char *text, network *result);
+
+/* The networks of an option. */
+typedef struct network_list {
+    network *items;
+    size_t count;
+} network_list;
+
+/* The setter of a repeatable row whose member is a network_list; a value is one or more networks, separated by commas.
+ */
+nl_option_setter network_list_set;
+
+/* The network at an index as text, for the getter of such a row; NULL behind the last. */
+const char *network_list_get(const network_list *list, size_t index, char scratch[NL_OPTION_TEXT_SIZE]);
+
+void network_list_free(network_list *list);
+
+/* Whether one of the networks holds a socket's address. */
+bool network_list_contains(const network_list *list, const struct sockaddr *address);
 
 /* Whether the network holds a socket's address. An IPv4 address mapped into IPv6 counts as the IPv4 address it is. */
 bool network_contains(const network *net, const struct sockaddr *address);

@@ -2,6 +2,7 @@
 
 #include "base/option.h"
 
+#include "base/environment_value.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/size.h"
@@ -113,7 +114,7 @@ static int64_t option_load_integer(const nl_option *row, const void *settings)
 {
     const void *member = option_member(row, settings);
     return row->size == 1   ? *(const int8_t *)member
-           : row->size == 4 ? *(const uint32_t *)member
+           : row->size == 4 ? *(const int32_t *)member
                             : *(const int64_t *)member;
 }
 
@@ -155,6 +156,31 @@ static bool option_parse_size(const char *text, int64_t *number)
     return good;
 }
 
+/* "64x is out of range; use 1k to 1g" */
+static bool option_reject_range(const nl_option *row, const char *value)
+{
+    char minimum[NL_OPTION_VALUE_SIZE], maximum[NL_OPTION_VALUE_SIZE];
+    nl_option_format_bound(row, row->minimum, minimum);
+    nl_option_format_bound(row, option_maximum(row), maximum);
+    if (row->maximum != 0)
+        return nl_error_false(NL_ERROR_INVALID, "%.100s is out of range; use %s to %s", value, minimum, maximum);
+    return nl_error_false(NL_ERROR_INVALID, "%.100s is out of range; use at %s %s", value,
+                          row->minimum != 0 ? "least" : "most", row->minimum != 0 ? minimum : maximum);
+}
+
+/* The index of a value among choices, or -1. */
+static int64_t option_find_choice(const char *choices, const char *value)
+{
+    int64_t index = 0;
+    for (const char *at = choices; *at != '\0'; index++) {
+        size_t size = strcspn(at, "|");
+        if (strlen(value) == size && strncasecmp(at, value, size) == 0)
+            return index;
+        at += size + (at[size] == '|');
+    }
+    return -1;
+}
+
 static bool option_set_number(const nl_option *row, void *settings, const char *value)
 {
     static const struct {
@@ -163,19 +189,19 @@ static bool option_set_number(const nl_option *row, void *settings, const char *
     } kinds[] = {[NL_OPTION_COUNT] = {"a whole number", NULL, option_parse_count},
                  [NL_OPTION_SIZE] = {"a size", "64k, 256m or 1g", option_parse_size},
                  [NL_OPTION_DURATION] = {"a duration", "10s, 500ms, 5m or 2h", nl_duration_parse}};
-    int64_t number, maximum = option_maximum(row);
-    char bound[NL_OPTION_VALUE_SIZE];
+    int64_t number, choice = row->choices != NULL ? option_find_choice(row->choices, value) : -1;
+    if (choice >= 0) {
+        option_store_integer(row, settings, -1 - choice);
+        return true;
+    }
     if (!kinds[row->type].parse(value, &number)) {
-        const char *example = kinds[row->type].example;
-        return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not %s%s%s", value, kinds[row->type].what,
+        const char *example = kinds[row->type].example, *choices = row->choices;
+        return nl_error_false(NL_ERROR_INVALID, "\"%.100s\" is not %s%s%s%s%s", value, choices != NULL ? choices : "",
+                              choices != NULL ? " or " : "", kinds[row->type].what,
                               example != NULL ? "; write for example " : "", example != NULL ? example : "");
     }
-    if (number < row->minimum)
-        return nl_error_false(NL_ERROR_INVALID, "%s is below the minimum, %s", value,
-                              nl_option_format_bound(row, row->minimum, bound));
-    if (number > maximum)
-        return nl_error_false(NL_ERROR_INVALID, "%s is above the maximum, %s", value,
-                              nl_option_format_bound(row, maximum, bound));
+    if (number < row->minimum || number > option_maximum(row))
+        return option_reject_range(row, value);
     if (row->unit > 1)
         number = number / row->unit + (number % row->unit != 0);
     option_store_integer(row, settings, number);
@@ -193,16 +219,12 @@ static bool option_set_flag(const nl_option *row, void *settings, const char *va
 
 static bool option_set_choice(const nl_option *row, void *settings, const char *value)
 {
-    int64_t place = 0;
-    for (const char *at = row->choices; *at != '\0'; place++) {
-        size_t size = strcspn(at, "|");
-        if (strlen(value) == size && strncasecmp(at, value, size) == 0) {
-            option_store_integer(row, settings, place);
-            return true;
-        }
-        at += size + (at[size] == '|');
-    }
-    return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not one of %s", value, row->choices);
+    const char *choices = nl_option_choices(row);
+    int64_t index = option_find_choice(choices, value);
+    if (index < 0)
+        return nl_error_false(NL_ERROR_INVALID, "\"%.100s\" is not one of %s", value, choices + (*choices == '|'));
+    option_store_integer(row, settings, index);
+    return true;
 }
 
 static bool option_set_level(const nl_option *row, void *settings, const char *value)
@@ -261,13 +283,63 @@ const char *nl_option_type_name(const nl_option *row)
     return names[row->type];
 }
 
+const char *nl_option_choices(const nl_option *row)
+{
+    return row->list_choices != NULL ? row->list_choices() : row->choices;
+}
+
+static bool option_has_place(const nl_option *row, unsigned places)
+{
+    return ((row->places != 0 ? row->places : NL_OPTION_ON_COMMAND_LINE) & places) != 0;
+}
+
 const nl_option *nl_option_find(const nl_option *rows, const char *name, unsigned places)
 {
     for (; rows->name != NULL; rows++)
-        if (strcmp(rows->name, name) == 0 &&
-            ((rows->places != 0 ? rows->places : NL_OPTION_ON_COMMAND_LINE) & places) != 0)
+        if (strcmp(rows->name, name) == 0 && option_has_place(rows, places))
             return rows;
     return NULL;
+}
+
+enum { NAME_MAX_COMPARED = 32 };
+
+/* How many letters must be inserted, removed, replaced or swapped with the next to turn one name into the other. */
+static unsigned option_name_distance(const char *a, const char *b)
+{
+    unsigned lines[3][NAME_MAX_COMPARED + 1], *before = lines[0], *last = lines[1], *line = lines[2];
+    size_t size = strlen(b);
+    for (unsigned k = 0; k <= size; k++)
+        last[k] = k;
+    for (size_t i = 0; a[i] != '\0'; i++) {
+        line[0] = (unsigned)i + 1;
+        for (size_t k = 0; k < size; k++) {
+            unsigned least = last[k] + (a[i] != b[k]);
+            least = last[k + 1] + 1 < least ? last[k + 1] + 1 : least;
+            least = line[k] + 1 < least ? line[k] + 1 : least;
+            if (i > 0 && k > 0 && a[i] == b[k - 1] && a[i - 1] == b[k] && before[k - 1] + 1 < least)
+                least = before[k - 1] + 1;
+            line[k + 1] = least;
+        }
+        unsigned *free_line = before;
+        before = last;
+        last = line;
+        line = free_line;
+    }
+    return last[size];
+}
+
+void nl_option_find_nearest(nl_option_nearest *nearest, const nl_option *rows, const char *unknown, unsigned places)
+{
+    if (strlen(unknown) > NAME_MAX_COMPARED)
+        return;
+    for (; rows->name != NULL; rows++) {
+        if (strlen(rows->name) > NAME_MAX_COMPARED || !option_has_place(rows, places))
+            continue;
+        unsigned distance = option_name_distance(unknown, rows->name);
+        size_t length = strlen(rows->name);
+        if (distance <= (length < 6 ? 1 : length / 3) && (nearest->name == NULL || distance < nearest->distance))
+            *nearest = (nl_option_nearest){rows->name, distance};
+    }
 }
 
 bool nl_option_list_has(const char *list, char separator, const char *word, size_t size)
@@ -281,19 +353,22 @@ bool nl_option_list_has(const char *list, char separator, const char *word, size
     return false;
 }
 
-/* The text at a place in the row's choices. */
-static const char *option_choice(const nl_option *row, int64_t place, char scratch[NL_OPTION_VALUE_SIZE])
+/* The choice at an index. */
+static const char *option_choice(const char *choices, int64_t index, char scratch[NL_OPTION_TEXT_SIZE])
 {
-    const char *at = row->choices;
-    for (; place > 0 && *at != '\0'; place--)
+    const char *at = choices;
+    for (; index > 0 && *at != '\0'; index--)
         at += strcspn(at, "|") + (strchr(at, '|') != NULL);
     snprintf(scratch, NL_OPTION_VALUE_SIZE, "%.*s", (int)strcspn(at, "|"), at);
-    return scratch;
+    return *scratch != '\0' ? scratch : NULL;
 }
 
-const char *nl_option_get(const nl_option *row, const void *settings, char scratch[NL_OPTION_VALUE_SIZE])
+const char *nl_option_get_at(const nl_option *row, const void *settings, size_t index,
+                             char scratch[NL_OPTION_TEXT_SIZE])
 {
-    if (row->size == 0 || (row->set != NULL && row->type == NL_OPTION_TEXT && row->size != sizeof(char *)))
+    if (row->get != NULL)
+        return row->get(settings, index, scratch);
+    if (index > 0 || row->size == 0)
         return NULL;
     if (row->type == NL_OPTION_TEXT || row->type == NL_OPTION_COPY)
         return row->size == sizeof(char *) ? *(const char **)option_member(row, settings) : NULL;
@@ -302,7 +377,7 @@ const char *nl_option_get(const nl_option *row, const void *settings, char scrat
     case NL_OPTION_FLAG:
         return value != 0 ? "yes" : "no";
     case NL_OPTION_CHOICE:
-        return option_choice(row, value, scratch);
+        return option_choice(nl_option_choices(row), value, scratch);
     case NL_OPTION_LEVEL:
         return nl_level_name((nl_level)value);
     case NL_OPTION_TIME:
@@ -311,8 +386,15 @@ const char *nl_option_get(const nl_option *row, const void *settings, char scrat
         nl_time_format_iso(value, scratch);
         return scratch;
     default:
+        if (value < 0)
+            return row->choices != NULL ? option_choice(row->choices, -1 - value, scratch) : NULL;
         return nl_option_format_bound(row, row->unit > 1 ? value * row->unit : value, scratch);
     }
+}
+
+const char *nl_option_get(const nl_option *row, const void *settings, char scratch[NL_OPTION_TEXT_SIZE])
+{
+    return nl_option_get_at(row, settings, 0, scratch);
 }
 
 const nl_option *nl_options_init(const nl_option *rows, void *settings)
@@ -335,7 +417,7 @@ void nl_options_free(const nl_option *rows, void *settings)
 const nl_option *nl_options_fixed_difference(const nl_option *rows, const void *a, const void *b)
 {
     for (; rows->name != NULL; rows++) {
-        char of_a[NL_OPTION_VALUE_SIZE], of_b[NL_OPTION_VALUE_SIZE];
+        char of_a[NL_OPTION_TEXT_SIZE], of_b[NL_OPTION_TEXT_SIZE];
         if ((rows->places & (NL_OPTION_IN_FILE | NL_OPTION_ON_RELOAD)) != NL_OPTION_IN_FILE)
             continue;
         const char *first = nl_option_get(rows, a, of_a), *second = nl_option_get(rows, b, of_b);
@@ -345,20 +427,19 @@ const nl_option *nl_options_fixed_difference(const nl_option *rows, const void *
     return NULL;
 }
 
-nl_status nl_option_set_url(const nl_option *rows, void *settings, const char *name, const char *value)
+const nl_option *nl_options_read_environment(const nl_option *rows, void *settings)
 {
-    const nl_option *row = nl_option_find(rows, name, NL_OPTION_IN_URL);
-    if (row == NULL)
-        return NL_END;
-    if (nl_option_set(row, settings, value))
-        return NL_OK;
-    return nl_error_prepend("option %s", name);
-}
-
-void nl_options_list_names(const nl_option *rows, char *text, size_t size)
-{
+    const nl_option *rejected = NULL;
+    nl_error error;
     for (; rows->name != NULL; rows++) {
-        size_t length = strlen(text);
-        snprintf(text + length, size - length, "%s%s", length > 0 ? ", " : "", rows->name);
+        const char *value = rows->environment != NULL ? nl_environment_value(rows->environment) : NULL;
+        if (value == NULL || nl_option_set(rows, settings, value) || rejected != NULL)
+            continue;
+        rejected = rows;
+        nl_error_prepend("%s", rows->environment);
+        nl_error_save(&error);
     }
+    if (rejected != NULL)
+        nl_error_restore(&error);
+    return rejected;
 }

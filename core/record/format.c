@@ -10,6 +10,8 @@
 #include "record/ulm.h"
 #include "record/format.h"
 
+#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -42,19 +44,21 @@ const char *nl_format_name(nl_format format)
     return info != NULL ? info->name : "unknown";
 }
 
-size_t nl_format_list(char *list, size_t capacity)
+static char choices[100];
+
+static void make_choices(void)
 {
-    size_t size = 0;
     for (nl_format format = 1; format < NL_FORMAT_COUNT; format++) {
-        const char *part[] = {format > 1 ? ", " : "", nl_format_table[format]->name};
-        for (size_t i = 0; i < 2; i++)
-            for (const char *at = part[i]; *at != '\0'; at++, size++)
-                if (size + 1 < capacity)
-                    list[size] = *at;
+        size_t size = strlen(choices);
+        snprintf(choices + size, sizeof choices - size, "|%s", nl_format_table[format]->name);
     }
-    if (capacity > 0)
-        list[size < capacity ? size : capacity - 1] = '\0';
-    return size;
+}
+
+const char *nl_format_choices(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_choices);
+    return choices;
 }
 
 nl_format nl_format_parse(const char *name)

@@ -32,10 +32,7 @@ static inline bool nl_format_is_text(nl_format format)
     return info != NULL && info->text != NULL;
 }
 
-/*
- * Writes the names of all formats, for messages ("ulm, bp, nlb, logfmt"), cut to capacity bytes with the NUL at their
- * end. Returns the size of the whole text without it, as snprintf does.
- */
-size_t nl_format_list(char *list, size_t capacity);
+/* The names of all formats as choices of an option, the index being the nl_format: "|ulm|bp|nlb|logfmt". Static. */
+const char *nl_format_choices(void);
 
 #endif

@@ -163,27 +163,52 @@ nl_status nl_dialer_connect(const nl_dialer *dialer, int timeout_ms, nl_channel 
 
 /* ---- life ---- */
 
-bool nl_dialer_takes_option(const nl_url *url, const char *name)
-{
-    static const char *const names[] = {"ca", "cert", "key", "name"};
-    for (unsigned i = 0; i < 4 && url->scheme == NL_SCHEME_NETLOGS; i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
-}
+#define SECURE "x-netlogs"
 
-/* What the URL says of TLS. */
+const nl_option nl_dialer_rows[] = {
+    {.name = "ca",
+     .value = "FILE",
+     .is_path = true,
+     .commands = SECURE,
+     .places = NL_OPTION_IN_URL,
+     .initial = "(the system's certificates)",
+     NL_OPTION_MEMBER(nl_dialer_options, ca),
+     .help = "CA certificates for verifying the collector"},
+    {.name = "cert",
+     .value = "FILE",
+     .is_path = true,
+     .commands = SECURE,
+     .places = NL_OPTION_IN_URL,
+     NL_OPTION_MEMBER(nl_dialer_options, cert),
+     .help = "The client's certificate"},
+    {.name = "key",
+     .value = "FILE",
+     .is_path = true,
+     .commands = SECURE,
+     .places = NL_OPTION_IN_URL,
+     .initial = "(in the file of cert=)",
+     NL_OPTION_MEMBER(nl_dialer_options, key),
+     .help = "The key of the client's certificate"},
+    {.name = "name",
+     .value = "HOST",
+     .commands = SECURE,
+     .places = NL_OPTION_IN_URL,
+     .initial = "(the URL's host)",
+     NL_OPTION_MEMBER(nl_dialer_options, name),
+     .help = "The name that the collector's certificate must have"},
+    {0},
+};
+
 static nl_status prepare_tls(nl_dialer *d, const nl_url *url)
 {
     char words[NL_CHANNEL_WORDS];
-    nl_tls_options options = {.ca = nl_url_option_value(url, "ca"),
-                              .cert = nl_url_option_value(url, "cert"),
-                              .key = nl_url_option_value(url, "key")};
-    const char *name = nl_url_option_value(url, "name");
-    d->tls_name = strdup(name != NULL ? name : url->host);
+    nl_dialer_options options = {0};
+    if (nl_url_pick_options(url, nl_dialer_rows, &options) != NL_OK)
+        return nl_error_prepend("open %s", url->text);
+    d->tls_name = strdup(options.name != NULL ? options.name : url->host);
     if (d->tls_name == NULL)
         return nl_memory_failed();
-    d->tls = nl_tls_new(false, &options, words);
+    d->tls = nl_tls_new(false, &(nl_tls_options){.ca = options.ca, .cert = options.cert, .key = options.key}, words);
     return d->tls != NULL ? NL_OK : nl_error_set(NL_ERROR_INVALID, "open %s: %s", url->text, words);
 }
 

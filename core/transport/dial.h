@@ -21,8 +21,12 @@ typedef struct nl_dialer nl_dialer;
 nl_dialer *nl_dialer_new(const nl_url *url);
 void nl_dialer_free(nl_dialer *dialer); /* NULL is allowed */
 
-/* Whether an option of url that is called so says something of TLS, and is read here. */
-bool nl_dialer_takes_option(const nl_url *url, const char *name);
+/* The options of an x-netlogs URL that are about TLS. The dialer reads them itself. */
+typedef struct nl_dialer_options {
+    const char *ca, *cert, *key, *name; /* NULL: not given */
+} nl_dialer_options;
+
+extern const nl_option nl_dialer_rows[];
 
 /*
  * Connects channel, which must not be connected, without blocking from then on; within TLS it is ready for data. After

@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "record/format.h"
+#include "record/format_info.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -35,27 +37,55 @@ static void add(nl_buffer *line, const char *name, const char *value)
     nl_buffer_append(line, "\"", 1);
 }
 
+static bool set_since(void *settings, const nl_option *row, const char *value)
+{
+    nl_option plain = *row;
+    int64_t time_ns;
+    plain.set = NULL;
+    plain.offset = 0;
+    ((nl_subscription_options *)settings)->since = value;
+    return nl_option_set(&plain, &time_ns, value);
+}
+
+const nl_option nl_subscription_rows[] = {
+    {.name = "where",
+     .value = "EXPRESSION",
+     .places = NL_OPTION_IN_URL,
+     NL_OPTION_MEMBER(nl_subscription_options, where),
+     .help = "Only records that match EXPRESSION. Write & in it as %26, or as the word and"},
+    {.name = "since",
+     .type = NL_OPTION_TIME,
+     .places = NL_OPTION_IN_URL,
+     .initial = "(only new records)",
+     .set = set_since,
+     NL_OPTION_MEMBER(nl_subscription_options, since),
+     .help = "Also the records since this time, from the collector's files: absolute, or relative as in -10m"},
+    {.name = "format",
+     .type = NL_OPTION_CHOICE,
+     .list_choices = nl_format_choices,
+     .places = NL_OPTION_IN_URL,
+     .initial = "nlb",
+     NL_OPTION_MEMBER(nl_subscription_options, format),
+     .help = "The format in which the collector sends records"},
+    {0},
+};
+
 /* The request that the URL's options make. */
 static nl_status make_request(const nl_url *url, nl_buffer *line)
 {
     static const char begin[] = "NETLOGGER/1 subscribe";
-    static const struct {
-        const char *option, *name;
-    } known[] = {{"where", "WHERE"}, {"since", "SINCE"}, {"format", "FORMAT"}};
     const unsigned failures = nl_memory_failures;
+    nl_subscription_options options = {.format = NL_FORMAT_NLB};
+    nl_dialer_options tls = {0};
+    if (nl_url_read_options(
+            url, (const nl_url_rows[]){{nl_subscription_rows, &options}, {nl_dialer_rows, &tls}, {0}}) != NL_OK)
+        return nl_error_prepend("open %s", url->text);
     nl_buffer_append(line, begin, sizeof begin - 1);
-    for (size_t i = 0; i < url->option_count; i++) {
-        const char *option = url->options[i].name;
-        size_t k = 0;
-        while (k < 3 && strcmp(option, known[k].option) != 0)
-            k++;
-        if (k < 3)
-            add(line, known[k].name, url->options[i].value);
-        else if (!nl_dialer_takes_option(url, option))
-            return nl_error_set(NL_ERROR_INVALID, "open %s: unknown option \"%s\"", url->text, option);
-    }
-    if (nl_url_option_value(url, "format") == NULL)
-        add(line, "FORMAT", "nlb"); /* the smallest, and types are kept */
+    if (options.where != NULL)
+        add(line, "WHERE", options.where);
+    if (options.since != NULL)
+        add(line, "SINCE", options.since);
+    add(line, "FORMAT", nl_format_name(options.format));
     return nl_buffer_append(line, "\n", 1) && nl_memory_failures == failures ? NL_OK : NL_FAILED;
 }
 

@@ -307,6 +307,78 @@ const char *nl_url_option_value(const nl_url *url, const char *name)
     return NULL;
 }
 
+const char *nl_scheme_name(nl_scheme scheme)
+{
+    static const char *const names[] = {
+        [NL_SCHEME_STDIO] = "-",           [NL_SCHEME_FILE] = "file",        [NL_SCHEME_NETLOG] = "x-netlog",
+        [NL_SCHEME_UNIX] = "unix",         [NL_SCHEME_SYSLOG] = "x-syslog",  [NL_SCHEME_MEMORY] = "memory",
+        [NL_SCHEME_NETLOGS] = "x-netlogs", [NL_SCHEME_UDP] = "x-netlog+udp", [NL_SCHEME_INHERITED] = "inherited",
+        [NL_SCHEME_NATS] = "nats"};
+    return names[scheme];
+}
+
+static bool url_row_is_valid(const nl_option *row, nl_scheme scheme)
+{
+    const char *name = nl_scheme_name(scheme);
+    return row->commands == NULL || nl_option_list_has(row->commands, ' ', name, strlen(name));
+}
+
+static nl_status url_set_option(const nl_url *url, const nl_url_option *option, const nl_option *row, void *settings)
+{
+    if (!url_row_is_valid(row, url->scheme))
+        return nl_error_set(NL_ERROR_INVALID, "option %s: only URLs of %s have it", row->name, row->commands);
+    if (settings == NULL || nl_option_set(row, settings, option->value))
+        return NL_OK;
+    return nl_error_prepend("option %s", row->name);
+}
+
+/* "unknown option "rnig"; did you mean ring? (known: policy, block, ring)" */
+static nl_status url_reject_option(const nl_url *url, const char *name, const nl_url_rows tables[])
+{
+    nl_option_nearest nearest = {0};
+    char known[512] = "";
+    for (; tables->rows != NULL; tables++) {
+        nl_option_find_nearest(&nearest, tables->rows, name, NL_OPTION_IN_URL);
+        for (const nl_option *row = tables->rows; row->name != NULL; row++)
+            if (url_row_is_valid(row, url->scheme)) {
+                size_t size = strlen(known);
+                snprintf(known + size, sizeof known - size, "%s%s", size > 0 ? ", " : "", row->name);
+            }
+    }
+    if (*known == '\0')
+        return nl_error_set(NL_ERROR_INVALID, "unknown option \"%s\": URLs of %s have no options", name,
+                            nl_scheme_name(url->scheme));
+    return nl_error_set(NL_ERROR_INVALID, "unknown option \"%s\"%s%s%s; the options are %s", name,
+                        nearest.name != NULL ? " (did you mean " : "", nearest.name != NULL ? nearest.name : "",
+                        nearest.name != NULL ? "?)" : "", known);
+}
+
+nl_status nl_url_read_options(const nl_url *url, const nl_url_rows tables[])
+{
+    nl_status status = NL_OK;
+    for (size_t i = 0; i < url->option_count && status == NL_OK; i++) {
+        const nl_url_option *option = &url->options[i];
+        const nl_url_rows *table = tables;
+        const nl_option *row = NULL;
+        while (table->rows != NULL && (row = nl_option_find(table->rows, option->name, NL_OPTION_IN_URL)) == NULL)
+            table++;
+        status = row != NULL ? url_set_option(url, option, row, table->settings)
+                             : url_reject_option(url, option->name, tables);
+    }
+    return status;
+}
+
+nl_status nl_url_pick_options(const nl_url *url, const nl_option *rows, void *settings)
+{
+    nl_status status = NL_OK;
+    for (size_t i = 0; i < url->option_count && status == NL_OK; i++) {
+        const nl_option *row = nl_option_find(rows, url->options[i].name, NL_OPTION_IN_URL);
+        if (row != NULL)
+            status = url_set_option(url, &url->options[i], row, settings);
+    }
+    return status;
+}
+
 void nl_url_append_escaped(nl_buffer *out, const char *text)
 {
     for (; *text != '\0'; text++) {

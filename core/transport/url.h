@@ -2,7 +2,7 @@
 #ifndef NETLOGGER_TRANSPORT_URL_H
 #define NETLOGGER_TRANSPORT_URL_H
 
-#include <netlogger.h>
+#include "base/option.h"
 
 typedef enum nl_scheme {
     NL_SCHEME_STDIO, /* "-" */
@@ -41,5 +41,23 @@ void nl_url_free(nl_url *url);
 
 /* The value of an option, NULL when it was not given; belongs to url. */
 const char *nl_url_option_value(const nl_url *url, const char *name);
+
+/* What precedes the colon: "x-netlog"; "-" for standard input and output. Static storage. */
+const char *nl_scheme_name(nl_scheme scheme);
+
+/* Rows of options that a URL may have, and the settings that they set; NULL: other code reads their values. */
+typedef struct nl_url_rows {
+    const nl_option *rows; /* NULL ends an array of tables */
+    void *settings;
+} nl_url_rows;
+
+/*
+ * Sets every option of the URL by the rows of the tables that are valid in URLs and for its scheme (nl_option's
+ * commands). NL_FAILED with the reason in nl_error_message() when an option is unknown or its value is invalid.
+ */
+nl_status nl_url_read_options(const nl_url *url, const nl_url_rows tables[]);
+
+/* As nl_url_read_options with one table, ignoring options that the rows do not have. */
+nl_status nl_url_pick_options(const nl_url *url, const nl_option *rows, void *settings);
 
 #endif

@@ -3,19 +3,15 @@
 #include "record/format_info.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "record/number.h"
 #include "transport/destination.h"
 #include "transport/dial.h"
 #include "transport/writer_internal.h"
 #include "record/encoder.h"
 #include "record/format.h"
-#include "base/size.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-
-enum { ZSTD_LEVEL_MAX = 19 };
 
 struct nl_writer {
     nl_destination *destination;
@@ -27,70 +23,80 @@ struct nl_writer {
     nl_buffer buffer; /* what was encoded before the rest, which is in the encoder */
 };
 
-nl_status nl_writer_read_option(const nl_url *url, const nl_url_option *option, nl_writer_options *options)
+/* Level 0 is stored as -1: 0 stands for the destination's default. */
+static bool set_zstd(void *settings, const nl_option *row, const char *value)
 {
-    const char *name = option->name, *value = option->value, *values;
-    char formats[100];
-    if (strcmp(name, "append") == 0) {
-        values = "yes or no";
-        bool no = strcasecmp(value, "no") == 0 || strcmp(value, "0") == 0;
-        bool yes = strcasecmp(value, "yes") == 0 || strcmp(value, "1") == 0;
-        options->truncate = no;
-        if (no || yes)
-            return NL_OK;
-    } else if (strcmp(name, "format") == 0) {
-        nl_format_list(formats, sizeof formats);
-        values = formats;
-        options->format = nl_format_parse(value);
-        if (options->format != NL_FORMAT_UNKNOWN)
-            return NL_OK;
-    } else if (strcmp(name, "zstd") == 0) {
-        values = "from 0 (not compressed) to 19";
-        size_t level;
-        if (nl_size_parse(value, &level) && level <= ZSTD_LEVEL_MAX) {
-            options->zstd_level = level == 0 ? -1 : (int)level;
-            return NL_OK;
-        }
-    } else if (strcmp(name, "timeout") == 0) {
-        values = "seconds, more than 0 and at most 86400";
-        double seconds;
-        if (nl_number_parse_double((nl_string){value, strlen(value)}, &seconds) && seconds > 0 && seconds <= 86400) {
-            options->timeout_ms = (int)(seconds * 1000 + 0.999); /* a part of a millisecond is one */
-            return NL_OK;
-        }
-    } else {
-        if (!nl_dialer_takes_option(url, name))
-            return NL_END;
-        values = "not empty";
-        if (*value != '\0')
-            return NL_OK;
-    }
-    return nl_error_set(NL_ERROR_INVALID, "\"%s\" is no value for option %s, which is %s", value, name, values);
+    nl_option plain = *row;
+    nl_writer_options *options = settings;
+    plain.set = NULL;
+    if (!nl_option_set(&plain, options, value))
+        return false;
+    if (options->zstd_level == 0)
+        options->zstd_level = -1;
+    return true;
 }
+
+static const char *get_zstd(const void *settings, size_t index, char scratch[NL_OPTION_TEXT_SIZE])
+{
+    int level = ((const nl_writer_options *)settings)->zstd_level;
+    snprintf(scratch, NL_OPTION_TEXT_SIZE, "%d", level > 0 ? level : 0);
+    return index == 0 && level != 0 ? scratch : NULL;
+}
+
+const nl_option nl_writer_rows[] = {
+    {.name = "format",
+     .type = NL_OPTION_CHOICE,
+     .list_choices = nl_format_choices,
+     .places = NL_OPTION_IN_URL,
+     .initial = "(by a file name's suffix, such as .nlb; otherwise ulm)",
+     NL_OPTION_MEMBER(nl_writer_options, format),
+     .help = "The format of the records. A collector acknowledges only nlb, the binary format: text that was sent is "
+             "lost, and not counted, when the collector or the connection dies before the collector has written it"},
+    {.name = "zstd",
+     .type = NL_OPTION_COUNT,
+     .maximum = 19,
+     .value = "LEVEL",
+     .places = NL_OPTION_IN_URL,
+     .initial = "(0 for logs of programs; 1 for files that the tools write, otherwise 0)",
+     .set = set_zstd,
+     .get = get_zstd,
+     NL_OPTION_MEMBER(nl_writer_options, zstd_level),
+     .help = "nlb: the compression level of blocks; 0: no compression. Text is never compressed"},
+    {.name = "append",
+     .type = NL_OPTION_CHOICE,
+     .choices = "yes|no",
+     .commands = "file",
+     .places = NL_OPTION_IN_URL,
+     .initial = "yes",
+     NL_OPTION_MEMBER(nl_writer_options, truncate),
+     .help = "With no, empty the file first"},
+    {.name = "timeout",
+     .type = NL_OPTION_DURATION,
+     .minimum = 1000000,
+     .maximum = 86400 * NL_NS_PER_SECOND,
+     .unit = 1000000,
+     .places = NL_OPTION_IN_URL,
+     .initial = "10s",
+     NL_OPTION_MEMBER(nl_writer_options, timeout_ms),
+     .help = "Collectors: the maximum time of a write with connecting and acknowledgement, besides looking up a host's "
+             "name. Pipes: how long opening and writing wait for a reader"},
+    {0},
+};
 
 nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options)
 {
-    for (size_t i = 0; i < url->option_count; i++) {
-        nl_status status = nl_writer_read_option(url, &url->options[i], options);
-        if (status == NL_END)
-            nl_error_set(NL_ERROR_INVALID, "unknown option \"%s\": append, format, zstd and timeout are known%s",
-                         url->options[i].name, url->scheme == NL_SCHEME_NETLOGS ? ", and ca, cert, key and name" : "");
-        if (status != NL_OK)
-            return nl_error_prepend("open %s", url->text);
-    }
-    return NL_OK;
+    nl_dialer_options tls = {0};
+    nl_status status =
+        nl_url_read_options(url, (const nl_url_rows[]){{nl_writer_rows, options}, {nl_dialer_rows, &tls}, {0}});
+    return status == NL_OK ? NL_OK : nl_error_prepend("open %s", url->text);
 }
 
-/* Settles what was left open. */
-static void settle(const nl_url *url, nl_writer_options *options)
+void nl_writer_options_settle(nl_writer_options *options, const nl_url *url)
 {
-    bool file = url->scheme == NL_SCHEME_FILE;
-    if (options->format == NL_FORMAT_UNKNOWN && file)
+    if (options->format == NL_FORMAT_UNKNOWN && url->scheme == NL_SCHEME_FILE)
         options->format = nl_format_of_name(url->path);
     if (options->format == NL_FORMAT_UNKNOWN)
         options->format = NL_FORMAT_ULM;
-    if (options->zstd_level == 0)
-        options->zstd_level = file ? 1 : -1;
 }
 
 static nl_status close_writer(nl_writer *writer, bool keep)
@@ -107,7 +113,9 @@ nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *option
     nl_writer_options settled = options != NULL ? *options : (nl_writer_options){0};
     if (nl_writer_read_options(url, &settled) != NL_OK)
         return NULL;
-    settle(url, &settled);
+    nl_writer_options_settle(&settled, url);
+    if (settled.zstd_level == 0)
+        settled.zstd_level = url->scheme == NL_SCHEME_FILE ? 1 : -1;
     nl_destination_options how = {.truncate = settled.truncate,
                                   .atomic = settled.atomic,
                                   .patient = true,

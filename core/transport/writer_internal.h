@@ -10,11 +10,13 @@
 /* As nl_writer_open, of a parsed URL; ident is the program's name for syslog, or NULL. */
 nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *options, const char *ident);
 
-/* Reads one of url's options. NL_OK, as for those that are TLS's own; NL_END when a writer knows none of that name;
- * NL_FAILED when the value is none. */
-nl_status nl_writer_read_option(const nl_url *url, const nl_url_option *option, nl_writer_options *options);
+/* The options of a destination, about a nl_writer_options. */
+extern const nl_option nl_writer_rows[];
 
-/* Reads a destination's options (?append=no&format=nlb&zstd=3&timeout=10) over what options holds. */
+/* Reads a destination's options (?append=no&format=nlb&zstd=3&timeout=10s) over what options has. */
 nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options);
+
+/* Chooses the format where none was given. */
+void nl_writer_options_settle(nl_writer_options *options, const nl_url *url);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "classic/classic.h"
 
-#include "base/environment_value.h"
+#include "transport/log_options.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "transport/destination.h"
@@ -76,9 +76,10 @@ NL_Handle *NetLoggerOpen(const char *program_name, const char *url, int flags)
         snprintf(number, sizeof number, "%ld", (long)getpid());
         program_name = number;
     }
-    const char *named = (flags & NL_ENV) != 0 ? nl_environment_value(NL_DEST_ENV) : NULL;
-    if (named != NULL)
-        url = named;
+    nl_environment environment;
+    nl_environment_read(&environment);
+    if ((flags & NL_ENV) != 0 && environment.destination != NULL)
+        url = environment.destination;
     nl_error_clear();
     if (url == NULL || *url == '\0') {
         nl_error_set(NL_ERROR_INVALID, "no destination: the url is empty%s",

@@ -210,7 +210,7 @@ static bool is_running(nl_log *log)
 
 void nl_clock_watch_begin(nl_log *log)
 {
-    if (log->options.clock_ns == 0)
+    if (log->options.clock_ns <= 0)
         return;
     nl_clock_watch *w = log->watch = nl_memory_check(calloc(1, sizeof *w));
     if (w == NULL)

@@ -5,7 +5,7 @@
 #ifndef NETLOGGER_LOG_CONTROL_H
 #define NETLOGGER_LOG_CONTROL_H
 
-#include "log/options.h"
+#include "transport/log_options.h"
 #include "transport/destination.h"
 #include "transport/writer.h"
 

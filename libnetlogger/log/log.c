@@ -2,8 +2,8 @@
 
 #include "log/log_internal.h"
 
-#include "base/environment_value.h"
 #include "base/error.h"
+#include "transport/dial.h"
 #include "base/memory.h"
 #include "base/signals.h"
 #include "base/text.h"
@@ -138,16 +138,9 @@ static void tidy_session(void)
     nl_registry_unlock();
 }
 
-static bool is_switched_off(void)
+static nl_string this_host(const nl_environment *environment)
 {
-    const char *on = nl_environment_value("NETLOGGER_ON");
-    return on != NULL && (strcmp(on, "0") == 0 || strcasecmp(on, "no") == 0 || strcasecmp(on, "off") == 0 ||
-                          strcasecmp(on, "false") == 0);
-}
-
-static nl_string this_host(void)
-{
-    const char *host = nl_environment_value("NETLOGGER_HOST");
+    const char *host = environment->host;
     if (host != NULL)
         return nl_string_copy((nl_string){host, strlen(host)});
     char name[256];
@@ -155,13 +148,6 @@ static nl_string this_host(void)
         return nl_string_copy((nl_string){"localhost", strlen("localhost")});
     name[sizeof name - 1] = '\0';
     return nl_string_copy((nl_string){name, strlen(name)});
-}
-
-static int first_threshold(void)
-{
-    const char *name = nl_environment_value("NETLOGGER_LEVEL");
-    nl_level level = name != NULL ? nl_level_parse(name, strlen(name)) : NL_LEVEL_NONE;
-    return level != NL_LEVEL_NONE ? level : NL_DEBUG;
 }
 
 /* Appends a path, whole; one that is relative begins in folder. */
@@ -176,11 +162,10 @@ static void append_whole_path(nl_buffer *out, const char *folder, const char *pa
 
 static bool is_file_option(const char *name)
 {
-    static const char *const names[] = {"spool", "activation", "ca", "cert", "key"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
+    const nl_option *row = nl_option_find(nl_log_rows, name, NL_OPTION_IN_URL);
+    if (row == NULL)
+        row = nl_option_find(nl_dialer_rows, name, NL_OPTION_IN_URL);
+    return row != NULL && row->is_path;
 }
 
 static void append_whole_url(nl_buffer *out, const char *folder, const nl_url *url);
@@ -369,9 +354,8 @@ void nl_log_start(nl_log *log)
 /* What the activation file says holds from the first event on; the writer thread looks at it from then on. */
 static void begin_activation(nl_log *log)
 {
-    const char *path =
-        log->options.activation != NULL ? log->options.activation : nl_environment_value("NETLOGGER_ACTIVATION");
-    if (path == NULL || *path == '\0')
+    const char *path = log->options.activation;
+    if (path == NULL)
         return;
     log->control.activation.origin = NL_CONTROL_FILE;
     log->control.activation.path = whole_path(path);
@@ -381,7 +365,7 @@ static void begin_activation(nl_log *log)
     nl_log_start(log);
 }
 
-static nl_log *open_url(const char *prog, nl_url *url)
+static nl_log *open_url(const char *prog, nl_url *url, const nl_environment *environment)
 {
     nl_log *log = nl_memory_check(calloc(1, sizeof *log));
     if (log == NULL) {
@@ -390,17 +374,17 @@ static nl_log *open_url(const char *prog, nl_url *url)
     }
     log->url = url;
     log->outbox.mapping.fd = -1;
-    log->host = this_host();
+    log->host = this_host(environment);
     if (prog == NULL)
         prog = program_invocation_short_name;
     log->prog = nl_string_copy((nl_string){prog, strlen(prog)});
-    log->gate.threshold = first_threshold();
+    log->gate.threshold = environment->level;
     pthread_mutex_init(&log->mutex, NULL);
     pthread_mutex_init(&log->control.mutex, NULL);
     log->control.first_url = url;
     pthread_cond_init(&log->flushed, NULL);
-    nl_status status =
-        log->host.data != NULL && log->prog.data != NULL ? nl_log_options_read(&log->options, url) : nl_memory_failed();
+    nl_status status = log->host.data != NULL && log->prog.data != NULL ? nl_log_options_read(&log->options, url, true)
+                                                                        : nl_memory_failed();
     if (status == NL_OK)
         status = open_destination(log);
     else
@@ -421,14 +405,20 @@ static nl_log *open_url(const char *prog, nl_url *url)
 
 nl_log *nl_open(const char *prog, const char *url_text)
 {
-    nl_error_clear();
+    nl_environment environment;
+    bool good = nl_environment_read(&environment);
     if (url_text == NULL)
-        url_text = nl_environment_value("NETLOGGER_DEST");
-    if (is_switched_off() || url_text == NULL || *url_text == '\0')
+        url_text = environment.destination;
+    if (environment.on % 2 == 0 || url_text == NULL || *url_text == '\0') {
+        nl_error_clear();
         return NULL;
+    }
+    if (!good)
+        return NULL;
+    nl_error_clear();
     const nl_visit visit = nl_enter();
     nl_url *url = make_whole(nl_url_parse(url_text));
-    nl_log *log = url != NULL ? open_url(prog, url) : NULL;
+    nl_log *log = url != NULL ? open_url(prog, url, &environment) : NULL;
     nl_leave(&visit);
     return log;
 }
@@ -460,7 +450,7 @@ nl_status nl_log_set_destination(nl_log *log, const char *url_text, bool go_on)
 {
     nl_next_destination next = {.url = make_whole(nl_url_parse(url_text))};
     nl_log_options options;
-    if (next.url == NULL || nl_log_options_read(&options, next.url) != NL_OK) {
+    if (next.url == NULL || nl_log_options_read(&options, next.url, false) != NL_OK) {
         nl_url_free(next.url);
         return NL_FAILED;
     }

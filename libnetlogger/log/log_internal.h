@@ -20,7 +20,7 @@
 #include "log/clock_watch.h"
 #include "log/control.h"
 #include "log/drain.h"
-#include "log/options.h"
+#include "transport/log_options.h"
 #include "log/outbox.h"
 
 #include "base/error.h"

@@ -256,10 +256,12 @@ static nl_status write_spool(nl_outbox *outbox)
 
 nl_status nl_outbox_sync(nl_outbox *outbox, bool flush)
 {
-    if (outbox->spool == NULL || !outbox->options->spool_synced)
+    const int64_t after_ns = outbox->spool != NULL ? outbox->options->spool_sync_ns : NL_SPOOL_SYNC_NEVER;
+    if (after_ns == NL_SPOOL_SYNC_NEVER)
         return NL_OK;
     int64_t since_ns = nl_spool_unsafe_since_ns(outbox->spool);
-    if (since_ns == 0 || (!flush && nl_monotonic_ns() - since_ns < outbox->options->spool_sync_ns))
+    bool due = after_ns >= 0 && nl_monotonic_ns() - since_ns >= after_ns;
+    if (since_ns == 0 || (!flush && !due))
         return NL_OK;
     return nl_spool_sync(outbox->spool);
 }

@@ -5,7 +5,8 @@
 #ifndef NETLOGGER_LOG_OUTBOX_H
 #define NETLOGGER_LOG_OUTBOX_H
 
-#include "log/options.h"
+#include "log/ring.h"
+#include "transport/log_options.h"
 #include "transport/destination.h"
 #include "transport/spool.h"
 

@@ -158,7 +158,7 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
     outbox->url = nl_url_parse(outbox->shared->url);
     if (outbox->url != NULL && nl_url_is_of_process(outbox->url))
         return nl_error_set(NL_ERROR_INVALID, "where it went is gone with the process: a destination must be given");
-    if (outbox->url == NULL || nl_log_options_read(&options, outbox->url) != NL_OK)
+    if (outbox->url == NULL || nl_log_options_read(&options, outbox->url, false) != NL_OK)
         return NL_FAILED;
     if (remains->copied) /* another user's spool is for that user's programs */
         options.spool = NULL;

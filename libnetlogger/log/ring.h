@@ -10,14 +10,9 @@
 #define NETLOGGER_LOG_RING_H
 
 #include "log/session.h"
+#include "transport/log_options.h"
 
 #include <string.h>
-
-typedef struct nl_ring_policy {
-    nl_policy kind;
-    int64_t block_ns;    /* how long an event waits for room */
-    nl_level keep_level; /* NL_POLICY_LEVEL */
-} nl_ring_policy;
 
 typedef struct nl_ring nl_ring;
 

@@ -3,7 +3,7 @@
 #include "log/session.h"
 
 #include "base/descriptor.h"
-#include "base/environment_value.h"
+#include "transport/log_options.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +28,9 @@ static bool kept; /* with what a closed log could not deliver; the registry's lo
 
 const char *nl_session_parent(void)
 {
-    const char *parent = nl_environment_value("NETLOGGER_SHM");
-    return parent != NULL ? parent : "/dev/shm";
+    nl_environment environment;
+    nl_environment_read(&environment);
+    return environment.shm;
 }
 
 /* The lock says that the process lives: the kernel takes it away however the process ends. */

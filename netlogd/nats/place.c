@@ -3,200 +3,255 @@
 #include "place.h"
 
 #include "base/error.h"
-#include "output/options.h"
 #include "program/program.h"
-#include "base/size.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     PORT = 4222,
-    SHARDS_DEFAULT_REPLICAS = 1,
-    REPLICAS_MAX = 5,
     NAME_MAX = 64,
     PART_MAX = 100, /* bytes of a subject's part, before they are escaped */
     SERVERS_MAX = 64,
 };
 
-static const int64_t week_ns = 7 * 86400 * (int64_t)NL_NS_PER_SECOND;
-static const int64_t window_ns = 120 * (int64_t)NL_NS_PER_SECOND;
+/* ---- rows ---- */
 
-const char *const nats_output_options[] = {"user",    "password",  "password_file", "creds",   "tls",    "ca",
-                                           "cert",    "key",       "name",          "subject", "shards", "replicas",
-                                           "max_age", "max_bytes", "discard",       "window",  "by",     NULL};
-
-static nl_status set_text(char **place, const char *value)
-{
-    if (*value == '\0')
-        return nl_error_set(NL_ERROR_INVALID, "it is empty");
-    free(*place);
-    *place = program_copy(value);
-    return NL_OK;
-}
-
-/* What NATS takes as the name of a stream or consumer, and of a subject's first parts. */
-static nl_status set_name(char **place, const char *value, const char *also)
+/* A name of a stream or consumer, or of a subject's first parts: "" with the problem in message. */
+static bool check_name(const char *value, const char *also)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
     for (const char *at = value; *at != '\0'; at++)
         if (strchr(letters, *at) == NULL && strchr(also, *at) == NULL)
-            return nl_error_set(NL_ERROR_INVALID, "letters, digits, _ and - are wanted");
-    if (strlen(value) > NAME_MAX)
-        return nl_error_set(NL_ERROR_INVALID, "it is longer than %d characters", NAME_MAX);
-    return set_text(place, value);
+            return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a name; use letters, digits, _ and -", value);
+    return strlen(value) <= NAME_MAX ||
+           nl_error_false(NL_ERROR_INVALID, "the name is longer than %d characters", NAME_MAX);
 }
 
-static nl_status set_subject(char **place, const char *value)
+static bool set_plain(void *place, const nl_option *row, const char *value)
 {
-    if (*value == '.' || strstr(value, "..") != NULL || (*value != '\0' && value[strlen(value) - 1] == '.'))
-        return nl_error_set(NL_ERROR_INVALID, "it has an empty part");
-    return set_name(place, value, ".");
+    nl_option plain = *row;
+    plain.set = NULL;
+    return nl_option_set(&plain, place, value);
 }
 
-static nl_status set_number(unsigned *place, const char *value, unsigned most)
+static bool set_name(void *place, const nl_option *row, const char *value)
 {
-    char *end;
-    unsigned long number = *value >= '0' && *value <= '9' ? strtoul(value, &end, 10) : 0;
-    if (number < 1 || number > most || *end != '\0')
-        return nl_error_set(NL_ERROR_INVALID, "a number from 1 to %u is wanted", most);
-    *place = (unsigned)number;
-    return NL_OK;
+    return check_name(value, "") && set_plain(place, row, value);
 }
 
-static nl_status set_time(int64_t *place, const char *value)
+static bool set_subject(void *place, const nl_option *row, const char *value)
 {
-    if (strcmp(value, "0") == 0) {
-        *place = 0;
-        return NL_OK;
-    }
-    return nl_duration_parse(value, place)
-               ? NL_OK
-               : nl_error_set(NL_ERROR_INVALID, "a number and us, ms, s, m, h or d is wanted");
+    if (*value == '.' || strstr(value, "..") != NULL || value[strlen(value) - 1] == '.')
+        return nl_error_false(NL_ERROR_INVALID, "\"%s\" has an empty part", value);
+    return check_name(value, ".") && set_plain(place, row, value);
 }
 
-static nl_status set_bytes(uint64_t *place, const char *value)
+static bool set_share(void *settings, const nl_option *row, const char *value)
 {
-    size_t size;
-    if (!nl_size_parse(value, &size))
-        return nl_error_set(NL_ERROR_INVALID, "digits, perhaps with k, M or G, are wanted");
-    *place = size;
-    return NL_OK;
-}
-
-/* Whether value is the first of two words, rather than the other. */
-static nl_status set_choice(bool *place, const char *value, const char *yes, const char *no)
-{
-    *place = strcmp(value, yes) == 0;
-    return *place || strcmp(value, no) == 0 ? NL_OK : nl_error_set(NL_ERROR_INVALID, "%s or %s is wanted", yes, no);
-}
-
-static nl_status set_share(nats_place *place, const char *value)
-{
+    nats_place *place = settings;
     char *end = NULL;
+    (void)row;
     unsigned long share = strtoul(value, &end, 10), of = *end == '/' ? strtoul(end + 1, &end, 10) : 0;
     if (*end != '\0' || share < 1 || share > of || of > NATS_SHARDS_MAX)
-        return nl_error_set(NL_ERROR_INVALID, "K/N is wanted: 1/2 and 2/2 for two that share it");
+        return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not K/N, such as 1/2 and 2/2 for two that share", value);
     place->share = (unsigned)share;
     place->of_shares = (unsigned)of;
-    return NL_OK;
+    return true;
 }
 
-static nl_status read_password(char **place, const char *path)
+static const char *get_share(const void *settings, size_t index, char scratch[NL_OPTION_TEXT_SIZE])
 {
+    const nats_place *place = settings;
+    snprintf(scratch, NL_OPTION_TEXT_SIZE, "%u/%u", place->share, place->of_shares);
+    return index == 0 ? scratch : NULL;
+}
+
+/* The first line of a file. */
+static bool set_password_file(void *settings, const nl_option *row, const char *value)
+{
+    nats_place *place = settings;
     char *line = NULL;
     size_t capacity = 0;
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return nl_error_set_errno("open");
-    ssize_t size = getline(&line, &capacity, file);
-    bool failed = ferror(file) != 0;
-    if (failed)
-        nl_error_set_errno("read");
-    fclose(file);
-    if (size > 0)
-        line[strcspn(line, "\r\n")] = '\0';
-    nl_status status = size > 0 ? set_text(place, line)
-                       : failed ? NL_FAILED
-                                : nl_error_set(NL_ERROR_INVALID, "it is empty");
+    (void)row;
+    FILE *file = fopen(value, "re");
+    ssize_t size = file != NULL ? getline(&line, &capacity, file) : -1;
+    if (size < 0 && (file == NULL || ferror(file)))
+        nl_error_set_errno("read %s", value);
+    else
+        nl_error_set(NL_ERROR_INVALID, "%s is empty", value);
+    if (file != NULL)
+        fclose(file);
+    bool good = size > 0 && (line[strcspn(line, "\r\n")] = '\0', *line != '\0');
+    if (good) {
+        free(place->password);
+        place->password = program_copy(line);
+    }
     free(line);
-    return status;
+    return good;
 }
 
-static nl_status set_tls(nats_place *place, char **text, const char *value)
-{
-    place->tls = true;
-    return set_text(text, value);
-}
+const nl_option nats_rows[] = {
+    {.name = "user",
+     .type = NL_OPTION_COPY,
+     .places = NL_OPTION_IN_URL,
+     NL_OPTION_MEMBER(nats_place, user),
+     .help = "The user name, as before the host"},
+    {.name = "password",
+     .type = NL_OPTION_COPY,
+     .places = NL_OPTION_IN_URL,
+     NL_OPTION_MEMBER(nats_place, password),
+     .help = "The password, as before the host"},
+    {.name = "password_file",
+     .value = "FILE",
+     .is_path = true,
+     .places = NL_OPTION_IN_URL,
+     .set = set_password_file,
+     .help = "The file whose first line is the password"},
+    {.name = "creds",
+     .type = NL_OPTION_COPY,
+     .value = "FILE",
+     .is_path = true,
+     .places = NL_OPTION_IN_URL,
+     NL_OPTION_MEMBER(nats_place, creds),
+     .help = "Credentials of NATS: a JWT and its key"},
+    {.name = "tls",
+     .type = NL_OPTION_FLAG,
+     .places = NL_OPTION_IN_URL,
+     .initial = "(yes with ca=, cert=, key= or name=, otherwise no)",
+     NL_OPTION_MEMBER(nats_place, tls),
+     .help = "Connect within TLS"},
+    {.name = "ca",
+     .type = NL_OPTION_COPY,
+     .value = "FILE",
+     .is_path = true,
+     .places = NL_OPTION_IN_URL,
+     .initial = "(the system's certificates)",
+     NL_OPTION_MEMBER(nats_place, ca),
+     .help = "CA certificates for verifying the servers"},
+    {.name = "cert",
+     .type = NL_OPTION_COPY,
+     .value = "FILE",
+     .is_path = true,
+     .places = NL_OPTION_IN_URL,
+     NL_OPTION_MEMBER(nats_place, cert),
+     .help = "netlogd's certificate"},
+    {.name = "key",
+     .type = NL_OPTION_COPY,
+     .value = "FILE",
+     .is_path = true,
+     .places = NL_OPTION_IN_URL,
+     NL_OPTION_MEMBER(nats_place, key),
+     .help = "The key of netlogd's certificate"},
+    {.name = "name",
+     .type = NL_OPTION_COPY,
+     .value = "HOST",
+     .places = NL_OPTION_IN_URL,
+     .initial = "(the server's host)",
+     NL_OPTION_MEMBER(nats_place, tls_name),
+     .help = "The name that the servers' certificates must have"},
+    {.name = "subject",
+     .type = NL_OPTION_COPY,
+     .value = "PREFIX",
+     .places = NL_OPTION_IN_URL,
+     .initial = "netlogger",
+     .set = set_subject,
+     NL_OPTION_MEMBER(nats_place, subject),
+     .help = "The first parts of subjects, which are PREFIX.HOST.PROG.SHARD"},
+    {.name = "shards",
+     .type = NL_OPTION_COUNT,
+     .minimum = 1,
+     .maximum = NATS_SHARDS_MAX,
+     .places = NL_OPTION_IN_URL,
+     .initial = "(as many as there are; new streams: 4)",
+     NL_OPTION_MEMBER(nats_place, shards),
+     .help = "The number of shards of a new stream. Existing streams must have as many"},
+    {.name = "replicas",
+     .type = NL_OPTION_COUNT,
+     .minimum = 1,
+     .maximum = 5,
+     .places = NL_OPTION_IN_URL,
+     .initial = "1",
+     NL_OPTION_MEMBER(nats_place, replicas),
+     .help = "New streams: how many servers keep each"},
+    {.name = "max_age",
+     .type = NL_OPTION_DURATION,
+     .places = NL_OPTION_IN_URL,
+     .initial = "7d",
+     NL_OPTION_MEMBER(nats_place, max_age_ns),
+     .help = "New streams: the servers remove older records; 0: never"},
+    {.name = "max_bytes",
+     .type = NL_OPTION_SIZE,
+     .places = NL_OPTION_IN_URL,
+     .initial = "0",
+     NL_OPTION_MEMBER(nats_place, max_bytes),
+     .help = "New streams: the maximum size of a shard; 0: only the servers' own limit"},
+    {.name = "discard",
+     .type = NL_OPTION_CHOICE,
+     .choices = "new|old",
+     .places = NL_OPTION_IN_URL,
+     .initial = "new",
+     NL_OPTION_MEMBER(nats_place, discard_old),
+     .help = "New streams: what happens when a shard is full: new: publishers wait; old: the servers remove the oldest "
+             "records, read or not"},
+    {.name = "window",
+     .type = NL_OPTION_DURATION,
+     .places = NL_OPTION_IN_URL,
+     .initial = "2m",
+     NL_OPTION_MEMBER(nats_place, window_ns),
+     .help = "New streams: how long the servers remember the IDs of messages, to recognize duplicates"},
+    {0},
+};
 
-static nl_status set_common(nats_place *place, const char *name, const char *value, bool *known)
-{
-    *known = true;
-    if (strcmp(name, "user") == 0)
-        return set_text(&place->user, value);
-    if (strcmp(name, "password") == 0)
-        return set_text(&place->password, value);
-    if (strcmp(name, "password_file") == 0)
-        return read_password(&place->password, value);
-    if (strcmp(name, "creds") == 0)
-        return set_text(&place->creds, value);
-    if (strcmp(name, "tls") == 0)
-        return set_choice(&place->tls, value, "yes", "no");
-    if (strcmp(name, "ca") == 0)
-        return set_tls(place, &place->ca, value);
-    if (strcmp(name, "cert") == 0)
-        return set_tls(place, &place->cert, value);
-    if (strcmp(name, "key") == 0)
-        return set_tls(place, &place->key, value);
-    if (strcmp(name, "name") == 0)
-        return set_tls(place, &place->tls_name, value);
-    if (strcmp(name, "subject") == 0)
-        return set_subject(&place->subject, value);
-    if (strcmp(name, "shards") == 0)
-        return set_number(&place->shards, value, NATS_SHARDS_MAX);
-    if (strcmp(name, "replicas") == 0)
-        return set_number(&place->replicas, value, REPLICAS_MAX);
-    if (strcmp(name, "max_age") == 0)
-        return set_time(&place->max_age_ns, value);
-    if (strcmp(name, "max_bytes") == 0)
-        return set_bytes(&place->max_bytes, value);
-    if (strcmp(name, "discard") == 0)
-        return set_choice(&place->discard_old, value, "old", "new");
-    if (strcmp(name, "window") == 0)
-        return set_time(&place->window_ns, value);
-    *known = false;
-    return NL_OK;
-}
+const nl_option nats_output_rows[] = {
+    {.name = "by",
+     .type = NL_OPTION_CHOICE,
+     .choices = "program|shard",
+     .places = NL_OPTION_IN_URL,
+     .initial = "program",
+     NL_OPTION_MEMBER(nats_place, by_shard),
+     .help =
+         "program: a message for each block, and a subject for each program; shard: many blocks in a message, under "
+         "the subject PREFIX._._.SHARD, which makes fewer messages"},
+    {0},
+};
 
-static nl_status set_option(nats_place *place, const char *name, const char *value, bool output)
-{
-    bool known;
-    nl_status status = set_common(place, name, value, &known);
-    if (known)
-        return status;
-    if (output)
-        return strcmp(name, "by") == 0 ? set_choice(&place->by_shard, value, "shard", "program") : NL_OK;
-    if (strcmp(name, "durable") == 0)
-        return set_name(&place->durable, value, "");
-    if (strcmp(name, "share") == 0)
-        return set_share(place, value);
-    return nl_error_set(NL_ERROR_INVALID, "it is not known");
-}
+const nl_option nats_listener_rows[] = {
+    {.name = "durable",
+     .type = NL_OPTION_COPY,
+     .value = "NAME",
+     .places = NL_OPTION_IN_URL,
+     .initial = "netlogd",
+     .set = set_name,
+     NL_OPTION_MEMBER(nats_place, durable),
+     .help = "The name of the consumers"},
+    {.name = "share",
+     .value = "K/N",
+     .places = NL_OPTION_IN_URL,
+     .initial = "1/1",
+     .set = set_share,
+     .get = get_share,
+     .help = "Of N netlogds with the same durable=, this one reads every Nth shard from the Kth on"},
+    {0},
+};
+
+/* ---- reading ---- */
 
 static nl_status read_options(nats_place *place, const nl_url *url, bool output)
 {
-    for (size_t i = 0; i < url->option_count; i++) {
-        const nl_url_option *option = &url->options[i];
-        if (set_option(place, option->name, option->value, output) == NL_OK)
-            continue;
-        bool secret = strcmp(option->name, "password") == 0;
-        return nl_error_prepend("option %s=%s", option->name, secret ? "..." : option->value);
-    }
+    const nl_url_rows tables[] = {{nats_rows, place}, {nats_listener_rows, place}, {0}};
+    nl_status status = output ? nl_url_pick_options(url, nats_rows, place) : nl_url_read_options(url, tables);
+    if (status == NL_OK && output)
+        status = nl_url_pick_options(url, nats_output_rows, place);
+    if (status != NL_OK)
+        return NL_FAILED;
     if ((place->user == NULL) != (place->password == NULL))
         return nl_error_set(NL_ERROR_INVALID, "a user and a password belong together");
     if ((place->cert == NULL) != (place->key == NULL))
         return nl_error_set(NL_ERROR_INVALID, "a cert and a key belong together");
+    place->tls |= place->ca != NULL || place->cert != NULL || place->tls_name != NULL;
     return NL_OK;
 }
 
@@ -243,18 +298,14 @@ nats_place *nats_place_read(const nl_url *url, bool output)
     nats_place *place = calloc(1, sizeof *place);
     if (place == NULL || asprintf(&place->name, "nats://%s/%s", url->host, url->path) < 0)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    place->replicas = SHARDS_DEFAULT_REPLICAS;
-    place->max_age_ns = week_ns;
-    place->window_ns = window_ns;
-    place->share = place->of_shares = 1;
-    place->subject = program_copy("netlogger");
-    place->durable = program_copy("netlogd");
-    nl_status status = set_name(&place->stream, url->path, "");
-    if (status != NL_OK) {
-        nl_error_prepend("\"%s\" is no name of a stream", url->path);
-    } else {
-        status = read_servers(place, url->host);
-    }
+    nl_options_init(nats_rows, place);
+    nl_options_init(nats_output_rows, place);
+    nl_options_init(nats_listener_rows, place);
+    place->stream = program_copy(url->path);
+    bool named = *url->path != '\0' && check_name(url->path, "");
+    nl_status status = named ? read_servers(place, url->host)
+                             : nl_error_set(NL_ERROR_INVALID, "the stream: %s",
+                                            *url->path != '\0' ? nl_error_message() : "missing name");
     if (status == NL_OK)
         status = read_options(place, url, output);
     if (status == NL_OK)
@@ -270,10 +321,10 @@ void nats_place_free(nats_place *place)
     for (size_t i = 0; i < place->server_count; i++)
         free(place->servers[i]);
     free(place->servers);
-    char *texts[] = {place->name, place->stream, place->subject, place->user,     place->password, place->creds,
-                     place->ca,   place->cert,   place->key,     place->tls_name, place->durable};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        free(texts[i]);
+    nl_options_free(nats_rows, place);
+    nl_options_free(nats_listener_rows, place);
+    free(place->name);
+    free(place->stream);
     free(place);
 }
 

@@ -8,23 +8,7 @@
  * numbered records, doc/binary-format.md) is always in one shard, and a shard is read by one netlogd at a time, whose
  * journal therefore knows what it has had. One shard is STREAM itself.
  *
- *   user, password             as before the host; password_file=FILE: its first line is the password
- *   creds=FILE                 credentials of NATS (a JWT and its key)
- *   tls=yes                    within TLS; ca=FILE, cert=FILE, key=FILE and name=HOST as of x-netlogs://, and imply it
- *   subject=PREFIX             subjects are PREFIX.HOST.PROG.SHARD; netlogger unless said
- *
- * When the streams are not there, they are made, by whoever comes first:
- *
- *   shards=N                   1 to 256, 4 unless said. When they are there already, as many as there are
- *   replicas=N                 how many servers keep each, 1 to 5; 1 unless said
- *   max_age=TIME               what is older is removed (0: never), a week unless said
- *   max_bytes=SIZE             the most that a shard may take (0: no limit but the server's)
- *   discard=new|old            what goes when there is no more room: new: publishers wait; old: the oldest, read or not
- *   window=TIME                for how long the servers remember the ids of messages, 2m unless said
- *
- * Of an output: by=program (a message a block, and a subject for each program) or by=shard (many blocks in a message,
- * under PREFIX._._.SHARD: fewer messages). Of a listener: durable=NAME, the name of the consumers (netlogd unless
- * said); share=K/N, of N netlogds that share a durable this is the one that reads every Nth shard from the Kth on.
+ * The options are rows: nats_rows, and nats_output_rows of an output or nats_listener_rows of a listener.
  */
 #ifndef NETLOGD_NATS_PLACE_H
 #define NETLOGD_NATS_PLACE_H
@@ -54,8 +38,8 @@ typedef struct nats_place {
     unsigned share, of_shares; /* from 1 */
 } nats_place;
 
-/* The names of the options that an output may have; NULL behind the last. */
-extern const char *const nats_output_options[];
+/* The options, about a nats_place. */
+extern const nl_option nats_rows[], nats_output_rows[], nats_listener_rows[];
 
 /*
  * Reads a URL of that scheme. output: of an output, whose options that are not in nats_output_options are somebody

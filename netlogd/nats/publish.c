@@ -418,10 +418,12 @@ static void *open_publisher(const output_options *options)
     return NULL;
 }
 
+static const nl_url_rows nats_tables[] = {{nats_rows, NULL}, {nats_output_rows, NULL}, {0}};
+
 const output_kind output_kind_nats = {.name = "nats",
                                       .format = NL_FORMAT_NLB,
                                       .numbered = true,
-                                      .options = nats_output_options,
+                                      .tables = nats_tables,
                                       .check = check,
                                       .open = open_publisher,
                                       .deliver = deliver,

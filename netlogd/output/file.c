@@ -287,7 +287,7 @@ nl_status output_file_open(output_file *file, const output_options *options, uin
         output_file_close(&opened);
         return status;
     }
-    if (options->path != NULL && options->sync != OUTPUT_SYNC_NEVER)
+    if (options->path != NULL && options->sync_ns != OUTPUT_SYNC_NEVER)
         output_file_sync_folder(options->path);
     output_file_close(file);
     *file = opened;

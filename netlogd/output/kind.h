@@ -29,7 +29,7 @@ typedef struct output_kind {
     const char *name; /* for status */
     nl_format format; /* of what is collected, unless format= says another; NL_FORMAT_UNKNOWN: as files have it */
     bool numbered;    /* every record is to have a stream and a number: needs format nlb */
-    const char *const *options; /* names of the URL's options that are its own, NULL after the last; NULL: none */
+    const nl_url_rows *tables; /* the URL's options that are its own, which it reads itself; NULL: none */
 
     /* Looks at the URL's own options and at what was settled. NL_FAILED with the reason in nl_error_message(). NULL:
      * all is good. */

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "options.h"
+#include "transport/dial.h"
 #include "transport/writer.h"
 
 #include <stdio.h>
@@ -17,7 +18,7 @@
 
 enum { TIMEOUT_MS = 10000 };
 
-static const char *const own_options[] = {"ca", "cert", "key", "name", NULL};
+static const nl_url_rows own_tables[] = {{nl_dialer_rows, NULL}, {0}};
 
 /* The URL with those options only that a writer knows, to be freed. */
 static char *url_for_writer(const output_options *options)
@@ -25,12 +26,12 @@ static char *url_for_writer(const output_options *options)
     nl_buffer url = {0};
     nl_buffer_append(&url, options->target, strlen(options->target));
     bool any = false;
-    for (const char *const *name = own_options; *name != NULL; name++) {
-        const char *value = nl_url_option_value(options->url, *name);
+    for (const nl_option *row = nl_dialer_rows; row->name != NULL; row++) {
+        const char *value = nl_url_option_value(options->url, row->name);
         if (value == NULL)
             continue;
         nl_buffer_append(&url, any ? "&" : "?", 1);
-        nl_buffer_append(&url, *name, strlen(*name));
+        nl_buffer_append(&url, row->name, strlen(row->name));
         nl_buffer_append(&url, "=", 1);
         any = true;
         for (; *value != '\0'; value++) {
@@ -41,15 +42,6 @@ static char *url_for_writer(const output_options *options)
     }
     nl_buffer_append(&url, "", 1);
     return url.data;
-}
-
-static nl_status check(const nl_url *url, const output_options *options)
-{
-    (void)options;
-    for (const char *const *name = own_options; *name != NULL; name++)
-        if (url->scheme != NL_SCHEME_NETLOGS && nl_url_option_value(url, *name) != NULL)
-            return nl_error_set(NL_ERROR_INVALID, "option %s is for x-netlogs only", *name);
-    return NL_OK;
 }
 
 static void *open_peer(const output_options *options)
@@ -81,8 +73,7 @@ const output_kind output_kind_forward = {
     .name = "forward",
     .format = NL_FORMAT_NLB,
     .numbered = true,
-    .options = own_options,
-    .check = check,
+    .tables = own_tables,
     .open = open_peer,
     .deliver = deliver,
     .close = close_peer,

@@ -7,105 +7,136 @@
 #include "file.h"
 #include "program/program.h"
 #include "record/format.h"
-#include "base/size.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum {
     ROTATE_DEFAULT = 256 << 20,
-    ZSTD_MAX = 19,
     FORMAT_ZSTD_DEFAULT = 1,
-    SPOOL_DEFAULT = 1 << 30,
-    SPOOL_MIN = 1 << 20,
+    TABLES_MAX = 8,
     SPOOL_FILES = 16, /* of a full spool, about */
     TARGET_MAX = 200,
 };
 
-static const int64_t SEAL_TIME_DEFAULT = 15 * 60 * NL_NS_PER_SECOND, SEAL_TIME_MIN = NL_NS_PER_SECOND;
+/* ---- rows ---- */
 
-static bool parse_sync(const char *value, output_options *options)
+static bool set_filter(void *settings, const nl_option *row, const char *value)
 {
-    if (strcasecmp(value, "never") == 0)
-        options->sync = OUTPUT_SYNC_NEVER;
-    else if (strcasecmp(value, "flush") == 0)
-        options->sync = OUTPUT_SYNC_FLUSH;
-    else if (nl_duration_parse(value, &options->sync_ns) && options->sync_ns > 0)
-        options->sync = OUTPUT_SYNC_TIMED;
-    else
-        return false;
-    return true;
-}
-
-static bool parse_level(const char *value, int *level)
-{
-    size_t number;
-    if (!nl_size_parse(value, &number) || number > ZSTD_MAX)
-        return false;
-    *level = (int)number;
-    return true;
-}
-
-static nl_status parse_filter(const char *value, output_options *options)
-{
+    output_options *options = settings;
+    (void)row;
     nl_filter_free(options->filter);
     options->filter = nl_filter_parse(value);
-    return options->filter != NULL ? NL_OK : nl_error_prepend("where");
+    return options->filter != NULL;
 }
 
-static bool is_own(const output_kind *kind, const char *name)
+static const char *get_filter(const void *settings, size_t index, char scratch[NL_OPTION_TEXT_SIZE])
 {
-    for (const char *const *own = kind->options; own != NULL && *own != NULL; own++)
-        if (strcmp(*own, name) == 0)
-            return true;
-    return false;
+    (void)scratch;
+    return index == 0 ? nl_url_option_value(((const output_options *)settings)->url, "where") : NULL;
 }
 
-/* "rotate_size, fsync and where", for a kind. */
-static nl_status unknown_option(const output_kind *kind, const char *name)
+static bool set_spool(void *settings, const nl_option *row, const char *value)
 {
-    char own[256] = "";
-    for (const char *const *one = kind->options; one != NULL && *one != NULL; one++)
-        snprintf(own + strlen(own), sizeof own - strlen(own), ", %s", *one);
-    return nl_error_set(NL_ERROR_INVALID, "unknown option \"%s\": where, format, zstd, fsync, %s%s are known", name,
-                        kind->deliver != NULL ? "spool and spool_size" : "rotate_size, rotate_time, seal and seal_time",
-                        own);
+    (void)row;
+    ((output_options *)settings)->spool_root = value;
+    return strstr(value, OUTPUT_NUMBER) == NULL ||
+           nl_error_false(NL_ERROR_INVALID, OUTPUT_NUMBER " is not allowed in the name of the folder");
 }
 
-/* zstd_level is -1 when nothing was said of it. */
-static nl_status read_option(const nl_url_option *option, output_options *options)
-{
-    const char *name = option->name, *value = option->value;
-    bool good, spooled = options->kind->deliver != NULL;
-    size_t size = 0;
-    if (is_own(options->kind, name))
-        return NL_OK;
-    if (strcmp(name, "where") == 0)
-        return parse_filter(value, options);
-    if (strcmp(name, "format") == 0)
-        good = (options->format = nl_format_parse(value)) != NL_FORMAT_UNKNOWN;
-    else if (strcmp(name, "zstd") == 0)
-        good = parse_level(value, &options->zstd_level);
-    else if (!spooled && strcmp(name, "rotate_size") == 0)
-        good = nl_size_parse(value, &size) && (options->rotate_size = size) > 0;
-    else if (!spooled && strcmp(name, "rotate_time") == 0)
-        good = nl_duration_parse(value, &options->rotate_ns) && options->rotate_ns > 0;
-    else if (!spooled && strcmp(name, "seal") == 0)
-        good = *value != '\0' && (options->seal_key = value) != NULL;
-    else if (!spooled && strcmp(name, "seal_time") == 0)
-        good = nl_duration_parse(value, &options->seal_ns) && options->seal_ns >= SEAL_TIME_MIN;
-    else if (strcmp(name, "fsync") == 0)
-        good = parse_sync(value, options);
-    else if (spooled && strcmp(name, "spool") == 0)
-        good = *value != '\0' && strstr(value, OUTPUT_NUMBER) == NULL;
-    else if (spooled && strcmp(name, "spool_size") == 0)
-        good = nl_size_parse(value, &size) && (options->spool_size = size) >= SPOOL_MIN;
-    else
-        return unknown_option(options->kind, name);
-    return good ? NL_OK : nl_error_set(NL_ERROR_INVALID, "\"%s\" is no value for option %s", value, name);
-}
+const nl_option output_rows[] = {
+    {.name = "where",
+     .value = "EXPRESSION",
+     .places = NL_OPTION_IN_URL,
+     .set = set_filter,
+     .get = get_filter,
+     .help = "Only records that match EXPRESSION. Write & in it as %26, or as the word and; in a configuration file, "
+             "write # as %23"},
+    {.name = "format",
+     .type = NL_OPTION_CHOICE,
+     .list_choices = nl_format_choices,
+     .places = NL_OPTION_IN_URL,
+     .initial = "(by a file name's suffix, such as .nlb; nlb to collectors and NATS; otherwise ulm)",
+     NL_OPTION_MEMBER(output_options, format),
+     .help = "The format of the records"},
+    {.name = "zstd",
+     .type = NL_OPTION_COUNT,
+     .maximum = 19,
+     .value = "LEVEL",
+     .places = NL_OPTION_IN_URL,
+     .initial = "(1 for nlb files, otherwise 0)",
+     NL_OPTION_MEMBER(output_options, zstd_level),
+     .help = "The compression level; 0: no compression. Each flush of text is a zstd frame, so that a file that is cut "
+             "loses only its last frame"},
+    {.name = "fsync",
+     .type = NL_OPTION_DURATION,
+     .choices = "never|flush",
+     .value = "never|flush|DURATION",
+     .minimum = 1000000,
+     .places = NL_OPTION_IN_URL,
+     .initial = "never",
+     NL_OPTION_MEMBER(output_options, sync_ns),
+     .help =
+         "When records are made safe against a crash of the machine: never by netlogd; flush: at each flush; "
+         "DURATION: at most that long after the flush. netlogd acknowledges clients' blocks after that, except with "
+         "never"},
+    {0},
+};
+
+const nl_option output_file_rows[] = {
+    {.name = "rotate_size",
+     .type = NL_OPTION_SIZE,
+     .minimum = 4 << 10,
+     .places = NL_OPTION_IN_URL,
+     .initial = "(256m for numbered files without rotate_time=)",
+     NL_OPTION_MEMBER(output_options, rotate_size),
+     .help = "Numbered files: begin a new file when the current one has this size"},
+    {.name = "rotate_time",
+     .type = NL_OPTION_DURATION,
+     .minimum = 1000000,
+     .places = NL_OPTION_IN_URL,
+     NL_OPTION_MEMBER(output_options, rotate_ns),
+     .help = "Numbered files: begin a new file at the first record that comes this long after the current file was "
+             "begun"},
+    {.name = "seal",
+     .value = "FILE",
+     .is_path = true,
+     .places = NL_OPTION_IN_URL,
+     NL_OPTION_MEMBER(output_options, seal_key),
+     .help = "Numbered files: seal them with the key in FILE, which netlogd --create-seal-key makes, so that netlogd "
+             "--verify --seal-key reveals tampering"},
+    {.name = "seal_time",
+     .type = NL_OPTION_DURATION,
+     .minimum = NL_NS_PER_SECOND,
+     .places = NL_OPTION_IN_URL,
+     .initial = "15m",
+     NL_OPTION_MEMBER(output_options, seal_ns),
+     .help = "The maximum time from writing a record to sealing it"},
+    {0},
+};
+
+const nl_option output_spool_rows[] = {
+    {.name = "spool",
+     .value = "FOLDER",
+     .is_path = true,
+     .places = NL_OPTION_IN_URL,
+     .initial = "(required)",
+     .set = set_spool,
+     NL_OPTION_MEMBER(output_options, spool_root),
+     .help = "Where records wait until they are delivered: in FOLDER/DESTINATION.FORMAT/, which netlogd creates. "
+             "Neither folder may belong to another user, or be writable by other users"},
+    {.name = "spool_size",
+     .type = NL_OPTION_SIZE,
+     .minimum = 1 << 20,
+     .places = NL_OPTION_IN_URL,
+     .initial = "1g",
+     NL_OPTION_MEMBER(output_options, spool_size),
+     .help = "The maximum size of the spool; when it is full, clients wait"},
+    {0},
+};
+
+/* ---- reading ---- */
 
 /* Sets the path; DIR/ becomes a pattern. */
 static void name_files(const nl_url *url, output_options *options)
@@ -138,11 +169,12 @@ static nl_status settle_files(const nl_url *url, output_options *options)
 }
 
 /* FOLDER/WHITHER.nlb/spool-{N}.nlb: what is no letter, digit, dot or hyphen in the target becomes '_'. */
-static nl_status settle_spool(const nl_url *url, output_options *options)
+static nl_status settle_spool(output_options *options)
 {
-    const char *folder = nl_url_option_value(url, "spool");
+    const char *folder = options->spool_root;
     if (folder == NULL)
-        return nl_error_set(NL_ERROR_INVALID, "spool=FOLDER is wanted: where what cannot be delivered yet is kept");
+        return nl_error_set(NL_ERROR_INVALID,
+                            "missing option spool=FOLDER, where records wait until they are delivered");
     if (options->format == NL_FORMAT_UNKNOWN)
         options->format = options->kind->format;
     if (options->kind->numbered && options->format != NL_FORMAT_NLB)
@@ -165,7 +197,7 @@ static nl_status settle_spool(const nl_url *url, output_options *options)
 
 static nl_status settle(const nl_url *url, output_options *options)
 {
-    nl_status status = options->kind->deliver != NULL  ? settle_spool(url, options)
+    nl_status status = options->kind->deliver != NULL  ? settle_spool(options)
                        : url->scheme == NL_SCHEME_FILE ? settle_files(url, options)
                                                        : NL_OK;
     if (status != NL_OK)
@@ -190,15 +222,22 @@ static nl_status parse(const nl_url *url, output_options *options)
     options->kind = output_kind_of(url->scheme);
     if (options->kind == NULL)
         return nl_error_set(NL_ERROR_INVALID, "records cannot be written there");
-    for (size_t i = 0; i < url->option_count; i++)
-        if (read_option(&url->options[i], options) != NL_OK)
-            return NL_FAILED;
+    nl_url_rows tables[TABLES_MAX] = {{output_rows, options},
+                                      {options->kind->deliver != NULL ? output_spool_rows : output_file_rows, options}};
+    size_t count = 2;
+    for (const nl_url_rows *own = options->kind->tables; own != NULL && own->rows != NULL; own++)
+        tables[count++] = (nl_url_rows){own->rows, NULL};
+    if (nl_url_read_options(url, tables) != NL_OK)
+        return NL_FAILED;
     return settle(url, options);
 }
 
 nl_status output_options_parse(const char *text, output_options *options)
 {
-    *options = (output_options){.zstd_level = -1, .spool_size = SPOOL_DEFAULT, .seal_ns = SEAL_TIME_DEFAULT};
+    *options = (output_options){.zstd_level = -1};
+    nl_options_init(output_rows, options);
+    nl_options_init(output_spool_rows, options);
+    nl_options_init(output_file_rows, options);
     options->url = nl_url_parse(text);
     if (options->url == NULL)
         return NL_FAILED;

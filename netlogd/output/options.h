@@ -9,31 +9,8 @@
  *   x-syslog://FACILITY        syslog: output_kind_syslog
  *   nats://HOST:PORT/STREAM    NATS JetStream: output_kind_nats (nats/place.h)
  *
- * Options follow a URL, file:PATH?name=value&name=value:
- *
- *   format=ulm|bp|nlb          nlb where the name ends in .nlb, else ulm
- *   zstd=LEVEL                 0 to 19; 1 for nlb unless said. Text is compressed only when this is said, every flush a
- *                              frame of its own, so that a file that is cut loses the last one only
- *   rotate_size=SIZE           numbered files: begin another when one has that size (256m unless said)
- *   rotate_time=TIME           or was begun so long ago; looked at when something is to be written
- *   fsync=never|flush|TIME     when what was written is made safe against a crash of the machine: never by us; at each
- *                              flush; or so long after it at the latest. Clients' blocks are acknowledged when they are
- *                              written, and as safe as this says
- *
- *   seal=FILE                  numbered files: seal them with the key in FILE (seal.h)
- *   seal_time=TIME             so long after the first byte that is not sealed, at the latest (15m unless said)
- *
- *   where=EXPRESSION           only records that it is true of (filter.h). A & in it is written %26 (or the word
- * "and"), a # in a configuration file %23
- *
- * What goes elsewhere than into files has its files in a spool (kind.h), for which all that is said above but the
- * rotate_ ones holds, and
- *
- *   spool=FOLDER               where it is: FOLDER/WHITHER.FORMAT/, made if need be. Required. Neither may belong to
- *                              another user, or be writable by other users
- *   spool_size=SIZE            bytes that may wait there (1g unless said); when it is full, clients wait
- *
- * A TIME is a number and us, ms, s, m, h or d; s unless said.
+ * Options follow a URL, file:PATH?name=value&name=value. They are rows: output_rows, output_file_rows for files,
+ * output_spool_rows for all else, and those of the kind (kind.h).
  */
 #ifndef NETLOGD_OUTPUT_OPTIONS_H
 #define NETLOGD_OUTPUT_OPTIONS_H
@@ -44,7 +21,8 @@
 
 #define OUTPUT_NUMBER "{N}"
 
-typedef enum output_sync { OUTPUT_SYNC_NEVER, OUTPUT_SYNC_FLUSH, OUTPUT_SYNC_TIMED } output_sync;
+/* sync_ns, when it is not a duration */
+enum { OUTPUT_SYNC_NEVER = -1, OUTPUT_SYNC_FLUSH = -2 };
 
 struct output_options {
     const output_kind *kind;
@@ -55,17 +33,20 @@ struct output_options {
     bool numbered;     /* files are */
     nl_filter *filter; /* NULL: all records are meant */
     nl_format format;
-    int zstd_level;       /* 0: not compressed */
-    uint64_t rotate_size; /* bytes; 0: at no size */
-    int64_t rotate_ns;    /* 0: at no age */
-    uint64_t spool_size;  /* bytes */
-    output_sync sync;
-    const char *seal_key; /* the file of the key, in url; NULL: files are not sealed */
-    int64_t seal_ns;      /* from the first byte that is not sealed to the next seal */
-    int64_t sync_ns;      /* OUTPUT_SYNC_TIMED: at the latest so long after it was written */
+    int zstd_level;         /* 0: not compressed */
+    uint64_t rotate_size;   /* bytes; 0: at no size */
+    int64_t rotate_ns;      /* 0: at no age */
+    uint64_t spool_size;    /* bytes */
+    const char *spool_root; /* as the URL has it; NULL: not given */
+    int64_t sync_ns;        /* from a flush to syncing at most */
+    const char *seal_key;   /* the file of the key, in url; NULL: files are not sealed */
+    int64_t seal_ns;        /* from the first byte that is not sealed to the next seal */
 };
 
-/* Reads text. NL_OK, to be freed by output_options_free; or NL_FAILED with the reason in nl_error_message(). */
+/* The options of outputs, about an output_options. */
+extern const nl_option output_rows[], output_file_rows[], output_spool_rows[];
+
+/* Reads text. NL_OK, to be freed by output_options_free; or NL_FAILED with the reason in failure_text(). */
 nl_status output_options_parse(const char *text, output_options *options);
 void output_options_free(output_options *options);
 

@@ -61,7 +61,7 @@ struct output {
     output_counts counts;
     uint64_t put;      /* bytes written since the latest flush */
     size_t batch_size; /* bytes after which they are written, as encoded but not compressed */
-    int64_t settle_ns; /* OUTPUT_SYNC_TIMED: when it is wanted */
+    int64_t settle_ns; /* with a timed fsync=: when to sync */
     repair repairs[REPAIRS];
 };
 
@@ -297,7 +297,7 @@ bool output_wants_blocks(const output *out)
 static nl_status note_always(output *out, nl_status (*write)(journal *, const journal_mark *, bool), bool ended)
 {
     journal_mark mark = {.number = out->file.number, .inode = out->file.inode, .size = out->file.size, .ended = ended};
-    nl_status status = write(out->journal, &mark, out->options.sync != OUTPUT_SYNC_NEVER);
+    nl_status status = write(out->journal, &mark, out->options.sync_ns != OUTPUT_SYNC_NEVER);
     out->noted = out->noted || status == NL_OK;
     return status;
 }
@@ -590,7 +590,7 @@ nl_status output_settle(output *out)
 {
     nl_status status = write_all(out);
     nl_encoder_set_stream(out->encoder, NULL, 0);
-    if (status == NL_OK && !out->settled && out->options.sync != OUTPUT_SYNC_NEVER)
+    if (status == NL_OK && !out->settled && out->options.sync_ns != OUTPUT_SYNC_NEVER)
         sync_file(out);
     if (status == NL_OK && !out->settled)
         status = note(out, journal_write, false);
@@ -608,7 +608,7 @@ nl_status output_settle(output *out)
 
 nl_status output_flush(output *out)
 {
-    if (out->options.sync != OUTPUT_SYNC_TIMED || output_settle_ms(out) == 0)
+    if (out->options.sync_ns < 0 || output_settle_ms(out) == 0)
         return output_settle(out);
     nl_status status = write_all(out);
     out->put = 0;

@@ -46,8 +46,7 @@ struct http_server {
     struct event *again;
     const listening *asked;
     const char *wsdl, *schema;
-    const network *allow;
-    size_t allow_count;
+    const network_list *allow;
 };
 
 struct exchange {
@@ -79,12 +78,9 @@ static bool find_certificate(struct bufferevent *bytes, char name[ACCESS_NAME])
  * it says what somebody may who may connect. */
 static bool is_allowed(const http_server *s, const struct sockaddr *peer, bool vouched)
 {
-    if (network_is_local(peer) || (vouched && s->allow_count == 0))
+    if (network_is_local(peer) || (vouched && s->allow->count == 0))
         return true;
-    for (size_t i = 0; i < s->allow_count; i++)
-        if (network_contains(&s->allow[i], peer))
-            return true;
-    return false;
+    return network_list_contains(s->allow, peer);
 }
 
 /* The rights of who asks; 0 with a fault sent when there are none at all. */
@@ -455,8 +451,8 @@ static void on_again(evutil_socket_t fd, short what, void *user)
     evconnlistener_enable(((http_server *)user)->accepting);
 }
 
-http_server *http_server_new(agent *a, const listener *l, const char *wsdl, const char *schema, const network *allow,
-                             size_t allow_count)
+http_server *http_server_new(agent *a, const listener *l, const char *wsdl, const char *schema,
+                             const network_list *allow)
 {
     http_server *s = nl_memory_check(calloc(1, sizeof *s));
     s->http = nl_memory_check(evhttp_new(a->base));
@@ -471,7 +467,6 @@ http_server *http_server_new(agent *a, const listener *l, const char *wsdl, cons
     s->wsdl = wsdl;
     s->schema = schema;
     s->allow = allow;
-    s->allow_count = allow_count;
     evhttp_set_bevcb(s->http, new_connection, s);
     evhttp_set_allowed_methods(s->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST);
     evhttp_set_max_headers_size(s->http, HEADERS_MAX);
@@ -485,11 +480,10 @@ http_server *http_server_new(agent *a, const listener *l, const char *wsdl, cons
     return s;
 }
 
-void http_server_change(http_server *s, const listener *l, const network *allow, size_t allow_count)
+void http_server_change(http_server *s, const listener *l, const network_list *allow)
 {
     s->asked = l->asked;
     s->allow = allow;
-    s->allow_count = allow_count;
 }
 
 void http_server_free(http_server *s)

@@ -14,12 +14,12 @@ enum { HTTP_BODY_MAX = 256 << 10, HTTP_DEFAULT_PORT = 14831 };
 typedef struct http_server http_server;
 
 /* Serves on a socket, which is taken over. wsdl and schema are the texts of these. */
-http_server *http_server_new(agent *a, const listener *l, const char *wsdl, const char *schema, const network *allow,
-                             size_t allow_count);
+http_server *http_server_new(agent *a, const listener *l, const char *wsdl, const char *schema,
+                             const network_list *allow);
 void http_server_free(http_server *s);
 
 /* The same socket, with other certificates (l->asked) and networks from now on: connections that are there go on. */
-void http_server_change(http_server *s, const listener *l, const network *allow, size_t allow_count);
+void http_server_change(http_server *s, const listener *l, const network_list *allow);
 
 /* ---- for service.c: a request that is being answered ---- */
 

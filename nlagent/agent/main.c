@@ -13,6 +13,7 @@
 #include "program/message_output.h"
 #include "program/program.h"
 #include "service/confine.h"
+#include "service/daemon.h"
 #include "service/http_host.h"
 #include "service/inherited.h"
 #include "service/listener.h"
@@ -43,6 +44,9 @@ static const options_usage usage = {
     .groups = (const options_group[]){{NULL, agent_settings_command_rows, 0},
                                       {"Settings, which the configuration file may have too", agent_settings_rows, 0},
                                       {0}},
+    .urls = (const options_group[]){{"Options of listeners with TLS", listening_tls_rows, 0},
+                                    {"Options of all listeners", listening_names_rows, 0},
+                                    {0}},
     .summary = "Run sensors of this host while clients read their data, and stop them afterwards. Clients are "
                "nlagent, or any program that speaks SOAP (nlagent.wsdl).",
     .notes = "On SIGHUP, nlagentd reads the configuration, the access file and certificates again; they take "
@@ -52,9 +56,9 @@ static const options_usage usage = {
 static bool read_arguments(arguments *a, config_report report, void *report_user)
 {
     agent_settings *s = a->settings;
-    s->report = report;
-    s->report_user = report_user;
-    bool good = options_parse_again(&usage, a->argc, a->argv, s, report, report_user) >= 0 && !s->config_failed;
+    s->config.report = report;
+    s->config.user = report_user;
+    bool good = options_parse_again(&usage, a->argc, a->argv, s, report, report_user) >= 0 && !s->config.failed;
     if (!good || agent_settings_finish(s))
         return good;
     if (report == NULL)
@@ -125,7 +129,7 @@ static bool open_listeners(const agent_settings *a, listener **listeners, size_t
 {
     char message[256];
     for (size_t i = 0; i < a->listen_count; i++)
-        if (!listener_open(&a->asked[i], a->allow_count > 0, listeners, count, message)) {
+        if (!listener_open(&a->listen[i], a->allow.count > 0, listeners, count, message)) {
             program_error("%s", message);
             return false;
         }
@@ -232,7 +236,7 @@ static void report_refused(void *user, const char *message)
 /* What asked becomes: both have the same listeners, in the same order. */
 static const listening *find(const agent_settings *before, const agent_settings *now, const listening *asked)
 {
-    return &now->asked[asked - before->asked];
+    return &now->listen[asked - before->listen];
 }
 
 static bool may_change(serving *s, const agent_settings *now)
@@ -246,7 +250,7 @@ static bool may_change(serving *s, const agent_settings *now)
     }
     /* Somebody whom neither a network nor a certificate lets in must not get in by a change. */
     for (size_t i = 0; i < s->count; i++)
-        if (s->listeners[i].remote && now->allow_count == 0 &&
+        if (s->listeners[i].remote && now->allow.count == 0 &&
             !find(s->given->settings, now, s->listeners[i].asked)->vouched) {
             report_refused(s, "listen: that is open to other machines, and no network is allowed");
             return false;
@@ -277,7 +281,7 @@ static bool take_over(serving *s, agent_settings *now)
     for (size_t i = 0; i < s->count; i++) {
         listener *l = (listener *)&s->listeners[i];
         l->asked = find(s->given->settings, now, l->asked);
-        http_server_change(s->servers[i], l, now->allow, now->allow_count);
+        http_server_change(s->servers[i], l, &now->allow);
     }
     http_clients_networks_changed(a->clients);
     registrar_again(s->registrar);
@@ -371,8 +375,8 @@ static int serve(agent *a, arguments *given, listener *listeners, size_t count)
     a->collections = collections_new(a);
     collections_set_directory(a->collections, said->is_directory ? url : said->directory);
     for (size_t i = 0; i < s.count; i++)
-        s.servers[i] = http_server_new(a, &listeners[i], wsdl != NULL ? wsdl : "", schema != NULL ? schema : "",
-                                       said->allow, said->allow_count);
+        s.servers[i] =
+            http_server_new(a, &listeners[i], wsdl != NULL ? wsdl : "", schema != NULL ? schema : "", &said->allow);
     a->clock = event_new(a->base, -1, EV_PERSIST, on_clock, a);
     event_add(a->clock, &(struct timeval){.tv_sec = CLOCK_S});
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
@@ -380,8 +384,10 @@ static int serve(agent *a, arguments *given, listener *listeners, size_t count)
     hold_signals(SIG_UNBLOCK);
     bool good = begin_registering(&s, url);
     inherited_notify("READY=1");
-    if (good)
+    if (good) {
+        daemon_ready();
         event_base_dispatch(a->base);
+    }
     inherited_notify("STOPPING=1");
     bool left = !registrar_stop(s.registrar);
     for (size_t i = 0; i < s.count; i++)
@@ -407,14 +413,27 @@ static int serve(agent *a, arguments *given, listener *listeners, size_t count)
     return good ? PROGRAM_DONE : PROGRAM_USAGE;
 }
 
+/* NULL: it has none. Standard error is redirected in the background, and the log must not hold it. */
+static nl_log *open_log(const agent_settings *s)
+{
+    if (daemon_has_no_streams() && strcmp(s->log, "file:///dev/stderr") == 0)
+        return NULL;
+    nl_log *log = nl_open("nlagentd", s->log);
+    if (log == NULL)
+        program_error("cannot open the log of nlagentd's own events: %s", nl_error_message());
+    return log;
+}
+
 int main(int argc, char **argv)
 {
     program_start("nlagentd");
     inherited_find();
     arguments given = {.argc = argc, .argv = argv, .settings = agent_settings_new()};
     static agent a;
-    hold_signals(SIG_BLOCK);
     read_arguments(&given, NULL, NULL);
+    if (!given.settings->foreground)
+        daemon_detach(false);
+    hold_signals(SIG_BLOCK);
     signal(SIGPIPE, SIG_IGN);
     xmlInitParser();
     listener *listeners = NULL;
@@ -423,9 +442,7 @@ int main(int argc, char **argv)
     if (prepare(&a, &given)) {
         result = PROGRAM_PROBLEM;
         if (open_listeners(given.settings, &listeners, &count)) {
-            a.log = nl_open("nlagentd", given.settings->log);
-            if (a.log == NULL)
-                program_error("its own events go nowhere: %s", nl_error_message());
+            a.log = open_log(given.settings);
             nl_set_policy(a.log, NL_POLICY_NEWEST, 0, NL_LEVEL_NONE); /* its reader must not hold up the clients */
             nl_set_idle(a.log, NL_NS_PER_SECOND);
             message_output_never_wait();

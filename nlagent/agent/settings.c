@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,9 @@ enum { TOKEN_MAX = 300 };
 
 agent_settings *agent_settings_new(void)
 {
-    return nl_memory_check(calloc(1, sizeof(agent_settings)));
+    agent_settings *s = nl_memory_check(calloc(1, sizeof *s));
+    s->config.rows = agent_settings_rows;
+    return s;
 }
 
 void agent_settings_free(agent_settings *s)
@@ -24,13 +27,11 @@ void agent_settings_free(agent_settings *s)
     if (s == NULL)
         return;
     for (size_t i = 0; i < s->listen_count; i++) {
-        free(s->listen[i]);
-        free(s->asked[i].url);
-        free(s->asked[i].names);
-        nl_tls_free(s->asked[i].tls);
+        listening_free(&s->listen[i]);
     }
     for (size_t i = 0; i < s->sensor_count; i++)
         free(s->sensors[i]);
+    network_list_free(&s->allow);
     nl_options_free(agent_settings_rows, s);
     free(s->token);
     free(s);
@@ -38,138 +39,109 @@ void agent_settings_free(agent_settings *s)
 
 /* ---- setting ---- */
 
-/* Reads the options of a listen URL. */
-static bool read_tls(const nl_url *url, bool secure, listening *l)
+static bool agent_add_listening(void *to, const nl_option *row, const char *value)
 {
-    char message[NL_CHANNEL_WORDS];
-    nl_tls_options tls = {.ca = nl_url_option_value(url, "ca"),
-                          .cert = nl_url_option_value(url, "cert"),
-                          .key = nl_url_option_value(url, "key"),
-                          .crl = nl_url_option_value(url, "crl"),
-                          .peers = nl_url_option_value(url, "peers")};
-    const char *names = nl_url_option_value(url, "names");
-    l->names = names != NULL ? program_copy(names) : NULL;
-    if (!secure && url->option_count == (names != NULL))
-        return true;
-    if (!confine_keep_files_of(url))
-        return false;
-    l->tls = nl_tls_new(true, &tls, message);
-    l->vouched = tls.ca != NULL;
-    return l->tls != NULL || nl_error_false(NL_ERROR_INVALID, "%s", message);
-}
-
-/* http://HOST[:PORT][?OPTIONS] as what a listener takes. False when it is something else. */
-static bool to_listener_url(const char *text, char *url, size_t room)
-{
-    bool secure = strncmp(text, "https://", 8) == 0;
-    if (!secure && strncmp(text, "http://", 7) != 0)
-        return false;
-    const char *rest = strstr(text, "://") + 3;
-    size_t size = strcspn(rest, "/?");
-    bool has_port = memchr(rest, ':', size) != NULL && rest[size - 1] != ']';
-    snprintf(url, room, "x-netlog%s://%.*s%s%s", secure ? "s" : "", (int)size, rest, has_port ? "" : ":14831",
-             rest + size + strspn(rest + size, "/"));
-    return true;
-}
-
-static bool add_listening(agent_settings *s, const char *text)
-{
+    agent_settings *s = to;
     char url[1024];
-    bool secure = strncmp(text, "https://", 8) == 0;
+    bool secure = strncmp(value, "https://", 8) == 0, inherited = strncmp(value, "inherited:", 10) == 0;
+    (void)row;
     if (s->listen_count == SETTINGS_LISTEN_MAX)
-        return nl_error_false(NL_ERROR_LIMIT, "so many are too many");
-    if (strncmp(text, "inherited:", 10) == 0)
-        snprintf(url, sizeof url, "%s", text);
-    else if (!to_listener_url(text, url, sizeof url))
-        return nl_error_false(NL_ERROR_INVALID, "http://, https:// or inherited: is wanted");
+        return nl_error_false(NL_ERROR_LIMIT, "too many; the maximum is %d", SETTINGS_LISTEN_MAX);
+    if (inherited)
+        snprintf(url, sizeof url, "%s", value);
+    else if (!listening_from_http(value, "14831", url, sizeof url))
+        return nl_error_false(NL_ERROR_INVALID, "use http://HOST, https://HOST or inherited:NAME");
     nl_url *parsed = nl_url_parse(url);
     if (parsed == NULL)
         return false;
-    listening *l = &s->asked[s->listen_count];
-    bool good = read_tls(parsed, secure, l);
+    listening *l = &s->listen[s->listen_count];
+    bool good = listening_read(parsed, listening_names_rows, secure, inherited, l);
     nl_url_free(parsed);
-    if (!good)
+    if (!good) {
+        listening_free(l);
         return false;
+    }
     url[strcspn(url, "?")] = '\0';
     l->url = program_copy(url);
-    s->listen[s->listen_count++] = program_copy(text);
+    l->text = program_copy(value);
+    s->listen_count++;
     return true;
 }
 
-static bool add_network(agent_settings *s, const char *value)
+static const char *agent_get_listening(const void *from, size_t index, char scratch[NL_OPTION_TEXT_SIZE])
 {
-    if (s->allow_count == SETTINGS_ALLOW_MAX)
-        return nl_error_false(NL_ERROR_LIMIT, "so many are too many");
-    if (!network_parse(value, &s->allow[s->allow_count]))
-        return nl_error_false(NL_ERROR_INVALID, "ADDRESS or ADDRESS/BITS is wanted");
-    s->allow_count++;
-    return true;
+    const agent_settings *s = from;
+    (void)scratch;
+    return index < s->listen_count ? s->listen[index].text : NULL;
 }
 
-static bool add_own_sensor(agent_settings *s, const char *value)
+static const char *agent_get_allowed(const void *from, size_t index, char scratch[NL_OPTION_TEXT_SIZE])
 {
+    return network_list_get(&((const agent_settings *)from)->allow, index, scratch);
+}
+
+static bool agent_add_sensor(void *to, const nl_option *row, const char *value)
+{
+    agent_settings *s = to;
+    (void)row;
     if (!definition_check_own(value))
         return false;
     if (s->sensor_count == SETTINGS_SENSORS_MAX)
-        return nl_error_false(NL_ERROR_LIMIT, "so many are too many");
+        return nl_error_false(NL_ERROR_LIMIT, "too many; the maximum is %d", SETTINGS_SENSORS_MAX);
     s->sensors[s->sensor_count++] = program_copy(value);
     return true;
 }
 
-static void set_text(char **place, const char *value)
+static const char *agent_get_sensor(const void *from, size_t index, char scratch[NL_OPTION_TEXT_SIZE])
 {
-    free(*place);
-    *place = program_copy(value);
+    const agent_settings *s = from;
+    (void)scratch;
+    return index < s->sensor_count ? s->sensors[index] : NULL;
 }
 
-/* The first line of a file. */
-static bool read_token(agent_settings *s, const char *path)
+/* The token is the first line of the file. */
+static bool agent_set_token(void *to, const nl_option *row, const char *value)
 {
+    agent_settings *s = to;
+    nl_option plain = *row;
     char token[TOKEN_MAX];
-    if (!confine_keep_file(path, CONFINE_READ))
+    if (!confine_keep_file(value, CONFINE_READ))
         return false;
-    FILE *file = fopen(path, "re");
+    FILE *file = fopen(value, "re");
     bool good = file != NULL && fgets(token, sizeof token, file) != NULL;
+    plain.set = NULL;
+    if (!good)
+        nl_error_set(NL_ERROR_INVALID, "read %s: %s", value,
+                     file == NULL || ferror(file) ? strerror(errno) : "the file is empty");
     if (file != NULL)
         fclose(file);
     if (!good)
-        return nl_error_false(NL_ERROR_INVALID, "it cannot be read");
+        return false;
     token[strcspn(token, "\r\n")] = '\0';
-    set_text(&s->token, token);
-    set_text(&s->token_file, path);
-    return true;
+    free(s->token);
+    s->token = program_copy(token);
+    return nl_option_set(&plain, s, value);
 }
-
-/* The setters of rows. */
-#define SETTER(name, function)                                                                                         \
-    static bool name(void *s, const nl_option *row, const char *value)                                                 \
-    {                                                                                                                  \
-        (void)row;                                                                                                     \
-        return function(s, value);                                                                                     \
-    }
-
-SETTER(set_listen, add_listening)
-SETTER(set_allow, add_network)
-SETTER(set_sensor, add_own_sensor)
-SETTER(set_token, read_token)
 
 const nl_option agent_settings_rows[] = {
     {.name = "listen",
      .value = "URL",
      .repeatable = true,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
-     .set = set_listen,
+     .set = agent_add_listening,
+     .get = agent_get_listening,
      .initial = "(inherited:* where systemd opened sockets, else http://127.0.0.1)",
-     .help = "Where clients connect: http://HOST[:PORT] (port 14831 unless given), "
-             "https://HOST[:PORT]?cert=FILE&key=FILE (&ca=FILE requires client certificates that it verifies, "
-             "&crl=FILE rejects revoked ones, &peers=NAME,... admits only these names), inherited:NAME, a socket that "
-             "systemd opened; ?names=NAME,... lets requests name this host by these names too"},
+     .help =
+         "Where clients connect: http://HOST[:PORT] (the default port is 14831), https://HOST[:PORT] with options of "
+         "TLS, or inherited:NAME, a socket that systemd opened"},
     {.name = "allow",
      .value = "NETWORK",
      .repeatable = true,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
-     .set = set_allow,
-     .help = "A network whose clients may connect: 10.0.0.0/8"},
+     .set = network_list_set,
+     .get = agent_get_allowed,
+     NL_OPTION_MEMBER(agent_settings, allow),
+     .help = "Networks whose clients may connect: 10.0.0.0/8, fd00::/8, 192.0.2.7, separated by commas"},
     {.name = "access",
      .type = NL_OPTION_COPY,
      .value = "FILE",
@@ -181,7 +153,8 @@ const nl_option agent_settings_rows[] = {
      .value = "NAME=COMMAND",
      .repeatable = true,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
-     .set = set_sensor,
+     .set = agent_add_sensor,
+     .get = agent_get_sensor,
      .help = "An additional sensor: what COMMAND prints"},
     {.name = "sensor-program",
      .type = NL_OPTION_COPY,
@@ -204,7 +177,7 @@ const nl_option agent_settings_rows[] = {
      .type = NL_OPTION_COPY,
      .value = "FILE",
      .places = NL_OPTION_IN_DAEMON,
-     .set = set_token,
+     .set = agent_set_token,
      NL_OPTION_MEMBER(agent_settings, token_file),
      .help = "The file with the token to present there, in its first line"},
     {.name = "register-ca",
@@ -335,32 +308,12 @@ const nl_option agent_settings_rows[] = {
     {0},
 };
 
-static void report_at_start(void *unused, const char *message)
-{
-    (void)unused;
-    program_error("%s", message);
-}
-
-static bool read_config(void *to, const nl_option *row, const char *value)
-{
-    agent_settings *s = to;
-    (void)row;
-    confine_keep_file(value, CONFINE_READ);
-    if (!config_file_read(value, agent_settings_rows, s, s->report != NULL ? s->report : report_at_start,
-                          s->report_user)) {
-        if (s->report == NULL)
-            exit(PROGRAM_USAGE);
-        s->config_failed = true;
-    }
-    return true;
-}
-
 const nl_option agent_settings_command_rows[] = {
-    {.name = "config",
-     .letter = 'c',
-     .value = "FILE",
-     .set = read_config,
-     .help = "Read settings from FILE: lines such as \"listen URL\""},
+    CONFIG_FILE_ROW(agent_settings, config),
+    {.name = "foreground",
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(agent_settings, foreground),
+     .help = "Do not go into the background"},
     {0},
 };
 
@@ -369,7 +322,8 @@ bool agent_settings_finish(agent_settings *s)
     s->limits.least_interval_s = (double)s->min_interval_ns / 1e9;
     if (s->directory != NULL && strncmp(s->directory, "ldap", 4) == 0 && s->ldap_base == NULL)
         return nl_error_false(NL_ERROR_INVALID, "--register: ldap:// needs --ldap-base");
-    return s->listen_count > 0 || add_listening(s, inherited_count() > 0 ? "inherited:*" : "http://127.0.0.1");
+    const char *listen = inherited_count() > 0 ? "inherited:*" : "http://127.0.0.1";
+    return s->listen_count > 0 || agent_add_listening(s, NULL, listen);
 }
 
 static void keep_file(const char *path, confine_right right)
@@ -394,7 +348,7 @@ void agent_settings_keep(const agent_settings *s)
         keep_file(read[i], CONFINE_READ);
     keep_url(s->log);
     confine_keep_resolver(); /* requests may name this host by its name */
-    if (s->directory != NULL && to_listener_url(s->directory, url, sizeof url))
+    if (s->directory != NULL && listening_from_http(s->directory, "14831", url, sizeof url))
         keep_url(url);
     else if (s->directory != NULL) /* a server of LDAP may name others, with their ports */
         confine_keep_any_port();
@@ -407,7 +361,7 @@ const char *agent_settings_fixed_difference(const agent_settings *a, const agent
     bool listens_alike = a->listen_count == b->listen_count;
     for (size_t i = 0; i < a->listen_count && listens_alike; i++)
         listens_alike =
-            strcmp(a->asked[i].url, b->asked[i].url) == 0 && (a->asked[i].tls == NULL) == (b->asked[i].tls == NULL);
+            strcmp(a->listen[i].url, b->listen[i].url) == 0 && (a->listen[i].tls == NULL) == (b->listen[i].tls == NULL);
     if (!listens_alike)
         return "listen";
     const nl_option *row = nl_options_fixed_difference(agent_settings_rows, a, b);

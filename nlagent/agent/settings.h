@@ -11,14 +11,12 @@
 #include "service/listener.h"
 #include "service/network.h"
 
-enum { SETTINGS_LISTEN_MAX = 16, SETTINGS_ALLOW_MAX = 64, SETTINGS_SENSORS_MAX = 256 };
+enum { SETTINGS_LISTEN_MAX = 16, SETTINGS_SENSORS_MAX = 256 };
 
 typedef struct agent_settings {
-    char *listen[SETTINGS_LISTEN_MAX]; /* as it was said */
-    listening asked[SETTINGS_LISTEN_MAX];
+    listening listen[SETTINGS_LISTEN_MAX];
     size_t listen_count;
-    network allow[SETTINGS_ALLOW_MAX];
-    size_t allow_count;
+    network_list allow;
     char *access, *sensor_program, *log, *url, *host;
     char *sensors[SETTINGS_SENSORS_MAX + 1]; /* NAME=COMMAND, up to NULL */
     size_t sensor_count;
@@ -30,9 +28,8 @@ typedef struct agent_settings {
     int64_t ttl_ns, min_interval_ns;
     agent_limits limits; /* set by agent_settings_finish */
     /* Of the command line only: */
-    bool config_failed;   /* what is wrong in the file was reported */
-    config_report report; /* NULL: problems in the file end the process */
-    void *report_user;
+    config_source config;
+    bool foreground;
 } agent_settings;
 
 /* What holds when nothing is said; the caller's, for agent_settings_free, to which NULL is allowed. */

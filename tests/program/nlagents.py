@@ -19,8 +19,8 @@ class Agent(support.Case):
     def start_agent(self, *options, name="a", wait=True, listen="http://127.0.0.1:%d", **more):
         port = support.free_port()
         log = self.scratch / f"{name}.log"
-        process = self.start(self.nlagentd, "--listen", listen % port, "--host", name, "--log", f"file://{log}", *options,
-                             stderr=subprocess.DEVNULL, **more)
+        process = self.start(self.nlagentd, "--foreground", "--listen", listen % port, "--host", name, "--log", f"file://{log}",
+                             *options, stderr=subprocess.DEVNULL, **more)
         process.port, process.log, process.url = port, log, f"http://127.0.0.1:{port}"
         self.addCleanup(lambda: self.assertEqual(self.refuses_calls, "Nlagentd.CallRefused" in self.log_text(process)))
         if wait:

@@ -69,10 +69,9 @@ class Said(collector.Case):
         self.assertNotIn("ClockKernel", self.log(""))
         self.assertIn("ClockKernel", self.log("", NETLOGGER_CLOCK="5"))
         self.assertNotIn("ClockKernel", self.log("clock=no", NETLOGGER_CLOCK="5"))
-        self.assertNotIn("ClockKernel", self.log("clock=0"))
 
     def test_values_that_are_none(self):
-        for value in ("often", "-1", "0.01", "1e300", "", "nan"):
+        for value in ("0", "often", "-1", "0.01", "1e300", "", "nan"):
             result = self.run_program(self.client, f"file:{self.scratch}/b.log?clock={value}", "0")
             self.assertEqual(result.returncode, 1, value)
             self.assertIn("option clock", result.stdout)
@@ -243,7 +242,7 @@ class AtTheCollector(collector.Case):
     def test_nlagentd_says_that_its_host_is_not_synchronized(self):
         nlagentd, log = support.program("nlagent/nlagentd"), self.scratch / "agent.log"
         said = self.run_program(support.program("nlagent/nlsensor"), "--count", "1", "--interval", "0.1", "clock").stdout
-        self.start(nlagentd, "--listen", f"http://127.0.0.1:{support.free_port()}", "--host", "a", "--log", f"file://{log}")
+        self.start(nlagentd, "--foreground", "--listen", f"http://127.0.0.1:{support.free_port()}", "--host", "a", "--log", f"file://{log}")
         if "CLOCK.SYNCHRONIZED=true" in said:
             self.skipTest("this host's clock is synchronized")
         warned = support.wait_until(lambda: log.exists() and records(log.read_text(), "ClockKernel"), what="the warning")

@@ -415,14 +415,14 @@ class Nats(Case):
         port = support.free_port()
         for url, why in ((f"nats://127.0.0.1:{port}", "no stream"), ("nats:///S", "no host"),
                          ("nats://h:99999/S", "is no port"), ("nats://h,,i/S", "a host is empty"),
-                         ("nats://h/S.T", "is no name of a stream"), ("nats://u@h/S", "no password"),
-                         ("nats://h/S?share=3/2", "K/N is wanted"), ("nats://h/S?shards=0", "from 1 to 256"),
-                         ("nats://h/S?durable=a.b", "letters, digits"), ("nats://h/S?wahtever=1", "not known"),
+                         ("nats://h/S.T", "is not a name"), ("nats://u@h/S", "no password"),
+                         ("nats://h/S?share=3/2", "is not K/N"), ("nats://h/S?shards=0", "use 1 to 256"),
+                         ("nats://h/S?durable=a.b", "use letters, digits"), ("nats://h/S?wahtever=1", "unknown option"),
                          ("nats://h/S?password_file=/nonexistent", "No such file"), ("nats://h/S?user=u", "belong together"),
-                         ("nats://h/S?subject=a..b", "empty part"), ("nats://h/S?max_age=x", "a number and")):
+                         ("nats://h/S?subject=a..b", "empty part"), ("nats://h/S?max_age=x", "is not a duration")):
             self.assertIn(why, self.fails("--listen", url, status=2), url)
         spool = f"spool={self.scratch}/spool"
-        for url, why in (("nats://h/S", "spool=FOLDER is wanted"), (f"nats://h/S?{spool}&by=host", "shard or program"),
+        for url, why in (("nats://h/S", "missing option spool=FOLDER"), (f"nats://h/S?{spool}&by=host", "is not one of program|shard"),
                          (f"nats://h/S?{spool}&durable=d", "durable"), (f"nats://h/S?{spool}&format=ulm", "only format nlb")):
             result = self.run_program(self.netlogd, "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}", "--output",
                                       url, timeout=10)

@@ -259,7 +259,7 @@ class Configuration(nlagents.Agent):
         port = support.free_port()
         self.file.write_text(f"# what it is told\nlisten http://127.0.0.1:{port}\nhost a\nlog file://{self.scratch}/a.log\n{text}")
         # What was freed holds nothing that could be taken for what it was.
-        agent = self.start(self.nlagentd, "--config", self.file, stderr=subprocess.DEVNULL, env={**os.environ, "MALLOC_PERTURB_": "90"})
+        agent = self.start(self.nlagentd, "--foreground", "--config", self.file, stderr=subprocess.DEVNULL, env={**os.environ, "MALLOC_PERTURB_": "90"})
         agent.port, agent.log, agent.url = port, self.scratch / "a.log", f"http://127.0.0.1:{port}"
         support.wait_until(lambda: support.can_connect(port), what="nlagentd")
         return agent
@@ -271,10 +271,10 @@ class Configuration(nlagents.Agent):
         support.wait_until(lambda: self.log_text(agent).count(event) > before, what=event)
 
     def test_what_is_wrong_is_said_with_its_line(self):
-        for text, words in [("lisen x\n", "lisen: unknown directive"), ("queue 0\n", "0 is below the minimum, 1"), ("queue\n", "the value is empty"),
-                            ("sensor x\n", "NAME=COMMAND"), ("listen ftp://x\n", "is wanted"), ("listen http\n", "is wanted"), ("allow x\n", "ADDRESS"),
-                            ("directory perhaps\n", "neither yes nor no"), ("register-token /nowhere\n", "cannot be read"),
-                            ("ttl 0.5\n", "0.5 is below the minimum, 1s")]:
+        for text, words in [("lisen x\n", "lisen: unknown directive"), ("queue 0\n", "0 is out of range; use 1 to 1000000"), ("queue\n", "the value is empty"),
+                            ("sensor x\n", "NAME=COMMAND"), ("listen ftp://x\n", "use http://HOST"), ("listen http\n", "use http://HOST"), ("allow x\n", "ADDRESS"),
+                            ("directory perhaps\n", "neither yes nor no"), ("register-token /nowhere\n", "No such file"),
+                            ("ttl 0.5\n", "0.5 is out of range; use 1s to 1d")]:
             self.file.write_text("# a comment\n\n" + text)
             result = self.run_program(self.nlagentd, "--config", self.file)
             self.assertEqual(result.returncode, 2, text)
@@ -340,7 +340,7 @@ class Configuration(nlagents.Agent):
     def test_a_socket_in_the_file_system(self):
         """Who connects there asks as anywhere, but nobody elsewhere finds the agent by it."""
         path = self.scratch / "socket"
-        command = [sys.executable, "-c", INHERITED, str(path), self.nlagentd, "--listen", "inherited:agent", "--log", "/dev/null"]
+        command = [sys.executable, "-c", INHERITED, str(path), self.nlagentd, "--foreground", "--listen", "inherited:agent", "--log", "/dev/null"]
         with self.start(*command, stderr=subprocess.DEVNULL) as process:
             with socket.socket(socket.AF_UNIX) as client:
                 support.wait_until(lambda: client.connect_ex(str(path)) == 0, what="the socket")

@@ -135,7 +135,7 @@ class Hostile(nlagents.Agent):
 
     def test_out_of_descriptors(self):
         port = support.free_port()
-        agent = self.start("sh", "-c", f"ulimit -n 40; exec {self.nlagentd} --listen http://127.0.0.1:{port}", stderr=subprocess.PIPE)
+        agent = self.start("sh", "-c", f"ulimit -n 40; exec {self.nlagentd} --foreground --listen http://127.0.0.1:{port}", stderr=subprocess.PIPE)
         support.wait_until(lambda: support.can_connect(port))
         agent.port, agent.url = port, f"http://127.0.0.1:{port}"
         idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(60)]
@@ -256,7 +256,7 @@ class Hostile(nlagents.Agent):
         config, port, reloads = self.scratch / "conf", support.free_port(), 200
         config.write_text(f"listen http://127.0.0.1:{port}\nlog file:///dev/stderr?ring=64k\n")
         read_end, write_end = os.pipe()
-        agent = self.start(self.nlagentd, "--config", config, stderr=write_end)
+        agent = self.start(self.nlagentd, "--foreground", "--config", config, stderr=write_end)
         agent.port = port
         support.wait_until(lambda: support.can_connect(port), what="nlagentd")
         own = os.open(f"/proc/self/fd/{write_end}", os.O_WRONLY | os.O_NONBLOCK)  # nlagentd's stays blocking
@@ -431,7 +431,7 @@ class Access(nlagents.Agent):
         file, log = s / "nlagentd.conf", s / "a.log"
         listen = f"listen https://0.0.0.0:{port}?cert={s}/server.pem&key={s}/server.key"
         file.write_text(f"{listen}\nallow {own}\nlog file://{log}\n")
-        agent = self.start(self.nlagentd, "--config", file, stderr=subprocess.DEVNULL)
+        agent = self.start(self.nlagentd, "--foreground", "--config", file, stderr=subprocess.DEVNULL)
         support.wait_until(lambda: support.can_connect(port), what="nlagentd")
         context = ssl.create_default_context(cafile=str(s / "ca.pem"))
         context.check_hostname = False

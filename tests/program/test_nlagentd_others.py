@@ -71,7 +71,7 @@ class Directory(nlagents.Agent):
         second.kill()
         second.wait()
         support.wait_until(lambda: "Nlagent.Lost" in out.read_text())
-        again = self.start(self.nlagentd, "--listen", second.url, "--host", "h3", stderr=subprocess.DEVNULL)
+        again = self.start(self.nlagentd, "--foreground", "--listen", second.url, "--host", "h3", stderr=subprocess.DEVNULL)
         support.wait_until(lambda: "HOST=h3" in out.read_text(), what="the agent that came back")
         self.assertIn("Nlagent.Back", out.read_text())
         collector.terminate()

@@ -69,9 +69,9 @@ class Options(support.Case):
             return ["Debug", "Emergency"]
         if kind in UNITS:
             low, high = option["minimum"], option.get("maximum")
-            more = {"count": "7777", "size": "3m", "duration": "2h"}[kind]
+            more = {"count": "7777", "size": "4m", "duration": "2h"}[kind]
             within = number(low, kind) <= number(more, kind) and (high is None or number(more, kind) <= number(high, kind))
-            return [low, *([high] if high else []), *([more] if within else [])]
+            return [low, *([high] if high else []), *([more] if within else []), *(option["choices"].split("|") if "choices" in option else [])]
         return ["a value"] if kind == "text" else []
 
     def bad_values(self, option):
@@ -79,18 +79,19 @@ class Options(support.Case):
         kind = option["type"]
         if kind in UNITS:
             for value in "", "x", "-1", "7q", "1 2":
-                yield value, "empty" if value == "" else "is not a"
+                yield value, "empty" if value == "" else f"is not {option['choices']} or a" if "choices" in option else "is not a"
+            span = f"use {option['minimum']} to {option['maximum']}" if "maximum" in option else f"use at least {option['minimum']}"
             if number(option["minimum"], kind) > 0:
-                yield ("0", "is below the minimum, " + option["minimum"])
+                yield ("0", "0 is out of range; " + span)
             if "maximum" in option:
-                yield (option["maximum"].rstrip("dhmskgtnu") + "9" + {"count": "", "size": "t", "duration": "d"}[kind], "is above the maximum, " + option["maximum"])
+                yield (option["maximum"].rstrip("dhmskgtnu") + "9" + {"count": "", "size": "t", "duration": "d"}[kind], "is out of range; " + span)
         elif kind in ("choice", "level"):
             yield "nonsense", "is not one of"
         elif kind == "time":
             yield "yesterday", "is not a time"
 
     def assert_same(self, got, value, option, command):
-        if option["type"] in UNITS:
+        if option["type"] in UNITS and value not in option.get("choices", "").split("|"):
             # A duration may be kept in whole units of its own.
             near = number(got, option["type"]), number(value, option["type"])
             self.assertTrue(near[1] <= near[0] < near[1] + 10**9 if option["type"] == "duration" else near[0] == near[1], (command, option["name"], got, value))
@@ -133,7 +134,7 @@ class Options(support.Case):
     def test_wrong_use_is_one_line(self):
         for command, about in self.programs():
             name = command[0].name
-            for arguments, words in (["--nonsense"], "--nonsense: unknown option; see"), (["-!"], "-!: unknown option; see"), (["--help=x"], "--help: "), \
+            for arguments, words in (["--nonsense"], "--nonsense: unknown option; see"), (["--hlep"], "--hlep: unknown option; did you mean --help? see"), (["-!"], "-!: unknown option; see"), (["--help=x"], "--help: "), \
                     (["--version=2"], "--version: takes no value"):
                 result = self.run_command(command, *arguments)
                 self.assertEqual(result.returncode, 2, (command, arguments))
@@ -185,6 +186,149 @@ class Options(support.Case):
                 path.write_text("nonsense 1\nfollow\n")
                 result = self.run_command(command, "--config", path)
                 self.assertEqual((result.returncode, result.stderr), (2, f"{name}: {path}:1: nonsense: unknown directive\n{name}: {path}:2: follow: unknown directive\n"))
+
+    # ---- URLs ----
+
+    def url_value(self, nlwrite, url, name, **environment):
+        about = self.describe([nlwrite], f"--dest={url}", **environment)
+        return next(option.get("value") for option in about["url_options"] if option["name"] == name)
+
+    def check_url_row(self, option, read, reject):
+        """read(VALUE) gives the value that a program keeps of one that a URL has, reject(VALUE) the message for an invalid one."""
+        for value in self.good_values(option):
+            self.assert_same(read(value), value, option, "url")
+        for value, words in self.bad_values(option):
+            self.assertIn(f"option {option['name']}: ", reject(value), (option["name"], value))
+            self.assertIn(words, reject(value), (option["name"], value))
+
+    def test_options_of_log_urls(self):
+        nlwrite, count = support.program("nltools/nlwrite"), 0
+        for option in self.describe([nlwrite])["url_options"]:
+            name = option["name"]
+            if option["group"].startswith("Options of a collector's URL") or option.get("own_parser") and option["type"] == "text":
+                continue
+            base = {"file": "file:a.log", "x-netlog": "x-netlog://h", "x-netlogs": "x-netlogs://h"}[option.get("schemes", "file").split()[0]]
+            if "default" in option:
+                self.assert_same(self.url_value(nlwrite, base, name), option["default"], option, "default")
+            self.check_url_row(option, lambda value: self.url_value(nlwrite, f"{base}?{name}={value.replace(' ', '%20')}", name),
+                               lambda value: self.run_command([nlwrite], f"--dest={base}?{name}={value}", "--help=json").stderr)
+            if "environment" in option:
+                value = (self.good_values(option) or ["/a"])[0]
+                self.assert_same(self.url_value(nlwrite, base, name, **{option["environment"]: value}), value, option, "environment")
+                other = self.good_values(option)[-1]
+                self.assert_same(self.url_value(nlwrite, f"{base}?{name}={other.replace(' ', '%20')}", name, **{option["environment"]: value}), other, option, "url")
+            if "schemes" in option:
+                result = self.run_command([nlwrite], f"--dest=memory:m?{name}=x", "--help=json")
+                self.assertIn(f"option {name}: only URLs of {option['schemes']} have it", result.stderr)
+            count += 1
+        self.assertGreater(count, 15)
+        self.assertIn('unknown option "rnig" (did you mean ring?)', self.run_command([nlwrite], "--dest=file:a.log?rnig=1m", "--help=json").stderr)
+
+    def test_variables_of_the_library(self):
+        nlwrite = support.program("nltools/nlwrite")
+        good = {"level": "Error", "on": "yes", "host": "h", "shm": str(self.scratch), "destination": "file:a.log"}
+        variables = {row["name"]: row for row in self.describe([nlwrite])["variables"]}
+        self.assertEqual(variables.keys(), good.keys())
+        for name, row in variables.items():
+            result = self.run_command([nlwrite], "--dest=-", "E", **{row["environment"]: good[name]})
+            self.assertEqual((result.returncode, result.stderr), (0, ""), name)
+        for name, words in ("NETLOGGER_LEVEL", "is not one of the levels"), ("NETLOGGER_CLOCK", "is not no or a duration"), ("NETLOGGER_ON", "is not one of no|yes"):
+            result = self.run_command([nlwrite], "--dest=-", "E", **{name: "nonsense"})
+            self.assertEqual(result.returncode, 1, name)
+            self.assertRegex(result.stderr, rf'\Anlwrite: [^\n]*{name}: "nonsense" {words}[^\n]*\n\Z')
+
+    # ---- a running collector ----
+
+    def end(self, process):
+        process.terminate()
+        self.assertEqual(process.wait(30), 0)
+
+    def test_settings_of_netlogd(self):
+        """Every setting, and every option of an output, at its minimum, maximum and default: netlogctl settings reads it back; so after SIGHUP."""
+        netlogd, netlogctl = support.program("netlogd/netlogd"), support.program("netlogd/netlogctl")
+        about, path, control = self.describe([netlogd]), self.scratch / "netlogd.conf", self.scratch / "control"
+        path.write_text("")
+        (self.scratch / "spool").mkdir(mode=0o700)
+        fixed = {"listen": [f"unix:{self.scratch}/s"], "control": [f"unix:{control}"], "log": ["file:" + str(self.scratch / "log")],
+                 "recover": ["0"], "confine": ["no"], "allow": ["10.0.0.0/8", "fd00::/16", "192.0.2.7"]}
+        rows = {o["name"]: o for o in about["options"] if o.get("file") and o["name"] not in fixed and o["type"] != "text"}
+        urls = {o["name"]: o for o in about["url_options"] if o["group"] in ("Options of every output", "Options of output files", "Options of outputs with a spool")
+                and o["type"] != "text"}
+        spooled = {o["name"] for o in about["url_options"] if o["group"] == "Options of outputs with a spool"}
+
+        def config(choose):
+            """(text of the file, settings that it makes, options of outputs that it makes) with choose(values of a row)."""
+            values = {name: choose(self.good_values(o), o) for name, o in rows.items()}
+            chosen = {name: choose(self.good_values(o), o) for name, o in urls.items()}
+            text = "".join(f"{name} {value}\n" for name, several in fixed.items() for value in several)
+            text += "".join(f"{name} {value}\n" for name, value in values.items() if value is not None)
+            options = "&".join(f"{name}={value}" for name, value in chosen.items() if value is not None and name not in spooled)
+            text += f"output file:{self.scratch}/a-{{N}}.x?{options}\n"
+            text += "output x-netlog://127.0.0.1:1?spool=" + str(self.scratch / "spool") + "".join(f"&{n}={chosen[n]}" for n in spooled if chosen.get(n)) + "\n"
+            return text, values, chosen
+
+        def settings():
+            result = self.run_command([netlogctl], "--socket", control, "--json", "settings")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            found = {}
+            for record in json.loads(result.stdout):
+                found.setdefault((record["OPTION"], record.get("OUTPUT", "").split(":")[0], record.get("URL.OPTION")), []).append(str(record["VALUE"]))
+            return found
+
+        def check(values, chosen):
+            found = settings()
+            for name, several in fixed.items():
+                self.assertEqual([v.replace("0s", "0") if name == "recover" else v for v in found[(name, "", None)]], several, name)
+            for name, value in values.items():
+                value = rows[name].get("default") if value is None else value
+                if value is not None:
+                    self.assert_same(found[(name, "", None)][0], value, rows[name], "netlogctl settings")
+            for name, value in chosen.items():
+                value = urls[name].get("default") if value is None else value
+                if value is not None:
+                    self.assert_same(found[("output", "x-netlog" if name in spooled else "file", name)][0], value, urls[name], "netlogctl settings")
+
+        text, values, chosen = config(lambda good, o: None)
+        path.write_text(text)
+        process = self.start(netlogd, "--foreground", "--config", path, stderr=subprocess.DEVNULL)
+        support.wait_until(control.exists, what="the control socket")
+        check(values, chosen)
+        # What may change on reload, in the running netlogd; what may not, by starting it again.
+        for choose in (lambda good, o: good[0]), (lambda good, o: good[-1]), (lambda good, o: good[len(good) // 2]):
+            text, values, chosen = config(lambda good, o: choose(good, o) if o.get("reload") or o.get("url") else None)
+            path.write_text(text)
+            result = self.run_command([netlogctl], "--socket", control, "reload")
+            self.assertEqual((result.returncode, result.stderr), (0, ""), text)
+            check(values, chosen)
+        self.end(process)
+        for choose in (lambda good, o: good[0]), (lambda good, o: good[-1]):
+            text, values, chosen = config(choose)
+            path.write_text(text)
+            control.unlink(missing_ok=True)
+            process = self.start(netlogd, "--foreground", "--config", path, stderr=subprocess.DEVNULL)
+            support.wait_until(control.exists, what="the control socket")
+            check(values, chosen)
+            self.end(process)
+        base = f"file:{self.scratch}/b-{{N}}.x"
+        for name, option in urls.items():
+            url = f"x-netlog://h?spool={self.scratch}&{name}=" if name in spooled else f"{base}?{name}="
+            for value, words in self.bad_values(option):
+                result = self.run_command([netlogd], "--output", url + value, "--help")
+                self.assertEqual(result.returncode, 2, (name, value))
+                self.assertIn(words, result.stderr)
+
+    def test_values_of_lists(self):
+        """What is given several times is read back in its order, from the command line and the file."""
+        cases = {"netlogd/netlogd": {"listen": [f"unix:{self.scratch}/s", "x-netlog://127.0.0.1:0"], "output": ["-", f"file:{self.scratch}/a.nlb?zstd=3"],
+                                     "allow": ["10.0.0.0/8", "::1"]},
+                 "nlagent/nlagentd": {"listen": ["http://127.0.0.1", "http://[::1]:99?names=a,b"], "allow": ["10.1.0.0/16", "192.0.2.1"], "sensor": ["a=true", "b=echo x"]}}
+        for name, options in cases.items():
+            path = self.scratch / "lists.conf"
+            path.write_text("".join(f"{option} {value}\n" for option, values in options.items() for value in values))
+            for arguments in [f"--{option}={value}" for option, values in options.items() for value in values], ["--config", path]:
+                about = self.describe([support.program(name)], *arguments)
+                for option, values in options.items():
+                    self.assertEqual(next(o["values"] for o in about["options"] if o["name"] == option), values, (name, option))
 
     # ---- one vocabulary ----
 

@@ -64,7 +64,7 @@ class Packaging(support.Case):
                 if not value.startswith("inherited:") and value != "http://127.0.0.1" and name != "sensor-program"]
         for lines in active, active + some:
             path.write_text("".join(f"{name} {value}\n" for name, value in lines) + port)
-            agent = self.start(support.program("nlagent/nlagentd"), "--config", path, stderr=subprocess.PIPE,
+            agent = self.start(support.program("nlagent/nlagentd"), "--foreground", "--config", path, stderr=subprocess.PIPE,
                                stdout=subprocess.DEVNULL, text=True)
             self.assertIn("listening on", agent.stderr.readline())
             agent.terminate()

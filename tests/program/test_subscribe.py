@@ -443,7 +443,7 @@ class Subscribe(support.Case):
         process = self.serve()
         for request, reason in [
                 (b'subscribe WHERE="N >"', b"WHERE: "), (b"subscribe WHERE=(((", b"WHERE: "),
-                (b"subscribe FORMAT=xml", b"FORMAT is none of"), (b"subscribe SINCE=yesterday", b"SINCE is neither"),
+                (b"subscribe FORMAT=xml", b"FORMAT is not one of"), (b"subscribe SINCE=yesterday", b"SINCE is neither"),
                 (b"subscribe SINCE=20260101", b"SINCE is neither"), (b"subscribe WHAT=1", b"subscribe has no WHAT"), (b"subscribe HOST=h", b"subscribe has no HOST"),
                 (b"subscribe nonsense", b"not NAME=value"), (b"", b"there is no verb"),
                 (b"subscribe DATE=20260101000000", b"not NAME=value"), (b"sub\0scribe", b"there is no verb"),
@@ -492,7 +492,7 @@ class Subscribe(support.Case):
     def test_a_program_is_told_why_not(self):
         nlsort = support.program("nlsort/nlsort")
         process = self.serve()
-        for options, reason in [("where=A%3D", "WHERE: "), ("format=xml", "FORMAT is none of"),
+        for options, reason in [("where=A%3D", "WHERE: "), ("format=xml", 'option format: "xml" is not one of'),
                                 ("what=1", 'unknown option "what"')]:
             result = self.run_program(nlsort, f"x-netlog://127.0.0.1:{self.port}?{options}")
             self.assertNotEqual(result.returncode, 0)

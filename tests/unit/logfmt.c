@@ -206,12 +206,8 @@ static void is_told_from_the_other_formats(void **state)
 static void formats_are_described(void **state)
 {
     (void)state;
-    char list[100], cut[8];
-    size_t size = nl_format_list(list, sizeof list);
-    assert_int_equal(size, strlen(list));
-    assert_int_equal(nl_format_list(cut, sizeof cut), size);
-    assert_int_equal(strncmp(cut, list, sizeof cut - 1), 0);
-    assert_int_equal(strlen(cut), sizeof cut - 1);
+    const char *list = nl_format_choices();
+    assert_int_equal(list[0], '|');
     assert_null(nl_format_get_info(NL_FORMAT_UNKNOWN));
     assert_null(nl_format_get_info((nl_format)NL_FORMAT_COUNT));
     for (nl_format format = NL_FORMAT_ULM; format < NL_FORMAT_COUNT; format++) {

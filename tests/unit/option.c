@@ -18,7 +18,21 @@ typedef struct settings {
     enum { RED, GREEN, BLUE } colour;
     nl_level level;
     char heard[32];
+    int64_t sync_ns;
+    int fruit;
 } settings;
+
+static const char *list_fruits(void)
+{
+    return "|apple|fig";
+}
+
+static const char *get_several(const void *from, size_t index, char scratch[NL_OPTION_TEXT_SIZE])
+{
+    (void)from;
+    snprintf(scratch, NL_OPTION_TEXT_SIZE, "value %zu", index);
+    return index < 3 ? scratch : NULL;
+}
 
 static bool hear(void *to, const nl_option *row, const char *value)
 {
@@ -41,6 +55,7 @@ static const nl_option rows[] = {
      .type = NL_OPTION_COUNT,
      .places = NL_OPTION_IN_FILE | NL_OPTION_ON_RELOAD,
      .initial = "7",
+     .environment = "OPTION_COUNT",
      .minimum = 2,
      .maximum = 100,
      NL_OPTION_MEMBER(settings, count)},
@@ -68,6 +83,13 @@ static const nl_option rows[] = {
      NL_OPTION_MEMBER(settings, colour)},
     {.name = "level", .type = NL_OPTION_LEVEL, .initial = "Usage", NL_OPTION_MEMBER(settings, level)},
     {.name = "own", .set = hear},
+    {.name = "sync",
+     .type = NL_OPTION_DURATION,
+     .choices = "never|flush",
+     .minimum = 1000000,
+     NL_OPTION_MEMBER(settings, sync_ns)},
+    {.name = "fruit", .type = NL_OPTION_CHOICE, .list_choices = list_fruits, NL_OPTION_MEMBER(settings, fruit)},
+    {.name = "several", .repeatable = true, .set = hear, .get = get_several},
     {0},
 };
 
@@ -88,7 +110,7 @@ static const char *set(settings *s, const char *name, const char *value)
 
 static const char *get(const settings *s, const char *name)
 {
-    static char scratch[NL_OPTION_VALUE_SIZE];
+    static char scratch[NL_OPTION_TEXT_SIZE];
     const nl_option *row = nl_option_find(rows, name, ~0u);
     assert_non_null(row);
     return nl_option_get(row, s, scratch);
@@ -191,16 +213,16 @@ static void test_problems(void **state)
 {
     (void)state;
     static const char *const values[][3] = {
-        {"count", "1", "1 is below the minimum, 2"},
-        {"count", "101", "101 is above the maximum, 100"},
+        {"count", "1", "1 is out of range; use 2 to 100"},
+        {"count", "101", "101 is out of range; use 2 to 100"},
         {"count", "ten", "\"ten\" is not a whole number"},
         {"count", "-3", "\"-3\" is not a whole number"},
         {"count", "99999999999999999999", "\"99999999999999999999\" is not a whole number"},
-        {"size", "1", "1 is below the minimum, 1k"},
+        {"size", "1", "1 is out of range; use at least 1k"},
         {"size", "64x", "\"64x\" is not a size; write for example 64k, 256m or 1g"},
-        {"duration", "61m", "61m is above the maximum, 1h"},
+        {"duration", "61m", "61m is out of range; use 0 to 1h"},
         {"duration", "long", "\"long\" is not a duration; write for example 10s, 500ms, 5m or 2h"},
-        {"seconds", "99999d", "99999d is above the maximum, 2147483647s"},
+        {"seconds", "99999d", "99999d is out of range; use at most 2147483647s"},
         {"flag", "maybe", "\"maybe\" is neither yes nor no"},
         {"colour", "pink", "\"pink\" is not one of red|green|blue"},
         {"colour", "re", "\"re\" is not one of red|green|blue"},
@@ -220,18 +242,65 @@ static void test_problems(void **state)
 static void test_places(void **state)
 {
     (void)state;
-    char names[64] = "";
     settings s = fresh();
     assert_non_null(nl_option_find(rows, "text", NL_OPTION_ON_COMMAND_LINE));
     assert_null(nl_option_find(rows, "text", NL_OPTION_IN_FILE));
     assert_null(nl_option_find(rows, "size", NL_OPTION_ON_COMMAND_LINE));
-    assert_int_equal(nl_option_set_url(rows, &s, "size", "2k"), NL_OK);
-    assert_int_equal(s.size, 2048);
-    assert_int_equal(nl_option_set_url(rows, &s, "count", "2"), NL_END);
-    assert_int_equal(nl_option_set_url(rows, &s, "size", "1"), NL_FAILED);
-    assert_string_equal(nl_error_message(), "option size: 1 is below the minimum, 1k");
-    nl_options_list_names(rows + 3, names, sizeof names);
-    assert_string_equal(names, "count, size, duration, seconds, time, colour, level, own");
+    nl_options_free(rows, &s);
+}
+
+static void test_nearest_name(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = {{"conut", "count"},      {"counts", "count"},      {"colr", "colour"},
+                                           {"secondss", "seconds"}, {"duratoin", "duration"}, {"ocunt", "count"},
+                                           {"flags", "flag"}};
+    static const char *const unlike[] = {"", "x", "verbose", "colourcolourcolourcolourcolourcolour"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        nl_option_nearest nearest = {0};
+        nl_option_find_nearest(&nearest, rows, names[i][0], ~0u);
+        assert_non_null(nearest.name);
+        assert_string_equal(nearest.name, names[i][1]);
+    }
+    for (size_t i = 0; i < sizeof unlike / sizeof unlike[0]; i++) {
+        nl_option_nearest nearest = {0};
+        nl_option_find_nearest(&nearest, rows, unlike[i], ~0u);
+        assert_null(nearest.name);
+    }
+    nl_option_nearest elsewhere = {0};
+    nl_option_find_nearest(&elsewhere, rows, "siz", NL_OPTION_ON_COMMAND_LINE);
+    assert_true(elsewhere.name == NULL || strcmp(elsewhere.name, "size") != 0);
+}
+
+/* Words that are valid instead of a number, choices that code makes, several values, variables. */
+static void test_special_rows(void **state)
+{
+    (void)state;
+    char scratch[NL_OPTION_TEXT_SIZE];
+    settings s = fresh();
+    assert_string_equal(set(&s, "sync", "flush"), "");
+    assert_true(s.sync_ns == -2);
+    assert_string_equal(get(&s, "sync"), "flush");
+    assert_string_equal(set(&s, "sync", "1ms"), "");
+    assert_true(s.sync_ns == 1000000);
+    assert_string_equal(get(&s, "sync"), "1ms");
+    assert_string_equal(set(&s, "sync", "0"), "0 is out of range; use at least 1ms");
+    assert_string_equal(set(&s, "sync", "often"),
+                        "\"often\" is not never|flush or a duration; write for example 10s, 500ms, 5m or 2h");
+    assert_null(get(&s, "fruit"));
+    assert_string_equal(set(&s, "fruit", "fig"), "");
+    assert_string_equal(get(&s, "fruit"), "fig");
+    assert_string_equal(set(&s, "fruit", "leek"), "\"leek\" is not one of apple|fig");
+    const nl_option *row = nl_option_find(rows, "several", ~0u);
+    assert_string_equal(nl_option_get_at(row, &s, 1, scratch), "value 1");
+    assert_null(nl_option_get_at(row, &s, 3, scratch));
+    setenv("OPTION_COUNT", "8", 1);
+    assert_null(nl_options_read_environment(rows, &s));
+    assert_int_equal(s.count, 8);
+    setenv("OPTION_COUNT", "1000", 1);
+    assert_string_equal(nl_options_read_environment(rows, &s)->name, "count");
+    assert_string_equal(nl_error_message(), "OPTION_COUNT: 1000 is out of range; use 2 to 100");
+    unsetenv("OPTION_COUNT");
     nl_options_free(rows, &s);
 }
 
@@ -254,10 +323,11 @@ static void test_difference(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_durations), cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_times),     cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_problems),  cmocka_unit_test(test_what_was_set_is_read_back),
-        cmocka_unit_test(test_places),    cmocka_unit_test(test_difference),
+        cmocka_unit_test(test_durations),    cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_times),        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_problems),     cmocka_unit_test(test_what_was_set_is_read_back),
+        cmocka_unit_test(test_places),       cmocka_unit_test(test_nearest_name),
+        cmocka_unit_test(test_special_rows), cmocka_unit_test(test_difference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

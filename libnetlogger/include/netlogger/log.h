@@ -36,15 +36,8 @@
  * do nothing, so programs need no checks after nl_open. If memory runs out, events in the rings wait, and events for
  * which no ring can be allocated are counted as lost.
  *
- * Environment. The library ignores all variables in a program with more rights than the user who started it
- * (set-user-ID, set-group-ID, file capabilities).
- *   NETLOGGER_DEST        destination of logs that are opened with a NULL url
- *   NETLOGGER_ON          0, no, off or false: nothing is opened and nothing is written
- *   NETLOGGER_ACTIVATION  activation file of logs whose url has none; see nl_control
- *   NETLOGGER_LEVEL       initial threshold of logs, the name of a level; an invalid name counts as Debug
- *   NETLOGGER_CLOCK       seconds or no: clock= of logs whose url has none
- *   NETLOGGER_HOST        value of HOST instead of the name of the host
- *   NETLOGGER_SHM         directory of the rings instead of /dev/shm
+ * netlogger(7) describes the environment variables. The library ignores them in a program that has more rights than the
+ * user who started it (set-user-ID, set-group-ID, file capabilities).
  */
 #ifndef NETLOGGER_LOG_H
 #define NETLOGGER_LOG_H
@@ -58,50 +51,13 @@ NL_BEGIN_DECLS
 
 typedef struct nl_log nl_log;
 
-/* clang-format off */
 /*
- * Opens a log. prog is the program's name (PROG), copied. url is a destination as url.h has it, with the options
- *
- *   append=yes|no           files: keep what is there (default), or start anew
- *   format=ulm|bp|nlb       default ulm; nlb, the binary format, when the file's name ends in .nlb. Only nlb is
- *                           acknowledged by a collector: text that was sent and not yet written when the collector or
- *                           the connection dies is lost, and nobody counts it. So to a collector: ?format=nlb
- *   zstd=0..19              nlb: blocks are compressed; 0: they are not (default). The text formats take no notice
- *   timeout=SECONDS         collectors: how long a write may take, with connecting and its acknowledgement (default 10),
- *                           but for looking up a host's name, which takes as long as the system's resolver likes;
- *                           pipes: how long nl_open waits until somebody reads, and a write while nobody does
- *   policy=block|newest|oldest|LEVEL
- *                           when a thread's ring is full, nl_policy; LEVEL, a level's name: what is less urgent is
- *                           dropped first
- *   block=SECONDS           how long an event waits then (default 10). After a wait in vain later events do not wait,
- *                           but are dropped at once, until the ring has been emptied by something
- *   ring=SIZE[k|m]          of each thread's ring (default 1m), rounded up to a power of two and to 64k at least, at
- *                           most 1024m. The largest event that it takes is a quarter of it, and never more than 960k
- *   spool=FOLDER            collectors: where records wait on disk while it is away, for this process or the next one.
- *                           FOLDER may not belong to another user (but to root), and other users may not write to it
- *                           (unless it has the sticky bit, as /tmp)
- *   spool_size=SIZE         maximum size of one process's records there (default 256m, minimum 1m)
- *   spool_full=stop|oldest  then: the rings fill up, and the policy holds (default), while what is in the spool stays
- *                           there; or the oldest records give way, and NetLogger.Lost gives their COUNT and the REASON
- *   fsync=never|flush|SECONDS
- *                           when what is in the spool is made safe against a crash of the machine: never by the
- *                           library; before nl_flush and nl_close return; or then, and so long after it was written at
- *                           the latest (default 1). After a failed fsync, calls fail until the spool is delivered
- *   backup=URL              a second destination, used while the first is away
- *   activation=FILE         a file of commands as nl_control takes them, which is watched
- *   clock=SECONDS|no        how often the log says how right its host's clock is (default 60 s to collectors; no to
- *                           others): when it is opened and then every so often the records ClockKernel (what the
- *                           kernel knows, Warning when nothing keeps the clock right), ClockTracking (chronyd, where it
- *                           runs) and, to collectors with format=nlb, ClockOffset (by how much the collector's clock and
- *                           this one differ); ClockStep when the clock was set. doc/clocks.md says what is in them
- *   idle=SECONDS            how long the writer thread sleeps at most while nothing is logged (default 0.02); see
- *                           nl_set_idle
- *
- * or NULL for $NETLOGGER_DEST; when that is unset or empty too, logging is off. NULL when it can't be opened
+ * Opens a log. prog is the program's name (PROG), copied. url is a destination with options, such as
+ * "x-netlog://dolly?format=nlb&ring=4m", as netlogger(7) describes; NULL stands for $NETLOGGER_DEST; when that is
+ * unset or empty too, logging is off. Returns NULL when it can't be opened
  * (nl_error_message() says why) or logging is off (then nl_error_message() is ""). The log is closed with nl_close.
  * Thread-safe; not for signal handlers.
  */
-/* clang-format on */
 NL_API nl_log *nl_open(const char *prog, const char *url);
 
 /*
