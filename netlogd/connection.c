@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 enum {
+    WORK_PER_BYTE = 3,        /* units of work for a byte of ordinary lines */
     FOREIGN_READS = 4,        /* of what a client of another protocol has sent already */
     TOUCH_SECONDS = 60,       /* between times that a client's stream is said to be in use */
     REPORTED = 10,            /* malformed pieces that are reported one by one, per connection */
@@ -447,11 +448,15 @@ static void begin_turn(connection *c)
     c->first = true;
 }
 
+static uint64_t budget(const connection *c)
+{
+    return c->at_once ? turns_budget_at_once(c->server->turns) : TURNS_BUDGET;
+}
+
 /* Sets the end of the turn; the bytes that were read are charged, but do not count for that. */
 static void set_budget(connection *c)
 {
-    uint64_t budget = c->at_once ? turns_budget_at_once(c->server->turns) : TURNS_BUDGET;
-    c->work_max = nl_decoder_work(c->decoder) + budget;
+    c->work_max = nl_decoder_work(c->decoder) + budget(c);
 }
 
 /* Charges the client for what its turn cost: the work of the decoder, and of reading. */
@@ -560,6 +565,13 @@ static outcome refuse_block(connection *c)
     return BROKEN;
 }
 
+/* How many bytes a read takes: lines that were read are not kept for a later turn. */
+static size_t read_size(const connection *c)
+{
+    size_t size = budget(c) / WORK_PER_BYTE;
+    return size < SERVER_READ_SIZE ? size : SERVER_READ_SIZE;
+}
+
 static outcome read_some(connection *c)
 {
     if (c->rest) {
@@ -568,7 +580,7 @@ static outcome read_some(connection *c)
         take_records(c);
         return nl_decoder_is_refused(c->decoder) ? refuse_block(c) : MORE;
     }
-    ssize_t got = nl_channel_read(&c->channel, c->server->read_buffer, SERVER_READ_SIZE);
+    ssize_t got = nl_channel_read(&c->channel, c->server->read_buffer, read_size(c));
     if (got < 0 && errno == EPROTO)
         report_tls(c);
     if (got < 0)
