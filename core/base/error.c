@@ -115,6 +115,8 @@ static nl_error_code code_of_errno(void)
     case EMFILE:
     case ENFILE:
     case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
         return NL_ERROR_LIMIT;
     case EBUSY:
     case EADDRINUSE:

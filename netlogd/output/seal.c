@@ -230,11 +230,6 @@ static nl_status begin_seals(seal *s)
     return status;
 }
 
-static bool is_full(int error)
-{
-    return error == ENOSPC || error == EDQUOT || error == EFBIG;
-}
-
 static nl_status open_seals(seal *s)
 {
     if (seal_key_load(s->options->seal_key, &s->key) != NL_OK)
@@ -251,7 +246,7 @@ static nl_status open_seals(seal *s)
     if (status == NL_OK && s->key.index == 0)
         status = begin_seals(s);
     s->rest = s->next.number > 0 && !s->next.ended;
-    if (status == NL_OK && s->rest && seal_rest(s) != NL_OK && !is_full(errno))
+    if (status == NL_OK && s->rest && seal_rest(s) != NL_OK && nl_error_get_code() != NL_ERROR_LIMIT)
         status = NL_FAILED;
     return status;
 }
