@@ -1,5 +1,6 @@
 /*
- * A sensor's process: a child whose standard output is read as records, watched and started again when it ends.
+ * A sensor: a process that the starter (starter.h) starts. Its standard output is read as records. It is watched, and
+ * started again when it ends.
  *
  * It is of a process group of its own, which is killed with it. One that hangs (of those that are known to write at
  * every look) is killed, and so is one that closes its output and does not end. One that ended is started again after
