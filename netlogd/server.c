@@ -154,7 +154,9 @@ static void flush(server *srv)
     int64_t began_ns = nl_monotonic_ns();
     nl_status status = outputs_flush(srv->outputs);
     srv->flushed_ns = nl_monotonic_ns();
-    srv->flush_took_ns = srv->flushed_ns - began_ns;
+    int64_t took_ns = srv->flushed_ns - began_ns;
+    srv->flush_took_ns = took_ns < srv->flush_latest_ns ? took_ns : srv->flush_latest_ns;
+    srv->flush_latest_ns = took_ns;
     if (status != NL_OK) {
         pause_clients(srv);
     } else if (outputs_are_settled(srv->outputs)) {

@@ -91,7 +91,8 @@ struct server {
     char reload_failure[1024]; /* why the latest reload failed, as far as it fits */
     int64_t wrote_ns;          /* when the first was put of what is not flushed; 0: all is */
     bool wrote_at_once;        /* some of it by clients that did not wait for their turn (turns.h) */
-    int64_t flush_took_ns;     /* how long the latest flush took */
+    int64_t flush_latest_ns;   /* how long the latest flush took */
+    int64_t flush_took_ns;     /* minimum of the latest two: one may have been preempted */
     int64_t flushed_ns;        /* when it ended */
     struct event *flush_event;
     struct event *late_event; /* flushes although clients always have something to be read */
