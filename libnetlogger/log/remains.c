@@ -391,10 +391,13 @@ static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t
     *found = (found_prefix){0};
     ssize_t got = piece != NULL && table != NULL ? 1 : 0;
     size_t matched = 0;
+    bool failed = piece == NULL || table == NULL;
     while (got != 0 && found->longest < size) {
         got = pread(fd, piece, PIECE, (off_t)offset);
-        if (got < 0 && errno != EINTR)
+        if (got < 0 && errno != EINTR) {
+            failed = errno == EIO; /* otherwise it is a pipe or the like, which holds nothing */
             break;
+        }
         for (ssize_t i = 0; i < got && found->longest < size; i++) {
             while (matched > 0 && piece[i] != text[matched])
                 matched = table[matched];
@@ -405,10 +408,11 @@ static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t
         offset += got > 0 ? (uint64_t)got : 0;
     }
     found->at_end = matched;
-    nl_status status = piece != NULL && table != NULL ? NL_OK : NL_FAILED;
+    if (failed && piece != NULL && table != NULL)
+        nl_error_set_errno("read the log's file");
     free(piece);
     free(table);
-    return status;
+    return failed ? NL_FAILED : NL_OK;
 }
 
 /*

@@ -42,7 +42,8 @@ void nl_remains_save_log(const nl_remains *remains, const nl_remains_log *log);
 /*
  * Takes off the batch what is in the destination's file already, wherever it is there: other programs may have written
  * behind it. A record at the end of the file that the kill cut is completed by whoever writes on, or with cut_off taken
- * away. fd is the file, opened for writing. NL_FAILED, with the batch as it was, when there is no memory.
+ * away. fd is the file, opened for writing. NL_FAILED, with the batch as it was, when there is no memory or the file
+ * cannot be read.
  */
 nl_status nl_remains_settle_batch(nl_shared_log *shared, const char *batch, int fd, bool cut_off);
 

@@ -4,6 +4,7 @@
 #include "log/shared.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <poll.h>
@@ -19,6 +20,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <pthread.h>
@@ -886,6 +888,17 @@ static void append_to(int fd, const char *data, size_t size)
     assert_int_equal(write(fd, data, size), size);
 }
 
+static bool reads_fail;
+
+/* Replaces the C library's function, for the library too. */
+ssize_t pread(int fd, void *data, size_t size, off_t at)
+{
+    if (!reads_fail)
+        return syscall(SYS_pread64, fd, data, size, at);
+    errno = EIO;
+    return -1;
+}
+
 /*
  * The killed program's batch came into the file in parts, which end at these bytes of it. Another program wrote before
  * the first part and, if it does, behind each part. Recovery writes the rest.
@@ -911,6 +924,12 @@ static void recover_parts(const nl_buffer *batch, const size_t *ends, unsigned p
             append_to(fd, batch->data + (part > 0 ? ends[part - 1] : 0), ends[part] - (part > 0 ? ends[part - 1] : 0));
     }
     close(fd);
+    /* What cannot be read may be there: nothing is written, and the next call tries again. */
+    int failures = 0;
+    reads_fail = true;
+    assert_int_equal(nl_recover(NULL, expect_failure, &failures), NL_FAILED);
+    reads_fail = false;
+    assert_int_equal(failures, 1);
     assert_int_equal(nl_recover(NULL, expect_sent, NULL), NL_OK);
     assert_int_equal(count_log_folders(folder), 0);
 
