@@ -357,6 +357,13 @@ static void say_error(xml_reader *r)
     r->failed = true;
 }
 
+/* How many bytes the parser holds; 0 when it does not know, in encodings other than UTF-8. */
+static int64_t waiting_size(const xml_reader *r)
+{
+    long consumed = xmlByteConsumed(r->parser);
+    return consumed >= 0 ? (int64_t)r->bytes - consumed : 0;
+}
+
 static void parse(xml_reader *r, const char *data, size_t size, bool last, sink *s)
 {
     r->s = s;
@@ -367,7 +374,7 @@ static void parse(xml_reader *r, const char *data, size_t size, bool last, sink 
         r->bytes += piece;
         if (xmlParseChunk(r->parser, data, (int)piece, last && piece == size) != 0 && !r->failed)
             say_error(r);
-        else if (!r->failed && r->bytes - (uint64_t)xmlByteConsumed(r->parser) > TAG_SIZE_MAX)
+        else if (!r->failed && waiting_size(r) > TAG_SIZE_MAX)
             give_up(r, "a tag, comment or CDATA section is larger than 1 MiB", (const xmlChar *)"");
         data += piece;
         size -= piece;
