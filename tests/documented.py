@@ -76,7 +76,7 @@ WORDS = [
 # the first that fits counts.
 VARIABLES = {
     "common/service/inherited.c": ["doc/man/netlogd.8", "doc/man/nlagentd.8"],
-    "common/convert": ["doc/formats.md"],
+    "common/agents": ["doc/man/nlagent.1"], "common/convert": ["doc/formats.md"],
     "nlagent/nlagent.c": ["doc/man/nlagent.1"], "nlkernel": ["doc/man/nlkernel.1"], "nlv": ["doc/man/nlv.1"],
     "nltools/schema": ["doc/man/nlschema.1"], "nltools/nlconv.c": ["doc/man/nlconv.1"],
 }
