@@ -46,7 +46,6 @@ bool accepting_allows(const server *srv, const struct sockaddr *peer, bool vouch
 bool accepting_may_stay(server *srv, const listener *at, const nl_channel *channel, const char *peer)
 {
     struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
-    char message[NL_CHANNEL_WORDS];
     bool certified = at->asked->vouched && nl_channel_has_certificate(channel);
     if (getpeername(channel->fd, (struct sockaddr *)&address, &(socklen_t){sizeof address}) == 0 &&
         !accepting_allows(srv, (struct sockaddr *)&address, certified)) {
@@ -54,9 +53,9 @@ bool accepting_may_stay(server *srv, const listener *at, const nl_channel *chann
         server_add(srv, &srv->refused, peer, ACCEPTING_NOT_ALLOWED);
         return false;
     }
-    if (nl_channel_may_stay(channel, at->asked->tls, message))
+    if (nl_channel_may_stay(channel, at->asked->tls))
         return true;
-    nl_write(srv->log, NL_WARNING, "Netlogd.Tls", "PEER=%s REASON=%s", peer, message);
+    nl_write(srv->log, NL_WARNING, "Netlogd.Tls", "PEER=%s REASON=%s", peer, nl_error_message());
     return false;
 }
 

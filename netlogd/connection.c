@@ -539,10 +539,9 @@ typedef enum outcome { MORE, NOTHING_NOW, ENDED, BROKEN } outcome;
 /* Why a client in TLS is not understood. */
 static void report_tls(connection *c)
 {
-    char words[NL_CHANNEL_WORDS];
     c->server->counts.refused += !c->ready;
-    nl_write(c->server->log, NL_WARNING, "Netlogd.Tls", "PEER=%s REASON=%s", c->peer,
-             nl_channel_words(&c->channel, EPROTO, words));
+    nl_channel_fail(&c->channel, EPROTO);
+    nl_write(c->server->log, NL_WARNING, "Netlogd.Tls", "PEER=%s REASON=%s", c->peer, nl_error_message());
 }
 
 /* Whether what clients sent in part, and what others have not read, takes more memory than it may. */

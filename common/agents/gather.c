@@ -177,9 +177,10 @@ static void read_stream(source *s, stream *t)
     if (got > 0) {
         take(s, t, bytes, (size_t)got);
     } else if (got == 0 || (error != EAGAIN && error != EINTR)) {
-        char message[NL_CHANNEL_WORDS];
-        nl_error_set(NL_ERROR_UNREACHABLE, "%s",
-                     got == 0 ? "the agent has ended it" : nl_channel_words(&t->channel, error, message));
+        if (got == 0)
+            nl_error_set(NL_ERROR_UNREACHABLE, "the agent has ended it");
+        else
+            nl_channel_fail(&t->channel, error);
         lose(s, t);
     }
 }

@@ -320,11 +320,10 @@ bool listening_read(const nl_url *url, const nl_option *own, bool secure, bool m
     l->vouched = o.tls.ca != NULL;
     if (!secure)
         return true;
-    char message[NL_CHANNEL_WORDS];
     if (!confine_keep_files_of(url))
         return false;
-    l->tls = nl_tls_new(true, &o.tls, message);
-    return l->tls != NULL || nl_error_false(NL_ERROR_INVALID, "%s", message);
+    l->tls = nl_tls_new(true, &o.tls);
+    return l->tls != NULL;
 }
 
 void listening_free(listening *l)

@@ -69,9 +69,9 @@ static nl_status no_time(const char *what, long long number)
     return NL_MALFORMED;
 }
 
-static nl_status no_time_form(const char *why)
+static nl_status no_time_form(const char *problem)
 {
-    nl_error_set(NL_ERROR_INVALID, "no time: %s", why);
+    nl_error_set(NL_ERROR_INVALID, "no time: %s", problem);
     return NL_MALFORMED;
 }
 

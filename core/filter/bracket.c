@@ -94,19 +94,19 @@ const char *nl_bracket_read(const char **at, const char *end, const char *negati
     *set = (nl_symbols){{0}};
     bool negated = *at < end && **at != '\0' && strchr(negation, **at) != NULL;
     *at += negated;
-    const char *why = NULL, *start = *at;
-    while (why == NULL && *at < end && (**at != ']' || *at == start)) {
+    const char *problem = NULL, *start = *at;
+    while (problem == NULL && *at < end && (**at != ']' || *at == start)) {
         if (begins(*at, end, '.') || begins(*at, end, '=')) {
-            why = "[. .] and [= =] are not supported";
+            problem = "[. .] and [= =] are not supported";
         } else if (begins(*at, end, ':')) {
             *at += 2;
-            why = read_class(at, end, set);
+            problem = read_class(at, end, set);
         } else {
-            why = read_range(at, end, escapes, set);
+            problem = read_range(at, end, escapes, set);
         }
     }
-    if (why != NULL)
-        return why;
+    if (problem != NULL)
+        return problem;
     if (*at == end)
         return "a [ without its ]";
     ++*at;

@@ -24,8 +24,8 @@ static nl_fragment read_one(nl_builder *builder, const char **at, const char *en
     if (c == '?')
         return nl_build_any_of(builder, &set);
     if (c == '[') {
-        builder->why = nl_bracket_read(at, end, "!^", true, &set);
-        return builder->why == NULL ? nl_build_any_of(builder, &set) : nl_build_nothing();
+        builder->problem = nl_bracket_read(at, end, "!^", true, &set);
+        return builder->problem == NULL ? nl_build_any_of(builder, &set) : nl_build_nothing();
     }
     if (c == '\\' && *at < end)
         c = *(*at)++;
@@ -47,7 +47,7 @@ nl_fragment nl_glob_read(nl_builder *builder, nl_string text)
     bool open = at < end && *at == '*';
     nl_fragment whole = open ? nl_build_nothing() : nl_build_symbol(builder, NL_SYMBOL_START);
     at = skip_stars(at, end);
-    while (at < end && builder->why == NULL) {
+    while (at < end && builder->problem == NULL) {
         bool star = *at == '*';
         at = skip_stars(at, end);
         open = star && at == end;

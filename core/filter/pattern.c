@@ -14,7 +14,7 @@ enum { GROUP_SIZE = 4, GROUP_STATES = 1 << GROUP_SIZE, GROUPS_PER_WORD = 64 / GR
 
 /* Sets of positions are rows of words. The start and the end of the text are dealt with when it is made. */
 struct nl_pattern {
-    size_t words; /* of a row */
+    size_t units; /* of a row */
     size_t positions;
     size_t groups; /* of GROUP_SIZE positions */
     bool always;   /* it is found in all texts */
@@ -29,7 +29,7 @@ struct nl_pattern {
 
 nl_symbols nl_symbols_others(const nl_symbols *set)
 {
-    nl_symbols others = {{~set->words[0], ~set->words[1], ~set->words[2], ~set->words[3]}};
+    nl_symbols others = {{~set->units[0], ~set->units[1], ~set->units[2], ~set->units[3]}};
     return others;
 }
 
@@ -42,12 +42,12 @@ nl_fragment nl_build_any_of(nl_builder *builder, const nl_symbols *set)
 {
     nl_fragment f = {.nullable = false};
     if (builder->count == builder->limit) {
-        builder->why = NL_PATTERN_TOO_LONG;
+        builder->problem = NL_PATTERN_TOO_LONG;
         return f;
     }
     size_t position = builder->count++;
     builder->takes[position] = *set;
-    f.first.words[position / 64] |= UINT64_C(1) << position % 64;
+    f.first.units[position / 64] |= UINT64_C(1) << position % 64;
     f.last = f.first;
     return f;
 }
@@ -62,14 +62,14 @@ nl_fragment nl_build_symbol(nl_builder *builder, unsigned symbol)
 static void unite(nl_positions *a, const nl_positions *b)
 {
     for (size_t i = 0; i < WORDS_MAX; i++)
-        a->words[i] |= b->words[i];
+        a->units[i] |= b->units[i];
 }
 
 static bool is_empty(const nl_positions *set)
 {
     uint64_t any = 0;
     for (size_t i = 0; i < WORDS_MAX; i++)
-        any |= set->words[i];
+        any |= set->units[i];
     return any == 0;
 }
 
@@ -79,7 +79,7 @@ static void let_follow(nl_builder *builder, const nl_positions *last, const nl_p
     if (is_empty(first))
         return;
     for (size_t i = 0; i < WORDS_MAX; i++)
-        for (uint64_t left = last->words[i]; left != 0; left &= left - 1)
+        for (uint64_t left = last->units[i]; left != 0; left &= left - 1)
             unite(&builder->follow[i * 64 + (size_t)__builtin_ctzll(left)], first);
 }
 
@@ -112,11 +112,11 @@ void nl_build_repeat(nl_builder *builder, const nl_fragment *f)
 static nl_positions shift_positions(const nl_positions *set, size_t by)
 {
     nl_positions shifted = {{0}};
-    size_t words = by / 64, bits = by % 64;
-    for (size_t i = words; i < WORDS_MAX; i++) {
-        shifted.words[i] = set->words[i - words] << bits;
-        if (bits > 0 && i > words)
-            shifted.words[i] |= set->words[i - words - 1] >> (64 - bits);
+    size_t units = by / 64, bits = by % 64;
+    for (size_t i = units; i < WORDS_MAX; i++) {
+        shifted.units[i] = set->units[i - units] << bits;
+        if (bits > 0 && i > units)
+            shifted.units[i] |= set->units[i - units - 1] >> (64 - bits);
     }
     return shifted;
 }
@@ -125,7 +125,7 @@ static nl_positions positions_between(size_t start, size_t end)
 {
     nl_positions set = {{0}};
     for (size_t i = start; i < end; i++)
-        set.words[i / 64] |= UINT64_C(1) << i % 64;
+        set.units[i / 64] |= UINT64_C(1) << i % 64;
     return set;
 }
 
@@ -133,14 +133,14 @@ nl_fragment nl_build_copy(nl_builder *builder, const nl_fragment *original, size
 {
     size_t count = end - start, by = builder->count - start;
     if (count > builder->limit - builder->count) {
-        builder->why = NL_PATTERN_TOO_LONG;
+        builder->problem = NL_PATTERN_TOO_LONG;
         return nl_build_nothing();
     }
     nl_positions inside = positions_between(start, end);
     for (size_t i = start; i < end; i++) {
         nl_positions follow = builder->follow[i];
         for (size_t j = 0; j < WORDS_MAX; j++)
-            follow.words[j] &= inside.words[j];
+            follow.units[j] &= inside.units[j];
         builder->takes[i + by] = builder->takes[i];
         builder->follow[i + by] = shift_positions(&follow, by);
     }
@@ -154,13 +154,13 @@ static bool meet(const nl_positions *a, const nl_positions *b)
 {
     uint64_t both = 0;
     for (size_t i = 0; i < WORDS_MAX; i++)
-        both |= a->words[i] & b->words[i];
+        both |= a->units[i] & b->units[i];
     return both != 0;
 }
 
 static bool has(const nl_positions *set, size_t position)
 {
-    return set->words[position / 64] >> position % 64 & 1;
+    return set->units[position / 64] >> position % 64 & 1;
 }
 
 /* Adds to pending what set has among those positions and reached has not. */
@@ -168,7 +168,7 @@ static void add_pending(nl_positions *pending, const nl_positions *set, const nl
                         const nl_positions *reached)
 {
     for (size_t i = 0; i < WORDS_MAX; i++)
-        pending->words[i] |= set->words[i] & among->words[i] & ~reached->words[i];
+        pending->units[i] |= set->units[i] & among->units[i] & ~reached->units[i];
 }
 
 /* Those of from, and of what follows them, and so on, that are in among: ^ and $ take no bytes, several may follow. */
@@ -177,13 +177,13 @@ static nl_positions reach(const nl_builder *builder, const nl_positions *from, c
     nl_positions reached = {{0}}, pending = {{0}};
     add_pending(&pending, from, among, &reached);
     for (size_t word = 0; word < WORDS_MAX;) {
-        if (pending.words[word] == 0) {
+        if (pending.units[word] == 0) {
             word++;
             continue;
         }
-        size_t position = word * 64 + (size_t)__builtin_ctzll(pending.words[word]);
-        pending.words[word] &= pending.words[word] - 1;
-        reached.words[word] |= UINT64_C(1) << position % 64;
+        size_t position = word * 64 + (size_t)__builtin_ctzll(pending.units[word]);
+        pending.units[word] &= pending.units[word] - 1;
+        reached.units[word] |= UINT64_C(1) << position % 64;
         add_pending(&pending, &builder->follow[position], among, &reached);
         word = 0;
     }
@@ -195,7 +195,7 @@ static nl_positions takers(const nl_builder *builder, unsigned symbol)
     nl_positions set = {{0}};
     for (size_t i = 0; i < builder->count; i++)
         if (nl_symbols_have(&builder->takes[i], symbol))
-            set.words[i / 64] |= UINT64_C(1) << i % 64;
+            set.units[i / 64] |= UINT64_C(1) << i % 64;
     return set;
 }
 
@@ -216,20 +216,20 @@ static ends find_ends(const nl_builder *builder, const nl_fragment *whole)
     for (size_t i = 0; i < builder->count; i++) {
         nl_positions ended = reach(builder, &builder->follow[i], &end);
         if (meet(&ended, &whole->last))
-            e.before_end.words[i / 64] |= UINT64_C(1) << i % 64;
+            e.before_end.units[i / 64] |= UINT64_C(1) << i % 64;
         e.anchored &= !has(&whole->first, i) || has(&both, i);
     }
     return e;
 }
 
-static uint64_t *put_row(uint64_t *row, const nl_positions *set, size_t words)
+static uint64_t *put_row(uint64_t *row, const nl_positions *set, size_t units)
 {
-    memcpy(row, set->words, words * sizeof *row);
-    return row + words;
+    memcpy(row, set->units, units * sizeof *row);
+    return row + units;
 }
 
 /* For each subset of a group of positions, the positions that follow any of them. */
-static uint64_t *put_group(uint64_t *row, const nl_builder *builder, size_t group, size_t words)
+static uint64_t *put_group(uint64_t *row, const nl_builder *builder, size_t group, size_t units)
 {
     nl_positions follow[GROUP_STATES] = {{{0}}};
     for (unsigned state = 1; state < GROUP_STATES; state++) {
@@ -239,41 +239,41 @@ static uint64_t *put_group(uint64_t *row, const nl_builder *builder, size_t grou
             unite(&follow[state], &builder->follow[position]);
     }
     for (unsigned state = 0; state < GROUP_STATES; state++)
-        row = put_row(row, &follow[state], words);
+        row = put_row(row, &follow[state], units);
     return row;
 }
 
 static nl_pattern *make(const nl_builder *builder, const nl_fragment *whole)
 {
-    size_t words = builder->count / 64 + (builder->count % 64 != 0);
+    size_t units = builder->count / 64 + (builder->count % 64 != 0);
     size_t groups = builder->count / GROUP_SIZE + (builder->count % GROUP_SIZE != 0);
     size_t rows = 4 + 256 + groups * GROUP_STATES;
-    nl_pattern *p = nl_memory_check(calloc(1, sizeof *p + rows * words * sizeof(uint64_t)));
+    nl_pattern *p = nl_memory_check(calloc(1, sizeof *p + rows * units * sizeof(uint64_t)));
     if (p == NULL)
         return NULL;
     ends e = find_ends(builder, whole);
-    *p = (nl_pattern){.words = words,
+    *p = (nl_pattern){.units = units,
                       .positions = builder->count,
                       .groups = groups,
                       .always = e.always,
                       .in_empty = e.in_empty,
                       .anchored = e.anchored,
                       .first = p->rows,
-                      .started = p->rows + words,
-                      .last = p->rows + 2 * words,
-                      .before_end = p->rows + 3 * words,
-                      .takes = p->rows + 4 * words,
-                      .follow = p->rows + (4 + 256) * words};
-    uint64_t *row = put_row(p->rows, &whole->first, words);
-    row = put_row(row, &e.started, words);
-    row = put_row(row, &whole->last, words);
-    row = put_row(row, &e.before_end, words);
+                      .started = p->rows + units,
+                      .last = p->rows + 2 * units,
+                      .before_end = p->rows + 3 * units,
+                      .takes = p->rows + 4 * units,
+                      .follow = p->rows + (4 + 256) * units};
+    uint64_t *row = put_row(p->rows, &whole->first, units);
+    row = put_row(row, &e.started, units);
+    row = put_row(row, &whole->last, units);
+    row = put_row(row, &e.before_end, units);
     for (unsigned byte = 0; byte < 256; byte++) {
         nl_positions taking = takers(builder, byte);
-        row = put_row(row, &taking, words);
+        row = put_row(row, &taking, units);
     }
     for (size_t i = 0; i < groups; i++)
-        row = put_group(row, builder, i, words);
+        row = put_group(row, builder, i, units);
     return p;
 }
 
@@ -285,10 +285,10 @@ nl_pattern *nl_pattern_compile(nl_string text, nl_pattern_kind kind, size_t limi
     builder->limit = limit < NL_PATTERN_POSITIONS_MAX ? limit : NL_PATTERN_POSITIONS_MAX;
     nl_fragment whole = kind == NL_PATTERN_GLOB ? nl_glob_read(builder, text) : nl_regex_read(builder, text);
     nl_pattern *pattern = NULL;
-    if (builder->why == NULL)
+    if (builder->problem == NULL)
         pattern = make(builder, &whole);
     else
-        nl_error_set(NL_ERROR_INVALID, "%s", builder->why);
+        nl_error_set(NL_ERROR_INVALID, "%s", builder->problem);
     free(builder);
     return pattern;
 }
@@ -304,29 +304,29 @@ size_t nl_pattern_positions(const nl_pattern *pattern)
 }
 
 /* Adds to next what follows any of now. */
-static inline void add_followers(const nl_pattern *p, const size_t words, const uint64_t *now, uint64_t *next)
+static inline void add_followers(const nl_pattern *p, const size_t units, const uint64_t *now, uint64_t *next)
 {
     const uint64_t *rows = p->follow;
-    for (size_t group = 0; group < p->groups; group++, rows += GROUP_STATES * words) {
+    for (size_t group = 0; group < p->groups; group++, rows += GROUP_STATES * units) {
         uint64_t state = now[group / GROUPS_PER_WORD] >> group % GROUPS_PER_WORD * GROUP_SIZE & (GROUP_STATES - 1);
-        for (size_t j = 0; j < words; j++)
-            next[j] |= rows[state * words + j];
+        for (size_t j = 0; j < units; j++)
+            next[j] |= rows[state * units + j];
     }
 }
 
 /* Takes one byte. True when the pattern is found. *any is whether it is anywhere now. */
-static inline bool step(const nl_pattern *p, const size_t words, uint64_t now[WORDS_MAX], unsigned char byte,
+static inline bool step(const nl_pattern *p, const size_t units, uint64_t now[WORDS_MAX], unsigned char byte,
                         uint64_t *any)
 {
     uint64_t next[WORDS_MAX];
-    for (size_t i = 0; i < words; i++)
+    for (size_t i = 0; i < units; i++)
         next[i] = p->first[i];
     if (*any != 0)
-        add_followers(p, words, now, next);
+        add_followers(p, units, now, next);
     uint64_t found = 0;
     *any = 0;
-    for (size_t i = 0; i < words; i++) {
-        now[i] = next[i] & p->takes[byte * words + i];
+    for (size_t i = 0; i < units; i++) {
+        now[i] = next[i] & p->takes[byte * units + i];
         *any |= now[i];
         found |= now[i] & p->last[i];
     }
@@ -334,15 +334,15 @@ static inline bool step(const nl_pattern *p, const size_t words, uint64_t now[WO
 }
 
 /* *end is where it stopped: the text's size when it looked at all of it. */
-static inline bool find(const nl_pattern *p, const size_t words, nl_string text, size_t *end)
+static inline bool find(const nl_pattern *p, const size_t units, nl_string text, size_t *end)
 {
     uint64_t now[WORDS_MAX], any = 0, found = 0;
-    for (size_t i = 0; i < words; i++)
+    for (size_t i = 0; i < units; i++)
         any |= now[i] = p->started[i];
     for (*end = 0; *end < text.size && (any != 0 || !p->anchored); ++*end)
-        if (step(p, words, now, (unsigned char)text.data[*end], &any))
+        if (step(p, units, now, (unsigned char)text.data[*end], &any))
             return true;
-    for (size_t i = 0; i < words; i++)
+    for (size_t i = 0; i < units; i++)
         found |= now[i] & p->before_end[i];
     return found != 0;
 }
@@ -364,7 +364,7 @@ nl_status nl_pattern_match(const nl_pattern *pattern, nl_string text, uint64_t *
     size_t end;
     /* With a constant number of words the compiler keeps the sets in registers. */
     _Static_assert(WORDS_MAX == 2, "there is a call for each number of words");
-    *matches = pattern->words == 1 ? find(pattern, 1, part, &end) : find(pattern, 2, part, &end);
+    *matches = pattern->units == 1 ? find(pattern, 1, part, &end) : find(pattern, 2, part, &end);
     *steps -= end * cost;
     /* A match at the end of a part is not a match of the text, unless it stopped earlier. */
     return whole || end < part.size ? NL_OK : NL_FAILED;

@@ -15,11 +15,11 @@ enum { NL_SYMBOL_START = 256, NL_SYMBOL_END, NL_SYMBOL_COUNT };
 
 /* A set of symbols, or of positions. */
 typedef struct nl_symbols {
-    uint64_t words[NL_SYMBOL_COUNT / 64 + 1];
+    uint64_t units[NL_SYMBOL_COUNT / 64 + 1];
 } nl_symbols;
 
 typedef struct nl_positions {
-    uint64_t words[NL_PATTERN_POSITIONS_MAX / 64];
+    uint64_t units[NL_PATTERN_POSITIONS_MAX / 64];
 } nl_positions;
 
 typedef struct nl_fragment {
@@ -29,19 +29,19 @@ typedef struct nl_fragment {
 
 typedef struct nl_builder {
     size_t count, limit;
-    const char *why; /* it failed; NULL while all is well */
+    const char *problem; /* it failed; NULL while all is well */
     nl_symbols takes[NL_PATTERN_POSITIONS_MAX];
     nl_positions follow[NL_PATTERN_POSITIONS_MAX];
 } nl_builder;
 
 static inline void nl_symbols_add(nl_symbols *set, unsigned symbol)
 {
-    set->words[symbol / 64] |= UINT64_C(1) << symbol % 64;
+    set->units[symbol / 64] |= UINT64_C(1) << symbol % 64;
 }
 
 static inline bool nl_symbols_have(const nl_symbols *set, unsigned symbol)
 {
-    return set->words[symbol / 64] >> symbol % 64 & 1;
+    return set->units[symbol / 64] >> symbol % 64 & 1;
 }
 
 /* All bytes that are not in set; never the start or the end. */

@@ -19,18 +19,18 @@ typedef struct regex {
 
 static nl_fragment read_alternatives(regex *r);
 
-static nl_fragment fail(regex *r, const char *why)
+static nl_fragment fail(regex *r, const char *problem)
 {
-    if (r->builder->why == NULL)
-        r->builder->why = why;
+    if (r->builder->problem == NULL)
+        r->builder->problem = problem;
     return nl_build_nothing();
 }
 
 static nl_fragment read_set(regex *r, const char *bracket)
 {
     nl_symbols set;
-    const char *why = nl_bracket_read(&bracket, bracket + strlen(bracket), "^", false, &set);
-    return why == NULL ? nl_build_any_of(r->builder, &set) : fail(r, why);
+    const char *problem = nl_bracket_read(&bracket, bracket + strlen(bracket), "^", false, &set);
+    return problem == NULL ? nl_build_any_of(r->builder, &set) : fail(r, problem);
 }
 
 /* r->at is behind the backslash. */
@@ -75,8 +75,8 @@ static nl_fragment read_atom(regex *r)
     case '(':
         return read_group(r);
     case '[': {
-        const char *why = nl_bracket_read(&r->at, r->end, "^", false, &set);
-        return why == NULL ? nl_build_any_of(r->builder, &set) : fail(r, why);
+        const char *problem = nl_bracket_read(&r->at, r->end, "^", false, &set);
+        return problem == NULL ? nl_build_any_of(r->builder, &set) : fail(r, problem);
     }
     case '.':
         return nl_build_any_of(r->builder, &set);
@@ -141,7 +141,7 @@ static nl_fragment repeat(regex *r, nl_fragment f, int least, int most, size_t s
     const nl_fragment original = f;
     size_t end = builder->count;
     int count = most < 0 ? (least > 0 ? least : 1) : most;
-    for (int i = 1; i <= count && builder->why == NULL && !is_nothing(&original); i++) {
+    for (int i = 1; i <= count && builder->problem == NULL && !is_nothing(&original); i++) {
         if (i > 1)
             f = nl_build_copy(builder, &original, start, end);
         if (most < 0 && i == count)
@@ -159,7 +159,7 @@ static nl_fragment read_piece(regex *r)
     size_t start = r->builder->count;
     nl_fragment f = read_atom(r);
     bool repeated = false; /* repeating it again would change nothing */
-    while (r->at < r->end && r->builder->why == NULL && strchr("*+?{", *r->at) != NULL && *r->at != '\0') {
+    while (r->at < r->end && r->builder->problem == NULL && strchr("*+?{", *r->at) != NULL && *r->at != '\0') {
         const char *to = r->at;
         char c = *r->at++;
         int least, most;
@@ -185,7 +185,7 @@ static nl_fragment read_piece(regex *r)
 static nl_fragment read_branch(regex *r)
 {
     nl_fragment whole = nl_build_nothing();
-    while (r->at < r->end && *r->at != '|' && *r->at != ')' && r->builder->why == NULL) {
+    while (r->at < r->end && *r->at != '|' && *r->at != ')' && r->builder->problem == NULL) {
         nl_fragment next = read_piece(r);
         whole = nl_build_sequence(r->builder, &whole, &next);
     }
@@ -195,7 +195,7 @@ static nl_fragment read_branch(regex *r)
 static nl_fragment read_alternatives(regex *r)
 {
     nl_fragment whole = read_branch(r);
-    while (r->at < r->end && *r->at == '|' && r->builder->why == NULL) {
+    while (r->at < r->end && *r->at == '|' && r->builder->problem == NULL) {
         r->at++;
         nl_fragment next = read_branch(r);
         whole = nl_build_either(&whole, &next);
@@ -207,7 +207,7 @@ nl_fragment nl_regex_read(nl_builder *builder, nl_string text)
 {
     regex r = {.builder = builder, .at = text.data, .end = text.data + text.size};
     nl_fragment whole = read_alternatives(&r);
-    if (r.at < r.end && builder->why == NULL)
+    if (r.at < r.end && builder->problem == NULL)
         return fail(&r, "a ) without its (");
     return whole;
 }

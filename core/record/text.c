@@ -474,9 +474,7 @@ static nl_status finish(scan *s)
         return NL_MALFORMED;
     }
     if (s->bad_time) {
-        char why[128];
-        snprintf(why, sizeof why, "%s", nl_error_message());
-        nl_error_set(NL_ERROR_INVALID, "%s is %s", s->format->names[NL_MEMBER_TIME].data, why);
+        nl_error_set(NL_ERROR_INVALID, "%s is %s", s->format->names[NL_MEMBER_TIME].data, nl_error_message());
         return NL_MALFORMED;
     }
     return NL_OK;

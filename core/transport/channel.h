@@ -12,11 +12,10 @@
 #ifndef NETLOGGER_TRANSPORT_CHANNEL_H
 #define NETLOGGER_TRANSPORT_CHANNEL_H
 
+#include <netlogger.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
-
-enum { NL_CHANNEL_WORDS = 200 };
 
 /* What the connections of one side have in common: certificates, and whom it trusts. */
 typedef struct nl_tls nl_tls;
@@ -30,10 +29,10 @@ typedef struct nl_tls_options {
     const char *peers; /* likewise: names, of which a client's certificate must have one: see transport/tls_names.h */
 } nl_tls_options;
 
-/* For a client, or, with server, for a listener: one with ca demands a certificate of each client. NULL with the reason
- * in words when a file cannot be used. To be freed with nl_tls_free; channels may outlast a server's, not a client's.
+/* For a client, or, with server, for a listener: one with ca demands a certificate of each client. NULL on
+ * failure. To be freed with nl_tls_free; channels may outlast a server's, not a client's.
  */
-nl_tls *nl_tls_new(bool server, const nl_tls_options *options, char words[NL_CHANNEL_WORDS]);
+nl_tls *nl_tls_new(bool server, const nl_tls_options *options);
 void nl_tls_free(nl_tls *tls); /* NULL is allowed */
 
 /* Whether the side's own certificate is for that name: a DNS name or an address. */
@@ -50,10 +49,10 @@ typedef struct nl_channel {
 
 /*
  * Whether the certificate that a client has shown still lets it in at a listener: it is believed, not revoked, and has
- * one of the names of peers. Without crl and peers, and for a channel without a certificate, nothing is checked. With
- * false comes the reason in words.
+ * one of the names of peers. Without crl and peers, and for a channel without a certificate, nothing is checked.
+ * Returns false and sets the error when it does not.
  */
-bool nl_channel_may_stay(const nl_channel *channel, nl_tls *tls, char words[NL_CHANNEL_WORDS]);
+bool nl_channel_may_stay(const nl_channel *channel, nl_tls *tls);
 
 /* Whether the peer has shown a certificate. */
 bool nl_channel_has_certificate(const nl_channel *channel);
@@ -87,7 +86,7 @@ int nl_channel_confirm(nl_channel *channel);
 
 /*
  * As recv and send: how many bytes, 0 at the other side's orderly end, -1 with errno. EPROTO: TLS failed, and
- * nl_channel_words says how.
+ * nl_channel_fail reports how.
  */
 ssize_t nl_channel_read(nl_channel *channel, void *data, size_t size);
 ssize_t nl_channel_write(nl_channel *channel, const void *data, size_t size);
@@ -104,8 +103,8 @@ bool nl_channel_is_midway(const nl_channel *channel);
 /* What to wait for after EAGAIN: usual (POLLIN or POLLOUT), or what TLS needs first. */
 short nl_channel_wants(const nl_channel *channel, short usual);
 
-/* The words for errno after a failure: TLS's own, or the system's. */
-const char *nl_channel_words(const nl_channel *channel, int why, char words[NL_CHANNEL_WORDS]);
+/* Sets the error for an errno of a function above: TLS's message, or the system's. Returns NL_FAILED. */
+nl_status nl_channel_fail(const nl_channel *channel, int error);
 
 /* Tells the other side that no more comes from here. The channel can still be read. */
 void nl_channel_end(nl_channel *channel);

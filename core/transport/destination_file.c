@@ -161,9 +161,9 @@ static size_t piece_of(const file_destination *file, const char *data, size_t si
 static ssize_t put_piece(const file_destination *file, const char *data, size_t size, int64_t deadline_ns)
 {
     for (;;) {
-        int why = nl_wait_ready(file->fd, POLLOUT, deadline_ns);
-        errno = why;
-        ssize_t put = why == 0 ? write(file->fd, data, piece_of(file, data, size)) : -1;
+        int error = nl_wait_ready(file->fd, POLLOUT, deadline_ns);
+        errno = error;
+        ssize_t put = error == 0 ? write(file->fd, data, piece_of(file, data, size)) : -1;
         bool again = put < 0 && (errno == EINTR || errno == EAGAIN);
         if (!again)
             return put;
@@ -186,14 +186,14 @@ static nl_status write_stream(file_destination *file, const char *data, size_t s
             done += (size_t)put;
             continue;
         }
-        int why = errno;
+        int error = errno;
         *written = nl_destination_whole(&file->base, data, done);
         /* Who opens a pipe that nobody had open any more is to begin with a whole record. */
-        file->partial = why != EPIPE ? done - *written : 0;
+        file->partial = error != EPIPE ? done - *written : 0;
         file->partial_crc = nl_crc32c(0, data + *written, file->partial);
-        if (why == ETIMEDOUT)
+        if (error == ETIMEDOUT)
             return nl_error_set(NL_ERROR_UNREACHABLE, "write %s: nobody reads it", name_of(file));
-        errno = why;
+        errno = error;
         return nl_error_set_errno("write %s", name_of(file));
     }
     file->partial = 0;
@@ -212,9 +212,9 @@ static nl_status file_write(nl_destination *destination, nl_level level, const c
     while (*written < size) {
         ssize_t put = nl_write_some(file->fd, data + *written, size - *written);
         if (put < 0) {
-            int why = errno;
+            int error = errno;
             cut_back(file, data, written);
-            errno = why;
+            errno = error;
             return nl_error_set_errno("write %s", name_of(file));
         }
         *written += (size_t)put;

@@ -169,15 +169,15 @@ static nl_status send_all(socket_destination *s, const char *data, size_t size, 
             done += (size_t)put;
             continue;
         }
-        int why = errno;
-        if (why == EAGAIN)
-            why = wait_until(s, nl_channel_wants(&s->channel, POLLOUT), deadline_ns);
-        if (why == 0 || why == EINTR)
+        int error = errno;
+        if (error == EAGAIN)
+            error = wait_until(s, nl_channel_wants(&s->channel, POLLOUT), deadline_ns);
+        if (error == 0 || error == EINTR)
             continue;
         *sent = nl_destination_whole(&s->base, data, done);
-        nl_dialer_cannot(s->dialer, "send to", &s->channel, why);
+        nl_dialer_cannot(s->dialer, "send to", &s->channel, error);
         /* Part of a record is on its way: only a new connection can begin with a whole one again. */
-        if (!s->acknowledged && (why != ETIMEDOUT || *sent != done || nl_channel_is_midway(&s->channel)))
+        if (!s->acknowledged && (error != ETIMEDOUT || *sent != done || nl_channel_is_midway(&s->channel)))
             disconnect(s);
         return NL_FAILED;
     }
@@ -199,9 +199,9 @@ static size_t end_of_blocks(const char *data, size_t size, uint64_t count, uint6
 static nl_status wait_for_acknowledgement(socket_destination *s, int64_t deadline_ns)
 {
     while (s->blocks_acknowledged < s->blocks_sent) {
-        int why = wait_until(s, nl_channel_wants(&s->channel, POLLIN), deadline_ns);
-        if (why != 0)
-            return nl_dialer_cannot(s->dialer, "wait for an acknowledgement from", &s->channel, why);
+        int error = wait_until(s, nl_channel_wants(&s->channel, POLLIN), deadline_ns);
+        if (error != 0)
+            return nl_dialer_cannot(s->dialer, "wait for an acknowledgement from", &s->channel, error);
         if (is_closed(s) && s->blocks_acknowledged < s->blocks_sent)
             return nl_dialer_cannot(s->dialer, "wait for an acknowledgement from", &s->channel, ECONNRESET);
     }

@@ -60,10 +60,9 @@ nl_status nl_dialer_prepend(const nl_dialer *dialer, const char *what)
                             dialer->port);
 }
 
-nl_status nl_dialer_cannot(const nl_dialer *dialer, const char *what, const nl_channel *channel, int why)
+nl_status nl_dialer_cannot(const nl_dialer *dialer, const char *what, const nl_channel *channel, int error)
 {
-    char words[NL_CHANNEL_WORDS];
-    nl_error_set(NL_ERROR_UNREACHABLE, "%s", nl_channel_words(channel, why, words));
+    nl_channel_fail(channel, error);
     return nl_dialer_prepend(dialer, what);
 }
 
@@ -75,17 +74,17 @@ static int connect_address(int family, const struct sockaddr *address, socklen_t
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
-    int why = connect(fd, address, size) == 0 ? 0 : errno;
-    if (why == EINPROGRESS) {
-        why = nl_wait_ready(fd, POLLOUT, deadline_ns);
-        socklen_t why_size = sizeof why;
-        if (why == 0)
-            getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &why_size);
+    int error = connect(fd, address, size) == 0 ? 0 : errno;
+    if (error == EINPROGRESS) {
+        error = nl_wait_ready(fd, POLLOUT, deadline_ns);
+        socklen_t error_size = sizeof error;
+        if (error == 0)
+            getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_size);
     }
-    if (why == 0)
+    if (error == 0)
         return fd;
     close(fd);
-    errno = why;
+    errno = error;
     return -1;
 }
 
@@ -97,17 +96,17 @@ static nl_status connect_tcp(const nl_dialer *d, int64_t deadline_ns, nl_channel
         nl_error_set(NL_ERROR_SYSTEM, "%s", result == EAI_SYSTEM ? strerror(errno) : gai_strerror(result));
         return nl_dialer_prepend(d, "connect to");
     }
-    int fd = -1, why = 0, left = 0;
+    int fd = -1, error = 0, left = 0;
     for (struct addrinfo *a = addresses; a != NULL; a = a->ai_next)
         left++;
     for (struct addrinfo *a = addresses; a != NULL && fd < 0; a = a->ai_next, left--) {
         int64_t now_ns = nl_monotonic_ns(); /* an address that is silent leaves their share to the others */
         fd = connect_address(a->ai_family, a->ai_addr, a->ai_addrlen, now_ns + (deadline_ns - now_ns) / left);
-        why = errno;
+        error = errno;
     }
     freeaddrinfo(addresses);
     if (fd < 0)
-        return nl_dialer_cannot(d, "connect to", channel, why);
+        return nl_dialer_cannot(d, "connect to", channel, error);
     /* Records are small and meant to be seen at once; those who care for throughput buffer them. */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     channel->fd = fd;
@@ -129,25 +128,26 @@ static nl_status connect_unix(const nl_dialer *d, int64_t deadline_ns, nl_channe
 static int complete(nl_channel *channel, int (*step)(nl_channel *), int64_t deadline_ns)
 {
     while (step(channel) != 0) {
-        int why = errno == EAGAIN ? nl_wait_ready(channel->fd, nl_channel_wants(channel, POLLIN), deadline_ns) : errno;
-        if (why != 0 && why != EINTR)
-            return why;
+        int error =
+            errno == EAGAIN ? nl_wait_ready(channel->fd, nl_channel_wants(channel, POLLIN), deadline_ns) : errno;
+        if (error != 0 && error != EINTR)
+            return error;
     }
     return 0;
 }
 
 static nl_status secure(const nl_dialer *d, int64_t deadline_ns, nl_channel *channel)
 {
-    int why =
+    int error =
         nl_channel_secure(channel, d->tls, d->tls_name) ? complete(channel, nl_channel_handshake, deadline_ns) : ENOMEM;
-    if (why == 0) {
+    if (error == 0) {
         int64_t confirm_ns = nl_deadline_ns(CONFIRM_MS);
-        why = complete(channel, nl_channel_confirm, confirm_ns < deadline_ns ? confirm_ns : deadline_ns);
-        why = why == ETIMEDOUT ? 0 : why;
+        error = complete(channel, nl_channel_confirm, confirm_ns < deadline_ns ? confirm_ns : deadline_ns);
+        error = error == ETIMEDOUT ? 0 : error;
     }
-    if (why == 0)
+    if (error == 0)
         return NL_OK;
-    nl_dialer_cannot(d, "connect to", channel, why);
+    nl_dialer_cannot(d, "connect to", channel, error);
     nl_channel_close(channel);
     return NL_FAILED;
 }
@@ -201,15 +201,14 @@ const nl_option nl_dialer_rows[] = {
 
 static nl_status prepare_tls(nl_dialer *d, const nl_url *url)
 {
-    char words[NL_CHANNEL_WORDS];
     nl_dialer_options options = {0};
     if (nl_url_pick_options(url, nl_dialer_rows, &options) != NL_OK)
         return nl_error_prepend("open %s", url->text);
     d->tls_name = strdup(options.name != NULL ? options.name : url->host);
     if (d->tls_name == NULL)
         return nl_memory_failed();
-    d->tls = nl_tls_new(false, &(nl_tls_options){.ca = options.ca, .cert = options.cert, .key = options.key}, words);
-    return d->tls != NULL ? NL_OK : nl_error_set(NL_ERROR_INVALID, "open %s: %s", url->text, words);
+    d->tls = nl_tls_new(false, &(nl_tls_options){.ca = options.ca, .cert = options.cert, .key = options.key});
+    return d->tls != NULL ? NL_OK : nl_error_prepend("open %s", url->text);
 }
 
 nl_dialer *nl_dialer_new(const nl_url *url)

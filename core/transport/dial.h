@@ -38,7 +38,7 @@ nl_status nl_dialer_connect(const nl_dialer *dialer, int timeout_ms, nl_channel 
 nl_status nl_dialer_prepend(const nl_dialer *dialer, const char *what);
 
 /* The same with the words for errno why, of a channel that it has connected, as the message. */
-nl_status nl_dialer_cannot(const nl_dialer *dialer, const char *what, const nl_channel *channel, int why);
+nl_status nl_dialer_cannot(const nl_dialer *dialer, const char *what, const nl_channel *channel, int error);
 
 /* ---- waiting ---- */
 

@@ -81,11 +81,11 @@ static nl_status open_file(nl_source *source)
     if (source->fd >= 0 && examine(source, 0) == NL_OK)
         return NL_OK;
     nl_error_set_errno("open %s", source->path);
-    int why = errno;
+    int error = errno;
     if (source->fd >= 0)
         close(source->fd);
     source->fd = -1;
-    errno = why;
+    errno = error;
     return NL_FAILED;
 }
 
@@ -279,11 +279,10 @@ static ssize_t read_some(nl_source *source, char *data, size_t size)
 
 static nl_status cannot_read(const nl_source *source)
 {
-    char words[NL_CHANNEL_WORDS];
     if (source->dialer == NULL)
         return nl_error_set_errno("read %s", name_of(source));
-    return nl_error_set(NL_ERROR_UNREACHABLE, "read %s: %s", name_of(source),
-                        nl_channel_words(&source->channel, errno, words));
+    nl_channel_fail(&source->channel, errno);
+    return nl_error_prepend("read %s", name_of(source));
 }
 
 /* Appends stored bytes to the input. NL_OK when there are new ones; at the end NL_END, or as followed files have it. */

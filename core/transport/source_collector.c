@@ -92,12 +92,13 @@ static nl_status make_request(const nl_url *url, nl_buffer *line)
 /* Sends the request. So short a line fits into a new connection's buffer as a whole. */
 static nl_status ask(nl_channel *channel, const nl_buffer *line)
 {
-    char words[NL_CHANNEL_WORDS];
     ssize_t sent = nl_channel_write(channel, line->data, line->size);
     if (sent == (ssize_t)line->size)
         return NL_OK;
-    return nl_error_set(NL_ERROR_UNREACHABLE, "send: %s",
-                        sent < 0 ? nl_channel_words(channel, errno, words) : "it takes nothing");
+    if (sent >= 0)
+        return nl_error_set(NL_ERROR_UNREACHABLE, "send: it takes nothing");
+    nl_channel_fail(channel, errno);
+    return nl_error_prepend("send");
 }
 
 /* Waits for the answer's line; *line_size is that with its newline. What was read behind it is the stream's. */
@@ -105,15 +106,17 @@ static nl_status read_answer(nl_channel *channel, nl_buffer *answer, size_t *lin
 {
     int64_t deadline_ns = nl_deadline_ns(TIMEOUT_MS);
     while (answer->size < ANSWER_MAX) {
-        char bytes[512], words[NL_CHANNEL_WORDS];
+        char bytes[512];
         ssize_t got = nl_channel_read(channel, bytes, sizeof bytes);
-        int why = got < 0 ? errno : 0;
+        int error = got < 0 ? errno : 0;
         if (got == 0)
             return nl_error_set(NL_ERROR_UNREACHABLE, "it closed the connection");
-        if (why == EAGAIN && nl_wait_ready(channel->fd, nl_channel_wants(channel, POLLIN), deadline_ns) != 0)
+        if (error == EAGAIN && nl_wait_ready(channel->fd, nl_channel_wants(channel, POLLIN), deadline_ns) != 0)
             return nl_error_set(NL_ERROR_TIMEOUT, "it does not answer");
-        if (why != 0 && why != EAGAIN && why != EINTR)
-            return nl_error_set(NL_ERROR_UNREACHABLE, "read: %s", nl_channel_words(channel, why, words));
+        if (error != 0 && error != EAGAIN && error != EINTR) {
+            nl_channel_fail(channel, error);
+            return nl_error_prepend("read");
+        }
         if (!nl_buffer_append(answer, bytes, got > 0 ? (size_t)got : 0))
             return NL_FAILED;
         const char *newline = answer->size > 0 ? memchr(answer->data, '\n', answer->size) : NULL;

@@ -9,6 +9,8 @@
 
 #include "transport/channel.h"
 
+#include "base/error.h"
+
 #include "transport/tls_names.h"
 
 #include <arpa/inet.h>
@@ -76,10 +78,10 @@ static bool enter(void)
 /* Drops what was put into the error queue meanwhile. errno is kept. */
 static void leave(void)
 {
-    int why = errno;
+    int error = errno;
     ERR_pop_to_mark();
     pthread_rwlock_unlock(&gate);
-    errno = why;
+    errno = error;
 }
 
 static void close_gate(void)
@@ -168,23 +170,22 @@ static bool is_mark(unsigned long error)
     return ERR_GET_LIB(error) == ERR_LIB_USER && ERR_GET_REASON(error) == OURS_FROM_HERE;
 }
 
-/* OpenSSL's words for an error, which stay valid. */
-static const char *words_of(unsigned long error)
+/* OpenSSL's message for an error, which stays valid. */
+static const char *message_of(unsigned long error)
 {
     if (ERR_SYSTEM_ERROR(error))
         return strerror(ERR_GET_REASON(error));
-    const char *words = error == 0 || is_mark(error) ? NULL : ERR_reason_error_string(error);
-    return words != NULL ? words : "TLS failed";
+    const char *message = error == 0 || is_mark(error) ? NULL : ERR_reason_error_string(error);
+    return message != NULL ? message : "TLS failed";
 }
 
-static bool cannot_use(const char *what, const char *file, char words[NL_CHANNEL_WORDS])
+static bool cannot_use(const char *what, const char *file)
 {
     /* The first of our errors is the cause; those after it say where it happened. */
     unsigned long error, first = 0;
     while ((error = ERR_get_error()) != 0)
         first = is_mark(error) ? 0 : first != 0 ? first : error;
-    snprintf(words, NL_CHANNEL_WORDS, "%s %s: %s", what, file, words_of(first));
-    return false;
+    return nl_error_false(NL_ERROR_INVALID, "%s %s: %s", what, file, message_of(first));
 }
 
 /* Nobody is asked for a passphrase. */
@@ -210,25 +211,23 @@ static int on_verified(int good, X509_STORE_CTX *verifying)
 }
 
 /* A certificate is refused when the list of its CA is missing or has expired, too. */
-static bool load_revoked(SSL_CTX *context, const char *file, char words[NL_CHANNEL_WORDS])
+static bool load_revoked(SSL_CTX *context, const char *file)
 {
     X509_STORE *store = SSL_CTX_get_cert_store(context);
     X509_LOOKUP *lookup = X509_STORE_add_lookup(store, X509_LOOKUP_file());
     if (lookup == NULL || X509_load_crl_file(lookup, file, X509_FILETYPE_PEM) < 1)
-        return cannot_use("revocation list", file, words);
+        return cannot_use("revocation list", file);
     X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
     return true;
 }
 
-static bool load_peers(nl_tls *tls, const nl_tls_options *options, char words[NL_CHANNEL_WORDS])
+static bool load_peers(nl_tls *tls, const nl_tls_options *options)
 {
     if (options->crl == NULL && options->peers == NULL)
         return true;
-    if (options->ca == NULL) {
-        snprintf(words, NL_CHANNEL_WORDS, "crl and peers need ca=FILE: only then clients show certificates");
-        return false;
-    }
-    if (options->crl != NULL && !load_revoked(tls->context, options->crl, words))
+    if (options->ca == NULL)
+        return nl_error_false(NL_ERROR_INVALID, "crl and peers need ca=FILE: only then clients show certificates");
+    if (options->crl != NULL && !load_revoked(tls->context, options->crl))
         return false;
     tls->revokes = options->crl != NULL;
     if (options->peers == NULL)
@@ -242,20 +241,18 @@ static bool load_peers(nl_tls *tls, const nl_tls_options *options, char words[NL
     return true;
 }
 
-static bool load(SSL_CTX *context, bool server, const nl_tls_options *options, char words[NL_CHANNEL_WORDS])
+static bool load(SSL_CTX *context, bool server, const nl_tls_options *options)
 {
     SSL_CTX_set_default_passwd_cb(context, no_passphrase);
     const char *cert = options->cert, *key = options->key != NULL ? options->key : cert;
-    if (cert == NULL && (server || key != NULL)) {
-        snprintf(words, NL_CHANNEL_WORDS, "cert=FILE is wanted");
-        return false;
-    }
+    if (cert == NULL && (server || key != NULL))
+        return nl_error_false(NL_ERROR_INVALID, "cert=FILE is wanted");
     if (cert != NULL && SSL_CTX_use_certificate_chain_file(context, cert) != 1)
-        return cannot_use("certificate", cert, words);
+        return cannot_use("certificate", cert);
     if (key != NULL && SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
-        return cannot_use("key", key, words);
+        return cannot_use("key", key);
     if (options->ca != NULL && SSL_CTX_load_verify_file(context, options->ca) != 1)
-        return cannot_use("certificates", options->ca, words);
+        return cannot_use("certificates", options->ca);
     if (options->ca == NULL && !server)
         SSL_CTX_set_default_verify_paths(context);
     if (options->ca != NULL && server)
@@ -303,18 +300,17 @@ static void settle(SSL_CTX *context, bool server, bool verified)
     SSL_CTX_set_cert_cb(context, on_asked, NULL);
 }
 
-nl_tls *nl_tls_new(bool server, const nl_tls_options *options, char words[NL_CHANNEL_WORDS])
+nl_tls *nl_tls_new(bool server, const nl_tls_options *options)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, prepare);
-    snprintf(words, NL_CHANNEL_WORDS, "TLS cannot be used");
+    nl_error_set(NL_ERROR_UNSUPPORTED, "TLS cannot be used");
     if (!enter())
         return NULL;
     nl_tls *tls = calloc(1, sizeof *tls);
     if (tls != NULL && socket_method != NULL)
         tls->context = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
-    bool good = tls != NULL && tls->context != NULL && load(tls->context, server, options, words) &&
-                load_peers(tls, options, words);
+    bool good = tls != NULL && tls->context != NULL && load(tls->context, server, options) && load_peers(tls, options);
     if (good)
         settle(tls->context, server, !server || options->ca != NULL);
     if (good && tls->peers != NULL)
@@ -433,7 +429,7 @@ static int result_of_failure(nl_tls_session *session)
         session->what = verified == X509_V_ERR_APPLICATION_VERIFICATION ? no_such_peer
                         : verified != X509_V_OK && !SSL_is_init_finished(session->ssl)
                             ? X509_verify_cert_error_string(verified)
-                            : words_of(error);
+                            : message_of(error);
     }
     errno = session->failed;
     return -1;
@@ -493,16 +489,17 @@ static long verify_again(X509 *shown, STACK_OF(X509) * chain, const nl_tls *tls)
     return result;
 }
 
-bool nl_channel_may_stay(const nl_channel *channel, nl_tls *tls, char words[NL_CHANNEL_WORDS])
+bool nl_channel_may_stay(const nl_channel *channel, nl_tls *tls)
 {
     if (channel->tls == NULL || tls == NULL || (tls->peers == NULL && !tls->revokes) || !enter())
         return true;
     X509 *shown = SSL_get0_peer_certificate(channel->tls->ssl);
     long result = shown != NULL ? verify_again(shown, SSL_get_peer_cert_chain(channel->tls->ssl), tls) : X509_V_OK;
     bool named = shown == NULL || tls->peers == NULL || nl_tls_names_match(shown, tls->peers);
-    snprintf(words, NL_CHANNEL_WORDS, "%s", result != X509_V_OK ? X509_verify_cert_error_string(result) : no_such_peer);
     leave();
-    return result == X509_V_OK && named;
+    if (result != X509_V_OK)
+        return nl_error_false(NL_ERROR_PERMISSION, "%s", X509_verify_cert_error_string(result));
+    return named || nl_error_false(NL_ERROR_PERMISSION, "%s", no_such_peer);
 }
 
 bool nl_channel_has_certificate(const nl_channel *channel)
@@ -580,11 +577,12 @@ short nl_channel_wants(const nl_channel *channel, short usual)
     return wanted == SSL_READING ? POLLIN : wanted == SSL_WRITING ? POLLOUT : usual;
 }
 
-const char *nl_channel_words(const nl_channel *channel, int why, char words[NL_CHANNEL_WORDS])
+nl_status nl_channel_fail(const nl_channel *channel, int error)
 {
-    if (why == EPROTO && channel->tls != NULL && channel->tls->what != NULL)
-        return channel->tls->what;
-    return strerror_r(why, words, NL_CHANNEL_WORDS);
+    char message[128];
+    bool of_tls = error == EPROTO && channel->tls != NULL && channel->tls->what != NULL;
+    return nl_error_set(NL_ERROR_UNREACHABLE, "%s",
+                        of_tls ? channel->tls->what : strerror_r(error, message, sizeof message));
 }
 
 void nl_tls_session_end(nl_tls_session *session)

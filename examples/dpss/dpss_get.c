@@ -67,11 +67,11 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
 }
 
-static bool fail(transfer *t, const server *srv, const char *what, const char *why)
+static bool fail(transfer *t, const server *srv, const char *what, const char *problem)
 {
     /* The first failure is the one to tell; what follows from it is not news. */
     if (!atomic_exchange(&t->failed, true))
-        fprintf(stderr, "dpss_get: %s: %s: %s\n", srv->name, what, why);
+        fprintf(stderr, "dpss_get: %s: %s: %s\n", srv->name, what, problem);
     return false;
 }
 
@@ -87,9 +87,9 @@ static int connect_to(transfer *t, const server *srv)
     for (struct addrinfo *a = found; a != NULL && fd < 0; a = a->ai_next) {
         fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) != 0) {
-            int why = errno;
+            int problem = errno;
             close(fd);
-            errno = why;
+            errno = problem;
             fd = -1;
         }
     }

@@ -98,17 +98,17 @@ static void read_line(nl_scratch *s)
     nl_record_clear(record);
     if (s->text.size <= skipped)
         return;
-    nl_string words = {0};
+    nl_string message = {0};
     if (nl_text_decode(&nl_ulm, record, NL_FRACTION_DECIMAL, start, end, end, &used) == NL_OK) {
-        words = record->event;
-        words.data += EVENT_START_SIZE;
-        words.size = words.size > EVENT_START_SIZE ? words.size - EVENT_START_SIZE : 0;
+        message = record->event;
+        message.data += EVENT_START_SIZE;
+        message.size = message.size > EVENT_START_SIZE ? message.size - EVENT_START_SIZE : 0;
     } else {
         nl_record_clear(record);
-        words = (nl_string){start + skipped, (size_t)(end - start) - skipped};
+        message = (nl_string){start + skipped, (size_t)(end - start) - skipped};
     }
-    if (words.size > 0)
-        nl_record_add_string(record, "MSG", words.data, words.size);
+    if (message.size > 0)
+        nl_record_add_string(record, "MSG", message.data, message.size);
     record->raw = (nl_string){0};
 }
 

@@ -32,7 +32,7 @@ struct nl_control_probe {
 
 /* A line's words, in a copy of it. */
 typedef struct command {
-    char *words[WORDS_MAX];
+    char *arguments[WORDS_MAX];
     size_t count;
     char text[LINE_MAX_SIZE];
 } command;
@@ -186,7 +186,7 @@ void nl_control_free(nl_log *log)
 static nl_status do_level(nl_log *log, nl_control_origin origin, const command *c)
 {
     (void)origin;
-    nl_level level = c->count == 2 ? nl_level_parse(c->words[1], strlen(c->words[1])) : NL_LEVEL_NONE;
+    nl_level level = c->count == 2 ? nl_level_parse(c->arguments[1], strlen(c->arguments[1])) : NL_LEVEL_NONE;
     if (level == NL_LEVEL_NONE)
         return nl_error_set(NL_ERROR_INVALID, "\"level\" wants a level's name");
     if (log != NULL)
@@ -197,20 +197,20 @@ static nl_status do_level(nl_log *log, nl_control_origin origin, const command *
 static nl_status do_event(nl_log *log, nl_control_origin origin, const command *c)
 {
     (void)origin;
-    bool off = c->count == 3 && strcasecmp(c->words[2], "off") == 0;
-    if (c->count != 3 || (!off && strcasecmp(c->words[2], "on") != 0))
+    bool off = c->count == 3 && strcasecmp(c->arguments[2], "off") == 0;
+    if (c->count != 3 || (!off && strcasecmp(c->arguments[2], "on") != 0))
         return nl_error_set(NL_ERROR_INVALID, "\"event\" wants a pattern, and off or on");
-    if (strlen(c->words[1]) >= NL_SITE_PATTERN_SIZE)
+    if (strlen(c->arguments[1]) >= NL_SITE_PATTERN_SIZE)
         return nl_error_set(NL_ERROR_LIMIT, "a pattern has at most %d bytes", NL_SITE_PATTERN_SIZE - 1);
     if (log != NULL)
-        nl_sites_switch(c->words[1], off);
+        nl_sites_switch(c->arguments[1], off);
     return NL_OK;
 }
 
 /* What is to be done at the marker; NL_END for "off". */
 static nl_status read_marker(const command *c, nl_probe_kind *kind, nl_level *level)
 {
-    const char *what = c->count >= 3 ? c->words[2] : "", *more = c->count == 4 ? c->words[3] : NULL;
+    const char *what = c->count >= 3 ? c->arguments[2] : "", *more = c->count == 4 ? c->arguments[3] : NULL;
     *level = NL_USAGE;
     if (c->count <= 4 && strcasecmp(what, "log") == 0) {
         *kind = NL_PROBE_LOG;
@@ -235,7 +235,7 @@ static void join(const command *c, char text[LINE_MAX_SIZE])
 {
     size_t size = 0;
     for (size_t i = 0; i < c->count; i++)
-        size += (size_t)snprintf(text + size, LINE_MAX_SIZE - size, i > 0 ? " %s" : "%s", c->words[i]);
+        size += (size_t)snprintf(text + size, LINE_MAX_SIZE - size, i > 0 ? " %s" : "%s", c->arguments[i]);
 }
 
 static nl_status do_marker(nl_log *log, nl_control_origin origin, const command *c)
@@ -245,8 +245,8 @@ static nl_status do_marker(nl_log *log, nl_control_origin origin, const command 
     nl_status status = read_marker(c, &wanted.kind, &level);
     if (status == NL_FAILED || log == NULL)
         return status == NL_FAILED ? NL_FAILED : NL_OK;
-    wanted.pattern = c->words[1];
-    wanted.to = wanted.kind == NL_PROBE_TIME ? c->words[3] : NULL;
+    wanted.pattern = c->arguments[1];
+    wanted.to = wanted.kind == NL_PROBE_TIME ? c->arguments[3] : NULL;
     char text[LINE_MAX_SIZE];
     join(c, text);
     pthread_mutex_lock(&log->control.mutex);
@@ -276,9 +276,9 @@ static nl_status do_destination(nl_log *log, nl_control_origin origin, const com
 {
     if (c->count != 2)
         return nl_error_set(NL_ERROR_INVALID, "\"destination\" wants a URL");
-    if (origin == NL_CONTROL_COLLECTOR && check_collectors_url(c->words[1]) != NL_OK)
+    if (origin == NL_CONTROL_COLLECTOR && check_collectors_url(c->arguments[1]) != NL_OK)
         return NL_FAILED;
-    return log != NULL ? nl_log_set_destination(log, c->words[1], false) : NL_OK;
+    return log != NULL ? nl_log_set_destination(log, c->arguments[1], false) : NL_OK;
 }
 
 /* ---- lines ---- */
@@ -292,8 +292,8 @@ static bool split(command *c, const char *line, size_t size)
     char *rest = c->text, *word;
     while (c->count < WORDS_MAX && (word = strsep(&rest, " \t\r")) != NULL)
         if (*word != '\0')
-            c->words[c->count++] = word;
-    return c->count > 0 && *c->words[0] != '#';
+            c->arguments[c->count++] = word;
+    return c->count > 0 && *c->arguments[0] != '#';
 }
 
 static nl_status do_command(nl_log *log, nl_control_origin origin, const command *c)
@@ -303,10 +303,10 @@ static nl_status do_command(nl_log *log, nl_control_origin origin, const command
         nl_status (*function)(nl_log *log, nl_control_origin origin, const command *c);
     } all[] = {{"level", do_level}, {"event", do_event}, {"marker", do_marker}, {"destination", do_destination}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (strcasecmp(c->words[0], all[i].name) == 0)
+        if (strcasecmp(c->arguments[0], all[i].name) == 0)
             return all[i].function(log, origin, c);
     return nl_error_set(NL_ERROR_NOT_FOUND, "unknown command \"%s\": level, event, marker and destination are known",
-                        c->words[0]);
+                        c->arguments[0]);
 }
 
 /* Puts the latest failure behind those before, as long as there is room. */
@@ -367,11 +367,11 @@ nl_status nl_control_undo(nl_log *log, const nl_activation *activation, const ch
 {
     command c;
     split(&c, text, strlen(text));
-    if (strcasecmp(c.words[0], "level") == 0)
+    if (strcasecmp(c.arguments[0], "level") == 0)
         nl_set_level(log, (nl_level)activation->level_before);
-    else if (strcasecmp(c.words[0], "event") == 0)
-        nl_sites_forget_rule(c.words[1]);
-    else if (strcasecmp(c.words[0], "destination") == 0)
+    else if (strcasecmp(c.arguments[0], "event") == 0)
+        nl_sites_forget_rule(c.arguments[1]);
+    else if (strcasecmp(c.arguments[0], "destination") == 0)
         return nl_log_set_destination(log, log->control.first_url->text, true);
     else {
         pthread_mutex_lock(&log->control.mutex);

@@ -122,9 +122,9 @@ static void *measure_all(void *user)
 static nl_status measure_apart(measuring *m)
 {
     pthread_t thread;
-    int why = nl_thread_create(&thread, NULL, measure_all, m);
-    if (why != 0)
-        return nl_error_set(NL_ERROR_SYSTEM, "start a thread to measure in: %s", strerror(why));
+    int error = nl_thread_create(&thread, NULL, measure_all, m);
+    if (error != 0)
+        return nl_error_set(NL_ERROR_SYSTEM, "start a thread to measure in: %s", strerror(error));
     pthread_join(thread, NULL);
     return NL_OK;
 }

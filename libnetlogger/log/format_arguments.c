@@ -397,8 +397,8 @@ static nl_status print_conversion(nl_buffer *out, const conversion *c, va_list *
     case '%':
         return nl_buffer_append(out, "%", 1) ? NL_OK : NL_FAILED;
     case 'm': {
-        char words[128];
-        const char *message = strerror_r(error, words, sizeof words);
+        char scratch[128];
+        const char *message = strerror_r(error, scratch, sizeof scratch);
         return nl_buffer_append(out, message, strlen(message)) ? NL_OK : NL_FAILED;
     }
     case 's':

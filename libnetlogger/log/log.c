@@ -543,16 +543,16 @@ static void leave_for_recovery(nl_log *log)
 static nl_status say_undelivered(nl_status status, uint64_t waiting, uint64_t lost, bool left)
 {
     unsigned long long all = waiting + lost, dropped = lost;
-    static const char why[] = "there was no room in the ring, no memory, or a signal handler came in the middle of "
-                              "another event";
+    static const char cause[] = "there was no room in the ring, no memory, or a signal handler came in the middle of "
+                                "another event";
     if (waiting == 0 && status == NL_OK)
-        nl_error_set(NL_ERROR_INVALID, "%s", why);
+        nl_error_set(NL_ERROR_INVALID, "%s", cause);
     if (waiting == 0)
         return nl_error_prepend("%llu events could not be delivered", all);
     const char *hope = left ? "; nlrecover can bring them later" : "";
     if (lost == 0)
         return nl_error_prepend("%llu events could not be delivered%s", all, hope);
-    return nl_error_prepend("%llu events could not be delivered: %llu are lost (%s), %llu wait%s", all, dropped, why,
+    return nl_error_prepend("%llu events could not be delivered: %llu are lost (%s), %llu wait%s", all, dropped, cause,
                             all - dropped, hope);
 }
 

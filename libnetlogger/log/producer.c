@@ -141,7 +141,7 @@ bool nl_log_write_down(nl_log *log)
         if (nl_outbox_make_batch(&log->outbox, log->number) != NL_OK)
             return false;
         if (!log->outbox.mapping.named)
-            log->unnamed = log->outbox.mapping.why;
+            log->unnamed = log->outbox.mapping.error;
         nl_clock clock;
         nl_clock_start(&clock);
         nl_clock_save(&clock, log->outbox.shared->clock);
@@ -201,7 +201,7 @@ static void add_ring(nl_log *log, nl_ring *ring)
     ring->log = log;
     pthread_mutex_lock(&log->mutex);
     if (!ring->mapping.named && log->unnamed == 0)
-        log->unnamed = ring->mapping.why;
+        log->unnamed = ring->mapping.error;
     ring->next = log->rings;
     log->rings = ring;
     pthread_mutex_unlock(&log->mutex);

@@ -64,9 +64,9 @@ nl_ring *nl_ring_make(size_t size, unsigned log, unsigned number)
         return NULL;
     nl_ring *ring = nl_ring_over(&mapping, size);
     if (ring == NULL) {
-        int why = errno;
+        int error = errno;
         nl_mapping_remove(&mapping);
-        errno = why;
+        errno = error;
         return NULL;
     }
     nl_shared_head_set(&ring->shared->head);

@@ -121,9 +121,9 @@ char *nl_mapping_map(int fd, size_t size, size_t repeat)
     if (mmap(memory, size, PROT_READ | PROT_WRITE, flags, fd, 0) != MAP_FAILED &&
         (repeat == 0 || map_again(memory, fd, size, repeat)))
         return memory;
-    int why = errno;
+    int error = errno;
     munmap(memory, whole);
-    errno = why;
+    errno = error;
     return NULL;
 }
 
@@ -136,12 +136,12 @@ static bool may_be_large(size_t size)
 
 static bool reserve(int fd, size_t from, size_t to)
 {
-    int why;
+    int error;
     do
-        why = posix_fallocate(fd, (off_t)from, (off_t)(to - from));
-    while (why == EINTR);
-    errno = why;
-    return why == 0;
+        error = posix_fallocate(fd, (off_t)from, (off_t)(to - from));
+    while (error == EINTR);
+    errno = error;
+    return error == 0;
 }
 
 static void unlink_file(const nl_mapping *mapping)
@@ -165,12 +165,12 @@ static bool make_file(nl_mapping *mapping, size_t size, size_t reserved, size_t 
     mapping->named = true;
     if (ftruncate(fd, (off_t)size) == 0 && reserve(fd, 0, reserved))
         mapping->memory = nl_mapping_map(fd, size, repeat);
-    int why = errno;
+    int error = errno;
     close(fd);
     if (mapping->memory == NULL)
         unlink_file(mapping);
     mapping->named = mapping->memory != NULL;
-    errno = why;
+    errno = error;
     return mapping->named;
 }
 
@@ -186,7 +186,7 @@ bool nl_mapping_make(nl_mapping *mapping, size_t size, size_t reserved, size_t r
         return true;
     /* No room for files (a container's /dev/shm is small, files may be limited), or no right to make one: memory
      * without a name may still be had. */
-    mapping->why = errno != 0 ? errno : ENOENT;
+    mapping->error = errno != 0 ? errno : ENOENT;
     mapping->memory = nl_mapping_map(-1, size, repeat);
     return mapping->memory != NULL;
 }
@@ -211,9 +211,9 @@ bool nl_mapping_reserve(nl_mapping *mapping, size_t from, size_t to)
     if (fd < 0)
         return false;
     bool good = reserve(fd, from, to);
-    int why = errno;
+    int error = errno;
     close(fd);
-    errno = why;
+    errno = error;
     return good;
 }
 

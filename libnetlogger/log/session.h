@@ -13,7 +13,7 @@ typedef struct nl_mapping {
     size_t size;
     int fd;        /* of another process's file; -1: none */
     bool named;    /* memory of a file in this process's folder, which outlives it */
-    int why;       /* errno: why it is not */
+    int error;     /* errno: why it is not */
     char name[32]; /* in the folder */
 } nl_mapping;
 

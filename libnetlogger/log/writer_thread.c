@@ -181,14 +181,14 @@ static uint64_t take_until(nl_log *log, nl_ring *rings, uint64_t before_ticks)
 static void tell_unnamed(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);
-    int why = log->told_unnamed ? 0 : log->unnamed;
-    log->told_unnamed |= why != 0;
+    int error = log->told_unnamed ? 0 : log->unnamed;
+    log->told_unnamed |= error != 0;
     pthread_mutex_unlock(&log->mutex);
-    if (why == 0)
+    if (error == 0)
         return;
     nl_record *record = nl_log_record(log, NL_WARNING, "NetLogger.Unrecoverable");
-    char words[128];
-    const char *reason = strerror_r(why, words, sizeof words);
+    char scratch[128];
+    const char *reason = strerror_r(error, scratch, sizeof scratch);
     nl_record_add_string(record, "REASON", reason, strlen(reason));
     nl_log_say(log, record);
 }

@@ -4,9 +4,9 @@ PyObject *nlpy_error;
 
 PyObject *nlpy_raise(const char *instead)
 {
-    const char *words = nl_error_message();
+    const char *message = nl_error_message();
     PyObject *text =
-        nlpy_give_text((nl_string){*words != '\0' ? words : instead, strlen(*words != '\0' ? words : instead)});
+        nlpy_give_text((nl_string){*message != '\0' ? message : instead, strlen(*message != '\0' ? message : instead)});
     if (text != NULL) {
         PyErr_SetObject(nlpy_error, text);
         Py_DECREF(text);

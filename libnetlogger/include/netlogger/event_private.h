@@ -436,9 +436,9 @@ static inline nl_private_refused nl_private_refuse(const void *value)
 #define NL_PRIVATE_EVENT_odd(...)                                                                                      \
     NL_PRIVATE_WRONG("NL_EVENT(log, level, event, field, value, ...): a field name without a value")
 #define NL_PRIVATE_EVENT_many(...) NL_PRIVATE_WRONG("an event has at most 16 fields")
-#define NL_PRIVATE_WRONG(why)                                                                                          \
+#define NL_PRIVATE_WRONG(problem)                                                                                      \
     do {                                                                                                               \
-        NL_PRIVATE_STATIC_ASSERT(0, why);                                                                              \
+        NL_PRIVATE_STATIC_ASSERT(0, problem);                                                                          \
     } while (0)
 
 /* A static site, a look at the gate, the values caught once, their size, the copy. */
