@@ -220,7 +220,8 @@ static int serve(arguments *a)
         program_error("%s", nl_error_message());
         status = PROGRAM_PROBLEM;
     }
-    confine_report_refused(log, "Netlogd.CallRefused");
+    for (char call[CONFINE_CALL_SIZE]; confine_report_refused(call);)
+        nl_write(log, NL_WARNING, "Netlogd.CallRefused", "CALL=%s", call);
     nl_close(log);
     /* The last of all: who waits for it to go finds everything written. */
     if (wrote_pid_file)

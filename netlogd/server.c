@@ -289,7 +289,8 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     tell_sum(srv, &srv->foreign);
     clocks_tell(srv->clocks);
     gaps_check(srv->gaps, now_ns);
-    confine_report_refused(srv->log, "Netlogd.CallRefused");
+    for (char call[CONFINE_CALL_SIZE]; confine_report_refused(call);)
+        nl_write(srv->log, NL_WARNING, "Netlogd.CallRefused", "CALL=%s", call);
     if (outputs_have_seal_due(srv->outputs))
         on_settle(-1, 0, srv);
     if (!srv->paused)

@@ -293,13 +293,12 @@ bool confine_programs(void)
             nl_error_false(NL_ERROR_UNSUPPORTED, "not confined in its system calls: seccomp cannot be used"));
 }
 
-void confine_report_refused(nl_log *log, const char *event)
+bool confine_report_refused(char name[CONFINE_CALL_SIZE])
 {
-    char name[CONFINE_CALL_SIZE];
-    while (confine_next_refused(name)) {
-        program_error("system call %s: refused, because %s confines itself; report this, and use --confine=no until it "
-                      "is fixed",
-                      name, program_get_name());
-        nl_write(log, NL_WARNING, event, "CALL=%s", name);
-    }
+    if (!confine_next_refused(name))
+        return false;
+    program_error("system call %s: refused, because %s confines itself; report this, and use --confine=no until it is "
+                  "fixed",
+                  name, program_get_name());
+    return true;
 }

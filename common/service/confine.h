@@ -50,8 +50,13 @@ bool confine(void);
  * program of a daemon needs. Returns as confine() does. */
 bool confine_programs(void);
 
-/* Reports the system calls that were refused since the last report, each once: on standard error, and to log, which may
- * be NULL, as this event. */
-void confine_report_refused(nl_log *log, const char *event);
+/* Bytes of the name of a system call. */
+enum { CONFINE_CALL_SIZE = 40 };
+
+/*
+ * Reports a system call that was refused since the last report on standard error, and returns its name for the daemon's
+ * log. Returns false when all are reported; each is reported once.
+ */
+bool confine_report_refused(char name[CONFINE_CALL_SIZE]);
 
 #endif

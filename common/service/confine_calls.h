@@ -14,14 +14,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "service/confine.h"
+
 /* Limits all threads of the process to the listed calls. False when the kernel or this build has no seccomp. */
 bool confine_calls(void);
 
 /* Takes the calls from this process and from the programs that it executes which neither needs: those that change the
  * kernel, mount, or trade keys. False as above. */
 bool confine_calls_of_programs(void);
-
-enum { CONFINE_CALL_SIZE = 40 };
 
 /* The next system call that was refused since the start, by name, each once. False when there is no other. */
 bool confine_next_refused(char name[CONFINE_CALL_SIZE]);

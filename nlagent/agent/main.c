@@ -100,7 +100,8 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     subscriptions_sweep(a);
     active_sweep(a);
     look_at_clock(a);
-    confine_report_refused(a->log, "Nlagentd.CallRefused");
+    for (char call[CONFINE_CALL_SIZE]; confine_report_refused(call);)
+        nl_write(a->log, NL_WARNING, "Nlagentd.CallRefused", "CALL=%s", call);
     if (a->directory != NULL)
         directory_expire(a->directory);
 }
