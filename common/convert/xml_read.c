@@ -211,12 +211,14 @@ static void characters(void *user, const xmlChar *text, int size)
 
 static nl_string view(const xml_reader *r, size_t at, size_t size)
 {
-    return (nl_string){r->text.data + at, size};
+    return size > 0 ? (nl_string){r->text.data + at, size} : (nl_string){"", 0};
 }
 
 /* Takes base64 out of a value, in place. */
 static bool unpack(xml_reader *r, nl_string *value)
 {
+    if (value->size == 0)
+        return true;
     char *bytes = r->text.data + (value->data - r->text.data);
     size_t size = base64_get(*value, bytes);
     if (size == SIZE_MAX) {
