@@ -32,6 +32,7 @@ enum {
     RUN_BUFFER_MIN = 16 << 10,
     DESCRIPTORS_KEPT = 16, /* beside the inputs of a merge */
     MEMORY_MIN = 16 << 20,
+    UNIQUE_SHARE = 8, /* --unique uses 1/8 of the memory for lines of equal time */
 };
 
 typedef struct arguments {
@@ -299,11 +300,12 @@ static bool is_by_time(const arguments *a)
 
 static by_time by_time_of(arguments *a, result *r)
 {
+    size_t unique_memory = a->input.unique ? a->memory / UNIQUE_SHARE : 0;
     if (a->input.unique && r != NULL)
-        r->unique = unique_new(put_lines, r);
+        r->unique = unique_new(unique_memory, a->directory, put_lines, r);
     return (by_time){.settings = &a->input,
                      .reverse = a->reverse,
-                     .memory = a->memory,
+                     .memory = a->memory - unique_memory,
                      .directory = a->directory,
                      .files = a->files,
                      .file_count = a->file_count,

@@ -67,11 +67,11 @@ void spill_begin(spill *s)
 void spill_put(spill *s, const item *it)
 {
     stored header = {it->prefix, it->key_size, it->line_size};
+    if (s->buffer.size + sizeof header + it->key_size + it->line_size > WRITE_SIZE)
+        write_buffer(s);
     nl_buffer_append(&s->buffer, &header, sizeof header);
     nl_buffer_append(&s->buffer, it->key, it->key_size);
     nl_buffer_append(&s->buffer, it->line, it->line_size);
-    if (s->buffer.size >= WRITE_SIZE)
-        write_buffer(s);
 }
 
 void spill_end(spill *s)

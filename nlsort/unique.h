@@ -1,6 +1,6 @@
 /*
- * Of lines in the order of their times, those that are identical once: lines of equal times are put in the order of
- * their text. Such lines are held together in memory.
+ * Removes repeated lines from lines in the order of their times. Lines of equal time form a group, which is put in the
+ * order of its text. A group that is larger than the memory for it is sorted in runs on disk.
  */
 #ifndef NLSORT_UNIQUE_H
 #define NLSORT_UNIQUE_H
@@ -9,13 +9,16 @@
 
 typedef struct unique unique;
 
-/* sink: takes what is left, without places. */
-unique *unique_new(gather_sink *sink, void *user);
+/*
+ * memory: bytes that a group may take. directory: for temporary files; not copied. sink: gets the remaining lines,
+ * without their places.
+ */
+unique *unique_new(size_t memory, const char *directory, gather_sink *sink, void *user);
 
-/* Takes lines with their places, as a gather_sink does. */
+/* Adds lines with their places. A gather_sink. */
 void unique_put(unique *u, const char *text, size_t size, const nl_scanned_line *lines, size_t count);
 
-/* Hands on what is held, after the last line. */
+/* Puts the last group. */
 void unique_end(unique *u);
 void unique_free(unique *u);
 

@@ -321,31 +321,48 @@ class Nlsort(support.Case):
         self.assertEqual(self.sort("-c", "-r", self.scratch / "turned").returncode, 0)
         self.assertEqual(self.sort("-m", "-r", self.scratch / "turned").stdout.splitlines(), lines[::-1])
 
-    def test_memory_stays_within_its_bound(self):
-        path = self.write("a", self.random_lines(700000, times=80000))
+    def sort_within(self, memory_max_kb, *arguments):
+        """Runs nlsort, which must succeed and hold at most that much memory."""
         program = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
                    "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
-        result = self.run_program("/usr/bin/python3", "-c", program, self.nlsort, "-S", "32M", "-T", self.scratch, "-o",
-                                  self.scratch / "out", path)
+        result = self.run_program("/usr/bin/python3", "-c", program, self.nlsort, "-T", self.scratch, *arguments)
         self.assertEqual(result.returncode, 0, result.stderr)
         if b"__asan_init" not in pathlib.Path(self.nlsort).read_bytes():  # a sanitizer takes memory of its own
-            self.assertLess(int(result.stdout), 32 << 10)
+            self.assertLess(int(result.stdout), memory_max_kb)
+
+    def test_memory_stays_within_its_bound(self):
+        path = self.write("a", self.random_lines(700000, times=80000))
+        self.sort_within(32 << 10, "-S", "32M", "-o", self.scratch / "out", path)
         self.assertEqual((self.scratch / "out").stat().st_size, path.stat().st_size)
+
+    def test_unique_lines_of_one_time_stay_within_the_memory_bound(self):
+        """60 MB of lines of one time, each line twice: short lines, and lines of which few fit into memory.
+
+        The 8 MB beside -S are for the program itself and for buffers of several long lines.
+        """
+        rng = random.Random(11)
+        short = [line(2, N=rng.randrange(10**9), X="x" * rng.randrange(20, 60)) for _ in range(300000)]
+        long = [line(5, N=rng.randrange(10**9), X="x" * rng.randrange(200_000, 300_000)) for _ in range(120)]
+        for name, large in [("short", short), ("long", long)]:
+            lines = (large + [l.replace("PROG=p", "PROG=q") for l in large[:len(large) // 50]] + [line(1, N=1), line(9, N=2)]) * 2
+            lines += [line(7, N=n) for n in (3, 1, 3)]
+            expected = sorted(set(lines), key=lambda l: (l[:21], l + "\n"))
+            rng.shuffle(lines)
+            path, ordered = self.write(name, lines), self.write(f"{name}.ordered", sorted(lines, key=lambda l: l[:21]))
+            for arguments in [path], ["-m", ordered]:
+                with self.subTest(name, merge=len(arguments) > 1):
+                    out = self.scratch / "out"
+                    self.sort_within((16 + 8) << 10, "-u", "-S", "16M", "-o", out, *arguments)
+                    self.assertTrue(out.read_text().splitlines() == expected, "the output is that of sort -u")
 
     def test_memory_stays_within_its_bound_whatever_blocks_expand_to(self):
         """170 KB of blocks expand to 140 MB of text."""
         expanding, count = test_netlogd_hostile.Work.dense()
         path = self.scratch / "dense.nlb"
         path.write_bytes(expanding * 80)
-        program = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
-                   "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
         for extra in [], ["-k", "PROG"], ["-m"]:
             with self.subTest(extra):
-                result = self.run_program("/usr/bin/python3", "-c", program, self.nlsort, "-S", "32M", "-T", self.scratch, "-o",
-                                          self.scratch / "out.log", *extra, path)
-                self.assertEqual(result.returncode, 0, result.stderr)
-                if b"__asan_init" not in pathlib.Path(self.nlsort).read_bytes():
-                    self.assertLess(int(result.stdout), 40 << 10)
+                self.sort_within(40 << 10, "-S", "32M", "-o", self.scratch / "out.log", *extra, path)
                 with open(self.scratch / "out.log", "rb") as out:
                     self.assertEqual(sum(chunk.count(b"\n") for chunk in iter(lambda: out.read(1 << 20), b"")), 80 * count)
 
