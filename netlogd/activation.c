@@ -36,7 +36,7 @@ activation *activation_new(const char *path)
     return a;
 }
 
-static void forget(told *t)
+static void activation_forget(told *t)
 {
     free(t->prog);
     free(t->command);
@@ -47,7 +47,7 @@ void activation_free(activation *a)
     if (a == NULL)
         return;
     for (size_t i = 0; i < a->told_count; i++)
-        forget(&a->told[i]);
+        activation_forget(&a->told[i]);
     free(a->told);
     free(a->path);
     nl_buffer_free(&a->text);
@@ -108,7 +108,7 @@ static void take_back(activation *a, const char *prog)
             continue;
         }
         a->told_size -= strlen(a->told[i].command) + 1;
-        forget(&a->told[i]);
+        activation_forget(&a->told[i]);
     }
     a->told_count = kept;
 }
@@ -143,8 +143,8 @@ nl_string activation_frame(activation *a, const char *prog)
         return (nl_string){0};
     nl_buffer_append(frame, "NLC1\0\0\0", HEAD);
     /* Of a file so large that what was told has no room beside it the end gives way. */
-    size_t room = TEXT_MAX - a->told_size - 1;
-    nl_buffer_append(frame, a->text.data, a->text.size < room ? a->text.size : room);
+    size_t space = TEXT_MAX - a->told_size - 1;
+    nl_buffer_append(frame, a->text.data, a->text.size < space ? a->text.size : space);
     for (size_t i = 0; i < a->told_count; i++) {
         if (fnmatch(a->told[i].prog, prog, 0) != 0)
             continue;

@@ -91,14 +91,15 @@ void clocks_free(clocks *c)
     free(c);
 }
 
-static bool is(nl_string text, const char *name)
+static bool clocks_is(nl_string text, const char *name)
 {
     return text.size == strlen(name) && memcmp(text.data, name, text.size) == 0;
 }
 
-static void copy(char *to, size_t room, nl_string from)
+static void clocks_copy(char *to, size_t capacity, nl_string from)
 {
-    snprintf(to, room, "%.*s", from.size < room ? (int)from.size : (int)room, from.data != NULL ? from.data : "");
+    snprintf(to, capacity, "%.*s", from.size < capacity ? (int)from.size : (int)capacity,
+             from.data != NULL ? from.data : "");
 }
 
 /* Returns the index of the owner of that name, which may be a new one, or HOSTS_MAX if there are too many. */
@@ -182,10 +183,10 @@ static size_t add_host(clocks *c, const char *peer)
 }
 
 /* Returns the entry of the host, which may be a new one, and notes that it is heard. */
-static host_clock *find(clocks *c, nl_string name, const char *peer)
+static host_clock *clocks_find(clocks *c, nl_string name, const char *peer)
 {
     char host[NAME_SIZE];
-    copy(host, sizeof host, name);
+    clocks_copy(host, sizeof host, name);
     uint64_t hash = hash_bytes(c->seed, host, strlen(host));
     size_t h = 0;
     while (h < c->count && (c->host_hashes[h] != hash || strcmp(c->hosts[h].host, host) != 0))
@@ -218,14 +219,14 @@ static void take_state(host_clock *h, const nl_record *record, bool of_kernel)
         return;
     h->has_kernel |= of_kernel;
     h->has_state = true;
-    h->synchronized = is(nl_field_text(&field, scratch), "true");
+    h->synchronized = clocks_is(nl_field_text(&field, scratch), "true");
 }
 
 static void take_tracking(host_clock *h, const nl_record *record)
 {
     nl_field source, stratum;
     if (nl_record_find(record, "CLOCK.SOURCE", &source) && source.type == NL_TYPE_STRING)
-        copy(h->source, sizeof h->source, source.string);
+        clocks_copy(h->source, sizeof h->source, source.string);
     h->has_stratum = nl_record_find(record, "CLOCK.STRATUM", &stratum) && nl_field_int(&stratum, &h->stratum);
     h->has_error = get_double(record, "CLOCK.ERROR", &h->error_us);
 }
@@ -271,9 +272,9 @@ static void warn(clocks *c, host_clock *h)
 /* A record that is perhaps one of clocks. */
 static __attribute__((noinline)) void put_clock(clocks *c, const nl_record *record, const char *peer)
 {
-    bool kernel = is(record->event, NL_CLOCK_KERNEL), tracking = is(record->event, NL_CLOCK_TRACKING);
-    bool offset = is(record->event, NL_CLOCK_OFFSET);
-    host_clock *h = kernel || tracking || offset ? find(c, record->host, peer) : NULL;
+    bool kernel = clocks_is(record->event, NL_CLOCK_KERNEL), tracking = clocks_is(record->event, NL_CLOCK_TRACKING);
+    bool offset = clocks_is(record->event, NL_CLOCK_OFFSET);
+    host_clock *h = kernel || tracking || offset ? clocks_find(c, record->host, peer) : NULL;
     if (h == NULL)
         return;
     h->time_ns = record->time_ns;

@@ -92,7 +92,7 @@ struct connection {
     char peer[80];
 };
 
-static void on_malformed(void *user, const nl_malformed *what)
+static void connection_on_malformed(void *user, const nl_malformed *what)
 {
     connection *c = user;
     c->server->counts.malformed++;
@@ -123,7 +123,7 @@ static bool want_acknowledgement(connection *c)
  * Sends a frame without waiting. False when the client, who reads nothing, did not take it; one that took a part is cut
  * off: what follows would not be understood.
  */
-static bool say(connection *c, nl_string frame)
+static bool connection_say(connection *c, nl_string frame)
 {
     size_t done = 0;
     ssize_t sent = 1;
@@ -142,7 +142,7 @@ bool connection_send_activation(connection *c)
     if (frame.size == 0 || nl_decoder_get_stats(c->decoder)->blocks == 0)
         return false;
     c->told = true;
-    if (!say(c, frame))
+    if (!connection_say(c, frame))
         shutdown(c->channel.fd, SHUT_RDWR); /* it reads nothing: when it is back it is told anew */
     return true;
 }
@@ -190,7 +190,7 @@ void connection_acknowledge(connection *c)
     char frame[16] = "NLA1\x08";
     memcpy(frame + 8, &blocks, sizeof blocks);
     /* A client that does not read what it is told is told again with the next block; the counts add up. */
-    if (say(c, (nl_string){frame, sizeof frame}))
+    if (connection_say(c, (nl_string){frame, sizeof frame}))
         c->acknowledged = nl_decoder_get_stats(c->decoder)->blocks;
 }
 
@@ -208,7 +208,7 @@ static void on_question(void *user, int64_t sent_ns)
     memcpy(frame + 4, &size, sizeof size);
     memcpy(frame + HEAD, parts, sizeof parts);
     memcpy(frame + HEAD + NL_TIME_ANSWER_MIN, srv->host, name);
-    say(c, (nl_string){frame, HEAD + NL_TIME_ANSWER_MIN + name});
+    connection_say(c, (nl_string){frame, HEAD + NL_TIME_ANSWER_MIN + name});
 }
 
 static void limit_rate(connection *c);
@@ -312,7 +312,7 @@ static bool admit_block(void *user, const nl_block_header *block)
 }
 
 /* A client's block is there; its records follow, unless it is taken whole. */
-static void on_block(void *user, const nl_block_view *block)
+static void connection_on_block(void *user, const nl_block_view *block)
 {
     static const unsigned char none[sizeof block->stream];
     connection *c = user;
@@ -365,10 +365,10 @@ static bool may_send_host(connection *c, const nl_record *record)
     if (host.size > 0 && host.size == c->certified.size && memcmp(host.data, c->certified.data, host.size) == 0)
         return true;
     if (!nl_channel_peer_is_named(&c->channel, host.data, host.size)) {
-        on_malformed(c, &(nl_malformed){.source = c->peer,
-                                        .line = nl_decoder_get_stats(c->decoder)->records,
-                                        .reason = "HOST is not a name of the client's certificate",
-                                        .text = record->raw.data != NULL ? record->raw : host});
+        connection_on_malformed(c, &(nl_malformed){.source = c->peer,
+                                                   .line = nl_decoder_get_stats(c->decoder)->records,
+                                                   .reason = "HOST is not a name of the client's certificate",
+                                                   .text = record->raw.data != NULL ? record->raw : host});
         return false;
     }
     c->certified.size = 0;
@@ -394,16 +394,16 @@ static void put_rejected(connection *c, int64_t time_ns, uint64_t sequence)
 }
 
 /* Hands every complete record to the output, but those of blocks that are for the next turn. */
-static void take_records(connection *c)
+static void connection_take_records(connection *c)
 {
     const nl_record *record;
     uint64_t before = c->server->counts.records, text_before = outputs_encoded(c->server->outputs);
     while (nl_decoder_next(c->decoder, &record) == NL_OK) {
         if (was_cut(c, record)) {
-            on_malformed(c, &(nl_malformed){.source = c->peer,
-                                            .line = nl_decoder_get_stats(c->decoder)->records,
-                                            .reason = "line is cut: the connection ended before its newline",
-                                            .text = record->raw});
+            connection_on_malformed(c, &(nl_malformed){.source = c->peer,
+                                                       .line = nl_decoder_get_stats(c->decoder)->records,
+                                                       .reason = "line is cut: the connection ended before its newline",
+                                                       .text = record->raw});
             continue;
         }
         uint64_t sequence = nl_decoder_sequence(c->decoder);
@@ -444,7 +444,7 @@ static void begin_turn(connection *c)
 {
     bool whole = !c->at->asked->hosts_certified && outputs_want_blocks(c->server->outputs) &&
                  !subscriptions_want_records(c->server->subscriptions);
-    nl_decoder_on_block(c->decoder, whole, on_block, c);
+    nl_decoder_on_block(c->decoder, whole, connection_on_block, c);
     c->first = true;
 }
 
@@ -473,7 +473,7 @@ static void feed(connection *c, const char *data, size_t size)
     begin_turn(c);
     nl_decoder_feed(c->decoder, data, size);
     set_budget(c);
-    take_records(c);
+    connection_take_records(c);
 }
 
 /* Answers a client of another protocol. What it has sent is read and dropped, lest the kernel drop the answer instead.
@@ -483,7 +483,7 @@ static void turn_away(connection *c, foreign_kind kind)
     server *srv = c->server;
     size_t size;
     const char *answer = foreign_answer(kind, &size);
-    say(c, (nl_string){answer, size});
+    connection_say(c, (nl_string){answer, size});
     nl_channel_end(&c->channel);
     for (int reads = 0; reads < FOREIGN_READS; reads++)
         if (nl_channel_read(&c->channel, srv->read_buffer, SERVER_READ_SIZE) <= 0)
@@ -498,7 +498,7 @@ typedef enum first_bytes { FIRST_UNDECIDED, FIRST_RECORDS, FIRST_HANDED_OVER, FI
 static first_bytes look_at_mark(connection *c, size_t got)
 {
     char *came = c->server->read_buffer;
-    size_t room = sizeof c->mark - c->mark_size, more = got < room ? got : room;
+    size_t space = sizeof c->mark - c->mark_size, more = got < space ? got : space;
     memcpy(c->mark + c->mark_size, came, more);
     request_guess guess = request_recognise(c->mark, c->mark_size + more);
     foreign_kind foreign =
@@ -531,7 +531,7 @@ static void finish_last_record(connection *c)
         feed(c, c->mark, c->mark_size);
     c->ended = true;
     nl_decoder_finish(c->decoder);
-    take_records(c);
+    connection_take_records(c);
 }
 
 typedef enum outcome { MORE, NOTHING_NOW, ENDED, BROKEN } outcome;
@@ -576,7 +576,7 @@ static outcome read_some(connection *c)
     if (c->rest) {
         begin_turn(c);
         set_budget(c);
-        take_records(c);
+        connection_take_records(c);
         return nl_decoder_is_refused(c->decoder) ? refuse_block(c) : MORE;
     }
     ssize_t got = nl_channel_read(&c->channel, c->server->read_buffer, read_size(c));
@@ -771,7 +771,7 @@ connection *connection_new(server *srv, evutil_socket_t fd, const listener *at, 
         .source = c->peer,
         .fraction = srv->settings->fraction,
         .max_record_size = srv->settings->max_record_size,
-        .on_malformed = on_malformed,
+        .on_malformed = connection_on_malformed,
         .on_lost = on_lost,
         .streams = srv->streams,
         .user = c,

@@ -52,7 +52,7 @@ struct datagrams {
     uint64_t seed;
 };
 
-static void on_malformed(void *user, const nl_malformed *what)
+static void datagrams_on_malformed(void *user, const nl_malformed *what)
 {
     datagrams *d = user;
     d->server->counts.malformed++;
@@ -144,7 +144,7 @@ static void charge(datagrams *d, size_t size, sender *from)
 
 /* ---- records ---- */
 
-static void take_records(datagrams *d, size_t size, sender *from)
+static void datagrams_take_records(datagrams *d, size_t size, sender *from)
 {
     server *srv = d->server;
     const nl_record *record;
@@ -152,7 +152,7 @@ static void take_records(datagrams *d, size_t size, sender *from)
         nl_decoder_new(&(nl_decoder_options){.source = d->peer,
                                              .fraction = srv->settings->fraction,
                                              .max_record_size = srv->settings->max_record_size,
-                                             .on_malformed = on_malformed,
+                                             .on_malformed = datagrams_on_malformed,
                                              .user = d});
     d->work_max = WORK_FREE + WORK_PER_BYTE * (uint64_t)size;
     nl_decoder_ask(decoder, may_take_block, d);
@@ -168,8 +168,8 @@ static void take_records(datagrams *d, size_t size, sender *from)
     }
     charge(d, size, from);
     if (nl_decoder_is_paused(decoder))
-        on_malformed(d, &(nl_malformed){.reason = "there are more records in its blocks than can be taken",
-                                        .text = {srv->read_buffer, size}});
+        datagrams_on_malformed(d, &(nl_malformed){.reason = "there are more records in its blocks than can be taken",
+                                                  .text = {srv->read_buffer, size}});
     nl_decoder_free(decoder);
     server_wrote(srv);
 }
@@ -196,7 +196,7 @@ static bool read_one(datagrams *d)
     if (reason != NULL)
         drop(d, reason);
     else
-        take_records(d, (size_t)got, who);
+        datagrams_take_records(d, (size_t)got, who);
     return true;
 }
 

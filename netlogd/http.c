@@ -159,7 +159,7 @@ static void answer(asker *a)
     reply(a, status, !head);
 }
 
-static void take(asker *a, size_t size)
+static void http_take(asker *a, size_t size)
 {
     a->size += size;
     a->request[a->size] = '\0';
@@ -183,7 +183,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
     else if (ended)
         let_go(a);
     else if (got > 0 && !a->answered)
-        take(a, (size_t)got);
+        http_take(a, (size_t)got);
 }
 
 /* ---- from first to last ---- */

@@ -159,7 +159,7 @@ static bool writes_to_terminal(const settings *s)
 }
 
 /* NULL: it has none. Standard error is redirected in the background, and the log must not hold it. */
-static nl_log *open_log(const settings *s)
+static nl_log *netlogd_main_open_log(const settings *s)
 {
     if (daemon_has_no_streams() && settings_logs_to_stderr(s))
         return NULL;
@@ -201,7 +201,7 @@ static int serve(arguments *a)
     if (good && open_listeners(s, &listeners, &count)) {
         wrote_pid_file = s->pid_file != NULL && write_pid_file(s->pid_file);
         const char *not_confined = confined_begin(s); /* before there are threads, which inherit it */
-        log = open_log(s);
+        log = netlogd_main_open_log(s);
         if (not_confined != NULL)
             nl_write(log, NL_WARNING, "Netlogd.NotConfined", "REASON=%s", not_confined);
         outputs_start(out, log);

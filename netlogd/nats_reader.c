@@ -39,7 +39,7 @@ struct nats_reader {
     char source[NATS_NAME_SIZE]; /* the message that is read */
 };
 
-static void on_malformed(void *user, const nl_malformed *what)
+static void nats_reader_on_malformed(void *user, const nl_malformed *what)
 {
     nats_reader *r = user;
     r->server->counts.malformed++;
@@ -56,7 +56,7 @@ static void on_lost(void *user, const nl_lost *what)
     gaps_note(r->server->gaps, what, r->name, r->source, ++r->gaps);
 }
 
-static void on_block(void *user, const nl_block_view *block)
+static void nats_reader_on_block(void *user, const nl_block_view *block)
 {
     static const unsigned char none[sizeof block->stream];
     nats_reader *r = user;
@@ -97,7 +97,7 @@ static void new_decoder(nats_reader *r)
         .source = r->name,
         .fraction = r->server->settings->fraction,
         .max_record_size = r->server->settings->max_record_size,
-        .on_malformed = on_malformed,
+        .on_malformed = nats_reader_on_malformed,
         .on_lost = on_lost,
         .streams = r->server->streams,
         .user = r,
@@ -105,7 +105,7 @@ static void new_decoder(nats_reader *r)
     nl_decoder_on_admission(r->decoder, admit_block, r);
 }
 
-static void take_records(nats_reader *r)
+static void nats_reader_take_records(nats_reader *r)
 {
     const nl_record *record;
     while (nl_decoder_next(r->decoder, &record) == NL_OK) {
@@ -120,7 +120,7 @@ static void take_records(nats_reader *r)
 }
 
 /* Nothing of a message is part of the next one. Returns the units of work that it cost. */
-static uint64_t take(nats_reader *r, nats_message *m)
+static uint64_t nats_reader_take(nats_reader *r, nats_message *m)
 {
     nl_string data = nats_message_data(m);
     bool whole = outputs_want_blocks(r->server->outputs) && !subscriptions_want_records(r->server->subscriptions);
@@ -128,10 +128,10 @@ static uint64_t take(nats_reader *r, nats_message *m)
     r->server->counts.bytes += data.size;
     r->numbered = false;
     r->to_acknowledge = true;
-    nl_decoder_on_block(r->decoder, whole, on_block, r);
+    nl_decoder_on_block(r->decoder, whole, nats_reader_on_block, r);
     uint64_t before = nl_decoder_work(r->decoder);
     nl_decoder_feed(r->decoder, data.data, data.size);
-    take_records(r);
+    nats_reader_take_records(r);
     uint64_t work = nl_decoder_work(r->decoder) - before;
     r->server->counts.work += work;
     if (nl_decoder_is_refused(r->decoder)) {
@@ -139,7 +139,7 @@ static uint64_t take(nats_reader *r, nats_message *m)
         new_decoder(r);
     } else if (nl_decoder_is_midway(r->decoder) || nl_decoder_format(r->decoder) != NL_FORMAT_NLB) {
         nl_decoder_finish(r->decoder);
-        take_records(r);
+        nats_reader_take_records(r);
         new_decoder(r);
     }
     server_wrote(r->server);
@@ -171,11 +171,11 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
         nats_message *m = nats_intake_next(r->intake);
         if (m == NULL)
             return;
-        work += take(r, m);
+        work += nats_reader_take(r, m);
     }
 }
 
-static char *name_of(const nats_place *place)
+static char *nats_reader_name_of(const nats_place *place)
 {
     char *name;
     if (asprintf(&name, "%s?durable=%s&share=%u/%u", place->name, place->durable, place->share, place->of_shares) < 0)
@@ -188,7 +188,7 @@ const char *nats_reader_check(const nl_url *url, char **name)
     nats_place *place = nats_place_read(url, false);
     if (place == NULL)
         return nl_error_message();
-    *name = name_of(place);
+    *name = nats_reader_name_of(place);
     nats_place_free(place);
     return NULL;
 }

@@ -110,7 +110,7 @@ static int connect_socket(const char *path)
 }
 
 /* Appends NAME="value", as ULM quotes it. */
-static void add(nl_buffer *line, const char *name, const char *value)
+static void netlogctl_add(nl_buffer *line, const char *name, const char *value)
 {
     nl_buffer_append(line, " ", 1);
     nl_buffer_append(line, name, strlen(name));
@@ -133,9 +133,9 @@ static void send_request(int fd, const arguments *a)
     nl_buffer_append(&line, "NETLOGGER/1 ", 12);
     nl_buffer_append(&line, a->operands[0], strlen(a->operands[0]));
     if (a->word_count > 1)
-        add(&line, "COMMAND", a->operands[1]);
+        netlogctl_add(&line, "COMMAND", a->operands[1]);
     if (a->prog != NULL)
-        add(&line, "PROG", a->prog);
+        netlogctl_add(&line, "PROG", a->prog);
     nl_buffer_append(&line, "\n", 1);
     if (send(fd, line.data, line.size, MSG_NOSIGNAL) != (ssize_t)line.size)
         program_fail(PROGRAM_PROBLEM, "ask netlogd: %s", strerror(errno));
@@ -153,7 +153,7 @@ static bool is_event(const nl_record *record, const char *name)
     return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
 }
 
-static void take(answer *all, const nl_record *record)
+static void netlogctl_take(answer *all, const nl_record *record)
 {
     nl_field reason;
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -184,7 +184,7 @@ static answer read_answer(int fd)
         const nl_record *record;
         nl_decoder_feed(decoder, bytes, (size_t)got);
         while (nl_decoder_next(decoder, &record) == NL_OK)
-            take(&all, record);
+            netlogctl_take(&all, record);
     }
     nl_decoder_free(decoder);
     if (!all.done)

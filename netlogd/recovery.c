@@ -63,7 +63,7 @@ static bool was_told(int process)
     return false;
 }
 
-static void copy(char to[TEXT_SIZE], const char *from)
+static void recovery_copy(char to[TEXT_SIZE], const char *from)
 {
     snprintf(to, TEXT_SIZE, "%s", from != NULL ? from : "");
 }
@@ -76,9 +76,9 @@ static void send_report(void *user, const nl_recovered *what)
     if (nothing || (what->status != NL_OK && was_told(what->process)))
         return;
     report r = {.process = what->process, .status = what->status, .records = what->records};
-    copy(r.prog, what->prog);
-    copy(r.url, what->url);
-    copy(r.message, what->message);
+    recovery_copy(r.prog, what->prog);
+    recovery_copy(r.url, what->url);
+    recovery_copy(r.message, what->message);
     while (send(*fd, &r, sizeof r, MSG_NOSIGNAL) < 0 && errno == EINTR)
         ;
 }
@@ -145,7 +145,7 @@ static void *read_reports(void *user)
     return NULL;
 }
 
-static recovery *fail(const char *what, int error, recovery *r)
+static recovery *recovery_fail(const char *what, int error, recovery *r)
 {
     program_error("what killed programs leave is not recovered: %s: %s", what, strerror(error));
     free(r);
@@ -157,7 +157,7 @@ recovery *recovery_start(unsigned interval_s, bool confined)
     int ends[2];
     recovery *r = nl_memory_check(calloc(1, sizeof *r));
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-        return fail("socketpair", errno, r);
+        return recovery_fail("socketpair", errno, r);
     r->process = fork();
     if (r->process == 0) {
         close(ends[0]);
@@ -172,7 +172,7 @@ recovery *recovery_start(unsigned interval_s, bool confined)
     r->socket = ends[0];
     if (r->process < 0) {
         close(r->socket);
-        return fail("fork", error, r);
+        return recovery_fail("fork", error, r);
     }
     pthread_mutex_init(&r->mutex, NULL);
     nl_monotonic_cond_init(&r->changed);

@@ -15,30 +15,30 @@
 #include <string.h>
 
 /* The first reasons are kept for who asked. */
-static void keep(server *srv, const char *message)
+static void reload_keep(server *srv, const char *message)
 {
     size_t had = strlen(srv->reload_failure);
     snprintf(srv->reload_failure + had, sizeof srv->reload_failure - had, "%s%s", had > 0 ? "; " : "", message);
 }
 
-static void report(void *user, const char *message)
+static void reload_report(void *user, const char *message)
 {
     server *srv = user;
-    keep(srv, message);
+    reload_keep(srv, message);
     program_error("%s", message);
     nl_write(srv->log, NL_ERROR, "Netlogd.ReloadRefused", "REASON=%s", message);
 }
 
-static bool refuse(server *srv, const char *what, const char *reason)
+static bool reload_refuse(server *srv, const char *what, const char *reason)
 {
     char message[512];
     snprintf(message, sizeof message, "%.300s: %s", what, reason);
-    report(srv, message);
+    reload_report(srv, message);
     return false;
 }
 
 /* What asked becomes; NULL when nobody is to connect there any more. */
-static const listening *find(const settings *s, const listening *asked)
+static const listening *reload_find(const settings *s, const listening *asked)
 {
     for (size_t i = 0; i < s->listen_count; i++)
         if (strcmp(s->listen[i].url, asked->url) == 0)
@@ -51,11 +51,11 @@ static bool listens_alike(server *srv, const settings *now)
 {
     static const char reason[] = "where netlogd listens changes when it is started anew only";
     for (size_t i = 0; i < now->listen_count; i++)
-        if (find(srv->settings, &now->listen[i]) == NULL)
-            return refuse(srv, now->listen[i].url, reason);
+        if (reload_find(srv->settings, &now->listen[i]) == NULL)
+            return reload_refuse(srv, now->listen[i].url, reason);
     for (size_t i = 0; i < srv->settings->listen_count; i++)
-        if (find(now, &srv->settings->listen[i]) == NULL)
-            return refuse(srv, srv->settings->listen[i].url, reason);
+        if (reload_find(now, &srv->settings->listen[i]) == NULL)
+            return reload_refuse(srv, srv->settings->listen[i].url, reason);
     return true;
 }
 
@@ -63,8 +63,9 @@ static bool listens_alike(server *srv, const settings *now)
 static bool is_guarded(server *srv, const settings *now)
 {
     for (size_t i = 0; i < srv->listener_count; i++)
-        if (srv->sockets[i].remote && now->allow.count == 0 && !find(now, srv->sockets[i].asked)->vouched)
-            return refuse(srv, srv->sockets[i].asked->url, "that is open to other machines, and no network is allowed");
+        if (srv->sockets[i].remote && now->allow.count == 0 && !reload_find(now, srv->sockets[i].asked)->vouched)
+            return reload_refuse(srv, srv->sockets[i].asked->url,
+                                 "that is open to other machines, and no network is allowed");
     return true;
 }
 
@@ -72,16 +73,16 @@ static bool take_over(server *srv, const settings *now)
 {
     const nl_option *fixed = nl_options_fixed_difference(settings_rows, srv->settings, now);
     if (fixed != NULL)
-        return refuse(srv, fixed->name, "it changes when netlogd is started anew only");
+        return reload_refuse(srv, fixed->name, "it changes when netlogd is started anew only");
     if (!listens_alike(srv, now) || !is_guarded(srv, now))
         return false;
     const char *elsewhere = confined_forbids(now);
     if (elsewhere != NULL)
-        return refuse(srv, elsewhere, nl_error_message());
+        return reload_refuse(srv, elsewhere, nl_error_message());
     /* The last of all: it is what changes something. */
     if (outputs_change(srv->outputs, now->outputs, now->output_count, srv->log) == NL_OK)
         return true;
-    report(srv, nl_error_message());
+    reload_report(srv, nl_error_message());
     return false;
 }
 
@@ -94,14 +95,14 @@ static void change_settings(connection *c, void *user)
 bool reload(server *srv)
 {
     srv->reload_failure[0] = '\0';
-    settings *now = srv->read_settings(srv->read_user, report, srv);
+    settings *now = srv->read_settings(srv->read_user, reload_report, srv);
     if (now == NULL || !take_over(srv, now)) {
         settings_delete(now);
         program_error("the configuration is not changed");
         return false;
     }
     for (size_t i = 0; i < srv->listener_count; i++)
-        srv->sockets[i].asked = find(now, srv->sockets[i].asked);
+        srv->sockets[i].asked = reload_find(now, srv->sockets[i].asked);
     settings_delete(srv->reloaded);
     srv->settings = srv->reloaded = now;
     accepting_settings_changed(srv);

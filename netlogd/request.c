@@ -227,7 +227,7 @@ static void answer_whole_line(request *r)
 }
 
 /* Takes what came before the answer. It is not read on until that was looked at. */
-static void take(request *r, const char *data, size_t size)
+static void request_take(request *r, const char *data, size_t size)
 {
     nl_buffer_append(&r->line, data, size);
     event_del(r->readable);
@@ -256,7 +256,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
     char bytes[READ_SIZE];
     ssize_t got = nl_channel_read(&r->channel, bytes, sizeof bytes);
     if (got > 0 && !r->answered)
-        take(r, bytes, (size_t)got);
+        request_take(r, bytes, (size_t)got);
     else if (got == 0 && r->ending && request_queued(r) > 0)
         event_del(r->readable); /* it has said all that it has to say, and may still read */
     else if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
@@ -321,7 +321,7 @@ void request_new(server *srv, nl_channel channel, const char *peer, client_entry
         client_table_replace(srv->clients, entry, &r->entry);
     if (srv->settings->handshake_s > 0) /* in which the line is to come */
         event_add(r->deadline, &(struct timeval){.tv_sec = srv->settings->handshake_s});
-    take(r, data, size);
+    request_take(r, data, size);
 }
 
 void request_settings_changed(request *r)

@@ -145,7 +145,7 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
 }
 
 /* Writes what was put, at a moment when no client's block is read in part. */
-static void flush(server *srv)
+static void flush_and_acknowledge(server *srv)
 {
     srv->wrote_ns = 0;
     srv->wrote_at_once = false;
@@ -169,7 +169,7 @@ static void flush(server *srv)
 
 bool server_flush(server *srv)
 {
-    flush(srv);
+    flush_and_acknowledge(srv);
     return !srv->paused;
 }
 
@@ -178,7 +178,7 @@ static void on_flush(evutil_socket_t fd, short what, void *user)
     (void)fd, (void)what;
     server *srv = user;
     turns_idle(srv->turns);
-    flush(srv);
+    flush_and_acknowledge(srv);
 }
 
 static void on_settle(evutil_socket_t fd, short what, void *user)
@@ -209,7 +209,7 @@ static void on_late(evutil_socket_t fd, short what, void *user)
     (void)fd, (void)what;
     server *srv = user;
     if (is_late(srv))
-        flush(srv);
+        flush_and_acknowledge(srv);
     else if (srv->wrote_ns != 0)
         event_add(srv->late_event, &(struct timeval){.tv_usec = LATE_MS * 1000});
 }
@@ -220,7 +220,7 @@ static void before_turn(void *user)
     server *srv = user;
     bool may_flush = nl_monotonic_ns() - srv->flushed_ns >= (FLUSH_SHARE - 1) * srv->flush_took_ns;
     if ((srv->wrote_at_once && may_flush) || is_late(srv))
-        flush(srv);
+        flush_and_acknowledge(srv);
 }
 
 void server_wrote(server *srv)
@@ -233,7 +233,7 @@ void server_wrote(server *srv)
     if (outputs_are_blocked(srv->outputs))
         pause_clients(srv);
     else if (outputs_are_due(srv->outputs) || is_late(srv))
-        flush(srv);
+        flush_and_acknowledge(srv);
     else if (!srv->stopping)
         event_active(srv->flush_event, EV_TIMEOUT, 0);
 }
@@ -396,7 +396,7 @@ static struct event_base *new_base(void)
     return base;
 }
 
-static void start(server *srv, const server_extras *extras)
+static void start_server(server *srv, const server_extras *extras)
 {
     srv->base = new_base();
     srv->read_buffer = malloc(SERVER_READ_SIZE);
@@ -635,7 +635,7 @@ int server_run(const settings *s, server_read_settings read_settings, void *read
     srv.gaps = gaps_new(srv.streams, log);
     srv.activation = activation_new(s->activation);
     activation_look(srv.activation);
-    start(&srv, extras);
+    start_server(&srv, extras);
     inherited_notify("READY=1");
     if (extras->on_ready != NULL)
         extras->on_ready();

@@ -109,7 +109,7 @@ static void span_add(span *s, uint64_t count, int64_t from_ns, int64_t to_ns)
 
 /* ---- groups ---- */
 
-static bool is_same(const group *g, const group *wanted)
+static bool subscription_is_same(const group *g, const group *wanted)
 {
     return g->format == wanted->format && g->has_since == wanted->has_since && g->since_ns == wanted->since_ns &&
            (g->where == NULL || wanted->where == NULL ? g->where == wanted->where
@@ -117,10 +117,10 @@ static bool is_same(const group *g, const group *wanted)
 }
 
 /* The group that is as wanted. The filter is taken over; where is copied. */
-static group *join(subscriptions *all, const group *wanted)
+static group *subscription_join(subscriptions *all, const group *wanted)
 {
     group *g = all->groups;
-    while (g != NULL && !is_same(g, wanted))
+    while (g != NULL && !subscription_is_same(g, wanted))
         g = g->next;
     if (g != NULL) {
         nl_filter_free(wanted->filter);
@@ -243,12 +243,12 @@ static bool has_room(const subscription *s, size_t size)
 
 static void put_chunk(subscription *s, const nl_buffer *chunk, shared *common, const span *what)
 {
-    bool room = s->past == NULL && catch_breath(s) && has_room(s, chunk->size);
-    if (!room && s->past == NULL && !request_is_held_up(s->request)) {
+    bool fits = s->past == NULL && catch_breath(s) && has_room(s, chunk->size);
+    if (!fits && s->past == NULL && !request_is_held_up(s->request)) {
         request_send(s->request);
-        room = catch_breath(s) && has_room(s, chunk->size);
+        fits = catch_breath(s) && has_room(s, chunk->size);
     }
-    if (!room) {
+    if (!fits) {
         miss(s, what);
         return;
     }
@@ -822,7 +822,7 @@ void subscription_start(request *r, const nl_record *asked)
     s->all = all;
     s->request = r;
     s->catching_up = (background_task){.run = run_catching_up, .user = s};
-    s->group = join(all, &wanted);
+    s->group = subscription_join(all, &wanted);
     s->began_ns = nl_monotonic_ns();
     all->counts.asked++;
     all->counts.subscribers++;

@@ -286,7 +286,7 @@ static const char *directory_url(const arguments *a)
 }
 
 /* Asks; ends the program when that fails. */
-static void ask(const arguments *a, const char *url, nl_buffer *message, soap_call *answer)
+static void nlagent_ask(const arguments *a, const char *url, nl_buffer *message, soap_call *answer)
 {
     client *c = client_new(url, &a->ask.client);
     if (c == NULL)
@@ -323,7 +323,7 @@ static int ask_about_sensor(const arguments *a, const char *operation, bool with
         soap_put(&message, "since", since);
     }
     soap_end(&message, operation);
-    ask(a, first_agent(a), &message, &answer);
+    nlagent_ask(a, first_agent(a), &message, &answer);
     int status = print_records(&answer);
     soap_call_free(&answer);
     return status;
@@ -336,7 +336,7 @@ static int do_list(const arguments *a)
     soap_begin(&message, "List");
     soap_put(&message, "details", a->details ? "true" : "false");
     soap_end(&message, "List");
-    ask(a, first_agent(a), &message, &answer);
+    nlagent_ask(a, first_agent(a), &message, &answer);
     for (size_t i = 0; i < answer.count; i++) {
         const char *name = answer.arguments[i].name, *value = answer.text.data + answer.arguments[i].value;
         if (strcmp(name, "sensor.name") == 0)
@@ -365,7 +365,7 @@ static int do_status(const arguments *a)
     soap_call answer;
     soap_begin(&message, "Status");
     soap_end(&message, "Status");
-    ask(a, first_agent(a), &message, &answer);
+    nlagent_ask(a, first_agent(a), &message, &answer);
     int status = print_records(&answer);
     soap_call_free(&answer);
     return status;
@@ -404,7 +404,7 @@ typedef struct sink {
     nl_log *log;
 } sink;
 
-static bool put(void *user, const nl_record *record)
+static bool nlagent_put(void *user, const nl_record *record)
 {
     sink *s = user;
     nl_status status = s->log != NULL ? nl_write_record(s->log, record) : nl_writer_put(s->writer, record);
@@ -464,7 +464,7 @@ static int gather(const arguments *a, bool many)
     gather_options o = {.client = a->ask.client,
                         .sensors = a->operands + 1,
                         .arguments = a->wishes,
-                        .put = put,
+                        .put = nlagent_put,
                         .user = &s,
                         .once = !many};
     if (a->operand_count < 2 || (!many && a->operand_count > 2))
@@ -492,7 +492,7 @@ static int gather(const arguments *a, bool many)
 
 /* ---- all of it ---- */
 
-static int run(const arguments *a)
+static int nlagent_run(const arguments *a)
 {
     const char *verb = a->operands[0];
     if (strcmp(verb, "list") == 0)
@@ -533,7 +533,7 @@ int main(int argc, char **argv)
     }
     signal(SIGPIPE, SIG_IGN);
     xmlInitParser();
-    int status = run(&a);
+    int status = nlagent_run(&a);
     xmlCleanupParser();
     return program_finish(status);
 }

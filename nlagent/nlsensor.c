@@ -249,7 +249,7 @@ static int catch_signals(void)
 
 /* Looks at fixed times, so that what a look costs does not add up; one that was missed is not made up for. False when
  * no sensor was left that could look, or nowhere to log. */
-static bool run(arguments *a, output *out)
+static bool nlsensor_run(arguments *a, output *out)
 {
     int signals = catch_signals();
     nl_record *record = nl_record_new();
@@ -280,7 +280,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     output_open(&out, a.destination);
     open_sensors(&a);
-    bool good = run(&a, &out);
+    bool good = nlsensor_run(&a, &out);
     good = output_close(&out) && good;
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
 }

@@ -58,7 +58,7 @@ static bool read_loop(const bench *b, measurement *m)
 }
 
 /* Runs a command, which says what it has to say into out: a file, or nowhere when that is NULL. */
-static bool run(char *const *command, const char *out)
+static bool nlkernel_bench_run(char *const *command, const char *out)
 {
     int status;
     pid_t child = fork();
@@ -81,7 +81,7 @@ static bool run(char *const *command, const char *out)
 
 static bool side_nothing(bench *b, measurement *m)
 {
-    return run(b->loop, NULL) && read_loop(b, m);
+    return nlkernel_bench_run(b->loop, NULL) && read_loop(b, m);
 }
 
 static double lost_in(const instance *i)
@@ -109,7 +109,7 @@ static bool measure_ftrace(bench *b, measurement *m)
     if (good) {
         good = instance_write(&i, "buffer_size_kb", "65536") && instance_write(&i, "trace_clock", "mono") &&
                instance_write(&i, "events/raw_syscalls/enable", "1") && instance_write(&i, "tracing_on", "1") &&
-               run(b->loop, NULL) && read_loop(b, m);
+               nlkernel_bench_run(b->loop, NULL) && read_loop(b, m);
         m->lost = lost_in(&i);
         good = instance_destroy(&i) && good;
     }
@@ -168,7 +168,7 @@ static double lost_of_perf(const bench *b)
 {
     char *command[] = {"perf", "report", "--stats", "-i", b->perf_log, NULL}, line[256];
     double lost = 0;
-    if (!run(command, b->loop_log))
+    if (!nlkernel_bench_run(command, b->loop_log))
         return -1;
     FILE *said = fopen(b->loop_log, "re");
     while (said != NULL && fgets(line, sizeof line, said) != NULL) {
@@ -188,7 +188,7 @@ static bool side_perf(bench *b, measurement *m)
                          "-o",   b->perf_log, "--"};
     for (size_t i = 0; b->loop[i] != NULL; i++)
         command[9 + i] = b->loop[i];
-    bool good = run(command, NULL) && read_loop(b, m);
+    bool good = nlkernel_bench_run(command, NULL) && read_loop(b, m);
     if (good)
         m->lost = lost_of_perf(b);
     unlink(b->perf_log);
@@ -204,7 +204,7 @@ static bool side_ebpf(bench *b, measurement *m)
     bool good = nl_sections_parse(&s.sections, text, "bench", NULL);
     rights_raise();
     kernel_sums *sums = good ? kernel_sums_start(&s, b->tracefs) : NULL;
-    good = sums != NULL && run(b->loop, NULL) && read_loop(b, m);
+    good = sums != NULL && nlkernel_bench_run(b->loop, NULL) && read_loop(b, m);
     kernel_sums_free(sums);
     rights_lower();
     nl_sections_free(&s.sections);
@@ -288,7 +288,7 @@ static void take_stopwatch(schema_run *run, bench *b)
     schema_run_close(&watch);
 }
 
-static int report(bench *b)
+static int bench_report(bench *b)
 {
     schema_run run;
     if (!schema_run_open(&run, "bench", b->reporting.parameters, b->reporting.output)) {
@@ -350,7 +350,7 @@ static char *file_in(const bench *b, const char *name)
 }
 
 /* False when not even the loop alone could be measured. */
-static bool measure(bench *b)
+static bool bench_measure(bench *b)
 {
     for (size_t round = 0; round < b->rounds; round++)
         for (size_t side = 0; side < SIDE_COUNT; side++) {
@@ -389,7 +389,7 @@ int command_bench(int argc, char **argv)
         return PROGRAM_PROBLEM;
     }
     memcpy(b.loop, (char *[]){own, "workload", "syscalls", b.loop_log, calls, NULL}, 6 * sizeof(char *));
-    int status = measure(&b) ? report(&b) : PROGRAM_PROBLEM;
+    int status = bench_measure(&b) ? bench_report(&b) : PROGRAM_PROBLEM;
     unlink(b.kernel_log);
     rmdir(b.folder);
     free(b.loop_log);

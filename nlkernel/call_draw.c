@@ -131,7 +131,7 @@ static bool render(GVC_t *context, Agraph_t *graph, const char *format, char **p
     return fclose(file) == 0 && good;
 }
 
-static bool fail(const char *path, const char *doing)
+static bool call_draw_fail(const char *path, const char *doing)
 {
     program_error("%s: it can't be %s: %s", path, doing, aglasterr() != NULL ? aglasterr() : "libgvc gives no reason");
     return false;
@@ -142,7 +142,7 @@ static bool write_picture(GVC_t *context, Agraph_t *graph, const char *path, con
 {
     char *picture = NULL;
     size_t size = 0;
-    bool good = render(context, graph, format, &picture, &size) || fail(path, "drawn");
+    bool good = render(context, graph, format, &picture, &size) || call_draw_fail(path, "drawn");
     output *out = good ? output_open(path) : NULL;
     good = out != NULL && output_write(out, picture, size);
     good = out != NULL && output_close(out, good) && good;
@@ -156,7 +156,7 @@ static bool finish(Agraph_t *graph, const char *path)
     const char *format = format_of(path);
     GVC_t *context = gvContext();
     bool laid_out = strcmp(format, "dot") != 0;
-    bool good = !laid_out || gvLayout(context, graph, "dot") == 0 || fail(path, "laid out");
+    bool good = !laid_out || gvLayout(context, graph, "dot") == 0 || call_draw_fail(path, "laid out");
     good = good && write_picture(context, graph, path, format);
     if (laid_out)
         gvFreeLayout(context, graph);

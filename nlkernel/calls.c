@@ -13,7 +13,7 @@ enum { DEPTH_MAX = 64 };
 
 /* ---- tables ---- */
 
-static void *grow(void *list, size_t count, size_t size)
+static void *calls_grow(void *list, size_t count, size_t size)
 {
     /* When count is a power of two there is no more room. */
     if (count < 64 ? count > 0 : (count & (count - 1)) != 0)
@@ -56,7 +56,7 @@ static uint32_t add_function(calls *c, nl_string name, uint64_t hash)
     if (widen(&c->by_name, c->function_count))
         for (size_t i = 0; i < c->function_count; i++)
             put_place(&c->by_name, hash_bytes(0, calls_name(c, (uint32_t)i), c->functions[i].size), (uint32_t)i);
-    c->functions = grow(c->functions, c->function_count, sizeof *c->functions);
+    c->functions = calls_grow(c->functions, c->function_count, sizeof *c->functions);
     c->functions[c->function_count] = (call_function){.name = (uint32_t)c->names.size, .size = (uint32_t)name.size};
     nl_buffer_append(&c->names, name.data, name.size);
     nl_buffer_append(&c->names, "", 1);
@@ -92,7 +92,7 @@ static void add_edge(calls *c, uint32_t caller, uint32_t function)
     if (widen(t, c->edge_count))
         for (size_t i = 0; i < c->edge_count; i++)
             put_place(t, hash_ends(c->edges[i].caller, c->edges[i].function), (uint32_t)i);
-    c->edges = grow(c->edges, c->edge_count, sizeof *c->edges);
+    c->edges = calls_grow(c->edges, c->edge_count, sizeof *c->edges);
     c->edges[c->edge_count] = (call_edge){caller, function, 1};
     put_place(t, hash, (uint32_t)c->edge_count++);
 }
@@ -129,7 +129,7 @@ static bool has(const nl_record *record, const char *name)
 
 static void add_entry(calls *c, call_entry entry)
 {
-    c->entries = grow(c->entries, c->entry_count, sizeof *c->entries);
+    c->entries = calls_grow(c->entries, c->entry_count, sizeof *c->entries);
     c->entries[c->entry_count++] = entry;
 }
 
@@ -165,25 +165,25 @@ static bool are_in_order(const call_entry *entries, size_t count)
 }
 
 /* Merges the two halves, each in order: unlike qsort it never changes the order of what is equal. */
-static void sort_entries(call_entry *entries, call_entry *room, size_t count)
+static void sort_entries(call_entry *entries, call_entry *scratch, size_t count)
 {
     size_t half = count / 2, left = 0, right = half, put = 0;
     if (are_in_order(entries, count))
         return;
-    sort_entries(entries, room, half);
-    sort_entries(entries + half, room, count - half);
-    memcpy(room, entries, half * sizeof *entries);
+    sort_entries(entries, scratch, half);
+    sort_entries(entries + half, scratch, count - half);
+    memcpy(scratch, entries, half * sizeof *entries);
     while (left < half && right < count)
-        entries[put++] = by_thread_and_time(&room[left], &entries[right]) <= 0 ? room[left++] : entries[right++];
-    memcpy(entries + put, room + left, (half - left) * sizeof *entries);
+        entries[put++] = by_thread_and_time(&scratch[left], &entries[right]) <= 0 ? scratch[left++] : entries[right++];
+    memcpy(entries + put, scratch + left, (half - left) * sizeof *entries);
 }
 
 void calls_finish(calls *c)
 {
     uint32_t within[DEPTH_MAX] = {0}; /* by depth; one more than the place, 0: not known */
-    call_entry *room = nl_memory_check(calloc(c->entry_count / 2 + 1, sizeof *room));
-    sort_entries(c->entries, room, c->entry_count);
-    free(room);
+    call_entry *scratch = nl_memory_check(calloc(c->entry_count / 2 + 1, sizeof *scratch));
+    sort_entries(c->entries, scratch, c->entry_count);
+    free(scratch);
     size_t losses = 0, lost = 0;
     while (losses < c->entry_count && c->entries[losses].function == CALLS_NONE)
         losses++;

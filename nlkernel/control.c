@@ -70,7 +70,7 @@ static bool read_state(const char *word, bool *on)
 }
 
 /* Puts into w what a line says. False with the reason. */
-static bool take_line(const control *c, wish *w, const char *line)
+static bool control_take_line(const control *c, wish *w, const char *line)
 {
     char copy[COMMAND_MAX], *parts[3];
     bool on;
@@ -161,7 +161,7 @@ static bool may_command(int fd)
 static void obey(control *c, const char *command, char *answer, size_t size)
 {
     wish w = wish_of(c);
-    if (!take_line(c, &w, command)) {
+    if (!control_take_line(c, &w, command)) {
         free(w.events_on);
         snprintf(answer, size, "-%s", nl_error_message());
         return;
@@ -246,7 +246,7 @@ char *control_send(int pid, const char *command, bool *good)
 
 /* ---- by file ---- */
 
-static bool is_same(const struct stat *a, const struct stat *b)
+static bool control_is_same(const struct stat *a, const struct stat *b)
 {
     return a->st_ino == b->st_ino && a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
            a->st_mtim.tv_nsec == b->st_mtim.tv_nsec && a->st_dev == b->st_dev;
@@ -270,7 +270,7 @@ static bool take_lines(const control *c, wish *w, char *text)
             *next++ = '\0';
         number++;
         const char *start = line + strspn(line, " \t\r");
-        if (*start == '\0' || *start == '#' || take_line(c, w, start))
+        if (*start == '\0' || *start == '#' || control_take_line(c, w, start))
             continue;
         if (good) /* the first is said */
             nl_error_prepend("%s:%zu", c->path, number);
@@ -310,7 +310,7 @@ bool control_look(control *c)
         return true;
     if (stat(c->path, &now) != 0)
         now = (struct stat){0};
-    if (is_same(&now, &c->seen))
+    if (control_is_same(&now, &c->seen))
         return true;
     char *text = read_file(c->path);
     c->seen = now;

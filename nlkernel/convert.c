@@ -58,21 +58,21 @@ static char *put_bytes(char *at, const char *records, uint64_t *before, nl_strin
     return put_hexadecimal(at, bytes);
 }
 
-static char *put_text(char *at, const char *records, uint64_t *before, nl_string text)
+static char *convert_put_text(char *at, const char *records, uint64_t *before, nl_string text)
 {
     text = up_to_nul(text);
     return nl_block_put_text(at, records, text.data, text.size, before, false);
 }
 
 /* The name of the function at an address; its digits, put into room, when it lies in none. */
-static nl_string function_at(const kernel_event *event, const event_field *field, const char *data, char room[24])
+static nl_string function_at(const kernel_event *event, const event_field *field, const char *data, char digits[24])
 {
     uint64_t address;
     memcpy(&address, data + field->offset, sizeof address);
     nl_string name = event->symbols != NULL ? kallsyms_find(event->symbols, address) : (nl_string){NULL, 0};
     if (name.data != NULL && name.size <= FUNCTION_NAME_MAX)
         return name;
-    return (nl_string){room, (size_t)snprintf(room, 24, "0x%" PRIx64, address)};
+    return (nl_string){digits, (size_t)snprintf(digits, 24, "0x%" PRIx64, address)};
 }
 
 char *convert_values(char *at, const char *records, uint64_t *before, const kernel_event *event, const char *data,
@@ -100,10 +100,10 @@ char *convert_values(char *at, const char *records, uint64_t *before, const kern
             *at++ = data[field->offset] != 0;
             break;
         case FIELD_TEXT:
-            at = put_text(at, records, before, (nl_string){data + field->offset, field->size});
+            at = convert_put_text(at, records, before, (nl_string){data + field->offset, field->size});
             break;
         case FIELD_DYNAMIC_TEXT:
-            at = put_text(at, records, before, dynamic(field, data, size));
+            at = convert_put_text(at, records, before, dynamic(field, data, size));
             break;
         case FIELD_BYTES:
             at = put_bytes(at, records, before, (nl_string){data + field->offset, field->size});
@@ -112,8 +112,8 @@ char *convert_values(char *at, const char *records, uint64_t *before, const kern
             at = put_bytes(at, records, before, dynamic(field, data, size));
             break;
         case FIELD_FUNCTION: {
-            char room[24];
-            at = put_text(at, records, before, function_at(event, field, data, room));
+            char digits[24];
+            at = convert_put_text(at, records, before, function_at(event, field, data, digits));
             break;
         }
         }
@@ -137,11 +137,11 @@ static void set_hexadecimal(nl_record *record, nl_field *added, nl_string bytes)
 static void set_function(nl_record *record, nl_field *added, const kernel_event *event, const event_field *field,
                          const char *data)
 {
-    char room[24];
-    nl_string name = function_at(event, field, data, room);
-    if (name.data == room) {
+    char digits[24];
+    nl_string name = function_at(event, field, data, digits);
+    if (name.data == digits) {
         char *kept = nl_record_allocate(record, name.size);
-        memcpy(kept, room, name.size);
+        memcpy(kept, digits, name.size);
         name.data = kept;
     }
     set_text(added, name);

@@ -27,7 +27,7 @@ static bool is_taken(const char *name)
     return false;
 }
 
-static char *name_of(const char *kernel_name, int element)
+static char *events_name_of(const char *kernel_name, int element)
 {
     char *plain = nl_memory_check(strdup(kernel_name + strspn(kernel_name, "_")));
     for (char *at = plain; *at != '\0'; at++)
@@ -59,12 +59,12 @@ static bool number_kind(const struct tep_format_field *field, unsigned size, fie
     return true;
 }
 
-static void add(kernel_event *event, const struct tep_format_field *field, int element, field_kind kind,
-                unsigned offset, unsigned size)
+static void events_add(kernel_event *event, const struct tep_format_field *field, int element, field_kind kind,
+                       unsigned offset, unsigned size)
 {
     event->fields = nl_memory_check(reallocarray(event->fields, event->field_count + 1, sizeof *event->fields));
     event_field *added = &event->fields[event->field_count++];
-    *added = (event_field){.name = name_of(field->name, element),
+    *added = (event_field){.name = events_name_of(field->name, element),
                            .kernel_name = nl_memory_check(strdup(field->name)),
                            .type = nl_memory_check(strdup(field->type)),
                            .kind = kind,
@@ -83,9 +83,9 @@ static void add_array(kernel_event *event, const struct tep_format_field *field)
     field_kind kind;
     if (each > 1 && count <= ELEMENTS_MAX && number_kind(field, each, &kind))
         for (unsigned i = 0; i < count; i++)
-            add(event, field, (int)i, kind, offset + i * each, each);
+            events_add(event, field, (int)i, kind, offset + i * each, each);
     else
-        add(event, field, -1, FIELD_BYTES, offset, (unsigned)field->size);
+        events_add(event, field, -1, FIELD_BYTES, offset, (unsigned)field->size);
 }
 
 /* Whether a field of what a tracer writes is the address of a function, and what records call it then. */
@@ -103,7 +103,7 @@ static const char *function_name(const kernel_event *event, const struct tep_for
 
 static void add_function(kernel_event *event, const struct tep_format_field *field, const char *name)
 {
-    add(event, field, -1, FIELD_FUNCTION, (unsigned)field->offset, (unsigned)field->size);
+    events_add(event, field, -1, FIELD_FUNCTION, (unsigned)field->offset, (unsigned)field->size);
     char **added = &event->fields[event->field_count - 1].name;
     free(*added);
     *added = nl_memory_check(strdup(name));
@@ -116,7 +116,7 @@ static bool is_text(const struct tep_format_field *field)
            strstr(field->type, "unsigned char") == NULL;
 }
 
-static void add_field(kernel_event *event, const struct tep_format_field *field)
+static void events_add_field(kernel_event *event, const struct tep_format_field *field)
 {
     const char *function = function_name(event, field);
     unsigned offset = (unsigned)field->offset, size = (unsigned)field->size;
@@ -127,15 +127,15 @@ static void add_field(kernel_event *event, const struct tep_format_field *field)
     else if (size == 0)
         return; /* an array that has no length is what lies behind all others: nothing says how long it is */
     else if (dynamic)
-        add(event, field, -1, text ? FIELD_DYNAMIC_TEXT : FIELD_DYNAMIC_BYTES, offset, size);
+        events_add(event, field, -1, text ? FIELD_DYNAMIC_TEXT : FIELD_DYNAMIC_BYTES, offset, size);
     else if (text && field->flags & TEP_FIELD_IS_ARRAY)
-        add(event, field, -1, FIELD_TEXT, offset, size);
+        events_add(event, field, -1, FIELD_TEXT, offset, size);
     else if (field->flags & TEP_FIELD_IS_ARRAY)
         add_array(event, field);
     else if (number_kind(field, size, &kind))
-        add(event, field, -1, kind, offset, size);
+        events_add(event, field, -1, kind, offset, size);
     else
-        add(event, field, -1, FIELD_BYTES, offset, size);
+        events_add(event, field, -1, FIELD_BYTES, offset, size);
 }
 
 const event_field *kernel_event_field(const kernel_event *event, nl_string name)
@@ -193,7 +193,7 @@ bool kernel_event_parse(kernel_event *out, char *text, size_t size)
     if (good) {
         out->id = event->id;
         for (struct tep_format_field *field = event->format.fields; field != NULL; field = field->next)
-            add_field(out, field);
+            events_add_field(out, field);
         out->fixed_size = out->fixed_size > 8 ? out->fixed_size : 8;
         find_namings(out);
     } else {

@@ -33,7 +33,7 @@ struct kallsyms {
 
 /* ---- making ---- */
 
-static void add(kallsyms *k, uint64_t address, const char *name, size_t size)
+static void kallsyms_add(kallsyms *k, uint64_t address, const char *name, size_t size)
 {
     if (k->count == k->capacity) {
         k->capacity = k->capacity == 0 ? 4096 : 2 * k->capacity;
@@ -44,7 +44,7 @@ static void add(kallsyms *k, uint64_t address, const char *name, size_t size)
 }
 
 /* "ffffffff81000000 T name	[module]" */
-static void take_line(kallsyms *k, const char *line, const char *end)
+static void kallsyms_take_line(kallsyms *k, const char *line, const char *end)
 {
     uint64_t address = 0;
     const char *at = line;
@@ -60,7 +60,7 @@ static void take_line(kallsyms *k, const char *line, const char *end)
     while (stop < end && *stop != '\t' && *stop != ' ')
         stop++;
     if (stop > name && k->names.size < UINT32_MAX / 2)
-        add(k, address, name, (size_t)(stop - name));
+        kallsyms_add(k, address, name, (size_t)(stop - name));
 }
 
 /* Of several names of one place the first one stays. */
@@ -104,7 +104,7 @@ kallsyms *kallsyms_parse(const char *text, size_t size)
     kallsyms *k = nl_memory_check(calloc(1, sizeof *k));
     for (const char *at = text, *end = text + size; at < end;) {
         const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline != NULL ? newline : end;
-        take_line(k, at, stop);
+        kallsyms_take_line(k, at, stop);
         at = stop + 1;
     }
     sort(k);

@@ -172,7 +172,7 @@ static bool attach(kernel_sum *sum, const char *begin, const char *end)
     return sum->links[1] != NULL || explain(errno);
 }
 
-static bool start(kernel_sum *sum, const tracing *t, const nl_section *section)
+static bool kernel_sum_start(kernel_sum *sum, const tracing *t, const nl_section *section)
 {
     const char *begin = nl_section_value(section, "begin"), *end = nl_section_value(section, "end");
     struct sum_field begin_keys[SUM_FIELDS] = {{0}}, end_keys[SUM_FIELDS] = {{0}}, groups[SUM_FIELDS] = {{0}};
@@ -211,7 +211,7 @@ kernel_sums *kernel_sums_start(const schema *s, const char *tracefs)
     bool good = true;
     for (size_t i = 0; good && i < s->sections.count; i++)
         if (strcmp(s->sections.list[i].kind, "kernel") == 0)
-            good = start(&k->list[k->count++], &t, &s->sections.list[i]);
+            good = kernel_sum_start(&k->list[k->count++], &t, &s->sections.list[i]);
     tracing_close(&t);
     if (good)
         return k;
@@ -291,8 +291,8 @@ static void read_one(kernel_sums *k, const kernel_sum *sum, const struct sum_key
     nl_record_add_uint(record, "MAX.NS", all.most_ns);
 }
 
-static void read_all(kernel_sums *k, const kernel_sum *sum, void (*put)(void *user, const nl_record *record),
-                     void *user)
+static void kernel_sum_read_all(kernel_sums *k, const kernel_sum *sum, void (*put)(void *user, const nl_record *record),
+                                void *user)
 {
     int map = bpf_map__fd(sum->program->maps.sums), cpus = libbpf_num_possible_cpus();
     struct sum_value *values = nl_memory_check(calloc(cpus > 0 ? (size_t)cpus : 1, sizeof *values));
@@ -316,7 +316,7 @@ void kernel_sums_read(kernel_sums *k, void (*put)(void *user, const nl_record *r
 {
     k->symbols = kallsyms_read();
     for (size_t i = 0; i < k->count; i++)
-        read_all(k, &k->list[i], put, user);
+        kernel_sum_read_all(k, &k->list[i], put, user);
     kallsyms_free(k->symbols);
     k->symbols = NULL;
 }

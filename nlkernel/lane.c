@@ -191,7 +191,7 @@ static void learn_names(lane *l, const kernel_event *event, const page_event *ra
     }
 }
 
-static void take_event(lane *l, const page_event *raw)
+static void lane_take_event(lane *l, const page_event *raw)
 {
     const kernel_events *events = l->setup->events;
     uint16_t id;
@@ -314,7 +314,7 @@ static bool read_page(lane *l, bool *caught_up)
     *caught_up = (size_t)(walk.end - walk.at) < setup->page_size / 2;
     page_event raw;
     while (any && page_next(&walk, &raw))
-        take_event(l, &raw);
+        lane_take_event(l, &raw);
     return true;
 }
 
@@ -330,7 +330,7 @@ static bool read_counted(lane *l, bool *caught_up)
         if (event.lost > 0)
             say_lost(l, event.lost, l->last_ns != 0 ? l->last_ns : time_ns, time_ns);
         else
-            take_event(l, &event.raw);
+            lane_take_event(l, &event.raw);
     }
     *caught_up = count < EVENTS_MAX;
     return count > 0;
@@ -380,7 +380,7 @@ static int64_t trace_now_ns(const lane *l)
     return nl_time_now_ns() - atomic_load_explicit(&l->setup->clock->offset_ns, memory_order_relaxed);
 }
 
-static void *run(void *user)
+static void *lane_run(void *user)
 {
     lane *l = user;
     l->tid = (int)syscall(SYS_gettid);
@@ -440,7 +440,7 @@ bool lane_open(lane *l, const lane_setup *setup, int cpu)
 
 bool lane_start(lane *l)
 {
-    int error = nl_thread_create(&l->thread, NULL, run, l);
+    int error = nl_thread_create(&l->thread, NULL, lane_run, l);
     l->running = error == 0;
     if (error != 0) {
         errno = error;

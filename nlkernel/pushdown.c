@@ -34,7 +34,7 @@ NL_PRINTF(1, 2) static part text_part(const char *format, ...)
     return made;
 }
 
-static part copy(const part *p)
+static part pushdown_copy(const part *p)
 {
     part made = *p;
     if (p->kind == PART_TEXT) {
@@ -50,15 +50,15 @@ static void drop(part *p)
 }
 
 /* a && b, or a || b. Takes both. Too long a text is taken as true. */
-static part join(part a, const char *word, part b)
+static part pushdown_join(part a, const char *word, part b)
 {
     bool both = strcmp(word, "&&") == 0;
     unsigned decided = both ? PART_FALSE : PART_TRUE, neutral = both ? PART_TRUE : PART_FALSE;
     part made;
     if (a.kind == decided || b.kind == decided)
-        made = a.kind == decided && (b.kind != decided || !a.inexact) ? copy(&a) : copy(&b);
+        made = a.kind == decided && (b.kind != decided || !a.inexact) ? pushdown_copy(&a) : pushdown_copy(&b);
     else if (a.kind == neutral || b.kind == neutral) {
-        made = a.kind == neutral ? copy(&b) : copy(&a);
+        made = a.kind == neutral ? pushdown_copy(&b) : pushdown_copy(&a);
         made.inexact = a.inexact || b.inexact;
     } else if (strlen(a.text) + strlen(b.text) > TEXT_MAX)
         made = perhaps;
@@ -153,9 +153,9 @@ static part set_part(const char *name, field_kind kind, const nl_filter *filter,
     bool in = test->operator== NL_OPERATOR_IN;
     part made = in ? never : always;
     for (uint32_t i = 0; i < test->operand_count; i++)
-        made = join(made, in ? "||" : "&&",
-                    compare_part(name, kind, in ? NL_OPERATOR_EQUAL : NL_OPERATOR_NOT_EQUAL,
-                                 &filter->operands[test->first_operand + i]));
+        made = pushdown_join(made, in ? "||" : "&&",
+                             compare_part(name, kind, in ? NL_OPERATOR_EQUAL : NL_OPERATOR_NOT_EQUAL,
+                                          &filter->operands[test->first_operand + i]));
     return made;
 }
 
@@ -214,11 +214,11 @@ static part next_part(const part *known, uint16_t next)
 {
     if (next == NL_FILTER_NO)
         return never;
-    return next == NL_FILTER_YES ? always : copy(&known[next]);
+    return next == NL_FILTER_YES ? always : pushdown_copy(&known[next]);
 }
 
 /* Whether it is all one what a test before them says. */
-static bool is_same(const part *a, const part *b)
+static bool pushdown_is_same(const part *a, const part *b)
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): two of PART_TEXT have both a text */
     return a->kind == b->kind && a->inexact == b->inexact && (a->kind != PART_TEXT || strcmp(a->text, b->text) == 0);
@@ -244,7 +244,7 @@ static part whole(const kernel_event *event, const nl_filter *filter, nl_string 
         const nl_filter_test *test = &filter->tests[i];
         part t = test_part(event, filter, test, host);
         part yes = next_part(known, test->next[1]), no = next_part(known, test->next[0]);
-        if (is_same(&yes, &no)) {
+        if (pushdown_is_same(&yes, &no)) {
             known[i] = yes;
             drop(&no);
             drop(&t);
@@ -252,9 +252,9 @@ static part whole(const kernel_event *event, const nl_filter *filter, nl_string 
         }
         bool plain_or = yes.kind == PART_TRUE && !yes.inexact, plain_and = no.kind == PART_FALSE;
         part not_t = plain_or || plain_and ? always : opposite(&t);
-        known[i] = join(join(t, "&&", yes), "||", join(not_t, "&&", no));
+        known[i] = pushdown_join(pushdown_join(t, "&&", yes), "||", pushdown_join(not_t, "&&", no));
     }
-    part made = copy(&known[0]);
+    part made = pushdown_copy(&known[0]);
     for (size_t i = 0; i < filter->test_count; i++)
         drop(&known[i]);
     return made;

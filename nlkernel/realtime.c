@@ -19,7 +19,7 @@ static int64_t read_ns(clockid_t clock)
     return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
 }
 
-static void measure(const realtime *r, int64_t *offset_ns, int64_t *error_ns)
+static void realtime_measure(const realtime *r, int64_t *offset_ns, int64_t *error_ns)
 {
     *error_ns = INT64_MAX;
     for (int i = 0; i < TRIES; i++) {
@@ -67,7 +67,7 @@ void realtime_start(realtime *r)
         timerfd_settime(r->timer_fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
     int64_t offset_ns = 0;
     r->namespace_ns = namespace_ns();
-    measure(r, &offset_ns, &r->error_ns);
+    realtime_measure(r, &offset_ns, &r->error_ns);
     atomic_store(&r->offset_ns, offset_ns);
     atomic_store(&r->before_ns, offset_ns);
     atomic_store(&r->since_ns, INT64_MIN);
@@ -92,7 +92,7 @@ bool realtime_update(realtime *r)
 {
     int64_t offset_ns = 0, error_ns, before_ns = atomic_load(&r->offset_ns);
     await_setting(r);
-    measure(r, &offset_ns, &error_ns);
+    realtime_measure(r, &offset_ns, &error_ns);
     int64_t apart = offset_ns > before_ns ? offset_ns - before_ns : before_ns - offset_ns;
     if (apart <= error_ns + r->error_ns) {
         /* The same offset, perhaps known better now. */

@@ -23,7 +23,7 @@ static const options_usage usage = {
         "input. " PROGRAM_SOURCES ".",
 };
 
-static int report(arguments *a)
+static int report_report(arguments *a)
 {
     static char *standard_input[] = {"-"};
     char **logs = a->log_count > 0 ? a->logs : standard_input;
@@ -61,7 +61,7 @@ int command_report(int argc, char **argv)
     a.schema = argv[first];
     a.logs = argv + first + 1;
     a.log_count = argc - first - 1;
-    int status = report(&a);
+    int status = report_report(&a);
     reporting_options_free(&a.reporting);
     return status;
 }

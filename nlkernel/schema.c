@@ -104,7 +104,7 @@ void schema_each(void (*visit)(const char *path, void *user), void *user)
 
 /* ---- what they say ---- */
 
-static bool take_event(schema *s, const nl_section *section)
+static bool schema_take_event(schema *s, const nl_section *section)
 {
     const char *need = nl_section_value(section, "need"), *where = nl_section_value(section, "where");
     for (size_t i = 0; i < section->setting_count; i++)
@@ -140,7 +140,7 @@ bool schema_read(schema *s, const char *name, const char *const *parameters)
         if (strcmp(section->kind, "schema") == 0)
             s->title = nl_section_value(section, "title");
         else if (strcmp(section->kind, "event") == 0)
-            good = take_event(s, section);
+            good = schema_take_event(s, section);
     }
     if (good && s->title == NULL)
         s->title = s->name;

@@ -344,7 +344,7 @@ static int run_schema(arguments *a)
     return status;
 }
 
-static int run(int argc, char **argv)
+static int schema_command_run(int argc, char **argv)
 {
     arguments a = {.recording.events_elsewhere = true, .reporting = REPORTING_INITIAL};
     /* The schema's name comes first: the words behind all options are the command's. */
@@ -377,7 +377,7 @@ int command_schema(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(int argc, char **argv);
-    } commands[] = {{"list", list}, {"show", show}, {"run", run}};
+    } commands[] = {{"list", list}, {"show", show}, {"run", schema_command_run}};
     for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
         if (strcmp(argv[1], commands[i].name) == 0) {
             static char name[48];

@@ -83,7 +83,7 @@ static nl_record *own_record(const session *s, const char *event)
     return record;
 }
 
-static void say(session *s, nl_record *record)
+static void session_say(session *s, nl_record *record)
 {
     sink_say(s->sink, record);
     nl_record_free(record);
@@ -96,7 +96,7 @@ static void say_clock(session *s)
     nl_record_add_string(record, "CLOCK", "mono", 4);
     nl_record_add_int(record, "OFFSET.NS", atomic_load(&s->clock.offset_ns));
     nl_record_add_int(record, "ERROR.NS", s->clock.error_ns);
-    say(s, record);
+    session_say(s, record);
 }
 
 static void say_begin(session *s)
@@ -118,7 +118,7 @@ static void say_begin(session *s)
         snprintf(name, sizeof name, "FUNCTIONS.%zu", i);
         nl_record_add_string(record, name, s->options->globs[i], strlen(s->options->globs[i]));
     }
-    say(s, record);
+    session_say(s, record);
 }
 
 /* Which counters events have with them, and which they have not, and why. */
@@ -132,7 +132,7 @@ static void say_counters(session *s)
         nl_record_add_string(record, "STATE", absent ? "absent" : "present", absent ? 6 : 7);
         if (absent)
             nl_record_add_string(record, "REASON", c->absent, strlen(c->absent));
-        say(s, record);
+        session_say(s, record);
     }
 }
 
@@ -148,13 +148,13 @@ static void say_finish(session *s)
         nl_record_add_int(record, "TID", l->tid);
         nl_record_add_uint(record, "EVENTS", l->events);
         nl_record_add_uint(record, "LOST", l->accounted);
-        say(s, record);
+        session_say(s, record);
     }
     nl_record *record = own_record(s, "NetLogger.Record.Finish");
     nl_record_add_uint(record, "EVENTS", s->recorded);
     nl_record_add_uint(record, "LOST", s->lost);
     nl_record_add_double(record, "SECONDS", (double)(s->ended_ns - s->begun_ns) / 1e9);
-    say(s, record);
+    session_say(s, record);
 }
 
 /* ---- which events ---- */
@@ -520,7 +520,7 @@ static void say_switch(session *s, const char *event, bool on)
     nl_record *record = own_record(s, "NetLogger.Record.Switch");
     nl_record_add_string(record, "EVENT", event, strlen(event));
     nl_record_add_string(record, "STATE", on ? "on" : "off", on ? 2 : 3);
-    say(s, record);
+    session_say(s, record);
 }
 
 /* Events with counters are perf's, and each CPU's. */
@@ -567,7 +567,7 @@ static void look_at_file(session *s)
         program_error("--activation: %s", nl_error_message());
 }
 
-static bool begin(session *s)
+static bool session_begin(session *s)
 {
     const control_target target = {s, s->events.count, event_name_of, switch_event};
     realtime_start(&s->clock);
@@ -632,7 +632,7 @@ static void wait_for_end(session *s)
 }
 
 /* Stops recording, and reads what is left. */
-static void end(session *s)
+static void session_end(session *s)
 {
     if (s->instance.handle != NULL && !instance_write(&s->instance, "tracing_on", "0"))
         program_error("%s", nl_error_message());
@@ -686,12 +686,12 @@ static void summarise(const session *s)
 
 static int record(session *s)
 {
-    bool good = prepare(s) && begin(s);
+    bool good = prepare(s) && session_begin(s);
     if (!good)
         program_error("%s", nl_error_message());
     else
         wait_for_end(s);
-    end(s);
+    session_end(s);
     if (good)
         say_clock(s);
     if (good)

@@ -73,7 +73,7 @@ static bool is_empty(const instance *i)
     return empty;
 }
 
-static long number_of(const instance *i, const char *file, long otherwise)
+static long shared_number_of(const instance *i, const char *file, long otherwise)
 {
     char *text = instance_read(i, file);
     const char *expanded = text != NULL ? strstr(text, "expanded: ") : NULL; /* "7 (expanded: 1408)" before its use */
@@ -107,7 +107,7 @@ static bool lock(instance *i)
     return good;
 }
 
-static void forget(instance *i)
+static void shared_forget(instance *i)
 {
     if (i->lock_fd >= 0)
         close(i->lock_fd);
@@ -122,13 +122,13 @@ bool shared_find(instance *out, shared_note *note, const tracing *t)
     for (size_t f = 0; idle && f < sizeof idle_files / sizeof *idle_files; f++)
         idle = is_idle(out, idle_files[f].file, idle_files[f].idle);
     if (!idle || !is_empty(out)) {
-        forget(out);
+        shared_forget(out);
         return false;
     }
     char clock[24];
     read_clock(out, clock);
-    snprintf(note->text, sizeof note->text, "%s-%ld-%ld-%ld", clock, number_of(out, "buffer_size_kb", 1408),
-             number_of(out, "buffer_percent", 50), number_of(out, "tracing_on", 1));
+    snprintf(note->text, sizeof note->text, "%s-%ld-%ld-%ld", clock, shared_number_of(out, "buffer_size_kb", 1408),
+             shared_number_of(out, "buffer_percent", 50), shared_number_of(out, "tracing_on", 1));
     return true;
 }
 
@@ -178,7 +178,7 @@ bool shared_release(instance *i, const char *note)
     if (i->free_buffer_fd >= 0)
         close(i->free_buffer_fd); /* which leaves them without room */
     bool good = set_back(i, note);
-    forget(i);
+    shared_forget(i);
     return good;
 }
 

@@ -18,7 +18,7 @@
 /* How long records wait for those of other CPUs that happened before: as often as these are read, and some more. */
 #define OTHERS_NS (INT64_C(300) * 1000000)
 
-static void start(sink *s, const char *name)
+static void sink_start(sink *s, const char *name)
 {
     *s = (sink){.fd = -1, .name = nl_memory_check(strdup(name))};
     pthread_mutex_init(&s->mutex, NULL);
@@ -35,7 +35,7 @@ static void stop(sink *s)
 }
 
 /* Keeps the first error. With the mutex held. */
-static void fail(sink *s)
+static void sink_fail(sink *s)
 {
     if (s->error.code == NL_ERROR_NONE)
         nl_error_save(&s->error);
@@ -53,7 +53,7 @@ bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level)
         nl_url_free(url);
         return false;
     }
-    start(s, path);
+    sink_start(s, path);
     s->zstd_level = zstd_level;
     if (format == NL_FORMAT_UNKNOWN && plain)
         format = nl_format_of_name(url->path);
@@ -78,7 +78,7 @@ bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level)
 
 bool sink_open_log(sink *s, const char *url)
 {
-    start(s, url != NULL ? url : "$NETLOGGER_DEST");
+    sink_start(s, url != NULL ? url : "$NETLOGGER_DEST");
     s->log = nl_open("nlkernel", url);
     if (s->log != NULL)
         return true;
@@ -97,7 +97,7 @@ static void write_all(sink *s, const char *data, size_t size)
         s->bytes += size;
     } else {
         nl_error_set_errno("%s: write", s->name);
-        fail(s);
+        sink_fail(s);
     }
 }
 
@@ -122,7 +122,7 @@ static void put_on(sink *s, const nl_record *record)
         if (nl_write_record(s->log, record) == NL_FAILED)
             s->refused++;
     } else if (nl_writer_put(s->writer, record) != NL_OK) {
-        fail(s);
+        sink_fail(s);
     }
 }
 
@@ -135,7 +135,7 @@ static void put_made(sink *s)
 }
 
 /* With the mutex held. */
-static void put(sink *s, const nl_record *record)
+static void nlkernel_sink_put(sink *s, const nl_record *record)
 {
     static const char lost[] = "NetLogger.Lost";
     if (s->rules != NULL)
@@ -148,7 +148,7 @@ static void put(sink *s, const nl_record *record)
 void sink_put_record(sink *s, const nl_record *record)
 {
     pthread_mutex_lock(&s->mutex);
-    put(s, record);
+    nlkernel_sink_put(s, record);
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -158,7 +158,7 @@ void sink_say(sink *s, const nl_record *record)
         return; /* it is about records that are not there */
     pthread_mutex_lock(&s->mutex);
     if (!sink_takes_blocks(s)) {
-        put(s, record);
+        nlkernel_sink_put(s, record);
     } else if (nl_block_put(&s->own, record)) {
         nl_buffer block = {0};
         nl_block_finish(&s->own, &s->own_id, 0, &block);
@@ -177,7 +177,7 @@ void sink_flush(sink *s)
         put_made(s);
     }
     if (s->writer != NULL && !s->failed && nl_writer_flush(s->writer) != NL_OK)
-        fail(s);
+        sink_fail(s);
     pthread_mutex_unlock(&s->mutex);
 }
 

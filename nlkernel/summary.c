@@ -339,7 +339,7 @@ static void add_value(summary *s, const nl_record *record, unsigned value, doubl
         add_point(row, record->time_ns, s->value_count > 0 ? number : 1);
 }
 
-static void take(summary *s, const nl_record *record, const char *event)
+static void summary_take(summary *s, const nl_record *record, const char *event)
 {
     if (fnmatch(s->event, event, 0) != 0 || !nl_filter_matches(s->where, record))
         return;
@@ -353,7 +353,7 @@ static void take(summary *s, const nl_record *record, const char *event)
     }
 }
 
-static bool number_of(const nl_record *record, const char *name, double *number)
+static bool summary_number_of(const nl_record *record, const char *name, double *number)
 {
     nl_field field;
     return nl_record_find(record, name, &field) && nl_field_double(&field, number);
@@ -371,11 +371,11 @@ static void add_run(summaries *all, const nl_record *record, double seconds)
 static void take_facts(summaries *all, const nl_record *record, const char *event)
 {
     double number;
-    if (strcmp(event, "NetLogger.Lost") == 0 && number_of(record, "COUNT", &number))
+    if (strcmp(event, "NetLogger.Lost") == 0 && summary_number_of(record, "COUNT", &number))
         all->lost += (uint64_t)number;
-    else if (strcmp(event, "NetLogger.Record.Begin") == 0 && number_of(record, "CPUS", &number))
+    else if (strcmp(event, "NetLogger.Record.Begin") == 0 && summary_number_of(record, "CPUS", &number))
         all->cpus = number > 0 && number < 1e6 ? (unsigned)number : 1;
-    else if (strcmp(event, "NetLogger.Record.Finish") == 0 && number_of(record, "SECONDS", &number))
+    else if (strcmp(event, "NetLogger.Record.Finish") == 0 && summary_number_of(record, "SECONDS", &number))
         add_run(all, record, number);
 }
 
@@ -396,7 +396,7 @@ void summaries_take(summaries *all, const nl_record *record)
         cpu >= (int64_t)all->cpus)
         all->cpus = (unsigned)cpu + 1;
     for (size_t i = 0; i < all->count; i++)
-        take(&all->list[i], record, event);
+        summary_take(&all->list[i], record, event);
 }
 
 /* ---- order ---- */

@@ -279,7 +279,7 @@ static int height_of(const summary *s)
     return s->plot == PLOT_BARS ? MARGIN + BAR * (int)MIN(s->row_count, BARS_MAX) : PANEL;
 }
 
-static void draw(cairo_t *cr, void *user)
+static void summary_draw_draw(cairo_t *cr, void *user)
 {
     summaries *all = user;
     int y = 90;
@@ -303,7 +303,8 @@ bool summaries_draw(summaries *all, const char *path)
         height += height_of(&all->list[i]);
     if (!chart_knows(path))
         return nl_error_set(NL_ERROR_INVALID, "%s: the name of a picture ends in .png or .svg", path) == NL_OK;
-    return chart_save(path, WIDTH, 60 + MAX(height, 100), draw, all) || (nl_error_prepend("%s", path), false);
+    return chart_save(path, WIDTH, 60 + MAX(height, 100), summary_draw_draw, all) ||
+           (nl_error_prepend("%s", path), false);
 }
 
 #else

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *copy(const char *text)
+static char *symbol_map_copy(const char *text)
 {
     return nl_memory_check(strdup(text));
 }
@@ -21,7 +21,7 @@ void symbol_map_add(symbol_map *m, const char *function, const char *file, unsig
         m->capacity = m->capacity == 0 ? 1024 : 2 * m->capacity;
         m->places = nl_memory_check(reallocarray(m->places, m->capacity, sizeof *m->places));
     }
-    m->places[m->count++] = (symbol_place){copy(function), copy(file), line};
+    m->places[m->count++] = (symbol_place){symbol_map_copy(function), symbol_map_copy(file), line};
 }
 
 static int order(const void *a, const void *b)
@@ -50,7 +50,7 @@ void symbol_map_sort(symbol_map *m)
 }
 
 /* "FUNCTION	FILE[:LINE]" */
-static bool take_line(symbol_map *m, char *line)
+static bool symbol_map_take_line(symbol_map *m, char *line)
 {
     line[strcspn(line, "\r\n")] = '\0';
     if (*line == '\0' || *line == '#')
@@ -74,7 +74,7 @@ static bool read_lines(symbol_map *m, const char *path, FILE *file)
     bool good = true;
     while (good && getline(&line, &capacity, file) >= 0) {
         number++;
-        good = take_line(m, line);
+        good = symbol_map_take_line(m, line);
     }
     if (!good)
         nl_error_set(NL_ERROR_INVALID, "%s:%zu: neither a map of symbols (FUNCTION, a tab, FILE:LINE) nor an ELF file",
@@ -103,32 +103,32 @@ bool symbol_map_read(symbol_map *m, const char *path, const char *root)
 }
 
 /* Compares up to size bytes of a name with a whole one. */
-static int compare(const char *name, size_t size, const char *whole)
+static int symbol_map_compare(const char *name, size_t size, const char *whole)
 {
     int differ = strncmp(name, whole, size);
     return differ != 0 ? differ : whole[size] == '\0' ? 0 : -1;
 }
 
-static const symbol_place *find(const symbol_map *m, const char *name, size_t size, size_t *count)
+static const symbol_place *nlkernel_symbol_map_find(const symbol_map *m, const char *name, size_t size, size_t *count)
 {
     size_t low = 0, high = m->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (compare(name, size, m->places[middle].function) > 0)
+        if (symbol_map_compare(name, size, m->places[middle].function) > 0)
             low = middle + 1;
         else
             high = middle;
     }
-    for (*count = 0; low + *count < m->count && compare(name, size, m->places[low + *count].function) == 0;)
+    for (*count = 0; low + *count < m->count && symbol_map_compare(name, size, m->places[low + *count].function) == 0;)
         ++*count;
     return *count > 0 ? &m->places[low] : NULL;
 }
 
 const symbol_place *symbol_map_find(const symbol_map *m, const char *function, size_t *count)
 {
-    const symbol_place *found = find(m, function, strlen(function), count);
+    const symbol_place *found = nlkernel_symbol_map_find(m, function, strlen(function), count);
     size_t plain = strcspn(function, ".");
-    return found != NULL || plain == 0 ? found : find(m, function, plain, count);
+    return found != NULL || plain == 0 ? found : nlkernel_symbol_map_find(m, function, plain, count);
 }
 
 void symbol_map_free(symbol_map *m)

@@ -52,7 +52,7 @@ static void grow_names(tasks *t)
     free(old); /* NOLINT(clang-analyzer-unix.Malloc): as above */
 }
 
-static task_name *name_of(tasks *t, const char *text, size_t size)
+static task_name *tasks_name_of(tasks *t, const char *text, size_t size)
 {
     if (t->name_count >= t->name_capacity / 2)
         grow_names(t);
@@ -73,7 +73,7 @@ static task_name *name_of(tasks *t, const char *text, size_t size)
 static void set_name(tasks *t, task *task, const char *text, size_t size, int64_t now_ns)
 {
     if (task->name == NULL || task->name->size != size || memcmp(task->name->text, text, size) != 0)
-        task->name = name_of(t, text, size);
+        task->name = tasks_name_of(t, text, size);
     task->looked_ns = now_ns;
 }
 
@@ -125,12 +125,12 @@ void tasks_learn(tasks *t, int tid, const char *name, size_t size, int64_t now_n
 
 /* ---- looking ---- */
 
-static ssize_t read_proc(int tid, const char *file, char *text, size_t room)
+static ssize_t read_proc(int tid, const char *file, char *text, size_t capacity)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/%s", tid, file);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t size = fd >= 0 ? read(fd, text, room - 1) : -1;
+    ssize_t size = fd >= 0 ? read(fd, text, capacity - 1) : -1;
     if (fd >= 0)
         close(fd);
     if (size >= 0)
@@ -188,7 +188,7 @@ task *tasks_look(tasks *t, int tid, int64_t now_ns)
             found = find_or_add(t, tid);
         }
         if (found->name == NULL)
-            found->name = name_of(t, "unknown", strlen("unknown"));
+            found->name = tasks_name_of(t, "unknown", strlen("unknown"));
         if (found->pid == 0)
             found->pid = tid; /* gone before it could be asked: most threads are their process's only one */
     }

@@ -50,7 +50,7 @@ typedef struct trace_dat {
 
 /* ---- bytes ---- */
 
-static const char *take(bytes *b, uint64_t size)
+static const char *trace_dat_take(bytes *b, uint64_t size)
 {
     if (b->bad || size > (uint64_t)(b->end - b->at)) {
         b->bad = true;
@@ -63,7 +63,7 @@ static const char *take(bytes *b, uint64_t size)
 static uint64_t take_number(bytes *b, size_t size)
 {
     uint64_t number = 0;
-    const char *at = take(b, size);
+    const char *at = trace_dat_take(b, size);
     if (at != NULL)
         memcpy(&number, at, size);
     return number;
@@ -73,7 +73,7 @@ static uint64_t take_number(bytes *b, size_t size)
 static const char *take_text(bytes *b)
 {
     const char *nul = b->bad ? NULL : memchr(b->at, '\0', (size_t)(b->end - b->at));
-    const char *text = nul != NULL ? take(b, (uint64_t)(nul - b->at) + 1) : NULL;
+    const char *text = nul != NULL ? trace_dat_take(b, (uint64_t)(nul - b->at) + 1) : NULL;
     b->bad = text == NULL;
     return text != NULL ? text : "";
 }
@@ -82,13 +82,13 @@ static const char *take_text(bytes *b)
 static bytes take_sized(bytes *b, size_t number_size)
 {
     uint64_t size = take_number(b, number_size);
-    const char *at = take(b, size);
+    const char *at = trace_dat_take(b, size);
     return at != NULL ? (bytes){at, at + size, false} : (bytes){NULL, NULL, true};
 }
 
 static bool take_word(bytes *b, const char *word, size_t size)
 {
-    const char *at = take(b, size);
+    const char *at = trace_dat_take(b, size);
     b->bad = at == NULL || memcmp(at, word, size) != 0;
     return !b->bad;
 }
@@ -169,7 +169,7 @@ static bool read_kallsyms(trace_dat *t, bytes *b)
 
 /* ---- pages ---- */
 
-static void take_event(trace_dat *t, uint64_t cpu, const page_event *raw)
+static void trace_dat_take_event(trace_dat *t, uint64_t cpu, const page_event *raw)
 {
     uint16_t id;
     int32_t tid;
@@ -203,7 +203,7 @@ static void take_pages(trace_dat *t, uint64_t cpu, bytes pages)
         if (walk.missed)
             calls_lose(t->calls, (int64_t)(walk.time_ns & INT64_MAX), walk.counted ? walk.missed_count : 0);
         while (any && page_next(&walk, &raw))
-            take_event(t, cpu, &raw);
+            trace_dat_take_event(t, cpu, &raw);
         if (size < t->page_size)
             break;
     }
@@ -213,7 +213,7 @@ static void take_pages(trace_dat *t, uint64_t cpu, bytes pages)
 static bool unpack(trace_dat *t, bytes *b)
 {
     uint64_t size = take_number(b, 4), whole = take_number(b, 4);
-    const char *at = take(b, size);
+    const char *at = trace_dat_take(b, size);
     if (at == NULL || whole > UNPACKED_MAX)
         return false;
     nl_buffer *out = &t->unpacked;
@@ -289,14 +289,14 @@ static bool read_6(trace_dat *t, bytes *b)
     take_sized(b, 4);
     take_sized(b, 8);
     uint64_t cpus = take_number(b, 4);
-    const char *kind = take(b, 10);
+    const char *kind = trace_dat_take(b, 10);
     if (kind != NULL && memcmp(kind, "options  ", 10) == 0) {
         for (uint64_t id; (id = take_number(b, 2)) != OPTION_DONE && !b->bad;) {
             bytes option = take_sized(b, 4);
             if (!option.bad && id == OPTION_BUFFER && !take_buffer_6(t, option, cpus))
                 return false;
         }
-        kind = take(b, 10);
+        kind = trace_dat_take(b, 10);
     }
     if (kind == NULL)
         return say_damaged("its head");

@@ -97,7 +97,7 @@ static bool mount_for_us(tracing *t)
     return true;
 }
 
-static bool find(tracing *t, const char *path)
+static bool tracing_find(tracing *t, const char *path)
 {
     static const char *const usual[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
     if (path != NULL && !is_tracefs(path)) {
@@ -116,7 +116,7 @@ static bool find(tracing *t, const char *path)
 bool tracing_open(tracing *t, const char *path)
 {
     *t = (tracing){.mount_fd = -1};
-    if (!find(t, path))
+    if (!tracing_find(t, path))
         return false;
     char *events = tracing_path(t, "events");
     int fd =

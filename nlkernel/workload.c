@@ -31,7 +31,7 @@ static nl_record *own_record(const char *event, int64_t time_ns)
     return record;
 }
 
-static bool put(nl_writer *to, nl_record *record)
+static bool workload_put(nl_writer *to, nl_record *record)
 {
     bool good = nl_writer_put(to, record) == NL_OK;
     nl_record_free(record);
@@ -107,12 +107,12 @@ static bool run_noise(nl_writer *to, int argc, char **argv)
     for (long i = 0; good && i < count; i++) {
         nl_record *record = own_record("Noise.Begin", done[i].begin_ns);
         nl_record_add_int(record, "CPU", cpu);
-        good = put(to, record);
+        good = workload_put(to, record);
         record = own_record("Noise.End", done[i].end_ns);
         nl_record_add_int(record, "CPU", cpu);
         nl_record_add_int(record, "TOOK.NS", done[i].end_ns - done[i].begin_ns);
         nl_record_add_int(record, "NOISE.NS", done[i].end_ns - done[i].begin_ns - least_ns);
-        good = good && put(to, record);
+        good = good && workload_put(to, record);
     }
     free(done);
     return good;
@@ -159,7 +159,7 @@ static bool measure_switches(nl_writer *to, const int there[2], const int back[2
         nl_record_add_double(record, "PASS.NS", both / 2);
         nl_record_add_double(record, "CALLS.NS", alone);
         nl_record_add_double(record, "YIELD.NS", yield_ns(PASSES));
-        good = put(to, record);
+        good = workload_put(to, record);
     }
     return good;
 }
@@ -212,7 +212,7 @@ static bool run_syscalls(nl_writer *to, int argc, char **argv)
     nl_record *record = own_record("Calls", nl_time_now_ns());
     nl_record_add_double(record, "OWN.NS", (double)own_ns / (double)count);
     nl_record_add_double(record, "WALL.NS", (double)wall_ns / (double)count);
-    return put(to, record);
+    return workload_put(to, record);
 }
 
 /* ---- all of them ---- */
@@ -223,7 +223,7 @@ typedef struct workload {
 } workload;
 
 /* NULL after having said which there are. */
-static const workload *find(const char *name)
+static const workload *workload_find(const char *name)
 {
     static const workload loads[] = {{"noise", run_noise}, {"switch", run_switch}, {"syscalls", run_syscalls}};
     enum { COUNT = sizeof loads / sizeof *loads };
@@ -248,7 +248,7 @@ int workload_main(int argc, char **argv)
         program_error("workload: a NAME and a FILE for its records are wanted");
         return PROGRAM_USAGE;
     }
-    const workload *load = find(argv[0]);
+    const workload *load = workload_find(argv[0]);
     if (load == NULL)
         return PROGRAM_PROBLEM;
     const nl_writer_options options = {.truncate = true, .format = NL_FORMAT_NLB};

@@ -99,14 +99,14 @@ void fix_options_free(fix_options *o)
 
 /* ---- what is kept meanwhile ---- */
 
-static void flush(fix_clocks *f)
+static void fix_clocks_flush(fix_clocks *f)
 {
     temporary_write(f->fd, f->directory, f->packed.data, f->packed.size);
     f->written += (off_t)f->packed.size;
     f->packed.size = 0;
 }
 
-static void keep(fix_clocks *f, const nl_record *record)
+static void fix_clocks_keep(fix_clocks *f, const nl_record *record)
 {
     uint32_t size = 0;
     size_t start = f->packed.size;
@@ -116,7 +116,7 @@ static void keep(fix_clocks *f, const nl_record *record)
     size = (uint32_t)(f->packed.size - start - sizeof size);
     memcpy(f->packed.data + start, &size, sizeof size);
     if (f->packed.size >= PIECE)
-        flush(f);
+        fix_clocks_flush(f);
 }
 
 /* Makes sure that size bytes are there. False at the end. */
@@ -178,7 +178,7 @@ static void tell_host(const correction_host *h)
     }
 }
 
-static void tell(const correction *c)
+static void fix_clocks_tell(const correction *c)
 {
     size_t count = correction_host_count(c), unknown = 0;
     for (size_t i = 0; i < count; i++) {
@@ -206,7 +206,7 @@ static void read_log(fix_clocks *f, input_settings *settings, const char *name, 
             settings->format = nl_format_is_text(record->raw_format) ? record->raw_format : NL_FORMAT_ULM;
         correction_learn(f->correction, record);
         if (settings->where.filter == NULL || nl_filter_matches(settings->where.filter, record))
-            keep(f, record);
+            fix_clocks_keep(f, record);
         if (++*records % PROGRESS_RECORDS == 0) {
             uint64_t done, total;
             program_log_progress(log, &done, &total);
@@ -229,10 +229,10 @@ fix_clocks *fix_clocks_read(const fix_options *options, input_settings *settings
     f->corrected = nl_record_new();
     for (size_t i = 0; i < count; i++)
         read_log(f, settings, files[i], &records);
-    flush(f);
+    fix_clocks_flush(f);
     program_progress_end();
     correction_solve(f->correction);
-    tell(f->correction);
+    fix_clocks_tell(f->correction);
     return f;
 }
 

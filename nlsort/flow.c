@@ -132,7 +132,7 @@ static void advance(flow *f, size_t *counter)
     pthread_mutex_unlock(&f->lock);
 }
 
-static void end(flow *f, bool gave_up)
+static void flow_end(flow *f, bool gave_up)
 {
     pthread_mutex_lock(&f->lock);
     f->ended = true;
@@ -185,7 +185,7 @@ static bool fill(flow *f, reading *r)
         char *text = text_of_slot(f, i);
         if (rest_size > 0)
             memcpy(text, rest, rest_size);
-        size_t room = f->slot_size - rest_size, left = f->file_size - at, wanted = left < room ? left : room;
+        size_t space = f->slot_size - rest_size, left = f->file_size - at, wanted = left < space ? left : space;
         if (read_some(f->settings->fd, text + rest_size, wanted, (off_t)at) < wanted)
             return false;
         size_t size = rest_size + wanted, used = find_lines(f, r, text, size, &f->batches[i % AHEAD]);
@@ -207,7 +207,7 @@ static void *read_file(void *argument)
     line_list_free(&r.found);
     line_list_free(&r.spare);
     nl_line_scanner_free(r.scanner);
-    end(f, !good);
+    flow_end(f, !good);
     return NULL;
 }
 
@@ -296,7 +296,7 @@ static bool write_lines(flow *f, waiting *w)
     for (size_t i = 0; wait_for_slot(f, i); i++) {
         const batch *b = &f->batches[i % AHEAD];
         if (!take_batch(w, b)) {
-            end(f, true);
+            flow_end(f, true);
             return false;
         }
         w->most[i % SLOTS] = b->most;

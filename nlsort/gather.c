@@ -70,7 +70,7 @@ static share next_share(gathering *g)
 }
 
 /* Takes the next lines. False when there are none left. */
-static bool take(gathering *g, share *s)
+static bool nlsort_gather_take(gathering *g, share *s)
 {
     pthread_mutex_lock(&g->lock);
     *s = next_share(g);
@@ -107,7 +107,7 @@ static void copy_lines(const gathering *g, const share *s, char *out)
 }
 
 /* Makes room for the text of a share. */
-static void make_room(scratch *own, size_t size)
+static void nlsort_gather_make_room(scratch *own, size_t size)
 {
     if (size <= own->capacity)
         return;
@@ -120,7 +120,7 @@ static const char *fetch(const gathering *g, const share *s, scratch *own)
 {
     if (are_together(g, s))
         return g->t->text + nl_line_offset(g->lines[s->from]);
-    make_room(own, s->size);
+    nlsort_gather_make_room(own, s->size);
     copy_lines(g, s, own->text);
     return own->text;
 }
@@ -168,7 +168,7 @@ static void work(void *user, size_t worker)
     gathering *g = user;
     scratch own = {0};
     share s;
-    while (take(g, &s)) {
+    while (nlsort_gather_take(g, &s)) {
         const char *text = fetch(g, &s, &own);
         pthread_mutex_lock(&g->lock);
         while (g->turn != s.ticket)
@@ -246,7 +246,7 @@ static bool begin_next(gathering *g)
     f->state = BEGUN;
     f->share = next_share(g);
     pthread_mutex_unlock(&g->lock);
-    make_room(&f->own, f->share.size);
+    nlsort_gather_make_room(&f->own, f->share.size);
     windows_distribute(&f->windows, g->t, g->lines + f->share.from, f->share.to - f->share.from);
     f->next = f->done = 0;
     pthread_mutex_lock(&g->lock);

@@ -108,7 +108,7 @@ static nl_writer *open_output(const window *w, const char *path, bool truncate)
     return writer;
 }
 
-static void put(window *w, nl_writer *writer, const char *line, size_t size)
+static void live_put(window *w, nl_writer *writer, const char *line, size_t size)
 {
     nl_status status;
     if (!w->what->settings->packed)
@@ -128,7 +128,7 @@ static nl_writer *output_of(window *w)
     return w->output;
 }
 
-static void flush(nl_writer *writer)
+static void live_flush(nl_writer *writer)
 {
     if (writer != NULL && nl_writer_flush(writer) != NL_OK)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
@@ -146,7 +146,8 @@ static int64_t believed(const window *w, int64_t time_ns)
 static void release_first(window *w)
 {
     held first = take_first(w);
-    put(w, output_of(w), first.line, first.size); /* NOLINT(clang-analyzer-unix.Malloc): it was taken off the heap */
+    live_put(w, output_of(w), first.line,
+             first.size); /* NOLINT(clang-analyzer-unix.Malloc): it was taken off the heap */
     int64_t time_ns = believed(w, first.time_ns);
     if (time_ns > w->written_ns)
         w->written_ns = time_ns;
@@ -174,17 +175,17 @@ static void take_late(window *w, const nl_record *record)
                       ((double)w->written_ns - (double)record->time_ns) / 1e9);
     }
     if (w->what->late == NULL) {
-        put(w, output_of(w), w->line.data, w->line.size);
+        live_put(w, output_of(w), w->line.data, w->line.size);
         return;
     }
     if (w->late_output == NULL)
         w->late_output = open_output(w, w->what->late, false);
-    put(w, w->late_output, w->line.data, w->line.size);
+    live_put(w, w->late_output, w->line.data, w->line.size);
 }
 
 /* ---- reading ---- */
 
-static void take(window *w, const nl_record *record)
+static void live_take(window *w, const nl_record *record)
 {
     input_make_line(w->what->settings, record, &w->line);
     w->came++;
@@ -235,7 +236,7 @@ static bool take_some(window *w)
         some |= status != NL_AGAIN;
         if (status == NL_OK) {
             from->latest_ns = record->time_ns;
-            take(w, record);
+            live_take(w, record);
         } else if (status != NL_AGAIN) {
             w->what->settings->failed |= status == NL_FAILED;
             close_source(w, from);
@@ -257,7 +258,7 @@ static void open_sources(window *w)
     }
 }
 
-static void read_all(window *w)
+static void nlsort_live_read_all(window *w)
 {
     w->arrival_ns = nl_monotonic_ns();
     while (w->open > 0 && !stopped) {
@@ -269,13 +270,13 @@ static void read_all(window *w)
         }
         if (now_ns - w->arrival_ns >= w->what->window_ns)
             release(w, true);
-        flush(w->output);
-        flush(w->late_output);
+        live_flush(w->output);
+        live_flush(w->late_output);
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     }
 }
 
-static void close_writer(nl_writer *writer)
+static void live_close_writer(nl_writer *writer)
 {
     if (writer != NULL && nl_writer_close(writer) != NL_OK)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
@@ -288,13 +289,13 @@ bool live_run(const live *what)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     open_sources(&w);
-    read_all(&w);
+    nlsort_live_read_all(&w);
     release(&w, true);
     for (size_t i = 0; i < what->file_count; i++)
         if (w.sources[i].log != NULL)
             close_source(&w, &w.sources[i]);
-    close_writer(w.output);
-    close_writer(w.late_output);
+    live_close_writer(w.output);
+    live_close_writer(w.late_output);
     if (w.late > SHOWN)
         program_error("%" PRIu64 " records in all came too late", w.late);
     if (w.early > 0)

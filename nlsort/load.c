@@ -285,7 +285,7 @@ typedef struct joining {
 
 /* Deals with a line whose size is with its newline; a record of it is appended at lines[*count]. False when there is no
  * room left. */
-static bool take_line(joining *j, nl_scanned_line line, size_t size, nl_scanned_line *lines, size_t *count)
+static bool load_take_line(joining *j, nl_scanned_line line, size_t size, nl_scanned_line *lines, size_t *count)
 {
     load *l = j->s->l;
     table *t = j->s->t;
@@ -308,7 +308,7 @@ static bool take_seam(joining *j, const part *p, size_t end, size_t *taken)
     nl_scanned_line line;
     size_t used, size = end - j->done;
     nl_lines_scan(j->scanner, j->s->t->text + j->done, size, j->done, &line, 1, &used);
-    return take_line(j, line, size, p->list->lines + p->first - 1, taken);
+    return load_take_line(j, line, size, p->list->lines + p->first - 1, taken);
 }
 
 /* A part's own lines. Those that are no records are taken out. */
@@ -322,31 +322,31 @@ static bool take_lines(joining *j, const part *p, size_t *count)
         *count = p->count;
         return true;
     }
-    bool room = true;
+    bool fits = true;
     *count = 0;
-    for (size_t i = 0; i < p->count && room; i++) {
+    for (size_t i = 0; i < p->count && fits; i++) {
         size_t end = i + 1 < p->count ? nl_line_offset(lines[i + 1]) : p->lines_end;
-        room = take_line(j, lines[i], end - nl_line_offset(lines[i]), lines, count);
+        fits = load_take_line(j, lines[i], end - nl_line_offset(lines[i]), lines, count);
     }
-    return room;
+    return fits;
 }
 
 /* Goes through all parts. Returns whether all that was read is dealt with, but for a line without an end. */
-static bool join(joining *j)
+static bool load_join(joining *j)
 {
     segment *s = j->s;
-    bool room = true;
-    for (size_t i = 0; i < s->count && room; i++) {
+    bool fits = true;
+    for (size_t i = 0; i < s->count && fits; i++) {
         const part *p = &s->parts[i];
         bool has_newline = p->lines > p->start && s->t->text[p->lines - 1] == '\n';
         if (!has_newline)
             continue;
         size_t before = 0, count = 0;
-        room = take_seam(j, p, p->lines, &before) && take_lines(j, p, &count);
+        fits = take_seam(j, p, p->lines, &before) && take_lines(j, p, &count);
         table_add_piece(s->t, p->list, p->first - before, before + count);
         table_forget(s->t, s->parts[i > 0 ? i - 1 : i].start, p->end);
     }
-    return room;
+    return fits;
 }
 
 /* The file's last line has no newline. */
@@ -414,7 +414,7 @@ static bool finish_segment(segment *s, joining *j, size_t used)
     size_t end = s->count > 0 ? s->parts[s->count - 1].end : s->start;
     table_keep_mapped(t, end);
     j->side_most = end + t->memory / SIDE_SHARE;
-    bool last = join(j) && s->whole && end == s->end;
+    bool last = load_join(j) && s->whole && end == s->end;
     l->at += (off_t)(j->done - s->start);
     if (last && j->done < end)
         take_last(l, t, j->done, end - j->done);

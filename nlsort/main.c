@@ -227,7 +227,7 @@ static bool is_repeated(result *r, const item *it)
     return same;
 }
 
-static void put(result *r, const item *it)
+static void main_put(result *r, const item *it)
 {
     if (r->a->input.unique && is_repeated(r, it))
         return;
@@ -403,7 +403,7 @@ static void write_merged(result *r, stream **streams, size_t count)
     merge *m = merge_new(streams, count);
     item it;
     while (merge_next(m, &it))
-        put(r, &it);
+        main_put(r, &it);
     merge_free(m);
 }
 
@@ -502,7 +502,7 @@ static bool merge_sorted(arguments *a, result *r)
     open_result(r);
     item it;
     while (merge_next(m, &it))
-        put(r, &it);
+        main_put(r, &it);
     merge_free(m);
     free(streams);
     spill_free(runs);

@@ -108,7 +108,7 @@ static bool fill(run_stream *r, size_t wanted)
         r->size = wanted;
         r->buffer = nl_memory_check(realloc(r->buffer, r->size));
     }
-    size_t room = r->size - r->to, left = (size_t)(r->end - r->at), more = room < left ? room : left;
+    size_t capacity = r->size - r->to, left = (size_t)(r->end - r->at), more = capacity < left ? capacity : left;
     temporary_read(r->fd, r->directory, r->buffer + r->to, more, r->at);
     r->to += more;
     r->at += (off_t)more;

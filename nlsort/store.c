@@ -76,20 +76,20 @@ void store_clear(store *s)
 static char *allocate(store *s, size_t size)
 {
     if (s->chunks == NULL || s->chunks->size - s->chunks->used < size) {
-        size_t room = size > CHUNK_SIZE ? size : CHUNK_SIZE;
-        chunk *c = malloc(sizeof *c + room);
+        size_t capacity = size > CHUNK_SIZE ? size : CHUNK_SIZE;
+        chunk *c = malloc(sizeof *c + capacity);
         if (c == NULL)
             program_fail(PROGRAM_PROBLEM, "out of memory; say with -S how much may be used");
-        *c = (chunk){.next = s->chunks, .size = room};
+        *c = (chunk){.next = s->chunks, .size = capacity};
         s->chunks = c;
-        s->chunk_bytes += room;
+        s->chunk_bytes += capacity;
     }
     char *bytes = s->chunks->bytes + s->chunks->used;
     s->chunks->used += size;
     return bytes;
 }
 
-static void grow(store *s)
+static void store_grow(store *s)
 {
     s->capacity = s->capacity == 0 ? 4096 : s->capacity + s->capacity / 2;
     s->entries = realloc(s->entries, s->capacity * sizeof *s->entries);
@@ -100,7 +100,7 @@ static void grow(store *s)
 void store_add(store *s, const char *key, size_t key_size, const char *line, size_t line_size)
 {
     if (s->count == s->capacity)
-        grow(s);
+        store_grow(s);
     size_t rest = key_size > 8 ? key_size - 8 : 0;
     sizes both = {(uint32_t)rest, (uint32_t)line_size};
     char *place = allocate(s, sizeof both + rest + line_size);

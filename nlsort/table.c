@@ -71,8 +71,8 @@ table *table_new(size_t memory, size_t files, bool reverse)
     table *t = nl_memory_check(calloc(1, sizeof *t));
     t->memory = memory;
     t->refers = files > 0;
-    t->room = t->refers ? files + memory : memory;
-    t->reserved = t->room + SLACK;
+    t->capacity = t->refers ? files + memory : memory;
+    t->reserved = t->capacity + SLACK;
     t->text = big_new(t->reserved);
     t->reverse = reverse;
     guard(t);
@@ -138,8 +138,9 @@ bool table_map(table *t, int fd, off_t at, size_t *start, size_t *end, bool *who
     if (fstat(fd, &status) != 0)
         return false;
     size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (size_t)at % page, place = round_up(t->used);
-    size_t left = status.st_size > at ? (size_t)(status.st_size - at) : 0, room = t->room > place ? t->room - place : 0;
-    size_t size = left < room ? left : room;
+    size_t left = status.st_size > at ? (size_t)(status.st_size - at) : 0,
+           capacity = t->capacity > place ? t->capacity - place : 0;
+    size_t size = left < capacity ? left : capacity;
     *start = place + before;
     *end = *start + size;
     *whole = size == left;

@@ -42,7 +42,7 @@ typedef struct table {
     size_t used;        /* bytes of text */
     size_t kept;        /* of these, such as lie in memory of ours, not in a file that is mapped */
     size_t mapped;      /* up to there files may be mapped */
-    size_t room;        /* bytes of text of files that may be mapped */
+    size_t capacity;    /* bytes of text of files that may be mapped */
     size_t reserved;    /* that may be used: some more than that */
     size_t memory;      /* bytes that all of this may take, ordering it included */
     bool refers;        /* text of files is mapped only while it is looked at, and does not count as memory */

@@ -23,7 +23,7 @@ typedef struct task {
     size_t worker;
 } task;
 
-static void *run(void *argument)
+static void *nlsort_workers_run(void *argument)
 {
     const task *t = argument;
     t->work(t->user, t->worker);
@@ -36,7 +36,7 @@ void workers_run(size_t count, void (*work)(void *user, size_t worker), void *us
     task tasks[WORKERS_MAX];
     for (size_t i = 1; i < count; i++) {
         tasks[i] = (task){work, user, i};
-        int error = pthread_create(&threads[i], NULL, run, &tasks[i]);
+        int error = pthread_create(&threads[i], NULL, nlsort_workers_run, &tasks[i]);
         if (error != 0)
             program_fail(PROGRAM_PROBLEM, "start a thread: %s", strerror(error));
     }

@@ -46,7 +46,7 @@ static const options_usage usage = {
     "Exit status: 0 the log could be analysed, healthy or not; 1 something could not be read; 2 wrong use.",
 };
 
-static void add(void *user, const nl_record *record)
+static void nldiag_add(void *user, const nl_record *record)
 {
     observed_add(user, record);
 }
@@ -55,12 +55,12 @@ static observed *observe(arguments *a, char *const *files, int count, bool *good
 {
     observed *o = observed_new(a->subject.config, (const char *const *)a->subject.ids, subject_steps(&a->subject));
     for (int i = 0; i < count; i++)
-        *good = subject_read(&a->subject, files[i], add, o) && *good;
+        *good = subject_read(&a->subject, files[i], nldiag_add, o) && *good;
     observed_finish(o);
     return o;
 }
 
-static void look(findings *f)
+static void nldiag_look(findings *f)
 {
     static void (*const principles[])(findings *) = {
         find_clocks, find_peers,   find_kinds,  find_hosts,   find_network, find_queues,
@@ -82,7 +82,7 @@ static bool diagnose(arguments *a)
     findings *f = findings_new(o);
     if (observed_objects(o)->len == 0)
         program_error("cannot find a request ID field; name one with --id; only resources are examined");
-    look(f);
+    nldiag_look(f);
     if (a->json)
         report_json(f, &sources);
     else
@@ -96,7 +96,7 @@ static bool diagnose(arguments *a)
     return good;
 }
 
-static bool compare(arguments *a)
+static bool nldiag_compare(arguments *a)
 {
     bool good = true;
     observed *before = observe(a, a->files, 1, &good), *after = observe(a, a->files + 1, 1, &good);
@@ -117,7 +117,7 @@ int main(int argc, char **argv)
         options_fail("--compare: needs two logs");
     if (a.compare && (a.json || a.html != NULL))
         options_fail("--compare: excludes --json and --html");
-    bool good = a.compare ? compare(&a) : diagnose(&a);
+    bool good = a.compare ? nldiag_compare(&a) : diagnose(&a);
     good = subject_options_finish(&a.subject) && good;
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
 }

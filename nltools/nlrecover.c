@@ -73,7 +73,7 @@ static const options_usage usage = {
              "all users.",
 };
 
-static void report(void *user, const nl_recovered *what)
+static void nlrecover_report(void *user, const nl_recovered *what)
 {
     arguments *a = user;
     a->logs++;
@@ -91,7 +91,7 @@ static void report(void *user, const nl_recovered *what)
 
 static nl_status recover(arguments *a)
 {
-    nl_status status = nl_recover(&a->recover, report, a);
+    nl_status status = nl_recover(&a->recover, nlrecover_report, a);
     if (status != NL_OK && a->logs == 0)
         program_error("%s", nl_error_message());
     return status;

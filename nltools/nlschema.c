@@ -184,7 +184,7 @@ static bool bench(arguments *a, const schema *s, GString *out)
 }
 
 /* Writes to the file that was asked for, or to standard output, whose failures program_finish sees. */
-static bool put(const char *path, const GString *text)
+static bool nlschema_put(const char *path, const GString *text)
 {
     if (strcmp(path, "-") == 0) {
         fwrite(text->str, 1, text->len, stdout);
@@ -199,7 +199,7 @@ static bool put(const char *path, const GString *text)
     return good;
 }
 
-static bool run(arguments *a, const schema *s, GString *out)
+static bool nlschema_run(arguments *a, const schema *s, GString *out)
 {
     if (strcmp(a->command, "header") == 0)
         schema_header(s, out);
@@ -221,8 +221,8 @@ int main(int argc, char **argv)
     read_arguments(&a, argc, argv);
     schema *s = read_schema(a.path);
     GString *out = g_string_new(NULL);
-    bool good = s != NULL && run(&a, s, out);
-    good = s != NULL && put(a.output, out) && good;
+    bool good = s != NULL && nlschema_run(&a, s, out);
+    good = s != NULL && nlschema_put(a.output, out) && good;
     g_string_free(out, TRUE);
     schema_free(s);
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);

@@ -122,7 +122,7 @@ static const options_usage usage = {
 
 /* ---- what is measured ---- */
 
-static void take(void *user, const nl_record *record)
+static void nlstat_take(void *user, const nl_record *record)
 {
     work *w = user;
     study *s = w->current;
@@ -132,7 +132,7 @@ static void take(void *user, const nl_record *record)
         measure_add(s->measures[i], record);
 }
 
-static void begin(void *user, const drawing *d)
+static void nlstat_begin(void *user, const drawing *d)
 {
     work *w = user;
     const arguments *a = w->arguments;
@@ -149,7 +149,7 @@ static void begin(void *user, const drawing *d)
 
 /* ---- reading ---- */
 
-static void add(void *user, const nl_record *record)
+static void nlstat_add(void *user, const nl_record *record)
 {
     subject_add(user, record);
 }
@@ -169,7 +169,7 @@ static bool read_logs(work *w, arguments *a)
     bool good = true;
     for (int i = 0; i < count; i++) {
         w->current = &w->studies[a->compare ? i : 0];
-        good = subject_read(&a->subject, files[i], add, w->subject) && good;
+        good = subject_read(&a->subject, files[i], nlstat_add, w->subject) && good;
         if (a->compare || i == count - 1)
             finish(w);
     }
@@ -222,7 +222,7 @@ static bool plot(const work *w)
     return good;
 }
 
-static bool report(work *w)
+static bool nlstat_report(work *w)
 {
     const arguments *a = w->arguments;
     bool good = w->drawing->lifelines->len > 0 || a->size != NULL;
@@ -248,7 +248,7 @@ static bool report(work *w)
     return plot(w) && good;
 }
 
-static void end(work *w)
+static void nlstat_end(work *w)
 {
     for (int i = 0; i < w->count; i++) {
         for (measure **m = w->studies[i].measures; *m != NULL; m++)
@@ -270,10 +270,11 @@ int main(int argc, char **argv)
     check_together(&a);
     work w = {.arguments = &a, .count = a.compare ? a.file_count : 1};
     w.studies = g_new0(study, w.count);
-    w.subject = subject_new(a.subject.config, (const char *const *)a.subject.ids, (subject_user){begin, take, &w});
+    w.subject = subject_new(a.subject.config, (const char *const *)a.subject.ids,
+                            (subject_user){nlstat_begin, nlstat_take, &w});
     bool good = read_logs(&w, &a);
-    good = report(&w) && good;
-    end(&w);
+    good = nlstat_report(&w) && good;
+    nlstat_end(&w);
     good = subject_options_finish(&a.subject) && good;
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
 }

@@ -34,7 +34,7 @@ static void die(const char *what)
     exit(1);
 }
 
-static void take(const nl_record *record)
+static void latency_ends_take(const nl_record *record)
 {
     nl_field at;
     int64_t at_ns;
@@ -76,7 +76,7 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void report(void)
+static void latency_ends_report(void)
 {
     if (measured == 0)
         die("no records came");
@@ -99,7 +99,7 @@ static void *sink(void *unused)
         const nl_record *record;
         nl_decoder_feed(decoder, bytes, (size_t)got);
         while (nl_decoder_next(decoder, &record) == NL_OK)
-            take(record);
+            latency_ends_take(record);
         uint64_t blocks = nl_decoder_get_stats(decoder)->blocks;
         char frame[16] = "NLA1\x08";
         memcpy(frame + 8, &blocks, sizeof blocks);
@@ -125,7 +125,7 @@ static void measure_sink(const char *format)
     log_to(url);
     pthread_join(thread, NULL);
     unlink(address.sun_path);
-    report();
+    latency_ends_report();
 }
 
 static void measure_through(char *url, const char *format)
@@ -140,10 +140,10 @@ static void measure_through(char *url, const char *format)
     pthread_create(&thread, NULL, log_to, to);
     const nl_record *record;
     while (measured < wanted && nl_reader_next(reader, &record) == NL_OK)
-        take(record);
+        latency_ends_take(record);
     pthread_join(thread, NULL);
     nl_reader_close(reader);
-    report();
+    latency_ends_report();
 }
 
 static void measure_burst(const char *url, size_t events)

@@ -81,7 +81,7 @@ static void make_record(nl_record *record, uint64_t i)
     nl_record_add_string(record, "FILE", file, (size_t)snprintf(file, sizeof file, "/tmp/a%d", (int)(i % 10)));
 }
 
-static void make(nl_format format, uint64_t count, const char *name)
+static void load_make(nl_format format, uint64_t count, const char *name)
 {
     static const unsigned char stream[16] = "bench";
     FILE *file = fopen(name, "we");
@@ -186,11 +186,11 @@ static void send_some(client *c, size_t most)
 static bool listen_some(client *c)
 {
     char *at = c->ack + c->ack_size;
-    size_t room = ACK_SIZE - c->ack_size, got = 0;
+    size_t space = ACK_SIZE - c->ack_size, got = 0;
     if (c->ssl != NULL) {
-        SSL_read_ex(c->ssl, at, room, &got);
+        SSL_read_ex(c->ssl, at, space, &got);
     } else {
-        ssize_t came = recv(c->fd, at, room, 0);
+        ssize_t came = recv(c->fd, at, space, 0);
         if (came == 0)
             die("the collector has hung up");
         got = came > 0 ? (size_t)came : 0;
@@ -342,7 +342,7 @@ int main(int argc, char **argv)
     }
     const char *verb = argv[1];
     if (strcmp(verb, "make") == 0) {
-        make(nl_format_parse(argv[2]), strtoull(argv[3], NULL, 10), argv[4]);
+        load_make(nl_format_parse(argv[2]), strtoull(argv[3], NULL, 10), argv[4]);
         return 0;
     }
     uint16_t port = (uint16_t)atoi(argv[3]);

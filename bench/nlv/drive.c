@@ -87,7 +87,7 @@ typedef struct driver {
     const char *folder; /* for pictures; NULL: none */
 } driver;
 
-static void take(frames *f, double ms, double spent_ms)
+static void drive_take(frames *f, double ms, double spent_ms)
 {
     if (f->count == FRAMES_MAX)
         return;
@@ -96,7 +96,7 @@ static void take(frames *f, double ms, double spent_ms)
 }
 
 /* Draws a frame, and notes in to (NULL: nowhere) what it took. */
-static void draw(driver *d, frames *to, frames *and_to)
+static void drive_draw(driver *d, frames *to, frames *and_to)
 {
     double begin = now_s(), spent = spent_s();
     model_lock(d->model);
@@ -105,9 +105,9 @@ static void draw(driver *d, frames *to, frames *and_to)
     cairo_surface_flush(d->surface);
     double ms = (now_s() - begin) * 1e3, spent_ms = (spent_s() - spent) * 1e3;
     if (to != NULL)
-        take(to, ms, spent_ms);
+        drive_take(to, ms, spent_ms);
     if (and_to != NULL)
-        take(and_to, ms, spent_ms);
+        drive_take(and_to, ms, spent_ms);
 }
 
 /* Coarse, as in the window, where the latest picture at rest took long. */
@@ -115,13 +115,13 @@ static void frame(driver *d)
 {
     const frames *rest = &d->rest;
     d->view.is_coarse = rest->count > 0 && rest->ms[rest->count - 1] > (d->pixels > 1 ? 8 : 11);
-    draw(d, &d->all, &d->scale);
+    drive_draw(d, &d->all, &d->scale);
 }
 
 static void come_to_rest(driver *d)
 {
     d->view.is_coarse = false;
-    draw(d, &d->rest, NULL);
+    drive_draw(d, &d->rest, NULL);
 }
 
 static void fit(driver *d)
@@ -177,7 +177,7 @@ static disk disk_so_far(void)
 }
 
 /* Waits until the whole log is loaded, without drawing more than the first picture. */
-static void open_log(driver *d, const char *log, double begin)
+static void drive_open_log(driver *d, const char *log, double begin)
 {
     struct rusage used;
     double first_s = 0;
@@ -189,7 +189,7 @@ static void open_log(driver *d, const char *log, double begin)
             fit(d);
         model_unlock(d->model);
         if (any && first_s == 0) {
-            draw(d, NULL, NULL);
+            drive_draw(d, NULL, NULL);
             first_s = now_s() - begin;
         }
         usleep(1000);
@@ -221,7 +221,7 @@ static void read_log(driver *d, double begin, bool again)
             any = model_time_range(d->model, &from_ns, &to_ns);
             fit(d);
             model_unlock(d->model);
-            draw(d, &meanwhile, NULL);
+            drive_draw(d, &meanwhile, NULL);
             if (any && first_s == 0) {
                 first_s = now_s() - begin;
                 at_first = disk_so_far();
@@ -296,7 +296,7 @@ static void go_through(driver *d)
 /* ---- real time ---- */
 
 /* Lets a file grow by the lines of another, so many a second; counts them in *written. Until it is killed. */
-static void grow(const char *from, const char *to, double rate, volatile uint64_t *written)
+static void drive_grow(const char *from, const char *to, double rate, volatile uint64_t *written)
 {
     int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     struct stat status;
@@ -341,7 +341,7 @@ static int follow(driver *d, const char *log, double rate, double seconds, uint3
     volatile uint64_t *written = mmap(NULL, sizeof *written, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t child = fork();
     if (child == 0)
-        grow(log, live, rate, written);
+        drive_grow(log, live, rate, written);
     while (*written == 0)
         usleep(1000);
     model_set_options(d->model, (model_options){.records_most = most});
@@ -362,7 +362,7 @@ static int follow(driver *d, const char *log, double rate, double seconds, uint3
         model_unlock(d->model);
         if (now_s() - begin > 1) /* what was there when it began has to be read first */
             behind_most = MAX(behind_most, wrote - MIN(have, wrote));
-        draw(d, &d->all, NULL);
+        drive_draw(d, &d->all, NULL);
         if (now_s() - told > seconds / 5) {
             told = now_s();
             printf("  %3.0f s: %9llu written, %6llu behind, %9zu kept, %.0f MB\n", told - begin,
@@ -385,7 +385,7 @@ static int follow(driver *d, const char *log, double rate, double seconds, uint3
 }
 
 /* Has the system forget what it has of a file in memory. */
-static void forget(const char *path)
+static void drive_forget(const char *path)
 {
     int fd = open(path, O_RDONLY);
     if (fd >= 0 && fdatasync(fd) == 0)
@@ -397,8 +397,8 @@ static void forget(const char *path)
 static void forget_all(const char *log)
 {
     char *index = g_strdup_printf("%s.nlv-index", log);
-    forget(log);
-    forget(index);
+    drive_forget(log);
+    drive_forget(index);
     g_free(index);
 }
 
@@ -437,7 +437,7 @@ int main(int argc, char **argv)
     program_reading reading = {0};
     double begin = now_s();
     d.model = model_new(NULL, &reading);
-    draw(&d, NULL, NULL); /* the empty window: fonts are found here */
+    drive_draw(&d, NULL, NULL); /* the empty window: fonts are found here */
     if (!only_open)
         printf("  empty window %.3f s\n", now_s() - begin);
     if (rate > 0)
@@ -447,7 +447,7 @@ int main(int argc, char **argv)
         return 1;
     model_start(d.model);
     if (only_open) {
-        open_log(&d, argv[1], begin);
+        drive_open_log(&d, argv[1], begin);
         model_free(d.model);
         return 0;
     }

@@ -21,7 +21,7 @@ typedef struct block {
 
 static uint64_t state = 88172645463325252u;
 
-static uint64_t draw(uint64_t most) /* xorshift, by Marsaglia */
+static uint64_t make_log_draw(uint64_t most) /* xorshift, by Marsaglia */
 {
     state ^= state << 13;
     state ^= state >> 7;
@@ -53,7 +53,7 @@ static void put_load(FILE *file, uint64_t ns, unsigned host)
 {
     put_time(file, ns);
     fprintf(file, "HOST=dpss%u.lbl.gov PROG=nlsensor LVL=System NL.EVNT=CpuLoad CPU.BUSY=%u.%u NODE.ID=%u\n", host + 1,
-            (unsigned)draw(100), (unsigned)draw(10), host);
+            (unsigned)make_log_draw(100), (unsigned)make_log_draw(10), host);
 }
 
 int main(int argc, char **argv)
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
         return 1;
     setvbuf(file, NULL, _IOFBF, 1 << 20);
     for (unsigned i = 0; i < FLIGHT; i++)
-        flight[i] = (block){id++, draw(7000000), 0};
+        flight[i] = (block){id++, make_log_draw(7000000), 0};
     for (uint64_t i = 0; i < records; i++) {
         block *next = &flight[0];
         for (unsigned j = 1; j < FLIGHT; j++)
@@ -76,7 +76,7 @@ int main(int argc, char **argv)
                 next = &flight[j];
         now_ns = next->next_ns;
         if (i % 400 == 399) {
-            put_load(file, now_ns, (unsigned)draw(4));
+            put_load(file, now_ns, (unsigned)make_log_draw(4));
             continue;
         }
         if (i % 1000003 == 500000) {
@@ -86,13 +86,13 @@ int main(int argc, char **argv)
         }
         put_step(file, next);
         if (++next->step == STEPS) {
-            uint64_t pause_ns = 1000 + draw(20000); /* in each fourth part of time there is less to do */
+            uint64_t pause_ns = 1000 + make_log_draw(20000); /* in each fourth part of time there is less to do */
             pause_ns *= now_ns / UINT64_C(2000000000) % 4 == 3 ? 5000 : 1;
             *next = (block){id++, now_ns + pause_ns, 0};
             continue;
         }
-        uint64_t us = usual_us[next->step] / 2 + draw(usual_us[next->step] + 1);
-        if (draw(100000) == 0)
+        uint64_t us = usual_us[next->step] / 2 + make_log_draw(usual_us[next->step] + 1);
+        if (make_log_draw(100000) == 0)
             us *= 100; /* one that stands out */
         next->next_ns = now_ns + us * 1000;
     }

@@ -19,7 +19,7 @@ static uint64_t random_number(void)
     return state;
 }
 
-static int compare(const void *a, const void *b)
+static int make_log_compare(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
     if (x->arrival != y->arrival)
@@ -34,7 +34,7 @@ static void arrive_nearly_in_order(entry *entries, uint64_t count)
     for (uint64_t i = 0; i < count; i++)
         entries[i].arrival = i + i % 8 * 200 + random_number() % 300;
     for (uint64_t from = 0; from < count; from += PART / 2) /* parts that overlap by more than anything is late */
-        qsort(entries + from, count - from < PART ? count - from : PART, sizeof *entries, compare);
+        qsort(entries + from, count - from < PART ? count - from : PART, sizeof *entries, make_log_compare);
 }
 
 static void shuffle(entry *entries, uint64_t count)

@@ -135,8 +135,8 @@ static bool read_head(const char *text, head *h)
 }
 
 /* Connects, sends the request, and reads the answer's head off. */
-static bool begin(client *c, const char *method, const char *path, const nl_buffer *body, nl_channel *channel,
-                  nl_buffer *in, head *answer)
+static bool client_begin(client *c, const char *method, const char *path, const nl_buffer *body, nl_channel *channel,
+                         nl_buffer *in, head *answer)
 {
     int64_t deadline_ns = nl_deadline_ns(CLIENT_TIMEOUT_MS);
     nl_buffer request = {0};
@@ -182,7 +182,7 @@ bool client_call(client *c, const nl_buffer *message, soap_call *answer)
     nl_channel channel;
     nl_buffer in = {0};
     *answer = (soap_call){0};
-    bool good = begin(c, "POST", "/soap", message, &channel, &in, &head);
+    bool good = client_begin(c, "POST", "/soap", message, &channel, &in, &head);
     int64_t deadline_ns = nl_deadline_ns(CLIENT_TIMEOUT_MS + 60000);
     ssize_t got = 1;
     while (good && got > 0 && in.size < head.body_size && in.size < ANSWER_MAX)
@@ -206,7 +206,7 @@ bool client_open_stream(client *c, const char *subscription, const char *format,
     char path[200];
     head head = {0};
     snprintf(path, sizeof path, "/stream?subscription=%.64s&format=%.8s", subscription, format);
-    bool good = begin(c, "GET", path, NULL, channel, begun, &head);
+    bool good = client_begin(c, "GET", path, NULL, channel, begun, &head);
     if (good && head.status != 200)
         good = nl_error_false(NL_ERROR_PROTOCOL, "the agent gives no stream (HTTP %d)", head.status);
     if (!good && channel->fd >= 0)

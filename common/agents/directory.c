@@ -43,7 +43,7 @@ struct directory {
     uint64_t turn;
 };
 
-static char *copy(const char *text)
+static char *directory_copy(const char *text)
 {
     return nl_memory_check(strdup(text));
 }
@@ -65,7 +65,7 @@ static kind **kind_bucket(directory *d, const directory_sensor *s)
     return &d->kinds[hash(hash(hash(0, s->name), s->what), s->events) % KIND_BUCKETS];
 }
 
-static void add_text(nl_record *row, const char *name, const char *value)
+static void directory_add_text(nl_record *row, const char *name, const char *value)
 {
     nl_record_add_string(row, name, value, strlen(value));
 }
@@ -80,11 +80,13 @@ static kind *use_kind(directory *d, const directory_sensor *s)
             return k;
         }
     kind *k = nl_memory_check(calloc(1, sizeof *k));
-    *k = (kind){
-        .next = *bucket, .sensor = {copy(s->name), copy(s->what), copy(s->events)}, .row = nl_record_new(), .users = 1};
-    add_text(k->row, "sensor", s->name);
-    add_text(k->row, "events", s->events);
-    add_text(k->row, "what", s->what);
+    *k = (kind){.next = *bucket,
+                .sensor = {directory_copy(s->name), directory_copy(s->what), directory_copy(s->events)},
+                .row = nl_record_new(),
+                .users = 1};
+    directory_add_text(k->row, "sensor", s->name);
+    directory_add_text(k->row, "events", s->events);
+    directory_add_text(k->row, "what", s->what);
     *bucket = k;
     return k;
 }
@@ -173,12 +175,12 @@ bool directory_register(directory *d, const char *host, const char *url, double 
         return false;
     entry *e = nl_memory_check(calloc(1, sizeof *e));
     e->kinds = nl_memory_check(calloc(count + 1, sizeof(kind *)));
-    e->host = copy(host);
-    e->url = copy(url);
+    e->host = directory_copy(host);
+    e->url = directory_copy(url);
     e->expires_ns = nl_monotonic_ns() + (int64_t)(ttl_s * 1e9);
     e->row = nl_record_new();
     nl_record_set_host(e->row, host, strlen(host));
-    add_text(e->row, "url", url);
+    directory_add_text(e->row, "url", url);
     for (; e->count < count; e->count++)
         e->kinds[e->count] = use_kind(d, &sensors[e->count]);
     entry **bucket = &d->buckets[bucket_of(url)];

@@ -55,7 +55,7 @@ gathering *gather_new(const gather_options *o)
 }
 
 /* Ends all, with this thread's error as the reason. */
-static void end(gathering *g)
+static void gather_end(gathering *g)
 {
     pthread_mutex_lock(&g->lock);
     if (!g->over)
@@ -74,7 +74,7 @@ bool gather_is_over(gathering *g)
     return over;
 }
 
-static void put(gathering *g, const nl_record *record)
+static void gather_put(gathering *g, const nl_record *record)
 {
     pthread_mutex_lock(&g->lock);
     if (!g->over && !g->options.put(g->options.user, record))
@@ -83,7 +83,7 @@ static void put(gathering *g, const nl_record *record)
 }
 
 /* What became of a stream. */
-static void tell(source *s, const stream *t, const char *event, const char *reason)
+static void gather_tell(source *s, const stream *t, const char *event, const char *reason)
 {
     char host[256];
     nl_record *record = nl_record_new();
@@ -97,7 +97,7 @@ static void tell(source *s, const stream *t, const char *event, const char *reas
     nl_record_add_string(record, "SENSOR", t->sensor, strlen(t->sensor));
     if (reason != NULL)
         nl_record_add_string(record, "REASON", reason, strlen(reason));
-    put(s->all, record);
+    gather_put(s->all, record);
     nl_record_free(record);
 }
 
@@ -115,16 +115,16 @@ static void lose(source *s, stream *t)
     t->again_s = t->again_s == 0 ? 1 : t->again_s * 2 < AGAIN_MOST_S ? t->again_s * 2 : AGAIN_MOST_S;
     t->again_ns = nl_monotonic_ns() + t->again_s * NL_NS_PER_SECOND;
     if (!t->was_said)
-        tell(s, t, "Nlagent.Lost", nl_error_message());
+        gather_tell(s, t, "Nlagent.Lost", nl_error_message());
     t->was_said = true;
 }
 
-static void take(source *s, stream *t, const char *data, size_t size)
+static void agents_gather_take(source *s, stream *t, const char *data, size_t size)
 {
     const nl_record *record;
     nl_decoder_feed(t->decoder, data, size);
     while (nl_decoder_next(t->decoder, &record) == NL_OK)
-        put(s->all, record);
+        gather_put(s->all, record);
 }
 
 static bool subscribe(source *s, stream *t)
@@ -143,7 +143,7 @@ static bool subscribe(source *s, stream *t)
     good = id != NULL && client_open_stream(s->client, id, "ulm", &t->channel, &begun);
     if (good) {
         t->decoder = nl_decoder_new(&(nl_decoder_options){.source = s->url});
-        take(s, t, begun.data, begun.size);
+        agents_gather_take(s, t, begun.data, begun.size);
     }
     soap_call_free(&answer);
     nl_buffer_free(&message);
@@ -158,12 +158,12 @@ static void open_stream(source *s, stream *t)
     if (!subscribe(s, t)) {
         t->channel.fd = -1;
         if (s->all->options.once && !t->was_open)
-            end(s->all);
+            gather_end(s->all);
         lose(s, t);
         return;
     }
     if (t->was_said)
-        tell(s, t, "Nlagent.Back", NULL);
+        gather_tell(s, t, "Nlagent.Back", NULL);
     t->was_open = true;
     t->was_said = false;
     t->again_s = 0;
@@ -175,7 +175,7 @@ static void read_stream(source *s, stream *t)
     ssize_t got = nl_channel_read(&t->channel, bytes, sizeof bytes);
     int error = errno;
     if (got > 0) {
-        take(s, t, bytes, (size_t)got);
+        agents_gather_take(s, t, bytes, (size_t)got);
     } else if (got == 0 || (error != EAGAIN && error != EINTR)) {
         if (got == 0)
             nl_error_set(NL_ERROR_UNREACHABLE, "the agent has ended it");
@@ -187,7 +187,7 @@ static void read_stream(source *s, stream *t)
 
 /* ---- threads ---- */
 
-static void *run(void *user)
+static void *gather_run(void *user)
 {
     source *s = user;
     while (!gather_is_over(s->all)) {
@@ -225,7 +225,7 @@ static void *run_collector(void *user)
     while ((status == NL_OK || status == NL_AGAIN) && !gather_is_over(s->all)) {
         status = nl_reader_next(reader, &record);
         if (status == NL_OK)
-            put(s->all, record);
+            gather_put(s->all, record);
         else if (status == NL_AGAIN)
             usleep(COLLECTOR_PAUSE_MS * 1000);
     }
@@ -233,7 +233,7 @@ static void *run_collector(void *user)
         nl_error_set(NL_ERROR_UNREACHABLE, "the collector has ended");
     if (status != NL_OK && status != NL_AGAIN) {
         nl_error_prepend("%s", s->url);
-        end(s->all);
+        gather_end(s->all);
     }
     nl_reader_close(reader);
     return NULL;
@@ -248,7 +248,7 @@ static void free_source(source *s)
     free(s);
 }
 
-static bool start(gathering *g, source *s, void *(*function)(void *))
+static bool gather_start(gathering *g, source *s, void *(*function)(void *))
 {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -283,7 +283,7 @@ bool gather_add(gathering *g, const char *url)
     s->ready = nl_memory_check(calloc(s->count + 1, sizeof *s->ready));
     for (size_t i = 0; i < s->count; i++)
         s->streams[i] = (stream){.sensor = g->options.sensors[i], .channel = {.fd = -1}};
-    return start(g, s, run);
+    return gather_start(g, s, gather_run);
 }
 
 bool gather_add_collector(gathering *g, const char *url)
@@ -291,12 +291,12 @@ bool gather_add_collector(gathering *g, const char *url)
     source *s = nl_memory_check(calloc(1, sizeof *s));
     s->url = nl_memory_check(strdup(url));
     s->all = g;
-    return start(g, s, run_collector);
+    return gather_start(g, s, run_collector);
 }
 
 void gather_free(gathering *g)
 {
-    end(g);
+    gather_end(g);
     while (g->sources != NULL) {
         source *s = g->sources;
         g->sources = s->next;

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-static bool refuse(void)
+static bool ldap_absent_refuse(void)
 {
     return nl_error_false(NL_ERROR_UNSUPPORTED, "this was built without LDAP");
 }
@@ -14,13 +14,13 @@ bool ldap_register(const ldap_options *o, const char *host, const char *url, dou
                    const directory_sensor *sensors, size_t count)
 {
     (void)o, (void)host, (void)url, (void)ttl_s, (void)sensors, (void)count;
-    return refuse();
+    return ldap_absent_refuse();
 }
 
 bool ldap_withdraw(const ldap_options *o, const char *url)
 {
     (void)o, (void)url;
-    return refuse();
+    return ldap_absent_refuse();
 }
 
 bool ldap_find(const ldap_options *o, const char *expression,
@@ -29,5 +29,5 @@ bool ldap_find(const ldap_options *o, const char *expression,
                void *user)
 {
     (void)o, (void)expression, (void)function, (void)user;
-    return refuse();
+    return ldap_absent_refuse();
 }

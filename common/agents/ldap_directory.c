@@ -15,7 +15,7 @@
 
 enum { TIMEOUT_S = 10, DN_SIZE = 2048, FILTER_SIZE = 1024, NAME_SIZE = 80 };
 
-static bool fail(const char *what, int error)
+static bool ldap_directory_fail(const char *what, int error)
 {
     return nl_error_false(NL_ERROR_SYSTEM, "LDAP: %s: %s", what, ldap_err2string(error));
 }
@@ -51,7 +51,7 @@ static LDAP *dial(const ldap_options *o)
     explicit_bzero(password, sizeof password);
     if (error == LDAP_SUCCESS)
         return ldap;
-    fail(o->url, error);
+    ldap_directory_fail(o->url, error);
     if (ldap != NULL)
         ldap_unbind_ext_s(ldap, NULL, NULL);
     return NULL;
@@ -168,7 +168,7 @@ bool ldap_register(const ldap_options *o, const char *host, const char *url, dou
     if (error == LDAP_SUCCESS)
         sweep(ldap, o);
     else
-        fail(agent, error);
+        ldap_directory_fail(agent, error);
     ldap_unbind_ext_s(ldap, NULL, NULL);
     return error == LDAP_SUCCESS;
 }
@@ -182,7 +182,7 @@ bool ldap_withdraw(const ldap_options *o, const char *url)
     agent_dn(o, url, agent);
     int error = delete_tree(ldap, agent);
     ldap_unbind_ext_s(ldap, NULL, NULL);
-    return error == LDAP_SUCCESS || fail(agent, error);
+    return error == LDAP_SUCCESS || ldap_directory_fail(agent, error);
 }
 
 /* ---- finding ---- */
@@ -277,5 +277,5 @@ bool ldap_find(const ldap_options *o, const char *expression,
     nl_filter_free(filter);
     ldap_msgfree(found);
     ldap_unbind_ext_s(ldap, NULL, NULL);
-    return error == LDAP_SUCCESS || fail(o->base, error);
+    return error == LDAP_SUCCESS || ldap_directory_fail(o->base, error);
 }

@@ -41,13 +41,13 @@ typedef struct soap_reader {
     nl_buffer value;
 } soap_reader;
 
-static bool is(const xmlChar *name, const char *wanted)
+static bool soap_is(const xmlChar *name, const char *wanted)
 {
     return name != NULL && strcmp((const char *)name, wanted) == 0;
 }
 
 /* Keeps the first error. */
-static void refuse(soap_reader *r, nl_error_code code, const char *message)
+static void soap_refuse(soap_reader *r, nl_error_code code, const char *message)
 {
     if (!r->refused)
         nl_error_set(code, "%s", message);
@@ -61,7 +61,7 @@ static void refuse(soap_reader *r, nl_error_code code, const char *message)
 static nl_string attribute(const xmlChar **attributes, int count, const char *name)
 {
     for (int i = 0; i < count; i++, attributes += ATTRIBUTE_POINTERS)
-        if (is(attributes[0], name))
+        if (soap_is(attributes[0], name))
             return (nl_string){(const char *)attributes[3], (size_t)(attributes[4] - attributes[3])};
     return (nl_string){NULL, 0};
 }
@@ -100,7 +100,7 @@ static void begin_record(soap_reader *r, const xmlChar **attributes, int count)
     if ((text = unpack_attribute(r, attributes, count, "event")).data != NULL)
         nl_record_set_event(r->record, text.data, text.size);
     if (!good) /* at the end: a parser that is stopped has no attributes any more */
-        refuse(r, NL_ERROR_INVALID, "a record's time can't be read");
+        soap_refuse(r, NL_ERROR_INVALID, "a record's time can't be read");
 }
 
 static void begin_field(soap_reader *r, const xmlChar **attributes, int count)
@@ -126,7 +126,7 @@ static void end_field(soap_reader *r)
     int64_t integer;
     r->in_field = false;
     if (r->packed && (size = base64_get((nl_string){text, size}, r->value.data)) == SIZE_MAX)
-        refuse(r, NL_ERROR_INVALID, "a value is no base64");
+        soap_refuse(r, NL_ERROR_INVALID, "a value is no base64");
     else if (r->type == NL_TYPE_INT && nl_field_int(&as_text, &integer))
         nl_record_add_int(r->record, r->field, integer);
     else if (r->type == NL_TYPE_UINT)
@@ -148,7 +148,7 @@ static void add_argument(soap_reader *r, const char *name)
     r->starts[level] = strlen(r->path);
     size_t used = r->starts[level];
     if (used + strlen(name) + 2 > sizeof r->path) {
-        refuse(r, NL_ERROR_INVALID, "a name is too long");
+        soap_refuse(r, NL_ERROR_INVALID, "a name is too long");
         return;
     }
     snprintf(r->path + used, sizeof r->path - used, "%s%s", used > 0 ? "." : "", name);
@@ -169,18 +169,18 @@ static void check_header(soap_reader *r, const xmlChar **attributes, int count)
 {
     nl_string must = attribute(attributes, count, "mustUnderstand");
     if (must.data != NULL && !equals(must, "0"))
-        refuse(r, NL_ERROR_UNSUPPORTED, "there are no headers that are understood here");
+        soap_refuse(r, NL_ERROR_UNSUPPORTED, "there are no headers that are understood here");
 }
 
 static void begin_operation(soap_reader *r, const xmlChar *name, const xmlChar *uri)
 {
-    bool fault = is(uri, SOAP_NAMESPACE) && is(name, "Fault");
+    bool fault = soap_is(uri, SOAP_NAMESPACE) && soap_is(name, "Fault");
     if (r->has_operation)
-        refuse(r, NL_ERROR_INVALID, "there is more than one element in the Body");
-    else if (!fault && !is(uri, AGENT_NAMESPACE))
-        refuse(r, NL_ERROR_INVALID, "the operation is not of the namespace " AGENT_NAMESPACE);
+        soap_refuse(r, NL_ERROR_INVALID, "there is more than one element in the Body");
+    else if (!fault && !soap_is(uri, AGENT_NAMESPACE))
+        soap_refuse(r, NL_ERROR_INVALID, "the operation is not of the namespace " AGENT_NAMESPACE);
     else if (strlen((const char *)name) >= SOAP_NAME)
-        refuse(r, NL_ERROR_INVALID, "a name is too long");
+        soap_refuse(r, NL_ERROR_INVALID, "a name is too long");
     else
         snprintf(r->call->operation, sizeof r->call->operation, "%s", (const char *)name);
     r->has_operation = true;
@@ -188,11 +188,11 @@ static void begin_operation(soap_reader *r, const xmlChar *name, const xmlChar *
 
 static void begin_part(soap_reader *r, const xmlChar *name, const xmlChar *uri)
 {
-    bool ours = is(uri, SOAP_NAMESPACE);
-    r->in_header = ours && is(name, "Header") && !r->has_body;
-    r->in_body = ours && is(name, "Body") && !r->has_body;
+    bool ours = soap_is(uri, SOAP_NAMESPACE);
+    r->in_header = ours && soap_is(name, "Header") && !r->has_body;
+    r->in_body = ours && soap_is(name, "Body") && !r->has_body;
     if (!r->in_header && !r->in_body && ours)
-        refuse(r, NL_ERROR_INVALID, "an Envelope holds a Header and a Body");
+        soap_refuse(r, NL_ERROR_INVALID, "an Envelope holds a Header and a Body");
     r->has_body = r->has_body || r->in_body;
 }
 
@@ -217,21 +217,21 @@ static void start_element(void *user, const xmlChar *name, const xmlChar *prefix
     soap_reader *r = user;
     const char *too_much = excess(namespaces, uris, count, attributes);
     if (too_much != NULL) {
-        refuse(r, NL_ERROR_INVALID, too_much);
+        soap_refuse(r, NL_ERROR_INVALID, too_much);
         return;
     }
     if (r->depth >= DEPTH_MAX || ++r->elements > ELEMENTS_MAX) {
-        refuse(r, NL_ERROR_INVALID, r->depth >= DEPTH_MAX ? "it is nested too deep" : "it has too many elements");
+        soap_refuse(r, NL_ERROR_INVALID, r->depth >= DEPTH_MAX ? "it is nested too deep" : "it has too many elements");
         return;
     }
     if (r->record != NULL) {
-        if (is(uri, XML_NAMESPACE) && is(name, "f") && !r->in_field)
+        if (soap_is(uri, XML_NAMESPACE) && soap_is(name, "f") && !r->in_field)
             begin_field(r, attributes, count);
     } else if (r->depth == ENVELOPE) {
-        if (!is(name, "Envelope"))
-            refuse(r, NL_ERROR_INVALID, "it is no Envelope of SOAP");
-        else if (!is(uri, SOAP_NAMESPACE))
-            refuse(r, NL_ERROR_PROTOCOL, "only SOAP 1.1 is spoken here");
+        if (!soap_is(name, "Envelope"))
+            soap_refuse(r, NL_ERROR_INVALID, "it is no Envelope of SOAP");
+        else if (!soap_is(uri, SOAP_NAMESPACE))
+            soap_refuse(r, NL_ERROR_PROTOCOL, "only SOAP 1.1 is spoken here");
     } else if (r->depth == HEADER_OR_BODY) {
         begin_part(r, name, uri);
     } else if (r->depth == OPERATION && r->in_header) {
@@ -239,7 +239,7 @@ static void start_element(void *user, const xmlChar *name, const xmlChar *prefix
     } else if (r->depth == OPERATION && r->in_body) {
         begin_operation(r, name, uri);
     } else if (r->depth >= ARGUMENT && r->in_body) {
-        if (is(uri, XML_NAMESPACE) && is(name, "record"))
+        if (soap_is(uri, XML_NAMESPACE) && soap_is(name, "record"))
             begin_record(r, attributes, count);
         else
             add_argument(r, (const char *)name);
@@ -268,9 +268,9 @@ static void end_element(void *user, const xmlChar *name, const xmlChar *prefix, 
     soap_reader *r = user;
     r->depth--;
     if (r->record != NULL) {
-        if (is(name, "f") && is(uri, XML_NAMESPACE) && r->in_field) {
+        if (soap_is(name, "f") && soap_is(uri, XML_NAMESPACE) && r->in_field) {
             end_field(r);
-        } else if (is(name, "record") && is(uri, XML_NAMESPACE)) {
+        } else if (soap_is(name, "record") && soap_is(uri, XML_NAMESPACE)) {
             nl_record_encode(r->record, NL_FORMAT_ULM, &r->call->records);
             nl_record_free(r->record);
             r->record = NULL;
@@ -286,13 +286,13 @@ static void end_element(void *user, const xmlChar *name, const xmlChar *prefix, 
 static void refuse_document_type(void *user, const xmlChar *name, const xmlChar *external, const xmlChar *system)
 {
     (void)name, (void)external, (void)system;
-    refuse(user, NL_ERROR_INVALID, "a message of SOAP has no document type");
+    soap_refuse(user, NL_ERROR_INVALID, "a message of SOAP has no document type");
 }
 
 static void refuse_instruction(void *user, const xmlChar *target, const xmlChar *data)
 {
     (void)target, (void)data;
-    refuse(user, NL_ERROR_INVALID, "a message of SOAP has no processing instructions");
+    soap_refuse(user, NL_ERROR_INVALID, "a message of SOAP has no processing instructions");
 }
 
 static void ignore(void *user, const char *format, ...)
@@ -328,7 +328,7 @@ bool soap_read(const char *data, size_t size, soap_call *call)
     if (size == 0 || size > INT32_MAX || xmlParseChunk(r.parser, data, (int)size, 1) != 0)
         refuse_malformed(&r);
     if (!r.has_operation)
-        refuse(&r, NL_ERROR_INVALID, "there is nothing in the Body");
+        soap_refuse(&r, NL_ERROR_INVALID, "there is nothing in the Body");
     if (r.parser->myDoc != NULL)
         xmlFreeDoc(r.parser->myDoc);
     xmlFreeParserCtxt(r.parser);
@@ -362,38 +362,38 @@ const char *soap_value(const soap_call *call, const char *name)
 
 /* ---- writing ---- */
 
-static void put(nl_buffer *out, const char *text)
+static void agents_soap_put(nl_buffer *out, const char *text)
 {
     nl_buffer_append(out, text, strlen(text));
 }
 
 void soap_open(nl_buffer *out, const char *name)
 {
-    put(out, "<");
-    put(out, name);
-    put(out, ">");
+    agents_soap_put(out, "<");
+    agents_soap_put(out, name);
+    agents_soap_put(out, ">");
 }
 
 void soap_close(nl_buffer *out, const char *name)
 {
-    put(out, "</");
-    put(out, name);
-    put(out, ">");
+    agents_soap_put(out, "</");
+    agents_soap_put(out, name);
+    agents_soap_put(out, ">");
 }
 
-static void put_text(nl_buffer *out, nl_string text)
+static void soap_put_text(nl_buffer *out, nl_string text)
 {
     if (xml_put_text(out, text, false))
         return;
     for (size_t i = 0; i < text.size; i++)
         if (!xml_put_text(out, (nl_string){text.data + i, 1}, false))
-            put(out, "?");
+            agents_soap_put(out, "?");
 }
 
 void soap_put(nl_buffer *out, const char *name, const char *value)
 {
     soap_open(out, name);
-    put_text(out, (nl_string){value, strlen(value)});
+    soap_put_text(out, (nl_string){value, strlen(value)});
     soap_close(out, name);
 }
 
@@ -411,7 +411,7 @@ void soap_put_fields(nl_buffer *out, const nl_record *record)
         const nl_field *f = &record->fields[i];
         snprintf(name, sizeof name, "%.*s", (int)f->name.size, f->name.data);
         soap_open(out, name);
-        put_text(out, nl_field_text(f, scratch));
+        soap_put_text(out, nl_field_text(f, scratch));
         soap_close(out, name);
     }
 }
@@ -424,21 +424,22 @@ void soap_put_record(nl_buffer *out, const nl_record *record)
 
 static void begin_envelope(nl_buffer *out)
 {
-    put(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<s:Envelope xmlns:s=\"" SOAP_NAMESPACE "\"><s:Body>");
+    agents_soap_put(out,
+                    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<s:Envelope xmlns:s=\"" SOAP_NAMESPACE "\"><s:Body>");
 }
 
 void soap_begin(nl_buffer *out, const char *name)
 {
     begin_envelope(out);
-    put(out, "<");
-    put(out, name);
-    put(out, " xmlns=\"" AGENT_NAMESPACE "\">");
+    agents_soap_put(out, "<");
+    agents_soap_put(out, name);
+    agents_soap_put(out, " xmlns=\"" AGENT_NAMESPACE "\">");
 }
 
 void soap_end(nl_buffer *out, const char *name)
 {
     soap_close(out, name);
-    put(out, "</s:Body></s:Envelope>\n");
+    agents_soap_put(out, "</s:Body></s:Envelope>\n");
 }
 
 void soap_put_fault(nl_buffer *out)
@@ -462,9 +463,9 @@ void soap_put_fault(nl_buffer *out)
         i++;
     nl_error_prepend("%s", i < COUNT ? faults[i].kind : "Failed");
     begin_envelope(out);
-    put(out, "<s:Fault><faultcode>s:");
-    put(out, i < COUNT ? faults[i].code : "Server");
-    put(out, "</faultcode>");
+    agents_soap_put(out, "<s:Fault><faultcode>s:");
+    agents_soap_put(out, i < COUNT ? faults[i].code : "Server");
+    agents_soap_put(out, "</faultcode>");
     soap_put(out, "faultstring", nl_error_message());
-    put(out, "</s:Fault></s:Body></s:Envelope>\n");
+    agents_soap_put(out, "</s:Fault></s:Body></s:Envelope>\n");
 }

@@ -51,7 +51,7 @@ struct correction {
     correction_options options;
     name_table names;
     host *hosts;
-    size_t room;
+    size_t capacity;
     relation *relations;
     size_t relation_count, relation_room;
     uint32_t *by_host; /* numbers of relations, those of each host together */
@@ -76,9 +76,9 @@ static uint32_t host_of(correction *c, nl_string name)
     if (name.size == 0 || c->names.count >= HOSTS_MAX)
         return NO_HOST;
     number = name_table_add(&c->names, name);
-    if (number >= c->room) {
-        c->room = c->room == 0 ? 16 : 2 * c->room;
-        c->hosts = nl_memory_check(reallocarray(c->hosts, c->room, sizeof *c->hosts));
+    if (number >= c->capacity) {
+        c->capacity = c->capacity == 0 ? 16 : 2 * c->capacity;
+        c->hosts = nl_memory_check(reallocarray(c->hosts, c->capacity, sizeof *c->hosts));
     }
     c->hosts[number] = (host){.first_ns = INT64_MAX, .last_ns = INT64_MIN};
     return (uint32_t)number;

@@ -37,7 +37,7 @@ struct messages {
     event_kind *kinds; /* by the event's number */
     size_t kind_room;
     half *halves;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 messages *messages_new(const correction_options *options)
@@ -159,33 +159,33 @@ static bool hash_ids(const correction_options *options, const nl_record *record,
 
 /* ---- halves ---- */
 
-static size_t place_of(const messages *m, uint64_t key)
+static size_t messages_place_of(const messages *m, uint64_t key)
 {
-    return hash_mix(key, UINT64_C(0x9e3779b97f4a7c15)) & (m->room - 1);
+    return hash_mix(key, UINT64_C(0x9e3779b97f4a7c15)) & (m->capacity - 1);
 }
 
-static void grow(messages *m)
+static void messages_grow(messages *m)
 {
-    messages bigger = {.room = m->room == 0 ? 1024 : 2 * m->room};
-    bigger.halves = nl_memory_check(calloc(bigger.room, sizeof *bigger.halves));
-    for (size_t i = 0; i < m->room; i++) {
+    messages bigger = {.capacity = m->capacity == 0 ? 1024 : 2 * m->capacity};
+    bigger.halves = nl_memory_check(calloc(bigger.capacity, sizeof *bigger.halves));
+    for (size_t i = 0; i < m->capacity; i++) {
         if (m->halves[i].key == 0)
             continue;
-        size_t at = place_of(&bigger, m->halves[i].key);
+        size_t at = messages_place_of(&bigger, m->halves[i].key);
         while (bigger.halves[at].key != 0)
-            at = (at + 1) & (bigger.room - 1);
+            at = (at + 1) & (bigger.capacity - 1);
         bigger.halves[at] = m->halves[i];
     }
     free(m->halves);
     m->halves = bigger.halves;
-    m->room = bigger.room;
+    m->capacity = bigger.capacity;
 }
 
 /*
  * A message that is sent, or received, again keeps its earliest times: what was received first was sent no earlier than
  * what was sent first. One that hosts have sent alike, or received alike, is none that tells anything.
  */
-static void note(half *h, side side, uint32_t host, int64_t time_ns)
+static void messages_note(half *h, side side, uint32_t host, int64_t time_ns)
 {
     uint32_t *known = side == SENT ? &h->from : &h->to;
     int64_t *time = side == SENT ? &h->sent_ns : &h->received_ns;
@@ -204,21 +204,21 @@ void messages_put(messages *m, const nl_record *record, uint32_t host)
     if (kind.side == NEITHER || m->count >= MAX || !hash_ids(m->options, record, &key))
         return;
     key = key == 0 ? 1 : key;
-    if (2 * (m->count + 1) > m->room)
-        grow(m);
-    size_t at = place_of(m, key);
+    if (2 * (m->count + 1) > m->capacity)
+        messages_grow(m);
+    size_t at = messages_place_of(m, key);
     while (m->halves[at].key != 0 && m->halves[at].key != key)
-        at = (at + 1) & (m->room - 1);
+        at = (at + 1) & (m->capacity - 1);
     if (m->halves[at].key == 0) {
         m->halves[at] = (half){.key = key, .from = NONE, .to = NONE};
         m->count++;
     }
-    note(&m->halves[at], kind.side, host, record->time_ns);
+    messages_note(&m->halves[at], kind.side, host, record->time_ns);
 }
 
 bool messages_next(const messages *m, size_t *at, message *found)
 {
-    for (; *at < m->room; ++*at) {
+    for (; *at < m->capacity; ++*at) {
         const half *h = &m->halves[*at];
         if (h->key == 0 || h->from == NONE || h->to == NONE || h->from == h->to)
             continue;

@@ -17,7 +17,7 @@ static nl_string up_to_nul(nl_string name)
 }
 
 /* Where the name, which has no NUL, is, or would be. */
-static size_t place_of(const name_table *n, nl_string name)
+static size_t name_table_place_of(const name_table *n, nl_string name)
 {
     size_t at = hash_bytes(0, name.data, name.size) & (n->slot_count - 1);
     for (; n->slots[at] != 0; at = (at + 1) & (n->slot_count - 1)) {
@@ -32,18 +32,18 @@ size_t name_table_find(const name_table *n, nl_string name)
 {
     if (n->slot_count == 0 || name.size == 0)
         return NAME_NONE;
-    uint32_t number = n->slots[place_of(n, up_to_nul(name))];
+    uint32_t number = n->slots[name_table_place_of(n, up_to_nul(name))];
     return number != 0 ? number - 1 : NAME_NONE;
 }
 
-static void grow(name_table *n)
+static void name_table_grow(name_table *n)
 {
     size_t count = n->slot_count == 0 ? 16 : 2 * n->slot_count;
     free(n->slots);
     n->slots = nl_memory_check(calloc(count, sizeof *n->slots));
     n->slot_count = count;
     for (size_t i = 0; i < n->count; i++)
-        n->slots[place_of(n, (nl_string){n->texts[i], strlen(n->texts[i])})] = (uint32_t)i + 1;
+        n->slots[name_table_place_of(n, (nl_string){n->texts[i], strlen(n->texts[i])})] = (uint32_t)i + 1;
     n->texts = nl_memory_check(reallocarray(n->texts, count, sizeof *n->texts));
 }
 
@@ -53,8 +53,8 @@ size_t name_table_add(name_table *n, nl_string name)
     if (known != NAME_NONE)
         return known;
     if (2 * (n->count + 1) > n->slot_count)
-        grow(n);
-    n->slots[place_of(n, up_to_nul(name))] = (uint32_t)n->count + 1;
+        name_table_grow(n);
+    n->slots[name_table_place_of(n, up_to_nul(name))] = (uint32_t)n->count + 1;
     n->texts[n->count] = nl_memory_check(strndup(name.data, name.size));
     return n->count++;
 }

@@ -11,7 +11,7 @@
 
 enum { SECOND_SIZE = 19 }; /* of YYYY-MM-DDTHH:MM:SS */
 
-void builder_begin(builder *b, size_t room)
+void builder_begin(builder *b, size_t capacity)
 {
     if (b->record == NULL)
         b->record = nl_record_new();
@@ -19,7 +19,7 @@ void builder_begin(builder *b, size_t room)
     b->count = 0;
     b->seen = 0;
     b->bytes.size = 0;
-    nl_buffer_reserve(&b->bytes, room);
+    nl_buffer_reserve(&b->bytes, capacity);
 }
 
 void builder_free(builder *b)

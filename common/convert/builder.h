@@ -22,7 +22,7 @@ typedef struct builder {
 } builder;
 
 /* Zeroes at first. Makes room for so many bytes of values that must be kept. */
-void builder_begin(builder *b, size_t room);
+void builder_begin(builder *b, size_t capacity);
 void builder_free(builder *b);
 
 /* Bytes that last until the next record; NULL when there is no more room for them. */

@@ -20,14 +20,14 @@ typedef struct chrome_reader {
     bool ended; /* the array is */
 } chrome_reader;
 
-static importer *open_reader(void *shared)
+static importer *chrome_read_open_reader(void *shared)
 {
     (void)shared;
     chrome_reader *r = nl_memory_check(calloc(1, sizeof *r));
     return &r->base;
 }
 
-static void close_reader(importer *base)
+static void chrome_read_close_reader(importer *base)
 {
     chrome_reader *r = (chrome_reader *)base;
     builder_free(&r->builder);
@@ -200,7 +200,7 @@ static bool take_foreign(json_fields *f, const nl_string members[MEMBER_COUNT])
 }
 
 /* False with the reason in f->scan.error. */
-static bool take_event(json_fields *f)
+static bool chrome_read_take_event(json_fields *f)
 {
     nl_string members[MEMBER_COUNT] = {0};
     if (!pick(f, members))
@@ -230,7 +230,7 @@ static void read_events(importer *base, const char *data, size_t size, sink *s)
             if (stop == NULL)
                 sink_malformed(s, line, (uint64_t)(at - data), "the input ends within an event", at,
                                (size_t)(end - at));
-            else if (!take_event(f))
+            else if (!chrome_read_take_event(f))
                 sink_malformed(s, line, (uint64_t)(at - data), f->scan.error, at, (size_t)(stop - at));
             for (stop = stop != NULL ? stop : end; at < stop; at++)
                 line += *at == '\n';
@@ -249,7 +249,7 @@ static void read_events(importer *base, const char *data, size_t size, sink *s)
     }
 }
 
-static bool detect(const char *data, size_t size)
+static bool chrome_read_detect(const char *data, size_t size)
 {
     json_scan j = {.at = data, .end = data + size};
     if (json_take(&j, '['))
@@ -261,11 +261,11 @@ const importer_kind chrome_importer = {
     .name = "chrome",
     .what = "Chrome's trace format",
     .in_order = true,
-    .detect = detect,
+    .detect = chrome_read_detect,
     .head = read_head,
     .unshare = unshare,
     .cut = cut_events,
-    .open = open_reader,
-    .close = close_reader,
+    .open = chrome_read_open_reader,
+    .close = chrome_read_close_reader,
     .read = read_events,
 };

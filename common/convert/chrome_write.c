@@ -37,7 +37,7 @@ static exporter *open_writer(void *shared)
     return &w->base;
 }
 
-static void close_writer(exporter *base)
+static void chrome_write_close_writer(exporter *base)
 {
     chrome_writer *w = (chrome_writer *)base;
     w->args_kind->close(w->args);
@@ -45,13 +45,13 @@ static void close_writer(exporter *base)
     g_free(w);
 }
 
-static void begin(exporter *base, sink *s)
+static void chrome_write_begin(exporter *base, sink *s)
 {
     (void)base;
     JSON_PUT(&s->bytes, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"netlogger\"},\"traceEvents\":[\n");
 }
 
-static unsigned number_of(uint32_t string)
+static unsigned chrome_write_number_of(uint32_t string)
 {
     return string == TRACE_NONE ? 1 : string + 2;
 }
@@ -73,12 +73,12 @@ static void begin_event(chrome_writer *w, nl_buffer *out, const char *phase, int
     uint64_t size = time_ns < 0 ? 0 - (uint64_t)time_ns : (uint64_t)time_ns;
     int length = snprintf(text, sizeof text, "%s{\"ph\":\"%s\",\"ts\":%s%" PRIu64 ".%03u,\"pid\":%u,\"tid\":%u",
                           w->begun ? ",\n" : "", phase, time_ns < 0 ? "-" : "", size / 1000, (unsigned)(size % 1000),
-                          number_of(host), number_of(prog));
+                          chrome_write_number_of(host), chrome_write_number_of(prog));
     json_put(out, text, (size_t)length);
     w->begun = true;
 }
 
-static void put(exporter *base, const nl_record *record, bool typed, sink *s)
+static void chrome_write_put(exporter *base, const nl_record *record, bool typed, sink *s)
 {
     chrome_writer *w = (chrome_writer *)base;
     nl_buffer *out = &s->bytes;
@@ -155,7 +155,7 @@ static void put_names(chrome_writer *w, sink *s)
     GHashTable *named = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
     for (size_t i = 0; i < trace_count(t); i++) {
         const trace_record *r = trace_get(t, i);
-        const gint64 keys[] = {r->host, (gint64)((uint64_t)number_of(r->prog) << 32 | r->host)};
+        const gint64 keys[] = {r->host, (gint64)((uint64_t)chrome_write_number_of(r->prog) << 32 | r->host)};
         const char *const kinds[] = {"process_name", "thread_name"};
         const uint32_t strings[] = {r->host, r->prog};
         for (int k = 0; k < 2; k++) {
@@ -172,7 +172,7 @@ static void put_names(chrome_writer *w, sink *s)
     g_hash_table_destroy(named);
 }
 
-static void end(exporter *base, sink *s)
+static void chrome_write_end(exporter *base, sink *s)
 {
     chrome_writer *w = (chrome_writer *)base;
     picture *p = w->picture;
@@ -194,8 +194,8 @@ const exporter_kind chrome_exporter = {
     .share = picture_share,
     .unshare = picture_unshare,
     .open = open_writer,
-    .close = close_writer,
-    .begin = begin,
-    .put = put,
-    .end = end,
+    .close = chrome_write_close_writer,
+    .begin = chrome_write_begin,
+    .put = chrome_write_put,
+    .end = chrome_write_end,
 };

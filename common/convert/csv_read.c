@@ -196,11 +196,11 @@ static header *make_header(const cell *cells, size_t count)
 {
     static const nl_string none = {"_", 1};
     header *h = nl_memory_check(calloc(1, sizeof *h));
-    size_t room = 0;
+    size_t needed = 0;
     h->columns = nl_memory_check(calloc(count + 1, sizeof *h->columns));
     for (size_t i = 0; i < count; i++)
-        room += 2 * cells[i].text.size + none.size;
-    nl_buffer_reserve(&h->text, room); /* it stays where it is */
+        needed += 2 * cells[i].text.size + none.size;
+    nl_buffer_reserve(&h->text, needed); /* it stays where it is */
     for (; h->count < count; h->count++) {
         column *c = &h->columns[h->count];
         bool repeated;
@@ -246,14 +246,14 @@ static void free_header(void *shared)
     free(h);
 }
 
-static importer *open_reader(void *shared)
+static importer *csv_read_open_reader(void *shared)
 {
     row_reader *r = nl_memory_check(calloc(1, sizeof *r));
     r->header = shared;
     return &r->base;
 }
 
-static void close_reader(importer *base)
+static void csv_read_close_reader(importer *base)
 {
     row_reader *r = (row_reader *)base;
     builder_free(&r->builder);
@@ -332,7 +332,7 @@ static void read_rows(importer *base, const char *data, size_t size, sink *s)
     }
 }
 
-static bool detect(const char *data, size_t size)
+static bool csv_read_detect(const char *data, size_t size)
 {
     row_reader r = {0};
     builder_begin(&r.builder, size);
@@ -348,11 +348,11 @@ static bool detect(const char *data, size_t size)
 const importer_kind csv_importer = {
     .name = "csv",
     .what = "CSV (RFC 4180) whose first row names the columns, one of them ts or DATE",
-    .detect = detect,
+    .detect = csv_read_detect,
     .head = read_header,
     .unshare = free_header,
     .cut = cut_rows,
-    .open = open_reader,
-    .close = close_reader,
+    .open = csv_read_open_reader,
+    .close = csv_read_close_reader,
     .read = read_rows,
 };

@@ -111,26 +111,26 @@ static nl_string member_name(const bt_field *field, uint64_t i)
     return (nl_string){name, strlen(name)};
 }
 
-static void put(nl_buffer *out, nl_string text)
+static void ctf_put(nl_buffer *out, nl_string text)
 {
     nl_buffer_append(out, text.data, text.size);
 }
 
 /* A value as text: 5, [1,2], {a=1,b=2} */
-static void put_text(nl_buffer *out, const bt_field *field, int depth)
+static void ctf_put_text(nl_buffer *out, const bt_field *field, int depth)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
     nl_field value = {0};
     if (field == NULL || (field = held(field)) == NULL || depth == FIELD_DEPTH)
         return;
     if (plain_value(field, &value)) {
-        put(out, nl_field_text(&value, scratch));
+        ctf_put(out, nl_field_text(&value, scratch));
     } else if (bt_field_get_class_type(field) == BT_FIELD_CLASS_TYPE_STRUCTURE) {
         for (uint64_t i = 0, count = member_count(field); i < count; i++) {
             nl_buffer_append(out, i == 0 ? "{" : ",", 1);
-            put(out, member_name(field, i));
+            ctf_put(out, member_name(field, i));
             nl_buffer_append(out, "=", 1);
-            put_text(out, bt_field_structure_borrow_member_field_by_index_const(field, i), depth + 1);
+            ctf_put_text(out, bt_field_structure_borrow_member_field_by_index_const(field, i), depth + 1);
         }
         nl_buffer_append(out, "}", 1);
     } else {
@@ -138,7 +138,7 @@ static void put_text(nl_buffer *out, const bt_field *field, int depth)
         for (uint64_t i = 0, count = bt_field_array_get_length(field); i < count; i++) {
             if (i > 0)
                 nl_buffer_append(out, ",", 1);
-            put_text(out, bt_field_array_borrow_element_field_by_index_const(field, i), depth + 1);
+            ctf_put_text(out, bt_field_array_borrow_element_field_by_index_const(field, i), depth + 1);
         }
         nl_buffer_append(out, "]", 1);
     }
@@ -149,7 +149,7 @@ static void put_text(nl_buffer *out, const bt_field *field, int depth)
 static void add_members(ctf_reader *r, nl_string outer, const bt_field *structure, int depth);
 
 /* OUTER.INNER; without an outer one INNER as it is. */
-static nl_string join(ctf_reader *r, nl_string outer, nl_string inner)
+static nl_string ctf_join(ctf_reader *r, nl_string outer, nl_string inner)
 {
     if (outer.size == 0)
         return inner;
@@ -165,7 +165,7 @@ static nl_string join(ctf_reader *r, nl_string outer, nl_string inner)
 static void add_array(ctf_reader *r, nl_string name, const bt_field *field, int depth)
 {
     r->text.size = 0;
-    put_text(&r->text, field, depth);
+    ctf_put_text(&r->text, field, depth);
     char *bytes = builder_bytes(&r->builder, r->text.size);
     if (bytes == NULL) {
         sink_lose(r->s, LOSS_FIELDS);
@@ -175,7 +175,7 @@ static void add_array(ctf_reader *r, nl_string name, const bt_field *field, int 
     builder_add_text(&r->builder, name, (nl_string){bytes, r->text.size}, r->s);
 }
 
-static void add_field(ctf_reader *r, nl_string name, const bt_field *field, int depth)
+static void ctf_add_field(ctf_reader *r, nl_string name, const bt_field *field, int depth)
 {
     nl_field value = {0};
     if (field == NULL || (field = held(field)) == NULL || depth == FIELD_DEPTH)
@@ -198,8 +198,8 @@ static void add_field(ctf_reader *r, nl_string name, const bt_field *field, int 
 static void add_members(ctf_reader *r, nl_string outer, const bt_field *structure, int depth)
 {
     for (uint64_t i = 0, count = structure != NULL ? member_count(structure) : 0; i < count; i++)
-        add_field(r, join(r, outer, member_name(structure, i)),
-                  bt_field_structure_borrow_member_field_by_index_const(structure, i), depth);
+        ctf_add_field(r, ctf_join(r, outer, member_name(structure, i)),
+                      bt_field_structure_borrow_member_field_by_index_const(structure, i), depth);
 }
 
 /* Of a packet's context the CPU; the rest is about the packet. */
@@ -211,7 +211,7 @@ static void add_packet(ctf_reader *r, const bt_event *event)
     const bt_field *context = bt_packet_borrow_context_field_const(bt_event_borrow_packet_const(event));
     const bt_field *cpu = context != NULL ? bt_field_structure_borrow_member_field_by_name_const(context, name) : NULL;
     if (cpu != NULL)
-        add_field(r, (nl_string){name, sizeof name - 1}, cpu, 0);
+        ctf_add_field(r, (nl_string){name, sizeof name - 1}, cpu, 0);
 }
 
 /* ---- records ---- */

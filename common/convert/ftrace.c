@@ -40,7 +40,7 @@ typedef struct trace_head {
 } trace_head;
 
 /* What digits say, at most 18 of them. */
-static int64_t number_of(nl_string digits)
+static int64_t ftrace_number_of(nl_string digits)
 {
     int64_t number = 0;
     for (size_t i = 0; i < digits.size && i < 18; i++)
@@ -143,7 +143,7 @@ static int64_t duration_of(nl_string text)
 
 static graph_cpu *cpu_of(ftrace_reader *r, nl_string digits)
 {
-    size_t number = (size_t)number_of(digits);
+    size_t number = (size_t)ftrace_number_of(digits);
     if (digits.size > 5 || number >= CPUS_MAX)
         return NULL;
     if (r->cpus[number] == NULL) {
@@ -153,7 +153,7 @@ static graph_cpu *cpu_of(ftrace_reader *r, nl_string digits)
     return r->cpus[number];
 }
 
-static void add_text(ftrace_reader *r, const char *name, nl_string value, sink *s)
+static void ftrace_add_text(ftrace_reader *r, const char *name, nl_string value, sink *s)
 {
     if (value.data != NULL && value.size > 0)
         builder_add_text(&r->builder, (nl_string){name, strlen(name)}, value, s);
@@ -167,13 +167,13 @@ static void add_number(ftrace_reader *r, const char *name, int64_t value, sink *
     if (kept == NULL)
         return;
     memcpy(kept, text, (size_t)size);
-    add_text(r, name, (nl_string){kept, (size_t)size}, s);
+    ftrace_add_text(r, name, (nl_string){kept, (size_t)size}, s);
 }
 
-static void begin_record(ftrace_reader *r, const char *event, nl_string prog, int64_t time_ns, size_t room, sink *s)
+static void begin_record(ftrace_reader *r, const char *event, nl_string prog, int64_t time_ns, size_t capacity, sink *s)
 {
     builder *b = &r->builder;
-    builder_begin(b, room + 256);
+    builder_begin(b, capacity + 256);
     kernel_text_date(b, time_ns, s);
     b->record->level = NL_SYSTEM;
     b->record->prog = prog;
@@ -207,13 +207,13 @@ static void take_graph(ftrace_reader *r, const trace_head *h, nl_string text, in
         name = (nl_string){within, strlen(within)};
     }
     begin_record(r, is_exit ? "ftrace.funcgraph_exit" : "ftrace.funcgraph_entry", h->comm, h->time_ns, 64, s);
-    add_text(r, "CPU", h->cpu, s);
-    add_text(r, "PID", h->pid, s);
+    ftrace_add_text(r, "CPU", h->cpu, s);
+    ftrace_add_text(r, "PID", h->pid, s);
     if (h->tid.data != NULL)
-        add_text(r, "TID", h->tid, s);
+        ftrace_add_text(r, "TID", h->tid, s);
     else if (cpu->tid >= 0)
         add_number(r, "TID", cpu->tid, s);
-    add_text(r, "FUNCTION", name, s);
+    ftrace_add_text(r, "FUNCTION", name, s);
     add_number(r, "DEPTH", (int64_t)depth, s);
     if (duration_ns >= 0)
         add_number(r, "DURATION.NS", duration_ns, s);
@@ -228,7 +228,7 @@ static bool take_switch(nl_string line, graph_cpu *cpu)
     if (arrow == NULL || !take_task((nl_string){arrow + 2, (size_t)(line.data + line.size - (arrow + 2))}, &to))
         return false;
     memset(cpu->within, 0, sizeof cpu->within);
-    cpu->tid = number_of(to.tid);
+    cpu->tid = ftrace_number_of(to.tid);
     return true;
 }
 
@@ -244,10 +244,10 @@ static void take_bare_time(nl_string *text, int64_t *time_ns)
         return;
     text_blanks(&at);
     *text = at;
-    *time_ns = number_of(fraction);
+    *time_ns = ftrace_number_of(fraction);
     for (size_t i = fraction.size; i < 9; i++)
         *time_ns *= 10;
-    *time_ns += number_of(seconds) * NL_NS_PER_SECOND;
+    *time_ns += ftrace_number_of(seconds) * NL_NS_PER_SECOND;
 }
 
 /* "[SECONDS |] CPU) [COMM-TID |] [FLAGS |] [DURATION us] |  FUNCTION() {" False when it is none. */
@@ -287,24 +287,24 @@ static bool take_call(ftrace_reader *r, const trace_head *h, nl_string text, sin
     text_blanks(&caller);
     text_blanks(&function);
     begin_record(r, "ftrace.function", h->comm, h->time_ns, 0, s);
-    add_text(r, "CPU", h->cpu, s);
-    add_text(r, "PID", h->pid, s);
-    add_text(r, "TID", h->tid, s);
-    add_text(r, "FUNCTION", take_name(&function), s);
-    add_text(r, "CALLER", take_name(&caller), s);
+    ftrace_add_text(r, "CPU", h->cpu, s);
+    ftrace_add_text(r, "PID", h->pid, s);
+    ftrace_add_text(r, "TID", h->tid, s);
+    ftrace_add_text(r, "FUNCTION", take_name(&function), s);
+    ftrace_add_text(r, "CALLER", take_name(&caller), s);
     builder_finish(&r->builder, false, s);
     return true;
 }
 
-static void take_event(ftrace_reader *r, const trace_head *h, nl_string event, nl_string text, sink *s)
+static void ftrace_take_event(ftrace_reader *r, const trace_head *h, nl_string event, nl_string text, sink *s)
 {
     char *name = NULL;
     begin_record(r, "", h->comm, h->time_ns, 2 * text.size + event.size + (1 << 12), s);
     if ((name = builder_bytes(&r->builder, event.size)) != NULL)
         r->builder.record->event = (nl_string){memcpy(name, event.data, event.size), event.size};
-    add_text(r, "CPU", h->cpu, s);
-    add_text(r, "PID", h->pid, s);
-    add_text(r, "TID", h->tid, s);
+    ftrace_add_text(r, "CPU", h->cpu, s);
+    ftrace_add_text(r, "PID", h->pid, s);
+    ftrace_add_text(r, "TID", h->tid, s);
     text_blanks(&text);
     if (text.size > 0)
         kernel_text_fields(&r->builder, text, s);
@@ -328,7 +328,7 @@ static void take_rest(ftrace_reader *r, const trace_head *h, const text_lines *l
     else if ((!is_event || text_is(event, "function")) && take_call(r, h, said, s))
         return;
     else if (is_event)
-        take_event(r, h, event, said, s);
+        ftrace_take_event(r, h, event, said, s);
     else
         lines_malformed(lines, "what happened is neither FUNCTION <-CALLER nor EVENT:", s);
 }
@@ -358,14 +358,14 @@ static void read_lines(importer *base, const char *data, size_t size, sink *s)
     }
 }
 
-static importer *open_reader(void *shared)
+static importer *ftrace_open_reader(void *shared)
 {
     (void)shared;
     ftrace_reader *r = nl_memory_check(calloc(1, sizeof *r));
     return &r->base;
 }
 
-static void close_reader(importer *base)
+static void ftrace_close_reader(importer *base)
 {
     ftrace_reader *r = (ftrace_reader *)base;
     for (size_t i = 0; i < CPUS_MAX; i++)
@@ -375,7 +375,7 @@ static void close_reader(importer *base)
 }
 
 /* Whether it says so, or the first line that is no decoration is such a one. */
-static bool detect(const char *data, size_t size)
+static bool ftrace_detect(const char *data, size_t size)
 {
     trace_head h;
     for (text_lines lines = lines_of(data, size); lines_next(&lines);) {
@@ -394,8 +394,8 @@ const importer_kind ftrace_importer = {
     .name = "ftrace",
     .what = "ftrace's file trace, or trace-cmd report",
     .in_order = true,
-    .detect = detect,
-    .open = open_reader,
-    .close = close_reader,
+    .detect = ftrace_detect,
+    .open = ftrace_open_reader,
+    .close = ftrace_close_reader,
     .read = read_lines,
 };

@@ -106,7 +106,7 @@ typedef struct journal_entry {
     nl_string taken_at, sent_at, host, identifier, command, priority, id, transport;
 } journal_entry;
 
-static nl_string *place_of(journal_entry *e, nl_string name)
+static nl_string *journal_place_of(journal_entry *e, nl_string name)
 {
     static const struct {
         const char *name;
@@ -187,14 +187,14 @@ typedef struct journal_reader {
     builder builder;
 } journal_reader;
 
-static importer *open_reader(void *shared)
+static importer *journal_open_reader(void *shared)
 {
     (void)shared;
     journal_reader *r = nl_memory_check(calloc(1, sizeof *r));
     return &r->base;
 }
 
-static void close_reader(importer *base)
+static void journal_close_reader(importer *base)
 {
     journal_reader *r = (journal_reader *)base;
     builder_free(&r->builder);
@@ -218,7 +218,7 @@ static const char *take_entry(journal_reader *r, const char **at, const char *en
         case TAKEN_FIELD:
             break;
         }
-        nl_string *place = place_of(e, field.name);
+        nl_string *place = journal_place_of(e, field.name);
         if (place != NULL && place->data == NULL)
             *place = field.value;
         nl_field *added = builder_add_name(b, field.name, s);
@@ -285,7 +285,7 @@ static void read_entries(importer *base, const char *data, size_t size, sink *s)
     }
 }
 
-static bool detect(const char *data, size_t size)
+static bool journal_detect(const char *data, size_t size)
 {
     nl_string text = {data, size};
     return text_take(&text, "__CURSOR=") || text_take(&text, "__REALTIME_TIMESTAMP=") ||
@@ -295,9 +295,9 @@ static bool detect(const char *data, size_t size)
 const importer_kind journal_importer = {
     .name = "journal",
     .what = "systemd's journal, as journalctl -o export writes it",
-    .detect = detect,
+    .detect = journal_detect,
     .cut = cut_entries,
-    .open = open_reader,
-    .close = close_reader,
+    .open = journal_open_reader,
+    .close = journal_close_reader,
     .read = read_entries,
 };

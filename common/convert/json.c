@@ -31,7 +31,7 @@ static exporter *open_writer(void *shared)
     return &w->base;
 }
 
-static void close_writer(exporter *base)
+static void json_close_writer(exporter *base)
 {
     json_writer *w = (json_writer *)base;
     keys_free(&w->keys);
@@ -47,7 +47,7 @@ static void put_member(nl_buffer *out, const char *before, size_t before_size, n
 }
 #define PUT_MEMBER(out, name, text) put_member(out, ",\"" name "\":", sizeof(name) + 3, text)
 
-static void put(exporter *base, const nl_record *record, bool typed, sink *s)
+static void convert_json_put(exporter *base, const nl_record *record, bool typed, sink *s)
 {
     json_writer *w = (json_writer *)base;
     nl_buffer *out = &s->bytes;
@@ -72,8 +72,8 @@ const exporter_kind json_exporter = {
     .name = "json",
     .what = "JSON lines, an object for each record",
     .open = open_writer,
-    .close = close_writer,
-    .put = put,
+    .close = json_close_writer,
+    .put = convert_json_put,
 };
 
 /* ---- reading ---- */
@@ -85,14 +85,14 @@ typedef struct json_reader {
     sink *s;
 } json_reader;
 
-static importer *open_reader(void *shared)
+static importer *json_open_reader(void *shared)
 {
     (void)shared;
     json_reader *r = nl_memory_check(calloc(1, sizeof *r));
     return &r->base;
 }
 
-static void close_reader(importer *base)
+static void json_close_reader(importer *base)
 {
     json_reader *r = (json_reader *)base;
     builder_free(&r->builder);
@@ -100,7 +100,7 @@ static void close_reader(importer *base)
 }
 
 /* The object on a line. */
-static bool take_line(json_fields *r)
+static bool json_take_line(json_fields *r)
 {
     json_scan *j = &r->scan;
     if (!json_take_members(r))
@@ -124,7 +124,7 @@ static void read_line(json_reader *r, const char *line, const char *end, uint64_
     if (is_blank(line, end))
         return;
     json_fields_begin(fields, &r->builder, line, end, r->s);
-    if (!take_line(fields))
+    if (!json_take_line(fields))
         sink_malformed(r->s, number, offset, fields->scan.error, line, (size_t)(end - line));
 }
 
@@ -140,7 +140,7 @@ static void read_lines(importer *base, const char *data, size_t size, sink *s)
     }
 }
 
-static bool detect(const char *data, size_t size)
+static bool json_detect(const char *data, size_t size)
 {
     const char *at = data, *end = data + size;
     while (at < end && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n'))
@@ -151,8 +151,8 @@ static bool detect(const char *data, size_t size)
 const importer_kind json_importer = {
     .name = "json",
     .what = "JSON lines, an object for each record",
-    .detect = detect,
-    .open = open_reader,
-    .close = close_reader,
+    .detect = json_detect,
+    .open = json_open_reader,
+    .close = json_close_reader,
     .read = read_lines,
 };

@@ -67,7 +67,7 @@ static bool equals(nl_string text, const char *word)
 }
 
 /* OUTER.INNER */
-static bool join(json_fields *r, nl_string outer, nl_string inner, nl_string *name)
+static bool json_fields_join(json_fields *r, nl_string outer, nl_string inner, nl_string *name)
 {
     char *bytes = builder_bytes(r->builder, outer.size + 1 + inner.size);
     if (bytes == NULL)
@@ -122,7 +122,7 @@ static bool take_object(json_fields *r, const builder_key *key, int depth)
         if (json_peek(&r->scan) == '"' && (equals(inner, "$bytes") || equals(inner, "$double"))) {
             if (!take_special(r, key, inner))
                 return false;
-        } else if (!join(r, key->text, inner, &name) || !take_value_of(r, name, depth + 1)) {
+        } else if (!json_fields_join(r, key->text, inner, &name) || !take_value_of(r, name, depth + 1)) {
             return false;
         }
     }

@@ -17,7 +17,7 @@ typedef struct keys_slot {
     uint32_t count;
 } keys_slot;
 
-static bool is(nl_string name, const char *text)
+static bool keys_is(nl_string name, const char *text)
 {
     return memcmp(name.data, text, name.size) == 0;
 }
@@ -26,19 +26,19 @@ member member_of(nl_string name)
 {
     switch (name.size) {
     case 2:
-        return is(name, "ts") ? MEMBER_TIME : MEMBER_NONE;
+        return keys_is(name, "ts") ? MEMBER_TIME : MEMBER_NONE;
     case 3:
-        return is(name, "LVL") ? MEMBER_LEVEL : MEMBER_NONE;
+        return keys_is(name, "LVL") ? MEMBER_LEVEL : MEMBER_NONE;
     case 4:
-        if (is(name, "host") || is(name, "HOST"))
+        if (keys_is(name, "host") || keys_is(name, "HOST"))
             return MEMBER_HOST;
-        if (is(name, "prog") || is(name, "PROG"))
+        if (keys_is(name, "prog") || keys_is(name, "PROG"))
             return MEMBER_PROG;
-        return is(name, "DATE") ? MEMBER_TIME : MEMBER_NONE;
+        return keys_is(name, "DATE") ? MEMBER_TIME : MEMBER_NONE;
     case 5:
-        return is(name, "event") ? MEMBER_EVENT : is(name, "level") ? MEMBER_LEVEL : MEMBER_NONE;
+        return keys_is(name, "event") ? MEMBER_EVENT : keys_is(name, "level") ? MEMBER_LEVEL : MEMBER_NONE;
     case 7:
-        return is(name, "NL.EVNT") ? MEMBER_EVENT : MEMBER_NONE;
+        return keys_is(name, "NL.EVNT") ? MEMBER_EVENT : MEMBER_NONE;
     }
     return MEMBER_NONE;
 }

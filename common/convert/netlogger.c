@@ -30,7 +30,7 @@ static void close_importer(importer *i)
     free(i);
 }
 
-static void on_malformed(void *user, const nl_malformed *what)
+static void netlogger_on_malformed(void *user, const nl_malformed *what)
 {
     netlogger_importer *i = user;
     sink_malformed(i->s, what->line, what->offset, what->reason, what->text.data, what->text.size);
@@ -43,7 +43,7 @@ static void read_records(importer *base, const char *data, size_t size, sink *s)
     nl_decoder_options options = {.format = base->kind->format,
                                   .fraction = s->fraction,
                                   .max_record_size = 1 << 24,
-                                  .on_malformed = on_malformed,
+                                  .on_malformed = netlogger_on_malformed,
                                   .user = i};
     nl_decoder *decoder = nl_decoder_new(&options);
     if (size > 0)
@@ -56,7 +56,7 @@ static void read_records(importer *base, const char *data, size_t size, sink *s)
     nl_decoder_free(decoder);
 }
 
-static bool detect(const char *data, size_t size)
+static bool netlogger_detect(const char *data, size_t size)
 {
     return nl_format_detect(data, size) != NL_FORMAT_UNKNOWN;
 }
@@ -89,7 +89,7 @@ static bool is_empty(nl_string text)
     return text.data != NULL && text.size == 0;
 }
 
-static void put(exporter *base, const nl_record *record, bool typed, sink *s)
+static void netlogger_put(exporter *base, const nl_record *record, bool typed, sink *s)
 {
     (void)typed;
     netlogger_exporter *e = (netlogger_exporter *)base;
@@ -105,7 +105,7 @@ static void put(exporter *base, const nl_record *record, bool typed, sink *s)
         nl_encoder_finish(e->encoder, &s->bytes);
 }
 
-static void flush(exporter *base, sink *s)
+static void netlogger_flush(exporter *base, sink *s)
 {
     netlogger_exporter *e = (netlogger_exporter *)base;
     if (e->encoder != NULL)
@@ -126,7 +126,7 @@ static void make_kinds(void)
             .name = info->name,
             .what = info->description,
             .blocks = true,
-            .detect = format == NL_FORMAT_ULM ? detect : NULL, /* for all of them: a log may mix them */
+            .detect = format == NL_FORMAT_ULM ? netlogger_detect : NULL, /* for all of them: a log may mix them */
             .open = open_importer,
             .close = close_importer,
             .read = read_records,
@@ -138,8 +138,8 @@ static void make_kinds(void)
             .format = format,
             .open = open_exporter,
             .close = close_exporter,
-            .put = put,
-            .flush = flush,
+            .put = netlogger_put,
+            .flush = netlogger_flush,
         };
     }
 }

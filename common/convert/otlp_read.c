@@ -28,7 +28,7 @@ typedef struct wanted {
     nl_string text;
 } wanted;
 
-static bool fail(otlp_reader *r, const char *error)
+static bool otlp_read_fail(otlp_reader *r, const char *error)
 {
     if (r->error == NULL)
         r->error = error;
@@ -60,12 +60,12 @@ static bool pick(otlp_reader *r, nl_string text, wanted *members, size_t count)
     if (text.data == NULL)
         return true;
     if (!json_take(&j, '{'))
-        return fail(r, "an object is missing");
+        return otlp_read_fail(r, "an object is missing");
     while (json_next(&j, '}', &first) && json_key(&j, &key) && json_any(&j, &value))
         for (size_t i = 0; i < count; i++)
             if (equals(key, members[i].name) && !equals(value, "null"))
                 members[i].text = value;
-    return j.error == NULL || fail(r, j.error);
+    return j.error == NULL || otlp_read_fail(r, j.error);
 }
 #define PICK(r, text, members) pick(r, text, members, sizeof(members) / sizeof((members)[0]))
 
@@ -78,11 +78,11 @@ static bool each(otlp_reader *r, nl_string text, bool (*take)(otlp_reader *r, nl
     if (text.data == NULL)
         return true;
     if (!json_take(&j, '['))
-        return fail(r, "an array is missing");
+        return otlp_read_fail(r, "an array is missing");
     while (json_next(&j, ']', &first) && json_any(&j, &value))
         if (!take(r, value))
             return false;
-    return j.error == NULL || fail(r, j.error);
+    return j.error == NULL || otlp_read_fail(r, j.error);
 }
 
 /* A string's text, or a number's; none when text is none. */
@@ -96,7 +96,7 @@ static bool text_of(otlp_reader *r, nl_string text, nl_string *out)
         *out = text;
         return true;
     }
-    return json_string(&j, out) || fail(r, j.error);
+    return json_string(&j, out) || otlp_read_fail(r, j.error);
 }
 
 static bool bytes_of(otlp_reader *r, nl_string text, nl_string *out)
@@ -106,7 +106,7 @@ static bool bytes_of(otlp_reader *r, nl_string text, nl_string *out)
     char *bytes = builder_bytes(&r->builder, out->size);
     size_t size = bytes != NULL ? base64_get(*out, bytes) : SIZE_MAX;
     *out = (nl_string){bytes, size};
-    return size != SIZE_MAX || fail(r, "a bytesValue is no base64");
+    return size != SIZE_MAX || otlp_read_fail(r, "a bytesValue is no base64");
 }
 
 /* {"values":[{"key":"uint", ...}]}, as we write large unsigned integers; other lists stay text. */
@@ -131,7 +131,7 @@ static bool double_value(otlp_reader *r, nl_string text, nl_field *field)
     if (!text_of(r, text, &as_text.string))
         return false;
     field->type = NL_TYPE_DOUBLE;
-    return nl_field_double(&as_text, &field->double_value) || fail(r, "a doubleValue is no number");
+    return nl_field_double(&as_text, &field->double_value) || otlp_read_fail(r, "a doubleValue is no number");
 }
 
 /* The value of an AnyValue; its name is left. */
@@ -176,11 +176,11 @@ static bool read_attribute(otlp_reader *r, nl_string text, nl_field *field)
     if (!PICK(r, text, w) || !text_of(r, w[0].text, &field->name))
         return false;
     if (field->name.data == NULL)
-        return fail(r, "an attribute has no key");
+        return otlp_read_fail(r, "an attribute has no key");
     return any_value(r, w[1].text, field);
 }
 
-static void add_field(otlp_reader *r, const nl_field *value)
+static void otlp_read_add_field(otlp_reader *r, const nl_field *value)
 {
     nl_field *field = builder_add(&r->builder, value->name, r->s);
     nl_string name = field->name;
@@ -202,7 +202,7 @@ static nl_string as_text(otlp_reader *r, const nl_field *field)
 
 static bool set_member(otlp_reader *r, member m, nl_string text)
 {
-    return builder_set(&r->builder, m, text) || fail(r, "a time can't be read");
+    return builder_set(&r->builder, m, text) || otlp_read_fail(r, "a time can't be read");
 }
 
 static bool is_unset(const otlp_reader *r, member m)
@@ -219,7 +219,7 @@ static bool take_resource_attribute(otlp_reader *r, nl_string text)
         return set_member(r, MEMBER_HOST, as_text(r, &value));
     if (equals(value.name, "service.name") && is_unset(r, MEMBER_PROG))
         return set_member(r, MEMBER_PROG, as_text(r, &value));
-    add_field(r, &value);
+    otlp_read_add_field(r, &value);
     return true;
 }
 
@@ -232,7 +232,7 @@ static bool take_attribute(otlp_reader *r, nl_string text)
         return set_member(r, MEMBER_TIME, as_text(r, &value));
     if (equals(value.name, OTLP_LEVEL_KEY))
         return set_member(r, MEMBER_LEVEL, as_text(r, &value));
-    add_field(r, &value);
+    otlp_read_add_field(r, &value);
     return true;
 }
 
@@ -262,7 +262,7 @@ static bool take_time(otlp_reader *r, nl_string text)
     if (!text_of(r, text, &digits))
         return false;
     if (digits.data == NULL || !json_unsigned(digits, &time_ns) || time_ns > INT64_MAX)
-        return fail(r, digits.data == NULL ? "there is no timeUnixNano" : "a time can't be read");
+        return otlp_read_fail(r, digits.data == NULL ? "there is no timeUnixNano" : "a time can't be read");
     nl_record_set_time(r->builder.record, (int64_t)time_ns);
     r->builder.seen |= 1u << MEMBER_TIME;
     return true;
@@ -287,7 +287,7 @@ static bool take_severity(otlp_reader *r, nl_string number, nl_string text)
     return set_member(r, MEMBER_LEVEL, (nl_string){name, strlen(name)});
 }
 
-static bool add_text(otlp_reader *r, const char *name, nl_string text)
+static bool otlp_read_add_text(otlp_reader *r, const char *name, nl_string text)
 {
     nl_string value;
     if (!text_of(r, text, &value))
@@ -298,7 +298,7 @@ static bool add_text(otlp_reader *r, const char *name, nl_string text)
 }
 
 /* The body is the event in what we write; beside the eventName of others it is a field. */
-static bool take_event(otlp_reader *r, nl_string event, nl_string body)
+static bool otlp_read_take_event(otlp_reader *r, nl_string event, nl_string body)
 {
     nl_string name;
     nl_field value = {.name = {"body", 4}};
@@ -308,13 +308,13 @@ static bool take_event(otlp_reader *r, nl_string event, nl_string body)
     if (name.data == NULL || name.size == 0)
         return body.data == NULL || set_member(r, MEMBER_EVENT, text);
     if (body.data != NULL && !(text.size == name.size && memcmp(text.data, name.data, name.size) == 0))
-        add_field(r, &value);
+        otlp_read_add_field(r, &value);
     return set_member(r, MEMBER_EVENT, name);
 }
 
 static bool finish(otlp_reader *r)
 {
-    return builder_finish(&r->builder, true, r->s) || fail(r, "there is no time");
+    return builder_finish(&r->builder, true, r->s) || otlp_read_fail(r, "there is no time");
 }
 
 static bool take_log(otlp_reader *r, nl_string text)
@@ -326,8 +326,8 @@ static bool take_log(otlp_reader *r, nl_string text)
                   {.name = "attributes"},     {.name = "traceId"},
                   {.name = "spanId"}};
     begin_record(r);
-    if (!PICK(r, text, w) || !take_surroundings(r) || !take_event(r, w[EVENT].text, w[BODY].text) ||
-        !add_text(r, "trace_id", w[TRACE].text) || !add_text(r, "span_id", w[SPAN].text) ||
+    if (!PICK(r, text, w) || !take_surroundings(r) || !otlp_read_take_event(r, w[EVENT].text, w[BODY].text) ||
+        !otlp_read_add_text(r, "trace_id", w[TRACE].text) || !otlp_read_add_text(r, "span_id", w[SPAN].text) ||
         !each(r, w[ATTRIBUTES].text, take_attribute))
         return false;
     bool unknown = w[TIME].text.data == NULL || equals(w[TIME].text, "\"0\"") || equals(w[TIME].text, "0");
@@ -348,12 +348,12 @@ static bool begin_span_record(otlp_reader *r, nl_string time, nl_string name, co
     size_t size = strlen(suffix);
     char *event = builder_bytes(&r->builder, text_value.size + size);
     if (event == NULL)
-        return fail(r, "names take too much room");
+        return otlp_read_fail(r, "names take too much room");
     if (text_value.size > 0)
         memcpy(event, text_value.data, text_value.size);
     memcpy(event + text_value.size, suffix, size);
     return set_member(r, MEMBER_EVENT, (nl_string){event, text_value.size + size}) &&
-           add_text(r, "trace_id", r->trace) && add_text(r, "span_id", r->span);
+           otlp_read_add_text(r, "trace_id", r->trace) && otlp_read_add_text(r, "span_id", r->span);
 }
 
 static bool take_span_event(otlp_reader *r, nl_string text)
@@ -381,10 +381,12 @@ static bool take_span(otlp_reader *r, nl_string text)
         return false;
     r->trace = w[TRACE].text;
     r->span = w[SPAN].text;
-    return begin_span_record(r, w[START].text, w[NAME].text, ".Start") && add_text(r, "parent_id", w[PARENT].text) &&
-           each(r, w[ATTRIBUTES].text, take_attribute) && finish(r) && each(r, w[EVENTS].text, take_span_event) &&
+    return begin_span_record(r, w[START].text, w[NAME].text, ".Start") &&
+           otlp_read_add_text(r, "parent_id", w[PARENT].text) && each(r, w[ATTRIBUTES].text, take_attribute) &&
+           finish(r) && each(r, w[EVENTS].text, take_span_event) &&
            begin_span_record(r, w[END].text, w[NAME].text, ".End") && PICK(r, w[STATUS].text, status) &&
-           add_text(r, "status", status[0].text) && add_text(r, "message", status[1].text) && finish(r);
+           otlp_read_add_text(r, "status", status[0].text) && otlp_read_add_text(r, "message", status[1].text) &&
+           finish(r);
 }
 
 /* ---- the levels above ---- */
@@ -408,32 +410,32 @@ static bool take_resource(otlp_reader *r, nl_string text)
 }
 
 /* A request, which is all of a line. */
-static bool take_line(otlp_reader *r, nl_string line)
+static bool otlp_read_take_line(otlp_reader *r, nl_string line)
 {
     wanted w[] = {{.name = "resourceLogs"}, {.name = "resourceSpans"}};
     json_scan j = scan_of(r, line);
     nl_string all;
     begin_record(r);
     if (!json_any(&j, &all))
-        return fail(r, j.error);
+        return otlp_read_fail(r, j.error);
     json_blank(&j);
     if (j.at != j.end)
-        return fail(r, "something follows the object");
+        return otlp_read_fail(r, "something follows the object");
     if (!PICK(r, all, w))
         return false;
     if (w[0].text.data == NULL && w[1].text.data == NULL)
-        return fail(r, "there are neither resourceLogs nor resourceSpans");
+        return otlp_read_fail(r, "there are neither resourceLogs nor resourceSpans");
     return each(r, w[0].text, take_resource) && each(r, w[1].text, take_resource);
 }
 
-static importer *open_reader(void *shared)
+static importer *otlp_read_open_reader(void *shared)
 {
     (void)shared;
     otlp_reader *r = nl_memory_check(calloc(1, sizeof *r));
     return &r->base;
 }
 
-static void close_reader(importer *base)
+static void otlp_read_close_reader(importer *base)
 {
     otlp_reader *r = (otlp_reader *)base;
     builder_free(&r->builder);
@@ -456,13 +458,13 @@ static void read_lines(importer *base, const char *data, size_t size, sink *s)
         const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline != NULL ? newline : end;
         r->error = NULL;
         r->line_size = (size_t)(stop - at);
-        if (!is_blank(at, stop) && !take_line(r, (nl_string){at, r->line_size}))
+        if (!is_blank(at, stop) && !otlp_read_take_line(r, (nl_string){at, r->line_size}))
             sink_malformed(s, number, (uint64_t)(at - data), r->error, at, r->line_size);
         at = newline != NULL ? newline + 1 : end;
     }
 }
 
-static bool detect(const char *data, size_t size)
+static bool otlp_read_detect(const char *data, size_t size)
 {
     builder none = {0};
     json_scan j = {.at = data, .end = data + size, .allocate = allocate, .user = &none};
@@ -473,8 +475,8 @@ static bool detect(const char *data, size_t size)
 const importer_kind otlp_importer = {
     .name = "otlp",
     .what = "OpenTelemetry's logs and spans as JSON lines",
-    .detect = detect,
-    .open = open_reader,
-    .close = close_reader,
+    .detect = otlp_read_detect,
+    .open = otlp_read_open_reader,
+    .close = otlp_read_close_reader,
     .read = read_lines,
 };

@@ -34,7 +34,7 @@ static exporter *open_writer(void *shared)
     return &w->base;
 }
 
-static void close_writer(exporter *base)
+static void otlp_write_close_writer(exporter *base)
 {
     otlp_writer *w = (otlp_writer *)base;
     keys_free(&w->keys);
@@ -211,7 +211,7 @@ static void put_event(nl_buffer *out, nl_string event)
     otlp_put_text(out, event);
 }
 
-static void put(exporter *base, const nl_record *record, bool typed, sink *s)
+static void otlp_write_put(exporter *base, const nl_record *record, bool typed, sink *s)
 {
     otlp_writer *w = (otlp_writer *)base;
     nl_buffer *out = &s->bytes;
@@ -248,7 +248,7 @@ static void put(exporter *base, const nl_record *record, bool typed, sink *s)
     JSON_PUT(out, "]}");
 }
 
-static void flush(exporter *base, sink *s)
+static void otlp_write_flush(exporter *base, sink *s)
 {
     end_line((otlp_writer *)base, &s->bytes);
 }
@@ -257,7 +257,7 @@ const exporter_kind otlp_exporter = {
     .name = "otlp",
     .what = "OpenTelemetry's logs as JSON lines",
     .open = open_writer,
-    .close = close_writer,
-    .put = put,
-    .flush = flush,
+    .close = otlp_write_close_writer,
+    .put = otlp_write_put,
+    .flush = otlp_write_flush,
 };

@@ -17,7 +17,7 @@ struct output {
     char *path; /* NULL: standard output */
 };
 
-static bool fail(const char *doing, const char *path)
+static bool output_fail(const char *doing, const char *path)
 {
     program_error("%s %s: %s", doing, path != NULL ? path : "standard output", strerror(errno));
     return false;
@@ -31,7 +31,7 @@ output *output_open(const char *path)
         return o;
     }
     if (!nl_replacement_open(&o->file, path)) {
-        fail("open", path);
+        output_fail("open", path);
         free(o);
         return NULL;
     }
@@ -41,15 +41,15 @@ output *output_open(const char *path)
 
 bool output_write(output *o, const char *data, size_t size)
 {
-    return nl_write_all(o->file.fd, data, size) || fail("write", o->path);
+    return nl_write_all(o->file.fd, data, size) || output_fail("write", o->path);
 }
 
 bool output_close(output *o, bool keep)
 {
-    bool good = o->path == NULL || !keep || nl_replacement_keep(&o->file) || fail("write", o->path);
+    bool good = o->path == NULL || !keep || nl_replacement_keep(&o->file) || output_fail("write", o->path);
     nl_replacement_free(&o->file);
     if (o->path != NULL && close(o->file.fd) != 0)
-        good = fail("write", o->path);
+        good = output_fail("write", o->path);
     free(o->path);
     free(o);
     return good;

@@ -92,7 +92,7 @@ static bool take_head(nl_string line, perf_head *h)
 }
 
 /* PERIOD and EVENT: */
-static bool take_event(perf_head *h)
+static bool perf_take_event(perf_head *h)
 {
     nl_string *text = &h->rest;
     text_blanks(text);
@@ -138,7 +138,7 @@ static nl_string event_name(builder *b, nl_string event)
 
 /* ---- frames ---- */
 
-static void add(perf_reader *r, const char *name, nl_string value, sink *s)
+static void perf_add(perf_reader *r, const char *name, nl_string value, sink *s)
 {
     if (value.data != NULL)
         builder_add_text(&r->builder, (nl_string){name, strlen(name)}, value, s);
@@ -173,9 +173,9 @@ static bool take_frame(nl_string text, perf_frame *f)
 
 static void add_innermost(perf_reader *r, const perf_frame *f, sink *s)
 {
-    add(r, "SYMBOL", f->symbol, s);
-    add(r, "FILE", f->file, s);
-    add(r, "ADDRESS", f->address, s);
+    perf_add(r, "SYMBOL", f->symbol, s);
+    perf_add(r, "FILE", f->file, s);
+    perf_add(r, "ADDRESS", f->address, s);
 }
 
 static void add_stack(perf_reader *r, sink *s)
@@ -188,7 +188,7 @@ static void add_stack(perf_reader *r, sink *s)
             nl_buffer_append(stack, ";", 1);
     }
     if (r->frame_count > 1)
-        add(r, "STACK", (nl_string){stack->data, stack->size}, s);
+        perf_add(r, "STACK", (nl_string){stack->data, stack->size}, s);
 }
 
 /* The frames that follow a head. */
@@ -221,10 +221,10 @@ static void begin_sample(perf_reader *r, const perf_head *h, sink *s)
     b->record->level = NL_SYSTEM;
     b->record->prog = h->comm;
     b->record->event = event_name(b, h->event);
-    add(r, "CPU", h->cpu, s);
-    add(r, "PID", h->pid, s);
-    add(r, "TID", h->tid, s);
-    add(r, "PERIOD", h->period, s);
+    perf_add(r, "CPU", h->cpu, s);
+    perf_add(r, "PID", h->pid, s);
+    perf_add(r, "TID", h->tid, s);
+    perf_add(r, "PERIOD", h->period, s);
 }
 
 static void read_sample(perf_reader *r, perf_head *h, text_lines *lines, sink *s)
@@ -248,7 +248,7 @@ static void read_samples(importer *base, const char *data, size_t size, sink *s)
             continue;
         if (!take_head(lines.line, &h))
             lines_malformed(&lines, "the line is no sample: there is no COMM TID [CPU] SECONDS:", s);
-        else if (!take_event(&h))
+        else if (!perf_take_event(&h))
             lines_malformed(&lines, "the sample has no event", s);
         else
             read_sample(r, &h, &lines, s);
@@ -269,14 +269,14 @@ static size_t cut_samples(const char *data, size_t size)
     return 0;
 }
 
-static importer *open_reader(void *shared)
+static importer *perf_open_reader(void *shared)
 {
     (void)shared;
     perf_reader *r = nl_memory_check(calloc(1, sizeof *r));
     return &r->base;
 }
 
-static void close_reader(importer *base)
+static void perf_close_reader(importer *base)
 {
     perf_reader *r = (perf_reader *)base;
     builder_free(&r->builder);
@@ -285,21 +285,21 @@ static void close_reader(importer *base)
 }
 
 /* Whether the first line that is no comment is a sample's. */
-static bool detect(const char *data, size_t size)
+static bool perf_detect(const char *data, size_t size)
 {
     perf_head h;
     for (text_lines lines = lines_of(data, size); lines_next(&lines);)
         if (lines.line.size > 0 && *lines.line.data != '#')
-            return take_head(lines.line, &h) && take_event(&h);
+            return take_head(lines.line, &h) && perf_take_event(&h);
     return false;
 }
 
 const importer_kind perf_importer = {
     .name = "perf",
     .what = "what perf script prints",
-    .detect = detect,
+    .detect = perf_detect,
     .cut = cut_samples,
-    .open = open_reader,
-    .close = close_reader,
+    .open = perf_open_reader,
+    .close = perf_close_reader,
     .read = read_samples,
 };

@@ -137,7 +137,7 @@ static exporter *open_writer(void *shared)
     return &w->base;
 }
 
-static void close_writer(exporter *base)
+static void perfetto_close_writer(exporter *base)
 {
     perfetto_writer *w = (perfetto_writer *)base;
     picture_free(w->picture);
@@ -148,7 +148,7 @@ static void close_writer(exporter *base)
     g_free(w);
 }
 
-static void put(exporter *base, const nl_record *record, bool typed, sink *s)
+static void perfetto_put(exporter *base, const nl_record *record, bool typed, sink *s)
 {
     (void)typed, (void)s;
     trace_add(((perfetto_writer *)base)->picture->trace, record);
@@ -181,7 +181,7 @@ static const char *string_or(const trace *t, uint32_t string, const char *otherw
     return string != TRACE_NONE ? trace_string(t, string) : otherwise;
 }
 
-static place *place_of(perfetto_writer *w, const trace_record *r, sink *s)
+static place *perfetto_place_of(perfetto_writer *w, const trace_record *r, sink *s)
 {
     const trace *t = w->picture->trace;
     gint64 key = (gint64)((uint64_t)r->host << 32 | r->prog);
@@ -296,7 +296,7 @@ static void put_slices(perfetto_writer *w, const lifelines *l, uint64_t *flow, s
     for (guint i = 0; i < edges->len; i++) {
         const edge *e = &g_array_index(edges, edge, i);
         const trace_record *r = trace_get(t, l->steps[e->step].record);
-        place *p = place_of(w, r, s);
+        place *p = perfetto_place_of(w, r, s);
         uint64_t into = e->flow, out_of = e->flow + 1;
         if (e->kind != 1) {
             begin_event(w, TYPE_END, lanes[e->step]);
@@ -330,7 +330,7 @@ static void put_counters(perfetto_writer *w, const drawing_loadline *line, sink 
         double value;
         if (text == TRACE_NONE || !trace_number(t, text, &value))
             continue;
-        place *p = place_of(w, r, s);
+        place *p = perfetto_place_of(w, r, s);
         uint64_t *track = g_hash_table_lookup(tracks, p);
         if (track == NULL) {
             track = g_new(uint64_t, 1);
@@ -367,7 +367,7 @@ static void put_instants(perfetto_writer *w, sink *s)
         const trace_record *r = trace_get(w->picture->trace, i);
         if (!instants[i])
             continue;
-        begin_event(w, TYPE_INSTANT, place_of(w, r, s)->track);
+        begin_event(w, TYPE_INSTANT, perfetto_place_of(w, r, s)->track);
         put_record(w, "event", r);
         end_event(w, r->time_ns, s);
     }
@@ -388,7 +388,7 @@ static void put_clocks(perfetto_writer *w, sink *s)
     end_packet(w, s);
 }
 
-static void end(exporter *base, sink *s)
+static void perfetto_end(exporter *base, sink *s)
 {
     perfetto_writer *w = (perfetto_writer *)base;
     picture *p = w->picture;
@@ -409,7 +409,7 @@ const exporter_kind perfetto_exporter = {
     .share = picture_share,
     .unshare = picture_unshare,
     .open = open_writer,
-    .close = close_writer,
-    .put = put,
-    .end = end,
+    .close = perfetto_close_writer,
+    .put = perfetto_put,
+    .end = perfetto_end,
 };

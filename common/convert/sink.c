@@ -18,7 +18,7 @@ void sink_put(sink *s, const nl_record *record, bool typed)
     kind->put(s->out, record, typed, s);
 }
 
-static size_t keep(sink *s, const char *data, size_t size)
+static size_t sink_keep(sink *s, const char *data, size_t size)
 {
     size_t at = s->report_text.size;
     nl_buffer_append(&s->report_text, data, size);
@@ -35,8 +35,8 @@ void sink_malformed(sink *s, uint64_t line, uint64_t offset, const char *reason,
     }
     report *r = &s->reports[s->report_count++];
     *r = (report){.line = line, .offset = offset, .text_size = size};
-    r->reason = keep(s, reason, strlen(reason) + 1);
-    r->text = keep(s, text, size);
+    r->reason = sink_keep(s, reason, strlen(reason) + 1);
+    r->text = sink_keep(s, text, size);
     s->stopped = s->strict;
 }
 

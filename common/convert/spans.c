@@ -26,14 +26,14 @@ static exporter *open_writer(void *shared)
     return &w->base;
 }
 
-static void close_writer(exporter *base)
+static void spans_close_writer(exporter *base)
 {
     spans_writer *w = (spans_writer *)base;
     picture_free(w->picture);
     g_free(w);
 }
 
-static void put(exporter *base, const nl_record *record, bool typed, sink *s)
+static void spans_put(exporter *base, const nl_record *record, bool typed, sink *s)
 {
     (void)typed, (void)s;
     trace_add(((spans_writer *)base)->picture->trace, record);
@@ -134,7 +134,7 @@ static void put_object(spans_writer *w, const lifelines *l, size_t object, uint6
 }
 
 /* Ids are the same in every run over the same log, and all different within it. */
-static void end(exporter *base, sink *s)
+static void spans_end(exporter *base, sink *s)
 {
     spans_writer *w = (spans_writer *)base;
     uint64_t next = UINT64_C(0x1000000000000001), in_lifelines = 0;
@@ -158,7 +158,7 @@ const exporter_kind spans_exporter = {
     .share = picture_share,
     .unshare = picture_unshare,
     .open = open_writer,
-    .close = close_writer,
-    .put = put,
-    .end = end,
+    .close = spans_close_writer,
+    .put = spans_put,
+    .end = spans_end,
 };

@@ -40,7 +40,7 @@ static void begin_record(strace_reader *r, const strace_line *l, const strace_th
     b->record->prog = l->comm.data != NULL ? l->comm : strace_threads_prog(&r->threads, t);
 }
 
-static void add(strace_reader *r, const char *name, nl_string value, sink *s)
+static void strace_add(strace_reader *r, const char *name, nl_string value, sink *s)
 {
     if (value.data != NULL)
         builder_add_text(&r->builder, (nl_string){name, strlen(name)}, value, s);
@@ -51,7 +51,7 @@ static void add_number(strace_reader *r, const char *name, uint64_t number, sink
     enum { ROOM = 24 };
     char *text = builder_bytes(&r->builder, ROOM);
     if (text != NULL && number != 0)
-        add(r, name, (nl_string){text, (size_t)snprintf(text, ROOM, "%" PRIu64, number)}, s);
+        strace_add(r, name, (nl_string){text, (size_t)snprintf(text, ROOM, "%" PRIu64, number)}, s);
 }
 
 /* NAME.SUFFIX */
@@ -68,12 +68,12 @@ static void set_event(strace_reader *r, nl_string name, const char *suffix)
 
 static void add_outcome(strace_reader *r, const strace_outcome *o, sink *s)
 {
-    add(r, "RET", o->value, s);
-    add(r, "RET.PATH", o->path, s);
-    add(r, "ERRNO", o->name, s);
-    add(r, "ERROR", o->error, s);
-    add(r, "INFO", o->info, s);
-    add(r, "DURATION", o->duration, s);
+    strace_add(r, "RET", o->value, s);
+    strace_add(r, "RET.PATH", o->path, s);
+    strace_add(r, "ERRNO", o->name, s);
+    strace_add(r, "ERROR", o->error, s);
+    strace_add(r, "INFO", o->info, s);
+    strace_add(r, "DURATION", o->duration, s);
 }
 
 /* ---- calls ---- */
@@ -92,7 +92,7 @@ static void put_start(strace_reader *r, const call *c, sink *s)
     add_number(r, "TID", c->thread->tid, s);
     add_number(r, "CALL", c->thread->call, s);
     if (c->arguments.size > 0)
-        add(r, "ARGS", c->arguments, s);
+        strace_add(r, "ARGS", c->arguments, s);
     builder_finish(&r->builder, false, s);
 }
 
@@ -105,7 +105,7 @@ static void put_end(strace_reader *r, const call *c, const char *suffix, int64_t
     add_number(r, "TID", c->thread->tid, s);
     add_number(r, "CALL", c->thread->call, s);
     if (c->arguments.size > 0)
-        add(r, "ARGS", c->arguments, s);
+        strace_add(r, "ARGS", c->arguments, s);
     add_outcome(r, o, s);
     builder_finish(&r->builder, false, s);
 }
@@ -227,7 +227,7 @@ static const char *take_signal(strace_reader *r, const call *c, nl_string text, 
     bool stopped = text_take(&text, "stopped by ");
     begin_happening(r, c, stopped ? "stopped" : "signal", s);
     nl_string name = strace_line_word(&text);
-    add(r, "SIGNAL", name, s);
+    strace_add(r, "SIGNAL", name, s);
     text_blanks(&text);
     if (text_take(&text, "{")) {
         text_drop(&text, "}");
@@ -246,12 +246,12 @@ static const char *take_end(strace_reader *r, const call *c, nl_string text, sin
     if (exited || killed) {
         begin_happening(r, c, exited ? "exit" : "killed", s);
         bool core = text_drop(&text, " (core dumped)");
-        add(r, exited ? "STATUS" : "SIGNAL", text, s);
+        strace_add(r, exited ? "STATUS" : "SIGNAL", text, s);
         if (core)
-            add(r, "CORE", (nl_string){"true", 4}, s);
+            strace_add(r, "CORE", (nl_string){"true", 4}, s);
     } else {
         begin_happening(r, c, "superseded", s);
-        add(r, "TEXT", text, s);
+        strace_add(r, "TEXT", text, s);
     }
     builder_finish(&r->builder, false, s);
     strace_threads_end(&r->threads, c->thread);
@@ -261,7 +261,7 @@ static const char *take_end(strace_reader *r, const call *c, nl_string text, sin
 /* ---- lines ---- */
 
 /* What is wrong with a line that has a head; NULL: nothing. */
-static const char *take_line(strace_reader *r, const strace_line *l, sink *s)
+static const char *strace_take_line(strace_reader *r, const strace_line *l, sink *s)
 {
     call c = {.line = l, .thread = strace_threads_get(&r->threads, l->tid)};
     const char *problem = strace_time(&r->clock, l, s->about, &c.time_ns);
@@ -310,13 +310,13 @@ static void read_lines(importer *base, const char *data, size_t size, sink *s)
         if (is_of_strace(text))
             continue;
         bool good = strace_line_head(text, &l);
-        const char *problem = good ? take_line(r, &l, s) : "the line is none of strace -tt's: there is no time";
+        const char *problem = good ? strace_take_line(r, &l, s) : "the line is none of strace -tt's: there is no time";
         if (problem != NULL && good && cut_interruption(&l.rest)) {
             nl_buffer whole = {0};
             nl_buffer_append(&whole, l.rest.data, l.rest.size);
             nl_buffer_append(&whole, " <unfinished ...>", strlen(" <unfinished ...>"));
             l.rest = (nl_string){whole.data, whole.size};
-            problem = take_line(r, &l, s);
+            problem = strace_take_line(r, &l, s);
             nl_buffer_free(&whole);
         }
         if (problem != NULL)
@@ -324,14 +324,14 @@ static void read_lines(importer *base, const char *data, size_t size, sink *s)
     }
 }
 
-static importer *open_reader(void *shared)
+static importer *strace_open_reader(void *shared)
 {
     (void)shared;
     strace_reader *r = nl_memory_check(calloc(1, sizeof *r));
     return &r->base;
 }
 
-static void close_reader(importer *base)
+static void strace_close_reader(importer *base)
 {
     strace_reader *r = (strace_reader *)base;
     builder_free(&r->builder);
@@ -340,7 +340,7 @@ static void close_reader(importer *base)
 }
 
 /* Whether one of the first lines is strace's; others may be of the program that it ran. */
-static bool detect(const char *data, size_t size)
+static bool strace_detect(const char *data, size_t size)
 {
     enum { LINES = 20 };
     text_lines lines = lines_of(data, size);
@@ -358,8 +358,8 @@ const importer_kind strace_importer = {
     .name = "strace",
     .what = "what strace -f -tt -T prints (or -ttt): calls as NAME.start and NAME.end",
     .in_order = true,
-    .detect = detect,
-    .open = open_reader,
-    .close = close_reader,
+    .detect = strace_detect,
+    .open = strace_open_reader,
+    .close = strace_close_reader,
     .read = read_lines,
 };

@@ -18,7 +18,7 @@ void strace_threads_free(strace_threads *all)
     free(all->slots);
 }
 
-static strace_thread *find(const strace_threads *all, uint32_t tid)
+static strace_thread *strace_threads_find(const strace_threads *all, uint32_t tid)
 {
     for (size_t at = tid * UINT32_C(0x9e3779b1);; at++) {
         strace_thread *t = &all->slots[at & (all->slot_count - 1)];
@@ -27,14 +27,14 @@ static strace_thread *find(const strace_threads *all, uint32_t tid)
     }
 }
 
-static void grow(strace_threads *all)
+static void strace_threads_grow(strace_threads *all)
 {
     strace_threads old = *all;
     all->slot_count = old.slot_count == 0 ? 64 : 2 * old.slot_count;
     all->slots = nl_memory_check(calloc(all->slot_count, sizeof *all->slots));
     for (size_t i = 0; i < old.slot_count; i++)
         if (old.slots[i].is_known)
-            *find(all, old.slots[i].tid) = old.slots[i];
+            *strace_threads_find(all, old.slots[i].tid) = old.slots[i];
     free(old.slots);
 }
 
@@ -46,7 +46,7 @@ static strace_thread *only(strace_threads *all)
         if (t->is_known && !t->has_ended)
             all->only = t->tid;
     }
-    return find(all, all->only);
+    return strace_threads_find(all, all->only);
 }
 
 strace_thread *strace_threads_get(strace_threads *all, uint32_t tid)
@@ -54,8 +54,8 @@ strace_thread *strace_threads_get(strace_threads *all, uint32_t tid)
     if (tid == 0 && all->alive == 1)
         return only(all);
     if (2 * all->count >= all->slot_count)
-        grow(all);
-    strace_thread *t = find(all, tid);
+        strace_threads_grow(all);
+    strace_thread *t = strace_threads_find(all, tid);
     if (t->is_known && !t->has_ended)
         return t;
     all->count += !t->is_known;
@@ -67,7 +67,7 @@ strace_thread *strace_threads_get(strace_threads *all, uint32_t tid)
 
 bool strace_threads_adopt(strace_threads *all, strace_thread *t)
 {
-    strace_thread *nameless = find(all, 0);
+    strace_thread *nameless = strace_threads_find(all, 0);
     if (t == nameless || !nameless->is_known || nameless->call == 0)
         return false;
     t->call = nameless->call;

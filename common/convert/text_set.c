@@ -22,7 +22,7 @@ static uint32_t *find_slot(const text_set *set, nl_string text)
     }
 }
 
-static void grow(text_set *set)
+static void text_set_grow(text_set *set)
 {
     set->capacity = set->capacity == 0 ? 64 : 2 * set->capacity;
     set->texts = nl_memory_check(reallocarray(set->texts, set->capacity, sizeof *set->texts));
@@ -42,7 +42,7 @@ size_t text_set_find(const text_set *set, nl_string text)
 size_t text_set_add(text_set *set, nl_string text, bool *added)
 {
     if (set->count == set->capacity)
-        grow(set);
+        text_set_grow(set);
     uint32_t *slot = find_slot(set, text);
     *added = *slot == 0;
     if (*added) {

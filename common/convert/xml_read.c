@@ -53,12 +53,12 @@ static uint64_t line_now(const xml_reader *r)
     return (uint64_t)xmlSAX2GetLineNumber(r->parser);
 }
 
-static bool is(const xmlChar *name, const char *word)
+static bool xml_read_is(const xmlChar *name, const char *word)
 {
     return strcmp((const char *)name, word) == 0;
 }
 
-static void refuse(xml_reader *r, const char *problem)
+static void xml_read_refuse(xml_reader *r, const char *problem)
 {
     if (r->bad == NULL)
         r->bad = problem;
@@ -76,7 +76,7 @@ static void give_up(xml_reader *r, const char *problem, const xmlChar *name)
 
 static void refuse_foreign(xml_reader *r, const char *problem)
 {
-    refuse(r, problem);
+    xml_read_refuse(r, problem);
     r->foreign++;
 }
 
@@ -85,11 +85,11 @@ static bool fits(xml_reader *r, size_t size)
 {
     bool good = size <= RECORD_SIZE_MAX - r->text.size - r->count * sizeof *r->fields;
     if (!good)
-        refuse(r, "record is larger than 64 MiB");
+        xml_read_refuse(r, "record is larger than 64 MiB");
     return good;
 }
 
-static size_t keep(xml_reader *r, const void *data, size_t size)
+static size_t xml_read_keep(xml_reader *r, const void *data, size_t size)
 {
     size_t at = r->text.size;
     if (fits(r, size))
@@ -113,13 +113,13 @@ static void begin_record(xml_reader *r, int count, const xmlChar **attributes)
     for (int i = 0; i < count; i++, attributes += ATTRIBUTE_WORDS) {
         size_t size = (size_t)(attributes[4] - attributes[3]);
         nl_string name = {(const char *)attributes[0], strlen((const char *)attributes[0])};
-        if (is(attributes[0], "time"))
+        if (xml_read_is(attributes[0], "time"))
             name = (nl_string){"ts", 2};
         member m = member_of(name);
         if (m != MEMBER_NONE) {
-            r->members[m][0] = keep(r, attributes[3], size);
+            r->members[m][0] = xml_read_keep(r, attributes[3], size);
             r->members[m][1] = size;
-        } else if (is(attributes[0], "base64") && size < sizeof r->packed) {
+        } else if (xml_read_is(attributes[0], "base64") && size < sizeof r->packed) {
             memcpy(r->packed, attributes[3], size);
             r->packed[size] = '\0';
         } else {
@@ -145,7 +145,7 @@ static nl_type type_of(xml_reader *r, const xmlChar *name, size_t size)
 {
     nl_type type;
     if (!xml_type((nl_string){(const char *)name, size}, &type))
-        refuse(r, "a field's type is none");
+        xml_read_refuse(r, "a field's type is none");
     return type;
 }
 
@@ -161,19 +161,19 @@ static void begin_field(xml_reader *r, int count, const xmlChar **attributes)
     *field = (field_slot){.name = SIZE_MAX};
     for (int i = 0; i < count; i++, attributes += ATTRIBUTE_WORDS) {
         size_t size = (size_t)(attributes[4] - attributes[3]);
-        if (is(attributes[0], "n")) {
-            field->name = keep(r, attributes[3], size);
+        if (xml_read_is(attributes[0], "n")) {
+            field->name = xml_read_keep(r, attributes[3], size);
             field->name_size = size;
-        } else if (is(attributes[0], "t")) {
+        } else if (xml_read_is(attributes[0], "t")) {
             field->type = type_of(r, attributes[3], size);
-        } else if (is(attributes[0], "e") && size == 6 && memcmp(attributes[3], "base64", 6) == 0) {
+        } else if (xml_read_is(attributes[0], "e") && size == 6 && memcmp(attributes[3], "base64", 6) == 0) {
             field->packed = true;
         } else {
             refuse_foreign(r, "a field has an unknown attribute");
         }
     }
     if (field->name == SIZE_MAX)
-        refuse(r, "a field has no name");
+        xml_read_refuse(r, "a field has no name");
     field->value = r->text.size;
     r->in_field = true;
 }
@@ -184,13 +184,13 @@ static void start_element(void *user, const xmlChar *name, const xmlChar *prefix
     (void)prefix, (void)uris, (void)defaulted;
     xml_reader *r = user;
     int depth = r->depth++;
-    bool ours = uri == NULL || is(uri, XML_NAMESPACE);
+    bool ours = uri == NULL || xml_read_is(uri, XML_NAMESPACE);
     r->foreign += depth > 0 ? namespaces : 0;
-    if (depth == 0 && !(ours && is(name, "log"))) {
+    if (depth == 0 && !(ours && xml_read_is(name, "log"))) {
         give_up(r, "the document is no log", name);
-    } else if (depth == 1 && ours && is(name, "record")) {
+    } else if (depth == 1 && ours && xml_read_is(name, "record")) {
         begin_record(r, count, attributes);
-    } else if (depth == 2 && r->in_record && ours && is(name, "f")) {
+    } else if (depth == 2 && r->in_record && ours && xml_read_is(name, "f")) {
         begin_field(r, count, attributes);
     } else {
         refuse_foreign(r, "a record holds an unknown element");
@@ -206,7 +206,7 @@ static void characters(void *user, const xmlChar *text, int size)
 {
     xml_reader *r = user;
     if (r->in_field)
-        keep(r, text, (size_t)size);
+        xml_read_keep(r, text, (size_t)size);
 }
 
 static nl_string view(const xml_reader *r, size_t at, size_t size)
@@ -222,7 +222,7 @@ static bool unpack(xml_reader *r, nl_string *value)
     char *bytes = r->text.data + (value->data - r->text.data);
     size_t size = base64_get(*value, bytes);
     if (size == SIZE_MAX) {
-        refuse(r, "a value is no base64");
+        xml_read_refuse(r, "a value is no base64");
         return false;
     }
     value->size = size;
@@ -239,7 +239,7 @@ static void take_member(xml_reader *r, member m)
     if (m != MEMBER_TIME && strstr(r->packed, names[m]) != NULL && !unpack(r, &text))
         return;
     if (!builder_set(&r->builder, m, text))
-        refuse(r, "the time can't be read");
+        xml_read_refuse(r, "the time can't be read");
 }
 
 static bool xml_set_value(nl_field *field, nl_type type, nl_string text)
@@ -270,7 +270,7 @@ static void take_field(xml_reader *r, const field_slot *slot)
         return;
     nl_field *field = builder_add_name(&r->builder, view(r, slot->name, slot->name_size), r->s);
     if (!xml_set_value(field, slot->type, value))
-        refuse(r, "a value is not of its type");
+        xml_read_refuse(r, "a value is not of its type");
 }
 
 static void end_record(xml_reader *r)
@@ -281,7 +281,7 @@ static void end_record(xml_reader *r)
     for (size_t i = 0; i < r->count && r->bad == NULL; i++)
         take_field(r, &r->fields[i]);
     if (r->bad == NULL && !builder_finish(&r->builder, true, r->s))
-        refuse(r, "a record has no time");
+        xml_read_refuse(r, "a record has no time");
     if (r->bad != NULL)
         sink_malformed(r->s, r->line - r->s->lines_before, 0, r->bad, "", 0);
     r->in_record = false;
@@ -313,7 +313,7 @@ static void ignore(void *user, const char *format, ...)
     (void)user, (void)format;
 }
 
-static importer *open_reader(void *shared)
+static importer *xml_read_open_reader(void *shared)
 {
     (void)shared;
     xml_reader *r = nl_memory_check(calloc(1, sizeof *r));
@@ -332,7 +332,7 @@ static importer *open_reader(void *shared)
     return &r->base;
 }
 
-static void close_reader(importer *base)
+static void xml_read_close_reader(importer *base)
 {
     xml_reader *r = (xml_reader *)base;
     if (r->parser->myDoc != NULL)
@@ -411,7 +411,7 @@ static size_t cut_records(const char *data, size_t size)
 }
 
 /* A declaration, a comment, or an element called log: lines of other formats may begin with <, as in <idle>-0. */
-static bool detect(const char *data, size_t size)
+static bool xml_read_detect(const char *data, size_t size)
 {
     static const char mark[] = "\xef\xbb\xbf";
     char name[64] = "";
@@ -431,10 +431,10 @@ const importer_kind xml_importer = {
     .name = "xml",
     .what = "XML, as doc/netlogger.xsd says",
     .in_order = true,
-    .detect = detect,
+    .detect = xml_read_detect,
     .cut = cut_records,
-    .open = open_reader,
-    .close = close_reader,
+    .open = xml_read_open_reader,
+    .close = xml_read_close_reader,
     .read = read_piece,
     .end = read_end,
 };

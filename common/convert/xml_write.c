@@ -32,7 +32,7 @@ static exporter *open_writer(void *shared)
     return &w->base;
 }
 
-static void close_writer(exporter *base)
+static void xml_write_close_writer(exporter *base)
 {
     nl_buffer_free(&((xml_writer *)base)->text);
     free(base);
@@ -40,7 +40,7 @@ static void close_writer(exporter *base)
 
 #define PUT(out, literal) nl_buffer_append(out, literal, sizeof(literal) - 1)
 
-static void put(exporter *base, const nl_record *record, bool typed, sink *s)
+static void xml_write_put(exporter *base, const nl_record *record, bool typed, sink *s)
 {
     (void)typed;
     xml_writer *w = (xml_writer *)base;
@@ -50,13 +50,13 @@ static void put(exporter *base, const nl_record *record, bool typed, sink *s)
     PUT(&s->bytes, "\n");
 }
 
-static void begin(exporter *base, sink *s)
+static void xml_write_begin(exporter *base, sink *s)
 {
     (void)base;
     PUT(&s->bytes, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<log xmlns=\"" XML_NAMESPACE "\">\n");
 }
 
-static void end(exporter *base, sink *s)
+static void xml_write_end(exporter *base, sink *s)
 {
     (void)base;
     PUT(&s->bytes, "</log>\n");
@@ -66,8 +66,8 @@ const exporter_kind xml_exporter = {
     .name = "xml",
     .what = "XML, as doc/netlogger.xsd says",
     .open = open_writer,
-    .close = close_writer,
-    .begin = begin,
-    .put = put,
-    .end = end,
+    .close = xml_write_close_writer,
+    .begin = xml_write_begin,
+    .put = xml_write_put,
+    .end = xml_write_end,
 };

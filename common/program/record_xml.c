@@ -51,7 +51,7 @@ static size_t character(const unsigned char *at, const unsigned char *end)
 }
 
 /* At a cursor with room for six times the text's size. NULL when XML can't hold it. */
-static char *put_text(char *to, nl_string text, bool attribute)
+static char *record_xml_put_text(char *to, nl_string text, bool attribute)
 {
     const unsigned char *at = (const unsigned char *)text.data, *end = at + text.size;
     for (;;) {
@@ -71,7 +71,7 @@ static char *put_text(char *to, nl_string text, bool attribute)
 bool xml_put_text(nl_buffer *out, nl_string text, bool attribute)
 {
     nl_buffer_reserve(out, MAX * text.size);
-    char *to = put_text(out->data + out->size, text, attribute);
+    char *to = record_xml_put_text(out->data + out->size, text, attribute);
     if (to != NULL)
         out->size = (size_t)(to - out->data);
     return to != NULL;
@@ -96,7 +96,7 @@ static char *put_attribute(nl_buffer *out, char *to, const char *name, nl_string
         return to;
     *to++ = ' ';
     to = PUT(stpcpy(to, name), "=\"");
-    char *end = put_text(to, text, true);
+    char *end = record_xml_put_text(to, text, true);
     *packed = end == NULL;
     return PUT(*packed ? put_base64(out, to, text) : end, "\"");
 }
@@ -112,7 +112,7 @@ static char *put_number(char *to, const nl_field *field)
 
 static char *put_string(nl_buffer *out, char *to, nl_string text)
 {
-    char *end = put_text(PUT(to, "\">"), text, false);
+    char *end = record_xml_put_text(PUT(to, "\">"), text, false);
     return end != NULL ? end : put_base64(out, PUT(to, "\" e=\"base64\">"), text);
 }
 
@@ -123,7 +123,7 @@ static char *put_field(nl_buffer *out, char *to, const nl_field *field)
     return PUT(to, "</f>");
 }
 
-static void make_room(const nl_record *record, size_t all_members, nl_buffer *out)
+static void record_xml_make_room(const nl_record *record, size_t all_members, nl_buffer *out)
 {
     size_t size = FRAME + MAX * all_members;
     for (size_t i = 0; i < record->field_count; i++) {
@@ -147,7 +147,7 @@ void record_xml_put(const nl_record *record, nl_string time, const char *space, 
     size_t used = 0, all = time.size + spaces.size + sizeof names;
     for (size_t i = 0; i < COUNT; i++)
         all += members[i].text.size;
-    make_room(record, all, out);
+    record_xml_make_room(record, all, out);
     bool packed;
     char *to = put_attribute(out, PUT(out->data + out->size, "<record"), "xmlns", spaces, &packed);
     to = put_attribute(out, to, "time", time, &packed);

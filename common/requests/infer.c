@@ -220,7 +220,7 @@ typedef struct precedence {
     uint32_t before[EVENTS_MAX][EVENTS_MAX];
 } precedence;
 
-static int place_of(const precedence *p, uint32_t event)
+static int infer_place_of(const precedence *p, uint32_t event)
 {
     for (unsigned i = 0; i < p->count; i++)
         if (p->events[i] == event)
@@ -240,7 +240,7 @@ static void count_precedence(const inference *in, const candidate *c, const grou
         guint index = GPOINTER_TO_UINT(g_hash_table_lookup(g->groups, &key)) - 1;
         if (g_array_index(g->members, group, index).events < 2)
             continue;
-        int place = place_of(p, record->event);
+        int place = infer_place_of(p, record->event);
         if (place < 0 && p->count < EVENTS_MAX) {
             place = (int)p->count;
             p->events[p->count++] = record->event;

@@ -99,7 +99,7 @@ static bool is_permitted(const char *path, confine_right right)
     return false;
 }
 
-static bool refuse(const char *what)
+static bool confine_refuse(const char *what)
 {
     return nl_error_false(NL_ERROR_PERMISSION,
                           "%s: a running daemon uses only the directories and ports that its configuration named at "
@@ -110,7 +110,7 @@ static bool refuse(const char *what)
 bool confine_keep_directory(const char *path, confine_right right)
 {
     if (holds)
-        return is_permitted(path, right) || refuse(path);
+        return is_permitted(path, right) || confine_refuse(path);
     add_path(path, right);
     return true;
 }
@@ -132,7 +132,7 @@ bool confine_keep_file(const char *path, confine_right right)
     if (nl_path_descriptor(path) >= 0) /* it is open, and not opened again */
         return true;
     if (holds)
-        return is_permitted(path, right) || refuse(path);
+        return is_permitted(path, right) || confine_refuse(path);
     add_place(path, right);
     if (realpath(path, real) != NULL)
         add_place(real, right);
@@ -145,7 +145,7 @@ bool confine_keep_port(uint16_t port)
         if (ports[i] == port)
             return true;
     if (holds)
-        return keeps_any_port || !limits_ports || refuse("TCP port");
+        return keeps_any_port || !limits_ports || confine_refuse("TCP port");
     keeps_any_port = keeps_any_port || port_count == sizeof ports / sizeof ports[0];
     if (!keeps_any_port)
         ports[port_count++] = port;
@@ -155,7 +155,7 @@ bool confine_keep_port(uint16_t port)
 bool confine_keep_any_port(void)
 {
     if (holds)
-        return keeps_any_port || !limits_ports || refuse("TCP port");
+        return keeps_any_port || !limits_ports || confine_refuse("TCP port");
     return keeps_any_port = true;
 }
 
@@ -267,7 +267,7 @@ static bool limit_files_and_ports(void)
 
 /* ---- both ---- */
 
-static bool begin(void)
+static bool confine_begin(void)
 {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
         return true;
@@ -277,7 +277,7 @@ static bool begin(void)
 
 bool confine(void)
 {
-    if (!begin())
+    if (!confine_begin())
         return false;
     bool files = limit_files_and_ports(), calls = confine_calls();
     return (files && calls) || nl_error_false(NL_ERROR_UNSUPPORTED, "not confined in its %s",
@@ -288,7 +288,7 @@ bool confine(void)
 
 bool confine_programs(void)
 {
-    return begin() &&
+    return confine_begin() &&
            (confine_calls_of_programs() ||
             nl_error_false(NL_ERROR_UNSUPPORTED, "not confined in its system calls: seccomp cannot be used"));
 }

@@ -46,7 +46,7 @@ void ending_remove_pid_file(const char *path)
         unlink(path);
 }
 
-static void *end(void *unused)
+static void *ending_end(void *unused)
 {
     (void)unused;
     struct timespec until = nl_monotonic_timespec(until_ns);
@@ -63,7 +63,7 @@ void ending_enforce(const char *pid_file)
 {
     pthread_t thread;
     to_remove = pid_file;
-    int error = nl_thread_create(&thread, NULL, end, NULL);
+    int error = nl_thread_create(&thread, NULL, ending_end, NULL);
     if (error == 0)
         pthread_detach(thread);
     else

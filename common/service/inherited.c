@@ -14,7 +14,7 @@ enum { FIRST = 3, MAX = 64 };
 static char *names[MAX];
 static size_t count;
 
-static void take(size_t number, const char **list)
+static void inherited_take(size_t number, const char **list)
 {
     size_t size = strcspn(*list, ":");
     int fd = FIRST + (int)number;
@@ -31,7 +31,7 @@ void inherited_find(void)
     if (pid != NULL && strtol(pid, NULL, 10) == (long)getpid() && wanted <= MAX) {
         list = list != NULL ? list : "";
         for (; count < wanted; count++)
-            take(count, &list);
+            inherited_take(count, &list);
     }
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");

@@ -38,7 +38,7 @@ void listener_address_text(const struct sockaddr *address, char *out, size_t siz
     }
 }
 
-static void add(listener **listeners, size_t *count, listener added)
+static void listener_add(listener **listeners, size_t *count, listener added)
 {
     *listeners = nl_memory_check(realloc(*listeners, (*count + 1) * sizeof **listeners));
     nl_memory_check(added.name);
@@ -79,7 +79,7 @@ static bool open_to_others(char message[MESSAGE_SIZE], const char *url)
 }
 
 /* As a URL: the scheme that asked has, and the address. */
-static char *name_of(const char *scheme, const struct sockaddr *address)
+static char *listener_name_of(const char *scheme, const struct sockaddr *address)
 {
     char text[80], *name;
     listener_address_text(address, text, sizeof text);
@@ -112,12 +112,12 @@ static bool open_internet(const nl_url *url, const listening *asked, bool remote
         struct sockaddr_storage bound = {.ss_family = AF_UNSPEC};
         socklen_t size = sizeof bound;
         getsockname(fd, (struct sockaddr *)&bound, &size);
-        add(listeners, count,
-            (listener){.fd = fd,
-                       .asked = asked,
-                       .remote = !network_is_local((struct sockaddr *)&bound),
-                       .datagrams = type == SOCK_DGRAM,
-                       .name = name_of(url->text, (struct sockaddr *)&bound)});
+        listener_add(listeners, count,
+                     (listener){.fd = fd,
+                                .asked = asked,
+                                .remote = !network_is_local((struct sockaddr *)&bound),
+                                .datagrams = type == SOCK_DGRAM,
+                                .name = listener_name_of(url->text, (struct sockaddr *)&bound)});
     }
     freeaddrinfo(addresses);
     return good;
@@ -151,7 +151,8 @@ static bool open_unix(const nl_url *url, const listening *asked, listener **list
     int fd = bind_and_listen((struct sockaddr *)&address, sizeof address, SOCK_STREAM);
     if (fd < 0)
         return failed(message, url->text);
-    add(listeners, count, (listener){.fd = fd, .asked = asked, .name = strdup(url->text), .path = strdup(url->path)});
+    listener_add(listeners, count,
+                 (listener){.fd = fd, .asked = asked, .name = strdup(url->text), .path = strdup(url->path)});
     return true;
 }
 
@@ -182,13 +183,13 @@ static bool take_inherited(int fd, const listening *asked, bool remote_allowed, 
     bool remote = !network_is_local((struct sockaddr *)&bound);
     if (remote && !asked->vouched && !remote_allowed)
         return open_to_others(message, asked->url);
-    add(listeners, count,
-        (listener){.fd = fd,
-                   .asked = asked,
-                   .remote = remote,
-                   .datagrams = type == SOCK_DGRAM,
-                   .name =
-                       bound.ss_family == AF_UNIX ? strdup(asked->url) : name_of(scheme, (struct sockaddr *)&bound)});
+    listener_add(listeners, count,
+                 (listener){.fd = fd,
+                            .asked = asked,
+                            .remote = remote,
+                            .datagrams = type == SOCK_DGRAM,
+                            .name = bound.ss_family == AF_UNIX ? strdup(asked->url)
+                                                               : listener_name_of(scheme, (struct sockaddr *)&bound)});
     return true;
 }
 

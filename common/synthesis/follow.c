@@ -135,7 +135,7 @@ void follow_take(nl_synthesis *s, rule *r, const clause *c, event *e)
         free_carried(from);
 }
 
-static bool forget(entry *e, void *user)
+static bool synthesis_follow_forget(entry *e, void *user)
 {
     (*(uint64_t *)user)++;
     free_carried((carried *)e);
@@ -144,5 +144,5 @@ static bool forget(entry *e, void *user)
 
 void follow_forget(nl_synthesis *s, rule *r)
 {
-    map_visit(&r->entries, forget, &s->stats.dropped);
+    map_visit(&r->entries, synthesis_follow_forget, &s->stats.dropped);
 }

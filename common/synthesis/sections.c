@@ -26,7 +26,7 @@ bool nl_sections_error(const nl_sections *s, unsigned line, const char *format, 
     return false;
 }
 
-static char *copy(const char *data, size_t size)
+static char *sections_copy(const char *data, size_t size)
 {
     return nl_memory_check(strndup(data, size));
 }
@@ -37,7 +37,7 @@ static char *trimmed(const char *begin, const char *end)
         begin++;
     while (end > begin && isspace((unsigned char)end[-1]))
         end--;
-    return copy(begin, (size_t)(end - begin));
+    return sections_copy(begin, (size_t)(end - begin));
 }
 
 const char *nl_section_value(const nl_section *section, const char *key)
@@ -69,7 +69,7 @@ char *nl_word_next(const char **text, const char *separators)
         end = at;
     }
     *text = at;
-    return copy(begin, (size_t)(end - begin));
+    return sections_copy(begin, (size_t)(end - begin));
 }
 
 /* ---- lines ---- */
@@ -83,8 +83,8 @@ static bool begin_section(nl_sections *s, const char *begin, const char *end, un
     char *inside = trimmed(begin + 1, end - 1);
     size_t size = strcspn(inside, " \t");
     s->list = nl_memory_check(reallocarray(s->list, s->count + 1, sizeof *s->list));
-    s->list[s->count++] =
-        (nl_section){.kind = copy(inside, size), .name = trimmed(inside + size, inside + strlen(inside)), .line = line};
+    s->list[s->count++] = (nl_section){
+        .kind = sections_copy(inside, size), .name = trimmed(inside + size, inside + strlen(inside)), .line = line};
     free(inside);
     return true;
 }
@@ -103,7 +103,7 @@ static bool add_setting(nl_sections *s, const char *begin, const char *end, unsi
     return true;
 }
 
-static bool take_line(nl_sections *s, const char *begin, const char *end, unsigned line)
+static bool sections_take_line(nl_sections *s, const char *begin, const char *end, unsigned line)
 {
     while (begin < end && isspace((unsigned char)*begin))
         begin++;
@@ -133,7 +133,7 @@ static bool take_lines(nl_sections *s, const char *text)
         size += (size_t)(stop - at) - (goes_on ? 1 : 0);
         if (!goes_on) {
             joined[size] = '\0';
-            good = take_line(s, joined, joined + size, first);
+            good = sections_take_line(s, joined, joined + size, first);
             size = 0;
         }
         at = *end == '\0' ? end : end + 1;
@@ -203,7 +203,7 @@ static bool substitute_all(const nl_sections *s, const char *const *parameters)
 
 bool nl_sections_parse(nl_sections *s, const char *text, const char *file, const char *const *parameters)
 {
-    *s = (nl_sections){.file = copy(file, strlen(file))};
+    *s = (nl_sections){.file = sections_copy(file, strlen(file))};
     return take_lines(s, text) && substitute_all(s, parameters);
 }
 

@@ -68,7 +68,7 @@ void span_take(nl_synthesis *s, rule *r, const clause *c, event *e)
     free_span(span);
 }
 
-static bool forget(entry *e, void *user)
+static bool synthesis_span_forget(entry *e, void *user)
 {
     (*(uint64_t *)user)++;
     free_span((open_span *)e);
@@ -77,5 +77,5 @@ static bool forget(entry *e, void *user)
 
 void span_forget(nl_synthesis *s, rule *r)
 {
-    map_visit(&r->entries, forget, &s->stats.dropped);
+    map_visit(&r->entries, synthesis_span_forget, &s->stats.dropped);
 }

@@ -219,7 +219,7 @@ void states_take(nl_synthesis *s, rule *r, const clause *c, event *e)
     }
 }
 
-static bool forget(entry *e, void *user)
+static bool synthesis_states_forget(entry *e, void *user)
 {
     (*(uint64_t *)user)++;
     free_subject((subject *)e);
@@ -228,5 +228,5 @@ static bool forget(entry *e, void *user)
 
 void states_forget(nl_synthesis *s, rule *r)
 {
-    map_visit(&r->entries, forget, &s->stats.dropped);
+    map_visit(&r->entries, synthesis_states_forget, &s->stats.dropped);
 }

@@ -133,7 +133,7 @@ static void reset(total *t)
 }
 
 /* A rate of nothing is said too, for a while; without a key for ever. True: it is forgotten. */
-static bool say(entry *e, void *user)
+static bool sum_say(entry *e, void *user)
 {
     const saying *now = user;
     total *t = (total *)e;
@@ -158,18 +158,18 @@ void sum_advance(nl_synthesis *s, rule *r, int64_t now_ns)
         return;
     }
     if ((now_ns - r->next_ns) / r->every_ns > GAP_MAX) {
-        map_visit(&r->entries, say, &(saying){s, r, r->next_ns});
+        map_visit(&r->entries, sum_say, &(saying){s, r, r->next_ns});
         r->next_ns = now_ns / r->every_ns * r->every_ns;
     }
     for (; r->next_ns <= now_ns; r->next_ns += r->every_ns)
-        map_visit(&r->entries, say, &(saying){s, r, r->next_ns});
+        map_visit(&r->entries, sum_say, &(saying){s, r, r->next_ns});
 }
 
 /* The last interval is not whole: a rate of it would be wrong. */
 void sum_finish(nl_synthesis *s, rule *r)
 {
     if (r->kind != RULE_RATE && s->now_ns != INT64_MIN)
-        map_visit(&r->entries, say, &(saying){s, r, s->now_ns});
+        map_visit(&r->entries, sum_say, &(saying){s, r, s->now_ns});
 }
 
 static bool free_entry(entry *e, void *user)

@@ -198,7 +198,7 @@ static bool is_equal(const key *a, const key *b)
     return true;
 }
 
-static entry **place_of(const map *m, const key *k, uint64_t hash)
+static entry **values_place_of(const map *m, const key *k, uint64_t hash)
 {
     entry **place = &m->buckets[hash & (m->bucket_count - 1)];
     while (*place != NULL && ((*place)->hash != hash || !is_equal(&(*place)->key, k)))
@@ -208,7 +208,7 @@ static entry **place_of(const map *m, const key *k, uint64_t hash)
 
 entry *map_find(const map *m, const key *k)
 {
-    return m->count > 0 ? *place_of(m, k, hash_of(k)) : NULL;
+    return m->count > 0 ? *values_place_of(m, k, hash_of(k)) : NULL;
 }
 
 static void grow_map(map *m)
@@ -230,7 +230,7 @@ entry *map_put(map *m, const key *k, size_t size, bool *added)
     if (m->count >= m->bucket_count)
         grow_map(m);
     uint64_t hash = hash_of(k);
-    entry **place = place_of(m, k, hash);
+    entry **place = values_place_of(m, k, hash);
     *added = *place == NULL;
     if (!*added)
         return *place;
@@ -248,7 +248,7 @@ entry *map_take(map *m, const key *k)
 {
     if (m->count == 0)
         return NULL;
-    entry **place = place_of(m, k, hash_of(k)), *found = *place;
+    entry **place = values_place_of(m, k, hash_of(k)), *found = *place;
     if (found != NULL) {
         *place = found->next;
         m->count--;

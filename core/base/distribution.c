@@ -78,7 +78,7 @@ void nl_distribution_add(nl_distribution *d, int64_t value)
     d->count++;
 }
 
-static int compare(const void *a, const void *b)
+static int distribution_compare(const void *a, const void *b)
 {
     const int64_t *first = a, *second = b;
     return (*first > *second) - (*first < *second);
@@ -87,7 +87,7 @@ static int compare(const void *a, const void *b)
 static void sort(nl_distribution *d)
 {
     if (!d->sorted && d->count > 0)
-        qsort(d->values, d->count, sizeof *d->values, compare);
+        qsort(d->values, d->count, sizeof *d->values, distribution_compare);
     d->sorted = true;
 }
 

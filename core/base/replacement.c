@@ -92,7 +92,7 @@ static bool open_aside(nl_replacement *r, const struct stat *before)
 }
 
 /* Where the file is that was found by path, past all links; NULL when another has come there since. To be freed. */
-static char *place_of(const char *path, const struct stat *found)
+static char *replacement_place_of(const char *path, const struct stat *found)
 {
     struct stat now;
     char *place = realpath(path, NULL);
@@ -116,7 +116,7 @@ bool nl_replacement_open(nl_replacement *r, const char *path)
         r->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
         return r->fd >= 0;
     }
-    r->path = is_there ? place_of(path, &before) : strdup(path);
+    r->path = is_there ? replacement_place_of(path, &before) : strdup(path);
     if (r->path != NULL && open_aside(r, is_there ? &before : NULL))
         return true;
     nl_replacement_free(r);

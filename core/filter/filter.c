@@ -19,7 +19,7 @@ enum {
 };
 
 /* A value of a record that is compared: its number where one is asked for, its text when it is looked at. */
-static nl_number number_of(const nl_field *field)
+static nl_number filter_number_of(const nl_field *field)
 {
     switch (field->type) {
     case NL_TYPE_STRING:
@@ -60,7 +60,7 @@ static unsigned order_of_values(const nl_filter *filter, const nl_filter_test *t
     nl_number number = {.kind = NL_NUMBER_NONE};
     nl_string text = {NULL, 0};
     if (test->numeric)
-        number = number_of(field);
+        number = filter_number_of(field);
     const nl_operand *operand = filter->operands + test->first_operand, *end = operand + test->operand_count;
     unsigned order = NL_ORDER_NONE;
     for (; operand < end && order != NL_ORDER_EQUAL; operand++) {

@@ -127,7 +127,7 @@ static bool take_sign(parser *p, char sign)
     return true;
 }
 
-static nl_string keep(parser *p, const char *data, size_t size)
+static nl_string parse_keep(parser *p, const char *data, size_t size)
 {
     nl_string kept = {p->strings, size};
     memcpy(p->strings, data, size);
@@ -171,7 +171,7 @@ static bool read_bare(parser *p, nl_string *text)
         unexpected(p, p->at, "the end of the value (one with other characters needs quotes)");
         return false;
     }
-    *text = keep(p, start, (size_t)(p->at - start));
+    *text = parse_keep(p, start, (size_t)(p->at - start));
     return true;
 }
 
@@ -250,7 +250,7 @@ static bool read_name(parser *p, nl_filter_test *test, const char *expected)
         unexpected(p, p->at, expected);
         return false;
     }
-    test->name = keep(p, p->at, (size_t)(end - p->at));
+    test->name = parse_keep(p, p->at, (size_t)(end - p->at));
     test->member = nl_member_of_name(test->name);
     p->at = end;
     return true;
@@ -436,7 +436,7 @@ nl_filter *nl_filter_parse(const char *text)
     const unsigned failures = nl_memory_failures;
     prepare_numbers();
     size_t size = strlen(text);
-    size_t room = size < NL_FILTER_SIZE_MAX ? size : NL_FILTER_SIZE_MAX;
+    size_t capacity = size < NL_FILTER_SIZE_MAX ? size : NL_FILTER_SIZE_MAX;
     nl_filter *filter = calloc(1, sizeof *filter);
     parser *p = malloc(sizeof *p);
     if (filter == NULL || p == NULL) {
@@ -447,7 +447,7 @@ nl_filter *nl_filter_parse(const char *text)
     }
     *p = (parser){.filter = filter, .text = text, .at = text, .end = text + size};
     filter->tests = nl_memory_check(calloc(NL_FILTER_TESTS_MAX, sizeof *filter->tests));
-    p->strings = filter->strings = nl_memory_check(malloc(room + 1));
+    p->strings = filter->strings = nl_memory_check(malloc(capacity + 1));
     bool good = filter->tests != NULL && filter->strings != NULL && parse(p) && nl_memory_failures == failures;
     free(p);
     if (good) {

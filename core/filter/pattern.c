@@ -243,7 +243,7 @@ static uint64_t *put_group(uint64_t *row, const nl_builder *builder, size_t grou
     return row;
 }
 
-static nl_pattern *make(const nl_builder *builder, const nl_fragment *whole)
+static nl_pattern *pattern_make(const nl_builder *builder, const nl_fragment *whole)
 {
     size_t units = builder->count / 64 + (builder->count % 64 != 0);
     size_t groups = builder->count / GROUP_SIZE + (builder->count % GROUP_SIZE != 0);
@@ -286,7 +286,7 @@ nl_pattern *nl_pattern_compile(nl_string text, nl_pattern_kind kind, size_t limi
     nl_fragment whole = kind == NL_PATTERN_GLOB ? nl_glob_read(builder, text) : nl_regex_read(builder, text);
     nl_pattern *pattern = NULL;
     if (builder->problem == NULL)
-        pattern = make(builder, &whole);
+        pattern = pattern_make(builder, &whole);
     else
         nl_error_set(NL_ERROR_INVALID, "%s", builder->problem);
     free(builder);
@@ -334,7 +334,7 @@ static inline bool step(const nl_pattern *p, const size_t units, uint64_t now[WO
 }
 
 /* *end is where it stopped: the text's size when it looked at all of it. */
-static inline bool find(const nl_pattern *p, const size_t units, nl_string text, size_t *end)
+static inline bool pattern_find(const nl_pattern *p, const size_t units, nl_string text, size_t *end)
 {
     uint64_t now[WORDS_MAX], any = 0, found = 0;
     for (size_t i = 0; i < units; i++)
@@ -364,7 +364,7 @@ nl_status nl_pattern_match(const nl_pattern *pattern, nl_string text, uint64_t *
     size_t end;
     /* With a constant number of words the compiler keeps the sets in registers. */
     _Static_assert(WORDS_MAX == 2, "there is a call for each number of words");
-    *matches = pattern->units == 1 ? find(pattern, 1, part, &end) : find(pattern, 2, part, &end);
+    *matches = pattern->units == 1 ? pattern_find(pattern, 1, part, &end) : pattern_find(pattern, 2, part, &end);
     *steps -= end * cost;
     /* A match at the end of a part is not a match of the text, unless it stopped earlier. */
     return whole || end < part.size ? NL_OK : NL_FAILED;

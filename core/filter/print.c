@@ -28,7 +28,7 @@ const char *nl_operator_text(nl_operator operator)
     return texts[operator];
 }
 
-static void put(nl_buffer *out, const char *text)
+static void print_put(nl_buffer *out, const char *text)
 {
     nl_buffer_append(out, text, strlen(text));
 }
@@ -54,7 +54,7 @@ static void put_operand(const nl_filter_test *test, const nl_operand *operand, n
     } else if (test->member == NL_MEMBER_TIME) {
         nl_buffer_append(out, time, nl_filter_time_text(test->name, operand->number.integer, time));
     } else if (test->member == NL_MEMBER_LEVEL) {
-        put(out, format_of_name(test->name)->level_name((nl_level)operand->number.integer));
+        print_put(out, format_of_name(test->name)->level_name((nl_level)operand->number.integer));
     } else {
         nl_buffer_append(out, operand->text.data, operand->text.size);
     }
@@ -64,18 +64,18 @@ static void put_test(const nl_filter *filter, const nl_filter_test *test, nl_buf
 {
     bool list = test->operator== NL_OPERATOR_IN || test->operator== NL_OPERATOR_NOT_IN;
     if (test->operator== NL_OPERATOR_HAS)
-        put(out, "has ");
+        print_put(out, "has ");
     nl_buffer_append(out, test->name.data, test->name.size);
     if (test->operator== NL_OPERATOR_HAS)
         return;
-    put(out, " ");
-    put(out, nl_operator_text(test->operator));
-    put(out, list ? " (" : " ");
+    print_put(out, " ");
+    print_put(out, nl_operator_text(test->operator));
+    print_put(out, list ? " (" : " ");
     for (uint32_t i = 0; i < test->operand_count; i++) {
-        put(out, i > 0 ? ", " : "");
+        print_put(out, i > 0 ? ", " : "");
         put_operand(test, &filter->operands[test->first_operand + i], out);
     }
-    put(out, list ? ")" : "");
+    print_put(out, list ? ")" : "");
 }
 
 /* within: what series it stands in; NL_NODE_TEST when in none. depth: of the parentheses that are open. */
@@ -85,8 +85,8 @@ static int print(const nl_filter *filter, const nl_node *nodes, int at, nl_node_
     bool is_has = node->kind == NL_NODE_TEST && filter->tests[node->first_test].operator== NL_OPERATOR_HAS;
     bool parentheses = (node->negated && !is_has) || (node->kind == NL_NODE_OR && within == NL_NODE_AND);
     int deepest = depth += parentheses;
-    put(out, node->negated ? "!" : "");
-    put(out, parentheses ? "(" : "");
+    print_put(out, node->negated ? "!" : "");
+    print_put(out, parentheses ? "(" : "");
     if (node->kind == NL_NODE_TEST)
         put_test(filter, &filter->tests[node->first_test], out);
     else
@@ -94,9 +94,9 @@ static int print(const nl_filter *filter, const nl_node *nodes, int at, nl_node_
             int deep = print(filter, nodes, child, node->kind, depth, out);
             deepest = deep > deepest ? deep : deepest;
             if (nodes[child].next >= 0)
-                put(out, node->kind == NL_NODE_AND ? " && " : " || ");
+                print_put(out, node->kind == NL_NODE_AND ? " && " : " || ");
         }
-    put(out, parentheses ? ")" : "");
+    print_put(out, parentheses ? ")" : "");
     return deepest;
 }
 

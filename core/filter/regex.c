@@ -19,7 +19,7 @@ typedef struct regex {
 
 static nl_fragment read_alternatives(regex *r);
 
-static nl_fragment fail(regex *r, const char *problem)
+static nl_fragment regex_fail(regex *r, const char *problem)
 {
     if (r->builder->problem == NULL)
         r->builder->problem = problem;
@@ -30,7 +30,7 @@ static nl_fragment read_set(regex *r, const char *bracket)
 {
     nl_symbols set;
     const char *problem = nl_bracket_read(&bracket, bracket + strlen(bracket), "^", false, &set);
-    return problem == NULL ? nl_build_any_of(r->builder, &set) : fail(r, problem);
+    return problem == NULL ? nl_build_any_of(r->builder, &set) : regex_fail(r, problem);
 }
 
 /* r->at is behind the backslash. */
@@ -44,24 +44,24 @@ static nl_fragment read_escape(regex *r)
         {'S', "^[:space:]]"}, {'w', "[:alnum:]_]"}, {'W', "^[:alnum:]_]"},
     };
     if (r->at == r->end)
-        return fail(r, "a backslash at its end");
+        return regex_fail(r, "a backslash at its end");
     char c = *r->at++;
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
         if (c == sets[i].letter)
             return read_set(r, sets[i].bracket);
     bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    return letter ? fail(r, "a backslash before a letter or digit: only \\d \\s \\w \\D \\S \\W are known")
+    return letter ? regex_fail(r, "a backslash before a letter or digit: only \\d \\s \\w \\D \\S \\W are known")
                   : nl_build_symbol(r->builder, (unsigned char)c);
 }
 
 static nl_fragment read_group(regex *r)
 {
     if (++r->depth > DEPTH_MAX)
-        return fail(r, "parentheses are nested too deeply");
+        return regex_fail(r, "parentheses are nested too deeply");
     nl_fragment f = read_alternatives(r);
     r->depth--;
     if (r->at == r->end)
-        return fail(r, "a ( without its )");
+        return regex_fail(r, "a ( without its )");
     r->at++;
     return f;
 }
@@ -76,7 +76,7 @@ static nl_fragment read_atom(regex *r)
         return read_group(r);
     case '[': {
         const char *problem = nl_bracket_read(&r->at, r->end, "^", false, &set);
-        return problem == NULL ? nl_build_any_of(r->builder, &set) : fail(r, problem);
+        return problem == NULL ? nl_build_any_of(r->builder, &set) : regex_fail(r, problem);
     }
     case '.':
         return nl_build_any_of(r->builder, &set);
@@ -90,7 +90,7 @@ static nl_fragment read_atom(regex *r)
     case '+':
     case '?':
     case '{':
-        return fail(r, "nothing to repeat");
+        return regex_fail(r, "nothing to repeat");
     default:
         return nl_build_symbol(r->builder, (unsigned char)c);
     }
@@ -164,10 +164,10 @@ static nl_fragment read_piece(regex *r)
         char c = *r->at++;
         int least, most;
         if (*from == '^' && to == from + 1)
-            return fail(r, "nothing to repeat");
+            return regex_fail(r, "nothing to repeat");
         if (c == '{') {
             if (!read_interval(r, &least, &most))
-                return fail(r, "a repetition is {M}, {M,} or {M,N}, up to 255");
+                return regex_fail(r, "a repetition is {M}, {M,} or {M,N}, up to 255");
             f = repeat(r, f, least, most, start);
             repeated = false;
             continue;
@@ -208,6 +208,6 @@ nl_fragment nl_regex_read(nl_builder *builder, nl_string text)
     regex r = {.builder = builder, .at = text.data, .end = text.data + text.size};
     nl_fragment whole = read_alternatives(&r);
     if (r.at < r.end && builder->problem == NULL)
-        return fail(&r, "a ) without its (");
+        return regex_fail(&r, "a ) without its (");
     return whole;
 }

@@ -86,7 +86,7 @@ static size_t whole_of(const char *data, size_t size)
     return (size_t)(whole - data);
 }
 
-static nl_status look(int fd, uint64_t *size, uint64_t *whole)
+static nl_status archive_look(int fd, uint64_t *size, uint64_t *whole)
 {
     struct stat status;
     if (fstat(fd, &status) != 0)
@@ -105,7 +105,7 @@ static nl_status look(int fd, uint64_t *size, uint64_t *whole)
 nl_status nl_archive_find_end(const char *path, uint64_t *size, uint64_t *whole)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    nl_status status = fd >= 0 ? look(fd, size, whole) : NL_FAILED;
+    nl_status status = fd >= 0 ? archive_look(fd, size, whole) : NL_FAILED;
     if (status != NL_OK)
         nl_error_set_errno("read %s", path);
     if (fd >= 0)

@@ -317,10 +317,10 @@ static void keep_latest(nl_decoder *decoder, const char *text, size_t size)
  */
 static bool carry_more(nl_decoder *decoder, const char *text, size_t size)
 {
-    size_t room = decoder->options.max_record_size + NL_DECODER_MARK_SIZE - decoder->carry.size;
-    size_t now = size < room ? size : room;
+    size_t space = decoder->options.max_record_size + NL_DECODER_MARK_SIZE - decoder->carry.size;
+    size_t now = size < space ? size : space;
     nl_buffer_append(&decoder->carry, text, now);
-    if (size <= room)
+    if (size <= space)
         return true;
     report_long(decoder, decoder->carry.data, decoder->carry.size, decoder->carry_offset);
     keep_latest(decoder, text + now, size - now);
@@ -354,7 +354,7 @@ static nl_line carried_line(nl_decoder *decoder, bool terminated)
 
 /* The line that ends at newline, which the piece holds; part of it may be in the carry. False when it is to be passed
  * over. */
-static bool take_line(nl_decoder *decoder, const char *newline, nl_line *l)
+static bool decoder_take_line(nl_decoder *decoder, const char *newline, nl_line *l)
 {
     const char *start = decoder->in.at;
     decoder->in.at = newline + 1;
@@ -443,7 +443,7 @@ static nl_status next_in_text(nl_decoder *decoder, const nl_record **record, boo
         return decode_before_block(decoder, text_size, record);
     nl_line l;
     if (newline != NULL)
-        return take_line(decoder, newline, &l) ? decode_line(decoder, l, record) : NL_AGAIN;
+        return decoder_take_line(decoder, newline, &l) ? decode_line(decoder, l, record) : NL_AGAIN;
     carry_rest(decoder);
     if (!nl_input_is_used_up(in))
         return NL_AGAIN;

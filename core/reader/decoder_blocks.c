@@ -113,9 +113,9 @@ static void pass_to(nl_decoder *d, const char *to)
 {
     nl_damage *damage = &d->damage;
     if (!damage->reported) {
-        size_t size = (size_t)(to - d->in.at), room = d->options.max_record_size - damage->text.size;
-        nl_buffer_append(&damage->text, d->in.at, size < room ? size : room);
-        if (size >= room)
+        size_t size = (size_t)(to - d->in.at), capacity = d->options.max_record_size - damage->text.size;
+        nl_buffer_append(&damage->text, d->in.at, size < capacity ? size : capacity);
+        if (size >= capacity)
             report_damage(d);
     }
     d->in.at = to;

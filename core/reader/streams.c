@@ -18,7 +18,7 @@ typedef struct nl_stream_table table;
 
 /* Streams are named by whoever sends them, so that the places are made hard to guess by what the kernel gave the
  * process at random. */
-static size_t place_of(const unsigned char *id, size_t capacity)
+static size_t streams_place_of(const unsigned char *id, size_t capacity)
 {
     uint64_t seed[2], half[2];
     memcpy(seed, (const void *)getauxval(AT_RANDOM), sizeof seed); /* NOLINT: an address as a number */
@@ -32,7 +32,7 @@ static size_t place_of(const unsigned char *id, size_t capacity)
 static nl_stream *slot_of(const table *t, const unsigned char *id)
 {
     static const unsigned char none[NL_BLOCK_STREAM_SIZE];
-    size_t at = place_of(id, t->capacity);
+    size_t at = streams_place_of(id, t->capacity);
     while (memcmp(t->slots[at].id, id, sizeof none) != 0 && memcmp(t->slots[at].id, none, sizeof none) != 0)
         at = (at + 1) & (t->capacity - 1);
     return &t->slots[at];

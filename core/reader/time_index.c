@@ -122,7 +122,7 @@ static void take_entries(nl_time_index *index, const char *data, size_t size, ui
     index->surplus = index->count * NL_TIME_INDEX_ENTRY < size;
 }
 
-static bool read_all(int fd, int index_fd, nl_time_index *index)
+static bool time_index_read_all(int fd, int index_fd, nl_time_index *index)
 {
     struct stat file, status;
     if (fstat(fd, &file) != 0 || fstat(index_fd, &status) != 0 || !S_ISREG(status.st_mode) ||
@@ -148,7 +148,7 @@ nl_time_index_outcome nl_time_index_read(const char *path, int fd, nl_time_index
         return NL_TIME_INDEX_NONE;
     struct stat status;
     bool begun = fstat(index_fd, &status) != 0 || status.st_size > 0; /* otherwise its writer was killed just then */
-    bool good = begun && read_all(fd, index_fd, index);
+    bool good = begun && time_index_read_all(fd, index_fd, index);
     close(index_fd);
     if (!begun)
         return NL_TIME_INDEX_NONE;

@@ -178,7 +178,7 @@ static uint64_t hash_of(const char *data, size_t size)
     return (hash ^ hash >> 29) | 1;
 }
 
-static bool grow(nl_block_index *index)
+static bool block_write_grow(nl_block_index *index)
 {
     nl_block_index larger = {.capacity = index->capacity == 0 ? FIRST_SLOTS : index->capacity * 2,
                              .count = index->count};
@@ -204,7 +204,7 @@ static bool grow(nl_block_index *index)
  */
 static unsigned find_or_add(nl_block_index *index, nl_buffer *part, const nl_buffer *scratch, uint32_t count)
 {
-    if (index->count >= index->capacity / 2 && !grow(index))
+    if (index->count >= index->capacity / 2 && !block_write_grow(index))
         return NL_BLOCK_NO_PLACE;
     uint64_t hash = hash_of(scratch->data, scratch->size);
     size_t at = hash >> 1 & (index->capacity - 1);

@@ -45,7 +45,7 @@ static bool confirm(const char *line, const char *end)
     return starts_record(line + 3, end, false) && !nl_logfmt_claims_ts(line, end);
 }
 
-static bool detect(const nl_text_format *format, const char *line, const char *end, nl_text_place where)
+static bool bp_detect(const nl_text_format *format, const char *line, const char *end, nl_text_place where)
 {
     return nl_text_has_time(format, line, end, where) && !nl_logfmt_claims_ts(line, end);
 }
@@ -72,7 +72,7 @@ const nl_text_format nl_bp = {
     .put_time = nl_time_put_iso,
     .level_name = nl_level_bp_name,
     .starts_record = starts_record,
-    .detect = detect,
+    .detect = bp_detect,
     .decode = nl_text_decode_fields,
 };
 

@@ -199,7 +199,7 @@ static bool are_most_words_pairs(const char *at, const char *end)
     return pairs > others;
 }
 
-static bool detect(const nl_text_format *format, const char *line, const char *end, nl_text_place where)
+static bool logfmt_detect(const nl_text_format *format, const char *line, const char *end, nl_text_place where)
 {
     (void)format;
     if (where != NL_TEXT_AT_FIELD)
@@ -374,7 +374,7 @@ static nl_string unescape_key(const reading *r, nl_string key)
 }
 
 /* A field's name made of a key; of a key that cannot be one, a copy with '_' for the bytes that no name has. */
-static nl_string name_of(reading *r, nl_string key)
+static nl_string logfmt_name_of(reading *r, nl_string key)
 {
     if (nl_is_name(key))
         return key.data[0] == '_' ? unescape_key(r, key) : key;
@@ -414,7 +414,7 @@ static void put_pair(reading *r, const pair *p)
         static const char yes[] = "true";
         if (p->value.data == NULL)
             value = nl_is_name(p->key) ? (nl_string){yes, sizeof yes - 1} : p->key;
-        nl_string name = name_of(r, p->key);
+        nl_string name = logfmt_name_of(r, p->key);
         nl_field *field = nl_record_append(record);
         if (field == NULL)
             return;
@@ -439,8 +439,8 @@ static nl_status finish(const reading *r)
     return NL_OK;
 }
 
-static nl_status decode(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
-                        const char *end, const char *limit, size_t *used)
+static nl_status logfmt_decode(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
+                               const char *end, const char *limit, size_t *used)
 {
     reading r = {.record = record, .fraction = fraction};
     record->raw = (nl_string){line, (size_t)(end - line)};
@@ -479,8 +479,8 @@ const nl_text_format nl_logfmt = {
     .put_time = nl_time_put_iso,
     .level_name = level_name,
     .starts_record = starts_record,
-    .detect = detect,
-    .decode = decode,
+    .detect = logfmt_detect,
+    .decode = logfmt_decode,
 };
 
 const nl_format_info nl_logfmt_info = {

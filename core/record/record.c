@@ -232,7 +232,7 @@ void nl_record_set_event(nl_record *record, const char *event, size_t size)
 }
 
 /* Adds a field; what a name cannot have becomes '_'. */
-static void add_field(nl_record *record, const char *name, nl_field value)
+static void record_add_field(nl_record *record, const char *name, nl_field value)
 {
     if (!forget_raw(record))
         return;
@@ -252,27 +252,27 @@ void nl_record_add_string(nl_record *record, const char *name, const char *value
 {
     nl_string copy = record != NULL ? own(record, value, size) : (nl_string){NULL, 0};
     if (copy.data != NULL)
-        add_field(record, name, (nl_field){.type = NL_TYPE_STRING, .string = copy});
+        record_add_field(record, name, (nl_field){.type = NL_TYPE_STRING, .string = copy});
 }
 
 void nl_record_add_int(nl_record *record, const char *name, int64_t value)
 {
-    add_field(record, name, (nl_field){.type = NL_TYPE_INT, .int_value = value});
+    record_add_field(record, name, (nl_field){.type = NL_TYPE_INT, .int_value = value});
 }
 
 void nl_record_add_uint(nl_record *record, const char *name, uint64_t value)
 {
-    add_field(record, name, (nl_field){.type = NL_TYPE_UINT, .uint_value = value});
+    record_add_field(record, name, (nl_field){.type = NL_TYPE_UINT, .uint_value = value});
 }
 
 void nl_record_add_double(nl_record *record, const char *name, double value)
 {
-    add_field(record, name, (nl_field){.type = NL_TYPE_DOUBLE, .double_value = value});
+    record_add_field(record, name, (nl_field){.type = NL_TYPE_DOUBLE, .double_value = value});
 }
 
 void nl_record_add_bool(nl_record *record, const char *name, bool value)
 {
-    add_field(record, name, (nl_field){.type = NL_TYPE_BOOL, .bool_value = value});
+    record_add_field(record, name, (nl_field){.type = NL_TYPE_BOOL, .bool_value = value});
 }
 
 /* The level as text: as it was spelt, or the name of one that was only set. */

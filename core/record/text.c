@@ -480,8 +480,8 @@ static nl_status finish(scan *s)
     return NL_OK;
 }
 
-static nl_status decode(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
-                        const char *end, const char *limit, bool closely, size_t *used)
+static nl_status text_decode(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
+                             const char *end, const char *limit, bool closely, size_t *used)
 {
     /* Said member by member: of the rest, the window too, nothing is looked at before it is set. */
     scan s;
@@ -520,7 +520,7 @@ static nl_status decode(const nl_text_format *format, nl_record *record, nl_frac
 nl_status nl_text_decode_fields(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
                                 const char *end, const char *limit, size_t *used)
 {
-    return decode(format, record, fraction, line, end, limit, false, used);
+    return text_decode(format, record, fraction, line, end, limit, false, used);
 }
 
 nl_status nl_text_decode_closely(const nl_text_format *format, nl_record *record, nl_fraction fraction,
@@ -528,5 +528,5 @@ nl_status nl_text_decode_closely(const nl_text_format *format, nl_record *record
 {
     if (format->decode != nl_text_decode_fields)
         return format->decode(format, record, fraction, line, end, limit, used);
-    return decode(format, record, fraction, line, end, limit, true, used);
+    return text_decode(format, record, fraction, line, end, limit, true, used);
 }

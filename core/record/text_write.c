@@ -16,7 +16,7 @@ enum { BLOCK = 16, SLACK = 2 * BLOCK }; /* copying in blocks may write that much
  * A line is written at a cursor, which moves on within memory that was reserved before: once a field, for its name and
  * for what its value needs at most. The cursor is NULL once there is no memory.
  */
-static char *make_room(nl_buffer *out, const char *at, size_t size)
+static char *text_write_make_room(nl_buffer *out, const char *at, size_t size)
 {
     out->size = (size_t)(at - out->data);
     return nl_buffer_reserve(out, size + SLACK) ? out->data + out->size : NULL;
@@ -24,7 +24,7 @@ static char *make_room(nl_buffer *out, const char *at, size_t size)
 
 static inline char *want_room(nl_buffer *out, char *at, size_t size)
 {
-    return (size_t)(out->data + out->capacity - at) >= size + SLACK ? at : make_room(out, at, size);
+    return (size_t)(out->data + out->capacity - at) >= size + SLACK ? at : text_write_make_room(out, at, size);
 }
 
 static inline char *put_bytes(char *at, const char *data, size_t size)
@@ -170,7 +170,7 @@ static bool put_shape(const nl_text_format *format, const nl_record *record, nl_
     for (size_t i = 0; at != NULL; i++) {
         ends[i] = (uint32_t)(at - text->data);
         if (i == record->field_count)
-            return make_room(text, at, 0) != NULL; /* what is read in blocks ends in some */
+            return text_write_make_room(text, at, 0) != NULL; /* what is read in blocks ends in some */
         at = put_field_name(format, record->fields[i].name, text, at, 0);
     }
     return false;

@@ -42,7 +42,7 @@ typedef struct file_destination {
     nl_replacement replacement; /* when it takes its path at the end only */
 } file_destination;
 
-static const char *name_of(const file_destination *file)
+static const char *destination_file_name_of(const file_destination *file)
 {
     return file->path != NULL ? file->path : "standard output";
 }
@@ -51,7 +51,7 @@ static nl_status take_descriptor(file_destination *file, int fd)
 {
     struct stat status;
     if (fstat(fd, &status) != 0)
-        return nl_error_set_errno("open %s", name_of(file));
+        return nl_error_set_errno("open %s", destination_file_name_of(file));
     file->fd = fd;
     file->identity = (nl_identity){status.st_dev, status.st_ino};
     file->plain = S_ISREG(status.st_mode);
@@ -192,9 +192,9 @@ static nl_status write_stream(file_destination *file, const char *data, size_t s
         file->partial = error != EPIPE ? done - *written : 0;
         file->partial_crc = nl_crc32c(0, data + *written, file->partial);
         if (error == ETIMEDOUT)
-            return nl_error_set(NL_ERROR_UNREACHABLE, "write %s: nobody reads it", name_of(file));
+            return nl_error_set(NL_ERROR_UNREACHABLE, "write %s: nobody reads it", destination_file_name_of(file));
         errno = error;
-        return nl_error_set_errno("write %s", name_of(file));
+        return nl_error_set_errno("write %s", destination_file_name_of(file));
     }
     file->partial = 0;
     *written = size;
@@ -215,7 +215,7 @@ static nl_status file_write(nl_destination *destination, nl_level level, const c
             int error = errno;
             cut_back(file, data, written);
             errno = error;
-            return nl_error_set_errno("write %s", name_of(file));
+            return nl_error_set_errno("write %s", destination_file_name_of(file));
         }
         *written += (size_t)put;
     }

@@ -42,7 +42,7 @@ __attribute__((constructor(101))) static void watch_forks(void)
 }
 
 /* Where the pointer to the memory of that name is, or would be. */
-static named_memory **find(const char *name)
+static named_memory **destination_memory_find(const char *name)
 {
     named_memory **at = &memories;
     while (*at != NULL && strcmp((*at)->name, name) != 0)
@@ -53,7 +53,7 @@ static named_memory **find(const char *name)
 /* NULL when there is no memory. */
 static named_memory *find_or_add(const char *name)
 {
-    named_memory **at = find(name);
+    named_memory **at = destination_memory_find(name);
     if (*at != NULL)
         return *at;
     named_memory *added = calloc(1, sizeof *added);
@@ -110,7 +110,7 @@ nl_destination *nl_memory_destination_open(const nl_url *url)
 bool nl_memory_read(const char *name, nl_buffer *out)
 {
     pthread_mutex_lock(&mutex);
-    named_memory *memory = *find(name);
+    named_memory *memory = *destination_memory_find(name);
     bool good = false;
     if (memory != NULL)
         good = nl_buffer_append(out, memory->bytes.data, memory->bytes.size);
@@ -121,7 +121,7 @@ bool nl_memory_read(const char *name, nl_buffer *out)
 void nl_memory_free(const char *name)
 {
     pthread_mutex_lock(&mutex);
-    named_memory **at = find(name), *memory = *at;
+    named_memory **at = destination_memory_find(name), *memory = *at;
     if (memory != NULL)
         *at = memory->next;
     pthread_mutex_unlock(&mutex);

@@ -183,7 +183,7 @@ void nl_source_close(nl_source *source)
     free(source);
 }
 
-static const char *name_of(const nl_source *source)
+static const char *source_name_of(const nl_source *source)
 {
     return source->path != NULL ? source->path : "standard input";
 }
@@ -202,7 +202,7 @@ static nl_status begin_anew(nl_source *source)
 static nl_status begin_truncated(nl_source *source)
 {
     if (lseek(source->fd, 0, SEEK_SET) != 0)
-        return nl_error_set_errno("read %s", name_of(source));
+        return nl_error_set_errno("read %s", source_name_of(source));
     source->position = 0;
     return begin_anew(source);
 }
@@ -225,7 +225,7 @@ static nl_status look_for_replacement(nl_source *source, bool *grown)
     struct stat ours, named;
     *grown = false;
     if (fstat(source->fd, &ours) != 0)
-        return nl_error_set_errno("read %s", name_of(source));
+        return nl_error_set_errno("read %s", source_name_of(source));
     source->size = (uint64_t)ours.st_size;
     if (source->size < source->position)
         return begin_truncated(source);
@@ -280,9 +280,9 @@ static ssize_t read_some(nl_source *source, char *data, size_t size)
 static nl_status cannot_read(const nl_source *source)
 {
     if (source->dialer == NULL)
-        return nl_error_set_errno("read %s", name_of(source));
+        return nl_error_set_errno("read %s", source_name_of(source));
     nl_channel_fail(&source->channel, errno);
-    return nl_error_prepend("read %s", name_of(source));
+    return nl_error_prepend("read %s", source_name_of(source));
 }
 
 /* Appends stored bytes to the input. NL_OK when there are new ones; at the end NL_END, or as followed files have it. */
@@ -373,7 +373,8 @@ static nl_status read_unpacked(nl_source *source, const char **data, size_t *siz
             nl_status status = read_more(source);
             if (status == NL_END && source->frame_open && !source->replaced) {
                 source->frame_open = false; /* said once */
-                return nl_error_set(NL_ERROR_INVALID, "read %s: the compressed data is cut short", name_of(source));
+                return nl_error_set(NL_ERROR_INVALID, "read %s: the compressed data is cut short",
+                                    source_name_of(source));
             }
             if (status != NL_OK)
                 return status;
@@ -386,7 +387,7 @@ static nl_status read_unpacked(nl_source *source, const char **data, size_t *siz
             source->at_end = true;
             source->used = source->input.size;
             source->frame_open = source->more_to_come = false;
-            return nl_error_set(NL_ERROR_INVALID, "read %s: the compressed data is damaged: %s", name_of(source),
+            return nl_error_set(NL_ERROR_INVALID, "read %s: the compressed data is damaged: %s", source_name_of(source),
                                 ZSTD_getErrorName(result));
         }
         source->frame_open = result != 0;
@@ -477,7 +478,7 @@ const char *nl_source_path(const nl_source *source)
 nl_status nl_source_take_range(nl_source *source, uint64_t from, uint64_t to)
 {
     if (lseek(source->fd, (off_t)from, SEEK_SET) < 0)
-        return nl_error_set_errno("read %s", name_of(source));
+        return nl_error_set_errno("read %s", source_name_of(source));
     source->position = from;
     source->limit = to;
     source->input.size = source->used = 0;

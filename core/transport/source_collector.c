@@ -20,7 +20,7 @@
 enum { TIMEOUT_MS = 10000, ANSWER_MAX = 16 << 10 };
 
 /* Appends NAME="value", as ULM quotes it. */
-static void add(nl_buffer *line, const char *name, const char *value)
+static void source_collector_add(nl_buffer *line, const char *name, const char *value)
 {
     nl_buffer_append(line, " ", 1);
     nl_buffer_append(line, name, strlen(name));
@@ -82,15 +82,15 @@ static nl_status make_request(const nl_url *url, nl_buffer *line)
         return nl_error_prepend("open %s", url->text);
     nl_buffer_append(line, begin, sizeof begin - 1);
     if (options.where != NULL)
-        add(line, "WHERE", options.where);
+        source_collector_add(line, "WHERE", options.where);
     if (options.since != NULL)
-        add(line, "SINCE", options.since);
-    add(line, "FORMAT", nl_format_name(options.format));
+        source_collector_add(line, "SINCE", options.since);
+    source_collector_add(line, "FORMAT", nl_format_name(options.format));
     return nl_buffer_append(line, "\n", 1) && nl_memory_failures == failures ? NL_OK : NL_FAILED;
 }
 
 /* Sends the request. So short a line fits into a new connection's buffer as a whole. */
-static nl_status ask(nl_channel *channel, const nl_buffer *line)
+static nl_status source_collector_ask(nl_channel *channel, const nl_buffer *line)
 {
     ssize_t sent = nl_channel_write(channel, line->data, line->size);
     if (sent == (ssize_t)line->size)
@@ -155,7 +155,7 @@ static nl_status subscribe(const nl_dialer *dialer, const nl_buffer *line, nl_ch
     size_t line_size = 0;
     if (nl_dialer_connect(dialer, TIMEOUT_MS, channel) != NL_OK)
         return NL_FAILED;
-    if (ask(channel, line) != NL_OK || read_answer(channel, stream, &line_size) != NL_OK ||
+    if (source_collector_ask(channel, line) != NL_OK || read_answer(channel, stream, &line_size) != NL_OK ||
         judge(stream->data, line_size) != NL_OK)
         return NL_FAILED;
     stream->size -= line_size;

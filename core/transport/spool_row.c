@@ -72,7 +72,7 @@ static bool write_all(int fd, const char *data, size_t size, uint64_t at)
 }
 
 /* Reads size bytes at that offset. False with errno; EIO when the file has fewer. */
-static bool read_all(int fd, void *data, size_t size, uint64_t at)
+static bool spool_row_read_all(int fd, void *data, size_t size, uint64_t at)
 {
     for (size_t done = 0; done < size;) {
         ssize_t got = pread(fd, (char *)data + done, size - done, (off_t)(at + done));
@@ -147,7 +147,7 @@ static nl_status read_state(int fd, nl_spool_row_state *state)
         return NL_FAILED;
     if (!S_ISREG(status.st_mode) || status.st_nlink != 1 || status.st_size < (off_t)sizeof *state)
         return NL_END; /* no state, or its row was delivered and removed meanwhile */
-    if (!read_all(fd, state, sizeof *state, 0))
+    if (!spool_row_read_all(fd, state, sizeof *state, 0))
         return NL_FAILED;
     bool valid = memcmp(state->magic, MAGIC, sizeof MAGIC) == 0 && state->first > 0 &&
                  state->last >= state->first - 1 && state->last - state->first + 1 < SEGMENTS_MAX &&
@@ -313,7 +313,7 @@ static put_status read_head(const nl_spool_segment *s, uint64_t at, put_head *he
     *head = (put_head){0};
     if (at + sizeof *head > s->size)
         return PUT_END;
-    if (!read_all(s->fd, head, sizeof *head, at)) {
+    if (!spool_row_read_all(s->fd, head, sizeof *head, at)) {
         *head = (put_head){0};
         return PUT_UNREADABLE;
     }
@@ -330,7 +330,7 @@ static put_status read_put(const nl_spool_row *row, const nl_spool_segment *s, u
         status = PUT_UNREADABLE;
     } else if (status == PUT_READ && !nl_buffer_reserve(out, head.size)) {
         return PUT_UNREADABLE;
-    } else if (status == PUT_READ && !read_all(s->fd, out->data + out->size, head.size, *at + sizeof head)) {
+    } else if (status == PUT_READ && !spool_row_read_all(s->fd, out->data + out->size, head.size, *at + sizeof head)) {
         status = PUT_UNREADABLE;
     }
     if (status == PUT_READ) {
@@ -462,7 +462,7 @@ static nl_status read_losses_file(const nl_spool_row *row, nl_buffer *out)
     if (fstat(fd, &status) != 0) {
         row_failed(row, "read", file);
     } else if (nl_buffer_reserve(out, (size_t)status.st_size)) {
-        if (read_all(fd, out->data + out->size, (size_t)status.st_size, 0)) {
+        if (spool_row_read_all(fd, out->data + out->size, (size_t)status.st_size, 0)) {
             out->size += (size_t)status.st_size;
             result = NL_OK;
         } else {

@@ -371,7 +371,7 @@ static bool expect(SSL *ssl, const char *name)
            SSL_set_tlsext_host_name(ssl, host) == 1;
 }
 
-static bool begin(nl_tls_session *session, nl_tls *tls, const char *name)
+static bool tls_begin(nl_tls_session *session, nl_tls *tls, const char *name)
 {
     session->ssl = SSL_new(tls->context);
     BIO *bio = session->ssl != NULL ? BIO_new(socket_method) : NULL;
@@ -400,7 +400,7 @@ bool nl_channel_secure(nl_channel *channel, nl_tls *tls, const char *name)
         return false;
     }
     session->fd = channel->fd;
-    bool good = begin(session, tls, name);
+    bool good = tls_begin(session, tls, name);
     leave();
     if (!good) {
         nl_tls_session_free(session);

@@ -32,7 +32,7 @@ static int hex_digit(char c)
 }
 
 /* text[0..size) with %HH decoded, a new string; NULL with the reason when an escape is none or stands for NUL. */
-static char *decode(const char *text, size_t size)
+static char *url_decode(const char *text, size_t size)
 {
     char *out = nl_memory_check(malloc(size + 1)), *at = out;
     if (out == NULL)
@@ -64,8 +64,8 @@ static nl_status add_pair(nl_url *url, nl_string name, nl_string value)
     if (options == NULL)
         return nl_memory_failed();
     url->options = options;
-    nl_url_option added = {.name = decode(name.data, name.size)};
-    added.value = added.name == NULL ? NULL : decode(value.data, value.size);
+    nl_url_option added = {.name = url_decode(name.data, name.size)};
+    added.value = added.name == NULL ? NULL : url_decode(value.data, value.size);
     if (added.value == NULL) {
         free(added.name);
         return NL_FAILED;
@@ -135,7 +135,7 @@ static nl_status parse_host(nl_url *url, const char *text, size_t size)
         if (parse_port(url, colon + 1, (size_t)(end - colon - 1)) != NL_OK)
             return NL_FAILED;
     }
-    url->host = decode(host, (size_t)(host_end - host));
+    url->host = url_decode(host, (size_t)(host_end - host));
     if (url->host == NULL)
         return NL_FAILED;
     if (strpbrk(url->host, "/@ \t\r\n") != NULL)
@@ -154,7 +154,7 @@ static nl_status parse_path(nl_url *url, const char *text, size_t size, const ch
     }
     if (size == 0)
         return nl_error_set(NL_ERROR_INVALID, "no %s", what);
-    url->path = decode(text, size);
+    url->path = url_decode(text, size);
     return url->path != NULL ? NL_OK : NL_FAILED;
 }
 
@@ -180,7 +180,7 @@ static nl_status parse_nats(nl_url *url, const char *text, size_t size)
     url->host = strndup(text, (size_t)(slash - text));
     if (url->host == NULL)
         return nl_memory_failed();
-    url->path = decode(slash + 1, (size_t)(end - slash - 1));
+    url->path = url_decode(slash + 1, (size_t)(end - slash - 1));
     return url->path != NULL ? NL_OK : NL_FAILED;
 }
 
@@ -195,7 +195,7 @@ static nl_status parse_rest(nl_url *url, const char *text, size_t size)
     case NL_SCHEME_SYSLOG:
         if (size > 0 && text[size - 1] == '/')
             size--;
-        url->path = decode(text, size);
+        url->path = url_decode(text, size);
         return url->path != NULL ? NL_OK : NL_FAILED;
     case NL_SCHEME_NATS:
         return parse_nats(url, text, size);

@@ -19,7 +19,7 @@ void nl_watch_init(nl_watch *watch)
 }
 
 /* Watches the file, if it is there, and its folder, for another of its name. False when neither can be watched. */
-static bool begin(nl_watch *watch, const char *path)
+static bool watch_begin(nl_watch *watch, const char *path)
 {
     char folder[PATH_MAX];
     watch->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -42,7 +42,7 @@ static int at_most(int value, int limit)
 void nl_watch_wait(nl_watch *watch, const char *path, int timeout_ms)
 {
     if (watch->fd < 0) {
-        if (!begin(watch, path))
+        if (!watch_begin(watch, path))
             poll(NULL, 0, at_most(timeout_ms, UNTOLD_MS));
         return;
     }

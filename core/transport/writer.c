@@ -99,7 +99,7 @@ void nl_writer_options_settle(nl_writer_options *options, const nl_url *url)
         options->format = NL_FORMAT_ULM;
 }
 
-static nl_status close_writer(nl_writer *writer, bool keep)
+static nl_status writer_close_writer(nl_writer *writer, bool keep)
 {
     nl_status status = nl_destination_close(writer->destination, keep);
     nl_buffer_free(&writer->buffer);
@@ -140,7 +140,7 @@ nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *option
     writer->line_levels = url->scheme == NL_SCHEME_SYSLOG;
     if (writer->encoder != NULL)
         return writer;
-    close_writer(writer, false);
+    writer_close_writer(writer, false);
     return NULL;
 }
 
@@ -180,7 +180,7 @@ static nl_status write_if_full(nl_writer *writer)
 }
 
 /* Before something of that level is added. */
-static nl_status begin(nl_writer *writer, nl_level level)
+static nl_status writer_begin(nl_writer *writer, nl_level level)
 {
     nl_status status = NL_OK;
     if (writer->line_levels && level != writer->level)
@@ -192,7 +192,7 @@ static nl_status begin(nl_writer *writer, nl_level level)
 nl_status nl_writer_put(nl_writer *writer, const nl_record *record)
 {
     NL_REQUIRE(writer != NULL && record != NULL, "writer or record is NULL", NL_FAILED);
-    nl_status status = begin(writer, record->level);
+    nl_status status = writer_begin(writer, record->level);
     if (status != NL_OK)
         return status;
     if (nl_encoder_put(writer->encoder, record) != NL_OK)
@@ -213,7 +213,7 @@ static nl_status write_through(nl_writer *writer, const char *lines, size_t size
 nl_status nl_writer_put_text(nl_writer *writer, nl_level level, const char *lines, size_t size)
 {
     NL_REQUIRE(writer->format != NL_FORMAT_NLB, "the writer's format is not text", NL_FAILED);
-    nl_status status = begin(writer, level);
+    nl_status status = writer_begin(writer, level);
     if (status != NL_OK)
         return status;
     if (size >= writer->buffer_size && writer->buffer.size + nl_encoder_size(writer->encoder) == 0)
@@ -238,13 +238,13 @@ nl_status nl_writer_close(nl_writer *writer)
 {
     nl_status flushed = nl_writer_flush(writer);
     if (flushed == NL_OK)
-        return close_writer(writer, true);
-    close_writer(writer, false);
+        return writer_close_writer(writer, true);
+    writer_close_writer(writer, false);
     return flushed;
 }
 
 void nl_writer_discard(nl_writer *writer)
 {
     if (writer != NULL)
-        close_writer(writer, false);
+        writer_close_writer(writer, false);
 }

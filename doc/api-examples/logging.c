@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* A program's own function with a format, as it would have for printf. */
-static nl_status say(nl_log *log, const char *event, const char *format, ...)
+static nl_status logging_say(nl_log *log, const char *event, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -40,7 +40,7 @@ int main(void)
     say_how_full(log);
     nl_write(log, NL_USAGE, "File.Opened", "FILE=%s SIZE=%ld", "a b", 4096L);
     NL_EVENT(log, NL_USAGE, "Packet", "DATA", NL_BYTES(packet, sizeof packet), "SECONDS", 0.25);
-    say(log, "Answer", "STATUS=%d", 200);
+    logging_say(log, "Answer", "STATUS=%d", 200);
     if (nl_flush(log) != NL_OK) /* all is in the file now, before this goes on */
         fprintf(stderr, "example: %s\n", nl_error_message());
     if (nl_close(log) != NL_OK) {

@@ -9,7 +9,7 @@ static void read_block(int id)
     NL_MARKER(block_end, "BLOCK.ID", id, "SIZE", 65536);
 }
 
-static void on_block(void *user, const char *marker, const nl_field *fields, size_t field_count)
+static void markers_on_block(void *user, const char *marker, const nl_field *fields, size_t field_count)
 {
     int64_t id;
     if (field_count > 0 && nl_field_int(&fields[0], &id))
@@ -32,7 +32,7 @@ int main(void)
     nl_probe logged = nl_marker_attach_log("block_*", log, NL_USAGE);
     nl_probe counted = nl_marker_attach_count("block_begin");
     nl_probe timed = nl_marker_attach_time("block_begin", "block_end");
-    nl_probe called = nl_marker_attach_call("block_end", on_block, stdout);
+    nl_probe called = nl_marker_attach_call("block_end", markers_on_block, stdout);
     for (int id = 0; id < 3; id++)
         read_block(id);
     nl_marker_list(print_place, stdout);

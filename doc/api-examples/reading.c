@@ -20,7 +20,7 @@ static bool write_log(const char *url)
     return nl_close(log) == NL_OK && good;
 }
 
-static void report(void *user, const nl_malformed *what)
+static void reading_report(void *user, const nl_malformed *what)
 {
     fprintf(user, "%s:%" PRIu64 ": %s\n", what->source, what->line, what->reason);
 }
@@ -30,7 +30,7 @@ int main(void)
     if (!write_log("file:reading.nlb?clock=no"))
         return 1;
     nl_filter *filter = nl_filter_parse("SEND.SZ >= 90 and NL.EVNT == WriteData");
-    nl_reader_options options = {.on_malformed = report, .user = stderr};
+    nl_reader_options options = {.on_malformed = reading_report, .user = stderr};
     nl_reader *reader = nl_reader_open("reading.nlb", &options);
     if (filter == NULL || reader == NULL) {
         fprintf(stderr, "reading: %s\n", nl_error_message());

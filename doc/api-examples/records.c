@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* One with a field of each type. To be freed. */
-static nl_record *make(void)
+static nl_record *records_make(void)
 {
     nl_record *record = nl_record_new();
     nl_record_set_time(record, nl_time_now_ns());
@@ -73,7 +73,7 @@ static bool logged(const nl_record *record)
 
 int main(void)
 {
-    nl_record *record = make();
+    nl_record *record = records_make();
     int64_t bytes = 0, time_ns = 0;
     double seconds = 0;
     print(record);

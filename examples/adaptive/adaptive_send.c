@@ -39,7 +39,7 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static int fail(const char *what)
+static int adaptive_send_fail(const char *what)
 {
     fprintf(stderr, "adaptive_send: %s\n", what);
     return 1;
@@ -53,11 +53,11 @@ static int receive(const char *port)
     static char buffer[1 << 16];
     int one = 1;
     if (getaddrinfo("0.0.0.0", port, &hints, &found) != 0)
-        return fail("that is no port");
+        return adaptive_send_fail("that is no port");
     int listener = socket(found->ai_family, SOCK_STREAM, 0);
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (bind(listener, found->ai_addr, found->ai_addrlen) != 0 || listen(listener, 1) != 0)
-        return fail(strerror(errno));
+        return adaptive_send_fail(strerror(errno));
     int client = accept(listener, NULL, NULL);
     while (client >= 0 && read(client, buffer, sizeof buffer) > 0)
         ;
@@ -93,7 +93,7 @@ static bool send_some(int fd, size_t size)
     return true;
 }
 
-static bool is(nl_string text, const char *wanted)
+static bool adaptive_send_is(nl_string text, const char *wanted)
 {
     return text.size == strlen(wanted) && memcmp(text.data, wanted, text.size) == 0;
 }
@@ -106,7 +106,7 @@ static double adapt(nl_reader *reader, double rate, double rate_max, nl_log *log
     while ((status = nl_reader_next(reader, &record)) == NL_OK) {
         nl_field field;
         double retransmits;
-        if (!is(record->event, "RetransmitRate") || !nl_record_find(record, "RATE", &field) ||
+        if (!adaptive_send_is(record->event, "RetransmitRate") || !nl_record_find(record, "RATE", &field) ||
             !nl_field_double(&field, &retransmits))
             continue;
         double before = rate;
@@ -129,7 +129,7 @@ static int send_adaptively(int fd, nl_reader *reader, double rate_max, double se
     NL_EVENT(log, NL_USAGE, "SendBegin", "RATE", rate);
     while (now_s() < end_s) {
         if (!send_some(fd, (size_t)(rate * SLICE_MS / 1000)))
-            return fail("the other end is gone");
+            return adaptive_send_fail("the other end is gone");
         rate = adapt(reader, rate, rate_max, log);
         poll(NULL, 0, SLICE_MS);
     }
@@ -165,13 +165,13 @@ int main(int argc, char **argv)
             return 2;
         }
     if (argc - optind != 2 || rate < RATE_MIN)
-        return fail("usage: adaptive_send [--records URL] [--rate BYTES] [--seconds N] HOST PORT");
+        return adaptive_send_fail("usage: adaptive_send [--records URL] [--rate BYTES] [--seconds N] HOST PORT");
     nl_reader *reader = nl_reader_open(records, &(nl_reader_options){.nonblocking = true});
     if (reader == NULL)
-        return fail(nl_error_message());
+        return adaptive_send_fail(nl_error_message());
     nl_log *log = nl_open("adaptive_send", NULL);
     int fd = dial(argv[optind], argv[optind + 1]);
-    int status = fd < 0 ? fail(strerror(errno)) : send_adaptively(fd, reader, rate, seconds, log);
+    int status = fd < 0 ? adaptive_send_fail(strerror(errno)) : send_adaptively(fd, reader, rate, seconds, log);
     nl_reader_close(reader);
     nl_close(log);
     return status;

@@ -67,7 +67,7 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
 }
 
-static bool fail(transfer *t, const server *srv, const char *what, const char *problem)
+static bool dpss_get_fail(transfer *t, const server *srv, const char *what, const char *problem)
 {
     /* The first failure is the one to tell; what follows from it is not news. */
     if (!atomic_exchange(&t->failed, true))
@@ -75,12 +75,12 @@ static bool fail(transfer *t, const server *srv, const char *what, const char *p
     return false;
 }
 
-static int connect_to(transfer *t, const server *srv)
+static int dpss_get_connect_to(transfer *t, const server *srv)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
     int result = getaddrinfo(srv->host, srv->port, &hints, &found);
     if (result != 0) {
-        fail(t, srv, "connect", gai_strerror(result));
+        dpss_get_fail(t, srv, "connect", gai_strerror(result));
         return -1;
     }
     int fd = -1;
@@ -95,7 +95,7 @@ static int connect_to(transfer *t, const server *srv)
     }
     freeaddrinfo(found);
     if (fd < 0)
-        fail(t, srv, "connect", strerror(errno));
+        dpss_get_fail(t, srv, "connect", strerror(errno));
     else
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     return fd;
@@ -118,11 +118,11 @@ static bool receive_response(stream *s, dpss_response *response)
 {
     unsigned char header[DPSS_RESPONSE_SIZE];
     if (!dpss_receive(s->fd, header, sizeof header))
-        return fail(s->transfer, s->server, "receive", receive_failure());
+        return dpss_get_fail(s->transfer, s->server, "receive", receive_failure());
     if (!dpss_parse_response(header, response))
-        return fail(s->transfer, s->server, "receive", "that is no answer of a dpss_server");
+        return dpss_get_fail(s->transfer, s->server, "receive", "that is no answer of a dpss_server");
     if (response->status != DPSS_DONE)
-        return fail(s->transfer, s->server, "receive", status_text(response->status));
+        return dpss_get_fail(s->transfer, s->server, "receive", status_text(response->status));
     return true;
 }
 
@@ -143,7 +143,7 @@ static bool request_next(stream *s, bool *asked)
     nl_write(t->log, NL_USAGE, "BlockRequestSend", "BLOCK.ID=%" PRIu64 " SERVER=%s STREAM=%u", block, s->server->name,
              s->number);
     if (!dpss_send(s->fd, bytes, sizeof bytes))
-        return fail(t, s->server, "send", strerror(errno));
+        return dpss_get_fail(t, s->server, "send", strerror(errno));
     return true;
 }
 
@@ -166,7 +166,7 @@ static bool store(transfer *t, const char *data, size_t size, uint64_t offset)
 }
 
 /* Receives one block, each read() an event. */
-static bool receive_block(stream *s, char *room)
+static bool receive_block(stream *s, char *buffer)
 {
     transfer *t = s->transfer;
     dpss_response response;
@@ -174,21 +174,21 @@ static bool receive_block(stream *s, char *room)
         return false;
     uint64_t offset = response.block * t->block_size;
     if (response.block >= t->block_count || response.size > t->block_size || offset + response.size > t->file_size)
-        return fail(t, s->server, "receive", "a block that was not asked for");
+        return dpss_get_fail(t, s->server, "receive", "a block that was not asked for");
     size_t have = 0;
     while (have < response.size) {
-        ssize_t got = recv(s->fd, room + have, (size_t)response.size - have, 0);
+        ssize_t got = recv(s->fd, buffer + have, (size_t)response.size - have, 0);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0) {
             errno = got == 0 ? 0 : errno;
-            return fail(t, s->server, "receive", receive_failure());
+            return dpss_get_fail(t, s->server, "receive", receive_failure());
         }
         have += (size_t)got;
         nl_write(t->log, NL_USAGE, "BlockRead", "BLOCK.ID=%" PRIu64 " SERVER=%s READ.SZ=%zd", response.block,
                  s->server->name, got);
     }
-    if (!store(t, room, have, offset))
+    if (!store(t, buffer, have, offset))
         return false;
     nl_write(t->log, NL_USAGE, "BlockDone", "BLOCK.ID=%" PRIu64 " SERVER=%s STREAM=%u BLOCK.SZ=%zu", response.block,
              s->server->name, s->number, have);
@@ -202,8 +202,8 @@ static void *run_stream(void *argument)
 {
     stream *s = argument;
     transfer *t = s->transfer;
-    char *room = malloc(t->block_size);
-    bool good = room != NULL, asked = true;
+    char *buffer = malloc(t->block_size);
+    bool good = buffer != NULL, asked = true;
     unsigned under_way = 0;
     while (good && !atomic_load(&t->failed)) {
         while (good && asked && under_way < t->depth) {
@@ -212,23 +212,23 @@ static void *run_stream(void *argument)
         }
         if (!good || under_way == 0)
             break;
-        good = receive_block(s, room);
+        good = receive_block(s, buffer);
         under_way--;
     }
-    free(room);
+    free(buffer);
     close(s->fd);
     return NULL;
 }
 
 static bool ask_size(transfer *t, server *srv, uint64_t *size)
 {
-    stream s = {.transfer = t, .server = srv, .fd = connect_to(t, srv)};
+    stream s = {.transfer = t, .server = srv, .fd = dpss_get_connect_to(t, srv)};
     unsigned char bytes[DPSS_REQUEST_SIZE];
     dpss_response response = {0};
     dpss_put_request(&(dpss_request){DPSS_SIZE, 0, t->block_size}, bytes);
     bool good = s.fd >= 0;
     if (good && !dpss_send(s.fd, bytes, sizeof bytes))
-        good = fail(t, srv, "send", strerror(errno));
+        good = dpss_get_fail(t, srv, "send", strerror(errno));
     good = good && receive_response(&s, &response);
     if (s.fd >= 0)
         close(s.fd);
@@ -246,7 +246,7 @@ static bool run_streams(transfer *t, unsigned per_server)
         size_t index = i % t->server_count;
         streams[i] =
             (stream){.transfer = t, .server = &t->servers[index], .server_index = index, .number = (unsigned)i};
-        streams[i].fd = connect_to(t, &t->servers[index]);
+        streams[i].fd = dpss_get_connect_to(t, &t->servers[index]);
         streams[i].running =
             streams[i].fd >= 0 && pthread_create(&streams[i].thread, NULL, run_stream, &streams[i]) == 0;
     }

@@ -37,7 +37,7 @@ typedef struct client {
     const server *server;
     int fd;
     char *block; /* room for one */
-    size_t room;
+    size_t capacity;
 } client;
 
 static bool answer(client *c, dpss_status status, uint64_t block, uint64_t size)
@@ -55,15 +55,15 @@ static bool answer_size(client *c)
     return answer(c, DPSS_DONE, 0, (uint64_t)size);
 }
 
-static bool make_room(client *c, size_t size)
+static bool dpss_server_make_room(client *c, size_t size)
 {
-    if (size <= c->room)
+    if (size <= c->capacity)
         return true;
     char *block = realloc(c->block, size);
     if (block == NULL)
         return false;
     c->block = block;
-    c->room = size;
+    c->capacity = size;
     return true;
 }
 
@@ -73,7 +73,8 @@ static bool answer_block(client *c, const dpss_request *request)
     nl_log *log = c->server->log;
     unsigned long long id = request->block;
     nl_write(log, NL_USAGE, "BlockRequestRecv", "BLOCK.ID=%llu", id);
-    if (request->block_size == 0 || request->block_size > DPSS_BLOCK_MAX || !make_room(c, request->block_size))
+    if (request->block_size == 0 || request->block_size > DPSS_BLOCK_MAX ||
+        !dpss_server_make_room(c, request->block_size))
         return answer(c, DPSS_BAD_REQUEST, request->block, 0);
     if (request->block >= (uint64_t)INT64_MAX / request->block_size)
         return answer(c, DPSS_NO_BLOCK, request->block, 0);

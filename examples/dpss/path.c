@@ -12,7 +12,7 @@ struct path {
     int64_t free_ns; /* when the link has sent all that waits for it */
     int64_t last_ns; /* when the last packet that kept its place comes out */
     path_packet **heap;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 path *path_new(const path_settings *settings)
@@ -38,7 +38,7 @@ void path_free(path *p)
 }
 
 /* 0 to 1, without 1: Vigna's xorshift64*. */
-static double draw(path *p)
+static double path_draw(path *p)
 {
     p->chance ^= p->chance >> 12;
     p->chance ^= p->chance << 25;
@@ -55,13 +55,13 @@ static bool before(const path_packet *a, const path_packet *b)
 
 static bool push(path *p, path_packet *packet)
 {
-    if (p->count == p->room) {
-        size_t room = p->room > 0 ? 2 * p->room : 256;
-        path_packet **heap = realloc(p->heap, room * sizeof *heap);
+    if (p->count == p->capacity) {
+        size_t capacity = p->capacity > 0 ? 2 * p->capacity : 256;
+        path_packet **heap = realloc(p->heap, capacity * sizeof *heap);
         if (heap == NULL)
             return false;
         p->heap = heap;
-        p->room = room;
+        p->capacity = capacity;
     }
     size_t at = p->count++;
     for (; at > 0 && before(packet, p->heap[(at - 1) / 2]); at = (at - 1) / 2)
@@ -105,13 +105,13 @@ static int64_t send_at(path *p, size_t size, int64_t now_ns)
 static int64_t arrives_at(path *p, int64_t sent_ns)
 {
     const path_settings *s = &p->settings;
-    if (s->overtaking > 0 && draw(p) < s->overtaking) {
+    if (s->overtaking > 0 && path_draw(p) < s->overtaking) {
         p->counts.overtook++;
         return sent_ns;
     }
     int64_t due_ns = sent_ns + s->delay_ns;
     if (s->jitter_ns > 0)
-        due_ns += (int64_t)((2 * draw(p) - 1) * (double)s->jitter_ns);
+        due_ns += (int64_t)((2 * path_draw(p) - 1) * (double)s->jitter_ns);
     if (due_ns < sent_ns)
         due_ns = sent_ns;
     if (due_ns < p->last_ns)
@@ -129,7 +129,7 @@ bool path_put(path *p, const void *bytes, size_t size, int64_t now_ns)
         p->counts.overflowed++;
         return true;
     }
-    if (p->settings.loss > 0 && draw(p) < p->settings.loss) {
+    if (p->settings.loss > 0 && path_draw(p) < p->settings.loss) {
         p->counts.lost++;
         return true;
     }

@@ -60,7 +60,7 @@ static int64_t now_ns(void)
 
 /* ---- devices ---- */
 
-static bool fail(const end *e, const char *what)
+static bool path_emulator_fail(const end *e, const char *what)
 {
     fprintf(stderr, "path_emulator: %s:%s: %s: %s\n", e->name, e->device, what, strerror(errno));
     return false;
@@ -74,18 +74,18 @@ static bool open_device(end *e)
     if (e->name[0] != '\0') {
         int space = open(place, O_RDONLY | O_CLOEXEC);
         if (space < 0)
-            return fail(e, place);
+            return path_emulator_fail(e, place);
         int result = setns(space, CLONE_NEWNET);
         close(space);
         if (result != 0)
-            return fail(e, "enter the namespace");
+            return path_emulator_fail(e, "enter the namespace");
     }
     e->fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if (e->fd < 0)
-        return fail(e, "/dev/net/tun");
+        return path_emulator_fail(e, "/dev/net/tun");
     struct ifreq wanted = {.ifr_flags = IFF_TUN | IFF_NO_PI};
     snprintf(wanted.ifr_name, sizeof wanted.ifr_name, "%s", e->device);
-    return ioctl(e->fd, TUNSETIFF, &wanted) == 0 || fail(e, "make the device");
+    return ioctl(e->fd, TUNSETIFF, &wanted) == 0 || path_emulator_fail(e, "make the device");
 }
 
 static bool open_ends(emulator *m)
@@ -100,9 +100,10 @@ static bool open_ends(emulator *m)
         settings.seed = settings.seed * ENDS_MAX + i;
         e->way = path_new(&settings);
         if (e->way == NULL)
-            good = fail(e, "make its path");
+            good = path_emulator_fail(e, "make its path");
         else
-            good = open_device(e) && (setns(own, CLONE_NEWNET) == 0 || fail(e, "come back from the namespace"));
+            good = open_device(e) &&
+                   (setns(own, CLONE_NEWNET) == 0 || path_emulator_fail(e, "come back from the namespace"));
     }
     if (own >= 0)
         close(own);
@@ -152,7 +153,7 @@ static void write_packets(end *to)
     }
 }
 
-static void run(emulator *m, const sigset_t *open_signals)
+static void path_emulator_run(emulator *m, const sigset_t *open_signals)
 {
     struct pollfd polled[ENDS_MAX];
     for (size_t i = 0; i < m->count; i++)
@@ -330,7 +331,7 @@ int main(int argc, char **argv)
     if (good) {
         printf("ready\n");
         fflush(stdout);
-        run(&m, &open_signals);
+        path_emulator_run(&m, &open_signals);
         print_counts(&m);
     }
     for (size_t i = 0; i < m.count; i++) {

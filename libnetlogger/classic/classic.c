@@ -50,7 +50,7 @@ static void add_append(nl_buffer *url, const nl_url *parsed, bool append_wanted)
     append(url, append_wanted ? "append=yes" : "append=no");
 }
 
-static nl_log *open_log(const char *program_name, const char *url_text, int flags)
+static nl_log *classic_open_log(const char *program_name, const char *url_text, int flags)
 {
     const unsigned failures = nl_memory_failures;
     nl_buffer url = {0};
@@ -86,7 +86,7 @@ NL_Handle *NetLoggerOpen(const char *program_name, const char *url, int flags)
                      (flags & NL_ENV) != 0 ? ", and so is " NL_DEST_ENV : ", and NL_ENV was not given");
         return NULL;
     }
-    nl_log *log = open_log(program_name, url, flags);
+    nl_log *log = classic_open_log(program_name, url, flags);
     if (log == NULL)
         return NULL;
     NL_Handle *handle = nl_memory_check(calloc(1, sizeof *handle));

@@ -42,7 +42,7 @@ static void begin_line(nl_scratch *s)
     nl_buffer_append(&s->text, line_start, sizeof line_start - 1);
 }
 
-static void add_text(nl_scratch *s, const char *text)
+static void classic_write_add_text(nl_scratch *s, const char *text)
 {
     if (text == NULL || *text == '\0')
         return;
@@ -131,13 +131,13 @@ static nl_status check_memory(NL_Handle *handle, unsigned failures)
     return nl_error_set(NL_ERROR_MEMORY, "out of memory");
 }
 
-static nl_status put_text(NL_Handle *handle, nl_scratch *s, const classic_event *event, va_list *arguments,
-                          unsigned failures)
+static nl_status classic_write_put_text(NL_Handle *handle, nl_scratch *s, const classic_event *event,
+                                        va_list *arguments, unsigned failures)
 {
     begin_line(s);
     nl_classic_append_tags(handle, &s->text);
-    add_text(s, event->constant);
-    add_text(s, event->data);
+    classic_write_add_text(s, event->constant);
+    classic_write_add_text(s, event->data);
     if (event->format != NULL && add_printed(s, event->format, arguments) != NL_OK) {
         check_memory(handle, failures);
         return NL_FAILED;
@@ -150,20 +150,20 @@ static nl_status put_text(NL_Handle *handle, nl_scratch *s, const classic_event 
 }
 
 /* By the format's fields where it has them; what goes before them is read from its text. */
-static nl_status put(NL_Handle *handle, nl_scratch *s, const classic_event *event, va_list *arguments,
-                     unsigned failures)
+static nl_status classic_write_put(NL_Handle *handle, nl_scratch *s, const classic_event *event, va_list *arguments,
+                                   unsigned failures)
 {
     if (event->format == NULL)
-        return put_text(handle, s, event, arguments, failures);
+        return classic_write_put_text(handle, s, event, arguments, failures);
     begin_line(s);
     nl_classic_append_tags(handle, &s->text);
-    add_text(s, event->constant);
+    classic_write_add_text(s, event->constant);
     read_line(s);
     complete(s->record, event);
     if (check_memory(handle, failures) != NL_OK)
         return NL_FAILED;
     nl_status status = nl_vwrite_after(handle->log, s->record, event->keyword, event->format, *arguments);
-    return status == NL_AGAIN ? put_text(handle, s, event, arguments, failures) : status;
+    return status == NL_AGAIN ? classic_write_put_text(handle, s, event, arguments, failures) : status;
 }
 
 static int write_event(NL_Handle *handle, const classic_event *event, va_list *arguments)
@@ -187,7 +187,7 @@ static int write_event(NL_Handle *handle, const classic_event *event, va_list *a
     if (s != NULL && s->record == NULL)
         s->record = nl_record_new();
     bool ready = s != NULL && s->record != NULL;
-    nl_status status = ready ? put(handle, s, event, arguments, failures) : NL_FAILED;
+    nl_status status = ready ? classic_write_put(handle, s, event, arguments, failures) : NL_FAILED;
     if (!ready)
         nl_producer_lose(handle->log);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);

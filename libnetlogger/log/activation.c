@@ -123,7 +123,8 @@ static void change_markers(nl_log *log, const nl_activation *activation, const n
             do_one(log, activation, at, o);
 }
 
-static void say(nl_log *log, const nl_activation *activation, const char *event, nl_level level, const outcome *o)
+static void activation_say(nl_log *log, const nl_activation *activation, const char *event, nl_level level,
+                           const outcome *o)
 {
     nl_record *record = nl_log_record(log, level, event);
     nl_record_add_string(record, "BY", activation->path, strlen(activation->path));
@@ -155,9 +156,9 @@ static void apply(nl_log *log, nl_activation *activation, const char *text)
     change_together(log, activation, &now, "destination", &o);
     nl_buffer_free(&activation->done);
     activation->done = now;
-    say(log, activation, "NetLogger.Activation", NL_USAGE, &o);
+    activation_say(log, activation, "NetLogger.Activation", NL_USAGE, &o);
     if (o.failures.size > 0)
-        say(log, activation, "NetLogger.Activation.Error", NL_WARNING, &o);
+        activation_say(log, activation, "NetLogger.Activation.Error", NL_WARNING, &o);
     nl_buffer_free(&o.failures);
 }
 

@@ -50,7 +50,7 @@ struct nl_clock_watch {
     int64_t compared_ns; /* ... when they were compared; 0: they were not */
 };
 
-static void say(nl_log *log, nl_record *record, bool synchronized)
+static void clock_watch_say(nl_log *log, nl_record *record, bool synchronized)
 {
     nl_record_set_level(record, synchronized ? NL_SYSTEM : NL_WARNING);
     nl_log_say(log, record);
@@ -61,7 +61,7 @@ static void say_kernel(nl_log *log)
     bool synchronized;
     nl_record *record = nl_log_record(log, NL_SYSTEM, NL_CLOCK_KERNEL);
     if (nl_quality_add_kernel(record, &synchronized))
-        say(log, record, synchronized);
+        clock_watch_say(log, record, synchronized);
     else
         nl_record_free(record);
 }
@@ -75,7 +75,7 @@ static void forget_question(nl_clock_watch *w)
     w->fd = -1;
 }
 
-static void ask(nl_clock_watch *w, bool own_socket, int64_t now_ns)
+static void clock_watch_ask(nl_clock_watch *w, bool own_socket, int64_t now_ns)
 {
     w->to_ask = false;
     w->own_socket = own_socket;
@@ -84,7 +84,7 @@ static void ask(nl_clock_watch *w, bool own_socket, int64_t now_ns)
     if (w->fd >= 0)
         w->identity = nl_identity_of(w->fd);
     else if (!own_socket)
-        ask(w, true, now_ns);
+        clock_watch_ask(w, true, now_ns);
 }
 
 /* Reads the answer, if there is one by now. */
@@ -105,11 +105,11 @@ static void hear(nl_log *log, int64_t now_ns)
     if (answer != NL_CHRONY_NOT_YET)
         forget_question(w);
     if (answer == NL_CHRONY_ANSWERED)
-        say(log, record, synchronized);
+        clock_watch_say(log, record, synchronized);
     else
         nl_record_free(record);
     if (answer == NL_CHRONY_NONE && !own_socket)
-        ask(w, true, now_ns);
+        clock_watch_ask(w, true, now_ns);
 }
 
 /* ---- the collector's clock ---- */
@@ -236,7 +236,7 @@ void nl_clock_watch_look(nl_log *log)
         say_offset(log, now_ns);
     }
     if (w->to_ask)
-        ask(w, false, now_ns);
+        clock_watch_ask(w, false, now_ns);
     else
         hear(log, now_ns);
     if (now_ns >= w->exchange_ns && can_exchange(log))
@@ -254,7 +254,7 @@ void nl_clock_watch_finish(nl_log *log)
         w->to_ask = true;
     }
     if (w->to_ask)
-        ask(w, false, now_ns);
+        clock_watch_ask(w, false, now_ns);
     struct pollfd answer = {.fd = w->fd, .events = POLLIN};
     if (w->fd >= 0 && poll(&answer, 1, LAST_WAIT_MS) == 1)
         hear(log, now_ns);

@@ -231,7 +231,7 @@ static nl_status read_marker(const command *c, nl_probe_kind *kind, nl_level *le
     return nl_error_set(NL_ERROR_INVALID, "\"marker\" wants a pattern, and log [LEVEL], count, time PATTERN, or off");
 }
 
-static void join(const command *c, char text[LINE_MAX_SIZE])
+static void control_join(const command *c, char text[LINE_MAX_SIZE])
 {
     size_t size = 0;
     for (size_t i = 0; i < c->count; i++)
@@ -248,7 +248,7 @@ static nl_status do_marker(nl_log *log, nl_control_origin origin, const command 
     wanted.pattern = c->arguments[1];
     wanted.to = wanted.kind == NL_PROBE_TIME ? c->arguments[3] : NULL;
     char text[LINE_MAX_SIZE];
-    join(c, text);
+    control_join(c, text);
     pthread_mutex_lock(&log->control.mutex);
     if (status == NL_END)
         take_off_pattern(log, wanted.pattern);
@@ -334,7 +334,7 @@ static nl_status do_line(nl_log *log, nl_control_origin origin, const char *line
     nl_status status = do_command(log, origin, &c);
     if (status == NL_OK && good != NULL) {
         char text[LINE_MAX_SIZE];
-        join(&c, text);
+        control_join(&c, text);
         if (!nl_buffer_append(good, text, strlen(text) + 1))
             return NL_FAILED;
     }

@@ -87,7 +87,7 @@ static void log_some(measuring *m, nl_event_site *site, const nl_format_site *fo
     }
 }
 
-static void measure(measuring *m, const nl_event_site *measured, nl_event_cost *cost)
+static void costs_measure(measuring *m, const nl_event_site *measured, nl_event_cost *cost)
 {
     /* A copy: it stays numbered whatever becomes of the other, so that nothing but the scratch ring is looked for. */
     nl_event_site site = *measured;
@@ -113,7 +113,7 @@ static void *measure_all(void *user)
     measuring *m = user;
     nl_private_rings[m->gate.slot] = &m->ring;
     for (size_t i = 0; i < m->count; i++)
-        measure(m, m->sites[i], &m->costs[i]);
+        costs_measure(m, m->sites[i], &m->costs[i]);
     nl_private_rings[m->gate.slot] = NULL;
     nl_format_cache_free(&m->cache);
     return NULL;

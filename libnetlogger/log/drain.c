@@ -256,8 +256,8 @@ static const nl_text_shape *text_shape(nl_drain *drain, const nl_text_format *fo
 }
 
 /* Encodes one event, and counts its record. False when it is left for the next batch. */
-static bool put_text(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event, nl_buffer *out,
-                     uint64_t *count)
+static bool drain_put_text(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event,
+                           nl_buffer *out, uint64_t *count)
 {
     uint64_t sequence = ring->sequence, lost = drain->lost;
     bool good = nl_drain_record(drain, ring, header, event);
@@ -288,7 +288,7 @@ static uint64_t take_text(nl_drain *drain, nl_ring *rings, uint64_t until_ticks,
         if (event == NULL) {
             drain->heap[0] = drain->heap[--drain->heap_size];
         } else {
-            if (header.ticks > until_ticks || !put_text(drain, ring, &header, event, out, &count))
+            if (header.ticks > until_ticks || !drain_put_text(drain, ring, &header, event, out, &count))
                 break;
         }
         sift_down(drain, 0);

@@ -63,7 +63,7 @@ static bool same_text(nl_string a, nl_string b)
     return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
 }
 
-static bool is_same(const nl_event_kind *a, const nl_event_kind *b)
+static bool event_kind_is_same(const nl_event_kind *a, const nl_event_kind *b)
 {
     if (a->level != b->level || a->field_count != b->field_count || !same_text(a->event, b->event))
         return false;
@@ -99,7 +99,7 @@ static nl_event_kind *share(nl_event_kind *kind)
     nl_event_kind **bucket = bucket_of(kind), *found = NULL;
     const nl_visit visit = nl_enter();
     nl_registry_lock();
-    for (found = *bucket; found != NULL && !is_same(found, kind); found = found->next)
+    for (found = *bucket; found != NULL && !event_kind_is_same(found, kind); found = found->next)
         ;
     if (found == NULL && shared_count < NL_EVENT_KINDS_MAX) {
         shared_count++;

@@ -223,7 +223,7 @@ static unsigned char raw_type_of(taken_as kind)
     }
 }
 
-static nl_status add_field(nl_plan *plan, const char **at, const char *equals)
+static nl_status format_arguments_add_field(nl_plan *plan, const char **at, const char *equals)
 {
     nl_plan_field *fields = nl_memory_check(reallocarray(plan->fields, plan->field_count + 1, sizeof *fields));
     if (fields == NULL)
@@ -249,7 +249,7 @@ static nl_status read_format(nl_plan *plan, const char *format)
         const char *equals = name_end(at);
         if (equals == NULL)
             return nl_error_set(NL_ERROR_INVALID, "the format \"%.100s\" is not a row of NAME=value", format);
-        if (add_field(plan, &at, equals) != NL_OK)
+        if (format_arguments_add_field(plan, &at, equals) != NL_OK)
             return NL_FAILED;
         at = skip_blanks(at);
     }
@@ -296,7 +296,7 @@ typedef struct conversion {
     char letter;
 } conversion;
 
-static nl_status add_text(conversion *c, const char *text, size_t size)
+static nl_status format_arguments_add_text(conversion *c, const char *text, size_t size)
 {
     if (size >= SPEC_SIZE - c->size)
         return nl_error_set(NL_ERROR_LIMIT, "a conversion in the format is too long");
@@ -317,7 +317,7 @@ static nl_status add_number(conversion *c, va_list *arguments)
         c->text[--c->size] = '\0';
         return NL_OK;
     }
-    return add_text(c, number, (size_t)size);
+    return format_arguments_add_text(c, number, (size_t)size);
 }
 
 static nl_status spell(conversion *c, const nl_plan_piece *piece, va_list *arguments)
@@ -327,7 +327,7 @@ static nl_status spell(conversion *c, const nl_plan_piece *piece, va_list *argum
     while (at < end) {
         const char *star = memchr(at, '*', (size_t)(end - at));
         size_t size = (size_t)((star != NULL ? star : end) - at);
-        if (add_text(c, at, size) != NL_OK || (star != NULL && add_number(c, arguments) != NL_OK))
+        if (format_arguments_add_text(c, at, size) != NL_OK || (star != NULL && add_number(c, arguments) != NL_OK))
             return NL_FAILED;
         at += size + (star != NULL);
     }

@@ -68,7 +68,7 @@ static void release(nl_format_site *site)
     free(site);
 }
 
-static nl_format_site *make(nl_level level, const char *event, const char *format)
+static nl_format_site *format_site_make(nl_level level, const char *event, const char *format)
 {
     nl_plan plan;
     if (nl_plan_make(&plan, format) != NL_OK)
@@ -126,7 +126,7 @@ static nl_format_site *find_or_make(nl_level level, const char *event, const cha
     const nl_visit visit = nl_enter();
     nl_registry_lock();
     nl_format_site *site = find_shared(level, event, format);
-    if (site == NULL && (site = make(level, event, format)) != NULL)
+    if (site == NULL && (site = format_site_make(level, event, format)) != NULL)
         share(site);
     nl_registry_unlock();
     nl_leave(&visit);

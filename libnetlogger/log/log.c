@@ -423,7 +423,7 @@ nl_log *nl_open(const char *prog, const char *url_text)
     return log;
 }
 
-static nl_status flush(nl_log *log)
+static nl_status log_log_flush(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);
     nl_status status = nl_writer_thread_await(log, nl_writer_thread_ask(log));
@@ -436,12 +436,12 @@ nl_status nl_flush(nl_log *log)
     if (log == NULL)
         return NL_OK;
     const nl_visit visit = nl_enter();
-    nl_status status = flush(log);
+    nl_status status = log_log_flush(log);
     nl_registry_lock();
     bool more = nl_producer_report_lost(log);
     nl_registry_unlock();
     if (more && status == NL_OK)
-        status = flush(log);
+        status = log_log_flush(log);
     nl_leave(&visit);
     return status;
 }

@@ -91,7 +91,7 @@ static nl_marker_gate *gate_of(const nl_marker_entry *entry)
     return (nl_marker_gate *)(void *)((const char *)entry + entry->gate);
 }
 
-static const char *name_of(const nl_marker_entry *entry)
+static const char *marker_name_of(const nl_marker_entry *entry)
 {
     return (const char *)entry + entry->text;
 }
@@ -163,7 +163,7 @@ static bool arm_all(const nl_probe_object *probe, bool attached)
     bool good = true;
     for (const block *at = blocks; at != NULL; at = at->next)
         for (const nl_marker_entry *entry = at->begin; entry < at->end; entry++) {
-            const char *name = name_of(entry);
+            const char *name = marker_name_of(entry);
             if (!is_match(probe->pattern, name) && !is_match(probe->to, name))
                 continue;
             if (is_in_chain(gate_of(entry), probe) != attached)
@@ -212,8 +212,8 @@ void nl_private_markers_add(const nl_marker_entry *begin, const nl_marker_entry 
         *made = (block){blocks, begin, end};
         blocks = made;
         for (const nl_marker_entry *entry = begin; entry < end; entry++)
-            if (gate_of(entry)->chain == NULL && find_links(name_of(entry), NULL) > 0)
-                arm(gate_of(entry), name_of(entry));
+            if (gate_of(entry)->chain == NULL && find_links(marker_name_of(entry), NULL) > 0)
+                arm(gate_of(entry), marker_name_of(entry));
     }
     pthread_mutex_unlock(&mutex);
 }
@@ -347,7 +347,7 @@ nl_probe nl_marker_attach_call(const char *pattern, nl_probe_function function, 
     return attach(&(nl_probe_object){.kind = NL_PROBE_CALL, .function = function, .user = user}, pattern, NULL);
 }
 
-static nl_probe_object **find(nl_probe id)
+static nl_probe_object **marker_find(nl_probe id)
 {
     nl_probe_object **at = &probes;
     while (*at != NULL && (*at)->id != id)
@@ -358,7 +358,7 @@ static nl_probe_object **find(nl_probe id)
 nl_status nl_marker_detach_at_once(nl_probe id, nl_probe_info *info)
 {
     lock();
-    nl_probe_object **at = find(id), *probe = *at;
+    nl_probe_object **at = marker_find(id), *probe = *at;
     if (probe != NULL)
         delist(at);
     if (probe != NULL && info != NULL)
@@ -399,9 +399,9 @@ typedef struct text_of_markers {
 /* Compilers make several of one place: by inlining, from a template. */
 static bool is_repeated(const block *in, const nl_marker_entry *entry)
 {
-    const char *name = name_of(entry), *place = name + strlen(name) + 1;
+    const char *name = marker_name_of(entry), *place = name + strlen(name) + 1;
     for (const nl_marker_entry *other = in->begin; other < entry; other++) {
-        const char *other_name = name_of(other);
+        const char *other_name = marker_name_of(other);
         if (strcmp(other_name, name) == 0 && strcmp(other_name + strlen(name) + 1, place) == 0)
             return true;
     }
@@ -411,7 +411,7 @@ static bool is_repeated(const block *in, const nl_marker_entry *entry)
 /* A place's three texts, each with its NUL. False when there is no memory. */
 static bool copy_entry(nl_buffer *text, const nl_marker_entry *entry)
 {
-    const char *at = name_of(entry);
+    const char *at = marker_name_of(entry);
     for (int i = 0; i < 3; i++) {
         size_t size = strlen(at);
         /* The fields' names have a blank after each, the last too. */
@@ -437,7 +437,7 @@ static nl_status copy_markers(text_of_markers *copy)
                 continue;
             if (!copy_entry(&copy->text, entry))
                 return NL_FAILED;
-            copy->probes[copy->count++] = find_links(name_of(entry), NULL);
+            copy->probes[copy->count++] = find_links(marker_name_of(entry), NULL);
         }
     return NL_OK;
 }
@@ -467,7 +467,7 @@ static size_t count_places(const nl_probe_object *probe)
     size_t count = 0;
     for (const block *at = blocks; at != NULL; at = at->next)
         for (const nl_marker_entry *entry = at->begin; entry < at->end; entry++)
-            if (is_match(probe->pattern, name_of(entry)) || is_match(probe->to, name_of(entry)))
+            if (is_match(probe->pattern, marker_name_of(entry)) || is_match(probe->to, marker_name_of(entry)))
                 count += !is_repeated(at, entry);
     return count;
 }
@@ -518,7 +518,7 @@ nl_status nl_probe_list(void (*function)(void *user, const nl_probe_info *probe)
 bool nl_probe_read(nl_probe id, nl_probe_info *info)
 {
     lock();
-    const nl_probe_object *probe = *find(id);
+    const nl_probe_object *probe = *marker_find(id);
     if (probe != NULL) {
         nl_probe_sum(probe, info);
         info->markers = count_places(probe);

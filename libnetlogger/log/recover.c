@@ -172,7 +172,7 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
 }
 
 /* Takes what is in the rings into the batch. NL_OK; NL_END when nothing was left; NL_FAILED when there is no memory. */
-static nl_status take(nl_remains_log *log, nl_drain *drain, nl_buffer *bytes, uint64_t *records)
+static nl_status recover_take(nl_remains_log *log, nl_drain *drain, nl_buffer *bytes, uint64_t *records)
 {
     nl_status status = NL_END;
     for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next) {
@@ -214,7 +214,7 @@ static nl_status send_all(const nl_remains *remains, nl_remains_log *log, uint64
     nl_buffer bytes = {0};
     *records = shared->batch_records;
     nl_status status = nl_outbox_send(&log->outbox, drain.level, true);
-    while (status == NL_OK && (status = take(log, &drain, &bytes, records)) == NL_OK)
+    while (status == NL_OK && (status = recover_take(log, &drain, &bytes, records)) == NL_OK)
         status = nl_outbox_send(&log->outbox, drain.level, true);
     status = status == NL_END ? NL_OK : status;
     nl_buffer_free(&bytes);

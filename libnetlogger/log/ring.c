@@ -108,7 +108,7 @@ void nl_ring_count_lost(nl_ring *ring, uint64_t full, uint64_t refused)
     add_lost(ring, &(nl_lost_event){full, refused, now_ticks, now_ticks});
 }
 
-static uint64_t room(const nl_ring *ring)
+static uint64_t free_size(const nl_ring *ring)
 {
     return ring_size(ring) - (ring->producer.head - nl_ring_tail(ring));
 }
@@ -126,7 +126,7 @@ bool nl_ring_is_empty(const nl_ring *ring)
 
 void nl_ring_report_lost(nl_ring *ring)
 {
-    if (!nl_ring_has_lost(ring) || room(ring) < LOST_SIZE)
+    if (!nl_ring_has_lost(ring) || free_size(ring) < LOST_SIZE)
         return;
     nl_ring_producer *p = &ring->producer;
     char *at = p->data + (p->head & p->mask);
@@ -143,7 +143,7 @@ void nl_ring_report_lost(nl_ring *ring)
 /* Room for the event, and for the report of what was lost before it. */
 static bool fits(const nl_ring *ring, size_t size)
 {
-    return room(ring) >= size + (nl_ring_has_lost(ring) ? LOST_SIZE : 0);
+    return free_size(ring) >= size + (nl_ring_has_lost(ring) ? LOST_SIZE : 0);
 }
 
 /* Counts what lies between from and to as lost. Events there are whole: the producer itself wrote them. */
@@ -225,7 +225,7 @@ static bool find_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(v
         return false;
     const nl_ring_policy *policy = ring->policy;
     bool minor = policy->kind == NL_POLICY_LEVEL && level > policy->keep_level;
-    if (minor && room(ring) < ring_size(ring) / 2 + size)
+    if (minor && free_size(ring) < ring_size(ring) / 2 + size)
         return false;
     if (fits(ring, size))
         return true;

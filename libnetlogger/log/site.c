@@ -47,7 +47,7 @@ static bool make_table(void)
     return true;
 }
 
-static char *put_text(char *at, const char *text, size_t size)
+static char *site_put_text(char *at, const char *text, size_t size)
 {
     uint16_t short_size = (uint16_t)size;
     memcpy(at, &short_size, sizeof short_size);
@@ -65,12 +65,12 @@ static void write_site(char *at, const nl_event_site *site, uint32_t id, size_t 
 {
     nl_shared_site head = {(uint32_t)size, id, site->level, site->field_count};
     memcpy(at, &head, sizeof head);
-    at = put_text(at + sizeof head, site->event, text_size(site->event));
+    at = site_put_text(at + sizeof head, site->event, text_size(site->event));
     for (unsigned i = 0; i < site->field_count; i++) {
         *at++ = (char)site->types[i];
         const char *name = *site->names[i] != '\0' ? site->names[i] : "_";
         size_t name_size = text_size(name);
-        at = put_text(at, name, name_size);
+        at = site_put_text(at, name, name_size);
         nl_name_mend(at - name_size, name_size);
     }
 }

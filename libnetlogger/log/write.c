@@ -43,7 +43,7 @@ static nl_status logged(size_t longest)
  * As nl_private_begin, whose short way does not look whether an event is larger than the part of a ring that it may be
  * (log.h).
  */
-static char *begin(nl_log *log, nl_event_site *site, size_t size, nl_ring_producer **ring)
+static char *write_begin(nl_log *log, nl_event_site *site, size_t size, nl_ring_producer **ring)
 {
     if (size <= SMALL_EVENT)
         return nl_private_begin(&log->gate, site, size, ring);
@@ -66,7 +66,7 @@ static nl_status put_record(nl_log *log, const nl_record *record)
     nl_event_site site = {.id = NL_SITE_RECORD, .level = (unsigned char)record->level};
     size_t size = sizeof(nl_event_header) + nl_payload_size(record);
     nl_ring_producer *ring;
-    char *at = begin(log, &site, size, &ring);
+    char *at = write_begin(log, &site, size, &ring);
     if (at == NULL)
         return no_room(size);
     nl_payload_put(at, record);
@@ -130,7 +130,7 @@ static nl_status put_typed(nl_log *log, nl_event_site *site, const nl_field *fie
         return NL_OFF;
     size_t longest = 0, size = typed_size(site, fields, &longest);
     nl_ring_producer *ring;
-    char *at = begin(log, site, size, &ring);
+    char *at = write_begin(log, site, size, &ring);
     if (at != NULL) {
         put_values(at, site, fields);
         nl_private_commit(ring, size);
@@ -139,7 +139,7 @@ static nl_status put_typed(nl_log *log, nl_event_site *site, const nl_field *fie
     return __atomic_load_n(&site->off, __ATOMIC_RELAXED) ? NL_OFF : no_room(size);
 }
 
-static nl_status refuse(nl_log *log)
+static nl_status write_refuse(nl_log *log)
 {
     nl_producer_refuse(log);
     return nl_error_set(NL_ERROR_BUSY, "the event is lost: a signal handler wrote it in the middle of another");
@@ -229,7 +229,7 @@ static nl_status write_event(const char *function, nl_log *log, nl_level level, 
     if (log == NULL || (head == NULL && is_off(log, level)))
         return NL_OFF;
     if (nl_scratch_used.by_write || nl_inside > 0)
-        return refuse(log);
+        return write_refuse(log);
     int saved = errno;
     nl_scratch_used.by_write = true;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -326,7 +326,7 @@ nl_status nl_event_write(nl_log *log, nl_event_kind *kind, const nl_field *value
     nl_event_site *site = nl_event_kind_site(kind, values);
     nl_status status = site != NULL ? put_typed(log, site, values) : NL_AGAIN;
     if (status == NL_AGAIN)
-        status = nl_inside > 0 ? refuse(log) : put_whole(log, kind, values);
+        status = nl_inside > 0 ? write_refuse(log) : put_whole(log, kind, values);
     if (status == NL_FAILED || status == NL_MALFORMED)
         nl_error_prepend("write %.*s", (int)kind->event.size, kind->event.data);
     errno = saved;

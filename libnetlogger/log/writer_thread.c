@@ -213,7 +213,7 @@ static bool is_left(const nl_log *log, const nl_ring *rings)
 }
 
 /* Takes a batch out of the rings. NL_FAILED when there is no memory for it: then everything stays where it is. */
-static nl_status take(nl_log *log, bool everything)
+static nl_status writer_thread_take(nl_log *log, bool everything)
 {
     const unsigned failures = nl_memory_failures;
     nl_status status = NL_OK;
@@ -332,12 +332,12 @@ static nl_status take_again(nl_log *log, bool everything)
     enum { ATTEMPTS = 3 };
     nl_status status = NL_FAILED;
     for (int i = 0; i < (everything ? ATTEMPTS : 1) && status != NL_OK; i++)
-        status = take(log, everything);
+        status = writer_thread_take(log, everything);
     return status;
 }
 
 /* Takes and sends what there is. Returns whether there may be more at once. */
-static bool look(nl_log *log, bool everything, bool closing)
+static bool writer_thread_look(nl_log *log, bool everything, bool closing)
 {
     get_ready(log);
     if (log->outbox.shared == NULL || !log->drain_ready) {
@@ -414,7 +414,7 @@ static int64_t take_a_pause(nl_log *log, int64_t pause_ns)
     return deep && woken ? BUSY_PAUSE_NS : pause_ns;
 }
 
-static void *run(void *user)
+static void *writer_thread_run(void *user)
 {
     nl_log *log = user;
     nl_inside = 1; /* what is logged from in here (it could only be by a signal handler) is refused */
@@ -436,9 +436,9 @@ static void *run(void *user)
         }
         log->flush_ticks = stop ? UINT64_MAX : 0;
         log->outbox.hurry = flush || stop;
-        bool more = look(log, flush || stop, stop);
+        bool more = writer_thread_look(log, flush || stop, stop);
         while ((flush || stop) && more)
-            more = look(log, true, stop);
+            more = writer_thread_look(log, true, stop);
         if (flush)
             finish_flush(log, wanted);
         if (more || stop)
@@ -453,7 +453,7 @@ static void *run(void *user)
 static void *thread_main(void *log)
 {
     prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS);
-    return run(log);
+    return writer_thread_run(log);
 }
 
 bool nl_writer_thread_start(nl_log *log)
@@ -493,7 +493,7 @@ void nl_writer_thread_stop(nl_log *log)
     pthread_mutex_unlock(&log->mutex);
     if (!running && log->rings != NULL) { /* there was no thread to be had */
         unsigned inside = nl_inside;
-        run(log);
+        writer_thread_run(log);
         nl_inside = inside;
     }
     if (!running)

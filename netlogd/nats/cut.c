@@ -29,7 +29,7 @@ typedef struct cutting {
     nl_buffer subject;
 } cutting;
 
-static bool is_same(const nl_buffer *a, nl_string b)
+static bool cut_is_same(const nl_buffer *a, nl_string b)
 {
     return a->size == b.size && (b.size == 0 || memcmp(a->data, b.data, b.size) == 0);
 }
@@ -131,7 +131,7 @@ static void finish_block(cutting *c)
         give_runs(c);
 }
 
-static void on_block(void *user, const nl_block_view *view)
+static void cut_on_block(void *user, const nl_block_view *view)
 {
     cutting *c = user;
     open_block *block = &c->block;
@@ -147,7 +147,8 @@ static void on_block(void *user, const nl_block_view *view)
 
 static void look_at(open_block *block, const nl_record *record, bool whole)
 {
-    if (block->seen > 0 && !whole && (!is_same(&block->host, record->host) || !is_same(&block->prog, record->prog))) {
+    if (block->seen > 0 && !whole &&
+        (!cut_is_same(&block->host, record->host) || !cut_is_same(&block->prog, record->prog))) {
         nl_buffer_append(&block->runs, (const char *)&block->run, sizeof block->run);
         block->run = 0;
     }
@@ -164,7 +165,7 @@ size_t nats_cut_blocks(const nats_cutter *cutter, const char *data, size_t size)
     cutting c = {.cutter = cutter, .data = data, .more = true};
     nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.format = NL_FORMAT_NLB});
     const nl_record *record;
-    nl_decoder_on_block(decoder, false, on_block, &c);
+    nl_decoder_on_block(decoder, false, cut_on_block, &c);
     nl_decoder_feed(decoder, data, size);
     while (c.more && nl_decoder_next(decoder, &record) == NL_OK)
         look_at(&c.block, record, cutter->whole);

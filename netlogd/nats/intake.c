@@ -356,7 +356,7 @@ static void disconnect(nats_intake *in)
     in->known = in->alone = false;
 }
 
-static nl_status connect_to(nats_intake *in)
+static nl_status intake_connect_to(nats_intake *in)
 {
     bool refused;
     in->link = nats_link_open(in->place, on_reconnected, in, &refused);
@@ -485,7 +485,7 @@ static nl_status get_ready(nats_intake *in)
         }
     in->alone = in->alone && !reconnected;
     pthread_mutex_unlock(&in->mutex);
-    if (in->link == NULL && connect_to(in) != NL_OK)
+    if (in->link == NULL && intake_connect_to(in) != NL_OK)
         return NL_FAILED;
     /* What is asked for meanwhile would pile up, and be answered at once. */
     if (natsConnection_Status(in->link->connection) != NATS_CONN_STATUS_CONNECTED)
@@ -503,7 +503,7 @@ static nl_status get_ready(nats_intake *in)
 /* ---- the thread: its turns ---- */
 
 /* Tells the server what became of a message. What does not reach it, it asks for again. */
-static void tell(nats_intake *in, nats_message *m, const char *what)
+static void intake_tell(nats_intake *in, nats_message *m, const char *what)
 {
     if (in->link != NULL && natsMsg_GetReply(m->msg) != NULL)
         natsConnection_PublishString(in->link->connection, natsMsg_GetReply(m->msg), what);
@@ -519,7 +519,7 @@ static void tell_settled(nats_intake *in)
     list_move(&in->settled, &settled);
     pthread_mutex_unlock(&in->mutex);
     for (nats_message *m; (m = list_take(&settled)) != NULL; free_message(m))
-        tell(in, m, m->refused ? "-NAK {\"delay\": 30000000000}" : "+ACK"); /* nanoseconds */
+        intake_tell(in, m, m->refused ? "-NAK {\"delay\": 30000000000}" : "+ACK"); /* nanoseconds */
 }
 
 static void *must(void *memory)
@@ -545,7 +545,7 @@ static void choose_request(telling *what, unsigned at, shard *s, asking *slot, i
     what->requests[what->request_count++] = (wish){at, slot->number};
 }
 
-static void ask(nats_intake *in, wish w)
+static void intake_ask(nats_intake *in, wish w)
 {
     const shard *s = &in->shards[w.shard]; /* whose name never changes */
     char subject[2 * NATS_NAME_SIZE], reply[NATS_NAME_SIZE], request[128];
@@ -597,14 +597,14 @@ static telling choose_all(nats_intake *in, bool ready)
 static void tell_all(nats_intake *in, telling *what)
 {
     for (size_t i = 0; i < what->late_count; i++)
-        tell(in, what->late[i], "+WPI");
+        intake_tell(in, what->late[i], "+WPI");
     for (size_t i = 0; i < what->request_count; i++)
-        ask(in, what->requests[i]);
+        intake_ask(in, what->requests[i]);
     free(what->late);
     free(what->requests);
 }
 
-static void *run(void *user)
+static void *intake_run(void *user)
 {
     nats_intake *in = user;
     for (bool stop = false; !stop;) {
@@ -650,7 +650,7 @@ nats_intake *nats_intake_open(nats_place *place)
     make_id(in->id);
     nl_monotonic_cond_init(&in->changed);
     pthread_mutex_init(&in->mutex, NULL);
-    if (nl_thread_create(&in->thread, NULL, run, in) != 0)
+    if (nl_thread_create(&in->thread, NULL, intake_run, in) != 0)
         program_fail(PROGRAM_PROBLEM, "no thread can be made");
     return in;
 }
@@ -711,7 +711,7 @@ void nats_intake_describe(nats_intake *in, nats_intake_state *state)
 static void give_back(nats_intake *in, message_list *list)
 {
     for (nats_message *m; (m = list_take(list)) != NULL; free_message(m))
-        tell(in, m, "-NAK");
+        intake_tell(in, m, "-NAK");
 }
 
 void nats_intake_close(nats_intake *in)

@@ -88,7 +88,7 @@ typedef struct publisher {
 
 /* ---- messages ---- */
 
-static void *grow(void *array, size_t *capacity, size_t count, size_t size)
+static void *publish_grow(void *array, size_t *capacity, size_t count, size_t size)
 {
     if (count < *capacity)
         return array;
@@ -119,7 +119,7 @@ static unsigned shard_of(const publisher *p, const unsigned char stream[16])
 
 static size_t add_message(publisher *p, const nats_cut *cut, unsigned shard)
 {
-    p->messages = grow(p->messages, &p->message_capacity, p->message_count, sizeof *p->messages);
+    p->messages = publish_grow(p->messages, &p->message_capacity, p->message_count, sizeof *p->messages);
     static const unsigned char none[sizeof cut->stream];
     message *m = &p->messages[p->message_count];
     m->data.size = m->subject.size = 0; /* the memory of an earlier one is used again */
@@ -158,7 +158,7 @@ static bool take_cut(void *user, const nats_cut *cut)
     nl_buffer_append(&m->data, cut->bytes.data, cut->bytes.size);
     if (m->marked)
         m->mark = hash_of(m->mark, cut->bytes.data, cut->bytes.size);
-    p->pieces = grow(p->pieces, &p->piece_capacity, p->piece_count, sizeof *p->pieces);
+    p->pieces = publish_grow(p->pieces, &p->piece_capacity, p->piece_count, sizeof *p->pieces);
     p->pieces[p->piece_count++] = (piece){.end = cut->end, .message = at};
     p->bytes += cut->bytes.size;
     return p->message_count < MESSAGES_MAX && p->bytes < BYTES_MAX;

@@ -177,7 +177,7 @@ static void free_delivery(delivery *d)
     free(d);
 }
 
-static void join(delivery *d)
+static void delivery_join(delivery *d)
 {
     pthread_join(d->thread, NULL);
     d->started = d->stop = d->leaving = d->ended = false;
@@ -200,7 +200,7 @@ static delivery *take_back(const output_options *options)
     d->other = copy_options(options);
     pthread_mutex_unlock(&d->mutex);
     if (ended)
-        join(d);
+        delivery_join(d);
     return d;
 }
 
@@ -217,7 +217,7 @@ static void tidy_up(void)
             continue;
         }
         *at = d->next;
-        join(d);
+        delivery_join(d);
         free_delivery(d);
     }
 }
@@ -366,7 +366,7 @@ static void wait_for(delivery *d, int milliseconds)
  * Says in netlogd's own log that it is away, and why, or back. One that comes and goes, or fails now for this reason
  * and now for that, is told of now and then.
  */
-static void tell(delivery *d)
+static void delivery_tell(delivery *d)
 {
     const char *reason = d->state.reason;
     int64_t now = nl_monotonic_ms();
@@ -396,12 +396,12 @@ static void take_note(delivery *d, nl_status status, size_t taken)
     if (status == NL_OK) {
         d->state.reason[0] = '\0';
         d->back_off_ms = 0;
-        tell(d);
+        delivery_tell(d);
         return;
     }
     d->state.failures++;
     snprintf(d->state.reason, sizeof d->state.reason, "%s", nl_error_message());
-    tell(d);
+    delivery_tell(d);
     d->back_off_ms = d->back_off_ms == 0 ? BACK_OFF_MS : d->back_off_ms * 2;
     if (d->back_off_ms > BACK_OFF_MOST_MS)
         d->back_off_ms = BACK_OFF_MOST_MS;
@@ -444,7 +444,7 @@ static void deliver_some(delivery *d)
         wait_for(d, 0);
 }
 
-static void *run(void *user)
+static void *delivery_run(void *user)
 {
     delivery *d = user;
     pthread_mutex_lock(&d->mutex);
@@ -507,7 +507,7 @@ void delivery_start(delivery *d, output_place end, nl_log *log)
     d->log = log;
     d->end = end;
     d->state.waiting = count_waiting(d, end);
-    int error = nl_thread_create(&d->thread, NULL, run, d);
+    int error = nl_thread_create(&d->thread, NULL, delivery_run, d);
     d->started = error == 0;
     if (!d->started)
         program_fail(PROGRAM_PROBLEM, "begin a thread: %s", strerror(error));
@@ -523,9 +523,9 @@ void delivery_wrote(delivery *d, size_t size)
 bool delivery_has_room(delivery *d, size_t size, uint64_t most)
 {
     pthread_mutex_lock(&d->mutex);
-    bool room = d->state.waiting == 0 || d->state.waiting + size <= most;
+    bool fits = d->state.waiting == 0 || d->state.waiting + size <= most;
     pthread_mutex_unlock(&d->mutex);
-    return room;
+    return fits;
 }
 
 void delivery_settled(delivery *d, output_place end)
@@ -580,7 +580,7 @@ void deliveries_end(void)
     while (closed != NULL) {
         delivery *d = closed;
         closed = d->next;
-        join(d);
+        delivery_join(d);
         free_delivery(d);
     }
 }

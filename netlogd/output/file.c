@@ -77,7 +77,7 @@ static char *folder_of(const char *path)
 }
 
 /* The number in a file's name that fits the pattern; 0 when it does not. */
-static uint64_t number_of(const char *name, const char *before, size_t before_size, const char *behind)
+static uint64_t file_number_of(const char *name, const char *before, size_t before_size, const char *behind)
 {
     if (strncmp(name, before, before_size) != 0 || name[before_size] < '0' || name[before_size] > '9')
         return 0;
@@ -100,7 +100,7 @@ static nl_status list_numbers(const output_options *options, void (*take)(void *
     const char *slash = strrchr(options->path, '/'), *pattern = slash != NULL ? slash + 1 : options->path, *behind;
     size_t before = before_number(pattern, &behind);
     for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
-        uint64_t number = number_of(entry->d_name, pattern, before, behind);
+        uint64_t number = file_number_of(entry->d_name, pattern, before, behind);
         if (number > 0)
             take(user, number);
     }

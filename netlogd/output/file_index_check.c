@@ -101,7 +101,7 @@ static bool put_entries(int fd, uint64_t size, int to)
     return true;
 }
 
-static bool make(int fd, int to)
+static bool file_index_check_make(int fd, int to)
 {
     struct stat status;
     return fstat(fd, &status) == 0 && make_alike(to, &status) && put_entries(fd, (uint64_t)status.st_size, to) &&
@@ -116,7 +116,7 @@ bool file_index_rebuild(const char *path)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), to = -1;
     if (fd >= 0)
         to = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    bool made = to >= 0 && make(fd, to) && rename(beside, name) == 0;
+    bool made = to >= 0 && file_index_check_make(fd, to) && rename(beside, name) == 0;
     if (!made)
         program_error("make %s: %s", name, strerror(errno));
     if (!made && to >= 0)

@@ -96,7 +96,7 @@ static void apply(nl_streams *streams, const char *entry, size_t size, journal_m
     nl_buffer_free(&gaps);
 }
 
-static nl_status read_all(const journal *j, nl_buffer *content)
+static nl_status journal_read_all(const journal *j, nl_buffer *content)
 {
     struct stat status;
     if (fstat(j->fd, &status) != 0)
@@ -119,7 +119,7 @@ static nl_status read_all(const journal *j, nl_buffer *content)
 static nl_status read_entries(journal *j, journal_mark *mark, size_t *all)
 {
     nl_buffer content = {0};
-    nl_status status = read_all(j, &content);
+    nl_status status = journal_read_all(j, &content);
     for (size_t size; status == NL_OK && (size = entry_at(content.data + j->size, content.size - j->size)) > 0;) {
         apply(j->streams, content.data + j->size, size, mark);
         j->size += size;

@@ -20,7 +20,7 @@
 
 enum { AT_ONCE = 16 << 10 }; /* bytes, about, between looks */
 
-static nl_status look(void)
+static nl_status kind_syslog_look(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -70,7 +70,7 @@ static nl_status deliver(void *peer, const char *data, size_t size, output_place
         const char *end = from > 0 ? memchr(at + from, '\n', left - from) : memrchr(at, '\n', left);
         if (end == NULL)
             return NL_OK;
-        if (look() != NL_OK || send_lines(peer, at, (size_t)(end + 1 - at)) != NL_OK)
+        if (kind_syslog_look() != NL_OK || send_lines(peer, at, (size_t)(end + 1 - at)) != NL_OK)
             return NL_FAILED;
         *taken += (size_t)(end + 1 - at);
     }

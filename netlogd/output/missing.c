@@ -35,7 +35,7 @@ typedef struct look {
 } look;
 
 /* The number in a file's name, which is the stem's; 0: it has none. */
-static uint64_t number_of(const char *path, const char *stem)
+static uint64_t missing_number_of(const char *path, const char *stem)
 {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
     if (strncmp(name, stem, strlen(stem)) == 0)
@@ -71,7 +71,7 @@ static void look_at_numbers(look *l, const char *stem, const journal_mark *mark)
     if (numbers == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     for (size_t i = 0; i < l->count; i++)
-        numbers[i] = number_of(l->files[i], stem);
+        numbers[i] = missing_number_of(l->files[i], stem);
     output_file_sort(numbers, l->count);
     last -= mark->size == 0 && last > 0;
     size_t i = 0;

@@ -303,7 +303,7 @@ static nl_status note_always(output *out, nl_status (*write)(journal *, const jo
 }
 
 /* Notes how far the file was written: with what streams go on with, or before anything more is written. */
-static nl_status note(output *out, nl_status (*write)(journal *, const journal_mark *, bool), bool ended)
+static nl_status output_note(output *out, nl_status (*write)(journal *, const journal_mark *, bool), bool ended)
 {
     bool needed = out->journal != NULL && journal_is_needed(out->journal);
     return needed ? note_always(out, write, ended) : NL_OK;
@@ -316,7 +316,7 @@ nl_status output_note_streams(output *out)
 
 nl_status output_begin(output *out)
 {
-    return out->noted ? NL_OK : note(out, journal_begin, false);
+    return out->noted ? NL_OK : output_note(out, journal_begin, false);
 }
 
 static bool has_rotate_size(const output *out)
@@ -593,7 +593,7 @@ nl_status output_settle(output *out)
     if (status == NL_OK && !out->settled && out->options.sync_ns != OUTPUT_SYNC_NEVER)
         sync_file(out);
     if (status == NL_OK && !out->settled)
-        status = note(out, journal_write, false);
+        status = output_note(out, journal_write, false);
     if (status == NL_OK && seal_is_due(out->seal))
         status = seal_file(out, false);
     out->settled = status == NL_OK;
@@ -704,7 +704,7 @@ static nl_status close_as(output *out, bool ended)
     if (status == NL_OK)
         status = seal_file(out, true);
     if (status == NL_OK)
-        status = note(out, journal_write, ended);
+        status = output_note(out, journal_write, ended);
     nl_status closed = output_file_close(&out->file);
     free_output(out);
     return status == NL_OK ? closed : status;

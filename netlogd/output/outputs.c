@@ -114,7 +114,7 @@ static void know_own(outputs *all, const output *out)
 }
 
 /* Brings one that joins the others to what they have, and notes it. */
-static nl_status join(outputs *all, output *one, bool behind)
+static nl_status outputs_join(outputs *all, output *one, bool behind)
 {
     nl_streams_list(all->streams, take_over, &(meeting){all, one, behind});
     return output_note_streams(one);
@@ -138,7 +138,7 @@ static nl_status meet(outputs *all)
     for (size_t i = 0; i < all->count; i++)
         any = any || output_get_past(all->at[i]) != OUTPUT_PAST_NONE;
     for (size_t i = 0; i < all->count && status == NL_OK && any && all->count > 1; i++)
-        status = join(all, all->at[i], output_get_past(all->at[i]) == OUTPUT_PAST_KILLED);
+        status = outputs_join(all, all->at[i], output_get_past(all->at[i]) == OUTPUT_PAST_KILLED);
     for (size_t i = 0; i < all->count; i++)
         know_own(all, all->at[i]);
     return status;
@@ -146,7 +146,7 @@ static nl_status meet(outputs *all)
 
 /* ---- opening ---- */
 
-static void add(outputs *all, output *out)
+static void outputs_add(outputs *all, output *out)
 {
     all->at = must(realloc(all->at, (all->count + 1) * sizeof(output *)));
     all->at[all->count++] = out;
@@ -220,7 +220,7 @@ outputs *outputs_open(char *const *texts, size_t count)
         if (out == NULL)
             status = NL_FAILED;
         else
-            add(all, out);
+            outputs_add(all, out);
     }
     if (status == NL_OK && meet(all) == NL_OK)
         return all;
@@ -230,7 +230,7 @@ outputs *outputs_open(char *const *texts, size_t count)
     return NULL;
 }
 
-static void start(output *out, nl_log *log)
+static void output_outputs_start(output *out, nl_log *log)
 {
     output_start(out, log);
     output_report_repairs(out, log);
@@ -239,7 +239,7 @@ static void start(output *out, nl_log *log)
 void outputs_start(outputs *all, nl_log *log)
 {
     for (size_t i = 0; i < all->count; i++)
-        start(all->at[i], log);
+        output_outputs_start(all->at[i], log);
 }
 
 /* ---- changing ---- */
@@ -250,7 +250,7 @@ typedef struct change {
     output *opened; /* anew */
 } change;
 
-static output *find(const outputs *all, const output_options *options)
+static output *outputs_find(const outputs *all, const output_options *options)
 {
     for (size_t i = 0; i < all->count; i++)
         if (output_options_same_target(output_get_options(all->at[i]), options))
@@ -265,9 +265,9 @@ static nl_status prepare(outputs *all, change *changes, char *const *texts, size
         change *c = &changes[i];
         if (output_options_parse(texts[i], &c->options) != NL_OK)
             return NL_FAILED;
-        c->there = find(all, &c->options);
+        c->there = outputs_find(all, &c->options);
         if (c->there == NULL &&
-            ((c->opened = output_open(&c->options)) == NULL || join(all, c->opened, false) != NL_OK))
+            ((c->opened = output_open(&c->options)) == NULL || outputs_join(all, c->opened, false) != NL_OK))
             return NL_FAILED;
     }
     return NL_OK;
@@ -317,7 +317,7 @@ static void carry_out(outputs *all, change *changes, size_t count, nl_log *log)
         change *c = &changes[i];
         now[i] = c->there != NULL ? c->there : c->opened;
         if (c->opened != NULL) {
-            start(c->opened, log);
+            output_outputs_start(c->opened, log);
             know_own(all, c->opened);
             nl_write(log, NL_USAGE, "Netlogd.OutputOpened", "OUTPUT=%s", output_get_options(c->opened)->target);
         } else if (strcmp(c->options.url->text, output_get_options(c->there)->url->text) == 0) {
@@ -404,7 +404,7 @@ static nl_status each(outputs *all, nl_status (*function)(output *out))
 }
 
 /* None notes what it has before each has a journal. */
-static nl_status begin(outputs *all)
+static nl_status outputs_begin(outputs *all)
 {
     return all->count > 1 ? each(all, output_begin) : NL_OK;
 }
@@ -412,7 +412,7 @@ static nl_status begin(outputs *all)
 /* Settles those whose files are to grow no further. No block is read in part. What fails is tried again. */
 static void end_full_files(outputs *all)
 {
-    bool begun = begin(all) == NL_OK;
+    bool begun = outputs_begin(all) == NL_OK;
     for (size_t i = 0; i < all->count && begun; i++)
         if (output_is_full(all->at[i]))
             output_settle(all->at[i]);
@@ -443,12 +443,12 @@ bool outputs_put_block(outputs *all, const nl_block_view *block)
 
 nl_status outputs_flush(outputs *all)
 {
-    return begin(all) == NL_OK ? each(all, output_flush) : NL_FAILED;
+    return outputs_begin(all) == NL_OK ? each(all, output_flush) : NL_FAILED;
 }
 
 nl_status outputs_settle(outputs *all)
 {
-    return begin(all) == NL_OK ? each(all, output_settle) : NL_FAILED;
+    return outputs_begin(all) == NL_OK ? each(all, output_settle) : NL_FAILED;
 }
 
 bool outputs_are_empty(const outputs *all)
@@ -504,11 +504,11 @@ bool outputs_have_seal_due(const outputs *all)
 
 nl_status outputs_reopen(outputs *all)
 {
-    return begin(all) == NL_OK ? each(all, output_reopen) : NL_FAILED;
+    return outputs_begin(all) == NL_OK ? each(all, output_reopen) : NL_FAILED;
 }
 
 /* Whether an output has the same of a stream as another has. */
-static void compare(void *user, const nl_stream_state *state)
+static void outputs_compare(void *user, const nl_stream_state *state)
 {
     levelling *l = user;
     nl_stream_state other;
@@ -524,13 +524,13 @@ static bool are_level(outputs *all)
 {
     levelling l = {all, true};
     for (size_t i = 0; i < all->count && all->count > 1; i++)
-        nl_streams_list(output_streams(all->at[i]), compare, &l);
+        nl_streams_list(output_streams(all->at[i]), outputs_compare, &l);
     return l.level;
 }
 
 nl_status outputs_close(outputs *all)
 {
-    nl_status status = begin(all) == NL_OK ? NL_OK : NL_FAILED;
+    nl_status status = outputs_begin(all) == NL_OK ? NL_OK : NL_FAILED;
     nl_status closed = each(all, are_level(all) ? output_close : output_close_behind);
     deliveries_end();
     free_all(all);

@@ -48,7 +48,7 @@ void regions_free(regions *r)
 }
 
 /* Copies bytes [from, to) of the one to the end of the other. */
-static bool copy(FILE *in, FILE *out, uint64_t from, uint64_t to)
+static bool take_out_copy(FILE *in, FILE *out, uint64_t from, uint64_t to)
 {
     static char piece[64 << 10];
     if (fseeko(in, (off_t)from, SEEK_SET) != 0)
@@ -83,11 +83,11 @@ static bool split(FILE *in, FILE *good, FILE *damaged, const regions *r, uint64_
     for (size_t i = 0; i < r->count; i++) {
         uint64_t to = end_of(in, &r->places[i]);
         to = to < size ? to : size;
-        if (!copy(in, good, at, r->places[i].from) || !copy(in, damaged, r->places[i].from, to))
+        if (!take_out_copy(in, good, at, r->places[i].from) || !take_out_copy(in, damaged, r->places[i].from, to))
             return false;
         at = to;
     }
-    return copy(in, good, at, size) && fflush(good) == 0 && fsync(fileno(good)) == 0 && fflush(damaged) == 0 &&
+    return take_out_copy(in, good, at, size) && fflush(good) == 0 && fsync(fileno(good)) == 0 && fflush(damaged) == 0 &&
            fsync(fileno(damaged)) == 0;
 }
 

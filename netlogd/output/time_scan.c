@@ -26,7 +26,7 @@ typedef struct scan {
     uint64_t frame_end; /* behind the last frame behind which a record begins */
 } scan;
 
-static void on_block(void *user, const nl_block_view *block)
+static void time_scan_on_block(void *user, const nl_block_view *block)
 {
     scan *s = user;
     nl_time_piece times = {.min_ns = block->min_time_ns, .max_ns = block->max_time_ns, .records = block->record_count};
@@ -34,7 +34,7 @@ static void on_block(void *user, const nl_block_view *block)
     s->block_end = s->from + block->offset + block->bytes.size;
 }
 
-static void decode(scan *s, const char *data, size_t size)
+static void time_scan_decode(scan *s, const char *data, size_t size)
 {
     const nl_record *record;
     nl_decoder_feed(s->decoder, data, size);
@@ -45,7 +45,7 @@ static void decode(scan *s, const char *data, size_t size)
 
 static void take_plain(scan *s, const char *data, size_t size)
 {
-    decode(s, data, size);
+    time_scan_decode(s, data, size);
     const char *newline = memrchr(data, '\n', size);
     if (newline != NULL)
         s->lines_end = s->fed + (uint64_t)(newline + 1 - data);
@@ -65,7 +65,7 @@ static bool take_frames(scan *s, const char *data, size_t size, uint64_t least)
             return false;
         full = result != 0 && out.pos == out.size;
         if (out.pos > 0)
-            decode(s, s->unpacked, out.pos);
+            time_scan_decode(s, s->unpacked, out.pos);
         if (result == 0 && !nl_decoder_is_midway(s->decoder))
             s->frame_end = s->fed + in.pos;
     }
@@ -116,7 +116,7 @@ bool time_scan(int fd, uint64_t from, uint64_t least, uint64_t limit, nl_time_pi
 {
     scan s = {.piece = NL_TIME_PIECE_EMPTY, .from = from, .fed = from, .lines_end = from, .frame_end = from};
     s.decoder = nl_decoder_new(&(nl_decoder_options){.max_record_size = OUTPUT_FILE_LONGEST});
-    nl_decoder_on_unread_block(s.decoder, on_block, &s);
+    nl_decoder_on_unread_block(s.decoder, time_scan_on_block, &s);
     bool good = read_pieces(&s, fd, least, limit);
     *piece = s.piece;
     if (nl_decoder_get_stats(s.decoder)->malformed > 0)

@@ -33,7 +33,7 @@ typedef struct check {
     regions regions; /* of this file: where it is damaged */
 } check;
 
-static void on_malformed(void *user, const nl_malformed *what)
+static void verify_on_malformed(void *user, const nl_malformed *what)
 {
     check *c = user;
     /* A line's newline goes with it; a block has line 0. */
@@ -81,7 +81,7 @@ static void report_missing(check *c)
 static bool read_file(check *c)
 {
     nl_decoder_options options = {.max_record_size = OUTPUT_FILE_LONGEST,
-                                  .on_malformed = on_malformed,
+                                  .on_malformed = verify_on_malformed,
                                   .on_lost = on_lost,
                                   .sequences = c->sequences,
                                   .once = c->sequences,

@@ -83,7 +83,7 @@ static void on_summary(void *user, const nl_record *record, unsigned minutes)
 /* ---- what becomes of the process ---- */
 
 /* Tells the log, and all who look of what is not usual. */
-static void tell(active *s, nl_record *record, bool unusual)
+static void active_tell(active *s, nl_record *record, bool unusual)
 {
     if (s->agent->log != NULL)
         nl_write_record(s->agent->log, record);
@@ -93,7 +93,7 @@ static void tell(active *s, nl_record *record, bool unusual)
     nl_record_free(record);
 }
 
-static void add(nl_record *record, const char *name, const char *value)
+static void active_add(nl_record *record, const char *name, const char *value)
 {
     nl_record_add_string(record, name, value, strlen(value));
 }
@@ -104,10 +104,10 @@ static void on_ended(void *user, const char *reason, double again_s)
     nl_record *record = agent_record(s->agent, NL_WARNING, "Nlagentd.SensorFailed");
     s->agent->counts.failures++;
     snprintf(s->failure, sizeof s->failure, "%s", reason);
-    add(record, "SENSOR", s->spec->text);
-    add(record, "REASON", reason);
+    active_add(record, "SENSOR", s->spec->text);
+    active_add(record, "REASON", reason);
     nl_record_add_double(record, "AGAIN", again_s);
-    tell(s, record, true);
+    active_tell(s, record, true);
 }
 
 static void on_started(void *user, bool again)
@@ -115,11 +115,11 @@ static void on_started(void *user, bool again)
     active *s = user;
     nl_record *record = agent_record(s->agent, NL_USAGE, again ? "Nlagentd.SensorRestarted" : "Nlagentd.SensorStarted");
     s->agent->counts.starts++;
-    add(record, "SENSOR", s->spec->text);
-    tell(s, record, again);
+    active_add(record, "SENSOR", s->spec->text);
+    active_tell(s, record, again);
 }
 
-static void start(active *s)
+static void active_start(active *s)
 {
     const process_watcher watcher = {on_record, on_ended, on_started, s};
     s->failure[0] = '\0';
@@ -133,8 +133,8 @@ static void stop(active *s)
     s->stopped_ns = nl_monotonic_ns();
     forget_latest(s);
     nl_record *record = agent_record(s->agent, NL_USAGE, "Nlagentd.SensorStopped");
-    add(record, "SENSOR", s->spec->text);
-    tell(s, record, false);
+    active_add(record, "SENSOR", s->spec->text);
+    active_tell(s, record, false);
 }
 
 void active_adjust(active *s)
@@ -153,7 +153,7 @@ void active_adjust(active *s)
     bool changed = interval_s != s->interval_s;
     s->interval_s = interval_s;
     if (s->process == NULL)
-        start(s);
+        active_start(s);
     else if (changed)
         process_set_interval(s->process, interval_s);
 }
@@ -168,7 +168,7 @@ static size_t count_running(const agent *a)
     return count;
 }
 
-static active *find(const agent *a, const sensor_spec *spec)
+static active *agent_active_find(const agent *a, const sensor_spec *spec)
 {
     active *s = a->sensors;
     while (s != NULL && strcmp(s->spec->text, spec->text) != 0)
@@ -188,7 +188,7 @@ static const definition *find_definition(const agent *a, const sensor_spec *spec
 bool active_find(const agent *a, const char *text, active **found)
 {
     sensor_spec *spec = spec_parse(text);
-    *found = spec != NULL ? find(a, spec) : NULL;
+    *found = spec != NULL ? agent_active_find(a, spec) : NULL;
     bool good = *found != NULL || (spec != NULL && find_definition(a, spec) != NULL);
     spec_free(spec);
     return good;
@@ -199,7 +199,7 @@ active *active_get(agent *a, const char *text)
     sensor_spec *spec = spec_parse(text);
     if (spec == NULL)
         return NULL;
-    active *s = find(a, spec);
+    active *s = agent_active_find(a, spec);
     const definition *d = find_definition(a, spec);
     bool good = d != NULL;
     if (good && (s == NULL || s->process == NULL) && count_running(a) >= a->limits.sensors) {
@@ -262,7 +262,7 @@ void active_describe(const active *s, nl_record *record)
     size_t consumers = 0;
     for (const subscription *m = s->members; m != NULL; m = m->next_member)
         consumers++;
-    add(record, "sensor", s->spec->text);
+    active_add(record, "sensor", s->spec->text);
     nl_record_add_bool(record, "running", s->process != NULL && process_id(s->process) != 0);
     nl_record_add_uint(record, "consumers", consumers);
     nl_record_add_bool(record, "held", s->held);
@@ -270,7 +270,7 @@ void active_describe(const active *s, nl_record *record)
     nl_record_add_uint(record, "pid", s->process != NULL ? (uint64_t)process_id(s->process) : 0);
     nl_record_add_uint(record, "restarts", s->process != NULL ? process_restarts(s->process) : 0);
     if (s->failure[0] != '\0')
-        add(record, "failure", s->failure);
+        active_add(record, "failure", s->failure);
     if (summaries_left_out(s->summaries) > 0)
         nl_record_add_uint(record, "unsummed", summaries_left_out(s->summaries));
 }

@@ -124,7 +124,7 @@ struct subscription {
     double lease_s;
     int64_t expires_ns;
     shared_record **queue; /* a ring */
-    size_t first, count, room;
+    size_t first, count, capacity;
     uint64_t sent, missed, missed_in_all;
     int64_t missed_from_ns, missed_to_ns;
     bool turn_comes;

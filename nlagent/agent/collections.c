@@ -87,7 +87,7 @@ static void on_started(void *user, bool again)
     (void)user, (void)again;
 }
 
-static void add(char **to, size_t *count, const char *option, const char *value)
+static void collections_add(char **to, size_t *count, const char *option, const char *value)
 {
     if (value == NULL)
         return;
@@ -119,17 +119,17 @@ static char **make_command(const collections *c, const collection_wish *w)
     char **command =
         nl_memory_check(calloc(OPTIONS_MAX + count_of(w->urls) + count_of(w->sensors) + 1, sizeof *command));
     command[count++] = collections_client_path();
-    add(command, &count, "", "collect");
-    add(command, &count, "--directory=", c->directory);
-    add(command, &count, "--dest=", w->destination);
-    add(command, &count, "--interval=", w->interval);
-    add(command, &count, "--where=", w->where);
-    add(command, &count, "--hosts=", w->hosts);
+    collections_add(command, &count, "", "collect");
+    collections_add(command, &count, "--directory=", c->directory);
+    collections_add(command, &count, "--dest=", w->destination);
+    collections_add(command, &count, "--interval=", w->interval);
+    collections_add(command, &count, "--where=", w->where);
+    collections_add(command, &count, "--hosts=", w->hosts);
     for (const char **url = w->urls; *url != NULL; url++)
-        add(command, &count, "--agent=", *url);
-    add(command, &count, "", "--"); /* nothing of what follows is an option */
+        collections_add(command, &count, "--agent=", *url);
+    collections_add(command, &count, "", "--"); /* nothing of what follows is an option */
     for (const char **sensor = w->sensors; *sensor != NULL; sensor++)
-        add(command, &count, "", *sensor);
+        collections_add(command, &count, "", *sensor);
     return command;
 }
 

@@ -14,7 +14,7 @@
 
 enum { NAME_MAX = 64, OTHERS_MAX = 7 /* --event, --rules and --filter with theirs, NULL */ };
 
-static definition *add(definitions *all, const char *name, const char *what)
+static definition *definition_add(definitions *all, const char *name, const char *what)
 {
     definition *d = nl_memory_check(calloc(1, sizeof *d));
     d->name = program_copy(name);
@@ -44,7 +44,7 @@ void definitions_init(definitions *all, const char *program)
     pthread_mutex_init(&all->lock, NULL);
     all->program = find_program(program, "sensor", PKGLIBEXECDIR "/sensor");
     all->nlkernel = find_program(NULL, "../nlkernel/nlkernel", BINDIR "/nlkernel");
-    definition *kernel = add(all, "kernel", "events of the kernel, as nlkernel live logs them");
+    definition *kernel = definition_add(all, "kernel", "events of the kernel, as nlkernel live logs them");
     kernel->kernel = true;
     kernel->arguments = " event filter rules ";
     free(kernel->arguments_help);
@@ -56,7 +56,7 @@ void definitions_init(definitions *all, const char *program)
         count++;
     while (count-- > 0) {
         const sensor_kind *k = sensor_kinds[count];
-        definition *d = add(all, k->name, k->what);
+        definition *d = definition_add(all, k->name, k->what);
         d->arguments = k->arguments;
         d->fields = k->fields;
         d->beats = true;
@@ -105,7 +105,7 @@ static void add_own(definitions *all, const char *text)
     size_t size = strcspn(text, "=");
     snprintf(name, sizeof name, "%.*s", (int)size, text);
     snprintf(what, sizeof what, "what \"%.150s\" prints", text + size + 1);
-    add(all, name, what)->command = program_copy(text + size + 1);
+    definition_add(all, name, what)->command = program_copy(text + size + 1);
 }
 
 static bool is_of(const definition *d, const char *text)
@@ -179,13 +179,13 @@ bool definition_check(const definition *d, const sensor_spec *spec)
 static void execute_kernel(const definitions *all, const sensor_spec *spec)
 {
     char *const begin[] = {all->nlkernel, "live", "--quiet", "--dest", "-"};
-    size_t count = sizeof begin / sizeof begin[0], room = count + OTHERS_MAX;
+    size_t count = sizeof begin / sizeof begin[0], capacity = count + OTHERS_MAX;
     const char *filter = spec_argument(spec, "filter"), *events = spec_argument(spec, "event");
     const char *rules = spec_argument(spec, "rules");
     char *list = events != NULL ? program_copy(events) : NULL, *rest = list;
     for (const char *c = events; c != NULL && *c != '\0'; c++)
-        room += *c == ',' ? 2 : 0; /* --event and one more */
-    char **arguments = calloc(room, sizeof *arguments);
+        capacity += *c == ',' ? 2 : 0; /* --event and one more */
+    char **arguments = calloc(capacity, sizeof *arguments);
     if (arguments == NULL) {
         free(list);
         return;

@@ -290,7 +290,7 @@ static bool is_late(const http_client *c, int64_t now_ns)
     return !c->busy && c->waiting_ns != 0 && now_ns - c->waiting_ns >= REQUEST_S * NL_NS_PER_SECOND;
 }
 
-static void report(http_clients *all)
+static void http_clients_report(http_clients *all)
 {
     if (all->turned_away > 0)
         nl_write(all->agent->log, NL_WARNING, "Nlagentd.Refused", "PEER=%s REASON=%s COUNT=%" PRIu64, all->peer,
@@ -313,7 +313,7 @@ void http_clients_sweep(http_clients *all)
             }
             client_shut_down(c);
         }
-    report(all);
+    http_clients_report(all);
 }
 
 void http_clients_limits_changed(http_clients *all)
@@ -333,7 +333,7 @@ void http_clients_networks_changed(http_clients *all)
     for (http_client *c = all->clients; c != NULL; c = c->next)
         if (c->entry.address != NULL && find_peer(c, &peer) && !c->allows(c->user, (struct sockaddr *)&peer, c->bytes))
             turn_away(c, (struct sockaddr *)&peer, not_allowed);
-    report(all);
+    http_clients_report(all);
 }
 
 http_clients *http_clients_new(agent *a)

@@ -235,7 +235,7 @@ static void report_refused(void *user, const char *message)
 }
 
 /* What asked becomes: both have the same listeners, in the same order. */
-static const listening *find(const agent_settings *before, const agent_settings *now, const listening *asked)
+static const listening *main_find(const agent_settings *before, const agent_settings *now, const listening *asked)
 {
     return &now->listen[asked - before->listen];
 }
@@ -252,7 +252,7 @@ static bool may_change(serving *s, const agent_settings *now)
     /* Somebody whom neither a network nor a certificate lets in must not get in by a change. */
     for (size_t i = 0; i < s->count; i++)
         if (s->listeners[i].remote && now->allow.count == 0 &&
-            !find(s->given->settings, now, s->listeners[i].asked)->vouched) {
+            !main_find(s->given->settings, now, s->listeners[i].asked)->vouched) {
             report_refused(s, "listen: that is open to other machines, and no network is allowed");
             return false;
         }
@@ -281,7 +281,7 @@ static bool take_over(serving *s, agent_settings *now)
     starter_reread();
     for (size_t i = 0; i < s->count; i++) {
         listener *l = (listener *)&s->listeners[i];
-        l->asked = find(s->given->settings, now, l->asked);
+        l->asked = main_find(s->given->settings, now, l->asked);
         http_server_change(s->servers[i], l, &now->allow);
     }
     http_clients_networks_changed(a->clients);
@@ -415,7 +415,7 @@ static int serve(agent *a, arguments *given, listener *listeners, size_t count)
 }
 
 /* NULL: it has none. Standard error is redirected in the background, and the log must not hold it. */
-static nl_log *open_log(const agent_settings *s)
+static nl_log *main_open_log(const agent_settings *s)
 {
     if (daemon_has_no_streams() && strcmp(s->log, "file:///dev/stderr") == 0)
         return NULL;
@@ -443,7 +443,7 @@ int main(int argc, char **argv)
     if (prepare(&a, &given)) {
         result = PROGRAM_PROBLEM;
         if (open_listeners(given.settings, &listeners, &count)) {
-            a.log = open_log(given.settings);
+            a.log = main_open_log(given.settings);
             nl_set_policy(a.log, NL_POLICY_NEWEST, 0, NL_LEVEL_NONE); /* its reader must not hold up the clients */
             nl_set_idle(a.log, NL_NS_PER_SECOND);
             message_output_never_wait();

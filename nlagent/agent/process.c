@@ -149,7 +149,7 @@ static struct event *watch(sensor_process *p, int fd, event_callback_fn callback
 
 static void ended(sensor_process *p, const char *how);
 
-static void start(sensor_process *p)
+static void process_start(sensor_process *p)
 {
     p->reason[0] = '\0';
     p->started_ns = p->heard_ns = nl_monotonic_ns();
@@ -220,7 +220,7 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
 static void on_again(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
-    start(user);
+    process_start(user);
 }
 
 /* ---- what it says ---- */
@@ -281,7 +281,7 @@ sensor_process *process_new(struct event_base *base, const definitions *all, con
     p->clock = nl_memory_check(event_new(base, -1, EV_PERSIST, on_clock, p));
     p->again = nl_memory_check(evtimer_new(base, on_again, p));
     set_timer(p->clock, LOOK_EVERY_S);
-    start(p);
+    process_start(p);
     return p;
 }
 

@@ -123,7 +123,7 @@ static bool wait_for_turn(registrar *r)
 }
 
 /* How it went, unless the end has begun: the log may be closed by then. */
-static void tell(registrar *r, bool good)
+static void registrar_tell(registrar *r, bool good)
 {
     const registrar_options *o = &r->options;
     pthread_mutex_lock(&r->lock);
@@ -135,14 +135,14 @@ static void tell(registrar *r, bool good)
     pthread_mutex_unlock(&r->lock);
 }
 
-static void *run(void *user)
+static void *registrar_run(void *user)
 {
     registrar *r = user;
     bool was_good = false, was_said = false;
     do {
         bool good = do_register(r);
         if (good != was_good || (!good && !was_said))
-            tell(r, good);
+            registrar_tell(r, good);
         was_said = was_said || !good;
         was_good = good;
     } while (wait_for_turn(r));
@@ -167,7 +167,7 @@ registrar *registrar_start(const registrar_options *o, definitions *all, nl_log 
     }
     nl_monotonic_cond_init(&r->wakes);
     pthread_mutex_init(&r->lock, NULL);
-    if (nl_thread_create(&r->thread, NULL, run, r) != 0)
+    if (nl_thread_create(&r->thread, NULL, registrar_run, r) != 0)
         program_fail(PROGRAM_PROBLEM, "a thread cannot be made");
     return r;
 }

@@ -35,7 +35,7 @@ typedef struct call {
 } call;
 
 /* Keeps the first error. */
-static void fail(call *c, nl_error_code code, const char *problem)
+static void service_fail(call *c, nl_error_code code, const char *problem)
 {
     if (!c->failed)
         nl_error_set(code, "%s", problem);
@@ -76,7 +76,7 @@ static bool has_right(call *c, unsigned right, const char *problem)
 {
     if ((c->rights & right) == right)
         return true;
-    fail(c, NL_ERROR_PERMISSION, problem);
+    service_fail(c, NL_ERROR_PERMISSION, problem);
     return false;
 }
 
@@ -176,7 +176,7 @@ static void read_wish(call *c, subscription_wish *w)
     double minutes = number(c, "summary", 0);
     w->summary_minutes = minutes == 1 || minutes == 10 || minutes == 60 ? (unsigned)minutes : 0;
     if (minutes != w->summary_minutes)
-        fail(c, NL_ERROR_INVALID, "summaries are of 1, 10 or 60 minutes");
+        service_fail(c, NL_ERROR_INVALID, "summaries are of 1, 10 or 60 minutes");
     w->lease_s = number(c, "lease", 60);
     w->owner = c->consumer;
 }
@@ -204,7 +204,7 @@ static subscription *own_subscription(call *c)
     const char *id = needed(c, "subscription");
     subscription *s = id != NULL ? subscription_find(c->agent, id) : NULL;
     if (id != NULL && (s == NULL || strcmp(s->owner, c->consumer) != 0)) {
-        fail(c, NL_ERROR_NOT_FOUND, "there is none of that name, or none any more");
+        service_fail(c, NL_ERROR_NOT_FOUND, "there is none of that name, or none any more");
         return NULL;
     }
     return s;
@@ -216,7 +216,7 @@ static void unsubscribe(call *c)
     if (s == NULL)
         return;
     if (s->on_records != NULL)
-        fail(c, NL_ERROR_BUSY, "it is being read; end that");
+        service_fail(c, NL_ERROR_BUSY, "it is being read; end that");
     else
         subscription_free(s);
 }
@@ -232,7 +232,7 @@ typedef struct pending {
     bool is_query, has_waited;
 } pending;
 
-static void forget(pending *p)
+static void service_forget(pending *p)
 {
     event_free(p->timer);
     p->subscription->on_records = NULL;
@@ -245,7 +245,7 @@ static void forget(pending *p)
 
 static void on_gone(void *user)
 {
-    forget(user);
+    service_forget(user);
 }
 
 /* Appends the waiting records. Returns false and sets the error when there are none, or a sensor failed. */
@@ -281,7 +281,7 @@ static void answer_fetch(pending *p)
     soap_end(&out, "FetchResponse");
     exchange_answer(p->exchange, &out, false);
     nl_buffer_free(&out);
-    forget(p);
+    service_forget(p);
 }
 
 static void answer_query(pending *p)
@@ -299,7 +299,7 @@ static void answer_query(pending *p)
     exchange_answer(p->exchange, &out, !good);
     nl_buffer_free(&out);
     nl_buffer_free(&records);
-    forget(p);
+    service_forget(p);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *user)
@@ -345,7 +345,7 @@ static void fetch(call *c)
     if (s == NULL || c->failed)
         return;
     if (s->on_records != NULL) {
-        fail(c, NL_ERROR_BUSY, "it is being read already");
+        service_fail(c, NL_ERROR_BUSY, "it is being read already");
         return;
     }
     size_t count = most >= 1 && most <= FETCH_MAX ? (size_t)most : FETCH_MAX;
@@ -368,7 +368,7 @@ static bool query_latest(call *c, const char *sensor, const char *where)
     for (size_t i = 0; i < s->latest_count; i++) {
         bool matches = true;
         if (filter != NULL && condition_match(&c->agent->matching, filter, s->latest[i], &matches) != NL_OK) {
-            fail(c, NL_ERROR_LIMIT, "the expression costs too much");
+            service_fail(c, NL_ERROR_LIMIT, "the expression costs too much");
             break;
         }
         if (!matches)
@@ -404,14 +404,14 @@ static void query(call *c)
 
 /* ---- Start, Stop, Summaries ---- */
 
-static void start(call *c)
+static void service_start(call *c)
 {
     const char *sensor = needed(c, "sensor");
     double interval_s = number(c, "interval", 1);
     if (c->failed || !has_right(c, RIGHT_START, "you may not start sensors"))
         return;
     if (!(interval_s >= c->agent->limits.least_interval_s && interval_s <= 86400)) {
-        fail(c, NL_ERROR_INVALID, "the interval is too short, or longer than a day");
+        service_fail(c, NL_ERROR_INVALID, "the interval is too short, or longer than a day");
         return;
     }
     active *s = active_get(c->agent, sensor);
@@ -458,9 +458,9 @@ static void summaries_of(call *c)
     if (c->failed || !has_right(c, RIGHT_SUMMARIES, "you may not have summaries"))
         return;
     if (since != NULL && *since != '\0' && nl_time_parse(since, strlen(since), NL_FRACTION_DECIMAL, &since_ns) != NL_OK)
-        fail(c, NL_ERROR_INVALID, "since is no time");
+        service_fail(c, NL_ERROR_INVALID, "since is no time");
     else if (minutes != 1 && minutes != 10 && minutes != 60)
-        fail(c, NL_ERROR_INVALID, "summaries are of 1, 10 or 60 minutes");
+        service_fail(c, NL_ERROR_INVALID, "summaries are of 1, 10 or 60 minutes");
     if (c->failed)
         return;
     if (!active_find(c->agent, sensor, &s))
@@ -468,7 +468,7 @@ static void summaries_of(call *c)
     else if (s != NULL)
         summaries_list(s->summaries, (unsigned)minutes, since_ns, put_one, c);
     if (c->out.size >= ANSWER_MAX)
-        fail(c, NL_ERROR_LIMIT, "that is too much for one answer; ask for less, with since");
+        service_fail(c, NL_ERROR_LIMIT, "that is too much for one answer; ask for less, with since");
 }
 
 /* ---- the directory ---- */
@@ -476,7 +476,7 @@ static void summaries_of(call *c)
 static bool is_directory(call *c)
 {
     if (c->agent->directory == NULL)
-        fail(c, NL_ERROR_NOT_FOUND, "this agent is no directory: nlagentd --directory is one");
+        service_fail(c, NL_ERROR_NOT_FOUND, "this agent is no directory: nlagentd --directory is one");
     return c->agent->directory != NULL;
 }
 
@@ -521,19 +521,19 @@ static void register_agent(call *c)
         return;
     size_t count = read_sensors(c, sensors);
     if (count > DIRECTORY_SENSORS_MAX) {
-        fail(c, NL_ERROR_LIMIT, "so many sensors of one agent are too many");
+        service_fail(c, NL_ERROR_LIMIT, "so many sensors of one agent are too many");
         return;
     }
     if (!is_plain(host, 255) || !is_plain(url, 512) ||
         (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) ||
         !(ttl_s >= 1 && ttl_s <= DIRECTORY_TTL_MOST_S)) {
-        fail(c, NL_ERROR_INVALID, "host, url (http or https) and ttl (1 to 86400 seconds) are wanted");
+        service_fail(c, NL_ERROR_INVALID, "host, url (http or https) and ttl (1 to 86400 seconds) are wanted");
         return;
     }
     if (directory_register(c->agent->directory, host, url, ttl_s, sensors, count))
         soap_put_number(&c->out, "ttl", ttl_s);
     else
-        fail(c, NL_ERROR_LIMIT, "the directory is full");
+        service_fail(c, NL_ERROR_LIMIT, "the directory is full");
 }
 
 static void withdraw(call *c)
@@ -559,7 +559,7 @@ static void put_agent(void *user, const char *host, const char *url, const direc
     soap_close(out, "agent");
 }
 
-static void find(call *c)
+static void service_find(call *c)
 {
     const char *expression = soap_value(c->soap, "expression");
     nl_filter *filter = NULL;
@@ -621,7 +621,8 @@ static void check_destination(call *c, const char *destination)
     nl_url *url = nl_url_parse(destination);
     const char *harmful = is_collectors(url) ? find_harmful(url) : NULL;
     if (!is_collectors(url))
-        fail(c, NL_ERROR_INVALID, "the destination is a collector's: x-netlog://HOST, x-netlogs://HOST, unix:PATH");
+        service_fail(c, NL_ERROR_INVALID,
+                     "the destination is a collector's: x-netlog://HOST, x-netlogs://HOST, unix:PATH");
     if (harmful != NULL) {
         nl_error_set(
             NL_ERROR_INVALID,
@@ -645,7 +646,7 @@ static void collect(call *c)
         return;
     check_destination(c, w.destination);
     if (!c->failed && (sensors[0] == NULL || (urls[0] == NULL && (w.hosts == NULL || *w.hosts == '\0'))))
-        fail(c, NL_ERROR_INVALID, "which sensors, and of which agents or hosts?");
+        service_fail(c, NL_ERROR_INVALID, "which sensors, and of which agents or hosts?");
     if (c->failed)
         return;
     const char *name = collections_begin(c->agent->collections, &w);
@@ -661,7 +662,7 @@ static void release(call *c)
     if (name == NULL || !has_right(c, RIGHT_COLLECT, "you may not have this agent collect"))
         return;
     if (!collections_end(c->agent->collections, name))
-        fail(c, NL_ERROR_NOT_FOUND, "there is none of that name");
+        service_fail(c, NL_ERROR_NOT_FOUND, "there is none of that name");
 }
 
 /* ---- all of them ---- */
@@ -675,13 +676,13 @@ static const struct {
     {"Query", query},
     {"Subscribe", subscribe},
     {"Fetch", fetch},
-    {"Start", start},
+    {"Start", service_start},
     {"Unsubscribe", unsubscribe},
     {"Stop", stop},
     {"Summaries", summaries_of},
     {"Register", register_agent},
     {"Withdraw", withdraw},
-    {"Find", find},
+    {"Find", service_find},
     {"Collect", collect},
     {"Release", release},
 };

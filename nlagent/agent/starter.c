@@ -182,7 +182,7 @@ static void reap(void)
     }
 }
 
-static void run(const starter_options *o)
+static void starter_run(const starter_options *o)
 {
     static char text[TEXT_MAX];
     sigset_t set;
@@ -234,11 +234,11 @@ bool starter_begin(const starter_options *options)
         return true;
     if (options->confined)
         confine_programs(); /* nlagentd itself reports what is missing */
-    run(options);
+    starter_run(options);
     _exit(0);
 }
 
-static void fail(void)
+static void starter_fail(void)
 {
     program_fail(PROGRAM_PROBLEM, "the process that starts sensors has ended");
 }
@@ -268,7 +268,7 @@ static bool send_request(request r, struct iovec *parts, size_t count, const int
     }
     while (sendmsg(requests, &message, MSG_NOSIGNAL) < 0)
         if (errno == EPIPE || errno == ECONNRESET)
-            fail();
+            starter_fail();
         else if (errno != EINTR)
             return false;
     return true;
@@ -282,7 +282,7 @@ static answer receive_answer(void)
         size = recv(requests, &result, sizeof result, 0);
     while (size < 0 && errno == EINTR);
     if (size != (ssize_t)sizeof result)
-        fail();
+        starter_fail();
     return result;
 }
 
@@ -332,7 +332,7 @@ static void read_ends(void)
         if (size == (ssize_t)sizeof ended[0])
             ended_count++;
         else if (size == 0)
-            fail();
+            starter_fail();
         else if (size > 0 || errno != EINTR)
             return;
     }

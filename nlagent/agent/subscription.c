@@ -64,7 +64,7 @@ subscription *subscription_new(agent *a, const char *spec, const subscription_wi
     }
     subscription *s = nl_memory_check(calloc(1, sizeof *s));
     s->queue = nl_memory_check(calloc(a->limits.queue, sizeof *s->queue));
-    s->room = a->limits.queue;
+    s->capacity = a->limits.queue;
     make_id(s->id);
     s->owner = program_copy(w->owner);
     s->sensor = sensor;
@@ -98,7 +98,7 @@ void subscription_free(subscription *s)
     *link = s->next_member;
     active *sensor = s->sensor;
     for (size_t i = 0; i < s->count; i++)
-        let_go(s->queue[(s->first + i) % s->room]);
+        let_go(s->queue[(s->first + i) % s->capacity]);
     event_free(s->turn);
     condition_free(s->condition);
     free(s->owner);
@@ -134,7 +134,7 @@ static void note_missed(subscription *s, int64_t time_ns)
 /* The oldest give way: who is slow wants to see how things are now. */
 static void enqueue(subscription *s, shared_record *shared)
 {
-    size_t size = s->room;
+    size_t size = s->capacity;
     if (s->count == size) {
         note_missed(s, s->queue[s->first]->record->time_ns);
         let_go(s->queue[s->first]);
@@ -219,7 +219,7 @@ bool subscription_take(subscription *s, const nl_record **record)
         s->missed = 0;
     } else if (s->count > 0) {
         shared_record *shared = s->queue[s->first];
-        s->first = (s->first + 1) % s->room;
+        s->first = (s->first + 1) % s->capacity;
         s->count--;
         s->sent++;
         taken = nl_record_new();

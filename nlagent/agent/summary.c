@@ -83,7 +83,7 @@ uint64_t summaries_left_out(const summaries *s)
 
 /* ---- windows ---- */
 
-static int compare(const void *a, const void *b)
+static int summary_compare(const void *a, const void *b)
 {
     float x = *(const float *)a, y = *(const float *)b;
     return (x > y) - (x < y);
@@ -92,7 +92,7 @@ static int compare(const void *a, const void *b)
 static closed_window make_closed(open_window *w)
 {
     size_t n = w->count < SAMPLE ? (size_t)w->count : SAMPLE;
-    qsort(w->sample, n, sizeof w->sample[0], compare);
+    qsort(w->sample, n, sizeof w->sample[0], summary_compare);
     /* The value that at least so many of a hundred do not exceed. */
     size_t at50 = (50 * n + 99) / 100 - 1, at90 = (90 * n + 99) / 100 - 1, at99 = (99 * n + 99) / 100 - 1;
     return (closed_window){.minute = (uint32_t)(w->begin_ns / NL_NS_PER_SECOND / MINUTE_S),
@@ -105,12 +105,13 @@ static closed_window make_closed(open_window *w)
                            .p99 = w->sample[at99]};
 }
 
-static void keep(series *one, int length, const closed_window *w)
+static void summary_keep(series *one, int length, const closed_window *w)
 {
     size_t most = kept[length], *count = &one->closed_count[length], *first = &one->closed_first[length];
     if (*count < most && (*count & (*count - 1)) == 0) {
-        size_t room = *count == 0 ? 1 : 2 * *count;
-        one->closed[length] = nl_memory_check(realloc(one->closed[length], (room < most ? room : most) * sizeof *w));
+        size_t capacity = *count == 0 ? 1 : 2 * *count;
+        one->closed[length] =
+            nl_memory_check(realloc(one->closed[length], (capacity < most ? capacity : most) * sizeof *w));
     }
     if (*count < most) {
         one->closed[length][(*count)++] = *w;
@@ -163,7 +164,7 @@ static void turn(summaries *s, series *one, int length, int64_t now_ns)
         return;
     if (w->count > 0) {
         closed_window closed = make_closed(w);
-        keep(one, length, &closed);
+        summary_keep(one, length, &closed);
         if (s->on_closed != NULL) {
             nl_record *record = nl_record_new();
             describe(one, summary_minutes[length], &closed, record);
@@ -192,7 +193,7 @@ static void put_number(summaries *s, open_window *w, double value)
 
 /* ---- series ---- */
 
-static bool is(const series *one, const char *key, nl_string field)
+static bool summary_is(const series *one, const char *key, nl_string field)
 {
     return strlen(one->field) == field.size && memcmp(one->field, field.data, field.size) == 0 &&
            strcmp(one->key, key) == 0;
@@ -234,10 +235,10 @@ static series *find_series(summaries *s, const char *key, nl_string field, const
 {
     series *start = s->at != NULL ? s->at : s->first;
     for (series *one = start; one != NULL; one = one->next)
-        if (is(one, key, field))
+        if (summary_is(one, key, field))
             return one;
     for (series *one = s->first; one != start; one = one->next)
-        if (is(one, key, field))
+        if (summary_is(one, key, field))
             return one;
     return add_series(s, key, field, record);
 }

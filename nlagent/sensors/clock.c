@@ -39,7 +39,7 @@ static bool log_chrony(sensor_look *look, bool own_socket)
     return true;
 }
 
-static bool look(sensor_look *look)
+static bool clock_look(sensor_look *look)
 {
     bool synchronized;
     nl_record *record = look_begin(look, NL_CLOCK_KERNEL);
@@ -77,5 +77,5 @@ const sensor_kind clock_sensor = {.name = "clock",
                                   .arguments = "",
                                   .is_default = true,
                                   .fields = fields,
-                                  .look = look,
+                                  .look = clock_look,
                                   .state_size = sizeof(clock_state)};

@@ -44,7 +44,7 @@ typedef struct collectd_state {
     size_t seen_count;
 } collectd_state;
 
-static bool start(void *state, const sensor_spec *spec)
+static bool collectd_start(void *state, const sensor_spec *spec)
 {
     collectd_state *s = state;
     const char *path = spec_argument(spec, "socket"), *match = spec_argument(spec, "match");
@@ -59,7 +59,7 @@ static bool start(void *state, const sensor_spec *spec)
 
 /* ---- talking ---- */
 
-static bool connect_to(collectd_state *s)
+static bool collectd_connect_to(collectd_state *s)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const struct timeval timeout = {.tv_sec = TIMEOUT_S};
@@ -73,7 +73,7 @@ static bool connect_to(collectd_state *s)
     return true;
 }
 
-static bool say(collectd_state *s, const char *text)
+static bool collectd_say(collectd_state *s, const char *text)
 {
     for (size_t size = strlen(text); size > 0;) {
         ssize_t sent = send(s->fd, text, size, MSG_NOSIGNAL);
@@ -119,9 +119,9 @@ static char *read_line(collectd_state *s)
 }
 
 /* Asks, and reads the first line of the answer: how many follow, below 0 for an error. False on failure. */
-static bool ask(collectd_state *s, const char *request, long *count)
+static bool collectd_ask(collectd_state *s, const char *request, long *count)
 {
-    char *line = say(s, request) ? read_line(s) : NULL, *end;
+    char *line = collectd_say(s, request) ? read_line(s) : NULL, *end;
     if (line == NULL)
         return false;
     *count = strtol(line, &end, 10);
@@ -181,7 +181,7 @@ static bool log_value(sensor_look *look, double time, const char *identifier, ui
     }
     memcpy(to, "\"\n", sizeof "\"\n");
     long values;
-    if (!ask(s, request, &values))
+    if (!collectd_ask(s, request, &values))
         return false;
     snprintf(parts, sizeof parts, "%s", identifier);
     char *rest = parts, *host = strsep(&rest, "/"), *plugin = strsep(&rest, "/"), *type = rest;
@@ -214,7 +214,7 @@ static bool read_list(collectd_state *s)
 {
     long count;
     s->list.size = 0;
-    if (!ask(s, "LISTVAL\n", &count))
+    if (!collectd_ask(s, "LISTVAL\n", &count))
         return false;
     for (; count > 0 && s->list.size < ANSWER_MAX; count--) {
         const char *line = read_line(s);
@@ -253,11 +253,11 @@ static bool log_values(sensor_look *look, uint64_t *count)
     return good;
 }
 
-static bool look(sensor_look *look)
+static bool collectd_look(sensor_look *look)
 {
     collectd_state *s = look->state;
     uint64_t count = 0;
-    bool good = (s->fd >= 0 || connect_to(s)) && read_list(s) && log_values(look, &count);
+    bool good = (s->fd >= 0 || collectd_connect_to(s)) && read_list(s) && log_values(look, &count);
     if (!good && s->fd >= 0) {
         close(s->fd);
         s->fd = -1;
@@ -289,6 +289,6 @@ const sensor_kind collectd_sensor = {.name = "collectd",
                                                        "); match=GLOB: of PLUGIN-INSTANCE/TYPE-INSTANCE, as "
                                                        "interface-*/if_octets",
                                      .fields = fields,
-                                     .open = start,
-                                     .look = look,
+                                     .open = collectd_start,
+                                     .look = collectd_look,
                                      .state_size = sizeof(collectd_state)};

@@ -32,7 +32,7 @@ typedef struct connections_state {
     int shown;
 } connections_state;
 
-static bool start(void *state, const sensor_spec *spec)
+static bool connections_start(void *state, const sensor_spec *spec)
 {
     connections_state *s = state;
     const char *peer = spec_argument(spec, "peer");
@@ -46,7 +46,7 @@ static bool start(void *state, const sensor_spec *spec)
 }
 
 /* Asks for all connections of a family but those that only listen or have ended. */
-static bool ask(int fd, int family)
+static bool connections_ask(int fd, int family)
 {
     struct {
         struct nlmsghdr head;
@@ -175,12 +175,12 @@ static bool read_answer(sensor_look *look, int fd)
     }
 }
 
-static bool look(sensor_look *look)
+static bool connections_look(sensor_look *look)
 {
     connections_state *s = look->state;
     s->shown = 0;
-    bool four = ask(s->fd, AF_INET) && read_answer(look, s->fd);
-    bool six = ask(s->fd, AF_INET6) && read_answer(look, s->fd);
+    bool four = connections_ask(s->fd, AF_INET) && read_answer(look, s->fd);
+    bool six = connections_ask(s->fd, AF_INET6) && read_answer(look, s->fd);
     if (!four && !six)
         nl_error_set(NL_ERROR_SYSTEM, "sock_diag: the kernel does not tell of its connections");
     return four || six;
@@ -231,6 +231,6 @@ const sensor_kind connections_sensor = {
     .arguments_help =
         "port=N: those with that port on either side; peer=GLOB: of the peer's ADDRESS:PORT; the first 512",
     .fields = fields,
-    .open = start,
-    .look = look,
+    .open = connections_start,
+    .look = connections_look,
     .state_size = sizeof(connections_state)};

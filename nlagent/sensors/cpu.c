@@ -52,7 +52,7 @@ static bool look_at_line(sensor_look *look, const char *line)
     return true;
 }
 
-static bool look(sensor_look *look)
+static bool cpu_look(sensor_look *look)
 {
     cpu_state *s = look->state;
     bool any = false;
@@ -87,5 +87,5 @@ const sensor_kind cpu_sensor = {.name = "cpu",
                                 .arguments = "",
                                 .is_default = true,
                                 .fields = fields,
-                                .look = look,
+                                .look = cpu_look,
                                 .state_size = sizeof(cpu_state)};

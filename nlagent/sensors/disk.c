@@ -88,7 +88,7 @@ static void look_at_line(sensor_look *look, const char *line, uint64_t sums[COLU
         sums[i] += rise[i];
 }
 
-static bool look(sensor_look *look)
+static bool disk_look(sensor_look *look)
 {
     disk_state *s = look->state;
     uint64_t sums[COLUMNS] = {0};
@@ -129,5 +129,5 @@ const sensor_kind disk_sensor = {.name = "disk",
                                  .arguments = "",
                                  .is_default = true,
                                  .fields = fields,
-                                 .look = look,
+                                 .look = disk_look,
                                  .state_size = sizeof(disk_state)};

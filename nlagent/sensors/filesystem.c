@@ -20,7 +20,7 @@ typedef struct filesystem_state {
     const char *only; /* a place that was asked for; NULL: all */
 } filesystem_state;
 
-static bool start(void *state, const sensor_spec *spec)
+static bool filesystem_start(void *state, const sensor_spec *spec)
 {
     static char only[SPEC_SIZE_MAX];
     filesystem_state *s = state;
@@ -91,7 +91,7 @@ static void look_at_line(sensor_look *look, const char *line)
         log_space(look, mount, type, source);
 }
 
-static bool look(sensor_look *look)
+static bool filesystem_look(sensor_look *look)
 {
     filesystem_state *s = look->state;
     if (!proc_read("/proc/self/mountinfo", &s->text))
@@ -120,6 +120,6 @@ const sensor_kind filesystem_sensor = {.name = "filesystem",
                                        .arguments_help = "mount=FOLDER: that one alone, of whatever kind",
                                        .is_default = true,
                                        .fields = fields,
-                                       .open = start,
-                                       .look = look,
+                                       .open = filesystem_start,
+                                       .look = filesystem_look,
                                        .state_size = sizeof(filesystem_state)};

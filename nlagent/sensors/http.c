@@ -51,7 +51,7 @@ static int wait_for(int fd, short what, int64_t deadline_ns)
 }
 
 /* A socket, or -1 with errno. */
-static int connect_to(const struct addrinfo *address, int64_t deadline_ns)
+static int http_connect_to(const struct addrinfo *address, int64_t deadline_ns)
 {
     int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error = 0;
     if (fd < 0)
@@ -76,7 +76,7 @@ static int dial(const http_place *p, int64_t deadline_ns)
         return -1;
     }
     for (const struct addrinfo *one = addresses; one != NULL && fd < 0; one = one->ai_next)
-        fd = connect_to(one, deadline_ns);
+        fd = http_connect_to(one, deadline_ns);
     if (fd < 0)
         nl_error_set_errno("connect");
     freeaddrinfo(addresses);
@@ -98,7 +98,7 @@ static bool send_all(int fd, const char *text, int64_t deadline_ns)
 }
 
 /* Reads until the other side ends. */
-static bool read_all(int fd, size_t most, int64_t deadline_ns, nl_buffer *body)
+static bool http_read_all(int fd, size_t most, int64_t deadline_ns, nl_buffer *body)
 {
     body->size = 0;
     for (;;) {
@@ -131,7 +131,7 @@ static bool take_head(http_answer *a)
     return true;
 }
 
-static bool ask(int fd, const http_place *p, size_t most, int64_t deadline_ns, http_answer *a)
+static bool http_ask(int fd, const http_place *p, size_t most, int64_t deadline_ns, http_answer *a)
 {
     char request[1024];
     /* HTTP/1.0: the answer ends with the connection, and is in one piece. */
@@ -139,7 +139,7 @@ static bool ask(int fd, const http_place *p, size_t most, int64_t deadline_ns, h
              p->host, p->port, PACKAGE_VERSION);
     if (!send_all(fd, request, deadline_ns))
         return nl_error_set_errno("send"), false;
-    if (!read_all(fd, most, deadline_ns, &a->body))
+    if (!http_read_all(fd, most, deadline_ns, &a->body))
         return nl_error_set_errno("read"), false;
     return take_head(a);
 }
@@ -154,7 +154,7 @@ bool http_get(const http_place *p, int timeout_ms, size_t most, http_answer *a)
     if (fd < 0)
         return false;
     a->connected = true;
-    bool good = p->plain_tcp || ask(fd, p, most, deadline_ns, a);
+    bool good = p->plain_tcp || http_ask(fd, p, most, deadline_ns, a);
     a->answer_ms = (double)(nl_monotonic_ns() - start_ns) / 1e6;
     close(fd);
     return good;

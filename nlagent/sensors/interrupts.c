@@ -23,7 +23,7 @@ typedef struct interrupts_state {
     counters counters;
 } interrupts_state;
 
-static bool start(void *state, const sensor_spec *spec)
+static bool interrupts_start(void *state, const sensor_spec *spec)
 {
     const char *each = spec_argument(spec, "each");
     ((interrupts_state *)state)->each = each != NULL && strcmp(each, "yes") == 0;
@@ -68,7 +68,7 @@ static void look_at_line(sensor_look *look, const char *line)
     look_end(look);
 }
 
-static bool look(sensor_look *look)
+static bool interrupts_look(sensor_look *look)
 {
     interrupts_state *s = look->state;
     uint64_t now[VALUES] = {0}, rise[VALUES];
@@ -120,6 +120,6 @@ const sensor_kind interrupts_sensor = {.name = "interrupts",
                                        .arguments_help = "each=yes: InterruptLine too, of each line that had any",
                                        .is_default = true,
                                        .fields = fields,
-                                       .open = start,
-                                       .look = look,
+                                       .open = interrupts_start,
+                                       .look = interrupts_look,
                                        .state_size = sizeof(interrupts_state)};

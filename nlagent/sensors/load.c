@@ -11,7 +11,7 @@ typedef struct load_state {
     nl_buffer text;
 } load_state;
 
-static bool look(sensor_look *look)
+static bool load_look(sensor_look *look)
 {
     load_state *s = look->state;
     double loads[3];
@@ -44,5 +44,5 @@ const sensor_kind load_sensor = {.name = "load",
                                  .arguments = "",
                                  .is_default = true,
                                  .fields = fields,
-                                 .look = look,
+                                 .look = load_look,
                                  .state_size = sizeof(load_state)};

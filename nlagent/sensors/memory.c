@@ -30,7 +30,7 @@ static const sensor_field fields[] = {
     {0},
 };
 
-static bool look(sensor_look *look)
+static bool memory_look(sensor_look *look)
 {
     memory_state *s = look->state;
     uint64_t kilobytes[LINES];
@@ -50,5 +50,5 @@ const sensor_kind memory_sensor = {.name = "memory",
                                    .arguments = "",
                                    .is_default = true,
                                    .fields = fields,
-                                   .look = look,
+                                   .look = memory_look,
                                    .state_size = sizeof(memory_state)};

@@ -40,7 +40,7 @@ static void look_at_line(sensor_look *look, const char *line)
     look_end(look);
 }
 
-static bool look(sensor_look *look)
+static bool network_look(sensor_look *look)
 {
     network_state *s = look->state;
     if (!proc_read("/proc/self/net/dev", &s->text))
@@ -69,5 +69,5 @@ const sensor_kind network_sensor = {.name = "network",
                                     .arguments = "",
                                     .is_default = true,
                                     .fields = fields,
-                                    .look = look,
+                                    .look = network_look,
                                     .state_size = sizeof(network_state)};

@@ -60,7 +60,7 @@ static bool open_socket(ping_state *s)
     return true;
 }
 
-static bool start(void *state, const sensor_spec *spec)
+static bool ping_start(void *state, const sensor_spec *spec)
 {
     ping_state *s = state;
     const char *host = spec_argument(spec, "host");
@@ -174,7 +174,7 @@ static void log_round_trips(sensor_look *look, uint32_t sent, uint32_t lost)
     look_end(look);
 }
 
-static bool look(sensor_look *look)
+static bool ping_look(sensor_look *look)
 {
     ping_state *s = look->state;
     take_answers(s);
@@ -209,6 +209,6 @@ const sensor_kind ping_sensor = {.name = "ping",
                                  .arguments_help =
                                      "host=NAME, which has to be said; count=N packets a look (default 1)",
                                  .fields = fields,
-                                 .open = start,
-                                 .look = look,
+                                 .open = ping_start,
+                                 .look = ping_look,
                                  .state_size = sizeof(ping_state)};

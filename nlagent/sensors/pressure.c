@@ -35,7 +35,7 @@ static void add_line(sensor_look *look, const char *text, const char *kind, cons
     }
 }
 
-static bool look(sensor_look *look)
+static bool pressure_look(sensor_look *look)
 {
     pressure_state *s = look->state;
     bool any = false;
@@ -72,5 +72,5 @@ const sensor_kind pressure_sensor = {.name = "pressure",
                                      .arguments = "",
                                      .is_default = true,
                                      .fields = fields,
-                                     .look = look,
+                                     .look = pressure_look,
                                      .state_size = sizeof(pressure_state)};

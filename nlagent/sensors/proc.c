@@ -195,7 +195,7 @@ static counters_row *find_row(counters *c, const char *key)
     return NULL;
 }
 
-static counters_row *add_row(counters *c, const char *key)
+static counters_row *proc_add_row(counters *c, const char *key)
 {
     if (c->count == c->capacity) {
         c->capacity = c->capacity * 2 + 8;
@@ -213,7 +213,7 @@ bool counters_rise(counters *c, const char *key, const uint64_t *now, size_t cou
     counters_row *row = find_row(c, cut);
     bool known = row != NULL;
     if (!known)
-        row = add_row(c, cut);
+        row = proc_add_row(c, cut);
     for (size_t i = 0; i < count && known; i++)
         rise[i] = proc_rise(row->values[i], now[i]);
     memcpy(row->values, now, count * sizeof *now);

@@ -29,7 +29,7 @@ typedef struct processes_state {
     bool files;
 } processes_state;
 
-static bool start(void *state, const sensor_spec *spec)
+static bool processes_start(void *state, const sensor_spec *spec)
 {
     processes_state *s = state;
     const char *match = spec_argument(spec, "match"), *files = spec_argument(spec, "files");
@@ -157,7 +157,7 @@ static bool look_at(sensor_look *look, const char *pid)
     return true;
 }
 
-static bool look(sensor_look *look)
+static bool processes_look(sensor_look *look)
 {
     processes_state *s = look->state;
     if (!log_summary(look))
@@ -205,6 +205,6 @@ const sensor_kind processes_sensor = {
         "match=GLOB: those whose name matches, the first 256; pid=N: that one; files=yes: count open files",
     .is_default = true,
     .fields = fields,
-    .open = start,
-    .look = look,
+    .open = processes_start,
+    .look = processes_look,
     .state_size = sizeof(processes_state)};

@@ -25,7 +25,7 @@ typedef struct prometheus_state {
     char match[256]; /* a glob of names; "": all */
 } prometheus_state;
 
-static bool start(void *state, const sensor_spec *spec)
+static bool prometheus_start(void *state, const sensor_spec *spec)
 {
     prometheus_state *s = state;
     const char *url = spec_argument(spec, "url"), *match = spec_argument(spec, "match");
@@ -95,7 +95,7 @@ static bool look_at_line(sensor_look *look, const char *line)
     return true;
 }
 
-static bool look(sensor_look *look)
+static bool prometheus_look(sensor_look *look)
 {
     prometheus_state *s = look->state;
     const http_answer *a = &s->answer;
@@ -131,6 +131,6 @@ const sensor_kind prometheus_sensor = {
     .arguments = " url match ",
     .arguments_help = "url=http://HOST:PORT/metrics, which has to be said; match=GLOB: of the metrics' names",
     .fields = fields,
-    .open = start,
-    .look = look,
+    .open = prometheus_start,
+    .look = prometheus_look,
     .state_size = sizeof(prometheus_state)};

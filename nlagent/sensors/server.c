@@ -18,7 +18,7 @@ typedef struct server_state {
     long timeout_ms;
 } server_state;
 
-static bool start(void *state, const sensor_spec *spec)
+static bool server_start(void *state, const sensor_spec *spec)
 {
     server_state *s = state;
     const char *url = spec_argument(spec, "url");
@@ -30,7 +30,7 @@ static bool start(void *state, const sensor_spec *spec)
     return true;
 }
 
-static bool look(sensor_look *look)
+static bool server_look(sensor_look *look)
 {
     server_state *s = look->state;
     const http_answer *a = &s->answer;
@@ -68,6 +68,6 @@ const sensor_kind server_sensor = {.name = "server",
                                    .arguments_help = "url=http://HOST[:PORT]/PATH or tcp://HOST:PORT, which has to be "
                                                      "said; timeout=MILLISECONDS (default 2000)",
                                    .fields = fields,
-                                   .open = start,
-                                   .look = look,
+                                   .open = server_start,
+                                   .look = server_look,
                                    .state_size = sizeof(server_state)};

@@ -23,7 +23,7 @@ static int hex(char digit)
 }
 
 /* Decodes %XX in place. False when what comes out could not be written again. */
-static bool decode(char *text)
+static bool spec_decode(char *text)
 {
     char *to = text;
     for (const char *from = text; *from != '\0'; from++) {
@@ -42,7 +42,7 @@ static bool decode(char *text)
     return true;
 }
 
-static int compare(const void *a, const void *b)
+static int spec_compare(const void *a, const void *b)
 {
     return strcmp(((const sensor_argument *)a)->name, ((const sensor_argument *)b)->name);
 }
@@ -59,7 +59,7 @@ static bool read_arguments(sensor_spec *s, char *text)
             return nl_error_false(NL_ERROR_INVALID, "there are too many arguments: \"%s\"", part);
         if (spec_argument(s, part) != NULL)
             return nl_error_false(NL_ERROR_INVALID, "it is said twice: \"%s\"", part);
-        if (!decode(value))
+        if (!spec_decode(value))
             return nl_error_false(NL_ERROR_INVALID, "its value can't be read: \"%s\"", part);
         s->arguments[s->count++] = (sensor_argument){strdup(part), strdup(value)};
     }
@@ -69,7 +69,7 @@ static bool read_arguments(sensor_spec *s, char *text)
 static void make_canonical(sensor_spec *s)
 {
     size_t size = strlen(s->name) + 2;
-    qsort(s->arguments, s->count, sizeof *s->arguments, compare);
+    qsort(s->arguments, s->count, sizeof *s->arguments, spec_compare);
     for (size_t i = 0; i < s->count; i++)
         size += strlen(s->arguments[i].name) + 3 * strlen(s->arguments[i].value) + 2;
     s->text = nl_memory_check(malloc(size));

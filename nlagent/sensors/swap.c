@@ -12,7 +12,7 @@ typedef struct swap_state {
     uint64_t pages[2];
 } swap_state;
 
-static bool look(sensor_look *look)
+static bool swap_look(sensor_look *look)
 {
     static const char *const space[2] = {"SwapTotal:", "SwapFree:"}, *const traffic[2] = {"pswpin ", "pswpout "};
     swap_state *s = look->state;
@@ -47,5 +47,5 @@ const sensor_kind swap_sensor = {.name = "swap",
                                  .arguments = "",
                                  .is_default = true,
                                  .fields = fields,
-                                 .look = look,
+                                 .look = swap_look,
                                  .state_size = sizeof(swap_state)};

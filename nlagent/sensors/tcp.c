@@ -65,7 +65,7 @@ static void log_retransmits(sensor_look *look, uint64_t again)
     look_end(look);
 }
 
-static bool look(sensor_look *look)
+static bool tcp_look(sensor_look *look)
 {
     static const char *const names[COLUMNS] = {"InSegs",       "OutSegs",     "RetransSegs",  "OutRsts", "EstabResets",
                                                "AttemptFails", "ActiveOpens", "PassiveOpens", "InErrs",  "CurrEstab"};
@@ -113,5 +113,5 @@ const sensor_kind tcp_sensor = {.name = "tcp",
                                 .arguments = "",
                                 .is_default = true,
                                 .fields = fields,
-                                .look = look,
+                                .look = tcp_look,
                                 .state_size = sizeof(tcp_state)};

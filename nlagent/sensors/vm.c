@@ -14,7 +14,7 @@ typedef struct vm_state {
     uint64_t values[LINES];
 } vm_state;
 
-static bool look(sensor_look *look)
+static bool vm_look(sensor_look *look)
 {
     static const char *const lines[LINES] = {"pgpgin ",        "pgpgout ",       "pgalloc_normal ",
                                              "pgfault ",       "pgmajfault ",    "pgsteal_kswapd ",
@@ -62,5 +62,5 @@ const sensor_kind vm_sensor = {.name = "vm",
                                .arguments = "",
                                .is_default = true,
                                .fields = fields,
-                               .look = look,
+                               .look = vm_look,
                                .state_size = sizeof(vm_state)};

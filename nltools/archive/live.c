@@ -89,7 +89,7 @@ static char *make_url(const live *v, const char *url)
     return out.data;
 }
 
-static bool take_records(live *v, nl_decoder *decoder)
+static bool live_take_records(live *v, nl_decoder *decoder)
 {
     const nl_record *record;
     while (nl_decoder_next(decoder, &record) == NL_OK) {
@@ -112,7 +112,7 @@ static bool commit_now_and_then(live *v, bool idle)
     return loader_commit(v->loader, v->place);
 }
 
-static bool read_all(live *v, nl_source *source, const char *name)
+static bool live_read_all(live *v, nl_source *source, const char *name)
 {
     nl_decoder *decoder = loader_decoder(v->loader, name);
     nl_status status = NL_OK;
@@ -124,7 +124,7 @@ static bool read_all(live *v, nl_source *source, const char *name)
         if (status == NL_OK) {
             loader_is_well(v->loader, name);
             nl_decoder_feed(decoder, data, size);
-            good = take_records(v, decoder);
+            good = live_take_records(v, decoder);
         } else if (status == NL_AGAIN) {
             program_pause();
         }
@@ -133,14 +133,14 @@ static bool read_all(live *v, nl_source *source, const char *name)
     if (good && status == NL_FAILED)
         loader_trouble(v->loader, name, "%s", nl_error_message());
     nl_decoder_finish(decoder);
-    good = good && take_records(v, decoder);
+    good = good && live_take_records(v, decoder);
     if (good && v->loader->in_batch > 0)
         good = loader_commit(v->loader, v->place);
     nl_decoder_free(decoder);
     return good && status != NL_FAILED;
 }
 
-static store_place *place_of(loader *l, const char *url)
+static store_place *live_place_of(loader *l, const char *url)
 {
     for (size_t i = 0; i < l->place_count; i++)
         if (strcmp(l->places[i].name, url) == 0)
@@ -150,14 +150,14 @@ static store_place *place_of(loader *l, const char *url)
 
 bool load_collector(loader *l, const char *url)
 {
-    live v = {.loader = l, .place = place_of(l, url)};
+    live v = {.loader = l, .place = live_place_of(l, url)};
     bool good = look_back(&v) || loader_fail(l);
     char *text = make_url(&v, url);
     nl_url *parsed = good ? nl_url_parse(text) : NULL;
     nl_source *source = parsed != NULL ? nl_source_open(parsed, false, true) : NULL;
     if (good && source == NULL)
         loader_trouble(l, url, "%s", nl_error_message());
-    good = source != NULL && read_all(&v, source, url);
+    good = source != NULL && live_read_all(&v, source, url);
     nl_source_close(source);
     nl_url_free(parsed);
     seen_free(&v.known);

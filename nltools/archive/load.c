@@ -46,7 +46,7 @@ static bool read_head(const char *path, char head[STORE_HEAD_SIZE], size_t *size
 }
 
 /* A short head may begin several files: then the name decides, unless what had it is gone. */
-static bool is_same(const store_place *p, const char *name, const char *head, size_t size, uint64_t hash)
+static bool load_is_same(const store_place *p, const char *name, const char *head, size_t size, uint64_t hash)
 {
     if (p->head_size == 0 || p->head_size > size)
         return false;
@@ -61,7 +61,7 @@ static store_place *place_of_file(loader *l, const char *name, const char *head,
     store_place *best = NULL;
     uint64_t hash = seen_hash(head, size);
     for (size_t i = 0; i < l->place_count; i++)
-        if (is_same(&l->places[i], name, head, size, hash) &&
+        if (load_is_same(&l->places[i], name, head, size, hash) &&
             (best == NULL || l->places[i].head_size > best->head_size))
             best = &l->places[i];
     if (best == NULL)

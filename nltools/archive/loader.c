@@ -27,7 +27,7 @@ static trouble *find_trouble(loader *l, const char *source)
     return NULL;
 }
 
-static void forget(trouble *t)
+static void loader_forget(trouble *t)
 {
     free(t->source);
     free(t->message);
@@ -66,7 +66,7 @@ void loader_is_well(loader *l, const char *source)
     trouble *t = find_trouble(l, source);
     if (t == NULL)
         return;
-    forget(t);
+    loader_forget(t);
     *t = l->troubles[--l->trouble_count];
 }
 
@@ -90,7 +90,7 @@ void loader_free(loader *l)
     free(l->places);
     free(l->touched);
     for (size_t i = 0; i < l->trouble_count; i++)
-        forget(&l->troubles[i]);
+        loader_forget(&l->troubles[i]);
     free(l->troubles);
     nl_streams_free(l->streams);
     row_maker_free(&l->maker);
@@ -106,7 +106,7 @@ store_place *loader_add_place(loader *l, const char *name)
 }
 
 /* A client's blocks of one stream come in a row. */
-static void on_block(void *user, const nl_block_view *block)
+static void loader_on_block(void *user, const nl_block_view *block)
 {
     static const unsigned char none[16];
     loader *l = user;
@@ -120,7 +120,7 @@ static void on_block(void *user, const nl_block_view *block)
     memcpy(l->touched[l->touched_count++], block->stream, sizeof none);
 }
 
-static void on_malformed(void *user, const nl_malformed *what)
+static void loader_on_malformed(void *user, const nl_malformed *what)
 {
     program_malformed(((loader *)user)->reading, what);
 }
@@ -135,17 +135,17 @@ nl_decoder *loader_decoder(loader *l, const char *name)
     nl_decoder_options options = {.source = name,
                                   .fraction = l->reading->fraction,
                                   .max_record_size = 16 << 20,
-                                  .on_malformed = on_malformed,
+                                  .on_malformed = loader_on_malformed,
                                   .on_lost = on_lost,
                                   .user = l,
                                   .streams = l->streams,
                                   .sequences = program_reading_numbers(l->reading)};
     nl_decoder *decoder = nl_decoder_new(&options);
-    nl_decoder_on_block(decoder, false, on_block, l);
+    nl_decoder_on_block(decoder, false, loader_on_block, l);
     return decoder;
 }
 
-static bool begin(loader *l, store_place *place)
+static bool loader_begin(loader *l, store_place *place)
 {
     if (l->open != NULL)
         return true;
@@ -162,7 +162,7 @@ bool loader_put(loader *l, store_place *place, const nl_record *record)
         place->latest_ns = record->time_ns;
     if (!nl_filter_matches(l->where, record))
         return true;
-    if (!begin(l, place))
+    if (!loader_begin(l, place))
         return false;
     if (!row_make(&l->maker, record, &r)) {
         program_error("%s: a record is too large for an archive, and is left out", place->name);
@@ -183,7 +183,7 @@ bool loader_is_full(const loader *l)
 
 bool loader_commit(loader *l, store_place *place)
 {
-    if (l->failed || !begin(l, place))
+    if (l->failed || !loader_begin(l, place))
         return false;
     l->open = NULL;
     nl_status status =

@@ -135,7 +135,7 @@ static nl_status make_views(store *s)
 
 /* ---- which lifelines ---- */
 
-static nl_status add(store *s, const char *fields)
+static nl_status objects_add(store *s, const char *fields)
 {
     nl_buffer sql = {0};
     store_add(&sql, "INSERT INTO lifeline (fields) VALUES (");
@@ -159,7 +159,7 @@ static nl_status add_found(objects *l, store *s)
         const drawing_lifeline *line = g_ptr_array_index(d->lifelines, i);
         char *fields = g_strjoinv(",", line->ids);
         if (objects_are_fields(fields))
-            status = add(s, fields);
+            status = objects_add(s, fields);
         g_free(fields);
     }
     drawing_free(d);
@@ -170,7 +170,7 @@ static nl_status add_found(objects *l, store *s)
     return status;
 }
 
-static bool note(void *user, const nl_string *columns)
+static bool objects_note(void *user, const nl_string *columns)
 {
     (void)columns;
     *(bool *)user = true;
@@ -182,9 +182,9 @@ static nl_status define(objects *l, store *s)
     bool any = l->count > 0;
     nl_status status = NL_OK;
     for (size_t i = 0; i < l->count && status == NL_OK; i++)
-        status = add(s, l->ids[i]);
+        status = objects_add(s, l->ids[i]);
     if (status == NL_OK && !any)
-        status = s->kind->select(s, "SELECT fields FROM lifeline", note, &any);
+        status = s->kind->select(s, "SELECT fields FROM lifeline", objects_note, &any);
     if (status == NL_OK && !any)
         status = add_found(l, s);
     else if (l->count == 0)

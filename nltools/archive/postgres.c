@@ -36,7 +36,7 @@ static const char schema[] =
     " LATERAL jsonb_each_text(e.fields) f;";
 
 /* Reports the server's message, or the connection's, on one line. */
-static nl_status fail(const postgres *p, const char *doing)
+static nl_status postgres_fail(const postgres *p, const char *doing)
 {
     const char *message = PQerrorMessage(p->connection);
     if (strncmp(message, "ERROR:  ", 8) == 0)
@@ -47,12 +47,12 @@ static nl_status fail(const postgres *p, const char *doing)
     return nl_error_set(NL_ERROR_SYSTEM, "%s: %s: %.*s", p->name, doing, size, message);
 }
 
-static nl_status run(store *base, const char *sql)
+static nl_status postgres_run(store *base, const char *sql)
 {
     postgres *p = (postgres *)base;
     PGresult *result = PQexec(p->connection, sql);
     ExecStatusType got = PQresultStatus(result);
-    nl_status status = got == PGRES_COMMAND_OK || got == PGRES_TUPLES_OK ? NL_OK : fail(p, "write");
+    nl_status status = got == PGRES_COMMAND_OK || got == PGRES_TUPLES_OK ? NL_OK : postgres_fail(p, "write");
     PQclear(result);
     return status;
 }
@@ -89,7 +89,7 @@ static nl_status select_rows(store *base, const char *sql, bool (*function)(void
     nl_status status = NL_OK;
     bool more = true;
     if (!PQsendQuery(p->connection, sql) || !PQsetSingleRowMode(p->connection))
-        return fail(p, "read");
+        return postgres_fail(p, "read");
     for (PGresult *result; (result = PQgetResult(p->connection)) != NULL; PQclear(result)) {
         ExecStatusType got = PQresultStatus(result);
         if (got == PGRES_SINGLE_TUPLE && more) {
@@ -102,7 +102,7 @@ static nl_status select_rows(store *base, const char *sql, bool (*function)(void
                 PQcancel(cancel, message, sizeof message);
             PQfreeCancel(cancel);
         } else if (got != PGRES_SINGLE_TUPLE && got != PGRES_TUPLES_OK && more) {
-            status = fail(p, "read");
+            status = postgres_fail(p, "read");
         }
     }
     return status;
@@ -124,7 +124,7 @@ static void hear_nothing(void *user, const char *message)
 }
 
 /* The URL for messages: what stands before an @ may be secret, and so may options be. */
-static char *name_of(const char *url)
+static char *postgres_name_of(const char *url)
 {
     const char *slashes = strstr(url, "//"), *host = slashes != NULL ? slashes + 2 : url, *at = strchr(host, '@');
     char *name = program_format("%.*s%.*s", (int)(host - url), url, (int)strcspn(at != NULL ? at + 1 : host, "?"),
@@ -136,9 +136,9 @@ static char *name_of(const char *url)
  * has done is to be known before the next one reads how far it was. Nothing else in the database uses this number. */
 static nl_status be_the_only_one(postgres *p)
 {
-    if (run(&p->base, "SET lock_timeout = '20s'") == NL_OK &&
-        run(&p->base, "SELECT pg_advisory_lock(8241947160312)") == NL_OK &&
-        run(&p->base, "RESET lock_timeout") == NL_OK)
+    if (postgres_run(&p->base, "SET lock_timeout = '20s'") == NL_OK &&
+        postgres_run(&p->base, "SELECT pg_advisory_lock(8241947160312)") == NL_OK &&
+        postgres_run(&p->base, "RESET lock_timeout") == NL_OK)
         return NL_OK;
     return nl_error_prepend("another nlarchive loads into it");
 }
@@ -146,30 +146,30 @@ static nl_status be_the_only_one(postgres *p)
 /* A database or a role may have been set to take backslashes in literals as escapes: store_quote knows quotes only. */
 static nl_status quote_as_sql_does(postgres *p)
 {
-    return run(&p->base, "SET standard_conforming_strings = on");
+    return postgres_run(&p->base, "SET standard_conforming_strings = on");
 }
 
 static store *open_store(const char *where, store_purpose purpose)
 {
     postgres *p = nl_memory_check(calloc(1, sizeof *p));
     p->base.kind = &postgres_store;
-    p->name = name_of(where);
+    p->name = postgres_name_of(where);
     p->connection = PQconnectdb(where);
     if (PQstatus(p->connection) == CONNECTION_OK) {
         PQsetNoticeProcessor(p->connection, hear_nothing, NULL);
         if (quote_as_sql_does(p) == NL_OK && (purpose == STORE_READ || be_the_only_one(p) == NL_OK))
             return &p->base;
     } else {
-        fail(p, "connect");
+        postgres_fail(p, "connect");
     }
     close_store(&p->base);
     return NULL;
 }
 
-static nl_status begin(store *base)
+static nl_status postgres_begin(store *base)
 {
     postgres *p = (postgres *)base;
-    p->inside = run(base, "BEGIN") == NL_OK;
+    p->inside = postgres_run(base, "BEGIN") == NL_OK;
     return p->inside ? NL_OK : NL_FAILED;
 }
 
@@ -178,13 +178,13 @@ static nl_status begin(store *base)
 static nl_status send_rows(postgres *p)
 {
     if (p->rows.size > 0 && PQputCopyData(p->connection, p->rows.data, (int)p->rows.size) != 1)
-        return fail(p, "write");
+        return postgres_fail(p, "write");
     p->rows.size = 0;
     return NL_OK;
 }
 
 /* What COPY takes otherwise than as it is. */
-static void put_text(nl_buffer *out, nl_string text, char end)
+static void postgres_put_text(nl_buffer *out, nl_string text, char end)
 {
     static const char special[] = "\\\t\n\r", letters[] = "\\tnr";
     if (text.data == NULL)
@@ -217,7 +217,7 @@ static void put_json(nl_buffer *out, nl_string text)
         nl_buffer_append(&clean, at, (size_t)(end - at));
         text = (nl_string){clean.data, clean.size};
     }
-    put_text(out, text, '\t');
+    postgres_put_text(out, text, '\t');
     nl_buffer_free(&clean);
 }
 
@@ -242,19 +242,19 @@ static nl_status begin_copy(postgres *p)
                               "STDIN (ENCODING 'UTF8')");
     p->copying = PQresultStatus(result) == PGRES_COPY_IN;
     PQclear(result);
-    return p->copying ? NL_OK : fail(p, "write");
+    return p->copying ? NL_OK : postgres_fail(p, "write");
 }
 
-static nl_status put(store *base, const row *r, int64_t source)
+static nl_status postgres_put(store *base, const row *r, int64_t source)
 {
     postgres *p = (postgres *)base;
     if (!p->copying && begin_copy(p) != NL_OK)
         return NL_FAILED;
     store_add(&p->rows, "%lld\t", (long long)r->time_ns);
-    put_text(&p->rows, r->host, '\t');
-    put_text(&p->rows, r->prog, '\t');
-    put_text(&p->rows, r->level, '\t');
-    put_text(&p->rows, r->event, '\t');
+    postgres_put_text(&p->rows, r->host, '\t');
+    postgres_put_text(&p->rows, r->prog, '\t');
+    postgres_put_text(&p->rows, r->level, '\t');
+    postgres_put_text(&p->rows, r->event, '\t');
     store_add(&p->rows, "%lld\t", (long long)source);
     put_json(&p->rows, r->fields);
     put_bytes(&p->rows, r->packed);
@@ -270,17 +270,17 @@ static nl_status end_put(store *base)
     nl_status status = send_rows(p);
     p->rows.size = 0;
     if (PQputCopyEnd(p->connection, status == NL_OK ? NULL : "given up") != 1 && status == NL_OK)
-        status = fail(p, "write");
+        status = postgres_fail(p, "write");
     for (PGresult *result; (result = PQgetResult(p->connection)) != NULL; PQclear(result))
         if (PQresultStatus(result) != PGRES_COMMAND_OK && status == NL_OK)
-            status = fail(p, "write");
+            status = postgres_fail(p, "write");
     return status;
 }
 
 static nl_status commit(store *base)
 {
     postgres *p = (postgres *)base;
-    if (run(base, "COMMIT") != NL_OK)
+    if (postgres_run(base, "COMMIT") != NL_OK)
         return NL_FAILED;
     p->inside = false;
     return NL_OK;
@@ -308,12 +308,12 @@ const store_kind postgres_store = {
     .name = "postgresql",
     .open = open_store,
     .close = close_store,
-    .begin = begin,
-    .put = put,
+    .begin = postgres_begin,
+    .put = postgres_put,
     .end_put = end_put,
     .commit = commit,
     .undo = undo,
-    .run = run,
+    .run = postgres_run,
     .select = select_rows,
     .schema = schema,
     .path = "(fields->>'%s')",

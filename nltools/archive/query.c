@@ -32,7 +32,7 @@ static void drain(sink *s)
     s->bytes.size = 0;
 }
 
-static bool take(void *user, const nl_string *columns)
+static bool query_take(void *user, const nl_string *columns)
 {
     passing *p = user;
     bool typed;
@@ -70,7 +70,7 @@ static bool run_pass(store *s, const query *q, passing *p, const char *sql)
     p->record = nl_record_new();
     if (p->kind->begin != NULL)
         p->kind->begin(p->e, &p->s);
-    bool good = s->kind->select(s, sql, take, p) == NL_OK;
+    bool good = s->kind->select(s, sql, query_take, p) == NL_OK;
     if (!good)
         program_error("%s", nl_error_message());
     if (p->kind->flush != NULL)

@@ -24,7 +24,7 @@ static struct seen_slot *slot_of(const seen *s, uint64_t hash)
     return &s->slots[at];
 }
 
-static void grow(seen *s)
+static void seen_grow(seen *s)
 {
     seen larger = {.capacity = s->capacity == 0 ? 1024 : 2 * s->capacity, .used = s->used};
     larger.slots = nl_memory_check(calloc(larger.capacity, sizeof *larger.slots));
@@ -38,7 +38,7 @@ static void grow(seen *s)
 void seen_add(seen *s, uint64_t hash)
 {
     if (2 * s->used >= s->capacity)
-        grow(s);
+        seen_grow(s);
     struct seen_slot *slot = slot_of(s, hash);
     s->used += slot->hash == 0;
     slot->hash = hash;

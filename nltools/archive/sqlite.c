@@ -38,7 +38,7 @@ static const char schema[] =
     "CREATE VIEW fields AS SELECT e.id AS id, e.time_ns, e.event, f.key AS name, f.atom AS value FROM entry e,"
     " json_each(e.fields) f;";
 
-static nl_status fail(const sqlite *s, const char *doing)
+static nl_status sqlite_fail(const sqlite *s, const char *doing)
 {
     int code = sqlite3_errcode(s->db);
     if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
@@ -46,10 +46,10 @@ static nl_status fail(const sqlite *s, const char *doing)
     return nl_error_set(NL_ERROR_SYSTEM, "%s: %s: %s", s->name, doing, sqlite3_errmsg(s->db));
 }
 
-static nl_status run(store *base, const char *sql)
+static nl_status sqlite_run(store *base, const char *sql)
 {
     sqlite *s = (sqlite *)base;
-    return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? NL_OK : fail(s, "write");
+    return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? NL_OK : sqlite_fail(s, "write");
 }
 
 static nl_string column_of(sqlite3_stmt *statement, int i)
@@ -71,7 +71,7 @@ static nl_status select_rows(store *base, const char *sql, bool (*function)(void
     sqlite3_stmt *statement;
     nl_string columns[COLUMNS_MAX];
     if (sqlite3_prepare_v2(s->db, sql, -1, &statement, NULL) != SQLITE_OK)
-        return fail(s, "read");
+        return sqlite_fail(s, "read");
     int count = sqlite3_column_count(statement), result;
     bool more = true;
     while (more && (result = sqlite3_step(statement)) == SQLITE_ROW) {
@@ -79,7 +79,7 @@ static nl_status select_rows(store *base, const char *sql, bool (*function)(void
             columns[i] = column_of(statement, i);
         more = function(user, columns);
     }
-    nl_status status = !more || result == SQLITE_DONE ? NL_OK : fail(s, "read");
+    nl_status status = !more || result == SQLITE_DONE ? NL_OK : sqlite_fail(s, "read");
     sqlite3_finalize(statement);
     return status;
 }
@@ -102,8 +102,8 @@ static nl_status settle(sqlite *s, store_purpose purpose)
     if (purpose == STORE_READ)
         return NL_OK;
     s->loads = true;
-    return run(&s->base, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -65536;"
-                         "PRAGMA temp_store = MEMORY");
+    return sqlite_run(&s->base, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -65536;"
+                                "PRAGMA temp_store = MEMORY");
 }
 
 static store *open_store(const char *where, store_purpose purpose)
@@ -120,22 +120,22 @@ static store *open_store(const char *where, store_purpose purpose)
     if (result == SQLITE_OK && settle(s, purpose) == NL_OK)
         return &s->base;
     if (result != SQLITE_OK)
-        fail(s, "open");
+        sqlite_fail(s, "open");
     close_store(&s->base);
     return NULL;
 }
 
-static nl_status begin(store *base)
+static nl_status sqlite_begin(store *base)
 {
     sqlite *s = (sqlite *)base;
-    s->inside = run(base, "BEGIN IMMEDIATE") == NL_OK;
+    s->inside = sqlite_run(base, "BEGIN IMMEDIATE") == NL_OK;
     return s->inside ? NL_OK : NL_FAILED;
 }
 
 static nl_status commit(store *base)
 {
     sqlite *s = (sqlite *)base;
-    if (run(base, "COMMIT") != NL_OK)
+    if (sqlite_run(base, "COMMIT") != NL_OK)
         return NL_FAILED;
     s->inside = false;
     return NL_OK;
@@ -157,14 +157,14 @@ static void bind(sqlite3_stmt *statement, int at, nl_string text)
         sqlite3_bind_text(statement, at, text.data, (int)text.size, SQLITE_STATIC);
 }
 
-static nl_status put(store *base, const row *r, int64_t source)
+static nl_status sqlite_put(store *base, const row *r, int64_t source)
 {
     sqlite *s = (sqlite *)base;
     static const char sql[] = "INSERT INTO entry (time_ns, host, prog, level, event, fields, source, packed) VALUES "
                               "(?, ?, ?, ?, ?, ?, ?, ?)";
     if (s->insert == NULL &&
         sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &s->insert, NULL) != SQLITE_OK)
-        return fail(s, "write");
+        return sqlite_fail(s, "write");
     sqlite3_bind_int64(s->insert, 1, r->time_ns);
     bind(s->insert, 2, r->host);
     bind(s->insert, 3, r->prog);
@@ -173,7 +173,7 @@ static nl_status put(store *base, const row *r, int64_t source)
     bind(s->insert, 6, r->fields);
     sqlite3_bind_int64(s->insert, 7, source);
     sqlite3_bind_blob(s->insert, 8, r->packed.data, (int)r->packed.size, SQLITE_STATIC);
-    nl_status status = sqlite3_step(s->insert) == SQLITE_DONE ? NL_OK : fail(s, "write");
+    nl_status status = sqlite3_step(s->insert) == SQLITE_DONE ? NL_OK : sqlite_fail(s, "write");
     sqlite3_reset(s->insert);
     return status;
 }
@@ -188,12 +188,12 @@ const store_kind sqlite_store = {
     .name = "sqlite",
     .open = open_store,
     .close = close_store,
-    .begin = begin,
-    .put = put,
+    .begin = sqlite_begin,
+    .put = sqlite_put,
     .end_put = end_put,
     .commit = commit,
     .undo = undo,
-    .run = run,
+    .run = sqlite_run,
     .select = select_rows,
     .schema = schema,
     .path = "json_extract(fields, '$.\"%s\"')",

@@ -33,7 +33,7 @@ void store_quote(nl_buffer *sql, nl_string text)
     nl_buffer_append(sql, "'", 1);
 }
 
-static nl_status run(store *s, nl_buffer *sql)
+static nl_status store_run(store *s, nl_buffer *sql)
 {
     nl_buffer_append(sql, "", 1);
     nl_status status = s->kind->run(s, sql->data);
@@ -41,14 +41,14 @@ static nl_status run(store *s, nl_buffer *sql)
     return status;
 }
 
-static int64_t number_of(nl_string column)
+static int64_t store_number_of(nl_string column)
 {
     return column.data != NULL ? strtoll(column.data, NULL, 10) : 0;
 }
 
 static bool take_number(void *user, const nl_string *columns)
 {
-    *(int64_t *)user = number_of(columns[0]);
+    *(int64_t *)user = store_number_of(columns[0]);
     return true;
 }
 
@@ -80,7 +80,7 @@ static nl_status make_tables(store *s)
     store_add(&sql, "INSERT INTO archive (version, generation) VALUES (%d, 0);", STORE_VERSION);
     nl_status status = s->kind->begin(s);
     if (status == NL_OK)
-        status = run(s, &sql);
+        status = store_run(s, &sql);
     if (status == NL_OK)
         status = s->kind->commit(s);
     if (status != NL_OK)
@@ -91,13 +91,13 @@ static nl_status make_tables(store *s)
 static bool take_state(void *user, const nl_string *columns)
 {
     int64_t *state = user;
-    state[0] = number_of(columns[0]);
-    state[1] = number_of(columns[1]);
+    state[0] = store_number_of(columns[0]);
+    state[1] = store_number_of(columns[1]);
     return true;
 }
 
 /* Looks whether it is an archive of ours, and makes one when it is for loading and there is none. */
-static nl_status look(store *s, const char *name, store_purpose purpose)
+static nl_status store_look(store *s, const char *name, store_purpose purpose)
 {
     int64_t state[2] = {0, 0};
     nl_status status = s->kind->select(s, "SELECT version, generation FROM archive", take_state, state);
@@ -123,7 +123,7 @@ store *store_open(const char *name, store_purpose purpose)
 {
     const store_kind *kind = kind_of(name);
     store *s = kind != NULL ? kind->open(name, purpose) : NULL;
-    if (s == NULL || look(s, name, purpose) == NL_OK)
+    if (s == NULL || store_look(s, name, purpose) == NL_OK)
         return s;
     store_close(s);
     return NULL;
@@ -147,13 +147,13 @@ static bool take_place(void *user, const nl_string *columns)
     places *p = user;
     p->list = nl_memory_check(realloc(p->list, (p->count + 1) * sizeof *p->list));
     char *name = nl_memory_check(strndup(columns[1].data != NULL ? columns[1].data : "", columns[1].size));
-    p->list[p->count++] = (store_place){.id = number_of(columns[0]),
+    p->list[p->count++] = (store_place){.id = store_number_of(columns[0]),
                                         .name = name,
-                                        .head_size = (uint64_t)number_of(columns[2]),
-                                        .head = (uint64_t)number_of(columns[3]),
-                                        .position = (uint64_t)number_of(columns[4]),
-                                        .lines = (uint64_t)number_of(columns[5]),
-                                        .latest_ns = number_of(columns[6])};
+                                        .head_size = (uint64_t)store_number_of(columns[2]),
+                                        .head = (uint64_t)store_number_of(columns[3]),
+                                        .position = (uint64_t)store_number_of(columns[4]),
+                                        .lines = (uint64_t)store_number_of(columns[5]),
+                                        .latest_ns = store_number_of(columns[6])};
     return true;
 }
 
@@ -177,7 +177,7 @@ static void put_hex(nl_buffer *out, const unsigned char *bytes, size_t size)
 
 static bool take_stream(void *user, const nl_string *columns)
 {
-    nl_stream_state state = {.next = (uint64_t)number_of(columns[1]), .latest_ns = number_of(columns[2])};
+    nl_stream_state state = {.next = (uint64_t)store_number_of(columns[1]), .latest_ns = store_number_of(columns[2])};
     unsigned char any = 0;
     for (size_t i = 0; i < sizeof state.stream && columns[0].size == 2 * sizeof state.stream; i++) {
         char digits[3] = {columns[0].data[2 * i], columns[0].data[2 * i + 1], '\0'};
@@ -231,7 +231,8 @@ nl_status store_begin(store *s, store_place *place)
                     "coalesce(max(id), 0) + 1, ");
     store_quote(&sql, (nl_string){place->name, strlen(place->name)});
     store_add(&sql, ", 0, 0, 0, 0, 0 FROM source");
-    if (run(s, &sql) == NL_OK && s->kind->select(s, "SELECT max(id) FROM source", take_number, &place->id) == NL_OK)
+    if (store_run(s, &sql) == NL_OK &&
+        s->kind->select(s, "SELECT max(id) FROM source", take_number, &place->id) == NL_OK)
         return NL_OK;
     s->kind->undo(s);
     return NL_FAILED;
@@ -243,7 +244,7 @@ static nl_status claim(store *s)
     int64_t generation = -1;
     nl_buffer sql = {0};
     store_add(&sql, "UPDATE archive SET generation = generation + 1");
-    if (run(s, &sql) != NL_OK ||
+    if (store_run(s, &sql) != NL_OK ||
         s->kind->select(s, "SELECT generation FROM archive", take_number, &generation) != NL_OK)
         return NL_FAILED;
     if (generation != s->generation + 1)
@@ -261,7 +262,7 @@ static nl_status put_place(store *s, const store_place *place)
               ", head_size = %" PRIu64 ", head = %" PRId64 ", position = %" PRIu64 ", lines = %" PRIu64
               ", latest_ns = %" PRId64 " WHERE id = %" PRId64,
               place->head_size, (int64_t)place->head, place->position, place->lines, place->latest_ns, place->id);
-    return run(s, &sql);
+    return store_run(s, &sql);
 }
 
 static nl_status put_streams(store *s, const nl_streams *streams, const unsigned char (*names)[16], size_t size)
@@ -271,7 +272,7 @@ static nl_status put_streams(store *s, const nl_streams *streams, const unsigned
     for (size_t i = 0; i < size; i++)
         if (nl_streams_get(streams, names[i], &state))
             add_stream(&sql, &state);
-    return sql.size > 0 ? run(s, &sql) : NL_OK;
+    return sql.size > 0 ? store_run(s, &sql) : NL_OK;
 }
 
 nl_status store_commit(store *s, store_place *place, const nl_streams *streams, const unsigned char (*names)[16],

@@ -48,13 +48,13 @@ static stay *stays_behind(const observed *o, const leg *l, const leg *const *leg
                           size_t *count)
 {
     int64_t end_ns = INT64_MAX;
-    size_t room = 0;
+    size_t capacity = 0;
     for (guint i = 0; i < leg_count; i++) {
         if (legs[i]->count > STAYS_MAX / leg_count)
             end_ns = MIN(end_ns, legs[i]->passages[STAYS_MAX / leg_count].from_ns);
-        room += MIN(legs[i]->count, STAYS_MAX / leg_count);
+        capacity += MIN(legs[i]->count, STAYS_MAX / leg_count);
     }
-    stay *stays = g_new(stay, room + 1);
+    stay *stays = g_new(stay, capacity + 1);
     *count = 0;
     for (guint i = 0; i < leg_count; i++)
         for (size_t k = 0; k < legs[i]->count && k < STAYS_MAX / leg_count; k++) {

@@ -80,7 +80,7 @@ static gint compare_weights(gconstpointer a, gconstpointer b)
 }
 
 /* Clocks are each off by an amount of its own. */
-static bool is_same(const finding *a, const finding *b)
+static bool findings_is_same(const finding *a, const finding *b)
 {
     if (strcmp(a->cause, "clock") == 0 && a->host != b->host)
         return false;
@@ -97,7 +97,7 @@ static void take_in(findings *f, guint first)
     GString *hosts = g_string_new(NULL);
     for (guint i = first + 1; i < f->list->len;) {
         const finding *next = g_ptr_array_index(f->list, i);
-        if (!is_same(kept, next)) {
+        if (!findings_is_same(kept, next)) {
             i++;
             continue;
         }

@@ -15,7 +15,7 @@ typedef struct burden {
     const leg *worst;
 } burden;
 
-static void add(burden *b, const leg *l)
+static void hosts_add(burden *b, const leg *l)
 {
     double excess = l->total_ns - (double)l->low_ns * (double)l->count;
     b->total_ns += l->total_ns;
@@ -32,7 +32,7 @@ static burden burden_of(const observed *o, guint host, bool local)
         const leg *l = g_ptr_array_index(legs, i);
         if (local ? leg_is_local(l) && l->from_host == host
                   : !leg_is_local(l) && (l->from_host == host || l->to_host == host))
-            add(&b, l);
+            hosts_add(&b, l);
     }
     return b;
 }
@@ -59,7 +59,7 @@ static double share_of(const observed *o, const burden *b)
     return all > 0 ? MAX(b->excess_ns, b->total_ns / 2) / all : 0;
 }
 
-static finding *tell(findings *f, guint host, const char *cause, const burden *b, double sure, const char *title)
+static finding *hosts_tell(findings *f, guint host, const char *cause, const burden *b, double sure, const char *title)
 {
     const observed *o = f->observed;
     finding *made = findings_add(f, cause, share_of(o, b), sure, "%s %s", title, observed_host(o, host));
@@ -83,7 +83,7 @@ static void find_memory(findings *f, guint host, const pressure *p)
     if (!swaps && !waits)
         return;
     burden b = burden_of(f->observed, host, true);
-    finding *made = tell(f, host, "memory", &b, swaps && (waits || faults) ? 0.9 : 0.7, "too little memory on");
+    finding *made = hosts_tell(f, host, "memory", &b, swaps && (waits || faults) ? 0.9 : 0.7, "too little memory on");
     if (swaps)
         finding_evidence(made, "%.1f MB/s go to and come from swap space", p->swapped / 1e6);
     if (waits)
@@ -100,7 +100,8 @@ static void find_disk(findings *f, guint host, const pressure *p)
     if ((!busy && !waits) || p->swapped >= 1 << 20)
         return;
     burden b = burden_of(f->observed, host, true);
-    finding *made = tell(f, host, "disk", &b, busy && waits ? 0.85 : 0.7, "a disk that does no more than it does on");
+    finding *made =
+        hosts_tell(f, host, "disk", &b, busy && waits ? 0.85 : 0.7, "a disk that does no more than it does on");
     if (busy)
         finding_evidence(made, "the disk is busy %.0f %% of the time", p->disk_busy);
     if (waits)
@@ -132,7 +133,7 @@ static void find_cpu(findings *f, guint host, const pressure *p)
     burden b = burden_of(f->observed, host, true);
     if (p->unread >= UNREAD)
         add_arrivals(&b, f->observed, host);
-    finding *made = tell(f, host, "cpu", &b, busy && waits ? 0.85 : 0.7, "too little processor on");
+    finding *made = hosts_tell(f, host, "cpu", &b, busy && waits ? 0.85 : 0.7, "too little processor on");
     if (busy)
         finding_evidence(made, "the processors are %.0f %% busy", p->cpu_busy);
     if (waits)
@@ -147,7 +148,7 @@ static void find_softirq(findings *f, guint host, const pressure *p)
     if (!is_softirq_bound(p))
         return;
     burden b = burden_of(f->observed, host, false);
-    finding *made = tell(f, host, "softirq", &b, 0.8, "a processor that only receives packets on");
+    finding *made = hosts_tell(f, host, "softirq", &b, 0.8, "a processor that only receives packets on");
     finding_evidence(made, "softirqs take %.0f %% of one processor", p->softirq_most);
     if (p->softirq_user < p->softirq_most)
         finding_evidence(made, "programs' own code gets %.0f %% of it", p->softirq_user);
@@ -160,7 +161,7 @@ static void find_link(findings *f, guint host, const pressure *p)
     if (!(p->link >= LINK_FULL))
         return;
     burden b = burden_of(f->observed, host, false);
-    finding *made = tell(f, host, "link", &b, 0.85, "a network interface that carries no more on");
+    finding *made = hosts_tell(f, host, "link", &b, 0.85, "a network interface that carries no more on");
     finding_evidence(made, "it carries %.0f %% of what such an interface can, on the average", 100 * p->link);
     finding_advice(made, "send less (compression, caches, fewer copies), or have a faster one, or more of them");
 }
@@ -171,7 +172,7 @@ static void find_space(findings *f, guint host, const pressure *p)
     if (!(p->space_used >= 0.95))
         return;
     burden b = burden_of(f->observed, host, true);
-    finding *made = tell(f, host, "disk", &b, 0.6, "a filesystem that is nearly full on");
+    finding *made = hosts_tell(f, host, "disk", &b, 0.6, "a filesystem that is nearly full on");
     finding_evidence(made, "%.1f %% of the filesystem is used, and becomes more", 100 * p->space_used);
     finding_advice(made, "make room there, and see whether the same is quicker then");
 }

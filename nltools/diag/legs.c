@@ -22,7 +22,7 @@ static guint64 key_of(guint lifeline, const step *from, const step *to)
            to->host;
 }
 
-static guint number_of(maker *m, guint64 key)
+static guint legs_number_of(maker *m, guint64 key)
 {
     guint number = GPOINTER_TO_UINT(g_hash_table_lookup(m->by_key, &key));
     if (number > 0)
@@ -36,7 +36,7 @@ static guint number_of(maker *m, guint64 key)
 
 static void pass(maker *m, const walk *w, guint lifeline, const step *from, const step *to)
 {
-    passage p = {from->time_ns, to->time_ns - from->time_ns, w->object, number_of(m, key_of(lifeline, from, to))};
+    passage p = {from->time_ns, to->time_ns - from->time_ns, w->object, legs_number_of(m, key_of(lifeline, from, to))};
     g_array_append_val(m->passages, p);
 }
 
@@ -138,7 +138,7 @@ static gint compare_legs(gconstpointer a, gconstpointer b)
 }
 
 /* A place on a host, in 64 bits. */
-static guint64 place_of(const leg *l, bool end)
+static guint64 legs_place_of(const leg *l, bool end)
 {
     return (guint64)(end ? l->to_place : l->from_place) << 16 | (end ? l->to_host : l->from_host);
 }
@@ -149,7 +149,7 @@ static void mark_senders(GPtrArray *list, const drawing_lifeline *lifeline)
     GHashTable *leaving = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
     for (guint i = 0; i < list->len; i++) {
         const leg *l = g_ptr_array_index(list, i);
-        guint64 place = place_of(l, false);
+        guint64 place = legs_place_of(l, false);
         if (l->lifeline != lifeline || l->from_host == l->to_host)
             continue;
         if (l->count > GPOINTER_TO_SIZE(g_hash_table_lookup(leaving, &place)))
@@ -157,7 +157,7 @@ static void mark_senders(GPtrArray *list, const drawing_lifeline *lifeline)
     }
     for (guint i = 0; i < list->len; i++) {
         leg *l = g_ptr_array_index(list, i);
-        guint64 place = place_of(l, true);
+        guint64 place = legs_place_of(l, true);
         if (l->lifeline == lifeline && l->from_host == l->to_host)
             l->sends = GPOINTER_TO_SIZE(g_hash_table_lookup(leaving, &place)) > l->count / 2;
     }

@@ -191,7 +191,7 @@ static void learn_kinds(observed *o, const drawing_lifeline *l, uint64_t hash, c
     bound_kinds(o);
 }
 
-static void begin(void *user, const drawing *d)
+static void observed_begin(void *user, const drawing *d)
 {
     observed *o = user;
     guint count = d->lifelines->len;
@@ -217,7 +217,7 @@ static bool is_step(const observed *o, nl_string event)
     return g_hash_table_contains(o->step_events, name);
 }
 
-static void take(void *user, const nl_record *record)
+static void observed_take(void *user, const nl_record *record)
 {
     observed *o = user;
     o->from_ns = o->records == 0 ? record->time_ns : MIN(o->from_ns, record->time_ns);
@@ -292,7 +292,7 @@ observed *observed_new(const char *config, const char *const *ids, size_t steps_
     o->measured = measured_clocks_new();
     resources_init(&o->resources);
     o->kinds = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
-    o->subject = subject_new(config, ids, (subject_user){begin, take, o});
+    o->subject = subject_new(config, ids, (subject_user){observed_begin, observed_take, o});
     return o;
 }
 

@@ -276,7 +276,7 @@ static bool is_stop(const observed *o, guint host, const rhythm *r)
     return s.held_ns >= 0.5 * s.all_ns && s.held_ns / observed_total_ns(o) >= 0.1 * r->total_ns / r->span_ns;
 }
 
-static void tell(findings *f, guint host, const rhythm *r)
+static void pauses_tell(findings *f, guint host, const rhythm *r)
 {
     const observed *o = f->observed;
     double wall = (double)(observed_to_ns(o) - observed_from_ns(o));
@@ -385,7 +385,7 @@ void find_pauses(findings *f)
     if (first != 0 && 2 * found[first].total_ns >= found[longest].total_ns)
         longest = first;
     if (is_regular(&found[longest]) && is_stop(o, longest, &found[longest]))
-        tell(f, longest, &found[longest]);
+        pauses_tell(f, longest, &found[longest]);
     else
         find_uneven(f, gaps, count);
     for (guint h = 0; h < count; h++) {

@@ -96,17 +96,17 @@ static double connection_mean(const observed *o, const resource *beside, const c
 static double unread(const observed *o, guint host)
 {
     const resource *r;
-    double waits = 0, room = 0;
+    double waits = 0, capacity = 0;
     for (guint at = 0; (r = next_of(o, host, "TcpConnection", "TCP.BYTES.RECEIVED", &at)) != NULL;) {
         if (resource_rise(r, observed_from_ns(o), observed_to_ns(o)) < 65536)
             continue;
         double queue = connection_mean(o, r, "TCP.QUEUE.IN"), window = connection_mean(o, r, "TCP.WINDOW.RECEIVE");
         if (!isnan(queue) && !isnan(window)) {
             waits += queue;
-            room += window;
+            capacity += window;
         }
     }
-    return waits + room > 0 ? waits / (waits + room) : NAN;
+    return waits + capacity > 0 ? waits / (waits + capacity) : NAN;
 }
 
 /* Of the time of all connections of a host that sent something to speak of, how much they had something to send. */
@@ -170,7 +170,7 @@ static double space_used(const observed *o, guint host)
     return most;
 }
 
-static pressure measure(const observed *o, guint host)
+static pressure pressure_measure(const observed *o, guint host)
 {
     double devices = most_of(o, host, "DiskDevice", "DISK.BUSY", ""),
            softirq_most = most_of(o, host, "CpuOne", "CPU.SOFTIRQ", "");
@@ -201,6 +201,6 @@ pressure *pressures_new(const observed *o)
     guint count = observed_host_count(o);
     pressure *all = g_new(pressure, count);
     for (guint h = 0; h < count; h++)
-        all[h] = measure(o, h);
+        all[h] = pressure_measure(o, h);
     return all;
 }

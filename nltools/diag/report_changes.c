@@ -22,7 +22,7 @@ static double objects_of(const observed *o)
     return MAX(observed_objects(o)->len, 1);
 }
 
-static void add(GHashTable *changes, char *name, double value, bool is_after)
+static void report_changes_add(GHashTable *changes, char *name, double value, bool is_after)
 {
     change *c = g_hash_table_lookup(changes, name);
     if (c == NULL) {
@@ -40,7 +40,7 @@ static void add_legs(GHashTable *changes, const observed *o, bool is_after)
     const GPtrArray *legs = observed_legs(o);
     for (guint i = 0; i < legs->len; i++) {
         const leg *l = g_ptr_array_index(legs, i);
-        add(changes, text_leg(o, l), l->total_ns / objects_of(o), is_after);
+        report_changes_add(changes, text_leg(o, l), l->total_ns / objects_of(o), is_after);
     }
 }
 
@@ -51,10 +51,10 @@ static void add_resources(GHashTable *changes, const observed *o, bool is_after)
         const resource *r = g_ptr_array_index(all, i);
         double mean = resource_mean(r, observed_from_ns(o), observed_to_ns(o));
         if (!isnan(mean))
-            add(changes,
-                g_strdup_printf("%s %s%s%s on %s", r->event, r->field, *r->instance != '\0' ? " " : "", r->instance,
-                                observed_host(o, r->host)),
-                mean, is_after);
+            report_changes_add(changes,
+                               g_strdup_printf("%s %s%s%s on %s", r->event, r->field, *r->instance != '\0' ? " " : "",
+                                               r->instance, observed_host(o, r->host)),
+                               mean, is_after);
     }
 }
 

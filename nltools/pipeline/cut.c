@@ -92,7 +92,7 @@ typedef struct block_cutter {
     uint64_t base; /* of what the decoder counts, in the input */
 } block_cutter;
 
-static void on_block(void *user, const nl_block_view *block)
+static void pipeline_cut_on_block(void *user, const nl_block_view *block)
 {
     block_cutter *b = user;
     pipeline *p = b->p;
@@ -113,7 +113,7 @@ static void on_block(void *user, const nl_block_view *block)
 }
 
 /* What the decoder of blocks could not read. */
-static void on_malformed(void *user, const nl_malformed *what)
+static void cut_on_malformed(void *user, const nl_malformed *what)
 {
     block_cutter *b = user;
     chunk *c = pipeline_in_place(b->p);
@@ -131,7 +131,7 @@ static void on_lost(void *user, const nl_lost *what)
 }
 
 /* The text among the blocks is converted here. */
-static void take_records(pipeline *p, nl_decoder *decoder)
+static void cut_take_records(pipeline *p, nl_decoder *decoder)
 {
     const nl_record *record;
     while (!p->stopped && nl_decoder_next(decoder, &record) == NL_OK) {
@@ -150,27 +150,27 @@ static nl_status cut_blocks(pipeline *p)
     nl_decoder_options options = {.source = p->name,
                                   .format = p->pass->from->format,
                                   .fraction = p->pass->reading->fraction,
-                                  .on_malformed = on_malformed,
+                                  .on_malformed = cut_on_malformed,
                                   .on_lost = on_lost,
                                   .sequences = first ? NULL : program_reading_numbers(p->pass->reading),
                                   .once = first ? NULL : program_archive_numbers(p->pass->reading, p->name),
                                   .user = &b};
     nl_decoder *decoder = nl_decoder_new(&options);
-    nl_decoder_on_unread_block(decoder, on_block, &b);
+    nl_decoder_on_unread_block(decoder, pipeline_cut_on_block, &b);
     chunk *c = pipeline_filling(p);
     nl_buffer begun = c->in;
     c->in = (nl_buffer){0};
     nl_decoder_feed(decoder, begun.data, begun.size);
-    take_records(p, decoder);
+    cut_take_records(p, decoder);
     const char *data;
     size_t size;
     nl_status status = NL_END;
     while (!p->stopped && !p->failed && (status = program_source_read(p->source, &data, &size)) == NL_OK) {
         nl_decoder_feed(decoder, data, size);
-        take_records(p, decoder);
+        cut_take_records(p, decoder);
     }
     nl_decoder_finish(decoder);
-    take_records(p, decoder);
+    cut_take_records(p, decoder);
     pipeline_in_place(p)->s.unterminated += nl_decoder_get_stats(decoder)->unterminated;
     p->pass->reading->repeated += nl_decoder_get_stats(decoder)->repeated;
     pipeline_dispatch_in_place(p);

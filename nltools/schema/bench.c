@@ -137,7 +137,7 @@ static GString *make_program(const schema *s)
 /*
  * Runs a command, with no NETLOGGER_... in its environment. Returns what it printed, to be freed; NULL when it failed.
  */
-static char *run(char **command)
+static char *bench_run(char **command)
 {
     char **environment = g_get_environ(), *printed = NULL, *said = NULL;
     static const char *const unwanted[] = {"NETLOGGER_DEST", "NETLOGGER_ON", "NETLOGGER_LEVEL", "NETLOGGER_HOST"};
@@ -182,7 +182,7 @@ static bool add_flags(GPtrArray *command, const char *given, const char *asked)
     const char *program = g_getenv("PKG_CONFIG");
     char *question[] = {(char *)(program != NULL && *program != '\0' ? program : "pkg-config"), (char *)asked,
                         (char *)"netlogger", NULL};
-    char *flags = run(question);
+    char *flags = bench_run(question);
     bool good = flags != NULL && add_arguments(command, flags);
     g_free(flags);
     return good;
@@ -199,7 +199,7 @@ static bool compile(const schema_bench_options *how, const char *source, const c
     g_ptr_array_add(command, g_strdup(program));
     good = good && add_flags(command, how->libs, "--libs");
     g_ptr_array_add(command, NULL);
-    char *printed = good ? run((char **)command->pdata) : NULL;
+    char *printed = good ? bench_run((char **)command->pdata) : NULL;
     good = printed != NULL;
     g_free(printed);
     g_ptr_array_unref(command);
@@ -207,7 +207,7 @@ static bool compile(const schema_bench_options *how, const char *source, const c
 }
 
 /* Writes, compiles and runs the program in a folder. What it printed, to be freed. */
-static char *measure(const schema *s, const schema_bench_options *how, char *const files[3])
+static char *schema_bench_measure(const schema *s, const schema_bench_options *how, char *const files[3])
 {
     GString *header = g_string_new(NULL), *source = make_program(s);
     schema_header(s, header);
@@ -218,7 +218,7 @@ static char *measure(const schema *s, const schema_bench_options *how, char *con
         glib_error_take(error);
     } else if (compile(how, files[1], files[2])) {
         char *count = g_strdup_printf("%lu", how->count);
-        printed = run((char *[]){files[2], count, NULL});
+        printed = bench_run((char *[]){files[2], count, NULL});
         g_free(count);
     }
     g_string_free(header, TRUE);
@@ -259,7 +259,7 @@ bool schema_bench(const schema *s, const schema_bench_options *how, GString *out
         return glib_error_take(error);
     char *files[] = {g_build_filename(folder, "events.h", NULL), g_build_filename(folder, "bench.c", NULL),
                      g_build_filename(folder, "bench", NULL)};
-    char *printed = measure(s, how, files);
+    char *printed = schema_bench_measure(s, how, files);
     bool good = printed != NULL;
     if (good)
         append_table(s, printed, how->json, out);

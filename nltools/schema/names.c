@@ -151,7 +151,7 @@ static void append_mangled(GString *out, const char *name, bool upper)
 }
 
 /* The names with _ between them; those after the first that is NULL are not looked at. */
-static char *join(bool upper, const char *first, const char *second, const char *third, const char *fourth)
+static char *names_join(bool upper, const char *first, const char *second, const char *third, const char *fourth)
 {
     const char *const names[] = {first, second, third, fourth};
     GString *out = g_string_new(NULL);
@@ -164,7 +164,7 @@ static char *join(bool upper, const char *first, const char *second, const char 
 }
 
 /* Takes a name that the whole file shares for what, which is then this function's to free. */
-static void take(naming *n, const char *name, unsigned line, char *what)
+static void names_take(naming *n, const char *name, unsigned line, char *what)
 {
     const char *other = g_hash_table_lookup(n->taken, name);
     if (other != NULL)
@@ -185,15 +185,15 @@ static char *of_field(const schema_event *e, const schema_field *f, const char *
 
 static void name_enum(naming *n, const schema_event *e, schema_field *f)
 {
-    f->c_type = join(false, n->schema->prefix, e->name, f->name, NULL);
-    take(n, f->c_type, f->line, of_field(e, f, "enum"));
+    f->c_type = names_join(false, n->schema->prefix, e->name, f->name, NULL);
+    names_take(n, f->c_type, f->line, of_field(e, f, "enum"));
     char *converter = g_strconcat(f->c_type, "_name", NULL);
-    take(n, converter, f->line, of_field(e, f, "names"));
+    names_take(n, converter, f->line, of_field(e, f, "names"));
     g_free(converter);
     for (guint i = 0; i < f->values->len; i++) {
         const char *value = g_ptr_array_index(f->values, i);
-        char *constant = join(true, n->schema->prefix, e->name, f->name, value), *plain = schema_plain(value);
-        take(n, constant, f->line, g_strdup_printf("the value %s of %s of %s", plain, f->name, e->name));
+        char *constant = names_join(true, n->schema->prefix, e->name, f->name, value), *plain = schema_plain(value);
+        names_take(n, constant, f->line, g_strdup_printf("the value %s of %s of %s", plain, f->name, e->name));
         g_ptr_array_add(f->constants, constant);
         g_free(plain);
     }
@@ -201,11 +201,11 @@ static void name_enum(naming *n, const schema_event *e, schema_field *f)
 
 static void name_event(naming *n, schema_event *e)
 {
-    e->function = join(false, n->schema->prefix, e->name, NULL, NULL);
-    take(n, e->function, e->line, g_strdup_printf("the event %s", e->name));
+    e->function = names_join(false, n->schema->prefix, e->name, NULL, NULL);
+    names_take(n, e->function, e->line, g_strdup_printf("the event %s", e->name));
     if (e->has_optional) {
         char *required = g_strconcat(e->function, "_required", NULL);
-        take(n, required, e->line, g_strdup_printf("the event %s without its optional fields", e->name));
+        names_take(n, required, e->line, g_strdup_printf("the event %s without its optional fields", e->name));
         g_free(required);
     }
     for (guint i = 0; i < e->fields->len; i++) {

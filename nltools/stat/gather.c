@@ -264,7 +264,7 @@ static void take_out(gather *g, const bool *goes)
 /* NOLINTEND(clang-analyzer-core.*) */
 
 /* Forgets the objects that went: those that stay are numbered anew. */
-static void forget(gather *g, const bool *gone)
+static void gather_forget(gather *g, const bool *gone)
 {
     uint32_t *numbers = g_new(uint32_t, g->objects->len + 1);
     GByteArray *names = g_byte_array_new();
@@ -290,7 +290,7 @@ static void forget(gather *g, const bool *gone)
 }
 
 /* Steps are too many: objects without one in the latest half go; when that is nearly none, all do. */
-static void make_room(gather *g)
+static void gather_make_room(gather *g)
 {
     bool *goes = g_new(bool, g->objects->len + 1);
     size_t freed = 0, before = g->early;
@@ -305,7 +305,7 @@ static void make_room(gather *g)
         }
     }
     take_out(g, goes);
-    forget(g, goes);
+    gather_forget(g, goes);
     g_free(goes);
 }
 
@@ -326,7 +326,7 @@ uint64_t gather_add(gather *g, const nl_record *record)
     if (place == NULL || !make_name(g, record))
         return 0;
     if (g->step_count == g->steps_most || g->names->len > NAMES_MAX)
-        make_room(g);
+        gather_make_room(g);
     bool anew = g->definition->again && GPOINTER_TO_UINT(place) == 1;
     uint32_t number = find_object(g, anew);
     uint16_t by = number_of_by(g, record);

@@ -156,7 +156,7 @@ static void measure_pairs(measure *m, const gather_object *object)
 
 /* ---- examples ---- */
 
-static char *name_of(const gather_object *object)
+static char *measure_name_of(const gather_object *object)
 {
     char *name = g_strndup(object->name, object->name_size);
     for (size_t i = 0; i < object->name_size; i++)
@@ -170,7 +170,7 @@ static void note_oddity(measure *m, oddity *o, const gather_object *object, cons
     if (o->count++ >= m->examples_most)
         return;
     example kept = *shown;
-    kept.name = name_of(object);
+    kept.name = measure_name_of(object);
     kept.first = first;
     kept.last = last;
     g_array_append_val(o->examples, kept);
@@ -225,12 +225,12 @@ static void note_slow(measure *m, const gather_object *object, const example *sh
     if (m->slowest_most == 0)
         return;
     if (heap->len < m->slowest_most) {
-        kept.name = name_of(object);
+        kept.name = measure_name_of(object);
         g_array_append_val(heap, kept);
         for (guint i = heap->len / 2 + 1; heap->len == m->slowest_most && i-- > 0;)
             sift_down(heap, i);
     } else if (gives_way(&g_array_index(heap, example, 0), shown)) {
-        kept.name = name_of(object);
+        kept.name = measure_name_of(object);
         g_free(g_array_index(heap, example, 0).name);
         g_array_index(heap, example, 0) = kept;
         sift_down(heap, 0);

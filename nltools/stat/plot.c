@@ -59,7 +59,7 @@ typedef struct drawn {
     throughput *t;
 } drawn;
 
-static void draw(cairo_t *cr, void *user)
+static void plot_draw(cairo_t *cr, void *user)
 {
     const drawn *all = user;
     measure *const *measures = all->measures;
@@ -89,5 +89,5 @@ static void draw(cairo_t *cr, void *user)
 bool plot_write(const char *path, measure *const *measures, int count, throughput *t)
 {
     drawn all = {measures, count, t};
-    return chart_save(path, WIDTH, (count + (t != NULL)) * PANEL + 40, draw, &all);
+    return chart_save(path, WIDTH, (count + (t != NULL)) * PANEL + 40, plot_draw, &all);
 }

@@ -20,7 +20,7 @@ int64_t series_from_ns(const series *s, size_t i)
 }
 
 /* Puts the intervals into others, factor times as wide, whose bounds are multiples of that width. */
-static void join(series *s, int64_t factor)
+static void series_join(series *s, int64_t factor)
 {
     int64_t width_ns = s->width_ns * factor, from_ns = floor_to(s->from_ns, width_ns);
     size_t used = 0;
@@ -48,7 +48,7 @@ static size_t reach(series *s, int64_t time_ns)
         /* Unsigned, for times as far apart as can be. */
         uint64_t wanted = ((uint64_t)last_ns - (uint64_t)from_ns) / (uint64_t)s->width_ns + 1;
         if (wanted > SERIES_MAX) {
-            join(s, 2);
+            series_join(s, 2);
             continue;
         }
         if (from_ns < s->from_ns && s->count > 0) {
@@ -81,7 +81,7 @@ void series_add(series *s, int64_t time_ns, double value)
 void series_widen(series *s, int64_t width_ns)
 {
     if (s->width_ns > 0 && width_ns > s->width_ns)
-        join(s, (width_ns + s->width_ns - 1) / s->width_ns);
+        series_join(s, (width_ns + s->width_ns - 1) / s->width_ns);
 }
 
 void series_clear(series *s)

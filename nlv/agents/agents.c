@@ -60,7 +60,7 @@ static void hold_streams(agents *a, bool hold)
         stream_hold(g_ptr_array_index(a->streams, i), hold);
 }
 
-static gboolean flush(int fd, GIOCondition condition, gpointer user);
+static gboolean agents_flush(int fd, GIOCondition condition, gpointer user);
 
 static void write_pending(agents *a)
 {
@@ -73,11 +73,11 @@ static void write_pending(agents *a)
         g_string_erase(a->pending, 0, done);
     }
     if (a->pending->len > 0 && a->writing == 0 && a->pipe[1] >= 0)
-        a->writing = g_unix_fd_add(a->pipe[1], G_IO_OUT, flush, a);
+        a->writing = g_unix_fd_add(a->pipe[1], G_IO_OUT, agents_flush, a);
     hold_streams(a, a->pending->len > PENDING_MAX);
 }
 
-static gboolean flush(int fd, GIOCondition condition, gpointer user)
+static gboolean agents_flush(int fd, GIOCondition condition, gpointer user)
 {
     agents *a = user;
     (void)fd, (void)condition;
@@ -98,7 +98,7 @@ static void free_event(gpointer data)
     g_free(e);
 }
 
-static gboolean draw(gpointer user)
+static gboolean agents_draw(gpointer user)
 {
     agents *a = user;
     a->drawing_due = 0;
@@ -117,7 +117,7 @@ static gboolean draw(gpointer user)
 static void draw_soon(agents *a)
 {
     if (a->drawing_due == 0)
-        a->drawing_due = g_timeout_add(GATHER_MS, draw, a);
+        a->drawing_due = g_timeout_add(GATHER_MS, agents_draw, a);
 }
 
 static bool is_number(const nl_field *field)
@@ -322,7 +322,7 @@ static void free_search(gpointer data)
     g_free(f);
 }
 
-static void add_row(void *user, const char *host, const char *url, const char *sensor, const char *events)
+static void agents_add_row(void *user, const char *host, const char *url, const char *sensor, const char *events)
 {
     search *f = user;
     if (f->rows->len >= ROWS_MAX)
@@ -336,7 +336,7 @@ static void run_search(GTask *task, gpointer source, gpointer data, GCancellable
 {
     search *f = data;
     (void)source, (void)cancellable;
-    bool good = agents_find_sensors(&f->options, f->url, f->expression, add_row, f);
+    bool good = agents_find_sensors(&f->options, f->url, f->expression, agents_add_row, f);
     f->problem = g_utf8_make_valid(good ? "nothing of the kind is registered" : nl_error_message(), -1);
     g_ptr_array_sort(f->rows, by_host);
     g_task_return_boolean(task, TRUE);

@@ -68,7 +68,7 @@ static void set_state(stream *s, const char *message)
 }
 
 /* Its state by what came. */
-static void note(stream *s, const nl_record *record)
+static void stream_note(stream *s, const nl_record *record)
 {
     nl_field reason;
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -89,7 +89,7 @@ static void note(stream *s, const nl_record *record)
 
 /* ---- records, from the thread to the main loop ---- */
 
-static gboolean take_records(gpointer user)
+static gboolean stream_take_records(gpointer user)
 {
     mailbox *box = user;
     stream *s = box->owner;
@@ -104,7 +104,7 @@ static gboolean take_records(gpointer user)
     g_mutex_unlock(&box->lock);
     bool some = !g_queue_is_empty(&taken);
     for (nl_record *record; (record = g_queue_pop_head(&taken)) != NULL;) {
-        note(s, record);
+        stream_note(s, record);
         s->callbacks.record(s->callbacks.user, s, record);
         nl_record_free(record);
     }
@@ -121,7 +121,7 @@ static void announce(mailbox *box)
         return;
     box->announced = true;
     g_atomic_int_inc(&box->users);
-    g_idle_add_full(G_PRIORITY_DEFAULT, take_records, box, NULL);
+    g_idle_add_full(G_PRIORITY_DEFAULT, stream_take_records, box, NULL);
 }
 
 /* Of the thread that reads. */

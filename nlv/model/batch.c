@@ -28,10 +28,10 @@ void batch_free(batch *b)
 
 batch_row *batch_add(batch *b)
 {
-    if (b->count == b->room) {
-        b->room = MAX(2 * b->room, LEAST_ROOM);
-        b->rows = g_renew(batch_row, b->rows, b->room);
-        b->steps = g_renew(batch_step, b->steps, b->room * b->layers);
+    if (b->count == b->capacity) {
+        b->capacity = MAX(2 * b->capacity, LEAST_ROOM);
+        b->rows = g_renew(batch_row, b->rows, b->capacity);
+        b->steps = g_renew(batch_step, b->steps, b->capacity * b->layers);
     }
     memset(&b->steps[b->count * b->layers], 0, b->layers * sizeof *b->steps);
     batch_row *row = &b->rows[b->count++];
@@ -51,7 +51,7 @@ void batch_add_value(batch *b, batch_row *row, uint16_t loadline, float value)
 }
 
 /* As nl_record_find, which looks for the standard names first; most that are asked for are none of them. */
-static bool find(const nl_record *record, const spec_field *wanted, nl_field *field)
+static bool batch_find(const nl_record *record, const spec_field *wanted, nl_field *field)
 {
     for (size_t i = 0; i < record->field_count; i++) {
         const nl_string *name = &record->fields[i].name;
@@ -66,7 +66,7 @@ static bool find(const nl_record *record, const spec_field *wanted, nl_field *fi
 static bool find_id(const nl_record *record, const spec_field choices[SPEC_CHOICES], nl_field *field)
 {
     for (unsigned i = 0; i < SPEC_CHOICES && choices[i].name != NULL; i++)
-        if (find(record, &choices[i], field))
+        if (batch_find(record, &choices[i], field))
             return true;
     return false;
 }
@@ -91,7 +91,7 @@ static uint16_t color_of(extractor *x, const spec_lifeline *l, const nl_record *
 {
     nl_field field;
     char scratch[NL_FIELD_TEXT_SIZE];
-    if (l->color != COLOR_BY_FIELD || !find(record, &l->color_field, &field))
+    if (l->color != COLOR_BY_FIELD || !batch_find(record, &l->color_field, &field))
         return NAMES_NONE;
     return names_put_cached(x->names.colors, &x->colors, nl_field_text(&field, scratch));
 }
@@ -101,7 +101,7 @@ static void extract_values(const spec *s, const spec_event *plan, const nl_recor
     for (unsigned i = 0; i < plan->loadline_count; i++) {
         nl_field field;
         double value;
-        if (find(record, &s->loadlines[plan->loadlines[i]], &field) && nl_field_double(&field, &value) &&
+        if (batch_find(record, &s->loadlines[plan->loadlines[i]], &field) && nl_field_double(&field, &value) &&
             isfinite((float)value))
             batch_add_value(b, row, plan->loadlines[i], (float)value);
     }

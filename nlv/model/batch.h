@@ -52,7 +52,7 @@ typedef struct batch {
     unsigned layers;
     batch_row *rows;
     batch_step *steps; /* layers for each row */
-    size_t count, room;
+    size_t count, capacity;
     batch_value *values;
     size_t value_count, value_room;
 } batch;

@@ -124,7 +124,7 @@ static uint32_t size_with_newline(const block_cutter *c, uint64_t offset, size_t
     return (uint32_t)(blank < got && after[blank] == '\n' ? size + blank + 1 : size);
 }
 
-static void add_text(block_cutter *c, nl_string raw, const char *piece, size_t size)
+static void block_cutter_add_text(block_cutter *c, nl_string raw, const char *piece, size_t size)
 {
     uint64_t offset = find_text(c, raw, piece, size);
     if (c->text.size > 0 && (offset < c->text.offset || offset - c->text.offset > STRETCH_SIZE))
@@ -136,12 +136,12 @@ static void add_text(block_cutter *c, nl_string raw, const char *piece, size_t s
     c->first++;
 }
 
-static void take_records(block_cutter *c, const char *piece, size_t size, GArray *found)
+static void block_cutter_take_records(block_cutter *c, const char *piece, size_t size, GArray *found)
 {
     const nl_record *record;
     c->found = found;
     while (nl_decoder_next(c->decoder, &record) == NL_OK)
-        add_text(c, record->raw, piece, size);
+        block_cutter_add_text(c, record->raw, piece, size);
 }
 
 void block_cutter_read(block_cutter *c, uint64_t size, GArray *found)
@@ -153,7 +153,7 @@ void block_cutter_read(block_cutter *c, uint64_t size, GArray *found)
             break;
         c->offset += got;
         nl_decoder_feed(c->decoder, piece, got);
-        take_records(c, piece, got, found);
+        block_cutter_take_records(c, piece, got, found);
     }
     end_text(c);
     g_free(piece);
@@ -163,7 +163,7 @@ void block_cutter_finish(block_cutter *c, GArray *found)
 {
     c->finished = true;
     nl_decoder_finish(c->decoder);
-    take_records(c, NULL, 0, found);
+    block_cutter_take_records(c, NULL, 0, found);
     end_text(c);
 }
 

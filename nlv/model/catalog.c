@@ -15,7 +15,7 @@ typedef struct gathering {
     GHashTable *events; /* name to a table of fields: name to whether it was a number always, as 1 + that */
 } gathering;
 
-static char *copy(nl_string text)
+static char *catalog_copy(nl_string text)
 {
     return g_strndup(text.data, text.size);
 }
@@ -24,17 +24,17 @@ static bool is_number(const nl_field *field)
 {
     char scratch[NL_FIELD_TEXT_SIZE], *end;
     nl_string value = nl_field_text(field, scratch);
-    char *text = copy(value);
+    char *text = catalog_copy(value);
     g_ascii_strtod(text, &end);
     bool is = *text != '\0' && *end == '\0';
     g_free(text);
     return is;
 }
 
-static void take(void *user, const nl_record *record)
+static void catalog_take(void *user, const nl_record *record)
 {
     gathering *g = user;
-    char *event = copy(record->event);
+    char *event = catalog_copy(record->event);
     GHashTable *fields = g_hash_table_lookup(g->events, event);
     if (fields == NULL) {
         fields = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -42,7 +42,7 @@ static void take(void *user, const nl_record *record)
     }
     g_free(event);
     for (size_t i = 0; i < record->field_count; i++) {
-        char *name = copy(record->fields[i].name);
+        char *name = catalog_copy(record->fields[i].name);
         int known = GPOINTER_TO_INT(g_hash_table_lookup(fields, name));
         int number = is_number(&record->fields[i]);
         g_hash_table_insert(fields, name, GINT_TO_POINTER(1 + (known == 0 ? number : number && known == 2)));
@@ -50,7 +50,7 @@ static void take(void *user, const nl_record *record)
 }
 
 /* The first few records of every event among the first of the log, and others from all over it. */
-static void look(const model *m, gathering *g)
+static void catalog_look(const model *m, gathering *g)
 {
     const store *s = model_store(m);
     unsigned char *met = g_new0(unsigned char, NAMES_NONE + 1);
@@ -58,10 +58,10 @@ static void look(const model *m, gathering *g)
     for (uint32_t i = 0; i < MIN(count, SCANNED_MAX); i++) {
         uint16_t event = store_event(s, s->first + i);
         if (met[event] < EACH && ++met[event])
-            model_record(m, s->first + i, take, g);
+            model_record(m, s->first + i, catalog_take, g);
     }
     for (uint32_t i = 0; i < MIN(count, EVENLY); i++)
-        model_record(m, s->first + (uint32_t)((uint64_t)i * count / MIN(count, EVENLY)), take, g);
+        model_record(m, s->first + (uint32_t)((uint64_t)i * count / MIN(count, EVENLY)), catalog_take, g);
     g_free(met);
 }
 
@@ -87,7 +87,7 @@ static GArray *fields_of(GHashTable *table)
 catalog *catalog_new(const model *m)
 {
     gathering g = {g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_destroy)};
-    look(m, &g);
+    catalog_look(m, &g);
     catalog *c = g_new0(catalog, 1);
     c->events = g_array_new(FALSE, FALSE, sizeof(catalog_event));
     GHashTableIter iterator;

@@ -77,7 +77,7 @@ static void drain(passing *p)
     s->bytes.size = 0;
 }
 
-static void take(void *user, const nl_record *record)
+static void export_take(void *user, const nl_record *record)
 {
     passing *p = user;
     p->records++;
@@ -93,7 +93,7 @@ static void run_pass(passing *p, model *m, const GArray *places)
     for (guint i = 0; i < places->len && !p->failed && !p->unlearned;) {
         model_lock(m);
         for (guint end = MIN(places->len, i + AT_ONCE); i < end; i++)
-            model_record_at(m, g_array_index(places, uint64_t, i), take, p);
+            model_record_at(m, g_array_index(places, uint64_t, i), export_take, p);
         model_unlock(m);
         if (p->sink.bytes.size < DRAIN_SIZE)
             continue;

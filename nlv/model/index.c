@@ -164,7 +164,7 @@ static void write_piece(writing *w)
     w->used = 0;
 }
 
-static void put(writing *w, const void *data, size_t size)
+static void index_put(writing *w, const void *data, size_t size)
 {
     const char *from = data;
     while (size > 0) {
@@ -194,7 +194,7 @@ static void end_section(writing *w)
 static void put_section(writing *w, const void *data, size_t size)
 {
     begin_section(w);
-    put(w, data, size);
+    index_put(w, data, size);
     end_section(w);
 }
 
@@ -203,7 +203,7 @@ static void put_names(writing *w, const names *n)
     begin_section(w);
     for (size_t i = 0; i < names_count(n); i++) {
         const char *text = names_text(n, (uint16_t)i);
-        put(w, text, strlen(text) + 1);
+        index_put(w, text, strlen(text) + 1);
     }
     end_section(w);
 }
@@ -214,7 +214,7 @@ static void put_column(writing *w, const store *s, size_t member, size_t size)
     begin_section(w);
     for (uint32_t i = 0; i * (uint64_t)STORE_CHUNK < s->count; i++) {
         const void *const *column = (const void *const *)(const void *)((const char *)&s->chunks[i] + member);
-        put(w, *column, MIN(s->count - i * (uint32_t)STORE_CHUNK, STORE_CHUNK) * size);
+        index_put(w, *column, MIN(s->count - i * (uint32_t)STORE_CHUNK, STORE_CHUNK) * size);
     }
     end_section(w);
 }
@@ -224,7 +224,7 @@ static void put_objects(writing *w, const objects *o, size_t member, size_t size
     begin_section(w);
     for (uint32_t i = 0; i * (uint64_t)STORE_CHUNK < o->count; i++) {
         const void *const *column = (const void *const *)(const void *)((const char *)&o->chunks[i] + member);
-        put(w, *column, STORE_CHUNK * size); /* whole: what is behind the last one is to be filled later */
+        index_put(w, *column, STORE_CHUNK * size); /* whole: what is behind the last one is to be filled later */
     }
     end_section(w);
 }
@@ -238,7 +238,7 @@ static void put_nodes(writing *w, const list *l)
 {
     begin_section(w);
     for (size_t i = 0; i < blocks_of(l->count); i++)
-        put(w, l->blocks[i].nodes, LIST_NODES * sizeof *l->blocks[i].nodes);
+        index_put(w, l->blocks[i].nodes, LIST_NODES * sizeof *l->blocks[i].nodes);
     end_section(w);
 }
 
@@ -247,11 +247,11 @@ static void put_entries(writing *w, const list *l)
     size_t blocks = blocks_of(l->count);
     begin_section(w);
     for (size_t i = 0; i < blocks; i++)
-        put(w, l->blocks[i].records, LIST_BLOCK * sizeof *l->blocks[i].records);
+        index_put(w, l->blocks[i].records, LIST_BLOCK * sizeof *l->blocks[i].records);
     end_section(w);
     begin_section(w);
     for (size_t i = 0; i < blocks && l->has_values; i++)
-        put(w, l->blocks[i].values, LIST_BLOCK * sizeof *l->blocks[i].values);
+        index_put(w, l->blocks[i].values, LIST_BLOCK * sizeof *l->blocks[i].values);
     end_section(w);
 }
 
@@ -293,7 +293,7 @@ static void put_lists(writing *w, const GArray *all)
 {
     begin_section(w);
     for (guint i = 0; i < all->len; i++)
-        put(w, &g_array_index(all, list_of, i).entry, sizeof(list_entry));
+        index_put(w, &g_array_index(all, list_of, i).entry, sizeof(list_entry));
     end_section(w);
     for (guint i = 0; i < all->len; i++) {
         const list *l = g_array_index(all, list_of, i).list;
@@ -478,7 +478,7 @@ static bool is_sane(mapping *m)
 }
 
 /* The next section, which has that size; bad is set otherwise. */
-static void *take(mapping *m, uint64_t size)
+static void *index_take(mapping *m, uint64_t size)
 {
     if (m->bad || m->next >= m->h->section_count || m->sections[m->next].size != size) {
         m->bad = true;
@@ -503,10 +503,10 @@ static void take_names(mapping *m, names *n)
 }
 
 /* A section's own copy, in something of at least room bytes. */
-static void *copy(mapping *m, uint64_t size, size_t room)
+static void *index_copy(mapping *m, uint64_t size, size_t capacity)
 {
-    const void *from = take(m, size);
-    void *own = g_malloc0(MAX(room, size) + 1);
+    const void *from = index_take(m, size);
+    void *own = g_malloc0(MAX(capacity, size) + 1);
     if (from != NULL)
         memcpy(own, from, size);
     return own;
@@ -515,24 +515,24 @@ static void *copy(mapping *m, uint64_t size, size_t room)
 static void take_columns(mapping *m, store *s)
 {
     uint64_t count = m->h->count;
-    int64_t *times = take(m, count * 8);
-    uint64_t *places = take(m, count * 8);
+    int64_t *times = index_take(m, count * 8);
+    uint64_t *places = index_take(m, count * 8);
     uint16_t *columns[3];
     for (int i = 0; i < 3; i++)
-        columns[i] = take(m, count * 2);
+        columns[i] = index_take(m, count * 2);
     uint32_t *objects[SPEC_LAYERS], *previous[SPEC_LAYERS];
     for (unsigned layer = 0; layer < m->h->layers; layer++) {
         struct objects *o = &s->objects[layer];
-        objects[layer] = take(m, count * 4);
-        previous[layer] = take(m, count * 4);
+        objects[layer] = index_take(m, count * 4);
+        previous[layer] = index_take(m, count * 4);
         uint32_t chunks = (uint32_t)(((uint64_t)m->h->object_counts[layer] + STORE_CHUNK - 1) / STORE_CHUNK);
-        uint64_t *keys = take(m, (uint64_t)chunks * STORE_CHUNK * 8);
-        uint32_t *last = take(m, (uint64_t)chunks * STORE_CHUNK * 4);
-        uint16_t *colors = take(m, (uint64_t)chunks * STORE_CHUNK * 2);
+        uint64_t *keys = index_take(m, (uint64_t)chunks * STORE_CHUNK * 8);
+        uint32_t *last = index_take(m, (uint64_t)chunks * STORE_CHUNK * 4);
+        uint16_t *colors = index_take(m, (uint64_t)chunks * STORE_CHUNK * 2);
         if (m->bad)
             return;
         o->count = m->h->object_counts[layer];
-        o->room = chunks;
+        o->capacity = chunks;
         o->chunks = g_new0(objects_chunk, chunks + 1);
         for (uint32_t i = 0; i < chunks; i++)
             o->chunks[i] = (objects_chunk){keys + (size_t)i * STORE_CHUNK, last + (size_t)i * STORE_CHUNK,
@@ -541,7 +541,7 @@ static void take_columns(mapping *m, store *s)
     if (m->bad)
         return;
     uint32_t chunks = (uint32_t)((count + STORE_CHUNK - 1) / STORE_CHUNK);
-    s->room = chunks;
+    s->capacity = chunks;
     s->chunks = g_new0(chunk, chunks + 1);
     for (uint32_t i = 0; i < chunks; i++) {
         size_t from = (size_t)i * STORE_CHUNK;
@@ -556,7 +556,7 @@ static void take_columns(mapping *m, store *s)
 }
 
 /* The list that an entry is about, made in the store; NULL when the drawing has none such. */
-static list *place_of(store *s, const list_entry *e)
+static list *index_place_of(store *s, const list_entry *e)
 {
     if (e->kind == LIST_SEGMENT || e->kind == LIST_START) {
         if (e->owner >= s->spec->lifeline_count)
@@ -578,16 +578,16 @@ static list *place_of(store *s, const list_entry *e)
 static bool take_upper_levels(mapping *m, store *s, const list_entry *e, list **to)
 {
     uint64_t blocks = blocks_of(e->count);
-    list *l = e->count <= s->count && e->count > 0 ? place_of(s, e) : NULL;
-    const list_node *tops = take(m, blocks * sizeof *tops);
-    const uint32_t *first = take(m, blocks * sizeof *first);
+    list *l = e->count <= s->count && e->count > 0 ? index_place_of(s, e) : NULL;
+    const list_node *tops = index_take(m, blocks * sizeof *tops);
+    const uint32_t *first = index_take(m, blocks * sizeof *first);
     *to = l;
     if (l == NULL || m->bad || l->count > 0)
         return false;
     l->has_values = e->has_values;
     l->count = e->count;
     l->colored = e->count - e->count % LIST_NODE;
-    l->room = blocks;
+    l->capacity = blocks;
     l->tops = g_memdup2(tops, blocks * sizeof *tops);
     l->first = g_memdup2(first, blocks * sizeof *first);
     l->most = -INFINITY;
@@ -602,7 +602,7 @@ static bool take_upper_levels(mapping *m, store *s, const list_entry *e, list **
 static bool take_nodes(mapping *m, list *l)
 {
     size_t blocks = blocks_of(l->count);
-    list_node *nodes = take(m, blocks * LIST_NODES * sizeof *nodes);
+    list_node *nodes = index_take(m, blocks * LIST_NODES * sizeof *nodes);
     for (size_t i = 0; i < blocks && nodes != NULL; i++)
         l->blocks[i].nodes = nodes + i * LIST_NODES;
     return nodes != NULL;
@@ -611,8 +611,8 @@ static bool take_nodes(mapping *m, list *l)
 static bool take_entries(mapping *m, list *l)
 {
     size_t blocks = blocks_of(l->count);
-    uint32_t *records = take(m, blocks * LIST_BLOCK * sizeof *records);
-    float *values = take(m, l->has_values ? blocks * LIST_BLOCK * sizeof *values : 0);
+    uint32_t *records = index_take(m, blocks * LIST_BLOCK * sizeof *records);
+    float *values = index_take(m, l->has_values ? blocks * LIST_BLOCK * sizeof *values : 0);
     for (size_t i = 0; i < blocks && values != NULL; i++) {
         l->blocks[i].records = records + i * LIST_BLOCK;
         l->blocks[i].values = l->has_values ? values + i * LIST_BLOCK : NULL;
@@ -657,17 +657,17 @@ static store *build(mapping *m, const drawing *d, prints *p, GArray *blocks)
     m->bad = m->bad || s->spec->layers != m->h->layers;
     g_free(s->visits);
     g_free(s->point_hosts);
-    s->visits = copy(m, (NAMES_NONE + 1) * sizeof *s->visits, (NAMES_NONE + 1) * sizeof *s->visits);
-    s->point_hosts = copy(m, NAMES_NONE + 1, NAMES_NONE + 1);
+    s->visits = index_copy(m, (NAMES_NONE + 1) * sizeof *s->visits, (NAMES_NONE + 1) * sizeof *s->visits);
+    s->point_hosts = index_copy(m, NAMES_NONE + 1, NAMES_NONE + 1);
     size_t marks = marks_of(m->h->count) * sizeof *s->marks;
-    s->marks = copy(m, marks, marks + STORE_CHUNK / STORE_MARK * sizeof *s->marks);
+    s->marks = index_copy(m, marks, marks + STORE_CHUNK / STORE_MARK * sizeof *s->marks);
     uint64_t size = m->next < m->h->section_count ? m->sections[m->next].size : 0;
-    *p = (prints){copy(m, size, 0), size / sizeof(print), size / sizeof(print)};
+    *p = (prints){index_copy(m, size, 0), size / sizeof(print), size / sizeof(print)};
     size = m->next < m->h->section_count ? m->sections[m->next].size : 0;
-    const log_block *first = take(m, size);
+    const log_block *first = index_take(m, size);
     if (first != NULL && size % sizeof *first == 0)
         g_array_append_vals(blocks, first, (guint)(size / sizeof *first));
-    const list_entry *entries = take(m, m->h->list_count * sizeof(list_entry));
+    const list_entry *entries = index_take(m, m->h->list_count * sizeof(list_entry));
     if (!m->bad)
         take_all(m, s, entries);
     if (!m->bad && s->count == m->h->count && prints_end(p) == m->h->log_at) {

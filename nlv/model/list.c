@@ -41,11 +41,11 @@ static const list_node empty_node = {INFINITY, -INFINITY, 0, NAN, 0, 0, 0, LIST_
 static void add_block(list *l, uint32_t first)
 {
     size_t count = block_count(l);
-    if (count == l->room) {
-        l->room = MAX(2 * l->room, 4);
-        l->blocks = g_renew(list_block, l->blocks, l->room);
-        l->tops = g_renew(list_node, l->tops, l->room);
-        l->first = g_renew(uint32_t, l->first, l->room);
+    if (count == l->capacity) {
+        l->capacity = MAX(2 * l->capacity, 4);
+        l->blocks = g_renew(list_block, l->blocks, l->capacity);
+        l->tops = g_renew(list_node, l->tops, l->capacity);
+        l->first = g_renew(uint32_t, l->first, l->capacity);
     }
     /* Of zeros, for the index has all of it. */
     list_block fresh = {.records = g_new0(uint32_t, LIST_BLOCK), .nodes = g_new0(list_node, LIST_NODES)};

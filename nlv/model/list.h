@@ -41,7 +41,7 @@ typedef struct list {
     uint32_t *first; /* record of each block, beside each other */
     size_t count;    /* of entries, those that were dropped too */
     size_t start;    /* the first that was not dropped */
-    size_t room;     /* of blocks */
+    size_t capacity; /* of blocks */
     size_t colored;  /* entries up to there have nodes whose colours are known */
     bool has_values; /* the measure is kept */
     float most;      /* see list_most */

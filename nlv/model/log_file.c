@@ -339,7 +339,8 @@ void log_file_free(log_file *f)
 /* ---- records ---- */
 
 /* Calls take for the records in data, at most max of them. */
-static bool decode(const log_file *f, const char *data, size_t size, size_t max, log_file_take *take, void *user)
+static bool log_file_decode(const log_file *f, const char *data, size_t size, size_t max, log_file_take *take,
+                            void *user)
 {
     nl_decoder *decoder = log_file_decoder(f);
     const nl_record *record;
@@ -370,7 +371,7 @@ static bool take_from_line(const log_file *f, uint64_t offset, log_file_take *ta
         const char *newline = memchr(line, '\n', got);
         if (newline == NULL && got == size && size * 8 <= LINE_SIZE_MAX)
             continue;
-        good = got > 0 && decode(f, line, newline != NULL ? (size_t)(newline + 1 - line) : got, 1, take, user);
+        good = got > 0 && log_file_decode(f, line, newline != NULL ? (size_t)(newline + 1 - line) : got, 1, take, user);
         break;
     }
     g_free(line);
@@ -471,7 +472,7 @@ static void sample_text(const log_file *f, uint64_t offset, size_t size, log_fil
     if (last != NULL)
         end = last + 1;
     if (begin < end)
-        decode(f, begin, (size_t)(end - begin), SIZE_MAX, take, user);
+        log_file_decode(f, begin, (size_t)(end - begin), SIZE_MAX, take, user);
     g_free(data);
 }
 

@@ -76,7 +76,7 @@ static void append_host(GString *text, const correction_host *h)
     g_free(error);
 }
 
-static void tell(model *m, const correction *c)
+static void model_clocks_tell(model *m, const correction *c)
 {
     GString *corrected = g_string_new(NULL), *unknown = g_string_new(NULL);
     size_t corrected_count = 0, unknown_count = 0;
@@ -115,7 +115,7 @@ bool model_take_over_clocks(model *m)
         return false;
     correction *fresh = correct ? learn_clocks(m) : NULL;
     if (fresh != NULL)
-        tell(m, fresh);
+        model_clocks_tell(m, fresh);
     model_lock(m);
     m->clocks = fresh;
     if (fresh != NULL)

@@ -61,7 +61,7 @@ static void keep_full(model *m)
 }
 
 /* Keeps what a filter has left, when it is of all that the full store is of, and there is room beside the others. */
-static void keep(model *m, const char *filter, const drawing *d, store *s)
+static void model_filter_keep(model *m, const char *filter, const drawing *d, store *s)
 {
     uint64_t records = s->count;
     bool is_whole = true;
@@ -125,7 +125,7 @@ static bool take_from_full(model *m, const char *former)
     drawing *old_drawing = drawing_copy(m->drawing);
     store *old = model_replace_store(m, fresh, d, COLORS_AGAIN);
     if (old != m->full)
-        keep(m, former, old_drawing, old);
+        model_filter_keep(m, former, old_drawing, old);
     drawing_free(old_drawing);
     for (guint i = 0; i < m->sources->len; i++) {
         source *s = g_ptr_array_index(m->sources, i);

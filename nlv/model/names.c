@@ -87,7 +87,7 @@ static char *terminated(nl_string text)
 }
 
 /* The number of a text without a NUL. */
-static uint16_t put(names *n, nl_string text)
+static uint16_t model_names_put(names *n, nl_string text)
 {
     uint64_t hash = hash_bytes(0, text.data, text.size);
     pthread_mutex_lock(&n->lock);
@@ -111,9 +111,9 @@ uint16_t names_put(names *n, nl_string text)
     if (text.data == NULL)
         return NAMES_NONE;
     if (memchr(text.data, '\0', text.size) == NULL)
-        return put(n, text);
+        return model_names_put(n, text);
     char *copy = terminated(text);
-    uint16_t number = put(n, (nl_string){copy, text.size});
+    uint16_t number = model_names_put(n, (nl_string){copy, text.size});
     free(copy);
     return number;
 }

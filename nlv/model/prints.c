@@ -23,9 +23,9 @@ uint64_t prints_hash(const char *data, size_t size)
 
 static void append(prints *p, uint64_t end, uint64_t hash)
 {
-    if (p->count == p->room) {
-        p->room = MAX(2 * p->room, 64);
-        p->all = g_renew(print, p->all, p->room);
+    if (p->count == p->capacity) {
+        p->capacity = MAX(2 * p->capacity, 64);
+        p->all = g_renew(print, p->all, p->capacity);
     }
     p->all[p->count++] = (print){end, hash};
 }
@@ -42,11 +42,11 @@ void prints_add(prints *p, uint64_t from, uint64_t to, uint64_t hash)
 }
 
 /* The fingerprint of what is in the file there; 0 when it is not there. */
-static uint64_t hash_in_file(int fd, uint64_t from, uint64_t to, char **bytes, size_t *room)
+static uint64_t hash_in_file(int fd, uint64_t from, uint64_t to, char **bytes, size_t *capacity)
 {
     size_t size = (size_t)(to - from);
-    if (size > *room) {
-        *room = size;
+    if (size > *capacity) {
+        *capacity = size;
         *bytes = g_realloc(*bytes, size);
     }
     return log_file_read_at(fd, *bytes, size, from) == (ssize_t)size ? prints_hash(*bytes, size) : 0;
@@ -56,14 +56,14 @@ bool prints_complete(prints *p, int fd)
 {
     prints whole = {0};
     char *bytes = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     bool good = true;
     for (size_t i = 0; i < p->count && good; i++) {
         if (p->all[i].hash != 0)
             append(&whole, p->all[i].end, p->all[i].hash);
         while (good && prints_end(&whole) < p->all[i].end) {
             uint64_t from = prints_end(&whole), to = MIN(from + PRINTS_PIECE, p->all[i].end);
-            uint64_t hash = hash_in_file(fd, from, to, &bytes, &room);
+            uint64_t hash = hash_in_file(fd, from, to, &bytes, &capacity);
             good = hash != 0;
             append(&whole, to, hash);
         }
@@ -78,9 +78,9 @@ bool prints_complete(prints *p, int fd)
 bool prints_is_same(const prints *p, size_t piece, int fd)
 {
     char *bytes = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     uint64_t from = piece > 0 ? p->all[piece - 1].end : 0;
-    uint64_t hash = hash_in_file(fd, from, p->all[piece].end, &bytes, &room);
+    uint64_t hash = hash_in_file(fd, from, p->all[piece].end, &bytes, &capacity);
     g_free(bytes);
     return hash != 0 && hash == p->all[piece].hash;
 }

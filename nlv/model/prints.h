@@ -17,7 +17,7 @@ typedef struct print {
 
 typedef struct prints {
     print *all;
-    size_t count, room;
+    size_t count, capacity;
 } prints;
 
 void prints_free(prints *p); /* what it holds */

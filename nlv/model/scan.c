@@ -84,7 +84,7 @@ static void add_odd(scan_part *p, const log_block *block, uint64_t offset, const
     p->lines_after = p->bytes_after = 0;
 }
 
-static void take_line(worker *w, scan_part *p, nl_scanned_line line, const char *text, size_t size)
+static void scan_take_line(worker *w, scan_part *p, nl_scanned_line line, const char *text, size_t size)
 {
     const scan_job *job = w->job;
     uint64_t offset = nl_line_offset(line);
@@ -107,7 +107,7 @@ static void scan_lines(worker *w, scan_part *p, const char *text, size_t size, u
         for (size_t i = 0; i < count; i++) {
             uint64_t at = nl_line_offset(lines[i]) - offset;
             uint64_t next = i + 1 < count ? nl_line_offset(lines[i + 1]) - offset : used;
-            take_line(w, p, lines[i], text + at, (size_t)(next - at));
+            scan_take_line(w, p, lines[i], text + at, (size_t)(next - at));
         }
         text += used;
         size -= used;

@@ -42,7 +42,7 @@ static bool take_part(void *user, scan_part *part)
     return !s->stopping;
 }
 
-static void *run(void *user)
+static void *search_run(void *user)
 {
     search *s = user;
     for (guint i = 0; i < s->jobs->len && !s->stopping; i++)
@@ -76,7 +76,7 @@ search *search_new(model *m, const char *expression)
         job->filter = s->filter;
         s->all_bytes += job->to - job->from;
     }
-    if (pthread_create(&s->thread, NULL, run, s) != 0)
+    if (pthread_create(&s->thread, NULL, search_run, s) != 0)
         program_fail(PROGRAM_PROBLEM, "no thread can be made");
     return s;
 }

@@ -166,11 +166,11 @@ static void own_objects_chunk(objects_chunk *c)
 static uint32_t add_object(objects *o, uint64_t key, uint16_t color)
 {
     uint32_t number = o->count;
-    if (number / STORE_CHUNK >= o->room) {
-        uint32_t room = MAX(2 * o->room, 4);
-        o->chunks = g_renew(objects_chunk, o->chunks, room);
-        memset(o->chunks + o->room, 0, (room - o->room) * sizeof *o->chunks);
-        o->room = room;
+    if (number / STORE_CHUNK >= o->capacity) {
+        uint32_t capacity = MAX(2 * o->capacity, 4);
+        o->chunks = g_renew(objects_chunk, o->chunks, capacity);
+        memset(o->chunks + o->capacity, 0, (capacity - o->capacity) * sizeof *o->chunks);
+        o->capacity = capacity;
     }
     objects_chunk *c = &o->chunks[number / STORE_CHUNK];
     own_objects_chunk(c);
@@ -362,10 +362,10 @@ static list *point_list(store *s, uint16_t event)
 static void add_chunk(store *s)
 {
     uint32_t number = s->count / STORE_CHUNK;
-    if (number >= s->room) {
-        s->room = MAX(2 * s->room, 16);
-        s->chunks = g_renew(chunk, s->chunks, s->room);
-        s->marks = g_renew(int64_t, s->marks, (size_t)s->room * (STORE_CHUNK / STORE_MARK));
+    if (number >= s->capacity) {
+        s->capacity = MAX(2 * s->capacity, 16);
+        s->chunks = g_renew(chunk, s->chunks, s->capacity);
+        s->marks = g_renew(int64_t, s->marks, (size_t)s->capacity * (STORE_CHUNK / STORE_MARK));
     }
     size_t stride = 8 + 8 + 3 * 2 + s->spec->layers * 8;
     chunk c = {.times = g_malloc(stride * STORE_CHUNK)};
@@ -424,7 +424,7 @@ static void add_step(store *s, uint32_t record, unsigned layer, const batch_row 
                 (float)(row->time_ns - store_time(s, before)));
 }
 
-static void add_row(store *s, const batch *b, size_t i)
+static void store_add_row(store *s, const batch *b, size_t i)
 {
     const batch_row *row = &b->rows[i];
     if (s->count == STORE_NONE)
@@ -592,11 +592,11 @@ static void merge(store *s, const batch *b)
     size_t left = taken.count;
     for (size_t i = 0; i < b->count; i++) {
         while (left > 0 && taken.rows[left - 1].time_ns <= order[i].time_ns)
-            add_row(s, &taken, --left);
-        add_row(s, b, order[i].row);
+            store_add_row(s, &taken, --left);
+        store_add_row(s, b, order[i].row);
     }
     while (left > 0)
-        add_row(s, &taken, --left);
+        store_add_row(s, &taken, --left);
     batch_free(&taken);
     g_free(order);
 }
@@ -638,7 +638,7 @@ void store_append(store *s, batch *b)
         if (s->count > s->first && order[i].time_ns < store_time(s, s->count - 1))
             put_late(s, b, order[i].row);
         else
-            add_row(s, b, order[i].row);
+            store_add_row(s, b, order[i].row);
     g_free(order);
     if (s->late.count == 0)
         return;
@@ -793,7 +793,7 @@ static void add_list_memory(store *s, list *l, unsigned layer, const void *user)
     for (size_t i = l->start / LIST_BLOCK; i * LIST_BLOCK < l->count; i++)
         if (!l->blocks[i].borrowed)
             *sum += LIST_BLOCK * (l->has_values ? 8 : 4) + LIST_NODES * sizeof(list_node);
-    *sum += l->room * (sizeof *l->blocks + sizeof *l->tops + sizeof *l->first);
+    *sum += l->capacity * (sizeof *l->blocks + sizeof *l->tops + sizeof *l->first);
 }
 
 size_t store_memory(const store *s)

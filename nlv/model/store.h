@@ -39,7 +39,7 @@ typedef struct objects_chunk {
 
 typedef struct objects {
     objects_chunk *chunks;
-    uint32_t count, room;
+    uint32_t count, capacity;
     uint32_t *slots; /* open addressing, a number + 1; NULL until an object is looked for */
     size_t slot_count;
 } objects;
@@ -64,10 +64,10 @@ typedef struct store {
     spec *spec;
     batch_names names;
     chunk *chunks;
-    int64_t *marks; /* the times of every so many records, STORE_MARK, beside each other */
-    uint32_t count; /* of records, those that were dropped too */
-    uint32_t first; /* the first that was not dropped */
-    uint32_t room;  /* of chunks */
+    int64_t *marks;    /* the times of every so many records, STORE_MARK, beside each other */
+    uint32_t count;    /* of records, those that were dropped too */
+    uint32_t first;    /* the first that was not dropped */
+    uint32_t capacity; /* of chunks */
     objects objects[SPEC_LAYERS];
     lifeline_lists *lifelines;
     loadline_lists *loadlines;

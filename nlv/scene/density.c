@@ -110,7 +110,7 @@ static inline void vote_one(float *total, int32_t *vote, float weight, uint8_t c
     *total += weight;
 }
 
-static inline void add(density *d, int x, int y, float weight, uint8_t color, bool on_top)
+static inline void density_add(density *d, int x, int y, float weight, uint8_t color, bool on_top)
 {
     if ((unsigned)x >= (unsigned)d->width || y < d->band_first || y >= d->band_end)
         return;
@@ -161,10 +161,10 @@ static void draw_steep(density *d, double x0, double y0, double x1, double y1, f
     for (int y = from; y < to; y++) {
         double left = floor(x);
         float share = (float)(x - left);
-        add(d, (int)left, y, weight * (1 - share), color, top);
+        density_add(d, (int)left, y, weight * (1 - share), color, top);
         for (int i = 1; i < d->pen; i++)
-            add(d, (int)left + i, y, weight, color, top);
-        add(d, (int)left + d->pen, y, weight * share, color, top);
+            density_add(d, (int)left + i, y, weight, color, top);
+        density_add(d, (int)left + d->pen, y, weight * share, color, top);
         x += slope;
     }
 }
@@ -187,15 +187,15 @@ static void draw_flat(density *d, double x0, double y0, double x1, double y1, fl
     for (int x = from; x < to; x++) {
         double above = floor(y);
         float share = (float)(y - above);
-        add(d, x, (int)above, weight * (1 - share), color, top);
+        density_add(d, x, (int)above, weight * (1 - share), color, top);
         for (int i = 1; i < d->pen; i++)
-            add(d, x, (int)above + i, weight, color, top);
-        add(d, x, (int)above + d->pen, weight * share, color, top);
+            density_add(d, x, (int)above + i, weight, color, top);
+        density_add(d, x, (int)above + d->pen, weight * share, color, top);
         y += slope;
     }
 }
 
-static void draw(density *d, double x0, double y0, double x1, double y1, float weight, unsigned color, bool top)
+static void density_draw(density *d, double x0, double y0, double x1, double y1, float weight, unsigned color, bool top)
 {
     x0 = (x0 - d->left) * d->scale;
     x1 = (x1 - d->left) * d->scale;
@@ -213,12 +213,12 @@ static void draw(density *d, double x0, double y0, double x1, double y1, float w
 
 void density_line(density *d, double x0, double y0, double x1, double y1, float weight, unsigned color)
 {
-    draw(d, x0, y0, x1, y1, weight, color, false);
+    density_draw(d, x0, y0, x1, y1, weight, color, false);
 }
 
 void density_line_on_top(density *d, double x0, double y0, double x1, double y1, unsigned color)
 {
-    draw(d, x0, y0, x1, y1, 1, color, true);
+    density_draw(d, x0, y0, x1, y1, 1, color, true);
 }
 
 uint64_t density_work(const density *d)
@@ -240,7 +240,7 @@ static float strength_of(float total, float single, float log_most)
  */
 enum { FRACTION_BITS = 4, FIRST_EXPONENT = -8, EXPONENTS = 40, STRENGTHS = EXPONENTS << FRACTION_BITS };
 
-static inline unsigned place_of(float total)
+static inline unsigned density_place_of(float total)
 {
     uint32_t bits;
     memcpy(&bits, &total, sizeof bits);
@@ -323,7 +323,7 @@ static void fill_strip(const filling *f, int left, uint32_t *tables[256])
                 uint8_t own = d->votes[at] & COLOR_BITS;
                 if (tables[own] == NULL)
                     tables[own] = make_table(&f->inks[own], f->strengths);
-                row[x] = tables[own][place_of(total)];
+                row[x] = tables[own][density_place_of(total)];
             } else if (total < 0)
                 row[x] = pixel_of(&f->inks[d->votes[at] & COLOR_BITS], (uint32_t)(MIN(-total, 1) * 242));
         }

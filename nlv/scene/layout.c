@@ -83,10 +83,10 @@ layout layout_make(const model *m, const scene_view *view, cairo_t *cr)
     l.caption_y = l.caption_text_y - text_height(TEXT_SMALL) / 2 - (caption_height > 0 ? 6 : 0);
     place_overview(&l, m, view);
     l.axis_y = l.overview_top - 6 - 18;
-    double room = MAX(l.axis_y - 6 - top, 10), weights = 0;
+    double capacity = MAX(l.axis_y - 6 - top, 10), weights = 0;
     for (unsigned i = 0; i < l.pane_count; i++)
         weights += weight(&l.panes[i]);
-    double shared = MAX(room - pane_gap * (l.pane_count > 0 ? l.pane_count - 1 : 0), 1);
+    double shared = MAX(capacity - pane_gap * (l.pane_count > 0 ? l.pane_count - 1 : 0), 1);
     for (unsigned i = 0; i < l.pane_count; i++) {
         l.panes[i].top = top;
         l.panes[i].bottom = top + shared * weight(&l.panes[i]) / weights;

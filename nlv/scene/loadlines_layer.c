@@ -184,7 +184,7 @@ static void draw_means(const curve *k, const column_values *columns, unsigned co
                             y_of(k, columns[i].mean), number);
 }
 
-static unsigned number_of(const curves *all, size_t i)
+static unsigned loadlines_layer_number_of(const curves *all, size_t i)
 {
     return model_host_color(all->shared->c->model, all->lists->hosts[i].host);
 }
@@ -200,16 +200,17 @@ static void draw_curves(const curve *k, const loadline_lists *lists)
                   .counts = g_new0(unsigned, lists->count)};
     beside_run(look_up_curves, &all);
     for (size_t i = 0; i < lists->count; i++)
-        draw_bands(k, all.columns[i], all.counts[i], number_of(&all, i) % DENSITY_COLORS);
+        draw_bands(k, all.columns[i], all.counts[i], loadlines_layer_number_of(&all, i) % DENSITY_COLORS);
     for (size_t i = 0; i < lists->count; i++)
-        draw_means(k, all.columns[i], all.counts[i], number_of(&all, i) % DENSITY_COLORS);
+        draw_means(k, all.columns[i], all.counts[i], loadlines_layer_number_of(&all, i) % DENSITY_COLORS);
     if (density_work(k->pixels) > 0)
         density_paint(k->pixels, c->cr, c->view->dark, 1);
     for (size_t i = 0; i < lists->count; i++) {
         const list *l = lists->hosts[i].list;
         if (l->count > l->start && all.columns[i] == NULL) {
             size_t from = list_find(l, c->from, l->start);
-            stroke_curve(k, l, from, list_find(l, c->to, from), palette_series(number_of(&all, i), c->view->dark));
+            stroke_curve(k, l, from, list_find(l, c->to, from),
+                         palette_series(loadlines_layer_number_of(&all, i), c->view->dark));
         }
         g_free(all.columns[i]);
     }

@@ -18,11 +18,11 @@ scene_view scene_fit(const model *m, double width, double height)
     scene_view view = {.width = width, .height = height, .selected = -1};
     int64_t from_ns = 0, to_ns = 0;
     model_time_range(m, &from_ns, &to_ns);
-    int64_t room = to_ns / 50 - from_ns / 50;
-    room = room > 0 ? room : 500000; /* a single moment is shown with half a millisecond on both sides */
-    if (__builtin_sub_overflow(from_ns, room, &view.from_ns))
+    int64_t capacity = to_ns / 50 - from_ns / 50;
+    capacity = capacity > 0 ? capacity : 500000; /* a single moment is shown with half a millisecond on both sides */
+    if (__builtin_sub_overflow(from_ns, capacity, &view.from_ns))
         view.from_ns = INT64_MIN / 2;
-    if (__builtin_add_overflow(to_ns, room, &view.to_ns))
+    if (__builtin_add_overflow(to_ns, capacity, &view.to_ns))
         view.to_ns = INT64_MAX / 2;
     return view;
 }
@@ -272,7 +272,7 @@ static void find_columns(layer_context *c)
     c->columns[c->column_count] = c->to;
 }
 
-static layer_context begin(const model *m, const scene_view *view, cairo_t *cr, layout *l)
+static layer_context scene_begin(const model *m, const scene_view *view, cairo_t *cr, layout *l)
 {
     *l = layout_make(m, view, cr);
     layer_context c = {.model = m, .store = model_store(m), .view = view, .layout = l, .cr = cr};
@@ -283,7 +283,7 @@ static layer_context begin(const model *m, const scene_view *view, cairo_t *cr, 
 void scene_draw(const model *m, const scene_view *view, cairo_t *cr)
 {
     layout l;
-    layer_context c = begin(m, view, cr, &l);
+    layer_context c = scene_begin(m, view, cr, &l);
     find_columns(&c);
     palette_set(cr, palette_background(view->dark), 1);
     cairo_paint(cr);
@@ -317,7 +317,7 @@ void scene_plot_extents(const model *m, const scene_view *view, cairo_t *cr, dou
 bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, double y, scene_found *found)
 {
     layout l;
-    layer_context c = begin(m, view, cr, &l);
+    layer_context c = scene_begin(m, view, cr, &l);
     *found = (scene_found){.distance = find_distance, .object = -1};
     for (unsigned i = 0; i < l.pane_count && c.store->count > c.store->first; i++) {
         const pane *p = &l.panes[i];

@@ -70,7 +70,7 @@ static void on_remove(GtkButton *button, gpointer user)
     g_idle_add(fill_later, of->list);
 }
 
-static GtkWidget *add_row(bookmarks *b, guint at)
+static GtkWidget *bookmarks_add_row(bookmarks *b, guint at)
 {
     const session_mark *mark = &g_array_index(b->session->marks, session_mark, at);
     char time[NL_TIME_TEXT_SIZE];
@@ -101,7 +101,7 @@ static void fill(bookmarks *b, int focus)
     g_list_free_full(children, (GDestroyNotify)(void (*)(void))gtk_widget_destroy);
     GtkWidget *wanted = NULL;
     for (guint at = 0; at < b->session->marks->len; at++) {
-        GtkWidget *note = add_row(b, at);
+        GtkWidget *note = bookmarks_add_row(b, at);
         wanted = focus == (int)at ? note : wanted;
     }
     if (b->session->marks->len == 0) {
@@ -123,7 +123,7 @@ void bookmarks_show(bookmarks *b, session *s, int focus)
         fill(b, focus);
 }
 
-static void on_destroy(GtkWidget *widget, gpointer user)
+static void bookmarks_on_destroy(GtkWidget *widget, gpointer user)
 {
     (void)widget;
     while (g_idle_remove_by_data(user))
@@ -146,6 +146,6 @@ bookmarks *bookmarks_new(GtkWidget *relative_to, bookmarks_callbacks callbacks)
     gtk_scrolled_window_set_max_content_height(GTK_SCROLLED_WINDOW(scrolled), 400);
     gtk_container_add(GTK_CONTAINER(scrolled), b->rows);
     gtk_container_add(GTK_CONTAINER(b->popover), scrolled);
-    g_signal_connect(b->popover, "destroy", G_CALLBACK(on_destroy), b);
+    g_signal_connect(b->popover, "destroy", G_CALLBACK(bookmarks_on_destroy), b);
     return b;
 }

@@ -424,7 +424,7 @@ void canvas_clear(canvas *c)
 
 /* ---- life ---- */
 
-static void on_destroy(GtkWidget *widget, gpointer user)
+static void canvas_on_destroy(GtkWidget *widget, gpointer user)
 {
     (void)widget;
     canvas *c = user;
@@ -455,7 +455,7 @@ canvas *canvas_new(model *m, bool dark, canvas_callbacks callbacks)
     g_signal_connect(c->widget, "button-release-event", G_CALLBACK(on_release), c);
     g_signal_connect(c->widget, "motion-notify-event", G_CALLBACK(on_motion), c);
     g_signal_connect(c->widget, "leave-notify-event", G_CALLBACK(on_leave), c);
-    g_signal_connect(c->widget, "destroy", G_CALLBACK(on_destroy), c);
+    g_signal_connect(c->widget, "destroy", G_CALLBACK(canvas_on_destroy), c);
     atk_object_set_name(gtk_widget_get_accessible(c->widget), "Drawing of the log");
     return c;
 }

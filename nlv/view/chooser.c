@@ -200,7 +200,7 @@ static GtkWidget *make_group(chooser *c, group *g)
     return all;
 }
 
-static void on_destroy(GtkWidget *widget, gpointer user)
+static void chooser_on_destroy(GtkWidget *widget, gpointer user)
 {
     (void)widget;
     chooser *c = user;
@@ -224,6 +224,6 @@ chooser *chooser_new(model *m, GtkWidget *relative_to, void (*changed)(void *use
     for (int i = 0; i < GROUPS; i++)
         gtk_box_pack_start(GTK_BOX(box), make_group(c, &c->groups[i]), FALSE, FALSE, 0);
     gtk_container_add(GTK_CONTAINER(c->popover), box);
-    g_signal_connect(c->popover, "destroy", G_CALLBACK(on_destroy), c);
+    g_signal_connect(c->popover, "destroy", G_CALLBACK(chooser_on_destroy), c);
     return c;
 }

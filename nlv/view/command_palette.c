@@ -51,7 +51,7 @@ static void on_typed(GtkEditable *editable, gpointer user)
 }
 
 /* The palette goes first: the command may show a window of its own. */
-static void run(command_palette *p, GtkListBoxRow *row)
+static void command_palette_run(command_palette *p, GtkListBoxRow *row)
 {
     if (row == NULL)
         return;
@@ -65,14 +65,14 @@ static void run(command_palette *p, GtkListBoxRow *row)
 static void on_row(GtkListBox *list, GtkListBoxRow *row, gpointer user)
 {
     (void)list;
-    run(user, row);
+    command_palette_run(user, row);
 }
 
 static void on_enter(GtkEntry *entry, gpointer user)
 {
     (void)entry;
     command_palette *p = user;
-    run(p, gtk_list_box_get_selected_row(GTK_LIST_BOX(p->list)));
+    command_palette_run(p, gtk_list_box_get_selected_row(GTK_LIST_BOX(p->list)));
 }
 
 static gboolean on_key(GtkWidget *widget, GdkEventKey *event, gpointer user)
@@ -91,7 +91,7 @@ static gboolean on_key(GtkWidget *widget, GdkEventKey *event, gpointer user)
     return FALSE;
 }
 
-static void add_row(command_palette *p, command which, const char *name, const char *key)
+static void command_palette_add_row(command_palette *p, command which, const char *name, const char *key)
 {
     GtkWidget *row = gtk_list_box_row_new(), *box = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 12);
     GtkWidget *label = gtk_label_new(name), *shortcut = gtk_label_new(key);
@@ -106,7 +106,7 @@ static void add_row(command_palette *p, command which, const char *name, const c
     gtk_container_add(GTK_CONTAINER(p->list), row);
 }
 
-static void on_destroy(GtkWidget *widget, gpointer user)
+static void command_palette_on_destroy(GtkWidget *widget, gpointer user)
 {
     (void)widget;
     g_free(user);
@@ -137,7 +137,7 @@ void command_palette_show(GtkWidget *window, command_do *act, void *user)
     command which;
     for (size_t i = 0; (which = commands_at(i, &name, &key)) != COMMAND_NONE; i++) {
         if (which != COMMAND_PALETTE)
-            add_row(p, which, name, key);
+            command_palette_add_row(p, which, name, key);
         g_free(name);
         g_free(key);
     }
@@ -146,7 +146,7 @@ void command_palette_show(GtkWidget *window, command_do *act, void *user)
     g_signal_connect(p->entry, "activate", G_CALLBACK(on_enter), p);
     g_signal_connect(p->list, "row-activated", G_CALLBACK(on_row), p);
     g_signal_connect(p->window, "key-press-event", G_CALLBACK(on_key), p);
-    g_signal_connect(p->window, "destroy", G_CALLBACK(on_destroy), p);
+    g_signal_connect(p->window, "destroy", G_CALLBACK(command_palette_on_destroy), p);
     choose_first(p);
     gtk_widget_show_all(p->window);
 }

@@ -20,7 +20,7 @@ struct editor {
     editor_callbacks callbacks;
 };
 
-static void say(editor *e, const char *text)
+static void editor_say(editor *e, const char *text)
 {
     gtk_label_set_text(GTK_LABEL(e->message), text);
 }
@@ -52,7 +52,7 @@ static drawing *checked(editor *e)
 {
     drawing *d = drawing_check(e->draft) ? drawing_copy(e->draft) : NULL;
     if (d == NULL)
-        say(e, nl_error_message());
+        editor_say(e, nl_error_message());
     return d;
 }
 
@@ -63,7 +63,7 @@ static void on_draw(GtkButton *button, gpointer user)
     drawing *d = checked(e);
     if (d == NULL)
         return;
-    say(e, "");
+    editor_say(e, "");
     e->callbacks.draw(e->callbacks.user, d);
 }
 
@@ -103,7 +103,7 @@ static void save(editor *e, char *path)
     bool good = drawing_write(e->draft, path);
     char *text = good ? g_strdup_printf("Saved; nlv --config %s draws it again", path)
                       : g_strdup_printf("%s: %s", path, nl_error_message());
-    say(e, text);
+    editor_say(e, text);
     g_free(text);
     remember(e, path);
 }
@@ -130,7 +130,7 @@ static void on_open(GtkButton *button, gpointer user)
     if (gtk_native_dialog_run(GTK_NATIVE_DIALOG(chooser)) == GTK_RESPONSE_ACCEPT) {
         char *path = gtk_file_chooser_get_filename(GTK_FILE_CHOOSER(chooser));
         drawing *d = drawing_read(path);
-        say(e, d != NULL ? "Draw shows it" : nl_error_message());
+        editor_say(e, d != NULL ? "Draw shows it" : nl_error_message());
         if (d != NULL)
             edit(e, d);
         remember(e, path);
@@ -147,7 +147,7 @@ static void on_ready_made(GtkComboBox *box, gpointer user)
         return;
     }
     drawing *d = drawing_read(name);
-    say(e, d != NULL ? "Draw shows it" : nl_error_message());
+    editor_say(e, d != NULL ? "Draw shows it" : nl_error_message());
     if (d != NULL)
         edit(e, d);
     g_free(name);
@@ -171,7 +171,7 @@ static GtkWidget *make_ready_made(editor *e)
 
 /* ---- making it ---- */
 
-static void on_destroy(GtkWidget *widget, gpointer user)
+static void editor_on_destroy(GtkWidget *widget, gpointer user)
 {
     (void)widget;
     editor *e = user;
@@ -253,7 +253,7 @@ static void build(editor *e)
     gtk_box_pack_start(GTK_BOX(box), pages, TRUE, TRUE, 0);
     gtk_box_pack_start(GTK_BOX(box), make_foot(e), FALSE, FALSE, 0);
     gtk_container_add(GTK_CONTAINER(e->window), box);
-    g_signal_connect(e->window, "destroy", G_CALLBACK(on_destroy), e);
+    g_signal_connect(e->window, "destroy", G_CALLBACK(editor_on_destroy), e);
     g_signal_connect(e->window, "key-press-event", G_CALLBACK(on_key), e);
 }
 

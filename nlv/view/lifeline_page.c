@@ -309,7 +309,8 @@ static GtkWidget *make_head(lifeline_page *p)
     return head;
 }
 
-static void add_row(GtkWidget *grid, int row, const char *label, GtkWidget *widget, GtkWidget *entry, const char *tip)
+static void lifeline_page_add_row(GtkWidget *grid, int row, const char *label, GtkWidget *widget, GtkWidget *entry,
+                                  const char *tip)
 {
     GtkWidget *name = gtk_label_new_with_mnemonic(label);
     gtk_label_set_xalign(GTK_LABEL(name), 0);
@@ -331,12 +332,13 @@ static GtkWidget *make_properties(lifeline_page *p)
     p->ids = gtk_combo_box_text_new_with_entry();
     p->color = gtk_combo_box_text_new_with_entry();
     GtkWidget *ids = gtk_bin_get_child(GTK_BIN(p->ids)), *color = gtk_bin_get_child(GTK_BIN(p->color));
-    add_row(grid, 0, "Na_me", p->name, p->name, "What an object is: Block, Request, Job");
-    add_row(
+    lifeline_page_add_row(grid, 0, "Na_me", p->name, p->name, "What an object is: Block, Request, Job");
+    lifeline_page_add_row(
         grid, 1, "T_ied by", p->ids, ids,
         "The field whose value is the same in all events of an object; several with ; between; where events call it "
         "differently, these names with | between");
-    add_row(grid, 2, "_Colour by", p->color, color, "HOST, PROG or any field: a colour for each of its values");
+    lifeline_page_add_row(grid, 2, "_Colour by", p->color, color,
+                          "HOST, PROG or any field: a colour for each of its values");
     p->again = gtk_check_button_new_with_mnemonic("_Begins anew with the first event");
     gtk_widget_set_tooltip_text(p->again,
                                 "For what has no number of its own and comes again: an interrupt, a thread that runs");
@@ -368,7 +370,7 @@ static GtkWidget *make_lists(lifeline_page *p)
     return lists;
 }
 
-static void on_destroy(GtkWidget *widget, gpointer user)
+static void lifeline_page_on_destroy(GtkWidget *widget, gpointer user)
 {
     (void)widget;
     g_free(user);
@@ -384,7 +386,7 @@ lifeline_page *lifeline_page_new(void)
     gtk_box_pack_start(GTK_BOX(p->form), make_lists(p), TRUE, TRUE, 0);
     gtk_box_pack_start(GTK_BOX(p->widget), make_head(p), FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(p->widget), p->form, TRUE, TRUE, 0);
-    g_signal_connect(p->widget, "destroy", G_CALLBACK(on_destroy), p);
+    g_signal_connect(p->widget, "destroy", G_CALLBACK(lifeline_page_on_destroy), p);
     return p;
 }
 

@@ -56,7 +56,7 @@ char *name_list_name(const name_list *l, int place)
     return name;
 }
 
-static void on_destroy(GtkWidget *widget, gpointer user)
+static void name_list_on_destroy(GtkWidget *widget, gpointer user)
 {
     (void)widget;
     name_list *l = user;
@@ -82,7 +82,7 @@ name_list *name_list_new(const char *title, void (*activated)(void *user), void 
     gtk_widget_set_size_request(l->widget, 180, 160);
     gtk_container_add(GTK_CONTAINER(l->widget), l->tree);
     g_signal_connect(l->tree, "row-activated", G_CALLBACK(on_activated), l);
-    g_signal_connect(l->widget, "destroy", G_CALLBACK(on_destroy), l);
+    g_signal_connect(l->widget, "destroy", G_CALLBACK(name_list_on_destroy), l);
     return l;
 }
 

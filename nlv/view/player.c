@@ -70,7 +70,7 @@ static GtkWidget *small_button(const char *label, const char *name, GCallback cl
     return button;
 }
 
-static void on_destroy(GtkWidget *widget, gpointer user)
+static void player_on_destroy(GtkWidget *widget, gpointer user)
 {
     (void)widget;
     g_free(user);
@@ -96,7 +96,7 @@ player *player_new(player_callbacks callbacks)
                                 p->speed, small_button("+", "Faster (.)", G_CALLBACK(on_faster), p)};
     for (size_t i = 0; i < G_N_ELEMENTS(parts); i++)
         gtk_box_pack_start(GTK_BOX(p->widget), parts[i], FALSE, FALSE, 0);
-    g_signal_connect(p->widget, "destroy", G_CALLBACK(on_destroy), p);
+    g_signal_connect(p->widget, "destroy", G_CALLBACK(player_on_destroy), p);
     return p;
 }
 

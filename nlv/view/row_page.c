@@ -83,7 +83,7 @@ static GtkWidget *entry(row_page *p, guint at, const char *text, bool is_unit, c
     return e;
 }
 
-static void add_row(row_page *p, guint at)
+static void row_page_add_row(row_page *p, guint at)
 {
     gpointer item = g_ptr_array_index(list_of(p), at);
     const drawing_loadline *l = item;
@@ -129,7 +129,7 @@ static void show_rows(row_page *p)
     g_list_free_full(children, (GDestroyNotify)(void (*)(void))gtk_widget_destroy);
     add_headings(p);
     for (guint at = 0; at < list_of(p)->len; at++)
-        add_row(p, at);
+        row_page_add_row(p, at);
     gtk_widget_show_all(p->rows);
 }
 
@@ -220,7 +220,7 @@ void row_page_edit(row_page *p, drawing *d, const catalog *c)
 
 /* ---- making it ---- */
 
-static void on_destroy(GtkWidget *widget, gpointer user)
+static void row_page_on_destroy(GtkWidget *widget, gpointer user)
 {
     (void)widget;
     row_page *p = user;
@@ -251,7 +251,7 @@ row_page *row_page_new(bool is_loadlines)
     gtk_box_pack_start(GTK_BOX(p->widget), name_list_widget(p->offered), FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(p->widget), add, FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(p->widget), scrolled, TRUE, TRUE, 0);
-    g_signal_connect(p->widget, "destroy", G_CALLBACK(on_destroy), p);
+    g_signal_connect(p->widget, "destroy", G_CALLBACK(row_page_on_destroy), p);
     return p;
 }
 

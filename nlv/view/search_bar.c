@@ -17,7 +17,7 @@ struct search_bar {
     int64_t wanted_ns;
 };
 
-static void say(search_bar *b, const char *text)
+static void search_bar_say(search_bar *b, const char *text)
 {
     gtk_label_set_text(GTK_LABEL(b->status), text);
 }
@@ -54,7 +54,7 @@ static void begin_search(search_bar *b, char *expression)
     b->searched = expression;
     b->search = *expression != '\0' ? search_new(b->model, expression) : NULL;
     mark_wrong(b->find, b->search == NULL && *expression != '\0');
-    say(b, b->search == NULL && *expression != '\0' ? nl_error_message() : "");
+    search_bar_say(b, b->search == NULL && *expression != '\0' ? nl_error_message() : "");
 }
 
 /* Goes to the next match when there is one; otherwise waits for it while the search goes on. */
@@ -74,12 +74,12 @@ static void go_on(search_bar *b)
     model_unlock(b->model);
     b->waits = false;
     if (!any) {
-        say(b, "no match");
+        search_bar_say(b, "no match");
         return;
     }
     char *text =
         g_strdup_printf("%zu of %zu%s", number, search_count(b->search), wrapped ? ", from the other end" : "");
-    say(b, text);
+    search_bar_say(b, text);
     g_free(text);
     b->callbacks.found(b->callbacks.user, found_ns, record);
 }
@@ -119,7 +119,7 @@ void search_bar_tick(search_bar *b)
     if (!search_is_done(b->search)) {
         char *text = g_strdup_printf("searching, %.0f %%, %zu so far", 100 * search_progress(b->search),
                                      search_count(b->search));
-        say(b, text);
+        search_bar_say(b, text);
         g_free(text);
     }
     go_on(b);
@@ -151,7 +151,7 @@ static void on_filter(GtkEntry *entry, gpointer user)
     char *expression = expression_of(GTK_WIDGET(entry));
     bool good = b->callbacks.filter(b->callbacks.user, *expression != '\0' ? expression : NULL);
     mark_wrong(b->filter, !good);
-    say(b, good ? "" : nl_error_message());
+    search_bar_say(b, good ? "" : nl_error_message());
     if (good)
         b->callbacks.left(b->callbacks.user);
     g_free(expression);
@@ -167,7 +167,7 @@ static void on_show_all(GtkButton *button, gpointer user)
 
 /* ---- life ---- */
 
-static void begin(search_bar *b, GtkWidget *entry)
+static void search_bar_begin(search_bar *b, GtkWidget *entry)
 {
     gtk_revealer_set_reveal_child(GTK_REVEALER(b->widget), TRUE);
     gtk_widget_realize(entry); /* keys come before the revealer has done so */
@@ -176,7 +176,7 @@ static void begin(search_bar *b, GtkWidget *entry)
 
 void search_bar_begin_find(search_bar *b)
 {
-    begin(b, b->find);
+    search_bar_begin(b, b->find);
 }
 
 void search_bar_set_filter(search_bar *b, const char *expression)
@@ -187,7 +187,7 @@ void search_bar_set_filter(search_bar *b, const char *expression)
 
 void search_bar_begin_filter(search_bar *b)
 {
-    begin(b, b->filter);
+    search_bar_begin(b, b->filter);
 }
 
 bool search_bar_hide(search_bar *b)
@@ -199,7 +199,7 @@ bool search_bar_hide(search_bar *b)
     return was;
 }
 
-static void on_destroy(GtkWidget *widget, gpointer user)
+static void search_bar_on_destroy(GtkWidget *widget, gpointer user)
 {
     (void)widget;
     search_bar *b = user;
@@ -254,7 +254,7 @@ search_bar *search_bar_new(model *m, search_bar_callbacks callbacks)
     gtk_container_add(GTK_CONTAINER(b->widget), box);
     g_signal_connect(b->find, "activate", G_CALLBACK(on_find), b);
     g_signal_connect(b->filter, "activate", G_CALLBACK(on_filter), b);
-    g_signal_connect(b->widget, "destroy", G_CALLBACK(on_destroy), b);
+    g_signal_connect(b->widget, "destroy", G_CALLBACK(search_bar_on_destroy), b);
     return b;
 }
 

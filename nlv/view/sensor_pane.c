@@ -18,7 +18,7 @@ struct sensor_pane {
     bool was_looked_up, has_begun;
 };
 
-static void say(sensor_pane *p, const char *text)
+static void sensor_pane_say(sensor_pane *p, const char *text)
 {
     gtk_label_set_text(GTK_LABEL(p->status), text);
 }
@@ -127,7 +127,7 @@ static void on_found(void *user, const GPtrArray *rows, const char *problem)
     char *text = *problem != '\0' ? printable(problem)
                                   : g_strdup_printf("%u host%s, %u sensor%s. Tick those that are to be drawn.", hosts,
                                                     hosts == 1 ? "" : "s", rows->len, rows->len == 1 ? "" : "s");
-    say(p, text);
+    sensor_pane_say(p, text);
     g_free(text);
 }
 
@@ -143,7 +143,7 @@ static void on_changed(void *user, const char *url, const char *sensor, const ch
     /* What went wrong has more words than the column shows. */
     if (*message != '\0' && strcmp(message, "running") != 0 && strcmp(message, "asked for") != 0) {
         char *text = g_strdup_printf("%s: %s", sensor, message), *valid = printable(text);
-        say(p, valid);
+        sensor_pane_say(p, valid);
         g_free(valid);
         g_free(text);
     }
@@ -156,14 +156,14 @@ static void on_drawn(void *user)
 }
 
 /* All sensors come in one log, which the window opens with the first. */
-static bool begin(sensor_pane *p)
+static bool sensor_pane_begin(sensor_pane *p)
 {
     if (p->has_begun)
         return true;
     const char *path = agents_log(p->agents);
     p->has_begun = path != NULL && p->callbacks.begin(p->callbacks.user, path);
     if (!p->has_begun)
-        say(p, "The sensors' records cannot be read: no pipe can be made.");
+        sensor_pane_say(p, "The sensors' records cannot be read: no pipe can be made.");
     return p->has_begun;
 }
 
@@ -179,7 +179,7 @@ static void toggle(sensor_pane *p, GtkTreePath *path)
                        COLUMN_SENSOR, &sensor, -1);
     if (is_sensor && ticked)
         agents_remove(p->agents, url, sensor);
-    else if (is_sensor && begin(p))
+    else if (is_sensor && sensor_pane_begin(p))
         agents_add(p->agents, url, sensor);
     g_free(url);
     g_free(sensor);
@@ -209,7 +209,7 @@ static void on_activated(GtkTreeView *tree, GtkTreePath *path, GtkTreeViewColumn
 static void look_up(sensor_pane *p)
 {
     p->was_looked_up = true;
-    say(p, "Asking the directory…");
+    sensor_pane_say(p, "Asking the directory…");
     char *url = g_strstrip(g_strdup(gtk_entry_get_text(GTK_ENTRY(p->directory))));
     char *whole = *url == '\0' || strstr(url, "://") != NULL ? g_strdup(url) : g_strdup_printf("http://%s", url);
     agents_find(p->agents, whole, gtk_entry_get_text(GTK_ENTRY(p->which)));
@@ -276,7 +276,7 @@ static GtkWidget *make_tree(sensor_pane *p)
     return scrolled;
 }
 
-static void on_destroy(GtkWidget *widget, gpointer user)
+static void sensor_pane_on_destroy(GtkWidget *widget, gpointer user)
 {
     (void)widget;
     sensor_pane *p = user;
@@ -310,7 +310,7 @@ sensor_pane *sensor_pane_new(const char *directory, sensor_pane_callbacks callba
         gtk_entry_set_text(GTK_ENTRY(p->directory), directory);
     atk_object_set_name(gtk_widget_get_accessible(p->directory), "Directory");
     atk_object_set_name(gtk_widget_get_accessible(p->which), "Which hosts and sensors");
-    g_signal_connect(p->widget, "destroy", G_CALLBACK(on_destroy), p);
+    g_signal_connect(p->widget, "destroy", G_CALLBACK(sensor_pane_on_destroy), p);
     gtk_widget_show_all(p->widget);
     gtk_widget_set_no_show_all(p->widget, TRUE);
     gtk_widget_hide(p->widget);

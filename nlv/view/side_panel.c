@@ -18,18 +18,18 @@ struct side_panel {
     GtkWidget *content;
 };
 
-static void begin(side_panel *p)
+static void side_panel_begin(side_panel *p)
 {
     GList *children = gtk_container_get_children(GTK_CONTAINER(p->content));
     g_list_free_full(children, (GDestroyNotify)(void (*)(void))gtk_widget_destroy);
 }
 
-static void add(side_panel *p, GtkWidget *widget)
+static void side_panel_add(side_panel *p, GtkWidget *widget)
 {
     gtk_box_pack_start(GTK_BOX(p->content), widget, FALSE, FALSE, 0);
 }
 
-static void add_text(side_panel *p, const char *markup)
+static void side_panel_add_text(side_panel *p, const char *markup)
 {
     GtkWidget *label = gtk_label_new(NULL);
     gtk_label_set_markup(GTK_LABEL(label), markup);
@@ -38,7 +38,7 @@ static void add_text(side_panel *p, const char *markup)
     gtk_label_set_line_wrap_mode(GTK_LABEL(label), PANGO_WRAP_WORD_CHAR);
     gtk_label_set_selectable(GTK_LABEL(label), TRUE);
     gtk_widget_set_can_focus(label, FALSE);
-    add(p, label);
+    side_panel_add(p, label);
 }
 
 static void show(side_panel *p)
@@ -68,7 +68,7 @@ static void find_name(void *user, const nl_record *record)
 }
 
 /* The values of the id fields, as the log has them. */
-static char *name_of(const model *m, const drawing_lifeline *definition, uint32_t record)
+static char *side_panel_name_of(const model *m, const drawing_lifeline *definition, uint32_t record)
 {
     naming n = {g_string_new(NULL), definition->ids};
     model_record(m, record, find_name, &n);
@@ -104,7 +104,7 @@ static void add_segments(side_panel *p, const store *s, const GArray *steps, con
         table_add(table, texts);
         before_ns = time_ns;
     }
-    add(p, table);
+    side_panel_add(p, table);
 }
 
 static void add_records(side_panel *p, const GArray *steps)
@@ -117,19 +117,20 @@ static void add_records(side_panel *p, const GArray *steps)
         g_free(escaped);
         g_free(line);
     }
-    add_text(p, text->str);
+    side_panel_add_text(p, text->str);
     g_string_free(text, TRUE);
 }
 
 void side_panel_show_lifeline(side_panel *p, size_t lifeline, uint32_t object)
 {
-    begin(p);
+    side_panel_begin(p);
     model_lock(p->model);
     const store *s = model_store(p->model);
     if (lifeline < s->spec->lifeline_count) {
         const drawing_lifeline *definition = g_ptr_array_index(model_drawing(p->model)->lifelines, lifeline);
         GArray *steps = steps_of(s, object, s->spec->lifelines[lifeline].layer);
-        char *name = steps->len > 0 ? name_of(p->model, definition, g_array_index(steps, uint32_t, 0)) : g_strdup("");
+        char *name =
+            steps->len > 0 ? side_panel_name_of(p->model, definition, g_array_index(steps, uint32_t, 0)) : g_strdup("");
         char *title = g_strdup_printf("%s %s", definition->name, name);
         add_segments(p, s, steps, title);
         add_records(p, steps);
@@ -155,7 +156,7 @@ static void add_segment_statistics(side_panel *p, const store *s, const statisti
         const drawing_lifeline *definition = g_ptr_array_index(d->lifelines, one->lifeline);
         if (one->lifeline != shown) {
             table = table_new(definition->name, columns);
-            add(p, table);
+            side_panel_add(p, table);
             shown = one->lifeline;
         }
         char *name = one->to == one->from + 1
@@ -189,7 +190,7 @@ static void add_loadline_statistics(side_panel *p, const store *s, const statist
         const char *texts[] = {definition->name, names_text(s->names.hosts, one->host), least, mean, most};
         table_add(table, texts);
     }
-    add(p, table);
+    side_panel_add(p, table);
 }
 
 static void add_event_counts(side_panel *p, const store *s, const statistics *of)
@@ -204,12 +205,12 @@ static void add_event_counts(side_panel *p, const store *s, const statistics *of
         const char *texts[] = {*name != '\0' ? name : "(none)", count};
         table_add(table, texts);
     }
-    add(p, table);
+    side_panel_add(p, table);
 }
 
 void side_panel_show_range(side_panel *p, int64_t from_ns, int64_t to_ns)
 {
-    begin(p);
+    side_panel_begin(p);
     model_lock(p->model);
     const store *s = model_store(p->model);
     statistics *of = statistics_new(p->model, from_ns, to_ns);
@@ -218,7 +219,7 @@ void side_panel_show_range(side_panel *p, int64_t from_ns, int64_t to_ns)
     nl_time_format_iso(from_ns, from);
     char *text = g_strdup_printf("<b>%s marked</b>\nfrom %s\n%zu records%s", span, from, of->records,
                                  of->sampled ? "; percentiles and means are of a part, evenly chosen" : "");
-    add_text(p, text);
+    side_panel_add_text(p, text);
     g_free(text);
     add_segment_statistics(p, s, of);
     add_loadline_statistics(p, s, of);
@@ -230,14 +231,15 @@ void side_panel_show_range(side_panel *p, int64_t from_ns, int64_t to_ns)
 
 void side_panel_show_hint(side_panel *p)
 {
-    begin(p);
-    add_text(p, "<b>Nothing chosen</b>\n\nClick a lifeline to see its records and where its time went.\n\nDrag with "
-                "the right button (or Ctrl) over a stretch of time for its statistics.\n\nDrag with Shift to zoom. F1 "
-                "lists all keys.");
+    side_panel_begin(p);
+    side_panel_add_text(
+        p, "<b>Nothing chosen</b>\n\nClick a lifeline to see its records and where its time went.\n\nDrag with "
+           "the right button (or Ctrl) over a stretch of time for its statistics.\n\nDrag with Shift to zoom. F1 "
+           "lists all keys.");
     show(p);
 }
 
-static void on_destroy(GtkWidget *widget, gpointer user)
+static void side_panel_on_destroy(GtkWidget *widget, gpointer user)
 {
     (void)widget;
     g_free(user);
@@ -254,7 +256,7 @@ side_panel *side_panel_new(model *m)
     gtk_widget_set_size_request(p->widget, 430, -1);
     gtk_container_add(GTK_CONTAINER(p->widget), p->content);
     atk_object_set_name(gtk_widget_get_accessible(p->widget), "What was chosen");
-    g_signal_connect(p->widget, "destroy", G_CALLBACK(on_destroy), p);
+    g_signal_connect(p->widget, "destroy", G_CALLBACK(side_panel_on_destroy), p);
     side_panel_show_hint(p);
     return p;
 }

@@ -9,7 +9,7 @@ enum { COLUMNS_MAX = 8 };
 /* The grid's own notes: whether a column is of numbers. */
 static const char *const keys[COLUMNS_MAX] = {"0", "1", "2", "3", "4", "5", "6", "7"};
 
-static void put(GtkWidget *grid, const char *text, int column, int row, bool is_heading)
+static void table_put(GtkWidget *grid, const char *text, int column, int row, bool is_heading)
 {
     bool is_number = g_object_get_data(G_OBJECT(grid), keys[column]) != NULL;
     GtkWidget *label = gtk_label_new(NULL);
@@ -46,7 +46,7 @@ GtkWidget *table_new(const char *title, const char *const *columns)
     for (; count < COLUMNS_MAX && columns[count] != NULL; count++) {
         bool is_number = *columns[count] == '#';
         g_object_set_data(G_OBJECT(grid), keys[count], is_number ? grid : NULL);
-        put(grid, columns[count] + is_number, count, 1, true);
+        table_put(grid, columns[count] + is_number, count, 1, true);
     }
     gtk_grid_attach(GTK_GRID(grid), heading, 0, 0, MAX(count, 1), 1);
     g_object_set_data(G_OBJECT(grid), "columns", GINT_TO_POINTER(count));
@@ -59,6 +59,6 @@ void table_add(GtkWidget *table, const char *const *texts)
     int columns = GPOINTER_TO_INT(g_object_get_data(G_OBJECT(table), "columns"));
     int row = GPOINTER_TO_INT(g_object_get_data(G_OBJECT(table), "rows"));
     for (int column = 0; column < columns; column++)
-        put(table, texts[column], column, row, false);
+        table_put(table, texts[column], column, row, false);
     g_object_set_data(G_OBJECT(table), "rows", GINT_TO_POINTER(row + 1));
 }

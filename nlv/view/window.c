@@ -418,7 +418,7 @@ static GtkWidget *make_main(window *w, bool dark)
     return pane;
 }
 
-static void on_destroy(GtkWidget *widget, gpointer user)
+static void window_on_destroy(GtkWidget *widget, gpointer user)
 {
     window *w = user;
     (void)widget;
@@ -457,7 +457,7 @@ static void build(window *w, const char *directory, bool dark)
     window_accept_drops(w);
     g_signal_connect(w->top, "key-press-event", G_CALLBACK(on_key), w);
     g_signal_connect(w->top, "key-release-event", G_CALLBACK(on_key_release), w);
-    g_signal_connect(w->top, "destroy", G_CALLBACK(on_destroy), w);
+    g_signal_connect(w->top, "destroy", G_CALLBACK(window_on_destroy), w);
     if (dark)
         g_object_set(gtk_settings_get_default(), "gtk-application-prefer-dark-theme", TRUE, NULL);
 }

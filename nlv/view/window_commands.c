@@ -60,7 +60,7 @@ static void show_all(window *w)
     w->touched = false; /* what comes is shown too */
 }
 
-static void connect_to(window *w)
+static void window_commands_connect_to(window *w)
 {
     gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "welcome");
     welcome_begin_address(w->welcome);
@@ -74,7 +74,7 @@ static void correct_clocks(window *w)
 }
 
 /* One end of what is measured, then the other: from record to record, where the pointer is on some. */
-static void measure(window *w)
+static void window_commands_measure(window *w)
 {
     scene_view *view = canvas_view(w->canvas);
     int64_t time_ns;
@@ -182,7 +182,7 @@ static void play_slower(window *w)
     window_set_speed(w, w->last_speed / 2);
 }
 
-static void find(window *w)
+static void window_commands_find(window *w)
 {
     search_bar_begin_find(w->search);
 }
@@ -215,7 +215,7 @@ static void show_palette(window *w)
 /* What each command does. */
 static void (*const actions[])(window *w) = {
     [COMMAND_OPEN] = window_choose_log,
-    [COMMAND_CONNECT] = connect_to,
+    [COMMAND_CONNECT] = window_commands_connect_to,
     [COMMAND_EXPORT] = exporting_picture,
     [COMMAND_EXPORT_RECORDS] = exporting_records,
     [COMMAND_PRINT] = printing_print,
@@ -228,7 +228,7 @@ static void (*const actions[])(window *w) = {
     [COMMAND_BOOKMARKS] = window_show_bookmarks,
     [COMMAND_NEXT_BOOKMARK] = next_bookmark,
     [COMMAND_PREVIOUS_BOOKMARK] = previous_bookmark,
-    [COMMAND_MEASURE] = measure,
+    [COMMAND_MEASURE] = window_commands_measure,
     [COMMAND_ALL] = show_all,
     [COMMAND_ZOOM_IN] = zoom_in,
     [COMMAND_ZOOM_OUT] = zoom_out,
@@ -247,7 +247,7 @@ static void (*const actions[])(window *w) = {
     [COMMAND_PLAY] = window_play,
     [COMMAND_FASTER] = play_faster,
     [COMMAND_SLOWER] = play_slower,
-    [COMMAND_FIND] = find,
+    [COMMAND_FIND] = window_commands_find,
     [COMMAND_NEXT] = find_next,
     [COMMAND_PREVIOUS] = find_previous,
     [COMMAND_FILTER] = filter,

@@ -31,7 +31,7 @@ static void note_choice(session *s, window *w)
 }
 
 /* Writes down how the window is now; its marks are there already. */
-static void note(window *w)
+static void window_session_note(window *w)
 {
     session *s = w->session;
     const scene_view *view = canvas_view(w->canvas);
@@ -100,7 +100,7 @@ static void apply_view(window *w, const session *s)
 /* Makes the window be as s says, which becomes its session. */
 static void apply(window *w, session *s)
 {
-    note(w);
+    window_session_note(w);
     session *before = w->session;
     if (g_strcmp0(before->drawing, s->drawing) != 0)
         apply_drawing(w, s->drawing);
@@ -153,7 +153,7 @@ void window_session_look(window *w)
     if (now_us - w->looked_us < LOOK_US || w->live || w->speed > 0 || w->source_count == 0 || !w->first_shown)
         return;
     w->looked_us = now_us;
-    note(w);
+    window_session_note(w);
     char *text = session_text(w->session);
     bool is_first = w->undo.texts->len == 0;
     if (undo_look(&w->undo, text, false) && !is_first)
@@ -163,7 +163,7 @@ void window_session_look(window *w)
 
 void window_undo(window *w, int step)
 {
-    note(w);
+    window_session_note(w);
     char *now = session_text(w->session);
     undo_look(&w->undo, now, step < 0);
     g_free(now);
@@ -267,7 +267,7 @@ static bool is_of_use(const session *s)
 
 void window_session_keep(window *w)
 {
-    note(w);
+    window_session_note(w);
     if (w->session_path == NULL || (!is_of_use(w->session) && w->last == NULL))
         return;
     if (!session_write(w->session, w->session_path))

@@ -91,7 +91,7 @@ static void free_ring(nl_ring *ring)
     free(ring->shared);
 }
 
-static void refuse(void *user, const nl_malformed *what)
+static void drain_refuse(void *user, const nl_malformed *what)
 {
     (void)user;
     fprintf(stderr, "%s: %.*s\n", what->reason, (int)what->text.size, what->text.data);
@@ -101,7 +101,7 @@ static void refuse(void *user, const nl_malformed *what)
 /* The batch is a whole log by itself, of that many records. */
 static void check_batch(const nl_buffer *batch, uint64_t records)
 {
-    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.on_malformed = refuse});
+    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.on_malformed = drain_refuse});
     const nl_record *record;
     uint64_t count = 0;
     char *copy = fuzz_copy(batch->data, batch->size);

@@ -34,7 +34,7 @@ static bool is_harmless(const char *format)
     return arguments <= ARGUMENT_COUNT;
 }
 
-static void add_field(nl_record *record, const nl_field *field)
+static void fuzz_format_arguments_add_field(nl_record *record, const nl_field *field)
 {
     switch (field->type) {
     case NL_TYPE_STRING:
@@ -51,7 +51,7 @@ static void add_field(nl_record *record, const nl_field *field)
     }
 }
 
-static nl_status take(nl_record *record, const nl_plan *plan, ...)
+static nl_status format_arguments_take(nl_record *record, const nl_plan *plan, ...)
 {
     va_list arguments;
     nl_buffer scratch = {0};
@@ -61,7 +61,7 @@ static nl_status take(nl_record *record, const nl_plan *plan, ...)
     nl_status status = nl_plan_take(plan, fields, &scratch, 0, &arguments);
     va_end(arguments);
     for (size_t i = 0; i < plan->field_count && status == NL_OK; i++)
-        add_field(record, &fields[i]);
+        fuzz_format_arguments_add_field(record, &fields[i]);
     free(fields);
     nl_buffer_free(&scratch);
     return status;
@@ -73,9 +73,9 @@ static nl_status add_fields(nl_record *record, const char *format)
     nl_plan plan;
     if (nl_plan_make(&plan, format) != NL_OK)
         return NL_FAILED;
-    take(record, &plan, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12);
+    format_arguments_take(record, &plan, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12);
     nl_record_clear(record);
-    nl_status status = take(record, &plan, 7, -3, 0, 61, 34, 10, -70000, 1, 32, 255, 5, 92);
+    nl_status status = format_arguments_take(record, &plan, 7, -3, 0, 61, 34, 10, -70000, 1, 32, 255, 5, 92);
     nl_plan_free(&plan);
     return status;
 }

@@ -48,7 +48,7 @@ static void note_work(int kind, uint64_t work, size_t size)
     fuzz_expect(work <= FREE_WORK + UNITS_PER_BYTE_MAX * (uint64_t)size, "work is in proportion to bytes");
 }
 
-static void decode(int kind, const char *data, size_t size)
+static void work_decode(int kind, const char *data, size_t size)
 {
     nl_decoder *decoder = nl_decoder_new(NULL);
     const nl_record *record;
@@ -73,7 +73,7 @@ static void decode_block(const char *stored, size_t stored_size, size_t raw_size
     nl_le32_put(header + NL_BLOCK_AT_CRC, nl_block_checksum(header, sizeof header, stored, stored_size));
     nl_buffer_append(&block, header, sizeof header);
     nl_buffer_append(&block, stored, stored_size);
-    decode(0, block.data, block.size);
+    work_decode(0, block.data, block.size);
     nl_buffer_free(&block);
 }
 
@@ -135,7 +135,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (data[0] == 'b')
         try_payload(data + 1, size - 1);
     else if (data[0] == 't')
-        decode(1, (const char *)data + 1, size - 1);
+        work_decode(1, (const char *)data + 1, size - 1);
     else if (data[0] == 'f')
         try_expression(data + 1, size - 1);
     return 0;

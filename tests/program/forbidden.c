@@ -20,7 +20,7 @@
 
 static int results = -1;
 
-static void note(const char *name, long result)
+static void forbidden_note(const char *name, long result)
 {
     char line[80];
     int size = snprintf(line, sizeof line, "%s %d\n", name, result == -1 ? errno : 0);
@@ -28,7 +28,7 @@ static void note(const char *name, long result)
         abort();
 }
 
-static long connect_to(int port)
+static long forbidden_connect_to(int port)
 {
     const struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -44,26 +44,26 @@ static long run_shell(void)
 static void try_all(int signal)
 {
     (void)signal;
-    note("socket-packet", socket(AF_PACKET, SOCK_RAW, 0));
-    note("socket-raw", socket(AF_INET, SOCK_RAW, IPPROTO_ICMP));
-    note("socket-tcp", socket(AF_INET, SOCK_STREAM, 0));
-    note("write-shadow", open("/etc/shadow", O_WRONLY | O_CLOEXEC));
-    note("read-elsewhere", open(getenv("FORBIDDEN_FILE"), O_RDONLY | O_CLOEXEC));
-    note("create-elsewhere", open("/var/tmp/netlogger-forbidden", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    note("connect", connect_to(9));
-    note("unshare", syscall(SYS_unshare, 0x10000000));
-    note("mount", syscall(SYS_mount, "none", "/mnt", "tmpfs", 0, NULL));
-    note("bpf", syscall(SYS_bpf, 0, NULL, 0));
-    note("setuid", setuid(getuid()));
-    note("writable-code",
-         (long)mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    forbidden_note("socket-packet", socket(AF_PACKET, SOCK_RAW, 0));
+    forbidden_note("socket-raw", socket(AF_INET, SOCK_RAW, IPPROTO_ICMP));
+    forbidden_note("socket-tcp", socket(AF_INET, SOCK_STREAM, 0));
+    forbidden_note("write-shadow", open("/etc/shadow", O_WRONLY | O_CLOEXEC));
+    forbidden_note("read-elsewhere", open(getenv("FORBIDDEN_FILE"), O_RDONLY | O_CLOEXEC));
+    forbidden_note("create-elsewhere", open("/var/tmp/netlogger-forbidden", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    forbidden_note("connect", forbidden_connect_to(9));
+    forbidden_note("unshare", syscall(SYS_unshare, 0x10000000));
+    forbidden_note("mount", syscall(SYS_mount, "none", "/mnt", "tmpfs", 0, NULL));
+    forbidden_note("bpf", syscall(SYS_bpf, 0, NULL, 0));
+    forbidden_note("setuid", setuid(getuid()));
+    forbidden_note("writable-code",
+                   (long)mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 #ifndef WITH_SANITIZER
-    note("kill-parent", kill(getppid(), 0));
-    note("ptrace", ptrace(PTRACE_ATTACH, getppid(), NULL, NULL));
-    note("fork", syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL));
+    forbidden_note("kill-parent", kill(getppid(), 0));
+    forbidden_note("ptrace", ptrace(PTRACE_ATTACH, getppid(), NULL, NULL));
+    forbidden_note("fork", syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL));
 #endif
-    note("execute", run_shell());
-    note("end", 0);
+    forbidden_note("execute", run_shell());
+    forbidden_note("end", 0);
 }
 
 __attribute__((constructor)) static void begin(void)

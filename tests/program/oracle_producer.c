@@ -115,19 +115,19 @@ static int produce_blocks(const char *url, int threads)
 }
 
 /* A line without quotes: V is the pattern's place and size, and as many letters. */
-static size_t print_line(uint64_t i, char *line, size_t room)
+static size_t print_line(uint64_t i, char *line, size_t capacity)
 {
     size_t size = value_size(i);
-    int head =
-        snprintf(line, room, "DATE=20260101000000.%06llu HOST=h PROG=%s LVL=Usage NL.EVNT=Line RUN=%d T=0 I=%llu V=",
-                 (unsigned long long)(i % 1000000), name, run, (unsigned long long)i);
+    int head = snprintf(line, capacity,
+                        "DATE=20260101000000.%06llu HOST=h PROG=%s LVL=Usage NL.EVNT=Line RUN=%d T=0 I=%llu V=",
+                        (unsigned long long)(i % 1000000), name, run, (unsigned long long)i);
     for (size_t k = 0; k < size; k++)
         line[(size_t)head + k] = (char)('a' + (i + k) % 26);
     return (size_t)head + size + (size_t)sprintf(line + (size_t)head + size, ".END\n");
 }
 
 /* Over TCP it begins with a line, so that a collector knows one that is cut by the lines before it. */
-static int connect_to(const char *where, int type)
+static int oracle_producer_connect_to(const char *where, int type)
 {
     static const char hello[] = "DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Hello\n";
     char host[64] = "";
@@ -165,7 +165,7 @@ static int produce_text(const char *where, int type)
     unsigned seed = (unsigned)run, left = 0;
     int fd = -1;
     for (uint64_t i = 0; !ending;) {
-        if (fd < 0 && (fd = connect_to(where, type)) < 0) {
+        if (fd < 0 && (fd = oracle_producer_connect_to(where, type)) < 0) {
             usleep(20000);
             continue;
         }

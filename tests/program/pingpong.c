@@ -34,7 +34,7 @@ static long long true_ns(void)
 }
 
 /* The event's own time lies between these two readings of the truth. */
-static void say(nl_log *log, const char *event, int id)
+static void pingpong_say(nl_log *log, const char *event, int id)
 {
     long long before = true_ns(), tsc = (long long)__builtin_ia32_rdtsc();
     nl_write(log, NL_USAGE, event, "MSG.ID=%d TRUE=%lld TSC=%lld", id, before, tsc);
@@ -73,15 +73,15 @@ int main(int argc, char **argv)
     for (int i = 0; i < count && fd >= 0; i++) {
         if (begins) {
             usleep(PAUSE_US);
-            say(log, "Ping.Send", i);
+            pingpong_say(log, "Ping.Send", i);
             if (write(fd, &byte, 1) != 1 || read(fd, &byte, 1) != 1)
                 break;
-            say(log, "Pong.Receive", i);
+            pingpong_say(log, "Pong.Receive", i);
         } else {
             if (read(fd, &byte, 1) != 1)
                 break;
-            say(log, "Ping.Receive", i);
-            say(log, "Pong.Send", i);
+            pingpong_say(log, "Ping.Receive", i);
+            pingpong_say(log, "Pong.Send", i);
             if (write(fd, &byte, 1) != 1)
                 break;
         }

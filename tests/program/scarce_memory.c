@@ -104,7 +104,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 
 static long logged, failed;
 
-static void note(nl_status status)
+static void scarce_memory_note(nl_status status)
 {
     if (status == NL_OK)
         __atomic_add_fetch(&logged, 1, __ATOMIC_RELAXED);
@@ -137,7 +137,7 @@ static void log_records(nl_log *log)
     for (int i = 0; i < 20; i++)
         nl_record_add_double(record, "D", i);
     if (log != NULL)
-        note(record != NULL ? nl_write_record(log, record) : NL_FAILED);
+        scarce_memory_note(record != NULL ? nl_write_record(log, record) : NL_FAILED);
     nl_record_free(record);
 }
 
@@ -147,7 +147,7 @@ static void log_kinds(nl_log *log)
     nl_field values[] = {{.type = NL_TYPE_INT, .int_value = 1}, {.type = NL_TYPE_STRING, .string = {"b", 1}}};
     nl_event_kind *kind = nl_event_kind_new(NL_USAGE, (nl_string){"Kind", 4}, names, 2);
     if (log != NULL)
-        note(kind != NULL ? nl_event_write(log, kind, values) : NL_FAILED);
+        scarce_memory_note(kind != NULL ? nl_event_write(log, kind, values) : NL_FAILED);
     nl_event_kind_free(kind);
 }
 
@@ -156,7 +156,7 @@ static void log_classic(const char *url)
     NL_Handle *handle = NetLoggerOpen("classic", url, NL_APPEND);
     NetLoggerSetTag(handle, "TAG=tag");
     if (handle != NULL)
-        note(NetLoggerWrite(handle, "Classic", "", "C=%d TEXT=%s", 1, "text") == 1 ? NL_OK : NL_FAILED);
+        scarce_memory_note(NetLoggerWrite(handle, "Classic", "", "C=%d TEXT=%s", 1, "text") == 1 ? NL_OK : NL_FAILED);
     NetLoggerClose(handle);
 }
 
@@ -165,7 +165,7 @@ static void *work(void *user)
     nl_log *log = user;
     for (int i = 0; i < 10; i++)
         if (log != NULL)
-            note(nl_write(log, NL_USAGE, "Thread", "I=%d", i));
+            scarce_memory_note(nl_write(log, NL_USAGE, "Thread", "I=%d", i));
     return NULL;
 }
 
@@ -178,7 +178,7 @@ static void log_all(const char *url)
     for (int i = 0; i < 5; i++) {
         snprintf(format, sizeof format, "A%d=%%d B=%%s C=%%5.2f", i);
         if (log != NULL)
-            note(nl_write(log, NL_USAGE, "Write", format, i, text, 1.5));
+            scarce_memory_note(nl_write(log, NL_USAGE, "Write", format, i, text, 1.5));
     }
     for (int i = 0; i < 5; i++)
         NL_EVENT(log, NL_USAGE, "Typed", "I", i, "TEXT", "text"); /* says nothing: not counted */
@@ -206,7 +206,7 @@ static void log_all(const char *url)
 }
 
 /* Reads all records of a source that an expression matches. */
-static void read_all(const char *source)
+static void scarce_memory_read_all(const char *source)
 {
     const char *end = "complete";
     long records = 0;
@@ -274,7 +274,7 @@ int main(int argc, char **argv)
     }
     __atomic_store_n(&armed, 1, __ATOMIC_SEQ_CST);
     if (reads)
-        read_all(argv[4]);
+        scarce_memory_read_all(argv[4]);
     if (recovers)
         recover_all();
     if (reads || recovers)

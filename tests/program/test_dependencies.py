@@ -1,4 +1,4 @@
-"""The dependency rule of HACKING.md, read off the include lines of every C file.
+"""The dependency rule of HACKING.md, read off the include lines of every C file; and names that are too common.
 
 A directory includes its own headers, core/, the public headers, and, if it builds a program, common/. A program never includes
 another program's files. No directories depend on one another in a circle. There are no exceptions."""
@@ -88,7 +88,23 @@ def sources():
     return {name: path.read_text() for name, path in names.items() if "/build/" not in name}
 
 
+def shared_names(files, limit=6):
+    """Names of static functions that more than limit files define: neither grep nor a debugger can tell them apart."""
+    users = collections.defaultdict(set)
+    for path, text in files.items():
+        text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
+        for name in re.findall(r"^static\b[^=;{}()\"]*?\b(\w+)\((?![^;{]*;)", text, re.M):
+            users[name].add(path)
+    return {name: sorted(paths) for name, paths in users.items() if len(paths) > limit and name != "__attribute__"}
+
+
 class Dependencies(support.Case):
+    def test_names_of_static_functions(self):
+        files = sources()
+        self.assertGreater(len(shared_names(files, 1)), 100)
+        self.assertEqual(shared_names(files), {})
+        self.assertEqual(list(shared_names({f"{i}.c": "static int take(int a)\n{\n}\n" for i in range(7)})), ["take"])
+
     def test_the_tree(self):
         files = sources()
         self.assertGreater(len(files), 500)

@@ -33,7 +33,7 @@ static struct sockaddr *address(const char *text)
     return (struct sockaddr *)&storage;
 }
 
-static void add(client_table *t, client_entry *e, const char *text, int64_t now_ns)
+static void unit_client_table_add(client_table *t, client_entry *e, const char *text, int64_t now_ns)
 {
     *e = (client_entry){.fd = -1};
     assert_true(client_table_add(t, e, address(text), now_ns));
@@ -54,11 +54,11 @@ static void test_limits(void **state)
     client_table_set_limits(t, 4, 3);
     assert_int_equal(admit(t, "10.0.0.1", 0), CLIENT_ADMITTED);
     for (int i = 0; i < 3; i++)
-        add(t, &e[i], "10.0.0.1", 0);
+        unit_client_table_add(t, &e[i], "10.0.0.1", 0);
     assert_int_equal(admit(t, "10.0.0.1", SECOND_NS / 2), CLIENT_TOO_MANY_OF_ONE);
     assert_int_equal(admit(t, "::ffff:10.0.0.1", SECOND_NS / 2), CLIENT_TOO_MANY_OF_ONE);
     assert_int_equal(admit(t, "10.0.0.2", 0), CLIENT_ADMITTED);
-    add(t, &e[3], "10.0.0.2", 0);
+    unit_client_table_add(t, &e[3], "10.0.0.2", 0);
     assert_int_equal(client_table_count(t), 4);
     /* An address that holds less displaces even a busy client of the one that holds most. */
     assert_int_equal(admit(t, "10.0.0.2", 0), CLIENT_DISPLACES);
@@ -92,12 +92,12 @@ static void test_addresses(void **state)
     client_table *t = client_table_new();
     client_entry e[4];
     client_table_set_limits(t, 100, 1);
-    add(t, &e[0], "2001:db8:1:2::1", 0);
+    unit_client_table_add(t, &e[0], "2001:db8:1:2::1", 0);
     assert_int_equal(admit(t, "2001:db8:1:2:ffff::9", 0), CLIENT_TOO_MANY_OF_ONE);
     assert_int_equal(admit(t, "2001:db8:1:3::1", 0), CLIENT_ADMITTED);
-    add(t, &e[1], "::1", 0);
+    unit_client_table_add(t, &e[1], "::1", 0);
     assert_int_equal(admit(t, "0.0.0.2", 0), CLIENT_ADMITTED);
-    add(t, &e[2], "unix", 0);
+    unit_client_table_add(t, &e[2], "unix", 0);
     assert_int_equal(admit(t, "unix", 0), CLIENT_ADMITTED); /* has no limit of its own */
     client_table_set_limits(t, 3, 1);
     /* Equal holdings: the address that was silent for the longest. */
@@ -186,7 +186,7 @@ static void test_many(void **state)
     srandom(1);
     for (int i = 0; i < COUNT; i++) {
         snprintf(text, sizeof text, "10.1.%d.%d", (int)(random() % 2), (int)(random() % HOSTS) % 256);
-        add(t, &e[i], text, i);
+        unit_client_table_add(t, &e[i], text, i);
         if (random() % 2)
             client_table_heard(t, &e[random() % (i + 1)], i);
     }

@@ -128,7 +128,7 @@ static void check_files(void)
     CHECK(open("/proc/self/status", O_RDONLY | O_CLOEXEC) >= 0);
 }
 
-static long connect_to(int port)
+static long confine_connect_to(int port)
 {
     const struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -140,8 +140,8 @@ static bool limits_ports; /* the kernel can, since Linux 6.7 */
 static void check_ports(void)
 {
     struct sockaddr_in any = {.sin_family = AF_INET};
-    CHECK(fails(connect_to(7), EACCES));
-    CHECK(connect_to(14830) == 0 || errno == ECONNREFUSED);
+    CHECK(fails(confine_connect_to(7), EACCES));
+    CHECK(confine_connect_to(14830) == 0 || errno == ECONNREFUSED);
     CHECK(fails(bind(socket(AF_INET, SOCK_STREAM, 0), (struct sockaddr *)&any, sizeof any), EACCES));
 }
 
@@ -159,7 +159,7 @@ static void check_reports(void)
     CHECK(fails(syscall(SYS_chroot, "/"), ENOSYS) && confine_next_refused(name) && strcmp(name, "chroot") == 0);
 }
 
-static void run(void (*function)(void))
+static void confine_run(void (*function)(void))
 {
     int status = 0;
     pid_t child = fork();
@@ -202,7 +202,7 @@ static void daemon_body(void)
 static void test_daemon(void **state)
 {
     (void)state;
-    run(daemon_body);
+    confine_run(daemon_body);
 }
 
 static void later_body(void)
@@ -222,7 +222,7 @@ static void later_body(void)
 static void test_what_is_named_later(void **state)
 {
     (void)state;
-    run(later_body);
+    confine_run(later_body);
 }
 
 static void removed_body(void)
@@ -239,7 +239,7 @@ static void removed_body(void)
 static void test_removed_current_directory(void **state)
 {
     (void)state;
-    run(removed_body);
+    confine_run(removed_body);
 }
 
 static void resolver_body(void)
@@ -259,7 +259,7 @@ static void resolver_body(void)
 static void test_names_can_be_looked_up(void **state)
 {
     (void)state;
-    run(resolver_body);
+    confine_run(resolver_body);
 }
 
 static void programs_body(void)
@@ -273,7 +273,7 @@ static void programs_body(void)
 static void test_process_that_starts_programs(void **state)
 {
     (void)state;
-    run(programs_body);
+    confine_run(programs_body);
 }
 
 /* libseccomp knows the calls of every processor that it knows. */

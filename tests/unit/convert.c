@@ -129,7 +129,7 @@ static const char *const names[] = {"A",     "B",       "a.b",    "X-1",  "_",  
                                     "level", "NL.EVNT", "n",      "t",    "e",     "f",    "order", "A",
                                     "A",     "time",    "record", "body", "name",  "args"};
 
-static nl_string random_text(char *room, size_t most)
+static nl_string random_text(char *capacity, size_t most)
 {
     if (below(3) == 0) {
         const char *text = hostile[below(sizeof hostile / sizeof hostile[0])];
@@ -138,8 +138,8 @@ static nl_string random_text(char *room, size_t most)
     size_t size = below(4) == 0 ? below(most) : below(12);
     bool plain = below(2) == 0;
     for (size_t i = 0; i < size; i++)
-        room[i] = plain ? (char)('a' + below(26)) : (char)below(256);
-    return (nl_string){room, size};
+        capacity[i] = plain ? (char)('a' + below(26)) : (char)below(256);
+    return (nl_string){capacity, size};
 }
 
 static double random_double(void)
@@ -155,7 +155,7 @@ static double random_double(void)
     return value == value ? value : NAN;
 }
 
-static void add_random_field(nl_record *record, char *room, size_t most)
+static void add_random_field(nl_record *record, char *capacity, size_t most)
 {
     const char *name = names[below(sizeof names / sizeof names[0])];
     nl_string text;
@@ -173,7 +173,7 @@ static void add_random_field(nl_record *record, char *room, size_t most)
         nl_record_add_bool(record, name, below(2) == 0);
         break;
     default:
-        text = random_text(room, most);
+        text = random_text(capacity, most);
         nl_record_add_string(record, name, text.data, text.size);
     }
 }
@@ -194,24 +194,24 @@ static int64_t random_time(void)
 
 static nl_record *random_record(void)
 {
-    char room[300];
+    char capacity[300];
     nl_record *record = nl_record_new();
     nl_string text;
     nl_record_set_time(record, random_time());
     if (below(4) > 0) {
-        text = random_text(room, sizeof room);
+        text = random_text(capacity, sizeof capacity);
         nl_record_set_event(record, text.data, text.size);
     }
     if (below(3) > 0)
         nl_record_set_host(record, "dpss1.lbl.gov", below(14));
     if (below(3) > 0) {
-        text = random_text(room, sizeof room);
+        text = random_text(capacity, sizeof capacity);
         nl_record_set_prog(record, text.data, text.size);
     }
     if (below(8) > 0)
         nl_record_set_level(record, (nl_level)below(NL_DEBUG + 1));
     for (size_t count = below(12); count > 0; count--)
-        add_random_field(record, room, sizeof room);
+        add_random_field(record, capacity, sizeof capacity);
     return record;
 }
 

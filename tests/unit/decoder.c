@@ -15,7 +15,7 @@ static void note_malformed(void *user, const nl_malformed *what)
 }
 
 /* The records in ULM, and each piece that was malformed, a line each, in order. */
-static decoded decode(const char *input, size_t size, size_t piece, size_t max_record_size)
+static decoded decoder_decode(const char *input, size_t size, size_t piece, size_t max_record_size)
 {
     nl_decoder_options options = {.source = "in", .max_record_size = max_record_size, .on_malformed = note_malformed};
     return decode_in_pieces(input, size, piece, options);
@@ -25,7 +25,7 @@ static decoded decode(const char *input, size_t size, size_t piece, size_t max_r
 static void assert_decoded_bytes(const char *input, size_t size, const char *expected)
 {
     for (size_t piece = 0; piece <= size + 1; piece++) {
-        decoded r = decode(input, size, piece, 0);
+        decoded r = decoder_decode(input, size, piece, 0);
         assert_string_equal(r.text.data, expected);
         assert_int_equal(r.stats.bytes, size);
         nl_buffer_free(&r.text);
@@ -111,7 +111,7 @@ static void finds_the_record_behind_a_cut_one(void **state)
         for (size_t cut = 1; cut <= strlen(pairs[i].first); cut++) {
             char input[400];
             snprintf(input, sizeof input, "%.*s%s\n%s\n", (int)cut, pairs[i].first, pairs[i].next, pairs[i].next);
-            decoded r = decode(input, strlen(input), strlen(input), 0);
+            decoded r = decoder_decode(input, strlen(input), strlen(input), 0);
             nl_record *next = read_line(i == 0 ? NL_FORMAT_ULM : NL_FORMAT_BP, pairs[i].next);
             char *expected = write_line(next, NL_FORMAT_ULM);
             const char *found = strstr(r.text.data, expected);
@@ -141,7 +141,7 @@ static void passes_over_records_that_are_too_long(void **state)
     int size = snprintf(input, sizeof input, "%s A=%0*d\n%s B=%0*d\n%s B=%0*d\r\n%s A=%0*d\n%s C=1\n%s D=%0*d", DATE,
                         MAX + 1 - 29, 1, DATE, MAX - 29, 2, DATE, MAX - 29, 3, DATE, 500, 4, DATE, DATE, 300, 5);
     for (size_t piece = 0; piece <= (size_t)size; piece++) {
-        decoded r = decode(input, (size_t)size, piece, MAX);
+        decoded r = decoder_decode(input, (size_t)size, piece, MAX);
         char expected[1200];
         snprintf(expected, sizeof expected,
                  "! in:1@0 record is longer than 64 bytes: %.60s\n%s B=%0*d\n%s B=%0*d\n"
@@ -182,8 +182,8 @@ static void copes_with_anything(void **state)
             }
         }
         /* Whatever it is, it is the same in one piece, in many, and byte by byte. */
-        decoded whole = decode(input, size, size, 300), pieces = decode(input, size, 0, 300),
-                bytes = decode(input, size, 1, 300);
+        decoded whole = decoder_decode(input, size, size, 300), pieces = decoder_decode(input, size, 0, 300),
+                bytes = decoder_decode(input, size, 1, 300);
         assert_int_equal(whole.text.size, pieces.text.size);
         assert_memory_equal(whole.text.data, pieces.text.data, whole.text.size);
         assert_int_equal(whole.text.size, bytes.text.size);

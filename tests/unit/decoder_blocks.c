@@ -42,7 +42,7 @@ static decoded decode_so(const char *input, size_t size, size_t piece, nl_decode
     return decode_in_pieces(input, size, piece, options);
 }
 
-static decoded decode(const char *input, size_t size, size_t piece, nl_format format)
+static decoded decoder_blocks_decode(const char *input, size_t size, size_t piece, nl_format format)
 {
     return decode_so(input, size, piece, (nl_decoder_options){.format = format, .on_malformed = note_malformed});
 }
@@ -152,7 +152,7 @@ static void damage_is_passed_over(void **state)
     input.data[second + 14] = input.data[second + 15] = 0;
     input.size -= sizeof LINE + 5;
     add_line(&input, "\n" LINE "\n");
-    decoded r = decode(input.data, input.size, 7, NL_FORMAT_UNKNOWN);
+    decoded r = decoder_blocks_decode(input.data, input.size, 7, NL_FORMAT_UNKNOWN);
     snprintf(expected, sizeof expected,
              EPOCH "0 N=0\n" EPOCH "1 N=1\n! 0@%zu block's checksum does not match\n" LINE "\n", third);
     assert_string_equal(r.text.data, expected);
@@ -241,7 +241,7 @@ static void a_file_cut_anywhere_loses_one_block(void **state)
         ends[i] = input.size;
     }
     for (size_t cut = 0; cut <= input.size; cut++) {
-        decoded r = decode(input.data, cut, 50, NL_FORMAT_UNKNOWN);
+        decoded r = decoder_blocks_decode(input.data, cut, 50, NL_FORMAT_UNKNOWN);
         size_t whole = 0;
         while (whole < 4 && ends[whole] <= cut)
             whole++;
@@ -265,7 +265,7 @@ static void missing_records_are_counted(void **state)
     add_block(&input, 'a', 21, 0, 0);
     add_block(&input, 'a', 21, 1, 0);
     add_block(&input, 'b', 6, 0, 2); /* nothing but loss */
-    decoded r = decode(input.data, input.size, 40, NL_FORMAT_NLB);
+    decoded r = decoder_blocks_decode(input.data, input.size, 40, NL_FORMAT_NLB);
     assert_string_equal(r.text.data, "DATE=19700101000000.000010 N=10\nDATE=19700101000000.000011 N=11\n"
                                      "? b 2/2 1000-2000\nDATE=19700101000000.000003 N=3\n"
                                      "DATE=19700101000000.000012 N=12\n"
@@ -289,7 +289,7 @@ static void records_out_of_order_are_not_missing(void **state)
         nl_buffer input = {0};
         for (size_t k = 0; k < 4; k++)
             add_block(&input, 'a', orders[i][k], 10, 0);
-        decoded r = decode(input.data, input.size, 40, NL_FORMAT_NLB);
+        decoded r = decoder_blocks_decode(input.data, input.size, 40, NL_FORMAT_NLB);
         assert_int_equal(r.stats.records, 40);
         assert_int_equal(r.stats.lost, 0);
         assert_null(strchr(r.text.data, '?'));
@@ -311,7 +311,7 @@ static void records_of_damaged_beginnings_are_counted(void **state)
     add_block(&input, 'b', 0, 2, 0);
     input.data[input.size - 1] ^= 1;
     add_block(&input, 'b', 5, 1, 0); /* who knows */
-    decoded r = decode(input.data, input.size, 40, NL_FORMAT_NLB);
+    decoded r = decoder_blocks_decode(input.data, input.size, 40, NL_FORMAT_NLB);
     assert_int_equal(r.stats.malformed, 3);
     assert_int_equal(r.stats.lost, 3);
     assert_non_null(strstr(r.text.data, "DATE=19700101000000.000013 N=13\n"));

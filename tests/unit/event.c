@@ -36,7 +36,7 @@ static char *memory(const char *name)
 }
 
 /* As strstr, which reads the whole text each time under some sanitizers. */
-static const char *find(const char *text, const char *what)
+static const char *event_find(const char *text, const char *what)
 {
     size_t size = strlen(what);
     for (; *text != '\0'; text++)
@@ -48,7 +48,7 @@ static const char *find(const char *text, const char *what)
 static size_t count(const char *text, const char *what)
 {
     size_t found = 0;
-    for (const char *at = text; (at = find(at, what)) != NULL; at++)
+    for (const char *at = text; (at = event_find(at, what)) != NULL; at++)
         found++;
     return found;
 }
@@ -59,8 +59,8 @@ static unsigned long sum(const char *text, const char *event, const char *name)
     unsigned long total = 0;
     char field[64];
     snprintf(field, sizeof field, " %s=", name);
-    for (const char *at = text; (at = find(at, event)) != NULL; at++) {
-        const char *value = find(at, field);
+    for (const char *at = text; (at = event_find(at, event)) != NULL; at++) {
+        const char *value = event_find(at, field);
         assert_non_null(value);
         total += strtoul(value + strlen(field), NULL, 10);
     }
@@ -286,11 +286,11 @@ static void test_drop_newest(void **state)
 /* Until the pipe is full, and nothing has come for 200 ms: the writer thread stands still. */
 static void wait_for_standstill(const stalled *s)
 {
-    struct pollfd room = {.fd = s->fd, .events = POLLOUT};
+    struct pollfd capacity = {.fd = s->fd, .events = POLLOUT};
     for (int still = 0, before = 0, now = 0, turns = 0; still < 20 && turns < 6000; turns++, before = now) {
         usleep(10000);
         assert_int_equal(ioctl(s->fd, FIONREAD, &now), 0);
-        still = now == before && poll(&room, 1, 0) == 0 ? still + 1 : 0;
+        still = now == before && poll(&capacity, 1, 0) == 0 ? still + 1 : 0;
     }
 }
 

@@ -21,7 +21,7 @@ static void set_stream(nl_streams *streams, uint64_t next, uint64_t from, uint64
 }
 
 /* A gap of ten records that was reported, of which five have come since. */
-static gaps *begin(nl_streams *streams)
+static gaps *gaps_begin(nl_streams *streams)
 {
     gaps *g = gaps_new(streams, NULL);
     nl_lost lost = {.stream = {1}, .count = 10, .numbers = {0, 10}};
@@ -40,7 +40,7 @@ static void test_found(void **state)
 {
     (void)state;
     nl_streams *streams = nl_streams_new();
-    gaps *g = begin(streams);
+    gaps *g = gaps_begin(streams);
     set_stream(streams, RECORDS, 0, 0);
     gaps_check(g, INT64_MAX);
     assert_int_equal(gaps_get_counts(g)->lost, 10);
@@ -55,7 +55,7 @@ static void test_forgotten(void **state)
 {
     (void)state;
     nl_streams *streams = nl_streams_new();
-    gaps *g = begin(streams);
+    gaps *g = gaps_begin(streams);
     nl_streams_clear(streams);
     gaps_check(g, INT64_MAX);
     assert_int_equal(gaps_count_lost(g), 5);

@@ -70,7 +70,7 @@ static void close_it(journal *j, nl_streams *streams)
 }
 
 /* What is found at path. */
-static journal_mark look(uint64_t next_of_1)
+static journal_mark unit_journal_look(uint64_t next_of_1)
 {
     nl_streams *streams;
     journal_mark mark;
@@ -111,15 +111,15 @@ static long write_three(void)
     assert_true(journal_is_needed(j));
     assert_int_equal(size_of(path), -1);
     assert_int_equal(journal_begin(j, &(journal_mark){.number = 7, .inode = 8, .size = 100}, false), NL_OK);
-    assert_int_equal(look(0).size, 100);
+    assert_int_equal(unit_journal_look(0).size, 100);
     assert_int_equal(journal_write(j, &(journal_mark){.number = 7, .inode = 8, .size = 200}, false), NL_OK);
-    assert_int_equal(look(10).size, 200);
+    assert_int_equal(unit_journal_look(10).size, 200);
     long before = size_of(path);
     set_and_touch(j, streams, 1, 20);
     set_and_touch(j, streams, 2, 5);
     set_and_touch(j, streams, 1, 30);
     assert_int_equal(journal_write(j, &(journal_mark){.number = 8, .inode = 9, .size = 50}, true), NL_OK);
-    journal_mark latest = look(30);
+    journal_mark latest = unit_journal_look(30);
     assert_int_equal(latest.number, 8);
     assert_int_equal(latest.inode, 9);
     assert_int_equal(latest.size, 50);
@@ -146,7 +146,7 @@ static void a_torn_entry_is_as_if_it_were_not_there(void **state)
         file = fopen(path, "w");
         fwrite(content, 1, (size_t)size, file);
         fclose(file);
-        assert_int_equal(look(10).size, 200);
+        assert_int_equal(unit_journal_look(10).size, 200);
         assert_int_equal(size_of(path), before);
     }
     for (long at = before; at < all; at++) {
@@ -154,7 +154,7 @@ static void a_torn_entry_is_as_if_it_were_not_there(void **state)
         file = fopen(path, "w");
         fwrite(content, 1, (size_t)all, file);
         fclose(file);
-        assert_int_equal(look(10).size, 200);
+        assert_int_equal(unit_journal_look(10).size, 200);
         content[at] ^= 1;
     }
 }
@@ -172,7 +172,7 @@ static void goes_on_behind_a_torn_entry(void **state)
     set_and_touch(j, streams, 1, 11);
     assert_int_equal(journal_write(j, &(journal_mark){.number = 7, .inode = 8, .size = 300}, false), NL_OK);
     close_it(j, streams);
-    assert_int_equal(look(11).size, 300);
+    assert_int_equal(unit_journal_look(11).size, 300);
 }
 
 static void says_that_it_ended(void **state)
@@ -186,7 +186,7 @@ static void says_that_it_ended(void **state)
     mark.ended = true;
     assert_int_equal(journal_write(j, &mark, false), NL_OK);
     close_it(j, streams);
-    mark = look(30);
+    mark = unit_journal_look(30);
     assert_true(mark.ended);
     assert_int_equal(mark.size, 50);
 }
@@ -214,7 +214,7 @@ static void its_size_is_bounded(void **state)
     assert_in_range(largest, 1 << 20, (1 << 20) + 100000);
     close_it(j, streams);
     assert_in_range(size_of(path), 1, 3 * NL_STREAMS_MAX * 48);
-    assert_int_equal(look(0).size, 400); /* stream 1 was silent for longest */
+    assert_int_equal(unit_journal_look(0).size, 400); /* stream 1 was silent for longest */
 }
 
 static void no_journal_where_none_can_be(void **state)

@@ -24,7 +24,7 @@
 #include "thread_sanitizer.h"
 #include "under_valgrind.h"
 
-static nl_log *open_log(void **state)
+static nl_log *log_open_log(void **state)
 {
     (void)state;
     nl_memory_free("log");
@@ -53,7 +53,7 @@ static void expect_field(const nl_record *record, const char *name, const char *
 #pragma GCC diagnostic ignored "-Wformat" /* %hhd of 300 */
 static void printf_formats(void **state)
 {
-    nl_log *log = open_log(state);
+    nl_log *log = log_open_log(state);
     errno = ENOENT;
     assert_int_equal(
         nl_write(log, NL_USAGE, "E",
@@ -106,7 +106,7 @@ static void what_is_not_opened_closes_nothing(void **state)
 /* Whatever bytes a value holds (but NUL, which ends a %s) come back, in a field of their own. */
 static void any_bytes_come_back(void **state)
 {
-    nl_log *log = open_log(state);
+    nl_log *log = log_open_log(state);
     srand(2);
     char values[500][60];
     for (int i = 0; i < 500; i++) {
@@ -137,7 +137,7 @@ static void any_bytes_come_back(void **state)
 #endif
 static void bad_formats_are_refused(void **state)
 {
-    nl_log *log = open_log(state);
+    nl_log *log = log_open_log(state);
     int n = 0;
     static const char *const bad[] = {"N=%n", "no pair", "=5", "A=%y", "1A=5", "A=%"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -179,7 +179,7 @@ static size_t count(const char *text, const char *what)
 /* What goes into the ring as it is must come out as printf would have put it. */
 static void values_that_are_not_printed(void **state)
 {
-    nl_log *log = open_log(state);
+    nl_log *log = log_open_log(state);
     for (int i = 0; i < 2; i++) {
         nl_write(log, NL_USAGE, "Signed", "A=%d B=%i C=%ld D=%lld E=%jd F=%zd G=%hd H=%hhd", INT_MIN, INT_MAX, LONG_MIN,
                  LLONG_MAX, INTMAX_MIN, (ssize_t)-1, (short)-2, (signed char)-3);
@@ -213,7 +213,7 @@ static void values_that_are_not_printed(void **state)
 /* What a format was at an address is not what it is there now: memory is used again. */
 static void formats_in_memory_used_again(void **state)
 {
-    nl_log *log = open_log(state);
+    nl_log *log = log_open_log(state);
     char event[16] = "First", format[16] = "A=%d";
     nl_write(log, NL_USAGE, event, format, 1);
     strcpy(format, "A=%s");
@@ -240,7 +240,7 @@ static void formats_in_memory_used_again(void **state)
 static void many_formats(void **state)
 {
     enum { FORMATS = 6000 };
-    nl_log *log = open_log(state);
+    nl_log *log = log_open_log(state);
     char *formats = malloc(FORMATS * 32);
     for (int i = 0; i < FORMATS; i++)
         snprintf(formats + 32 * i, 32, "F%d=%%d S=%%s", i);
@@ -266,7 +266,7 @@ static void many_formats(void **state)
 
 static void what_no_site_can_hold(void **state)
 {
-    nl_log *log = open_log(state);
+    nl_log *log = log_open_log(state);
     char *event = malloc(6001), *value = malloc(200001);
     memset(event, 'e', 6000);
     memset(value, 'v', 200000);
@@ -301,7 +301,7 @@ static void *write_some(void *argument)
 static void threads_share_formats(void **state)
 {
     enum { ROUNDS = 10, THREADS = 8 };
-    shared_log = open_log(state);
+    shared_log = log_open_log(state);
     for (long round = 0; round < ROUNDS; round++) {
         pthread_t threads[THREADS];
         for (long i = 0; i < THREADS; i++)
@@ -364,7 +364,7 @@ static void write_in_handler(int number)
 /* A handler in the middle of nl_write is refused and counted, wherever it came; elsewhere it writes. */
 static void handlers_in_the_middle(void **state)
 {
-    shared_log = open_log(state);
+    shared_log = log_open_log(state);
     nl_write(shared_log, NL_USAGE, "Handler", "N=%d X=%x", 0, 255);
     struct sigaction action = {.sa_handler = write_in_handler, .sa_flags = SA_RESTART};
     sigaction(SIGALRM, &action, NULL);
@@ -396,7 +396,7 @@ static void handlers_in_the_middle(void **state)
 
 static void levels_and_off(void **state)
 {
-    nl_log *log = open_log(state);
+    nl_log *log = log_open_log(state);
     nl_set_level(log, NL_WARNING);
     assert_int_equal(nl_write(log, NL_USAGE, "Off", NULL), NL_OFF);
     assert_int_equal(nl_write(log, NL_ERROR, "On", NULL), NL_OK);
@@ -443,7 +443,7 @@ static void buffered_until_flushed(void **state)
 static void records_are_completed(void **state)
 {
     setenv("NETLOGGER_HOST", "here", 1);
-    nl_log *log = open_log(state);
+    nl_log *log = log_open_log(state);
     unsetenv("NETLOGGER_HOST");
     nl_record *record = nl_record_new();
     nl_record_set_event(record, "E", 1);
@@ -517,7 +517,7 @@ static void values_that_are_cut(void **state)
     assert_non_null(text);
     memset(text, 'x', LONG);
     text[LONG] = '\0';
-    nl_log *log = open_log(state);
+    nl_log *log = log_open_log(state);
     assert_int_equal(nl_write(log, NL_USAGE, "Typed", "S=%s", text), NL_MALFORMED);
     assert_string_equal(nl_error_message(),
                         "write Typed: the event is logged, but a value of 200000 bytes was cut at 131072");

@@ -159,7 +159,7 @@ typedef struct taken {
 } taken;
 
 /* Each message is a block that can be read, its records in order and, unless whole, of one program. */
-static bool take(void *user, const nats_cut *cut)
+static bool nats_take(void *user, const nats_cut *cut)
 {
     taken *t = user;
     assert_in_range(cut->bytes.size, 1, t->most);
@@ -223,7 +223,7 @@ static nl_buffer make_blocks(unsigned blocks, unsigned run, size_t padding)
 static taken cut_all(const nl_buffer *blocks, size_t most, bool whole)
 {
     taken t = {.most = most, .wanted = SIZE_MAX, .whole = whole};
-    nats_cutter cutter = {.whole = whole, .most = most, .take = take, .user = &t};
+    nats_cutter cutter = {.whole = whole, .most = most, .take = nats_take, .user = &t};
     assert_int_equal(nats_cut_blocks(&cutter, blocks->data, blocks->size), blocks->size);
     assert_int_equal(t.next, RECORDS);
     assert_int_equal(t.end, blocks->size);
@@ -265,7 +265,7 @@ static void no_block_is_left_in_part(void **state)
     (void)state;
     nl_buffer blocks = make_blocks(10, 10, 10);
     taken t = {.most = 1 << 20, .wanted = 14};
-    nats_cutter cutter = {.most = 1 << 20, .take = take, .user = &t};
+    nats_cutter cutter = {.most = 1 << 20, .take = nats_take, .user = &t};
     size_t done = nats_cut_blocks(&cutter, blocks.data, blocks.size);
     assert_int_equal(t.cuts, 20);
     assert_int_equal(t.next, 2 * RECORDS / 10);
@@ -281,7 +281,7 @@ static void what_is_not_whole_waits(void **state)
     taken all = cut_all(&blocks, 1 << 20, false);
     for (size_t size = 0; size < blocks.size; size += 97) {
         taken t = {.most = all.most, .wanted = SIZE_MAX};
-        nats_cutter cutter = {.most = all.most, .take = take, .user = &t};
+        nats_cutter cutter = {.most = all.most, .take = nats_take, .user = &t};
         size_t done = nats_cut_blocks(&cutter, blocks.data, size);
         assert_int_equal(done, t.end);
         assert_true(done <= size);

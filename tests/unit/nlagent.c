@@ -68,7 +68,7 @@ static bool wants(condition *c, const char *name, double value, uint64_t look, i
     return wanted;
 }
 
-static condition *make(wish w)
+static condition *nlagent_make(wish w)
 {
     condition *c = condition_new(&w);
     if (c == NULL)
@@ -81,7 +81,7 @@ static void test_a_rate_takes_whole_looks(void **state)
     (void)state;
     wish w = anything;
     w.interval_s = 1;
-    condition *c = make(w);
+    condition *c = nlagent_make(w);
     unsigned taken = 0;
     for (uint64_t look = 1; look <= 100; look++) { /* ten looks a second, not quite regular */
         int64_t ns = (int64_t)look * SECOND / 10 + (look % 3) * 1000000;
@@ -103,7 +103,7 @@ static void test_hysteresis_of_each_thing(void **state)
     w.field = "X";
     w.above = 90;
     w.below = 80;
-    condition *c = make(w);
+    condition *c = nlagent_make(w);
     static const struct {
         const char *name;
         double value;
@@ -122,7 +122,7 @@ static void test_change(void **state)
     wish w = anything;
     w.field = "X";
     w.percent = 10;
-    condition *c = make(w);
+    condition *c = nlagent_make(w);
     const double values[] = {100, 109, 110, 111, 121, 123, 100, 0, 0, 0.1};
     const bool wanted[] = {true, false, false, true, false, true, true, true, false, true};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
@@ -131,7 +131,7 @@ static void test_change(void **state)
     w = anything;
     w.field = "X";
     w.on_change = true;
-    c = make(w);
+    c = nlagent_make(w);
     assert_true(wants(c, "sda", 1, 1, 0));
     assert_false(wants(c, "sda", 1, 2, 0));
     assert_true(wants(c, "sdb", 1, 3, 0));
@@ -179,7 +179,7 @@ static void see(void *user, const nl_record *record)
     nl_buffer_free(&line);
 }
 
-static void put(summaries *s, const char *name, double value, int64_t ns)
+static void unit_nlagent_put(summaries *s, const char *name, double value, int64_t ns)
 {
     nl_record *record = disk(name, value);
     summaries_put(s, record, ns);
@@ -193,15 +193,15 @@ static void test_summaries(void **state)
     seen all = {0};
     const int64_t start = INT64_C(1700000040) * SECOND; /* a whole minute */
     for (int i = 1; i <= 60; i++) {
-        put(s, "sda", i, start + (i - 1) * SECOND);
-        put(s, "sdb", -1, start + (i - 1) * SECOND);
+        unit_nlagent_put(s, "sda", i, start + (i - 1) * SECOND);
+        unit_nlagent_put(s, "sdb", -1, start + (i - 1) * SECOND);
     }
     assert_int_equal(summaries_list(s, 1, 0, see, &all), 0);
     summaries_tick(s, start + 60 * SECOND);
     assert_int_equal(summaries_list(s, 1, 0, see, &all), 2);
     assert_int_equal(summaries_list(s, 10, 0, see, &all), 0);
     assert_non_null(strstr(all.text, "DISK.NAME=sdb COUNT=60 MIN=-1 MEAN=-1 MAX=-1 P50=-1 P90=-1 P99=-1"));
-    put(s, "sda", 1000, start + 61 * SECOND);
+    unit_nlagent_put(s, "sda", 1000, start + 61 * SECOND);
     summaries_tick(s, start + 700 * SECOND);
     all.count = 0;
     assert_int_equal(summaries_list(s, 10, 0, see, &all), 2);
@@ -216,7 +216,7 @@ static void test_percentiles(void **state)
     summaries *s = summaries_new();
     seen all = {0};
     for (int i = 100; i >= 1; i--)
-        put(s, "sda", i, i * 1000000);
+        unit_nlagent_put(s, "sda", i, i * 1000000);
     summaries_tick(s, 61 * SECOND);
     summaries_list(s, 1, 0, see, &all);
     assert_non_null(strstr(all.text, "COUNT=100 MIN=1 MEAN=50.5 MAX=100 P50=50 P90=90 P99=99"));
@@ -230,15 +230,15 @@ static void test_a_day_is_kept(void **state)
     summaries *s = summaries_new();
     seen all = {0};
     for (int minute = 0; minute < 3 * 24 * 60; minute++)
-        put(s, "sda", minute, minute * 60 * SECOND);
+        unit_nlagent_put(s, "sda", minute, minute * 60 * SECOND);
     assert_int_equal(summaries_list(s, 1, 0, see, &all), 24 * 60);
     assert_int_equal(summaries_list(s, 10, 0, see, &all), 24 * 6);
     assert_int_equal(summaries_list(s, 60, 0, see, &all), 24);
     assert_non_null(strstr(all.text, "COUNT=60 "));
     /* The clock is set back, then far ahead: windows are closed, nothing else. */
-    put(s, "sda", 1, 60 * SECOND);
-    put(s, "sda", 2, INT64_C(4000000000) * SECOND);
-    put(s, "sda", 3, INT64_C(4000000060) * SECOND);
+    unit_nlagent_put(s, "sda", 1, 60 * SECOND);
+    unit_nlagent_put(s, "sda", 2, INT64_C(4000000000) * SECOND);
+    unit_nlagent_put(s, "sda", 3, INT64_C(4000000060) * SECOND);
     assert_int_equal(summaries_list(s, 1, INT64_C(4000000000) * SECOND - 60 * SECOND, see, &all), 1);
     summaries_free(s);
 }
@@ -250,7 +250,7 @@ static void test_series_are_bounded(void **state)
     summaries *s = summaries_new();
     for (int i = 0; i < 3000; i++) {
         snprintf(name, sizeof name, "disk%d", i);
-        put(s, name, 1, SECOND);
+        unit_nlagent_put(s, name, 1, SECOND);
     }
     assert_int_equal(summaries_left_out(s), 2000);
     summaries_free(s);
@@ -266,7 +266,7 @@ static void count_agent(void *user, const char *host, const char *url, const dir
     agents++;
 }
 
-static size_t find(directory *d, const char *expression)
+static size_t nlagent_find(directory *d, const char *expression)
 {
     nl_filter *filter = directory_filter(expression);
     assert_non_null(filter);
@@ -287,13 +287,13 @@ static void test_directory(void **state)
         snprintf(url, sizeof url, "http://%s:14831", host);
         assert_true(directory_register(d, host, url, i < 500 ? 1000 : 1e-9, sensors, 2));
     }
-    assert_int_equal(find(d, "sensor=tcp & host=dpss7*"), 111);
-    assert_int_equal(find(d, "sensor == tcp && host ~ dpss7*"), 111);
-    assert_int_equal(find(d, "host=dpss7.lbl.gov"), 1);
-    assert_int_equal(find(d, "host=dpss7"), 0);
-    assert_int_equal(find(d, "sensor=cpu & (host=dpss1.* | host=\"dpss2.*\")"), 2);
-    assert_int_equal(find(d, "events ~ *TcpSegments* & !(host=dpss*)"), 0);
-    assert_int_equal(find(d, "host != x & sensor >= d"), 1000);
+    assert_int_equal(nlagent_find(d, "sensor=tcp & host=dpss7*"), 111);
+    assert_int_equal(nlagent_find(d, "sensor == tcp && host ~ dpss7*"), 111);
+    assert_int_equal(nlagent_find(d, "host=dpss7.lbl.gov"), 1);
+    assert_int_equal(nlagent_find(d, "host=dpss7"), 0);
+    assert_int_equal(nlagent_find(d, "sensor=cpu & (host=dpss1.* | host=\"dpss2.*\")"), 2);
+    assert_int_equal(nlagent_find(d, "events ~ *TcpSegments* & !(host=dpss*)"), 0);
+    assert_int_equal(nlagent_find(d, "host != x & sensor >= d"), 1000);
     /* More tests than are remembered. */
     nl_buffer many = {0};
     for (int i = 0; i < 40; i++) {
@@ -301,9 +301,9 @@ static void test_directory(void **state)
         nl_buffer_append(&many, url, strlen(url));
     }
     nl_buffer_append(&many, "", 1);
-    assert_int_equal(find(d, many.data), 20);
+    assert_int_equal(nlagent_find(d, many.data), 20);
     nl_buffer_free(&many);
-    assert_int_equal(find(d, "url ~ *dpss1.lbl* & what=w & events ~ *One"), 1);
+    assert_int_equal(nlagent_find(d, "url ~ *dpss1.lbl* & what=w & events ~ *One"), 1);
     assert_true(directory_register(d, "other", "http://dpss1.lbl.gov:14831", 10, sensors, 1)); /* in its place */
     assert_int_equal(directory_size(d), 1000);
     directory_expire(d);

@@ -43,7 +43,7 @@ static void put_event(page *p, uint32_t delta, const char *data, size_t size)
     p->used += size;
 }
 
-static page_walk begin(page *p, uint64_t flags)
+static page_walk nlkernel_begin(page *p, uint64_t flags)
 {
     page_walk walk;
     uint64_t commit = p->used | flags;
@@ -66,7 +66,7 @@ static void test_times(void **state)
     put_word(&p, 9u << 5 | 31); /* the time is (2 << 27) + 9 */
     put_word(&p, 2);
     put_event(&p, 0, "qrst", 4);
-    page_walk walk = begin(&p, 0);
+    page_walk walk = nlkernel_begin(&p, 0);
     page_event event = {0};
     assert_true(page_next(&walk, &event));
     assert_int_equal(event.time_ns, 1005);
@@ -92,7 +92,7 @@ static void test_large_event(void **state)
     memset(p.bytes + 16 + p.used, 'x', 200);
     p.used += 200;
     put_event(&p, 1, "last", 4);
-    page_walk walk = begin(&p, 0);
+    page_walk walk = nlkernel_begin(&p, 0);
     page_event event = {0};
     assert_true(page_next(&walk, &event));
     assert_int_equal(event.size, 200);
@@ -110,15 +110,15 @@ static void test_missed(void **state)
     put_event(&p, 1, "last", 4);
     uint64_t count = 123456;
     memcpy(p.bytes + 16 + p.used, &count, sizeof count);
-    page_walk walk = begin(&p, PAGE_COMMIT_MISSED | PAGE_COMMIT_COUNTED);
+    page_walk walk = nlkernel_begin(&p, PAGE_COMMIT_MISSED | PAGE_COMMIT_COUNTED);
     assert_true(walk.missed && walk.counted);
     assert_int_equal(walk.missed_count, 123456);
-    walk = begin(&p, PAGE_COMMIT_MISSED);
+    walk = nlkernel_begin(&p, PAGE_COMMIT_MISSED);
     assert_true(walk.missed && !walk.counted);
-    walk = begin(&p, 0);
+    walk = nlkernel_begin(&p, 0);
     assert_false(walk.missed);
     p.used = PAGE - 16; /* no room for the number, whatever is said */
-    walk = begin(&p, PAGE_COMMIT_MISSED | PAGE_COMMIT_COUNTED);
+    walk = nlkernel_begin(&p, PAGE_COMMIT_MISSED | PAGE_COMMIT_COUNTED);
     assert_true(walk.missed && !walk.counted);
     free(p.bytes);
 }

@@ -30,7 +30,7 @@ static const char *path_of(const char *name)
 
 static uint64_t state = 88172645463325252u;
 
-static unsigned draw(unsigned most)
+static unsigned nlv_draw(unsigned most)
 {
     state ^= state << 13;
     state ^= state >> 7;
@@ -67,16 +67,16 @@ static void test_lists(void **unused)
     for (int has_values = 0; has_values < 2; has_values++) {
         list l = {.has_values = has_values};
         for (uint32_t i = 0; i < 100000; i++) {
-            measures[i] = (float)draw(1000000);
+            measures[i] = (float)nlv_draw(1000000);
             list_append(&l, 3 * i, measures[i]);
         }
         for (int i = 0; i < 300; i++) {
-            size_t from = draw(99999), to = from + 1 + draw((unsigned)(i % 2 == 0 ? 100 : 99999 - from));
+            size_t from = nlv_draw(99999), to = from + 1 + nlv_draw((unsigned)(i % 2 == 0 ? 100 : 99999 - from));
             check_extremes(&l, from, MIN(to, l.count));
         }
         for (int i = 0; i < 1000; i++) {
-            uint32_t record = draw(301000);
-            size_t expected = MIN((record + 2) / 3, 100000), from = draw(100000);
+            uint32_t record = nlv_draw(301000);
+            size_t expected = MIN((record + 2) / 3, 100000), from = nlv_draw(100000);
             assert_int_equal(list_find(&l, record, 0), expected);
             assert_int_equal(list_find(&l, record, from), MAX(expected, from));
             for (size_t grain = LIST_NODE; grain <= LIST_BLOCK; grain *= LIST_BLOCK / LIST_NODE) {
@@ -112,11 +112,11 @@ static line *make_lines(size_t count, unsigned disorder_us)
 {
     line *lines = g_new(line, count);
     for (size_t i = 0; i < count; i++) {
-        unsigned kind = draw(20);
+        unsigned kind = nlv_draw(20);
         unsigned event = kind < 17 ? (unsigned)i % 4 : kind < 19 ? 4 : 5;
-        int64_t time_us = (int64_t)i * 10 + (disorder_us > 0 ? draw(disorder_us) : 0);
-        lines[i] =
-            (line){(INT64_C(1767268800000000) + time_us) * 1000, event, (unsigned)(i / 40) * 10 + draw(10), draw(5)};
+        int64_t time_us = (int64_t)i * 10 + (disorder_us > 0 ? nlv_draw(disorder_us) : 0);
+        lines[i] = (line){(INT64_C(1767268800000000) + time_us) * 1000, event, (unsigned)(i / 40) * 10 + nlv_draw(10),
+                          nlv_draw(5)};
     }
     return lines;
 }
@@ -222,7 +222,7 @@ static void compare_lists(const store *s)
     assert_int_equal(s->points[0].count, oops);
 }
 
-static void compare(const model *m, const char *path)
+static void nlv_compare(const model *m, const char *path)
 {
     const store *s = model_store(m);
     trace *t = read_trace(path);
@@ -257,7 +257,7 @@ static void test_stores(void **unused)
         const char *path = path_of("a.log");
         write_lines(path, lines, cases[i].count, "w");
         model *m = read_model(make_drawing(), path, &reading, (model_options){0});
-        compare(m, path);
+        nlv_compare(m, path);
         model_free(m);
         g_free(lines);
     }
@@ -273,7 +273,7 @@ static void test_what_is_late(void **unused)
     write_lines(path, lines, 150000, "a");
     program_reading reading = {0};
     model *m = read_model(make_drawing(), path, &reading, (model_options){0});
-    compare(m, path);
+    nlv_compare(m, path);
     model_free(m);
     g_free(lines);
 }
@@ -334,7 +334,7 @@ static void test_index(void **unused)
     model_free(m);
     m = read_from_index(path, &reading);
     assert_non_null(m);
-    compare(m, path);
+    nlv_compare(m, path);
     model_free(m);
 
     /* The log has grown: what is there is still right, and what comes goes behind it. */
@@ -358,12 +358,12 @@ static void test_index(void **unused)
     assert_true(g_file_get_contents(index, &bytes, &size, NULL));
     for (int i = 0; i < 200; i++) {
         gchar *damaged = g_memdup2(bytes, size);
-        damaged[draw((unsigned)size)] ^= (gchar)(1 + draw(255));
-        gsize kept = i % 2 == 0 ? size : draw((unsigned)size);
+        damaged[nlv_draw((unsigned)size)] ^= (gchar)(1 + nlv_draw(255));
+        gsize kept = i % 2 == 0 ? size : nlv_draw((unsigned)size);
         assert_true(g_file_set_contents(index, damaged, (gssize)kept, NULL));
         m = read_from_index(path, &reading);
         if (m != NULL) { /* between sections a byte means nothing */
-            compare(m, path);
+            nlv_compare(m, path);
             model_free(m);
         }
         g_free(damaged);
@@ -383,7 +383,7 @@ static bool open_again(const char *path)
 {
     program_reading reading = {0};
     model *m = read_model(make_drawing(), path, &reading, any_size);
-    compare(m, path);
+    nlv_compare(m, path);
     bool was = model_store(m)->mapped != NULL;
     model_free(m);
     return was;
@@ -536,7 +536,7 @@ static void check_blocks(const char *text, const char *path)
     program_reading reading = {0};
     model *expected = read_model(make_drawing(), text, &reading, (model_options){0});
     model *m = read_model(make_drawing(), path, &reading, (model_options){0});
-    compare(m, path);
+    nlv_compare(m, path);
     compare_records(expected, m);
     assert_int_equal(count_matches(m, "LOAD > 50"), count_matches(expected, "LOAD > 50"));
     assert_int_equal(reading.malformed, 0);
@@ -545,7 +545,7 @@ static void check_blocks(const char *text, const char *path)
     model_load(m);
     model_set_filter(m, NULL);
     model_load(m);
-    compare(m, path);
+    nlv_compare(m, path);
     model_free(m);
     model_free(expected);
 }
@@ -607,7 +607,7 @@ static void test_blocks(void **unused)
     bytes[size / 2] ^= 1;
     assert_true(g_file_set_contents(path, bytes, (gssize)size, NULL));
     model *m = read_model(make_drawing(), path, &reading, (model_options){0});
-    compare(m, path);
+    nlv_compare(m, path);
     assert_int_equal(reading.malformed, 1);
     model_free(m);
     g_free(bytes);

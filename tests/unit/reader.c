@@ -49,7 +49,7 @@ static nl_buffer lines(int first, int last)
     return text;
 }
 
-static void put(const char *name, int flags, const void *data, size_t size)
+static void reader_put(const char *name, int flags, const void *data, size_t size)
 {
     int fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
     assert_true(fd >= 0);
@@ -60,11 +60,11 @@ static void put(const char *name, int flags, const void *data, size_t size)
 static void put_lines(const char *name, int flags, int first, int last)
 {
     nl_buffer text = lines(first, last);
-    put(name, flags, text.data, text.size);
+    reader_put(name, flags, text.data, text.size);
     nl_buffer_free(&text);
 }
 
-static nl_reader *open_log(const char *url, bool follow, bool nonblocking)
+static nl_reader *reader_open_log(const char *url, bool follow, bool nonblocking)
 {
     nl_reader_options options = {.follow = follow, .nonblocking = nonblocking};
     nl_reader *reader = nl_reader_open(url, &options);
@@ -111,7 +111,7 @@ static void reads_a_file_and_says_how_far(void **state)
     put_lines(path, 0, 0, 50000);
     struct stat status;
     assert_int_equal(stat(path, &status), 0);
-    nl_reader *reader = open_log(path, false, false);
+    nl_reader *reader = reader_open_log(path, false, false);
     assert_int_equal(nl_reader_size(reader), status.st_size);
     assert_int_equal(nl_reader_position(reader), 0);
     assert_int_equal(nl_reader_format(reader), NL_FORMAT_UNKNOWN);
@@ -143,7 +143,7 @@ static void says_why_it_cannot_open(void **state)
     assert_null(nl_reader_open("x-netlog://127.0.0.1", NULL));
     assert_true(strstr(nl_error_message(), "x-netlog://127.0.0.1") != NULL);
     if (geteuid() != 0) {
-        put(path, 0, "", 0);
+        reader_put(path, 0, "", 0);
         assert_int_equal(chmod(path, 0), 0);
         assert_null(nl_reader_open(path, NULL));
         snprintf(expected, sizeof expected, "open %s: Permission denied", path);
@@ -160,7 +160,7 @@ static void reads_memory(void **state)
     for (int i = 0; i < 100; i++)
         assert_int_equal(nl_write(log, NL_USAGE, "e", "N=%d", i), NL_OK);
     assert_int_equal(nl_close(log), NL_OK);
-    nl_reader *reader = open_log("memory:reader-test", false, false);
+    nl_reader *reader = reader_open_log("memory:reader-test", false, false);
     expect_lines(reader, 0, 100);
     expect_status(reader, NL_END);
     nl_reader_close(reader);
@@ -189,8 +189,8 @@ static void reads_compressed_frames(void **state)
     compress(40000, 40000, &packed);
     compress(40000, 40001, &packed);
     nl_buffer_append(&packed, skippable, sizeof skippable);
-    put(path, 0, packed.data, packed.size);
-    nl_reader *reader = open_log(path, false, false);
+    reader_put(path, 0, packed.data, packed.size);
+    nl_reader *reader = reader_open_log(path, false, false);
     expect_lines(reader, 0, 40001);
     expect_status(reader, NL_END);
     assert_int_equal(nl_reader_position(reader), packed.size);
@@ -201,7 +201,7 @@ static void reads_compressed_frames(void **state)
 /* As many records as come before an error, and the error's words. */
 static int count_until_failure(const char *words)
 {
-    nl_reader *reader = open_log(path, false, false);
+    nl_reader *reader = reader_open_log(path, false, false);
     const nl_record *record;
     nl_status status;
     int count = 0;
@@ -220,23 +220,23 @@ static void keeps_what_came_before_damage(void **state)
     (void)state;
     nl_buffer packed = {0};
     compress(0, 40000, &packed);
-    put(path, 0, packed.data, packed.size - 1);
+    reader_put(path, 0, packed.data, packed.size - 1);
     int count = count_until_failure("cut short");
     assert_true(count > 30000 && count <= 40000);
-    put(path, O_TRUNC, packed.data, packed.size / 2);
+    reader_put(path, O_TRUNC, packed.data, packed.size / 2);
     count = count_until_failure("cut short");
     assert_true(count > 10000 && count < 30000);
     packed.data[packed.size / 2] ^= 0x55;
     packed.data[packed.size / 2 + 1] ^= 0x55;
     memset(packed.data + packed.size * 3 / 4, 0xff, 200);
-    put(path, O_TRUNC, packed.data, packed.size);
+    reader_put(path, O_TRUNC, packed.data, packed.size);
     count = count_until_failure("damaged");
     assert_true(count < 40000);
     /* Something that is no frame behind one. */
     packed.size = 0;
     compress(0, 10, &packed);
     nl_buffer_append(&packed, "DATE=2000", 9);
-    put(path, O_TRUNC, packed.data, packed.size);
+    reader_put(path, O_TRUNC, packed.data, packed.size);
     assert_int_equal(count_until_failure("damaged"), 10);
     nl_buffer_free(&packed);
 }
@@ -246,8 +246,8 @@ static void short_files_are_text(void **state)
     (void)state;
     static const char *const texts[] = {"", "\n", "(", "\x28\xb5", "PQ", "\x28\xb5\x2f"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        put(path, O_TRUNC, texts[i], strlen(texts[i]));
-        nl_reader *reader = open_log(path, false, false);
+        reader_put(path, O_TRUNC, texts[i], strlen(texts[i]));
+        nl_reader *reader = reader_open_log(path, false, false);
         expect_status(reader, NL_END);
         assert_int_equal(nl_reader_get_stats(reader)->bytes, strlen(texts[i]));
         assert_int_equal(nl_reader_get_stats(reader)->malformed, i >= 2);
@@ -259,7 +259,7 @@ static void reads_a_pipe_without_waiting(void **state)
 {
     (void)state;
     assert_int_equal(mkfifo(path, 0600), 0);
-    nl_reader *reader = open_log(path, false, true); /* no one has opened it for writing */
+    nl_reader *reader = reader_open_log(path, false, true); /* no one has opened it for writing */
     expect_status(reader, NL_AGAIN);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     assert_true(fd >= 0);
@@ -283,7 +283,7 @@ static void reads_standard_input(void **state)
     put_lines(path, 0, 0, 10);
     int saved = dup(STDIN_FILENO), fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_true(dup2(fd, STDIN_FILENO) == STDIN_FILENO);
-    nl_reader *reader = open_log("-", false, false);
+    nl_reader *reader = reader_open_log("-", false, false);
     assert_true(nl_reader_size(reader) > 0);
     expect_lines(reader, 0, 10);
     expect_status(reader, NL_END);
@@ -300,15 +300,15 @@ static void follows_a_file_through_its_life(void **state)
 {
     (void)state;
     int before = open_descriptors();
-    nl_reader *reader = open_log(path, true, true); /* it is not there yet */
+    nl_reader *reader = reader_open_log(path, true, true); /* it is not there yet */
     expect_status(reader, NL_AGAIN);
     put_lines(path, 0, 0, 3);
     expect_lines(reader, 0, 3);
     expect_status(reader, NL_AGAIN);
     /* Half a record is none until the rest comes. */
-    put(path, O_APPEND, "DATE=20000330112320 N=", 22);
+    reader_put(path, O_APPEND, "DATE=20000330112320 N=", 22);
     expect_status(reader, NL_AGAIN);
-    put(path, O_APPEND, "3\n", 2);
+    reader_put(path, O_APPEND, "3\n", 2);
     expect_lines(reader, 3, 4);
     /* Moved away, written to a little more, and made anew: all of it comes, in order. */
     assert_int_equal(rename(path, other_path), 0);
@@ -321,7 +321,7 @@ static void follows_a_file_through_its_life(void **state)
     put_lines(path, O_TRUNC, 8, 9);
     expect_lines(reader, 8, 9);
     /* The old one ends without a newline: its last record is told, and marked. */
-    put(path, O_APPEND, "DATE=20000330112320 N=9", 23);
+    reader_put(path, O_APPEND, "DATE=20000330112320 N=9", 23);
     expect_status(reader, NL_AGAIN);
     assert_int_equal(unlink(path), 0);
     expect_status(reader, NL_AGAIN);
@@ -340,13 +340,13 @@ static void follows_what_is_compressed(void **state)
     compress(0, 100, &packed);
     size_t first = packed.size;
     compress(100, 200, &packed);
-    put(path, 0, packed.data, 2); /* not even its magic */
-    nl_reader *reader = open_log(path, true, true);
+    reader_put(path, 0, packed.data, 2); /* not even its magic */
+    nl_reader *reader = reader_open_log(path, true, true);
     expect_status(reader, NL_AGAIN);
-    put(path, O_APPEND, packed.data + 2, first - 2 + 7);
+    reader_put(path, O_APPEND, packed.data + 2, first - 2 + 7);
     expect_lines(reader, 0, 100);
     expect_status(reader, NL_AGAIN);
-    put(path, O_APPEND, packed.data + first + 7, packed.size - first - 7);
+    reader_put(path, O_APPEND, packed.data + first + 7, packed.size - first - 7);
     expect_lines(reader, 100, 200);
     expect_status(reader, NL_AGAIN);
     /* Replaced by one that is not compressed. */
@@ -369,7 +369,7 @@ static void put_blocks(int count)
         if (i % 10 == 9)
             nl_encoder_finish(encoder, &out);
     }
-    put(path, O_TRUNC, out.data, out.size);
+    reader_put(path, O_TRUNC, out.data, out.size);
     nl_buffer_free(&out);
     nl_record_free(record);
     nl_encoder_free(encoder);
@@ -405,7 +405,7 @@ static void seeks_step_by_step(void **state)
     (void)state;
     enum { RECORDS = 20000 };
     put_blocks(RECORDS);
-    nl_reader *reader = open_log(path, true, true);
+    nl_reader *reader = reader_open_log(path, true, true);
     const int64_t from_ns = (RECORDS - 15) * NL_NS_PER_SECOND;
     nl_status status;
     unsigned steps = 1;
@@ -452,7 +452,7 @@ static void waits_for_a_log_that_grows(void **state)
 {
     (void)state;
     pthread_t writer;
-    nl_reader *reader = open_log(path, true, false);
+    nl_reader *reader = reader_open_log(path, true, false);
     assert_int_equal(pthread_create(&writer, NULL, append_and_rotate, NULL), 0);
     for (int i = 0; i < APPENDED; i++) {
         expect_lines(reader, i, i + 1);
@@ -482,7 +482,7 @@ static void waits_without_spinning(void **state)
 {
     (void)state;
     put_lines(path, 0, 0, 1);
-    nl_reader *reader = open_log(path, true, false);
+    nl_reader *reader = reader_open_log(path, true, false);
     expect_lines(reader, 0, 1);
     pthread_t writer;
     int64_t before_ns = thread_cpu_ns();

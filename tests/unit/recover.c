@@ -131,7 +131,7 @@ static void expect_sent(void *user, const nl_recovered *what)
     assert_string_equal(what->prog, "killed");
 }
 
-static void on_malformed(void *user, const nl_malformed *what)
+static void recover_on_malformed(void *user, const nl_malformed *what)
 {
     (void)user;
     fail_msg("malformed: %s: %.*s", what->reason, (int)what->text.size, what->text.data);
@@ -141,7 +141,7 @@ static void on_malformed(void *user, const nl_malformed *what)
  * way. */
 static void expect_all(void)
 {
-    nl_reader *reader = nl_reader_open(path, &(nl_reader_options){.on_malformed = on_malformed});
+    nl_reader *reader = nl_reader_open(path, &(nl_reader_options){.on_malformed = recover_on_malformed});
     assert_non_null(reader);
     uint64_t next[THREADS] = {0};
     const nl_record *record;
@@ -264,7 +264,7 @@ static void expect_gathered(const nl_buffer *all)
     size_t counts[THREADS] = {0};
     for (int t = 0; t < THREADS; t++)
         assert_non_null(numbers[t] = malloc((all->size / 40 + 1) * sizeof(int64_t)));
-    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.on_malformed = on_malformed});
+    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.on_malformed = recover_on_malformed});
     const nl_record *record;
     nl_decoder_feed(decoder, all->data, all->size);
     while (nl_decoder_next(decoder, &record) == NL_OK) {

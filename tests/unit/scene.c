@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-static unsigned draw(unsigned most)
+static unsigned unit_scene_draw(unsigned most)
 {
     static uint64_t state = 88172645463325252u;
     state ^= state << 13;
@@ -60,7 +60,8 @@ static void test_the_majority_has_the_pixel(void **unused)
     unsigned lines[HEIGHT][2] = {0};
     density *d = density_new(0, 0, WIDTH, HEIGHT, 1);
     for (unsigned i = 0; i < 4000; i++) {
-        unsigned from = draw(HEIGHT), to = from + draw(HEIGHT - from + 1), which = draw(5) < 2;
+        unsigned from = unit_scene_draw(HEIGHT), to = from + unit_scene_draw(HEIGHT - from + 1),
+                 which = unit_scene_draw(5) < 2;
         density_line(d, 20.5, from, 20.5, to, 1, which);
         for (unsigned y = from; y < to; y++)
             lines[y][which]++;
@@ -104,19 +105,19 @@ typedef struct line {
 
 static line any_line(void)
 {
-    line l = {draw(WIDTH * 20) / 10.0 - WIDTH / 2.0,
-              draw(HEIGHT * 20) / 10.0 - HEIGHT / 2.0,
-              draw(WIDTH * 20) / 10.0 - WIDTH / 2.0,
-              draw(HEIGHT * 20) / 10.0 - HEIGHT / 2.0,
-              1 + (float)draw(30),
-              draw(7),
-              draw(20) == 0};
-    if (draw(2) == 0)
+    line l = {unit_scene_draw(WIDTH * 20) / 10.0 - WIDTH / 2.0,
+              unit_scene_draw(HEIGHT * 20) / 10.0 - HEIGHT / 2.0,
+              unit_scene_draw(WIDTH * 20) / 10.0 - WIDTH / 2.0,
+              unit_scene_draw(HEIGHT * 20) / 10.0 - HEIGHT / 2.0,
+              1 + (float)unit_scene_draw(30),
+              unit_scene_draw(7),
+              unit_scene_draw(20) == 0};
+    if (unit_scene_draw(2) == 0)
         l.x1 = l.x0;
     return l;
 }
 
-static void put(density *d, const line *l)
+static void scene_put(density *d, const line *l)
 {
     if (l->is_on_top)
         density_line_on_top(d, l->x0, l->y0, l->x1, l->y1, l->color);
@@ -130,19 +131,20 @@ static void test_bands_are_the_whole(void **unused)
     (void)unused;
     static line lines[500];
     for (unsigned run = 0; run < 20; run++) {
-        double scale = run % 2 + 1, borders[] = {0, draw(200) / 10.0, 20 + draw(300) / 10.0, HEIGHT / scale};
+        double scale = run % 2 + 1,
+               borders[] = {0, unit_scene_draw(200) / 10.0, 20 + unit_scene_draw(300) / 10.0, HEIGHT / scale};
         density *whole = density_new(0, 0, WIDTH / scale, HEIGHT / scale, scale),
                 *parted = density_new(0, 0, WIDTH / scale, HEIGHT / scale, scale);
         density_set_line_width(whole, 1 + run % 3);
         density_set_line_width(parted, 1 + run % 3);
         for (size_t i = 0; i < G_N_ELEMENTS(lines); i++) {
             lines[i] = any_line();
-            put(whole, &lines[i]);
+            scene_put(whole, &lines[i]);
         }
         for (size_t b = 0; b + 1 < G_N_ELEMENTS(borders); b++) {
             density *band = density_band(parted, MIN(borders[b], borders[3]), MIN(borders[b + 1], borders[3]));
             for (size_t i = 0; i < G_N_ELEMENTS(lines); i++)
-                put(band, &lines[i]);
+                scene_put(band, &lines[i]);
             density_join(band);
         }
         cairo_surface_t *one = painted(whole, 50), *other = painted(parted, 50);

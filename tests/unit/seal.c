@@ -27,8 +27,8 @@ static char folder[] = "/tmp/netlogger-seal-XXXXXX";
 static char key_path[sizeof folder + 20], seal_path[sizeof folder + 30], archive[sizeof folder + 20];
 static output_options options;
 
-static void run(const char *format, ...) NL_PRINTF(1, 2);
-static void run(const char *format, ...)
+static void seal_run(const char *format, ...) NL_PRINTF(1, 2);
+static void seal_run(const char *format, ...)
 {
     char command[500];
     va_list arguments;
@@ -54,14 +54,14 @@ static int remove_folder(void **state)
 {
     (void)state;
     free(options.path);
-    run("rm -r %s", folder);
+    seal_run("rm -r %s", folder);
     return 0;
 }
 
 static int empty_folder(void **state)
 {
     (void)state;
-    run("rm -rf %s/* && mkdir %s", folder, archive);
+    seal_run("rm -rf %s/* && mkdir %s", folder, archive);
     return 0;
 }
 
@@ -164,7 +164,7 @@ static void test_key_files(void **state)
     assert_int_equal(status.st_mode & 07777, 0600);
 
     /* A key that is replaced is overwritten, also where a kill has left a new one. */
-    run("cp %s %s.new", key_path, key_path);
+    seal_run("cp %s %s.new", key_path, key_path);
     snprintf(old, sizeof old, "%s.new", key_path);
     int fd = open(key_path, O_RDONLY), stale = open(old, O_RDONLY);
     assert_true(fd >= 0 && stale >= 0);
@@ -183,22 +183,22 @@ static void test_key_files(void **state)
     snprintf(old, sizeof old, "%s.new", key_path);
     assert_int_not_equal(access(old, F_OK), 0);
 
-    run("chmod 640 %s", key_path);
+    seal_run("chmod 640 %s", key_path);
     expect_no_key("other users may access the key; run chmod 600");
     if (geteuid() == 0) {
-        run("chmod 600 %s; chown 12345 %s", key_path, key_path);
+        seal_run("chmod 600 %s; chown 12345 %s", key_path, key_path);
         expect_no_key("belongs to another user");
-        run("chown 0 %s", key_path);
+        seal_run("chown 0 %s", key_path);
     }
-    run("chmod 600 %s; mv %s %s.moved; ln -s key.moved %s", key_path, key_path, key_path, key_path);
+    seal_run("chmod 600 %s; mv %s %s.moved; ln -s key.moved %s", key_path, key_path, key_path, key_path);
     expect_no_key("Too many levels of symbolic links");
-    run("rm %s; mkfifo -m 600 %s", key_path, key_path);
+    seal_run("rm %s; mkfifo -m 600 %s", key_path, key_path);
     expect_no_key("not a plain file");
     for (size_t size = 0; size < SEAL_KEY_TEXT_SIZE - 1; size += 13) {
-        run("rm -f %s; head -c %zu %s.moved >%s; chmod 600 %s", key_path, size, key_path, key_path, key_path);
+        seal_run("rm -f %s; head -c %zu %s.moved >%s; chmod 600 %s", key_path, size, key_path, key_path, key_path);
         expect_no_key("not a seal key");
     }
-    run("rm %s", key_path);
+    seal_run("rm %s", key_path);
     expect_no_key("No such file");
 }
 
@@ -259,7 +259,7 @@ static void test_archive(void **state)
     assert_null(seal_open(&other));
     free(other.path);
     assert_non_null(strstr(nl_error_message(), "seal 1 of 6 is missing or damaged"));
-    run("rm %s/b.seal", archive);
+    seal_run("rm %s/b.seal", archive);
     assert_int_equal(seal_key_store(key_path, &first), NL_OK);
     assert_null(seal_open(&options));
     assert_non_null(strstr(nl_error_message(), "is older than the seals"));
@@ -277,10 +277,10 @@ static void test_crashes(void **state)
     write_log(s, 1, "one ");
     assert_int_equal(seal_write(s, false), NL_OK);
     write_log(s, 1, "two");
-    run("cp %s %s/before; cp %s %s/key.before", seal_path, folder, key_path, folder);
+    seal_run("cp %s %s/before; cp %s %s/key.before", seal_path, folder, key_path, folder);
     assert_int_equal(seal_write(s, false), NL_OK);
     seal_close(s);
-    run("cp %s %s/after; cp %s %s/key.after", seal_path, folder, key_path, folder);
+    seal_run("cp %s %s/after; cp %s %s/key.after", seal_path, folder, key_path, folder);
     struct stat before, after;
     char path[sizeof folder + 20];
     snprintf(path, sizeof path, "%s/before", folder);
@@ -288,13 +288,14 @@ static void test_crashes(void **state)
     assert_int_equal(stat(seal_path, &after), 0);
 
     for (long cut = before.st_size; cut <= after.st_size; cut++) { /* of the seal, before its mark */
-        run("cp %s/before %s; tail -c +%ld %s/after | head -c %ld >>%s; cp %s/key.before %s", folder, seal_path,
-            (long)before.st_size + 1, folder, cut - (long)before.st_size, seal_path, folder, key_path);
+        seal_run("cp %s/before %s; tail -c +%ld %s/after | head -c %ld >>%s; cp %s/key.before %s", folder, seal_path,
+                 (long)before.st_size + 1, folder, cut - (long)before.st_size, seal_path, folder, key_path);
         assert_true(verify_seals(archive, &first, 0));
         seal_close(open_seals());
         assert_true(verify_seals(archive, &first, 0));
     }
-    run("cp %s/after %s; cp %s/key.before %s", folder, seal_path, folder, key_path); /* before the key was replaced */
+    seal_run("cp %s/after %s; cp %s/key.before %s", folder, seal_path, folder,
+             key_path); /* before the key was replaced */
     assert_true(verify_seals(archive, &first, 0));
     s = open_seals();
     write_log(s, 2, "three");
@@ -306,9 +307,9 @@ static void test_crashes(void **state)
     for (size_t size = 0; size <= SEAL_HEAD_SIZE + 10; size++) {
         empty_folder(NULL);
         first = begin_archive();
-        run("cp %s %s.first", key_path, key_path);
+        seal_run("cp %s %s.first", key_path, key_path);
         seal_close(open_seals());
-        run("truncate -s %zu %s; cp %s.first %s", size, seal_path, key_path, key_path);
+        seal_run("truncate -s %zu %s; cp %s.first %s", size, seal_path, key_path, key_path);
         seal_close(open_seals());
         assert_true(verify_seals(archive, &first, 0));
     }
@@ -335,13 +336,14 @@ static void test_full_disk(void **state)
     seal_key first = begin_archive();
     seal *s = open_seals();
     write_log(s, 1, "one ");
-    run("mv %s/key %s/elsewhere; mkdir -p %s/key.new/in", folder, folder, folder); /* the new key cannot be written */
+    seal_run("mv %s/key %s/elsewhere; mkdir -p %s/key.new/in", folder, folder,
+             folder); /* the new key cannot be written */
     assert_int_equal(seal_write(s, false), NL_FAILED);
     assert_true(seal_is_due(s));
     assert_true(verify_seals(archive, &first, 0));
     write_log(s, 1, "two");
     assert_int_equal(seal_write(s, false), NL_FAILED);
-    run("rm -r %s/key.new; mv %s/elsewhere %s/key", folder, folder, folder);
+    seal_run("rm -r %s/key.new; mv %s/elsewhere %s/key", folder, folder, folder);
     assert_int_equal(seal_write(s, true), NL_OK);
     assert_false(seal_is_due(s));
     seal_close(s);
@@ -355,7 +357,7 @@ static void test_full_disk(void **state)
         if (file < 5)
             fill_disk(file % 2 == 0 ? 50 : 0);
         else
-            run("mkdir -p %s/key.new/in", folder);
+            seal_run("mkdir -p %s/key.new/in", folder);
         assert_int_equal(seal_write(s, file > 3), NL_FAILED);
         seal_close(s);
         s = open_seals();
@@ -364,7 +366,7 @@ static void test_full_disk(void **state)
         assert_int_equal(seal_begin_file(s, 9), NL_FAILED);
         assert_true(verify_seals(archive, &first, 0));
         empty_disk();
-        run("rm -rf %s/key.new", folder);
+        seal_run("rm -rf %s/key.new", folder);
         assert_int_equal(seal_write(s, false), NL_OK);
         assert_false(seal_is_due(s));
         seal_close(s);

@@ -39,7 +39,7 @@ static nl_block_header block_of(int stream, uint64_t first, uint64_t count, uint
     return h;
 }
 
-static void add(nl_sequences *s, oracle *o, int stream, uint64_t first, uint64_t count, uint64_t lost)
+static void sequences_add(nl_sequences *s, oracle *o, int stream, uint64_t first, uint64_t count, uint64_t lost)
 {
     nl_buffer fresh = {0};
     nl_sequences_news news = {.fresh = &fresh};
@@ -87,7 +87,7 @@ static void check_missing(void *user, const nl_lost *what)
     assert_int_equal(what->to_ns, what->numbers.to * 1000);
 }
 
-static void compare(nl_sequences *s, oracle *o)
+static void sequences_compare(nl_sequences *s, oracle *o)
 {
     listing l = {.o = o};
     uint64_t expected = 0;
@@ -137,13 +137,13 @@ static void any_order_gives_what_a_plain_table_gives(void **state)
         for (size_t i = 0; i < count; i++) {
             if (seed % 2 == 0 && next_random(10) == 0)
                 continue;
-            add(s, &o, pieces[i].stream, pieces[i].first, pieces[i].count, pieces[i].lost);
+            sequences_add(s, &o, pieces[i].stream, pieces[i].first, pieces[i].count, pieces[i].lost);
             if (next_random(20) == 0)
-                add(s, &o, pieces[i].stream, pieces[i].first, pieces[i].count, pieces[i].lost);
+                sequences_add(s, &o, pieces[i].stream, pieces[i].first, pieces[i].count, pieces[i].lost);
             if (i % 100 == 0)
-                compare(s, &o);
+                sequences_compare(s, &o);
         }
-        compare(s, &o);
+        sequences_compare(s, &o);
         listing l = {.o = &o};
         nl_sequences_list_missing(s, check_missing, &l);
         if (seed % 2 == 1)

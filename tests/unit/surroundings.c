@@ -84,7 +84,7 @@ static bool holds(const char *words)
     return found;
 }
 
-static nl_log *open_log(const char *options)
+static nl_log *surroundings_open_log(const char *options)
 {
     char url[160];
     snprintf(url, sizeof url, "file:%s?%s", path, options);
@@ -237,7 +237,7 @@ static void threads_that_are_cancelled(void **state)
     for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++)
         for (int first = 0; first < 2; first++) {
             unlink(path);
-            log_ = open_log("append=no");
+            log_ = surroundings_open_log("append=no");
             cancelled_in = calls[i];
             before_cancel = first ? one_event : NULL;
             pthread_t thread;
@@ -279,7 +279,7 @@ static void few_descriptors(void **state)
     pthread_barrier_t barrier;
     unsigned before = count_descriptors();
     unlink(path);
-    log_ = open_log("ring=64k");
+    log_ = surroundings_open_log("ring=64k");
     pthread_barrier_init(&barrier, NULL, THREADS + 1);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, log_and_wait, &barrier), 0);
@@ -299,7 +299,7 @@ enum { OWN = 8 };
 /* What a daemon does when it starts, with a log open; then all is written, and nothing into the files of its own. */
 static int close_all(void)
 {
-    nl_log *log = open_log("append=no");
+    nl_log *log = surroundings_open_log("append=no");
     int own[OWN], lowest = open("/dev/null", O_RDONLY | O_CLOEXEC);
     close(lowest);
     NL_EVENT(log, NL_USAGE, "Before", "I", 1);
@@ -334,7 +334,7 @@ static void descriptors_that_the_program_closes(void **state)
 /* Who has closed the lock is none the less alive. */
 static int lose_the_lock(void)
 {
-    nl_log *log = open_log("append=no&format=nlb");
+    nl_log *log = surroundings_open_log("append=no&format=nlb");
     for (int i = 0; i < 1000; i++)
         NL_EVENT(log, NL_USAGE, "Before", "I", i);
     for (int fd = 3; fd < 64; fd++)
@@ -359,7 +359,7 @@ static void a_lock_that_is_closed(void **state)
  */
 static int drop_privileges(void)
 {
-    nl_log *log = open_log("append=no");
+    nl_log *log = surroundings_open_log("append=no");
     NL_EVENT(log, NL_USAGE, "Before", "I", 1);
     nl_flush(log);
     if (setgid(65534) != 0 || setuid(65534) != 0)
@@ -395,7 +395,7 @@ static void no_shared_memory_for_dropped_rights(void **state)
 static int without_files(void)
 {
     setenv("NETLOGGER_SHM", "/nonexistent", 1);
-    nl_log *log = open_log("append=no");
+    nl_log *log = surroundings_open_log("append=no");
     NL_EVENT(log, NL_USAGE, "Event", "I", 1);
     nl_flush(log);
     if (nl_close(log) != NL_OK)
@@ -804,7 +804,7 @@ static double bytes_an_event(const char *options)
     static const int sizes[] = {65536, 65536, 65536, 16384, 1448};
     struct stat status;
     unlink(path);
-    nl_log *log = open_log(options);
+    nl_log *log = surroundings_open_log(options);
     long offset = 0;
     for (int i = 0; i < EVENTS; i++) {
         char name[16];

@@ -23,7 +23,7 @@ static nl_synthesis *rules_of(const char *text)
 }
 
 /* Puts an event: its time in microseconds, its name and fields as ULM has them. */
-static void put(nl_synthesis *s, int64_t us, const char *event, const char *fields)
+static void synthesis_put(nl_synthesis *s, int64_t us, const char *event, const char *fields)
 {
     char line[512];
     int size = snprintf(line, sizeof line, "DATE=20260101000000.%06d HOST=h PROG=p LVL=System NL.EVNT=%s %s\n", (int)us,
@@ -85,12 +85,12 @@ static void test_span(void **state)
     (void)state;
     nl_synthesis *s =
         rules_of("[span S]\nbegin = a:b key K\nend = a.c key L where OK == 1\nfield = N begin.N\nfield = M end.N\n");
-    put(s, 30, "a.c", "L=2 OK=1 N=x"); /* out of order, and never begun */
-    put(s, 20, "a.c", "L=1 OK=1 N=z");
-    put(s, 10, "a.b", "K=1 N=y");
-    put(s, 15, "a.c", "L=1 OK=0 N=no");
-    put(s, 40, "a.b", "K=3 N=open");
-    put(s, 50, "a.b", "N=nokey");
+    synthesis_put(s, 30, "a.c", "L=2 OK=1 N=x"); /* out of order, and never begun */
+    synthesis_put(s, 20, "a.c", "L=1 OK=1 N=z");
+    synthesis_put(s, 10, "a.b", "K=1 N=y");
+    synthesis_put(s, 15, "a.c", "L=1 OK=0 N=no");
+    synthesis_put(s, 40, "a.b", "K=3 N=open");
+    synthesis_put(s, 50, "a.b", "N=nokey");
     expect(s, "20 S p N=y M=z DUR.NS=10000\n");
 }
 
@@ -100,10 +100,10 @@ static void test_span_begun_again(void **state)
     for (int keep = 0; keep < 2; keep++) {
         nl_synthesis *s = rules_of(keep ? "[span S]\nbegin = b key K\nend = e key K\nagain = keep\n"
                                         : "[span S]\nbegin = b key K\nend = e key K\nagain = restart\n");
-        put(s, 10, "b", "K=1");
-        put(s, 20, "b", "K=1");
-        put(s, 30, "e", "K=1");
-        put(s, 40, "e", "K=1");
+        synthesis_put(s, 10, "b", "K=1");
+        synthesis_put(s, 20, "b", "K=1");
+        synthesis_put(s, 30, "e", "K=1");
+        synthesis_put(s, 40, "e", "K=1");
         expect(s, keep ? "30 S p DUR.NS=20000\n" : "30 S p DUR.NS=10000\n");
     }
 }
@@ -112,13 +112,13 @@ static void test_span_cancelled_and_too_long(void **state)
 {
     (void)state;
     nl_synthesis *s = rules_of("[span S]\nbegin = b key K\nend = e key K\ncancel = c key K\nlongest = 100us\n");
-    put(s, 10, "b", "K=1");
-    put(s, 11, "c", "K=1");
-    put(s, 12, "e", "K=1");
-    put(s, 20, "b", "K=1");
-    put(s, 121, "e", "K=1");
-    put(s, 200, "b", "K=1");
-    put(s, 300, "e", "K=1");
+    synthesis_put(s, 10, "b", "K=1");
+    synthesis_put(s, 11, "c", "K=1");
+    synthesis_put(s, 12, "e", "K=1");
+    synthesis_put(s, 20, "b", "K=1");
+    synthesis_put(s, 121, "e", "K=1");
+    synthesis_put(s, 200, "b", "K=1");
+    synthesis_put(s, 300, "e", "K=1");
     expect(s, "300 S p DUR.NS=100000\n");
 }
 
@@ -126,8 +126,8 @@ static void test_span_pairs_and_same_event(void **state)
 {
     (void)state;
     nl_synthesis *s = rules_of("[span S]\nbegin = b key K\nend = b key K\nemit = pair\nfield = K\n");
-    put(s, 10, "b", "K=1");
-    put(s, 25, "b", "K=1");
+    synthesis_put(s, 10, "b", "K=1");
+    synthesis_put(s, 25, "b", "K=1");
     expect(s, "10 S.Begin p K=1\n25 S.End p K=1 DUR.NS=15000\n25 S.Begin p K=1\n");
 }
 
@@ -136,11 +136,11 @@ static void test_lost(void **state)
 {
     (void)state;
     nl_synthesis *s = rules_of("[span S]\nbegin = b key K\nend = e key K\n");
-    put(s, 10, "b", "K=1");
-    put(s, 20, "NetLogger.Lost", "CPU=0 COUNT=3");
-    put(s, 30, "e", "K=1");
-    put(s, 40, "b", "K=1");
-    put(s, 50, "e", "K=1");
+    synthesis_put(s, 10, "b", "K=1");
+    synthesis_put(s, 20, "NetLogger.Lost", "CPU=0 COUNT=3");
+    synthesis_put(s, 30, "e", "K=1");
+    synthesis_put(s, 40, "b", "K=1");
+    synthesis_put(s, 50, "e", "K=1");
     nl_synthesis_finish(s);
     nl_synthesis_stats stats;
     nl_synthesis_get_stats(s, &stats);
@@ -154,12 +154,12 @@ static void test_keys(void **state)
 {
     (void)state;
     nl_synthesis *s = rules_of("[span S]\nbegin = b key K,N\nend = e key K,N\n");
-    put(s, 10, "b", "K=18446612682090000000 N=x");
-    put(s, 15, "e", "K=18446612682090000001 N=x");
-    put(s, 16, "e", "K=18446612682090000000 N=y");
-    put(s, 20, "e", "K=18446612682090000000 N=x");
-    put(s, 30, "b", "K=007 N=x");
-    put(s, 40, "e", "K=7 N=x");
+    synthesis_put(s, 10, "b", "K=18446612682090000000 N=x");
+    synthesis_put(s, 15, "e", "K=18446612682090000001 N=x");
+    synthesis_put(s, 16, "e", "K=18446612682090000000 N=y");
+    synthesis_put(s, 20, "e", "K=18446612682090000000 N=x");
+    synthesis_put(s, 30, "b", "K=007 N=x");
+    synthesis_put(s, 40, "e", "K=7 N=x");
     expect(s, "20 S p DUR.NS=10000\n");
 }
 
@@ -172,7 +172,7 @@ static void test_sum(void **state)
     for (int i = 1; i <= 100; i++) {
         char fields[32];
         snprintf(fields, sizeof fields, "K=x V=%d", i);
-        put(s, i, "a", fields);
+        synthesis_put(s, i, "a", fields);
     }
     expect(s, "100 S p K=x COUNT=100 SUM=5050 MEAN=50.5 MIN=1 MAX=100 P50=50 P90=90 P99=99\n");
 }
@@ -181,10 +181,10 @@ static void test_rate(void **state)
 {
     (void)state;
     nl_synthesis *s = rules_of("[rate R]\nof = a where OK != 0\nevery = 100ms\n");
-    put(s, 10000, "a", "OK=1");
-    put(s, 20000, "a", "OK=1");
-    put(s, 30000, "a", "OK=0");
-    put(s, 250000, "a", "OK=1");
+    synthesis_put(s, 10000, "a", "OK=1");
+    synthesis_put(s, 20000, "a", "OK=1");
+    synthesis_put(s, 30000, "a", "OK=0");
+    synthesis_put(s, 250000, "a", "OK=1");
     nl_synthesis_advance(s, second_ns() + 400000000);
     expect(s, "100000 R p COUNT=2 RATE=20\n200000 R p COUNT=0 RATE=0\n300000 R p COUNT=1 RATE=10\n400000 R p COUNT=0 "
               "RATE=0\n");
@@ -206,7 +206,7 @@ static void test_histogram(void **state)
     nl_synthesis *s = rules_of("[histogram H]\nof = a\nvalue = V\n");
     const char *values[] = {"V=0", "V=1", "V=3", "V=2", "V=1000"};
     for (int i = 0; i < 5; i++)
-        put(s, i, "a", values[i]);
+        synthesis_put(s, i, "a", values[i]);
     expect(s, "4 H p BUCKET.FROM=0 BUCKET.TO=0 COUNT=1\n4 H p BUCKET.FROM=1 BUCKET.TO=1 COUNT=1\n"
               "4 H p BUCKET.FROM=2 BUCKET.TO=3 COUNT=2\n4 H p BUCKET.FROM=512 BUCKET.TO=1023 COUNT=1\n");
 }
@@ -219,8 +219,8 @@ static void test_rules_on_rules(void **state)
         rules_of("[span S]\nbegin = b key K\nend = e key K\nfield = K\n[sum T]\nof = S key K\nvalue = DUR.NS\n"
                  "[make M]\nof = * where NL.EVNT == M\nfield = K\n");
     for (int i = 0; i < 3; i++) {
-        put(s, 10 * i, "b", "K=1");
-        put(s, 10 * i + 5, "e", "K=1");
+        synthesis_put(s, 10 * i, "b", "K=1");
+        synthesis_put(s, 10 * i + 5, "e", "K=1");
     }
     expect(s, "5 S p K=1 DUR.NS=5000\n15 S p K=1 DUR.NS=5000\n25 S p K=1 DUR.NS=5000\n"
               "25 T p K=1 COUNT=3 SUM=15000 MEAN=5000 MIN=5000 MAX=5000 P50=5000 P90=5000 P99=5000\n");
@@ -234,10 +234,10 @@ static void test_fields(void **state)
     nl_synthesis *s = rules_of("[table COLOUR]\n1 = red\n2 = deep green\n[programs]\nlearn = P N\n"
                                "[make M]\nof = a\nfield = C COLOUR[X]\nfield = A address(B)\nfield = L 'so is it'\n"
                                "field = W program(T)\nfield = PROG Q\nfield = NONE\n");
-    put(s, 1, "a", "X=2 B=0a000001 T=9 Q=other");
-    put(s, 2, "a", "X=3 B=02001389c0a80001000000000000000000000000000000000000000f P=9 N=nine T=8");
-    put(s, 3, "a", "X=1 B=00000000000000000000000000000001 T=9");
-    put(s, 4, "a", "B=zz");
+    synthesis_put(s, 1, "a", "X=2 B=0a000001 T=9 Q=other");
+    synthesis_put(s, 2, "a", "X=3 B=02001389c0a80001000000000000000000000000000000000000000f P=9 N=nine T=8");
+    synthesis_put(s, 3, "a", "X=1 B=00000000000000000000000000000001 T=9");
+    synthesis_put(s, 4, "a", "B=zz");
     expect(s, "1 M other C=deep green A=10.0.0.1 L=so is it W=9\n"
               "2 M p C=3 A=192.168.0.1 L=so is it W=8\n"
               "3 M p C=red A=::1 L=so is it W=nine\n"
@@ -256,20 +256,20 @@ static void test_segments(void **state)
 {
     (void)state;
     nl_synthesis *s = rules_of(STATES);
-    put(s, 0, "app.a", "T=1 ID=7");
-    put(s, 10, "switch", "P=1 ST=1 N=2"); /* sleeps, for what is not known yet */
-    put(s, 12, "wake", "W=1");
-    put(s, 15, "switch", "P=2 ST=0 N=1");
-    put(s, 16, "recv", "T=1"); /* it was the network */
-    put(s, 20, "lock", "T=1");
-    put(s, 21, "switch", "P=1 ST=2 N=2"); /* not the disk, but a lock */
-    put(s, 31, "wake", "W=1");
-    put(s, 31, "switch", "P=2 ST=0 N=1");
-    put(s, 32, "unlock", "T=1");
-    put(s, 33, "switch", "P=1 ST=2 N=2");
-    put(s, 40, "switch", "P=2 ST=0 N=1");
-    put(s, 45, "wake", "W=1"); /* it runs: nothing changes */
-    put(s, 50, "app.b", "T=1 ID=7");
+    synthesis_put(s, 0, "app.a", "T=1 ID=7");
+    synthesis_put(s, 10, "switch", "P=1 ST=1 N=2"); /* sleeps, for what is not known yet */
+    synthesis_put(s, 12, "wake", "W=1");
+    synthesis_put(s, 15, "switch", "P=2 ST=0 N=1");
+    synthesis_put(s, 16, "recv", "T=1"); /* it was the network */
+    synthesis_put(s, 20, "lock", "T=1");
+    synthesis_put(s, 21, "switch", "P=1 ST=2 N=2"); /* not the disk, but a lock */
+    synthesis_put(s, 31, "wake", "W=1");
+    synthesis_put(s, 31, "switch", "P=2 ST=0 N=1");
+    synthesis_put(s, 32, "unlock", "T=1");
+    synthesis_put(s, 33, "switch", "P=1 ST=2 N=2");
+    synthesis_put(s, 40, "switch", "P=2 ST=0 N=1");
+    synthesis_put(s, 45, "wake", "W=1"); /* it runs: nothing changes */
+    synthesis_put(s, 50, "app.b", "T=1 ID=7");
     expect(
         s,
         "50 S p ID=7 FROM.EVENT=app.a TO.EVENT=app.b DUR.NS=50000 LOCK.NS=10000 NET.NS=2000 READY.NS=3000 RUN.NS=28000 "
@@ -280,12 +280,12 @@ static void test_changes(void **state)
 {
     (void)state;
     nl_synthesis *s = rules_of(STATES "emit = changes\n");
-    put(s, 0, "app.a", "T=1 ID=7");
-    put(s, 10, "switch", "P=1 ST=1 N=2");
-    put(s, 12, "wake", "W=1");
-    put(s, 15, "switch", "P=2 ST=0 N=1");
-    put(s, 16, "recv", "T=1");
-    put(s, 50, "app.b", "T=1 ID=8");
+    synthesis_put(s, 0, "app.a", "T=1 ID=7");
+    synthesis_put(s, 10, "switch", "P=1 ST=1 N=2");
+    synthesis_put(s, 12, "wake", "W=1");
+    synthesis_put(s, 15, "switch", "P=2 ST=0 N=1");
+    synthesis_put(s, 16, "recv", "T=1");
+    synthesis_put(s, 50, "app.b", "T=1 ID=8");
     expect(s, "0 S.run p ID=7 DUR.NS=10000\n10 S.net p ID=7 DUR.NS=2000\n12 S.ready p ID=7 DUR.NS=3000\n");
 }
 
@@ -295,13 +295,13 @@ static void test_marks_that_overlay(void **state)
     nl_synthesis *s = rules_of("[states S]\nmarks = always\nmark = irq: in key C\nunmark = irq: out key C\n"
                                "mark = soft: sin key C\nunmark = soft: sout key C\nstate = other: switch key C\n"
                                "segment = loop: app key C\n");
-    put(s, 0, "app", "C=0");
-    put(s, 10, "sin", "C=0");
-    put(s, 12, "in", "C=0");
-    put(s, 15, "out", "C=0");
-    put(s, 20, "sout", "C=0");
-    put(s, 30, "switch", "C=0");
-    put(s, 100, "app", "C=0");
+    synthesis_put(s, 0, "app", "C=0");
+    synthesis_put(s, 10, "sin", "C=0");
+    synthesis_put(s, 12, "in", "C=0");
+    synthesis_put(s, 15, "out", "C=0");
+    synthesis_put(s, 20, "sout", "C=0");
+    synthesis_put(s, 30, "switch", "C=0");
+    synthesis_put(s, 100, "app", "C=0");
     expect(s, "100 S p FROM.EVENT=app TO.EVENT=app DUR.NS=100000 IRQ.NS=3000 SOFT.NS=7000 OTHER.NS=70000 LOOP.NS=20000 "
               "UNKNOWN.NS=0\n");
 }
@@ -316,17 +316,17 @@ static void test_follow(void **state)
                  "pass = receive from packet SKB to cpu C move as received\n"
                  "pass = wake from cpu C to thread W as woken\nleave = exit from cpu C\n"
                  "step = switch from thread N as running\nend = answer from thread T\n");
-    put(s, 0, "send", "T=1 ID=7");
-    put(s, 1, "queue", "T=1 SKB=100");
-    put(s, 2, "queue", "T=5 SKB=101"); /* somebody else's */
-    put(s, 3, "receive", "SKB=100 C=0");
-    put(s, 4, "receive", "SKB=100 C=1"); /* it is there no more */
-    put(s, 5, "wake", "C=0 W=2");
-    put(s, 6, "exit", "C=0");
-    put(s, 7, "wake", "C=0 W=3");
-    put(s, 8, "switch", "N=2");
-    put(s, 9, "answer", "T=2");
-    put(s, 10, "answer", "T=1"); /* it is answered already */
+    synthesis_put(s, 0, "send", "T=1 ID=7");
+    synthesis_put(s, 1, "queue", "T=1 SKB=100");
+    synthesis_put(s, 2, "queue", "T=5 SKB=101"); /* somebody else's */
+    synthesis_put(s, 3, "receive", "SKB=100 C=0");
+    synthesis_put(s, 4, "receive", "SKB=100 C=1"); /* it is there no more */
+    synthesis_put(s, 5, "wake", "C=0 W=2");
+    synthesis_put(s, 6, "exit", "C=0");
+    synthesis_put(s, 7, "wake", "C=0 W=3");
+    synthesis_put(s, 8, "switch", "N=2");
+    synthesis_put(s, 9, "answer", "T=2");
+    synthesis_put(s, 10, "answer", "T=1"); /* it is answered already */
     expect(
         s,
         "0 R.sent p REQUEST=7 SINCE.NS=0\n1 R.queue p REQUEST=7 SINCE.NS=1000\n3 R.received p REQUEST=7 SINCE.NS=3000\n"
@@ -340,10 +340,10 @@ static void test_late(void **state)
 {
     (void)state;
     nl_synthesis *s = rules_of("[make M]\nof = a\n");
-    put(s, 50, "a", "");
-    put(s, 10, "a", "");
+    synthesis_put(s, 50, "a", "");
+    synthesis_put(s, 10, "a", "");
     nl_synthesis_advance(s, second_ns() + 30000);
-    put(s, 20, "a", "");
+    synthesis_put(s, 20, "a", "");
     nl_synthesis_advance(s, second_ns() + 100000);
     nl_synthesis_stats stats;
     nl_synthesis_get_stats(s, &stats);
@@ -387,8 +387,8 @@ static void test_parameters(void **state)
     static const char text[] = "[parameter E]\ndefault = a\n[make M]\nof = ${E} \\\n  where V == ${E}\n";
     const char *const other[] = {"E=b", NULL}, *const wrong[] = {"F=b", NULL};
     nl_synthesis *s = nl_synthesis_parse(text, "test", other);
-    put(s, 1, "a", "V=a");
-    put(s, 2, "b", "V=b");
+    synthesis_put(s, 1, "a", "V=a");
+    synthesis_put(s, 2, "b", "V=b");
     expect(s, "2 M p\n");
     assert_null(nl_synthesis_parse(text, "test", wrong));
     assert_string_equal(nl_error_message(), "test: there is no parameter \"F\"");

@@ -52,7 +52,7 @@ static void learn(correction *c, nl_record *r, const char *host, const char *eve
 }
 
 /* One exchange with a collector whose clock is right: so long there, so long back. */
-static void measure(correction *c, const wrong *w, int64_t true_ns, int64_t there_ns, int64_t back_ns)
+static void timekeeping_measure(correction *c, const wrong *w, int64_t true_ns, int64_t there_ns, int64_t back_ns)
 {
     nl_record *r = nl_record_new();
     int64_t t1 = shown(w, true_ns), t2 = true_ns + there_ns, t4 = shown(w, t2 + back_ns);
@@ -108,8 +108,8 @@ static void test_offset_and_drift(void **state)
     correction *c = correction_new(&options);
     for (int i = 0; i < 60; i++)
         for (int k = 0; k < 3; k++) /* symmetric, but for noise of up to 100 us */
-            measure(c, &clocks[k], BEGIN + i * 10 * SECOND, 50000 + (int64_t)(random_unit() * 1e5),
-                    50000 + (int64_t)(random_unit() * 1e5));
+            timekeeping_measure(c, &clocks[k], BEGIN + i * 10 * SECOND, 50000 + (int64_t)(random_unit() * 1e5),
+                                50000 + (int64_t)(random_unit() * 1e5));
     correction_solve(c);
     assert_string_equal(correction_reference(c), "right");
     for (int k = 0; k < 3; k++) {
@@ -131,7 +131,7 @@ static void test_asymmetric(void **state)
     const correction_options options = {0};
     correction *c = correction_new(&options);
     for (int i = 0; i < 100; i++)
-        measure(c, &clock, BEGIN + i * SECOND, 20000000, 1000000);
+        timekeeping_measure(c, &clock, BEGIN + i * SECOND, 20000000, 1000000);
     correction_solve(c);
     double worst = worst_ns(c, &clock, BEGIN, BEGIN + 100 * SECOND), error = host_named(c, "a").error_ns;
     assert_true(worst > 9e6 && worst < 10.6e6);
@@ -147,7 +147,7 @@ static void test_messages_tighten(void **state)
     const correction_options options = {0};
     correction *c = correction_new(&options);
     for (int i = 0; i < 100; i++) {
-        measure(c, &a, BEGIN + i * SECOND, 20000000, 1000000);
+        timekeeping_measure(c, &a, BEGIN + i * SECOND, 20000000, 1000000);
         send(c, &a, &right, BEGIN + i * SECOND + 300000, 100000, 2 * i);
         send(c, &right, &a, BEGIN + i * SECOND + 600000, 100000, 2 * i + 1);
     }
@@ -166,7 +166,7 @@ static void test_measured_for_a_moment(void **state)
     const correction_options options = {0};
     correction *c = correction_new(&options);
     for (int i = 0; i < 3; i++)
-        measure(c, &a, BEGIN + i * SECOND / 3, 60000, 40000);
+        timekeeping_measure(c, &a, BEGIN + i * SECOND / 3, 60000, 40000);
     for (int i = 0; i < 1000; i++) {
         send(c, &a, &right, BEGIN + i * SECOND / 10, 50000 + (int64_t)(random_unit() * 1e5), 2 * i);
         send(c, &right, &a, BEGIN + i * SECOND / 10 + 300000, 50000 + (int64_t)(random_unit() * 1e5), 2 * i + 1);
@@ -233,7 +233,7 @@ static void test_steps(void **state)
         correction *c = correction_new(&options);
         nl_record *r = nl_record_new();
         for (int i = 0; i < 60; i++)
-            measure(c, &w, BEGIN + i * 10 * SECOND, 60000, 50000);
+            timekeeping_measure(c, &w, BEGIN + i * 10 * SECOND, 60000, 50000);
         if (known) { /* it was logged */
             nl_record_add_double(r, "CLOCK.STEP", 4e6);
             learn(c, r, "a", "ClockStep", shown(&w, w.step_at));

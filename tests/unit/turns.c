@@ -84,7 +84,7 @@ static void do_work(client *c, bool at_once)
         wait_for_turn(c);
 }
 
-static void run(void *user)
+static void turns_run(void *user)
 {
     client *c = user;
     uint64_t waited = c->world->work - c->waits_from;
@@ -105,11 +105,11 @@ static void arrive(client *c, uint64_t work)
         wait_for_turn(c);
 }
 
-static void begin(client *c, uint64_t piece, bool busy)
+static void turns_begin(client *c, uint64_t piece, bool busy)
 {
     world *w = c->world;
     *c = (client){.world = w, .piece = piece, .busy = busy};
-    c->turn = (turn){.run = run, .user = c};
+    c->turn = (turn){.run = turns_run, .user = c};
 }
 
 static int set_up(void **state)
@@ -159,7 +159,7 @@ static void test_no_client_starves(void **state)
         world *w = *state;
         w->count = 2 + pick(w, 60);
         for (size_t i = 0; i < w->count; i++)
-            begin(&w->clients[i], 1 + pick(w, i % 8 == 0 ? PIECE_MAX : 30000), i % 3 == 0);
+            turns_begin(&w->clients[i], 1 + pick(w, i % 8 == 0 ? PIECE_MAX : 30000), i % 3 == 0);
         /* The first one alone does a second's work before the others come. */
         client *first = &w->clients[0];
         arrive(first, 1);
@@ -193,14 +193,14 @@ static void check_visits(void **state, bool at_once)
     w->random = 1;
     w->count = 20;
     for (size_t i = 0; i < w->count; i++) {
-        begin(&w->clients[i], 20000, true);
+        turns_begin(&w->clients[i], 20000, true);
         arrive(&w->clients[i], 1);
     }
     uint64_t bound = 20 * (w->count + VISITORS + 1) * (uint64_t)TURNS_BUDGET;
     for (int visit = 0; visit < 100000; visit++) {
         client *visitor = &w->clients[w->count + (size_t)visit % VISITORS];
         turns_leave(w->turns, &visitor->turn);
-        begin(visitor, 20000, false);
+        turns_begin(visitor, 20000, false);
         if (at_once) {
             arrive(visitor, 60000);
         } else {
@@ -233,7 +233,7 @@ static void test_equal_shares(void **state)
     w->random = 1;
     w->count = 50;
     for (size_t i = 0; i < w->count; i++) {
-        begin(&w->clients[i], i < 5 ? PIECE_MAX : 1000 * (i + 1), true);
+        turns_begin(&w->clients[i], i < 5 ? PIECE_MAX : 1000 * (i + 1), true);
         arrive(&w->clients[i], 1);
     }
     uint64_t least = UINT64_MAX, most = 0;
@@ -255,9 +255,9 @@ static void test_a_modest_client_is_next(void **state)
     w->random = 1;
     w->count = CLIENTS_MAX;
     client *modest = &w->clients[0];
-    begin(modest, 10000, false);
+    turns_begin(modest, 10000, false);
     for (size_t i = 1; i < w->count; i++) {
-        begin(&w->clients[i], 1 + pick(w, 30000), true);
+        turns_begin(&w->clients[i], 1 + pick(w, 30000), true);
         arrive(&w->clients[i], 1);
     }
     for (int step = 0; step < 20000; step++) {
@@ -277,7 +277,7 @@ static void test_turns_come_between(void **state)
     w->random = 1;
     w->count = CLIENTS_MAX;
     for (size_t i = 0; i < w->count; i++)
-        begin(&w->clients[i], 2, false);
+        turns_begin(&w->clients[i], 2, false);
     for (size_t i = 0; w->work < 2 * (uint64_t)TURNS_AT_ONCE && !turns_is_waiting(&w->clients[i % w->count].turn); i++)
         arrive(&w->clients[(i + 1) % w->count], 2);
     assert_in_range(w->work, TURNS_AT_ONCE, TURNS_AT_ONCE + TURNS_BUDGET);
@@ -297,7 +297,7 @@ static void test_turns_come_beside_others(void **state)
 {
     world *w = *state;
     w->random = 1;
-    begin(&w->clients[0], 20000, true);
+    turns_begin(&w->clients[0], 20000, true);
     w->clients[0].to_do = 1;
     wait_for_turn(&w->clients[0]);
     w->always = event_new(w->base, -1, 0, be_active, w);
@@ -329,7 +329,7 @@ static void test_order(void **state)
         w->count = 1 + pick(w, 300);
         for (size_t i = 0; i < w->count; i++) {
             client *c = &w->clients[i];
-            begin(c, 1, false);
+            turns_begin(c, 1, false);
             c->turn.tag = pick(w, 50);
             c->to_do = 1;
             c->rest = pick(w, 2) == 1;

@@ -33,7 +33,7 @@ static bool is_of(const entry *at, nl_level level, PyObject *event, PyObject *co
 }
 
 /* The kind of these texts, which the library looks for. */
-static nl_event_kind *make(nl_level level, PyObject *event, PyObject *const *names, Py_ssize_t count)
+static nl_event_kind *kinds_make(nl_level level, PyObject *event, PyObject *const *names, Py_ssize_t count)
 {
     nl_event_kind *kind = NULL;
     nl_string *texts = PyMem_Malloc((size_t)(count + 1) * sizeof *texts);
@@ -91,7 +91,7 @@ nl_event_kind *nlpy_kind_find(nl_level level, PyObject *event, PyObject *const *
     *own = false;
     if (is_of(at, level, event, names, count))
         return at->kind;
-    nl_event_kind *kind = make(level, event, names, count);
+    nl_event_kind *kind = kinds_make(level, event, names, count);
     /* What others use while they wait without the interpreter's lock is not freed. */
     *own = nlpy_waiting > 0 || count > NAMES_MAX || !are_plain(event, names, count);
     if (kind == NULL || *own)

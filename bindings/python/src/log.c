@@ -70,7 +70,7 @@ typedef struct call {
     nl_field some_values[INLINE_FIELDS];
 } call;
 
-static int make_room(call *c, Py_ssize_t count)
+static int log_make_room(call *c, Py_ssize_t count)
 {
     PyObject **objects = c->some_objects;
     c->count = 0;
@@ -115,7 +115,7 @@ static int take_values(call *c)
     return 0;
 }
 
-static void forget(call *c)
+static void log_forget(call *c)
 {
     for (Py_ssize_t i = 0; i < c->count; i++) {
         Py_DECREF(c->names[i]);
@@ -169,14 +169,14 @@ static PyObject *emit(py_log *self, nl_level level, PyObject *event, PyObject *f
     if (!nl_is_on(self->log, level))
         Py_RETURN_FALSE;
     Py_ssize_t count = (first != NULL ? PyDict_Size(first) : 0) + (second != NULL ? PyDict_Size(second) : 0);
-    if (make_room(&c, count) < 0)
+    if (log_make_room(&c, count) < 0)
         return NULL;
     if (first != NULL)
         add_fields(&c, first);
     if (second != NULL)
         add_fields(&c, second);
     PyObject *result = write_call(self, level, event, &c);
-    forget(&c);
+    log_forget(&c);
     return result;
 }
 
@@ -265,7 +265,7 @@ static PyObject *write_record(py_log *self, const nl_record *record)
 }
 
 /* text as the fields of a line. */
-static int add_text(nl_record *record, nl_string text, nl_buffer *line)
+static int log_add_text(nl_record *record, nl_string text, nl_buffer *line)
 {
     static const char date[] = "DATE=20000101000000 ";
     nl_buffer_append(line, date, sizeof date - 1);
@@ -295,7 +295,7 @@ static PyObject *log_write_text(PyObject *object, PyObject *args)
         Py_RETURN_FALSE;
     nl_record *record = nl_record_new();
     if (nlpy_take_text(event, &event_bytes, &kept_event) == 0 && nlpy_take_text(text, &text_bytes, &kept_text) == 0 &&
-        add_text(record, text_bytes, &line) == 0) {
+        log_add_text(record, text_bytes, &line) == 0) {
         nl_record_set_time(record, 0);
         nl_record_set_level(record, level);
         nl_record_set_event(record, event_bytes.data, event_bytes.size);
@@ -308,7 +308,7 @@ static PyObject *log_write_text(PyObject *object, PyObject *args)
     return result;
 }
 
-static int add_field(nl_record *record, PyObject *name, PyObject *object)
+static int log_add_field(nl_record *record, PyObject *name, PyObject *object)
 {
     nl_string name_text;
     nl_field field;
@@ -371,7 +371,7 @@ static PyObject *log_write_record(PyObject *object, PyObject *args)
                set_text(record, nl_record_set_event, event) == 0;
     for (Py_ssize_t i = 0; good && i < PyTuple_Size(pairs); i++) {
         PyObject *name, *value, *pair = PyTuple_GetItem(pairs, i);
-        good = PyArg_ParseTuple(pair, "OO", &name, &value) && add_field(record, name, value) == 0;
+        good = PyArg_ParseTuple(pair, "OO", &name, &value) && log_add_field(record, name, value) == 0;
     }
     if (good)
         result = write_record(self, record);
