@@ -42,12 +42,12 @@ static const nl_option options[] = {
      .initial = "/run/netlogd/control",
      .environment = "NETLOGD_CONTROL",
      NL_OPTION_MEMBER(arguments, socket),
-     .help = "netlogd's control socket"},
+     .help = "Control socket of netlogd"},
     {.name = "json",
      .letter = 'j',
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, json),
-     .help = "Print JSON; with tail, one object per line"},
+     .help = "Print JSON; tail prints one object per line"},
     {.name = "where",
      .value = "EXPRESSION",
      .commands = "tail",
@@ -57,38 +57,36 @@ static const nl_option options[] = {
      .type = NL_OPTION_TIME,
      .commands = "tail",
      .set = set_since,
-     .help = "Also print the records from this time on, absolute or relative as in -10m"},
+     .help = "Also print the records since TIME; absolute, or relative as in -10m"},
     {.name = "prog",
      .value = "GLOB",
      .commands = "tell",
      NL_OPTION_MEMBER(arguments, prog),
-     .help = "Tell only programs with such names"},
+     .help = "Send the command only to programs whose name matches GLOB"},
     {0},
 };
 
 static const options_command commands[] = {
-    {"status", NULL,
-     "Print how long netlogd has run, what it has received, and what waits, in all and for each output"},
-    {"clients", NULL, "Print the clients that log: records, records per second, and malformed input"},
+    {"status", NULL, "Print the uptime, the received records, and the undelivered records in total and per output"},
+    {"clients", NULL, "Print the producing clients: records, records per second, and malformed input"},
     {"streams", NULL, "Print the numbered streams of programs that log in the binary format"},
-    {"subscribers", NULL, "Print the subscribers, and what they missed"},
+    {"subscribers", NULL, "Print the subscribers, and the number of records that each missed"},
     {"clocks", NULL,
-     "Print the hosts that log, and the errors of their clocks, by their own account and by this host's"},
-    {"drops", NULL, "Print all that was not received, or not delivered, and why"},
+     "Print the producing hosts and their clock errors, as each host reports them and as netlogd measures them"},
+    {"drops", NULL, "Print the records that were not received or not delivered, and the reasons"},
     {"settings", NULL, "Print the value of every setting, and of the options of each output"},
     {"reload", NULL, "Read the configuration again and reopen the outputs, as SIGHUP does"},
-    {"tail", NULL, "Print records as they come"},
+    {"tail", NULL, "Print new records"},
     {"tell", "COMMAND",
      "Send a command (level Debug, marker PATTERN log, ...) to the programs that log in the binary format, and to "
-     "those "
-     "that connect later, until netlogd ends or \"tell ''\" revokes it; then they undo it"},
+     "those that connect later; the programs undo it when netlogd ends or \"tell ''\" revokes it"},
     {0},
 };
 
 static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0}, {0}},
     .commands = commands,
-    .summary = "Ask a running netlogd for its state, or give it a command.",
+    .summary = "Print the state of a running netlogd, or send it a command.",
     .notes = "Example: netlogctl --socket /run/netlogd/control --prog 'dpss*' tell 'level Debug'",
 };
 

@@ -316,19 +316,19 @@ static const nl_option options[] = {
      .minimum = 1000,
      .maximum = 999999999999,
      NL_OPTION_MEMBER(bench, calls),
-     .help = "Call getppid so often each time"},
+     .help = "Number of getppid calls per measurement"},
     {.name = "rounds",
      .type = NL_OPTION_COUNT,
      .initial = "3",
      .minimum = 1,
      .maximum = ROUNDS_MAX,
      NL_OPTION_MEMBER(bench, rounds),
-     .help = "Measure each side so often, in turn"},
+     .help = "Number of measurements with and without recording, in alternation"},
     {.name = "tracefs",
      .value = "FOLDER",
-     .initial = "(found)",
+     .initial = "(detected)",
      NL_OPTION_MEMBER(bench, tracefs),
-     .help = "Where tracefs is mounted"},
+     .help = "Mount point of tracefs"},
     {0},
 };
 
@@ -336,11 +336,12 @@ static const options_usage usage = {
     .name = "nlkernel bench",
     .groups = (const options_group[]){{NULL, options, 0}, REPORTING_GROUPS(bench), {0}},
     .summary =
-        "Measure what recording its events costs a program: without recording, with the kernel's ring buffer "
+        "Measure the cost of recording a program's events: without recording, with the kernel's ring buffer "
         "alone (ftrace), with nlkernel record, with perf record, and summed in the kernel by eBPF, side by side.",
     .notes = "A loop of getppid, bound to one CPU, runs under each in turn, with raw_syscalls:sys_enter and sys_exit "
-             "recorded. nlkernel reports and leaves out sides that are missing. The cost of an event is half of what a "
-             "call takes longer than without recording. The machine should be idle otherwise.",
+             "recorded. nlkernel reports and omits recorders that are not installed. The cost of an event is half of "
+             "the time that a "
+             "call takes in addition. The machine should otherwise be idle.",
 };
 
 static char *file_in(const bench *b, const char *name)

@@ -20,11 +20,11 @@ static const nl_option options[] = {
      .letter = 'r',
      .type = NL_OPTION_COUNT,
      .value = "PID",
-     .initial = "(the only one that runs)",
+     .initial = "(the only running recorder)",
      .minimum = 1,
      .maximum = INT_MAX,
      NL_OPTION_MEMBER(arguments, recorder),
-     .help = "The process number of the recorder"},
+     .help = "Process ID of the recorder"},
     {0},
 };
 
@@ -33,9 +33,10 @@ static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0}, {0}},
     .operands = "off|on\nevent PATTERN off|on",
     .summary = "Switch a running recorder, or some of the events that it records, off or on.",
-    .notes = "Example: nlkernel control event 'sched:*' off\n\n"
-             "The log says when what was switched: NetLogger.Record.Switch. nlkernel record --activation FILE takes "
-             "the same lines from a file whenever it changes.",
+    .notes =
+        "Example: nlkernel control event 'sched:*' off\n\n"
+        "The log records each change as the event NetLogger.Record.Switch. nlkernel record --activation FILE reads "
+        "the same lines from a file whenever it changes.",
 };
 
 static void add_word(arguments *a, const char *word)

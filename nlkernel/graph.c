@@ -21,7 +21,7 @@ static const nl_option options[] = {
      .value = "FILE",
      .initial = "calls.pdf",
      NL_OPTION_MEMBER(arguments, output),
-     .help = "Draw into FILE.pdf, .svg, .png or .dot"},
+     .help = "Write the picture to FILE.pdf, .svg, .png or .dot"},
     {0},
 };
 

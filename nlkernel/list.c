@@ -20,9 +20,9 @@ static const nl_option options[] = {
     {.name = "json", .letter = 'j', .type = NL_OPTION_FLAG, NL_OPTION_MEMBER(arguments, json), .help = "Print JSON"},
     {.name = "tracefs",
      .value = "FOLDER",
-     .initial = "(found)",
+     .initial = "(detected)",
      NL_OPTION_MEMBER(arguments, tracefs),
-     .help = "Where tracefs is mounted"},
+     .help = "Mount point of tracefs"},
     {0},
 };
 
@@ -30,7 +30,7 @@ static const options_usage usage = {
     .name = "nlkernel list",
     .groups = (const options_group[]){{NULL, options, 0}, {0}},
     .operands = "[PATTERN...]",
-    .summary = "Show the events that this kernel offers, with their fields as records name them.",
+    .summary = "List the events that this kernel offers, with the names that their fields have in records.",
     .notes = "A PATTERN is SYSTEM:EVENT, with * ? [a-z] in either, or the name of a system or an event. Every record "
              "also has CPU, PID and TID, and the thread's name as PROG.",
 };

@@ -34,12 +34,12 @@ static const nl_option options[] = {
      .value = "URL",
      .environment = "NETLOGGER_DEST",
      NL_OPTION_MEMBER(arguments, destination),
-     .help = "Where to log: x-netlog://HOST, FILE, - and other URLs of logs"},
+     .help = "Send records to URL: x-netlog://HOST, FILE, -, or any other log URL"},
     {.name = "rules",
      .value = "SCHEMA",
      NL_OPTION_MEMBER(arguments, rules),
-     .help = "Log what the rules of SCHEMA make of its events instead of the events: a name that nlkernel schema list "
-             "shows, or a path with a / in it"},
+     .help = "Send the records that the rules of SCHEMA derive from its events, instead of the events; SCHEMA is a "
+             "name that nlkernel schema list prints, or a path that contains a /"},
     {.name = "set",
      .value = "NAME=VALUE",
      .repeatable = true,
@@ -55,9 +55,8 @@ static const options_usage usage = {
                                       {0}},
     .operands = "[-- COMMAND...]",
     .first_operand_ends = true,
-    .summary =
-        "Log the kernel's events as they come, for example to a collector, until --duration is over, COMMAND has "
-        "ended, or Ctrl-C.",
+    .summary = "Send the kernel's events to a log while they occur, for example to a collector, until --duration ends, "
+               "COMMAND exits, or Ctrl-C.",
     .notes = "Example: nlkernel live -e tcp:tcp_retransmit_skb --dest 'x-netlog://HOST?format=nlb'\n\n"
              "Records are those of nlkernel record. The log drops and counts records that do not fit into its buffer; "
              "with ?policy=block the kernel's buffers wait instead, and count what they lose.",

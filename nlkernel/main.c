@@ -17,14 +17,14 @@ static const struct {
                  {"workload", command_workload}};
 
 static const options_command commands[] = {
-    {"list", "[PATTERN...]", "Show the events that this kernel offers"},
+    {"list", "[PATTERN...]", "List the events that this kernel offers"},
     {"record", "-e EVENT... [-o FILE] [-- COMMAND...]", "Record events into a file"},
-    {"live", "-e EVENT... [--dest URL] [-- COMMAND...]", "Log events as they come"},
-    {"control", "[-r PID] off|on, or event PATTERN off|on", "Switch a running recorder off and on"},
-    {"report", "SCHEMA [SOURCE...], or --functions [SOURCE...]", "Report what recorded events mean"},
+    {"live", "-e EVENT... [--dest URL] [-- COMMAND...]", "Send events to a log while they occur"},
+    {"control", "[-r PID] off|on, or event PATTERN off|on", "Switch a running recorder on or off"},
+    {"report", "SCHEMA [SOURCE...], or --functions [SOURCE...]", "Analyse recorded events and print a report"},
     {"schema", "list, show SCHEMA, or run SCHEMA [-- COMMAND...]", "Work with schemas, the rules of reports"},
     {"bench", NULL, "Measure the cost of recording"},
-    {"graph", "[-o FILE] [SOURCE...]", "Draw who calls whom in the kernel"},
+    {"graph", "[-o FILE] [SOURCE...]", "Draw a call graph of kernel functions"},
     {"symbols", "-k VMLINUX", "Map functions to source files"},
     {0},
 };
@@ -32,7 +32,7 @@ static const options_command commands[] = {
 static const options_usage usage = {
     .commands = commands,
     .first_operand_ends = true,
-    .summary = "Bring the kernel's own events into a log, on the same timeline as the programs' events.",
+    .summary = "Record the kernel's events in a log, on the same timeline as the programs' events.",
     .notes = "See nlkernel COMMAND --help. Recording needs root, or access to tracefs.",
 };
 

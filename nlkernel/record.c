@@ -22,20 +22,21 @@ static const nl_option options[] = {
      .value = "FILE",
      .initial = "nlkernel.nlb",
      NL_OPTION_MEMBER(arguments, output),
-     .help = "Write there, or to standard output (-); the binary format when the name ends in .nlb, else text"},
+     .help = "Write records to FILE; - is standard output. A name that ends in .nlb selects the binary format, any "
+             "other name text"},
     {.name = "format",
      .initial = "(by the name of FILE)",
      .type = NL_OPTION_CHOICE,
      .list_choices = nl_format_choices,
      NL_OPTION_MEMBER(arguments, format),
-     .help = "The format; only nlb keeps up with millions of events per second"},
+     .help = "Format of the records; only nlb keeps up with millions of events per second"},
     {.name = "zstd",
      .type = NL_OPTION_COUNT,
      .value = "LEVEL",
      .initial = "0",
      .maximum = 19,
      NL_OPTION_MEMBER(arguments, zstd_level),
-     .help = "Compress nlb; 0 does not"},
+     .help = "Compression level of nlb; 0: no compression"},
     {0},
 };
 
@@ -46,12 +47,12 @@ static const options_usage usage = {
                                       {0}},
     .operands = "[-- COMMAND...]",
     .first_operand_ends = true,
-    .summary = "Record the kernel's events into a log, until --duration is over, COMMAND has ended, or Ctrl-C.",
+    .summary = "Record the kernel's events into a log, until --duration ends, COMMAND exits, or Ctrl-C.",
     .notes =
         "Example: nlkernel record -e 'sched:*' -e tcp:tcp_retransmit_skb -o kernel.nlb -- make\n\n"
         "Each record has the event's fields, CPU, PID and TID, and the thread's name as PROG. The log counts what the "
-        "kernel's buffers lost, for each CPU with its time: NetLogger.Lost. NetLogger.Dump.Begin and .Finish tell when "
-        "the recorder itself worked, NetLogger.Clock relates the kernel's clock to real time. nlsort puts the events "
+        "kernel's buffers lost, for each CPU with its time: NetLogger.Lost. NetLogger.Dump.Begin and .Finish mark the "
+        "recorder's own work, and NetLogger.Clock relates the kernel's clock to real time. nlsort puts the events "
         "of all CPUs in order.",
 };
 

@@ -15,11 +15,11 @@ static const options_usage usage = {
     .name = "nlkernel report",
     .groups = (const options_group[]){REPORTING_GROUPS(arguments), {0}},
     .operands = "SCHEMA [SOURCE...]\n--functions [SOURCE...]",
-    .summary = "Report what the events of a log mean, by a schema: scheduler, locking, and others that nlkernel schema "
+    .summary = "Analyse the events of a log by a schema: scheduler, locking, and others that nlkernel schema "
                "list shows. With --functions, report calls of functions; see nlkernel report --functions --help.",
     .notes =
         "nlkernel schema show NAME prints which events a schema needs; nlkernel schema run NAME records and reports "
-        "at once. Events may be in any order. Spans with lost events are left out. Without SOURCE, read standard "
+        "at once. Events may be in any order. The report omits spans with lost events. Without SOURCE, read standard "
         "input. " PROGRAM_SOURCES ".",
 };
 

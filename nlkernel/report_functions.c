@@ -40,7 +40,7 @@ static const nl_option options[] = {
      .value = "FILE",
      .set = set_draw,
      NL_OPTION_MEMBER(arguments, picture),
-     .help = "Draw the functions by their calls, as bars, into FILE.pdf, .svg, .png or .dot"},
+     .help = "Draw the calls of functions as bars in FILE.pdf, .svg, .png or .dot"},
     {0},
 };
 
@@ -48,7 +48,7 @@ static const options_usage usage = {
     .name = "nlkernel report --functions",
     .groups = (const options_group[]){{NULL, options, 0}, CALL_VIEW_GROUPS(arguments), {0}},
     .operands = "[SOURCE...]",
-    .summary = "Report how often each function of the kernel was called, and by whom.",
+    .summary = "Report the calls and the callers of each kernel function.",
     .notes = CALLS_SOURCES ".",
 };
 

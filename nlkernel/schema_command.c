@@ -37,7 +37,7 @@ static int list(int argc, char **argv)
 {
     static const options_usage usage = {.name = "nlkernel schema list",
                                         .summary = "List the schemas.",
-                                        .notes = "They are files called NAME.schema in the folders of "
+                                        .notes = "Schemas are files called NAME.schema in the folders of "
                                                  "$NETLOGGER_SCHEMAS (with : between), and those that came with the "
                                                  "program. Use any other file by its path: ./FILE."};
     int status = PROGRAM_DONE;
@@ -112,16 +112,16 @@ static const nl_option options[] = {
     {.name = "keep",
      .value = "FILE",
      NL_OPTION_MEMBER(arguments, kept),
-     .help = "Keep the recording there, for nlkernel report"},
+     .help = "Save the recording in FILE, for nlkernel report"},
     {.name = "log",
      .value = "SOURCE",
      .repeatable = true,
      .set = add_log,
-     .help = "Read this log too, such as COMMAND's own"},
+     .help = "Also read the log SOURCE, such as the log of COMMAND"},
     {.name = "vary",
      .value = "NAME=VALUE,VALUE...",
      .set = set_vary,
-     .help = "Run COMMAND once for each VALUE in place of {NAME}; records get a field NAME with the value"},
+     .help = "Run COMMAND once for each VALUE, which replaces {NAME}; the records get a field NAME with the value"},
     {0},
 };
 
@@ -134,7 +134,8 @@ static const options_usage run_usage = {
                                       {0}},
     .operands = "SCHEMA [-- COMMAND...]",
     .first_operand_ends = true,
-    .summary = "Record what a schema needs, until --duration is over, COMMAND has ended, or Ctrl-C, and report.",
+    .summary =
+        "Record the events that a schema needs, until --duration ends, COMMAND exits, or Ctrl-C, and print its report.",
     .notes = "Example: nlkernel schema run scheduler --duration 10s --draw scheduler.svg",
 };
 

@@ -69,25 +69,25 @@ const nl_option fix_clocks_options[] = {
     {.name = "fix-clocks",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(fix_options, asked),
-     .help = "Put the times of all hosts on one base, by the clock measurements in the logs (ClockOffset) and by "
-             "messages, which cannot arrive before they are sent; report what was done; DATE.ORIGINAL keeps the logged "
-             "time"},
+     .help = "Correct the times of all hosts to one clock and print a report; the offsets come from the clock "
+             "measurements in the logs (ClockOffset), and from messages, which cannot arrive before they are sent; "
+             "DATE.ORIGINAL keeps the logged time"},
     {.name = "reference",
      .value = "HOST",
-     .initial = "(the collector that most hosts were compared with)",
+     .initial = "(the collector that the most hosts were compared with)",
      NL_OPTION_MEMBER(fix_options, what.reference),
-     .help = "With --fix-clocks: the host whose clock is right"},
+     .help = "With --fix-clocks: host whose clock is the reference"},
     {.name = "id",
      .value = "FIELD,...",
      .initial = "(fields whose names end in ID, and SEQ)",
      .set = set_ids,
-     .help = "With --fix-clocks: the fields that identify a message"},
+     .help = "With --fix-clocks: fields that identify a message"},
     {.name = "message",
      .value = "SENT:RECEIVED",
      .initial = "(pairs such as Ping.Send and Ping.Receive)",
      .repeatable = true,
      .set = set_message,
-     .help = "With --fix-clocks: the events of sending and receiving a message"},
+     .help = "With --fix-clocks: events of sending and receiving a message"},
     {0},
 };
 

@@ -20,12 +20,12 @@ const nl_option program_reading_options[] = {
      .choices = "decimal|microseconds",
      .initial = "decimal",
      NL_OPTION_MEMBER(program_reading, fraction),
-     .help = "How to read a time's fraction of fewer than six digits: .2102 as 0.2102 s, or as 2102 microseconds as "
-             "old GridFTP servers write it"},
+     .help = "Interpretation of a time's fraction with fewer than six digits: decimal reads .2102 as 0.2102 s; "
+             "microseconds reads it as 2102 microseconds, as old GridFTP servers write it"},
     {.name = "reject",
      .value = "FILE",
      NL_OPTION_MEMBER(program_reading, reject_path),
-     .help = "Append malformed input to FILE, unchanged, one line each"},
+     .help = "Append each malformed line to FILE unchanged"},
     {0},
 };
 

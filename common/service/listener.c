@@ -253,32 +253,32 @@ const nl_option listening_tls_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "(required for TLS)",
      NL_OPTION_MEMBER(listening_options, tls.cert),
-     .help = "The daemon's certificate, and the chain behind it"},
+     .help = "Daemon's certificate, followed by its chain of CA certificates"},
     {.name = "key",
      .value = "FILE",
      .is_path = true,
      .places = NL_OPTION_IN_URL,
      .initial = "(in the file of cert=)",
      NL_OPTION_MEMBER(listening_options, tls.key),
-     .help = "The key of the certificate"},
+     .help = "Private key of the certificate"},
     {.name = "ca",
      .value = "FILE",
      .is_path = true,
      .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(listening_options, tls.ca),
-     .help = "Require client certificates, and verify them with these CA certificates"},
+     .help = "Require client certificates that these CA certificates verify"},
     {.name = "crl",
      .value = "FILE",
      .is_path = true,
      .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(listening_options, tls.crl),
-     .help =
-         "With ca=: reject revoked client certificates; FILE has a revocation list of every CA in a client's chain"},
+     .help = "With ca=: reject revoked client certificates; FILE contains a revocation list of every CA in a client's "
+             "chain"},
     {.name = "peers",
      .value = "NAME,...",
      .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(listening_options, tls.peers),
-     .help = "With ca=: admit only clients whose certificate has one of these names, addresses or *.DOMAIN"},
+     .help = "With ca=: accept only clients whose certificate has one of these names, addresses or *.DOMAIN"},
     {0},
 };
 
@@ -289,7 +289,7 @@ const nl_option listening_hosts_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "any",
      NL_OPTION_MEMBER(listening_options, hosts_certified),
-     .help = "With ca=: certificate admits only records whose HOST is a name in the client's certificate"},
+     .help = "With ca=: certificate accepts only records whose HOST is a name in the client's certificate"},
     {0},
 };
 
@@ -298,7 +298,7 @@ const nl_option listening_names_rows[] = {
      .value = "NAME,...",
      .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(listening_options, names),
-     .help = "More names of this host that requests may use, besides its name and addresses"},
+     .help = "Additional names of this host that requests may use, besides its name and addresses"},
     {0},
 };
 

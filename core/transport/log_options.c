@@ -22,19 +22,18 @@ const nl_option nl_log_rows[] = {
      .choices = POLICIES,
      .value = "block|newest|oldest|LEVEL",
      .places = NL_OPTION_IN_URL,
-     .initial = "(newest to collectors, otherwise block)",
+     .initial = "(newest for collectors, otherwise block)",
      NL_OPTION_MEMBER(nl_log_options, policy_choice),
-     .help = "What happens to an event when its thread's ring is full: block: the event waits; newest: it is dropped; "
-             "oldest: it replaces the oldest events in the ring; LEVEL: events that are less urgent are dropped as "
-             "soon as the ring is half full, and the others wait. NetLogger.Lost counts dropped events"},
+     .help = "Action when a thread's ring is full: block: the event waits; newest: the new event is dropped; oldest: "
+             "the event replaces the oldest events in the ring; LEVEL: less urgent events are dropped once the ring is "
+             "half full, and other events wait. NetLogger.Lost counts dropped events"},
     {.name = "block",
      .type = NL_OPTION_DURATION,
      .places = NL_OPTION_IN_URL,
      .initial = "10s",
      NL_OPTION_MEMBER(nl_log_options, policy.block_ns),
-     .help =
-         "The longest time that an event waits for space in a full ring. After that it is dropped, and so are later "
-         "events until the ring has space again"},
+     .help = "Maximum time that an event waits for space in a full ring. The event is then dropped, and so are later "
+             "events until the ring has space again"},
     {.name = "ring",
      .type = NL_OPTION_SIZE,
      .places = NL_OPTION_IN_URL,
@@ -42,7 +41,7 @@ const nl_option nl_log_rows[] = {
      .minimum = 64 << 10,
      .maximum = 1 << 30,
      NL_OPTION_MEMBER(nl_log_options, ring_size),
-     .help = "The size of each thread's ring, rounded up to a power of two. The largest event is a quarter of it, and "
+     .help = "Size of each thread's ring, rounded up to a power of two. An event can fill a quarter of the ring, and "
              "at most 960k"},
     {.name = "spool",
      .value = "FOLDER",
@@ -50,8 +49,9 @@ const nl_option nl_log_rows[] = {
      .commands = COLLECTORS,
      .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(nl_log_options, spool),
-     .help = "Keep records in FOLDER while the collector is away, for this process or the next one. FOLDER must belong "
-             "to this user or to root, and other users must not be able to write to it, unless it has the sticky bit"},
+     .help = "Store records in FOLDER while the collector is unreachable; the same process or a later one delivers "
+             "them. FOLDER must belong to this user or to root. Other users must not be able to write to it unless it "
+             "has the sticky bit"},
     {.name = "spool_size",
      .type = NL_OPTION_SIZE,
      .commands = COLLECTORS,
@@ -59,7 +59,7 @@ const nl_option nl_log_rows[] = {
      .initial = "256m",
      .minimum = 1 << 20,
      NL_OPTION_MEMBER(nl_log_options, spool_size),
-     .help = "The maximum size of one process's records in the spool"},
+     .help = "Maximum size of one process's records in the spool"},
     {.name = "spool_full",
      .type = NL_OPTION_CHOICE,
      .choices = "stop|oldest",
@@ -67,8 +67,8 @@ const nl_option nl_log_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "stop",
      NL_OPTION_MEMBER(nl_log_options, spool_oldest),
-     .help = "What happens when the spool is full: stop: it keeps what it has, the rings fill, and policy= applies; "
-             "oldest: the oldest records are dropped, and NetLogger.Lost gives their COUNT and the REASON"},
+     .help = "Action when the spool is full: stop: the spool accepts no more records, the rings fill, and policy= "
+             "applies; oldest: the oldest records are dropped, and NetLogger.Lost reports their COUNT and the REASON"},
     {.name = "fsync",
      .type = NL_OPTION_DURATION,
      .choices = "never|flush",
@@ -78,43 +78,39 @@ const nl_option nl_log_rows[] = {
      .initial = "1s",
      .minimum = 1000000,
      NL_OPTION_MEMBER(nl_log_options, spool_sync_ns),
-     .help =
-         "When records in the spool are made safe against a crash of the machine: never; flush: before nl_flush and "
-         "nl_close return; DURATION: then, and at most that long after they were written. After a failed fsync, these "
-         "calls "
-         "fail until the spool is delivered"},
+     .help = "When to sync records in the spool to disk: never; flush: before nl_flush and nl_close return; DURATION: "
+             "as flush, and at most DURATION after they were written. After a failed fsync, these calls fail until the "
+             "spool is delivered"},
     {.name = "backup",
      .value = "URL",
      .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(nl_log_options, backup),
-     .help = "A second destination, used while the first is away. Write & in it as %26"},
+     .help = "Second destination, used while the first is unreachable. Write & in it as %26"},
     {.name = "activation",
      .value = "FILE",
      .is_path = true,
      .environment = "NETLOGGER_ACTIVATION",
      .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(nl_log_options, activation),
-     .help = "Obey the commands in FILE (nl_control), now and whenever the file changes"},
+     .help = "Execute the commands in FILE (see nl_control) at the start and whenever the file changes"},
     {.name = "clock",
      .type = NL_OPTION_DURATION,
      .choices = "no",
      .value = "no|DURATION",
      .environment = "NETLOGGER_CLOCK",
      .places = NL_OPTION_IN_URL,
-     .initial = "(60s to collectors, otherwise no)",
+     .initial = "(60s for collectors, otherwise no)",
      .minimum = NL_NS_PER_SECOND / 10,
      NL_OPTION_MEMBER(nl_log_options, clock_ns),
-     .help =
-         "How often the log records the quality of its host's clock, from its opening on: ClockKernel, "
-         "ClockTracking where chronyd runs, ClockOffset to collectors with format=nlb, and ClockStep when the clock "
-         "was set"},
+     .help = "Interval between records of the host clock's quality: ClockKernel, ClockTracking if chronyd runs, "
+             "ClockOffset to collectors with format=nlb, and ClockStep when the clock is set"},
     {.name = "idle",
      .type = NL_OPTION_DURATION,
      .places = NL_OPTION_IN_URL,
      .initial = "20ms",
      .minimum = 1000000,
      NL_OPTION_MEMBER(nl_log_options, idle_ns),
-     .help = "The longest time that the log's thread sleeps while nothing is logged (nl_set_idle)"},
+     .help = "Maximum time that the log's thread sleeps while nothing is logged (see nl_set_idle)"},
     {0},
 };
 
@@ -164,7 +160,7 @@ const nl_option nl_environment_rows[] = {
      .value = "URL",
      .environment = "NETLOGGER_DEST",
      NL_OPTION_MEMBER(nl_environment, destination),
-     .help = "The destination of logs that the program opens without a URL"},
+     .help = "Destination of logs that a program opens without a URL"},
     {.name = "on",
      .type = NL_OPTION_CHOICE,
      .choices = "no|yes|0|1|off|on|false|true",
@@ -172,25 +168,25 @@ const nl_option nl_environment_rows[] = {
      .initial = "yes",
      .environment = "NETLOGGER_ON",
      NL_OPTION_MEMBER(nl_environment, on),
-     .help = "With no, 0, off or false, programs open no logs and write nothing"},
+     .help = "Log events: with no, 0, off or false, programs open no logs and write nothing"},
     {.name = "level",
      .type = NL_OPTION_LEVEL,
      .initial = "Debug",
      .environment = "NETLOGGER_LEVEL",
      NL_OPTION_MEMBER(nl_environment, level),
-     .help = "The threshold that logs start with"},
+     .help = "Initial level threshold of logs"},
     {.name = "host",
      .value = "NAME",
      .initial = "(the host's name)",
      .environment = "NETLOGGER_HOST",
      NL_OPTION_MEMBER(nl_environment, host),
-     .help = "The value of HOST in records"},
+     .help = "Value of HOST in records"},
     {.name = "shm",
      .value = "FOLDER",
      .initial = "/dev/shm",
      .environment = "NETLOGGER_SHM",
      NL_OPTION_MEMBER(nl_environment, shm),
-     .help = "Where programs keep events until they are sent"},
+     .help = "Folder in which programs keep events until they are sent"},
     {0},
 };
 

@@ -48,20 +48,20 @@ const nl_option nl_writer_rows[] = {
      .type = NL_OPTION_CHOICE,
      .list_choices = nl_format_choices,
      .places = NL_OPTION_IN_URL,
-     .initial = "(by a file name's suffix, such as .nlb; otherwise ulm)",
+     .initial = "(by the file's suffix, such as .nlb; otherwise ulm)",
      NL_OPTION_MEMBER(nl_writer_options, format),
-     .help = "The format of the records. A collector acknowledges only nlb, the binary format: text that was sent is "
-             "lost, and not counted, when the collector or the connection dies before the collector has written it"},
+     .help = "Format of the records. A collector acknowledges only nlb, the binary format. Text is lost and not "
+             "counted when the collector or the connection fails before the collector has written it"},
     {.name = "zstd",
      .type = NL_OPTION_COUNT,
      .maximum = 19,
      .value = "LEVEL",
      .places = NL_OPTION_IN_URL,
-     .initial = "(0 for logs of programs; 1 for files that the tools write, otherwise 0)",
+     .initial = "(1 for files that the tools write, otherwise 0)",
      .set = set_zstd,
      .get = get_zstd,
      NL_OPTION_MEMBER(nl_writer_options, zstd_level),
-     .help = "nlb: the compression level of blocks; 0: no compression. Text is never compressed"},
+     .help = "Compression level of nlb blocks; 0: no compression. Text is never compressed"},
     {.name = "append",
      .type = NL_OPTION_CHOICE,
      .choices = "yes|no",
@@ -69,7 +69,7 @@ const nl_option nl_writer_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "yes",
      NL_OPTION_MEMBER(nl_writer_options, truncate),
-     .help = "With no, empty the file first"},
+     .help = "Append to the file; with no, truncate it first"},
     {.name = "timeout",
      .type = NL_OPTION_DURATION,
      .minimum = 1000000,
@@ -78,8 +78,8 @@ const nl_option nl_writer_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "10s",
      NL_OPTION_MEMBER(nl_writer_options, timeout_ms),
-     .help = "Collectors: the maximum time of a write with connecting and acknowledgement, besides looking up a host's "
-             "name. Pipes: how long opening and writing wait for a reader"},
+     .help = "Collectors: maximum time of a write, including connecting and acknowledgement, but not the look-up of a "
+             "host name. Pipes: maximum time that opening and writing wait for a reader"},
     {0},
 };
 

@@ -51,15 +51,15 @@ const nl_option output_rows[] = {
      .places = NL_OPTION_IN_URL,
      .set = set_filter,
      .get = get_filter,
-     .help = "Only records that match EXPRESSION. Write & in it as %26, or as the word and; in a configuration file, "
-             "write # as %23"},
+     .help = "Use only records that match EXPRESSION. Write & in it as %26, or as the word and; in a configuration "
+             "file, write # as %23"},
     {.name = "format",
      .type = NL_OPTION_CHOICE,
      .list_choices = nl_format_choices,
      .places = NL_OPTION_IN_URL,
-     .initial = "(by a file name's suffix, such as .nlb; nlb to collectors and NATS; otherwise ulm)",
+     .initial = "(by the file's suffix, such as .nlb; nlb for collectors and NATS; otherwise ulm)",
      NL_OPTION_MEMBER(output_options, format),
-     .help = "The format of the records"},
+     .help = "Format of the records"},
     {.name = "zstd",
      .type = NL_OPTION_COUNT,
      .maximum = 19,
@@ -67,7 +67,7 @@ const nl_option output_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "(1 for nlb files, otherwise 0)",
      NL_OPTION_MEMBER(output_options, zstd_level),
-     .help = "The compression level; 0: no compression. Each flush of text is a zstd frame, so that a file that is cut "
+     .help = "Compression level; 0: no compression. Each flush of text is a separate zstd frame, so a truncated file "
              "loses only its last frame"},
     {.name = "fsync",
      .type = NL_OPTION_DURATION,
@@ -77,10 +77,8 @@ const nl_option output_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "never",
      NL_OPTION_MEMBER(output_options, sync_ns),
-     .help =
-         "When records are made safe against a crash of the machine: never by netlogd; flush: at each flush; "
-         "DURATION: at most that long after the flush. netlogd acknowledges clients' blocks after that, except with "
-         "never"},
+     .help = "When to sync records to disk: never; flush: at each flush; DURATION: at most DURATION after the flush. "
+             "Unless fsync is never, netlogd acknowledges clients' blocks only after the sync"},
     {0},
 };
 
@@ -91,28 +89,27 @@ const nl_option output_file_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "(256m for numbered files without rotate_time=)",
      NL_OPTION_MEMBER(output_options, rotate_size),
-     .help = "Numbered files: begin a new file when the current one has this size"},
+     .help = "Numbered files: begin a new file when the current file reaches this size"},
     {.name = "rotate_time",
      .type = NL_OPTION_DURATION,
      .minimum = 1000000,
      .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(output_options, rotate_ns),
-     .help = "Numbered files: begin a new file at the first record that comes this long after the current file was "
-             "begun"},
+     .help = "Numbered files: begin a new file at the first record after the current file has been open for DURATION"},
     {.name = "seal",
      .value = "FILE",
      .is_path = true,
      .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(output_options, seal_key),
-     .help = "Numbered files: seal them with the key in FILE, which netlogd --create-seal-key makes, so that netlogd "
-             "--verify --seal-key reveals tampering"},
+     .help = "Numbered files: seal each file with the key in FILE, which netlogd --create-seal-key creates; netlogd "
+             "--verify --seal-key then detects tampering"},
     {.name = "seal_time",
      .type = NL_OPTION_DURATION,
      .minimum = NL_NS_PER_SECOND,
      .places = NL_OPTION_IN_URL,
      .initial = "15m",
      NL_OPTION_MEMBER(output_options, seal_ns),
-     .help = "The maximum time from writing a record to sealing it"},
+     .help = "Maximum time between the writing of a record and its sealing"},
     {0},
 };
 
@@ -124,7 +121,7 @@ const nl_option output_spool_rows[] = {
      .initial = "(required)",
      .set = set_spool,
      NL_OPTION_MEMBER(output_options, spool_root),
-     .help = "Where records wait until they are delivered: in FOLDER/DESTINATION.FORMAT/, which netlogd creates. "
+     .help = "Store records in FOLDER/DESTINATION.FORMAT/ until they are delivered; netlogd creates this folder. "
              "Neither folder may belong to another user, or be writable by other users"},
     {.name = "spool_size",
      .type = NL_OPTION_SIZE,
@@ -132,7 +129,7 @@ const nl_option output_spool_rows[] = {
      .places = NL_OPTION_IN_URL,
      .initial = "1g",
      NL_OPTION_MEMBER(output_options, spool_size),
-     .help = "The maximum size of the spool; when it is full, clients wait"},
+     .help = "Maximum size of the spool; while it is full, clients wait"},
     {0},
 };
 

@@ -47,7 +47,7 @@ static const options_usage usage = {
     .urls = (const options_group[]){{"Options of listeners with TLS", listening_tls_rows, 0},
                                     {"Options of all listeners", listening_names_rows, 0},
                                     {0}},
-    .summary = "Run sensors of this host while clients read their data, and stop them afterwards. Clients are "
+    .summary = "Run sensors of this host for as long as clients read their data. Clients are "
                "nlagent, or any program that speaks SOAP (nlagent.wsdl).",
     .notes = "On SIGHUP, nlagentd reads the configuration, the access file and certificates again; they take "
              "effect if they are valid. On SIGTERM, it ends all sensors and itself."};

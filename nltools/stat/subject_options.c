@@ -17,20 +17,21 @@ static bool subject_set_ids(void *settings, const nl_option *row, const char *va
 const nl_option subject_own_options[] = {
     {.name = "id",
      .value = "FIELD,...",
-     .initial = "(found in the log)",
+     .initial = "(detected in the log)",
      .set = subject_set_ids,
-     .help = "The fields that identify a request"},
+     .help = "Fields that identify a request"},
     {.name = "config",
      .letter = 'c',
      .value = "FILE",
      NL_OPTION_MEMBER(subject_options, config),
-     .help = "Take the lifelines from an nlv file"},
+     .help = "Read the lifelines from an nlv configuration file"},
     {.name = "memory",
      .type = NL_OPTION_SIZE,
      .initial = "1g",
      .minimum = 1 << 20,
      NL_OPTION_MEMBER(subject_options, memory),
-     .help = "Memory for unfinished requests; beyond it, those that have waited longest are measured as they are"},
+     .help =
+         "Maximum memory for incomplete requests; beyond it, the oldest incomplete requests are measured as they are"},
     {0},
 };
 

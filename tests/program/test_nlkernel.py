@@ -640,7 +640,7 @@ class WithoutTracefs(support.Case):
     def test_words_of_other_programs(self):
         """Times and formats are spelt as everywhere else."""
         nlkernel = support.program("nlkernel/nlkernel")
-        for options in (["--duration", "1d"], ["--duration", "20us"], ["--duration", "2m"], ["--duration", ".5h"], ["--interval", "1d"], ["--format", "NLB"]):
+        for options in (["--duration", "1d"], ["--duration", "20ms"], ["--duration", "2m"], ["--duration", ".5h"], ["--interval", "1d"], ["--format", "NLB"]):
             result = self.run_program(nlkernel, "record", "-e", "sched", *options, "-o", self.scratch / "k.nlb", "--tracefs", self.scratch)
             self.assertEqual((result.returncode, result.stderr), (1, f"nlkernel: {self.scratch}: no tracefs is mounted there\n"))
 
