@@ -67,6 +67,31 @@ def dense():
     return compressed(SOURCE + varint(1) + b"\0\7\1E" + varint(0) + b"\0\0" * count, count, (2 << 20) // 1024)
 
 
+def dense_requests(first):
+    """As many records as a valid block may have: requests of two steps, with IDs from first on."""
+    count = (2 << 20) // 200
+    shapes = b"".join(b"\0\7" + string(event) + varint(1) + b"\3" + string(b"NL.ID") for event in (b"E", b"F"))
+    records = b"".join(shape + b"\2" + varint(2 * first) for shape in (b"\0", b"\1")) + b"\0\2\2\1\2\2" * (count - 1)
+    return compressed(SOURCE + varint(2) + shapes + records, 2 * count, (2 << 20) // 1024)
+
+
+@functools.cache
+def dense_strings():
+    """As many records with the same string of 1,000 bytes as a valid block may have."""
+    size = 1000
+    count = (2 << 20) // (size + 100)
+    first = b"\0\2" + varint(size + 1) + b"a" * size
+    return compressed(SOURCE + varint(1) + b"\0\7\1E" + varint(1) + b"\1\1S" + first + b"\0\2\0" * (count - 1), count, (2 << 20) // 1024)
+
+
+@functools.cache
+def beyond_limits():
+    """As many records as fit into a payload of 16 MB, of which the block has 2 KB."""
+    begin = SOURCE + varint(1) + b"\0\7\1E" + varint(0)
+    count = ((16 << 20) - len(begin)) // 2
+    return compressed(begin + b"\0\0" * count, count, 2000)
+
+
 @functools.cache
 def tables():
     """Tables as large as those of a valid block may be, and one record."""

@@ -1,11 +1,14 @@
 """Every program reads any source alike: archives, compressed files, pipes, collectors; what is missing is said."""
 import json
+import os
+import pathlib
 import random
 import re
 import shutil
 import signal
 import subprocess
 
+import blocks
 import support
 
 PROGRAM = r"""
@@ -25,6 +28,8 @@ int main(int argc, char **argv)
 }
 """
 COUNT = 3000
+READER_MEMORY_MAX = 256 << 20  # bytes that a reader holds beside records, whatever the input is
+MEMORY_PER_BYTE_MAX = 1280  # bytes for each byte of a file of blocks; text is at most 1024 times as long as its block
 
 
 def line(number, event="E"):
@@ -85,6 +90,31 @@ class Sources(support.Case):
             self.assertEqual((archive.returncode, archive.stderr.replace(str(self.archive), "X")),
                              (one.returncode, one.stderr.replace(str(whole), "X")), command)
             self.assertEqual(archive.stdout.replace(str(self.archive), "X"), one.stdout.replace(str(whole), "X"), command)
+
+    def assert_memory_is_bounded(self, command, log, valid):
+        with subprocess.Popen([*command, log], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            errors = process.stderr.read()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertIn(process.returncode, (0, 1), errors)
+        if b"__asan_init" not in pathlib.Path(command[0]).read_bytes():  # a sanitizer takes memory of its own
+            self.assertLess(usage.ru_maxrss << 10, READER_MEMORY_MAX + MEMORY_PER_BYTE_MAX * log.stat().st_size)
+        (self.assertNotRegex if valid else self.assertRegex)(errors, ": byte [0-9]+: ")
+
+    def test_memory_for_blocks_that_expand(self):
+        """The blocks are as small for their records as valid blocks may be, or smaller."""
+        logs = {"dense": blocks.dense() * 4, "strings": blocks.dense_strings() * 4, "tables": blocks.tables() * 4,
+                "requests": b"".join(blocks.dense_requests(i << 20) for i in range(4)),
+                "many requests": b"".join(blocks.dense_requests(i << 20) for i in range(50)),
+                "invalid": blocks.beyond_limits() * 4}
+        diagnose = [[support.BUILD / "nltools/nldiag"]] if (support.BUILD / "nltools/nldiag").exists() else []
+        for name, data in logs.items():
+            log = self.scratch / f"{name}.nlb"
+            log.write_bytes(data)
+            for command in diagnose + self.readers():
+                if name != "many requests" or command[0].name in ("nldiag", "nlstat", "nlv"):
+                    with self.subTest(name, command=command):
+                        self.assert_memory_is_bounded(command, log, name != "invalid")
 
     def test_a_missing_file_of_an_archive_is_told(self):
         self.make_archive()
