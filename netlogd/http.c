@@ -5,6 +5,7 @@
 #include "accepting.h"
 #include "program/program.h"
 #include "service/http_host.h"
+#include "base/memory.h"
 
 #include <event2/listener.h>
 
@@ -37,13 +38,6 @@ struct http {
     asker *askers;
     size_t count;
 };
-
-static void *must(void *memory)
-{
-    if (memory == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return memory;
-}
 
 static void let_go(asker *a)
 {
@@ -89,7 +83,7 @@ static void on_writable(evutil_socket_t fd, short what, void *user)
 
 static void reply(asker *a, const char *status, bool with_body)
 {
-    struct evbuffer *body = must(evbuffer_new());
+    struct evbuffer *body = nl_memory_check(evbuffer_new());
     bool good = strncmp(status, "200", 3) == 0;
     if (good)
         a->http->answer(a->http->server, body);
@@ -206,11 +200,11 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
     }
     if (h->count == ASKERS_MAX)
         let_go(oldest(h));
-    asker *a = must(malloc(sizeof *a));
-    *a = (asker){.next = h->askers, .link = &h->askers, .http = h, .fd = fd, .out = must(evbuffer_new())};
-    a->readable = must(event_new(h->server->base, fd, EV_READ | EV_PERSIST, on_readable, a));
-    a->writable = must(event_new(h->server->base, fd, EV_WRITE, on_writable, a));
-    a->deadline = must(event_new(h->server->base, -1, 0, on_deadline, a));
+    asker *a = nl_memory_check(malloc(sizeof *a));
+    *a = (asker){.next = h->askers, .link = &h->askers, .http = h, .fd = fd, .out = nl_memory_check(evbuffer_new())};
+    a->readable = nl_memory_check(event_new(h->server->base, fd, EV_READ | EV_PERSIST, on_readable, a));
+    a->writable = nl_memory_check(event_new(h->server->base, fd, EV_WRITE, on_writable, a));
+    a->deadline = nl_memory_check(event_new(h->server->base, -1, 0, on_deadline, a));
     if (a->next != NULL)
         a->next->link = &a->next;
     h->askers = a;
@@ -235,11 +229,11 @@ static void on_again(evutil_socket_t fd, short what, void *user)
 
 http *http_new(server *srv, int fd, const char *path, const char *type, http_answer answer)
 {
-    http *h = must(malloc(sizeof *h));
+    http *h = nl_memory_check(malloc(sizeof *h));
     *h = (http){.server = srv, .path = path, .type = type, .answer = answer};
-    h->again = must(event_new(srv->base, -1, 0, on_again, h));
-    h->listener =
-        must(evconnlistener_new(srv->base, on_accept, h, LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_CLOSE_ON_FREE, 0, fd));
+    h->again = nl_memory_check(event_new(srv->base, -1, 0, on_again, h));
+    h->listener = nl_memory_check(
+        evconnlistener_new(srv->base, on_accept, h, LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_CLOSE_ON_FREE, 0, fd));
     evconnlistener_set_error_cb(h->listener, on_accept_error);
     return h;
 }

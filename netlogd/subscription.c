@@ -14,6 +14,7 @@
 #include "record/encoder.h"
 #include "record/format.h"
 #include "service/allowance.h"
+#include "base/memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -93,13 +94,6 @@ struct subscriptions {
     subscription_counts counts;
 };
 
-static void *must(void *memory)
-{
-    if (memory == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return memory;
-}
-
 static void span_add(span *s, uint64_t count, int64_t from_ns, int64_t to_ns)
 {
     s->from_ns = s->count == 0 || from_ns < s->from_ns ? from_ns : s->from_ns;
@@ -125,9 +119,9 @@ static group *subscription_join(subscriptions *all, const group *wanted)
     if (g != NULL) {
         nl_filter_free(wanted->filter);
     } else {
-        g = must(malloc(sizeof *g));
+        g = nl_memory_check(malloc(sizeof *g));
         *g = *wanted;
-        g->where = wanted->where != NULL ? must(strdup(wanted->where)) : NULL;
+        g->where = wanted->where != NULL ? nl_memory_check(strdup(wanted->where)) : NULL;
         g->encoder = nl_encoder_new(&(nl_encoder_options){.format = g->format});
         g->next = all->groups;
         g->link = &all->groups;
@@ -275,7 +269,7 @@ static void deliver(subscriptions *all, group *g)
     g->gathered = (span){0};
     shared *common = NULL;
     if (all->chunk.size >= SHARED_SIZE && g->users > 1) {
-        common = must(malloc(sizeof *common + all->chunk.size));
+        common = nl_memory_check(malloc(sizeof *common + all->chunk.size));
         common->users = 1;
         memcpy(common->bytes, all->chunk.data, all->chunk.size);
     }
@@ -721,7 +715,7 @@ static bool catch_up(subscription *s, const char **reason)
     if (s->past == NULL)
         return false;
     s->encoder = nl_encoder_new(&(nl_encoder_options){.format = s->group->format});
-    s->retry = must(event_new(s->all->server->base, -1, 0, on_retry, s));
+    s->retry = nl_memory_check(event_new(s->all->server->base, -1, 0, on_retry, s));
     background_add(s->all->server->background, &s->catching_up);
     return true;
 }
@@ -796,7 +790,7 @@ static subscription *find_displaced(const request *r)
         if (takes_place(q) && peer_address_bucket(q->peer, BUCKETS) == largest &&
             (silent == NULL || q->entry.heard_ns < silent->entry.heard_ns))
             silent = q;
-    return silent->subscription;
+    return silent != NULL ? silent->subscription : NULL;
 }
 
 void subscription_start(request *r, const nl_record *asked)
@@ -818,7 +812,7 @@ void subscription_start(request *r, const nl_record *asked)
         return;
     if (displaced != NULL)
         disconnect(displaced, "there are too many subscribers, most of them at this address");
-    subscription *s = must(calloc(1, sizeof *s));
+    subscription *s = nl_memory_check(calloc(1, sizeof *s));
     s->all = all;
     s->request = r;
     s->catching_up = (background_task){.run = run_catching_up, .user = s};
@@ -880,7 +874,7 @@ void subscription_describe(const subscription *s, nl_record *record)
 
 subscriptions *subscriptions_new(server *srv)
 {
-    subscriptions *all = must(calloc(1, sizeof *all));
+    subscriptions *all = nl_memory_check(calloc(1, sizeof *all));
     all->server = srv;
     all->backlog = backlog_new();
     all->matching = (background_task){.run = run_matching, .user = all};

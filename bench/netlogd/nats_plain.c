@@ -21,7 +21,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static void must(natsStatus status, const char *what)
+static void expect_ok(natsStatus status, const char *what)
 {
     if (status == NATS_OK)
         return;
@@ -59,7 +59,7 @@ static void add_stream(jsCtx *js, source *s, const char *name, int replicas)
     config.Subjects = (const char *[]){s->subject};
     config.SubjectsLen = 1;
     config.Replicas = replicas;
-    must(js_AddStream(NULL, js, &config, NULL, NULL), "add a stream");
+    expect_ok(js_AddStream(NULL, js, &config, NULL, NULL), "add a stream");
 }
 
 /* The file's next block, which has its header's size at byte 4 and its payload's at byte 12. */
@@ -74,7 +74,7 @@ static void publish_next(jsCtx *js, source *s)
     jsPubOptions_Init(&publish);
     snprintf(id, sizeof id, "%s-%zu", s->subject, s->at);
     publish.MsgId = id;
-    must(js_PublishAsync(js, s->subject, s->data + s->at, (int)(header + payload), &publish), "publish");
+    expect_ok(js_PublishAsync(js, s->subject, s->data + s->at, (int)(header + payload), &publish), "publish");
     s->at += header + payload;
     s->count++;
 }
@@ -91,16 +91,16 @@ static void publish_all(jsCtx *js, source *sources, int count)
             more = true;
         }
     }
-    must(js_PublishAsyncComplete(js, NULL), "acknowledgements");
+    expect_ok(js_PublishAsyncComplete(js, NULL), "acknowledgements");
 }
 
 static void fetch_all(natsConnection *connection, jsCtx *js, const source *s)
 {
     natsSubscription *subscription;
-    must(js_PullSubscribe(&subscription, js, s->subject, "plain", NULL, NULL, NULL), "subscribe");
+    expect_ok(js_PullSubscribe(&subscription, js, s->subject, "plain", NULL, NULL, NULL), "subscribe");
     for (int left = s->count; left > 0;) {
         natsMsgList list;
-        must(natsSubscription_Fetch(&list, subscription, UNDER_WAY, 5000, NULL), "fetch");
+        expect_ok(natsSubscription_Fetch(&list, subscription, UNDER_WAY, 5000, NULL), "fetch");
         left -= list.Count;
         for (int m = 0; m < list.Count; m++)
             natsMsg_Ack(list.Msgs[m], NULL);
@@ -123,11 +123,11 @@ int main(int argc, char **argv)
     char url[128];
     source sources[FILES_MAX] = {0};
     snprintf(url, sizeof url, "nats://%s", argv[1]);
-    must(natsConnection_ConnectTo(&connection, url), "connect");
+    expect_ok(natsConnection_ConnectTo(&connection, url), "connect");
     jsOptions_Init(&options);
     options.PublishAsync.MaxPending = UNDER_WAY;
     options.PublishAsync.StallWait = 60000;
-    must(natsConnection_JetStream(&js, connection, &options), "JetStream");
+    expect_ok(natsConnection_JetStream(&js, connection, &options), "JetStream");
     for (int i = 0; i < count; i++) {
         char name[64];
         sources[i].data = read_file(argv[4 + i], &sources[i].size);

@@ -5,8 +5,8 @@
 #include <netlogger.h>
 
 /*
- * Makes sure that capacity is at least size + extra bytes. Returns false, and leaves the buffer unchanged, if memory runs
- * out.
+ * Makes sure that capacity is at least size + extra bytes. Returns false, and leaves the buffer unchanged, if memory
+ * runs out.
  */
 bool nl_buffer_reserve(nl_buffer *buffer, size_t extra);
 

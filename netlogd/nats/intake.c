@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "program/program.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -522,13 +523,6 @@ static void tell_settled(nats_intake *in)
         intake_tell(in, m, m->refused ? "-NAK {\"delay\": 30000000000}" : "+ACK"); /* nanoseconds */
 }
 
-static void *must(void *memory)
-{
-    if (memory == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return memory;
-}
-
 /* With the mutex: what the server is to be told of, lest it give that to somebody else. */
 static void find_late(telling *what, message_list *list, int64_t now)
 {
@@ -581,8 +575,8 @@ static void choose_requests(nats_intake *in, telling *what, int64_t now)
 static telling choose_all(nats_intake *in, bool ready)
 {
     int64_t now = nl_monotonic_ms();
-    telling what = {.late = must(calloc(in->waiting.count + in->taken.count + 1, sizeof(nats_message *))),
-                    .requests = must(calloc((size_t)in->shard_count * REQUESTS + 1, sizeof(wish)))};
+    telling what = {.late = nl_memory_check(calloc(in->waiting.count + in->taken.count + 1, sizeof(nats_message *))),
+                    .requests = nl_memory_check(calloc((size_t)in->shard_count * REQUESTS + 1, sizeof(wish)))};
     find_late(&what, &in->waiting, now);
     find_late(&what, &in->taken, now);
     if (ready && !in->stop)

@@ -9,6 +9,7 @@
 #include "file.h"
 #include "program/program.h"
 #include "base/buffer.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,13 +75,6 @@ struct delivery {
 /* Those that were closed, and whose threads have not been joined. Of the server's thread. */
 static delivery *closed;
 
-static void *must(void *memory)
-{
-    if (memory == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return memory;
-}
-
 /* ---- where it is ---- */
 
 static void note_place(delivery *d)
@@ -122,7 +116,7 @@ static nl_status make_directory(const char *path, bool shared)
 /* FOLDER and FOLDER/WHITHER. */
 static nl_status make_folders(const char *spool)
 {
-    char *path = must(strdup(spool)), *slash = strrchr(path, '/');
+    char *path = nl_memory_check(strdup(spool)), *slash = strrchr(path, '/');
     *slash = '\0';
     nl_status status = make_directory(*path != '\0' ? path : "/", true);
     if (status == NL_OK)
@@ -136,7 +130,7 @@ static nl_status open_place(delivery *d)
     char *name;
     if (asprintf(&name, "%s/delivered", d->spool) < 0)
         name = NULL;
-    d->fd = open(must(name), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    d->fd = open(nl_memory_check(name), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     nl_status status = NL_OK;
     if (d->fd < 0)
         status = nl_error_set_errno("open %s", name);
@@ -149,7 +143,7 @@ static nl_status open_place(delivery *d)
 
 static output_options *copy_options(const output_options *options)
 {
-    output_options *copy = must(malloc(sizeof *copy));
+    output_options *copy = nl_memory_check(malloc(sizeof *copy));
     if (output_options_parse(options->url->text, copy) != NL_OK) /* it was done before */
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     return copy;
@@ -228,9 +222,9 @@ delivery *delivery_open(const output_options *options)
     tidy_up();
     if (d != NULL)
         return d;
-    d = must(calloc(1, sizeof *d));
+    d = nl_memory_check(calloc(1, sizeof *d));
     d->options = copy_options(options);
-    d->spool = must(strdup(options->spool));
+    d->spool = nl_memory_check(strdup(options->spool));
     d->kind = options->kind;
     d->fd = d->file = -1;
     d->piece = PIECE;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "program/program.h"
 #include "reader/admission.h"
+#include "base/memory.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -16,13 +17,6 @@ struct outputs {
     nl_streams *streams; /* what all of them have */
     bool full;           /* output_is_full of one, perhaps */
 };
-
-static void *must(void *memory)
-{
-    if (memory == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return memory;
-}
 
 /* ---- what they have ---- */
 
@@ -148,7 +142,7 @@ static nl_status meet(outputs *all)
 
 static void outputs_add(outputs *all, output *out)
 {
-    all->at = must(realloc(all->at, (all->count + 1) * sizeof(output *)));
+    all->at = nl_memory_check(realloc(all->at, (all->count + 1) * sizeof(output *)));
     all->at[all->count++] = out;
 }
 
@@ -212,7 +206,7 @@ outputs *outputs_open(char *const *texts, size_t count)
 {
     if (!can_be(texts, count))
         return NULL;
-    outputs *all = must(calloc(1, sizeof *all));
+    outputs *all = nl_memory_check(calloc(1, sizeof *all));
     all->streams = nl_streams_new();
     nl_status status = NL_OK;
     for (size_t i = 0; i < count && status == NL_OK; i++) {
@@ -309,7 +303,7 @@ static void close_one(output *out, nl_log *log)
 /* Nothing fails any more, but that options of one that is there stay as they were. */
 static void carry_out(outputs *all, change *changes, size_t count, nl_log *log)
 {
-    output **now = must(calloc(count + 1, sizeof(output *)));
+    output **now = nl_memory_check(calloc(count + 1, sizeof(output *)));
     for (size_t i = 0; i < all->count; i++)
         if (!is_kept(changes, count, all->at[i]))
             close_one(all->at[i], log);
@@ -336,7 +330,7 @@ nl_status outputs_change(outputs *all, char *const *texts, size_t count, nl_log 
     if (!can_be(texts, count))
         return NL_FAILED;
     outputs_settle(all); /* one that cannot be written may be what is to be changed */
-    change *changes = must(calloc(count + 1, sizeof *changes));
+    change *changes = nl_memory_check(calloc(count + 1, sizeof *changes));
     nl_status status = prepare(all, changes, texts, count);
     if (status == NL_OK)
         carry_out(all, changes, count, log);
