@@ -8,9 +8,9 @@
 
 #include <netlogger.h>
 
-#include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -287,12 +287,14 @@ typedef struct arguments {
     bool json;
 } arguments;
 
-static unsigned long number(struct argp_state *state, const char *name, const char *text, unsigned long most)
+static unsigned long parse_number(const char *name, const char *text, unsigned long maximum)
 {
     char *end;
     unsigned long value = strtoul(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end != '\0' || value == 0 || value > most)
-        argp_error(state, "--%s %s: 1 to %lu is wanted", name, text, most);
+    if (*text < '0' || *text > '9' || *end != '\0' || value == 0 || value > maximum) {
+        fprintf(stderr, "dpss_get: --%s: invalid number %s; use 1 to %lu\n", name, text, maximum);
+        exit(2);
+    }
     return value;
 }
 
@@ -313,56 +315,68 @@ static void free_servers(transfer *t)
     free(t->servers);
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+static const char usage[] =
+    "usage: dpss_get [OPTION...] HOST[:PORT]...\n"
+    "Fetch a file that is striped over several dpss_servers.\n\n"
+    "  -o, --output=FILE       write the data to FILE (default: discard it)\n"
+    "  -s, --streams=N         number of connections to each server (default 1)\n"
+    "  -p, --pipeline=N        maximum number of outstanding requests per connection (default 2)\n"
+    "  -b, --block-size=BYTES  size of a block (default 65536)\n"
+    "  -t, --seconds=N         send no requests after N seconds; a partial file is a success\n"
+    "  -d, --log=URL           destination of events (default $NETLOGGER_DEST)\n"
+    "  -j, --json              print the table as JSON\n"
+    "  -h, --help              print this help\n";
+
+/* Reads the command line; exits when it is invalid. */
+static void read_arguments(int argc, char **argv, arguments *a)
 {
-    arguments *a = state->input;
-    switch (key) {
-    case 'o':
-        a->output = argument;
-        return 0;
-    case 's':
-        a->streams = (unsigned)number(state, "streams", argument, 64);
-        return 0;
-    case 'p':
-        a->transfer.depth = (unsigned)number(state, "pipeline", argument, 1024);
-        return 0;
-    case 'b':
-        a->transfer.block_size = (uint32_t)number(state, "block-size", argument, DPSS_BLOCK_MAX);
-        return 0;
-    case 't':
-        a->seconds = (unsigned)number(state, "seconds", argument, 86400);
-        return 0;
-    case 'd':
-        a->log = argument;
-        return 0;
-    case 'j':
-        a->json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        add_server(&a->transfer, argument);
-        return 0;
-    case ARGP_KEY_END:
-        if (a->transfer.server_count == 0)
-            argp_error(state, "no server given");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+    static const struct option options[] = {
+        {"output", required_argument, NULL, 'o'},
+        {"streams", required_argument, NULL, 's'},
+        {"pipeline", required_argument, NULL, 'p'},
+        {"block-size", required_argument, NULL, 'b'},
+        {"seconds", required_argument, NULL, 't'},
+        {"log", required_argument, NULL, 'd'},
+        {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},
+        {0},
+    };
+    for (int option; (option = getopt_long(argc, argv, "o:s:p:b:t:d:jh", options, NULL)) != -1;)
+        switch (option) {
+        case 'o':
+            a->output = optarg;
+            break;
+        case 's':
+            a->streams = (unsigned)parse_number("streams", optarg, 64);
+            break;
+        case 'p':
+            a->transfer.depth = (unsigned)parse_number("pipeline", optarg, 1024);
+            break;
+        case 'b':
+            a->transfer.block_size = (uint32_t)parse_number("block-size", optarg, DPSS_BLOCK_MAX);
+            break;
+        case 't':
+            a->seconds = (unsigned)parse_number("seconds", optarg, 86400);
+            break;
+        case 'd':
+            a->log = optarg;
+            break;
+        case 'j':
+            a->json = true;
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            exit(0);
+        default:
+            exit(2);
+        }
+    if (optind == argc) {
+        fputs("dpss_get: missing HOST; see dpss_get --help\n", stderr);
+        exit(2);
     }
+    for (int i = optind; i < argc; i++)
+        add_server(&a->transfer, argv[i]);
 }
-
-static const struct argp_option options[] = {
-    {"output", 'o', "FILE", 0, "Write the data there (default: throw it away)", 0},
-    {"streams", 's', "N", 0, "Connections to each server (default 1)", 0},
-    {"pipeline", 'p', "N", 0, "Requests under way at once on each connection (default 2)", 0},
-    {"block-size", 'b', "BYTES", 0, "Bytes of a block (default 65536)", 0},
-    {"seconds", 't', "N", 0, "Ask for nothing more after that time, and be content with what has come", 0},
-    {"log", 'd', "URL", 0, "Where events go (default $NETLOGGER_DEST)", 0},
-    {"json", 'j', NULL, 0, "Print the table as JSON", 0},
-    {0},
-};
-
-static const struct argp argp = {
-    options, parse, "HOST[:PORT]...", "Fetch a file that is striped over several dpss_servers.", NULL, NULL, NULL};
 
 /* The output is written aside, under a name that nobody can have put something in place of, and takes its own when it
  * is complete. */
@@ -398,9 +412,8 @@ static bool finish_output(const arguments *a, const char *aside, bool good)
 
 int main(int argc, char **argv)
 {
-    argp_err_exit_status = 2;
     arguments a = {.streams = 1, .transfer = {.depth = 2, .block_size = 65536}};
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    read_arguments(argc, argv, &a);
     transfer *t = &a.transfer;
     char aside[4096];
     if (!open_output(&a, aside, sizeof aside))

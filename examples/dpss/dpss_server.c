@@ -11,9 +11,9 @@
 
 #include <netlogger.h>
 
-#include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -177,39 +177,47 @@ typedef struct arguments {
     const char *path;
 } arguments;
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+static const char usage[] =
+    "usage: dpss_server [OPTION...] FILE\n"
+    "Serve the blocks of FILE, which may be a disk, over TCP.\n\n"
+    "  -l, --listen=HOST[:PORT]  address on which to listen (default 127.0.0.1:" DPSS_DEFAULT_PORT ")\n"
+    "  -d, --log=URL             destination of events (default $NETLOGGER_DEST)\n"
+    "  -h, --help                print this help\n";
+
+/* Reads the command line; exits when it is invalid. */
+static void read_arguments(int argc, char **argv, arguments *a)
 {
-    arguments *a = state->input;
-    if (key == 'l')
-        a->listen = argument;
-    else if (key == 'd')
-        a->log = argument;
-    else if (key == ARGP_KEY_ARG && a->path == NULL)
-        a->path = argument;
-    else if (key == ARGP_KEY_ARG)
-        argp_error(state, "one file only");
-    else if (key == ARGP_KEY_END && a->path == NULL)
-        argp_error(state, "no file given");
-    else
-        return ARGP_ERR_UNKNOWN;
-    return 0;
+    static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
+                                            {"log", required_argument, NULL, 'd'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    for (int option; (option = getopt_long(argc, argv, "l:d:h", options, NULL)) != -1;)
+        switch (option) {
+        case 'l':
+            a->listen = optarg;
+            break;
+        case 'd':
+            a->log = optarg;
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            exit(0);
+        default:
+            exit(2);
+        }
+    if (argc - optind != 1) {
+        fprintf(stderr, "dpss_server: %s; see dpss_server --help\n",
+                optind == argc ? "missing FILE" : "more than one FILE");
+        exit(2);
+    }
+    a->path = argv[optind];
 }
-
-static const struct argp_option options[] = {
-    {"listen", 'l', "HOST[:PORT]", 0, "Where clients connect (default 127.0.0.1:" DPSS_DEFAULT_PORT ")", 0},
-    {"log", 'd', "URL", 0, "Where events go (default $NETLOGGER_DEST)", 0},
-    {0},
-};
-
-static const struct argp argp = {options, parse, "FILE", "Serve the blocks of FILE, which may be a disk, over TCP.",
-                                 NULL,    NULL,  NULL};
 
 int main(int argc, char **argv)
 {
-    argp_err_exit_status = 2;
     char default_address[] = "127.0.0.1";
     arguments a = {.listen = default_address};
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    read_arguments(argc, argv, &a);
     server srv = {.path = a.path, .file = open(a.path, O_RDONLY | O_CLOEXEC)};
     if (srv.file < 0) {
         fprintf(stderr, "dpss_server: open %s: %s\n", a.path, strerror(errno));

@@ -7,16 +7,17 @@
 
 #include "path.h"
 
-#include <argp.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <linux/if_tun.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,25 +201,37 @@ static const unit times[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {N
 static const unit shares[] = {{"", 1}, {"%", 0.01}, {NULL, 0}};
 static const unit sizes[] = {{"", 1}, {"k", 1024}, {"m", 1048576}, {NULL, 0}};
 
-static double wanted(struct argp_state *state, const char *text, const unit *units, double most, const char *what)
+static const unit numbers[] = {{"", 1}, {NULL, 0}};
+
+/* Reports an invalid command line and exits. */
+__attribute__((format(printf, 1, 2))) _Noreturn static void fail_usage(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("path_emulator: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputs("; see path_emulator --help\n", stderr);
+    va_end(arguments);
+    exit(2);
+}
+
+static double parse_quantity(const char *text, const unit *units, double maximum, const char *example)
 {
     double value;
-    if (!quantity(text, units, &value) || value > most)
-        argp_error(state, "%s: %s is wanted", text, what);
+    if (!quantity(text, units, &value) || value > maximum)
+        fail_usage("%s is not %s", text, example);
     return value;
 }
 
 /* NAMESPACE:DEVICE[=ADDRESS/BITS] */
-static void add_end(struct argp_state *state, emulator *m, char *text)
+static void add_end(emulator *m, char *text)
 {
     if (m->count == ENDS_MAX)
-        argp_error(state, "no more than %d ends", ENDS_MAX);
+        fail_usage("more than %d ends", ENDS_MAX);
     end *e = &m->ends[m->count++];
     char *device = strrchr(text, ':'), *network = device != NULL ? strchr(device, '=') : NULL;
-    if (device == NULL || device[1] == '\0') {
-        argp_error(state, "%s: NAMESPACE:DEVICE is wanted", text);
-        return;
-    }
+    if (device == NULL || device[1] == '\0')
+        fail_usage("%s is not NAMESPACE:DEVICE", text);
     *e = (end){.name = text, .device = device + 1, .fd = -1};
     *device = '\0';
     if (network == NULL)
@@ -232,71 +245,75 @@ static void add_end(struct argp_state *state, emulator *m, char *text)
         count = strtol(bits, &rest, 10);
     }
     if (inet_pton(AF_INET, network, &address) != 1 || count < 0 || count > 32 || (rest != NULL && *rest != '\0'))
-        argp_error(state, "%s: ADDRESS/BITS is wanted", network);
+        fail_usage("%s is not ADDRESS/BITS", network);
     e->mask = count == 0 ? 0 : UINT32_MAX << (32 - count);
     e->network = ntohl(address.s_addr) & e->mask;
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+static const char usage[] =
+    "usage: path_emulator [OPTION...] NAMESPACE:DEVICE[=ADDRESS/BITS]...\n"
+    "Carry packets between TUN devices in network namespaces, as a long path would.\n\n"
+    "NAMESPACE is one of ip-netns(8), a file such as /proc/PID/ns/net, or empty for this namespace.\n"
+    "With more than two devices, ADDRESS/BITS names the IPv4 packets that leave by each device.\n"
+    "Prints \"ready\" when the devices exist.\n\n"
+    "  -r, --rate=RATE         rate of each direction's link: 155mbit (default: unlimited)\n"
+    "  -d, --delay=TIME        one-way delay: 30ms (default 0)\n"
+    "  -j, --jitter=TIME       variation of the delay (default 0)\n"
+    "  -l, --loss=SHARE        share of packets that are lost: 1% or 0.01 (default 0)\n"
+    "  -o, --overtaking=SHARE  share of packets that arrive without delay, before others (default 0)\n"
+    "  -b, --buffer=BYTES      size of the queue before the link: 512k (default: unlimited)\n"
+    "  -s, --seed=N            seed of the random numbers (default 0)\n"
+    "  -h, --help              print this help\n";
+
+/* Reads the command line; exits when it is invalid. */
+static void read_arguments(int argc, char **argv, emulator *m)
 {
-    emulator *m = state->input;
+    static const struct option options[] = {
+        {"rate", required_argument, NULL, 'r'},
+        {"delay", required_argument, NULL, 'd'},
+        {"jitter", required_argument, NULL, 'j'},
+        {"loss", required_argument, NULL, 'l'},
+        {"overtaking", required_argument, NULL, 'o'},
+        {"buffer", required_argument, NULL, 'b'},
+        {"seed", required_argument, NULL, 's'},
+        {"help", no_argument, NULL, 'h'},
+        {0},
+    };
     path_settings *s = &m->settings;
-    switch (key) {
-    case 'r':
-        s->rate = wanted(state, argument, rates, 1e12, "a rate such as 155mbit");
-        return 0;
-    case 'd':
-        s->delay_ns = (int64_t)wanted(state, argument, times, 1e12, "a time such as 30ms");
-        return 0;
-    case 'j':
-        s->jitter_ns = (int64_t)wanted(state, argument, times, 1e12, "a time such as 2ms");
-        return 0;
-    case 'l':
-        s->loss = wanted(state, argument, shares, 1, "a share such as 1%");
-        return 0;
-    case 'o':
-        s->overtaking = wanted(state, argument, shares, 1, "a share such as 1%");
-        return 0;
-    case 'b':
-        s->buffer_bytes = (size_t)wanted(state, argument, sizes, 1e12, "a size such as 512k");
-        return 0;
-    case 's':
-        s->seed = (uint64_t)wanted(state, argument, (const unit[]){{"", 1}, {NULL, 0}}, 1e15, "a number");
-        return 0;
-    case ARGP_KEY_ARG:
-        add_end(state, m, argument);
-        return 0;
-    case ARGP_KEY_END:
-        if (m->count < 2)
-            argp_error(state, "two ends at least");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    for (int option; (option = getopt_long(argc, argv, "r:d:j:l:o:b:s:h", options, NULL)) != -1;)
+        switch (option) {
+        case 'r':
+            s->rate = parse_quantity(optarg, rates, 1e12, "a rate such as 155mbit");
+            break;
+        case 'd':
+            s->delay_ns = (int64_t)parse_quantity(optarg, times, 1e12, "a time such as 30ms");
+            break;
+        case 'j':
+            s->jitter_ns = (int64_t)parse_quantity(optarg, times, 1e12, "a time such as 2ms");
+            break;
+        case 'l':
+            s->loss = parse_quantity(optarg, shares, 1, "a share such as 1%");
+            break;
+        case 'o':
+            s->overtaking = parse_quantity(optarg, shares, 1, "a share such as 1%");
+            break;
+        case 'b':
+            s->buffer_bytes = (size_t)parse_quantity(optarg, sizes, 1e12, "a size such as 512k");
+            break;
+        case 's':
+            s->seed = (uint64_t)parse_quantity(optarg, numbers, 1e15, "a number");
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            exit(0);
+        default:
+            exit(2);
+        }
+    for (int i = optind; i < argc; i++)
+        add_end(m, argv[i]);
+    if (m->count < 2)
+        fail_usage("fewer than two ends");
 }
-
-static const struct argp_option options[] = {
-    {"rate", 'r', "RATE", 0, "Of each direction's link: 155mbit (default: as fast as they come)", 0},
-    {"delay", 'd', "TIME", 0, "One way: 30ms (default 0)", 0},
-    {"jitter", 'j', "TIME", 0, "By which that varies", 0},
-    {"loss", 'l', "SHARE", 0, "Of packets: 1% or 0.01", 0},
-    {"overtaking", 'o', "SHARE", 0, "Of packets that are there without delay, before others", 0},
-    {"buffer", 'b', "BYTES", 0, "That may wait for the link: 512k (default: any number)", 0},
-    {"seed", 's', "N", 0, "Of chance (default 0)", 0},
-    {0},
-};
-
-static const struct argp argp = {
-    options,
-    parse,
-    "NAMESPACE:DEVICE[=ADDRESS/BITS]...",
-    "Carry packets between TUN devices in network namespaces, as a long path would. "
-    "NAMESPACE is one of ip-netns(8), a file such as /proc/PID/ns/net, or nothing for this "
-    "one. Of more than two, each device says whose IPv4 packets come out of it. Prints "
-    "\"ready\" when the devices are there.",
-    NULL,
-    NULL,
-    NULL};
 
 static void print_counts(const emulator *m)
 {
@@ -313,9 +330,8 @@ static void print_counts(const emulator *m)
 
 int main(int argc, char **argv)
 {
-    argp_err_exit_status = 2;
     emulator m = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &m);
+    read_arguments(argc, argv, &m);
     sigset_t stops, open_signals;
     sigemptyset(&stops);
     sigaddset(&stops, SIGTERM);

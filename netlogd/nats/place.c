@@ -206,7 +206,7 @@ const nl_option nats_rows[] = {
 };
 
 const nl_option nats_output_rows[] = {
-    {.name = "by",
+    {.name = "messages",
      .type = NL_OPTION_CHOICE,
      .choices = "program|shard",
      .places = NL_OPTION_IN_URL,

@@ -138,7 +138,7 @@ static size_t add_message(publisher *p, const nats_cut *cut, unsigned shard)
     return p->message_count++;
 }
 
-/* The message that the cut goes into: one of its own, or with by=shard one that has room. */
+/* The message that the cut goes into: one of its own, or with messages=shard one that has space. */
 static size_t message_for(publisher *p, const nats_cut *cut, unsigned shard)
 {
     size_t open = p->place->by_shard ? p->open[shard] : 0;

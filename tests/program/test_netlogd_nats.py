@@ -243,7 +243,7 @@ class Nats(Case):
         self.EVENTS = 3000
         self.cluster(1)
         port = support.free_port()
-        a = self.launch_publisher(self.output_url("by=shard&zstd=1"), port)
+        a = self.launch_publisher(self.output_url("messages=shard&zstd=1"), port)
         clients = self.load(port, 0)
         for client in clients:
             self.assertEqual(client.wait(60), 0)
@@ -422,7 +422,7 @@ class Nats(Case):
                          ("nats://h/S?subject=a..b", "empty part"), ("nats://h/S?max_age=x", "is not a duration")):
             self.assertIn(why, self.fails("--listen", url, status=2), url)
         spool = f"spool={self.scratch}/spool"
-        for url, why in (("nats://h/S", "missing option spool=FOLDER"), (f"nats://h/S?{spool}&by=host", "is not one of program|shard"),
+        for url, why in (("nats://h/S", "missing option spool=FOLDER"), (f"nats://h/S?{spool}&messages=host", "is not one of program|shard"),
                          (f"nats://h/S?{spool}&durable=d", "durable"), (f"nats://h/S?{spool}&format=ulm", "only format nlb")):
             result = self.run_program(self.netlogd, "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}", "--output",
                                       url, timeout=10)

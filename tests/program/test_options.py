@@ -14,10 +14,22 @@ PROGRAMS = {"netlogd": "netlogd", "netlogctl": "netlogd", "nlsort": "nlsort", "n
 COMMANDS = ["list"], ["record"], ["live"], ["report"], ["report", "--functions"], ["schema", "run"], ["bench"], ["control"], ["graph"], ["symbols"]
 UNITS = {"count": [("", 1)], "size": [("t", 1 << 40), ("g", 1 << 30), ("m", 1 << 20), ("k", 1 << 10), ("", 1)],
          "duration": [("d", 86400 * 10**9), ("h", 3600 * 10**9), ("ms", 10**6), ("us", 1000), ("ns", 1), ("m", 60 * 10**9), ("s", 10**9), ("", 10**9)]}
-# What a letter or a name means, wherever it is: STYLE.md's vocabulary.
-LETTERS = {"o": {"output"}, "f": {"follow"}, "n": {"count"}, "c": {"config", "check"}, "h": {"help"}, "V": {"version"}, "d": {"dest"}, "j": {"json"},
-           "q": {"quiet"}, "i": {"interval"}}
+# STYLE.md's vocabulary. The meaning of each letter, which is the same in every program; nlsort's other letters are those of sort(1).
+LETTERS = {"a": "agent", "c": "config", "d": "dest", "e": "event", "f": "follow", "h": "help", "i": "interval", "j": "json", "k": "kernel", "l": "list",
+           "n": "count", "o": "output", "p": "prog", "q": "quiet", "r": "recorder", "s": "socket", "V": "version"}
+NLSORT_LETTERS = {**LETTERS, "S": "buffer-size", "T": "temporary-directory", "c": "check", "k": "key", "m": "merge", "r": "reverse", "u": "unique"}
+# The letter that an option of this name must have.
+REQUIRED_LETTERS = {name: letter for letter, name in LETTERS.items() if letter in "cdfhjnoqV"}
+# (types, value names) of an option of this name, on command lines, in files and in URLs.
+VOCABULARY = {"from-format": ({"text"}, {"FORMAT"}), "format": ({"text", "choice"}, None), "since": ({"time"}, {"TIME"}), "until": ({"time"}, {"TIME"}),
+              "dest": ({"text"}, {"URL"}), "output": ({"text"}, {"FILE", "FILE|FOLDER/|URL"}), "id": ({"text"}, {"FIELD,..."}), "by": ({"text"}, {"FIELD"}),
+              "where": ({"text"}, {"EXPRESSION"}), "follow": ({"flag"}, {None}), "count": ({"count"}, {"COUNT"}), "config": ({"text"}, {"FILE"}),
+              "help": ({"choice"}, {"json|words|urls"}), "version": ({"flag"}, {None}), "json": ({"flag"}, {None}), "quiet": ({"flag"}, {None}),
+              "interval": ({"duration"}, {"DURATION"}), "duration": ({"duration"}, {"DURATION"}), "buffer-size": ({"size"}, {"SIZE"})}
 GONE = {"from", "to", "most", "seconds", "minutes", "filter", "usage", "calls", "least-interval"}
+# Wording that STYLE.md replaces.
+MANNERED = (r"\b(so often|so many|so much|anew|mend|whoever|who may|there is none)\b|\b(Write|Keep|Draw|End) (it )?there\b|"
+            r"^(Where|Which|What|Who|How|Whether|When|That|Of|Only|The) (?!to sync)")
 
 
 def number(text, kind):
@@ -333,13 +345,28 @@ class Options(support.Case):
     # ---- one vocabulary ----
 
     def test_vocabulary(self):
+        seen = set()
         for command, about in self.programs():
-            for option in about["options"]:
-                for letter, names in LETTERS.items():
-                    if option.get("letter") == letter:
-                        self.assertIn(option["name"], names, command)
-                self.assertNotIn(option["name"], GONE, command)
-                self.assertNotRegex(option["help"], r"[^.]\.$", (command, option["name"]))
+            letters = NLSORT_LETTERS if command[0].name == "nlsort" else LETTERS
+            for option in about["options"] + about["url_options"] + about["variables"]:
+                name, letter, what = option["name"], option.get("letter"), (*command, option["name"])
+                if letter is not None:
+                    self.assertEqual(letters.get(letter), name, what)
+                if name in REQUIRED_LETTERS and option.get("command_line") and REQUIRED_LETTERS[name] != letter:
+                    self.fail(f"{what} must have the letter -{REQUIRED_LETTERS[name]}")
+                if name in VOCABULARY:
+                    seen.add(name)
+                    types, values = VOCABULARY[name]
+                    self.assertIn(option["type"], types, what)
+                    if values is not None:
+                        self.assertIn(option.get("value_name"), values, what)
+                self.assertNotIn(name, GONE, what)
+                self.assertNotRegex(option["help"], r"[^.]\.$", what)
+                # A minimum that a user can read: nobody waits for less than a microsecond.
+                self.assertNotRegex(option.get("minimum", ""), r"ns$", what)
+                self.assertNotRegex(option["help"], MANNERED, what)
+            self.assertTrue({"help", "version"} <= {o["name"] for o in about["options"]}, command)
+        self.assertGreater(len(seen), 15)
 
     # ---- completion ----
 
