@@ -274,6 +274,13 @@ static void put_unique(void *user, const char *text, size_t size, const nl_scann
     unique_put(r->unique, text, size, lines, count);
 }
 
+/* Puts an item of a merge by time through unique. */
+static void put_item_unique(result *r, const item *it)
+{
+    nl_scanned_line line = {(int64_t)it->prefix, nl_line_place(0, it->line_size - 1, true)};
+    unique_put(r->unique, it->line, it->line_size, &line, 1);
+}
+
 static void take_back(void *user)
 {
     result *r = user;
@@ -480,7 +487,9 @@ static bool merge_sorted(arguments *a, result *r)
     by_time what = by_time_of(a, r);
     if (is_by_time(a) && by_time_can_merge(&what))
         return was_ordered(r, by_time_merge(&what));
-    bool disordered = false;
+    bool unique_by_time = is_by_time(a) && a->input.unique, disordered = false;
+    if (unique_by_time)
+        a->input.unique = false; /* the lines of one time may come in any order */
     size_t most = descriptors_for_inputs();
     spill *runs = spill_new(a->directory);
     stream **streams;
@@ -502,7 +511,10 @@ static bool merge_sorted(arguments *a, result *r)
     open_result(r);
     item it;
     while (merge_next(m, &it))
-        main_put(r, &it);
+        if (unique_by_time)
+            put_item_unique(r, &it);
+        else
+            main_put(r, &it);
     merge_free(m);
     free(streams);
     spill_free(runs);

@@ -139,6 +139,18 @@ class Nlsort(support.Case):
         self.assertEqual(self.sort("-u", "-r", path).stdout.splitlines(),
                          sorted(set(lines), key=lambda l: (-int(l[13:19]), l + "\n")))
 
+    def test_unique_among_many_merged_files(self):
+        """More files than are merged as text at once."""
+        lines = [line(time, N=n) for time in range(3) for n in (3, 1, 2)]
+        files = [self.write(f"part{i}", lines) for i in range(70)]
+        result = self.sort("-m", "-u", *files)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(result.stdout.splitlines(), sorted(set(lines)))
+        files = [self.write(f"part{i}", lines[::-1]) for i in range(70)]
+        result = self.sort("-m", "-u", "-r", *files)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(result.stdout.splitlines(), sorted(set(lines), key=lambda l: (-int(l[13:19]), l)))
+
     def test_output_over_input(self):
         path = self.write("a", [line(2), line(1)])
         self.assertEqual(self.sort("-o", path, path).returncode, 0)
