@@ -121,14 +121,13 @@ static listener *open_control(const settings *s, bool *good)
 {
     listener *control = NULL;
     size_t count = 0;
-    char message[256];
     if (s->control == NULL)
         return NULL;
     mode_t mask = umask(0177);
-    *good = listener_open(&(listening){.url = s->control}, false, &control, &count, message);
+    *good = listener_open(&(listening){.url = s->control}, false, &control, &count);
     umask(mask);
     if (!*good)
-        program_error("%s", message);
+        program_error("%s", nl_error_message());
     else
         control->asked = NULL;
     return control;
@@ -136,12 +135,11 @@ static listener *open_control(const settings *s, bool *good)
 
 static bool open_listeners(const settings *s, listener **listeners, size_t *count)
 {
-    char message[256];
     for (size_t i = 0; i < s->listen_count; i++)
         if (s->listen[i].nats != NULL)
             fprintf(stderr, "netlogd: reading %s\n", s->listen[i].url);
-        else if (!listener_open(&s->listen[i], s->allow.count > 0, listeners, count, message)) {
-            program_error("%s", message);
+        else if (!listener_open(&s->listen[i], s->allow.count > 0, listeners, count)) {
+            program_error("%s", nl_error_message());
             return false;
         }
     for (size_t i = 0; i < *count; i++)

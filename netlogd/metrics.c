@@ -129,9 +129,8 @@ int metrics_bind(const settings *s)
 {
     listener *sockets = NULL;
     size_t count = 0;
-    char message[256];
-    if (!listener_open(&s->metrics_place, s->allow.count > 0, &sockets, &count, message)) {
-        program_error("metrics: %s", message);
+    if (!listener_open(&s->metrics_place, s->allow.count > 0, &sockets, &count)) {
+        program_error("metrics: %s", nl_error_message());
         listener_close_all(sockets, count);
         return -1;
     }

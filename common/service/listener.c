@@ -20,7 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 1024, MESSAGE_SIZE = 256 };
+enum { BACKLOG = 1024 };
 
 void listener_address_text(const struct sockaddr *address, char *out, size_t size)
 {
@@ -45,9 +45,9 @@ static void listener_add(listener **listeners, size_t *count, listener added)
     (*listeners)[(*count)++] = added;
 }
 
-static bool failed(char message[MESSAGE_SIZE], const char *url)
+static bool failed(const char *url)
 {
-    snprintf(message, MESSAGE_SIZE, "listen on %s: %s", url, strerror(errno));
+    nl_error_set_errno("listen on %s", url);
     return false;
 }
 
@@ -69,13 +69,13 @@ static int bind_and_listen(const struct sockaddr *address, socklen_t size, int t
     return -1;
 }
 
-static bool open_to_others(char message[MESSAGE_SIZE], const char *url)
+static bool open_to_others(const char *url)
 {
-    snprintf(message, MESSAGE_SIZE,
-             "listen on %.80s: that is open to other machines; say which may connect with --allow NETWORK, or have "
-             "clients show certificates: x-netlogs://HOST?cert=FILE&key=FILE&ca=FILE",
-             url);
-    return false;
+    return nl_error_false(
+        NL_ERROR_PERMISSION,
+        "listen on %s: that is open to other machines; say which may connect with --allow NETWORK, or "
+        "have clients show certificates: x-netlogs://HOST?cert=FILE&key=FILE&ca=FILE",
+        url);
 }
 
 /* As a URL: the scheme that asked has, and the address. */
@@ -87,26 +87,24 @@ static char *listener_name_of(const char *scheme, const struct sockaddr *address
 }
 
 static bool open_internet(const nl_url *url, const listening *asked, bool remote_allowed, listener **listeners,
-                          size_t *count, char message[MESSAGE_SIZE])
+                          size_t *count)
 {
     char port[8];
     snprintf(port, sizeof port, "%u", url->port);
     int type = url->scheme == NL_SCHEME_UDP ? SOCK_DGRAM : SOCK_STREAM;
     struct addrinfo hints = {.ai_socktype = type, .ai_flags = AI_PASSIVE}, *addresses;
     int result = getaddrinfo(url->host, port, &hints, &addresses);
-    if (result != 0) {
-        snprintf(message, MESSAGE_SIZE, "listen on %s: %s", url->text, gai_strerror(result));
-        return false;
-    }
+    if (result != 0)
+        return nl_error_false(NL_ERROR_NOT_FOUND, "listen on %s: %s", url->text, gai_strerror(result));
     bool good = true;
     for (struct addrinfo *a = addresses; a != NULL && good; a = a->ai_next) {
         if (!remote_allowed && !asked->vouched && !network_is_local(a->ai_addr)) {
-            good = open_to_others(message, url->text);
+            good = open_to_others(url->text);
             break;
         }
         int fd = bind_and_listen(a->ai_addr, a->ai_addrlen, type);
         if (fd < 0) {
-            good = failed(message, url->text);
+            good = failed(url->text);
             break;
         }
         struct sockaddr_storage bound = {.ss_family = AF_UNSPEC};
@@ -137,20 +135,19 @@ static void remove_stale(const struct sockaddr_un *address)
     close(fd);
 }
 
-static bool open_unix(const nl_url *url, const listening *asked, listener **listeners, size_t *count,
-                      char message[MESSAGE_SIZE])
+static bool open_unix(const nl_url *url, const listening *asked, listener **listeners, size_t *count)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t length = strlen(url->path);
     if (length >= sizeof address.sun_path) {
         errno = ENAMETOOLONG;
-        return failed(message, url->text);
+        return failed(url->text);
     }
     memcpy(address.sun_path, url->path, length);
     remove_stale(&address);
     int fd = bind_and_listen((struct sockaddr *)&address, sizeof address, SOCK_STREAM);
     if (fd < 0)
-        return failed(message, url->text);
+        return failed(url->text);
     listener_add(listeners, count,
                  (listener){.fd = fd, .asked = asked, .name = strdup(url->text), .path = strdup(url->path)});
     return true;
@@ -169,20 +166,18 @@ static const char *scheme_of(int fd, const listening *asked, int *type)
     return !accepting || *type != SOCK_STREAM ? NULL : asked->tls != NULL ? "x-netlogs" : "x-netlog";
 }
 
-static bool take_inherited(int fd, const listening *asked, bool remote_allowed, listener **listeners, size_t *count,
-                           char message[MESSAGE_SIZE])
+static bool take_inherited(int fd, const listening *asked, bool remote_allowed, listener **listeners, size_t *count)
 {
     int type;
     struct sockaddr_storage bound = {0};
     const char *scheme = scheme_of(fd, asked, &type);
     if (scheme == NULL || getsockname(fd, (struct sockaddr *)&bound, &(socklen_t){sizeof bound}) != 0) {
-        snprintf(message, MESSAGE_SIZE, "listen on inherited:%.80s: it is no socket on which %s can arrive",
-                 inherited_name(fd), asked->tls != NULL ? "TLS" : "clients");
-        return false;
+        return nl_error_false(NL_ERROR_INVALID, "listen on inherited:%s: it is no socket on which %s can arrive",
+                              inherited_name(fd), asked->tls != NULL ? "TLS" : "clients");
     }
     bool remote = !network_is_local((struct sockaddr *)&bound);
     if (remote && !asked->vouched && !remote_allowed)
-        return open_to_others(message, asked->url);
+        return open_to_others(asked->url);
     listener_add(listeners, count,
                  (listener){.fd = fd,
                             .asked = asked,
@@ -194,28 +189,27 @@ static bool take_inherited(int fd, const listening *asked, bool remote_allowed, 
 }
 
 static bool open_inherited(const nl_url *url, const listening *asked, bool remote_allowed, listener **listeners,
-                           size_t *count, char message[MESSAGE_SIZE])
+                           size_t *count)
 {
     int fd = inherited_next(url->path, 0);
     if (fd < 0)
-        snprintf(message, MESSAGE_SIZE, "listen on %s: no such socket was handed over", url->text);
+        nl_error_set(NL_ERROR_NOT_FOUND, "listen on %s: no such socket was handed over", url->text);
     bool good = fd >= 0;
     for (; good && fd >= 0; fd = inherited_next(url->path, fd))
-        good = take_inherited(fd, asked, remote_allowed, listeners, count, message);
+        good = take_inherited(fd, asked, remote_allowed, listeners, count);
     return good;
 }
 
-bool listener_open(const listening *asked, bool remote_allowed, listener **listeners, size_t *count,
-                   char message[MESSAGE_SIZE])
+bool listener_open(const listening *asked, bool remote_allowed, listener **listeners, size_t *count)
 {
     nl_url *url = nl_url_parse(asked->url); /* it was parsed before: see settings.c */
     bool good;
     if (url->scheme == NL_SCHEME_UNIX)
-        good = open_unix(url, asked, listeners, count, message);
+        good = open_unix(url, asked, listeners, count);
     else if (url->scheme == NL_SCHEME_INHERITED)
-        good = open_inherited(url, asked, remote_allowed, listeners, count, message);
+        good = open_inherited(url, asked, remote_allowed, listeners, count);
     else
-        good = open_internet(url, asked, remote_allowed, listeners, count, message);
+        good = open_internet(url, asked, remote_allowed, listeners, count);
     nl_url_free(url);
     return good;
 }

@@ -30,7 +30,7 @@ extern const nl_option listening_tls_rows[], listening_hosts_rows[], listening_n
 /*
  * Sets the members of a listening, except url and nats, from a URL's options. own: the rows besides those of TLS, or
  * NULL. secure: the URL demands TLS; otherwise TLS is used where it has options of TLS, if may_be_secure. False with
- * the reason in message.
+ * the error set.
  */
 bool listening_read(const nl_url *url, const nl_option *own, bool secure, bool may_be_secure, listening *l);
 void listening_free(listening *l);
@@ -50,10 +50,10 @@ typedef struct listener {
 
 /*
  * Opens the sockets that asked names (a host name may have several addresses) and appends them to *listeners. Any
- * address off this machine is refused unless clients are vouched for there or remote_allowed. False with the reason in
- * message.
+ * address off this machine is refused unless clients are vouched for there or remote_allowed. False with the error
+ * set.
  */
-bool listener_open(const listening *asked, bool remote_allowed, listener **listeners, size_t *count, char message[256]);
+bool listener_open(const listening *asked, bool remote_allowed, listener **listeners, size_t *count);
 
 /* Refuses who connects from now on, though it is still open. Not for those that systemd has opened. */
 void listener_end(listener *l);

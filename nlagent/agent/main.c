@@ -128,10 +128,9 @@ static char *read_shipped(const char *name)
 
 static bool open_listeners(const agent_settings *a, listener **listeners, size_t *count)
 {
-    char message[256];
     for (size_t i = 0; i < a->listen_count; i++)
-        if (!listener_open(&a->listen[i], a->allow.count > 0, listeners, count, message)) {
-            program_error("%s", message);
+        if (!listener_open(&a->listen[i], a->allow.count > 0, listeners, count)) {
+            program_error("%s", nl_error_message());
             return false;
         }
     for (size_t i = 0; i < *count; i++) {
@@ -230,7 +229,7 @@ typedef struct serving {
 static void report_refused(void *user, const char *message)
 {
     const serving *s = user;
-    program_error("%s", message);
+    program_error("%s", nl_error_message());
     nl_write(s->agent->log, NL_ERROR, "Nlagentd.ReloadRefused", "REASON=%s", message);
 }
 
