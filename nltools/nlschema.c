@@ -21,6 +21,7 @@ typedef struct arguments {
     char **logs;
     int log_count;
     program_reading reading;
+    program_where where;
     schema_bench_options bench;
 } arguments;
 
@@ -86,6 +87,7 @@ static const options_command commands[] = {
 
 static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0},
+                                      {"Which records (check)", program_where_options, offsetof(arguments, where)},
                                       {"Reading logs (check)", program_reading_options, offsetof(arguments, reading)},
                                       {0}},
     .commands = commands,
@@ -148,7 +150,9 @@ static bool check_log(arguments *a, schema_check *c, const char *name)
     nl_status status;
     uint64_t number = 0, done, total;
     while ((status = program_log_next(log, NULL, &record)) == NL_OK) {
-        schema_check_record(c, record, name, ++number);
+        number++;
+        if (nl_filter_matches(a->where.filter, record))
+            schema_check_record(c, record, name, number);
         if (number % 1000 == 0) {
             program_log_progress(log, &done, &total);
             program_progress(name, done, total, number);
@@ -171,6 +175,7 @@ static bool check(arguments *a, const schema *s, GString *out)
         schema_check_report(c, out);
     good = good && schema_check_deviations(c) == 0;
     schema_check_free(c);
+    nl_filter_free(a->where.filter);
     return program_reading_finish(&a->reading) == PROGRAM_DONE && good;
 }
 

@@ -22,6 +22,7 @@ typedef struct arguments {
     char **operands; /* the event and its fields */
     int operand_count;
     program_reading reading;
+    program_where where;
     /* For --help=json, which shows them: */
     nl_log_options url_options;
     nl_dialer_options tls_options;
@@ -122,6 +123,7 @@ static void read_url_options(void *settings)
 static const options_usage usage = {
     .groups =
         (const options_group[]){{NULL, options, 0},
+                                {"Which records of the SOURCEs", program_where_options, offsetof(arguments, where)},
                                 {"Reading records from SOURCEs", program_reading_options, offsetof(arguments, reading)},
                                 {0}},
     .operands = "EVENT [FIELD=VALUE...]\n- [SOURCE...]",
@@ -158,13 +160,14 @@ static nl_status write_event(nl_log *log, const arguments *a)
 }
 
 /* Passes on a log's records. *read is whether all of them could be. */
-static nl_status pass_log_on(nl_log *log, program_reading *reading, const char *name, bool *read)
+static nl_status pass_log_on(nl_log *log, arguments *a, const char *name, bool *read)
 {
-    program_log *in = program_log_open(reading, name, false, false);
+    program_log *in = program_log_open(&a->reading, name, false, false);
     nl_status written = NL_OK, status = NL_FAILED;
     const nl_record *record;
     /* A destination that fails is noticed soon; one that is slow is waited for. */
-    for (unsigned count = 1; in != NULL && (status = program_log_next(in, NULL, &record)) == NL_OK && written >= NL_OK;
+    for (unsigned count = 1;
+         in != NULL && (status = program_log_next(in, a->where.filter, &record)) == NL_OK && written >= NL_OK;
          count++) {
         written = nl_write_record(log, record);
         if (written == NL_OK && count % FLUSH_EVERY == 0)
@@ -182,7 +185,7 @@ static nl_status pass_records_on(nl_log *log, arguments *a, bool *read)
     int count = a->operand_count > 1 ? a->operand_count : 2;
     nl_status status = NL_OK;
     for (int i = 1; i < count && status >= NL_OK; i++)
-        status = pass_log_on(log, &a->reading, names[i], read);
+        status = pass_log_on(log, a, names[i], read);
     return status;
 }
 
@@ -207,6 +210,7 @@ int main(int argc, char **argv)
     if (closed != NL_OK || status < NL_OK)
         program_error("%s", closed != NL_OK ? nl_error_message() : error.message);
     int result = program_reading_finish(&a.reading);
+    nl_filter_free(a.where.filter);
     if (status < NL_OK || closed != NL_OK || !read)
         result = PROGRAM_PROBLEM;
     return program_finish(result);

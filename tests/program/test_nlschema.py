@@ -293,6 +293,13 @@ class Nlschema(support.Case):
         self.check(schema, "", status=0)
         self.check(schema, unknown + "what is this\n", status=1)
 
+    def test_check_of_some_records(self):
+        schema = "[schema]\nname=a\n[E]\nA=int32\n"
+        log = "".join(f"DATE=2026010112000{i}.000000 HOST=h PROG=p LVL=Usage NL.EVNT=E A={value}\n" for i, value in enumerate("x1y2z"))
+        report, kinds = self.check(schema, log, "--since", "2026-01-01T12:00:01", "--until", "2026-01-01T12:00:04")
+        self.assertEqual((report["records"], [f["record"] for f in kinds["wrong type"]["first"]]), (3, [3]))
+        self.check(schema, log, "--where", "A == 1 || A == 2", status=0)
+
     def test_check_shows_the_first_ten(self):
         line = "DATE=20000101000000 HOST=h PROG=p LVL=Usage NL.EVNT=E F=\"\\x1b[31m\\n\"\n"
         path = self.scratch / "a.log"

@@ -40,6 +40,11 @@ class Nlwrite(support.Case):
         back = self.write("-", input=(self.scratch / "b.log").read_text())
         self.assertEqual(back.stdout, log.read_text())
 
+    def test_records_that_are_passed_on(self):
+        lines = [f"DATE=2026010112000{i}.000000 HOST=h PROG=p LVL=Usage NL.EVNT=E{i}\n" for i in range(6)]
+        result = self.write("--since", "2026-01-01T12:00:01", "--until", "2026-01-01T12:00:05", "--where", "NL.EVNT != E3", "-", input="".join(lines))
+        self.assertEqual((result.returncode, result.stdout), (0, "".join(lines[i] for i in (1, 2, 4))), result.stderr)
+
     def test_environment(self):
         log = self.scratch / "env.log"
         names = {"NETLOGGER_DEST": str(log), "NETLOGGER_HOST": "myhost"}
