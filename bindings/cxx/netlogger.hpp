@@ -364,15 +364,7 @@ class log
      * @param format such as "SEND.SZ=%ld FILE=%s"; nullptr for no fields
      * @return false if the log is off or the event is lost
      */
-    __attribute__((format(printf, 4, 5))) bool write(nl_level level, const char *name, const char *format,
-                                                     ...) const noexcept
-    {
-        va_list arguments;
-        va_start(arguments, format);
-        nl_status status = nl_vwrite(handle, level, name, format, arguments);
-        va_end(arguments);
-        return status == NL_OK;
-    }
+    bool write(nl_level level, const char *name, const char *format, ...) const noexcept NL_PRINTF(4, 5);
 
     /** Writes no events of levels after this one from now on. */
     void set_level(nl_level level) const noexcept
@@ -428,6 +420,15 @@ class log
   private:
     nl_log *handle = nullptr;
 };
+
+inline bool log::write(nl_level level, const char *name, const char *format, ...) const noexcept
+{
+    va_list arguments;
+    va_start(arguments, format);
+    nl_status status = nl_vwrite(handle, level, name, format, arguments);
+    va_end(arguments);
+    return status == NL_OK;
+}
 
 /**
  * The time between Name.start, written when it is made, and Name.end, written when it ends, with the same fields, so

@@ -178,14 +178,21 @@ class Netlogd(collector.Case):
         process = self.serve("--max-memory", "24M", "--record-timeout", "0")
         half = record(9, 9)[:-1] + b" X=" + b"x" * 400000
         clients = []
-        for _ in range(1000):
+
+        def send_half():
             clients.append(socket.create_connection(("127.0.0.1", self.port)))
             try:
                 clients[-1].sendall(half)
             except OSError:
                 pass
+        for _ in range(1000):
+            send_half()
         self.send(record(1, 1))
         support.wait_until(lambda: self.output.exists() and self.output.read_bytes() == record(1, 1), what="who is not greedy")
+        support.wait_until(lambda: self.said().count("NL.EVNT=Netlogd.Memory ") > 900, what="the others are read and closed")
+        send_half()
+        self.send(record(1, 2))
+        support.wait_until(lambda: self.output.read_bytes() == record(1, 1) + record(1, 2), what="and again")
         memory = int(re.search(r"VmHWM:\s+(\d+)", open(f"/proc/{process.pid}/status").read()).group(1))
         if not support.is_sanitized(process):
             self.assertLess(memory, 60000, "kB")
@@ -655,7 +662,7 @@ class Netlogd(collector.Case):
         missing = self.scratch / "no" / "file"
         self.assertEqual(self.fails("--output", missing), f"netlogd: open {missing}: No such file or directory\n")
         self.assertIn("--allow", self.fails("--listen", "x-netlog://0.0.0.0:0"))
-        self.assertIn("no network", self.fails("--allow", "300.1.1.1/8", status=2))
+        self.assertIn("is not a network", self.fails("--allow", "300.1.1.1/8", status=2))
         self.assertIn("--listen", self.fails("--listen", "http://x", status=2))
         self.fails("--nonsense", status=2)
 

@@ -213,7 +213,7 @@ class Routing(support.Case):
                 (["a.log", "file:a.log?zstd=1"], 1, "it is there twice"),
                 ([f"file:{self.scratch}/a-{{N}}.log", f"file:{self.scratch}/a-{{N}}.nlb"], 1, "it is there twice"),
                 (["file:a.log?where=LVL <"], 2, "column 6"),
-                ([f"x-netlog://127.0.0.1?spool={self.scratch}/s&spool_size=1k"], 2, "no value for option spool_size"),
+                ([f"x-netlog://127.0.0.1?spool={self.scratch}/s&spool_size=1k"], 2, "option spool_size: 1k is out of range; use at least 1m"),
                 ([f"x-netlog://127.0.0.1?spool={self.scratch}/s&ca=x"], 2, "x-netlogs only"),
                 ([f"x-syslog://user?spool={self.scratch}/s&format=nlb"], 2, "lines of text")]:
             command = [self.netlogd, "--foreground", "--listen", f"unix:{self.scratch}/s.sock"]
@@ -591,9 +591,9 @@ class Routing(support.Case):
         c.send(b"".join(line(n) for n in range(20, 40)))
         bad = self.reload(c, "a.log", "file:b.log?where=N >=", "new.log")
         self.assertEqual(bad.returncode, 1)
-        self.assertIn(f"{self.config}:2: output: where: filter", c.said())
+        self.assertIn(f"{self.config}:2: output: option where: filter", c.said())
         self.assertIn("column 5", c.said())
-        for text in (f"{self.config}:2: output: where: filter", "column 5"):
+        for text in (f"{self.config}:2: output: option where: filter", "column 5"):
             self.assertIn(text, bad.stderr, "who asked is told as much")
         bad = self.reload(c, "a.log", "no/new.log")
         self.assertEqual(bad.returncode, 1)
