@@ -217,7 +217,7 @@ const nl_option settings_rows[] = {
      .value = "FILE",
      .places = NL_OPTION_IN_DAEMON,
      NL_OPTION_MEMBER(settings, reject),
-     .help = "Append each malformed line to FILE unchanged"},
+     .help = "Append malformed input to FILE unchanged"},
     {.name = "fraction",
      .type = NL_OPTION_CHOICE,
      .choices = "decimal|microseconds",

@@ -41,7 +41,7 @@ static const nl_option options[] = {
      .initial = "-",
      .environment = "NETLOGGER_DEST",
      NL_OPTION_MEMBER(arguments, destination),
-     .help = "Send the event to URL: a file, x-netlog://HOST, unix:SOCKET, x-syslog://, or - for standard output"},
+     .help = "Send records to URL: a file, x-netlog://HOST, unix:SOCKET, x-syslog://, or - for standard output"},
     {.name = "prog",
      .letter = 'p',
      .value = "NAME",

@@ -39,8 +39,8 @@ static const nl_option standard_options[] = {
      .choices = "json|words|urls",
      .optional_value = true,
      .set = options_have_help,
-     .help = "Print this help; or print the options as JSON, as words for shell completion, or print the options of "
-             "URLs and the environment variables"},
+     .help = "Print this help; json: the options as JSON; words: words for shell completion; urls: the options of URLs "
+             "and the environment variables"},
     {.name = "version", .letter = 'V', .type = NL_OPTION_FLAG, .set = options_have_help, .help = "Print the version"},
     {0},
 };

@@ -84,10 +84,10 @@ extern const nl_option program_reading_options[], program_strict_options[];
 
 /* What --help of every such program says about its sources. */
 #define PROGRAM_SOURCES                                                                                                \
-    "A SOURCE is a file in any format that nlconv reads, compressed by zstd or gzip or not, a pipe, a folder (an "     \
-    "archive of netlogd: its files one after another; or a CTF trace), a running collector (x-netlog://HOST, "         \
-    "x-netlogs://HOST, unix:PATH, with ?where=EXPRESSION "                                                             \
-    "and &since=TIME if need be; SIGINT ends the reading), or - for standard input"
+    "A SOURCE is one of: a file in any format that nlconv reads, also compressed with zstd or gzip; a pipe; a "        \
+    "folder, "                                                                                                         \
+    "which is an archive of netlogd or a CTF trace; a running collector (x-netlog://HOST, x-netlogs://HOST or "        \
+    "unix:PATH, optionally with ?where=EXPRESSION&since=TIME; press Ctrl-C to stop); or - for standard input"
 
 /*
  * A log as programs are given one: any SOURCE as PROGRAM_SOURCES says. Malformed input and records that are missing are

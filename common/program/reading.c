@@ -25,7 +25,7 @@ const nl_option program_reading_options[] = {
     {.name = "reject",
      .value = "FILE",
      NL_OPTION_MEMBER(program_reading, reject_path),
-     .help = "Append each malformed line to FILE unchanged"},
+     .help = "Append malformed input to FILE unchanged, one piece per line"},
     {0},
 };
 
