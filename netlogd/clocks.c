@@ -149,7 +149,7 @@ static size_t find_replaceable(clocks *c, size_t owner)
 {
     if (nl_monotonic_ns() - c->heard_ns[c->all.oldest] >= EXPIRES_NS)
         return c->all.oldest;
-    if (owner == HOSTS_MAX || c->owner_counts[owner] < c->owner_counts[c->largest])
+    if (owner == HOSTS_MAX || c->owner_counts[owner] != c->owner_counts[c->largest])
         for (size_t i = 0; i < HOSTS_MAX; i++)
             if (c->owner_counts[i] > c->owner_counts[c->largest])
                 c->largest = i;
@@ -291,10 +291,11 @@ static __attribute__((noinline)) void put_clock(clocks *c, const nl_record *reco
     warn(c, h);
 }
 
-void clocks_put(clocks *c, const nl_record *record, const char *peer)
+bool clocks_put(clocks *c, const nl_record *record, const char *peer)
 {
     if (record->event.size >= strlen(NL_CLOCK_KERNEL) && memcmp(record->event.data, "Clock", 5) == 0)
         put_clock(c, record, peer);
+    return true;
 }
 
 void clocks_tell(clocks *c)

@@ -21,8 +21,8 @@ typedef struct clocks clocks;
 clocks *clocks_new(nl_log *log);
 
 /* Looks at a record that came from peer (as listener_address_text has it); costs next to nothing when it is not of a
- * clock. */
-void clocks_put(clocks *c, const nl_record *record, const char *peer);
+ * clock. Returns whether it is of a clock. */
+bool clocks_put(clocks *c, const nl_record *record, const char *peer);
 
 /* Says what could not be said before, because something had just been said of that host; to be called now and then. */
 void clocks_tell(clocks *c);

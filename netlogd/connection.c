@@ -15,6 +15,7 @@
 #include "turns.h"
 #include "used_streams.h"
 
+#include "record/work.h"
 #include "record/block.h"
 #include "program/program.h"
 #include "reader/admission.h"
@@ -39,6 +40,9 @@ enum {
     REPORTED = 10,            /* malformed pieces that are reported one by one, per connection */
     GARBAGE_LIMIT = 20 << 20, /* bytes without a single record, beside one that is long, after which a client is cut
                                  off: more than a block */
+    LOST_WORK = 4 * GAPS_MAX, /* units of a search among all gaps */
+    CLOCK_WORK = 2000,        /* units of a record of a clock, whose host is searched for */
+    TLS_WORK = 500000,        /* units of a handshake, charged with the first read */
     CLOCK_RECORDS_MAX = 16,   /* records of a block that is taken whole in which those of clocks are looked for */
 };
 
@@ -104,10 +108,19 @@ static void connection_on_malformed(void *user, const nl_malformed *what)
                  what->text.data, count == REPORTED ? " NOTE=\"further ones of this client are only counted\"" : "");
 }
 
+/* Adds work that the decoder does not count: the turn is charged with it (modulo 2^64), and ends earlier. */
+static void add_work(connection *c, uint64_t work)
+{
+    c->charged -= work;
+    c->work_max -= work < c->work_max ? work : c->work_max;
+}
+
 static void on_lost(void *user, const nl_lost *what)
 {
     connection *c = user;
     gaps_note(c->server->gaps, what, c->peer, "", ++c->gaps);
+    if (what->count == what->dropped && what->numbers.from < what->numbers.to)
+        add_work(c, LOST_WORK);
 }
 
 /* Puts it on the list when blocks have come that are not acknowledged. */
@@ -226,6 +239,7 @@ static void spend(connection *c, uint64_t records)
 static void count_text(connection *c, uint64_t before)
 {
     uint64_t text = outputs_encoded(c->server->outputs) - before;
+    add_work(c, text * NL_WORK_EXPANDED);
     uint64_t received = nl_decoder_get_stats(c->decoder)->bytes;
     text_limit_add(c->server->text_limit, c->peer, text_limit_excess(text, received - c->received), nl_monotonic_ns());
     c->text += text;
@@ -364,6 +378,7 @@ static bool may_send_host(connection *c, const nl_record *record)
         return true;
     if (host.size > 0 && host.size == c->certified.size && memcmp(host.data, c->certified.data, host.size) == 0)
         return true;
+    add_work(c, NL_WORK_MALFORMED);
     if (!nl_channel_peer_is_named(&c->channel, host.data, host.size)) {
         connection_on_malformed(c, &(nl_malformed){.source = c->peer,
                                                    .line = nl_decoder_get_stats(c->decoder)->records,
@@ -417,7 +432,8 @@ static void connection_take_records(connection *c)
             name_by(c, record);
         outputs_put(c->server->outputs, record, numbered ? &sequence : NULL);
         subscriptions_put(c->server->subscriptions, record);
-        clocks_put(c->server->clocks, record, c->peer);
+        if (clocks_put(c->server->clocks, record, c->peer))
+            add_work(c, CLOCK_WORK);
         c->server->counts.records++;
     }
     c->rest = nl_decoder_is_paused(c->decoder);
@@ -762,6 +778,7 @@ connection *connection_new(server *srv, evutil_socket_t fd, const listener *at, 
     c->channel.fd = fd;
     c->at = at;
     c->ready = tls == NULL;
+    c->charged -= tls != NULL ? TLS_WORK : 0; /* modulo 2^64 */
     c->opened_ns = nl_monotonic_ns();
     if (tls != NULL && !nl_channel_secure(&c->channel, tls, NULL))
         program_fail(PROGRAM_PROBLEM, "out of memory");

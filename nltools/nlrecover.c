@@ -74,6 +74,19 @@ static const options_usage usage = {
              "all users.",
 };
 
+/* The names come from shared memory that another user may have written. */
+static void print_recovered(const arguments *a, const nl_recovered *what, const char *url)
+{
+    const char *destination = a->recover.destination;
+    char *line =
+        program_format("%s (process %d): %" PRIu64 " event%s %s %s%s%s", what->prog, what->process, what->records,
+                       what->records == 1 ? "" : "s", a->recover.list_only ? "waiting for" : "recovered, for", url,
+                       destination != NULL ? ", to " : "", destination != NULL ? destination : "");
+    program_replace_controls(line, strlen(line));
+    fprintf(stderr, "%s\n", line);
+    free(line);
+}
+
 static void nlrecover_report(void *user, const nl_recovered *what)
 {
     arguments *a = user;
@@ -84,10 +97,7 @@ static void nlrecover_report(void *user, const nl_recovered *what)
         program_error("%s (process %d), %" PRIu64 " event%s for %s: %s", what->prog, what->process, what->records,
                       what->records == 1 ? "" : "s", url, what->message);
     else if (!a->quiet)
-        fprintf(stderr, "%s (process %d): %" PRIu64 " event%s %s %s%s%s\n", what->prog, what->process, what->records,
-                what->records == 1 ? "" : "s", a->recover.list_only ? "waiting for" : "recovered, for", url,
-                a->recover.destination != NULL ? ", to " : "",
-                a->recover.destination != NULL ? a->recover.destination : "");
+        print_recovered(a, what, url);
 }
 
 static nl_status recover(arguments *a)
@@ -139,8 +149,12 @@ static size_t list_users(uid_t **users)
 /* Gives this process the rights of a user and no others, for good. */
 static void become(uid_t user)
 {
+    enum { NO_GROUP = 65534 }; /* of a user without an entry: its number may be that of some other group */
+    errno = 0;
     const struct passwd *known = getpwuid(user);
-    gid_t group = known != NULL ? known->pw_gid : (gid_t)user;
+    if (known == NULL && errno != 0 && errno != ENOENT && errno != ESRCH)
+        program_fail(PROGRAM_PROBLEM, "look up user %u: %s", (unsigned)user, strerror(errno));
+    gid_t group = known != NULL ? known->pw_gid : NO_GROUP;
     char *shared = program_copy(shared_memory()), *home = program_copy(known != NULL ? known->pw_dir : "/");
     bool good = known != NULL ? initgroups(known->pw_name, group) == 0 : setgroups(0, NULL) == 0;
     if (!good || setresgid(group, group, group) != 0 || setresuid(user, user, user) != 0 ||

@@ -114,8 +114,10 @@ static void lose(source *s, stream *t)
     t->channel.fd = -1;
     t->again_s = t->again_s == 0 ? 1 : t->again_s * 2 < AGAIN_MOST_S ? t->again_s * 2 : AGAIN_MOST_S;
     t->again_ns = nl_monotonic_ns() + t->again_s * NL_NS_PER_SECOND;
+    nl_error error; /* gather_tell may set another one */
+    nl_error_save(&error);
     if (!t->was_said)
-        gather_tell(s, t, "Nlagent.Lost", nl_error_message());
+        gather_tell(s, t, "Nlagent.Lost", error.message);
     t->was_said = true;
 }
 

@@ -33,6 +33,13 @@ static bool read_password(const char *path, char password[256])
     return good;
 }
 
+/* The first call initializes libldap, and two threads may not make it at once: ldap_initialize(3). */
+__attribute__((constructor)) static void initialize_library(void)
+{
+    int version;
+    ldap_get_option(NULL, LDAP_OPT_PROTOCOL_VERSION, &version);
+}
+
 static LDAP *dial(const ldap_options *o)
 {
     LDAP *ldap = NULL;

@@ -8,6 +8,7 @@
 #include "convert/convert.h"
 #include "program/foreign.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ typedef struct translator {
     bool warned;               /* about times without an origin */
     bool ended;                /* nothing more comes before end is returned */
     nl_status end;             /* the status of the source at its end */
-    char *error;               /* its message */
+    nl_error error;            /* if end is NL_FAILED */
     bool skipping;             /* the rest of a line that is too long */
     nl_buffer in;              /* what is not translated yet */
     size_t wanted;             /* no record is looked for in fewer bytes */
@@ -153,10 +154,9 @@ static void translator_restart(translator *t)
     nl_buffer_free(&t->sink.bytes);
     nl_buffer_free(&t->sink.report_text);
     free(t->sink.reports);
-    free(t->error);
     t->importer = NULL;
     t->exporter = NULL;
-    t->shared = t->error = NULL;
+    t->shared = NULL;
     t->from = NULL;
     t->in_place = t->ended = t->skipping = false;
     t->in.size = 0;
@@ -176,8 +176,8 @@ static void translator_detect(translator *t, nl_status status)
 
 static nl_status translator_end(translator *t, const nl_source *source)
 {
-    if (t->error != NULL)
-        nl_error_set(NL_ERROR_SYSTEM, "%s", t->error);
+    if (t->end == NL_FAILED)
+        nl_error_restore(&t->error);
     nl_status end = t->end;
     if (nl_source_was_replaced(source))
         translator_restart(t);
@@ -193,7 +193,7 @@ static nl_status translator_read(nl_source_layer *layer, nl_source *source, cons
         t->ended = status == NL_END || status == NL_FAILED;
         t->end = status;
         if (status == NL_FAILED)
-            t->error = program_copy(nl_error_message());
+            nl_error_save(&t->error);
         if (t->in_place && status == NL_OK)
             return NL_OK;
         if (t->in_place)
@@ -259,6 +259,7 @@ typedef struct spill {
     const char *path;
     int fd;
     bool failed;
+    int error; /* errno */
 } spill;
 
 static void spill_write(sink *s)
@@ -266,7 +267,10 @@ static void spill_write(sink *s)
     spill *to = s->drain_user;
     s->out->kind->flush(s->out, s);
     sink_report(s, to->reading, to->path, 0, 0);
-    to->failed = to->failed || !nl_write_all(to->fd, s->bytes.data, s->bytes.size);
+    if (!to->failed && !nl_write_all(to->fd, s->bytes.data, s->bytes.size)) {
+        to->failed = true;
+        to->error = errno;
+    }
     s->bytes.size = 0;
 }
 
@@ -297,8 +301,10 @@ nl_source *program_translate_folder(program_reading *reading, const char *path)
     snprintf(name, sizeof name, "/dev/fd/%d", to.fd);
     nl_url *url = nl_url_parse(name);
     nl_source *source = !to.failed && url != NULL ? nl_source_open(url, false, false) : NULL;
-    if (to.failed)
+    if (to.failed) {
+        errno = to.error;
         nl_error_set_errno("write a temporary file");
+    }
     nl_url_free(url);
     close(to.fd);
     return source;

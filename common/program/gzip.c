@@ -38,11 +38,12 @@ bool gzip_begins(const char *bytes, size_t size)
 /* Finds out from the first bytes whether the content is compressed. */
 static nl_status gzip_examine(gzip *g, nl_source *source, const char **data, size_t *size)
 {
-    g->head.size = 0;
     while (g->head.size < MAGIC_SIZE) {
         nl_status status = nl_source_read_below(source, &g->base, data, size);
         if (status == NL_END && g->head.size > 0 && !nl_source_was_replaced(source))
             break;
+        if (status == NL_END) /* what comes next begins anew */
+            g->head.size = 0;
         if (status != NL_OK)
             return status;
         nl_buffer_append(&g->head, *data, *size);
@@ -72,6 +73,7 @@ static nl_status gzip_refill(gzip *g, nl_source *source)
         g->z.avail_in = (uInt)size;
     } else if (status == NL_END && nl_source_was_replaced(source)) {
         g->state = GZIP_UNKNOWN;
+        g->head.size = 0;
     } else if (status == NL_END && g->state == GZIP_INSIDE) {
         return gzip_fail(g, "cut short");
     }
@@ -130,8 +132,10 @@ static nl_status gzip_read(nl_source_layer *layer, nl_source *source, const char
     if (g->state != GZIP_ABSENT)
         return gzip_inflate(g, source, data, size);
     nl_status status = nl_source_read_below(source, layer, data, size);
-    if (status == NL_END && nl_source_was_replaced(source))
+    if (status == NL_END && nl_source_was_replaced(source)) {
         g->state = GZIP_UNKNOWN;
+        g->head.size = 0;
+    }
     return status;
 }
 

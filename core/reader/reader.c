@@ -23,7 +23,7 @@ struct nl_reader {
     nl_source *source;
     nl_decoder *decoder;
     nl_status outcome; /* what to return once the decoder has handed out what is left */
-    char *failure;     /* the words for it, which decoding what is left may overwrite */
+    nl_error failure;  /* if outcome is NL_FAILED: decoding what is left may replace it */
     bool nonblocking;
 
     bool seeking; /* the index was looked for: */
@@ -85,7 +85,6 @@ void nl_reader_close(nl_reader *reader)
     nl_decoder_free(reader->decoder);
     nl_source_close(reader->source);
     nl_time_index_free(&reader->index);
-    free(reader->failure);
     free(reader);
 }
 
@@ -94,7 +93,7 @@ static void finish(nl_reader *reader, nl_status outcome)
 {
     reader->outcome = outcome;
     if (outcome == NL_FAILED)
-        reader->failure = strdup(nl_error_message());
+        nl_error_save(&reader->failure);
     nl_decoder_finish(reader->decoder);
 }
 
@@ -195,8 +194,8 @@ nl_status nl_reader_next(nl_reader *reader, const nl_record **record)
         if (status == NL_OK || status == NL_FAILED)
             return status;
         if (status == NL_END) {
-            if (reader->failure != NULL)
-                nl_error_set(NL_ERROR_SYSTEM, "%s", reader->failure);
+            if (reader->outcome == NL_FAILED)
+                nl_error_restore(&reader->failure);
             if (reader->outcome != NL_OK)
                 return reader->outcome;
             nl_decoder_restart(reader->decoder);

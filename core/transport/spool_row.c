@@ -566,19 +566,6 @@ void nl_spool_row_lost_told(nl_spool_row *row)
 
 /* ---- fsync ---- */
 
-nl_status nl_spool_row_sync(nl_spool_row *row)
-{
-    nl_status status = NL_OK;
-    for (nl_spool_segment *s = row->segments; s != NULL; s = s->next) {
-        if (s->unsafe && fdatasync(s->fd) != 0)
-            status = row_failed(row, "fsync", row->name);
-        s->unsafe = false;
-    }
-    if (fdatasync(row->fd) != 0)
-        status = row_failed(row, "fsync", row->name);
-    return status;
-}
-
 /* Calls fdatasync for a file. A file that is gone, because its records were delivered, needs none. */
 static nl_status sync_file(const nl_spool_row *row, const char *file)
 {
@@ -587,6 +574,28 @@ static nl_status sync_file(const nl_spool_row *row, const char *file)
         return errno == ENOENT ? NL_OK : row_failed(row, "fsync", file);
     nl_status status = fdatasync(fd) == 0 ? NL_OK : row_failed(row, "fsync", file);
     close(fd);
+    return status;
+}
+
+static nl_status sync_losses(const nl_spool_row *row)
+{
+    char file[FILE_NAME_SIZE];
+    if (row->state.losses_file == 0)
+        return NL_OK;
+    name_losses(row, row->state.losses_file, file);
+    return sync_file(row, file);
+}
+
+nl_status nl_spool_row_sync(nl_spool_row *row)
+{
+    nl_status status = sync_losses(row);
+    for (nl_spool_segment *s = row->segments; s != NULL; s = s->next) {
+        if (s->unsafe && fdatasync(s->fd) != 0)
+            status = row_failed(row, "fsync", row->name);
+        s->unsafe = false;
+    }
+    if (fdatasync(row->fd) != 0)
+        status = row_failed(row, "fsync", row->name);
     return status;
 }
 
@@ -605,6 +614,7 @@ nl_status nl_spool_row_sync_files(const char *folder, int folder_fd, const char 
     close(fd);
     if (status != NL_OK)
         return status == NL_END ? NL_OK : status;
+    status = sync_losses(&row);
     for (uint64_t number = row.state.first; number <= row.state.last && status == NL_OK; number++) {
         name_segment(&row, number, "spool", file);
         status = sync_file(&row, file);

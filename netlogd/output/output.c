@@ -179,6 +179,7 @@ static nl_status open_files(output *out)
         close(claim);
     if (status != NL_OK)
         return status;
+    number = seal_next_number(out->seal, number);
     if (output_file_open(&out->file, &out->options, number, false) != NL_OK)
         return NL_FAILED;
     begin_index(out);

@@ -165,6 +165,12 @@ nl_status seal_begin_file(seal *s, uint64_t number)
     return status;
 }
 
+uint64_t seal_next_number(const seal *s, uint64_t number)
+{
+    bool used = s != NULL && (number < s->next.number || (number == s->next.number && s->next.to > 0));
+    return used ? s->next.number + 1 : number;
+}
+
 void seal_wrote(seal *s, const char *data, size_t size)
 {
     if (s == NULL || size == 0)

@@ -32,6 +32,10 @@ void seal_close(seal *s);
  * reason in nl_error_message(). */
 nl_status seal_begin_file(seal *s, uint64_t number);
 
+/* Returns the number for a new file: number, or a higher one if a seal names a file of that number that had data. Such
+ * files may have been removed. */
+uint64_t seal_next_number(const seal *s, uint64_t number);
+
 /* Those bytes were appended to the file. */
 void seal_wrote(seal *s, const char *data, size_t size);
 

@@ -338,6 +338,17 @@ static bool begin_registering(serving *s, const char *url)
     return s->registrar != NULL;
 }
 
+/* NULL: it has none. Standard error is redirected in the background, and the log must not hold it. */
+static nl_log *main_open_log(const agent_settings *s)
+{
+    if (daemon_has_no_streams() && strcmp(s->log, "file:///dev/stderr") == 0)
+        return NULL;
+    nl_log *log = nl_open("nlagentd", s->log);
+    if (log == NULL)
+        program_error("cannot open the log of nlagentd's own events: %s", nl_error_message());
+    return log;
+}
+
 /* Call it before there are threads, which inherit it: the log has one. */
 static void confine_and_open_log(agent *a, const agent_settings *said)
 {
@@ -347,9 +358,8 @@ static void confine_and_open_log(agent *a, const agent_settings *said)
         snprintf(not_confined, sizeof not_confined, "%s", nl_error_message());
         program_error("%s", not_confined);
     }
-    a->log = nl_open("nlagentd", said->log);
-    if (a->log == NULL)
-        program_error("its own events go nowhere: %s", nl_error_message());
+    a->log = main_open_log(said);
+    nl_set_policy(a->log, NL_POLICY_NEWEST, 0, NL_LEVEL_NONE); /* its reader must not hold up the clients */
     nl_set_idle(a->log, NL_NS_PER_SECOND);
     if (not_confined[0] != '\0')
         nl_write(a->log, NL_WARNING, "Nlagentd.NotConfined", "REASON=%s", not_confined);
@@ -413,17 +423,6 @@ static int serve(agent *a, arguments *given, listener *listeners, size_t count)
     return good ? PROGRAM_DONE : PROGRAM_USAGE;
 }
 
-/* NULL: it has none. Standard error is redirected in the background, and the log must not hold it. */
-static nl_log *main_open_log(const agent_settings *s)
-{
-    if (daemon_has_no_streams() && strcmp(s->log, "file:///dev/stderr") == 0)
-        return NULL;
-    nl_log *log = nl_open("nlagentd", s->log);
-    if (log == NULL)
-        program_error("cannot open the log of nlagentd's own events: %s", nl_error_message());
-    return log;
-}
-
 int main(int argc, char **argv)
 {
     program_start("nlagentd");
@@ -442,9 +441,6 @@ int main(int argc, char **argv)
     if (prepare(&a, &given)) {
         result = PROGRAM_PROBLEM;
         if (open_listeners(given.settings, &listeners, &count)) {
-            a.log = main_open_log(given.settings);
-            nl_set_policy(a.log, NL_POLICY_NEWEST, 0, NL_LEVEL_NONE); /* its reader must not hold up the clients */
-            nl_set_idle(a.log, NL_NS_PER_SECOND);
             message_output_never_wait();
             result = serve(&a, &given, listeners, count);
             message_output_report_dropped(program_get_name());

@@ -261,7 +261,9 @@ static bool put_records(subscription *s, size_t most, nl_buffer *out)
         bool tells = record->event.size == 21 && (memcmp(record->event.data, "Nlagentd.SensorFailed", 21) == 0 ||
                                                   memcmp(record->event.data, "Nlagentd.CostlyFilter", 21) == 0);
         if (tells && nl_record_find(record, "REASON", &reason)) {
-            nl_error_set(NL_ERROR_TIMEOUT, "%.*s", (int)reason.string.size, reason.string.data);
+            char scratch[NL_FIELD_TEXT_SIZE];
+            nl_string shown = nl_field_text(&reason, scratch);
+            nl_error_set(NL_ERROR_TIMEOUT, "%.*s", (int)shown.size, shown.data);
             failed = true;
         }
         soap_put_record(out, record);

@@ -5,8 +5,10 @@
 #include "base/memory.h"
 #include "program/program.h"
 #include "service/confine.h"
+#include "service/daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -232,6 +234,9 @@ bool starter_begin(const starter_options *options)
     close(end_ends[pid != 0]);
     if (pid > 0)
         return true;
+    int nothing = daemon_has_no_streams() ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+    for (int fd = STDIN_FILENO; nothing >= 0 && fd <= STDERR_FILENO; fd++)
+        dup2(nothing, fd);
     if (options->confined)
         confine_programs(); /* nlagentd itself reports what is missing */
     starter_run(options);
