@@ -269,14 +269,14 @@ static void warn(clocks *c, host_clock *h)
         nl_write(c->log, level, "Netlogd.Clock", "CLOCK.HOST=%s NOTE=%s", h->host, note);
 }
 
-/* A record that is perhaps one of clocks. */
-static __attribute__((noinline)) void put_clock(clocks *c, const nl_record *record, const char *peer)
+/* A record that is perhaps one of clocks. Returns whether it is. */
+static __attribute__((noinline)) bool put_clock(clocks *c, const nl_record *record, const char *peer)
 {
     bool kernel = clocks_is(record->event, NL_CLOCK_KERNEL), tracking = clocks_is(record->event, NL_CLOCK_TRACKING);
     bool offset = clocks_is(record->event, NL_CLOCK_OFFSET);
     host_clock *h = kernel || tracking || offset ? clocks_find(c, record->host, peer) : NULL;
     if (h == NULL)
-        return;
+        return false;
     h->time_ns = record->time_ns;
     if (kernel || tracking)
         take_state(h, record, kernel);
@@ -289,13 +289,13 @@ static __attribute__((noinline)) void put_clock(clocks *c, const nl_record *reco
                         get_double(record, "CLOCK.ERROR", &h->offset_error_us) &&
                         get_double(record, "CLOCK.DELAY", &h->delay_us);
     warn(c, h);
+    return true;
 }
 
 bool clocks_put(clocks *c, const nl_record *record, const char *peer)
 {
-    if (record->event.size >= strlen(NL_CLOCK_KERNEL) && memcmp(record->event.data, "Clock", 5) == 0)
-        put_clock(c, record, peer);
-    return true;
+    return record->event.size >= strlen(NL_CLOCK_KERNEL) && memcmp(record->event.data, "Clock", 5) == 0 &&
+           put_clock(c, record, peer);
 }
 
 void clocks_tell(clocks *c)

@@ -1,0 +1,106 @@
+/* netlogd's table of clocks: which records are of clocks, and whose hosts leave a full table. */
+#include "clocks.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { HOSTS_MAX = 1024 }; /* as in clocks.c */
+
+static size_t described[128]; /* hosts by the first letter of their names */
+
+/* ---- called by clocks_describe ---- */
+
+nl_record *request_record(request *r, nl_level level, const char *event)
+{
+    (void)r, (void)level, (void)event;
+    return NULL;
+}
+
+void request_add_text(nl_record *record, const char *name, const char *value)
+{
+    (void)record;
+    if (strcmp(name, "CLOCK.HOST") == 0)
+        described[value[0] & 127]++;
+}
+
+void request_add_time(nl_record *record, const char *name, int64_t time_ns)
+{
+    (void)record, (void)name, (void)time_ns;
+}
+
+void request_put(request *r, const nl_record *record)
+{
+    (void)r, (void)record;
+}
+
+/* ---- tests ---- */
+
+static bool put_event(clocks *c, const char *event, const char *host, const char *peer)
+{
+    nl_record *record = nl_record_new();
+    nl_record_set_event(record, event, strlen(event));
+    nl_record_set_host(record, host, strlen(host));
+    bool of_clock = clocks_put(c, record, peer);
+    nl_record_free(record);
+    return of_clock;
+}
+
+/* Puts records of count new hosts from the address 10.0.0.LETTER; the hosts' names begin with the letter. */
+static void put_hosts(clocks *c, char letter, size_t count)
+{
+    static unsigned number;
+    char host[32], peer[32];
+    snprintf(peer, sizeof peer, "10.0.0.%d:1000", letter);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(host, sizeof host, "%c%u", letter, number++);
+        assert_true(put_event(c, "ClockKernel", host, peer));
+    }
+}
+
+static void assert_hosts(const clocks *c, size_t a, size_t b, size_t others)
+{
+    memset(described, 0, sizeof described);
+    clocks_describe(c, NULL);
+    assert_int_equal(described['a'], a);
+    assert_int_equal(described['b'], b);
+    assert_int_equal(described['c'], others);
+}
+
+static void test_only_records_of_clocks_count_as_such(void **state)
+{
+    (void)state;
+    clocks *c = clocks_new(NULL);
+    assert_false(put_event(c, "E", "a", "10.0.0.1:1000"));
+    assert_false(put_event(c, "ClockMarket.Open", "a", "10.0.0.1:1000"));
+    assert_hosts(c, 0, 0, 0);
+    assert_true(put_event(c, "ClockTracking", "a", "10.0.0.1:1000"));
+    assert_hosts(c, 1, 0, 0);
+    clocks_free(c);
+}
+
+/* The hosts of a are fewer than those of b, after c displaced one; then b may displace none but its own. */
+static void test_more_hosts_never_displace_those_of_fewer(void **state)
+{
+    (void)state;
+    clocks *c = clocks_new(NULL);
+    put_hosts(c, 'a', HOSTS_MAX / 2);
+    put_hosts(c, 'b', HOSTS_MAX / 2);
+    put_hosts(c, 'c', 1);
+    assert_hosts(c, HOSTS_MAX / 2 - 1, HOSTS_MAX / 2, 1);
+    put_hosts(c, 'b', 10);
+    assert_hosts(c, HOSTS_MAX / 2 - 1, HOSTS_MAX / 2, 1);
+    clocks_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_only_records_of_clocks_count_as_such),
+        cmocka_unit_test(test_more_hosts_never_displace_those_of_fewer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
