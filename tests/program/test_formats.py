@@ -1,5 +1,7 @@
 """Every program that reads logs reads every format: one table of formats, one of programs, and every combination of them."""
 import gzip
+import os
+import pathlib
 import re
 import shutil
 import socket
@@ -261,6 +263,25 @@ class Formats(collector.Case):
             seen = count
             self.assertEqual(self.run_program(nlarchive, "load", database, path).returncode, 0)
             self.assertEqual(self.says(nlarchive, "query", "--format", "ulm", database).count("\n"), count)
+
+    def test_a_followed_file_whose_first_byte_comes_alone(self):
+        path, out, lines = self.scratch / "a.log", self.scratch / "out.log", "".join(self.ulm.splitlines(keepends=True)[:3])
+        path.touch()
+        follow = self.start(self.nlsort, "--follow", "--window", "0.1", "--format", "ulm", "-o", out, path, stderr=subprocess.PIPE, text=True)
+
+        def position():
+            for fd in pathlib.Path(f"/proc/{follow.pid}/fd").iterdir():
+                if fd.is_symlink() and os.readlink(fd) == str(path):
+                    return int(pathlib.Path(f"/proc/{follow.pid}/fdinfo/{fd.name}").read_text().split()[1])
+
+        support.wait_until(lambda: position() == 0, what="nlsort opens the file")
+        for part in lines[:1], lines[1:]:
+            with open(path, "a") as log:
+                log.write(part)
+            support.wait_until(lambda: position() == path.stat().st_size, what="nlsort reads what was appended")
+        follow.terminate()
+        self.assertEqual((follow.communicate(timeout=30)[1], follow.returncode), ("", 0))
+        self.assertEqual(out.read_text(), lines)
 
     def test_netlogd_receives_and_writes_every_format(self):
         """Over TCP, what a file holds; into files of each format, whose names have its suffix."""

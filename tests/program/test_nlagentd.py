@@ -1,4 +1,5 @@
 """nlagentd: sensors on demand, bad sensors, its configuration, the kernel's events."""
+import contextlib
 import os
 import pathlib
 import re
@@ -247,6 +248,40 @@ class Trouble(nlagents.Agent):
         self.assertEqual(agent.wait(20), 0)
         for pid in pids:
             self.assertFalse(os.path.exists(f"/proc/{pid}"))
+
+
+class Background(nlagents.Agent):
+    def test_it_lets_go_of_its_streams_and_has_its_log_open_once(self):
+        """A shell's $(nlagentd) ends when no process has its standard output open any more."""
+        port, log, shm = support.free_port(), self.scratch / "own.log", self.scratch / "shm"
+        shm.mkdir()
+
+        def daemons():
+            found = []
+            for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+                with contextlib.suppress(OSError):
+                    if str(log) in path.read_text():
+                        found.append(int(path.parent.name))
+            return found
+
+        def kill():
+            for pid in daemons():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+        def descriptors(pid):
+            return [os.readlink(path) for path in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
+
+        self.addCleanup(kill)
+        result = self.run_program("sh", "-c", 'out=$("$0" "$@" 2>&1); echo "$? $out"', self.nlagentd, "--listen", f"http://127.0.0.1:{port}",
+                                  "--log", f"file:{log}", env={**os.environ, "NETLOGGER_SHM": str(shm)}, timeout=20)
+        self.assertEqual(result.stdout, f"0 nlagentd: listening on http://127.0.0.1:{port}\n")
+        main, starter = sorted(daemons(), key=lambda pid: str(log) not in descriptors(pid))
+        self.assertEqual([descriptors(pid).count(str(log)) for pid in (main, starter)], [1, 0])
+        self.assertEqual(len(list(shm.iterdir())), 1)
+        os.kill(main, signal.SIGTERM)
+        support.wait_until(lambda: not daemons(), what="nlagentd ends")
+        self.assertEqual(list(shm.iterdir()), [], "the log is closed: it has nothing to recover")
 
 
 class Configuration(nlagents.Agent):

@@ -19,7 +19,7 @@ PROGRAM = r"""
 #include <unistd.h>
 int main(int argc, char **argv)
 {
-    nl_log *log = nl_open("killed", argv[1]);
+    nl_log *log = nl_open(argc > 3 ? argv[3] : "killed", argv[1]);
     if (log == NULL)
         return fprintf(stderr, "%s\n", nl_error_message()), 1;
     for (int i = 0; i < atoi(argv[2]); i++)
@@ -76,6 +76,13 @@ class Nlrecover(support.Case):
         again = self.recover()
         self.assertEqual((again.returncode, again.stderr), (0, "nothing to recover\n"))
         self.assertEqual(list(self.shm.iterdir()), [])
+
+    def test_control_characters_of_a_name_are_not_printed(self):
+        """The shared memory is another user's: its names may hold what a terminal obeys."""
+        result = self.run_program(self.program, "file:a.log", "10", "k\x1b]2;x\x07d", env=self.environment, cwd=self.scratch)
+        self.assertEqual(result.returncode, -signal.SIGKILL, result.stderr)
+        for arguments in [["--list"], []]:
+            self.assertRegex(self.recover(*arguments).stderr, r"^k\?]2;x\?d \(process \d+\): \d+ events [^\x00-\x1f]*\n$")
 
     def test_to_another_destination_and_format(self):
         self.be_killed("file:b.nlb")

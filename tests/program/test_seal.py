@@ -582,6 +582,24 @@ class Honest(Archive):
         logs[-1].unlink()
         self.assertEqual(self.verify(since).returncode, 1)
 
+    def test_numbers_of_removed_files_are_not_used_again(self):
+        """The newest files are removed while no netlogd runs."""
+        self.sample()
+        removed = self.logs()[-2:]
+        for path in removed:
+            path.unlink()
+        time.sleep(0.01)
+        since = f"--since={time.time():.6f}"
+        netlogd = self.serve(self.url())
+        self.write(self.lines(5))
+        self.stop(netlogd)
+        self.assertGreater(self.logs()[-1].name, removed[-1].name)
+        self.assertEqual(self.logs()[-1].read_bytes(), self.lines(5))
+        said = self.proves(since)
+        for path in removed:
+            self.assertFalse(path.exists())
+            self.assertIn(f"{path.name}: note: removed; it had ", said)
+
     def test_reload_and_reopen(self):
         config = self.scratch / "netlogd.conf"
         config.write_text(f"output {self.url()}\n")
