@@ -61,7 +61,7 @@ static const options_usage usage = {
              "receives what has arrived, writes it and ends."};
 
 /* Into a->settings. False after having reported why not. */
-static bool read_arguments(arguments *a, config_report report, void *report_user)
+static bool netlogd_main_read_arguments(arguments *a, config_report report, void *report_user)
 {
     settings *s = a->settings;
     s->config.report = report;
@@ -100,7 +100,7 @@ static settings *read_again(void *user, config_report report, void *report_user)
 {
     arguments again = *(const arguments *)user;
     again.settings = new_settings();
-    if (read_arguments(&again, report, report_user))
+    if (netlogd_main_read_arguments(&again, report, report_user))
         return again.settings;
     settings_delete(again.settings);
     return NULL;
@@ -248,7 +248,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN); /* an output that is a pipe fails like any other */
     signal(SIGXFSZ, SIG_IGN); /* and a file that may not be larger is as a disk that is full */
     arguments a = {.argc = argc, .argv = argv, .settings = new_settings()};
-    read_arguments(&a, NULL, NULL);
+    netlogd_main_read_arguments(&a, NULL, NULL);
     const settings *s = a.settings;
     const verify_options checks = {.repair = s->repair, .seal_key = s->seal_key, .since_ns = s->since_ns};
     int status = s->create_seal_key != NULL ? create_seal_key(s->create_seal_key)

@@ -111,7 +111,7 @@ static const options_usage usage = {
              "use.",
 };
 
-static void read_arguments(arguments *a, int argc, char **argv)
+static void nlarchive_read_arguments(arguments *a, int argc, char **argv)
 {
     int first = options_parse(&usage, argc, argv, a);
     a->is_load = strcmp(argv[first], "load") == 0;
@@ -236,7 +236,7 @@ int main(int argc, char **argv)
     program_start("nlarchive");
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow further is told of as a full disk is */
     arguments a = {0};
-    read_arguments(&a, argc, argv);
+    nlarchive_read_arguments(&a, argc, argv);
     bool good = a.is_load ? load(&a) : ask_archive(&a);
     nl_filter_free(a.where.filter);
     free(a.ids);

@@ -111,7 +111,7 @@ static const options_usage usage = {
         "names; words that C or C++ reserve get an underscore in the header.",
 };
 
-static void read_arguments(arguments *a, int argc, char **argv)
+static void nlschema_read_arguments(arguments *a, int argc, char **argv)
 {
     int first = options_parse(&usage, argc, argv, a);
     a->command = argv[first];
@@ -223,7 +223,7 @@ int main(int argc, char **argv)
 {
     program_start("nlschema");
     arguments a = {0};
-    read_arguments(&a, argc, argv);
+    nlschema_read_arguments(&a, argc, argv);
     schema *s = read_schema(a.path);
     GString *out = g_string_new(NULL);
     bool good = s != NULL && nlschema_run(&a, s, out);

@@ -328,7 +328,7 @@ static const char usage[] =
     "  -h, --help              print this help\n";
 
 /* Reads the command line; exits when it is invalid. */
-static void read_arguments(int argc, char **argv, arguments *a)
+static void dpss_get_read_arguments(int argc, char **argv, arguments *a)
 {
     static const struct option options[] = {
         {"output", required_argument, NULL, 'o'},
@@ -413,7 +413,7 @@ static bool finish_output(const arguments *a, const char *aside, bool good)
 int main(int argc, char **argv)
 {
     arguments a = {.streams = 1, .transfer = {.depth = 2, .block_size = 65536}};
-    read_arguments(argc, argv, &a);
+    dpss_get_read_arguments(argc, argv, &a);
     transfer *t = &a.transfer;
     char aside[4096];
     if (!open_output(&a, aside, sizeof aside))

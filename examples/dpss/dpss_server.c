@@ -185,7 +185,7 @@ static const char usage[] =
     "  -h, --help                print this help\n";
 
 /* Reads the command line; exits when it is invalid. */
-static void read_arguments(int argc, char **argv, arguments *a)
+static void dpss_server_read_arguments(int argc, char **argv, arguments *a)
 {
     static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
                                             {"log", required_argument, NULL, 'd'},
@@ -217,7 +217,7 @@ int main(int argc, char **argv)
 {
     char default_address[] = "127.0.0.1";
     arguments a = {.listen = default_address};
-    read_arguments(argc, argv, &a);
+    dpss_server_read_arguments(argc, argv, &a);
     server srv = {.path = a.path, .file = open(a.path, O_RDONLY | O_CLOEXEC)};
     if (srv.file < 0) {
         fprintf(stderr, "dpss_server: open %s: %s\n", a.path, strerror(errno));

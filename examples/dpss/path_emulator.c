@@ -266,7 +266,7 @@ static const char usage[] =
     "  -h, --help              print this help\n";
 
 /* Reads the command line; exits when it is invalid. */
-static void read_arguments(int argc, char **argv, emulator *m)
+static void path_emulator_read_arguments(int argc, char **argv, emulator *m)
 {
     static const struct option options[] = {
         {"rate", required_argument, NULL, 'r'},
@@ -331,7 +331,7 @@ static void print_counts(const emulator *m)
 int main(int argc, char **argv)
 {
     emulator m = {0};
-    read_arguments(argc, argv, &m);
+    path_emulator_read_arguments(argc, argv, &m);
     sigset_t stops, open_signals;
     sigemptyset(&stops);
     sigaddset(&stops, SIGTERM);

@@ -53,7 +53,7 @@ static const options_usage usage = {
              "effect if they are valid. On SIGTERM, it ends all sensors and itself."};
 
 /* Into a->settings. Returns false after reporting the problem. */
-static bool read_arguments(arguments *a, config_report report, void *report_user)
+static bool main_read_arguments(arguments *a, config_report report, void *report_user)
 {
     agent_settings *s = a->settings;
     s->config.report = report;
@@ -178,7 +178,7 @@ static void reread_sensors(void *user)
 {
     arguments again = *(const arguments *)user;
     again.settings = agent_settings_new();
-    if (read_arguments(&again, ignore_report, NULL))
+    if (main_read_arguments(&again, ignore_report, NULL))
         definitions_set_own(again.sensors, again.settings->sensors);
     agent_settings_free(again.settings);
 }
@@ -295,7 +295,7 @@ static void on_reload(evutil_socket_t signal, short what, void *user)
     arguments again = *s->given;
     again.settings = agent_settings_new();
     inherited_notify("RELOADING=1");
-    bool good = read_arguments(&again, report_refused, s) && take_over(s, again.settings);
+    bool good = main_read_arguments(&again, report_refused, s) && take_over(s, again.settings);
     agent_settings *over = good ? s->given->settings : again.settings;
     if (good) {
         s->given->settings = again.settings;
@@ -429,7 +429,7 @@ int main(int argc, char **argv)
     inherited_find();
     arguments given = {.argc = argc, .argv = argv, .settings = agent_settings_new()};
     static agent a;
-    read_arguments(&given, NULL, NULL);
+    main_read_arguments(&given, NULL, NULL);
     if (!given.settings->foreground)
         daemon_detach(false);
     hold_signals(SIG_BLOCK);

@@ -48,7 +48,7 @@ static int spec_compare(const void *a, const void *b)
 }
 
 /* Takes name=value&name=value apart in place. */
-static bool read_arguments(sensor_spec *s, char *text)
+static bool spec_read_arguments(sensor_spec *s, char *text)
 {
     for (char *rest = text, *part; (part = strsep(&rest, "&")) != NULL;) {
         char *value = part + strcspn(part, "=");
@@ -89,7 +89,7 @@ sensor_spec *spec_parse(const char *text)
     sensor_spec *s = nl_memory_check(calloc(1, sizeof *s));
     char *copy = nl_memory_check(strdup(text));
     s->name = strndup(text, name_size);
-    bool good = text[name_size] == '\0' || read_arguments(s, copy + name_size + 1);
+    bool good = text[name_size] == '\0' || spec_read_arguments(s, copy + name_size + 1);
     free(copy);
     if (good) {
         make_canonical(s);

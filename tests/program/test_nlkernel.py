@@ -629,10 +629,10 @@ class WithoutTracefs(support.Case):
         for arguments, words in [
                 ([], "missing command"), (["what"], "what: unknown command"), (["record"], "missing --event"),
                 (["record", "-e", "sched", "--cpu", "1-"], '--cpu: "1-"'), (["record", "-e", "sched", "--pid", "1,x"], '--pid: "1,x"'),
-                (["record", "-e", "sched", "--duration", "0"], "--duration: 0 is out of range; use at least 1ns"), (["record", "-e", "sched", "--duration", "3 days"], '--duration: "3 days" is not a duration'),
-                (["record", "-e", "sched", "--buffer-size", "1"], "--buffer-size: 1 is below the minimum, 8k"), (["record", "-e", "sched", "--low-water", "101"], "--low-water: 101 is above the maximum, 100"),
+                (["record", "-e", "sched", "--duration", "0"], "--duration: 0 is out of range; use at least 1ms"), (["record", "-e", "sched", "--duration", "3 days"], '--duration: "3 days" is not a duration'),
+                (["record", "-e", "sched", "--buffer-size", "1"], "--buffer-size: 1 is out of range; use 8k to 16g"), (["record", "-e", "sched", "--low-water", "101"], "--low-water: 101 is out of range; use 0 to 100"),
                 (["record", "-e", "sched", "--format", "xml"], '--format: "xml" is not one of'), (["record", "-e", "sched", "--only-command"], "--only-command: needs a COMMAND"),
-                (["record", "-e", "sched", "--zstd", "99"], "--zstd: 99 is above the maximum, 19"), (["workload", "noise"], "NAME and a FILE")]:
+                (["record", "-e", "sched", "--zstd", "99"], "--zstd: 99 is out of range; use 0 to 19"), (["workload", "noise"], "NAME and a FILE")]:
             result = self.run_program(nlkernel, *arguments)
             self.assertEqual(result.returncode, 2, arguments)
             self.assertIn(words, result.stderr)
