@@ -74,30 +74,31 @@ static const options_usage usage = {
              "all users.",
 };
 
-/* The names come from shared memory that another user may have written. */
-static void print_recovered(const arguments *a, const nl_recovered *what, const char *url)
-{
-    const char *destination = a->recover.destination;
-    char *line =
-        program_format("%s (process %d): %" PRIu64 " event%s %s %s%s%s", what->prog, what->process, what->records,
-                       what->records == 1 ? "" : "s", a->recover.list_only ? "waiting for" : "recovered, for", url,
-                       destination != NULL ? ", to " : "", destination != NULL ? destination : "");
-    program_replace_controls(line, strlen(line));
-    fprintf(stderr, "%s\n", line);
-    free(line);
-}
-
+/* Prints one line. The names come from shared memory that another user may have written. */
 static void nlrecover_report(void *user, const nl_recovered *what)
 {
     arguments *a = user;
     a->logs++;
     a->records += what->records;
     const char *url = *what->url != '\0' ? what->url : "a destination too long to remember";
-    if (what->status != NL_OK)
-        program_error("%s (process %d), %" PRIu64 " event%s for %s: %s", what->prog, what->process, what->records,
-                      what->records == 1 ? "" : "s", url, what->message);
-    else if (!a->quiet)
-        print_recovered(a, what, url);
+    const char *destination = a->recover.destination, *plural = what->records == 1 ? "" : "s";
+    bool failed = what->status != NL_OK;
+    if (!failed && a->quiet)
+        return;
+    char *line = failed
+                     ? program_format("%s (process %d), %" PRIu64 " event%s for %s: %s", what->prog, what->process,
+                                      what->records, plural, url, what->message)
+                     : program_format("%s (process %d): %" PRIu64 " event%s %s %s%s%s", what->prog, what->process,
+                                      what->records, plural, a->recover.list_only ? "waiting for" : "recovered, for",
+                                      url, destination != NULL ? ", to " : "", destination != NULL ? destination : "");
+    program_replace_controls(line, strlen(line));
+    for (char *at = line; (at = strpbrk(at, "\n\t")) != NULL;)
+        *at = '?';
+    if (failed)
+        program_error("%s", line);
+    else
+        fprintf(stderr, "%s\n", line);
+    free(line);
 }
 
 static nl_status recover(arguments *a)

@@ -78,11 +78,19 @@ class Nlrecover(support.Case):
         self.assertEqual(list(self.shm.iterdir()), [])
 
     def test_control_characters_of_a_name_are_not_printed(self):
-        """The shared memory is another user's: its names may hold what a terminal obeys."""
-        result = self.run_program(self.program, "file:a.log", "10", "k\x1b]2;x\x07d", env=self.environment, cwd=self.scratch)
+        """The shared memory is another user's: its names may hold what a terminal obeys, or what looks like another line."""
+        folder = self.scratch / "folder"
+        folder.mkdir()
+        result = self.run_program(self.program, "file:folder/a.log", "10", "k\x1b]2;x\x07\nd\t", env=self.environment, cwd=self.scratch)
         self.assertEqual(result.returncode, -signal.SIGKILL, result.stderr)
-        for arguments in [["--list"], []]:
-            self.assertRegex(self.recover(*arguments).stderr, r"^k\?]2;x\?d \(process \d+\): \d+ events [^\x00-\x1f]*\n$")
+        lines = [self.recover("--list").stderr]
+        shutil.rmtree(folder)
+        lines.append(self.recover().stderr)
+        folder.mkdir()
+        lines.append(self.recover().stderr)
+        name = r"k\?]2;x\?\?d\? \(process \d+\)"
+        for line, pattern in zip(lines, [r"{}: \d+ events? waiting for .*", r"nlrecover: {}, \d+ events? for .*: No such file .*", r"{}: \d+ events? recovered, for .*"]):
+            self.assertRegex(line, rf"^{pattern.format(name)}\n$")
 
     def test_to_another_destination_and_format(self):
         self.be_killed("file:b.nlb")
