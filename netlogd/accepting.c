@@ -36,9 +36,9 @@ static const listener *socket_of(const server *srv, const struct evconnlistener 
 }
 
 /* From this machine, or with a certificate to show when no networks are listed; those hold for all. */
-bool accepting_allows(const server *srv, const struct sockaddr *peer, bool vouched)
+bool accepting_allows(const server *srv, const struct sockaddr *peer, bool authenticated)
 {
-    if (network_is_local(peer) || (vouched && srv->settings->allow.count == 0))
+    if (network_is_local(peer) || (authenticated && srv->settings->allow.count == 0))
         return true;
     return network_list_contains(&srv->settings->allow, peer);
 }
@@ -46,7 +46,7 @@ bool accepting_allows(const server *srv, const struct sockaddr *peer, bool vouch
 bool accepting_may_stay(server *srv, const listener *at, const nl_channel *channel, const char *peer)
 {
     struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
-    bool certified = at->asked->vouched && nl_channel_has_certificate(channel);
+    bool certified = at->asked->authenticated && nl_channel_has_certificate(channel);
     if (getpeername(channel->fd, (struct sockaddr *)&address, &(socklen_t){sizeof address}) == 0 &&
         !accepting_allows(srv, (struct sockaddr *)&address, certified)) {
         srv->counts.refused++;
@@ -161,8 +161,8 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
     char address[80];
     listener_address_text(peer, address, sizeof address);
     bool full = fd + 1 >= srv->client_descriptors;
-    const char *reason =
-        accepting_allows(srv, peer, at->asked->vouched) ? make_place(srv, peer, full, address) : ACCEPTING_NOT_ALLOWED;
+    const char *reason = accepting_allows(srv, peer, at->asked->authenticated) ? make_place(srv, peer, full, address)
+                                                                               : ACCEPTING_NOT_ALLOWED;
     if (reason == NULL)
         connection_new(srv, fd, at, peer);
     else

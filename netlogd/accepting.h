@@ -35,8 +35,8 @@ void accepting_end(server *srv);
 void accepting_free(server *srv);
 
 /* Whether a client at that address may log: it is on this machine, in an allowed network, or, where none is listed,
- * vouched for by a certificate. */
-bool accepting_allows(const server *srv, const struct sockaddr *peer, bool vouched);
+ * authenticated for by a certificate. */
+bool accepting_allows(const server *srv, const struct sockaddr *peer, bool authenticated);
 
 /* Closes the new connection fd of peer, counts it as refused and reports the reason, which is a constant. */
 void accepting_refuse(server *srv, int fd, const struct sockaddr *peer, const char *reason);

@@ -74,7 +74,7 @@ struct connection {
     uint64_t text;        /* bytes that the outputs have of it, on average */
     uint64_t received;    /* bytes that the decoder had been fed when text was counted last */
     bool held_up;
-    bool ready;                   /* for data: TLS has begun, where it is wanted, as far as is known */
+    bool ready;                   /* for data: the TLS handshake is complete, or TLS is not used */
     bool told;                    /* what the collector asks */
     char mark[REQUEST_MARK_SIZE]; /* its first bytes, until they tell whether it asks instead of logging */
     unsigned char mark_size;

@@ -49,7 +49,7 @@ static const listening *reload_find(const settings *s, const listening *asked)
 /* Whether now listens where the running process does, which it was given the right to at its start. */
 static bool listens_alike(server *srv, const settings *now)
 {
-    static const char reason[] = "where netlogd listens changes when it is started anew only";
+    static const char reason[] = "the addresses change only when netlogd restarts";
     for (size_t i = 0; i < now->listen_count; i++)
         if (reload_find(srv->settings, &now->listen[i]) == NULL)
             return reload_refuse(srv, now->listen[i].url, reason);
@@ -63,7 +63,7 @@ static bool listens_alike(server *srv, const settings *now)
 static bool is_guarded(server *srv, const settings *now)
 {
     for (size_t i = 0; i < srv->listener_count; i++)
-        if (srv->sockets[i].remote && now->allow.count == 0 && !reload_find(now, srv->sockets[i].asked)->vouched)
+        if (srv->sockets[i].remote && now->allow.count == 0 && !reload_find(now, srv->sockets[i].asked)->authenticated)
             return reload_refuse(srv, srv->sockets[i].asked->url,
                                  "that is open to other machines, and no network is allowed");
     return true;
@@ -73,7 +73,7 @@ static bool take_over(server *srv, const settings *now)
 {
     const nl_option *fixed = nl_options_fixed_difference(settings_rows, srv->settings, now);
     if (fixed != NULL)
-        return reload_refuse(srv, fixed->name, "it changes when netlogd is started anew only");
+        return reload_refuse(srv, fixed->name, "it changes only when netlogd restarts");
     if (!listens_alike(srv, now) || !is_guarded(srv, now))
         return false;
     const char *elsewhere = confined_forbids(now);

@@ -175,7 +175,7 @@ bool symbol_map_read_dwarf(symbol_map *m, const char *path, const char *root)
     }
     if (good && m->count == r->first) {
         nl_error_set(NL_ERROR_UNSUPPORTED,
-                     "%s: it has no DWARF: a vmlinux that was not stripped is wanted, such as "
+                     "%s: it has no DWARF; use a vmlinux that is not stripped, such as "
                      "/usr/lib/debug/boot/vmlinux-VERSION of a package of debugging symbols",
                      path);
         good = false;

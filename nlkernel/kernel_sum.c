@@ -64,7 +64,7 @@ static bool find_field(const tracing *t, const char *event, const char *field, s
 {
     char system[64], name[64], wanted[64];
     if (!split(event, system, name))
-        return nl_error_set(NL_ERROR_INVALID, "%s: SYSTEM:EVENT is wanted", event) == NL_OK;
+        return nl_error_set(NL_ERROR_INVALID, "%s: expected SYSTEM:EVENT", event) == NL_OK;
     char *path = tracing_path(t, "events/%s/%s/format", system, name), *text = tracing_read(path, NULL);
     free(path);
     if (text == NULL)
@@ -96,14 +96,13 @@ static char *read_end(const tracing *t, const char *text, struct sum_field field
     unsigned count = 0;
     bool good = event != NULL && word != NULL && strcmp(word, "key") == 0;
     if (!good)
-        nl_error_set(NL_ERROR_INVALID, "EVENT key FIELD,... is wanted");
+        nl_error_set(NL_ERROR_INVALID, "expected EVENT key FIELD,...");
     free(word);
     while (good && (field = nl_word_next(&text, ",")) != NULL) {
         if (strcmp(field, "TID") == 0)
             *by_thread = true;
         else if (count == SUM_FIELDS)
-            good =
-                nl_error_set(NL_ERROR_LIMIT, "a key of at most %d fields besides TID is wanted", SUM_FIELDS) == NL_OK;
+            good = nl_error_set(NL_ERROR_LIMIT, "the maximum of key fields besides TID is %d", SUM_FIELDS) == NL_OK;
         else
             good = find_field(t, event, field, &fields[count++]);
         free(field);

@@ -200,7 +200,7 @@ static size_t end_of_group(const nl_scanned_line *lines, size_t i, size_t count)
 void unique_put(unique *u, const char *text, size_t size, const nl_scanned_line *lines, size_t count)
 {
     size_t i = has_group(u) && count > 0 && lines[0].time_ns == u->time_ns ? end_of_group(lines, 0, count) : 0;
-    size_t from = i < count ? nl_line_offset(lines[i]) : size; /* what comes before from is held or put */
+    size_t from = i < count ? nl_line_offset(lines[i]) : size; /* lines before from are held or written */
     hold(u, text, from, i);
     if (i == count)
         return;

@@ -57,7 +57,7 @@ client *client_new(const char *url, const client_options *o)
     bool secure = strncmp(url, "https://", 8) == 0;
     bool has_options = strchr(url, '?') != NULL; /* they would be the dialer's, which reads files: ca, cert, key */
     if (has_options || (!secure && strncmp(url, "http://", 7) != 0))
-        return nl_error_null(NL_ERROR_INVALID, "%s: http://HOST[:PORT] or https://HOST[:PORT] is wanted", url);
+        return nl_error_null(NL_ERROR_INVALID, "%s: invalid URL; use http://HOST[:PORT] or https://HOST[:PORT]", url);
 
     const char *authority = url + (secure ? 8 : 7);
     size_t size = strcspn(authority, "/");
@@ -189,7 +189,7 @@ bool client_call(client *c, const nl_buffer *message, soap_call *answer)
         got = read_more(c, &channel, &in, deadline_ns);
     good = good && got >= 0;
     if (good && !soap_read(in.data, in.size, answer)) {
-        nl_error_prepend("the answer (HTTP %d) is none of SOAP", head.status);
+        nl_error_prepend("the reply (HTTP %d) is not a SOAP message", head.status);
         good = false;
     } else if (good && strcmp(answer->operation, "Fault") == 0) {
         const char *fault = soap_value(answer, "faultstring");

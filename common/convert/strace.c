@@ -310,7 +310,7 @@ static void read_lines(importer *base, const char *data, size_t size, sink *s)
         if (is_of_strace(text))
             continue;
         bool good = strace_line_head(text, &l);
-        const char *problem = good ? strace_take_line(r, &l, s) : "the line is none of strace -tt's: there is no time";
+        const char *problem = good ? strace_take_line(r, &l, s) : "the line has no time; run strace with -tt";
         if (problem != NULL && good && cut_interruption(&l.rest)) {
             nl_buffer whole = {0};
             nl_buffer_append(&whole, l.rest.data, l.rest.size);

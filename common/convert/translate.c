@@ -19,7 +19,7 @@ enum {
     DETECT_SIZE = 64 << 10, /* bytes that tell the format */
     CHUNK_SIZE = 256 << 10, /* bytes of input that are translated at once */
     RECORD_SIZE_MAX = 64 << 20,
-    REPORT_SIZE_MAX = 1 << 10, /* bytes that are reported of what is longer */
+    REPORT_SIZE_MAX = 1 << 10, /* bytes of longer text that a report contains */
 };
 
 typedef struct translator {

@@ -145,7 +145,7 @@ static nl_type type_of(xml_reader *r, const xmlChar *name, size_t size)
 {
     nl_type type;
     if (!xml_type((nl_string){(const char *)name, size}, &type))
-        xml_read_refuse(r, "a field's type is none");
+        xml_read_refuse(r, "invalid type of a field");
     return type;
 }
 

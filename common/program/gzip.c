@@ -42,7 +42,7 @@ static nl_status gzip_examine(gzip *g, nl_source *source, const char **data, siz
         nl_status status = nl_source_read_below(source, &g->base, data, size);
         if (status == NL_END && g->head.size > 0 && !nl_source_was_replaced(source))
             break;
-        if (status == NL_END) /* what comes next begins anew */
+        if (status == NL_END) /* the next bytes are a new file */
             g->head.size = 0;
         if (status != NL_OK)
             return status;

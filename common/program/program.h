@@ -67,7 +67,7 @@ typedef struct program_reading {
     const char *reject_path; /* malformed input goes there, byte for byte, a line each; NULL when not asked for */
     FILE *reject_file;
     bool strict;  /* the first malformed input ends the program, with PROGRAM_PROBLEM */
-    bool undated; /* set by the program: times may count from any origin. Otherwise the user is told that they do */
+    bool undated; /* set by the program: times may have any origin. If false, a message warns of that */
     bool ranged;  /* set by the program: what is not from from_ns on and before to_ns may be passed over */
     int64_t from_ns, to_ns;
     uint64_t malformed;      /* so far, over all sources */
@@ -159,7 +159,7 @@ int program_reading_finish(program_reading *reading);
 /* Whether a log that begins with these bytes is read as it is: neither compressed nor in a foreign format. */
 bool program_is_read_in_place(const char *head, size_t size);
 
-/* Whether a path names a folder, and one that is an archive as netlogd keeps it. */
+/* Returns whether a path names a directory, or an archive of netlogd. */
 bool program_is_folder(const char *path);
 bool program_is_archive(const char *path);
 

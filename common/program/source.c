@@ -63,7 +63,7 @@ void program_pause(void)
 
 enum { HEAD_SIZE = 64 << 10 };
 
-/* The first bytes of what is left of a plain file; *size is 0 when there are none, or it is something else. */
+/* Returns the next bytes of a regular file. *size is 0 at its end, and for other kinds of files. */
 static char *read_head(const nl_source *source, size_t *size)
 {
     int fd = nl_source_file(source);

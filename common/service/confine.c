@@ -66,7 +66,7 @@ static void add_path(const char *path, confine_right right)
     paths[path_count++] = (kept_path){program_copy(path), right};
 }
 
-/* The nearest directory that exists, without symbolic links. False when there is none, as below a removed directory. */
+/* Finds the nearest existing directory, without symbolic links. Returns false below a removed directory. */
 static bool find_existing(const char *path, char real[PATH_MAX])
 {
     char parent[PATH_MAX];

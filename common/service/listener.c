@@ -98,7 +98,7 @@ static bool open_internet(const nl_url *url, const listening *asked, bool remote
         return nl_error_false(NL_ERROR_NOT_FOUND, "listen on %s: %s", url->text, gai_strerror(result));
     bool good = true;
     for (struct addrinfo *a = addresses; a != NULL && good; a = a->ai_next) {
-        if (!remote_allowed && !asked->vouched && !network_is_local(a->ai_addr)) {
+        if (!remote_allowed && !asked->authenticated && !network_is_local(a->ai_addr)) {
             good = open_to_others(url->text);
             break;
         }
@@ -176,7 +176,7 @@ static bool take_inherited(int fd, const listening *asked, bool remote_allowed, 
                               inherited_name(fd), asked->tls != NULL ? "TLS" : "clients");
     }
     bool remote = !network_is_local((struct sockaddr *)&bound);
-    if (remote && !asked->vouched && !remote_allowed)
+    if (remote && !asked->authenticated && !remote_allowed)
         return open_to_others(asked->url);
     listener_add(listeners, count,
                  (listener){.fd = fd,
@@ -312,7 +312,7 @@ bool listening_read(const nl_url *url, const nl_option *own, bool secure, bool m
     secure |= o.tls.cert != NULL || o.tls.key != NULL || o.tls.ca != NULL || o.tls.crl != NULL || o.tls.peers != NULL;
     l->names = o.names != NULL ? program_copy(o.names) : NULL;
     l->hosts_certified = o.hosts_certified;
-    l->vouched = o.tls.ca != NULL;
+    l->authenticated = o.tls.ca != NULL;
     if (!secure)
         return true;
     if (!confine_keep_files_of(url))

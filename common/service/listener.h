@@ -12,7 +12,7 @@ typedef struct listening {
     char *url;            /* without its options; of NATS with those that tell one reader from another */
     char *nats;           /* of NATS: the whole URL; NULL: clients connect there */
     nl_tls *tls;          /* NULL: plain */
-    bool vouched;         /* the client has a certificate from a trusted CA */
+    bool authenticated;   /* the client has a certificate from a trusted CA */
     bool hosts_certified; /* a record's HOST must be a name of its client's certificate */
     char *names;          /* of HTTP: what this host is called besides, with commas between; NULL: nothing */
 } listening;
@@ -50,8 +50,8 @@ typedef struct listener {
 
 /*
  * Opens the sockets that asked names (a host name may have several addresses) and appends them to *listeners. Any
- * address off this machine is refused unless clients are vouched for there or remote_allowed. False with the error
- * set.
+ * address off this machine is refused unless clients are authenticated for there or remote_allowed. False with the
+ * error set.
  */
 bool listener_open(const listening *asked, bool remote_allowed, listener **listeners, size_t *count);
 

@@ -125,7 +125,7 @@ static nl_status read_answer(nl_channel *channel, nl_buffer *answer, size_t *lin
             return NL_OK;
         }
     }
-    return nl_error_set(NL_ERROR_PROTOCOL, "its answer is none");
+    return nl_error_set(NL_ERROR_PROTOCOL, "unexpected reply; is this a NetLogger collector?");
 }
 
 /* Whether the answer is that records follow. */
@@ -137,14 +137,14 @@ static nl_status judge(const char *line, size_t size)
     nl_field reason;
     nl_status status = nl_record_decode(record, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, line, size - 1);
     if (status != NL_OK)
-        nl_error_set(NL_ERROR_PROTOCOL, "its answer is none");
+        nl_error_set(NL_ERROR_PROTOCOL, "unexpected reply; is this a NetLogger collector?");
     else if (record->event.size == strlen("Netlogd.Subscribed") &&
              memcmp(record->event.data, "Netlogd.Subscribed", record->event.size) == 0)
         status = NL_OK;
     else if (nl_record_find(record, "REASON", &reason) && reason.type == NL_TYPE_STRING)
         status = nl_error_set(NL_ERROR_PROTOCOL, "%.*s", (int)reason.string.size, reason.string.data);
     else
-        status = nl_error_set(NL_ERROR_PROTOCOL, "its answer is none");
+        status = nl_error_set(NL_ERROR_PROTOCOL, "unexpected reply; is this a NetLogger collector?");
     nl_record_free(record);
     return status == NL_OK ? NL_OK : NL_FAILED;
 }

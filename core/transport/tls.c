@@ -246,7 +246,7 @@ static bool load(SSL_CTX *context, bool server, const nl_tls_options *options)
     SSL_CTX_set_default_passwd_cb(context, no_passphrase);
     const char *cert = options->cert, *key = options->key != NULL ? options->key : cert;
     if (cert == NULL && (server || key != NULL))
-        return nl_error_false(NL_ERROR_INVALID, "cert=FILE is wanted");
+        return nl_error_false(NL_ERROR_INVALID, "missing cert=FILE");
     if (cert != NULL && SSL_CTX_use_certificate_chain_file(context, cert) != 1)
         return cannot_use("certificate", cert);
     if (key != NULL && SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)

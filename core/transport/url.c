@@ -45,7 +45,7 @@ static char *url_decode(const char *text, size_t size)
         int high = i + 1 < size ? hex_digit(text[i + 1]) : -1;
         int low = i + 2 < size ? hex_digit(text[i + 2]) : -1;
         if (high < 0 || low < 0 || high + low == 0) {
-            nl_error_set(NL_ERROR_INVALID, "\"%.*s\" is no escape: %%HH is wanted, and not %%00",
+            nl_error_set(NL_ERROR_INVALID, "\"%.*s\" is not a valid escape; use %%HH, except %%00",
                          size - i < 3 ? (int)(size - i) : 3, text + i);
             free(out);
             return NULL;
@@ -104,7 +104,7 @@ static nl_status parse_port(nl_url *url, const char *text, size_t size)
         port = port * 10 + (unsigned long)(text[i] - '0');
     }
     if (size == 0 || port > 65535)
-        return nl_error_set(NL_ERROR_INVALID, "\"%.*s\" is no port: 0 to 65535 is wanted", (int)size, text);
+        return nl_error_set(NL_ERROR_INVALID, "\"%.*s\" is not a port; use 0 to 65535", (int)size, text);
     url->port = (uint16_t)port;
     return NL_OK;
 }
@@ -163,11 +163,11 @@ static nl_status parse_nats(nl_url *url, const char *text, size_t size)
 {
     const char *slash = memrchr(text, '/', size), *at = memrchr(text, '@', size), *end = text + size;
     if (slash == NULL || slash + 1 == end)
-        return nl_error_set(NL_ERROR_INVALID, "no stream: nats://HOST/STREAM is wanted");
+        return nl_error_set(NL_ERROR_INVALID, "no stream; use nats://HOST/STREAM");
     if (at != NULL && at < slash) {
         const char *colon = memchr(text, ':', (size_t)(at - text));
         if (colon == NULL)
-            return nl_error_set(NL_ERROR_INVALID, "no password: USER:PASSWORD@ is wanted");
+            return nl_error_set(NL_ERROR_INVALID, "no password; use USER:PASSWORD@");
         if (add_pair(url, (nl_string){"user", 4}, (nl_string){text, (size_t)(colon - text)}) != NL_OK ||
             add_pair(url, (nl_string){"password", 8}, (nl_string){colon + 1, (size_t)(at - colon - 1)}) != NL_OK)
             return NL_FAILED;
@@ -219,7 +219,7 @@ static nl_status parse_scheme(nl_url *url, const char *text)
         text += size;
         if (schemes[i].authority) {
             if (strncmp(text, "//", 2) != 0)
-                return nl_error_set(NL_ERROR_INVALID, "// is wanted after %s", schemes[i].prefix);
+                return nl_error_set(NL_ERROR_INVALID, "missing // after %s", schemes[i].prefix);
             text += 2;
         }
         size = strcspn(text, "?");

@@ -217,7 +217,7 @@ static nl_status read_marker(const command *c, nl_probe_kind *kind, nl_level *le
         *level = more != NULL ? nl_level_parse(more, strlen(more)) : NL_USAGE;
         return *level != NL_LEVEL_NONE
                    ? NL_OK
-                   : nl_error_set(NL_ERROR_INVALID, "\"%s\" is none of the levels " NL_LEVEL_NAMES, more);
+                   : nl_error_set(NL_ERROR_INVALID, "\"%s\" is not a level; use one of " NL_LEVEL_NAMES, more);
     }
     if (c->count == 4 && strcasecmp(what, "time") == 0) {
         *kind = NL_PROBE_TIME;

@@ -378,7 +378,7 @@ static nl_status find_shards(nats_intake *in)
         return NL_FAILED;
     unsigned count = in->link->shards;
     if (in->shards != NULL && count != in->shard_count)
-        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: it has %u shards now, and had %u: start netlogd anew",
+        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: it has %u shards now, and had %u; restart netlogd",
                             in->place->name, count, in->shard_count);
     if (in->shards == NULL) {
         shard *shards = calloc(count, sizeof *shards);

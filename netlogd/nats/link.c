@@ -31,7 +31,8 @@ nl_status nats_failure(const char *what, natsStatus status, jsErrCode server_cod
         message = natsStatus_GetText(status);
     if (server_code == JSNotEnabledErr || status == NATS_NO_RESPONDERS)
         return nl_error_set(NL_ERROR_UNREACHABLE,
-                            "%s: no JetStream there: nats-server -js is wanted, and a leader in its cluster", what);
+                            "%s: no JetStream; start nats-server with -js, and check that its cluster has a leader",
+                            what);
     return nl_error_set(NL_ERROR_UNREACHABLE, "%s: %s", what, message);
 }
 

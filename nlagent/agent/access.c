@@ -78,7 +78,7 @@ static bool read_entry(access_list *a, char *line)
     else if (strcmp(kind, "loopback") == 0)
         e.kind = LOOPBACK;
     else
-        return nl_error_false(NL_ERROR_INVALID, "token, certificate, network or loopback is wanted");
+        return nl_error_false(NL_ERROR_INVALID, "expected token, certificate, network or loopback");
     if (e.kind == NETWORK && !network_parse(subject, &e.net))
         return nl_error_false(NL_ERROR_INVALID, "it is no network");
     if (e.kind == TOKEN && strlen(subject) < 16)

@@ -2,7 +2,7 @@
  * Who may do what. A consumer is known by a token (the header "Authorization: Bearer TOKEN"), by the name in the
  * certificate that it has shown, or by the network that it comes from; what the access file says of any of these it
  * may, all together. Without an access file, whoever is on this machine may do everything, and others who may connect
- * (vouched for by a certificate, or from an allowed network) may read.
+ * (authenticated for by a certificate, or from an allowed network) may read.
  *
  *   token SECRET NAME RIGHT...            the token's bytes, and who that is in the log
  *   certificate GLOB RIGHT...             of the certificate's common name

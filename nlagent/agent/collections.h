@@ -28,7 +28,7 @@ char *collections_client_path(void);
 /* Begins one. Returns its name, which lasts as long as it does; NULL on failure. */
 const char *collections_begin(collections *c, const collection_wish *w);
 
-/* Ends one. False when there is none of that name. */
+/* Ends one. False when nothing of that name exists. */
 bool collections_end(collections *c, const char *name);
 
 /* What stands in for --directory in their commands; may be NULL. */

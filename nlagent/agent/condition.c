@@ -60,7 +60,7 @@ condition *condition_new(const wish *w)
     if (!(w->interval_s >= 0 && w->interval_s <= 86400))
         return reject(c, "the interval is not from 0 to 86400 seconds");
     if (about_field != (w->field != NULL))
-        return reject(c, "a field is wanted, and what is to become of it: change, above, or percent");
+        return reject(c, "expected a field and change, above or percent");
     if (!isnan(w->below) && !(w->below <= w->above))
         return reject(c, "below is not at or below above");
     if (!isnan(w->percent) && !(w->percent >= 0))

@@ -91,7 +91,7 @@ bool definition_check_own(const char *text)
     char name[NAME_MAX];
     size_t size = strcspn(text, "=");
     if (text[size] != '=' || text[size + 1] == '\0' || size >= sizeof name)
-        return nl_error_false(NL_ERROR_INVALID, "NAME=COMMAND is wanted");
+        return nl_error_false(NL_ERROR_INVALID, "expected NAME=COMMAND");
     snprintf(name, sizeof name, "%.*s", (int)size, text);
     sensor_spec *spec = spec_parse(name);
     bool good = spec != NULL && spec->count == 0;
@@ -172,7 +172,7 @@ bool definition_check(const definition *d, const sensor_spec *spec)
     if (rules != NULL && (strchr(rules, '/') != NULL || *rules == '\0')) /* no file of this host is read for others */
         return nl_error_false(NL_ERROR_INVALID, "rules= is the name of a schema");
     if (d->kernel && rules == NULL && spec_argument(spec, "event") == NULL)
-        return nl_error_false(NL_ERROR_INVALID, "event=SYSTEM:EVENT or rules=SCHEMA is wanted");
+        return nl_error_false(NL_ERROR_INVALID, "expected event=SYSTEM:EVENT or rules=SCHEMA");
     return true;
 }
 

@@ -43,7 +43,7 @@ bool definition_check_own(const char *text);
  * same as before stays what it was, and what runs goes on until nobody looks. */
 void definitions_set_own(definitions *all, char *const *texts);
 
-/* NULL when there is none of that name. */
+/* NULL when nothing of that name exists. */
 const definition *definitions_find(const definitions *all, const char *name);
 
 /* The one that has this command, or with NULL is shipped; retired ones too. NULL when there is none. */

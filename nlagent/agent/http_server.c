@@ -62,7 +62,7 @@ static struct evhttp_connection *connection_of(struct evhttp_request *request)
     return evhttp_request_get_connection(request);
 }
 
-/* Whether a certificate was shown and vouched for, with its common name, "" when it has none. */
+/* Whether a certificate was shown and authenticated for, with its common name, "" when it has none. */
 static bool find_certificate(struct bufferevent *bytes, char name[ACCESS_NAME])
 {
     SSL *ssl = bufferevent_openssl_get_ssl(bytes);
@@ -76,9 +76,9 @@ static bool find_certificate(struct bufferevent *bytes, char name[ACCESS_NAME])
 
 /* From this machine, or with a certificate when no networks are listed; those hold for all. A token has its turn later:
  * it says what somebody may who may connect. */
-static bool is_allowed(const http_server *s, const struct sockaddr *peer, bool vouched)
+static bool is_allowed(const http_server *s, const struct sockaddr *peer, bool authenticated)
 {
-    if (network_is_local(peer) || (vouched && s->allow->count == 0))
+    if (network_is_local(peer) || (authenticated && s->allow->count == 0))
         return true;
     return network_list_contains(s->allow, peer);
 }
@@ -89,9 +89,9 @@ static unsigned find_rights(const http_server *s, struct evhttp_request *request
     char certificate[ACCESS_NAME];
     const struct sockaddr *peer = evhttp_connection_get_addr(connection_of(request));
     const char *token = evhttp_find_header(evhttp_request_get_input_headers(request), "Authorization");
-    bool vouched = find_certificate(evhttp_connection_get_bufferevent(connection_of(request)), certificate);
+    bool authenticated = find_certificate(evhttp_connection_get_bufferevent(connection_of(request)), certificate);
     token = token != NULL && strncasecmp(token, "Bearer ", 7) == 0 ? token + 7 : NULL;
-    if (peer == NULL || !is_allowed(s, peer, vouched))
+    if (peer == NULL || !is_allowed(s, peer, authenticated))
         return 0;
     return access_rights(s->agent->access, peer, token, certificate[0] != '\0' ? certificate : NULL, name);
 }
@@ -413,7 +413,7 @@ static bool may_connect(const void *user, const struct sockaddr *peer, struct bu
 {
     const http_server *s = user;
     char name[ACCESS_NAME];
-    return is_allowed(s, peer, established != NULL ? find_certificate(established, name) : s->asked->vouched);
+    return is_allowed(s, peer, established != NULL ? find_certificate(established, name) : s->asked->authenticated);
 }
 
 /* Called by libevent for each connection that it accepts, which gets its socket next. */

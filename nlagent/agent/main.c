@@ -251,7 +251,7 @@ static bool may_change(serving *s, const agent_settings *now)
     /* Somebody whom neither a network nor a certificate lets in must not get in by a change. */
     for (size_t i = 0; i < s->count; i++)
         if (s->listeners[i].remote && now->allow.count == 0 &&
-            !main_find(s->given->settings, now, s->listeners[i].asked)->vouched) {
+            !main_find(s->given->settings, now, s->listeners[i].asked)->authenticated) {
             report_refused(s, "listen: that is open to other machines, and no network is allowed");
             return false;
         }

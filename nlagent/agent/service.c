@@ -204,7 +204,7 @@ static subscription *own_subscription(call *c)
     const char *id = needed(c, "subscription");
     subscription *s = id != NULL ? subscription_find(c->agent, id) : NULL;
     if (id != NULL && (s == NULL || strcmp(s->owner, c->consumer) != 0)) {
-        service_fail(c, NL_ERROR_NOT_FOUND, "there is none of that name, or none any more");
+        service_fail(c, NL_ERROR_NOT_FOUND, "nothing of that name exists, or no longer");
         return NULL;
     }
     return s;
@@ -664,7 +664,7 @@ static void release(call *c)
     if (name == NULL || !has_right(c, RIGHT_COLLECT, "you may not have this agent collect"))
         return;
     if (!collections_end(c->agent->collections, name))
-        service_fail(c, NL_ERROR_NOT_FOUND, "there is none of that name");
+        service_fail(c, NL_ERROR_NOT_FOUND, "nothing of that name exists");
 }
 
 /* ---- all of them ---- */

@@ -29,7 +29,7 @@ static bool interrupts_start(void *state, const sensor_spec *spec)
     ((interrupts_state *)state)->each = each != NULL && strcmp(each, "yes") == 0;
     if (each == NULL || strcmp(each, "yes") == 0 || strcmp(each, "no") == 0)
         return true;
-    return nl_error_false(NL_ERROR_INVALID, "each=yes or each=no is wanted");
+    return nl_error_false(NL_ERROR_INVALID, "expected each=yes or each=no");
 }
 
 static void log_all(sensor_look *look, const uint64_t *rise)

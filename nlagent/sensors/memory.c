@@ -37,7 +37,7 @@ static bool memory_look(sensor_look *look)
     if (!proc_read("/proc/meminfo", &s->text))
         return false;
     if (proc_find_all(s->text.data, lines, LINES, kilobytes) == 0)
-        return nl_error_false(NL_ERROR_SYSTEM, "/proc/meminfo: none of the lines that are known is there");
+        return nl_error_false(NL_ERROR_SYSTEM, "/proc/meminfo: no known line");
     nl_record *record = look_begin(look, "MemoryFree");
     for (int i = 0; i < LINES; i++)
         nl_record_add_uint(record, fields[i].name, kilobytes[i] * 1024);

@@ -66,7 +66,7 @@ static bool ping_start(void *state, const sensor_spec *spec)
     const char *host = spec_argument(spec, "host");
     struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found;
     if (host == NULL)
-        return nl_error_false(NL_ERROR_INVALID, "host=NAME is wanted");
+        return nl_error_false(NL_ERROR_INVALID, "expected host=NAME");
     if (!spec_number(spec, "count", 1, COUNT_MAX, 1, &s->count))
         return false;
     int error = getaddrinfo(host, NULL, &hints, &found);

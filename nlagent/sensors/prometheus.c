@@ -30,7 +30,7 @@ static bool prometheus_start(void *state, const sensor_spec *spec)
     prometheus_state *s = state;
     const char *url = spec_argument(spec, "url"), *match = spec_argument(spec, "match");
     if (url == NULL || !http_place_read(url, &s->place) || s->place.plain_tcp)
-        return nl_error_false(NL_ERROR_INVALID, "url=http://HOST:PORT/metrics is wanted");
+        return nl_error_false(NL_ERROR_INVALID, "expected url=http://HOST:PORT/metrics");
     snprintf(s->url, sizeof s->url, "%s", url); /* a part of a specification that was of that size */
     snprintf(s->match, sizeof s->match, "%s", match != NULL ? match : "");
     return true;

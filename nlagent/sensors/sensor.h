@@ -55,7 +55,7 @@ typedef struct sensor_kind {
 /* All there are, up to NULL. */
 extern const sensor_kind *const sensor_kinds[];
 
-/* NULL when there is none of that name. */
+/* NULL when nothing of that name exists. */
 const sensor_kind *sensor_kind_find(const char *name);
 
 extern const sensor_kind clock_sensor, collectd_sensor, connections_sensor, cpu_sensor, disk_sensor, filesystem_sensor,

@@ -23,7 +23,7 @@ static bool server_start(void *state, const sensor_spec *spec)
     server_state *s = state;
     const char *url = spec_argument(spec, "url");
     if (url == NULL || !http_place_read(url, &s->place))
-        return nl_error_false(NL_ERROR_INVALID, "url=http://HOST[:PORT]/PATH or url=tcp://HOST:PORT is wanted");
+        return nl_error_false(NL_ERROR_INVALID, "expected url=http://HOST[:PORT]/PATH or url=tcp://HOST:PORT");
     if (!spec_number(spec, "timeout", 1, 60000, TIMEOUT_MS, &s->timeout_ms))
         return false;
     snprintf(s->url, sizeof s->url, "%s", url); /* a part of a specification that was of that size */

@@ -53,7 +53,7 @@ static bool spec_read_arguments(sensor_spec *s, char *text)
     for (char *rest = text, *part; (part = strsep(&rest, "&")) != NULL;) {
         char *value = part + strcspn(part, "=");
         if (*value != '=' || !is_name(part, (size_t)(value - part)))
-            return nl_error_false(NL_ERROR_INVALID, "NAME=VALUE is wanted: \"%s\"", part);
+            return nl_error_false(NL_ERROR_INVALID, "expected NAME=VALUE instead of \"%s\"", part);
         *value++ = '\0';
         if (s->count == SPEC_ARGUMENTS_MAX)
             return nl_error_false(NL_ERROR_INVALID, "there are too many arguments: \"%s\"", part);
@@ -130,7 +130,7 @@ bool spec_number(const sensor_spec *s, const char *name, long least, long most, 
     *value = strtol(text, &end, 10);
     if (end != text && *end == '\0' && *value >= least && *value <= most)
         return true;
-    return nl_error_false(NL_ERROR_INVALID, "%s=%s: a whole number from %ld to %ld is wanted", name, text, least, most);
+    return nl_error_false(NL_ERROR_INVALID, "%s=%s: use a whole number from %ld to %ld", name, text, least, most);
 }
 
 const char *spec_unknown(const sensor_spec *s, const char *names)

@@ -24,7 +24,7 @@ static bool vm_look(sensor_look *look)
     if (!proc_read("/proc/vmstat", &s->text))
         return false;
     if (proc_find_all(s->text.data, lines, LINES, now) == 0)
-        return nl_error_false(NL_ERROR_SYSTEM, "/proc/vmstat: none of the lines that are known is there");
+        return nl_error_false(NL_ERROR_SYSTEM, "/proc/vmstat: no known line");
     for (int i = 0; i < LINES; i++)
         rise[i] = proc_rise(s->values[i], now[i]);
     memcpy(s->values, now, sizeof now);

@@ -414,7 +414,7 @@ static void read_entry(reading *r, const entry *e, const char *value)
         e->event->level = nl_level_parse(value, strlen(value));
         char *plain = schema_plain(value);
         if (e->event->level == NL_LEVEL_NONE)
-            schema_mistake_add(r->mistakes, e->line, "\"%s\" is none of the levels " NL_LEVEL_NAMES, plain);
+            schema_mistake_add(r->mistakes, e->line, "\"%s\" is not a level; use one of " NL_LEVEL_NAMES, plain);
         g_free(plain);
     } else if (strcmp(e->key, "description") == 0) {
         g_free(e->event->description);

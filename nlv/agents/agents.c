@@ -18,7 +18,7 @@ enum {
     LOADLINES_MAX = 24,
     LOADLINES_PER_EVENT = 2,
     PENDING_MAX = 4 << 20, /* bytes that wait for the log's reader; nobody is asked for more meanwhile */
-    GATHER_MS = 700,       /* how long it is waited for further events before all is drawn anew */
+    GATHER_MS = 700,       /* wait for further events before redrawing */
 };
 
 /* An event that a sensor has logged, and which of its fields are drawn. */

@@ -239,12 +239,12 @@ class NetlogdTls(collector.Case):
         stray = self.authority.folder / "client.key"
         for options, why in ((f"&cert={self.scratch}/none", "none: No such file"), (f"&cert={broken}", "broken.pem"),
                              (f"&cert={self.client}&key={stray.with_name('server.key')}", "key values mismatch"),
-                             (f"&key={stray}", "cert=FILE is wanted"), ("&insecure=1", 'unknown option "insecure"')):
+                             (f"&key={stray}", "missing cert=FILE"), ("&insecure=1", 'unknown option "insecure"')):
             self.refused(self.url(options), why)
         self.refused(f"x-netlog://127.0.0.1:{self.port}?ca={self.authority.ca}", 'option ca: only URLs of x-netlogs have it')
         self.stop(process)
         listen = "x-netlogs://127.0.0.1:0"
-        self.assertIn("cert=FILE is wanted", self.fails("--listen", listen, status=2))
+        self.assertIn("missing cert=FILE", self.fails("--listen", listen, status=2))
         self.assertIn("broken.pem", self.fails("--listen", f"{listen}?cert={broken}", status=2))
         self.assertIn('unknown option "cart"', self.fails("--listen", f"{listen}?cart={broken}", status=2))
         self.assertIn("URLs of x-netlog have no options", self.fails("--listen", f"x-netlog://127.0.0.1:0?cert={broken}", status=2))

@@ -70,8 +70,8 @@ class OnDemand(nlagents.Agent):
     def test_unknown_and_wrong(self):
         agent = self.start_agent()
         for wrong, words in [("nosuch", "NotFound: there is no sensor"), ("cpu?x=1", "BadRequest: the sensor cpu has no"),
-                             ("ping", "NoData: it ended with status 1: nlsensor: sensor ping: host=NAME"),
-                             ("kernel", "BadRequest: event="), ("kernel?rules=/etc/passwd", "BadRequest: rules="), ("", "sensor is wanted")]:
+                             ("ping", "NoData: it ended with status 1: nlsensor: sensor ping: expected host=NAME"),
+                             ("kernel", "BadRequest: expected event="), ("kernel?rules=/etc/passwd", "BadRequest: rules="), ("", "sensor is wanted")]:
             result = self.ask(agent, "query", wrong)
             self.assertEqual(result.returncode, 1, wrong)
             self.assertIn(words, result.stderr)

@@ -87,7 +87,7 @@ class Hostile(nlagents.Agent):
         for url in "https://127.0.0.1:1?key=%2Fetc%2Fpasswd", "https://127.0.0.1:1/?ca=x", "http://127.0.0.1:1?x=y":
             result = self.run_program(self.nlagent, "--agent", url, "list")
             self.assertEqual(result.returncode, 2, url)
-            self.assertIn("http://HOST[:PORT] or https://HOST[:PORT] is wanted", result.stderr)
+            self.assertIn("use http://HOST[:PORT] or https://HOST[:PORT]", result.stderr)
 
     def test_sizes_and_http(self):
         agent = self.start_agent()

@@ -187,7 +187,7 @@ class Nlschema(support.Case):
             "5: A is there a second time, first in line 4", '6: B: "" is no type', '7: C: "integer" is no type',
             "8: D: an enum needs values", r"9: F: the enum has no \)", "10: G: the value a is there twice",
             "10: G: an enum's values are not empty", '11: H: after the type comes', "12: every event has HOST",
-            '13: "Loud" is none of the levels Emergency, .*Debug', r"14: description: after \\", '15: .* no field "Z"', "17: .*a second time, first in line 3",
+            '13: "Loud" is not a level; use one of Emergency, .*Debug', r"14: description: after \\", '15: .* no field "Z"', "17: .*a second time, first in line 3",
             "18: A is there a second time, first in line 4", "19: .* a_e in C, as the event E is",
             "21: .* a_a_b in C, as the event A.b is", "24: X-Y would be called x_y in C, as X.Y is")
 
