@@ -334,7 +334,7 @@ class NetlogdTls(collector.Case):
         for bad, why in ((good + "listn x\n", f"{config}:3: listn: unknown directive"),
                          (good.replace("used", "gone"), f"{config}:2: listen: .*gone.pem: No such file"),
                          (good + "max-connections no\n", f'{config}:3: max-connections: .*no.* is not a whole number'),
-                         (good + "listen x-netlog://127.0.0.1:0\n", "x-netlog://127.0.0.1:0: where netlogd listens"),
+                         (good + "listen x-netlog://127.0.0.1:0\n", "x-netlog://127.0.0.1:0: the addresses change only"),
                          (good + "reject elsewhere\n", "reject: it changes")):
             config.write_text(bad)
             self.reload(process, "Netlogd.ReloadRefused")

@@ -70,7 +70,7 @@ class Nlwrite(support.Case):
         self.assert_fails(str(self.scratch), "Is a directory")
         self.assert_fails("/dev/full", "No space left on device")
         self.assert_fails("gopher://x", "unknown scheme")
-        self.assert_fails("x-netlog://h:99999", "no port")
+        self.assert_fails("x-netlog://h:99999", "is not a port")
         self.assert_fails("file:a?colour=red", 'unknown option "colour"')
         self.assert_fails("file:a?buffer=64k", 'unknown option "buffer"')
         self.assert_fails("x-syslog://nosuch", "no facility")
