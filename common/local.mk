@@ -103,11 +103,13 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/convert/kernel_text.c \
 	%D%/convert/kernel_text.h \
 	%D%/convert/ftrace.c \
+	%D%/program/json_document.c \
+	%D%/program/json_document.h \
 	%D%/service/confine.c \
 	%D%/service/confine.h \
 	%D%/service/confine_calls.c \
 	%D%/service/confine_calls.h
-common_libs = %D%/libcommon.la $(producer_libs)
+common_libs = %D%/libcommon.la $(producer_libs) $(JSON_LIBS)
 if BUILD_NLSTAT
 # What a log means, and charts: these use GLib and cairo.
 %C%_libcommon_la_SOURCES += \

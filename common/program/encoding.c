@@ -105,8 +105,7 @@ bool json_put_quoted(nl_buffer *out, nl_string text)
     return true;
 }
 
-/* Appends text with U+FFFD for each byte that is no UTF-8. */
-static void append_valid(nl_buffer *out, nl_string text)
+void encoding_make_valid(nl_buffer *out, nl_string text)
 {
     const unsigned char *at = (const unsigned char *)text.data, *end = at + text.size;
     nl_buffer_reserve(out, 3 * text.size + 1);
@@ -122,7 +121,7 @@ void json_put_valid(nl_buffer *out, nl_string text)
     if (json_put_quoted(out, text))
         return;
     nl_buffer valid = {0};
-    append_valid(&valid, text);
+    encoding_make_valid(&valid, text);
     json_put_quoted(out, (nl_string){valid.data, valid.size});
     nl_buffer_free(&valid);
 }

@@ -7,6 +7,9 @@
 /* The size of the UTF-8 sequence at at, which is beyond ASCII; 0 when it is none. */
 size_t utf8_size(const unsigned char *at, const unsigned char *end);
 
+/* Appends text to out; each byte that is not part of valid UTF-8 becomes U+FFFD. */
+void encoding_make_valid(nl_buffer *out, nl_string text);
+
 /* Appends text as a string of JSON (RFC 8259), quotes included. False, with nothing appended, when it is no UTF-8. */
 bool json_put_quoted(nl_buffer *out, nl_string text);
 
