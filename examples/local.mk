@@ -40,4 +40,4 @@ EXTRA_DIST += \
 noinst_PROGRAMS += examples/adaptive/adaptive_send
 examples_adaptive_adaptive_send_SOURCES = %D%/adaptive/adaptive_send.c
 examples_adaptive_adaptive_send_LDADD = libnetlogger/libnetlogger.la
-EXTRA_DIST += %D%/adaptive/adaptive.schema %D%/adaptive/README.md
+EXTRA_DIST += %D%/adaptive/adaptive.rules %D%/adaptive/README.md

@@ -200,7 +200,7 @@ static bool side_ebpf(bench *b, measurement *m)
 {
     static const char text[] = "[kernel BenchSum]\nbegin = raw_syscalls:sys_enter key TID\n"
                                "end = raw_syscalls:sys_exit key TID\nby = ID\n";
-    schema s = {.name = "bench"};
+    rules_file s = {.name = "bench"};
     bool good = nl_sections_parse(&s.sections, text, "bench", NULL);
     rights_raise();
     kernel_sums *sums = good ? kernel_sums_start(&s, b->tracefs) : NULL;
@@ -242,7 +242,7 @@ static double at_least_0(double value)
     return value > 0 ? value : 0;
 }
 
-static void take_measurement(schema_run *run, const bench *b, size_t side, size_t round)
+static void take_measurement(rules_run *run, const bench *b, size_t side, size_t round)
 {
     const measurement *m = &b->all[side][round];
     nl_record *record = nl_record_new();
@@ -258,21 +258,21 @@ static void take_measurement(schema_run *run, const bench *b, size_t side, size_
     nl_record_add_double(record, "RATE", m->wall_ns > 0 ? 2e9 / m->wall_ns : 0);
     if (m->lost >= 0)
         nl_record_add_double(record, "LOST", m->lost);
-    schema_run_take(run, record);
+    rules_run_take(run, record);
     nl_record_free(record);
 }
 
 /* The stopwatch's word: how long it was from entry to exit, as they were stamped. */
-static void take_stopwatch(schema_run *run, bench *b)
+static void take_stopwatch(rules_run *run, bench *b)
 {
     char where[64];
     snprintf(where, sizeof where, "ENDWHERE=ID == %d", (int)SYS_getppid);
     const char *parameters[] = {where, NULL};
-    schema_run watch;
-    if (!schema_run_open(&watch, "stopwatch", parameters, NULL))
+    rules_run watch;
+    if (!rules_run_open(&watch, "stopwatch", parameters, NULL))
         return;
-    schema_run_read(&watch, &b->reporting.reading, b->kernel_log);
-    schema_run_finish(&watch);
+    rules_run_read(&watch, &b->reporting.reading, b->kernel_log);
+    rules_run_finish(&watch);
     for (size_t i = 0; i < watch.summaries.count; i++) {
         const summary *s = &watch.summaries.list[i];
         for (size_t j = 0; strcmp(s->name, "All") == 0 && j < s->row_count; j++)
@@ -281,17 +281,17 @@ static void take_stopwatch(schema_run *run, bench *b)
                 nl_record_set_time(record, nl_time_now_ns());
                 nl_record_set_event(record, "BenchStopwatch", 14);
                 nl_record_add_int(record, "DUR.NS", nl_distribution_quantile(&s->rows[j]->values, percent / 100.0));
-                schema_run_take(run, record);
+                rules_run_take(run, record);
                 nl_record_free(record);
             }
     }
-    schema_run_close(&watch);
+    rules_run_close(&watch);
 }
 
 static int bench_report(bench *b)
 {
-    schema_run run;
-    if (!schema_run_open(&run, "bench", b->reporting.parameters, b->reporting.output)) {
+    rules_run run;
+    if (!rules_run_open(&run, "bench", b->reporting.parameters, b->reporting.output)) {
         program_error("%s", nl_error_message());
         return PROGRAM_PROBLEM;
     }
@@ -300,9 +300,9 @@ static int bench_report(bench *b)
             take_measurement(&run, b, side, round);
     if (!b->missing[2])
         take_stopwatch(&run, b);
-    bool good = schema_run_finish(&run);
+    bool good = rules_run_finish(&run);
     int status = reporting_say(&run, &b->reporting);
-    schema_run_close(&run);
+    rules_run_close(&run);
     return good ? status : PROGRAM_PROBLEM;
 }
 

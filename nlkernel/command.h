@@ -10,10 +10,10 @@ int command_list(int argc, char **argv);
 int command_record(int argc, char **argv);
 int command_live(int argc, char **argv);
 int command_report(int argc, char **argv);
-int command_schema(int argc, char **argv);
+int command_rules(int argc, char **argv);
 int command_bench(int argc, char **argv);
 
-/* What a schema has done while it records; for nlkernel itself. */
+/* What rules have done while it records; for nlkernel itself. */
 int command_workload(int argc, char **argv);
 int command_control(int argc, char **argv);
 int command_graph(int argc, char **argv);

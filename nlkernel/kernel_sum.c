@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-bool kernel_sums_wanted(const schema *s)
+bool kernel_sums_wanted(const rules_file *s)
 {
     for (size_t i = 0; i < s->sections.count; i++)
         if (strcmp(s->sections.list[i].kind, "kernel") == 0)
@@ -40,13 +40,13 @@ typedef struct kernel_sum {
 } kernel_sum;
 
 struct kernel_sums {
-    const schema *schema;
+    const rules_file *rules;
     kernel_sum *list;
     size_t count;
     kallsyms *symbols;
 };
 
-/* ---- what the schema says ---- */
+/* ---- what the rules say ---- */
 
 /* An event's two names, from SYSTEM:EVENT or SYSTEM.EVENT. */
 static bool split(const char *event, char system[64], char name[64])
@@ -199,14 +199,14 @@ static bool kernel_sum_start(kernel_sum *sum, const tracing *t, const nl_section
     return good;
 }
 
-kernel_sums *kernel_sums_start(const schema *s, const char *tracefs)
+kernel_sums *kernel_sums_start(const rules_file *s, const char *tracefs)
 {
     tracing t;
     if (!tracing_open(&t, tracefs))
         return NULL;
     libbpf_set_print(be_silent);
     kernel_sums *k = nl_memory_check(calloc(1, sizeof *k));
-    *k = (kernel_sums){.schema = s, .list = nl_memory_check(calloc(s->sections.count + 1, sizeof *k->list))};
+    *k = (kernel_sums){.rules = s, .list = nl_memory_check(calloc(s->sections.count + 1, sizeof *k->list))};
     bool good = true;
     for (size_t i = 0; good && i < s->sections.count; i++)
         if (strcmp(s->sections.list[i].kind, "kernel") == 0)
@@ -336,7 +336,7 @@ void kernel_sums_free(kernel_sums *k)
 
 #else
 
-kernel_sums *kernel_sums_start(const schema *s, const char *tracefs)
+kernel_sums *kernel_sums_start(const rules_file *s, const char *tracefs)
 {
     (void)s;
     (void)tracefs;

@@ -1,6 +1,6 @@
 /*
  * Spans that the kernel itself sums, by eBPF, while something else is recorded or nothing is: each [kernel NAME] of a
- * schema.
+ * rules file.
  *
  *   [kernel KernelLocks]
  *   begin = lock:contention_begin key TID,LOCK.ADDR
@@ -13,19 +13,19 @@
 #ifndef NLKERNEL_KERNEL_SUM_H
 #define NLKERNEL_KERNEL_SUM_H
 
-#include "schema.h"
+#include "rules_file.h"
 #include "tracing.h"
 
 typedef struct kernel_sums kernel_sums;
 
-/* Whether a schema has any. */
-bool kernel_sums_wanted(const schema *s);
+/* Whether a rules file has any. */
+bool kernel_sums_wanted(const rules_file *s);
 
 /*
- * Starts those of a schema. NULL with the reason in nl_error_message(): this nlkernel or this kernel has no eBPF, or
- * which right is missing and how to grant it.
+ * Starts those of a rules file. NULL with the reason in nl_error_message(): this nlkernel or this kernel has no eBPF,
+ * or which right is missing and how to grant it.
  */
-kernel_sums *kernel_sums_start(const schema *s, const char *tracefs);
+kernel_sums *kernel_sums_start(const rules_file *s, const char *tracefs);
 
 /* From here on nothing is summed any more. */
 void kernel_sums_stop(kernel_sums *k);

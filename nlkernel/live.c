@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "command.h"
-#include "schema.h"
+#include "rules_file.h"
 #include "session.h"
 
 #include "base/memory.h"
@@ -12,10 +12,10 @@
 typedef struct arguments {
     recording_options recording;
     const char *destination;
-    const char *rules;       /* a schema: only what its rules make is logged; NULL: the events themselves are */
+    const char *rules;       /* a rules file: only what its rules make is logged; NULL: the events themselves are */
     const char **parameters; /* of it, NULL at the end; NULL: none */
     size_t parameter_count;
-    schema schema;
+    rules_file file;
 } arguments;
 
 static bool add_parameter(void *settings, const nl_option *row, const char *value)
@@ -36,10 +36,10 @@ static const nl_option options[] = {
      NL_OPTION_MEMBER(arguments, destination),
      .help = "Send records to URL: x-netlog://HOST, FILE, -, or any other log URL"},
     {.name = "rules",
-     .value = "SCHEMA",
+     .value = "RULES",
      NL_OPTION_MEMBER(arguments, rules),
-     .help = "Send the records that the rules of SCHEMA derive from its events, instead of the events; SCHEMA is a "
-             "name that nlkernel schema list prints, or a path that contains a /"},
+     .help = "Send the records that the rules of RULES derive from its events, instead of the events; RULES is a "
+             "name that nlkernel rules list prints, or a path that contains a /"},
     {.name = "set",
      .value = "NAME=VALUE",
      .repeatable = true,
@@ -65,7 +65,7 @@ static const options_usage usage = {
 static bool open_sink(sink *s, const void *user)
 {
     const arguments *a = user;
-    nl_synthesis *rules = a->rules != NULL ? nl_synthesis_read(a->schema.path, a->parameters) : NULL;
+    nl_synthesis *rules = a->rules != NULL ? nl_synthesis_read(a->file.path, a->parameters) : NULL;
     if ((a->rules != NULL && rules == NULL) || !sink_open_log(s, a->destination)) {
         nl_synthesis_free(rules);
         return false;
@@ -84,11 +84,12 @@ int command_live(int argc, char **argv)
     if (a.recording.pattern_count == 0 && a.rules == NULL)
         options_fail("missing --event, such as -e sched:sched_switch; nlkernel list shows all events");
     int status = PROGRAM_USAGE;
-    if (a.rules != NULL && !(schema_read(&a.schema, a.rules, a.parameters) && schema_choose(&a.schema, &a.recording)))
+    if (a.rules != NULL &&
+        !(rules_file_read(&a.file, a.rules, a.parameters) && rules_file_choose(&a.file, &a.recording)))
         program_error("%s", nl_error_message());
     else
         status = session_run(&a.recording, open_sink, &a);
-    schema_free(&a.schema);
+    rules_file_free(&a.file);
     free(a.parameters);
     recording_options_free(&a.recording);
     return status;

@@ -8,8 +8,8 @@ nlkernel_nlkernel_SOURCES = \
 	%D%/options.c %D%/options.h %D%/session.c %D%/session.h %D%/child.c %D%/child.h \
 	%D%/lane.c %D%/lane.h %D%/page.h %D%/convert.c %D%/convert.h %D%/sink.c %D%/sink.h \
 	%D%/tasks.c %D%/tasks.h %D%/realtime.c %D%/realtime.h \
-	%D%/schema.c %D%/schema.h %D%/summary.c %D%/summary_print.c %D%/summary_draw.c %D%/summary.h \
-	%D%/synthesis_run.c %D%/synthesis_run.h %D%/reporting.c %D%/reporting.h %D%/schema_command.c \
+	%D%/rules_file.c %D%/rules_file.h %D%/summary.c %D%/summary_print.c %D%/summary_draw.c %D%/summary.h \
+	%D%/rules_run.c %D%/rules_run.h %D%/reporting.c %D%/reporting.h %D%/rules_command.c \
 	%D%/workload.c %D%/workload.h %D%/bench.c %D%/kernel_sum.c %D%/kernel_sum.h %D%/bpf/sum.h \
 	%D%/control.c %D%/control.h %D%/counters.c %D%/counters.h %D%/control_command.c %D%/calls.c %D%/calls.h %D%/calls_read.c %D%/calls_read.h %D%/trace_dat.c %D%/trace_dat.h \
 	%D%/symbol_map.c %D%/symbol_map.h %D%/dwarf.c %D%/symbols.c %D%/call_view.c %D%/call_view.h \
@@ -38,23 +38,23 @@ nlkernel/bpf/sum.skel.h: nlkernel/bpf/sum.bpf.c nlkernel/bpf/sum.h
 	  $(BPF_CFLAGS) -I$(srcdir)/nlkernel/bpf -c $(srcdir)/nlkernel/bpf/sum.bpf.c -o nlkernel/bpf/sum.bpf.o && \
 	$(BPFTOOL) gen skeleton nlkernel/bpf/sum.bpf.o name sum_bpf > $@.new && mv $@.new $@
 
-# Schemas are found beside the program, as it is built and as it is installed.
-NLKERNEL_SCHEMAS = \
-	%D%/schemas/scheduler.schema %D%/schemas/stopwatch.schema %D%/schemas/interrupt.schema %D%/schemas/locking.schema \
-	%D%/schemas/disk.schema %D%/schemas/faults.schema %D%/schemas/tcp.schema %D%/schemas/syscalls.schema \
-	%D%/schemas/application.schema %D%/schemas/request.schema %D%/schemas/cpus.schema %D%/schemas/bench.schema
-schemasdir = $(datadir)/netlogger/schemas
+# nlkernel looks for its rules beside the program, in the build directory as well as where it is installed.
+NLKERNEL_RULES = \
+	%D%/rules/scheduler.rules %D%/rules/stopwatch.rules %D%/rules/interrupt.rules %D%/rules/locking.rules \
+	%D%/rules/disk.rules %D%/rules/faults.rules %D%/rules/tcp.rules %D%/rules/syscalls.rules \
+	%D%/rules/application.rules %D%/rules/request.rules %D%/rules/cpus.rules %D%/rules/bench.rules
+rulesdir = $(datadir)/netlogger/rules
 if BUILD_NLKERNEL
-dist_schemas_DATA = $(NLKERNEL_SCHEMAS)
-all-local: nlkernel/schemas/stamp
+dist_rules_DATA = $(NLKERNEL_RULES)
+all-local: nlkernel/rules/stamp
 endif
-nlkernel/schemas/stamp: $(NLKERNEL_SCHEMAS)
-	$(AM_V_GEN)$(MKDIR_P) nlkernel/schemas && for schema in $(NLKERNEL_SCHEMAS); do \
-	  test -f nlkernel/schemas/$${schema##*/} && test $(srcdir) = . || cp $(srcdir)/$$schema nlkernel/schemas/; done && touch $@
-CLEANFILES += nlkernel/schemas/stamp
-clean-local: clean-schemas
-clean-schemas:
-	test $(srcdir) = . || rm -rf nlkernel/schemas
+nlkernel/rules/stamp: $(NLKERNEL_RULES)
+	$(AM_V_GEN)$(MKDIR_P) nlkernel/rules && for rules in $(NLKERNEL_RULES); do \
+	  test -f nlkernel/rules/$${rules##*/} && test $(srcdir) = . || cp $(srcdir)/$$rules nlkernel/rules/; done && touch $@
+CLEANFILES += nlkernel/rules/stamp
+clean-local: clean-nlkernel-rules
+clean-nlkernel-rules:
+	test $(srcdir) = . || rm -rf nlkernel/rules
 
 # Recipes for those who add to it.
 EXTRA_DIST += %D%/README.md

@@ -13,7 +13,7 @@ static const struct {
     int (*run)(int argc, char **argv);
 } functions[] = {{"list", command_list},        {"record", command_record},   {"live", command_live},
                  {"report", command_report},    {"control", command_control}, {"graph", command_graph},
-                 {"symbols", command_symbols},  {"schema", command_schema},   {"bench", command_bench},
+                 {"symbols", command_symbols},  {"rules", command_rules},     {"bench", command_bench},
                  {"workload", command_workload}};
 
 static const options_command commands[] = {
@@ -21,8 +21,8 @@ static const options_command commands[] = {
     {"record", "-e EVENT... [-o FILE] [-- COMMAND...]", "Record events into a file"},
     {"live", "-e EVENT... [--dest URL] [-- COMMAND...]", "Send events to a log while they occur"},
     {"control", "[-r PID] off|on, or event PATTERN off|on", "Switch a running recorder on or off"},
-    {"report", "SCHEMA [SOURCE...], or --functions [SOURCE...]", "Analyse recorded events and print a report"},
-    {"schema", "list, show SCHEMA, or run SCHEMA [-- COMMAND...]", "Work with schemas, the rules of reports"},
+    {"report", "RULES [SOURCE...], or --functions [SOURCE...]", "Analyse recorded events and print a report"},
+    {"rules", "list, show RULES, or run RULES [-- COMMAND...]", "List, print and run rules, which define reports"},
     {"bench", NULL, "Measure the cost of recording"},
     {"graph", "[-o FILE] [SOURCE...]", "Draw a call graph of kernel functions"},
     {"symbols", "-k VMLINUX", "Map functions to source files"},

@@ -45,7 +45,7 @@ const nl_option reporting_rows[] = {
              "otherwise as text"},
     {.name = "top",
      .type = NL_OPTION_COUNT,
-     .initial = "(set by the schema)",
+     .initial = "(set by the rules)",
      .maximum = 1000000000,
      NL_OPTION_MEMBER(reporting_options, top),
      .help = "Maximum number of lines of each table; 0 prints all"},
@@ -58,7 +58,7 @@ const nl_option reporting_rows[] = {
      .value = "NAME=VALUE",
      .repeatable = true,
      .set = add_parameter,
-     .help = "Set a parameter of the schema; nlkernel schema show lists the parameters"},
+     .help = "Set a parameter of the rules; nlkernel rules show lists the parameters"},
     {0},
 };
 
@@ -70,7 +70,7 @@ void reporting_options_free(reporting_options *o)
 
 /* ---- reports ---- */
 
-static int print_cdf(const schema_run *run, const char *label)
+static int print_cdf(const rules_run *run, const char *label)
 {
     for (size_t i = 0; i < run->summaries.count; i++) {
         const summary *s = &run->summaries.list[i];
@@ -87,12 +87,12 @@ static int print_cdf(const schema_run *run, const char *label)
         if (s->plot == PLOT_CDF)
             break;
     }
-    program_error("there is nothing called \"%s\" in the report of %s that is drawn as a CDF", label, run->schema.name);
+    program_error("there is nothing called \"%s\" in the report of %s that is drawn as a CDF", label, run->file.name);
     return PROGRAM_PROBLEM;
 }
 
-/* Whether anything came of the schema: a log of other events would make an empty report. */
-static bool is_empty(const schema_run *run)
+/* Whether anything came of the rules: a log of other events would make an empty report. */
+static bool is_empty(const rules_run *run)
 {
     for (size_t i = 0; i < run->summaries.count; i++)
         if (run->summaries.list[i].row_count > 0)
@@ -100,20 +100,20 @@ static bool is_empty(const schema_run *run)
     return true;
 }
 
-static void explain_empty(const schema_run *run)
+static void explain_empty(const rules_run *run)
 {
     char patterns[512] = "";
     size_t size = 0;
-    for (size_t i = 0; i < run->schema.pattern_count && size < sizeof patterns; i++) {
-        const char *pattern = run->schema.patterns[i];
+    for (size_t i = 0; i < run->file.pattern_count && size < sizeof patterns; i++) {
+        const char *pattern = run->file.patterns[i];
         if (*pattern != '?')
             size += (size_t)snprintf(patterns + size, sizeof patterns - size, " -e %s", pattern);
     }
-    program_error("there is nothing of what the schema %s is about in these records: it is made of nlkernel record%s",
-                  run->schema.name, patterns);
+    program_error("there is nothing of what the rules %s are about in these records: it is made of nlkernel record%s",
+                  run->file.name, patterns);
 }
 
-int reporting_say(schema_run *run, const reporting_options *o)
+int reporting_say(rules_run *run, const reporting_options *o)
 {
     nl_synthesis_stats stats;
     int status = PROGRAM_DONE;

@@ -1,8 +1,8 @@
-/* What report and schema run are told alike: what is made of the records, and how it is said. One thread. */
+/* What report and rules run are told alike: what is made of the records, and how it is said. One thread. */
 #ifndef NLKERNEL_REPORTING_H
 #define NLKERNEL_REPORTING_H
 
-#include "synthesis_run.h"
+#include "rules_run.h"
 
 typedef struct reporting_options {
     program_reading reading;
@@ -11,7 +11,7 @@ typedef struct reporting_options {
     const char *picture, *output; /* NULL: not wanted */
     const char *cdf;              /* of what is called so; NULL: not asked for */
     bool json, perl;
-    long top; /* negative: what the schema says */
+    long top; /* negative: what the rules say */
 } reporting_options;
 
 /* The rows of all commands that report, about a reporting_options that begins as REPORTING_INITIAL. */
@@ -29,7 +29,7 @@ extern const nl_option reporting_rows[];
     }
 
 /* Says what was found, as the options want it. Returns an exit status. */
-int reporting_say(schema_run *run, const reporting_options *options);
+int reporting_say(rules_run *run, const reporting_options *options);
 
 /* Prints the records of logs in KLogger's Perl form instead. Returns an exit status. */
 int reporting_print_perl(reporting_options *options, char *const *logs, size_t count);

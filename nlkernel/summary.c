@@ -127,11 +127,11 @@ const summary_column summary_columns[] = {{"count", of_count, 'n'}, {"rate", of_
 /* ---- reading ---- */
 
 typedef struct reading {
-    const schema *schema;
+    const rules_file *rules;
     const nl_setting *setting;
 } reading;
 
-#define WRONG(r, ...) nl_sections_error(&(r)->schema->sections, (r)->setting->line, __VA_ARGS__)
+#define WRONG(r, ...) nl_sections_error(&(r)->rules->sections, (r)->setting->line, __VA_ARGS__)
 
 static bool read_list(const reading *r, char **list, unsigned *count)
 {
@@ -227,7 +227,7 @@ static bool read_setting(const reading *r, summary *s)
     return good;
 }
 
-static bool read_summary(summary *s, const schema *of, const nl_section *section)
+static bool read_summary(summary *s, const rules_file *of, const nl_section *section)
 {
     *s = (summary){.name = section->name, .title = section->name, .unit = "", .top = TOP_DEFAULT};
     for (size_t i = 0; i < section->setting_count; i++)
@@ -242,9 +242,9 @@ static bool read_summary(summary *s, const schema *of, const nl_section *section
     return true;
 }
 
-bool summaries_read(summaries *all, const schema *of)
+bool summaries_read(summaries *all, const rules_file *of)
 {
-    *all = (summaries){.schema = of, .list = nl_memory_check(calloc(of->sections.count + 1, sizeof *all->list))};
+    *all = (summaries){.rules = of, .list = nl_memory_check(calloc(of->sections.count + 1, sizeof *all->list))};
     for (size_t i = 0; i < of->sections.count; i++)
         if (strcmp(of->sections.list[i].kind, "report") == 0 &&
             !read_summary(&all->list[all->count++], of, &of->sections.list[i])) {

@@ -1,5 +1,5 @@
 /*
- * What is reported of records: for each [report] of a schema a table, by the values of some fields.
+ * What is reported of records: for each [report] of a rules file a table, by the values of some fields.
  *
  *   [report Delays]
  *   title = How long programs waited for a CPU
@@ -20,7 +20,7 @@
 #define NLKERNEL_SUMMARY_H
 
 #include "base/distribution.h"
-#include "schema.h"
+#include "rules_file.h"
 
 enum { SUMMARY_FIELDS_MAX = 16, SUMMARY_COLUMNS_MAX = 12 };
 
@@ -72,7 +72,7 @@ typedef struct summary_run {
 } summary_run;
 
 typedef struct summaries {
-    const schema *schema;
+    const rules_file *rules;
     summary *list;
     size_t count;
     uint64_t records, lost;
@@ -91,8 +91,8 @@ typedef struct summary_column {
 
 extern const summary_column summary_columns[];
 
-/* Reads the schema's reports. False with the reason in nl_error_message(). */
-bool summaries_read(summaries *all, const schema *of);
+/* Reads the rules file's reports. False with the reason in nl_error_message(). */
+bool summaries_read(summaries *all, const rules_file *of);
 
 /* Takes a record, the kernel's or one that was made of it. */
 void summaries_take(summaries *all, const nl_record *record);
@@ -115,7 +115,7 @@ static inline const char *summary_label_name(const summary *s, unsigned i)
 /* A number of a column as people read it. */
 void summary_write(const summary *s, char kind, double value, char out[32]);
 
-/* Says them, on standard output; top: so many rows at most, 0: all; negative: what the schema says. */
+/* Says them, on standard output; top: so many rows at most, 0: all; negative: what the rules say. */
 void summaries_print(summaries *all, long top);
 void summaries_print_json(summaries *all);
 

@@ -284,7 +284,7 @@ static void summary_draw_draw(cairo_t *cr, void *user)
     summaries *all = user;
     int y = 90;
     chart_color(cr, 0x000000, 1);
-    chart_text(cr, 24, 32, 0, 18, all->schema->title);
+    chart_text(cr, 24, 32, 0, 18, all->rules->title);
     for (size_t i = 0; i < all->count; i++) {
         int height = height_of(&all->list[i]);
         if (height > 0)

@@ -88,7 +88,7 @@ static void print_table(const summaries *all, const summary *s, long top)
 
 void summaries_print(summaries *all, long top)
 {
-    printf("%s\n%.3f s, %u CPU%s, %" PRIu64 " records, %" PRIu64 " events lost\n", all->schema->title, all->seconds,
+    printf("%s\n%.3f s, %u CPU%s, %" PRIu64 " records, %" PRIu64 " events lost\n", all->rules->title, all->seconds,
            all->cpus, all->cpus == 1 ? "" : "s", all->records, all->lost);
     for (size_t i = 0; i < all->count; i++)
         print_table(all, &all->list[i], top);
@@ -129,10 +129,10 @@ static void print_json_row(const summaries *all, const summary *s, summary_row *
 
 void summaries_print_json(summaries *all)
 {
-    printf("{\"schema\":");
-    json_print_string(all->schema->name);
+    printf("{\"rules\":");
+    json_print_string(all->rules->name);
     printf(",\"title\":");
-    json_print_string(all->schema->title);
+    json_print_string(all->rules->title);
     printf(",\"seconds\":%.9f,\"cpus\":%u,\"records\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"reports\":[", all->seconds,
            all->cpus, all->records, all->lost);
     for (size_t i = 0; i < all->count; i++) {

@@ -90,7 +90,7 @@ static bool run_noise(nl_writer *to, int argc, char **argv)
     if (count < 1 || count > 10000000)
         count = 3000;
     int cpu = stay_on_one();
-    prctl(PR_SET_NAME, "nlkernel-noise"); /* by which the schema knows it */
+    prctl(PR_SET_NAME, "nlkernel-noise"); /* by which the rules know it */
     uint64_t turns = calibrate(1000000);
     turn *done = calloc((size_t)count, sizeof *done);
     if (done == NULL)

@@ -1,5 +1,5 @@
 /*
- * What a schema may want done while it records, or just before: loops that measure the machine, in a process of their
+ * What rules may want done while it records, or just before: loops that measure the machine, in a process of their
  * own, which writes what it measured as records of its own. One thread.
  */
 #ifndef NLKERNEL_WORKLOAD_H

@@ -83,7 +83,7 @@ endif
 
 # Folders that are nobody else's, where nothing was put into them.
 own_folders = $(includedir)/netlogger/fortran $(includedir)/netlogger $(libexecdir)/netlogger \
-	$(datadir)/netlogger/drawings $(datadir)/netlogger/schemas $(datadir)/netlogger
+	$(datadir)/netlogger/drawings $(datadir)/netlogger/rules $(datadir)/netlogger
 
 uninstall-hook:
 	for folder in $(own_folders); do rmdir "$(DESTDIR)$$folder" 2>/dev/null || true; done

@@ -471,7 +471,7 @@ static bool read_section(reading *r, const nl_section *section)
 {
     static const char *const kinds[] = {"make", "span", "sum", "rate", "histogram", "states", "follow"};
     /* What these say is for others than us. */
-    static const char *const others[] = {"schema", "event", "parameter", "report", "workload", "kernel"};
+    static const char *const others[] = {"rules", "event", "parameter", "report", "workload", "kernel"};
     r->line = section->line;
     for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(section->kind, kinds[i]) == 0)

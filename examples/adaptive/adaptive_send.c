@@ -10,7 +10,7 @@
  *     --rate BYTES      what is sent a second, at most (default 2000000)
  *     --seconds N       how long (default 10)
  *
- * nlkernel live applies the rules of adaptive.schema to the kernel's events and writes records RetransmitRate, with
+ * nlkernel live applies the rules of adaptive.rules to the kernel's events and writes records RetransmitRate, with
  * RATE, several times a second. While RATE is above RETRANSMITS_MAX, the program halves its rate each time; while RATE
  * is 0, the program raises its rate by a tenth. It logs its rate as SendRate to $NETLOGGER_DEST.
  */

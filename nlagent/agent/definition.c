@@ -49,8 +49,8 @@ void definitions_init(definitions *all, const char *program)
     kernel->arguments = " event filter rules ";
     free(kernel->arguments_help);
     kernel->arguments_help = program_copy(
-        "event=SYSTEM:EVENT, with * and commas between, or rules=SCHEMA, of those that nlkernel schema list "
-        "names: one has to be said; filter=EXPRESSION");
+        "event=SYSTEM:EVENT, with * and commas between, or rules=NAME, one of those that nlkernel rules list "
+        "prints: one has to be said; filter=EXPRESSION");
     size_t count = 0;
     while (sensor_kinds[count] != NULL)
         count++;
@@ -170,9 +170,9 @@ bool definition_check(const definition *d, const sensor_spec *spec)
     if (unknown != NULL)
         return nl_error_false(NL_ERROR_INVALID, "the sensor %s has no argument \"%s\"", d->name, unknown);
     if (rules != NULL && (strchr(rules, '/') != NULL || *rules == '\0')) /* no file of this host is read for others */
-        return nl_error_false(NL_ERROR_INVALID, "rules= is the name of a schema");
+        return nl_error_false(NL_ERROR_INVALID, "rules= must be the name of rules that nlkernel has, not a path");
     if (d->kernel && rules == NULL && spec_argument(spec, "event") == NULL)
-        return nl_error_false(NL_ERROR_INVALID, "expected event=SYSTEM:EVENT or rules=SCHEMA");
+        return nl_error_false(NL_ERROR_INVALID, "expected event=SYSTEM:EVENT or rules=NAME");
     return true;
 }
 

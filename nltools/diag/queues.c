@@ -244,7 +244,7 @@ static void tell_queue(findings *f, const queue *q)
     else
         finding_advice(made,
                        "look for what only one may have at a time: a lock, one thread, one connection "
-                       "(nlkernel schema run locking names locks)%s",
+                       "(nlkernel rules run locking names locks)%s",
                        l->sends ? "; or for the way out of that host, which is full" : "");
     g_free(where);
     g_free(one);

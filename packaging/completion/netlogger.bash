@@ -11,8 +11,8 @@ _netlogger()
         for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
             case $word in
                 list|record|live|control|report|bench|graph|symbols) [ ${#commands[@]} -eq 0 ] && commands=("$word") ;;
-                schema) [ ${#commands[@]} -eq 0 ] && commands=(schema) ;;
-                run|show) [ "${commands[*]}" = schema ] && commands=(schema "$word") ;;
+                rules) [ ${#commands[@]} -eq 0 ] && commands=(rules) ;;
+                run|show) [ "${commands[*]}" = rules ] && commands=(rules "$word") ;;
             esac
         done
     fi

@@ -74,7 +74,7 @@ program_tests += \
 	tests/program/test_nlconv.py \
 	tests/program/test_nlconv_import.py \
 	tests/program/test_nlkernel_functions.py \
-	tests/program/test_nlkernel_schema.py \
+	tests/program/test_nlkernel_rules.py \
 	tests/program/test_nlrecover.py \
 	tests/program/test_nlstat.py \
 	tests/program/test_nlwrite.py \

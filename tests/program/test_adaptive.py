@@ -16,7 +16,7 @@ class Adaptive(support.Case):
     def setUp(self):
         super().setUp()
         self.send = support.program("examples/adaptive/adaptive_send")
-        self.rules = os.path.join(SOURCE, "examples/adaptive/adaptive.schema")
+        self.rules = os.path.join(SOURCE, "examples/adaptive/adaptive.rules")
         self.log = self.scratch / "send.log"
         self.environment = {**os.environ, "NETLOGGER_DEST": str(self.log)}
 
@@ -79,7 +79,7 @@ class Adaptive(support.Case):
         port = str(support.free_port())
         self.start(self.send, "--receive", port)
         support.wait_until(lambda: f":{int(port):04X} " in open("/proc/net/tcp").read(), what="it listens")
-        log, rules, made = self.scratch / "kernel.log", self.scratch / "rules.schema", self.scratch / "made.log"
+        log, rules, made = self.scratch / "kernel.log", self.scratch / "kernel.rules", self.scratch / "made.log"
         log.write_text("".join(f"DATE=20260101000000.{ms:03d}000 HOST=h PROG=p LVL=System NL.EVNT=tcp.tcp_retransmit_skb CPU=0 SPORT=1 "
                                f"DPORT={to}\n" for ms in range(0, 900, 20) for to in (port, "1")))
         with open(self.rules) as shipped:

@@ -458,7 +458,7 @@ class Kernel(nlagents.Agent):
         reader.kill()
         support.wait_until(lambda: self.children(agent) == {} and not own <= self.instances(), what="its end, and the instance's")
 
-    def test_a_schema(self):
+    def test_rules(self):
         agent = self.start_agent()
         reader = self.subscribe(agent, "kernel?rules=scheduler")
         line = reader.stdout.readline()

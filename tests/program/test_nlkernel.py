@@ -595,7 +595,7 @@ class Surroundings(Kernel):
         self.assertEqual(self.run_program(*as_other, copy, "list", "sched:sched_switch", "--tracefs", self.tracing).returncode, 0)
         log = self.scratch / "other.nlb"
         for command in (["workload", "noise", kept], ["report", "--functions", kept], ["report", "--functions", "--draw", kept, log],
-                        ["graph", "-o", kept, log], ["symbols", "-k", self.nlkernel, "-o", kept], ["schema", "show", kept],
+                        ["graph", "-o", kept, log], ["symbols", "-k", self.nlkernel, "-o", kept], ["rules", "show", kept],
                         ["live", "--rules", kept, "--duration", "10ms", "--dest", f"file:{self.scratch}/live"]):
             result = self.run_program(*as_other, copy, *command)
             self.assertEqual(kept.read_text(), "root's own", command)

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "synthesis_run.h"
+#include "rules_run.h"
 
 #include "base/error.h"
 #include "kallsyms.h"
@@ -10,13 +10,13 @@
 
 #include <string.h>
 
-bool schema_run_open(schema_run *run, const char *name, const char *const *parameters, const char *output)
+bool rules_run_open(rules_run *run, const char *name, const char *const *parameters, const char *output)
 {
-    *run = (schema_run){0};
-    if (!schema_read(&run->schema, name, parameters))
+    *run = (rules_run){0};
+    if (!rules_file_read(&run->file, name, parameters))
         return false;
-    run->rules = nl_synthesis_read(run->schema.path, parameters);
-    bool good = run->rules != NULL && summaries_read(&run->summaries, &run->schema);
+    run->rules = nl_synthesis_read(run->file.path, parameters);
+    bool good = run->rules != NULL && summaries_read(&run->summaries, &run->file);
     if (good && output != NULL) {
         nl_format format = nl_format_of_name(output);
         nl_writer_options options = {.truncate = true, .buffer_size = 256 << 10};
@@ -25,7 +25,7 @@ bool schema_run_open(schema_run *run, const char *name, const char *const *param
         good = run->output != NULL;
     }
     if (!good)
-        schema_run_close(run);
+        rules_run_close(run);
     return good;
 }
 
@@ -42,7 +42,7 @@ static kallsyms *read_symbols(void)
     return symbols;
 }
 
-void schema_run_is_here(schema_run *run)
+void rules_run_is_here(rules_run *run)
 {
     if (nl_synthesis_wants_symbols(run->rules))
         run->symbols = read_symbols();
@@ -50,7 +50,7 @@ void schema_run_is_here(schema_run *run)
         nl_synthesis_set_symbols(run->rules, find_symbol, run->symbols);
 }
 
-static const nl_record *with_tag(schema_run *run, const nl_record *record)
+static const nl_record *with_tag(rules_run *run, const nl_record *record)
 {
     if (run->tag == NULL)
         return record;
@@ -61,7 +61,7 @@ static const nl_record *with_tag(schema_run *run, const nl_record *record)
     return run->tagged;
 }
 
-static void take_made(schema_run *run)
+static void take_made(rules_run *run)
 {
     const nl_record *made;
     while ((made = nl_synthesis_next(run->rules)) != NULL) {
@@ -72,13 +72,13 @@ static void take_made(schema_run *run)
     }
 }
 
-void schema_run_take(schema_run *run, const nl_record *record)
+void rules_run_take(rules_run *run, const nl_record *record)
 {
     nl_synthesis_put(run->rules, record);
     summaries_take(&run->summaries, with_tag(run, record));
 }
 
-int schema_run_read(schema_run *run, program_reading *reading, const char *name)
+int rules_run_read(rules_run *run, program_reading *reading, const char *name)
 {
     program_log *log = program_log_open(reading, name, false, false);
     if (log == NULL)
@@ -87,7 +87,7 @@ int schema_run_read(schema_run *run, program_reading *reading, const char *name)
     nl_status status;
     uint64_t number = 0, done, total;
     while ((status = program_log_next(log, NULL, &record)) == NL_OK) {
-        schema_run_take(run, record);
+        rules_run_take(run, record);
         if (++number % 10000 == 0) {
             take_made(run);
             program_log_progress(log, &done, &total);
@@ -99,15 +99,15 @@ int schema_run_read(schema_run *run, program_reading *reading, const char *name)
     return status == NL_FAILED ? PROGRAM_PROBLEM : PROGRAM_DONE;
 }
 
-void schema_run_between(schema_run *run)
+void rules_run_between(rules_run *run)
 {
     nl_synthesis_finish(run->rules);
     take_made(run);
 }
 
-bool schema_run_finish(schema_run *run)
+bool rules_run_finish(rules_run *run)
 {
-    schema_run_between(run);
+    rules_run_between(run);
     summaries_compute(&run->summaries);
     if (run->output != NULL) {
         run->failed = nl_writer_close(run->output) != NL_OK || run->failed;
@@ -116,7 +116,7 @@ bool schema_run_finish(schema_run *run)
     return !run->failed;
 }
 
-void schema_run_close(schema_run *run)
+void rules_run_close(rules_run *run)
 {
     if (run->output != NULL)
         nl_writer_discard(run->output);
@@ -124,6 +124,6 @@ void schema_run_close(schema_run *run)
     nl_synthesis_free(run->rules);
     kallsyms_free(run->symbols);
     summaries_free(&run->summaries);
-    schema_free(&run->schema);
-    *run = (schema_run){0};
+    rules_file_free(&run->file);
+    *run = (rules_run){0};
 }

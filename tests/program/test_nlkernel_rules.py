@@ -1,4 +1,4 @@
-"""nlkernel's schemas: what they make of events that are known, and of this host's own kernel."""
+"""nlkernel's rules: what they make of events that are known, and of this host's own kernel."""
 import json
 import os
 import pathlib
@@ -9,7 +9,7 @@ import sys
 import support
 
 NLKERNEL = support.BUILD / "nlkernel/nlkernel"
-SCHEMAS = ["application", "bench", "cpus", "disk", "faults", "interrupt", "locking", "request", "scheduler", "stopwatch", "syscalls", "tcp"]
+RULES = ["application", "bench", "cpus", "disk", "faults", "interrupt", "locking", "request", "scheduler", "stopwatch", "syscalls", "tcp"]
 
 
 class Case(support.Case):
@@ -57,8 +57,8 @@ class Case(support.Case):
                                for at, event, fields, prog in events))
         return log
 
-    def report(self, schema, events):
-        found = json.loads(self.nlkernel("report", schema, "--json", self.lines(events)))
+    def report(self, rules, events):
+        found = json.loads(self.nlkernel("report", rules, "--json", self.lines(events)))
         return {r["report"]: r["rows"] for r in found["reports"]}
 
 
@@ -182,11 +182,11 @@ class Reports(Case):
         self.assertAlmostEqual(found["Callers"][0]["share"], 1)
         (row,) = found["Kinds"]
         self.assertAlmostEqual(row["cpu"], 0.0009 / 0.005 / 2)
-        schema = self.scratch / "vary.schema"
-        schema.write_text("[schema]\ntitle = x\n[event lock:contention_begin]\n[event lock:contention_end]\n[span W]\n"
+        rules = self.scratch / "vary.rules"
+        rules.write_text("[rules]\ntitle = x\n[event lock:contention_begin]\n[event lock:contention_end]\n[span W]\n"
                           "begin = lock.contention_begin key TID,N\nend = lock.contention_end key TID,N\nfield = N\n"
                           "[report R]\nof = W\nby = N\nvalue = DUR.NS\nunit = ns\ncolumns = count rate sum cpu\norder = key\n")
-        found = json.loads(self.nlkernel("report", schema, "--json", self.lines(events)))["reports"][0]["rows"]
+        found = json.loads(self.nlkernel("report", rules, "--json", self.lines(events)))["reports"][0]["rows"]
         self.assertEqual([row["by"]["N"] for row in found], ["1", "8"])
         self.assertAlmostEqual(found[0]["cpu"], 0.1 / 2)
         self.assertAlmostEqual(found[1]["cpu"], 0.2 / 2)
@@ -263,29 +263,29 @@ class Reports(Case):
         empty = self.scratch / "empty.log"
         empty.write_text("")
         said = self.nlkernel("report", "scheduler", empty, status=1)
-        self.assertIn("there is nothing of what the schema scheduler is about", said)
+        self.assertIn("there is nothing of what the rules scheduler are about", said)
         self.assertIn("-e sched:sched_switch", said)
         self.assertIn('there is nothing called "c"', self.nlkernel("report", "scheduler", "--cdf", "c", self.scheduler_log(), status=1))
-        self.assertIn('there is no schema "what"', self.nlkernel("report", "what", empty, status=2))
+        self.assertIn('there are no rules "what"', self.nlkernel("report", "what", empty, status=2))
         self.assertIn("No such file", self.nlkernel("report", "scheduler", self.scratch / "none", status=1))
 
 
 class Files(Case):
     def test_list_and_show(self):
-        listed = {line.split()[0] for line in self.nlkernel("schema", "list").splitlines()}
-        self.assertLessEqual(set(SCHEMAS), listed)
-        for name in SCHEMAS:
-            self.assertIn("[schema]", self.nlkernel("schema", "show", name))
+        listed = {line.split()[0] for line in self.nlkernel("rules", "list").splitlines()}
+        self.assertLessEqual(set(RULES), listed)
+        for name in RULES:
+            self.assertIn("[rules]", self.nlkernel("rules", "show", name))
 
     def test_ones_own(self):
-        own = self.scratch / "own.schema"
-        own.write_text("[schema]\ntitle = Mine\n[event sched:sched_switch]\n[report R]\nof = a.b\n")
-        listed = self.nlkernel("schema", "list", env={**os.environ, "NETLOGGER_SCHEMAS": str(self.scratch)})
+        own = self.scratch / "own.rules"
+        own.write_text("[rules]\ntitle = Mine\n[event sched:sched_switch]\n[report R]\nof = a.b\n")
+        listed = self.nlkernel("rules", "list", env={**os.environ, "NETLOGGER_RULES": str(self.scratch)})
         self.assertRegex(listed, r"(?m)^own +Mine$")
         log = self.lines([(1, "a.b", "X=1", "p")])
         self.assertIn("Mine", self.nlkernel("report", own, log))
-        shutil.copy(own, self.scratch / "scheduler.schema")
-        listed = self.nlkernel("schema", "list", env={**os.environ, "NETLOGGER_SCHEMAS": str(self.scratch)})
+        shutil.copy(own, self.scratch / "scheduler.rules")
+        listed = self.nlkernel("rules", "list", env={**os.environ, "NETLOGGER_RULES": str(self.scratch)})
         self.assertRegex(listed, r"(?m)^scheduler +Mine$")
 
     def test_wrong_ones_say_where(self):
@@ -303,22 +303,22 @@ class Files(Case):
                             ("[follow A]\nbegin = a to thread TID\npass = b from thread TID\n", "3: pass: from KIND FIELD and to"),
                             ("[span A]\nbegin = " + "\xff" * 3 + "\n", "end = is missing")]:
             with self.subTest(words):
-                wrong = self.scratch / "wrong.schema"
+                wrong = self.scratch / "wrong.rules"
                 wrong.write_text(text)
                 self.assertIn(words, self.nlkernel("report", wrong, self.scheduler_log(), status=2))
         self.assertIn('there is no parameter "NO"', self.nlkernel("report", "stopwatch", "--set", "NO=1", self.scheduler_log(), status=2))
 
     def test_wrong_use(self):
-        for arguments, words in [(["schema"], "missing command; the commands are list, show, run"), (["schema", "what"], "what: unknown command"),
-                                 (["schema", "run"], "missing SCHEMA as the first argument"), (["schema", "show"], "missing SCHEMA"),
-                                 (["schema", "run", "scheduler", "--vary", "N=1"], "--vary: needs a COMMAND"),
-                                 (["schema", "run", "nosuch"], 'there is no schema "nosuch"'), (["report"], "missing SCHEMA"),
-                                 (["live"], "missing --event"), (["live", "--rules", "nosuch"], 'there is no schema "nosuch"')]:
+        for arguments, words in [(["rules"], "missing command; the commands are list, show, run"), (["rules", "what"], "what: unknown command"),
+                                 (["rules", "run"], "missing RULES as the first argument"), (["rules", "show"], "missing RULES"),
+                                 (["rules", "run", "scheduler", "--vary", "N=1"], "--vary: needs a COMMAND"),
+                                 (["rules", "run", "nosuch"], 'there are no rules "nosuch"'), (["report"], "missing RULES"),
+                                 (["live"], "missing --event"), (["live", "--rules", "nosuch"], 'there are no rules "nosuch"')]:
             self.assertIn(words, self.nlkernel(*arguments, status=2))
 
 
 class OnThisKernel(Case):
-    """Each schema, at work here."""
+    """Each of the rules, at work here."""
 
     def setUp(self):
         super().setUp()
@@ -329,11 +329,11 @@ class OnThisKernel(Case):
             self.skipTest(f"no events of the kernel here: {listed.stderr.strip()}")
         self.events = {e["event"].replace(".", ":", 1) for e in json.loads(listed.stdout)}
 
-    def run_schema(self, name, *arguments, needs=()):
+    def run_rules(self, name, *arguments, needs=()):
         missing = [event for event in needs if event not in self.events]
         if missing:
             self.skipTest(f"this kernel has no event {missing[0]}")
-        found = json.loads(self.nlkernel("schema", "run", name, "--json", *arguments))
+        found = json.loads(self.nlkernel("rules", "run", name, "--json", *arguments))
         return {r["report"]: r["rows"] for r in found["reports"]}
 
     def need_switches_from_idle(self):
@@ -358,7 +358,7 @@ class OnThisKernel(Case):
                 self.skipTest(f"this kernel does not trace switches from the idle thread of CPU {cpu}")
 
     def test_scheduler(self):
-        found = self.run_schema("scheduler", "--", "sh", "-c", "sleep 0.1; true", needs=["sched:sched_switch"])
+        found = self.run_rules("scheduler", "--", "sh", "-c", "sleep 0.1; true", needs=["sched:sched_switch"])
         programs = {row["by"]["PROG"] for row in found["Quanta"]}
         if "sleep" not in programs:
             self.need_switches_from_idle()
@@ -366,31 +366,31 @@ class OnThisKernel(Case):
         self.assertGreater(found["Cost"][0]["p50"], 0)
 
     def test_interrupt(self):
-        found = self.run_schema("interrupt", "--set", "LOOPS=100", needs=["irq:softirq_entry"])
+        found = self.run_rules("interrupt", "--set", "LOOPS=100", needs=["irq:softirq_entry"])
         self.assertEqual(found["Loops"][0]["count"], 100)
         self.assertTrue(found["Handlers"])
 
     def test_stopwatch(self):
-        found = self.run_schema("stopwatch", "--only-command", "--", "true", needs=["raw_syscalls:sys_enter"])
+        found = self.run_rules("stopwatch", "--only-command", "--", "true", needs=["raw_syscalls:sys_enter"])
         self.assertGreater(found["All"][0]["count"], 3)
 
     def test_system_calls(self):
-        found = self.run_schema("syscalls", "--only-command", "--", "cat", "/nonexistent", needs=["raw_syscalls:sys_enter"])
+        found = self.run_rules("syscalls", "--only-command", "--", "cat", "/nonexistent", needs=["raw_syscalls:sys_enter"])
         self.assertIn(("cat", "-2"), {(row["by"]["PROG"], row["by"]["RET"]) for row in found["Errors"]})
 
     def test_faults(self):
-        found = self.run_schema("faults", "--only-command", "--", "true", needs=["exceptions:page_fault_user"])
+        found = self.run_rules("faults", "--only-command", "--", "true", needs=["exceptions:page_fault_user"])
         self.assertTrue(found["Programs"])
 
     def test_locks_are_summed_by_the_kernel(self):
         """Some locks are always waited for; what matters is that eBPF is loaded, or says why not."""
-        result = self.run_program(NLKERNEL, "schema", "run", "locking", "--json", "--set", "X=1")
+        result = self.run_program(NLKERNEL, "rules", "run", "locking", "--json", "--set", "X=1")
         self.assertIn('there is no parameter "X"', result.stderr)
-        result = self.run_program(NLKERNEL, "schema", "run", "locking", "--json", "--", "sh", "-c",
+        result = self.run_program(NLKERNEL, "rules", "run", "locking", "--json", "--", "sh", "-c",
                                   "for i in $(seq 40); do (for j in $(seq 20); do :; done; cat /proc/self/maps > /dev/null) & done; wait")
         if "going on without what the kernel would sum itself" in result.stderr:
             self.skipTest(result.stderr.strip())
-        if "there is nothing of what the schema" in result.stderr:
+        if "there is nothing of what the rules" in result.stderr:
             self.skipTest("no lock was waited for")
         self.assertEqual(result.returncode, 0, result.stderr)
         json.loads(result.stdout)
@@ -398,13 +398,13 @@ class OnThisKernel(Case):
     def test_rules_live(self):
         """What is logged is what the rules make, as it comes."""
         log = self.scratch / "live.log"
-        schema = self.scratch / "live.schema"
-        schema.write_text("[event sched:sched_process_exec]\n[make Started]\nof = sched.sched_process_exec where FILENAME ~ */${NAME}\n"
+        rules = self.scratch / "live.rules"
+        rules.write_text("[event sched:sched_process_exec]\n[make Started]\nof = sched.sched_process_exec where FILENAME ~ */${NAME}\n"
                           "field = FILENAME\n[parameter NAME]\ndefault = x\n[rate Rate]\nof = sched.sched_process_exec where FILENAME ~ */${NAME}\n"
                           "every = 100ms\n")
         own = self.scratch / "true-of-this-test"  # which nobody else runs
         shutil.copy("/bin/true", own)
-        result = self.run_program(NLKERNEL, "live", "--rules", schema, "--set", f"NAME={own.name}", "--dest", log, "--", "sh", "-c",
+        result = self.run_program(NLKERNEL, "live", "--rules", rules, "--set", f"NAME={own.name}", "--dest", log, "--", "sh", "-c",
                                   f"sleep 0.6; {own}; sleep 0.3; {own}; sleep 0.3")
         self.assertEqual(result.returncode, 0, result.stderr)
         lines = log.read_text().splitlines()
@@ -426,14 +426,14 @@ class OnThisKernel(Case):
             self.skipTest("this kernel has no event tcp:tcp_probe")
         program = ("import socket; l = socket.create_server(('127.0.0.1', 0)); c = socket.create_connection(l.getsockname()); s, _ = l.accept()\n"
                    "for i in range(50): c.send(b'x'); s.recv(1); s.send(b'y'); c.recv(1)\nprint(l.getsockname()[1])")
-        result = self.run_program(NLKERNEL, "schema", "run", "tcp", "--json", "--", sys.executable, "-c", program)
+        result = self.run_program(NLKERNEL, "rules", "run", "tcp", "--json", "--", sys.executable, "-c", program)
         self.assertEqual(result.returncode, 0, result.stderr)
         port, report = result.stdout.split("\n", 1)
         rows = {r["report"]: r["rows"] for r in json.loads(report)["reports"]}
         self.assertIn(("127.0.0.1", port), {(row["by"]["TO.ADDR"], row["by"]["TO.PORT"]) for row in rows["Rtt"]})
 
     def test_varied(self):
-        found = self.run_schema("stopwatch", "--only-command", "--vary", "N=1,3", "--", "sh", "-c", "for i in $(seq {N}); do /bin/true; done",
+        found = self.run_rules("stopwatch", "--only-command", "--vary", "N=1,3", "--", "sh", "-c", "for i in $(seq {N}); do /bin/true; done",
                                 needs=["raw_syscalls:sys_enter"])
         self.assertTrue(found["All"])
 

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "schema.h"
+#include "rules_file.h"
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SUFFIX ".schema"
+#define SUFFIX ".rules"
 
 /* ---- where they are ---- */
 
@@ -25,12 +25,12 @@ static char *folders(void)
     char program[PATH_MAX] = "";
     ssize_t size = readlink("/proc/self/exe", program, sizeof program - 1);
     program[size > 0 ? size : 0] = '\0';
-    const char *own = getenv("NETLOGGER_SCHEMAS"), *folder = dirname(program);
-    return program_format("%s%s%s/schemas:%s/../share/netlogger/schemas", own != NULL ? own : "",
-                          own != NULL ? ":" : "", folder, folder);
+    const char *own = getenv("NETLOGGER_RULES"), *folder = dirname(program);
+    return program_format("%s%s%s/rules:%s/../share/netlogger/rules", own != NULL ? own : "", own != NULL ? ":" : "",
+                          folder, folder);
 }
 
-char *schema_name_of(const char *path)
+char *rules_file_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
     size_t size = strlen(base), suffix = strlen(SUFFIX);
@@ -39,7 +39,7 @@ char *schema_name_of(const char *path)
     return program_format("%.*s", (int)size, base);
 }
 
-char *schema_find(const char *name)
+char *rules_file_find(const char *name)
 {
     if (strchr(name, '/') != NULL)
         return program_copy(name);
@@ -55,7 +55,7 @@ char *schema_find(const char *name)
     free(all);
     if (path == NULL)
         nl_error_set(NL_ERROR_NOT_FOUND,
-                     "there is no schema \"%s\": nlkernel schema list shows what there is, and ./FILE is a file", name);
+                     "there are no rules \"%s\": nlkernel rules list shows what there is, and ./FILE is a file", name);
     return path;
 }
 
@@ -68,7 +68,7 @@ static int order_names(const void *a, const void *b)
     return strcmp(((const named *)a)->name, ((const named *)b)->name);
 }
 
-void schema_each(void (*visit)(const char *path, void *user), void *user)
+void rules_file_each(void (*visit)(const char *path, void *user), void *user)
 {
     char *all = folders(), *save = NULL;
     glob_t found = {0};
@@ -82,7 +82,7 @@ void schema_each(void (*visit)(const char *path, void *user), void *user)
     named *list = nl_memory_check(calloc(found.gl_pathc + 1, sizeof *list));
     size_t count = 0;
     for (size_t i = 0; i < found.gl_pathc; i++) {
-        char *name = schema_name_of(found.gl_pathv[i]);
+        char *name = rules_file_name(found.gl_pathv[i]);
         size_t same = 0;
         while (same < count && strcmp(list[same].name, name) != 0)
             same++;
@@ -104,7 +104,7 @@ void schema_each(void (*visit)(const char *path, void *user), void *user)
 
 /* ---- what they say ---- */
 
-static bool schema_take_event(schema *s, const nl_section *section)
+static bool rules_file_take_event(rules_file *s, const nl_section *section)
 {
     const char *need = nl_section_value(section, "need"), *where = nl_section_value(section, "where");
     for (size_t i = 0; i < section->setting_count; i++)
@@ -128,28 +128,28 @@ static bool schema_take_event(schema *s, const nl_section *section)
     return true;
 }
 
-bool schema_read(schema *s, const char *name, const char *const *parameters)
+bool rules_file_read(rules_file *s, const char *name, const char *const *parameters)
 {
-    *s = (schema){.path = schema_find(name)};
+    *s = (rules_file){.path = rules_file_find(name)};
     if (s->path == NULL)
         return false;
-    s->name = schema_name_of(s->path);
+    s->name = rules_file_name(s->path);
     bool good = nl_sections_read(&s->sections, s->path, parameters);
     for (size_t i = 0; good && i < s->sections.count; i++) {
         const nl_section *section = &s->sections.list[i];
-        if (strcmp(section->kind, "schema") == 0)
+        if (strcmp(section->kind, "rules") == 0)
             s->title = nl_section_value(section, "title");
         else if (strcmp(section->kind, "event") == 0)
-            good = schema_take_event(s, section);
+            good = rules_file_take_event(s, section);
     }
     if (good && s->title == NULL)
         s->title = s->name;
     if (!good)
-        schema_free(s);
+        rules_file_free(s);
     return good;
 }
 
-bool schema_choose(const schema *s, recording_options *o)
+bool rules_file_choose(const rules_file *s, recording_options *o)
 {
     o->patterns =
         nl_memory_check(reallocarray(o->patterns, o->pattern_count + s->pattern_count + 1, sizeof *o->patterns));
@@ -168,7 +168,7 @@ bool schema_choose(const schema *s, recording_options *o)
     return filter != NULL;
 }
 
-void schema_free(schema *s)
+void rules_file_free(rules_file *s)
 {
     for (size_t i = 0; i < s->pattern_count; i++)
         free(s->patterns[i]);
@@ -177,5 +177,5 @@ void schema_free(schema *s)
     free(s->name);
     free(s->path);
     nl_sections_free(&s->sections);
-    *s = (schema){0};
+    *s = (rules_file){0};
 }

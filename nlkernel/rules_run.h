@@ -1,17 +1,17 @@
 /*
- * A schema at work: records of a log into its rules, and what these make, with the records themselves, into its
+ * A rules file at work: records of a log into its rules, and what these make, with the records themselves, into its
  * reports; and, when that is wanted, into a log of its own. One thread.
  */
-#ifndef NLKERNEL_SYNTHESIS_RUN_H
-#define NLKERNEL_SYNTHESIS_RUN_H
+#ifndef NLKERNEL_RULES_RUN_H
+#define NLKERNEL_RULES_RUN_H
 
 #include "program/program.h"
 #include "summary.h"
 #include "transport/writer.h"
 #include "synthesis/synthesis.h"
 
-typedef struct schema_run {
-    schema schema;
+typedef struct rules_run {
+    rules_file file;
     nl_synthesis *rules;
     summaries summaries;
     nl_writer *output;           /* of what is made; NULL */
@@ -19,25 +19,25 @@ typedef struct schema_run {
     nl_record *tagged;
     struct kallsyms *symbols; /* of this kernel, now; NULL */
     bool failed;
-} schema_run;
+} rules_run;
 
 /* parameters as nl_synthesis_read has them; output: a path for what is made, or NULL. False with the reason. */
-bool schema_run_open(schema_run *run, const char *name, const char *const *parameters, const char *output);
+bool rules_run_open(rules_run *run, const char *name, const char *const *parameters, const char *output);
 
 /* The logs are of this very kernel: its addresses have names. */
-void schema_run_is_here(schema_run *run);
+void rules_run_is_here(rules_run *run);
 
 /* Takes one record. */
-void schema_run_take(schema_run *run, const nl_record *record);
+void rules_run_take(rules_run *run, const nl_record *record);
 
 /* Reads a log. Returns an exit status, having said what was wrong. */
-int schema_run_read(schema_run *run, program_reading *reading, const char *log);
+int rules_run_read(rules_run *run, program_reading *reading, const char *log);
 
 /* The log that follows is of another time: what waits is made now. */
-void schema_run_between(schema_run *run);
+void rules_run_between(rules_run *run);
 
 /* All logs were read: computes the reports. False with the reason when the output could not be written. */
-bool schema_run_finish(schema_run *run);
-void schema_run_close(schema_run *run);
+bool rules_run_finish(rules_run *run);
+void rules_run_close(rules_run *run);
 
 #endif

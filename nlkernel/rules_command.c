@@ -1,4 +1,4 @@
-/* nlkernel schema: the schemas that there are, what one says, and one at work. */
+/* nlkernel rules: the rules that there are, what one says, and one at work. */
 #include "config.h"
 
 #include "command.h"
@@ -22,45 +22,44 @@
 
 static void list_one(const char *path, void *user)
 {
-    schema s;
+    rules_file s;
     int *status = user;
-    if (!schema_read(&s, path, NULL)) {
+    if (!rules_file_read(&s, path, NULL)) {
         program_error("%s", nl_error_message());
         *status = PROGRAM_PROBLEM;
         return;
     }
     printf("%-12s %s\n", s.name, s.title);
-    schema_free(&s);
+    rules_file_free(&s);
 }
 
 static int list(int argc, char **argv)
 {
-    static const options_usage usage = {.name = "nlkernel schema list",
-                                        .summary = "List the schemas.",
-                                        .notes = "Schemas are files called NAME.schema in the folders of "
-                                                 "$NETLOGGER_SCHEMAS (with : between), and those that came with the "
+    static const options_usage usage = {.name = "nlkernel rules list",
+                                        .summary = "List the rules.",
+                                        .notes = "Rules are files called NAME.rules in the folders of "
+                                                 "$NETLOGGER_RULES (with : between), and those that came with the "
                                                  "program. Use any other file by its path: ./FILE."};
     int status = PROGRAM_DONE;
     options_parse(&usage, argc, argv, NULL);
-    schema_each(list_one, &status);
+    rules_file_each(list_one, &status);
     return status;
 }
 
 static int show(int argc, char **argv)
 {
-    static const options_usage usage = {.name = "nlkernel schema show",
-                                        .operands = "SCHEMA",
-                                        .summary = "Print the file of a schema: what it records, its rules, its "
+    static const options_usage usage = {.name = "nlkernel rules show",
+                                        .operands = "RULES",
+                                        .summary = "Print a rules file: the events that it records, its rules, its "
                                                    "reports."};
     const char *name = NULL;
-    schema s;
+    rules_file s;
     char part[4096];
     int first = options_parse(&usage, argc, argv, NULL);
     if (argc - first != 1)
-        options_fail(first == argc ? "missing SCHEMA; nlkernel schema list shows all"
-                                   : "schema show: too many arguments");
+        options_fail(first == argc ? "missing RULES; nlkernel rules list shows all" : "rules show: too many arguments");
     name = argv[first];
-    if (!schema_read(&s, name, NULL)) {
+    if (!rules_file_read(&s, name, NULL)) {
         program_error("%s", nl_error_message());
         return PROGRAM_USAGE;
     }
@@ -71,7 +70,7 @@ static int show(int argc, char **argv)
         fwrite(part, 1, size, stdout);
     if (file != NULL)
         fclose(file);
-    schema_free(&s);
+    rules_file_free(&s);
     return file != NULL ? PROGRAM_DONE : PROGRAM_PROBLEM;
 }
 
@@ -126,17 +125,17 @@ static const nl_option options[] = {
 };
 
 static const options_usage run_usage = {
-    .name = "nlkernel schema run",
+    .name = "nlkernel rules run",
     .groups = (const options_group[]){{NULL, options, 0},
-                                      {"What to record besides the schema's events", recording_rows,
+                                      {"What to record besides the events of the rules", recording_rows,
                                        offsetof(arguments, recording)},
                                       REPORTING_GROUPS(arguments),
                                       {0}},
-    .operands = "SCHEMA [-- COMMAND...]",
+    .operands = "RULES [-- COMMAND...]",
     .first_operand_ends = true,
-    .summary =
-        "Record the events that a schema needs, until --duration ends, COMMAND exits, or Ctrl-C, and print its report.",
-    .notes = "Example: nlkernel schema run scheduler --duration 10s --draw scheduler.svg",
+    .summary = "Record the events that the rules need, until --duration ends, COMMAND exits, or Ctrl-C, and print "
+               "their report.",
+    .notes = "Example: nlkernel rules run scheduler --duration 10s --draw scheduler.svg",
 };
 
 static char *file_in(const arguments *a, const char *name)
@@ -150,7 +149,7 @@ static bool open_sink(sink *s, const void *user)
     return sink_open_file(s, user, NL_FORMAT_NLB, 0);
 }
 
-/* The command that runs a workload of the schema's, whose records go into log. To be freed, not what is in it. */
+/* The command that runs a workload of the rules, whose records go into log. To be freed, not what is in it. */
 static char **workload_command(const nl_section *section, char *log)
 {
     char **command = nl_memory_check(calloc(section->setting_count + 5, sizeof *command));
@@ -183,8 +182,8 @@ static bool runs_before(const nl_section *section)
     return when != NULL && strcmp(when, "before") == 0;
 }
 
-/* Does what the schema wants done before, and sets the command that it wants done while it records. */
-static bool prepare_workloads(arguments *a, const schema *s, char **logs, size_t *log_count)
+/* Does what the rules want done before, and sets the command that they want done while it records. */
+static bool prepare_workloads(arguments *a, const rules_file *s, char **logs, size_t *log_count)
 {
     for (size_t i = 0; i < s->sections.count && *log_count + 2 < LOGS_MAX; i++) {
         const nl_section *section = &s->sections.list[i];
@@ -208,16 +207,16 @@ static bool prepare_workloads(arguments *a, const schema *s, char **logs, size_t
 
 static void put_sum(void *user, const nl_record *record)
 {
-    schema_run_take(user, record);
+    rules_run_take(user, record);
 }
 
 /* What the kernel is to sum meanwhile. Without it there is less to report, which is said. */
-static kernel_sums *start_sums(const arguments *a, const schema_run *run)
+static kernel_sums *start_sums(const arguments *a, const rules_run *run)
 {
-    if (!kernel_sums_wanted(&run->schema))
+    if (!kernel_sums_wanted(&run->file))
         return NULL;
     rights_raise();
-    kernel_sums *sums = kernel_sums_start(&run->schema, a->recording.tracefs);
+    kernel_sums *sums = kernel_sums_start(&run->file, a->recording.tracefs);
     rights_lower();
     if (sums == NULL)
         program_error("%s; going on without what the kernel would sum itself", nl_error_message());
@@ -225,7 +224,7 @@ static kernel_sums *start_sums(const arguments *a, const schema_run *run)
 }
 
 /* Records into path, and reads it and the workloads' logs. */
-static int record_and_read(arguments *a, schema_run *run, char *path, char **logs, size_t log_count)
+static int record_and_read(arguments *a, rules_run *run, char *path, char **logs, size_t log_count)
 {
     kernel_sums *sums = start_sums(a, run);
     int status = session_run(&a->recording, open_sink, path);
@@ -240,14 +239,14 @@ static int record_and_read(arguments *a, schema_run *run, char *path, char **log
     if (status != PROGRAM_DONE)
         return status;
     for (size_t i = 0; i < log_count; i++)
-        if (access(logs[i], R_OK) == 0 && schema_run_read(run, &a->reporting.reading, logs[i]) != PROGRAM_DONE)
+        if (access(logs[i], R_OK) == 0 && rules_run_read(run, &a->reporting.reading, logs[i]) != PROGRAM_DONE)
             status = PROGRAM_PROBLEM;
     for (size_t i = 0; i < a->extra_count; i++)
-        if (schema_run_read(run, &a->reporting.reading, a->extra[i]) != PROGRAM_DONE)
+        if (rules_run_read(run, &a->reporting.reading, a->extra[i]) != PROGRAM_DONE)
             status = PROGRAM_PROBLEM;
-    if (schema_run_read(run, &a->reporting.reading, path) != PROGRAM_DONE)
+    if (rules_run_read(run, &a->reporting.reading, path) != PROGRAM_DONE)
         status = PROGRAM_PROBLEM;
-    schema_run_between(run);
+    rules_run_between(run);
     return status;
 }
 
@@ -268,7 +267,7 @@ static char **varied(char **command, const char *name, const char *value)
     return copy;
 }
 
-static int run_varied(arguments *a, schema_run *run, char *path, char **logs, size_t log_count)
+static int run_varied(arguments *a, rules_run *run, char *path, char **logs, size_t log_count)
 {
     char **command = a->recording.command, *equals = strchr(a->vary, '='), *save = NULL;
     int status = PROGRAM_DONE;
@@ -287,7 +286,7 @@ static int run_varied(arguments *a, schema_run *run, char *path, char **logs, si
     return status;
 }
 
-static int run_and_report(arguments *a, schema_run *run, char **logs, size_t log_count)
+static int run_and_report(arguments *a, rules_run *run, char **logs, size_t log_count)
 {
     char *path = a->kept != NULL ? strdup(a->kept) : file_in(a, "kernel.nlb");
     int status =
@@ -299,7 +298,7 @@ static int run_and_report(arguments *a, schema_run *run, char **logs, size_t log
     } else if (status == PROGRAM_DONE && program_reading_finish(&a->reporting.reading) != PROGRAM_DONE) {
         status = PROGRAM_PROBLEM;
     }
-    if (!schema_run_finish(run)) {
+    if (!rules_run_finish(run)) {
         program_error("%s", nl_error_message());
         status = PROGRAM_PROBLEM;
     }
@@ -311,26 +310,26 @@ static int run_and_report(arguments *a, schema_run *run, char **logs, size_t log
     return status;
 }
 
-static int run_schema(arguments *a)
+static int run_rules(arguments *a)
 {
-    schema_run run;
+    rules_run run;
     char *logs[LOGS_MAX];
     size_t log_count = 0;
     const char *temporary = getenv("TMPDIR");
-    if (!schema_run_open(&run, a->name, a->reporting.parameters, a->reporting.output)) {
+    if (!rules_run_open(&run, a->name, a->reporting.parameters, a->reporting.output)) {
         program_error("%s", nl_error_message());
         return PROGRAM_USAGE;
     }
-    schema_run_is_here(&run);
+    rules_run_is_here(&run);
     snprintf(a->folder, sizeof a->folder, "%.40s/nlkernel-XXXXXX", temporary != NULL ? temporary : "/tmp");
     int status = PROGRAM_PROBLEM;
     bool has_command = a->recording.command != NULL;
     if (mkdtemp(a->folder) == NULL) {
         program_error("%s: %s", a->folder, strerror(errno));
-        schema_run_close(&run);
+        rules_run_close(&run);
         return status;
     }
-    if (schema_choose(&run.schema, &a->recording) && prepare_workloads(a, &run.schema, logs, &log_count))
+    if (rules_file_choose(&run.file, &a->recording) && prepare_workloads(a, &run.file, logs, &log_count))
         status = run_and_report(a, &run, logs, log_count);
     else
         program_error("%s", nl_error_message());
@@ -341,14 +340,14 @@ static int run_schema(arguments *a)
         free(logs[i]);
     }
     rmdir(a->folder);
-    schema_run_close(&run);
+    rules_run_close(&run);
     return status;
 }
 
-static int schema_command_run(int argc, char **argv)
+static int rules_command_run(int argc, char **argv)
 {
     arguments a = {.recording.events_elsewhere = true, .reporting = REPORTING_INITIAL};
-    /* The schema's name comes first: the words behind all options are the command's. */
+    /* The name of the rules comes first: the words behind all options are the command's. */
     if (argc > 1 && argv[1][0] != '-') {
         a.name = argv[1];
         argv[1] = argv[0];
@@ -360,12 +359,12 @@ static int schema_command_run(int argc, char **argv)
     recording_options_check(&a.recording);
     int status = PROGRAM_USAGE;
     if (a.name == NULL)
-        program_error("schema run: missing SCHEMA as the first argument; for example nlkernel schema run scheduler "
+        program_error("rules run: missing RULES as the first argument; for example nlkernel rules run scheduler "
                       "--duration 10s");
     else if (a.vary != NULL && a.recording.command == NULL)
         program_error("--vary: needs a COMMAND");
     else
-        status = run_schema(&a);
+        status = run_rules(&a);
     recording_options_free(&a.recording);
     reporting_options_free(&a.reporting);
     return status;
@@ -373,30 +372,30 @@ static int schema_command_run(int argc, char **argv)
 
 /* ---- the command ---- */
 
-int command_schema(int argc, char **argv)
+int command_rules(int argc, char **argv)
 {
     static const struct {
         const char *name;
         int (*run)(int argc, char **argv);
-    } commands[] = {{"list", list}, {"show", show}, {"run", schema_command_run}};
+    } commands[] = {{"list", list}, {"show", show}, {"run", rules_command_run}};
     for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
         if (strcmp(argv[1], commands[i].name) == 0) {
             static char name[48];
-            snprintf(name, sizeof name, "nlkernel schema %s", commands[i].name);
+            snprintf(name, sizeof name, "nlkernel rules %s", commands[i].name);
             argv[1] = name;
             return commands[i].run(argc - 1, argv + 1);
         }
-    static const options_command subcommands[] = {{"list", NULL, "List the schemas"},
-                                                  {"show", "SCHEMA", "Print a schema"},
-                                                  {"run", "SCHEMA [OPTION...] [-- COMMAND...]", "Record and report"},
+    static const options_command subcommands[] = {{"list", NULL, "List the rules"},
+                                                  {"show", "RULES", "Print rules"},
+                                                  {"run", "RULES [OPTION...] [-- COMMAND...]", "Record and report"},
                                                   {0}};
     static const options_usage usage = {
-        .name = "nlkernel schema",
+        .name = "nlkernel rules",
         .commands = subcommands,
         .first_operand_ends = true,
-        .summary = "Schemas: files that name the kernel's events to record, and define what they mean together and "
+        .summary = "Rules: files that name the kernel's events to record, and define what they mean together and "
                    "what to report.",
-        .notes = "See nlkernel schema COMMAND --help."};
+        .notes = "See nlkernel rules COMMAND --help."};
     options_parse(&usage, argc, argv, NULL);
     return PROGRAM_USAGE;
 }
