@@ -110,7 +110,7 @@ static nl_string mend_name(builder *b, nl_string name)
     if (mended == NULL)
         return (nl_string){none, 1};
     memcpy(mended, name.data, name.size);
-    nl_name_mend(mended, name.size);
+    nl_name_make_valid(mended, name.size);
     return (nl_string){mended, name.size};
 }
 

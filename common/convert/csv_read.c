@@ -208,7 +208,7 @@ static header *make_header(const cell *cells, size_t count)
         nl_string name = key_name(c->key, &repeated);
         c->is_mended = name.size == 0;
         c->name = copy_text(h, c->is_mended ? none : name);
-        c->is_mended = nl_name_mend((char *)c->name.data, c->name.size) || c->is_mended;
+        c->is_mended = nl_name_make_valid((char *)c->name.data, c->name.size) || c->is_mended;
     }
     sort_columns(h);
     return h;

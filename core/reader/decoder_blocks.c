@@ -508,7 +508,7 @@ static bool is_fresh(nl_decoder *d)
 static nl_status next_of_block(nl_decoder *d, const nl_record **record)
 {
     nl_status status;
-    while ((status = nl_block_next(&d->block, nl_decoder_record(d))) == NL_OK && !is_fresh(d))
+    while ((status = nl_block_next(&d->block, d->record)) == NL_OK && !is_fresh(d))
         d->stats.repeated++;
     if (status == NL_OK) {
         d->stats.records++;

@@ -37,28 +37,15 @@ uint32_t nl_block_checksum(const char *header, size_t header_size, const char *p
     return nl_crc32c(crc, payload, payload_size);
 }
 
-/* ---- definitions ---- */
+/*
+ * ---- definitions ----
+ *
+ * The put functions write to memory that the caller has reserved, and return the end of what they wrote.
+ */
 
-/* The functions that append return false when there is no memory. */
-static bool append_varint(nl_buffer *out, uint64_t value)
+static char *put_source(char *at, nl_string host, nl_string prog)
 {
-    if (!nl_buffer_reserve(out, NL_VARINT_SIZE))
-        return false;
-    out->size = (size_t)(nl_varint_put(out->data + out->size, value) - out->data);
-    return true;
-}
-
-static bool append_string(nl_buffer *out, nl_string string)
-{
-    if (!nl_buffer_reserve(out, NL_VARINT_SIZE + string.size))
-        return false;
-    out->size = (size_t)(nl_block_put_string(out->data + out->size, string) - out->data);
-    return true;
-}
-
-static bool append_source(nl_buffer *out, nl_string host, nl_string prog)
-{
-    return append_string(out, host) && append_string(out, prog);
+    return nl_block_put_string(nl_block_put_string(at, host), prog);
 }
 
 static bool is_text(nl_string string, const char *text)
@@ -66,44 +53,44 @@ static bool is_text(nl_string string, const char *text)
     return string.size == strlen(text) && memcmp(string.data, text, string.size) == 0;
 }
 
-/* The head of a shape. A level that was spelt in a way of its own is put as it was spelt. */
-static bool append_shape(nl_buffer *out, const nl_block_shape *shape)
+/* Puts a shape without its fields. The level's text is put only if it is not a name of the level. */
+static char *put_shape(char *at, const nl_block_shape *shape)
 {
     nl_string text = shape->level_text;
-    bool plain = text.data == NULL || is_text(text, nl_level_name(shape->level)) ||
+    bool named = text.data == NULL || is_text(text, nl_level_name(shape->level)) ||
                  is_text(text, nl_level_bp_name(shape->level));
-    char level = plain ? (char)shape->level : NL_LEVEL_NONE;
-    return append_varint(out, shape->source) && nl_buffer_append(out, &level, 1) &&
-           (level != NL_LEVEL_NONE || append_string(out, text)) && append_string(out, shape->event) &&
-           append_varint(out, shape->field_count);
+    at = nl_varint_put(at, shape->source);
+    *at++ = named ? (char)shape->level : NL_LEVEL_NONE;
+    if (at[-1] == NL_LEVEL_NONE)
+        at = nl_block_put_string(at, text);
+    at = nl_block_put_string(at, shape->event);
+    return nl_varint_put(at, shape->field_count);
 }
 
-static bool append_field(nl_buffer *out, nl_type type, nl_string name)
+/* Puts a field's type and name. Bytes that are invalid in names become '_'. */
+static char *put_field(char *at, nl_type type, nl_string name)
 {
-    if (!nl_buffer_reserve(out, 1 + NL_VARINT_SIZE + name.size + 1))
-        return false;
-    out->data[out->size++] = (char)(type + NL_BLOCK_TYPE_OFFSET);
-    append_string(out, name.size > 0 ? name : (nl_string){"_", 1});
-    char *copy = out->data + out->size - name.size;
-    nl_name_mend(copy, name.size);
-    return true;
+    *at++ = (char)(type + NL_BLOCK_TYPE_OFFSET);
+    at = nl_block_put_string(at, name.size > 0 ? name : (nl_string){"_", 1});
+    nl_name_make_valid(at - name.size, name.size);
+    return at;
 }
 
-/* Notes the size of a source's definition, which holds its host and its program. */
-static void note_source(nl_block_writer *w, size_t size)
+/* Counts a source whose definition has so many bytes. Returns its index. */
+static unsigned count_source(nl_block_writer *w, size_t size)
 {
     w->longest_source = size > w->longest_source ? size : w->longest_source;
+    return w->source_count++;
 }
 
 unsigned nl_block_add_source(nl_block_writer *w, nl_string host, nl_string prog)
 {
-    size_t size = w->sources.size;
-    if (append_source(&w->sources, host, prog)) {
-        note_source(w, w->sources.size - size);
-        return w->source_count++;
-    }
-    w->sources.size = size;
-    return NL_BLOCK_NO_PLACE;
+    if (!nl_buffer_reserve(&w->sources, 2 * NL_VARINT_SIZE + host.size + prog.size))
+        return NL_BLOCK_NO_PLACE;
+    char *start = w->sources.data + w->sources.size;
+    size_t size = (size_t)(put_source(start, host, prog) - start);
+    w->sources.size += size;
+    return count_source(w, size);
 }
 
 /*
@@ -140,7 +127,7 @@ static bool reserve_shape(nl_block_writer *w, size_t field_count)
 }
 
 /* Counts a shape that was put down, of whose fields nothing came before. Its memory is reserved. */
-static unsigned note_shape(nl_block_writer *w, size_t field_count, size_t expanded)
+static unsigned count_shape(nl_block_writer *w, size_t field_count, size_t expanded)
 {
     if (field_count > 0)
         memset(w->before + w->field_count, 0, field_count * sizeof *w->before);
@@ -151,14 +138,17 @@ static unsigned note_shape(nl_block_writer *w, size_t field_count, size_t expand
 
 unsigned nl_block_add_shape(nl_block_writer *w, const nl_block_shape *shape)
 {
-    size_t size = w->shapes.size;
-    bool good = reserve_shape(w, shape->field_count) && append_shape(&w->shapes, shape);
-    for (size_t i = 0; i < shape->field_count && good; i++)
-        good = append_field(&w->shapes, shape->types[i], shape->names[i]);
-    if (good)
-        return note_shape(w, shape->field_count, expanded_bound(w, shape->field_count, w->shapes.size - size));
-    w->shapes.size = size;
-    return NL_BLOCK_NO_PLACE;
+    size_t bound = 5 * NL_VARINT_SIZE + shape->level_text.size + shape->event.size;
+    for (size_t i = 0; i < shape->field_count; i++)
+        bound += NL_VARINT_SIZE + 2 + shape->names[i].size;
+    if (!reserve_shape(w, shape->field_count) || !nl_buffer_reserve(&w->shapes, bound))
+        return NL_BLOCK_NO_PLACE;
+    char *start = w->shapes.data + w->shapes.size, *at = put_shape(start, shape);
+    for (size_t i = 0; i < shape->field_count; i++)
+        at = put_field(at, shape->types[i], shape->names[i]);
+    size_t size = (size_t)(at - start);
+    w->shapes.size += size;
+    return count_shape(w, shape->field_count, expanded_bound(w, shape->field_count, size));
 }
 
 /* ---- finding them again ---- */
@@ -221,45 +211,40 @@ static unsigned find_or_add(nl_block_index *index, nl_buffer *part, const nl_buf
     return count;
 }
 
-static unsigned source_of(nl_block_writer *w, const nl_record *record)
+/* Returns the index of a record's source. The scratch buffer has space for its definition. */
+static unsigned find_source(nl_block_writer *w, const nl_record *record)
 {
-    w->scratch.size = 0;
-    if (!append_source(&w->scratch, record->host, record->prog))
-        return NL_BLOCK_NO_PLACE;
-    unsigned place = find_or_add(&w->source_index, &w->sources, &w->scratch, w->source_count);
-    if (place == w->source_count) {
-        note_source(w, w->scratch.size);
-        w->source_count++;
-    }
-    return place;
+    w->scratch.size = (size_t)(put_source(w->scratch.data, record->host, record->prog) - w->scratch.data);
+    unsigned index = find_or_add(&w->source_index, &w->sources, &w->scratch, w->source_count);
+    return index == w->source_count ? count_source(w, w->scratch.size) : index;
 }
 
-static bool append_shape_of(nl_buffer *out, const nl_record *record, unsigned source)
+static char *put_shape_of(char *at, const nl_record *record, unsigned source)
 {
-    nl_block_shape shape = {
-        .source = source,
-        .level = record->level,
-        .level_text = record->level_text,
-        .event = record->event,
-        .field_count = record->field_count,
-    };
-    bool good = append_shape(out, &shape);
-    for (size_t i = 0; i < record->field_count && good; i++)
-        good = append_field(out, record->fields[i].type, record->fields[i].name);
-    return good;
+    at = put_shape(at, &(nl_block_shape){.source = source,
+                                         .level = record->level,
+                                         .level_text = record->level_text,
+                                         .event = record->event,
+                                         .field_count = record->field_count});
+    for (size_t i = 0; i < record->field_count; i++)
+        at = put_field(at, record->fields[i].type, record->fields[i].name);
+    return at;
 }
 
-static unsigned shape_of(nl_block_writer *w, const nl_record *record)
+/* Returns the index of a record's shape; bound is an upper bound of the size of its definition and its source's. */
+static unsigned find_shape(nl_block_writer *w, const nl_record *record, size_t bound)
 {
-    unsigned source = source_of(w, record);
     w->scratch.size = 0;
-    if (source == NL_BLOCK_NO_PLACE || !append_shape_of(&w->scratch, record, source) ||
-        !reserve_shape(w, record->field_count))
+    if (!nl_buffer_reserve(&w->scratch, bound) || !reserve_shape(w, record->field_count))
         return NL_BLOCK_NO_PLACE;
-    unsigned place = find_or_add(&w->shape_index, &w->shapes, &w->scratch, w->shape_count);
-    if (place < w->shape_count)
-        return place;
-    return note_shape(w, record->field_count, expanded_bound(w, record->field_count, w->scratch.size));
+    unsigned source = find_source(w, record);
+    if (source == NL_BLOCK_NO_PLACE)
+        return NL_BLOCK_NO_PLACE;
+    w->scratch.size = (size_t)(put_shape_of(w->scratch.data, record, source) - w->scratch.data);
+    unsigned index = find_or_add(&w->shape_index, &w->shapes, &w->scratch, w->shape_count);
+    if (index != w->shape_count)
+        return index;
+    return count_shape(w, record->field_count, expanded_bound(w, record->field_count, w->scratch.size));
 }
 
 /* ---- records ---- */
@@ -313,7 +298,7 @@ bool nl_block_put(nl_block_writer *w, const nl_record *record)
         w->field_count + record->field_count > NL_BLOCK_FIELDS_MAX || w->shape_count >= NL_BLOCK_SHAPES_MAX ||
         w->source_count >= NL_BLOCK_SOURCES_MAX)
         return false;
-    unsigned shape = nl_buffer_reserve(&w->records, size) ? shape_of(w, record) : NL_BLOCK_NO_PLACE;
+    unsigned shape = nl_buffer_reserve(&w->records, size) ? find_shape(w, record, size) : NL_BLOCK_NO_PLACE;
     if (shape == NL_BLOCK_NO_PLACE)
         return false;
     char *records = w->records.data, *at = records + w->records.size;
@@ -332,10 +317,14 @@ bool nl_record_pack(const nl_record *record, nl_buffer *out)
     size_t strings, size = size_bound(record, &strings);
     if (size > NL_BLOCK_PAYLOAD_MAX || record->field_count > NL_RECORD_PACK_FIELDS_MAX)
         return false;
-    if (!append_varint(out, 1) || !append_source(out, record->host, record->prog) || !append_varint(out, 1) ||
-        !append_shape_of(out, record, 0) || !nl_buffer_reserve(out, size))
+    if (!nl_buffer_reserve(out, size))
         return false;
-    char *at = nl_varint_put(out->data + out->size, 0);
+    char *at = out->data + out->size;
+    *at++ = 1; /* source */
+    at = put_source(at, record->host, record->prog);
+    *at++ = 1; /* shape */
+    at = put_shape_of(at, record, 0);
+    *at++ = 0; /* the record's shape */
     at = nl_varint_put(at, nl_zigzag(record->time_ns));
     for (size_t i = 0; i < record->field_count; i++)
         at = put_value(at, out->data, &record->fields[i], &(uint64_t){0});
@@ -345,18 +334,27 @@ bool nl_record_pack(const nl_record *record, nl_buffer *out)
 
 /* ---- the block ---- */
 
-static void append_payload(nl_block_writer *w, nl_buffer *out)
+static char *put_bytes(char *at, const char *data, size_t size)
 {
-    bool empty = w->record_count == 0; /* then there are no sources and shapes either */
-    append_varint(out, empty ? 0 : w->source_count);
-    nl_buffer_append(out, w->sources.data, empty ? 0 : w->sources.size);
-    append_varint(out, empty ? 0 : w->shape_count);
-    nl_buffer_append(out, w->shapes.data, empty ? 0 : w->shapes.size);
-    if (empty)
-        return;
-    nl_buffer_append(out, w->records.data, w->first_time_at);
-    append_varint(out, nl_zigzag((int64_t)((uint64_t)w->first_time_ns - (uint64_t)w->min_time_ns)));
-    nl_buffer_append(out, w->records.data + w->first_time_at, w->records.size - w->first_time_at);
+    if (size > 0)
+        memcpy(at, data, size);
+    return at + size;
+}
+
+static char *put_payload(const nl_block_writer *w, char *at)
+{
+    if (w->record_count == 0) { /* a block without records has no sources and shapes either */
+        *at++ = 0;
+        *at++ = 0;
+        return at;
+    }
+    at = nl_varint_put(at, w->source_count);
+    at = put_bytes(at, w->sources.data, w->sources.size);
+    at = nl_varint_put(at, w->shape_count);
+    at = put_bytes(at, w->shapes.data, w->shapes.size);
+    at = put_bytes(at, w->records.data, w->first_time_at);
+    at = nl_varint_put(at, nl_zigzag((int64_t)((uint64_t)w->first_time_ns - (uint64_t)w->min_time_ns)));
+    return put_bytes(at, w->records.data + w->first_time_at, w->records.size - w->first_time_at);
 }
 
 /* The minimum stored size of a block that is compressed. */
@@ -437,8 +435,7 @@ bool nl_block_finish(nl_block_writer *w, const nl_block_identity *identity, int 
         size_t start = out->size, payload = start + NL_BLOCK_HEADER_SIZE;
         if (!nl_buffer_reserve(out, NL_BLOCK_HEADER_SIZE + nl_block_size(w) + 4 * NL_VARINT_SIZE))
             return false;
-        out->size = payload;
-        append_payload(w, out);
+        out->size = (size_t)(put_payload(w, out->data + payload) - out->data);
         size_t raw_size = out->size - payload;
         bool zstd = zstd_level != 0 && compress(w, zstd_level, out, payload, w->expanded);
         put_header(w, identity, out->data + start, out->size - payload, raw_size, zstd);

@@ -382,7 +382,7 @@ static nl_string logfmt_name_of(reading *r, nl_string key)
     if (name == NULL)
         return (nl_string){"", 0};
     memcpy(name, key.data, key.size);
-    nl_name_mend(name, key.size);
+    nl_name_make_valid(name, key.size);
     return (nl_string){name, key.size};
 }
 

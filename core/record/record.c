@@ -11,6 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+const unsigned char nl_name_positions[256] = {
+    ['a' ... 'z'] = 3, ['A' ... 'Z'] = 3, ['_'] = 3, ['0' ... '9'] = 2, ['.'] = 2, ['-'] = 2,
+};
+
 enum {
     FIRST_FIELDS = 16,      /* most records have fewer */
     FIRST_CHUNK = 256,      /* bytes */
@@ -243,7 +247,7 @@ static void record_add_field(nl_record *record, const char *name, nl_field value
         return;
     copy[0] = '_';
     memcpy(copy, name, size);
-    nl_name_mend(copy, size);
+    nl_name_make_valid(copy, size);
     *field = value;
     field->name = (nl_string){copy, size == 0 ? 1 : size};
 }

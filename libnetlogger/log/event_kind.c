@@ -37,7 +37,7 @@ static nl_string copy_name(nl_string name)
 {
     nl_string copy = nl_string_copy(name.size > 0 ? name : (nl_string){"_", 1});
     if (copy.data != NULL)
-        nl_name_mend((char *)copy.data, copy.size);
+        nl_name_make_valid((char *)copy.data, copy.size);
     return copy;
 }
 

@@ -71,7 +71,7 @@ static void write_site(char *at, const nl_event_site *site, uint32_t id, size_t 
         const char *name = *site->names[i] != '\0' ? site->names[i] : "_";
         size_t name_size = text_size(name);
         at = site_put_text(at, name, name_size);
-        nl_name_mend(at - name_size, name_size);
+        nl_name_make_valid(at - name_size, name_size);
     }
 }
 
