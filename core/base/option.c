@@ -83,13 +83,13 @@ const char *nl_duration_format(int64_t duration_ns, char out[NL_OPTION_VALUE_SIZ
 
 const char *nl_size_format(uint64_t size, char out[NL_OPTION_VALUE_SIZE])
 {
-    static const char units[] = "kmgt";
+    static const char *const units[] = {"", "k", "m", "g", "t"};
     size_t unit = 0;
-    while (size != 0 && size % 1024 == 0 && unit < sizeof units - 1) {
+    while (size != 0 && size % 1024 == 0 && unit + 1 < sizeof units / sizeof units[0]) {
         size /= 1024;
         unit++;
     }
-    snprintf(out, NL_OPTION_VALUE_SIZE, "%" PRIu64 "%.1s", size, unit > 0 ? &units[unit - 1] : "");
+    snprintf(out, NL_OPTION_VALUE_SIZE, "%" PRIu64 "%s", size, units[unit]);
     return out;
 }
 

@@ -174,8 +174,11 @@ nl_status nl_spool_row_adopt(const char *folder, int folder_fd, const char *name
         nl_spool_row_close(row);
         return status;
     }
+    /* Files of segments that a killed process had just dropped, or had not yet counted. */
     name_segment(row, row->state.first - 1, "spool", file);
-    unlinkat(folder_fd, file, 0); /* its process was killed after it gave up the segment */
+    unlinkat(folder_fd, file, 0);
+    name_segment(row, row->state.last + 1, "spool", file);
+    unlinkat(folder_fd, file, 0);
     *adopted = row;
     return NL_OK;
 }
@@ -225,43 +228,46 @@ bool nl_spool_row_is_sound(const nl_spool_row *row)
     return sound;
 }
 
-/* Adds an open file to the row. False when there is no memory; the descriptor stays the caller's then. */
-static bool add_segment(nl_spool_row *row, uint64_t number, int fd, uint64_t size)
+/* Returns a segment for an open file. NULL if memory runs out; the caller closes the file then. */
+static nl_spool_segment *new_segment(uint64_t number, int fd, uint64_t size)
 {
     nl_spool_segment *s = nl_memory_check(calloc(1, sizeof *s));
-    if (s == NULL)
-        return false;
-    *s = (nl_spool_segment){.number = number, .fd = fd, .identity = nl_identity_of(fd), .size = size};
+    if (s != NULL)
+        *s = (nl_spool_segment){.number = number, .fd = fd, .identity = nl_identity_of(fd), .size = size};
+    return s;
+}
+
+static void add_segment(nl_spool_row *row, nl_spool_segment *s)
+{
     *row->last = s;
     row->last = &s->next;
-    row->size += size;
-    return true;
+    row->size += s->size;
 }
 
 /* ---- putting ---- */
 
+/*
+ * Starts a segment. The state counts the segment only when its file exists: a number without a file would make the
+ * next segment be delivered or dropped twice. After a kill in between, nl_spool_row_adopt removes the file.
+ */
 static nl_spool_segment *start_segment(nl_spool_row *row)
 {
     char file[FILE_NAME_SIZE];
-    nl_spool_row_state before = row->state, state = before;
+    nl_spool_row_state state = row->state;
     name_segment(row, ++state.last, "spool", file);
-    if (change_state(row, &state) != NL_OK)
-        return NULL;
-    int fd = openat(row->folder_fd, file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
+    int fd = openat(row->folder_fd, file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
         row_failed(row, "write", file);
-    if (fd >= 0 && add_segment(row, state.last, fd, 0)) {
-        nl_spool_segment *s = row->segments;
-        while (s->next != NULL)
-            s = s->next;
+        return NULL;
+    }
+    nl_spool_segment *s = new_segment(state.last, fd, 0);
+    if (s != NULL && change_state(row, &state) == NL_OK) {
+        add_segment(row, s);
         return s;
     }
-    if (fd >= 0) {
-        unlinkat(row->folder_fd, file, 0);
-        close(fd);
-    }
-    if (write_all(row->fd, (const char *)&before, sizeof before, 0))
-        row->state = before;
+    free(s);
+    unlinkat(row->folder_fd, file, 0);
+    close(fd);
     return NULL;
 }
 
@@ -376,16 +382,19 @@ static nl_status open_first(nl_spool_row *row)
     while (row->segments == NULL && row->state.first <= row->state.last) {
         name_segment(row, row->state.first, "spool", file);
         int fd = openat(row->folder_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-        if (fd >= 0 && fstat(fd, &status) == 0 &&
-            add_segment(row, row->state.first, fd, S_ISREG(status.st_mode) ? (uint64_t)status.st_size : 0))
-            break;
-        if (fd >= 0 || errno != ENOENT) {
-            row_failed(row, "open", file);
-            if (fd >= 0)
+        if (fd >= 0) {
+            uint64_t size = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) ? (uint64_t)status.st_size : 0;
+            nl_spool_segment *s = new_segment(row->state.first, fd, size);
+            if (s == NULL) {
                 close(fd);
-            return NL_FAILED;
+                return NL_FAILED;
+            }
+            add_segment(row, s);
+            break;
         }
-        if (leave_first(row, 0, row->state.losses_file, NULL) != NL_OK) /* it was never made, or is gone */
+        if (errno != ENOENT)
+            return row_failed(row, "open", file);
+        if (leave_first(row, 0, row->state.losses_file, NULL) != NL_OK) /* a crash of the machine lost it */
             return NL_FAILED;
     }
     return row->segments != NULL ? NL_OK : NL_END;

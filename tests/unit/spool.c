@@ -2,11 +2,13 @@
 #include <netlogger.h>
 
 #include "reader/decoder.h"
+#include "record/block_write.h"
 #include "record/encoder.h"
 #include "transport/spool.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
 #include <pthread.h>
@@ -220,15 +222,35 @@ static void records_in_dropped_blocks_are_counted(void **state)
     nl_spool_close(spool);
 }
 
+/* The number of files in the spool whose names end like that. */
+static unsigned count_files(const char *suffix)
+{
+    char pattern[600];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s/x-netlog___nowhere/*%s", folder, suffix);
+    unsigned count = glob(pattern, 0, NULL, &found) == 0 ? (unsigned)found.gl_pathc : 0;
+    if (count > 0)
+        globfree(&found);
+    return count;
+}
+
 /* ---- fsync ---- */
 
-static unsigned data_syncs, directory_syncs;
+static unsigned data_syncs, directory_syncs, losses_syncs;
 static bool syncs_fail;
+
+static bool is_losses_file(int fd)
+{
+    char link[32], path[600] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    return readlink(link, path, sizeof path - 1) > 0 && strstr(path, ".lost") != NULL;
+}
 
 /* Replaces the C library's function, for the library too. */
 int fdatasync(int fd)
 {
     __atomic_add_fetch(&data_syncs, 1, __ATOMIC_SEQ_CST);
+    losses_syncs += is_losses_file(fd);
     if (!syncs_fail)
         return (int)syscall(SYS_fdatasync, fd);
     errno = EIO;
@@ -359,6 +381,36 @@ static void what_another_process_left_is_synced(void **state)
     }
 }
 
+/* The numbers that the full spool dropped are on the disk when nl_spool_sync returns, by whichever process. */
+static void the_losses_file_is_synced(void **state)
+{
+    (void)state;
+    nl_spool *spool = open_spool(true);
+    nl_block_writer writer = {0};
+    nl_record *record = nl_record_new();
+    nl_buffer block = {0};
+    static char value[LIMIT / 10];
+    nl_record_add_string(record, "VALUE", value, sizeof value);
+    for (unsigned i = 0; i < 20; i++) {
+        assert_true(nl_block_put(&writer, record));
+        block.size = 0;
+        assert_true(nl_block_finish(&writer, &(nl_block_identity){.stream = {1}, .first_sequence = i}, 0, &block));
+        assert_int_equal(nl_spool_put(spool, block.data, block.size), NL_OK);
+    }
+    nl_block_writer_free(&writer);
+    nl_record_free(record);
+    nl_buffer_free(&block);
+    assert_int_equal(count_files(".lost"), 1);
+    for (int other = 0; other < 2; other++) {
+        losses_syncs = 0;
+        assert_int_equal(nl_spool_sync(spool), NL_OK);
+        assert_int_equal(losses_syncs, 1);
+        nl_spool_close(spool);
+        spool = nl_spool_open(folder, url, LIMIT, true);
+    }
+    nl_spool_close(spool);
+}
+
 /* ---- files that cannot be read ---- */
 
 static unsigned reads_fail; /* so many of the next reads */
@@ -371,18 +423,6 @@ ssize_t pread(int fd, void *data, size_t size, off_t at)
     reads_fail--;
     errno = EIO;
     return -1;
-}
-
-/* The number of files in the spool whose names end like that. */
-static unsigned count_files(const char *suffix)
-{
-    char pattern[600];
-    glob_t found;
-    snprintf(pattern, sizeof pattern, "%s/x-netlog___nowhere/*%s", folder, suffix);
-    unsigned count = glob(pattern, 0, NULL, &found) == 0 ? (unsigned)found.gl_pathc : 0;
-    if (count > 0)
-        globfree(&found);
-    return count;
 }
 
 static void what_cannot_be_read_is_kept_or_counted(void **state)
@@ -451,10 +491,34 @@ static void count_call(void)
         _exit(0);
 }
 
+static unsigned opens_fail, writes_fail; /* the number of calls to fail */
+static bool next_write_fails;            /* after a failed open */
+
+static int fail_full(unsigned *count)
+{
+    --*count;
+    errno = ENOSPC;
+    return -1;
+}
+
 /* These replace the C library's functions, for the library too. */
+int openat(int fd, const char *name, int flags, ...)
+{
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
+    va_end(arguments);
+    if (opens_fail == 0 || !(flags & O_CREAT))
+        return (int)syscall(SYS_openat, fd, name, flags, mode);
+    writes_fail = next_write_fails;
+    return fail_full(&opens_fail);
+}
+
 ssize_t pwrite(int fd, const void *data, size_t size, off_t at)
 {
     count_call();
+    if (writes_fail > 0)
+        return fail_full(&writes_fail);
     return syscall(SYS_pwrite64, fd, data, size, at);
 }
 
@@ -523,6 +587,41 @@ static void a_kill_keeps_records_and_counts(void **state)
     assert_int_equal(*number, 60);
     nl_buffer_free(&out);
     munmap(number, 4096);
+}
+
+/* ---- a full disk ---- */
+
+/* Puts lines until one fails, then so many more. Returns how many were put. */
+static unsigned put_until_failure(nl_spool *spool, unsigned more)
+{
+    unsigned count = 0;
+    while (put_line(spool, LIMIT / 40) == NL_OK)
+        assert_true(++count < 40);
+    opens_fail = writes_fail = 0;
+    for (unsigned i = 0; i < more; i++)
+        assert_int_equal(put_line(spool, LIMIT / 40), NL_OK);
+    return count + more;
+}
+
+/* A segment that cannot be made changes nothing: no record is delivered twice, and none is counted as lost twice. */
+static void a_segment_that_cannot_be_made_changes_nothing(void **state)
+{
+    (void)state;
+    enum { STATE_FAILS, OPEN_FAILS, BOTH_FAIL, CASES };
+    for (int i = 0; i < 2 * CASES; i++) {
+        bool oldest = i >= CASES;
+        nl_spool *spool = open_spool(oldest);
+        uint64_t lost;
+        assert_int_equal(put_line(spool, LIMIT / 16), NL_OK); /* a whole segment */
+        opens_fail = i % CASES != STATE_FAILS;
+        writes_fail = !opens_fail;
+        next_write_fails = i % CASES == BOTH_FAIL;
+        unsigned put = 1 + put_until_failure(spool, oldest ? 60 : 20);
+        assert_int_equal(deliver(spool, &lost) + lost, put);
+        assert_int_equal(lost > 0, oldest);
+        assert_int_equal(count_files(""), 0);
+        nl_spool_close(spool);
+    }
 }
 
 /* ---- rows of other processes ---- */
@@ -623,8 +722,10 @@ int main(void)
         cmocka_unit_test(a_failed_sync_fails_the_flush),
         cmocka_unit_test(a_failed_sync_is_not_forgotten),
         cmocka_unit_test(what_another_process_left_is_synced),
+        cmocka_unit_test(the_losses_file_is_synced),
         cmocka_unit_test(what_cannot_be_read_is_kept_or_counted),
         cmocka_unit_test(a_kill_keeps_records_and_counts),
+        cmocka_unit_test(a_segment_that_cannot_be_made_changes_nothing),
         cmocka_unit_test(what_others_left_takes_no_space_or_descriptors),
         cmocka_unit_test(a_wrong_fsync_is_refused),
         cmocka_unit_test(a_directory_of_another_user_is_refused),
