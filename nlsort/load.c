@@ -37,20 +37,21 @@ struct load {
 
 /* ---- opening ---- */
 
-static bool is_text(int fd)
+static bool is_text(const program_reading *reading, int fd)
 {
     enum { HEAD_SIZE = 64 << 10 };
     char *head = nl_memory_check(malloc(HEAD_SIZE));
     ssize_t got = pread(fd, head, HEAD_SIZE, 0);
-    bool good = got > 0 && program_is_read_in_place(head, (size_t)got);
+    bool good = got > 0 && program_is_read_in_place(reading, head, (size_t)got);
     free(head);
     return good;
 }
 
 /* The format of the first record; NL_FORMAT_UNKNOWN when there is none. */
-static nl_format find_format(int fd, nl_fraction fraction)
+static nl_format find_format(const program_reading *reading, int fd)
 {
-    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.fraction = fraction});
+    nl_decoder *decoder =
+        nl_decoder_new(&(nl_decoder_options){.format = reading->format, .fraction = reading->fraction});
     nl_format format = NL_FORMAT_UNKNOWN;
     char *bytes = nl_memory_check(malloc(DECODED_AT_ONCE));
     const nl_record *record;
@@ -72,7 +73,7 @@ static nl_format find_format(int fd, nl_fraction fraction)
 }
 
 /* Opens the file of text that a path names, from its start; -1 when it names none. */
-static int open_text(const char *path)
+static int open_text(const program_reading *reading, const char *path)
 {
     nl_url *url = nl_url_parse(path);
     int fd = -1;
@@ -82,7 +83,8 @@ static int open_text(const char *path)
         fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
     nl_url_free(url);
     struct stat status;
-    if (fd >= 0 && (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0 || !is_text(fd))) {
+    if (fd >= 0 &&
+        (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0 || !is_text(reading, fd))) {
         close(fd);
         fd = -1;
     }
@@ -91,10 +93,10 @@ static int open_text(const char *path)
 
 load *load_open(input_settings *settings, const char *path)
 {
-    int fd = open_text(path);
+    int fd = open_text(&settings->reading, path);
     if (fd < 0)
         return NULL;
-    nl_format own = find_format(fd, settings->reading.fraction);
+    nl_format own = find_format(&settings->reading, fd);
     if (!nl_format_is_text(own)) {
         close(fd);
         return NULL;

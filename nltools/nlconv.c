@@ -24,8 +24,8 @@ typedef struct arguments {
     size_t file_count;
     const char *output;
     const char *drawing;
-    bool strict;
     bool quiet;
+    bool strict;
     unsigned threads;
     import_about about;
     program_where where;
@@ -46,30 +46,12 @@ static bool list_formats(void *settings, const nl_option *row, const char *value
     exit(program_finish(PROGRAM_DONE));
 }
 
-/* A time; a day, which begins at midnight here; or a time here as `uptime -s` says it. */
-static bool read_base(const char *text, int64_t *time_ns)
-{
-    struct tm day = {.tm_isdst = -1};
-    const char *end = strptime(text, strchr(text, ' ') != NULL ? "%Y-%m-%d %H:%M:%S" : "%Y-%m-%d", &day);
-    if (end == NULL || *end != '\0')
-        return nl_time_parse(text, strlen(text), NL_FRACTION_DECIMAL, time_ns) == NL_OK;
-    return !__builtin_mul_overflow((int64_t)mktime(&day), NL_NS_PER_SECOND, time_ns);
-}
-
 static bool reject_format(const char *name)
 {
     const char *missing = format_missing(name);
     if (missing != NULL)
         return nl_error_false(NL_ERROR_UNSUPPORTED, "%s: this nlconv was built without %s", name, missing);
     return nl_error_false(NL_ERROR_INVALID, "%s: unknown format; --formats lists all", name);
-}
-
-static bool set_from_format(void *settings, const nl_option *row, const char *value)
-{
-    arguments *a = settings;
-    (void)row;
-    a->from = importer_kind_find(value);
-    return a->from != NULL || reject_format(value);
 }
 
 static bool set_format(void *settings, const nl_option *row, const char *value)
@@ -80,20 +62,7 @@ static bool set_format(void *settings, const nl_option *row, const char *value)
     return a->to != NULL || reject_format(value);
 }
 
-static bool set_base(void *settings, const nl_option *row, const char *value)
-{
-    arguments *a = settings;
-    (void)row;
-    a->about.has_base = read_base(value, &a->about.base_ns);
-    return a->about.has_base || nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a day, YYYY-MM-DD, or a time", value);
-}
-
 static const nl_option options[] = {
-    {.name = "from-format",
-     .value = "FORMAT",
-     .initial = "(detected from the content)",
-     .set = set_from_format,
-     .help = "Input format"},
     {.name = "format", .value = "FORMAT", .set = set_format, .help = "Output format; required"},
     {.name = "formats", .type = NL_OPTION_FLAG, .set = list_formats, .help = "List all formats and exit"},
     {.name = "output",
@@ -113,10 +82,6 @@ static const nl_option options[] = {
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, quiet),
      .help = "Do not report data that the output format cannot represent"},
-    {.name = "strict",
-     .type = NL_OPTION_FLAG,
-     NL_OPTION_MEMBER(arguments, strict),
-     .help = "Stop at the first malformed input, with exit status 1"},
     {.name = "threads",
      .type = NL_OPTION_COUNT,
      .initial = "(one per processor)",
@@ -128,11 +93,6 @@ static const nl_option options[] = {
      .value = "NAME",
      NL_OPTION_MEMBER(arguments, about.host),
      .help = "Value of HOST in records that name no host (strace, perf)"},
-    {.name = "base",
-     .value = "TIME",
-     .set = set_base,
-     .help =
-         "Origin of times without a date: the day (YYYY-MM-DD) of strace -tt, or the time at which perf's clock was 0"},
     {0},
 };
 
@@ -140,6 +100,7 @@ static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0},
                                       {"Which records", program_where_options, offsetof(arguments, where)},
                                       {"Reading", program_reading_options, offsetof(arguments, reading)},
+                                      {"Reading", program_strict_options, offsetof(arguments, reading)},
                                       {0}},
     .operands = "--format FORMAT [SOURCE]",
     .summary = "Convert a log from one format into another. Without SOURCE, read standard input. nlconv reports once "
@@ -281,6 +242,14 @@ int main(int argc, char **argv)
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     arguments a = {.threads = processors > 1 ? (unsigned)processors : 1};
     int first = options_parse(&usage, argc, argv, &a);
+    a.from = a.reading.foreign != NULL               ? a.reading.foreign
+             : a.reading.format != NL_FORMAT_UNKNOWN ? netlogger_importer_kind(a.reading.format)
+                                                     : NULL;
+    /* The records before the first malformed one are still written, which the reader that ends the program prevents. */
+    a.strict = a.reading.strict;
+    a.reading.strict = false;
+    a.about.has_base = a.reading.has_base;
+    a.about.base_ns = a.reading.base_ns;
     if (a.to == NULL)
         options_fail("missing --format; --formats lists all");
     if (argc - first > 1)

@@ -148,7 +148,7 @@ typedef struct importer_kind {
     void (*close)(importer *i);
     void (*read)(importer *i, const char *data, size_t size, sink *s); /* whole records */
     void (*end)(importer *i, sink *s);                                 /* after the last; may be NULL */
-    /* Instead of all the above: reads a folder, and drains the sink from time to time. False after having said why. */
+    /* Instead of all the above: reads a directory, and drains the sink from time to time. False with the error set. */
     bool (*read_path)(const char *path, sink *s);
     bool (*detect_path)(const char *path); /* whether a folder looks like it */
 } importer_kind;

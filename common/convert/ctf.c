@@ -10,6 +10,7 @@
 #include "config.h"
 
 #include "convert/builder.h"
+#include "base/error.h"
 #include "convert/lines.h"
 
 #include <babeltrace2/babeltrace.h>
@@ -449,10 +450,8 @@ static void take_trace(void *user, const char *path)
 
 static bool find_plugin(const char *name, const bt_plugin **plugin)
 {
-    bool found = bt_plugin_find(name, BT_TRUE, BT_TRUE, BT_TRUE, BT_TRUE, BT_FALSE, plugin) == BT_PLUGIN_FIND_STATUS_OK;
-    if (!found)
-        program_error("babeltrace2's plugin \"%s\" is not there", name);
-    return found;
+    return bt_plugin_find(name, BT_TRUE, BT_TRUE, BT_TRUE, BT_TRUE, BT_FALSE, plugin) == BT_PLUGIN_FIND_STATUS_OK ||
+           nl_error_false(NL_ERROR_UNSUPPORTED, "cannot find the plugin \"%s\" of babeltrace2", name);
 }
 
 static bool read_path(const char *path, sink *s)
@@ -462,7 +461,7 @@ static bool read_path(const char *path, sink *s)
     size_t found = 0;
     bool good = find_plugin("ctf", &t.plugins.ctf) && find_plugin("utils", &t.plugins.utils);
     if (good && (found = each_trace(path, 0, take_trace, &t)) == 0)
-        program_error("%s: there is no CTF trace: no folder with a file \"metadata\"", path);
+        nl_error_set(NL_ERROR_NOT_FOUND, "%s: no CTF trace: no directory with a file \"metadata\"", path);
     bt_plugin_put_ref(t.plugins.ctf);
     bt_plugin_put_ref(t.plugins.utils);
     builder_free(&r.builder);

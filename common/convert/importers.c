@@ -1,6 +1,7 @@
 /* The table of formats that are read. */
 #include "config.h"
 
+#include "record/format.h"
 #include "record/format_info.h"
 #include "convert/convert.h"
 
@@ -67,12 +68,23 @@ const char *format_missing(const char *name)
     return NULL;
 }
 
+static const importer_kind *importers_detect(const importer_kind *const *kinds, size_t count, const char *data,
+                                             size_t size)
+{
+    for (size_t i = 0; i < count; i++)
+        if (kinds[i]->detect != NULL && kinds[i]->detect(data, size))
+            return kinds[i];
+    return NULL;
+}
+
 const importer_kind *importer_kind_detect(const char *data, size_t size)
 {
-    const importer_kind *kind = importer_kind_at(0);
-    for (size_t i = 0; kind != NULL && (kind->detect == NULL || !kind->detect(data, size));)
-        kind = importer_kind_at(++i);
-    return kind;
+    const importer_kind *kind = importers_detect(first_importers, FIRST_COUNT, data, size);
+    if (kind != NULL)
+        return kind;
+    if (nl_format_detect(data, size) != NL_FORMAT_UNKNOWN)
+        return netlogger_importer_kind(NL_FORMAT_UNKNOWN);
+    return importers_detect(last_importers, LAST_COUNT, data, size);
 }
 
 const importer_kind *importer_kind_detect_folder(const char *path)

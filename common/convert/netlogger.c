@@ -56,11 +56,6 @@ static void read_records(importer *base, const char *data, size_t size, sink *s)
     nl_decoder_free(decoder);
 }
 
-static bool netlogger_detect(const char *data, size_t size)
-{
-    return nl_format_detect(data, size) != NL_FORMAT_UNKNOWN;
-}
-
 /* ---- writing ---- */
 
 enum { GATHERED_MAX = 1 << 20 }; /* bytes of records that an exporter holds */
@@ -114,19 +109,20 @@ static void netlogger_flush(exporter *base, sink *s)
 
 /* ---- the rows, made of the library's table ---- */
 
+/* The row of NL_FORMAT_UNKNOWN is for logs whose format is detected: such a log may mix formats. */
 static importer_kind importer_kinds[NL_FORMAT_COUNT];
 static exporter_kind exporter_kinds[NL_FORMAT_COUNT];
 static pthread_once_t made = PTHREAD_ONCE_INIT;
 
 static void make_kinds(void)
 {
-    for (nl_format format = 1; format < NL_FORMAT_COUNT; format++) {
-        const nl_format_info *info = nl_format_get_info(format);
+    for (nl_format format = NL_FORMAT_UNKNOWN; format < NL_FORMAT_COUNT; format++) {
+        const nl_format_info *info = nl_format_get_info(format != NL_FORMAT_UNKNOWN ? format : NL_FORMAT_ULM);
         importer_kinds[format] = (importer_kind){
             .name = info->name,
             .what = info->description,
             .blocks = true,
-            .detect = format == NL_FORMAT_ULM ? netlogger_detect : NULL, /* for all of them: a log may mix them */
+            .format = format,
             .open = open_importer,
             .close = close_importer,
             .read = read_records,

@@ -43,8 +43,23 @@ typedef struct translator {
     sink sink;
 } translator;
 
-bool program_is_foreign(const char *head, size_t size)
+bool program_set_from_format(void *settings, const nl_option *row, const char *value)
 {
+    program_reading *reading = settings;
+    const importer_kind *kind = importer_kind_find(value);
+    (void)row;
+    if (kind == NULL)
+        return nl_error_false(NL_ERROR_INVALID, "%s: unknown format; nlconv --formats lists the formats", value);
+    reading->foreign = kind->blocks ? NULL : kind;
+    reading->format = kind->format;
+    reading->reads_folders = kind->read_path != NULL;
+    return true;
+}
+
+bool program_is_foreign(const program_reading *reading, const char *head, size_t size)
+{
+    if (reading->foreign != NULL || reading->format != NL_FORMAT_UNKNOWN)
+        return reading->foreign != NULL;
     const importer_kind *kind = importer_kind_detect(head, size);
     return kind != NULL && !kind->blocks;
 }
@@ -134,8 +149,7 @@ static void translator_run(translator *t, bool all)
     if (size > 0 || all)
         translator_take(t, size);
     if (t->sink.undated && !t->warned && !t->reading->undated)
-        program_error("%s: its times have no date and are read as from 1970; nlconv --base names their origin",
-                      t->name);
+        program_error("%s: its times have no date and are read as from 1970; name their origin with --base", t->name);
     t->warned = t->warned || t->sink.undated;
 }
 
@@ -157,7 +171,7 @@ static void translator_restart(translator *t)
     t->importer = NULL;
     t->exporter = NULL;
     t->shared = NULL;
-    t->from = NULL;
+    t->from = t->reading->foreign;
     t->in_place = t->ended = t->skipping = false;
     t->in.size = 0;
     t->wanted = t->lines = t->offset = 0;
@@ -229,16 +243,24 @@ static void translator_close(nl_source_layer *layer)
     free(t);
 }
 
+/* If only the differences of times matter, any origin does. */
+static import_about translator_about_now(const program_reading *reading)
+{
+    return (import_about){.has_base = reading->has_base || reading->undated,
+                          .base_ns = reading->has_base ? reading->base_ns : 1,
+                          .written_ns = nl_time_now_ns()};
+}
+
 /* What is known of times without a date: the file was written at its modification time, a stream now. */
 static import_about translator_about(const program_reading *reading, const nl_source *source)
 {
     struct stat what;
     int fd = nl_source_file(source);
     bool known = fd >= 0 && fstat(fd, &what) == 0;
-    return (import_about){.has_base = reading->undated,
-                          .base_ns = 1,
-                          .written_ns =
-                              known ? what.st_mtim.tv_sec * NL_NS_PER_SECOND + what.st_mtim.tv_nsec : nl_time_now_ns()};
+    import_about about = translator_about_now(reading);
+    if (known)
+        about.written_ns = what.st_mtim.tv_sec * NL_NS_PER_SECOND + what.st_mtim.tv_nsec;
+    return about;
 }
 
 void program_translate(nl_source *source, program_reading *reading, const char *name)
@@ -285,14 +307,15 @@ nl_source *program_translate_folder(program_reading *reading, const char *path)
         return NULL;
     }
     unlink(name);
-    import_about about = {.has_base = reading->undated, .base_ns = 1, .written_ns = nl_time_now_ns()};
+    import_about about = translator_about_now(reading);
     sink s = {.out = exporter_open(netlogger_exporter_kind(NL_FORMAT_NLB), NULL),
               .fraction = reading->fraction,
               .about = &about,
               .strict = reading->strict,
               .drain = spill_write,
               .drain_user = &to};
-    importer_kind_detect_folder(path)->read_path(path, &s);
+    const importer_kind *kind = reading->reads_folders ? reading->foreign : importer_kind_detect_folder(path);
+    bool good = kind->read_path(path, &s);
     spill_write(&s);
     s.out->kind->close(s.out);
     nl_buffer_free(&s.bytes);
@@ -300,7 +323,7 @@ nl_source *program_translate_folder(program_reading *reading, const char *path)
     free(s.reports);
     snprintf(name, sizeof name, "/dev/fd/%d", to.fd);
     nl_url *url = nl_url_parse(name);
-    nl_source *source = !to.failed && url != NULL ? nl_source_open(url, false, false) : NULL;
+    nl_source *source = good && !to.failed && url != NULL ? nl_source_open(url, false, false) : NULL;
     if (to.failed) {
         errno = to.error;
         nl_error_set_errno("write a temporary file");

@@ -7,8 +7,11 @@
 
 #include "program/program.h"
 
-/* Whether a log that begins with these bytes is in a foreign format. */
-bool program_is_foreign(const char *head, size_t size);
+/* The setter of --from-format: settings is a program_reading. */
+bool program_set_from_format(void *settings, const nl_option *row, const char *value);
+
+/* Returns whether a log that begins with these bytes is in a foreign format, or --from-format named one. */
+bool program_is_foreign(const program_reading *reading, const char *head, size_t size);
 
 /* Whether a folder is a log in a foreign format. */
 bool program_is_foreign_folder(const char *path);

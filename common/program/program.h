@@ -59,10 +59,16 @@ char *program_format(const char *format, ...) NL_PRINTF(1, 2);
 int program_finish(int status);
 
 /*
- * The options of every program that reads logs: --fraction and --reject (program_reading_options), and of programs that
- * can stop at malformed input --strict too (program_strict_options). The rows are about a program_reading.
+ * The options of every program that reads logs: --from-format, --base, --fraction and --reject
+ * (program_reading_options), and of programs that can stop at malformed input --strict too (program_strict_options).
+ * The rows set members of a program_reading, which starts as zeros.
  */
 typedef struct program_reading {
+    nl_format format;                    /* --from-format named a format of the library; unknown: it did not */
+    const struct importer_kind *foreign; /* --from-format named a foreign format (common/convert); NULL: it did not */
+    bool reads_folders;                  /* that format is one of directories */
+    bool has_base;                       /* --base was given */
+    int64_t base_ns;                     /* the time that times without a date count from */
     nl_fraction fraction;
     const char *reject_path; /* malformed input goes there, byte for byte, a line each; NULL when not asked for */
     FILE *reject_file;
@@ -156,8 +162,9 @@ void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder
  */
 int program_reading_finish(program_reading *reading);
 
-/* Whether a log that begins with these bytes is read as it is: neither compressed nor in a foreign format. */
-bool program_is_read_in_place(const char *head, size_t size);
+/* Returns whether a log that begins with these bytes needs no conversion: it is neither compressed nor in a foreign
+ * format. */
+bool program_is_read_in_place(const program_reading *reading, const char *head, size_t size);
 
 /* Returns whether a path names a directory, or an archive of netlogd. */
 bool program_is_folder(const char *path);
@@ -182,8 +189,6 @@ nl_sequences *program_archive_numbers(const program_reading *reading, const char
 
 /* The numbers that were read over all sources. What is missing from them is reported by program_reading_finish. */
 nl_sequences *program_reading_numbers(program_reading *reading);
-
-/* The setter of options whose member is an nl_format. */
 
 /*
  * The options of programs that work on some of the records: --where, --since and --until. The rows are about a

@@ -1,6 +1,7 @@
 /* Reading logs as every program does: its options, and what is said of malformed input. */
 #include "config.h"
 
+#include "program/foreign.h"
 #include "program/program.h"
 #include "program/reading.h"
 #include "record/format.h"
@@ -11,10 +12,36 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
 enum { SHOWN = 5, TEXT_SHOWN = 60 };
 
+/* A time; a day, which begins at midnight in local time; or a local time as `uptime -s` prints it. */
+static bool reading_set_base(void *settings, const nl_option *row, const char *value)
+{
+    program_reading *reading = settings;
+    struct tm day = {.tm_isdst = -1};
+    const char *end = strptime(value, strchr(value, ' ') != NULL ? "%Y-%m-%d %H:%M:%S" : "%Y-%m-%d", &day);
+    (void)row;
+    if (end == NULL || *end != '\0')
+        reading->has_base = nl_time_parse(value, strlen(value), NL_FRACTION_DECIMAL, &reading->base_ns) == NL_OK;
+    else
+        reading->has_base = !__builtin_mul_overflow((int64_t)mktime(&day), NL_NS_PER_SECOND, &reading->base_ns);
+    return reading->has_base ||
+           nl_error_false(NL_ERROR_INVALID, "invalid time \"%s\"; use YYYY-MM-DD or a time", value);
+}
+
 const nl_option program_reading_options[] = {
+    {.name = "from-format",
+     .value = "FORMAT",
+     .initial = "(detected from the content)",
+     .set = program_set_from_format,
+     .help = "Format of the sources; nlconv --formats lists the formats"},
+    {.name = "base",
+     .value = "TIME",
+     .set = reading_set_base,
+     .help =
+         "Origin of times without a date: the day (YYYY-MM-DD) of strace -tt, or the time at which perf's clock was 0"},
     {.name = "fraction",
      .type = NL_OPTION_CHOICE,
      .choices = "decimal|microseconds",
@@ -110,6 +137,7 @@ static void report_missing(program_reading *reading)
 nl_decoder_options program_decoder_options(program_reading *reading, const char *source)
 {
     return (nl_decoder_options){.source = source,
+                                .format = reading->format,
                                 .fraction = reading->fraction,
                                 .on_malformed = program_malformed,
                                 .on_lost = program_lost,

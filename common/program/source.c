@@ -73,12 +73,13 @@ static char *read_head(const nl_source *source, size_t *size)
     return head;
 }
 
-bool program_is_read_in_place(const char *head, size_t size)
+bool program_is_read_in_place(const program_reading *reading, const char *head, size_t size)
 {
-    return size > 0 && !nl_zstd_may_begin(head, size) && !gzip_begins(head, size) && !program_is_foreign(head, size);
+    return size > 0 && !nl_zstd_may_begin(head, size) && !gzip_begins(head, size) &&
+           !program_is_foreign(reading, head, size);
 }
 
-/* reading: foreign formats are to be translated. NULL: bytes are given as they are, but decompressed. */
+/* Without reading, the source has the bytes as they are stored, but decompressed. */
 static nl_source *open_source(program_reading *reading, const char *name, bool follow, bool nonblocking)
 {
     nl_url *url = nl_url_parse(name);
@@ -86,10 +87,10 @@ static nl_source *open_source(program_reading *reading, const char *name, bool f
     if (source != NULL && (url->scheme == NL_SCHEME_FILE || url->scheme == NL_SCHEME_STDIO)) {
         size_t size;
         char *head = read_head(source, &size);
-        bool in_place = program_is_read_in_place(head, size);
+        bool in_place = reading != NULL && program_is_read_in_place(reading, head, size);
         if (!in_place)
             gzip_add(source);
-        if (!in_place && reading != NULL)
+        if (!in_place && reading != NULL && reading->format == NL_FORMAT_UNKNOWN)
             program_translate(source, reading, name);
         free(head);
     }
@@ -104,7 +105,7 @@ nl_source *program_source_open_stored(const char *name)
 
 nl_source *program_source_open(program_reading *reading, const char *name, bool follow, bool nonblocking)
 {
-    if (program_is_folder(name) && program_is_foreign_folder(name))
+    if (reading->reads_folders || (program_is_folder(name) && program_is_foreign_folder(name)))
         return program_translate_folder(reading, name);
     return open_source(reading, name, follow, nonblocking || (!follow && program_awaits_signal(name)));
 }

@@ -214,7 +214,7 @@ static bool load_input(loader *l, input *in, store_place *place)
 /* ---- foreign formats ---- */
 
 /* Whether a file is in a foreign format, compressed or not. */
-static bool is_foreign(const char *name)
+static bool is_foreign(const program_reading *reading, const char *name)
 {
     enum { HEAD_SIZE = 64 << 10 };
     nl_source *source = program_source_open_stored(name);
@@ -223,7 +223,7 @@ static bool is_foreign(const char *name)
     size_t size;
     while (source != NULL && head.size < HEAD_SIZE && program_source_read(source, &data, &size) == NL_OK)
         nl_buffer_append(&head, data, size);
-    bool foreign = head.size > 0 && program_is_foreign(head.data, head.size);
+    bool foreign = head.size > 0 && program_is_foreign(reading, head.data, head.size);
     nl_buffer_free(&head);
     nl_source_close(source);
     return foreign;
@@ -276,7 +276,7 @@ bool load_file(loader *l, const char *name)
         bool packed = in.again && (nl_zstd_begins(head, head_size) || gzip_begins(head, head_size));
         if (!in.again)
             place->position = place->lines = 0;
-        if (in.again && is_foreign(name)) {
+        if (in.again && is_foreign(l->reading, name)) {
             good = load_foreign(l, name, place);
         } else if (!in.again || packed || file_size > place->position) {
             good = open_input(&in, packed);

@@ -22,10 +22,6 @@ static void commit_part(sink *s)
 
 bool pipeline_read_folder(pipeline *p, const char *path)
 {
-    if (!program_is_folder(path)) {
-        program_error("%s: it is not a folder, as %s is", path, p->pass->from->name);
-        return false;
-    }
     pipeline_write_edge(p, p->pass->to->begin);
     p->begun = true;
     sink *s = &pipeline_in_place(p)->s;
@@ -34,5 +30,7 @@ bool pipeline_read_folder(pipeline *p, const char *path)
     bool good = p->pass->from->read_path(path, s);
     commit_part(s);
     s->drain = NULL;
+    if (!good)
+        program_error("%s", nl_error_message());
     return good;
 }

@@ -81,7 +81,7 @@ static log_file *log_file_new(int fd, nl_fraction fraction)
     return f;
 }
 
-log_file *log_file_open(const char *path, nl_fraction fraction)
+log_file *log_file_open(const char *path, const program_reading *reading)
 {
     struct stat status;
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) /* opening a pipe would be noticed */
@@ -89,9 +89,12 @@ log_file *log_file_open(const char *path, nl_fraction fraction)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
         return NULL;
-    log_file *f = log_file_new(fd, fraction);
+    log_file *f = log_file_new(fd, reading->fraction);
     char *head = g_malloc(HEAD_SIZE);
-    if (program_is_read_in_place(head, (size_t)log_file_read_at(fd, head, HEAD_SIZE, 0)))
+    bool in_place = program_is_read_in_place(reading, head, (size_t)log_file_read_at(fd, head, HEAD_SIZE, 0));
+    if (in_place)
+        f->format = reading->format;
+    if (in_place && f->format == NL_FORMAT_UNKNOWN)
         detect_format(f, false);
     g_free(head);
     if (f->format != NL_FORMAT_UNKNOWN)

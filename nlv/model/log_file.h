@@ -11,6 +11,8 @@
 #ifndef NLV_LOG_FILE_H
 #define NLV_LOG_FILE_H
 
+#include "program/program.h"
+
 #include <glib.h>
 #include <netlogger.h>
 
@@ -45,7 +47,7 @@ typedef struct log_file {
 } log_file;
 
 /* Opens the log at path. NULL when it is no plain file, is compressed as a whole, or has too few bytes to tell. */
-log_file *log_file_open(const char *path, nl_fraction fraction);
+log_file *log_file_open(const char *path, const program_reading *reading);
 
 /* Makes a spill, whose format is unknown. NULL with the reason in errno. */
 log_file *log_file_spill(nl_fraction fraction);

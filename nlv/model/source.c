@@ -197,7 +197,7 @@ source *source_open(const char *url, bool follow, program_reading *reading)
         list_archive(s);
         return s;
     }
-    log_file *f = s->path != NULL ? log_file_open(s->path, reading->fraction) : NULL;
+    log_file *f = s->path != NULL ? log_file_open(s->path, reading) : NULL;
     if (f != NULL) {
         add_file(s, f);
     } else if (!open_stream(s)) {
@@ -244,7 +244,7 @@ static bool is_plain_file(const char *path)
 static bool became_plain(source *s)
 {
     log_file *f = s->files->len == 0 && nl_source_position(s->stream) == 0 && s->archive == NULL && s->path != NULL
-                      ? log_file_open(s->path, s->reading->fraction)
+                      ? log_file_open(s->path, s->reading)
                       : NULL;
     if (f == NULL)
         return false;
@@ -340,7 +340,7 @@ static void open_next_of_archive(source *s)
     if (s->archive_next == s->archive_count)
         return;
     const char *path = s->archive[s->archive_next];
-    log_file *f = log_file_open(path, s->reading->fraction);
+    log_file *f = log_file_open(path, s->reading);
     if (f != NULL)
         add_file(s, f);
     nl_status status = f != NULL ? NL_OK : spill_of_archive(s, path);
@@ -366,7 +366,7 @@ static void look_for_replacement(source *s, uint64_t size, uint64_t read)
     if (!is_other && size == 0 && read > 0 && !s->is_emptied)
         notice(s, "was emptied; what was read of it stays");
     s->is_emptied = size == 0;
-    log_file *fresh = log_file_open(s->path, s->reading->fraction);
+    log_file *fresh = log_file_open(s->path, s->reading);
     if (fresh == NULL)
         return; /* nothing is in it yet */
     notice(s, is_other ? "was replaced by another file, which is read too"

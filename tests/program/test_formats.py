@@ -218,6 +218,40 @@ class Formats(collector.Case):
                         self.assertEqual(program(self, source), expected)
             self.assertGreaterEqual(len(self.says(self.nlsort, "--format", "ulm", path)[1].splitlines()), 50)
 
+    def test_every_program_can_be_told_the_format(self):
+        """A strace whose first line looks like ULM, and whose times have no date."""
+        log, blocks = self.scratch / "text" / "calls", self.scratch / "blocks" / "calls"
+        log.parent.mkdir()
+        blocks.parent.mkdir()
+        log.write_text("".join(f'100 01:02:{i:02}.000001 write(1, "x DATE=20261123010203 HOST=h PROG=p NL.EVNT=e\\n", 50) = 50 <0.000010>\n' for i in range(50)))
+        told = ["--from-format", "strace", "--base", "2026-01-31"]
+        schema, rules = self.scratch / "a.schema", self.scratch / "a.rules"
+        self.run_program(support.program("nltools/nlconv"), "--format", "nlb", "-o", blocks, *told, log)
+        schema.write_text("[schema]\nname=calls\n[write.start]\nCALL=string\n[write.end]\n")
+        rules.write_text(RULES.replace("Server.Begin", "write.start").replace("Server.End", "write.end").replace("key ID", "key CALL").replace("= ID", "= CALL"))
+        programs = {"nlsort/nlsort": ["--format", "ulm"], "nltools/nlconv": ["--format", "ulm"], "nltools/nlstat": ["--id", "CALL"],
+                    "nltools/nldiag": ["--id", "CALL"], "nltools/nlwrite": ["--dest", "file:/dev/stdout?format=ulm", "-"],
+                    "nltools/nlschema": ["check", schema], "nlkernel/nlkernel": ["report", "--json", rules],
+                    "nltools/nlarchive": ["load", "-q"], "nlv/nlv": ["--no-index", "--render", self.scratch / "x.svg"]}
+        for program, arguments in programs.items():
+            def says(source, *options):
+                database = [source.with_suffix(".db")] if program.endswith("nlarchive") else []
+                result = self.run_program(support.program(program), *arguments, *options, *database, source)
+                out, errors = result.stdout.replace(str(source), "INPUT"), result.stderr.replace(str(source), "INPUT")
+                if database:
+                    out = self.says(support.program(program), "query", "--format", "ulm", *database)
+                if program.endswith("nlv"):
+                    out = (self.scratch / "x.svg").read_text()
+                return result.returncode, out, errors.replace(str(source.with_suffix(".db")), "DATABASE")
+            with self.subTest(program):
+                expected = says(blocks)
+                self.assertEqual(says(log, *told), expected)
+                self.assertRegex(expected[1], 'write|"count":50|<svg')
+                self.assertEqual(self.run_program(support.program(program), *arguments, "--from-format", "nosuch", log).returncode, 2)
+                result = self.run_program(support.program(program), *arguments, *[self.scratch / "x.db"] * program.endswith("nlarchive"), "--from-format", "ctf", log)
+                self.assertIn("no CTF trace", result.stderr)
+                self.assertGreaterEqual(result.returncode, 1)
+
     def test_standard_input_in_every_format(self):
         for format, path in self.inputs().items():
             with self.subTest(format=format), open(path, "rb") as file:

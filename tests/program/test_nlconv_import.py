@@ -477,7 +477,7 @@ class Ctf(ImportCase):
     def test_folders_that_are_none(self):
         self.assertIn("no CTF trace", self.read(self.scratch, "--from-format", "ctf", status=1)[1])
         (self.scratch / "file").write_text("x")
-        self.assertIn("not a folder", self.read(self.scratch / "file", "--from-format", "ctf", status=1)[1])
+        self.assertIn("no CTF trace", self.read(self.scratch / "file", "--from-format", "ctf", status=1)[1])
 
     @unittest.skipUnless(shutil.which("babeltrace2"), "babeltrace2 is not installed")
     def test_babeltrace2_sees_the_same(self):

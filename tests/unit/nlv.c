@@ -284,7 +284,7 @@ static model *read_from_index(const char *path, program_reading *reading)
 {
     drawing *wanted = make_drawing();
     index_found found;
-    log_file *file = log_file_open(path, reading->fraction);
+    log_file *file = log_file_open(path, reading);
     assert_non_null(file);
     bool good = index_read(path, file, wanted, &found);
     drawing_free(wanted);
@@ -309,7 +309,7 @@ static void write_index_of(const model *m, const char *path)
 {
     atomic_bool stopping = false;
     prints p = {0};
-    log_file *file = log_file_open(path, NL_FRACTION_DECIMAL);
+    log_file *file = log_file_open(path, &(program_reading){0});
     assert_non_null(file);
     uint64_t size = log_file_size(file);
     prints_add(&p, 0, size, 0);
@@ -434,7 +434,7 @@ static void test_index_of_a_log_that_changes(void **unused)
     assert_true(open_again(path));
     index_found found;
     drawing *wanted = make_drawing();
-    log_file *file = log_file_open(path, NL_FRACTION_DECIMAL);
+    log_file *file = log_file_open(path, &(program_reading){0});
     assert_non_null(file);
     assert_true(index_read(path, file, wanted, &found));
     assert_true(found.is_sure);
