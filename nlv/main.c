@@ -79,8 +79,14 @@ static const nl_option options[] = {
      .initial = "(unlimited for files, 20 million for network sources)",
      .minimum = 1,
      .maximum = UINT32_MAX / 2,
-     NL_OPTION_MEMBER(arguments, model.records_most),
+     NL_OPTION_MEMBER(arguments, model.records_max),
      .help = "Maximum number of records in memory; nlv keeps the newest"},
+    {.name = "max-memory",
+     .type = NL_OPTION_SIZE,
+     .initial = "(half of the machine's memory)",
+     .minimum = 16 << 20,
+     NL_OPTION_MEMBER(arguments, model.memory_max),
+     .help = "Maximum memory for records; nlv keeps the newest and reports how many records are not shown"},
     {.name = "fix-clocks",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, model.fix_clocks),
@@ -147,8 +153,8 @@ static void render(const arguments *a, const model *m)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
 }
 
-/* What a window would show in its bar. */
-static void tell_notices(model *m)
+/* Prints what a window would show in its bar. */
+static void print_notices(model *m)
 {
     for (char *text; (text = model_take_notice(m)) != NULL; g_free(text))
         program_error("%s", text);
@@ -163,8 +169,11 @@ static int work_headless(arguments *a)
     for (int i = 0; i < a->source_count; i++)
         good = model_add_source(m, a->sources[i], false) && good;
     model_load(m);
-    if (a->model.fix_clocks)
-        tell_notices(m);
+    char *missing = model_missing(m);
+    if (a->model.fix_clocks || missing != NULL)
+        print_notices(m);
+    good = good && missing == NULL;
+    g_free(missing);
     int64_t from_ns, to_ns;
     if (!model_time_range(m, &from_ns, &to_ns))
         program_fail(PROGRAM_PROBLEM, "no records to draw");

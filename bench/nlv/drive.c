@@ -344,7 +344,7 @@ static int follow(driver *d, const char *log, double rate, double seconds, uint3
         drive_grow(log, live, rate, written);
     while (*written == 0)
         usleep(1000);
-    model_set_options(d->model, (model_options){.records_most = most});
+    model_set_options(d->model, (model_options){.records_max = most});
     if (!model_add_source(d->model, live, true))
         return 1;
     model_start(d->model);

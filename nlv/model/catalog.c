@@ -9,10 +9,12 @@ enum {
     EVENLY = 1500,         /* records looked at, spread over the log */
     EACH = 6,              /* of every event, its first ones */
     SCANNED_MAX = 1 << 20, /* records among which these are looked for */
+    FIELDS_MAX = 1 << 16,  /* of all events together */
 };
 
 typedef struct gathering {
     GHashTable *events; /* name to a table of fields: name to whether it was a number always, as 1 + that */
+    size_t fields;      /* in all tables */
 } gathering;
 
 static char *catalog_copy(nl_string text)
@@ -41,9 +43,10 @@ static void catalog_take(void *user, const nl_record *record)
         g_hash_table_insert(g->events, g_strdup(event), fields);
     }
     g_free(event);
-    for (size_t i = 0; i < record->field_count; i++) {
+    for (size_t i = 0; i < record->field_count && g->fields < FIELDS_MAX; i++) {
         char *name = catalog_copy(record->fields[i].name);
         int known = GPOINTER_TO_INT(g_hash_table_lookup(fields, name));
+        g->fields += known == 0;
         int number = is_number(&record->fields[i]);
         g_hash_table_insert(fields, name, GINT_TO_POINTER(1 + (known == 0 ? number : number && known == 2)));
     }
@@ -86,7 +89,7 @@ static GArray *fields_of(GHashTable *table)
 
 catalog *catalog_new(const model *m)
 {
-    gathering g = {g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_destroy)};
+    gathering g = {g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_hash_table_destroy), 0};
     catalog_look(m, &g);
     catalog *c = g_new0(catalog, 1);
     c->events = g_array_new(FALSE, FALSE, sizeof(catalog_event));

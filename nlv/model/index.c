@@ -234,11 +234,26 @@ static size_t blocks_of(uint64_t count)
     return (size_t)((count + LIST_BLOCK - 1) / LIST_BLOCK);
 }
 
+/* Writes an array and as many zero bytes as a whole block has after it. */
+static void put_padded(writing *w, const void *data, size_t size, size_t whole)
+{
+    static const char zeros[LIST_BLOCK * sizeof(uint32_t)];
+    index_put(w, data, size);
+    index_put(w, zeros, whole - size);
+}
+
+static size_t entries_in_block(const list *l, size_t block)
+{
+    return MIN(l->count - block * LIST_BLOCK, LIST_BLOCK);
+}
+
 static void put_nodes(writing *w, const list *l)
 {
     begin_section(w);
-    for (size_t i = 0; i < blocks_of(l->count); i++)
-        index_put(w, l->blocks[i].nodes, LIST_NODES * sizeof *l->blocks[i].nodes);
+    for (size_t i = 0; i < blocks_of(l->count); i++) {
+        size_t count = (entries_in_block(l, i) + LIST_NODE - 1) / LIST_NODE;
+        put_padded(w, l->blocks[i].nodes, count * sizeof(list_node), LIST_NODES * sizeof(list_node));
+    }
     end_section(w);
 }
 
@@ -247,11 +262,11 @@ static void put_entries(writing *w, const list *l)
     size_t blocks = blocks_of(l->count);
     begin_section(w);
     for (size_t i = 0; i < blocks; i++)
-        index_put(w, l->blocks[i].records, LIST_BLOCK * sizeof *l->blocks[i].records);
+        put_padded(w, l->blocks[i].records, entries_in_block(l, i) * sizeof(uint32_t), LIST_BLOCK * sizeof(uint32_t));
     end_section(w);
     begin_section(w);
     for (size_t i = 0; i < blocks && l->has_values; i++)
-        index_put(w, l->blocks[i].values, LIST_BLOCK * sizeof *l->blocks[i].values);
+        put_padded(w, l->blocks[i].values, entries_in_block(l, i) * sizeof(float), LIST_BLOCK * sizeof(float));
     end_section(w);
 }
 

@@ -9,6 +9,7 @@
 enum {
     SNAP = 8,        /* nodes: from so many on a range's ends are moved to theirs */
     OF_A_COLUMN = 4, /* nodes of a column: from so many on it begins and ends with one */
+    GROWTH = 8,      /* of a list's first block, from LIST_NODE to LIST_BLOCK entries in two steps */
 };
 
 static void free_block(list_block *b)
@@ -47,11 +48,7 @@ static void add_block(list *l, uint32_t first)
         l->tops = g_renew(list_node, l->tops, l->capacity);
         l->first = g_renew(uint32_t, l->first, l->capacity);
     }
-    /* Of zeros, for the index has all of it. */
-    list_block fresh = {.records = g_new0(uint32_t, LIST_BLOCK), .nodes = g_new0(list_node, LIST_NODES)};
-    if (l->has_values)
-        fresh.values = g_new0(float, LIST_BLOCK);
-    l->blocks[count] = fresh;
+    l->blocks[count] = (list_block){0};
     l->tops[count] = empty_node;
     l->first[count] = first;
 }
@@ -76,13 +73,47 @@ static void add_to_node(list_node *n, uint32_t record, float measure, uint16_t a
 
 static void own_block(list_block *b);
 
+/* The memory of a block with count entries. */
+static size_t capacity_for(size_t block, size_t count)
+{
+    size_t capacity = LIST_BLOCK;
+    if (block == 0)
+        for (capacity = LIST_NODE; capacity < count; capacity *= GROWTH)
+            ;
+    return capacity;
+}
+
+static void grow_block(const list *l, list_block *b, size_t block, size_t count)
+{
+    size_t capacity = capacity_for(block, count);
+    b->records = g_renew(uint32_t, b->records, capacity);
+    b->nodes = g_renew(list_node, b->nodes, capacity / LIST_NODE);
+    if (l->has_values)
+        b->values = g_renew(float, b->values, capacity);
+}
+
+size_t list_memory(const list *l)
+{
+    size_t sum = l->capacity * (sizeof *l->blocks + sizeof *l->tops + sizeof *l->first);
+    for (size_t i = l->start / LIST_BLOCK; i < block_count(l); i++)
+        if (!l->blocks[i].borrowed) {
+            size_t capacity = capacity_for(i, MIN(l->count - i * LIST_BLOCK, LIST_BLOCK));
+            sum += capacity * (l->has_values ? 8 : 4) + capacity / LIST_NODE * sizeof(list_node);
+        }
+    return sum;
+}
+
 void list_append(list *l, uint32_t record, float measure)
 {
-    size_t in_block = l->count % LIST_BLOCK;
+    size_t in_block = l->count % LIST_BLOCK, block = l->count / LIST_BLOCK;
     if (in_block == 0)
         add_block(l, record);
-    list_block *b = &l->blocks[l->count / LIST_BLOCK];
+    list_block *b = &l->blocks[block];
     own_block(b);
+    if (in_block % LIST_NODE == 0 && capacity_for(block, in_block) < capacity_for(block, in_block + 1))
+        grow_block(l, b, block, in_block + 1);
+    else if (in_block == 0)
+        grow_block(l, b, block, 1);
     b->records[in_block] = record;
     if (b->values != NULL)
         b->values[in_block] = measure;
@@ -150,9 +181,11 @@ void list_truncate(list *l, size_t count, list_measure *measure, const void *use
     own_block(b);
     size_t node = in_block / LIST_NODE;
     b->nodes[node] = empty_node;
-    for (size_t i = node * LIST_NODE; i < in_block; i++)
-        add_to_node(&b->nodes[node], b->records[i], measure_at(l, (kept - 1) * LIST_BLOCK + i, measure, user),
-                    (uint16_t)i);
+    size_t begin = (kept - 1) * LIST_BLOCK, first = node * LIST_NODE;
+    if (begin + first < l->start) /* the store has nothing of a dropped entry to measure it by */
+        first = MIN(l->start - begin, in_block);
+    for (size_t i = first; i < in_block; i++)
+        add_to_node(&b->nodes[node], b->records[i], measure_at(l, begin + i, measure, user), (uint16_t)i);
     l->tops[kept - 1] = empty_node;
     for (size_t i = 0; i * LIST_NODE < in_block; i++)
         join_node(&l->tops[kept - 1], &b->nodes[i]);

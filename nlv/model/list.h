@@ -52,6 +52,9 @@ typedef float list_measure(const void *user, uint32_t record);
 
 void list_free(list *l); /* what it holds */
 
+/* The bytes of memory of a list, without what is mapped. */
+size_t list_memory(const list *l);
+
 /* record is not before the last one. */
 void list_append(list *l, uint32_t record, float measure);
 

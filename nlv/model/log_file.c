@@ -21,6 +21,7 @@ enum {
     PIECE_SIZE = 1 << 20,
     SAMPLE_PIECE_SIZE = 64 << 10,
     TEXT_RECORD_SIZE = 128,        /* bytes of a line, about */
+    SAMPLE_EXPANSION_MAX = 8,      /* bytes of the records of a sample, for each byte that was requested */
     OPEN_BLOCKS = 16,              /* so many producers' blocks lie beside each other in a collector's log */
     OPEN_BLOCK_SIZE_MAX = 1 << 20, /* of one that stays open, in bytes */
 };
@@ -142,6 +143,8 @@ void log_file_complete(log_file *f)
 void log_file_forget(log_file *f, uint64_t position)
 {
     uint64_t offset = position;
+    if (!f->is_spill) /* another filter may read the file again from its start */
+        return;
     if (f->format == NL_FORMAT_NLB) {
         while (f->first_block < f->blocks->len) {
             const log_block *b = &g_array_index(f->blocks, log_block, f->first_block);
@@ -151,7 +154,7 @@ void log_file_forget(log_file *f, uint64_t position)
         }
         offset = f->first_block < f->blocks->len ? g_array_index(f->blocks, log_block, f->first_block).offset : 0;
     }
-    if (!f->is_spill || offset <= f->forgotten)
+    if (offset <= f->forgotten)
         return;
     f->forgotten = offset;
     fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)(offset - offset % 4096));
@@ -176,7 +179,7 @@ static nl_decoder *log_file_decoder(const log_file *f)
 
 void log_file_add_blocks(log_file *f, const GArray *blocks)
 {
-    if (f->first_block > f->blocks->len / 2 && f->is_spill) {
+    if (f->first_block > f->blocks->len / 2) {
         g_array_remove_range(f->blocks, 0, f->first_block);
         f->first_block = 0;
     }
@@ -442,21 +445,33 @@ void log_file_each(const log_file *f, log_file_take *take, bool (*go_on)(void *u
     (f->format == NL_FORMAT_NLB ? each_in_blocks : each_in_text)(f, take, go_on, user);
 }
 
-/* The decoder finds the first whole block by itself. */
-static void sample_blocks(const log_file *f, uint64_t offset, size_t count, log_file_take *take, void *user)
+/* The bytes of a record in memory, about. A small block may hold records of many fields or long strings. */
+static size_t record_size(const nl_record *record)
 {
+    size_t size = TEXT_RECORD_SIZE;
+    for (size_t i = 0; i < record->field_count; i++)
+        size += sizeof(nl_field) + (record->fields[i].type == NL_TYPE_STRING ? record->fields[i].string.size : 0);
+    return size;
+}
+
+/* The decoder finds the first whole block by itself. */
+static void sample_blocks(const log_file *f, uint64_t offset, size_t size, log_file_take *take, void *user)
+{
+    size_t count = size / TEXT_RECORD_SIZE, left = SAMPLE_EXPANSION_MAX * size;
     nl_decoder *decoder = nl_decoder_new(
         &(nl_decoder_options){.format = offset > 0 ? NL_FORMAT_NLB : NL_FORMAT_UNKNOWN, .fraction = f->fraction});
     const nl_record *record;
     char *data = g_malloc(SAMPLE_PIECE_SIZE);
-    while (count > 0) {
+    while (count > 0 && left > 0) {
         size_t got = (size_t)log_file_read_at(f->fd, data, SAMPLE_PIECE_SIZE, offset);
         if (got == 0)
             break;
         offset += got;
         nl_decoder_feed(decoder, data, got);
-        for (; count > 0 && nl_decoder_next(decoder, &record) == NL_OK; count--)
+        for (; count > 0 && left > 0 && nl_decoder_next(decoder, &record) == NL_OK; count--) {
+            left -= MIN(left, record_size(record));
             take(user, record);
+        }
     }
     nl_decoder_free(decoder);
     g_free(data);
@@ -483,7 +498,7 @@ void log_file_sample(const log_file *f, uint64_t offset, size_t size, log_file_t
 {
     offset = MAX(offset, f->forgotten);
     if (f->format == NL_FORMAT_NLB)
-        sample_blocks(f, offset, size / TEXT_RECORD_SIZE, take, user);
+        sample_blocks(f, offset, size, take, user);
     else
         sample_text(f, offset, size, take, user);
 }

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 /* ---- life ---- */
 
@@ -17,6 +18,12 @@ static uint64_t new_seed(void)
     if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
         seed = (uint64_t)g_get_monotonic_time();
     return seed;
+}
+
+static size_t default_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page_size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page_size > 0 ? (size_t)pages / 2 * (size_t)page_size : (size_t)1 << 30;
 }
 
 store *model_new_store(const drawing *d, bool looks_out)
@@ -31,6 +38,7 @@ model *model_new(drawing *d, program_reading *reading)
     pthread_mutex_init(&m->turn, NULL);
     pthread_mutex_init(&m->lock, NULL);
     m->reading = reading;
+    m->memory_max = default_memory();
     m->inferred = d == NULL;
     m->drawing = d != NULL ? d : drawing_new();
     m->given = d != NULL ? drawing_copy(d) : NULL;
@@ -57,21 +65,23 @@ model *model_of_store(store *s, drawing *d, program_reading *reading)
 void model_set_options(model *m, model_options options)
 {
     m->options = options;
-    if (options.records_most > 0)
-        model_keep_most(m, options.records_most);
+    if (options.records_max > 0)
+        model_set_records_max(m, options.records_max);
+    if (options.memory_max > 0)
+        m->memory_max = options.memory_max;
     if (options.fix_clocks)
         model_correct_clocks(m, true);
 }
 
-uint32_t model_records_most(const model *m)
+uint32_t model_records_max(const model *m)
 {
-    return m->is_most_said ? m->records_most : m->is_live ? MODEL_LIVE_MAX : 0;
+    return m->has_records_max ? m->records_max : m->is_live ? MODEL_LIVE_MAX : 0;
 }
 
-void model_keep_most(model *m, uint32_t records)
+void model_set_records_max(model *m, uint32_t records)
 {
-    m->records_most = records;
-    m->is_most_said = true;
+    m->records_max = records;
+    m->has_records_max = true;
 }
 
 static void close_sources(GPtrArray *sources)
@@ -146,6 +156,7 @@ void model_begin_anew(model *m, drawing *d, colors_mode mode)
 {
     model_forget_full(m);
     m->verifying = VERIFY_NOTHING;
+    m->is_full = m->has_told_missing = false;
     store_free(model_replace_store(m, model_new_store(d, m->inferred), d, mode));
     for (guint i = 0; i < m->sources->len; i++)
         source_rewind(g_ptr_array_index(m->sources, i));
@@ -285,6 +296,25 @@ const drawing *model_drawing(const model *m)
 size_t model_count(const model *m)
 {
     return m->store->count - m->store->first + m->store->late.count;
+}
+
+size_t model_memory(const model *m)
+{
+    size_t sum = store_memory(m->store) + model_kept_memory(m);
+    for (guint i = 0; i < m->files->len; i++)
+        sum += ((const log_file *)g_ptr_array_index(m->files, i))->blocks->len * sizeof(log_block);
+    return sum;
+}
+
+char *model_missing(const model *m)
+{
+    uint64_t missing = model_records_max(m) == 0 ? store_missing(m->store) : 0;
+    if (missing == 0 && !m->is_full)
+        return NULL;
+    const char *rest = m->is_full ? ", and the rest of the log was not read" : "";
+    return g_strdup_printf("The memory limit of %zu MiB is reached: the %" G_GUINT64_FORMAT
+                           " oldest records are not shown%s; select records with --where, or raise --max-memory",
+                           m->memory_max >> 20, missing, rest);
 }
 
 bool model_time_range(const model *m, int64_t *from_ns, int64_t *to_ns)

@@ -24,10 +24,11 @@ void model_free(model *m);
 model *model_of_store(store *s, drawing *d, program_reading *reading);
 
 typedef struct model_options {
-    uint32_t records_most; /* beyond that the oldest are forgotten; 0: no such bound */
-    bool no_index;         /* neither read one nor write one */
-    bool fix_clocks;       /* as model_correct_clocks */
-    uint64_t index_least;  /* bytes of a log that is worth one; 0: as many as take longer to be read again */
+    uint32_t records_max; /* the oldest records beyond this number are forgotten; 0: all are kept */
+    size_t memory_max;    /* bytes; the oldest records are forgotten beyond it; 0: half of the machine's memory */
+    bool no_index;        /* neither read one nor write one */
+    bool fix_clocks;      /* as model_correct_clocks */
+    uint64_t index_least; /* bytes of a log that is worth one; 0: as many as take longer to be read again */
 } model_options;
 void model_set_options(model *m, model_options options);
 
@@ -37,8 +38,8 @@ void model_set_options(model *m, model_options options);
  * Needs no lock.
  */
 enum { MODEL_LIVE_MAX = 20000000 };
-uint32_t model_records_most(const model *m);
-void model_keep_most(model *m, uint32_t records);
+uint32_t model_records_max(const model *m);
+void model_set_records_max(model *m, uint32_t records);
 
 /*
  * Adds a log; follow: go on reading as it grows. False when it can't be opened, which was said on standard error. Once
@@ -73,6 +74,12 @@ const drawing *model_drawing(const model *m);
 
 /* How many records there are. */
 size_t model_count(const model *m);
+
+/*
+ * How many records are not shown because of the memory limit, as a sentence, to be freed with g_free; NULL when all are
+ * shown.
+ */
+char *model_missing(const model *m);
 
 /*
  * The time of the logs, from the first record to the last, also of what was not read yet as far as it can be told;

@@ -38,6 +38,14 @@ void model_forget_full(model *m)
     m->full = NULL;
 }
 
+size_t model_kept_memory(const model *m)
+{
+    size_t sum = m->full != NULL && m->full != m->store ? store_memory(m->full) : 0;
+    for (const GList *at = m->kept.head; at != NULL; at = at->next)
+        sum += store_memory(((const kept *)at->data)->store);
+    return sum;
+}
+
 static bool has_read_all(const model *m)
 {
     for (guint i = 0; i < m->sources->len; i++)
@@ -75,7 +83,8 @@ static void model_filter_keep(model *m, const char *filter, const drawing *d, st
     }
     for (GList *at = m->kept.head; at != NULL; at = at->next)
         records += ((const kept *)at->data)->store->count;
-    for (; m->kept.length > 0 && (records > m->full->count || m->kept.length >= KEPT_MAX);) {
+    while (m->kept.length > 0 &&
+           (records > m->full->count || m->kept.length >= KEPT_MAX || model_memory(m) > m->memory_max)) {
         kept *oldest = g_queue_pop_tail(&m->kept);
         records -= oldest->store->count;
         free_kept(oldest);
@@ -111,7 +120,8 @@ static store *take_kept(model *m, drawing **d)
  */
 static bool take_from_full(model *m, const char *former)
 {
-    if (m->full == NULL && former == NULL && model_records_most(m) == 0 && has_read_all(m))
+    if (m->full == NULL && former == NULL && model_records_max(m) == 0 && has_read_all(m) && !m->is_full &&
+        store_missing(m->store) == 0 && model_memory(m) <= m->memory_max / 2)
         keep_full(m);
     if (m->full == NULL)
         return false;

@@ -23,7 +23,7 @@ static uint64_t index_least(const model *m, const log_file *f)
 /* The only log, when it is one whose store is worth keeping; NULL otherwise. */
 source *model_indexed_source(const model *m)
 {
-    if (m->filter != NULL || m->clocks != NULL || m->options.no_index || model_records_most(m) > 0 ||
+    if (m->filter != NULL || m->clocks != NULL || m->options.no_index || model_records_max(m) > 0 || m->is_full ||
         m->sources->len != 1)
         return NULL;
     source *s = g_ptr_array_index(m->sources, 0);

@@ -16,7 +16,7 @@ static void count_bytes(model *m)
     for (guint i = 0; i < m->sources->len; i++)
         done += source_done(g_ptr_array_index(m->sources, i));
     m->done_bytes = done;
-    m->all_bytes = MAX(model_bytes_there(m), done);
+    m->all_bytes = m->is_full ? done : MAX(model_bytes_there(m), done);
 }
 
 /* Events that the store has met and the drawing does not have become points of it. */
@@ -29,14 +29,10 @@ static void add_found_points(model *m)
     }
 }
 
-/* Forgets the oldest records beyond what is to be kept, and their bytes where these are the model's own. */
-static void drop_oldest(model *m)
+/* Forgets the bytes of the records that were forgotten, where the file is the model's own. */
+static void forget_bytes(model *m)
 {
-    store *s = m->store;
-    uint32_t first = s->first;
-    store_drop(s, model_records_most(m));
-    if (s->first == first || s->first == s->count)
-        return;
+    const store *s = m->store;
     unsigned file = place_file(store_place(s, s->first));
     uint64_t first_left = UINT64_MAX;
     for (uint32_t record = s->first; record < MIN(s->count, s->first + STORE_CHUNK); record++)
@@ -45,11 +41,35 @@ static void drop_oldest(model *m)
     log_file_forget(g_ptr_array_index(m->files, file), first_left);
 }
 
+/* Forgets the oldest records beyond the number that is kept. */
+static void drop_oldest(model *m)
+{
+    uint32_t first = m->store->first;
+    store_drop(m->store, model_records_max(m));
+    if (m->store->first > first && m->store->first < m->store->count)
+        forget_bytes(m);
+}
+
+/* Forgets what is kept for filters, then the oldest records, until the model keeps within its memory limit. */
+static void keep_within_memory(model *m)
+{
+    if (model_memory(m) <= m->memory_max)
+        return;
+    model_forget_full(m);
+    size_t others = model_memory(m) - store_memory(m->store);
+    uint32_t first = m->store->first;
+    bool shrunk = others < m->memory_max && store_shrink(m->store, m->memory_max - others);
+    if (shrunk && m->store->first > first)
+        forget_bytes(m);
+    m->is_full = !shrunk;
+}
+
 static void take_rows(model *m, batch *rows)
 {
     model_lock(m);
     store_append(m->store, rows);
-    if (model_records_most(m) > 0)
+    keep_within_memory(m);
+    if (model_records_max(m) > 0)
         drop_oldest(m);
     add_found_points(m);
     if (g_get_monotonic_time() - m->colored_us > COLORS_EVERY_MS * 1000)
@@ -62,7 +82,7 @@ static void take_rows(model *m, batch *rows)
 /* Whether somebody wants something else than what is being read. */
 static bool is_interrupted(const model *m)
 {
-    return m->stopping || m->filter_changed || m->drawing_changed || m->extra_changed;
+    return m->stopping || m->is_full || m->filter_changed || m->drawing_changed || m->extra_changed;
 }
 
 typedef struct reading_part {
@@ -113,6 +133,7 @@ static void cut_blocks(model *m, source *s)
     model_lock(m);
     if (found->len > 0)
         log_file_add_blocks(source_file(s), found);
+    keep_within_memory(m);
     model_unlock(m);
     g_array_free(found, TRUE);
 }
@@ -227,7 +248,7 @@ static bool read_on(model *m, bool *ended)
     model_take_over_filter(m);
     model_take_over_drawing(m);
     model_try_index(m);
-    for (guint i = 0; i < m->sources->len && !m->stopping; i++) {
+    for (guint i = 0; i < m->sources->len && !m->stopping && !m->is_full; i++) {
         source *s = g_ptr_array_index(m->sources, i);
         source_state state = source_look(s);
         take_notice(m, s);
@@ -269,7 +290,11 @@ static void settle(model *m)
     bool is_first = !m->index_written && m->filter == NULL && m->full == NULL;
     model_assign_colors(m, is_first ? COLORS_ANEW : COLORS_MORE);
     m->has_expected = false;
+    char *missing = m->has_told_missing ? NULL : model_missing(m);
     model_unlock(m);
+    if (missing != NULL)
+        model_tell(m, missing);
+    m->has_told_missing = m->has_told_missing || missing != NULL;
     m->unsettled = false;
     m->generation++;
 }

@@ -37,8 +37,11 @@ struct model {
 
     /* The loader's own. */
     model_options options;
-    atomic_uint records_most;
-    atomic_bool is_most_said, is_live; /* a source is live when it goes on and is no file */
+    size_t memory_max; /* bytes */
+    bool is_full;      /* the limit is reached though nothing more can be forgotten: reading has ended */
+    bool has_told_missing;
+    atomic_uint records_max;
+    atomic_bool has_records_max, is_live; /* a source is live when it goes on and is no file */
     program_reading *reading;
     GPtrArray *sources;
     atomic_bool inferred;
@@ -78,6 +81,9 @@ store *model_replace_store(model *m, store *fresh, drawing *d, colors_mode mode)
 /* All is read again, for another drawing, which is taken over. */
 void model_begin_anew(model *m, drawing *d, colors_mode mode);
 
+/* The memory of the records: of the store, and of what is kept for filters. */
+size_t model_memory(const model *m);
+
 /* While it is locked. */
 void model_assign_colors(model *m, colors_mode mode);
 
@@ -105,6 +111,9 @@ void model_take_over_drawing(model *m);
 
 /* There is more, or another drawing, now, of which what was kept does not know. */
 void model_forget_full(model *m);
+
+/* The memory of what is kept, without the store that is shown. */
+size_t model_kept_memory(const model *m);
 
 /* ---- model_clocks.c ---- */
 

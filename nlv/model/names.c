@@ -22,6 +22,7 @@ struct names {
     pthread_mutex_t lock; /* of slots, and of who adds */
     entry *entries;       /* room for all of them from the start, which costs nothing before it is used */
     atomic_size_t count;
+    size_t bytes;    /* of all texts */
     uint32_t *slots; /* open addressing, a number + 1; 0: empty */
     size_t slot_count;
 };
@@ -94,8 +95,9 @@ static uint16_t model_names_put(names *n, nl_string text)
     size_t slot = find_slot(n, hash, text), number = NAMES_OTHERS;
     if (n->slots[slot] != 0) {
         number = n->slots[slot] - 1;
-    } else if (n->count < NAMES_MAX && text.size < UINT32_MAX) {
+    } else if (n->count < NAMES_MAX && text.size <= NAMES_BYTES_MAX - n->bytes) {
         number = n->count;
+        n->bytes += text.size;
         n->entries[number] = (entry){terminated(text), (uint32_t)text.size, hash};
         n->slots[slot] = (uint32_t)number + 1;
         n->count = number + 1;

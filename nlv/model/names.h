@@ -1,6 +1,6 @@
 /*
- * Names that come again and again (of events, hosts, programs), as numbers from 0 on: at most NAMES_MAX of them, what
- * comes beyond is one with the rest, NAMES_OTHERS.
+ * Names of events, hosts and programs as numbers from 0 on. Every name beyond the first NAMES_MAX, and every name that
+ * would make the texts longer than NAMES_BYTES_MAX in all, gets the number NAMES_OTHERS.
  *
  * Any thread may put and read names; a text once read stays where it is. A name_cache is one thread's own.
  */
@@ -9,7 +9,13 @@
 
 #include <netlogger.h>
 
-enum { NAMES_MAX = 0xfffe, NAMES_OTHERS = 0xfffe, NAMES_NONE = 0xffff, NAME_CACHE_SLOTS = 512 };
+enum {
+    NAMES_MAX = 0xfffe,
+    NAMES_OTHERS = 0xfffe,
+    NAMES_NONE = 0xffff,
+    NAMES_BYTES_MAX = 16 << 20,
+    NAME_CACHE_SLOTS = 512
+};
 
 typedef struct names names;
 

@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+enum { MATCHES_MAX = 1 << 24 };
+
 typedef struct match {
     int64_t time_ns;
     uint64_t place;
@@ -30,13 +32,14 @@ static bool take_part(void *user, scan_part *part)
 {
     search *s = user;
     pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; i < part->rows.count; i++) {
+    for (size_t i = 0; i < part->rows.count && s->matches->len < MATCHES_MAX; i++) {
         const batch_row *row = &part->rows.rows[i];
         match m = {row->time_ns, row->place};
         s->sorted = s->sorted && (s->matches->len == 0 ||
                                   g_array_index(s->matches, match, s->matches->len - 1).time_ns <= row->time_ns);
         g_array_append_val(s->matches, m);
     }
+    s->stopping = s->stopping || s->matches->len == MATCHES_MAX;
     pthread_mutex_unlock(&s->lock);
     s->done_bytes += part->end - part->from;
     return !s->stopping;

@@ -13,7 +13,8 @@ typedef struct search search;
 search *search_new(model *m, const char *expression);
 void search_free(search *s);
 
-/* Whether all was looked at; how much of it, 0 to 1; how many were found so far. */
+/* Whether all was looked at, or more than 16 million records match; how much of it, 0 to 1; how many were found so far.
+ */
 bool search_is_done(const search *s);
 double search_progress(const search *s);
 size_t search_count(search *s);

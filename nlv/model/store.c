@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { LEAST_SLOTS = 1024, TAIL_MAX = 4 * STORE_CHUNK, LATE_SHARE = 4 };
+enum { LEAST_SLOTS = 1024, TAIL_MAX = 4 * STORE_CHUNK, LATE_SHARE = 4, SHRUNK_SHARE = 4 };
 
 /* ---- life ---- */
 
@@ -246,6 +246,8 @@ list *store_loadline_list(store *s, uint16_t loadline, uint16_t host)
     for (size_t i = 0; i < l->count; i++)
         if (l->hosts[i].host == host)
             return l->hosts[i].list;
+    if (l->count == STORE_HOSTS_MAX)
+        return NULL;
     l->hosts = g_renew(host_list, l->hosts, l->count + 1);
     l->hosts[l->count] = (host_list){.host = host};
     return made(&l->hosts[l->count++].list, true);
@@ -427,8 +429,10 @@ static void add_step(store *s, uint32_t record, unsigned layer, const batch_row 
 static void store_add_row(store *s, const batch *b, size_t i)
 {
     const batch_row *row = &b->rows[i];
-    if (s->count == STORE_NONE)
-        return; /* four thousand million records */
+    if (s->count == STORE_NONE) {
+        s->rejected++;
+        return;
+    }
     if (s->count % STORE_CHUNK == 0)
         add_chunk(s);
     if (s->count % STORE_MARK == 0)
@@ -444,7 +448,9 @@ static void store_add_row(store *s, const batch *b, size_t i)
         add_step(s, record, layer, row, &b->steps[i * b->layers + layer]);
     for (unsigned v = 0; v < row->value_count; v++) {
         const batch_value *value = &b->values[row->first_value + v];
-        list_append(store_loadline_list(s, value->loadline, row->host), record, value->value);
+        list *values = store_loadline_list(s, value->loadline, row->host);
+        if (values != NULL)
+            list_append(values, record, value->value);
     }
     list *points = point_list(s, row->event);
     if (points != NULL) {
@@ -515,8 +521,8 @@ static void take_values(store *s, uint32_t record, batch *to, batch_row *row)
         return;
     const spec_event *e = &s->spec->events[event];
     for (unsigned i = e->loadline_count; i-- > 0;) {
-        list *l = store_loadline_list(s, e->loadlines[i], store_host(s, record));
-        if (l->count == l->start || list_at(l, l->count - 1) != record)
+        list *l = found_loadline_list(s, e->loadlines[i], store_host(s, record));
+        if (l == NULL || l->count == l->start || list_at(l, l->count - 1) != record)
             continue;
         batch_add_value(to, row, e->loadlines[i], list_value(l, l->count - 1));
         list_truncate(l, l->count - 1, NULL, NULL);
@@ -626,8 +632,27 @@ static void count_unordered(store *s, const batch *b)
     }
 }
 
+/* Removes the rows that are older than all records that are left. */
+static void reject_oldest(store *s, batch *b)
+{
+    size_t kept = 0;
+    int64_t oldest_ns = s->first > 0 && s->count > s->first ? store_time(s, s->first) : INT64_MIN;
+    for (size_t i = 0; oldest_ns > INT64_MIN && i < b->count; i++) {
+        if (b->rows[i].time_ns < oldest_ns)
+            continue;
+        b->rows[kept] = b->rows[i];
+        memmove(&b->steps[kept * b->layers], &b->steps[i * b->layers], b->layers * sizeof *b->steps);
+        kept++;
+    }
+    if (oldest_ns > INT64_MIN) {
+        s->rejected += b->count - kept;
+        b->count = kept;
+    }
+}
+
 void store_append(store *s, batch *b)
 {
+    reject_oldest(s, b);
     if (b->count == 0)
         return;
     resolve_objects(s, b);
@@ -770,14 +795,10 @@ static void drop_objects(objects *o, uint32_t first)
         grow_slots(o);
 }
 
-void store_drop(store *s, uint32_t most)
+/* Forgets the records before first, which is a multiple of STORE_CHUNK. */
+static void drop_before(store *s, uint32_t first)
 {
-    uint32_t first = s->count > most ? s->count - most : 0;
-    first -= first % STORE_CHUNK;
-    if (first <= s->first)
-        return;
-    if (s->late.count > 0)
-        merge_late(s); /* they are of objects that would be taken for gone */
+    store_settle(s); /* drop_objects does not see the late records */
     for (uint32_t i = s->first / STORE_CHUNK; i < first / STORE_CHUNK; i++)
         free_chunk(&s->chunks[i]);
     s->first = first;
@@ -786,14 +807,40 @@ void store_drop(store *s, uint32_t most)
         drop_objects(&s->objects[layer], first);
 }
 
+void store_drop(store *s, uint32_t most)
+{
+    uint32_t first = s->count > most ? s->count - most : 0;
+    first -= first % STORE_CHUNK;
+    if (first > s->first)
+        drop_before(s, first);
+}
+
+bool store_shrink(store *s, size_t limit)
+{
+    while (store_memory(s) > limit) {
+        uint32_t first = s->first + MAX((s->count - s->first) / SHRUNK_SHARE, STORE_CHUNK);
+        first -= first % STORE_CHUNK;
+        if (first >= s->count)
+            return false;
+        drop_before(s, first);
+    }
+    return true;
+}
+
 static void add_list_memory(store *s, list *l, unsigned layer, const void *user)
 {
     (void)s, (void)layer;
-    size_t *sum = *(size_t *const *)user;
-    for (size_t i = l->start / LIST_BLOCK; i * LIST_BLOCK < l->count; i++)
-        if (!l->blocks[i].borrowed)
-            *sum += LIST_BLOCK * (l->has_values ? 8 : 4) + LIST_NODES * sizeof(list_node);
-    *sum += l->capacity * (sizeof *l->blocks + sizeof *l->tops + sizeof *l->first);
+    **(size_t *const *)user += sizeof *l + list_memory(l);
+}
+
+/* The memory of late records, and of the records that move when these are put in place. */
+static size_t late_memory(const store *s)
+{
+    if (s->late.count == 0)
+        return 0;
+    size_t row_size = sizeof(batch_row) + s->late.layers * sizeof(batch_step);
+    size_t moved = s->count - find_after(s, s->earliest_late);
+    return 2 * (s->late.count + moved) * row_size + 2 * s->late.value_count * sizeof(batch_value);
 }
 
 size_t store_memory(const store *s)
@@ -809,6 +856,7 @@ size_t store_memory(const store *s)
             if (o->chunks[i].keys != NULL && !o->chunks[i].borrowed)
                 sum += (size_t)STORE_CHUNK * 14;
     }
+    sum += late_memory(s);
     each_list((store *)s, add_list_memory, &sum_at);
     return sum;
 }

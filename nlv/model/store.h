@@ -19,7 +19,13 @@
 #include "model/batch.h"
 #include "model/list.h"
 
-enum { STORE_CHUNK = 1 << 16, STORE_MARK = 1 << 12, STORE_NONE = 0xffffffff, STORE_POINTS_MAX = 24 };
+enum {
+    STORE_CHUNK = 1 << 16,
+    STORE_MARK = 1 << 12,
+    STORE_NONE = 0xffffffff,
+    STORE_POINTS_MAX = 24,
+    STORE_HOSTS_MAX = 4096
+};
 
 typedef struct chunk {
     int64_t *times;
@@ -83,6 +89,7 @@ typedef struct store {
     size_t mapped_size;
     int mapped_fd;      /* its file */
     uint64_t unordered; /* so many records came after later ones */
+    uint64_t rejected;  /* records that were older than all that are left, or beyond STORE_NONE */
     uint32_t colored;   /* so many records were there when objects were last given their colours */
 } store;
 
@@ -105,10 +112,19 @@ void store_color_objects(store *s);
 /* Forgets the oldest records beyond most, in chunks. */
 void store_drop(store *s, uint32_t most);
 
-/* How many bytes it takes, without what is mapped. */
+/* The bytes of memory of a store, without what is mapped, and with what putting late records in place will need. */
 size_t store_memory(const store *s);
 
-/* The list of a loadline's values on a host, made when there is none. */
+/* Forgets the oldest records until the store needs at most limit bytes. Returns false if it still needs more. */
+bool store_shrink(store *s, size_t limit);
+
+/* The number of records that were forgotten or rejected. */
+static inline uint64_t store_missing(const store *s)
+{
+    return s->first + s->rejected;
+}
+
+/* The list of a loadline's values on a host, made when there is none; NULL for hosts beyond STORE_HOSTS_MAX. */
 list *store_loadline_list(store *s, uint16_t loadline, uint16_t host);
 
 /* The first record that is not before a time; count when there is none. */

@@ -29,7 +29,7 @@ void keeping_ask(window *w)
     gtk_entry_set_activates_default(GTK_ENTRY(spin), TRUE);
     gtk_dialog_set_default_response(GTK_DIALOG(dialog), GTK_RESPONSE_ACCEPT);
     g_signal_connect(spin, "value-changed", G_CALLBACK(on_changed), memory);
-    gtk_spin_button_set_value(GTK_SPIN_BUTTON(spin), model_records_most(w->model) / 1e6);
+    gtk_spin_button_set_value(GTK_SPIN_BUTTON(spin), model_records_max(w->model) / 1e6);
     on_changed(GTK_SPIN_BUTTON(spin), memory);
     g_object_set(box, "margin", 12, "spacing", 8, NULL);
     gtk_container_add(GTK_CONTAINER(box), label);
@@ -38,7 +38,7 @@ void keeping_ask(window *w)
     gtk_widget_show_all(dialog);
     if (gtk_dialog_run(GTK_DIALOG(dialog)) == GTK_RESPONSE_ACCEPT) {
         gtk_spin_button_update(GTK_SPIN_BUTTON(spin));
-        model_keep_most(w->model, (uint32_t)(gtk_spin_button_get_value(GTK_SPIN_BUTTON(spin)) * 1e6));
+        model_set_records_max(w->model, (uint32_t)(gtk_spin_button_get_value(GTK_SPIN_BUTTON(spin)) * 1e6));
     }
     gtk_widget_destroy(dialog);
 }

@@ -1,5 +1,6 @@
 """nlv: pictures without a display, what is inferred from logs, and the window under a virtual display."""
 import os
+import pathlib
 import re
 import shutil
 import struct
@@ -8,6 +9,7 @@ import time
 import unittest
 import zlib
 
+import blocks
 import nlv_window
 import support
 from nlv_window import requests
@@ -259,6 +261,40 @@ class Render(support.Case):
                                                            if k not in ("DISPLAY", "WAYLAND_DISPLAY")})
         self.assertEqual(result.returncode, 1)
         self.assertIn("--render", result.stderr)
+
+    def hostile_logs(self):
+        """Logs whose records need far more memory in nlv than bytes in the file."""
+        def write(name, chunks):
+            path = self.scratch / name
+            path.write_bytes(b"".join(chunks))
+            return path
+
+        def line(t, rest):
+            return f"DATE=20260101{t // 36000:02d}{t // 600 % 60:02d}{t // 10 % 60:02d}.{t % 10} {rest}\n".encode()
+
+        yield write("dense.nlb", (blocks.dense_requests(i * 100000) for i in range(100))), True
+        yield write("wide.nlb", (blocks.tables() for _ in range(50))), False
+        yield write("backwards.log", (line(400000 - i, f"HOST=h NL.EVNT=A ID={i // 2}") for i in range(400000))), None
+        yield write("hosts.log", (line(i, f"HOST=h{i} NL.EVNT=Load L={i} M={i * 3 % 7}") for i in range(70000))), False
+
+    def test_memory_stays_within_its_limit(self):
+        program = ("import resource, subprocess, sys; r = subprocess.run(sys.argv[1:]);"
+                   "print(r.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+        for log, is_too_large in self.hostile_logs():
+            with self.subTest(log=log.name):
+                result = self.run_program("/usr/bin/python3", "-c", program, self.nlv, "--max-memory", "32m", "--no-index",
+                                          "--render", self.scratch / "a.png", log)
+                status, kilobytes = map(int, result.stdout.split())
+                if b"__asan_init" not in pathlib.Path(self.nlv).read_bytes():  # a sanitizer takes memory of its own
+                    self.assertLess(kilobytes, 140 << 10)
+                self.assertEqual(read_png(self.scratch / "a.png")[:2], (1200, 800))
+                if is_too_large is None:
+                    continue
+                self.assertEqual(status, int(is_too_large), result.stderr)
+                missing = re.search(r"The memory limit of 32 MiB is reached: the (\d+) oldest records are not shown", result.stderr)
+                self.assertEqual(missing is not None, is_too_large, result.stderr)
+                if is_too_large:
+                    self.assertGreater(int(missing.group(1)), 1000000)
 
     def test_many_lifelines(self):
         lines = [f"DATE=20260101{i // 3600:02d}{i // 60 % 60:02d}{i % 60:02d}.{s} HOST=h{i % 9} NL.EVNT=E{s} REQ.ID={i}"

@@ -631,7 +631,7 @@ static void test_the_oldest_are_dropped(void **unused)
     const char *path = path_of("bounded.log");
     program_reading reading = {0};
     write_lines(path, lines, 400000, "w");
-    model *m = read_model(make_drawing(), path, &reading, (model_options){.records_most = MAX});
+    model *m = read_model(make_drawing(), path, &reading, (model_options){.records_max = MAX});
     const store *s = model_store(m);
     assert_int_equal(s->count, 400000);
     assert_true(s->count - s->first >= MAX && s->count - s->first < MAX + 2 * STORE_CHUNK);
@@ -645,6 +645,73 @@ static void test_the_oldest_are_dropped(void **unused)
     g_free(text);
     model_free(m);
     g_free(lines);
+}
+
+/* The limit holds at any time, also with late records; what is left are the newest records, and the rest is counted. */
+static void test_memory_is_limited(void **unused)
+{
+    (void)unused;
+    enum { LIMIT = 16 << 20, COUNT = 600000 };
+    for (unsigned disorder_us = 0; disorder_us <= 3000000; disorder_us += 3000000) {
+        line *lines = make_lines(COUNT, disorder_us);
+        const char *path = path_of("limited.log");
+        program_reading reading = {0};
+        write_lines(path, lines, COUNT, "w");
+        model *m = read_model(make_drawing(), path, &reading, (model_options){.memory_max = LIMIT});
+        const store *s = model_store(m);
+        assert_in_range(store_memory(s), LIMIT / 4, LIMIT);
+        assert_int_equal(s->count - s->first + store_missing(s), COUNT);
+        assert_true(s->first > 0);
+        for (uint32_t record = s->first; record < s->count; record++) {
+            uint32_t before = store_previous(s, record, 0);
+            assert_true(before == STORE_NONE || (before >= s->first && before < record));
+        }
+        char *text = model_missing(m), *first = model_describe(m, s->first);
+        assert_non_null(strstr(text, "memory limit of 16 MiB"));
+        assert_null(strstr(first, "no longer"));
+        g_free(text);
+        g_free(first);
+        model_free(m);
+        g_free(lines);
+    }
+}
+
+static void test_names_are_limited(void **unused)
+{
+    (void)unused;
+    enum { SIZE = 1 << 20 };
+    names *n = names_new();
+    char *text = g_malloc0(SIZE);
+    for (uint16_t i = 0; i < 20; i++) {
+        memset(text, 'a' + i, SIZE);
+        assert_int_equal(names_put(n, (nl_string){text, SIZE}), i < NAMES_BYTES_MAX / SIZE ? i : NAMES_OTHERS);
+    }
+    assert_int_equal(names_put(n, (nl_string){"", 0}), NAMES_BYTES_MAX / SIZE);
+    g_free(text);
+    names_free(n);
+}
+
+/* Most lists of a log with very many hosts are short. */
+static void test_short_lists_are_small(void **unused)
+{
+    (void)unused;
+    list l = {.has_values = true};
+    size_t before = 0;
+    for (uint32_t i = 0; i < 3 * LIST_BLOCK; i++) {
+        list_append(&l, i, (float)i);
+        assert_true(list_memory(&l) >= before);
+        before = list_memory(&l);
+        if (i == 0)
+            assert_true(before < 1200);
+    }
+    assert_true(before < (size_t)3 * LIST_BLOCK * 8 + 8192);
+    for (size_t count = 3 * LIST_BLOCK; count > 0; count -= MIN(count, 61)) {
+        list_truncate(&l, count, NULL, NULL);
+        list_append(&l, (uint32_t)count, 1);
+        assert_int_equal(list_at(&l, count), count);
+        assert_int_equal(list_at(&l, count - 1), count - 1);
+    }
+    list_free(&l);
 }
 
 /* ---- odd logs ---- */
@@ -1069,14 +1136,24 @@ static int remove_folder(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),        cmocka_unit_test(test_stores),
-        cmocka_unit_test(test_what_is_late), cmocka_unit_test(test_index),
-        cmocka_unit_test(test_odd_logs),     cmocka_unit_test(test_index_of_a_log_that_changes),
-        cmocka_unit_test(test_blocks),       cmocka_unit_test(test_the_oldest_are_dropped),
-        cmocka_unit_test(test_filters),      cmocka_unit_test(test_what_begins_anew),
-        cmocka_unit_test(test_clock_errors), cmocka_unit_test(test_clocks_corrected),
-        cmocka_unit_test(test_sessions),     cmocka_unit_test(test_what_there_is_to_be_drawn),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_stores),
+        cmocka_unit_test(test_what_is_late),
+        cmocka_unit_test(test_index),
+        cmocka_unit_test(test_odd_logs),
+        cmocka_unit_test(test_index_of_a_log_that_changes),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_the_oldest_are_dropped),
+        cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_what_begins_anew),
+        cmocka_unit_test(test_clock_errors),
+        cmocka_unit_test(test_clocks_corrected),
+        cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_what_there_is_to_be_drawn),
         cmocka_unit_test(test_export),
+        cmocka_unit_test(test_memory_is_limited),
+        cmocka_unit_test(test_names_are_limited),
+        cmocka_unit_test(test_short_lists_are_small),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
