@@ -1,9 +1,6 @@
-dist_man_MANS = %D%/man/netlogger.7 %D%/man/nlsort.1 %D%/man/nlconv.1 %D%/man/nlwrite.1 %D%/man/nlrecover.1 %D%/man/nlsensor.1
-if BUILD_NLARCHIVE
-dist_man_MANS += %D%/man/nlarchive.1
-endif
-if BUILD_NLSTAT
-dist_man_MANS += %D%/man/nlstat.1 %D%/man/nldiag.1 %D%/man/nlschema.1
+dist_man_MANS = %D%/man/netlogger.7 %D%/man/nlsort.1 %D%/man/nlsensor.1
+if BUILD_NLTOOLS
+dist_man_MANS += %D%/man/nlconv.1 %D%/man/nlwrite.1 %D%/man/nlrecover.1 %D%/man/nlarchive.1 %D%/man/nlstat.1 %D%/man/nldiag.1 %D%/man/nlschema.1
 endif
 if BUILD_NLV
 dist_man_MANS += %D%/man/nlv.1

@@ -19,11 +19,7 @@ netlogd_netlogd_SOURCES = \
 	%D%/request.c %D%/request.h %D%/request_line.c %D%/request_line.h %D%/subscription.c %D%/subscription.h %D%/past.c %D%/past.h %D%/backlog.c %D%/backlog.h %D%/foreign.c %D%/foreign.h %D%/peer_address.c %D%/peer_address.h %D%/stream_limit.c %D%/stream_limit.h %D%/used_streams.c %D%/used_streams.h %D%/text_limit.c %D%/text_limit.h %D%/background.c %D%/background.h %D%/clocks.c %D%/clocks.h %D%/control.c %D%/control.h \
 	%D%/metrics.c %D%/metrics.h %D%/http.c %D%/http.h \
 	%D%/reload.c %D%/reload.h %D%/turns.c %D%/turns.h %D%/confined.c %D%/confined.h %D%/datagrams.c %D%/datagrams.h
-if BUILD_NATS
 netlogd_netlogd_SOURCES += %D%/nats/place.c %D%/nats/link.c %D%/nats/cut.c %D%/nats/publish.c %D%/nats/intake.c %D%/nats_reader.c
-else
-netlogd_netlogd_SOURCES += %D%/nats_absent.c
-endif
 EXTRA_netlogd_netlogd_SOURCES = %D%/nats/place.h %D%/nats/link.h %D%/nats/cut.h %D%/nats/intake.h
 netlogd_netlogd_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/netlogd
 netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(NATS_CFLAGS) $(ZSTD_CFLAGS)

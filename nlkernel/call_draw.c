@@ -6,6 +6,10 @@
 #include "base/memory.h"
 #include "convert/output.h"
 
+#include <graphviz/gvc.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *format_of(const char *path)
@@ -18,36 +22,6 @@ static const char *format_of(const char *path)
     nl_error_set(NL_ERROR_INVALID, "%s: the name of a picture ends in .pdf, .svg, .png or .dot", path);
     return NULL;
 }
-
-#ifndef HAVE_LIBGVC
-
-bool call_draw_knows(const char *path)
-{
-    if (format_of(path) != NULL)
-        nl_error_set(NL_ERROR_UNSUPPORTED,
-                     "%s: this nlkernel was built without libgvc, and can't draw (package libgraphviz-dev)", path);
-    return false;
-}
-
-bool call_draw_graph(const call_view *v, const char *path)
-{
-    (void)v;
-    call_draw_knows(path);
-    program_error("%s", nl_error_message());
-    return false;
-}
-
-bool call_draw_bars(const call_view *v, const char *path)
-{
-    return call_draw_graph(v, path);
-}
-
-#else
-
-#include <graphviz/gvc.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
 
 bool call_draw_knows(const char *path)
 {
@@ -326,5 +300,3 @@ bool call_draw_bars(const call_view *v, const char *path)
     nl_buffer_free(&label);
     return finish(graph, path);
 }
-
-#endif

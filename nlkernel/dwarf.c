@@ -6,18 +6,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-#ifndef HAVE_LIBDW
-
-bool symbol_map_read_dwarf(symbol_map *m, const char *path, const char *root)
-{
-    (void)m, (void)root;
-    nl_error_set(NL_ERROR_UNSUPPORTED,
-                 "%s: this nlkernel was built without libdw, and can't read DWARF (package libdw-dev)", path);
-    return false;
-}
-
-#else
-
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
@@ -189,5 +177,3 @@ bool symbol_map_read_dwarf(symbol_map *m, const char *path, const char *root)
     free(r);
     return good;
 }
-
-#endif

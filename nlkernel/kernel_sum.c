@@ -5,16 +5,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-bool kernel_sums_wanted(const rules_file *s)
-{
-    for (size_t i = 0; i < s->sections.count; i++)
-        if (strcmp(s->sections.list[i].kind, "kernel") == 0)
-            return true;
-    return false;
-}
-
-#ifdef HAVE_BPF
-
 #include "bpf/sum.h"
 #include "events.h"
 #include "kallsyms.h"
@@ -30,6 +20,14 @@ bool kernel_sums_wanted(const rules_file *s)
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+bool kernel_sums_wanted(const rules_file *s)
+{
+    for (size_t i = 0; i < s->sections.count; i++)
+        if (strcmp(s->sections.list[i].kind, "kernel") == 0)
+            return true;
+    return false;
+}
 
 typedef struct kernel_sum {
     const char *name; /* of its records */
@@ -333,33 +331,3 @@ void kernel_sums_free(kernel_sums *k)
     free(k->list);
     free(k);
 }
-
-#else
-
-kernel_sums *kernel_sums_start(const rules_file *s, const char *tracefs)
-{
-    (void)s;
-    (void)tracefs;
-    nl_error_set(NL_ERROR_UNSUPPORTED,
-                 "this nlkernel was built without eBPF (libbpf, clang and bpftool were not there)");
-    return NULL;
-}
-
-void kernel_sums_stop(kernel_sums *k)
-{
-    (void)k;
-}
-
-void kernel_sums_read(kernel_sums *k, void (*put)(void *user, const nl_record *record), void *user)
-{
-    (void)k;
-    (void)put;
-    (void)user;
-}
-
-void kernel_sums_free(kernel_sums *k)
-{
-    (void)k;
-}
-
-#endif

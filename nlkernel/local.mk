@@ -14,22 +14,15 @@ nlkernel_nlkernel_SOURCES = \
 	%D%/control.c %D%/control.h %D%/counters.c %D%/counters.h %D%/control_command.c %D%/calls.c %D%/calls.h %D%/calls_read.c %D%/calls_read.h %D%/trace_dat.c %D%/trace_dat.h \
 	%D%/symbol_map.c %D%/symbol_map.h %D%/dwarf.c %D%/symbols.c %D%/call_view.c %D%/call_view.h \
 	%D%/call_draw.c %D%/call_draw.h %D%/graph.c %D%/report_functions.c
-nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
-nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS) $(GVC_CFLAGS) $(DW_CFLAGS) -pthread
-nlkernel_nlkernel_LDADD = $(common_libs) $(TRACEFS_LIBS) $(GVC_LIBS) $(DW_LIBS)
-if BUILD_NLSTAT
-nlkernel_nlkernel_CPPFLAGS += -DHAVE_CHARTS
-nlkernel_nlkernel_CFLAGS += $(GLIB_CFLAGS) $(CAIRO_CFLAGS)
-endif
+nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -Inlkernel
+nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS) $(GVC_CFLAGS) $(DW_CFLAGS) $(BPF_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) -pthread
+nlkernel_nlkernel_LDADD = $(common_libs) $(TRACEFS_LIBS) $(GVC_LIBS) $(DW_LIBS) $(BPF_LIBS)
 
 # The part that runs in the kernel, as a skeleton: libbpf's loader with the program within.
 EXTRA_DIST += %D%/bpf/sum.bpf.c
-if BUILD_KERNEL_SUMS
+if BUILD_NLKERNEL
 nodist_nlkernel_nlkernel_SOURCES = nlkernel/bpf/sum.skel.h
 BUILT_SOURCES += nlkernel/bpf/sum.skel.h
-nlkernel_nlkernel_CPPFLAGS += -DHAVE_BPF -Inlkernel
-nlkernel_nlkernel_CFLAGS += $(BPF_CFLAGS)
-nlkernel_nlkernel_LDADD += $(BPF_LIBS)
 CLEANFILES += nlkernel/bpf/sum.skel.h nlkernel/bpf/sum.bpf.o
 endif
 nlkernel/bpf/sum.skel.h: nlkernel/bpf/sum.bpf.c nlkernel/bpf/sum.h

@@ -5,8 +5,6 @@
 
 #include "base/error.h"
 
-#ifdef HAVE_CHARTS
-
 #include "charts/chart.h"
 
 #include <glib.h>
@@ -306,14 +304,3 @@ bool summaries_draw(summaries *all, const char *path)
     return chart_save(path, WIDTH, 60 + MAX(height, 100), summary_draw_draw, all) ||
            (nl_error_prepend("%s", path), false);
 }
-
-#else
-
-bool summaries_draw(summaries *all, const char *path)
-{
-    (void)all;
-    return nl_error_set(NL_ERROR_UNSUPPORTED, "%s: this nlkernel was built without cairo, and can't draw", path) ==
-           NL_OK;
-}
-
-#endif

@@ -1,12 +1,11 @@
-bin_PROGRAMS += nltools/nlwrite nltools/nlrecover
+if BUILD_NLTOOLS
+bin_PROGRAMS += nltools/nlwrite nltools/nlrecover nltools/nlstat nltools/nldiag nltools/nlschema nltools/nlconv nltools/nlarchive
+endif
 nltools_nlrecover_SOURCES = %D%/nlrecover.c
 nltools_nlrecover_LDADD = $(common_libs)
 nltools_nlwrite_SOURCES = %D%/nlwrite.c
 nltools_nlwrite_LDADD = $(common_libs)
 
-if BUILD_NLSTAT
-bin_PROGRAMS += nltools/nlstat nltools/nldiag nltools/nlschema
-endif
 nltools_nlstat_SOURCES = %D%/nlstat.c \
 	%D%/stat/series.c %D%/stat/series.h %D%/stat/gather.c %D%/stat/gather.h \
 	%D%/stat/measure.c %D%/stat/measure.h %D%/stat/throughput.c %D%/stat/throughput.h \
@@ -33,32 +32,20 @@ nltools_nlschema_SOURCES = %D%/nlschema.c \
 nltools_nlschema_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 nltools_nlschema_LDADD = $(common_libs)
 
-bin_PROGRAMS += nltools/nlconv
 nltools_nlconv_SOURCES = %D%/nlconv.c %D%/pipeline/pipeline.c %D%/pipeline/pipeline.h \
 	%D%/pipeline/pipeline_inside.h %D%/pipeline/cut.c %D%/pipeline/folder.c
 nltools_nlconv_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
 nltools_nlconv_CFLAGS = $(AM_CFLAGS) -pthread
 nltools_nlconv_LDADD = $(common_libs)
 
-if BUILD_NLARCHIVE
-bin_PROGRAMS += nltools/nlarchive
-endif
 nltools_nlarchive_SOURCES = %D%/nlarchive.c \
 	%D%/archive/store.c %D%/archive/store.h %D%/archive/row.c %D%/archive/row.h %D%/archive/cut.c %D%/archive/cut.h \
 	%D%/archive/load.c %D%/archive/load.h %D%/archive/loader.c %D%/archive/loader.h %D%/archive/live.c \
 	%D%/archive/seen.c %D%/archive/seen.h %D%/archive/objects.c %D%/archive/objects.h \
-	%D%/archive/pushdown.c %D%/archive/pushdown.h %D%/archive/query.c %D%/archive/query.h
-if BUILD_SQLITE
-nltools_nlarchive_SOURCES += %D%/archive/sqlite.c
-endif
-if BUILD_POSTGRES
-nltools_nlarchive_SOURCES += %D%/archive/postgres.c
-endif
+	%D%/archive/pushdown.c %D%/archive/pushdown.h %D%/archive/query.c %D%/archive/query.h \
+	%D%/archive/sqlite.c %D%/archive/postgres.c
 nltools_nlarchive_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
 nltools_nlarchive_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS) $(POSTGRES_CFLAGS) $(GLIB_CFLAGS)
 nltools_nlarchive_LDADD = $(common_libs) $(SQLITE_LIBS) $(POSTGRES_LIBS)
-if BUILD_NLSTAT
-endif
 
-# Recipes for those who add to it.
 EXTRA_DIST += %D%/diag/README.md %D%/archive/README.md

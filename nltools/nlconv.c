@@ -46,20 +46,12 @@ static bool list_formats(void *settings, const nl_option *row, const char *value
     exit(program_finish(PROGRAM_DONE));
 }
 
-static bool reject_format(const char *name)
-{
-    const char *missing = format_missing(name);
-    if (missing != NULL)
-        return nl_error_false(NL_ERROR_UNSUPPORTED, "%s: this nlconv was built without %s", name, missing);
-    return nl_error_false(NL_ERROR_INVALID, "%s: unknown format; --formats lists all", name);
-}
-
 static bool set_format(void *settings, const nl_option *row, const char *value)
 {
     arguments *a = settings;
     (void)row;
     a->to = exporter_kind_find(value);
-    return a->to != NULL || reject_format(value);
+    return a->to != NULL || nl_error_false(NL_ERROR_INVALID, "%s: unknown format; --formats lists all", value);
 }
 
 static const nl_option options[] = {

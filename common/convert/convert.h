@@ -174,9 +174,6 @@ const importer_kind *importer_kind_at(size_t index);
 const exporter_kind *exporter_kind_find(const char *name);
 const importer_kind *importer_kind_find(const char *name);
 
-/* What is missing here for a format to be known; NULL: nothing, or it is none. */
-const char *format_missing(const char *name);
-
 /* The format that an input seems to be in; NULL when it does not tell. */
 const importer_kind *importer_kind_detect(const char *data, size_t size);
 

@@ -11,13 +11,9 @@
 /* clang-format off */
 static const exporter_kind *const exporters[] = {
     &json_exporter, &csv_exporter,
-#ifdef HAVE_LIBXML2
     &xml_exporter,
-#endif
     &otlp_exporter,
-#ifdef HAVE_ANALYSIS
     &spans_exporter, &chrome_exporter, &perfetto_exporter,
-#endif
 };
 /* clang-format on */
 

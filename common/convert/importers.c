@@ -12,16 +12,12 @@
 /* In the order in which they are asked whether an input is theirs, before those of nl_format, and after: the most
  * certain first. */
 static const importer_kind *const first_importers[] = {
-#ifdef HAVE_LIBXML2
     &xml_importer,
-#endif
     &otlp_importer, &chrome_importer, &journal_importer, &json_importer,
 };
 static const importer_kind *const last_importers[] = {
     &csv_importer, &strace_importer, &perf_importer, &ftrace_importer,
-#ifdef HAVE_BABELTRACE
     &ctf_importer,
-#endif
 };
 /* clang-format on */
 
@@ -48,24 +44,6 @@ const importer_kind *importer_kind_find(const char *name)
     for (size_t i = 0; kind != NULL && strcasecmp(kind->name, name) != 0;)
         kind = importer_kind_at(++i);
     return kind;
-}
-
-const char *format_missing(const char *name)
-{
-    (void)name;
-#ifndef HAVE_LIBXML2
-    if (strcasecmp(name, "xml") == 0)
-        return "libxml2";
-#endif
-#ifndef HAVE_BABELTRACE
-    if (strcasecmp(name, "ctf") == 0)
-        return "libbabeltrace2";
-#endif
-#ifndef HAVE_ANALYSIS
-    if (strcasecmp(name, "chrome") == 0 || strcasecmp(name, "perfetto") == 0 || strcasecmp(name, "otlp-spans") == 0)
-        return "glib";
-#endif
-    return NULL;
 }
 
 static const importer_kind *importers_detect(const importer_kind *const *kinds, size_t count, const char *data,

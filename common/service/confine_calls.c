@@ -2,8 +2,6 @@
 
 #include "service/confine_calls.h"
 
-#ifdef HAVE_SECCOMP
-
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
@@ -331,29 +329,3 @@ bool confine_calls_are_valid(uint32_t architecture)
     seccomp_release(filter);
     return good;
 }
-
-#else
-
-bool confine_calls(void)
-{
-    return false;
-}
-
-bool confine_calls_of_programs(void)
-{
-    return false;
-}
-
-bool confine_next_refused(char name[CONFINE_CALL_SIZE])
-{
-    (void)name;
-    return false;
-}
-
-bool confine_calls_are_valid(uint32_t architecture)
-{
-    (void)architecture;
-    return false;
-}
-
-#endif

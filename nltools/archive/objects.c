@@ -2,10 +2,8 @@
 
 #include "archive/objects.h"
 
-#ifdef HAVE_ANALYSIS
 #include "requests/infer.h"
 #include "base/memory.h"
-#endif
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +13,7 @@ enum { SAMPLE = 20000 };
 struct objects {
     char **ids; /* the program's arguments */
     size_t count;
-#ifdef HAVE_ANALYSIS
     trace *sample;
-#endif
 };
 
 bool objects_are_fields(const char *ids)
@@ -40,29 +36,20 @@ objects *objects_new(char **ids, size_t count)
     objects *l = nl_memory_check(calloc(1, sizeof *l));
     l->ids = ids;
     l->count = count;
-#ifdef HAVE_ANALYSIS
     l->sample = trace_new();
-#endif
     return l;
 }
 
 void objects_free(objects *l)
 {
-#ifdef HAVE_ANALYSIS
     trace_free(l->sample);
-#endif
     free(l);
 }
 
 void objects_see(objects *l, const nl_record *record)
 {
-#ifdef HAVE_ANALYSIS
     if (l->count == 0 && trace_count(l->sample) < SAMPLE)
         trace_add(l->sample, record);
-#else
-    (void)l;
-    (void)record;
-#endif
 }
 
 /* ---- the views ---- */
@@ -150,7 +137,6 @@ static nl_status objects_add(store *s, const char *fields)
 static nl_status add_found(objects *l, store *s)
 {
     nl_status status = NL_OK;
-#ifdef HAVE_ANALYSIS
     if (trace_count(l->sample) == 0)
         return NL_OK;
     trace_sort(l->sample);
@@ -163,10 +149,6 @@ static nl_status add_found(objects *l, store *s)
         g_free(fields);
     }
     drawing_free(d);
-#else
-    (void)l;
-    (void)s;
-#endif
     return status;
 }
 

@@ -57,19 +57,7 @@ static bool take_number(void *user, const nl_string *columns)
 static const store_kind *kind_of(const char *name)
 {
     bool server = strncmp(name, "postgresql://", 13) == 0 || strncmp(name, "postgres://", 11) == 0;
-#if !defined(HAVE_SQLITE)
-    if (!server)
-        return nl_error_null(NL_ERROR_UNSUPPORTED, "%s: this nlarchive was built without SQLite", name);
-
-#else
-    if (!server)
-        return &sqlite_store;
-#endif
-#if !defined(HAVE_POSTGRES)
-    return nl_error_null(NL_ERROR_UNSUPPORTED, "%s: this nlarchive was built without PostgreSQL's library", name);
-#else
-    return &postgres_store;
-#endif
+    return server ? &postgres_store : &sqlite_store;
 }
 
 /* Makes the tables, in a database that has none of ours. */

@@ -80,12 +80,10 @@ tests_fuzz_import_csv_replay_SOURCES = %D%/import_csv.c %D%/replay.c %D%/importi
 tests_fuzz_import_csv_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"import_csv"'
 tests_fuzz_import_csv_replay_LDADD = $(fuzz_import_ldadd)
 
-if BUILD_XML
 fuzz_replays += %D%/import_xml.replay
 tests_fuzz_import_xml_replay_SOURCES = %D%/import_xml.c %D%/replay.c %D%/importing.h
 tests_fuzz_import_xml_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"import_xml"'
 tests_fuzz_import_xml_replay_LDADD = $(fuzz_import_ldadd)
-endif
 
 if BUILD_NLAGENT
 fuzz_replays += %D%/soap.replay

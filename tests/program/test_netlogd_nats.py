@@ -67,8 +67,6 @@ class Case(collector.Case):
         super().setUp()
         if SERVER is None:
             self.skipTest("nats-server is not installed")
-        if "libnats" in self.fails("--listen", "nats://127.0.0.1:1/S?shards=x", status=2):
-            self.skipTest("netlogd was built without libnats")
 
     # ---- servers ----
 

@@ -252,11 +252,6 @@ class Symbols(Functions):
                "kernel/sched/core.c": "static int __attribute__((noinline)) lock(int a) { return a + 1; }\nint sched(int a) { return lock(a); }\n",
                "fs/read_write.c": "int tcp_recvmsg(int); int use(int); int sched(int);\nint main(void) { return tcp_recvmsg(1) + use(1) + sched(1); }\n"}
 
-    def setUp(self):
-        super().setUp()
-        if "libdw" not in self.run_program("ldd", self.nlkernel).stdout:
-            self.skipTest("built without libdw")
-
     def vmlinux(self, *options, folder=None):
         source = self.scratch / "linux"
         for name, text in self.SOURCES.items():

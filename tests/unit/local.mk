@@ -186,7 +186,7 @@ tests_unit_client_table_unit_SOURCES = %D%/client_table.c
 tests_unit_client_table_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_client_table_unit_LDADD = $(unit_ldadd)
 
-if BUILD_SECCOMP
+if BUILD_DAEMONS
 unit_tests += %D%/confine.unit
 endif
 tests_unit_confine_unit_SOURCES = %D%/confine.c
