@@ -18,7 +18,6 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/base/distribution.h \
 	%D%/base/replacement.c \
 	%D%/base/replacement.h \
-	%D%/base/size.h \
 	%D%/base/level.h \
 	%D%/base/option.c \
 	%D%/base/option.h \

@@ -4,7 +4,6 @@
 
 #include "base/memory.h"
 #include "base/error.h"
-#include "base/size.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -16,7 +16,6 @@
 #include "record/format.h"
 #include "base/memory.h"
 #include "record/format_info.h"
-#include "base/size.h"
 #include "base/error.h"
 
 #include <inttypes.h>

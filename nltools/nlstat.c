@@ -14,7 +14,6 @@
 #include "stat/report.h"
 #include "stat/subject_options.h"
 #include "stat/throughput.h"
-#include "base/size.h"
 #include "base/error.h"
 
 #include <math.h>

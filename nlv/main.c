@@ -7,7 +7,6 @@
 #include "view/window.h"
 
 #include "program/program.h"
-#include "base/size.h"
 #include "base/error.h"
 
 #include <stdlib.h>

@@ -1,10 +1,6 @@
-#include "base/error.h"
 #include "base/memory.h"
-#include "base/size.h"
 #include "base/buffer.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,29 +36,4 @@ void nl_buffer_free(nl_buffer *buffer)
 {
     free(buffer->data);
     *buffer = (nl_buffer){0};
-}
-
-bool nl_size_parse(const char *text, size_t *size)
-{
-    if (!isdigit((unsigned char)text[0]))
-        return false;
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (errno != 0)
-        return false;
-    static const char units[] = "kmgt";
-    if (*end != '\0') {
-        const char *unit = strchr(units, tolower((unsigned char)*end));
-        if (unit == NULL || end[1] != '\0')
-            return false;
-        unsigned shift = 10 * (unsigned)(unit - units + 1);
-        if (value > UINT64_MAX >> shift)
-            return false;
-        value <<= shift;
-    }
-    if (value > SIZE_MAX)
-        return false;
-    *size = (size_t)value;
-    return true;
 }

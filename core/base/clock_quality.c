@@ -12,8 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define CHRONY_FOLDER "/run/chrony/"
-#define CHRONY_SOCKET CHRONY_FOLDER "chronyd.sock"
+#define CHRONY_DIRECTORY "/run/chrony/"
+#define CHRONY_SOCKET CHRONY_DIRECTORY "chronyd.sock"
 
 enum {
     PORT = 323,
@@ -27,11 +27,11 @@ enum {
     SOURCE_SIZE = INET6_ADDRSTRLEN,
 };
 
-/* Where in the reply, behind its head, what stands; in network order, floats of 32 bits in chrony's own form. */
+/* Offsets in the reply, behind its head. Numbers are in network order, floats in chrony's own 32-bit form. */
 enum {
     REFERENCE = 0,
     ADDRESS = 4,
-    FAMILY = 20, /* 1: IPv4, 2: IPv6, otherwise the reference is a clock, by its name */
+    FAMILY = 20, /* 1: IPv4, 2: IPv6, otherwise REFERENCE is the name of a clock */
     STRATUM = 24,
     LEAP = 26,
     CORRECTION = 40,
@@ -43,8 +43,7 @@ enum {
     ROOT_DISPERSION = 68
 };
 
-/* What is to be rounded is below 2^53 thousandths by far, or nonsense that is left as it is. (The library goes without
- * libm.) */
+/* Rounds without libm. Numbers beyond 2^53 thousandths stay as they are. */
 void nl_quality_add(nl_record *record, const char *name, double value)
 {
     double thousandths = value * 1e3 + (value < 0 ? -0.5 : 0.5);
@@ -80,7 +79,7 @@ static unsigned read_16(const unsigned char *at)
     return (unsigned)at[0] << 8 | at[1];
 }
 
-/* Seven bits of exponent and 25 of coefficient, both signed. */
+/* chrony's floats: 7 bits of exponent and 25 of coefficient, both signed. */
 static double read_float(const unsigned char *at)
 {
     uint32_t bits = read_32(at);
@@ -104,19 +103,19 @@ static bool connect_udp(int fd)
     return connect(fd, (const struct sockaddr *)&chronyd, sizeof chronyd) == 0;
 }
 
-/* chronyd answers to a name of ours, in its folder, which only root and chronyd's own user may write to. */
+/* chronyd replies to a socket of ours in its directory, to which only root and chronyd's user can write. */
 static bool connect_unix(int fd, uint32_t number)
 {
     const struct sockaddr_un chronyd = {.sun_family = AF_UNIX, .sun_path = CHRONY_SOCKET};
     struct sockaddr_un ours = {.sun_family = AF_UNIX};
-    snprintf(ours.sun_path, sizeof ours.sun_path, CHRONY_FOLDER "netlogger.%ld.%08x.sock", (long)getpid(), number);
+    snprintf(ours.sun_path, sizeof ours.sun_path, CHRONY_DIRECTORY "netlogger.%ld.%08x.sock", (long)getpid(), number);
     return bind(fd, (struct sockaddr *)&ours, sizeof ours) == 0 && chmod(ours.sun_path, 0666) == 0 &&
            connect(fd, (const struct sockaddr *)&chronyd, sizeof chronyd) == 0;
 }
 
 int nl_chrony_ask(uint32_t number, bool own_socket)
 {
-    if (own_socket && (access(CHRONY_FOLDER, W_OK | X_OK) != 0 || access(CHRONY_SOCKET, W_OK) != 0))
+    if (own_socket && (access(CHRONY_DIRECTORY, W_OK | X_OK) != 0 || access(CHRONY_SOCKET, W_OK) != 0))
         return -1;
     int fd = socket(own_socket ? AF_UNIX : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     unsigned char request[REQUEST] = {PROTOCOL, 1, 0, 0, 0, TRACKING};
@@ -135,7 +134,7 @@ void nl_chrony_close(int fd)
     struct sockaddr_un ours = {0};
     socklen_t size = sizeof ours;
     if (getsockname(fd, (struct sockaddr *)&ours, &size) == 0 && ours.sun_family == AF_UNIX &&
-        strncmp(ours.sun_path, CHRONY_FOLDER, strlen(CHRONY_FOLDER)) == 0)
+        strncmp(ours.sun_path, CHRONY_DIRECTORY, strlen(CHRONY_DIRECTORY)) == 0)
         unlink(ours.sun_path);
     close(fd);
 }

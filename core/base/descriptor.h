@@ -1,6 +1,6 @@
 /*
- * Descriptors that a program may have closed behind the library's back: daemons close all they find, and the numbers
- * are others' from then on. So what a descriptor was when it was opened is kept, and compared before it is used.
+ * Detects descriptors that the program has closed: daemons close all descriptors that they find, and the kernel then
+ * reuses the numbers. The library notes the file of a descriptor when it opens it, and compares before each use.
  */
 #ifndef NETLOGGER_BASE_DESCRIPTOR_H
 #define NETLOGGER_BASE_DESCRIPTOR_H
@@ -14,21 +14,21 @@ typedef struct nl_identity {
     ino_t inode;
 } nl_identity;
 
-/* What fd is now; errno is left alone when it is none. */
+/* Returns the identity of an open file, or zeros. Keeps errno if fd is negative. */
 static inline nl_identity nl_identity_of(int fd)
 {
     struct stat status;
     return fd >= 0 && fstat(fd, &status) == 0 ? (nl_identity){status.st_dev, status.st_ino} : (nl_identity){0};
 }
 
-/* Whether fd is still that. */
+/* Returns whether fd still refers to the file. */
 static inline bool nl_identity_holds(const nl_identity *identity, int fd)
 {
     struct stat status;
     return fstat(fd, &status) == 0 && status.st_dev == identity->device && status.st_ino == identity->inode;
 }
 
-/* Closes fd if it is still that. False when closing fails. */
+/* Closes fd if it still refers to the file. Returns false if closing fails. */
 static inline bool nl_identity_close(const nl_identity *identity, int fd)
 {
     return !nl_identity_holds(identity, fd) || close(fd) == 0;

@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For programs and the library alike: it uses nothing else of either. */
-
-/* Values below TWICE have a bucket each; above, each power of two has EACH, all of the same width. */
+/* Values below TWICE have a bucket each; above, each power of two has EACH buckets of the same width. */
 enum { BITS = 6, EACH = 1 << BITS, TWICE = 2 * EACH, BUCKETS = TWICE + (62 - BITS) * EACH };
 
 static size_t bucket_of(int64_t value)
@@ -20,7 +18,7 @@ static size_t bucket_of(int64_t value)
     return TWICE + (size_t)(power - BITS - 1) * EACH + (size_t)(value >> shift) % EACH;
 }
 
-/* The middle of a bucket, or the extreme that lies in it. */
+/* Returns the middle of a bucket, or the minimum or maximum if it is in the bucket. */
 static int64_t value_of(const nl_distribution *d, size_t bucket)
 {
     if (bucket < TWICE)
@@ -32,7 +30,7 @@ static int64_t value_of(const nl_distribution *d, size_t bucket)
     return value <= d->least ? d->least : value;
 }
 
-/* Without memory a program ends, and the library leaves the value out. */
+/* Programs end if memory runs out; the library omits the value. */
 static bool memory_failed(void)
 {
     if (program_memory_failed != NULL)
@@ -91,12 +89,12 @@ static void sort(nl_distribution *d)
     d->sorted = true;
 }
 
-/* How many are at least a share of all. */
+/* Returns the rank of a quantile. */
 static uint64_t rank_of(const nl_distribution *d, double share)
 {
     double exact = share * (double)d->count;
     uint64_t rank = exact > 0 ? (uint64_t)exact : 0;
-    if ((double)rank < exact * (1 - 1e-12)) /* 0.07 of 100 are 7, though the product is a little more */
+    if ((double)rank < exact * (1 - 1e-12)) /* 0.07 * 100 is a little more than 7 */
         rank++;
     return rank < 1 ? 1 : rank > d->count ? d->count : rank;
 }
@@ -122,7 +120,7 @@ double nl_distribution_mean(const nl_distribution *d)
     return d->count > 0 ? d->total / (double)d->count : 0;
 }
 
-/* How many are not above a limit. */
+/* Returns the number of values up to a limit. */
 static uint64_t up_to(nl_distribution *d, int64_t limit)
 {
     if (d->buckets != NULL) {
@@ -145,7 +143,7 @@ static uint64_t up_to(nl_distribution *d, int64_t limit)
 
 uint64_t nl_distribution_between(nl_distribution *d, double low, double high)
 {
-    /* INT64_MAX is no double. */
+    /* INT64_MAX has no exact double. */
     return (high < (double)INT64_MAX ? up_to(d, (int64_t)high) : d->count) -
            (low < (double)INT64_MAX ? up_to(d, (int64_t)low) : d->count);
 }

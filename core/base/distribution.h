@@ -1,9 +1,9 @@
 /*
- * A quantity, many times over: count, sum, extremes and quantiles. Times in nanoseconds for the most part.
+ * The distribution of a quantity: count, sum, minimum, maximum and quantiles.
  *
- * Values are kept as they are, and quantiles are exact by the nearest rank, until there are NL_DISTRIBUTION_EXACT of
- * them. Beyond that they are counted in buckets, 64 between one power of two and the next, so that a quantile is wrong
- * by no more than NL_DISTRIBUTION_ERROR of its value, however many there are. One thread at a time.
+ * The first NL_DISTRIBUTION_EXACT values are kept, and quantiles are exact (nearest rank). With more values they are
+ * counted in buckets, 64 per power of two, so that the relative error of a quantile is at most NL_DISTRIBUTION_ERROR.
+ * A distribution begins as zeros. One thread at a time.
  */
 #ifndef NETLOGGER_BASE_DISTRIBUTION_H
 #define NETLOGGER_BASE_DISTRIBUTION_H
@@ -19,28 +19,28 @@ typedef struct nl_distribution {
     uint64_t count;
     double total;
     int64_t least, most;
-    int64_t *values; /* NULL once they are counted in buckets */
+    int64_t *values; /* NULL while values are counted in buckets */
     size_t capacity;
-    uint64_t *buckets; /* likewise before; each of those up to its upper bound */
+    uint64_t *buckets; /* NULL while values are kept */
     bool sorted;
 } nl_distribution;
 
-/* A distribution begins as all zeros. value must not be negative. */
+/* Adds a value, which must not be negative. */
 void nl_distribution_add(nl_distribution *d, int64_t value);
 
-/* The value that a share (0 to 1) of them does not exceed; 0 when there are none. */
+/* Returns the smallest value that at least a share (0 to 1) of the values does not exceed; 0 if there are no values. */
 int64_t nl_distribution_quantile(nl_distribution *d, double share);
 
-/* The mean, 0 when there are none. */
+/* Returns the mean; 0 if there are no values. */
 double nl_distribution_mean(const nl_distribution *d);
 
-/* How many values are above low and not above high. */
+/* Returns the number of values in (low, high]. */
 uint64_t nl_distribution_between(nl_distribution *d, double low, double high);
 
-/* Whether quantiles are exact. */
+/* Returns whether quantiles are exact. */
 bool nl_distribution_is_exact(const nl_distribution *d);
 
-/* Frees what it holds; it is as at the beginning then. */
+/* Frees the values. The distribution is empty afterwards. */
 void nl_distribution_clear(nl_distribution *d);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Environment variables, for code that may run in a set-user-ID program. Whoever starts such a program chooses its
- * environment, so the library reads every variable through nl_environment_value and none through getenv.
+ * Environment variables, for code that may run in a set-user-ID program. The user who starts such a program chooses its
+ * environment, so the library reads all variables through nl_environment_value.
  */
 #ifndef NETLOGGER_BASE_ENVIRONMENT_VALUE_H
 #define NETLOGGER_BASE_ENVIRONMENT_VALUE_H
@@ -9,16 +9,11 @@
 #include <stdlib.h>
 #include <sys/auxv.h>
 
-/* Whether the process has rights that the user who started it lacks: set-user-ID, set-group-ID or file capabilities. */
-static inline bool nl_is_privileged(void)
-{
-    return getauxval(AT_SECURE) != 0;
-}
-
-/* The variable's value. NULL when it is not set or empty, and always when the process is privileged. */
+/* Returns the variable's value; NULL if it is not set or empty, and always in a process with raised privileges. */
 static inline const char *nl_environment_value(const char *name)
 {
-    const char *value = nl_is_privileged() ? NULL : secure_getenv(name);
+    bool privileged = getauxval(AT_SECURE) != 0; /* set-user-ID, set-group-ID or file capabilities */
+    const char *value = privileged ? NULL : secure_getenv(name);
     return value != NULL && *value != '\0' ? value : NULL;
 }
 

@@ -1,12 +1,12 @@
 /*
- * The one error of the tree. Each thread has one current error: a code, by which programs and protocols decide, and a
- * message for people, to which each caller adds its context in front:
+ * The error type of the whole tree. Each thread has one error: a code, by which programs and protocols decide, and a
+ * message for people. Callers add context in front of the message:
  *
  *   nl_error_set(NL_ERROR_UNREACHABLE, "connection refused");
  *   nl_error_prepend("connect to %s", name);
  *
- * A function that fails sets the error and returns NL_FAILED, NL_MALFORMED, false, NULL or -1. Its callers return a
- * failure too, or report nl_error_message(). No code compares messages.
+ * A function that fails sets the error and returns NL_FAILED, NL_MALFORMED, false, NULL or -1. Its caller returns a
+ * failure too, or prints nl_error_message(). No code compares messages.
  */
 #ifndef NETLOGGER_BASE_ERROR_H
 #define NETLOGGER_BASE_ERROR_H
@@ -15,45 +15,46 @@
 
 typedef enum nl_error_code {
     NL_ERROR_NONE,
-    NL_ERROR_SYSTEM,      /* a call of the system or of another library failed */
+    NL_ERROR_SYSTEM,      /* a call of the system or of another library failed for another reason */
     NL_ERROR_MEMORY,      /* out of memory */
     NL_ERROR_CALL,        /* a function was called with invalid arguments */
     NL_ERROR_INVALID,     /* invalid input: an argument, a file, a record, a request */
-    NL_ERROR_NOT_FOUND,   /* what the input names does not exist */
-    NL_ERROR_PERMISSION,  /* a right is missing */
-    NL_ERROR_UNREACHABLE, /* nobody answers, or the connection broke */
-    NL_ERROR_TIMEOUT,     /* no answer in time */
-    NL_ERROR_PROTOCOL,    /* the peer broke the protocol */
+    NL_ERROR_NOT_FOUND,   /* a named file, host or object does not exist */
+    NL_ERROR_PERMISSION,  /* permission denied, or a certificate is not accepted */
+    NL_ERROR_UNREACHABLE, /* the peer cannot be reached, or the connection broke */
+    NL_ERROR_TIMEOUT,     /* no reply in time */
+    NL_ERROR_PROTOCOL,    /* the peer does not follow the protocol */
     NL_ERROR_LIMIT,       /* a limit is reached */
-    NL_ERROR_BUSY,        /* somebody else uses it, or it is not ready */
-    NL_ERROR_UNSUPPORTED, /* not in this build, on this kernel, or in this place */
+    NL_ERROR_FULL,        /* a disk or spool is full */
+    NL_ERROR_BUSY,        /* in use by others, or not ready */
+    NL_ERROR_UNSUPPORTED, /* not supported by this build, kernel or destination */
 } nl_error_code;
 
 enum { NL_ERROR_MESSAGE_SIZE = 1020 };
 
-/* An error to keep or to give to another thread. Zeros are no error. */
+/* A copy of an error, to keep it or pass it to another thread. Zeros are no error. */
 typedef struct nl_error {
     nl_error_code code;
-    char message[NL_ERROR_MESSAGE_SIZE]; /* longer messages are cut */
+    char message[NL_ERROR_MESSAGE_SIZE]; /* longer messages are truncated */
 } nl_error;
 
 /* Sets this thread's error. Returns NL_FAILED. Keeps errno. */
 nl_status nl_error_set(nl_error_code code, const char *format, ...) NL_PRINTF(2, 3);
 
-/* As nl_error_set, with the code for errno, and ": " and the text of errno after the message. */
+/* As nl_error_set, with the code that corresponds to errno. Appends ": " and the text of errno to the message. */
 nl_status nl_error_set_errno(const char *format, ...) NL_PRINTF(1, 2);
 
-/* As nl_error_set, in functions that return false or NULL. */
+/* As nl_error_set, for functions that return false or NULL. */
 #define nl_error_false(...) (nl_error_set(__VA_ARGS__), false)
 #define nl_error_null(...) (nl_error_set(__VA_ARGS__), NULL)
 
-/* Puts context and ": " before this thread's message. Returns NL_FAILED. Keeps errno and the code. */
+/* Prepends context and ": " to this thread's message. Returns NL_FAILED. Keeps errno and the code. */
 nl_status nl_error_prepend(const char *format, ...) NL_PRINTF(1, 2);
 
-/* Sets NL_ERROR_CALL. Returns NL_FAILED. */
+/* Sets NL_ERROR_CALL for a wrong call of a function. Returns NL_FAILED. */
 nl_status nl_error_call(const char *function, const char *problem);
 
-/* The code of this thread's error, NL_ERROR_NONE after nl_error_clear. The message is nl_error_message(). */
+/* Returns the code of this thread's error. */
 nl_error_code nl_error_get_code(void);
 
 /* Copies this thread's error to *error. */
@@ -63,7 +64,7 @@ void nl_error_save(nl_error *error);
 nl_status nl_error_restore(const nl_error *error);
 
 /*
- * Returns from a function whose caller broke a condition, with the value behind problem (none from a void function):
+ * Returns from a function if its caller violated a condition, with the value behind problem (none in a void function):
  *
  *   NL_REQUIRE(record != NULL, "record is NULL", NL_FAILED);
  */

@@ -1,7 +1,4 @@
-/*
- * A hash of bytes in 64 bits, eight at a time, each folded in by a multiplication and its upper half (as in wyhash, by
- * Wang Yi). With a seed that nobody knows nobody can choose texts that collide.
- */
+/* A 64-bit hash by multiply and fold, as in wyhash by Wang Yi. A secret seed prevents collisions by choice. */
 #ifndef NETLOGGER_BASE_HASH_BYTES_H
 #define NETLOGGER_BASE_HASH_BYTES_H
 
@@ -14,7 +11,7 @@ static inline uint64_t hash_mix(uint64_t a, uint64_t b)
 #ifdef __SIZEOF_INT128__
     __uint128_t product = (__uint128_t)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
-#else /* by halves, on processors of 32 bits */
+#else /* 32-bit processors */
     uint64_t low = (a & UINT32_MAX) * (b & UINT32_MAX), high = (a >> 32) * (b >> 32);
     uint64_t left = (a >> 32) * (b & UINT32_MAX) + (low >> 32),
              right = (a & UINT32_MAX) * (b >> 32) + (left & UINT32_MAX);

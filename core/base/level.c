@@ -16,7 +16,7 @@ typedef struct name {
         literal, sizeof(literal) - 1                                                                                   \
     }
 
-/* Indexed by nl_level. BP's own names stand beside ULM's; where BP has none ULM's serves. */
+/* Indexed by nl_level. BP uses ULM's name where it has none of its own. */
 static const struct {
     name ulm;
     name bp;
@@ -46,8 +46,7 @@ const char *nl_level_bp_name(nl_level level)
     return (unsigned)level < LEVEL_COUNT ? names[level].bp.text : "";
 }
 
-/* A bit for each level one of whose names begins with that letter: every record read asks, and most letters are one's
- * alone. */
+/* By first letter of a name: a bit for each level with such a name. Most letters have one level. */
 static const unsigned short by_letter[32] = {
     ['e' & 31] = 1 << NL_EMERGENCY | 1 << NL_ERROR, ['f' & 31] = 1 << NL_EMERGENCY,
     ['a' & 31] = 1 << NL_ALERT | 1 << NL_AUTH,      ['w' & 31] = 1 << NL_WARNING,
@@ -55,7 +54,7 @@ static const unsigned short by_letter[32] = {
     ['i' & 31] = 1 << NL_USAGE | 1 << NL_IMPORTANT, ['d' & 31] = 1 << NL_DEBUG,
 };
 
-/* Names are letters, whose cases differ in one bit. */
+/* Compares without regard to case: upper and lower case differ in one bit. */
 static bool is_name(const name *name, const char *text, size_t size)
 {
     if (name->size != size)

@@ -1,9 +1,10 @@
+/* Names of levels besides those of the public interface. */
 #ifndef NETLOGGER_BASE_LEVEL_H
 #define NETLOGGER_BASE_LEVEL_H
 
 #include <netlogger.h>
 
-/* The name that BP gives a level, "" for NL_LEVEL_NONE; static storage. Any thread, signal handlers too. */
+/* Returns the BP name of a level, "" for NL_LEVEL_NONE, in static storage. Safe in any thread and signal handler. */
 const char *nl_level_bp_name(nl_level level);
 
 #endif

@@ -1,23 +1,23 @@
 /*
- * What happens when memory runs out. Code of the library reports it with nl_memory_failed and returns a failure. A
- * program of ours ends instead: it defines program_memory_failed (program/program.c), which nl_memory_failed calls. So
- * programs need no checks of their own around calls of the library.
+ * Lack of memory. Code of core and libnetlogger calls nl_memory_failed and returns a failure. Our programs end instead:
+ * they define program_memory_failed (common/program/program.c), which nl_memory_failed calls. So programs need no
+ * checks around calls of the library.
  *
- * A function that cannot return a status (it appends to a buffer or adds a field) does nothing when memory runs out.
- * Its caller compares nl_memory_failures before and after a group of such calls.
+ * Functions that return no status, such as those that add fields, do nothing when memory runs out. Their callers
+ * compare nl_memory_failures before and after a group of calls.
  */
 #ifndef NETLOGGER_BASE_MEMORY_H
 #define NETLOGGER_BASE_MEMORY_H
 
 #include <netlogger.h>
 
-/* How often memory ran out in this thread. */
+/* The number of times that memory ran out in this thread. */
 extern __thread unsigned nl_memory_failures __attribute__((tls_model("initial-exec")));
 
-/* Sets this thread's error message and counts the failure. Returns NL_FAILED. */
+/* Sets NL_ERROR_MEMORY and counts the failure. Returns NL_FAILED. */
 nl_status nl_memory_failed(void);
 
-/* memory itself. NULL is reported as nl_memory_failed does. */
+/* Returns memory. If it is NULL, calls nl_memory_failed. */
 static inline void *nl_memory_check(void *memory)
 {
     if (__builtin_expect(memory == NULL, 0))
@@ -25,7 +25,7 @@ static inline void *nl_memory_check(void *memory)
     return memory;
 }
 
-/* Ends a program with a message. Defined by our programs only. */
+/* Ends a program with a message. Only our programs define it. */
 void program_memory_failed(void) __attribute__((weak));
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * The clock that nobody sets, for intervals, patience and deadlines. Its zero is some time before the machine started.
- */
+/* The monotonic clock, for intervals and deadlines. Its zero is arbitrary. */
 #ifndef NETLOGGER_BASE_MONOTONIC_H
 #define NETLOGGER_BASE_MONOTONIC_H
 
@@ -8,7 +6,7 @@
 #include <pthread.h>
 #include <time.h>
 
-/* Nanoseconds. Safe in signal handlers. */
+/* Returns nanoseconds. Safe in signal handlers. */
 static inline int64_t nl_monotonic_ns(void)
 {
     struct timespec now;
@@ -16,13 +14,11 @@ static inline int64_t nl_monotonic_ns(void)
     return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
 }
 
-/* Milliseconds. */
 static inline int64_t nl_monotonic_ms(void)
 {
     return nl_monotonic_ns() / 1000000;
 }
 
-/* Such a time as system calls and pthread_cond_timedwait want it. */
 static inline struct timespec nl_monotonic_timespec(int64_t ns)
 {
     return (struct timespec){.tv_sec = ns / NL_NS_PER_SECOND, .tv_nsec = ns % NL_NS_PER_SECOND};
@@ -33,7 +29,7 @@ static inline struct timespec nl_monotonic_in_ms(int64_t ms)
     return nl_monotonic_timespec(nl_monotonic_ns() + ms * 1000000);
 }
 
-/* A condition whose pthread_cond_timedwait goes by this clock: setting the other one makes no wait longer. */
+/* Initializes a condition whose pthread_cond_timedwait uses this clock. */
 static inline void nl_monotonic_cond_init(pthread_cond_t *condition)
 {
     pthread_condattr_t attributes;

@@ -5,7 +5,6 @@
 #include "base/environment_value.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/size.h"
 #include "base/time_internal.h"
 
 #include <ctype.h>
@@ -32,6 +31,10 @@ static const struct {
 };
 
 enum { DURATION_UNIT_COUNT = sizeof duration_units / sizeof duration_units[0] };
+
+static const char *const size_units[] = {"", "k", "m", "g", "t"}; /* each is 1024 times the one before */
+
+enum { SIZE_UNIT_COUNT = sizeof size_units / sizeof size_units[0] };
 
 bool nl_duration_parse(const char *text, int64_t *duration_ns)
 {
@@ -61,7 +64,7 @@ bool nl_time_parse_relative(const char *text, int64_t *time_ns)
 {
     int64_t ago_ns;
     if (strlen(text) == 8 && strspn(text, "0123456789") == 8)
-        return false; /* meant as a day, but it would be read as seconds since 1970 */
+        return false; /* probably a day, which would be parsed as seconds since 1970 */
     if (*text != '-')
         return nl_time_parse(text, strlen(text), NL_FRACTION_DECIMAL, time_ns) == NL_OK;
     if (!nl_duration_parse(text + 1, &ago_ns))
@@ -83,13 +86,12 @@ const char *nl_duration_format(int64_t duration_ns, char out[NL_OPTION_VALUE_SIZ
 
 const char *nl_size_format(uint64_t size, char out[NL_OPTION_VALUE_SIZE])
 {
-    static const char *const units[] = {"", "k", "m", "g", "t"};
     size_t unit = 0;
-    while (size != 0 && size % 1024 == 0 && unit + 1 < sizeof units / sizeof units[0]) {
+    while (size != 0 && size % 1024 == 0 && unit + 1 < SIZE_UNIT_COUNT) {
         size /= 1024;
         unit++;
     }
-    snprintf(out, NL_OPTION_VALUE_SIZE, "%" PRIu64 "%s", size, units[unit]);
+    snprintf(out, NL_OPTION_VALUE_SIZE, "%" PRIu64 "%s", size, size_units[unit]);
     return out;
 }
 
@@ -129,7 +131,7 @@ static void option_store_integer(const nl_option *row, void *settings, int64_t v
         *(int64_t *)member = value;
 }
 
-/* The greatest number that may be set. */
+/* Returns the maximum of the option, in the notation of the row's bounds. */
 static int64_t option_maximum(const nl_option *row)
 {
     int64_t unit = row->unit != 0 ? row->unit : 1;
@@ -148,12 +150,18 @@ static bool option_parse_count(const char *text, int64_t *number)
     return *number >= 0 && errno == 0 && *end == '\0';
 }
 
+/* Parses "65536", "64k", "256M" or "1g"; 1k is 1024 bytes. */
 static bool option_parse_size(const char *text, int64_t *number)
 {
-    size_t size = 0;
-    bool good = nl_size_parse(text, &size) && size <= INT64_MAX;
-    *number = (int64_t)size;
-    return good;
+    char *end;
+    errno = 0;
+    *number = isdigit((unsigned char)*text) ? strtoll(text, &end, 10) : -1;
+    if (*number < 0 || errno != 0)
+        return false;
+    for (size_t i = 1; i < SIZE_UNIT_COUNT; i++)
+        if (strcasecmp(end, size_units[i]) == 0)
+            return !__builtin_mul_overflow(*number, INT64_C(1) << 10 * i, number);
+    return *end == '\0';
 }
 
 /* "64x is out of range; use 1k to 1g" */
@@ -168,7 +176,7 @@ static bool option_reject_range(const nl_option *row, const char *value)
                           row->minimum != 0 ? "least" : "most", row->minimum != 0 ? minimum : maximum);
 }
 
-/* The index of a value among choices, or -1. */
+/* Returns the index of a value among choices, or -1. */
 static int64_t option_find_choice(const char *choices, const char *value)
 {
     int64_t index = 0;
@@ -303,7 +311,7 @@ const nl_option *nl_option_find(const nl_option *rows, const char *name, unsigne
 
 enum { NAME_MAX_COMPARED = 32 };
 
-/* How many letters must be inserted, removed, replaced or swapped with the next to turn one name into the other. */
+/* Returns the number of letters to insert, remove, replace or swap with the next to turn a into b. */
 static unsigned option_name_distance(const char *a, const char *b)
 {
     unsigned lines[3][NAME_MAX_COMPARED + 1], *before = lines[0], *last = lines[1], *line = lines[2];
@@ -313,12 +321,12 @@ static unsigned option_name_distance(const char *a, const char *b)
     for (size_t i = 0; a[i] != '\0'; i++) {
         line[0] = (unsigned)i + 1;
         for (size_t k = 0; k < size; k++) {
-            unsigned least = last[k] + (a[i] != b[k]);
-            least = last[k + 1] + 1 < least ? last[k + 1] + 1 : least;
-            least = line[k] + 1 < least ? line[k] + 1 : least;
-            if (i > 0 && k > 0 && a[i] == b[k - 1] && a[i - 1] == b[k] && before[k - 1] + 1 < least)
-                least = before[k - 1] + 1;
-            line[k + 1] = least;
+            unsigned cost = last[k] + (a[i] != b[k]);
+            cost = last[k + 1] + 1 < cost ? last[k + 1] + 1 : cost;
+            cost = line[k] + 1 < cost ? line[k] + 1 : cost;
+            if (i > 0 && k > 0 && a[i] == b[k - 1] && a[i - 1] == b[k] && before[k - 1] + 1 < cost)
+                cost = before[k - 1] + 1;
+            line[k + 1] = cost;
         }
         unsigned *free_line = before;
         before = last;
@@ -342,18 +350,18 @@ void nl_option_find_nearest(nl_option_nearest *nearest, const nl_option *rows, c
     }
 }
 
-bool nl_option_list_has(const char *list, char separator, const char *word, size_t size)
+bool nl_option_list_has(const char *list, char separator, const char *item, size_t size)
 {
     while (*list != '\0') {
         const char *end = strchrnul(list, separator);
-        if ((size_t)(end - list) == size && memcmp(list, word, size) == 0)
+        if ((size_t)(end - list) == size && memcmp(list, item, size) == 0)
             return true;
         list = end + (*end != '\0');
     }
     return false;
 }
 
-/* The choice at an index. */
+/* Returns the choice at an index, or NULL. */
 static const char *option_choice(const char *choices, int64_t index, char scratch[NL_OPTION_TEXT_SIZE])
 {
     const char *at = choices;

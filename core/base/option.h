@@ -1,14 +1,14 @@
 /*
- * Options: one table row per option, whatever it is an option of.
+ * Options: one table row per option.
  *
- * A row says what an option is called, what values it takes and where the value goes. Command lines, options of URLs,
- * configuration files and environment variables are all read by such rows; --help, --help=json, the option lists of the
- * manual pages and shell completion are written from them. Rows are constant and end with one that has no name.
+ * A row holds an option's name, its valid values and the member that stores the value. Command lines, URLs,
+ * configuration files and environment variables are parsed by rows. --help, --help=json, the option lists of the manual
+ * pages and shell completion are printed from them. An array of rows is constant and ends with a row without a name.
  *
- * Values are written alike everywhere: a duration is 10s, 500ms, 5m, 2h or 1d, and a bare number is in seconds; a size
- * is 64k, 256m or 1g; a flag is yes or no; a time is absolute (time.h), or relative to now as in -10m.
+ * Notation of values: a duration is 10s, 500ms, 5m, 2h or 1d, and a bare number is in seconds; a size is 64k, 256m or
+ * 1g; a flag is yes or no; a time is absolute (time.h), or relative to now as in -10m.
  *
- * The module has no state. Any thread may call it for settings that no other thread uses meanwhile.
+ * The module has no state. Any thread may call it for settings that no other thread uses at the same time.
  */
 #ifndef NETLOGGER_BASE_OPTION_H
 #define NETLOGGER_BASE_OPTION_H
@@ -18,12 +18,12 @@
 #include <stddef.h>
 
 enum {
-    NL_OPTION_TEXT_SIZE = 512, /* of any value as text */
-    NL_OPTION_VALUE_SIZE = 64, /* of a number, duration, size, time or choice as text */
+    NL_OPTION_TEXT_SIZE = 512, /* bytes for any value as text */
+    NL_OPTION_VALUE_SIZE = 64, /* bytes for a number, duration, size, time or choice as text */
 };
 
 typedef enum nl_option_type {
-    NL_OPTION_TEXT,     /* const char *: the value itself, which must outlive the settings */
+    NL_OPTION_TEXT,     /* const char *: points to the value, which must outlive the settings */
     NL_OPTION_COPY,     /* char *: a copy, owned by the settings; nl_options_free frees it */
     NL_OPTION_FLAG,     /* bool */
     NL_OPTION_COUNT,    /* an integer */
@@ -34,111 +34,111 @@ typedef enum nl_option_type {
     NL_OPTION_LEVEL,    /* nl_level */
 } nl_option_type;
 
-/* Where an option is valid. A row that names no place is valid on the command line. */
+/* Where an option is valid. A row without a place is valid on the command line. */
 enum {
     NL_OPTION_ON_COMMAND_LINE = 1,
     NL_OPTION_IN_FILE = 2,
     NL_OPTION_IN_URL = 4,
-    NL_OPTION_ON_RELOAD = 8, /* a change of it in the file holds after a reload */
+    NL_OPTION_ON_RELOAD = 8, /* a reload applies a change in the file */
     NL_OPTION_IN_DAEMON = NL_OPTION_ON_COMMAND_LINE | NL_OPTION_IN_FILE,
 };
 
 typedef struct nl_option nl_option;
 
-/* Sets an option whose value needs more than its type says. Returns false and sets the error when it is invalid. */
+/* Sets an option that its type does not describe fully. Returns false and sets the error if the value is invalid. */
 typedef bool nl_option_setter(void *settings, const nl_option *row, const char *value);
 
-/* The value at an index, from 0, of what an option holds; NULL behind the last. scratch may hold the text. */
+/* Returns the option's value at an index from 0, or NULL behind the last. The text may be in scratch. */
 typedef const char *nl_option_getter(const void *settings, size_t index, char scratch[NL_OPTION_TEXT_SIZE]);
 
 struct nl_option {
     const char *name;
     char letter; /* 0: none */
     bool repeatable;
-    bool optional_value; /* --name alone is allowed: the setter gets "" */
-    bool empty_value;    /* "" is a value */
-    bool is_path;        /* of a file or directory, relative to the working directory */
-    nl_option_type type; /* with a setter: only describes the value in help */
-    unsigned places;     /* 0: NL_OPTION_ON_COMMAND_LINE */
-    const char *value;   /* what help calls the value: FILE; NULL: by its type */
-    const char *initial; /* the default, in the option's own notation; in parentheses: a description of it */
-    int64_t minimum;     /* of counts, bytes, nanoseconds */
-    int64_t maximum;     /* 0: as much as the member holds */
-    int64_t unit;        /* of durations: nanoseconds in what is stored; 0: 1 */
-    const char *choices; /* separated by '|'; of a duration: words that are valid instead of a number */
-    const char *(*list_choices)(void); /* the choices, when code makes them; the one at index 0 may be empty: not set */
-    const char *environment;           /* the variable that sets it too; NULL: none */
-    const char *commands;  /* the subcommands, or schemes of URLs, that have it, with blanks between; NULL: all */
-    size_t offset, size;   /* of the member that holds the value; size 0: none */
-    nl_option_setter *set; /* NULL: by type */
-    nl_option_getter *get; /* of a repeatable option, or one whose member is not its value; NULL: by type */
-    const char *help;      /* one sentence without a full stop */
+    bool optional_value;               /* --name alone is allowed: the setter gets "" */
+    bool empty_value;                  /* "" is valid */
+    bool is_path;                      /* a path of a file or directory, relative to the working directory */
+    nl_option_type type;               /* with a setter: only for help */
+    unsigned places;                   /* 0: NL_OPTION_ON_COMMAND_LINE */
+    const char *value;                 /* placeholder in help: FILE; NULL: by type */
+    const char *initial;               /* the default in the option's notation; in parentheses: a description */
+    int64_t minimum;                   /* a count, bytes or nanoseconds */
+    int64_t maximum;                   /* 0: the maximum of the member */
+    int64_t unit;                      /* durations: nanoseconds per unit of the member; 0: 1 */
+    const char *choices;               /* separated by '|'; durations: texts that are valid instead of a number */
+    const char *(*list_choices)(void); /* returns choices; an empty choice at index 0 means: not set */
+    const char *environment;           /* environment variable, or NULL */
+    const char *commands;              /* valid subcommands or schemes of URLs, separated by blanks; NULL: all */
+    size_t offset, size;               /* of the member that stores the value; size 0: none */
+    nl_option_setter *set;             /* NULL: by type */
+    nl_option_getter *get;             /* NULL: by type */
+    const char *help;                  /* one sentence without a full stop */
 };
 
-/* The member of a row: .offset and .size. */
+/* Initializes .offset and .size of a row. */
 #define NL_OPTION_MEMBER(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
 
 /* ---- values ---- */
 
-/* Reads a duration. Returns false when text is not a duration or does not fit. */
+/* Parses a duration. Returns false if text is not a duration or is out of range. */
 bool nl_duration_parse(const char *text, int64_t *duration_ns);
 
-/* Reads an absolute time, or one relative to now: -10m. False when text is neither, or eight digits. */
+/* Parses an absolute time, or a time relative to now (-10m). Returns false if text is neither, or is eight digits. */
 bool nl_time_parse_relative(const char *text, int64_t *time_ns);
 
-/* Writes a value in the shortest form that reads back alike: 90s, 1500ms, 64k. Returns out. */
+/* Formats a value in its shortest exact notation: 90s, 1500ms, 64k. Returns out. */
 const char *nl_duration_format(int64_t duration_ns, char out[NL_OPTION_VALUE_SIZE]);
 const char *nl_size_format(uint64_t size, char out[NL_OPTION_VALUE_SIZE]);
 
-/* Writes a row's bound (minimum or maximum) in the option's own notation. Returns out. */
+/* Formats a row's minimum or maximum in the option's notation. Returns out. */
 const char *nl_option_format_bound(const nl_option *row, int64_t bound, char out[NL_OPTION_VALUE_SIZE]);
 
 /* ---- rows ---- */
 
-/* The type as help and JSON name it: "duration". */
+/* Returns the name of the type in help and JSON, such as "duration". */
 const char *nl_option_type_name(const nl_option *row);
 
-/* What may be chosen: "a|b|c", or NULL. */
+/* Returns the choices, such as "a|b|c", or NULL. */
 const char *nl_option_choices(const nl_option *row);
 
-/* Returns the row with that name that is valid in one of the places, or NULL. */
+/* Returns the row with a name that is valid in one of the places, or NULL. */
 const nl_option *nl_option_find(const nl_option *rows, const char *name, unsigned places);
 
-/* The name most like one that is unknown; name is NULL when none is like it. Begins as zeros. */
+/* The name most similar to an unknown name; NULL if none is similar. Begins as zeros. */
 typedef struct nl_option_nearest {
     const char *name;
     unsigned distance;
 } nl_option_nearest;
 
-/* Compares the names of rows that are valid in one of the places with the unknown name. */
+/* Compares the names of the rows that are valid in one of the places with an unknown name. */
 void nl_option_find_nearest(nl_option_nearest *nearest, const nl_option *rows, const char *unknown, unsigned places);
 
-/* Whether a list with separators, such as choices or commands, holds the word. */
-bool nl_option_list_has(const char *list, char separator, const char *word, size_t size);
+/* Returns whether a list such as choices or commands has an item. */
+bool nl_option_list_has(const char *list, char separator, const char *item, size_t size);
 
 /*
- * Sets an option of settings from text. False with the problem in message, which begins neither with the program's nor
- * the option's name: "\"x\" is not a duration; write for example 10s, 5m or 2h".
+ * Sets an option of settings from text. Returns false and sets the error, without the option's name, if the value is
+ * invalid: "\"x\" is not a duration; write for example 10s, 5m or 2h".
  */
 bool nl_option_set(const nl_option *row, void *settings, const char *value);
 
-/* The option's present value as text, or that at an index of a repeatable option (0 for others); scratch may hold it.
- * NULL when it is not set, or not kept by the row. */
+/* Return the option's value as text, or the value at an index of a repeatable option. The text may be in scratch. NULL
+ * if the value is not set, or the row does not store it. */
 const char *nl_option_get(const nl_option *row, const void *settings, char scratch[NL_OPTION_TEXT_SIZE]);
 const char *nl_option_get_at(const nl_option *row, const void *settings, size_t index,
                              char scratch[NL_OPTION_TEXT_SIZE]);
 
-/* Sets all defaults. Returns NULL, or the row that rejects its own default after setting the error. */
+/* Sets all defaults. Returns NULL, or sets the error and returns the row whose default is invalid. */
 const nl_option *nl_options_init(const nl_option *rows, void *settings);
 
-/* Frees all copies, and sets them NULL. */
+/* Frees all copies (NL_OPTION_COPY) and sets them to NULL. */
 void nl_options_free(const nl_option *rows, void *settings);
 
-/* The first row of a file's options that differs between two settings and is not valid on reload; NULL: none. */
+/* Returns the first option of configuration files that a reload cannot change and that differs; or NULL. */
 const nl_option *nl_options_fixed_difference(const nl_option *rows, const void *a, const void *b);
 
-/* Sets the options that have an environment variable. Returns NULL, or the first row that rejects its variable's value
- * after setting the error, which names the variable; the others are set nevertheless. */
+/* Sets the options that have an environment variable. If values are invalid, sets the other options all the same, sets
+ * the error, which names the variable, and returns the first row with an invalid value; otherwise NULL. */
 const nl_option *nl_options_read_environment(const nl_option *rows, void *settings);
 
 #endif

@@ -1,7 +1,4 @@
-/*
- * Memory in pages of its own, for what is made where the heap may not be used: in a signal handler, which may have come
- * in the middle of malloc. Zeroed.
- */
+/* Zeroed memory that is not on the heap, for signal handlers, which may have interrupted malloc. */
 #ifndef NETLOGGER_BASE_PAGES_H
 #define NETLOGGER_BASE_PAGES_H
 
@@ -19,14 +16,14 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-/* size bytes, to be freed with nl_pages_free of the same size; NULL when there are none. Safe in signal handlers. */
+/* Returns size bytes, which nl_pages_free frees; NULL if memory runs out. Safe in signal handlers. */
 static inline void *nl_pages_new(size_t size)
 {
     void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED)
         return NULL;
 #ifdef NL_PAGES_ARE_ROOTS
-    __lsan_register_root_region(pages, size); /* what only they point to is not lost */
+    __lsan_register_root_region(pages, size); /* may hold the only pointers to heap memory */
 #endif
     return pages;
 }

@@ -12,21 +12,21 @@
 
 enum { ATTEMPTS = 100 };
 
-/* The folder of a file; to be freed. NULL when there is no memory. */
-static char *folder_of(const char *path)
+/* Returns the directory of a file, which the caller frees; NULL if memory runs out. */
+static char *directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-/* Whether others may lay a file there, whose owner says nothing then. */
-static bool may_others_lay_files(const char *folder)
+/* Returns whether other users can create files in a directory. */
+static bool others_can_write(const char *directory)
 {
     struct stat status;
-    return stat(folder, &status) != 0 || (status.st_mode & 022) != 0;
+    return stat(directory, &status) != 0 || (status.st_mode & 022) != 0;
 }
 
-/* A name beside the path. False when there is no memory. */
+/* Makes a temporary name in the same directory. */
 static bool make_name(nl_replacement *r, int attempt)
 {
     free(r->name);
@@ -36,7 +36,7 @@ static bool make_name(nl_replacement *r, int attempt)
     return false;
 }
 
-/* Where there is no file without a name, one with a name beside the path. */
+/* Opens a file with a temporary name, where the file system has no files without names. */
 static bool open_named(nl_replacement *r, mode_t mode)
 {
     for (int i = 0; r->fd < 0 && i < ATTEMPTS && make_name(r, i); i++) {
@@ -44,14 +44,14 @@ static bool open_named(nl_replacement *r, mode_t mode)
         if (r->fd < 0 && errno != EEXIST)
             break;
     }
-    if (r->fd < 0) { /* what has that name is another's */
+    if (r->fd < 0) { /* the file with that name is not ours */
         free(r->name);
         r->name = NULL;
     }
     return r->fd >= 0;
 }
 
-/* What umask(2) says only who sets it. False where the kernel does not tell (before Linux 4.7, or without /proc). */
+/* Reads the umask without changing it, as umask(2) would. Returns false without /proc. */
 static bool read_umask(mode_t *mask)
 {
     FILE *status = fopen("/proc/self/status", "re");
@@ -66,32 +66,32 @@ static bool read_umask(mode_t *mask)
     return found;
 }
 
-/* mode: what it may be opened for, but for the umask. Some kernels leave that to us where a file has no name. */
-static bool open_it(nl_replacement *r, const char *folder, mode_t mode)
+/* Opens the new file with a mode, to which the umask applies. Some kernels ignore it for files without names. */
+static bool open_new(nl_replacement *r, const char *directory, mode_t mode)
 {
     mode_t mask = 0;
-    if (access("/proc/self/fd", X_OK) == 0 /* by which it gets its name */ && read_umask(&mask))
-        r->fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (access("/proc/self/fd", X_OK) == 0 /* name_it links from it */ && read_umask(&mask))
+        r->fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
     if (r->fd < 0)
         return open_named(r, mode);
     fchmod(r->fd, mode & ~mask);
     return true;
 }
 
-/* before: what is replaced; NULL when nothing is there. */
+/* before: the file that is replaced, or NULL. */
 static bool open_aside(nl_replacement *r, const struct stat *before)
 {
-    char *folder = folder_of(r->path);
-    /* Never open to more than at last: who opens it meanwhile could read on. Its group is ours at first. */
-    bool good = folder != NULL && open_it(r, folder, before != NULL ? before->st_mode & 0606 : 0666);
-    if (good && before != NULL && (before->st_uid == geteuid() || !may_others_lay_files(folder)) &&
+    char *directory = directory_of(r->path);
+    /* Never more accessible than in the end: a user who opens the file now can read it later. */
+    bool good = directory != NULL && open_new(r, directory, before != NULL ? before->st_mode & 0606 : 0666);
+    if (good && before != NULL && (before->st_uid == geteuid() || !others_can_write(directory)) &&
         fchown(r->fd, before->st_uid, before->st_gid) == 0)
         fchmod(r->fd, before->st_mode & 0777);
-    free(folder);
+    free(directory);
     return good;
 }
 
-/* Where the file is that was found by path, past all links; NULL when another has come there since. To be freed. */
+/* Returns the path of the file without symbolic links; NULL if another file is there by now. The caller frees it. */
 static char *replacement_place_of(const char *path, const struct stat *found)
 {
     struct stat now;
@@ -108,7 +108,7 @@ static char *replacement_place_of(const char *path, const struct stat *found)
 bool nl_replacement_open(nl_replacement *r, const char *path)
 {
     struct stat before;
-    bool is_there = stat(path, &before) == 0; /* which refuses links that others laid, where the system does */
+    bool is_there = stat(path, &before) == 0; /* the system may refuse links of other users */
     *r = (nl_replacement){.fd = -1};
     if (!is_there && errno != ENOENT)
         return false;
@@ -124,8 +124,8 @@ bool nl_replacement_open(nl_replacement *r, const char *path)
 }
 
 /*
- * Gives it its place, or, where another has that, a name beside it from where it can take it. A kill in between, the
- * one moment in which something may be left behind, is as short as can be.
+ * Links the file to its path, or to a temporary name if the path exists. Only a kill before the following rename can
+ * leave a file behind.
  */
 static bool name_it(nl_replacement *r)
 {
@@ -153,7 +153,7 @@ bool nl_replacement_keep(nl_replacement *r)
         return false;
     if (r->name != NULL && rename(r->name, r->path) != 0)
         return false;
-    free(r->name); /* it is another's from now on */
+    free(r->name);
     r->name = NULL;
     return true;
 }

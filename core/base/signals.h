@@ -1,7 +1,6 @@
 /*
- * Writing where nobody reads, or where a file must not grow further, raises a signal in the thread that writes, and
- * that signal ends a program that does not know of it. The library lives in other people's programs: threads of its own
- * block all signals, and where it writes in the caller's thread it holds these.
+ * Signals of writing: SIGPIPE if nobody reads, SIGXFSZ if a file must not grow. They end a program that does not handle
+ * them. The library's own threads block all signals; where the library writes in the caller's thread, it holds these.
  */
 #ifndef NETLOGGER_BASE_SIGNALS_H
 #define NETLOGGER_BASE_SIGNALS_H
@@ -12,13 +11,13 @@
 
 typedef struct nl_held_signals {
     sigset_t before;  /* the thread's mask */
-    sigset_t pending; /* those of them that were pending already: the program's */
+    sigset_t pending; /* signals that were already pending: the program's */
 } nl_held_signals;
 
-/* From here on SIGPIPE and SIGXFSZ do not reach this thread. */
+/* Blocks SIGPIPE and SIGXFSZ in this thread. */
 void nl_signals_hold(nl_held_signals *held);
 
-/* Until here: those that came in between are taken away. errno stays. */
+/* Discards the signals that came since nl_signals_hold, and restores the thread's mask. Keeps errno. */
 void nl_signals_release(const nl_held_signals *held);
 
 #endif

@@ -1,4 +1,4 @@
-/* Copies of texts, from the heap. */
+/* Copies of strings on the heap. */
 #ifndef NETLOGGER_BASE_TEXT_H
 #define NETLOGGER_BASE_TEXT_H
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* NUL-terminated, whatever bytes text has; the caller frees data, which is NULL when there is no memory. */
+/* Returns a NUL-terminated copy; the caller frees its data, which is NULL if memory runs out. */
 static inline nl_string nl_string_copy(nl_string text)
 {
     char *copy = nl_memory_check(malloc(text.size + 1));
@@ -19,7 +19,7 @@ static inline nl_string nl_string_copy(nl_string text)
     return (nl_string){copy, text.size};
 }
 
-/* The caller frees it. NULL when text is NULL or there is no memory. */
+/* Returns a copy that the caller frees; NULL if text is NULL or memory runs out. */
 static inline char *nl_text_copy(const char *text)
 {
     return text != NULL ? (char *)nl_string_copy((nl_string){text, strlen(text)}).data : NULL;

@@ -1,12 +1,14 @@
-/* Threads of the library's and of daemons' own, which leave the program's signals to its other threads. */
+/* Threads of the library and of daemons. They leave the program's signals to its other threads. */
 #ifndef NETLOGGER_BASE_THREAD_H
 #define NETLOGGER_BASE_THREAD_H
 
 #include <pthread.h>
 #include <signal.h>
 
-/* As pthread_create, whose error number it returns (0: it runs); no signal is ever delivered to the thread but SIGSYS,
- * which a filter of system calls sends to the thread that made a call. */
+/*
+ * Starts a thread that blocks all signals except SIGSYS, which a filter of system calls sends to the calling thread.
+ * Parameters and return value are those of pthread_create.
+ */
 static inline int nl_thread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *user),
                                    void *user)
 {

@@ -28,8 +28,8 @@ int64_t nl_time_now_ns(void)
     return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
 }
 
-/* Days from 1970-01-01 to a date of the proleptic Gregorian calendar: H. Hinnant, "chrono-Compatible Low-Level Date
- * Algorithms", 2013. The year is taken to begin in March, so that the leap day is its last. */
+/* Returns the days from 1970-01-01 to a date (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms", 2013). Years
+ * begin in March, so that the leap day is the last. */
 static int64_t days_from_civil(int year, unsigned month, unsigned day)
 {
     year -= month <= 2;
@@ -63,25 +63,25 @@ static bool is_in_month(int year, unsigned month, unsigned day)
     return month == 2 && day == 29 && leap;
 }
 
-static nl_status no_time(const char *what, long long number)
+static nl_status time_invalid(const char *what, long long number)
 {
-    nl_error_set(NL_ERROR_INVALID, "no time: %s %lld", what, number);
+    nl_error_set(NL_ERROR_INVALID, "invalid time: %s %lld", what, number);
     return NL_MALFORMED;
 }
 
-static nl_status no_time_form(const char *problem)
+static nl_status time_invalid_form(const char *problem)
 {
-    nl_error_set(NL_ERROR_INVALID, "no time: %s", problem);
+    nl_error_set(NL_ERROR_INVALID, "invalid time: %s", problem);
     return NL_MALFORMED;
 }
 
-/* Two digits that are known to be digits. */
+/* The caller knows that both bytes are digits. */
 static unsigned two(const char *text)
 {
     return (unsigned)(text[0] - '0') * 10 + (unsigned)(text[1] - '0');
 }
 
-/* digits[0..count) as a fraction of a second. What is finer than a nanosecond is cut off. */
+/* Returns digits[0..count) as a fraction of a second. Digits beyond nanoseconds are ignored. */
 static unsigned fraction_ns(const char *digits, size_t count, nl_fraction fraction)
 {
     unsigned value = 0;
@@ -96,13 +96,13 @@ static unsigned fraction_ns(const char *digits, size_t count, nl_fraction fracti
 
 static nl_status seconds_to_ns(int64_t seconds, int64_t ns, int64_t *time_ns)
 {
-    if (seconds < 0 && ns > 0) { /* both of one sign: what is in between does not overflow where the sum does not */
+    if (seconds < 0 && ns > 0) { /* same signs: then the product overflows only if the sum does */
         seconds++;
         ns -= NL_NS_PER_SECOND;
     }
     int64_t total;
     if (__builtin_mul_overflow(seconds, NL_NS_PER_SECOND, &total) || __builtin_add_overflow(total, ns, &total))
-        return no_time_form("before 1678 or after 2261");
+        return time_invalid_form("before 1678 or after 2261");
     *time_ns = total;
     return NL_OK;
 }
@@ -110,21 +110,21 @@ static nl_status seconds_to_ns(int64_t seconds, int64_t ns, int64_t *time_ns)
 static nl_status civil_to_ns(const civil *t, int64_t *time_ns)
 {
     if (t->month < 1 || t->month > 12)
-        return no_time("month", t->month);
+        return time_invalid("month", t->month);
     if (!is_in_month(t->year, t->month, t->day))
-        return no_time("day", t->day);
+        return time_invalid("day", t->day);
     if (t->hour > 23)
-        return no_time("hour", t->hour);
+        return time_invalid("hour", t->hour);
     if (t->minute > 59)
-        return no_time("minute", t->minute);
+        return time_invalid("minute", t->minute);
     if (t->second > 60) /* 60: a leap second, which POSIX time counts as the next second */
-        return no_time("second", t->second);
+        return time_invalid("second", t->second);
     int64_t seconds = days_from_civil(t->year, t->month, t->day) * SECONDS_PER_DAY +
                       (int64_t)(t->hour * 3600 + t->minute * 60 + t->second) - t->offset_minutes * 60;
     return seconds_to_ns(seconds, t->fraction_ns, time_ns);
 }
 
-/* ---- the form that nearly all have, eight bytes at a time ---- */
+/* ---- the usual form, eight bytes at a time ---- */
 
 static uint64_t eight_bytes(const char *text)
 {
@@ -133,14 +133,14 @@ static uint64_t eight_bytes(const char *text)
     return le64toh(bytes);
 }
 
-/* Whether all eight are digits. */
+/* Returns whether all eight bytes are digits. */
 static bool are_digits(uint64_t bytes)
 {
     const uint64_t high = 0xf0f0f0f0f0f0f0f0, zeroes = 0x3030303030303030;
     return (bytes & high) == zeroes && ((bytes + 0x0606060606060606) & high) == zeroes;
 }
 
-/* Eight digits as four numbers of two, in every second byte. */
+/* Converts eight digits to four numbers from 0 to 99, in every second byte. */
 static uint64_t pairs_of(uint64_t digits)
 {
     digits -= 0x3030303030303030;
@@ -152,11 +152,11 @@ static unsigned pair(uint64_t pairs, unsigned place)
     return (unsigned)(pairs >> 16 * place) & 0xff;
 }
 
-/* Takes YYYYMMDDhhmmss.ffffff. False when text, of 21 bytes, has another form. */
-static bool take_usual_date(const char *text, civil *t)
+/* Parses YYYYMMDDhhmmss.ffffff. Returns false if text, of 21 bytes, has another form. */
+static bool parse_usual_date(const char *text, civil *t)
 {
     uint64_t date = eight_bytes(text), time = eight_bytes(text + 6);
-    /* The last eight bytes are a digit, the point, and the six of the fraction. */
+    /* The last eight bytes are a digit, the point, and six digits. */
     uint64_t fraction = eight_bytes(text + 13) >> 16 | UINT64_C(0x3030) << 48;
     if (text[14] != '.' || !are_digits(date) || !are_digits(time) || !are_digits(fraction))
         return false;
@@ -177,9 +177,9 @@ static bool take_usual_date(const char *text, civil *t)
 
 static bool learn_day(const char *text, nl_known_day *known, int64_t *time_ns)
 {
-    enum { FIRST_YEAR = 1700, LAST_YEAR = 2200 }; /* whose days have all of their nanoseconds */
+    enum { FIRST_YEAR = 1700, LAST_YEAR = 2200 }; /* int64_t can hold every nanosecond of these years */
     civil t;
-    if (!take_usual_date(text, &t) || civil_to_ns(&t, time_ns) != NL_OK)
+    if (!parse_usual_date(text, &t) || civil_to_ns(&t, time_ns) != NL_OK)
         return false;
     if (t.year >= FIRST_YEAR && t.year <= LAST_YEAR) {
         known->digits = eight_bytes(text);
@@ -208,7 +208,7 @@ bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int
     return true;
 }
 
-/* 14 digits are known to be there, and to be followed by the end or a point. */
+/* The caller knows that there are 14 digits, followed by the end or a point. */
 static nl_status parse_date(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
 {
     civil t = {
@@ -223,14 +223,14 @@ static nl_status parse_date(const char *text, size_t size, nl_fraction fraction,
         const char *digits = text + DATE_DIGITS + 1;
         size_t count = nl_digits(digits, size - DATE_DIGITS - 1);
         if (count != size - DATE_DIGITS - 1)
-            return no_time_form("something other than digits in the fraction");
+            return time_invalid_form("something other than digits in the fraction");
         t.fraction_ns = fraction_ns(digits, count, fraction);
     }
     return civil_to_ns(&t, time_ns);
 }
 
-/* Takes two digits after an optional separator; false when they are not there. */
-static bool take_two(const char **at, const char *end, char separator, unsigned *value)
+/* Parses two digits after a separator, unless it is '\0'. */
+static bool parse_two(const char **at, const char *end, char separator, unsigned *value)
 {
     const char *text = *at;
     if (separator != '\0') {
@@ -245,8 +245,8 @@ static bool take_two(const char **at, const char *end, char separator, unsigned 
     return true;
 }
 
-/* Z, or +hh, +hhmm, +hh:mm; nothing means UTC. False when there is something else up to the end. */
-static bool take_zone(const char **at, const char *end, int *offset_minutes)
+/* Parses a zone up to the end: Z, +hh, +hhmm or +hh:mm; nothing means UTC. */
+static bool parse_zone(const char **at, const char *end, int *offset_minutes)
 {
     if (*at == end)
         return true;
@@ -254,40 +254,40 @@ static bool take_zone(const char **at, const char *end, int *offset_minutes)
     if (sign == 'Z' || sign == 'z')
         return *at == end;
     unsigned hours, minutes = 0;
-    if ((sign != '+' && sign != '-') || !take_two(at, end, '\0', &hours))
+    if ((sign != '+' && sign != '-') || !parse_two(at, end, '\0', &hours))
         return false;
-    if (*at < end && !take_two(at, end, **at == ':' ? ':' : '\0', &minutes))
+    if (*at < end && !parse_two(at, end, **at == ':' ? ':' : '\0', &minutes))
         return false;
     *offset_minutes = (int)(hours * 60 + minutes) * (sign == '-' ? -1 : 1);
     return *at == end && hours <= 23 && minutes <= 59;
 }
 
-/* Four digits and a '-' are known to be there. */
+/* The caller knows that there are four digits and a '-'. */
 static nl_status parse_iso(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
 {
     const char *end = text + size;
     civil t = {.year = (int)(two(text) * 100 + two(text + 2))};
     text += 4;
-    if (!take_two(&text, end, '-', &t.month) || !take_two(&text, end, '-', &t.day))
-        return no_time_form("a date is YYYY-MM-DD");
+    if (!parse_two(&text, end, '-', &t.month) || !parse_two(&text, end, '-', &t.day))
+        return time_invalid_form("a date is YYYY-MM-DD");
     if (text < end && (*text == 'T' || *text == 't' || *text == ' ')) {
         text++;
-        if (!take_two(&text, end, '\0', &t.hour) || !take_two(&text, end, ':', &t.minute))
-            return no_time_form("a time of day is hh:mm or hh:mm:ss");
-        if (text < end && *text == ':' && !take_two(&text, end, ':', &t.second))
-            return no_time_form("a time of day is hh:mm or hh:mm:ss");
+        if (!parse_two(&text, end, '\0', &t.hour) || !parse_two(&text, end, ':', &t.minute))
+            return time_invalid_form("a time of day is hh:mm or hh:mm:ss");
+        if (text < end && *text == ':' && !parse_two(&text, end, ':', &t.second))
+            return time_invalid_form("a time of day is hh:mm or hh:mm:ss");
         if (text < end && (*text == '.' || *text == ',')) {
             size_t count = nl_digits(text + 1, (size_t)(end - text - 1));
             t.fraction_ns = fraction_ns(text + 1, count, fraction);
             text += 1 + count;
         }
     }
-    if (!take_zone(&text, end, &t.offset_minutes))
-        return no_time_form("a zone is Z or +hh:mm");
+    if (!parse_zone(&text, end, &t.offset_minutes))
+        return time_invalid_form("a zone is Z or +hh:mm");
     return civil_to_ns(&t, time_ns);
 }
 
-/* Decimal seconds. The digits are taken as they are: a double would keep only 16 of them. */
+/* Parses decimal seconds. A double would keep only 16 digits. */
 static nl_status parse_seconds(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
 {
     bool negative = size > 0 && text[0] == '-';
@@ -299,7 +299,7 @@ static nl_status parse_seconds(const char *text, size_t size, nl_fraction fracti
     size_t point = whole < size && text[whole] == '.';
     size_t part = nl_digits(text + whole + point, size - whole - point);
     if (whole + part == 0 || whole + point + part != size)
-        return no_time_form("neither YYYYMMDDhhmmss nor ISO 8601 nor seconds since 1970");
+        return time_invalid_form("neither YYYYMMDDhhmmss nor ISO 8601 nor seconds since 1970");
     int64_t seconds = 0;
     for (size_t i = 0; i < whole && seconds <= INT64_MAX / NL_NS_PER_SECOND; i++)
         seconds = seconds * 10 + (text[i] - '0');
@@ -321,24 +321,24 @@ static bool is_iso(const char *text, size_t size)
 nl_status nl_time_parse_calendar(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
 {
     civil t;
-    if (size == USUAL_DATE && take_usual_date(text, &t))
+    if (size == USUAL_DATE && parse_usual_date(text, &t))
         return civil_to_ns(&t, time_ns);
     if (is_date(text, size))
         return parse_date(text, size, fraction, time_ns);
     if (is_iso(text, size))
         return parse_iso(text, size, fraction, time_ns);
     if (size == 0)
-        return no_time_form("it is empty");
+        return time_invalid_form("it is empty");
     size_t digits = nl_digits(text, size);
     if (digits == size || text[digits] == '.')
-        return no_time("14 digits are wanted, not", (long long)digits);
-    return no_time_form("neither YYYYMMDDhhmmss nor ISO 8601");
+        return time_invalid("14 digits are required, not", (long long)digits);
+    return time_invalid_form("neither YYYYMMDDhhmmss nor ISO 8601");
 }
 
 nl_status nl_time_parse(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
 {
     if (size == 0)
-        return no_time_form("it is empty");
+        return time_invalid_form("it is empty");
     if (is_date(text, size))
         return parse_date(text, size, fraction, time_ns);
     if (is_iso(text, size))
@@ -346,7 +346,6 @@ nl_status nl_time_parse(const char *text, size_t size, nl_fraction fraction, int
     return parse_seconds(text, size, fraction, time_ns);
 }
 
-/* Two digits, from 00 to 99. */
 static char *put_two(char *out, unsigned value)
 {
     memcpy(out, nl_two_digits + 2 * (size_t)value, 2);
@@ -367,7 +366,7 @@ static void split_day(int64_t seconds, civil *t)
     t->second = (unsigned)second_of_day % 60;
 }
 
-/* The point, and six digits, or nine when six do not say all. */
+/* Puts the point and six digits, or nine if the last three are not zeros. */
 static char *put_fraction(char *out, unsigned ns)
 {
     unsigned us = ns / 1000, rest = ns % 1000;
@@ -406,7 +405,7 @@ static size_t spell_iso(const civil *t, char *out)
     return (size_t)(at - out);
 }
 
-/* Makes known the second that time_ns is in. Returns the nanoseconds behind it. */
+/* Sets known to the second of time_ns. Returns the nanoseconds in it. */
 static inline unsigned know_second(nl_known_second *known, int64_t time_ns, size_t (*spell)(const civil *t, char *out))
 {
     int64_t seconds = time_ns / NL_NS_PER_SECOND;

@@ -1,4 +1,4 @@
-/* write(2) as everything that writes files wants it. For the library and for programs. */
+/* write(2) without short writes and interruptions. */
 #ifndef NETLOGGER_BASE_WRITE_SOME_H
 #define NETLOGGER_BASE_WRITE_SOME_H
 
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-/* Writes some of data, waiting where a descriptor that does not wait would not. The bytes; -1 with errno. */
+/* Writes part of data, and waits if the descriptor is non-blocking. Returns the number of bytes, or -1 with errno. */
 static inline ssize_t nl_write_some(int fd, const char *data, size_t size)
 {
     for (;;) {
@@ -23,7 +23,7 @@ static inline ssize_t nl_write_some(int fd, const char *data, size_t size)
     }
 }
 
-/* Writes all of data. How much of it went out is not told when that fails: false with errno. */
+/* Writes all of data. Returns false with errno on failure; part of data may have been written. */
 static inline bool nl_write_all(int fd, const char *data, size_t size)
 {
     while (size > 0) {

@@ -431,9 +431,7 @@ static nl_status finish(const reading *r)
         return NL_MALFORMED;
     }
     if (r->time_is_bad) {
-        char reason[128];
-        snprintf(reason, sizeof reason, "%s", nl_error_message());
-        nl_error_set(NL_ERROR_INVALID, "time is %s", reason);
+        nl_error_prepend("time");
         return NL_MALFORMED;
     }
     return NL_OK;

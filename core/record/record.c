@@ -11,10 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const unsigned char nl_name_positions[256] = {
-    ['a' ... 'z'] = 3, ['A' ... 'Z'] = 3, ['_'] = 3, ['0' ... '9'] = 2, ['.'] = 2, ['-'] = 2,
-};
-
 enum {
     FIRST_FIELDS = 16,      /* most records have fewer */
     FIRST_CHUNK = 256,      /* bytes */

@@ -474,7 +474,7 @@ static nl_status finish(scan *s)
         return NL_MALFORMED;
     }
     if (s->bad_time) {
-        nl_error_set(NL_ERROR_INVALID, "%s is %s", s->format->names[NL_MEMBER_TIME].data, nl_error_message());
+        nl_error_prepend("%s", s->format->names[NL_MEMBER_TIME].data);
         return NL_MALFORMED;
     }
     return NL_OK;

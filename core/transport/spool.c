@@ -138,7 +138,7 @@ static void forget_rows(nl_spool *spool)
 /* Whether nobody else can change the spool's directory, or replace it in the directory above. */
 static nl_status check_owner(const nl_spool *spool)
 {
-    char problem[512], *above = nl_memory_check(strdup(spool->folder));
+    char *above = nl_memory_check(strdup(spool->folder));
     struct stat status;
     if (above == NULL)
         return NL_FAILED;
@@ -146,12 +146,12 @@ static nl_status check_owner(const nl_spool *spool)
     nl_status result = NL_OK;
     if (fstat(spool->folder_fd, &status) != 0)
         result = nl_error_set_errno("open the spool %s", spool->folder);
-    else if (!nl_private_directory_check(spool->folder, &status, false, problem, sizeof problem))
-        result = nl_error_set(NL_ERROR_INVALID, "spool: %s", problem);
+    else if (nl_private_directory_check(spool->folder, &status, false) != NL_OK)
+        result = nl_error_prepend("spool");
     else if (stat(*above != '\0' ? above : "/", &status) != 0)
         result = nl_error_set_errno("open the spool %s", above);
-    else if (!nl_private_directory_check(above, &status, true, problem, sizeof problem))
-        result = nl_error_set(NL_ERROR_INVALID, "spool: %s", problem);
+    else if (nl_private_directory_check(above, &status, true) != NL_OK)
+        result = nl_error_prepend("spool");
     free(above);
     return result;
 }
@@ -276,7 +276,7 @@ nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size)
         if (nl_spool_row_drop_first(spool->own) != NL_OK)
             return NL_FAILED;
     if (spool->own->size + NL_SPOOL_PUT_HEAD + size > spool->limit)
-        return nl_error_set(NL_ERROR_LIMIT, "the spool %s is full (what is in it is kept)", spool->folder);
+        return nl_error_set(NL_ERROR_FULL, "the spool %s is full; its records are kept", spool->folder);
     if (nl_spool_row_put(spool->own, data, size, spool->limit / SEGMENTS) != NL_OK)
         return NL_FAILED;
     note_unsafe(spool);

@@ -103,13 +103,12 @@ static void read_place(delivery *d)
 static nl_status make_directory(const char *path, bool shared)
 {
     struct stat status;
-    char problem[512];
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return nl_error_set_errno("make the spool %s", path);
     if (stat(path, &status) != 0)
         return nl_error_set_errno("open the spool %s", path);
-    if (!nl_private_directory_check(path, &status, shared, problem, sizeof problem))
-        return nl_error_set(NL_ERROR_SYSTEM, "spool: %s", problem);
+    if (nl_private_directory_check(path, &status, shared) != NL_OK)
+        return nl_error_prepend("spool");
     return NL_OK;
 }
 

@@ -3,7 +3,6 @@
 #include "stat/subject_options.h"
 
 #include "stat/gather.h"
-#include "base/size.h"
 
 static bool subject_set_ids(void *settings, const nl_option *row, const char *value)
 {

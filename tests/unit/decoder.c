@@ -46,7 +46,7 @@ static void reads_lines_however_they_are_cut(void **state)
     assert_decoded(DATE " A=1\n" DATE " A=\"2 3", DATE " A=1\n..." DATE " A=\"\\\"2 3\"\n");
     assert_decoded(DATE " A=1\n" DATE " A=2\r", DATE " A=1\n..." DATE " A=2\n");
     assert_decoded(DATE " A=1\nDATE=2000",
-                   DATE " A=1\n! in:2@31 DATE is no time: 14 digits are wanted, not 4: DATE=2000\n");
+                   DATE " A=1\n! in:2@31 DATE: invalid time: 14 digits are required, not 4: DATE=2000\n");
 }
 
 static void passes_over_what_stands_before(void **state)
@@ -69,7 +69,7 @@ static void counts_and_places_what_is_malformed(void **state)
                    "! in:1@0 no DATE=, ts= or time= field: #!/bin/sh\n"
                    "! in:3@11 no DATE=, ts= or time= field: x\n" DATE " A=1\n"
                    "! in:5@44 no DATE= field: nothing\n"
-                   "! in:6@52 DATE is no time: month 13: DATE=20001330000000 B=2\n"
+                   "! in:6@52 DATE: invalid time: month 13: DATE=20001330000000 B=2\n"
                    "DATE=19700101000001.000000 NL.EVNT=e\n"
                    "! in:8@89 no ts= field: event=f\n");
 }

@@ -242,8 +242,9 @@ static void says_what_is_wrong(void **state)
         {"LVL < Odd", "column 7: a level is expected: Emergency, Alert, Error, Warning, Auth, Security, Usage, System, "
                       "Important or Debug"},
         {"DATE > 20120314", "column 8: a time is expected; a day is written 2012-03-14"},
-        {"ts > soon", "column 6: a time is expected, such as 2012-03-14T14:04:46Z or 20120314140446: no time: neither "
-                      "YYYYMMDDhhmmss nor ISO 8601 nor seconds since 1970"},
+        {"ts > soon",
+         "column 6: a time is expected, such as 2012-03-14T14:04:46Z or 20120314140446: invalid time: neither "
+         "YYYYMMDDhhmmss nor ISO 8601 nor seconds since 1970"},
         {"A == 1\x01\xff", "column 7: the end of the value (one with other characters needs quotes) is expected, not "
                            "\"..\""},
     };

@@ -98,22 +98,22 @@ static void reads_seconds_to_the_nanosecond(void **state)
 static void refuses_what_is_no_time(void **state)
 {
     (void)state;
-    static const char neither[] = "no time: neither YYYYMMDDhhmmss nor ISO 8601 nor seconds since 1970";
-    assert_refused("", "no time: it is empty");
-    assert_refused("20001330112320", "no time: month 13");
-    assert_refused("20000030112320", "no time: month 0");
-    assert_refused("20000230112320", "no time: day 30");
-    assert_refused("19000229000000", "no time: day 29"); /* no leap year */
-    assert_refused("20000300112320", "no time: day 0");
-    assert_refused("20000330242320", "no time: hour 24");
-    assert_refused("20000330116020", "no time: minute 60");
-    assert_refused("20000330112361", "no time: second 61");
-    assert_refused("20000330112320.5x", "no time: something other than digits in the fraction");
-    assert_refused("2000-03-30T11", "no time: a time of day is hh:mm or hh:mm:ss");
-    assert_refused("2000-03-30T11:23:20+2", "no time: a zone is Z or +hh:mm");
-    assert_refused("2000-03-30T11:23:20 UTC", "no time: a zone is Z or +hh:mm");
-    assert_refused("2000-03-30T11:23:20+24:00", "no time: a zone is Z or +hh:mm");
-    assert_refused("2000-3-30", "no time: a date is YYYY-MM-DD");
+    static const char neither[] = "invalid time: neither YYYYMMDDhhmmss nor ISO 8601 nor seconds since 1970";
+    assert_refused("", "invalid time: it is empty");
+    assert_refused("20001330112320", "invalid time: month 13");
+    assert_refused("20000030112320", "invalid time: month 0");
+    assert_refused("20000230112320", "invalid time: day 30");
+    assert_refused("19000229000000", "invalid time: day 29"); /* no leap year */
+    assert_refused("20000300112320", "invalid time: day 0");
+    assert_refused("20000330242320", "invalid time: hour 24");
+    assert_refused("20000330116020", "invalid time: minute 60");
+    assert_refused("20000330112361", "invalid time: second 61");
+    assert_refused("20000330112320.5x", "invalid time: something other than digits in the fraction");
+    assert_refused("2000-03-30T11", "invalid time: a time of day is hh:mm or hh:mm:ss");
+    assert_refused("2000-03-30T11:23:20+2", "invalid time: a zone is Z or +hh:mm");
+    assert_refused("2000-03-30T11:23:20 UTC", "invalid time: a zone is Z or +hh:mm");
+    assert_refused("2000-03-30T11:23:20+24:00", "invalid time: a zone is Z or +hh:mm");
+    assert_refused("2000-3-30", "invalid time: a date is YYYY-MM-DD");
     assert_refused(".", neither);
     assert_refused("-", neither);
     assert_refused("1e9", neither);
@@ -127,7 +127,7 @@ static void refuses_what_is_no_time(void **state)
 static void refuses_times_beyond_64_bits(void **state)
 {
     (void)state;
-    static const char beyond[] = "no time: before 1678 or after 2261";
+    static const char beyond[] = "invalid time: before 1678 or after 2261";
     assert_parsed("9223372036.854775807", INT64_MAX);
     assert_parsed("-9223372036.854775808", INT64_MIN);
     assert_parsed("22620411234716.854775807", INT64_MAX);

@@ -105,16 +105,16 @@ static void refuses_a_line_without_a_time(void **state)
     assert_malformed(NL_FORMAT_ULM, "HOST=h NL.EVNT=e", "no DATE= field");
     assert_malformed(NL_FORMAT_ULM, "XDATE=20000330112320 date=20000330112320", "no DATE= field");
     assert_malformed(NL_FORMAT_ULM, "A=\"DATE=20000330112320 \"", "no DATE= field");
-    assert_malformed(NL_FORMAT_ULM, "DATE=20001330112320 HOST=h", "DATE is no time: month 13");
-    assert_malformed(NL_FORMAT_ULM, "DATE= HOST=h", "DATE is no time: it is empty");
-    assert_malformed(NL_FORMAT_ULM, "DATE=20000330", "DATE is no time: 14 digits are wanted, not 8");
-    assert_malformed(NL_FORMAT_ULM, "DATE=954415400.957943", "DATE is no time: 14 digits are wanted, not 9");
+    assert_malformed(NL_FORMAT_ULM, "DATE=20001330112320 HOST=h", "DATE: invalid time: month 13");
+    assert_malformed(NL_FORMAT_ULM, "DATE= HOST=h", "DATE: invalid time: it is empty");
+    assert_malformed(NL_FORMAT_ULM, "DATE=20000330", "DATE: invalid time: 14 digits are required, not 8");
+    assert_malformed(NL_FORMAT_ULM, "DATE=954415400.957943", "DATE: invalid time: 14 digits are required, not 9");
     /* Words that belong to no other field are the time's. */
     assert_malformed(NL_FORMAT_ULM, "DATE=20000330112320 today HOST=h",
-                     "DATE is no time: neither YYYYMMDDhhmmss nor ISO 8601");
+                     "DATE: invalid time: neither YYYYMMDDhhmmss nor ISO 8601");
     assert_malformed(NL_FORMAT_ULM, "DATE=20000330112320.5 today HOST=h",
-                     "DATE is no time: something other than digits in the fraction");
-    assert_malformed(NL_FORMAT_ULM, "DATE=99990330112320", "DATE is no time: before 1678 or after 2261");
+                     "DATE: invalid time: something other than digits in the fraction");
+    assert_malformed(NL_FORMAT_ULM, "DATE=99990330112320", "DATE: invalid time: before 1678 or after 2261");
 }
 
 static void a_reading_by_option_forgets_the_text(void **state)
