@@ -17,6 +17,8 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/program/units.c \
 	%D%/program/units.h \
 	%D%/program/options.c \
+	%D%/program/options_help.c \
+	%D%/program/options_help.h \
 	%D%/program/options.h \
 	%D%/program/log.c \
 	%D%/program/source.c \

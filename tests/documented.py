@@ -37,23 +37,19 @@ HEADERS = "libnetlogger/include/netlogger/"
 ITEM = r"^\.(?:It )?Cm (\w+)(?: Ar \w+)?$"
 SYNOPSIS = r"(?:^\.Cm|\|) (\w+)", ".Sh SYNOPSIS", ".Sh"
 QUOTED = r'"(\w+)"'
-# What; where the source has it; where it is told. A place is a file, or a program's --help, a pattern, and perhaps what stands
-# before and behind the part that is meant.
+# The kind of word; the places that define it; the places that document it. A place is a file, a pattern, and perhaps the text before and
+# after the part that counts; or what a program prints with --help=json, and which part of that.
 WORDS = [
-    ("command of nlkernel", [("nlkernel/main.c", r'\{"(?!workload)(\w+)", command_', "functions[] = {", ";")],
-     [("doc/man/nlkernel.1", r"^\.B nlkernel (\w+)", ".SH SYNOPSIS", ".SH"), ("nlkernel --help", r"nlkernel \[OPTION\.\.\.\] (\w+)")]),
-    ("command of nlkernel rules", [("nlkernel/rules_command.c", r'\{"(\w+)", \w+\}', "} commands[] = {", ";")],
-     [("doc/man/nlkernel.1", r"^\.B nlkernel rules (\w+)", ".SH SYNOPSIS", ".SH"), ("nlkernel rules --help", r"nlkernel rules \[OPTION\.\.\.\] (\w+)")]),
-    ("command of nlschema", [("nltools/nlschema.c", r'\{"(\w+)", "SCHEMA', "commands[] = {", "\n};")],
-     [("doc/man/nlschema.1", *SYNOPSIS), ("doc/man/nlschema.1", ITEM, ".Sh DESCRIPTION", ".Sh"),
-      ("nlschema --help", r"nlschema \[OPTION\.\.\.\] (\w+)")]),
-    ("command of nlarchive", [("nltools/nlarchive.c", r'\{"(\w+)", "ARCHIVE', "commands[] = {", ";")],
-     [("doc/man/nlarchive.1", *SYNOPSIS), ("doc/man/nlarchive.1", ITEM, ".Sh DESCRIPTION", ".Sh"),
-      ("nlarchive --help", r"nlarchive \[OPTION\.\.\.\] (\w+)")]),
-    ("command of nlagent", [("nlagent/nlagent.c", r'\{"(\w+)", (?:NULL|")', "commands[] = {", "\n};")],
-     [("doc/man/nlagent.1", *SYNOPSIS), ("doc/man/nlagent.1", ITEM, ".Sh DESCRIPTION", ".Sh"),
-      ("nlagent --help", r"nlagent \[OPTION\.\.\.\] (\w+)")]),
-    ("directive of netlogd", [("netlogd --help=json", r'"name":"([a-z-]+)",.*"file":true')],
+    ("command of nlkernel", [("nlkernel --help=json", "commands")], [("doc/man/nlkernel.1", r"^\.B nlkernel (\w+)", ".SH SYNOPSIS", ".SH")]),
+    ("command of nlkernel rules", [("nlkernel rules --help=json", "commands")],
+     [("doc/man/nlkernel.1", r"^\.B nlkernel rules (\w+)", ".SH SYNOPSIS", ".SH")]),
+    ("command of nlschema", [("nlschema --help=json", "commands")],
+     [("doc/man/nlschema.1", *SYNOPSIS), ("doc/man/nlschema.1", ITEM, ".Sh DESCRIPTION", ".Sh")]),
+    ("command of nlarchive", [("nlarchive --help=json", "commands")],
+     [("doc/man/nlarchive.1", *SYNOPSIS), ("doc/man/nlarchive.1", ITEM, ".Sh DESCRIPTION", ".Sh")]),
+    ("command of nlagent", [("nlagent --help=json", "commands")],
+     [("doc/man/nlagent.1", *SYNOPSIS), ("doc/man/nlagent.1", ITEM, ".Sh DESCRIPTION", ".Sh")]),
+    ("directive of netlogd", [("netlogd --help=json", "directives")],
      [("doc/man/netlogd.conf.5", r"^\.It Ic ([a-z-]+)"), ("packaging/netlogd.conf", r"^#?([a-z-]+) \S+$|^#?(output|listen) ")]),
     ("section of nlv's files", [("common/requests/drawing.c", r'(?:strcmp|prefix)\(section, "(\w+) ?"', "bool read_section(", "\n}")],
      [("doc/man/nlv.1", r"^\[(\w+)", ".Sh WHAT IS DRAWN", ".Sh")]),
@@ -117,10 +113,7 @@ class Tree:
         self.problems += [f"{kind}: {thing} {what}" for thing in sorted(things)]
 
     def text(self, path):
-        """A file's; of a folder that of its C; of a program with arguments what it prints, None when it is not built."""
-        program, *options = path.split()
-        if options:
-            return self.run(program, *options) if (self.build / PROGRAMS[program]).exists() else None
+        """The content of a file, or of all C files of a directory."""
         path = self.source / path
         return "\n".join(file.read_text() for file in sorted(path.rglob("*.c"))) if path.is_dir() else path.read_text()
 
@@ -246,12 +239,16 @@ class Tree:
         return {name for found in re.finditer(pattern, text, re.M) for name in found.groups() if name}
 
     def names(self, path, pattern, begin="", end=""):
-        """Those of a place of WORDS; None when it is a program that is not built."""
+        """The words at a place of WORDS; None if the place is a program that is not built."""
+        if path.endswith(" --help=json"):
+            about = man_options.describe(self.build, *path.split()[:-1])
+            if about is None:
+                return None
+            return {row["name"] for row in (about["commands"] if pattern == "commands" else about["options"]) if pattern == "commands" or "file" in row}
         text = self.text(path)
-        if text is not None:
-            text = text.partition(begin)[2] if begin else text
-            text = text.partition(end)[0] if end else text
-            return self.found(pattern, text)
+        text = text.partition(begin)[2] if begin else text
+        text = text.partition(end)[0] if end else text
+        return self.found(pattern, text)
 
     def check_words(self):
         for what, sources, pages in WORDS:

@@ -80,12 +80,10 @@ class Documented(support.Case):
         changes = [
             (man + "nlkernel.1", r"^\.B nlkernel graph\n", ".B nlkernel gone\n", "command of nlkernel: graph is not in doc/man/nlkernel.1",
              "command of nlkernel: gone is in doc/man/nlkernel.1, and gone"),
-            ("nlkernel/main.c", r'\{"list", command_list\}', '{"fresh", command_list}', "command of nlkernel: fresh is not in doc/man/nlkernel.1"),
             (man + "nlkernel.1", r"^\.B nlkernel rules show\n", "", "command of nlkernel rules: show is not in doc/man/nlkernel.1"),
             (man + "nlschema.1", r"^\.It Cm json\n", "", "command of nlschema: json is not in doc/man/nlschema.1"),
             (man + "nlschema.1", r"^\.Cm json Ar", ".Cm gone Ar", "command of nlschema: gone is in doc/man/nlschema.1, and gone"),
             (man + "nlarchive.1", r"^\.Cm query", ".Cm ask", "command of nlarchive: query is not in doc/man/nlarchive.1"),
-            ("nltools/nlarchive.c", r'\{"load", "ARCHIVE', '{"fresh", "ARCHIVE', "command of nlarchive: fresh is not in doc/man/nlarchive.1"),
             (man + "nlagent.1", r"^\.It Cm find\n", "", "command of nlagent: find is not in doc/man/nlagent.1"),
             (man + "nlagent.1", r"^\.Cm list \| status", ".Cm list | status | gone", "command of nlagent: gone is in doc/man/nlagent.1, and gone"),
             (man + "netlogd.conf.5", r"^\.It Ic max-rate", ".It Ic gone", "directive of netlogd: max-rate is not in doc/man/netlogd.conf.5",
@@ -105,8 +103,6 @@ class Documented(support.Case):
             (synthesis, r" `bars`,", "", "plot of a report: bars is not in"),
             ("nlkernel/summary.c", r"orders\[\] =", "kinds[] =", "order of a report: nlkernel/summary.c has none where it should"),
         ]
-        if (support.BUILD / "nlkernel" / "nlkernel").exists():
-            changes[1] += ("command of nlkernel: fresh is not in nlkernel --help",)
         self.assert_found("words", *changes)
 
     def test_variables(self):
