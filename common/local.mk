@@ -118,8 +118,6 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/requests/lifelines.c \
 	%D%/requests/lifelines.h \
 	%D%/requests/hash64.h \
-	%D%/requests/json.c \
-	%D%/requests/json.h \
 	%D%/requests/printable.c \
 	%D%/requests/printable.h \
 	%D%/charts/chart.c \

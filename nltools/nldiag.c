@@ -1,15 +1,13 @@
 /*
- * nldiag: why a program is slow, out of its log: the causes, the weightiest first, each with its evidence.
+ * nldiag names the causes for which a program is slow, from its log: the most important first, each with its evidence.
  *
- * The log is read once into an observed (diag/observed.h); each principle (diag/findings.h) looks at that.
+ * The log is read once into an observed log (diag/observed.h), in which the rules (diag/findings.h) search for causes.
  */
 #include "config.h"
 
 #include "diag/report.h"
 #include "program/program.h"
-#include "stat/subject_options.h"
-
-#include <stdlib.h>
+#include "stat/subject.h"
 
 typedef struct arguments {
     subject_options subject;
@@ -44,31 +42,30 @@ static const options_usage usage = {
                "the time that each explains, its certainty, its evidence, and what to try.",
     .notes = PROGRAM_SOURCES
     ". The more the log holds about hosts and kernel (nlsensor, nlkernel), the more causes nldiag can find.\n\n"
-    "Exit status: 0 the log could be analysed, healthy or not; 1 something could not be read; 2 wrong use.",
+    "Exit status: 0 there is a verdict; 1 something could not be read, or the log has no requests; 2 wrong use.",
 };
 
-static void nldiag_add(void *user, const nl_record *record)
+static observed *observe(arguments *a, char *const *files, int count, bool *ok)
 {
-    observed_add(user, record);
-}
-
-static observed *observe(arguments *a, char *const *files, int count, bool *good)
-{
-    observed *o = observed_new(a->subject.config, (const char *const *)a->subject.ids, subject_steps(&a->subject));
+    observed *o = observed_new(&a->subject);
     for (int i = 0; i < count; i++)
-        *good = subject_read(&a->subject, files[i], nldiag_add, o) && *good;
+        *ok = observed_read(o, files[i]) && *ok;
     observed_finish(o);
+    char *limits = report_limits(o);
+    if (limits != NULL)
+        program_error("%s", limits);
+    g_free(limits);
     return o;
 }
 
-static void nldiag_look(findings *f)
+static void run_rules(findings *f)
 {
-    static void (*const principles[])(findings *) = {
+    static void (*const rules[])(findings *) = {
         find_clocks, find_peers,   find_kinds,  find_hosts,   find_network, find_queues,
         find_timers, find_unended, find_pauses, find_changes, find_courses,
     };
-    for (size_t i = 0; i < G_N_ELEMENTS(principles); i++)
-        principles[i](f);
+    for (size_t i = 0; i < G_N_ELEMENTS(rules); i++)
+        rules[i](f);
     doubt_clocks(f);
     findings_rank(f);
 }
@@ -76,35 +73,42 @@ static void nldiag_look(findings *f)
 static bool diagnose(arguments *a)
 {
     static char *standard_input[] = {"-"};
-    report_sources sources = {a->file_count > 0 ? a->files : standard_input, a->file_count > 0 ? a->file_count : 1,
-                              a->subject.config};
-    bool good = true;
-    observed *o = observe(a, sources.names, sources.count, &good);
+    report_sources sources = {a->file_count > 0 ? a->files : standard_input, MAX(a->file_count, 1), a->subject.config};
+    bool ok = true;
+    observed *o = observe(a, sources.names, sources.count, &ok);
+    if (observed_records(o) == 0) {
+        if (ok)
+            program_error("%s: no records", sources.names[0]);
+        observed_free(o);
+        return false;
+    }
+    if (observed_objects(o)->len == 0) {
+        program_error("cannot find a request ID field; name one with --id");
+        ok = false;
+    }
     findings *f = findings_new(o);
-    if (observed_objects(o)->len == 0)
-        program_error("cannot find a request ID field; name one with --id; only resources are examined");
-    nldiag_look(f);
+    run_rules(f);
     if (a->json)
         report_json(f, &sources);
     else
         report_text(f, &sources);
     if (a->html != NULL && !report_html(f, &sources, a->html)) {
         program_error("write %s: %s", a->html, nl_error_message());
-        good = false;
+        ok = false;
     }
     findings_free(f);
     observed_free(o);
-    return good;
+    return ok;
 }
 
 static bool nldiag_compare(arguments *a)
 {
-    bool good = true;
-    observed *before = observe(a, a->files, 1, &good), *after = observe(a, a->files + 1, 1, &good);
+    bool ok = true;
+    observed *before = observe(a, a->files, 1, &ok), *after = observe(a, a->files + 1, 1, &ok);
     report_changes(before, after);
     observed_free(before);
     observed_free(after);
-    return good;
+    return ok;
 }
 
 int main(int argc, char **argv)
@@ -118,7 +122,7 @@ int main(int argc, char **argv)
         options_fail("--compare: needs two logs");
     if (a.compare && (a.json || a.html != NULL))
         options_fail("--compare: excludes --json and --html");
-    bool good = a.compare ? nldiag_compare(&a) : diagnose(&a);
-    good = subject_options_finish(&a.subject) && good;
-    return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
+    bool ok = a.compare ? nldiag_compare(&a) : diagnose(&a);
+    ok = subject_options_finish(&a.subject) && ok;
+    return program_finish(ok ? PROGRAM_DONE : PROGRAM_PROBLEM);
 }

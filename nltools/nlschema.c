@@ -2,6 +2,7 @@
  */
 #include "config.h"
 
+#include "program/json_document.h"
 #include "program/program.h"
 #include "schema/bench.h"
 #include "schema/check.h"
@@ -163,6 +164,12 @@ static bool check_log(arguments *a, schema_check *c, const char *name)
     return status != NL_FAILED;
 }
 
+static void append_json(GString *out, json_object *document)
+{
+    g_string_append_printf(out, "%s\n", json_document_text(document));
+    json_object_put(document);
+}
+
 static bool check(arguments *a, const schema *s, GString *out)
 {
     schema_check *c = schema_check_new(s, a->strict);
@@ -170,7 +177,7 @@ static bool check(arguments *a, const schema *s, GString *out)
     for (int i = 0; i < a->log_count; i++)
         good = check_log(a, c, a->logs[i]) && good;
     if (a->json)
-        schema_check_report_json(c, out);
+        append_json(out, schema_check_report_json(c));
     else
         schema_check_report(c, out);
     good = good && schema_check_deviations(c) == 0;
@@ -211,7 +218,7 @@ static bool nlschema_run(arguments *a, const schema *s, GString *out)
     else if (strcmp(a->command, "doc") == 0)
         schema_doc(s, a->style, out);
     else if (strcmp(a->command, "json") == 0)
-        schema_json(s, out);
+        append_json(out, schema_json(s));
     else if (strcmp(a->command, "bench") == 0)
         return bench(a, s, out);
     else

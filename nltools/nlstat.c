@@ -1,9 +1,9 @@
 /*
- * nlstat: the time of lifelines in numbers: each segment's share, mean, percentiles, what is missing, what took
- * longest; how much went through; several logs side by side.
+ * nlstat measures where the time of requests goes: each segment's share, mean and percentiles, missing events, the
+ * slowest requests, throughput, and several logs side by side.
  *
- * Records are read once and not kept: each goes to the measures (stat/measure.h) as it comes, once it is known what the
- * lifelines are (stat/subject.h).
+ * nlstat reads the records once and does not keep them. The subject (stat/subject.h) finds the lifelines and passes on
+ * the records; each lifeline has a measure (stat/measure.h).
  */
 #include "config.h"
 
@@ -12,38 +12,39 @@
 #include "charts/chart.h"
 #include "stat/plot.h"
 #include "stat/report.h"
-#include "stat/subject_options.h"
+#include "program/json_document.h"
+#include "stat/subject.h"
 #include "stat/throughput.h"
 #include "base/error.h"
 
-#include <math.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct arguments {
     subject_options subject;
     const char *by;
-    const char *size;
+    const char *throughput;
     const char *plot;
     bool json, compare;
     int64_t interval_ns;
-    size_t slowest, examples;
+    size_t slowest, missing;
     char **files;
     int file_count;
 } arguments;
 
-/* What is found out about one log, or about all of them together. */
+/* The results for one log (with --compare), or for all logs together. */
 typedef struct study {
-    measure **measures; /* of each lifeline; NULL until the lifelines are known */
+    measure **measures; /* one for each lifeline, ended by NULL; NULL until the lifelines are known */
     throughput throughput;
 } study;
 
 typedef struct work {
     const arguments *arguments;
     subject *subject;
-    const drawing *drawing; /* the subject's, NULL until the lifelines are known */
+    const drawing *drawing; /* owned by the subject; NULL until the lifelines are known */
     study *studies;
-    study *current; /* what is read now belongs to it */
+    study *current; /* of the log that is being read */
     int count;
 } work;
 
@@ -71,18 +72,18 @@ static const nl_option options[] = {
      .type = NL_OPTION_COUNT,
      .initial = "3",
      .maximum = 1000000,
-     NL_OPTION_MEMBER(arguments, examples),
+     NL_OPTION_MEMBER(arguments, missing),
      .help = "Print at most COUNT requests that lack their first or last event, or that ran in another order"},
-    {.name = "size",
+    {.name = "throughput",
      .value = "FIELD",
-     NL_OPTION_MEMBER(arguments, size),
+     NL_OPTION_MEMBER(arguments, throughput),
      .help = "Measure throughput: the sum of FIELD (bytes) over time"},
     {.name = "interval",
      .type = NL_OPTION_DURATION,
      .initial = "(about 30 intervals)",
      .minimum = 1000000,
      NL_OPTION_MEMBER(arguments, interval_ns),
-     .help = "Length of the intervals of --size"},
+     .help = "Length of the intervals of --throughput"},
     {.name = "compare",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, compare),
@@ -100,14 +101,14 @@ static const nl_option options[] = {
     {0},
 };
 
-static void check_together(const arguments *a)
+static void check_arguments(const arguments *a)
 {
     if (a->compare && a->file_count < 2)
         options_fail("--compare: needs at least two logs");
-    if (a->compare && (a->by != NULL || a->size != NULL || a->json || a->plot != NULL))
-        options_fail("--compare: excludes --by, --size, --json and --plot");
-    if (a->interval_ns > 0 && a->size == NULL)
-        options_fail("--interval: needs --size");
+    if (a->compare && (a->by != NULL || a->throughput != NULL || a->json || a->plot != NULL))
+        options_fail("--compare: excludes --by, --throughput, --json and --plot");
+    if (a->interval_ns > 0 && a->throughput == NULL)
+        options_fail("--interval: needs --throughput");
 }
 
 static const options_usage usage = {
@@ -115,21 +116,12 @@ static const options_usage usage = {
     .operands = "[SOURCE...]",
     .summary = "Report where the time of requests, blocks and jobs goes: the time between each event of a request and "
                "the next. Without SOURCE, read standard input. " PROGRAM_SOURCES ".",
-    .notes = "Examples:\n  nlstat --id BLOCK.ID --by HOST dpss.log\n  nlstat --slowest 10 --size SEND.SZ dpss.log\n"
-             "  nlstat --compare before.log after.log",
+    .notes =
+        "Examples:\n  nlstat --id BLOCK.ID --by HOST dpss.log\n  nlstat --slowest 10 --throughput SEND.SZ dpss.log\n"
+        "  nlstat --compare before.log after.log",
 };
 
-/* ---- what is measured ---- */
-
-static void nlstat_take(void *user, const nl_record *record)
-{
-    work *w = user;
-    study *s = w->current;
-    if (s->throughput.field != NULL)
-        throughput_add(&s->throughput, record);
-    for (guint i = 0; i < w->drawing->lifelines->len; i++)
-        measure_add(s->measures[i], record);
-}
+/* ---- reading ---- */
 
 static void nlstat_begin(void *user, const drawing *d)
 {
@@ -139,61 +131,56 @@ static void nlstat_begin(void *user, const drawing *d)
     w->drawing = d;
     for (int i = 0; i < w->count; i++) {
         w->studies[i].measures = g_new0(measure *, count + 1);
-        w->studies[i].throughput.field = a->size;
+        w->studies[i].throughput.field = a->throughput;
         for (guint k = 0; k < count; k++)
             w->studies[i].measures[k] = measure_new(g_ptr_array_index(d->lifelines, k), a->by,
-                                                    subject_steps(&a->subject) / count, a->slowest, a->examples);
+                                                    a->subject.memory_max / count, a->slowest, a->missing);
     }
 }
 
-/* ---- reading ---- */
-
-static void nlstat_add(void *user, const nl_record *record)
+static void nlstat_take(void *user, const nl_record *record)
 {
-    subject_add(user, record);
+    work *w = user;
+    study *s = w->current;
+    if (s->throughput.field != NULL)
+        throughput_add(&s->throughput, record);
+    for (measure **m = s->measures; *m != NULL; m++)
+        measure_add(*m, record);
 }
 
-static void finish(work *w)
-{
-    subject_settle(w->subject);
-    for (guint i = 0; i < w->drawing->lifelines->len; i++)
-        measure_finish(w->current->measures[i]);
-}
-
-static bool read_logs(work *w, arguments *a)
+static bool read_logs(work *w)
 {
     static char *standard_input[] = {"-"};
+    const arguments *a = w->arguments;
     char **files = a->file_count > 0 ? a->files : standard_input;
-    int count = a->file_count > 0 ? a->file_count : 1;
-    bool good = true;
+    int count = MAX(a->file_count, 1);
+    bool ok = true;
     for (int i = 0; i < count; i++) {
         w->current = &w->studies[a->compare ? i : 0];
-        good = subject_read(&a->subject, files[i], nlstat_add, w->subject) && good;
-        if (a->compare || i == count - 1)
-            finish(w);
+        ok = subject_read(w->subject, files[i]) && ok;
+        if (!a->compare && i < count - 1)
+            continue;
+        subject_settle(w->subject);
+        for (measure **m = w->current->measures; *m != NULL; m++)
+            measure_finish(*m);
     }
-    return good;
+    return ok;
 }
 
-/* ---- the answer ---- */
+/* ---- reports ---- */
 
-static void report_json(work *w)
+static void print_json(const work *w)
 {
     study *s = &w->studies[0];
-    int count = (int)w->drawing->lifelines->len;
-    printf("[\n");
-    for (int i = 0; i < count; i++) {
-        report_measure_json(s->measures[i]);
-        printf("%s\n", i + 1 < count || s->throughput.field != NULL ? "," : "");
-    }
-    if (s->throughput.field != NULL) {
-        report_throughput_json(&s->throughput, w->arguments->interval_ns);
-        printf("\n");
-    }
-    printf("]\n");
+    json_object *document = json_object_new_array();
+    for (measure **m = s->measures; *m != NULL; m++)
+        json_object_array_add(document, report_measure_json(*m));
+    if (s->throughput.field != NULL)
+        json_object_array_add(document, report_throughput_json(&s->throughput, w->arguments->interval_ns));
+    json_document_write(document, stdout);
 }
 
-static void report_side_by_side(const work *w)
+static void print_comparison(const work *w)
 {
     measure **logs = g_new(measure *, w->count);
     for (guint i = 0; i < w->drawing->lifelines->len; i++) {
@@ -202,6 +189,16 @@ static void report_side_by_side(const work *w)
         report_comparison(logs, w->arguments->files, w->count);
     }
     g_free(logs);
+}
+
+static void print_report(const work *w)
+{
+    const arguments *a = w->arguments;
+    study *s = &w->studies[0];
+    for (measure **m = s->measures; *m != NULL; m++)
+        report_measure(*m, a->by);
+    if (a->throughput != NULL)
+        report_throughput(&s->throughput, a->interval_ns);
 }
 
 static bool plot(const work *w)
@@ -215,39 +212,40 @@ static bool plot(const work *w)
         plot_print(s->measures, count);
         return true;
     }
-    bool good = plot_write(path, s->measures, count, s->throughput.field != NULL ? &s->throughput : NULL);
-    if (!good)
+    bool ok = plot_write(path, s->measures, count, s->throughput.field != NULL ? &s->throughput : NULL);
+    if (!ok)
         program_error("write %s: %s", path, nl_error_message());
-    return good;
+    return ok;
 }
 
-static bool nlstat_report(work *w)
+static bool nlstat_report(const work *w, bool ok)
 {
     const arguments *a = w->arguments;
-    bool good = w->drawing->lifelines->len > 0 || a->size != NULL;
-    if (!good)
-        program_error(a->subject.ids != NULL ? "no two different events share those ids"
+    if (subject_records(w->subject) == 0) {
+        if (ok)
+            program_error("%s: no records", a->file_count > 0 ? a->files[0] : "-");
+        return false;
+    }
+    if (w->drawing->lifelines->len == 0 && a->throughput == NULL) {
+        program_error(a->subject.ids != NULL ? "no two events have the same values of --id"
                                              : "cannot find a request ID field; name one with --id");
+        return false;
+    }
     uint64_t late = subject_late(w->subject);
     if (late > 0)
-        program_error("%" G_GUINT64_FORMAT
-                      " records of events that the first %d did not have belong to no lifeline: say "
-                      "with --config what they are",
-                      late, SUBJECT_SAMPLE);
-    if (a->json) {
-        report_json(w);
-    } else if (a->compare) {
-        report_side_by_side(w);
-    } else {
-        for (guint i = 0; i < w->drawing->lifelines->len; i++)
-            report_measure(w->studies[0].measures[i], a->by);
-        if (a->size != NULL)
-            report_throughput(&w->studies[0].throughput, a->interval_ns);
-    }
-    return plot(w) && good;
+        program_error("%" PRIu64 " records were not measured: their events do not occur at the beginning; describe the "
+                      "lifelines with --config",
+                      late);
+    if (a->json)
+        print_json(w);
+    else if (a->compare)
+        print_comparison(w);
+    else
+        print_report(w);
+    return plot(w) && ok;
 }
 
-static void nlstat_end(work *w)
+static void nlstat_free(work *w)
 {
     for (int i = 0; i < w->count; i++) {
         for (measure **m = w->studies[i].measures; *m != NULL; m++)
@@ -266,14 +264,13 @@ int main(int argc, char **argv)
     int first = options_parse(&usage, argc, argv, &a);
     a.files = argv + first;
     a.file_count = argc - first;
-    check_together(&a);
+    check_arguments(&a);
     work w = {.arguments = &a, .count = a.compare ? a.file_count : 1};
     w.studies = g_new0(study, w.count);
-    w.subject = subject_new(a.subject.config, (const char *const *)a.subject.ids,
-                            (subject_user){nlstat_begin, nlstat_take, &w});
-    bool good = read_logs(&w, &a);
-    good = nlstat_report(&w) && good;
-    nlstat_end(&w);
-    good = subject_options_finish(&a.subject) && good;
-    return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
+    w.subject = subject_new(&a.subject, (subject_user){nlstat_begin, nlstat_take, &w});
+    bool ok = read_logs(&w);
+    ok = nlstat_report(&w, ok);
+    nlstat_free(&w);
+    ok = subject_options_finish(&a.subject) && ok;
+    return program_finish(ok ? PROGRAM_DONE : PROGRAM_PROBLEM);
 }

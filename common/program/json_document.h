@@ -16,6 +16,15 @@
  * NULL text gives NULL, which json-c writes as null. */
 json_object *json_text(const char *text);
 
+/* Set a member of object. Numbers that are not finite, and NULL text, become null. */
+void json_add_text(json_object *object, const char *name, const char *text);
+void json_add_int(json_object *object, const char *name, int64_t value);
+void json_add_double(json_object *object, const char *name, double value);
+void json_add_bool(json_object *object, const char *name, bool value);
+
+/* Returns document as indented text without a newline at the end. The text belongs to document. */
+const char *json_document_text(json_object *document);
+
 /* Writes document to file, indented, with a newline at the end, and frees document. Returns false if writing failed. */
 bool json_document_write(json_object *document, FILE *file);
 

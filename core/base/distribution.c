@@ -43,7 +43,7 @@ static bool count_in_buckets(nl_distribution *d)
     d->buckets = calloc(BUCKETS, sizeof *d->buckets);
     if (d->buckets == NULL)
         return memory_failed();
-    for (size_t i = 0; i < NL_DISTRIBUTION_EXACT; i++)
+    for (size_t i = 0; i < d->count; i++)
         d->buckets[bucket_of(d->values[i])]++;
     free(d->values);
     d->values = NULL;
@@ -146,6 +146,12 @@ uint64_t nl_distribution_between(nl_distribution *d, double low, double high)
     /* INT64_MAX has no exact double. */
     return (high < (double)INT64_MAX ? up_to(d, (int64_t)high) : d->count) -
            (low < (double)INT64_MAX ? up_to(d, (int64_t)low) : d->count);
+}
+
+void nl_distribution_compact(nl_distribution *d)
+{
+    if (d->buckets == NULL)
+        count_in_buckets(d);
 }
 
 bool nl_distribution_is_exact(const nl_distribution *d)

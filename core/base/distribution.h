@@ -14,6 +14,7 @@
 
 enum { NL_DISTRIBUTION_EXACT = 1 << 18 };
 #define NL_DISTRIBUTION_ERROR (1.0 / 128)
+enum { NL_DISTRIBUTION_COMPACT_SIZE = 30 << 10 };
 
 typedef struct nl_distribution {
     uint64_t count;
@@ -36,6 +37,9 @@ double nl_distribution_mean(const nl_distribution *d);
 
 /* Returns the number of values in (low, high]. */
 uint64_t nl_distribution_between(nl_distribution *d, double low, double high);
+
+/* Counts the values in buckets from now on, which takes NL_DISTRIBUTION_COMPACT_SIZE bytes. */
+void nl_distribution_compact(nl_distribution *d);
 
 /* Returns whether quantiles are exact. */
 bool nl_distribution_is_exact(const nl_distribution *d);

@@ -148,6 +148,8 @@ static GPtrArray *ways_in(const observed *o, const leg *l, bool on_any)
 
 capacity capacity_behind(const observed *o, const leg *l, bool on_any)
 {
+    if (observed_sampled(o) < 1)
+        return (capacity){0}; /* a sample does not show how many objects there are at a time */
     GPtrArray *ways = ways_in(o, l, on_any);
     guint last = MIN(g_strv_length(l->lifeline->events), l->to_place + 1 + BEHIND_MAX);
     capacity found = {0};

@@ -70,7 +70,7 @@ int step_compare(const void *a, const void *b)
     return (int)first->place - (int)second->place;
 }
 
-static GHashTable *find_messages(const walks *all)
+static GHashTable *find_messages(const walks *all, guint reference)
 {
     GHashTable *ways = g_hash_table_new_full(hash64, g_int64_equal, NULL, free_way);
     GArray *ordered = g_array_new(FALSE, FALSE, sizeof(step));
@@ -84,7 +84,8 @@ static GHashTable *find_messages(const walks *all)
             const step *now = &g_array_index(ordered, step, k);
             if (before != NULL && now->place == before->place)
                 continue;
-            if (before != NULL && now->host != 0 && before->host != 0 && now->host != before->host)
+            if (before != NULL && now->host != 0 && before->host != 0 && now->host != before->host &&
+                (now->host == reference || before->host == reference))
                 add_message(ways, before->host, now->host, now->time_ns - before->time_ns);
             before = now;
         }
@@ -170,7 +171,7 @@ GArray *clocks_correct(walks *all, guint host_count)
     guint reference = host_count > 2 ? reference_host(all, host_count) : 0;
     if (reference == 0)
         return errors;
-    GHashTable *ways = find_messages(all);
+    GHashTable *ways = find_messages(all, reference);
     for (guint h = 1; h < host_count; h++) {
         clock_error found;
         if (h != reference && find_error(ways, h, reference, &found))

@@ -8,12 +8,14 @@
 
 #include <stdlib.h>
 
-enum { PLACES_MAX = 1 << 12, LIFELINES_MAX = 1 << 8 };
+enum { LIFELINES_MAX = 1 << 8, LEGS_MAX = 1 << 14 };
 
 typedef struct maker {
-    GHashTable *by_key; /* to leg's number + 1 */
+    GHashTable *by_key; /* a leg's key to its number + 1; owned by the table */
     GArray *keys;       /* guint64, by number */
-    GArray *passages;   /* passage */
+    GArray *ends;       /* size_t, by number: the passages counted so far; then the end of a leg's passages */
+    passage *passages;  /* NULL while passages are only counted */
+    uint64_t left_out;
 } maker;
 
 static guint64 key_of(guint lifeline, const step *from, const step *to)
@@ -22,26 +24,35 @@ static guint64 key_of(guint lifeline, const step *from, const step *to)
            to->host;
 }
 
-static guint legs_number_of(maker *m, guint64 key)
+/* Returns a leg's number + 1, or 0 if there are too many legs. */
+static guint number_of(maker *m, guint64 key)
 {
     guint number = GPOINTER_TO_UINT(g_hash_table_lookup(m->by_key, &key));
-    if (number > 0)
-        return number - 1;
+    if (number > 0 || m->keys->len == LEGS_MAX)
+        return number;
+    size_t none = 0;
     g_array_append_val(m->keys, key);
-    guint64 *kept = g_new(guint64, 1);
-    *kept = key;
-    g_hash_table_insert(m->by_key, kept, GUINT_TO_POINTER(m->keys->len));
-    return m->keys->len - 1;
+    g_array_append_val(m->ends, none);
+    g_hash_table_insert(m->by_key, g_memdup2(&key, sizeof key), GUINT_TO_POINTER(m->keys->len));
+    return m->keys->len;
 }
 
 static void pass(maker *m, const walk *w, guint lifeline, const step *from, const step *to)
 {
-    passage p = {from->time_ns, to->time_ns - from->time_ns, w->object, legs_number_of(m, key_of(lifeline, from, to))};
-    g_array_append_val(m->passages, p);
+    guint number = number_of(m, key_of(lifeline, from, to));
+    if (number == 0) {
+        m->left_out += m->passages == NULL;
+        return;
+    }
+    size_t *end = &g_array_index(m->ends, size_t, number - 1);
+    if (m->passages != NULL)
+        m->passages[*end] = (passage){from->time_ns, to->time_ns - from->time_ns, w->object, number - 1};
+    ++*end;
 }
 
-/* A repeated event's first to last is one passage, so that passages add up to all of an object's time. */
-static void walk_through(maker *m, const walk *w, const step *steps, guint lifeline)
+/* Passes the legs of a walk. The first to the last step of a repeated event is one passage, so that the passages add up
+ * to the whole time of an object. */
+static void pass_walk(maker *m, const walk *w, const step *steps, guint lifeline)
 {
     for (guint i = 0; i < w->count;) {
         guint last = i;
@@ -52,6 +63,16 @@ static void walk_through(maker *m, const walk *w, const step *steps, guint lifel
         if (last + 1 < w->count)
             pass(m, w, lifeline, &steps[last], &steps[last + 1]);
         i = last + 1;
+    }
+}
+
+static void pass_all(maker *m, const walks *all, const GArray *objects)
+{
+    for (guint i = 0; i < all->list->len; i++) {
+        const walk *w = &g_array_index(all->list, walk, i);
+        guint lifeline = g_array_index(objects, object, w->object).lifeline;
+        if (lifeline < LIFELINES_MAX)
+            pass_walk(m, w, &g_array_index(all->steps, step, w->first), lifeline);
     }
 }
 
@@ -97,29 +118,26 @@ static leg *make_leg(const drawing *d, guint64 key, passage *passages, size_t co
     return l;
 }
 
-/* Counts, then places: the passages of one leg beside each other. */
-static GPtrArray *group(const maker *m, const drawing *d, passage **grouped)
+/* Makes each leg's count of passages the begin of its passages; returns how many passages there are. */
+static size_t place_passages(maker *m)
 {
-    guint legs = m->keys->len;
-    size_t *ends = g_new0(size_t, legs + 1), total = 0;
-    for (guint i = 0; i < m->passages->len; i++)
-        ends[g_array_index(m->passages, passage, i).leg]++;
-    for (guint i = 0; i < legs; i++) {
-        size_t count = ends[i];
-        ends[i] = total;
+    size_t total = 0;
+    for (guint i = 0; i < m->ends->len; i++) {
+        size_t *end = &g_array_index(m->ends, size_t, i), count = *end;
+        *end = total;
         total += count;
     }
-    *grouped = g_new(passage, total + 1);
-    for (guint i = 0; i < m->passages->len; i++) {
-        const passage *p = &g_array_index(m->passages, passage, i);
-        (*grouped)[ends[p->leg]++] = *p;
-    }
+    return total;
+}
+
+static GPtrArray *make_legs(const maker *m, const drawing *d)
+{
     GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; i < legs; i++) {
-        size_t first = i > 0 ? ends[i - 1] : 0;
-        g_ptr_array_add(list, make_leg(d, g_array_index(m->keys, guint64, i), *grouped + first, ends[i] - first));
+    for (guint i = 0; i < m->keys->len; i++) {
+        size_t first = i > 0 ? g_array_index(m->ends, size_t, i - 1) : 0;
+        g_ptr_array_add(list, make_leg(d, g_array_index(m->keys, guint64, i), m->passages + first,
+                                       g_array_index(m->ends, size_t, i) - first));
     }
-    g_free(ends);
     return list;
 }
 
@@ -164,17 +182,15 @@ static void mark_senders(GPtrArray *list, const drawing_lifeline *lifeline)
     g_hash_table_destroy(leaving);
 }
 
-GPtrArray *legs_make(const walks *all, const GArray *objects, const drawing *d, passage **passages)
+GPtrArray *legs_make(const walks *all, const GArray *objects, const drawing *d, passage **passages, uint64_t *left_out)
 {
-    maker m = {g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL), g_array_new(FALSE, FALSE, sizeof(guint64)),
-               g_array_new(FALSE, FALSE, sizeof(passage))};
-    for (guint i = 0; i < all->list->len; i++) {
-        const walk *w = &g_array_index(all->list, walk, i);
-        guint lifeline = g_array_index(objects, object, w->object).lifeline;
-        if (lifeline < LIFELINES_MAX)
-            walk_through(&m, w, &g_array_index(all->steps, step, w->first), lifeline);
-    }
-    GPtrArray *list = group(&m, d, passages);
+    maker m = {.by_key = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL),
+               .keys = g_array_new(FALSE, FALSE, sizeof(guint64)),
+               .ends = g_array_new(FALSE, FALSE, sizeof(size_t))};
+    pass_all(&m, all, objects);
+    m.passages = g_new(passage, place_passages(&m) + 1);
+    pass_all(&m, all, objects);
+    GPtrArray *list = make_legs(&m, d);
     g_ptr_array_sort(list, compare_legs);
     for (guint i = 0; i < d->lifelines->len; i++)
         mark_senders(list, g_ptr_array_index(d->lifelines, i));
@@ -185,6 +201,8 @@ GPtrArray *legs_make(const walks *all, const GArray *objects, const drawing *d, 
     }
     g_hash_table_destroy(m.by_key);
     g_array_free(m.keys, TRUE);
-    g_array_free(m.passages, TRUE);
+    g_array_free(m.ends, TRUE);
+    *passages = m.passages;
+    *left_out = m.left_out;
     return list;
 }

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { REPORTS_MAX = 1 << 16, HOST_NAME_SIZE_MAX = 255 };
+
 /* What a host says of its own clock, the latest word. */
 typedef struct own_word {
     bool is_said, is_tracked; /* chronyd knows more than the kernel */
@@ -48,9 +50,9 @@ static bool is_event(const nl_record *record, const char *name)
 
 static own_word *word_of(measured_clocks *m, nl_string host)
 {
-    char *name = g_strndup(host.data, host.size);
+    char *name = g_strndup(host.data, MIN(host.size, HOST_NAME_SIZE_MAX));
     own_word *found = g_hash_table_lookup(m->reports, name);
-    if (found != NULL) {
+    if (found != NULL || g_hash_table_size(m->reports) >= REPORTS_MAX) {
         g_free(name);
         return found;
     }

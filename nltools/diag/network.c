@@ -41,11 +41,12 @@ static void add_weighted(double *sum, double value, double weight)
 /* Only what sent enough to be held up by anything: a window's worth. */
 static tcp tcp_of(const observed *o, guint host)
 {
-    const GPtrArray *all = observed_resources(o);
+    guint count;
+    resource *const *all = observed_resources_of(o, host, &count);
     tcp t = {.rtt_least_us = INFINITY};
-    for (guint i = 0; i < all->len; i++) {
-        const resource *r = g_ptr_array_index(all, i);
-        if (r->host != host || strcmp(r->event, "TcpConnection") != 0 || strcmp(r->field, "TCP.BYTES.SENT") != 0)
+    for (guint i = 0; i < count; i++) {
+        const resource *r = all[i];
+        if (strcmp(r->event, "TcpConnection") != 0 || strcmp(r->field, "TCP.BYTES.SENT") != 0)
             continue;
         double sent = resource_rise(r, observed_from_ns(o), observed_to_ns(o)), least = mean(o, r, "TCP.RTT.MIN"),
                unsent = mean(o, r, "TCP.UNSENT");

@@ -2,11 +2,11 @@
 
 #include "diag/observed_inside.h"
 
-#include "stat/subject.h"
-
 #include <string.h>
 
-enum { HOSTS_MAX = 65535, STEP_PLACES = 4096 };
+enum { STEP_PLACES = 4096, VALUE_SIZE_MAX = 256, KIND_FIELDS_MAX = 128 };
+/* Other bits of the hash than kind_mask has. */
+enum { SAMPLE_BIT_FIRST = 32, SAMPLE_BITS_MAX = 30 };
 
 /* One lifeline's objects on their way into the walks. */
 typedef struct gathering {
@@ -31,7 +31,10 @@ typedef struct kinds {
 struct observed {
     subject *subject;
     const drawing *drawing;
-    size_t steps_most;
+    size_t memory_max;                  /* bytes */
+    uint64_t sample_mask, sample_value; /* only objects with (hash & mask) == value are kept */
+    guint sample_bits;                  /* of the mask */
+    uint64_t passages_left_out;
     gathering *gatherings;
     GHashTable *step_events; /* of all lifelines */
     GHashTable *host_numbers;
@@ -64,7 +67,7 @@ static guint host_number(observed *o, nl_string name)
     memcpy(text, name.data, size);
     text[size] = '\0';
     gpointer found = g_hash_table_lookup(o->host_numbers, text);
-    if (found != NULL || o->hosts->len > HOSTS_MAX)
+    if (found != NULL || o->hosts->len == HOSTS_MAX)
         return GPOINTER_TO_UINT(found);
     char *kept = g_strdup(text);
     g_hash_table_insert(o->host_numbers, kept, GUINT_TO_POINTER(o->hosts->len));
@@ -88,10 +91,65 @@ static uint16_t host_of(gathering *g, uint16_t by)
 
 /* ---- objects ---- */
 
-static void take_object(void *user, const gather_object *given)
+static bool is_sampled(const observed *o, uint64_t hash)
+{
+    return (hash & o->sample_mask) == o->sample_value;
+}
+
+/* Keeps the objects that are in the sample. */
+static void thin_out(observed *o)
+{
+    guint count = 0, steps = 0;
+    for (guint i = 0; i < o->objects->len; i++) {
+        object one = g_array_index(o->objects, object, i);
+        walk w = g_array_index(o->walks.list, walk, i);
+        if (!is_sampled(o, one.hash))
+            continue;
+        memmove(&g_array_index(o->walks.steps, step, steps), &g_array_index(o->walks.steps, step, w.first),
+                w.count * sizeof(step));
+        g_array_index(o->objects, object, count) = one;
+        g_array_index(o->walks.list, walk, count) = (walk){count, w.count, steps};
+        steps += w.count;
+        count++;
+    }
+    g_array_set_size(o->objects, count);
+    g_array_set_size(o->walks.list, count);
+    g_array_set_size(o->walks.steps, steps);
+}
+
+/* Makes the sample half as large: of the two halves that the next bit of the hash tells apart, keeps the one with more
+ * steps, so that the sample is never empty. */
+static void halve_sample(observed *o)
+{
+    uint64_t bit = UINT64_C(1) << (SAMPLE_BIT_FIRST + o->sample_bits++);
+    size_t with = 0;
+    for (guint i = 0; i < o->objects->len; i++)
+        if (g_array_index(o->objects, object, i).hash & bit)
+            with += g_array_index(o->walks.list, walk, i).count;
+    o->sample_mask |= bit;
+    if (with > o->walks.steps->len / 2)
+        o->sample_value |= bit;
+    thin_out(o);
+    for (guint i = 0; i < o->drawing->lifelines->len; i++)
+        gather_sample(o->gatherings[i].gatherer, o->sample_mask, o->sample_value);
+}
+
+/* Whether the objects, and what is made of them later, need the memory that they may have. */
+static bool is_full(const observed *o)
+{
+    return o->walks.steps->len * (sizeof(step) + sizeof(passage) + sizeof(int64_t)) +
+               o->objects->len * (sizeof(object) + sizeof(walk)) >
+           o->memory_max / 4 * 3;
+}
+
+static void take_object(void *user, const gather_request *given)
 {
     gathering *g = user;
     observed *o = g->observed;
+    while (is_full(o) && o->sample_bits < SAMPLE_BITS_MAX)
+        halve_sample(o);
+    if (is_full(o) || !is_sampled(o, given->hash))
+        return;
     bool first = false, last = false;
     walk w = {o->objects->len, (uint32_t)given->step_count, o->walks.steps->len};
     for (size_t i = 0; i < given->step_count; i++) {
@@ -142,7 +200,7 @@ static guint kind_number(observed *o, nl_string name)
     for (guint i = 0; i < o->kind_count; i++)
         if (strlen(o->kind_fields[i].name) == name.size && memcmp(o->kind_fields[i].name, name.data, name.size) == 0)
             return i;
-    if (o->kind_count == KINDS_MAX)
+    if (o->kind_count == KINDS_MAX || name.size > VALUE_SIZE_MAX)
         return KINDS_MAX;
     kind_field *made = &o->kind_fields[o->kind_count];
     *made = (kind_field){g_strndup(name.data, name.size), g_ptr_array_new_with_free_func(g_free), false};
@@ -155,6 +213,10 @@ static uint8_t value_number(kind_field *f, const nl_field *field)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
     nl_string text = nl_field_text(field, scratch);
+    if (text.size > VALUE_SIZE_MAX) {
+        f->is_many = true;
+        return 0;
+    }
     for (guint i = 1; i < f->values->len; i++) {
         const char *known = g_ptr_array_index(f->values, i);
         if (strlen(known) == text.size && memcmp(known, text.data, text.size) == 0)
@@ -182,7 +244,7 @@ static void learn_kinds(observed *o, const drawing_lifeline *l, uint64_t hash, c
     if (hash == 0 || (hash & o->kind_mask) != 0 || l->again)
         return;
     kinds *of = kinds_of(o, hash);
-    for (size_t i = 0; i < record->field_count; i++) {
+    for (size_t i = 0; i < MIN(record->field_count, KIND_FIELDS_MAX); i++) {
         const nl_field *field = &record->fields[i];
         guint number = is_id(l, field->name) || field->type == NL_TYPE_DOUBLE ? KINDS_MAX : kind_number(o, field->name);
         if (number < KINDS_MAX && of->values[number] == 0 && !o->kind_fields[number].is_many)
@@ -201,7 +263,7 @@ static void observed_begin(void *user, const drawing *d)
         const drawing_lifeline *lifeline = g_ptr_array_index(d->lifelines, i);
         gathering *g = &o->gatherings[i];
         *g = (gathering){o, i, g_strv_length(lifeline->events), NULL, g_array_new(FALSE, TRUE, sizeof(guint))};
-        g->gatherer = gather_new(lifeline, "HOST", o->steps_most / count, take_object, g);
+        g->gatherer = gather_new(lifeline, "HOST", o->memory_max / 4 / count, take_object, g);
         for (char **event = lifeline->events; *event != NULL; event++)
             g_hash_table_add(o->step_events, g_strdup(*event));
     }
@@ -273,15 +335,15 @@ void observed_finish(observed *o)
     take_times(o);
     correct_resources(o);
     resources_finish(&o->resources);
-    o->legs = legs_make(&o->walks, o->objects, o->drawing, &o->passages);
+    o->legs = legs_make(&o->walks, o->objects, o->drawing, &o->passages, &o->passages_left_out);
 }
 
 /* ---- life ---- */
 
-observed *observed_new(const char *config, const char *const *ids, size_t steps_most)
+observed *observed_new(subject_options *options)
 {
     observed *o = g_new0(observed, 1);
-    o->steps_most = steps_most;
+    o->memory_max = options->memory_max;
     o->step_events = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     o->host_numbers = g_hash_table_new(g_str_hash, g_str_equal);
     o->hosts = g_ptr_array_new_with_free_func(g_free);
@@ -292,7 +354,7 @@ observed *observed_new(const char *config, const char *const *ids, size_t steps_
     o->measured = measured_clocks_new();
     resources_init(&o->resources);
     o->kinds = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
-    o->subject = subject_new(config, ids, (subject_user){observed_begin, observed_take, o});
+    o->subject = subject_new(options, (subject_user){observed_begin, observed_take, o});
     return o;
 }
 
@@ -328,9 +390,9 @@ void observed_free(observed *o)
     g_free(o);
 }
 
-void observed_add(observed *o, const nl_record *record)
+bool observed_read(observed *o, const char *source)
 {
-    subject_add(o->subject, record);
+    return subject_read(o->subject, source);
 }
 
 /* ---- asking ---- */
@@ -343,6 +405,27 @@ int64_t observed_from_ns(const observed *o)
 int64_t observed_to_ns(const observed *o)
 {
     return o->to_ns;
+}
+
+double observed_sampled(const observed *o)
+{
+    uint64_t steps = 0;
+    for (guint i = 0; i < o->drawing->lifelines->len; i++)
+        steps += gather_steps(o->gatherings[i].gatherer);
+    return steps > o->walks.steps->len ? (double)o->walks.steps->len / (double)steps : 1;
+}
+
+uint64_t observed_early(const observed *o)
+{
+    uint64_t early = 0;
+    for (guint i = 0; i < o->drawing->lifelines->len; i++)
+        early += gather_early(o->gatherings[i].gatherer);
+    return early;
+}
+
+uint64_t observed_passages_left_out(const observed *o)
+{
+    return o->passages_left_out;
 }
 
 uint64_t observed_records(const observed *o)

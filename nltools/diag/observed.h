@@ -11,11 +11,10 @@
 #ifndef NLDIAG_OBSERVED_H
 #define NLDIAG_OBSERVED_H
 
-#include "requests/drawing.h"
+#include "stat/subject.h"
 
 enum {
-    RESOURCE_SAMPLES = 1 << 14,
-    RESOURCES_MAX = 1 << 16,
+    HOSTS_MAX = 1 << 14, /* more hosts are not told apart; rules take time by hosts and legs */
     KINDS_MAX = 16,
     KIND_VALUES_MAX = 32,
     KIND_OBJECTS = 1 << 15
@@ -90,10 +89,12 @@ typedef struct clock_error {
 
 typedef struct observed observed;
 
-/* ids and config as subject_new has them; at most steps_most steps are kept at a time. */
-observed *observed_new(const char *config, const char *const *ids, size_t steps_most);
+/* Returns a new observed log; options must outlive it. */
+observed *observed_new(subject_options *options);
 void observed_free(observed *o);
-void observed_add(observed *o, const nl_record *record);
+
+/* Adds a source. Returns false after having reported what could not be read. */
+bool observed_read(observed *o, const char *source);
 
 /* After the last record. */
 void observed_finish(observed *o);
@@ -103,6 +104,16 @@ void observed_finish(observed *o);
 /* When the first object began and the last one ended; of records where there are no objects. */
 int64_t observed_from_ns(const observed *o);
 int64_t observed_to_ns(const observed *o);
+
+/*
+ * The share of the objects' steps that was kept: 1, or less if the memory was used up. Then the objects are a sample,
+ * and how many of them there were at a time is unknown.
+ */
+double observed_sampled(const observed *o);
+
+/* How many objects were looked at before they ended, and how many passages belong to no leg, because of too many. */
+uint64_t observed_early(const observed *o);
+uint64_t observed_passages_left_out(const observed *o);
 
 /* How many records there were. */
 uint64_t observed_records(const observed *o);

@@ -6,8 +6,10 @@
 #include "stat/gather.h"
 
 typedef struct resources {
-    GPtrArray *list;    /* resource */
-    GHashTable *by_key; /* host, event, field and instance to resource */
+    GPtrArray *list;                  /* resource */
+    GHashTable *by_key;               /* host, event, field and instance to resource */
+    size_t sample_count, string_size; /* of all resources; bytes */
+    guint samples_max;                /* of one resource */
     GStringChunk *strings;
     GString *key, *instance; /* scratch */
 } resources;
@@ -63,7 +65,10 @@ GArray *clocks_correct(walks *all, guint host_count);
 /* What was taken off a host's times. */
 int64_t clocks_taken_ns(const GArray *errors, guint host);
 
-/* The legs of all walks: leg, whose passages lie in *passages, an array of the caller's to free. */
-GPtrArray *legs_make(const walks *all, const GArray *objects, const drawing *d, passage **passages);
+/*
+ * Returns the legs of all walks: leg, whose passages lie in *passages, which the caller frees. *left_out counts the
+ * passages that were left out because there are too many legs.
+ */
+GPtrArray *legs_make(const walks *all, const GArray *objects, const drawing *d, passage **passages, uint64_t *left_out);
 
 #endif

@@ -3,7 +3,7 @@
 #include "diag/report.h"
 
 #include "requests/printable.h"
-#include "requests/json.h"
+#include "program/json_document.h"
 #include "base/time_internal.h"
 
 #include <math.h>
@@ -18,6 +18,27 @@ bool report_has_wrong_clocks(const observed *o)
         if (observed_clock(o, host)->is_off)
             return true;
     return false;
+}
+
+char *report_limits(const observed *o)
+{
+    GString *out = g_string_new(NULL);
+    if (observed_sampled(o) < 1)
+        g_string_append_printf(out, "the verdict covers a sample, %.3g %% of the steps of requests",
+                               100 * observed_sampled(o));
+    if (observed_early(o) > 0)
+        g_string_append_printf(out, "%s%" G_GUINT64_FORMAT " requests were examined before they ended",
+                               out->len > 0 ? "; " : "", observed_early(o));
+    if (out->len > 0)
+        g_string_append(out, "; allow more with --memory");
+    if (observed_passages_left_out(o) > 0)
+        g_string_append_printf(out,
+                               "%s%" G_GUINT64_FORMAT " times between events were left out: too many pairs of hosts",
+                               out->len > 0 ? "; " : "", observed_passages_left_out(o));
+    if (observed_host_count(o) == HOSTS_MAX)
+        g_string_append_printf(out, "%sonly the first %d hosts were told apart", out->len > 0 ? "; " : "",
+                               HOSTS_MAX - 1);
+    return g_string_free(out, out->len == 0);
 }
 
 char *report_view(const findings *f, const finding *cause, const report_sources *sources)
@@ -55,6 +76,10 @@ static void print_head(const observed *o)
     }
     printable_print("\n");
     g_free(wall);
+    char *limits = report_limits(o);
+    if (limits != NULL)
+        printable_print("\nIncomplete: %s\n", limits);
+    g_free(limits);
 }
 
 /* The legs that take most, for who wants to look himself. */
@@ -114,9 +139,10 @@ static void print_cause(const findings *f, const finding *cause, guint number, c
 void report_text(const findings *f, const report_sources *sources)
 {
     print_head(f->observed);
-    if (f->list->len == 0)
-        printable_print("\nHealthy: nothing found that would give %.0f %% of the time or more back.\n",
-                        100 * FINDING_MIN);
+    if (observed_objects(f->observed)->len == 0)
+        printable_print("\nNo verdict: the log has no requests.\n");
+    else if (f->list->len == 0)
+        printable_print("\nHealthy: no cause explains %.0f %% of the time or more.\n", 100 * FINDING_MIN);
     for (guint i = 0; i < f->list->len; i++)
         print_cause(f, g_ptr_array_index(f->list, i), i + 1, sources);
     if (observed_objects(f->observed)->len > 0)
@@ -126,94 +152,71 @@ void report_text(const findings *f, const report_sources *sources)
 
 /* ---- JSON ---- */
 
-static void append(GString *out, const char *name, const char *text)
+static json_object *cause_object(const findings *f, const finding *cause, const report_sources *sources)
 {
-    g_string_append_printf(out, ", \"%s\": ", name);
-    if (text != NULL)
-        json_append_string(out, text);
-    else
-        g_string_append(out, "null");
-}
-
-static void append_leg(GString *out, const observed *o, const leg *l)
-{
-    if (l == NULL)
-        return;
-    append(out, "from_event", l->from);
-    append(out, "to_event", l->to);
-    append(out, "from_host", observed_host(o, l->from_host));
-    append(out, "to_host", observed_host(o, l->to_host));
-}
-
-static void append_cause(GString *out, const findings *f, const finding *cause, const report_sources *sources)
-{
-    char *view = report_view(f, cause, sources);
-    g_string_append_printf(
-        out, "{\"share\": %.4f, \"sure\": %.4f, \"from_ns\": %" G_GINT64_FORMAT ", \"to_ns\": %" G_GINT64_FORMAT,
-        cause->share, cause->sure, cause->from_ns, cause->to_ns);
-    append(out, "cause", cause->cause);
-    append(out, "title", cause->title);
-    append(out, "host", cause->host);
-    append_leg(out, f->observed, cause->leg);
-    g_string_append(out, ", \"evidence\": [");
-    for (guint i = 0; i < cause->evidence->len; i++) {
-        g_string_append(out, i > 0 ? ", " : "");
-        json_append_string(out, g_ptr_array_index(cause->evidence, i));
+    const observed *o = f->observed;
+    json_object *object = json_object_new_object(), *evidence = json_object_new_array();
+    json_add_text(object, "cause", cause->cause);
+    json_add_text(object, "title", cause->title);
+    json_add_double(object, "share", cause->share);
+    json_add_double(object, "sure", cause->sure);
+    json_add_int(object, "from_ns", cause->from_ns);
+    json_add_int(object, "to_ns", cause->to_ns);
+    json_add_text(object, "host", cause->host);
+    if (cause->leg != NULL) {
+        json_add_text(object, "from_event", cause->leg->from);
+        json_add_text(object, "to_event", cause->leg->to);
+        json_add_text(object, "from_host", observed_host(o, cause->leg->from_host));
+        json_add_text(object, "to_host", observed_host(o, cause->leg->to_host));
     }
-    g_string_append(out, "]");
-    append(out, "advice", cause->advice);
-    append(out, "view", view);
-    g_string_append(out, "}");
+    for (guint i = 0; i < cause->evidence->len; i++)
+        json_object_array_add(evidence, json_text(g_ptr_array_index(cause->evidence, i)));
+    json_object_object_add(object, "evidence", evidence);
+    json_add_text(object, "advice", cause->advice);
+    char *view = report_view(f, cause, sources);
+    json_add_text(object, "view", view);
     g_free(view);
+    return object;
 }
 
-/* JSON has no number for what is not known. */
-static void append_number(GString *out, const char *name, double value)
-{
-    if (isfinite(value))
-        g_string_append_printf(out, ", \"%s\": %.6g", name, value);
-    else
-        g_string_append_printf(out, ", \"%s\": null", name);
-}
-
-static void append_clock(GString *out, const observed *o, guint host)
+static json_object *clock_object(const observed *o, guint host)
 {
     const host_clock *c = observed_clock(o, host);
     bool measured = c->reference != NULL;
-    g_string_append_printf(out, "{\"measurements\": %" G_GUINT64_FORMAT ", \"off\": %s, \"kept\": %s", c->measurements,
-                           c->is_off ? "true" : "false", c->is_unkept ? "false" : "true");
-    append(out, "host", observed_host(o, host));
-    append(out, "reference", c->reference);
-    append_number(out, "ahead_ns", measured ? c->ahead_ns : NAN);
-    append_number(out, "drift_ppm", measured ? c->drift * 1e6 : NAN);
-    append_number(out, "error_ns", c->error_ns);
-    g_string_append(out, "}");
-}
-
-static void append_clocks(GString *out, const observed *o)
-{
-    g_string_append(out, "], \"clocks\": [");
-    for (guint host = 1; host < observed_host_count(o); host++) {
-        g_string_append(out, host > 1 ? ",\n " : "\n ");
-        append_clock(out, o, host);
-    }
+    json_object *object = json_object_new_object();
+    json_add_text(object, "host", observed_host(o, host));
+    json_add_text(object, "reference", c->reference);
+    json_add_int(object, "measurements", (int64_t)c->measurements);
+    json_add_bool(object, "off", c->is_off);
+    json_add_bool(object, "kept", !c->is_unkept);
+    json_add_double(object, "ahead_ns", measured ? c->ahead_ns : NAN);
+    json_add_double(object, "drift_ppm", measured ? c->drift * 1e6 : NAN);
+    json_add_double(object, "error_ns", c->error_ns);
+    return object;
 }
 
 void report_json(const findings *f, const report_sources *sources)
 {
     const observed *o = f->observed;
-    GString *out = g_string_new(NULL);
-    g_string_append_printf(out,
-                           "{\"records\": %" G_GUINT64_FORMAT ", \"objects\": %u, \"from_ns\": %" G_GINT64_FORMAT
-                           ", \"to_ns\": %" G_GINT64_FORMAT ", \"healthy\": %s, \"causes\": [",
-                           observed_records(o), observed_objects(o)->len, observed_from_ns(o), observed_to_ns(o),
-                           f->list->len == 0 ? "true" : "false");
-    for (guint i = 0; i < f->list->len; i++) {
-        g_string_append(out, i > 0 ? ",\n " : "\n ");
-        append_cause(out, f, g_ptr_array_index(f->list, i), sources);
-    }
-    append_clocks(out, o);
-    g_string_append(out, "]}\n");
-    fputs(out->str, stdout);
-    g_string_free(out, TRUE);
+    json_object *document = json_object_new_object(), *causes = json_object_new_array(),
+                *clocks = json_object_new_array();
+    json_add_int(document, "records", (int64_t)observed_records(o));
+    json_add_int(document, "objects", observed_objects(o)->len);
+    json_add_int(document, "from_ns", observed_from_ns(o));
+    json_add_int(document, "to_ns", observed_to_ns(o));
+    json_add_double(document, "sampled", observed_sampled(o));
+    char *limits = report_limits(o);
+    json_add_text(document, "incomplete", limits);
+    g_free(limits);
+    if (observed_objects(o)->len > 0)
+        json_add_bool(document, "healthy", f->list->len == 0);
+    else
+        json_add_text(document, "healthy", NULL);
+    for (guint i = 0; i < f->list->len; i++)
+        json_object_array_add(causes, cause_object(f, g_ptr_array_index(f->list, i), sources));
+    json_object_object_add(document, "causes", causes);
+    for (guint host = 1; host < observed_host_count(o); host++)
+        json_object_array_add(clocks, clock_object(o, host));
+    json_object_object_add(document, "clocks", clocks);
+    json_document_write(document, stdout);
 }

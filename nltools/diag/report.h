@@ -11,6 +11,9 @@ typedef struct report_sources {
     const char *config; /* NULL when there is none */
 } report_sources;
 
+/* What the verdict does not cover because of memory limits, as a sentence for g_free; NULL if it covers everything. */
+char *report_limits(const observed *o);
+
 void report_text(const findings *f, const report_sources *sources);
 void report_json(const findings *f, const report_sources *sources);
 

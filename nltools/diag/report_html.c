@@ -125,8 +125,17 @@ bool report_html(const findings *f, const report_sources *sources, const char *p
     }
     g_string_append_printf(out, "<br>%" G_GUINT64_FORMAT " records, %u objects on %u hosts in %s</p>\n",
                            observed_records(o), observed_objects(o)->len, observed_host_count(o) - 1, wall);
-    if (f->list->len == 0)
-        g_string_append(out, "<p><b>Healthy</b>: nothing found that would give a tenth of the time back.</p>\n");
+    char *limits = report_limits(o);
+    if (limits != NULL) {
+        g_string_append(out, "<p><b>Incomplete</b>: ");
+        append_escaped(out, limits);
+        g_string_append(out, "</p>\n");
+    }
+    g_free(limits);
+    if (observed_objects(o)->len == 0)
+        g_string_append(out, "<p><b>No verdict</b>: the log has no requests.</p>\n");
+    else if (f->list->len == 0)
+        g_string_append(out, "<p><b>Healthy</b>: no cause explains a tenth of the time or more.</p>\n");
     g_string_append(out, "<ol>\n");
     for (guint i = 0; i < f->list->len; i++)
         append_cause(out, f, g_ptr_array_index(f->list, i), sources);

@@ -6,6 +6,17 @@
 #include <math.h>
 #include <string.h>
 
+/* Limits that no sensor reaches; they bound memory and time. */
+enum {
+    RESOURCES_MAX = 1 << 16,
+    RESOURCE_SAMPLES = 1 << 14, /* of one resource */
+    SAMPLES_MAX = 1 << 22,      /* of all resources */
+    RECORD_FIELDS_MAX = 128,
+    NAME_SIZE_MAX = 256, /* bytes */
+    INSTANCE_SIZE_MAX = 1000,
+    STRINGS_SIZE_MAX = 32 << 20,
+};
+
 /* What names an instance of a resource: text, or numbers that are no amounts. */
 static bool is_name(const nl_field *field, double *value)
 {
@@ -30,7 +41,7 @@ static bool is_state(const nl_field *field)
 static void make_instance(const nl_record *record, GString *out)
 {
     g_string_truncate(out, 0);
-    for (size_t i = 0; i < record->field_count; i++) {
+    for (size_t i = 0; i < MIN(record->field_count, RECORD_FIELDS_MAX) && out->len < INSTANCE_SIZE_MAX; i++) {
         double value;
         char scratch[NL_FIELD_TEXT_SIZE];
         if (!is_name(&record->fields[i], &value) || is_state(&record->fields[i]))
@@ -42,15 +53,18 @@ static void make_instance(const nl_record *record, GString *out)
     }
 }
 
-/* The key of a resource: host, event, field and instance with newlines between, in one piece. */
+/* Returns the resource of a host, event, field and instance. Returns NULL if there are too many resources. */
 static resource *find_or_make(resources *all, guint host, nl_string event, nl_string field, const char *instance)
 {
     GString *key = all->key;
+    if (event.size > NAME_SIZE_MAX || field.size > NAME_SIZE_MAX)
+        return NULL;
     g_string_printf(key, "%u\n%.*s\n%.*s\n%s", host, (int)event.size, event.data, (int)field.size, field.data,
                     instance);
     resource *found = g_hash_table_lookup(all->by_key, key->str);
-    if (found != NULL || all->list->len >= RESOURCES_MAX)
+    if (found != NULL || all->list->len >= RESOURCES_MAX || all->string_size + key->len > STRINGS_SIZE_MAX)
         return found;
+    all->string_size += key->len;
     resource *made = g_new0(resource, 1);
     made->host = host;
     made->event = g_string_chunk_insert_len(all->strings, event.data, (gssize)event.size);
@@ -63,18 +77,22 @@ static resource *find_or_make(resources *all, guint host, nl_string event, nl_st
     return made;
 }
 
-/* Two neighbours become one. */
-static void halve(resource *r)
+/* Replaces each two neighbouring samples by their mean. */
+static void halve(resources *all, resource *r)
 {
-    sample *s = (sample *)(void *)r->samples->data;
-    guint count = r->samples->len / 2;
-    for (guint i = 0; i < count; i++)
-        s[i] = (sample){s[2 * i].time_ns, (s[2 * i].value + s[2 * i + 1].value) / 2};
-    g_array_set_size(r->samples, count);
+    const sample *s = (const sample *)(void *)r->samples->data;
+    GArray *halved = g_array_sized_new(FALSE, FALSE, sizeof(sample), r->samples->len / 2);
+    for (guint i = 0; i + 1 < r->samples->len; i += 2) {
+        sample joined = {s[i].time_ns, (s[i].value + s[i + 1].value) / 2};
+        g_array_append_val(halved, joined);
+    }
+    all->sample_count -= r->samples->len - halved->len;
+    g_array_free(r->samples, TRUE);
+    r->samples = halved;
     r->joined *= 2;
 }
 
-static void add_value(resource *r, int64_t time_ns, double value)
+static void add_value(resources *all, resource *r, int64_t time_ns, double value)
 {
     r->last += value;
     if (++r->waiting < r->joined)
@@ -83,20 +101,29 @@ static void add_value(resource *r, int64_t time_ns, double value)
     r->last = 0;
     r->waiting = 0;
     g_array_append_val(r->samples, s);
-    if (r->samples->len == RESOURCE_SAMPLES)
-        halve(r);
+    all->sample_count++;
+    if (r->samples->len >= all->samples_max)
+        halve(all, r);
+    if (all->sample_count < SAMPLES_MAX)
+        return;
+    all->samples_max /= 2;
+    for (guint i = 0; i < all->list->len; i++) {
+        resource *each = g_ptr_array_index(all->list, i);
+        while (each->samples->len >= all->samples_max)
+            halve(all, each);
+    }
 }
 
 void resources_add(resources *all, guint host, const nl_record *record)
 {
     make_instance(record, all->instance);
-    for (size_t i = 0; i < record->field_count; i++) {
+    for (size_t i = 0; i < MIN(record->field_count, RECORD_FIELDS_MAX); i++) {
         double value;
         if (is_name(&record->fields[i], &value))
             continue;
         resource *r = find_or_make(all, host, record->event, record->fields[i].name, all->instance->str);
         if (r != NULL)
-            add_value(r, record->time_ns, value);
+            add_value(all, r, record->time_ns, value);
     }
 }
 
@@ -133,6 +160,7 @@ void resources_init(resources *all)
     *all = (resources){
         .list = g_ptr_array_new_with_free_func(free_resource),
         .by_key = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+        .samples_max = RESOURCE_SAMPLES,
         .strings = g_string_chunk_new(4096),
         .key = g_string_new(NULL),
         .instance = g_string_new(NULL),

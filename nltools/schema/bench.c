@@ -2,7 +2,7 @@
 
 #include "bench.h"
 
-#include "requests/json.h"
+#include "program/json_document.h"
 #include "program/glib_error.h"
 
 #include <glib/gstdio.h>
@@ -226,28 +226,32 @@ static char *schema_bench_measure(const schema *s, const schema_bench_options *h
     return printed;
 }
 
-/* Makes a table of the lines "NANOSECONDS BYTES" that the program printed, one for each event. */
-static void append_table(const schema *s, char *printed, bool json, GString *out)
+/* Appends a table of the lines "NANOSECONDS BYTES" that the program printed, one for each event. */
+static void append_table(const schema *s, const char *printed, bool json, GString *out)
 {
     char **lines = g_strsplit(printed, "\n", 0);
-    guint count = g_strv_length(lines);
-    if (json)
-        g_string_append(out, "[\n");
-    else
+    guint count = MIN(g_strv_length(lines), s->events->len);
+    json_object *table = json_object_new_array();
+    if (!json)
         g_string_append_printf(out, "%-32s %12s %12s\n", "event", "ns", "bytes");
-    for (guint i = 0; i < s->events->len && i < count; i++) {
+    for (guint i = 0; i < count; i++) {
         const schema_event *e = g_ptr_array_index(s->events, i);
         char *bytes = lines[i];
         double ns = g_ascii_strtod(lines[i], &bytes);
         unsigned long size = strtoul(bytes, NULL, 10);
-        if (json)
-            g_string_append_printf(out, "  {\"event\": \"%s\", \"ns\": %.2f, \"bytes\": %lu}%s\n", e->name, ns, size,
-                                   i + 1 < s->events->len ? "," : "");
-        else
+        if (json) {
+            json_object *row = json_object_new_object();
+            json_add_text(row, "event", e->name);
+            json_add_double(row, "ns", ns);
+            json_add_int(row, "bytes", (int64_t)size);
+            json_object_array_add(table, row);
+        } else {
             g_string_append_printf(out, "%-32s %12.1f %12lu\n", e->name, ns, size);
+        }
     }
     if (json)
-        g_string_append(out, "]\n");
+        g_string_append_printf(out, "%s\n", json_document_text(table));
+    json_object_put(table);
     g_strfreev(lines);
 }
 

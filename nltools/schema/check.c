@@ -2,7 +2,7 @@
 
 #include "check.h"
 
-#include "requests/json.h"
+#include "program/json_document.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -312,34 +312,30 @@ void schema_check_report(const schema_check *c, GString *out)
                                    is_deviation(c, (kind)k) ? "" : "  (only a warning)");
 }
 
-static void append_findings_json(GPtrArray *findings, GString *out)
+json_object *schema_check_report_json(const schema_check *c)
 {
-    for (guint i = 0; i < findings->len; i++) {
-        const finding *f = g_ptr_array_index(findings, i);
-        g_string_append(out, i == 0 ? "\n      {\"file\": " : ",\n      {\"file\": ");
-        json_append_string(out, f->source);
-        g_string_append_printf(out, ", \"record\": %" PRIu64 ", \"event\": ", f->number);
-        json_append_string(out, f->event);
-        g_string_append(out, ", \"what\": ");
-        json_append_string(out, f->what);
-        g_string_append_c(out, '}');
-    }
-}
-
-void schema_check_report_json(const schema_check *c, GString *out)
-{
-    g_string_append_printf(out, "{\"records\": %" PRIu64 ", \"deviations\": %" PRIu64 ", \"kinds\": [", c->records,
-                           schema_check_deviations(c));
-    const char *separator = "";
+    json_object *report = json_object_new_object(), *kinds = json_object_new_array();
+    json_add_int(report, "records", (int64_t)c->records);
+    json_add_int(report, "deviations", (int64_t)schema_check_deviations(c));
     for (int k = 0; k < KINDS; k++) {
         if (c->counts[k] == 0)
             continue;
-        g_string_append_printf(out,
-                               "%s\n    {\"kind\": \"%s\", \"count\": %" PRIu64 ", \"deviation\": %s, \"first\": [",
-                               separator, kind_names[k], c->counts[k], is_deviation(c, (kind)k) ? "true" : "false");
-        append_findings_json(c->findings[k], out);
-        g_string_append(out, "]}");
-        separator = ",";
+        json_object *object = json_object_new_object(), *first = json_object_new_array();
+        json_add_text(object, "kind", kind_names[k]);
+        json_add_int(object, "count", (int64_t)c->counts[k]);
+        json_add_bool(object, "deviation", is_deviation(c, (kind)k));
+        for (guint i = 0; i < c->findings[k]->len; i++) {
+            const finding *f = g_ptr_array_index(c->findings[k], i);
+            json_object *found = json_object_new_object();
+            json_add_text(found, "file", f->source);
+            json_add_int(found, "record", (int64_t)f->number);
+            json_add_text(found, "event", f->event);
+            json_add_text(found, "what", f->what);
+            json_object_array_add(first, found);
+        }
+        json_object_object_add(object, "first", first);
+        json_object_array_add(kinds, object);
     }
-    g_string_append(out, "\n  ]}\n");
+    json_object_object_add(report, "kinds", kinds);
+    return report;
 }

@@ -18,6 +18,8 @@ uint64_t schema_check_deviations(const schema_check *c);
 
 /* Adds to out what was found: the first of each kind, and how many there are of each. */
 void schema_check_report(const schema_check *c, GString *out);
-void schema_check_report_json(const schema_check *c, GString *out);
+
+/* The same as JSON, for json_object_put. */
+json_object *schema_check_report_json(const schema_check *c);
 
 #endif

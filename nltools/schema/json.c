@@ -3,56 +3,47 @@
 
 #include "schema.h"
 
-#include "requests/json.h"
+#include "program/json_document.h"
 
-static void append_member(GString *out, const char *name, const char *value)
+static json_object *field_object(const schema_field *f)
 {
-    g_string_append_printf(out, "\"%s\": ", name);
-    json_append_string(out, value);
-    g_string_append(out, ", ");
+    json_object *object = json_object_new_object();
+    json_add_text(object, "name", f->name);
+    json_add_text(object, "type", schema_type_name(f->type));
+    json_add_text(object, "unit", f->unit);
+    json_add_text(object, "description", f->description);
+    json_add_bool(object, "optional", f->optional);
+    json_object *values = json_object_new_array();
+    for (guint i = 0; i < f->values->len; i++)
+        json_object_array_add(values, json_text(g_ptr_array_index(f->values, i)));
+    if (f->type == SCHEMA_ENUM)
+        json_object_object_add(object, "values", values);
+    else
+        json_object_put(values);
+    return object;
 }
 
-static void append_field(const schema_field *f, GString *out)
+static json_object *event_object(const schema_event *e)
 {
-    g_string_append_c(out, '{');
-    append_member(out, "name", f->name);
-    append_member(out, "type", schema_type_name(f->type));
-    append_member(out, "unit", f->unit);
-    append_member(out, "description", f->description);
-    g_string_append_printf(out, "\"optional\": %s", f->optional ? "true" : "false");
-    for (guint i = 0; i < f->values->len; i++) {
-        g_string_append(out, i == 0 ? ", \"values\": [" : ", ");
-        json_append_string(out, g_ptr_array_index(f->values, i));
-    }
-    g_string_append(out, f->values->len > 0 ? "]}" : "}");
+    json_object *object = json_object_new_object(), *fields = json_object_new_array();
+    json_add_text(object, "name", e->name);
+    json_add_text(object, "level", nl_level_name(e->level));
+    json_add_text(object, "description", e->description);
+    json_add_text(object, "function", e->function);
+    for (guint i = 0; i < e->fields->len; i++)
+        json_object_array_add(fields, field_object(g_ptr_array_index(e->fields, i)));
+    json_object_object_add(object, "fields", fields);
+    return object;
 }
 
-static void append_event(const schema_event *e, GString *out)
+json_object *schema_json(const schema *s)
 {
-    g_string_append(out, "    {");
-    append_member(out, "name", e->name);
-    append_member(out, "level", nl_level_name(e->level));
-    append_member(out, "description", e->description);
-    append_member(out, "function", e->function);
-    g_string_append(out, "\"fields\": [");
-    for (guint i = 0; i < e->fields->len; i++) {
-        g_string_append(out, i == 0 ? "\n      " : ",\n      ");
-        append_field(g_ptr_array_index(e->fields, i), out);
-    }
-    g_string_append(out, "]}");
-}
-
-void schema_json(const schema *s, GString *out)
-{
-    g_string_append(out, "{\n  ");
-    append_member(out, "name", s->name);
-    append_member(out, "prefix", s->prefix);
-    append_member(out, "description", s->description);
-    g_string_truncate(out, out->len - 1); /* the blank at the line's end */
-    g_string_append(out, "\n  \"events\": [\n");
-    for (guint i = 0; i < s->events->len; i++) {
-        append_event(g_ptr_array_index(s->events, i), out);
-        g_string_append(out, i + 1 < s->events->len ? ",\n" : "\n");
-    }
-    g_string_append(out, "  ]\n}\n");
+    json_object *object = json_object_new_object(), *events = json_object_new_array();
+    json_add_text(object, "name", s->name);
+    json_add_text(object, "prefix", s->prefix);
+    json_add_text(object, "description", s->description);
+    for (guint i = 0; i < s->events->len; i++)
+        json_object_array_add(events, event_object(g_ptr_array_index(s->events, i)));
+    json_object_object_add(object, "events", events);
+    return object;
 }

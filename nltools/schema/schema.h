@@ -28,6 +28,7 @@
 #include <netlogger.h>
 
 #include <glib.h>
+#include <json-c/json.h>
 
 enum { SCHEMA_FIELDS_MAX = 16 }; /* what one NL_EVENT takes */
 
@@ -120,6 +121,6 @@ void schema_append_literal(GString *out, const char *text);
 typedef enum schema_doc_style { SCHEMA_MARKDOWN, SCHEMA_HTML, SCHEMA_TEXT } schema_doc_style;
 void schema_header(const schema *s, GString *out);
 void schema_doc(const schema *s, schema_doc_style style, GString *out);
-void schema_json(const schema *s, GString *out);
+json_object *schema_json(const schema *s);
 
 #endif

@@ -1,56 +1,64 @@
 /*
- * The steps of objects, gathered from records as they come, as compactly as they can be kept: 16 bytes a step.
+ * Groups the records of a lifeline into requests as they come.
  *
- * An object is what the values of the id fields name; a step is a record of it with one of the lifeline's events. When
- * there are more steps than may be kept, those objects are handed out and forgotten that had no step among the latest
- * half: what comes for one of them later begins an object anew, which is counted. One thread at a time.
+ * A request is named by the values of the ID fields; a step is a record of it with one of the lifeline's events. A step
+ * takes 16 bytes. When the memory is used up, the requests without a step among the latest half are handed out as they
+ * are; a later step with the same ID begins a new request. One thread at a time.
  */
 #ifndef NLSTAT_GATHER_H
 #define NLSTAT_GATHER_H
 
 #include "requests/drawing.h"
 
+enum { GATHER_BY_OTHERS = UINT16_MAX /* the group of the requests beyond the limit of groups */ };
+
 typedef struct gather_step {
     int64_t time_ns;
-    uint32_t object;
-    uint16_t event; /* its place in the lifeline's order */
-    uint16_t by;    /* the value that objects are told apart by, of this record: see gather_by; 0: none */
+    uint32_t request;
+    uint16_t event; /* index in the lifeline's events */
+    uint16_t by;    /* number of the group of this record, see gather_by; 0: none */
 } gather_step;
 
-/* An object with its steps by time; those of the same time as they came. */
-typedef struct gather_object {
-    const char *name; /* the values of its id fields, with / between */
+/* A request with its steps in the order of time. Steps of one time stay in the order in which they came. */
+typedef struct gather_request {
+    const char *name; /* the values of its ID fields, joined by "/" */
     size_t name_size; /* bytes */
     uint64_t hash;    /* of the name, never 0 */
     const gather_step *steps;
     size_t step_count;
     uint16_t by;
-} gather_object;
+} gather_request;
 
 typedef struct gather gather;
 
-/* Gets an object that will not be seen again, all its parts valid until it returns. */
-typedef void gather_take(void *user, const gather_object *object);
+/* Receives a request, which is valid until the function returns. */
+typedef void gather_take(void *user, const gather_request *request);
 
 /*
- * For a lifeline of a drawing, which must outlive it. by is the field that tells objects apart, HOST being the least
- * common host that an object visits, any other the first value that it has; NULL for none. At most steps_most steps are
- * kept.
+ * Returns a new gatherer for a lifeline, which must outlive it. by is the field that groups requests, or NULL. The
+ * group of a request is the first value that it has of this field; for HOST, it is the host that the fewest requests
+ * visit. memory_max limits the memory for incomplete requests, in bytes.
  */
-gather *gather_new(const drawing_lifeline *definition, const char *by, size_t steps_most, gather_take *take,
+gather *gather_new(const drawing_lifeline *definition, const char *by, size_t memory_max, gather_take *take,
                    void *user);
 void gather_free(gather *g);
 
-/* Adds a record, if it is a step of an object: then the hash of that object's name, else 0. */
+/* Adds a record. Returns the hash of its request's name, or 0 if the record is no step or is not in the sample. */
 uint64_t gather_add(gather *g, const nl_record *record);
 
-/* Hands out all that are left, in the order of their first steps. */
+/* From now on, adds only steps of requests with (hash & mask) == value. */
+void gather_sample(gather *g, uint64_t mask, uint64_t value);
+
+/* Hands out all requests that are left, in the order of their first steps. */
 void gather_finish(gather *g);
 
-/* The text of a value of by. The gatherer's own. */
+/* Returns the text of a group's number, which belongs to the gatherer. */
 const char *gather_by(const gather *g, uint16_t by);
 
-/* How many objects were handed out before the end because steps were too many. */
+/* Returns how many steps there were, in the sample or not. */
+uint64_t gather_steps(const gather *g);
+
+/* Returns how many requests were handed out without their last event because the memory was used up. */
 uint64_t gather_early(const gather *g);
 
 #endif

@@ -1,14 +1,16 @@
 /*
- * What is found out about the lifelines of a log: where the time of objects goes, by segment and by nested pair of
- * events, which objects took longest, and which did not go the usual way.
+ * Measures the requests of a lifeline: where their time goes, by segment and by nested pair of events, which took
+ * longest, and which did not take the usual course.
  *
- * Segments. Steps are taken in order of time; a segment is from one step to the next. When an event is repeated (a
- * block that is read in many pieces) the time from its first to its last is a segment by itself, so that the segments
- * of an object add up to all of its time.
+ * Segments: steps are ordered by time, and a segment is the time from one step to the next. When an event is repeated
+ * (a block that is read in many pieces), the time from its first to its last step is a segment by itself, so that the
+ * segments of a request add up to its whole time.
  *
- * Pairs. Events called NAME.start and NAME.end (also Start, Begin, End, and without the dot) enclose a piece of work,
- * other pairs may lie within it. Its inclusive time is all from start to end, its exclusive time that without the pairs
- * directly within.
+ * Pairs: events called NAME.start and NAME.end (also Start, Begin, End, and without the dot) enclose a piece of work,
+ * which may contain other pairs. Its inclusive time is the time from start to end; its exclusive time is that without
+ * the pairs directly within.
+ *
+ * Memory is bounded by the limits of rows, values and examples, besides that of the gatherer.
  */
 #ifndef NLSTAT_MEASURE_H
 #define NLSTAT_MEASURE_H
@@ -18,29 +20,31 @@
 #include "stat/series.h"
 
 typedef struct segment {
-    uint16_t from, to; /* places in the order; the same for a repeated event */
-    uint16_t by;       /* gather_by's */
+    guint64 key;       /* orders segments by from, to and by */
+    uint16_t from, to; /* indices of events; the same for a repeated event */
+    uint16_t by;       /* group, see gather_by */
     nl_distribution times;
 } segment;
 
 typedef struct pair {
-    uint16_t start, end; /* places in the order */
+    guint64 key;         /* orders pairs by start and by */
+    uint16_t start, end; /* indices of events */
     uint16_t by;
     char *name; /* NAME */
     nl_distribution inclusive, exclusive;
     uint64_t no_end, no_start; /* starts without an end, ends without a start */
 } pair;
 
-/* An object that is shown by name. */
+/* A request that is shown by name. */
 typedef struct example {
     char *name; /* without NULs */
     uint16_t by;
     int64_t from_ns, total_ns;
-    uint16_t first, last; /* places: of the longest segment; of the missing event (both); of the step back */
-    int64_t longest_ns;   /* segment */
+    uint16_t first, last; /* events: of the longest segment; the missing event (both); the two in the wrong order */
+    int64_t longest_ns;   /* the longest segment; -1: none */
 } example;
 
-/* A way not to be as usual: how many objects, and the first few of them. */
+/* Requests that did not take the usual course: their count, and the first few of them. */
 typedef struct oddity {
     uint64_t count;
     GArray *examples; /* example */
@@ -51,42 +55,40 @@ typedef struct measure {
     guint event_count;
     gather *gatherer;
     bool by;
-    size_t slowest_most, examples_most;
+    size_t slowest_max, examples_max;
 
-    uint64_t objects;
+    uint64_t requests;
     nl_distribution totals; /* from the first step to the last */
-    series totals_series;   /* by when they ended */
-    GPtrArray *segments;    /* segment; by place after measure_finish */
-    GPtrArray *pairs;       /* pair, likewise */
+    series totals_series;   /* by the times at which they ended */
+    GPtrArray *segments;    /* segment; by key after measure_finish */
+    GPtrArray *pairs;       /* pair; by key after measure_finish */
     GArray *slowest;        /* example; the slowest first after measure_finish */
-    oddity no_start;        /* lack the first event of the order */
-    oddity no_end;          /* lack the last one */
-    oddity disordered;      /* ran against the order */
+    oddity no_start;        /* lack the lifeline's first event */
+    oddity no_end;          /* lack the lifeline's last event */
+    oddity disordered;      /* ran in another order */
+    uint64_t left_out;      /* times that belong to no row, because there are too many rows */
 
-    GHashTable *segment_ids; /* from, to and by in 64 bits, to segment */
-    GHashTable *pair_ids;    /* start and by in 64 bits, to pair */
-    GArray *stack;           /* of open pairs of the present object */
-    uint16_t *partners;      /* the end's place of a start, and the reverse; PLACE_NONE for the others */
-    bool *starts;            /* by place */
+    GHashTable *segment_rows, *pair_rows;  /* by key */
+    uint64_t value_count, value_count_max; /* values in distributions, until the next compaction */
+    GArray *stack;                         /* of open pairs of the present request */
+    uint16_t *partners; /* the index of a start's end, and of an end's start; PLACE_NONE for other events */
+    bool *starts;       /* by index */
 } measure;
 
 /*
- * For a lifeline of a drawing, which must outlive it. by as gather_new has it; steps_most bounds memory; at most
- * slowest_most and examples_most objects are kept as examples.
+ * Returns a new measure for a lifeline, which must outlive it. by and memory_max (bytes) are those of gather_new. At
+ * most slowest_max and examples_max requests are kept as examples of each sort.
  */
-measure *measure_new(const drawing_lifeline *definition, const char *by, size_t steps_most, size_t slowest_most,
-                     size_t examples_most);
+measure *measure_new(const drawing_lifeline *definition, const char *by, size_t memory_max, size_t slowest_max,
+                     size_t examples_max);
 void measure_free(measure *m);
 
 void measure_add(measure *m, const nl_record *record);
 
-/* After the last record: everything above is filled in. */
+/* Completes the results. Call it after the last record. */
 void measure_finish(measure *m);
 
-/* The time of all objects together. */
-double measure_total_ns(const measure *m);
-
-/* The segment from and to these events (by name) of that value of by; NULL when there is none. */
+/* Returns the segment between two events with these names in the group by, or NULL. */
 segment *measure_find(const measure *m, const char *from, const char *to, const char *by);
 
 #endif

@@ -67,10 +67,10 @@ static void plot_draw(cairo_t *cr, void *user)
     int count = all->count;
     for (int i = 0; i < count; i++) {
         char *ids = g_strjoinv(", ", measures[i]->definition->ids);
-        char *title = g_strdup_printf("Lifelines by %s: %" G_GUINT64_FORMAT, ids, measures[i]->objects);
+        char *title = g_strdup_printf("Lifelines by %s: %" G_GUINT64_FORMAT, ids, measures[i]->requests);
         chart_color(cr, 0x000000, 1);
         chart_text(cr, 24, 30 + i * PANEL + 12, 0, 16, title);
-        if (measures[i]->objects > 0) {
+        if (measures[i]->requests > 0) {
             chart_histogram(panel_at(cr, 0, WIDTH / 2.0, i), &measures[i]->totals, "how long they took, and how many",
                             chart_write_time);
             draw_series(panel_at(cr, WIDTH / 2.0, WIDTH / 2.0, i), &measures[i]->totals_series, false,

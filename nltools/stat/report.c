@@ -79,7 +79,7 @@ static void print_segments(const measure *m, const char *by)
         segment *s = g_ptr_array_index(m->segments, i);
         char *name = report_segment_name(m, s->from, s->to);
         print_row(m, name, width, s->by);
-        print_times(&s->times, measure_total_ns(m));
+        print_times(&s->times, m->totals.total);
         g_free(name);
     }
 }
@@ -95,10 +95,10 @@ static void print_pairs(const measure *m, const char *by)
     for (guint i = 0; i < m->pairs->len; i++) {
         pair *p = g_ptr_array_index(m->pairs, i);
         print_row(m, p->name, width, p->by);
-        print_times(&p->inclusive, measure_total_ns(m));
+        print_times(&p->inclusive, m->totals.total);
         if (p->exclusive.total < p->inclusive.total) {
             print_row(m, "  without inner", width, p->by);
-            print_times(&p->exclusive, measure_total_ns(m));
+            print_times(&p->exclusive, m->totals.total);
         }
         if (p->no_end > 0)
             printf("    %" PRIu64 " of them never ended\n", p->no_end);
@@ -165,7 +165,7 @@ static void print_slowest(const measure *m)
 void report_measure(const measure *m, const char *by)
 {
     char *ids = g_strjoinv(", ", m->definition->ids), text[UNITS_SIZE];
-    printf("Lifelines by %s: %" PRIu64 ", %s in all", ids, m->objects, units_time(measure_total_ns(m), text));
+    printf("Lifelines by %s: %" PRIu64 ", %s in all", ids, m->requests, units_time(m->totals.total, text));
     printf(", %s each\n", units_time(nl_distribution_mean(&m->totals), text));
     g_free(ids);
     char *without = g_strdup_printf("without %s, their first event", m->definition->events[0]);
@@ -176,10 +176,10 @@ void report_measure(const measure *m, const char *by)
     g_free(without);
     print_oddity(m, &m->disordered, "with events in another order", false);
     if (gather_early(m->gatherer) > 0)
-        printf("  %" PRIu64
-               " of them were measured before the end, for want of --memory: events that came later count as "
-               "others\n",
+        printf("  %" PRIu64 " of them were measured before they ended; allow more with --memory\n",
                gather_early(m->gatherer));
+    if (m->left_out > 0)
+        printf("  %" PRIu64 " times were left out: too many segments and groups\n", m->left_out);
     print_segments(m, by);
     print_pairs(m, by);
     bool exact = true;
@@ -245,7 +245,7 @@ static void print_compared(measure *const *logs, int count, const segment *s)
             printf(" %11s %11s %7s", "-", "-", "-");
             continue;
         }
-        double total_ns = measure_total_ns(logs[i]);
+        double total_ns = logs[i]->totals.total;
         printf(" %11s", units_time(nl_distribution_mean(&other->times), text));
         printf(" %11s %5.1f %%", units_time((double)nl_distribution_quantile(&other->times, 0.99), text),
                total_ns > 0 ? 100 * other->times.total / total_ns : 0);
@@ -287,7 +287,7 @@ void report_comparison(measure *const *logs, char *const *names, int count)
     for (int i = 0; i < count; i++) {
         printf("  %d  ", i + 1);
         print_padded(names[i], 0);
-        printf(": %" PRIu64 ", %s each", logs[i]->objects, units_time(nl_distribution_mean(&logs[i]->totals), text));
+        printf(": %" PRIu64 ", %s each", logs[i]->requests, units_time(nl_distribution_mean(&logs[i]->totals), text));
         printf(", without the first event %" PRIu64 ", without the last %" PRIu64 ", in another order %" PRIu64 "\n",
                logs[i]->no_start.count, logs[i]->no_end.count, logs[i]->disordered.count);
     }

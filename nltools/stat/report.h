@@ -7,6 +7,8 @@
 
 #include "program/units.h"
 
+#include <json-c/json.h>
+
 /* The name of a segment or of a repeated event, to be freed with g_free. */
 char *report_segment_name(const measure *m, uint16_t from, uint16_t to);
 
@@ -20,8 +22,8 @@ void report_throughput(throughput *t, int64_t interval_ns);
  */
 void report_comparison(measure *const *logs, char *const *names, int count);
 
-/* The same as JSON: an object of each lifeline, and of throughput; between them commas are the caller's. */
-void report_measure_json(const measure *m);
-void report_throughput_json(throughput *t, int64_t interval_ns);
+/* The same as JSON, for json_object_put. */
+json_object *report_measure_json(const measure *m);
+json_object *report_throughput_json(throughput *t, int64_t interval_ns);
 
 #endif

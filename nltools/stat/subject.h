@@ -1,37 +1,63 @@
 /*
- * What the lifelines of a log are: read from a file, or found from the log's first records, which wait until that is
- * done. One thread at a time.
+ * The input of nlstat and nldiag: which records count, and which requests they belong to.
+ *
+ * A subject reads sources and passes each record that counts to its user. The lifelines come from a file or from the
+ * first records, which wait in a sample until the lifelines are known. The sample is bounded in records, fields and
+ * bytes. One thread at a time.
  */
 #ifndef NLSTAT_SUBJECT_H
 #define NLSTAT_SUBJECT_H
 
+#include "program/program.h"
 #include "requests/drawing.h"
 
-enum { SUBJECT_SAMPLE = 100000 /* records that wait */ };
+/* Settings of subject_option_rows, program_where_options, program_reading_options and program_strict_options. */
+typedef struct subject_options {
+    char **ids;         /* ended by NULL; NULL: found in the log */
+    const char *config; /* file of lifelines, or NULL */
+    size_t memory_max;  /* bytes */
+    program_where where;
+    program_reading reading;
+} subject_options;
+
+/* --id, --config and --memory. */
+extern const nl_option subject_option_rows[];
+
+/* The groups of a program whose settings have a subject_options named subject, after its own group. */
+#define SUBJECT_GROUPS(settings)                                                                                       \
+    {"Which records", subject_option_rows, offsetof(settings, subject)},                                               \
+        {"Which records", program_where_options, offsetof(settings, subject.where)},                                   \
+        {"Reading", program_reading_options, offsetof(settings, subject.reading)},                                     \
+        {"Reading", program_strict_options, offsetof(settings, subject.reading)},                                      \
+    {                                                                                                                  \
+        0                                                                                                              \
+    }
 
 typedef struct subject subject;
 
-/* What a subject tells its user: first, once, what the lifelines are, valid until subject_free; then each record. */
 typedef struct subject_user {
-    void (*begin)(void *user, const drawing *d);
+    void (*begin)(void *user, const drawing *d); /* called once, first; d is valid until subject_free */
     void (*take)(void *user, const nl_record *record);
     void *user;
 } subject_user;
 
-/*
- * config is a file of nlv's (drawing.h), or NULL; then ids are the fields that name an object, NULL at the end, or NULL
- * when these are to be found too. A file that cannot be read ends the program, which says why.
- */
-subject *subject_new(const char *config, const char *const *ids, subject_user user);
+/* Returns a new subject; options must outlive it. Ends the program if the file of lifelines cannot be read. */
+subject *subject_new(subject_options *options, subject_user user);
 void subject_free(subject *s);
 
-/* The next record of the log; it is copied when it has to wait. */
-void subject_add(subject *s, const nl_record *record);
+/* Reads a source to its end. Returns false after having reported what could not be read. */
+bool subject_read(subject *s, const char *source);
 
-/* After the last record: what still waits is told. */
+/* Finds the lifelines and passes on the records that still wait. Call it after the last record. */
 void subject_settle(subject *s);
 
-/* How many records had events that the sample, from which the lifelines were found, did not have. */
+/* Returns how many records were read. */
+uint64_t subject_records(const subject *s);
+
+/* Returns how many records had events that do not occur in the sample and therefore belong to no lifeline. */
 uint64_t subject_late(const subject *s);
+
+/* Frees the options' members. Returns whether all input was sound, see program_reading_finish. */
+bool subject_options_finish(subject_options *o);
 
 #endif

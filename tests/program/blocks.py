@@ -1,5 +1,6 @@
 """Blocks of the binary format (doc/binary-format.md), made by hand: valid ones, and ones that attack their readers."""
 import functools
+import random
 import struct
 import subprocess
 
@@ -67,12 +68,41 @@ def dense():
     return compressed(SOURCE + varint(1) + b"\0\7\1E" + varint(0) + b"\0\0" * count, count, (2 << 20) // 1024)
 
 
+def _requests(between):
+    """As many records as a valid block may have, of two events. between is the difference from one ID to the next."""
+    def make(first):
+        count = (2 << 20) // 200
+        shapes = b"".join(b"\0\7" + string(event) + varint(1) + b"\3" + string(b"NL.ID") for event in (b"E", b"F"))
+        step = b"\2" + varint(2 * between)
+        records = b"".join(shape + b"\2" + varint(2 * first) for shape in (b"\0", b"\1")) + (b"\0" + step + b"\1" + step) * (count - 1)
+        return compressed(SOURCE + varint(2) + shapes + records, 2 * count, (2 << 20) // 1024)
+    return make
+
+
 def dense_requests(first):
-    """As many records as a valid block may have: requests of two steps, with IDs from first on."""
-    count = (2 << 20) // 200
-    shapes = b"".join(b"\0\7" + string(event) + varint(1) + b"\3" + string(b"NL.ID") for event in (b"E", b"F"))
-    records = b"".join(shape + b"\2" + varint(2 * first) for shape in (b"\0", b"\1")) + b"\0\2\2\1\2\2" * (count - 1)
-    return compressed(SOURCE + varint(2) + shapes + records, 2 * count, (2 << 20) // 1024)
+    """Requests of two steps, with IDs from first on."""
+    return _requests(1)(first)
+
+
+def one_request(first):
+    """One request of many steps."""
+    return _requests(0)(first)
+
+
+def many_hosts(number):
+    """Requests of 64 IDs whose steps are on hosts of a million."""
+    rng, count = random.Random(number), 1000
+    sources = varint(count) + b"".join(string(b"h%d" % rng.randrange(1 << 20)) + string(b"p") for _ in range(count))
+    shapes = b"".join(varint(i) + b"\7" + string(event) + varint(1) + b"\3" + string(b"NL.ID") for i in range(count) for event in (b"E", b"F"))
+    records = b"".join(varint(rng.randrange(2 * count)) + b"\2" + varint(2 * rng.randrange(64)) for _ in range(4000))
+    return compressed(sources + varint(2 * count) + shapes + records, 4000, 2000)
+
+
+def many_numbers(number):
+    """Records of 4,000 numeric fields."""
+    count = 4000
+    shape = b"\0\7" + string(b"R%d" % number) + varint(count) + b"".join(b"\3" + string(b"f%d" % i) for i in range(count))
+    return compressed(SOURCE + varint(1) + shape + (b"\0\0" + b"\2" * count) * 10, 10, 2000)
 
 
 @functools.cache

@@ -203,18 +203,22 @@ class Nldiag(support.Case):
     def test_what_is_hardly_a_log(self):
         empty = self.scratch / "empty.log"
         empty.write_text("")
-        self.assertEqual(self.told(empty)["causes"], [])
+        result = self.run_program(self.nldiag, empty)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (1, "", f"nldiag: {empty}: no records\n"))
         one = self.scratch / "one.log"
         one.write_text("DATE=20260101000000.000000 HOST=h PROG=p LVL=Usage NL.EVNT=E A=1\n")
-        self.assertEqual(self.told(one)["causes"], [])
+        found = self.told(one, status=1)
+        self.assertEqual((found["causes"], found["healthy"]), ([], None))
+        self.assertIn("No verdict", self.run_program(self.nldiag, one).stdout)
         only_sensors = self.scratch / "sensors.log"
         only_sensors.write_text("".join(f"DATE=202601010000{i:02d}.000000 HOST=h PROG=p LVL=Usage NL.EVNT=CpuLoad CPU.BUSY=99\n"
                                         for i in range(60)))
-        self.assertEqual(self.told(only_sensors)["records"], 60)
+        self.assertEqual(self.told(only_sensors, status=1)["records"], 60)
         broken = self.scratch / "broken.log"
         broken.write_bytes(self.model("disk").read_bytes() + b"\x00\xff garbage\n" * 5)
         self.assertEqual(self.told(broken, status=1)["causes"][0]["cause"], "disk")
-        self.told(self.scratch / "none.log", status=1)
+        missing = self.run_program(self.nldiag, self.scratch / "none.log")
+        self.assertEqual((missing.returncode, missing.stdout, missing.stderr.count("\n")), (1, "", 1))
 
     def test_times_far_apart(self):
         far = self.scratch / "far.log"

@@ -116,6 +116,30 @@ class Sources(support.Case):
                     with self.subTest(name, command=command):
                         self.assert_memory_is_bounded(command, log, name != "invalid")
 
+    def test_memory_of_the_analysis(self):
+        """It depends on --memory only. A verdict on a part of the log says that it is one."""
+        logs = {"requests": b"".join(blocks.dense_requests(i << 20) for i in range(100)),
+                "one request": b"".join(map(blocks.one_request, range(100))),
+                "hosts": b"".join(map(blocks.many_hosts, range(30))), "numbers": b"".join(map(blocks.many_numbers, range(100)))}
+        for name, data in logs.items():
+            log = self.scratch / f"{name}.nlb"
+            log.write_bytes(data)
+            for program in "nldiag", "nlstat":
+                command = [support.BUILD / "nltools" / program, "--memory", "16m", "--id", "NL.ID", log]
+                with self.subTest(name, program=program):
+                    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+                        output = process.stdout.read()
+                        _, status, usage = os.wait4(process.pid, 0)
+                        process.returncode = os.waitstatus_to_exitcode(status)
+                    self.assertIn(process.returncode, (0, 1), output)
+                    if b"__asan_init" not in pathlib.Path(command[0]).read_bytes():
+                        self.assertLess(usage.ru_maxrss, 100_000, "kB")
+                        self.assertLess(usage.ru_utime, 20, "seconds")
+                    if (name, program) == ("requests", "nldiag"):
+                        self.assertRegex(output, r"(?m)^Incomplete: the verdict covers a sample, [0-9.]+ % of the steps of requests")
+                    if (name, program) == ("hosts", "nldiag"):
+                        self.assertIn("too many pairs of hosts", output)
+
     def test_a_missing_file_of_an_archive_is_told(self):
         self.make_archive()
         missing = int(self.run_program("sh", "-c", f"{self.nlsort} {self.archive}/a-000002.nlb | wc -l").stdout)
