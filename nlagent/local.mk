@@ -30,7 +30,7 @@ dist_pkgdata_DATA = doc/nlagent.wsdl doc/netlogger.xsd doc/nlagent.schema
 endif
 nlagent_nlagentd_SOURCES = \
 	%D%/agent/main.c %D%/agent/agent.h %D%/agent/active.c %D%/agent/subscription.c %D%/agent/condition.c \
-	%D%/agent/condition.h %D%/agent/summary.c %D%/agent/summary.h %D%/agent/process.c %D%/agent/process.h %D%/agent/starter.c %D%/agent/starter.h \
+	%D%/agent/condition.h %D%/agent/summary.c %D%/agent/summary.h %D%/agent/process.c %D%/agent/process.h %D%/agent/shared_record.c %D%/agent/shared_record.h %D%/agent/starter.c %D%/agent/starter.h \
 	%D%/agent/definition.c %D%/agent/definition.h %D%/agent/http_server.c %D%/agent/http_server.h \
 	%D%/agent/service.c %D%/agent/service.h %D%/agent/access.c %D%/agent/access.h %D%/agent/http_clients.c %D%/agent/http_clients.h %D%/agent/registrar.c \
 	%D%/agent/registrar.h %D%/agent/settings.c %D%/agent/settings.h %D%/agent/collections.c %D%/agent/collections.h \

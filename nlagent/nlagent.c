@@ -252,6 +252,7 @@ static const nl_option security_options[] = {
 static const options_command commands[] = {
     {"list", NULL, "List the available and the running sensors of the agent"},
     {"status", NULL, "Print the agent's state"},
+    {"settings", NULL, "Print the value of every setting of the agent"},
     {"query", "SENSOR", "Print the current measurement of the sensor"},
     {"subscribe", "SENSOR", "Print the measurement of each interval, until SIGINT"},
     {"start", "SENSOR", "Start a sensor that runs without a subscriber"},
@@ -359,12 +360,12 @@ static int do_list(const arguments *a)
     return PROGRAM_DONE;
 }
 
-static int do_status(const arguments *a)
+static int ask_about_agent(const arguments *a, const char *operation)
 {
     nl_buffer message = {0};
     soap_call answer;
-    soap_begin(&message, "Status");
-    soap_end(&message, "Status");
+    soap_begin(&message, operation);
+    soap_end(&message, operation);
     nlagent_ask(a, first_agent(a), &message, &answer);
     int status = print_records(&answer);
     soap_call_free(&answer);
@@ -498,7 +499,9 @@ static int nlagent_run(const arguments *a)
     if (strcmp(verb, "list") == 0)
         return do_list(a);
     if (strcmp(verb, "status") == 0)
-        return do_status(a);
+        return ask_about_agent(a, "Status");
+    if (strcmp(verb, "settings") == 0)
+        return ask_about_agent(a, "Settings");
     if (strcmp(verb, "query") == 0)
         return ask_about_sensor(a, "Query", true);
     if (strcmp(verb, "start") == 0)

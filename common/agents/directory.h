@@ -8,7 +8,7 @@
 
 #include <netlogger.h>
 
-enum { DIRECTORY_TTL_MOST_S = 86400, DIRECTORY_AGENTS_MAX = 20000, DIRECTORY_SENSORS_MAX = 512 };
+enum { DIRECTORY_TTL_MAX_S = 86400, DIRECTORY_AGENTS_MAX = 20000, DIRECTORY_SENSORS_MAX = 512 };
 
 typedef struct directory directory;
 

@@ -31,7 +31,7 @@ typedef struct soap_reader {
     int depth;
     size_t elements;
     bool refused, in_body, has_body, in_header, has_operation;
-    char path[SOAP_NAME];
+    char path[SOAP_NAME_SIZE];
     size_t starts[DEPTH_MAX]; /* of the path's parts */
     size_t open;              /* the argument whose text comes, from 1; 0: none */
     nl_record *record;        /* that is being read */
@@ -179,7 +179,7 @@ static void begin_operation(soap_reader *r, const xmlChar *name, const xmlChar *
         soap_refuse(r, NL_ERROR_INVALID, "there is more than one element in the Body");
     else if (!fault && !soap_is(uri, AGENT_NAMESPACE))
         soap_refuse(r, NL_ERROR_INVALID, "the operation is not of the namespace " AGENT_NAMESPACE);
-    else if (strlen((const char *)name) >= SOAP_NAME)
+    else if (strlen((const char *)name) >= SOAP_NAME_SIZE)
         soap_refuse(r, NL_ERROR_INVALID, "a name is too long");
     else
         snprintf(r->call->operation, sizeof r->call->operation, "%s", (const char *)name);
@@ -407,7 +407,7 @@ void soap_put_number(nl_buffer *out, const char *name, double value)
 void soap_put_fields(nl_buffer *out, const nl_record *record)
 {
     for (size_t i = 0; i < record->field_count; i++) {
-        char name[SOAP_NAME], scratch[NL_FIELD_TEXT_SIZE];
+        char name[SOAP_NAME_SIZE], scratch[NL_FIELD_TEXT_SIZE];
         const nl_field *f = &record->fields[i];
         snprintf(name, sizeof name, "%.*s", (int)f->name.size, f->name.data);
         soap_open(out, name);

@@ -14,18 +14,18 @@
 #define SOAP_NAMESPACE "http://schemas.xmlsoap.org/soap/envelope/"
 #define AGENT_NAMESPACE "urn:netlogger:agent:1"
 
-enum { SOAP_NAME = 64 };
+enum { SOAP_NAME_SIZE = 64 };
 
 /* An element within the operation's. Its name is the path to it, "agent.sensor"; those that hold others come before
  * them, with what text they have. */
 typedef struct soap_argument {
-    char name[SOAP_NAME];
+    char name[SOAP_NAME_SIZE];
     size_t value; /* where in the call's text it begins, NUL-terminated */
     int depth;
 } soap_argument;
 
 typedef struct soap_call {
-    char operation[SOAP_NAME];
+    char operation[SOAP_NAME_SIZE];
     soap_argument *arguments;
     size_t count, capacity;
     nl_buffer text;

@@ -153,17 +153,17 @@ static bool same_token(const char *a, const char *b)
 }
 
 unsigned access_rights(const access_list *a, const struct sockaddr *peer, const char *token, const char *certificate,
-                       char name[ACCESS_NAME])
+                       char name[ACCESS_NAME_SIZE])
 {
     bool local = network_is_local(peer);
     unsigned rights = local && !a->has_loopback ? RIGHT_ALL : 0;
     if (!local && !a->has_file)
         rights = RIGHT_SUMMARIES | RIGHT_READ;
-    listener_address_text(peer, name, ACCESS_NAME);
+    listener_address_text(peer, name, ACCESS_NAME_SIZE);
     if (strrchr(name, ':') != NULL)
         *strrchr(name, ':') = '\0'; /* a consumer is a host, not a connection */
     if (certificate != NULL)
-        snprintf(name, ACCESS_NAME, "%s", certificate);
+        snprintf(name, ACCESS_NAME_SIZE, "%s", certificate);
     for (size_t i = 0; i < a->count; i++) {
         const entry *e = &a->entries[i];
         bool is_meant = e->kind == TOKEN         ? token != NULL && same_token(e->text, token)
@@ -174,7 +174,7 @@ unsigned access_rights(const access_list *a, const struct sockaddr *peer, const 
             continue;
         rights |= e->rights;
         if (e->kind == TOKEN)
-            snprintf(name, ACCESS_NAME, "%s", e->name);
+            snprintf(name, ACCESS_NAME_SIZE, "%s", e->name);
     }
     return rights;
 }

@@ -21,7 +21,7 @@
 #include <sys/socket.h>
 
 enum { RIGHT_SUMMARIES = 1, RIGHT_READ = 2, RIGHT_START = 4, RIGHT_REGISTER = 8, RIGHT_COLLECT = 16, RIGHT_ALL = 31 };
-enum { ACCESS_NAME = 80 };
+enum { ACCESS_NAME_SIZE = 80 };
 
 typedef struct access access_list;
 
@@ -31,6 +31,6 @@ void access_free(access_list *a); /* NULL is allowed */
 
 /* The rights of a consumer, and its name for the log. token and certificate may be NULL. */
 unsigned access_rights(const access_list *a, const struct sockaddr *peer, const char *token, const char *certificate,
-                       char name[ACCESS_NAME]);
+                       char name[ACCESS_NAME_SIZE]);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * The event supplier agent: sensors that run because somebody looks, and those who look.
+ * nlagentd, the agent: it runs sensors for as long as clients read their data.
  *
  * One thread does everything, in libevent's loop. A record passes from a sensor's process (process.c) to the sensor
- * (active.c), which numbers looks and sums up, to each subscription whose condition it meets (subscription.c), where it
- * waits in a bounded queue until it is fetched or fits into its stream (http_server.c). What is asked comes in through
- * http_server.c, is read by soap.c, permitted by access.c and done by service.c.
+ * (active.c), and on to each subscription whose conditions it meets (subscription.c). There it waits in a bounded queue
+ * until the client fetches it, or until its stream has space (http_server.c). http_server.c receives requests,
+ * access.c permits them, soap.c reads them and service.c carries them out.
  */
 #ifndef NLAGENT_AGENT_H
 #define NLAGENT_AGENT_H
@@ -12,6 +12,7 @@
 #include "agent/condition.h"
 #include "agent/definition.h"
 #include "agent/process.h"
+#include "agent/shared_record.h"
 #include "agent/summary.h"
 
 #include <event2/event.h>
@@ -22,18 +23,18 @@ typedef struct active active;
 typedef struct subscription subscription;
 
 typedef struct agent_limits {
-    size_t sensors;       /* that run at once */
+    size_t sensors;       /* running at once */
     size_t subscriptions; /* in all */
-    size_t per_consumer;  /* of one */
-    size_t queue;         /* records that wait for one subscription */
-    double least_interval_s;
+    size_t per_consumer;  /* subscriptions of one client */
+    size_t queue;         /* unread records of one subscription */
+    double min_interval_s;
     size_t connections; /* of HTTP, in all */
-    size_t per_address; /* of one address */
+    size_t per_address; /* of HTTP, from one address */
 } agent_limits;
 
 typedef struct agent_counts {
     uint64_t records;          /* from sensors */
-    uint64_t missed;           /* by subscriptions */
+    uint64_t missed;           /* dropped from the queues of subscriptions */
     uint64_t starts, failures; /* of sensors */
     uint64_t requests, refused;
 } agent_counts;
@@ -43,80 +44,83 @@ struct agent {
     definitions definitions;
     agent_limits limits;
     agent_counts counts;
-    allowance matching; /* steps of the expressions of consumers */
-    active *sensors;    /* those that run, and those that ran and have summaries */
+    allowance matching; /* work of clients' expressions */
+    active *sensors;    /* running, and stopped ones that have summaries */
     subscription *subscriptions;
     size_t subscription_count;
-    nl_log *log; /* its own events; NULL when it has none */
+    nl_log *log; /* nlagentd's own events; may be NULL */
     char host[256];
     struct event *clock;
-    unsigned clock_looks; /* seconds */
-    bool clock_warned;    /* it was said that this host's clock is not synchronized */
+    unsigned clock_checks; /* seconds since the start */
+    bool clock_warned;     /* the log says that this host's clock is not synchronized */
     struct access *access;
-    struct directory *directory; /* NULL: it is none */
+    struct directory *directory; /* NULL: this agent is not a directory */
     struct collections *collections;
-    struct http_clients *clients; /* who is connected */
+    struct http_clients *clients;
+    const struct agent_settings *settings; /* in effect */
 };
 
-/* ---- sensors that run: active.c ---- */
+/* ---- sensors: active.c ---- */
 
 struct active {
     active *next;
     agent *agent;
     const definition *definition;
     sensor_spec *spec;
-    sensor_process *process; /* NULL: nobody looks */
+    sensor_process *process; /* NULL: it is stopped */
     subscription *members;
-    double interval_s; /* the shortest that is wanted */
-    bool held;         /* started for no consumer in particular */
+    double interval_s; /* the shortest that a client requested */
+    bool held;         /* Start started it; it runs without subscriptions */
     double held_interval_s;
-    uint64_t look;
-    int64_t look_ns, heard_ns; /* monotonic: when the latest look began, and was last heard of */
-    nl_record **latest;        /* the records of the latest look */
+    uint64_t measurement;          /* number of the latest one */
+    int64_t measured_ns, heard_ns; /* monotonic: the begin of the latest measurement, and its latest record */
+    struct shared_record **latest; /* the records of the latest measurement */
     size_t latest_count;
-    char failure[256]; /* why it ended last; "" when it did not */
-    summaries *summaries;
+    char failure[256];    /* why it ended last; "" if it did not */
+    summaries *summaries; /* NULL until active_summarize */
     int64_t stopped_ns;
 };
 
-/* The sensor of that specification, running or not, which is kept as long as somebody looks; NULL on failure. */
+/* Returns the sensor with that specification, which the first subscription starts. NULL on failure. */
 active *active_get(agent *a, const char *spec);
 
-/* The same for who only reads of it: *found is NULL where it has not run, and none is made. Returns false when there is
- * no such sensor. */
+/*
+ * Sets *found to the sensor with that specification, or NULL if it has not run. Returns false if the specification is
+ * invalid.
+ */
 bool active_find(const agent *a, const char *spec, active **found);
 
-/* Starts it, stops it, or changes its pace, as those who look want it. */
+/* Starts or stops the sensor, or changes its interval, as its subscriptions require. */
 void active_adjust(active *s);
 
-/* Forgets those that have not run for a day. */
+/*
+ * Computes summaries of the sensor from now on. They need the fields of each record: a sensor whose records are only
+ * passed on has none.
+ */
+void active_summarize(active *s);
+
+/* Closes summaries whose time is over, and frees sensors that stopped a day ago. Call it every second. */
 void active_sweep(agent *a);
 void active_free_all(agent *a);
 
-/* Adds what is known of one to a record. */
+/* Adds the sensor's state to a record. */
 void active_describe(const active *s, nl_record *record);
 
-/* ---- those who look: subscription.c ---- */
+/* ---- subscriptions: subscription.c ---- */
 
-enum { SUBSCRIPTION_ID = 33 };
+enum { SUBSCRIPTION_ID_SIZE = 33 };
 
-/* A record that several queues hold. */
-typedef struct shared_record {
-    unsigned users;
-    nl_record *record;
-} shared_record;
-
-typedef struct subscription_wish {
-    wish condition;
-    unsigned summary_minutes; /* summaries of that length instead of data; 0: data */
-    double lease_s;           /* it ends when nobody fetches for so long */
-    const char *owner;        /* who asked */
-} subscription_wish;
+typedef struct subscription_options {
+    condition_options condition;
+    unsigned summary_minutes; /* sends summaries of this period instead of records; 0: records */
+    double lease_s;           /* the subscription ends when no client reads it for so long */
+    const char *owner;        /* the client's name */
+} subscription_options;
 
 struct subscription {
     subscription *next, *next_member;
     active *sensor;
-    char id[SUBSCRIPTION_ID];
+    char id[SUBSCRIPTION_ID_SIZE];
     char *owner;
     condition *condition;
     double interval_s;
@@ -125,38 +129,41 @@ struct subscription {
     int64_t expires_ns;
     shared_record **queue; /* a ring */
     size_t first, count, capacity;
-    uint64_t sent, missed, missed_in_all;
+    uint64_t missed; /* since the last Nlagentd.Missed */
     int64_t missed_from_ns, missed_to_ns;
-    bool turn_comes;
-    bool over; /* its expression costs too much: it gets no more records, and ends when its queue is empty */
-    struct event *turn;
-    void (*on_records)(void *user); /* something is in the queue; NULL: nobody waits */
+    bool is_scheduled; /* on_records will be called */
+    bool over;         /* its expression exceeded the budget: it ends when its queue is empty */
+    struct event *schedule;
+    void (*on_records)(void *user); /* the queue has records; NULL: no client waits */
     void *user;
 };
 
-/* NULL on failure. */
-subscription *subscription_new(agent *a, const char *spec, const subscription_wish *w);
+/* Returns NULL on failure. */
+subscription *subscription_new(agent *a, const char *spec, const subscription_options *o);
 void subscription_free(subscription *s);
 subscription *subscription_find(agent *a, const char *id);
 
-/* Somebody has asked for it: it goes on. */
+/* Starts the lease again. */
 void subscription_renew(subscription *s);
 
 /*
- * Takes the next record out; what was missed before it comes as a record of its own, Nlagentd.Missed. False when there
- * is none. The record is valid until the next call for any subscription.
+ * Removes the next record from the queue and returns it for shared_record_release, or returns NULL. If records were
+ * dropped before it, the next record is Nlagentd.Missed, which counts them.
  */
-bool subscription_take(subscription *s, const nl_record **record);
+shared_record *subscription_take(subscription *s);
 
-/* For active.c. */
-void subscription_put(subscription *s, const nl_record *record, uint64_t look, int64_t look_ns, shared_record **shared);
+/* For active.c: offers a record, a summary, or an event of the agent. */
+void subscription_put(subscription *s, shared_record *record);
 void subscription_put_summary(subscription *s, const nl_record *record, unsigned minutes);
 void subscription_put_event(subscription *s, const nl_record *record);
 
-/* Ends subscriptions whose lease is over, and those that are over and were read. */
+/* Ends subscriptions whose lease is over, and those that are over and were read. Call it every second. */
 void subscriptions_sweep(agent *a);
 
-/* A record of the agent's own: an event of its log, and for those who look. */
+/* Returns a record of nlagentd itself, with the present time. The caller frees it. */
 nl_record *agent_record(const agent *a, nl_level level, const char *event);
+
+/* Adds a text to a record. */
+void agent_add_text(nl_record *record, const char *name, const char *value);
 
 #endif

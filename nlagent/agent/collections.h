@@ -1,6 +1,7 @@
 /*
- * Collections: what an agent was asked to gather from other agents, and to bring to a collector. Each is a process,
- * "nlagent collect", which is started again when it fails, as sensors are.
+ * Collections, which the operation Collect starts: nlagentd gathers the records of other agents' sensors and sends them
+ * to a collector. Each collection is a process, "nlagent collect", which is started again when it fails, as sensors
+ * are. One thread.
  */
 #ifndef NLAGENT_COLLECTIONS_H
 #define NLAGENT_COLLECTIONS_H
@@ -9,29 +10,27 @@
 
 typedef struct collections collections;
 
-collections *collections_new(agent *a);
+/* Arguments of a collection. The lists end with NULL. */
+typedef struct collection_options {
+    const char *hosts; /* an expression for the directory; NULL: none */
+    const char **agents;
+    const char **sensors;
+    const char *interval;    /* NULL: the default */
+    const char *where;       /* NULL: all records */
+    const char *destination; /* a collector's URL */
+} collection_options;
+
+/* directory: the URL for "nlagent collect --directory", which is copied; may be NULL. */
+collections *collections_new(agent *a, const char *directory);
 void collections_free(collections *c);
 
-/* What is wanted. Each list ends with NULL. */
-typedef struct collection_wish {
-    const char *hosts; /* an expression for the directory; NULL: none */
-    const char **urls; /* agents */
-    const char **sensors;
-    const char *interval;    /* NULL: not said */
-    const char *where;       /* NULL: all records */
-    const char *destination; /* a log's URL */
-} collection_wish;
-
-/* The path of nlagent, which runs them; the caller frees it. */
+/* Returns the path of nlagent, which runs collections. The caller frees it. */
 char *collections_client_path(void);
 
-/* Begins one. Returns its name, which lasts as long as it does; NULL on failure. */
-const char *collections_begin(collections *c, const collection_wish *w);
+/* Starts a collection. Returns its name, which is valid until it ends, or NULL on failure. */
+const char *collections_start(collections *c, const collection_options *o);
 
-/* Ends one. False when nothing of that name exists. */
+/* Ends a collection. Returns false if the name is unknown. */
 bool collections_end(collections *c, const char *name);
-
-/* What stands in for --directory in their commands; may be NULL. */
-void collections_set_directory(collections *c, const char *url);
 
 #endif

@@ -14,17 +14,17 @@
 #include <string.h>
 
 enum {
-    SLOTS = 1024,
+    SLOT_COUNT = 1024,
     VALUE_SIZE = 64,
-    BUDGET_RATE = 200000000, /* steps of all expressions each second: about a fifth of the time */
-    BUDGET_SAVED = 20000000, /* steps at once: about 20 ms */
-    CHEAP_STEPS = 1000,      /* of an expression for a record; it may cost that in any case */
+    BUDGET_RATE = 200000000, /* steps of all expressions per second: about a fifth of the processor time */
+    BUDGET_MAX = 20000000,   /* steps at once: about 20 ms */
+    CHEAP_STEPS = 1000,      /* of one expression for one record: always allowed */
 };
 
-/* What was seen last of a thing; things that share a slot take turns, and are then sent more often, never less. */
+/* The last value of an object. Objects that share a slot replace each other; they are then sent more often. */
 typedef struct slot {
-    char key[CONDITION_KEY];
-    char text[VALUE_SIZE]; /* of the latest that was sent */
+    char key[CONDITION_KEY_SIZE];
+    char text[VALUE_SIZE]; /* of the last value sent */
     double value;
     bool high;
 } slot;
@@ -35,9 +35,9 @@ struct condition {
     char *field;
     bool on_change;
     double above, below, percent;
-    uint64_t look; /* the latest that was judged */
-    bool wants_look;
-    int64_t next_ns; /* from when on a look is wanted */
+    uint64_t measurement; /* the latest */
+    bool is_selected;     /* the latest measurement is */
+    int64_t next_ns;      /* when the interval selects the next measurement */
     slot *slots;
 };
 
@@ -48,28 +48,28 @@ static condition *reject(condition *c, const char *problem)
     return NULL;
 }
 
-condition *condition_new(const wish *w)
+condition *condition_new(const condition_options *o)
 {
     condition *c = nl_memory_check(calloc(1, sizeof *c));
-    c->interval_s = w->interval_s;
-    c->on_change = w->on_change;
-    c->above = w->above;
-    c->below = isnan(w->below) ? w->above : w->below;
-    c->percent = w->percent;
-    bool about_field = w->on_change || !isnan(w->above) || !isnan(w->percent);
-    if (!(w->interval_s >= 0 && w->interval_s <= 86400))
-        return reject(c, "the interval is not from 0 to 86400 seconds");
-    if (about_field != (w->field != NULL))
-        return reject(c, "expected a field and change, above or percent");
-    if (!isnan(w->below) && !(w->below <= w->above))
-        return reject(c, "below is not at or below above");
-    if (!isnan(w->percent) && !(w->percent >= 0))
-        return reject(c, "the percentage is less than 0");
-    if (w->where != NULL && (c->filter = nl_filter_parse(w->where)) == NULL)
+    c->interval_s = o->interval_s;
+    c->on_change = o->on_change;
+    c->above = o->above;
+    c->below = isnan(o->below) ? o->above : o->below;
+    c->percent = o->percent;
+    bool examines_field = o->on_change || !isnan(o->above) || !isnan(o->percent);
+    if (!(o->interval_s >= 0 && o->interval_s <= 86400))
+        return reject(c, "the interval is out of range; use 0 to 86400 seconds");
+    if (examines_field != (o->field != NULL))
+        return reject(c, "use a field together with change, above or percent");
+    if (!isnan(o->below) && !(o->below <= o->above))
+        return reject(c, "below is greater than above");
+    if (!isnan(o->percent) && !(o->percent >= 0))
+        return reject(c, "the percentage is negative");
+    if (o->where != NULL && (c->filter = nl_filter_parse(o->where)) == NULL)
         return reject(c, nl_error_message());
-    if (about_field) {
-        c->field = nl_memory_check(strdup(w->field));
-        c->slots = nl_memory_check(calloc(SLOTS, sizeof *c->slots));
+    if (examines_field) {
+        c->field = nl_memory_check(strdup(o->field));
+        c->slots = nl_memory_check(calloc(SLOT_COUNT, sizeof *c->slots));
     }
     return c;
 }
@@ -84,7 +84,7 @@ void condition_free(condition *c)
     free(c);
 }
 
-static bool names_a_thing(nl_string name)
+bool condition_is_key(nl_string name)
 {
     static const char *const ends[] = {".NAME", ".ID", ".HOST", ".URL", ".LOCAL", ".PEER", ".MOUNT", ".RESOURCE"};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
@@ -95,23 +95,23 @@ static bool names_a_thing(nl_string name)
     return false;
 }
 
-void condition_key(const nl_record *record, char key[CONDITION_KEY])
+void condition_key(const nl_record *record, char key[CONDITION_KEY_SIZE])
 {
     char scratch[NL_FIELD_TEXT_SIZE];
-    int used = snprintf(key, CONDITION_KEY, "%.*s", (int)record->event.size, record->event.data);
-    for (size_t i = 0; i < record->field_count && used < CONDITION_KEY; i++) {
+    int used = snprintf(key, CONDITION_KEY_SIZE, "%.*s", (int)record->event.size, record->event.data);
+    for (size_t i = 0; i < record->field_count && used < CONDITION_KEY_SIZE; i++) {
         const nl_field *f = &record->fields[i];
-        if (!names_a_thing(f->name))
+        if (!condition_is_key(f->name))
             continue;
         nl_string text = nl_field_text(f, scratch);
-        used += snprintf(key + used, (size_t)(CONDITION_KEY - used), " %.*s=%.*s", (int)f->name.size, f->name.data,
+        used += snprintf(key + used, (size_t)(CONDITION_KEY_SIZE - used), " %.*s=%.*s", (int)f->name.size, f->name.data,
                          (int)text.size, text.data);
     }
 }
 
 static slot *find_slot(condition *c, const char *key, bool *is_new)
 {
-    slot *s = &c->slots[hash_bytes(0, key, strlen(key)) % SLOTS];
+    slot *s = &c->slots[hash_bytes(0, key, strlen(key)) % SLOT_COUNT];
     *is_new = strcmp(s->key, key) != 0;
     if (*is_new) {
         *s = (slot){0};
@@ -125,7 +125,7 @@ static bool differs(const condition *c, const slot *s, double value)
     return fabs(value - s->value) > fabs(s->value) * c->percent / 100;
 }
 
-/* Above once, it stays high until it is below. Those that begin low are not crossing anything. */
+/* A value that rose above stays high until it falls below. An object whose first value is low crosses nothing. */
 static bool crosses(const condition *c, slot *s, bool is_new, double value)
 {
     bool high = value > c->above || (s->high && value >= c->below);
@@ -136,7 +136,7 @@ static bool crosses(const condition *c, slot *s, bool is_new, double value)
 
 static bool judge_field(condition *c, const nl_record *record)
 {
-    char key[CONDITION_KEY], scratch[NL_FIELD_TEXT_SIZE], text[VALUE_SIZE];
+    char key[CONDITION_KEY_SIZE], scratch[NL_FIELD_TEXT_SIZE], text[VALUE_SIZE];
     nl_field field;
     double value = NAN;
     bool is_new;
@@ -163,13 +163,13 @@ static bool judge_field(condition *c, const nl_record *record)
 
 allowance condition_new_budget(void)
 {
-    return allowance_new(BUDGET_SAVED, nl_monotonic_ns());
+    return allowance_new(BUDGET_MAX, nl_monotonic_ns());
 }
 
 nl_status condition_match(allowance *budget, const nl_filter *filter, const nl_record *record, bool *matches)
 {
     allowance_spend(budget, BUDGET_RATE, nl_monotonic_ns(), 0);
-    budget->left = budget->left < BUDGET_SAVED ? budget->left : BUDGET_SAVED;
+    budget->left = budget->left < BUDGET_MAX ? budget->left : BUDGET_MAX;
     uint64_t steps = budget->left > CHEAP_STEPS ? (uint64_t)budget->left : CHEAP_STEPS;
     steps = steps < NL_FILTER_STEPS_MAX ? steps : NL_FILTER_STEPS_MAX;
     uint64_t before = steps;
@@ -178,19 +178,28 @@ nl_status condition_match(allowance *budget, const nl_filter *filter, const nl_r
     return status;
 }
 
-nl_status condition_judge(condition *c, allowance *budget, const nl_record *record, uint64_t look, int64_t look_ns,
-                          bool *wanted)
+bool condition_selects(condition *c, uint64_t measurement, int64_t start_ns)
 {
-    if (look != c->look) {
-        /* A tenth of the interval early is in time: looks are not quite regular. */
-        int64_t interval_ns = (int64_t)(c->interval_s * 1e9);
-        c->look = look;
-        c->wants_look = look_ns >= c->next_ns - interval_ns / 10;
-        if (c->wants_look)
-            c->next_ns = c->next_ns + interval_ns > look_ns ? c->next_ns + interval_ns : look_ns + interval_ns;
-    }
-    *wanted = c->wants_look;
-    if (*wanted && c->filter != NULL && condition_match(budget, c->filter, record, wanted) != NL_OK)
+    if (measurement == c->measurement)
+        return c->is_selected;
+    /* Measurements are not quite regular: one that is a tenth of the interval early counts. */
+    int64_t interval_ns = (int64_t)(c->interval_s * 1e9);
+    c->measurement = measurement;
+    c->is_selected = start_ns >= c->next_ns - interval_ns / 10;
+    if (c->is_selected)
+        c->next_ns = c->next_ns + interval_ns > start_ns ? c->next_ns + interval_ns : start_ns + interval_ns;
+    return c->is_selected;
+}
+
+bool condition_needs_fields(const condition *c)
+{
+    return c->filter != NULL || c->field != NULL;
+}
+
+nl_status condition_judge(condition *c, allowance *budget, const nl_record *record, bool *wanted)
+{
+    *wanted = true;
+    if (c->filter != NULL && condition_match(budget, c->filter, record, wanted) != NL_OK)
         return NL_FAILED;
     *wanted = *wanted && (c->field == NULL || judge_field(c, record));
     return NL_OK;

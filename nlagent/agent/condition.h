@@ -1,10 +1,12 @@
 /*
- * Which of a sensor's records a consumer wants: at a rate, by expression, when a field changes, when it crosses a
- * threshold (with hysteresis), when it changes by so many percent. All that is said must hold.
+ * Which records of a sensor a subscription gets: at an interval, by an expression, and when a field changes, crosses a
+ * threshold (with hysteresis) or changes by a percentage. A record must meet all conditions that are given.
  *
- * Records come in looks: those that a sensor logs at one time. A rate takes looks, whole; what is about a field looks
- * at each thing (each disk, each connection) by itself. Things are told by the event and by the fields that name them:
- * NAME, ID, HOST, URL, LOCAL, PEER, MOUNT or RESOURCE at the end of a field's name.
+ * A measurement is the group of records that a sensor logs at one time. An interval selects whole measurements, without
+ * their records being read. Conditions on a field apply to each object (each disk, each connection) separately. The
+ * event and the fields whose names end in NAME, ID, HOST, URL, LOCAL, PEER, MOUNT or RESOURCE identify the object.
+ *
+ * A condition owns the last value of each object. One thread.
  */
 #ifndef NLAGENT_CONDITION_H
 #define NLAGENT_CONDITION_H
@@ -13,25 +15,25 @@
 
 #include <netlogger.h>
 
-enum { CONDITION_KEY = 160 };
+enum { CONDITION_KEY_SIZE = 160 };
 
-/* What is asked for, as it came. NULL or NAN: not said. */
-typedef struct wish {
-    double interval_s; /* 0: every look */
+/* A client's conditions. NULL or NAN: not given. */
+typedef struct condition_options {
+    double interval_s; /* 0: every measurement */
     const char *where;
-    const char *field;   /* that the next three are about */
-    bool on_change;      /* another value than before */
-    double above, below; /* it rises above, or, having done so, falls below */
-    double percent;      /* it differs by more than so much from what was sent last */
-} wish;
+    const char *field;   /* that the next four examine */
+    bool on_change;      /* the value differs from the one before */
+    double above, below; /* the value rises above, or falls below after it was above */
+    double percent;      /* the value differs by more than this from the last one sent */
+} condition_options;
 
 typedef struct condition condition;
 
-/* NULL when the wish is invalid. To be freed with condition_free (NULL is allowed). */
-condition *condition_new(const wish *w);
-void condition_free(condition *c);
+/* Returns NULL if the options are invalid. The caller frees the result. */
+condition *condition_new(const condition_options *o);
+void condition_free(condition *c); /* NULL is allowed */
 
-/* A budget for the expressions of all consumers together. */
+/* Returns an unused budget for the expressions of all clients together. */
 allowance condition_new_budget(void);
 
 /*
@@ -40,14 +42,19 @@ allowance condition_new_budget(void);
  */
 nl_status condition_match(allowance *budget, const nl_filter *filter, const nl_record *record, bool *matches);
 
-/*
- * Sets *wanted to whether a record of the look of that number, which began at look_ns of the monotonic clock, is
- * wanted. Returns NL_FAILED as condition_match does.
- */
-nl_status condition_judge(condition *c, allowance *budget, const nl_record *record, uint64_t look, int64_t look_ns,
-                          bool *wanted);
+/* Returns whether the interval selects the measurement with that number, which began at start_ns (monotonic). */
+bool condition_selects(condition *c, uint64_t measurement, int64_t start_ns);
 
-/* The name of the thing that a record is about. */
-void condition_key(const nl_record *record, char key[CONDITION_KEY]);
+/* Returns whether condition_judge depends on the fields of a record. */
+bool condition_needs_fields(const condition *c);
+
+/* Sets *wanted to whether a record meets the conditions other than the interval. Fails as condition_match does. */
+nl_status condition_judge(condition *c, allowance *budget, const nl_record *record, bool *wanted);
+
+/* Writes the name of the object that a record describes. */
+void condition_key(const nl_record *record, char key[CONDITION_KEY_SIZE]);
+
+/* Returns whether a field is part of the name of the object. */
+bool condition_is_key(nl_string field_name);
 
 #endif

@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 enum {
-    REQUEST_S = 20, /* in which a request has to come whole: head and body, and before it the beginning of TLS */
-    REFUSED_S = 2,  /* in which a client may read why it was refused */
+    REQUEST_S = 20, /* for a whole request, and before it the TLS handshake */
+    REJECTED_S = 2, /* for a rejected client to read the reply */
     METHOD_SIZE = 8,
 };
 
@@ -32,12 +32,12 @@ typedef struct http_client {
     client_entry entry;
     struct http_client *next, **link;
     http_clients *all;
-    struct bufferevent *bytes; /* with a reference of ours */
+    struct bufferevent *bytes; /* referenced */
     http_clients_allows allows;
     const void *user;
-    int64_t waiting_ns; /* since when a request is on its way; 0: none is */
-    int64_t refused_ns; /* since when what comes is thrown away; 0: it is not */
-    bool busy;          /* a request is being answered */
+    int64_t waiting_ns;  /* when the present request began; 0: there is none */
+    int64_t rejected_ns; /* when the client was rejected, after which its bytes are dropped; 0: it was not */
+    bool busy;           /* a request is being answered */
     char method[METHOD_SIZE];
     size_t method_size;
 } http_client;
@@ -45,20 +45,20 @@ typedef struct http_client {
 struct http_clients {
     agent *agent;
     client_table *table;
-    http_client *clients, **end; /* in the order in which they connected: unchecked clients come last */
-    http_client *unchecked;      /* the first of these */
-    struct event *turn;          /* checks new connections */
-    uint64_t turned_away;        /* not reported yet */
-    uint64_t displaced;          /* likewise */
-    const char *reason;          /* of the latest client that was turned away */
-    char peer[80];               /* of the latest client that was turned away */
-    char newcomer[80];           /* of the latest client that displaced another one */
-    int first_descriptor;        /* that was free at the start */
+    http_client *clients, **end; /* in the order of connecting: unchecked clients are last */
+    http_client *unchecked;      /* the first of them */
+    struct event *check;         /* calls on_check */
+    uint64_t rejected;           /* since the last report */
+    uint64_t displaced;          /* since the last report */
+    const char *reason;          /* why the latest rejected client was rejected */
+    char peer[80];               /* the latest rejected client */
+    char newcomer[80];           /* the latest client that displaced another one */
+    int first_descriptor;        /* the lowest free descriptor at the start */
 };
 
 /* ---- closing ---- */
 
-static bool is_let_go(const http_client *c)
+static bool is_released(const http_client *c)
 {
     bufferevent_data_cb read = NULL, write = NULL;
     bufferevent_event_cb event = NULL;
@@ -79,7 +79,7 @@ static void client_free(http_client *c)
     free(c);
 }
 
-/* Libevent notices, and lets go of it. */
+/* libevent notices this and releases the connection. */
 static void client_shut_down(http_client *c)
 {
     client_table_remove(c->all->table, &c->entry);
@@ -92,11 +92,11 @@ static void close_entry(client_entry *entry)
     client_shut_down((http_client *)((char *)entry - offsetof(http_client, entry)));
 }
 
-static void free_those_let_go(http_clients *all)
+static void free_released(http_clients *all)
 {
     for (http_client *c = all->clients, *next; c != NULL; c = next) {
         next = c->next;
-        if (is_let_go(c))
+        if (is_released(c))
             client_free(c);
     }
 }
@@ -105,7 +105,7 @@ static void free_those_let_go(http_clients *all)
 
 static const char not_allowed[] = "not from an allowed network";
 
-/* NULL, or the reason why the client may not connect. */
+/* Returns NULL, or why the client may not connect. */
 static const char *admit(http_client *c, const struct sockaddr *peer, bool again)
 {
     client_entry *silent;
@@ -114,7 +114,7 @@ static const char *admit(http_client *c, const struct sockaddr *peer, bool again
         return not_allowed;
     client_verdict verdict = client_table_admit(all->table, peer, false, nl_monotonic_ns(), &silent);
     if (verdict != CLIENT_ADMITTED && again) {
-        free_those_let_go(all); /* some may be gone already */
+        free_released(all);
         return admit(c, peer, false);
     }
     if (verdict == CLIENT_DISPLACES) {
@@ -125,7 +125,7 @@ static const char *admit(http_client *c, const struct sockaddr *peer, bool again
     return verdict == CLIENT_ADMITTED || verdict == CLIENT_DISPLACES ? NULL : client_verdict_message(verdict);
 }
 
-/* False after shutting down a client that has gone. */
+/* Returns false after shutting down a client that has disconnected. */
 static bool find_peer(http_client *c, struct sockaddr_storage *peer)
 {
     int fd = bufferevent_getfd(c->bytes);
@@ -136,11 +136,11 @@ static bool find_peer(http_client *c, struct sockaddr_storage *peer)
     return false;
 }
 
-static void turn_away(http_client *c, const struct sockaddr *peer, const char *reason)
+static void reject_client(http_client *c, const struct sockaddr *peer, const char *reason)
 {
     http_clients *all = c->all;
     listener_address_text(peer, all->peer, sizeof all->peer);
-    all->turned_away++;
+    all->rejected++;
     all->agent->counts.refused++;
     all->reason = reason;
     client_shut_down(c);
@@ -150,11 +150,11 @@ static void check_client(http_client *c)
 {
     struct sockaddr_storage peer;
     http_clients *all = c->all;
-    if (is_let_go(c) || !find_peer(c, &peer))
-        return; /* the next sweep frees a client that libevent has let go of */
+    if (is_released(c) || !find_peer(c, &peer))
+        return; /* the next sweep frees it */
     const char *problem = admit(c, (struct sockaddr *)&peer, true);
     if (problem != NULL) {
-        turn_away(c, (struct sockaddr *)&peer, problem);
+        reject_client(c, (struct sockaddr *)&peer, problem);
         return;
     }
     c->waiting_ns = nl_monotonic_ns();
@@ -164,11 +164,10 @@ static void check_client(http_client *c)
         nl_memory_failed();
 }
 
-/* ---- what is no request ---- */
+/* ---- bytes that are not a valid request ---- */
 
-/* Sends a client that asks with another method, or with something else, its refusal, without libevent's help: that has
- * not seen what came, and for CONNECT would wait for more. */
-static void refuse_method(http_client *c)
+/* Sends the reply to an invalid method without libevent, which would wait for more bytes after CONNECT. */
+static void reject_method(http_client *c)
 {
     static const char malformed[] = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     static const char other[] = "HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, POST\r\nContent-Length: 0\r\n"
@@ -185,11 +184,11 @@ static void refuse_method(http_client *c)
     else
         send(fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
     shutdown(fd, SHUT_WR);
-    c->refused_ns = nl_monotonic_ns();
+    c->rejected_ns = nl_monotonic_ns();
 }
 
-/* Whether what came begins like a request that may be made here. */
-static bool is_begun_well(const http_client *c)
+/* Returns whether the first bytes begin a GET or POST request. */
+static bool begins_request(const http_client *c)
 {
     static const char *const known[] = {"GET ", "POST "};
     for (size_t i = 0; i < 2; i++)
@@ -198,13 +197,13 @@ static bool is_begun_well(const http_client *c)
     return false;
 }
 
-/* Looks at what came before libevent does. */
+/* Checks the first bytes of a request before libevent reads them. */
 static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *user)
 {
     http_client *c = user;
     if (info->n_added == 0 || c->busy)
         return;
-    if (c->refused_ns != 0) {
+    if (c->rejected_ns != 0) {
         evbuffer_drain(input, evbuffer_get_length(input));
         return;
     }
@@ -214,10 +213,10 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
         return;
     ssize_t got = evbuffer_copyout(input, c->method, METHOD_SIZE);
     c->method_size = got > 0 ? (size_t)got : 0;
-    if (is_begun_well(c))
+    if (begins_request(c))
         return;
     evbuffer_drain(input, evbuffer_get_length(input));
-    refuse_method(c);
+    reject_method(c);
 }
 
 /* ---- requests ---- */
@@ -257,11 +256,11 @@ void http_clients_request(http_clients *all, struct evhttp_request *request)
 
 /* ---- all of them ---- */
 
-static void on_turn(evutil_socket_t fd, short what, void *user)
+static void on_check(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
     http_clients *all = user;
-    /* A check may free other clients. */
+    /* The check may free other clients. */
     for (http_client *c; (c = all->unchecked) != NULL;) {
         all->unchecked = c->next;
         check_client(c);
@@ -279,37 +278,37 @@ void http_clients_watch(http_clients *all, struct bufferevent *bytes, http_clien
         all->unchecked = c;
     bufferevent_incref(bytes);
     evbuffer_add_cb(bufferevent_get_input(bytes), on_input, c);
-    event_active(all->turn, EV_TIMEOUT, 0);
+    event_active(all->check, EV_TIMEOUT, 0);
 }
 
-/* Since when a client is late, with the time that it had; false when it is not. */
+/* Returns whether a client has missed its deadline. */
 static bool is_late(const http_client *c, int64_t now_ns)
 {
-    if (c->refused_ns != 0)
-        return now_ns - c->refused_ns >= REFUSED_S * NL_NS_PER_SECOND;
+    if (c->rejected_ns != 0)
+        return now_ns - c->rejected_ns >= REJECTED_S * NL_NS_PER_SECOND;
     return !c->busy && c->waiting_ns != 0 && now_ns - c->waiting_ns >= REQUEST_S * NL_NS_PER_SECOND;
 }
 
 static void http_clients_report(http_clients *all)
 {
-    if (all->turned_away > 0)
+    if (all->rejected > 0)
         nl_write(all->agent->log, NL_WARNING, "Nlagentd.Refused", "PEER=%s REASON=%s COUNT=%" PRIu64, all->peer,
-                 all->reason, all->turned_away);
+                 all->reason, all->rejected);
     if (all->displaced > 0)
         nl_write(all->agent->log, NL_WARNING, "Nlagentd.Displaced", "PEER=%s REASON=%s COUNT=%" PRIu64, all->newcomer,
-                 "too many connections: the one silent for the longest was closed", all->displaced);
-    all->turned_away = all->displaced = 0;
+                 "too many connections; closed the one silent for longest", all->displaced);
+    all->rejected = all->displaced = 0;
 }
 
 void http_clients_sweep(http_clients *all)
 {
     int64_t now_ns = nl_monotonic_ns();
-    free_those_let_go(all);
+    free_released(all);
     for (http_client *c = all->clients; c != NULL; c = c->next)
         if (is_late(c, now_ns)) {
-            if (c->refused_ns == 0) {
-                all->reason = "its request has not come in time";
-                all->turned_away++;
+            if (c->rejected_ns == 0) {
+                all->reason = "the request was not complete in time";
+                all->rejected++;
             }
             client_shut_down(c);
         }
@@ -319,7 +318,7 @@ void http_clients_sweep(http_clients *all)
 void http_clients_limits_changed(http_clients *all)
 {
     const agent_limits *limits = &all->agent->limits;
-    /* A sensor takes three descriptors. */
+    /* A sensor needs three descriptors. */
     unsigned own = (unsigned)(limits->sensors < 1000 ? limits->sensors : 1000) * 3 + 64;
     int end = client_table_reserve_files(limits->connections, own);
     size_t files = end > all->first_descriptor ? (size_t)(end - all->first_descriptor) : 1;
@@ -329,10 +328,10 @@ void http_clients_limits_changed(http_clients *all)
 void http_clients_networks_changed(http_clients *all)
 {
     struct sockaddr_storage peer;
-    on_turn(-1, 0, all);
+    on_check(-1, 0, all);
     for (http_client *c = all->clients; c != NULL; c = c->next)
         if (c->entry.address != NULL && find_peer(c, &peer) && !c->allows(c->user, (struct sockaddr *)&peer, c->bytes))
-            turn_away(c, (struct sockaddr *)&peer, not_allowed);
+            reject_client(c, (struct sockaddr *)&peer, not_allowed);
     http_clients_report(all);
 }
 
@@ -340,7 +339,7 @@ http_clients *http_clients_new(agent *a)
 {
     http_clients *all = nl_memory_check(calloc(1, sizeof *all));
     all->table = nl_memory_check(client_table_new());
-    all->turn = nl_memory_check(event_new(a->base, -1, 0, on_turn, all));
+    all->check = nl_memory_check(event_new(a->base, -1, 0, on_check, all));
     all->agent = a;
     all->end = &all->clients;
     all->first_descriptor = dup(STDERR_FILENO);
@@ -355,8 +354,8 @@ void http_clients_free(http_clients *all)
     if (all == NULL)
         return;
     while (all->clients != NULL)
-        client_free(all->clients); /* NOLINT(clang-analyzer-unix.Malloc): it takes itself off the list */
-    event_free(all->turn);
+        client_free(all->clients); /* NOLINT(clang-analyzer-unix.Malloc): it removes itself from the list */
+    event_free(all->check);
     client_table_free(all->table);
     free(all);
 }

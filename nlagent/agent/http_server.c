@@ -1,41 +1,42 @@
 #include "config.h"
 
-#include "record/format_info.h"
 #include "agent/http_server.h"
 
 #include "agent/access.h"
 #include "agent/http_clients.h"
 #include "agent/service.h"
 #include "agents/soap.h"
-#include "program/program.h"
-#include "service/http_host.h"
-#include "record/encoder.h"
-#include "record/format.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "program/program.h"
+#include "record/encoder.h"
+#include "record/format.h"
+#include "record/format_info.h"
+#include "service/http_host.h"
 
+#include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/bufferevent_ssl.h>
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
-#include <errno.h>
-#include <netinet/tcp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#define XML_TYPE "text/xml; charset=utf-8"
+
 enum {
     HEADERS_MAX = 16 << 10,
     TIMEOUT_S = 60,
     STREAM_TIMEOUT_S = 3600 * 24,
-    STREAM_BUFFER = 64 << 10, /* what waits in the kernel's stead before records wait in the subscription's queue */
-    BEAT_S = 5,
-    RETRY_MS = 250,
-    UNWANTED_MAX = 16 << 10
+    STREAM_BUFFER_SIZE = 64 << 10, /* unsent bytes, beyond which records stay in the subscription's queue */
+    BEAT_INTERVAL_S = 5,
+    ACCEPT_RETRY_MS = 250,
+    STREAM_INPUT_MAX = 16 << 10 /* bytes that a client sends during its stream */
 };
 
 struct http_server {
@@ -43,7 +44,7 @@ struct http_server {
     agent *agent;
     struct evhttp *http;
     struct evconnlistener *accepting;
-    struct event *again;
+    struct event *retry;
     const listening *asked;
     const char *wsdl, *schema;
     const network_list *allow;
@@ -55,27 +56,39 @@ struct exchange {
     void *user;
 };
 
-/* ---- who it is ---- */
-
-static struct evhttp_connection *connection_of(struct evhttp_request *request)
+static struct bufferevent *bytes_of(struct evhttp_request *request)
 {
-    return evhttp_request_get_connection(request);
+    return evhttp_connection_get_bufferevent(evhttp_request_get_connection(request));
 }
 
-/* Whether a certificate was shown and authenticated for, with its common name, "" when it has none. */
-static bool find_certificate(struct bufferevent *bytes, char name[ACCESS_NAME])
+static const char *find_header(struct evhttp_request *request, const char *name)
+{
+    return evhttp_find_header(evhttp_request_get_input_headers(request), name);
+}
+
+static void add_header(struct evhttp_request *request, const char *name, const char *value)
+{
+    evhttp_add_header(evhttp_request_get_output_headers(request), name, value);
+}
+
+/* ---- the client ---- */
+
+/* Returns whether the client has a verified certificate. Writes its common name, or "". */
+static bool find_certificate(struct bufferevent *bytes, char name[ACCESS_NAME_SIZE])
 {
     SSL *ssl = bufferevent_openssl_get_ssl(bytes);
     X509 *shown = ssl != NULL ? SSL_get1_peer_certificate(ssl) : NULL;
     bool good = shown != NULL && SSL_get_verify_result(ssl) == X509_V_OK;
-    if (!good || X509_NAME_get_text_by_NID(X509_get_subject_name(shown), NID_commonName, name, ACCESS_NAME) < 0)
+    if (!good || X509_NAME_get_text_by_NID(X509_get_subject_name(shown), NID_commonName, name, ACCESS_NAME_SIZE) < 0)
         name[0] = '\0';
     X509_free(shown);
     return good;
 }
 
-/* From this machine, or with a certificate when no networks are listed; those hold for all. A token has its turn later:
- * it says what somebody may who may connect. */
+/*
+ * Returns whether a client may connect: from this host, from an allowed network, or with a certificate if no networks
+ * are configured. A token does not allow a client to connect; it only has rights.
+ */
 static bool is_allowed(const http_server *s, const struct sockaddr *peer, bool authenticated)
 {
     if (network_is_local(peer) || (authenticated && s->allow->count == 0))
@@ -83,26 +96,47 @@ static bool is_allowed(const http_server *s, const struct sockaddr *peer, bool a
     return network_list_contains(s->allow, peer);
 }
 
-/* The rights of who asks; 0 with a fault sent when there are none at all. */
-static unsigned find_rights(const http_server *s, struct evhttp_request *request, char name[ACCESS_NAME])
+/* Returns the rights of the client, and writes its name. */
+static unsigned find_rights(const http_server *s, struct evhttp_request *request, char name[ACCESS_NAME_SIZE])
 {
-    char certificate[ACCESS_NAME];
-    const struct sockaddr *peer = evhttp_connection_get_addr(connection_of(request));
-    const char *token = evhttp_find_header(evhttp_request_get_input_headers(request), "Authorization");
-    bool authenticated = find_certificate(evhttp_connection_get_bufferevent(connection_of(request)), certificate);
+    char certificate[ACCESS_NAME_SIZE];
+    const struct sockaddr *peer = evhttp_connection_get_addr(evhttp_request_get_connection(request));
+    const char *token = find_header(request, "Authorization");
+    bool authenticated = find_certificate(bytes_of(request), certificate);
     token = token != NULL && strncasecmp(token, "Bearer ", 7) == 0 ? token + 7 : NULL;
     if (peer == NULL || !is_allowed(s, peer, authenticated))
         return 0;
     return access_rights(s->agent->access, peer, token, certificate[0] != '\0' ? certificate : NULL, name);
 }
 
-/* ---- exchanges ---- */
+/* ---- replies ---- */
 
-/* Libevent has let go of a request that was not answered when its connection failed; one that is of a connection still
- * goes with that. */
-static void free_orphan(struct evhttp_request *request)
+static void send_body(struct evhttp_request *request, int status, const char *type, const void *data, size_t size)
 {
-    if (connection_of(request) == NULL)
+    struct evbuffer *out = nl_memory_check(evbuffer_new());
+    if (evbuffer_add(out, data, size) != 0)
+        nl_memory_failed();
+    char length[24];
+    snprintf(length, sizeof length, "%zu", size); /* libevent sends it to clients of HTTP/1.1 only */
+    add_header(request, "Content-Type", type);
+    add_header(request, "Content-Length", length);
+    evhttp_send_reply(request, status, status == HTTP_OK ? "OK" : "Error", out);
+    evbuffer_free(out);
+}
+
+/* Sends this thread's error as a fault. */
+static void send_fault(struct evhttp_request *request)
+{
+    nl_buffer out = {0};
+    soap_put_fault(&out);
+    send_body(request, HTTP_INTERNAL, XML_TYPE, out.data, out.size);
+    nl_buffer_free(&out);
+}
+
+/* libevent drops an unanswered request of a connection that fails, but frees the request with its connection. */
+static void free_dropped(struct evhttp_request *request)
+{
+    if (evhttp_request_get_connection(request) == NULL)
         evhttp_request_free(request);
 }
 
@@ -112,64 +146,38 @@ static void on_connection_closed(struct evhttp_connection *connection, void *use
     exchange *x = user;
     void (*on_gone)(void *) = x->on_gone;
     void *gone = x->user;
-    free_orphan(x->request);
+    free_dropped(x->request);
     free(x);
-    if (on_gone != NULL)
-        on_gone(gone);
+    on_gone(gone);
 }
 
 void exchange_keep(exchange *x, void (*on_gone)(void *user), void *user)
 {
     x->on_gone = on_gone;
     x->user = user;
-    evhttp_connection_set_closecb(connection_of(x->request), on_connection_closed, x);
-}
-
-static void send_body(struct evhttp_request *request, int status, const char *type, const void *data, size_t size)
-{
-    struct evbuffer *out = nl_memory_check(evbuffer_new());
-    if (evbuffer_add(out, data, size) != 0)
-        nl_memory_failed();
-    char length[24];
-    snprintf(length, sizeof length, "%zu", size); /* libevent says it to HTTP/1.1 only */
-    evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", type);
-    evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Length", length);
-    evhttp_send_reply(request, status, status == HTTP_OK ? "OK" : "Error", out);
-    evbuffer_free(out);
+    evhttp_connection_set_closecb(evhttp_request_get_connection(x->request), on_connection_closed, x);
 }
 
 void exchange_answer(exchange *x, const nl_buffer *message, bool fault)
 {
-    evhttp_connection_set_closecb(connection_of(x->request), NULL, NULL);
-    send_body(x->request, fault ? HTTP_INTERNAL : HTTP_OK, "text/xml; charset=utf-8", message->data, message->size);
+    evhttp_connection_set_closecb(evhttp_request_get_connection(x->request), NULL, NULL);
+    send_body(x->request, fault ? HTTP_INTERNAL : HTTP_OK, XML_TYPE, message->data, message->size);
     free(x);
 }
 
-/* Sends this thread's error. */
-static void send_fault(struct evhttp_request *request)
-{
-    nl_buffer out = {0};
-    soap_put_fault(&out);
-    send_body(request, HTTP_INTERNAL, "text/xml; charset=utf-8", out.data, out.size);
-    nl_buffer_free(&out);
-}
-
-/* Refuses a request that was not meant for this agent. Whether it may be answered. */
+/* Returns whether to answer the request; rejects one that was sent to another server's name. */
 static bool begin_request(const http_server *s, struct evhttp_request *request)
 {
-    struct evkeyvalq *headers = evhttp_request_get_input_headers(request);
     struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
-    struct bufferevent *bytes = evhttp_connection_get_bufferevent(connection_of(request));
     http_clients_request(s->agent->clients, request);
-    getsockname(bufferevent_getfd(bytes), (struct sockaddr *)&own, &(socklen_t){sizeof own});
-    const char *host = evhttp_find_header(headers, "Host");
-    int status = http_host_check(host, evhttp_find_header(headers, "Origin"), s->asked->names, s->agent->host,
-                                 s->asked->tls, (struct sockaddr *)&own);
+    getsockname(bufferevent_getfd(bytes_of(request)), (struct sockaddr *)&own, &(socklen_t){sizeof own});
+    int status = http_host_check(find_header(request, "Host"), find_header(request, "Origin"), s->asked->names,
+                                 s->agent->host, s->asked->tls, (struct sockaddr *)&own);
     if (status == 0)
         return true;
-    static const char message[] = "this agent has no such name; add it to its listen URL: names=NAME\n";
+    static const char message[] = "this agent does not have that name; add it to its listen URL: names=NAME\n";
     s->agent->counts.refused++;
-    evhttp_add_header(evhttp_request_get_output_headers(request), "Connection", "close");
+    add_header(request, "Connection", "close");
     send_body(request, status, "text/plain", message, status == 421 ? sizeof message - 1 : 0);
     return false;
 }
@@ -180,31 +188,43 @@ static void on_unknown(struct evhttp_request *request, void *user)
         evhttp_send_error(request, HTTP_NOTFOUND, NULL);
 }
 
-/* ---- /soap ---- */
+static void on_wsdl(struct evhttp_request *request, void *user)
+{
+    const http_server *s = user;
+    if (begin_request(s, request))
+        send_body(request, HTTP_OK, XML_TYPE, s->wsdl, strlen(s->wsdl));
+}
+
+static void on_schema(struct evhttp_request *request, void *user)
+{
+    const http_server *s = user;
+    if (begin_request(s, request))
+        send_body(request, HTTP_OK, XML_TYPE, s->schema, strlen(s->schema));
+}
 
 static void on_soap(struct evhttp_request *request, void *user)
 {
     http_server *s = user;
-    if (!begin_request(s, request))
-        return;
-    char consumer[ACCESS_NAME] = "";
-    struct evbuffer *in = evhttp_request_get_input_buffer(request);
-    const char *type = evhttp_find_header(evhttp_request_get_input_headers(request), "Content-Type");
+    char consumer[ACCESS_NAME_SIZE] = "";
     if (evhttp_request_get_command(request) != EVHTTP_REQ_POST) {
-        send_body(request, HTTP_OK, "text/xml; charset=utf-8", s->wsdl, strlen(s->wsdl));
+        on_wsdl(request, user);
         return;
     }
+    if (!begin_request(s, request))
+        return;
     s->agent->counts.requests++;
+    const char *type = find_header(request, "Content-Type");
     unsigned rights = find_rights(s, request, consumer);
-    /* A page in somebody's browser can post anything but this type to where it should not. */
+    /* A page in a browser can send any type but this one to another server. */
     if (type == NULL || strncasecmp(type, "text/xml", 8) != 0) {
-        nl_error_set(NL_ERROR_INVALID, "the Content-Type of SOAP 1.1 is text/xml");
+        nl_error_set(NL_ERROR_INVALID, "invalid Content-Type; SOAP 1.1 uses text/xml");
         send_fault(request);
     } else if (rights == 0) {
         s->agent->counts.refused++;
-        nl_error_set(NL_ERROR_PERMISSION, "nothing is permitted to you here");
+        nl_error_set(NL_ERROR_PERMISSION, "you have no rights at this agent");
         send_fault(request);
     } else {
+        struct evbuffer *in = evhttp_request_get_input_buffer(request);
         exchange *x = nl_memory_check(calloc(1, sizeof *x));
         x->request = request;
         size_t size = evbuffer_get_length(in);
@@ -213,13 +233,13 @@ static void on_soap(struct evhttp_request *request, void *user)
     }
 }
 
-/* ---- /stream ---- */
+/* ---- streams ---- */
 
 typedef struct stream {
     struct evhttp_request *request;
     subscription *subscription;
-    nl_format format; /* NL_FORMAT_UNKNOWN: XML */
-    nl_encoder *encoder;
+    nl_format format;    /* NL_FORMAT_UNKNOWN: XML */
+    nl_encoder *encoder; /* NULL for XML and ULM */
     struct event *beat;
     uint64_t sent;
 } stream;
@@ -239,29 +259,28 @@ static void stream_free(stream *t, struct evhttp_connection *connection)
 static void on_stream_closed(struct evhttp_connection *connection, void *user)
 {
     stream *t = user;
-    free_orphan(t->request);
+    free_dropped(t->request);
     stream_free(t, connection);
 }
 
-/* Ends the response. The client gets what was sent, and its connection stays. */
-static void end_stream(stream *t)
+/* Ends the response after what was sent; the connection stays open. */
+static void stream_end(stream *t)
 {
     struct evhttp_request *request = t->request;
-    struct evhttp_connection *connection = connection_of(request);
-    bufferevent_setwatermark(evhttp_connection_get_bufferevent(connection), EV_READ, 0, 0);
+    struct evhttp_connection *connection = evhttp_request_get_connection(request);
+    bufferevent_setwatermark(bytes_of(request), EV_READ, 0, 0);
     evhttp_connection_set_timeout(connection, TIMEOUT_S);
     evhttp_connection_set_closecb(connection, NULL, NULL);
     stream_free(t, connection);
     evhttp_send_reply_end(request);
 }
 
-static size_t waiting(const stream *t)
+static size_t stream_unsent(const stream *t)
 {
-    struct bufferevent *bytes = evhttp_connection_get_bufferevent(connection_of(t->request));
-    return evbuffer_get_length(bufferevent_get_output(bytes));
+    return evbuffer_get_length(bufferevent_get_output(bytes_of(t->request)));
 }
 
-static void send_chunk(stream *t, const nl_buffer *bytes)
+static void stream_send(stream *t, const nl_buffer *bytes)
 {
     struct evbuffer *chunk = nl_memory_check(evbuffer_new());
     if (evbuffer_add(chunk, bytes->data, bytes->size) != 0)
@@ -270,89 +289,96 @@ static void send_chunk(stream *t, const nl_buffer *bytes)
     evbuffer_free(chunk);
 }
 
-/* Sends what waits, as far as its client takes it. Returns false if the stream has ended. */
-static bool send_waiting(stream *t)
+/* Appends a record in the stream's format. ULM is passed on as it is. */
+static void stream_encode(stream *t, shared_record *r, nl_buffer *out)
 {
-    const nl_record *record;
+    const nl_record *fields = t->format != NL_FORMAT_ULM ? shared_record_decode(r) : NULL;
+    if (t->format == NL_FORMAT_ULM) {
+        nl_buffer_append(out, r->line, r->size);
+    } else if (fields != NULL && t->format == NL_FORMAT_UNKNOWN) {
+        soap_put_record(out, fields);
+        nl_buffer_append(out, "\n", 1);
+    } else if (fields != NULL) {
+        nl_encoder_put(t->encoder, fields);
+        nl_encoder_finish(t->encoder, out);
+    }
+}
+
+/* Sends queued records until the stream's buffer is full. Returns false if the stream has ended. */
+static bool stream_pump(stream *t)
+{
     nl_buffer bytes = {0};
-    while (waiting(t) + bytes.size < STREAM_BUFFER && subscription_take(t->subscription, &record)) {
+    size_t unsent = stream_unsent(t);
+    for (shared_record *r;
+         unsent + bytes.size < STREAM_BUFFER_SIZE && (r = subscription_take(t->subscription)) != NULL;) {
         t->sent++;
-        if (t->format == NL_FORMAT_UNKNOWN) {
-            soap_put_record(&bytes, record);
-            nl_buffer_append(&bytes, "\n", 1);
-        } else {
-            nl_encoder_put(t->encoder, record);
-            nl_encoder_finish(t->encoder, &bytes);
-        }
+        stream_encode(t, r, &bytes);
+        shared_record_release(r);
     }
     if (bytes.size > 0)
-        send_chunk(t, &bytes);
+        stream_send(t, &bytes);
     nl_buffer_free(&bytes);
     if (!t->subscription->over || t->subscription->count > 0)
         return true;
-    end_stream(t);
+    stream_end(t);
     return false;
 }
 
-static void pump(void *user)
+static void on_queued(void *user)
 {
-    send_waiting(user);
+    stream_pump(user);
 }
 
-/* A look at a client that takes nothing for a while; in text, an empty line, so that one who is gone is noticed. */
+/* Sends an empty line to an idle text stream, so that nlagentd notices a client that is gone. */
 static void on_beat(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
     stream *t = user;
     uint64_t before = t->sent;
-    if (!send_waiting(t))
+    if (!stream_pump(t))
         return;
     nl_buffer line = {"\n", 1, 0};
-    if (t->sent == before && t->format != NL_FORMAT_NLB && waiting(t) == 0)
-        send_chunk(t, &line);
+    if (t->sent == before && t->format != NL_FORMAT_NLB && stream_unsent(t) == 0)
+        stream_send(t, &line);
 }
 
-/* The kernel took something: there may be room for more. */
+/* The kernel took bytes: the stream may have space again. */
 static void on_written(struct evbuffer *buffer, const struct evbuffer_cb_info *info, void *user)
 {
     stream *t = user;
     (void)buffer;
     if (info->n_deleted > 0 && t->subscription->count > 0)
-        event_active(t->subscription->turn, EV_TIMEOUT, 0);
+        event_active(t->subscription->schedule, EV_TIMEOUT, 0);
 }
 
-static bool read_format(const char *text, nl_format *format)
+static bool stream_parse_format(const char *text, nl_format *format)
 {
-    if (text == NULL || strcmp(text, "xml") == 0) {
-        *format = text == NULL ? NL_FORMAT_ULM : NL_FORMAT_UNKNOWN;
-        return true;
-    }
-    *format = nl_format_parse(text);
-    return *format != NL_FORMAT_UNKNOWN;
+    *format = text == NULL ? NL_FORMAT_ULM : nl_format_parse(text);
+    return *format != NL_FORMAT_UNKNOWN || strcmp(text, "xml") == 0;
 }
 
-static void begin_stream(struct evhttp_request *request, subscription *found, nl_format format)
+static void stream_begin(struct evhttp_request *request, subscription *found, nl_format format)
 {
-    const char *type = format != NL_FORMAT_UNKNOWN ? nl_format_get_info(format)->media_type : "text/xml; charset=utf-8";
-    struct evhttp_connection *connection = connection_of(request);
-    struct bufferevent *bytes = evhttp_connection_get_bufferevent(connection);
+    struct evhttp_connection *connection = evhttp_request_get_connection(request);
+    struct bufferevent *bytes = bytes_of(request);
     stream *t = nl_memory_check(calloc(1, sizeof *t));
     *t = (stream){.request = request, .subscription = found, .format = format};
-    if (format != NL_FORMAT_UNKNOWN)
+    if (format != NL_FORMAT_UNKNOWN && format != NL_FORMAT_ULM)
         t->encoder = nl_encoder_new(&(nl_encoder_options){.format = format});
     t->beat = nl_memory_check(event_new(found->sensor->agent->base, -1, EV_PERSIST, on_beat, t));
-    if (event_add(t->beat, &(struct timeval){.tv_sec = BEAT_S}) != 0)
+    if (event_add(t->beat, &(struct timeval){.tv_sec = BEAT_INTERVAL_S}) != 0)
         nl_memory_failed();
-    found->on_records = pump;
+    found->on_records = on_queued;
     found->user = t;
-    evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", type);
+    add_header(request, "Content-Type",
+               format != NL_FORMAT_UNKNOWN ? nl_format_get_info(format)->media_type : XML_TYPE);
     evhttp_connection_set_timeout(connection, STREAM_TIMEOUT_S);
     evhttp_connection_set_closecb(connection, on_stream_closed, t);
     evhttp_send_reply_start(request, HTTP_OK, "OK");
-    /* Libevent goes on reading, so that the end is noticed; what comes is of no use. */
-    bufferevent_setwatermark(bytes, EV_READ, 0, UNWANTED_MAX);
+    /* libevent continues to read, to notice the end of the connection; what it reads is not used. */
+    bufferevent_setwatermark(bytes, EV_READ, 0, STREAM_INPUT_MAX);
     evbuffer_add_cb(bufferevent_get_output(bytes), on_written, t);
-    pump(t);
+    stream_pump(t);
 }
 
 static void on_stream(struct evhttp_request *request, void *user)
@@ -360,14 +386,14 @@ static void on_stream(struct evhttp_request *request, void *user)
     http_server *s = user;
     if (!begin_request(s, request))
         return;
-    char consumer[ACCESS_NAME];
+    char consumer[ACCESS_NAME_SIZE];
     struct evkeyvalq query = {0};
     const char *parameters = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(request));
     nl_format format = NL_FORMAT_ULM;
     bool good = parameters != NULL && evhttp_parse_query_str(parameters, &query) == 0;
     const char *id = good ? evhttp_find_header(&query, "subscription") : NULL;
     subscription *found = id != NULL ? subscription_find(s->agent, id) : NULL;
-    good = good && read_format(evhttp_find_header(&query, "format"), &format);
+    good = good && stream_parse_format(evhttp_find_header(&query, "format"), &format);
     if (find_rights(s, request, consumer) == 0)
         evhttp_send_error(request, 403, NULL);
     else if (!good)
@@ -375,33 +401,18 @@ static void on_stream(struct evhttp_request *request, void *user)
     else if (found == NULL || found->on_records != NULL || strcmp(found->owner, consumer) != 0)
         evhttp_send_error(request, HTTP_NOTFOUND, NULL);
     else
-        begin_stream(request, found, format);
+        stream_begin(request, found, format);
     evhttp_clear_headers(&query);
 }
 
 /* ---- the server ---- */
 
-static void on_wsdl(struct evhttp_request *request, void *user)
-{
-    const http_server *s = user;
-    if (begin_request(s, request))
-        send_body(request, HTTP_OK, "text/xml; charset=utf-8", s->wsdl, strlen(s->wsdl));
-}
-
-static void on_schema(struct evhttp_request *request, void *user)
-{
-    const http_server *s = user;
-    if (begin_request(s, request))
-        send_body(request, HTTP_OK, "text/xml; charset=utf-8", s->schema, strlen(s->schema));
-}
-
-/* A connection within TLS. */
-static struct bufferevent *new_secure_connection(struct event_base *base, const http_server *s)
+static struct bufferevent *new_tls_connection(struct event_base *base, const http_server *s)
 {
     SSL *ssl = nl_tls_new_ssl(s->asked->tls);
     if (ssl == NULL)
         return NULL;
-    SSL_set_read_ahead(ssl, 0); /* libevent waits for the socket: what was read ahead of it would be forgotten */
+    SSL_set_read_ahead(ssl, 0); /* libevent waits for the socket, and would not notice bytes that were read ahead */
     return bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
 }
 
@@ -412,29 +423,29 @@ static struct bufferevent *new_secure_connection(struct event_base *base, const 
 static bool may_connect(const void *user, const struct sockaddr *peer, struct bufferevent *established)
 {
     const http_server *s = user;
-    char name[ACCESS_NAME];
+    char name[ACCESS_NAME_SIZE];
     return is_allowed(s, peer, established != NULL ? find_certificate(established, name) : s->asked->authenticated);
 }
 
-/* Called by libevent for each connection that it accepts, which gets its socket next. */
-static struct bufferevent *new_connection(struct event_base *base, void *user)
+/* libevent calls this for each connection that it accepts, before it assigns the socket. */
+static struct bufferevent *on_connection(struct event_base *base, void *user)
 {
     const http_server *s = user;
-    struct bufferevent *bytes = s->asked->tls != NULL ? new_secure_connection(base, s)
-                                                      : bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+    struct bufferevent *bytes =
+        s->asked->tls != NULL ? new_tls_connection(base, s) : bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
     if (bytes != NULL)
         http_clients_watch(s->agent->clients, bytes, may_connect, s);
     return bytes;
 }
 
-/* All of them: a listener's error says nothing of whose it is, for libevent has set its user itself. */
+/* All servers, because libevent itself owns the user pointer of a listener. */
 static http_server *all_servers;
 
-/* Out of descriptors: whoever knocks waits in the kernel until some are free, and the loop does not spin meanwhile. */
+/* Without free descriptors, nlagentd pauses: clients wait in the kernel, and the loop does not spin. */
 static void on_accept_error(struct evconnlistener *accepting, void *user)
 {
     (void)user;
-    const struct timeval pause = {.tv_usec = RETRY_MS * 1000};
+    const struct timeval pause = {.tv_usec = ACCEPT_RETRY_MS * 1000};
     http_server *s = all_servers;
     while (s != NULL && s->accepting != accepting)
         s = s->next;
@@ -442,10 +453,10 @@ static void on_accept_error(struct evconnlistener *accepting, void *user)
         return;
     program_error("accept: %s; trying again", strerror(errno));
     evconnlistener_disable(accepting);
-    event_add(s->again, &pause);
+    event_add(s->retry, &pause);
 }
 
-static void on_again(evutil_socket_t fd, short what, void *user)
+static void on_retry(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
     evconnlistener_enable(((http_server *)user)->accepting);
@@ -455,19 +466,15 @@ http_server *http_server_new(agent *a, const listener *l, const char *wsdl, cons
                              const network_list *allow)
 {
     http_server *s = nl_memory_check(calloc(1, sizeof *s));
+    *s = (http_server){
+        .next = all_servers, .agent = a, .asked = l->asked, .wsdl = wsdl, .schema = schema, .allow = allow};
     s->http = nl_memory_check(evhttp_new(a->base));
     struct evhttp_bound_socket *bound = nl_memory_check(evhttp_accept_socket_with_handle(s->http, l->fd));
-    s->again = nl_memory_check(evtimer_new(a->base, on_again, s));
+    s->retry = nl_memory_check(evtimer_new(a->base, on_retry, s));
     s->accepting = evhttp_bound_socket_get_listener(bound);
-    s->next = all_servers;
     all_servers = s;
-    s->agent = a;
     evconnlistener_set_error_cb(s->accepting, on_accept_error);
-    s->asked = l->asked;
-    s->wsdl = wsdl;
-    s->schema = schema;
-    s->allow = allow;
-    evhttp_set_bevcb(s->http, new_connection, s);
+    evhttp_set_bevcb(s->http, on_connection, s);
     evhttp_set_allowed_methods(s->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST);
     evhttp_set_max_headers_size(s->http, HEADERS_MAX);
     evhttp_set_max_body_size(s->http, HTTP_BODY_MAX);
@@ -492,7 +499,7 @@ void http_server_free(http_server *s)
     while (*link != s)
         link = &(*link)->next;
     *link = s->next;
-    event_free(s->again);
+    event_free(s->retry);
     evhttp_free(s->http);
     free(s);
 }

@@ -1,6 +1,6 @@
 /*
- * HTTP: SOAP at /soap, streams at /stream?subscription=ID&format=ulm|bp|nlb|xml, and the WSDL at /nlagent.wsdl (and
- * /soap?wsdl). In libevent's loop, plain or within TLS.
+ * The HTTP server: SOAP at /soap, streams at /stream?subscription=ID&format=ulm|bp|logfmt|nlb|xml, and the WSDL at
+ * /nlagent.wsdl and /soap?wsdl. It runs in libevent's loop, with or without TLS.
  */
 #ifndef NLAGENT_HTTP_SERVER_H
 #define NLAGENT_HTTP_SERVER_H
@@ -9,26 +9,26 @@
 #include "service/listener.h"
 #include "service/network.h"
 
-enum { HTTP_BODY_MAX = 256 << 10, HTTP_DEFAULT_PORT = 14831 };
+enum { HTTP_BODY_MAX = 256 << 10 };
 
 typedef struct http_server http_server;
 
-/* Serves on a socket, which is taken over. wsdl and schema are the texts of these. */
+/* Serves on the listener's socket, which it owns from then on. The other arguments must last until http_server_free. */
 http_server *http_server_new(agent *a, const listener *l, const char *wsdl, const char *schema,
                              const network_list *allow);
 void http_server_free(http_server *s);
 
-/* The same socket, with other certificates (l->asked) and networks from now on: connections that are there go on. */
+/* Applies other certificates (l->asked) and networks to new connections. */
 void http_server_change(http_server *s, const listener *l, const network_list *allow);
 
 /* ---- for service.c: a request that is being answered ---- */
 
 typedef struct exchange exchange;
 
-/* Answers, with a fault or not, and forgets it. */
+/* Sends the reply and frees the exchange. */
 void exchange_answer(exchange *x, const nl_buffer *message, bool fault);
 
-/* It is answered later; on_gone is called when its client is gone by then, and it is forgotten. */
+/* Defers the reply. If the client disconnects first, on_gone is called and the exchange is freed. */
 void exchange_keep(exchange *x, void (*on_gone)(void *user), void *user);
 
 #endif

@@ -1,15 +1,18 @@
-/* nlagentd: runs sensors when somebody looks. Options, and what is there as long as it runs. */
+/* nlagentd: runs sensors while clients read their data. Options, start, reload and end. */
 #include "config.h"
 
 #include "agent/access.h"
 #include "agent/agent.h"
 #include "agent/collections.h"
-#include "agents/directory.h"
 #include "agent/http_clients.h"
 #include "agent/http_server.h"
 #include "agent/registrar.h"
 #include "agent/settings.h"
 #include "agent/starter.h"
+#include "agents/directory.h"
+#include "base/clock_quality.h"
+#include "base/error.h"
+#include "base/memory.h"
 #include "program/message_output.h"
 #include "program/program.h"
 #include "service/confine.h"
@@ -17,57 +20,59 @@
 #include "service/http_host.h"
 #include "service/inherited.h"
 #include "service/listener.h"
-#include "base/clock_quality.h"
-#include "base/memory.h"
 
-#include <errno.h>
 #include <libxml/parser.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    SERVERS_MAX = SETTINGS_LISTEN_MAX * 4,
-    CLOCK_S = 1,
-    CLOCK_LOOKS = 60 /* of these a look at this host's clock */
-};
+enum { SERVERS_MAX = SETTINGS_LISTEN_MAX * 4, CLOCK_CHECK_S = 60 };
 
-typedef struct arguments {
+/* What main needs until the end. */
+typedef struct serving {
+    agent agent;
     int argc;
     char **argv;
-    agent_settings *settings;
-    definitions *sensors;
-} arguments;
+    agent_settings *settings;         /* in effect */
+    const agent_settings *registered; /* those that the registrar points to; they are never freed before it */
+    listener *listeners;
+    http_server *servers[SERVERS_MAX];
+    size_t count;
+    registrar *registrar; /* NULL: it registers nowhere */
+} serving;
 
 static const options_usage usage = {
     .groups = (const options_group[]){{NULL, agent_settings_command_rows, 0},
-                                      {"Settings, which the configuration file may have too", agent_settings_rows, 0},
+                                      {"Settings, also valid in the configuration file", agent_settings_rows, 0},
                                       {0}},
     .urls = (const options_group[]){{"Options of listeners with TLS", listening_tls_rows, 0},
                                     {"Options of all listeners", listening_names_rows, 0},
                                     {0}},
-    .summary = "Run sensors of this host for as long as clients read their data. Clients are "
-               "nlagent, or any program that speaks SOAP (nlagent.wsdl).",
-    .notes = "On SIGHUP, nlagentd reads the configuration, the access file and certificates again; they take "
-             "effect if they are valid. On SIGTERM, it ends all sensors and itself."};
+    .summary = "Run this host's sensors while clients read their data. Clients are nlagent, nlv, or any program that "
+               "uses SOAP (nlagent.wsdl).",
+    .notes = "On SIGHUP, nlagentd reads the configuration, the access file and the certificates again, and applies "
+             "them if they are valid. On SIGTERM, nlagentd ends all sensors and exits."};
 
-/* Into a->settings. Returns false after reporting the problem. */
-static bool main_read_arguments(arguments *a, config_report report, void *report_user)
+/* Returns the settings of the command line and the configuration file. NULL after reporting the problem. */
+static agent_settings *read_settings(const serving *s, config_report report, void *report_user)
 {
-    agent_settings *s = a->settings;
-    s->config.report = report;
-    s->config.user = report_user;
-    bool good = options_parse_again(&usage, a->argc, a->argv, s, report, report_user) >= 0 && !s->config.failed;
-    if (!good || agent_settings_finish(s))
-        return good;
+    agent_settings *settings = agent_settings_new();
+    settings->config.report = report;
+    settings->config.user = report_user;
+    bool good =
+        options_parse_again(&usage, s->argc, s->argv, settings, report, report_user) >= 0 && !settings->config.failed;
+    if (good && agent_settings_finish(settings))
+        return settings;
     if (report == NULL)
         options_fail("%s", nl_error_message());
-    report(report_user, nl_error_message());
-    return false;
+    if (good)
+        report(report_user, nl_error_message());
+    agent_settings_free(settings);
+    return NULL;
 }
 
-/* ---- running ---- */
+/* ---- events ---- */
 
 static void on_stop(evutil_socket_t signal, short what, void *user)
 {
@@ -75,12 +80,11 @@ static void on_stop(evutil_socket_t signal, short what, void *user)
     event_base_loopbreak(user);
 }
 
-/* Says in the log, a minute at the latest after it came about, that this host's clock is not synchronized, or is again.
- */
-static void look_at_clock(agent *a)
+/* Logs once a minute whether this host's clock is synchronized, if that has changed. */
+static void check_clock(agent *a)
 {
     bool synchronized;
-    if (a->log == NULL || a->clock_looks++ % CLOCK_LOOKS != 0)
+    if (a->log == NULL || a->clock_checks++ % CLOCK_CHECK_S != 0)
         return;
     nl_record *record = agent_record(a, NL_USAGE, NL_CLOCK_KERNEL);
     if (nl_quality_add_kernel(record, &synchronized) && synchronized == a->clock_warned) {
@@ -99,75 +103,83 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     http_clients_sweep(a->clients);
     subscriptions_sweep(a);
     active_sweep(a);
-    look_at_clock(a);
+    check_clock(a);
     for (char call[CONFINE_CALL_SIZE]; confine_report_refused(call);)
         nl_write(a->log, NL_WARNING, "Nlagentd.CallRefused", "CALL=%s", call);
     if (a->directory != NULL)
         directory_expire(a->directory);
 }
 
-/* A file that is shipped: of a build or installed. NULL when it is not there. */
-static char *read_shipped(const char *name)
+/* ---- reload ---- */
+
+static void report_refused(void *user, const char *message)
 {
-    char path[4096];
-    const char *const folders[] = {PKGDATADIR, SOURCE_DOC};
-    nl_buffer text = {0};
-    FILE *file = NULL;
-    for (size_t i = 0; i < 2 && file == NULL; i++) {
-        snprintf(path, sizeof path, "%s/%s", folders[i], name);
-        file = fopen(path, "re");
-    }
-    for (int c; file != NULL && (c = getc(file)) != EOF;)
-        nl_buffer_append(&text, &(char){(char)c}, 1);
-    if (file == NULL)
-        return NULL;
-    fclose(file);
-    nl_buffer_append(&text, "", 1);
-    return text.data;
+    const serving *s = user;
+    program_error("%s", message);
+    nl_write(s->agent.log, NL_ERROR, "Nlagentd.ReloadRefused", "REASON=%s", message);
 }
 
-static bool open_listeners(const agent_settings *a, listener **listeners, size_t *count)
+/* Returns the new settings of a listener. Both settings have the same listeners, in the same order. */
+static const listening *find_listening(const serving *s, const agent_settings *now, const listening *before)
 {
-    for (size_t i = 0; i < a->listen_count; i++)
-        if (!listener_open(&a->listen[i], a->allow.count > 0, listeners, count)) {
-            program_error("%s", nl_error_message());
-            return false;
-        }
-    for (size_t i = 0; i < *count; i++) {
-        const char *rest = strstr((*listeners)[i].name, "://");
-        const char *scheme = (*listeners)[i].asked->tls != NULL ? "https" : "http";
-        fprintf(stderr, "nlagentd: listening on %s%s\n", rest != NULL ? scheme : "",
-                rest != NULL ? rest : (*listeners)[i].name);
+    return &now->listen[before - s->settings->listen];
+}
+
+/* Returns whether a reload may apply the settings; sets the error otherwise. */
+static bool may_change(const serving *s, const agent_settings *now)
+{
+    const char *fixed = agent_settings_fixed_difference(s->settings, now);
+    if (fixed != NULL)
+        return nl_error_false(NL_ERROR_INVALID, "%s: a reload cannot change this; restart nlagentd", fixed);
+    for (size_t i = 0; i < s->count; i++)
+        if (s->listeners[i].remote && now->allow.count == 0 &&
+            !find_listening(s, now, s->listeners[i].asked)->authenticated)
+            return nl_error_false(NL_ERROR_INVALID, "listen: the address is open to other hosts; add --allow NETWORK");
+    return now->access == NULL || confine_keep_file(now->access, CONFINE_READ);
+}
+
+/* Applies the settings, which s owns from then on. Returns false if they are unusable; then nothing has changed. */
+static bool apply_settings(serving *s, agent_settings *now)
+{
+    agent *a = &s->agent;
+    access_list *access = may_change(s, now) ? access_read(now->access) : NULL;
+    if (access == NULL)
+        return false;
+    access_free(a->access);
+    a->access = access;
+    a->limits = now->limits;
+    a->settings = now;
+    http_clients_limits_changed(a->clients);
+    definitions_set_own(&a->definitions, now->sensors);
+    starter_reread();
+    for (size_t i = 0; i < s->count; i++) {
+        s->listeners[i].asked = find_listening(s, now, s->listeners[i].asked);
+        http_server_change(s->servers[i], &s->listeners[i], &now->allow);
     }
+    http_clients_networks_changed(a->clients);
+    registrar_again(s->registrar);
+    if (s->settings != s->registered)
+        agent_settings_free(s->settings);
+    s->settings = now;
     return true;
 }
 
-/* Where others find an agent that listens there: by this host's name when that is on all addresses. NULL: a socket in
- * the file system, of which others know nothing. */
-static char *url_of(const listener *l, const char *host)
+static void on_reload(evutil_socket_t signal, short what, void *user)
 {
-    char text[600];
-    const char *rest = strstr(l->name, "://"), *scheme = l->asked->tls != NULL ? "https" : "http";
-    if (rest == NULL)
-        return NULL;
-    bool everywhere = strncmp(rest, "://0.0.0.0:", 11) == 0 || strncmp(rest, "://[::]:", 8) == 0;
-    if (everywhere)
-        snprintf(text, sizeof text, "%s://%s%s", scheme, host, strrchr(rest, ':'));
-    else
-        snprintf(text, sizeof text, "%s%s", scheme, rest);
-    return strdup(text);
+    (void)signal, (void)what;
+    serving *s = user;
+    inherited_notify("RELOADING=1");
+    agent_settings *now = read_settings(s, report_refused, s);
+    if (now != NULL && apply_settings(s, now)) {
+        nl_write(s->agent.log, NL_USAGE, "Nlagentd.Reload", "SENSORS=%zu", now->sensor_count);
+    } else if (now != NULL) {
+        report_refused(s, nl_error_message());
+        agent_settings_free(now);
+    }
+    inherited_notify("READY=1");
 }
 
-/* What was said, or of the first listener that has some; NULL: none has. To be freed. */
-static char *own_url(const agent_settings *s, const char *host, const listener *listeners, size_t count)
-{
-    char *url = s->url != NULL ? strdup(s->url) : NULL;
-    for (size_t i = 0; i < count && url == NULL; i++)
-        url = url_of(&listeners[i], host);
-    return url;
-}
-
-/* nlagentd itself reports what is wrong. */
+/* nlagentd itself reports the problems. */
 static void ignore_report(void *user, const char *message)
 {
     (void)user, (void)message;
@@ -176,140 +188,104 @@ static void ignore_report(void *user, const char *message)
 /* In the process that starts sensors. */
 static void reread_sensors(void *user)
 {
-    arguments again = *(const arguments *)user;
-    again.settings = agent_settings_new();
-    if (main_read_arguments(&again, ignore_report, NULL))
-        definitions_set_own(again.sensors, again.settings->sensors);
-    agent_settings_free(again.settings);
+    serving *s = user;
+    agent_settings *now = read_settings(s, ignore_report, NULL);
+    if (now != NULL)
+        definitions_set_own(&s->agent.definitions, now->sensors);
+    agent_settings_free(now);
 }
 
-static bool prepare(agent *a, arguments *from)
+/* ---- start and end ---- */
+
+/* Returns the content of an installed file, or of the file in the source tree. The caller frees it. */
+static char *read_installed(const char *name)
 {
-    const agent_settings *given = from->settings;
-    a->limits = given->limits;
+    static const char *const directories[] = {PKGDATADIR, SOURCE_DOC};
+    char *text = NULL;
+    size_t capacity = 0;
+    FILE *file = NULL;
+    for (size_t i = 0; i < 2 && file == NULL; i++) {
+        char *path = program_format("%s/%s", directories[i], name);
+        file = fopen(path, "re");
+        free(path);
+    }
+    if (file == NULL || getdelim(&text, &capacity, '\0', file) < 0) {
+        free(text);
+        text = program_copy("");
+    }
+    if (file != NULL)
+        fclose(file);
+    return text;
+}
+
+/* Returns the URL of a listener for people, or with a host for other hosts, if it listens on all addresses. Returns
+ * NULL for a Unix socket. The caller frees the URL. */
+static char *listener_url(const listener *l, const char *host)
+{
+    const char *rest = strstr(l->name, "://"), *scheme = l->asked->tls != NULL ? "https" : "http";
+    if (rest == NULL)
+        return NULL;
+    bool everywhere = strncmp(rest, "://0.0.0.0:", 11) == 0 || strncmp(rest, "://[::]:", 8) == 0;
+    if (everywhere && host != NULL)
+        return program_format("%s://%s%s", scheme, host, strrchr(rest, ':'));
+    return program_format("%s%s", scheme, rest);
+}
+
+static bool open_listeners(serving *s)
+{
+    for (size_t i = 0; i < s->settings->listen_count; i++)
+        if (!listener_open(&s->settings->listen[i], s->settings->allow.count > 0, &s->listeners, &s->count)) {
+            program_error("%s", nl_error_message());
+            return false;
+        }
+    for (size_t i = 0; i < s->count; i++) {
+        char *url = listener_url(&s->listeners[i], NULL);
+        fprintf(stderr, "nlagentd: listening on %s\n", url != NULL ? url : s->listeners[i].name);
+        free(url);
+    }
+    s->count = s->count < SERVERS_MAX ? s->count : SERVERS_MAX;
+    return true;
+}
+
+/* Returns the URL by which other hosts find this agent, or NULL. The caller frees it. */
+static char *find_own_url(const serving *s)
+{
+    char *url = s->settings->url != NULL ? program_copy(s->settings->url) : NULL;
+    for (size_t i = 0; i < s->count && url == NULL; i++)
+        url = listener_url(&s->listeners[i], s->agent.host);
+    return url;
+}
+
+/* Prepares the agent and forks the process that starts sensors. Returns false after reporting the problem. */
+static bool prepare(serving *s)
+{
+    agent *a = &s->agent;
+    const agent_settings *settings = s->settings;
+    a->settings = settings;
+    a->limits = settings->limits;
     a->matching = condition_new_budget();
-    if (given->host != NULL)
-        snprintf(a->host, sizeof a->host, "%s", given->host);
+    if (settings->host != NULL)
+        snprintf(a->host, sizeof a->host, "%s", settings->host);
     else
         program_host(a->host, sizeof a->host);
     setenv("NETLOGGER_HOST", a->host, 1);
-    definitions_init(&a->definitions, given->sensor_program);
-    definitions_set_own(&a->definitions, given->sensors);
-    a->access = access_read(given->access);
+    definitions_init(&a->definitions, settings->sensor_program);
+    definitions_set_own(&a->definitions, settings->sensors);
+    a->access = access_read(settings->access);
     if (a->access == NULL) {
         program_error("%s", nl_error_message());
         return false;
     }
     char *client = collections_client_path();
-    from->sensors = &a->definitions;
-    const starter_options starting = {&a->definitions, reread_sensors, from, client, given->confine};
-    bool started = starter_begin(&starting);
+    bool started = starter_begin(&(starter_options){&a->definitions, reread_sensors, s, client, settings->confine});
     free(client);
-    if (!started)
-        return false;
-    a->base = nl_memory_check(event_base_new());
-    if (given->is_directory)
-        a->directory = directory_new();
-    return true;
+    a->base = started ? nl_memory_check(event_base_new()) : NULL;
+    a->directory = settings->is_directory ? directory_new() : NULL;
+    return started;
 }
 
-/* ---- SIGHUP ---- */
-
-/* What serves as long as the agent runs. */
-typedef struct serving {
-    agent *agent;
-    arguments *given;           /* its settings are those that hold */
-    agent_settings *begun_with; /* to which the registrar's options point as long as it runs: they cannot change */
-    const listener *listeners;
-    http_server *servers[SERVERS_MAX];
-    size_t count;
-    registrar *registrar; /* NULL: it registers nowhere */
-} serving;
-
-static void report_refused(void *user, const char *message)
-{
-    const serving *s = user;
-    program_error("%s", nl_error_message());
-    nl_write(s->agent->log, NL_ERROR, "Nlagentd.ReloadRefused", "REASON=%s", message);
-}
-
-/* What asked becomes: both have the same listeners, in the same order. */
-static const listening *main_find(const agent_settings *before, const agent_settings *now, const listening *asked)
-{
-    return &now->listen[asked - before->listen];
-}
-
-static bool may_change(serving *s, const agent_settings *now)
-{
-    char message[300];
-    const char *fixed = agent_settings_fixed_difference(s->given->settings, now);
-    if (fixed != NULL) {
-        snprintf(message, sizeof message, "%s: it changes when nlagentd is started anew only", fixed);
-        report_refused(s, message);
-        return false;
-    }
-    /* Somebody whom neither a network nor a certificate lets in must not get in by a change. */
-    for (size_t i = 0; i < s->count; i++)
-        if (s->listeners[i].remote && now->allow.count == 0 &&
-            !main_find(s->given->settings, now, s->listeners[i].asked)->authenticated) {
-            report_refused(s, "listen: that is open to other machines, and no network is allowed");
-            return false;
-        }
-    return true;
-}
-
-static bool take_over(serving *s, agent_settings *now)
-{
-    if (!may_change(s, now))
-        return false;
-    if (now->access != NULL && !confine_keep_file(now->access, CONFINE_READ)) {
-        report_refused(s, nl_error_message());
-        return false;
-    }
-    access_list *access = access_read(now->access);
-    if (access == NULL) {
-        report_refused(s, nl_error_message());
-        return false;
-    }
-    agent *a = s->agent;
-    access_free(a->access);
-    a->access = access;
-    a->limits = now->limits;
-    http_clients_limits_changed(a->clients);
-    definitions_set_own(&a->definitions, now->sensors);
-    starter_reread();
-    for (size_t i = 0; i < s->count; i++) {
-        listener *l = (listener *)&s->listeners[i];
-        l->asked = main_find(s->given->settings, now, l->asked);
-        http_server_change(s->servers[i], l, &now->allow);
-    }
-    http_clients_networks_changed(a->clients);
-    registrar_again(s->registrar);
-    return true;
-}
-
-static void on_reload(evutil_socket_t signal, short what, void *user)
-{
-    (void)signal, (void)what;
-    serving *s = user;
-    arguments again = *s->given;
-    again.settings = agent_settings_new();
-    inherited_notify("RELOADING=1");
-    bool good = main_read_arguments(&again, report_refused, s) && take_over(s, again.settings);
-    agent_settings *over = good ? s->given->settings : again.settings;
-    if (good) {
-        s->given->settings = again.settings;
-        nl_write(s->agent->log, NL_USAGE, "Nlagentd.Reload", "SENSORS=%zu", again.settings->sensor_count);
-    } else {
-        program_error("the configuration is not changed");
-    }
-    if (over != s->begun_with)
-        agent_settings_free(over);
-    inherited_notify("READY=1");
-}
-
-/* What comes before all is there waits until it is. */
-static void hold_signals(int how)
+/* Blocks or unblocks the signals that the loop handles. */
+static void mask_signals(int how)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -319,104 +295,90 @@ static void hold_signals(int how)
     sigprocmask(how, &set, NULL);
 }
 
-/* Registers as url where that was asked for. Returns false after reporting the problem. */
+/* Returns false after reporting the problem. */
 static bool begin_registering(serving *s, const char *url)
 {
-    const agent_settings *said = s->given->settings;
-    if (said->directory == NULL)
+    const agent_settings *settings = s->settings;
+    if (settings->directory == NULL)
         return true;
     if (url == NULL) {
-        program_error("--register: --url is wanted, for this agent listens on no address where others find it");
+        program_error("--register: no address that other hosts can reach; add --url URL");
         return false;
     }
-    registrar_options registering = agent_settings_registrar(said);
-    registering.host = s->agent->host;
-    registering.url = url;
-    s->registrar = registrar_start(&registering, &s->agent->definitions, s->agent->log);
+    registrar_options o = agent_settings_registrar(settings);
+    o.host = s->agent.host;
+    o.url = url;
+    s->registrar = registrar_start(&o, &s->agent.definitions, s->agent.log);
     if (s->registrar == NULL)
         program_error("--register: %s", nl_error_message());
     return s->registrar != NULL;
 }
 
-/* NULL: it has none. Standard error is redirected in the background, and the log must not hold it. */
-static nl_log *main_open_log(const agent_settings *s)
+/* A background process closes standard error, which its log must not keep open. */
+static void open_log(serving *s)
 {
-    if (daemon_has_no_streams() && strcmp(s->log, "file:///dev/stderr") == 0)
-        return NULL;
-    nl_log *log = nl_open("nlagentd", s->log);
-    if (log == NULL)
-        program_error("cannot open the log of nlagentd's own events: %s", nl_error_message());
-    return log;
-}
-
-/* Call it before there are threads, which inherit it: the log has one. */
-static void confine_and_open_log(agent *a, const agent_settings *said)
-{
-    char not_confined[200] = "";
-    agent_settings_keep(said);
-    if (said->confine && !confine()) {
-        snprintf(not_confined, sizeof not_confined, "%s", nl_error_message());
-        program_error("%s", not_confined);
-    }
-    a->log = main_open_log(said);
-    nl_set_policy(a->log, NL_POLICY_NEWEST, 0, NL_LEVEL_NONE); /* its reader must not hold up the clients */
+    agent *a = &s->agent;
+    if (daemon_has_no_streams() && strcmp(s->settings->log, "file:///dev/stderr") == 0)
+        return;
+    a->log = nl_open("nlagentd", s->settings->log);
+    if (a->log == NULL)
+        program_error("cannot open nlagentd's own log: %s", nl_error_message());
+    nl_set_policy(a->log, NL_POLICY_NEWEST, 0, NL_LEVEL_NONE); /* a slow reader of the log must not delay clients */
     nl_set_idle(a->log, NL_NS_PER_SECOND);
-    if (not_confined[0] != '\0')
-        nl_write(a->log, NL_WARNING, "Nlagentd.NotConfined", "REASON=%s", not_confined);
 }
 
-/* The loop, and what comes to its end with it. */
-static int serve(agent *a, arguments *given, listener *listeners, size_t count)
+/* Call it before there are threads, which inherit the confinement. The log has a thread. */
+static void confine_and_open_log(serving *s)
 {
-    char *wsdl = read_shipped("nlagent.wsdl"), *schema = read_shipped("netlogger.xsd");
-    agent_settings *said = given->settings;
-    char *url = own_url(said, a->host, listeners, count);
-    confine_and_open_log(a, said);
-    serving s = {.agent = a,
-                 .given = given,
-                 .begun_with = said,
-                 .listeners = listeners,
-                 .count = count < SERVERS_MAX ? count : SERVERS_MAX};
-    struct event *signals[] = {evsignal_new(a->base, SIGTERM, on_stop, a->base),
-                               evsignal_new(a->base, SIGINT, on_stop, a->base),
-                               evsignal_new(a->base, SIGHUP, on_reload, &s)};
+    agent_settings_keep(s->settings);
+    char *problem = s->settings->confine && !confine() ? program_copy(nl_error_message()) : NULL;
+    if (problem != NULL)
+        program_error("%s", problem);
+    open_log(s);
+    if (problem != NULL)
+        nl_write(s->agent.log, NL_WARNING, "Nlagentd.NotConfined", "REASON=%s", problem);
+    free(problem);
+}
+
+/* Runs until a signal stops it. Returns the exit status. */
+static int serve(serving *s)
+{
+    agent *a = &s->agent;
+    char *wsdl = read_installed("nlagent.wsdl"), *schema = read_installed("netlogger.xsd"), *url = find_own_url(s);
+    confine_and_open_log(s);
+    struct event *events[] = {
+        evsignal_new(a->base, SIGTERM, on_stop, a->base), evsignal_new(a->base, SIGINT, on_stop, a->base),
+        evsignal_new(a->base, SIGHUP, on_reload, s), event_new(a->base, -1, EV_PERSIST, on_clock, a)};
+    enum { EVENT_COUNT = sizeof events / sizeof events[0], CLOCK = EVENT_COUNT - 1 };
     a->clients = http_clients_new(a);
     http_host_look_up();
-    a->collections = collections_new(a);
-    collections_set_directory(a->collections, said->is_directory ? url : said->directory);
-    for (size_t i = 0; i < s.count; i++)
-        s.servers[i] =
-            http_server_new(a, &listeners[i], wsdl != NULL ? wsdl : "", schema != NULL ? schema : "", &said->allow);
-    a->clock = event_new(a->base, -1, EV_PERSIST, on_clock, a);
-    event_add(a->clock, &(struct timeval){.tv_sec = CLOCK_S});
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        event_add(signals[i], NULL);
-    hold_signals(SIG_UNBLOCK);
-    bool good = begin_registering(&s, url);
+    a->collections = collections_new(a, s->settings->is_directory ? url : s->settings->directory);
+    for (size_t i = 0; i < s->count; i++)
+        s->servers[i] = http_server_new(a, &s->listeners[i], wsdl, schema, &s->settings->allow);
+    for (size_t i = 0; i < EVENT_COUNT; i++)
+        event_add(events[i], i == CLOCK ? &(struct timeval){.tv_sec = 1} : NULL);
+    mask_signals(SIG_UNBLOCK);
+    bool good = begin_registering(s, url);
     inherited_notify("READY=1");
     if (good) {
         daemon_ready();
         event_base_dispatch(a->base);
     }
     inherited_notify("STOPPING=1");
-    bool left = !registrar_stop(s.registrar);
-    for (size_t i = 0; i < s.count; i++)
-        http_server_free(s.servers[i]);
+    bool ended = registrar_stop(s->registrar);
+    for (size_t i = 0; i < s->count; i++)
+        http_server_free(s->servers[i]);
     http_clients_free(a->clients);
     while (a->subscriptions != NULL)
         subscription_free(a->subscriptions);
     collections_free(a->collections);
     active_free_all(a);
     process_reap_all();
-    if (left) { /* a thread uses what would be freed from here on */
-        nl_close(a->log);
+    nl_close(a->log);
+    if (!ended) /* the registrar's thread uses what is freed below */
         _exit(program_finish(PROGRAM_DONE));
-    }
-    event_free(a->clock);
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        event_free(signals[i]);
-    if (given->settings != said)
-        agent_settings_free(said);
+    for (size_t i = 0; i < EVENT_COUNT; i++)
+        event_free(events[i]);
     free(url);
     free(wsdl);
     free(schema);
@@ -427,34 +389,36 @@ int main(int argc, char **argv)
 {
     program_start("nlagentd");
     inherited_find();
-    arguments given = {.argc = argc, .argv = argv, .settings = agent_settings_new()};
-    static agent a;
-    main_read_arguments(&given, NULL, NULL);
-    if (!given.settings->foreground)
+    static serving s;
+    s.argc = argc;
+    s.argv = argv;
+    s.settings = read_settings(&s, NULL, NULL);
+    agent_settings *first = s.settings;
+    s.registered = first;
+    if (!first->foreground)
         daemon_detach(false);
-    hold_signals(SIG_BLOCK);
+    mask_signals(SIG_BLOCK);
     signal(SIGPIPE, SIG_IGN);
     xmlInitParser();
-    listener *listeners = NULL;
-    size_t count = 0;
     int result = PROGRAM_USAGE;
-    if (prepare(&a, &given)) {
+    if (prepare(&s)) {
         result = PROGRAM_PROBLEM;
-        if (open_listeners(given.settings, &listeners, &count)) {
+        if (open_listeners(&s)) {
             message_output_never_wait();
-            result = serve(&a, &given, listeners, count);
+            result = serve(&s);
             message_output_report_dropped(program_get_name());
-            nl_close(a.log);
         }
-        for (size_t i = 0; i < count; i++)
-            free(listeners[i].name);
-        free(listeners);
-        event_base_free(a.base);
+        for (size_t i = 0; i < s.count; i++)
+            free(s.listeners[i].name);
+        free(s.listeners);
+        event_base_free(s.agent.base);
     }
-    directory_free(a.directory);
-    access_free(a.access);
-    definitions_free(&a.definitions);
-    agent_settings_free(given.settings);
+    directory_free(s.agent.directory);
+    access_free(s.agent.access);
+    definitions_free(&s.agent.definitions);
+    if (s.settings != first)
+        agent_settings_free(s.settings);
+    agent_settings_free(first);
     xmlCleanupParser();
     return program_finish(result);
 }

@@ -6,6 +6,9 @@
 #include "base/memory.h"
 #include "base/monotonic.h"
 #include "program/program.h"
+#include "record/terminal.h"
+#include "record/text.h"
+#include "record/ulm.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,212 +21,131 @@
 
 enum {
     READ_SIZE = 64 << 10,
-    RECORD_MAX = 64 << 10,
-    LOOK_EVERY_S = 1,   /* whether it hangs, or has ended */
-    HANGS_AFTER_S = 10, /* or three intervals */
-    CALM_AFTER_S = 60,
-    AGAIN_MOST_S = 60,
-    KILL_AFTER_MS = 2000,
-    LEAVING_MAX = 1024,
-    REAP_TURNS = 100 /* of 10 ms, at the end */
+    LINE_MAX_SIZE = 64 << 10,
+    CHECK_INTERVAL_S = 1,
+    HANG_MIN_S = 10, /* without output; or three intervals, if that is longer */
+    STABLE_S = 60,   /* after so long the delay before a new start is 1 s again */
+    RETRY_MAX_S = 60,
+    KILL_DELAY_MS = 2000,
+    ENDING_MAX = 1024,
+    REAP_ROUNDS = 100 /* of 10 ms, at the end */
 };
 
 struct sensor_process {
     struct event_base *base;
-    const definitions *all;
     const definition *definition;
     const sensor_spec *spec;
     double interval_s;
     process_watcher watcher;
     pid_t pid;           /* 0: it does not run */
-    int in, out, errors; /* our ends */
-    struct event *readable, *complaint, *clock, *again;
-    nl_decoder *decoder;
+    int in, out, errors; /* this process's ends of its standard streams */
+    struct event *readable, *complaint, *check, *retry;
+    nl_buffer partial;   /* a line whose end has not come */
+    bool skips;          /* the rest of a line that is too long */
+    bool has_output;     /* it has written something */
+    bool has_blocks;     /* its output does not begin with lines of ULM: the decoder reads all of it */
+    nl_decoder *decoder; /* NULL until needed */
     int64_t started_ns, heard_ns;
-    int64_t kill_ns; /* when it is killed that has closed its output, and was told to end; 0: it has not */
-    unsigned again_s, restarts;
+    int64_t kill_ns; /* when to kill it, because it closed its output; 0: never */
+    unsigned retry_s, restarts;
     bool was_started;
     char reason[200]; /* the last line of its standard error */
 };
 
-/* ---- those that are told to end ---- */
+/* ---- processes that were told to end ---- */
 
-/* Children that no process stands for any more. */
-static struct leaving {
+static struct ending_process {
     pid_t pid;
     int64_t kill_ns;
-} leaving[LEAVING_MAX];
-static size_t leaving_count;
+} ending[ENDING_MAX];
+static size_t ending_count;
 
-/* Nothing here waits: a process that hangs in the kernel does not end even when it is killed. */
-static void look_after_leaving(bool kill_now)
+/* Never waits: a process that hangs in the kernel does not even end when it is killed. */
+static void reap_ending(bool kill_now)
 {
-    for (size_t i = 0; i < leaving_count;) {
+    for (size_t i = 0; i < ending_count;) {
         int status;
-        bool ended = starter_wait(leaving[i].pid, &status) != 0;
-        if (!ended && (kill_now || nl_monotonic_ns() >= leaving[i].kill_ns))
-            starter_signal(leaving[i].pid, SIGKILL);
+        bool ended = starter_wait(ending[i].pid, &status) != 0;
+        if (!ended && (kill_now || nl_monotonic_ns() >= ending[i].kill_ns))
+            starter_signal(ending[i].pid, SIGKILL);
         if (ended)
-            leaving[i] = leaving[--leaving_count];
+            ending[i] = ending[--ending_count];
         else
             i++;
     }
 }
 
-static void let_go(pid_t pid, int signal)
+static void tell_to_end(pid_t pid, int signal)
 {
     starter_signal(pid, signal);
-    look_after_leaving(leaving_count == LEAVING_MAX);
-    if (leaving_count < LEAVING_MAX)
-        leaving[leaving_count++] = (struct leaving){pid, nl_monotonic_ns() + KILL_AFTER_MS * INT64_C(1000000)};
+    reap_ending(ending_count == ENDING_MAX);
+    if (ending_count < ENDING_MAX)
+        ending[ending_count++] = (struct ending_process){pid, nl_monotonic_ns() + KILL_DELAY_MS * INT64_C(1000000)};
 }
 
 void process_reap(void)
 {
-    look_after_leaving(false);
+    reap_ending(false);
 }
 
 void process_reap_all(void)
 {
-    for (int i = 0; i < REAP_TURNS && leaving_count > 0; i++) {
-        look_after_leaving(i >= REAP_TURNS / 5);
+    for (int i = 0; i < REAP_ROUNDS && ending_count > 0; i++) {
+        reap_ending(i >= REAP_ROUNDS / 5);
         usleep(10000);
     }
 }
 
-/* ---- starting ---- */
+/* ---- output ---- */
 
-static void close_ends(sensor_process *p)
+/* Passes records on as lines of ULM that cannot be passed on unread. */
+static void process_decode(sensor_process *p, const char *data, size_t size)
 {
-    if (p->readable != NULL)
-        event_free(p->readable);
-    if (p->complaint != NULL)
-        event_free(p->complaint);
-    p->readable = p->complaint = NULL;
-    nl_decoder_free(p->decoder);
-    p->decoder = NULL;
-    int *ends[] = {&p->in, &p->out, &p->errors};
-    for (int i = 0; i < 3; i++) {
-        if (*ends[i] >= 0)
-            close(*ends[i]);
-        *ends[i] = -1;
+    const nl_record *record;
+    nl_buffer line = {0};
+    if (p->decoder == NULL)
+        p->decoder = nl_memory_check(
+            nl_decoder_new(&(nl_decoder_options){.source = p->spec->text, .max_record_size = LINE_MAX_SIZE}));
+    nl_decoder_feed(p->decoder, data, size);
+    while (nl_decoder_next(p->decoder, &record) == NL_OK) {
+        line.size = 0;
+        nl_record_encode(record, NL_FORMAT_ULM, &line);
+        p->watcher.on_line(p->watcher.user, line.data, line.size - 1);
+    }
+    nl_buffer_free(&line);
+}
+
+/* An empty line only shows that the sensor is alive. line has a newline at size. */
+static void process_pass_line(sensor_process *p, const char *line, size_t size)
+{
+    if (size > 0 && nl_text_begins_as(&nl_ulm, line, size) && !nl_terminal_controls(line, size))
+        p->watcher.on_line(p->watcher.user, line, size);
+    else if (size > 0)
+        process_decode(p, line, size + 1);
+}
+
+static void process_split_lines(sensor_process *p, const char *data, size_t size)
+{
+    for (const char *end; size > 0 && (end = memchr(data, '\n', size)) != NULL;) {
+        size_t length = (size_t)(end - data);
+        if (p->partial.size > 0) {
+            nl_buffer_append(&p->partial, data, length + 1);
+            process_pass_line(p, p->partial.data, p->partial.size - 1);
+        } else if (!p->skips) {
+            process_pass_line(p, data, length);
+        }
+        p->partial.size = 0;
+        p->skips = false;
+        data += length + 1;
+        size -= length + 1;
+    }
+    if (!p->skips)
+        nl_buffer_append(&p->partial, data, size);
+    if (p->partial.size > LINE_MAX_SIZE) {
+        p->partial.size = 0;
+        p->skips = true;
     }
 }
-
-static bool start_process(sensor_process *p)
-{
-    int in[2] = {-1, -1}, out[2] = {-1, -1}, errors[2] = {-1, -1};
-    bool good = pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 && pipe2(errors, O_CLOEXEC) == 0;
-    p->pid = good ? starter_start(p->definition, p->spec, p->interval_s, (int[]){in[0], out[1], errors[1]}) : -1;
-    if (p->pid < 0)
-        snprintf(p->reason, sizeof p->reason, "it cannot be started: %s", strerror(errno));
-    int others[] = {in[0], out[1], errors[1]}, own[] = {in[1], out[0], errors[0]};
-    for (int i = 0; i < 3; i++) {
-        if (others[i] >= 0)
-            close(others[i]);
-        if (own[i] >= 0 && p->pid < 0)
-            close(own[i]);
-    }
-    if (p->pid < 0) {
-        p->pid = 0;
-        return false;
-    }
-    p->in = in[1];
-    p->out = out[0];
-    p->errors = errors[0];
-    for (int i = 0; i < 3; i++)
-        fcntl(own[i], F_SETFL, O_NONBLOCK);
-    return true;
-}
-
-static void on_readable(evutil_socket_t fd, short what, void *user);
-static void on_complaint(evutil_socket_t fd, short what, void *user);
-
-static struct event *watch(sensor_process *p, int fd, event_callback_fn callback)
-{
-    struct event *event = nl_memory_check(event_new(p->base, fd, EV_READ | EV_PERSIST, callback, p));
-    if (event_add(event, NULL) != 0)
-        nl_memory_failed();
-    return event;
-}
-
-static void ended(sensor_process *p, const char *how);
-
-static void process_start(sensor_process *p)
-{
-    p->reason[0] = '\0';
-    p->started_ns = p->heard_ns = nl_monotonic_ns();
-    p->kill_ns = 0;
-    if (!start_process(p)) {
-        ended(p, p->reason);
-        return;
-    }
-    p->decoder = nl_decoder_new(&(nl_decoder_options){.source = p->spec->text, .max_record_size = RECORD_MAX});
-    p->readable = watch(p, p->out, on_readable);
-    p->complaint = watch(p, p->errors, on_complaint);
-    p->watcher.on_started(p->watcher.user, p->was_started);
-    p->restarts += p->was_started;
-    p->was_started = true;
-}
-
-/* ---- its end ---- */
-
-static void set_timer(struct event *event, double seconds)
-{
-    struct timeval time = {.tv_sec = (time_t)seconds,
-                           .tv_usec = (suseconds_t)((seconds - (double)(time_t)seconds) * 1e6)};
-    event_add(event, &time);
-}
-
-static void ended(sensor_process *p, const char *how)
-{
-    char reason[480];
-    bool calm = nl_monotonic_ns() - p->started_ns >= CALM_AFTER_S * NL_NS_PER_SECOND;
-    p->again_s = calm || p->again_s == 0 ? 1 : p->again_s * 2 < AGAIN_MOST_S ? p->again_s * 2 : AGAIN_MOST_S;
-    snprintf(reason, sizeof reason, "%s%s%s", how, p->reason[0] != '\0' && how != p->reason ? ": " : "",
-             how != p->reason ? p->reason : "");
-    close_ends(p);
-    p->pid = 0;
-    set_timer(p->again, p->again_s);
-    p->watcher.on_ended(p->watcher.user, reason, p->again_s);
-}
-
-/* Whether the child is there no more; then it was taken leave of. */
-static bool check_end(sensor_process *p)
-{
-    int status;
-    char how[80];
-    if (p->pid == 0 || starter_wait(p->pid, &status) != p->pid)
-        return p->pid == 0;
-    on_complaint(p->errors, EV_READ, p);
-    if (WIFSIGNALED(status))
-        snprintf(how, sizeof how, "it was ended by signal %d", WTERMSIG(status));
-    else
-        snprintf(how, sizeof how, "it ended with status %d", WEXITSTATUS(status));
-    ended(p, how);
-    return true;
-}
-
-static void on_clock(evutil_socket_t fd, short what, void *user)
-{
-    (void)fd, (void)what;
-    sensor_process *p = user;
-    double patience_s = p->interval_s * 3 > HANGS_AFTER_S ? p->interval_s * 3 : HANGS_AFTER_S;
-    int64_t now_ns = nl_monotonic_ns();
-    bool is_mute = p->kill_ns != 0 && now_ns >= p->kill_ns;
-    if (check_end(p) || (!is_mute && (!p->definition->beats || (double)(now_ns - p->heard_ns) < patience_s * 1e9)))
-        return;
-    let_go(p->pid, SIGKILL);
-    ended(p, is_mute ? "it closed its output and did not end, and was killed" : "it hung, and was killed");
-}
-
-static void on_again(evutil_socket_t fd, short what, void *user)
-{
-    (void)fd, (void)what;
-    process_start(user);
-}
-
-/* ---- what it says ---- */
 
 static void on_readable(evutil_socket_t fd, short what, void *user)
 {
@@ -235,15 +157,20 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
         return;
     p->heard_ns = nl_monotonic_ns();
     if (got <= 0) {
-        event_del(p->readable); /* the clock finds out how it ended, and kills it when it does not */
-        p->kill_ns = p->heard_ns + KILL_AFTER_MS * INT64_C(1000000);
+        event_del(p->readable); /* on_check finds how it ended, or kills it */
+        p->kill_ns = p->heard_ns + KILL_DELAY_MS * INT64_C(1000000);
         starter_signal(p->pid, SIGTERM);
         return;
     }
-    const nl_record *record;
-    nl_decoder_feed(p->decoder, bytes, (size_t)got);
-    while (nl_decoder_next(p->decoder, &record) == NL_OK)
-        p->watcher.on_record(p->watcher.user, record);
+    if (p->watcher.on_line == NULL)
+        return;
+    if (!p->has_output)
+        p->has_blocks = bytes[0] != 'D' && bytes[0] != '\n';
+    p->has_output = true;
+    if (p->has_blocks)
+        process_decode(p, bytes, (size_t)got);
+    else
+        process_split_lines(p, bytes, (size_t)got);
 }
 
 static void on_complaint(evutil_socket_t fd, short what, void *user)
@@ -263,14 +190,129 @@ static void on_complaint(evutil_socket_t fd, short what, void *user)
     snprintf(p->reason, sizeof p->reason, "%.190s", line != NULL ? line + 1 : bytes);
 }
 
-/* ---- all of it ---- */
+/* ---- start and end ---- */
 
-sensor_process *process_new(struct event_base *base, const definitions *all, const definition *d,
-                            const sensor_spec *spec, double interval_s, const process_watcher *watcher)
+static void process_close(sensor_process *p)
+{
+    struct event **events[] = {&p->readable, &p->complaint};
+    int *streams[] = {&p->in, &p->out, &p->errors};
+    for (int i = 0; i < 2; i++) {
+        if (*events[i] != NULL)
+            event_free(*events[i]);
+        *events[i] = NULL;
+    }
+    for (int i = 0; i < 3; i++) {
+        if (*streams[i] >= 0)
+            close(*streams[i]);
+        *streams[i] = -1;
+    }
+    nl_decoder_free(p->decoder);
+    p->decoder = NULL;
+    p->partial.size = 0;
+    p->skips = p->has_output = p->has_blocks = false;
+}
+
+static bool process_fork(sensor_process *p)
+{
+    int in[2] = {-1, -1}, out[2] = {-1, -1}, errors[2] = {-1, -1};
+    bool good = pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 && pipe2(errors, O_CLOEXEC) == 0;
+    p->pid = good ? starter_start(p->definition, p->spec, p->interval_s, (int[]){in[0], out[1], errors[1]}) : -1;
+    if (p->pid < 0)
+        snprintf(p->reason, sizeof p->reason, "cannot start: %s", strerror(errno));
+    int others[] = {in[0], out[1], errors[1]}, own[] = {in[1], out[0], errors[0]};
+    for (int i = 0; i < 3; i++) {
+        if (others[i] >= 0)
+            close(others[i]);
+        if (own[i] >= 0)
+            fcntl(own[i], F_SETFL, O_NONBLOCK);
+    }
+    p->in = in[1];
+    p->out = out[0];
+    p->errors = errors[0];
+    return p->pid > 0;
+}
+
+static struct event *process_watch(sensor_process *p, int fd, event_callback_fn callback)
+{
+    struct event *event = nl_memory_check(event_new(p->base, fd, EV_READ | EV_PERSIST, callback, p));
+    if (event_add(event, NULL) != 0)
+        nl_memory_failed();
+    return event;
+}
+
+/* how: what happened, before the last line of its standard error; NULL: only that line. */
+static void process_ended(sensor_process *p, const char *how)
+{
+    char reason[480];
+    bool stable = nl_monotonic_ns() - p->started_ns >= STABLE_S * NL_NS_PER_SECOND;
+    p->retry_s = stable || p->retry_s == 0 ? 1 : p->retry_s * 2 < RETRY_MAX_S ? p->retry_s * 2 : RETRY_MAX_S;
+    snprintf(reason, sizeof reason, "%s%s%s", how != NULL ? how : "", how != NULL && *p->reason != '\0' ? ": " : "",
+             p->reason);
+    process_close(p);
+    p->pid = 0;
+    event_add(p->retry, &(struct timeval){.tv_sec = p->retry_s});
+    if (p->watcher.on_ended != NULL)
+        p->watcher.on_ended(p->watcher.user, reason, p->retry_s);
+}
+
+static void process_start(sensor_process *p)
+{
+    p->reason[0] = '\0';
+    p->started_ns = p->heard_ns = nl_monotonic_ns();
+    p->kill_ns = 0;
+    if (!process_fork(p)) {
+        process_ended(p, NULL);
+        return;
+    }
+    p->readable = process_watch(p, p->out, on_readable);
+    p->complaint = process_watch(p, p->errors, on_complaint);
+    if (p->watcher.on_started != NULL)
+        p->watcher.on_started(p->watcher.user, p->was_started);
+    p->restarts += p->was_started;
+    p->was_started = true;
+}
+
+/* Returns whether the process has ended, after handling its end. */
+static bool process_check_end(sensor_process *p)
+{
+    int status;
+    char how[80];
+    if (p->pid == 0 || starter_wait(p->pid, &status) != p->pid)
+        return p->pid == 0;
+    on_complaint(p->errors, EV_READ, p);
+    if (WIFSIGNALED(status))
+        snprintf(how, sizeof how, "it was ended by signal %d", WTERMSIG(status));
+    else
+        snprintf(how, sizeof how, "it ended with status %d", WEXITSTATUS(status));
+    process_ended(p, how);
+    return true;
+}
+
+static void on_check(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    sensor_process *p = user;
+    double limit_s = p->interval_s * 3 > HANG_MIN_S ? p->interval_s * 3 : HANG_MIN_S;
+    int64_t now_ns = nl_monotonic_ns();
+    bool is_mute = p->kill_ns != 0 && now_ns >= p->kill_ns;
+    bool hangs = p->definition->beats && (double)(now_ns - p->heard_ns) >= limit_s * 1e9;
+    if (process_check_end(p) || (!is_mute && !hangs))
+        return;
+    tell_to_end(p->pid, SIGKILL);
+    process_ended(p, is_mute ? "it closed its output and did not end, and was killed" : "it hung, and was killed");
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    process_start(user);
+}
+
+sensor_process *process_new(struct event_base *base, const definition *d, const sensor_spec *spec, double interval_s,
+                            const process_watcher *watcher)
 {
     sensor_process *p = nl_memory_check(calloc(1, sizeof *p));
     *p = (sensor_process){.base = base,
-                          .all = all,
                           .definition = d,
                           .spec = spec,
                           .interval_s = interval_s,
@@ -278,31 +320,30 @@ sensor_process *process_new(struct event_base *base, const definitions *all, con
                           .in = -1,
                           .out = -1,
                           .errors = -1};
-    p->clock = nl_memory_check(event_new(base, -1, EV_PERSIST, on_clock, p));
-    p->again = nl_memory_check(evtimer_new(base, on_again, p));
-    set_timer(p->clock, LOOK_EVERY_S);
+    p->check = nl_memory_check(event_new(base, -1, EV_PERSIST, on_check, p));
+    p->retry = nl_memory_check(evtimer_new(base, on_retry, p));
+    event_add(p->check, &(struct timeval){.tv_sec = CHECK_INTERVAL_S});
     process_start(p);
     return p;
 }
 
 void process_free(sensor_process *p)
 {
-    close_ends(p);
+    process_close(p);
     if (p->pid > 0)
-        let_go(p->pid, SIGTERM);
-    event_free(p->clock);
-    event_free(p->again);
+        tell_to_end(p->pid, SIGTERM);
+    event_free(p->check);
+    event_free(p->retry);
+    nl_buffer_free(&p->partial);
     free(p);
 }
 
 void process_set_interval(sensor_process *p, double interval_s)
 {
-    char line[64];
-    int size = snprintf(line, sizeof line, "interval %g\n", interval_s);
     p->interval_s = interval_s;
     p->heard_ns = nl_monotonic_ns();
-    if (p->in >= 0 && p->definition->beats && write(p->in, line, (size_t)size) != size)
-        program_error("sensor %s: it cannot be told its interval", p->spec->text);
+    if (p->in >= 0 && p->definition->beats && dprintf(p->in, "interval %g\n", interval_s) < 0)
+        program_error("sensor %s: cannot change the interval: %s", p->spec->text, strerror(errno));
 }
 
 int process_id(const sensor_process *p)

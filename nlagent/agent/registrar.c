@@ -31,7 +31,7 @@ static bool is_ldap(const char *url)
     return strncmp(url, "ldap", 4) == 0;
 }
 
-/* The names of a sensor's events with blanks between, allocated. */
+/* Returns the names of a sensor's events, separated by blanks. The caller frees the text. */
 static char *events_of(const definition *d)
 {
     nl_buffer text = {0};
@@ -46,8 +46,8 @@ static char *events_of(const definition *d)
     return text.data;
 }
 
-/* Definitions stay as long as the agent runs, only which there are may change meanwhile. */
-static size_t gather(definitions *all, directory_sensor sensors[DIRECTORY_SENSORS_MAX])
+/* Lists the sensors. Definitions last as long as the process, but the list changes. */
+static size_t list_sensors(definitions *all, directory_sensor sensors[DIRECTORY_SENSORS_MAX])
 {
     size_t count = 0;
     pthread_mutex_lock(&all->lock);
@@ -57,7 +57,7 @@ static size_t gather(definitions *all, directory_sensor sensors[DIRECTORY_SENSOR
     return count;
 }
 
-static bool tell_agent(registrar *r, const directory_sensor *sensors, size_t count)
+static bool register_with_agent(registrar *r, const directory_sensor *sensors, size_t count)
 {
     nl_buffer message = {0};
     soap_call answer;
@@ -84,10 +84,10 @@ static bool tell_agent(registrar *r, const directory_sensor *sensors, size_t cou
 static bool do_register(registrar *r)
 {
     directory_sensor sensors[DIRECTORY_SENSORS_MAX];
-    size_t count = gather(r->definitions, sensors);
+    size_t count = list_sensors(r->definitions, sensors);
     const registrar_options *o = &r->options;
     bool good = r->client == NULL ? ldap_register(&o->ldap, o->host, o->url, o->ttl_s, sensors, count)
-                                  : tell_agent(r, sensors, count);
+                                  : register_with_agent(r, sensors, count);
     for (size_t i = 0; i < count; i++)
         free((char *)sensors[i].events);
     return good;
@@ -109,8 +109,8 @@ static void do_withdraw(registrar *r)
     nl_buffer_free(&message);
 }
 
-/* Three times within the time to live, so that one that fails is nothing. False when it is to end. */
-static bool wait_for_turn(registrar *r)
+/* Waits a third of the time to live, so that one failure does not matter. Returns false when the thread must end. */
+static bool wait_for_renewal(registrar *r)
 {
     struct timespec until = nl_monotonic_in_ms(r->options.ttl_s >= 6 ? (int64_t)(r->options.ttl_s / 3) * 1000 : 1000);
     pthread_mutex_lock(&r->lock);
@@ -122,8 +122,8 @@ static bool wait_for_turn(registrar *r)
     return goes_on;
 }
 
-/* How it went, unless the end has begun: the log may be closed by then. */
-static void registrar_tell(registrar *r, bool good)
+/* Logs the result. Once the thread is told to end, the log may be closed. */
+static void registrar_report(registrar *r, bool good)
 {
     const registrar_options *o = &r->options;
     pthread_mutex_lock(&r->lock);
@@ -138,14 +138,14 @@ static void registrar_tell(registrar *r, bool good)
 static void *registrar_run(void *user)
 {
     registrar *r = user;
-    bool was_good = false, was_said = false;
+    bool was_good = false, was_reported = false;
     do {
         bool good = do_register(r);
-        if (good != was_good || (!good && !was_said))
-            registrar_tell(r, good);
-        was_said = was_said || !good;
+        if (good != was_good || (!good && !was_reported))
+            registrar_report(r, good);
+        was_reported = was_reported || !good;
         was_good = good;
-    } while (wait_for_turn(r));
+    } while (wait_for_renewal(r));
     if (was_good)
         do_withdraw(r);
     pthread_mutex_lock(&r->lock);
@@ -168,7 +168,7 @@ registrar *registrar_start(const registrar_options *o, definitions *all, nl_log 
     nl_monotonic_cond_init(&r->wakes);
     pthread_mutex_init(&r->lock, NULL);
     if (nl_thread_create(&r->thread, NULL, registrar_run, r) != 0)
-        program_fail(PROGRAM_PROBLEM, "a thread cannot be made");
+        program_fail(PROGRAM_PROBLEM, "cannot start a thread");
     return r;
 }
 

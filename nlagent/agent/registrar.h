@@ -1,7 +1,7 @@
 /*
- * Has an agent registered with directories, again and again, from a thread of its own: a directory that is dead or slow
- * holds up nothing. Directories are agents with --directory (http://, https://) and LDAP servers (ldap://, ldaps://,
- * ldapi://). What goes wrong is said once, and when it goes well again.
+ * Registers an agent with a directory, again and again, in a thread of its own: a dead or slow directory delays nothing
+ * else. The directory is another agent (http://, https://) or an LDAP server (ldap://, ldaps://, ldapi://). The log
+ * gets one event when registering fails, and one when it works again.
  */
 #ifndef NLAGENT_REGISTRAR_H
 #define NLAGENT_REGISTRAR_H
@@ -20,16 +20,15 @@ typedef struct registrar_options {
     ldap_options ldap;
 } registrar_options;
 
-/* Starts the thread; what the options point to, and the definitions, must last. NULL on failure. */
+/* Starts the thread. What the options point to, and the definitions, must last. Returns NULL on failure. */
 registrar *registrar_start(const registrar_options *o, definitions *all, nl_log *log);
 
-/* Tells the directory what sensors there are now. NULL is allowed. */
+/* Registers the present sensors now. NULL is allowed. */
 void registrar_again(registrar *r);
 
 /*
- * Withdraws the registration and ends the thread. NULL is allowed. False when that takes more than two seconds, for the
- * directory is slow: the thread is then left to the process's end, and what it was given must last until then, except
- * for the log.
+ * Withdraws the registration and ends the thread. NULL is allowed. Returns false if the directory is too slow: the
+ * thread then runs until the process ends, and uses all of its arguments except the log.
  */
 bool registrar_stop(registrar *r);
 

@@ -4,6 +4,7 @@
 
 #include "agent/access.h"
 #include "agent/collections.h"
+#include "agent/settings.h"
 #include "agents/directory.h"
 #include "agents/soap.h"
 #include "program/program.h"
@@ -16,11 +17,11 @@
 
 enum {
     FETCH_MAX = 1000,
-    WAIT_MOST_S = 50, /* below what HTTP's own timeout is */
+    FETCH_WAIT_MAX_S = 50, /* less than the timeout of HTTP */
     QUERY_WAIT_S = 10,
-    LOOK_MS = 150,        /* how long records of one look may take to come */
-    LISTED_MAX = 300,     /* which is what read_list says */
-    ANSWER_MAX = 32 << 20 /* bytes */
+    MEASUREMENT_MS = 150, /* in which the records of one measurement arrive */
+    LIST_MAX = 300,       /* values of a repeated argument */
+    REPLY_MAX = 32 << 20  /* bytes */
 };
 
 typedef struct call {
@@ -29,166 +30,181 @@ typedef struct call {
     const soap_call *soap;
     const char *consumer;
     unsigned rights;
-    nl_buffer out; /* the answer */
-    bool later;    /* it comes later */
+    nl_buffer out; /* the reply */
+    bool deferred; /* it is sent later */
     bool failed;   /* with this thread's error */
 } call;
 
-/* Keeps the first error. */
-static void service_fail(call *c, nl_error_code code, const char *problem)
-{
-    if (!c->failed)
-        nl_error_set(code, "%s", problem);
-    c->failed = true;
-}
+/* ---- arguments and rights ---- */
 
-static void fail_for_argument(call *c, const char *name, const char *problem)
-{
-    if (!c->failed)
-        nl_error_set(NL_ERROR_INVALID, "%s %s", name, problem);
-    c->failed = true;
-}
+/* Fails the call. Only the first error of a call counts. */
+#define service_fail(c, ...) ((c)->failed ? (void)0 : (void)nl_error_set(__VA_ARGS__), (c)->failed = true)
 
-static const char *needed(call *c, const char *name)
+/* Returns an argument's value, or NULL if it is missing or empty. */
+static const char *service_text(const call *c, const char *name)
 {
     const char *value = soap_value(c->soap, name);
-    if (value == NULL || *value == '\0') {
-        fail_for_argument(c, name, "is wanted");
-        return NULL;
-    }
+    return value != NULL && *value != '\0' ? value : NULL;
+}
+
+static const char *service_required(call *c, const char *name)
+{
+    const char *value = service_text(c, name);
+    if (value == NULL)
+        service_fail(c, NL_ERROR_INVALID, "missing argument: %s", name);
     return value;
 }
 
-/* A number; otherwise when it is not there. */
-static double number(call *c, const char *name, double otherwise)
+static double service_number(call *c, const char *name, double initial)
 {
-    const char *text = soap_value(c->soap, name);
+    const char *text = service_text(c, name);
     char *end;
-    if (text == NULL || *text == '\0')
-        return otherwise;
+    if (text == NULL)
+        return initial;
     double value = strtod(text, &end);
     if (end == text || *end != '\0' || !isfinite(value))
-        fail_for_argument(c, name, "is no number");
+        service_fail(c, NL_ERROR_INVALID, "%s: invalid number", name);
     return value;
 }
 
-static bool has_right(call *c, unsigned right, const char *problem)
+static bool service_flag(const call *c, const char *name)
+{
+    const char *value = service_text(c, name);
+    return value != NULL && (strcmp(value, "true") == 0 || strcmp(value, "1") == 0);
+}
+
+static unsigned service_minutes(call *c, const char *name, double initial)
+{
+    double minutes = service_number(c, name, initial);
+    if (minutes != initial && minutes != 1 && minutes != 10 && minutes != 60)
+        service_fail(c, NL_ERROR_INVALID, "%s: summaries cover 1, 10 or 60 minutes", name);
+    return c->failed ? 0 : (unsigned)minutes;
+}
+
+static bool service_check_right(call *c, unsigned right, const char *problem)
 {
     if ((c->rights & right) == right)
         return true;
-    service_fail(c, NL_ERROR_PERMISSION, problem);
+    service_fail(c, NL_ERROR_PERMISSION, "%s", problem);
     return false;
 }
 
-/* A sensor that runs may be read by whoever may read; one that does not, needs the right to start it. */
-static bool may_have(call *c, const char *sensor, unsigned right)
+/* A client without the right to start sensors reads only those that run. */
+static bool service_check_reading(call *c, const char *sensor, unsigned right)
 {
     active *s;
     active_find(c->agent, sensor, &s);
-    if (!has_right(c, right, "you may not read this"))
-        return false;
-    return (s != NULL && s->process != NULL) ||
-           has_right(c, RIGHT_START, "the sensor does not run, and you may not have it started");
+    return service_check_right(c, right, "you have no right to read this") &&
+           ((s != NULL && s->process != NULL) ||
+            service_check_right(c, RIGHT_START, "the sensor is not running, and you have no right to start it"));
 }
 
-/* ---- List, Status ---- */
+/* ---- List, Status, Settings ---- */
 
-static void put_fields_of(nl_buffer *out, const definition *d)
+static void put_definition(call *c, const definition *d, bool detailed)
 {
-    for (const sensor_field *f = d->fields; f != NULL && f->event != NULL; f++) {
-        soap_open(out, "field");
-        soap_put(out, "event", f->event);
-        soap_put(out, "name", f->name);
-        soap_put(out, "unit", f->unit);
-        soap_put(out, "meaning", f->meaning);
-        soap_close(out, "field");
-    }
-}
-
-static void put_instances(nl_buffer *out, const agent *a, const definition *d)
-{
-    nl_record *record = nl_record_new();
-    for (const active *s = a->sensors; s != NULL; s = s->next) {
+    nl_record *state = nl_record_new();
+    soap_open(&c->out, "sensor");
+    soap_put(&c->out, "name", d->name);
+    soap_put(&c->out, "what", d->what);
+    soap_put(&c->out, "arguments", d->arguments_help);
+    for (const active *s = c->agent->sensors; s != NULL; s = s->next) {
         if (s->definition != d)
             continue;
-        nl_record_clear(record);
-        active_describe(s, record);
-        soap_open(out, "instance");
-        soap_put_fields(out, record);
-        soap_close(out, "instance");
+        nl_record_clear(state);
+        active_describe(s, state);
+        soap_open(&c->out, "instance");
+        soap_put_fields(&c->out, state);
+        soap_close(&c->out, "instance");
     }
-    nl_record_free(record);
+    for (const sensor_field *f = detailed ? d->fields : NULL; f != NULL && f->event != NULL; f++) {
+        soap_open(&c->out, "field");
+        soap_put(&c->out, "event", f->event);
+        soap_put(&c->out, "name", f->name);
+        soap_put(&c->out, "unit", f->unit);
+        soap_put(&c->out, "meaning", f->meaning);
+        soap_close(&c->out, "field");
+    }
+    soap_close(&c->out, "sensor");
+    nl_record_free(state);
 }
 
-static void list(call *c)
+static void do_list(call *c)
 {
-    const char *details = soap_value(c->soap, "details");
-    bool detailed = details != NULL && (strcmp(details, "true") == 0 || strcmp(details, "1") == 0);
-    for (const definition *d = c->agent->definitions.first; d != NULL; d = d->next) {
-        soap_open(&c->out, "sensor");
-        soap_put(&c->out, "name", d->name);
-        soap_put(&c->out, "what", d->what);
-        soap_put(&c->out, "arguments", d->arguments_help);
-        put_instances(&c->out, c->agent, d);
-        if (detailed)
-            put_fields_of(&c->out, d);
-        soap_close(&c->out, "sensor");
-    }
+    bool detailed = service_flag(c, "details");
+    for (const definition *d = c->agent->definitions.first; d != NULL; d = d->next)
+        put_definition(c, d, detailed);
 }
 
-static void status(call *c)
+static void do_status(call *c)
 {
     const agent *a = c->agent;
-    size_t running = 0;
-    nl_record *record = agent_record(a, NL_USAGE, "Nlagentd.Status");
+    uint64_t running = 0;
     for (const active *s = a->sensors; s != NULL; s = s->next)
         running += s->process != NULL;
-    nl_record_add_uint(record, "SENSORS", running);
-    nl_record_add_uint(record, "SUBSCRIPTIONS", a->subscription_count);
-    nl_record_add_uint(record, "RECORDS", a->counts.records);
-    nl_record_add_uint(record, "MISSED", a->counts.missed);
-    nl_record_add_uint(record, "STARTS", a->counts.starts);
-    nl_record_add_uint(record, "FAILURES", a->counts.failures);
-    nl_record_add_uint(record, "REQUESTS", a->counts.requests);
-    nl_record_add_uint(record, "REFUSED", a->counts.refused);
+    const struct {
+        const char *name;
+        uint64_t value;
+    } counts[] = {
+        {"SENSORS", running},
+        {"SUBSCRIPTIONS", a->subscription_count},
+        {"RECORDS", a->counts.records},
+        {"DECODED", shared_record_decoded_count()},
+        {"MISSED", a->counts.missed},
+        {"STARTS", a->counts.starts},
+        {"FAILURES", a->counts.failures},
+        {"REQUESTS", a->counts.requests},
+        {"REFUSED", a->counts.refused},
+    };
+    nl_record *record = agent_record(a, NL_USAGE, "Nlagentd.Status");
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        nl_record_add_uint(record, counts[i].name, counts[i].value);
     if (a->directory != NULL)
         nl_record_add_uint(record, "AGENTS", directory_size(a->directory));
     soap_put_record(&c->out, record);
     nl_record_free(record);
 }
 
-/* ---- Subscribe, Fetch, Unsubscribe ---- */
-
-static void read_wish(call *c, subscription_wish *w)
+static void do_settings(call *c)
 {
-    const char *change = soap_value(c->soap, "change");
-    w->condition = (wish){.interval_s = number(c, "interval", 0),
-                          .where = soap_value(c->soap, "where"),
-                          .field = soap_value(c->soap, "field"),
-                          .on_change = change != NULL && (strcmp(change, "true") == 0 || strcmp(change, "1") == 0),
-                          .above = number(c, "above", NAN),
-                          .below = number(c, "below", NAN),
-                          .percent = number(c, "percent", NAN)};
-    if (w->condition.where != NULL && *w->condition.where == '\0')
-        w->condition.where = NULL;
-    if (w->condition.field != NULL && *w->condition.field == '\0')
-        w->condition.field = NULL;
-    double minutes = number(c, "summary", 0);
-    w->summary_minutes = minutes == 1 || minutes == 10 || minutes == 60 ? (unsigned)minutes : 0;
-    if (minutes != w->summary_minutes)
-        service_fail(c, NL_ERROR_INVALID, "summaries are of 1, 10 or 60 minutes");
-    w->lease_s = number(c, "lease", 60);
-    w->owner = c->consumer;
+    char scratch[NL_OPTION_TEXT_SIZE];
+    const char *value;
+    if (!service_check_right(c, RIGHT_ALL, "you have no right to read the settings"))
+        return;
+    for (const nl_option *row = agent_settings_rows; row->name != NULL; row++)
+        for (size_t i = 0; (value = nl_option_get_at(row, c->agent->settings, i, scratch)) != NULL; i++) {
+            nl_record *record = agent_record(c->agent, NL_USAGE, "Nlagentd.Setting");
+            agent_add_text(record, "OPTION", row->name);
+            agent_add_text(record, "VALUE", value);
+            soap_put_record(&c->out, record);
+            nl_record_free(record);
+        }
 }
 
-static void subscribe(call *c)
+/* ---- Subscribe, Unsubscribe ---- */
+
+static subscription_options read_subscription(call *c)
 {
-    subscription_wish w = {0};
-    const char *sensor = needed(c, "sensor");
-    read_wish(c, &w);
-    if (c->failed || !may_have(c, sensor, w.summary_minutes != 0 ? RIGHT_SUMMARIES : RIGHT_SUMMARIES | RIGHT_READ))
+    return (subscription_options){.condition = {.interval_s = service_number(c, "interval", 0),
+                                                .where = service_text(c, "where"),
+                                                .field = service_text(c, "field"),
+                                                .on_change = service_flag(c, "change"),
+                                                .above = service_number(c, "above", NAN),
+                                                .below = service_number(c, "below", NAN),
+                                                .percent = service_number(c, "percent", NAN)},
+                                  .summary_minutes = service_minutes(c, "summary", 0),
+                                  .lease_s = service_number(c, "lease", 60),
+                                  .owner = c->consumer};
+}
+
+static void do_subscribe(call *c)
+{
+    const char *sensor = service_required(c, "sensor");
+    subscription_options o = read_subscription(c);
+    unsigned right = o.summary_minutes != 0 ? RIGHT_SUMMARIES : RIGHT_SUMMARIES | RIGHT_READ;
+    if (c->failed || !service_check_reading(c, sensor, right))
         return;
-    const subscription *s = subscription_new(c->agent, sensor, &w);
+    const subscription *s = subscription_new(c->agent, sensor, &o);
     if (s == NULL) {
         c->failed = true;
         return;
@@ -199,40 +215,37 @@ static void subscribe(call *c)
     soap_put_number(&c->out, "lease", s->lease_s);
 }
 
-static subscription *own_subscription(call *c)
+/* Returns the client's subscription that no other request is reading; NULL on failure. */
+static subscription *find_own_subscription(call *c)
 {
-    const char *id = needed(c, "subscription");
+    const char *id = service_required(c, "subscription");
     subscription *s = id != NULL ? subscription_find(c->agent, id) : NULL;
-    if (id != NULL && (s == NULL || strcmp(s->owner, c->consumer) != 0)) {
-        service_fail(c, NL_ERROR_NOT_FOUND, "nothing of that name exists, or no longer");
-        return NULL;
-    }
-    return s;
+    if (s == NULL || strcmp(s->owner, c->consumer) != 0)
+        service_fail(c, NL_ERROR_NOT_FOUND, "unknown subscription; it may have expired");
+    else if (s->on_records != NULL)
+        service_fail(c, NL_ERROR_BUSY, "another request is reading the subscription");
+    return c->failed ? NULL : s;
 }
 
-static void unsubscribe(call *c)
+static void do_unsubscribe(call *c)
 {
-    subscription *s = own_subscription(c);
-    if (s == NULL)
-        return;
-    if (s->on_records != NULL)
-        service_fail(c, NL_ERROR_BUSY, "it is being read; end that");
-    else
+    subscription *s = find_own_subscription(c);
+    if (s != NULL)
         subscription_free(s);
 }
 
-/* ---- answers that come later: Fetch, Query ---- */
+/* ---- Fetch and Query, whose replies may be deferred ---- */
 
 typedef struct pending {
     agent *agent;
     exchange *exchange;
     subscription *subscription;
     struct event *timer;
-    size_t most;
-    bool is_query, has_waited;
+    size_t max;
+    bool is_query, has_records;
 } pending;
 
-static void service_forget(pending *p)
+static void pending_free(pending *p)
 {
     event_free(p->timer);
     p->subscription->on_records = NULL;
@@ -243,177 +256,167 @@ static void service_forget(pending *p)
     free(p);
 }
 
-static void on_gone(void *user)
+static void on_client_gone(void *user)
 {
-    service_forget(user);
+    pending_free(user);
 }
 
-/* Appends the waiting records. Returns false and sets the error when there are none, or a sensor failed. */
-static bool put_records(subscription *s, size_t most, nl_buffer *out)
+static bool is_event(const nl_record *record, const char *name)
 {
-    const nl_record *record;
+    return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
+}
+
+/* Appends the queued records to out. Returns false and sets the error if there are none, or if the sensor failed. */
+static bool put_records(subscription *s, size_t max, nl_buffer *out)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
     size_t count = 0;
-    uint64_t missed = s->missed;
     bool failed = false;
+    shared_record *r;
     nl_error_set(NL_ERROR_TIMEOUT, "the sensor has logged nothing");
-    while (count < most && subscription_take(s, &record)) {
+    for (; count < max && (r = subscription_take(s)) != NULL; count++) {
         nl_field reason;
-        bool tells = record->event.size == 21 && (memcmp(record->event.data, "Nlagentd.SensorFailed", 21) == 0 ||
-                                                  memcmp(record->event.data, "Nlagentd.CostlyFilter", 21) == 0);
-        if (tells && nl_record_find(record, "REASON", &reason)) {
-            char scratch[NL_FIELD_TEXT_SIZE];
-            nl_string shown = nl_field_text(&reason, scratch);
-            nl_error_set(NL_ERROR_TIMEOUT, "%.*s", (int)shown.size, shown.data);
+        const nl_record *record = shared_record_decode(r);
+        if (record != NULL &&
+            (is_event(record, "Nlagentd.SensorFailed") || is_event(record, "Nlagentd.CostlyFilter")) &&
+            nl_record_find(record, "REASON", &reason)) {
+            nl_string text = nl_field_text(&reason, scratch);
+            nl_error_set(NL_ERROR_TIMEOUT, "%.*s", (int)text.size, text.data);
             failed = true;
         }
-        soap_put_record(out, record);
-        count++;
+        if (record != NULL)
+            soap_put_record(out, record);
+        shared_record_release(r);
     }
-    char text[24];
-    snprintf(text, sizeof text, "%llu", (unsigned long long)missed);
-    soap_put(out, "missed", text);
     return count > 0 && !failed;
 }
 
-static void answer_fetch(pending *p)
+static void put_fetched(subscription *s, size_t max, nl_buffer *out)
 {
-    nl_buffer out = {0};
-    soap_begin(&out, "FetchResponse");
-    put_records(p->subscription, p->most, &out);
-    soap_end(&out, "FetchResponse");
-    exchange_answer(p->exchange, &out, false);
-    nl_buffer_free(&out);
-    service_forget(p);
+    double missed = (double)s->missed;
+    put_records(s, max, out);
+    soap_put_number(out, "missed", missed);
 }
 
-static void answer_query(pending *p)
+static void pending_answer(pending *p)
 {
-    nl_buffer out = {0}, records = {0};
-    bool good = put_records(p->subscription, p->most, &records);
+    nl_buffer out = {0};
+    const char *name = p->is_query ? "QueryResponse" : "FetchResponse";
+    bool good = true;
+    soap_begin(&out, name);
+    if (p->is_query)
+        good = put_records(p->subscription, p->max, &out);
+    else
+        put_fetched(p->subscription, p->max, &out);
     if (good) {
-        soap_begin(&out, "QueryResponse");
-        const char *end = memmem(records.data, records.size, "<missed>", 8);
-        nl_buffer_append(&out, records.data, (size_t)(end - records.data));
-        soap_end(&out, "QueryResponse");
+        soap_end(&out, name);
     } else {
+        out.size = 0;
         soap_put_fault(&out);
     }
     exchange_answer(p->exchange, &out, !good);
     nl_buffer_free(&out);
-    nl_buffer_free(&records);
-    service_forget(p);
+    pending_free(p);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
-    pending *p = user;
-    if (p->is_query)
-        answer_query(p);
-    else
-        answer_fetch(p);
+    pending_answer(user);
 }
 
-/* The rest of a query's look is waited for. */
+/* A query waits for the other records of the measurement. */
 static void on_records(void *user)
 {
     pending *p = user;
-    if (!p->is_query) {
-        answer_fetch(p);
-    } else if (!p->has_waited) {
-        p->has_waited = true;
-        event_add(p->timer, &(struct timeval){.tv_usec = LOOK_MS * 1000});
-    }
+    if (!p->is_query)
+        pending_answer(p);
+    else if (!p->has_records)
+        event_add(p->timer, &(struct timeval){.tv_usec = MEASUREMENT_MS * 1000});
+    p->has_records = true;
 }
 
-static void answer_later(call *c, subscription *s, bool is_query, size_t most, double wait_s)
+static void defer_answer(call *c, subscription *s, bool is_query, size_t max, double wait_s)
 {
     pending *p = nl_memory_check(calloc(1, sizeof *p));
-    *p = (pending){c->agent, c->exchange, s, NULL, most, is_query, false};
+    *p = (pending){.agent = c->agent, .exchange = c->exchange, .subscription = s, .max = max, .is_query = is_query};
     p->timer = evtimer_new(c->agent->base, on_timer, p);
     struct timeval time = {.tv_sec = (time_t)wait_s, .tv_usec = (suseconds_t)(fmod(wait_s, 1) * 1e6)};
     if (p->timer == NULL || event_add(p->timer, &time) != 0)
         nl_memory_failed();
     s->on_records = on_records;
     s->user = p;
-    exchange_keep(c->exchange, on_gone, p);
-    c->later = true;
+    exchange_keep(c->exchange, on_client_gone, p);
+    c->deferred = true;
 }
 
-static void fetch(call *c)
+static void do_fetch(call *c)
 {
-    subscription *s = own_subscription(c);
-    double most = number(c, "most", FETCH_MAX), wait_s = number(c, "wait", 0);
-    if (s == NULL || c->failed)
+    subscription *s = find_own_subscription(c);
+    double max = service_number(c, "most", FETCH_MAX), wait_s = service_number(c, "wait", 0);
+    if (c->failed)
         return;
-    if (s->on_records != NULL) {
-        service_fail(c, NL_ERROR_BUSY, "it is being read already");
-        return;
-    }
-    size_t count = most >= 1 && most <= FETCH_MAX ? (size_t)most : FETCH_MAX;
+    size_t count = max >= 1 && max <= FETCH_MAX ? (size_t)max : FETCH_MAX;
     if (s->count > 0 || s->missed > 0 || !(wait_s > 0)) {
         subscription_renew(s);
-        put_records(s, count, &c->out);
+        put_fetched(s, count, &c->out);
     } else {
-        answer_later(c, s, false, count, wait_s < WAIT_MOST_S ? wait_s : WAIT_MOST_S);
+        defer_answer(c, s, false, count, wait_s < FETCH_WAIT_MAX_S ? wait_s : FETCH_WAIT_MAX_S);
     }
 }
 
-/* What is there already, of a sensor that runs. False when there is nothing. */
-static bool query_latest(call *c, const char *sensor, const char *where)
+/* Appends the latest measurement of a running sensor. Returns false if it has no matching records. */
+static bool put_latest(call *c, const active *s, const nl_filter *filter)
 {
-    active *s;
-    if (!active_find(c->agent, sensor, &s) || s == NULL || s->process == NULL || s->latest_count == 0)
-        return false;
-    nl_filter *filter = where != NULL && *where != '\0' ? nl_filter_parse(where) : NULL;
     size_t count = 0;
     for (size_t i = 0; i < s->latest_count; i++) {
         bool matches = true;
-        if (filter != NULL && condition_match(&c->agent->matching, filter, s->latest[i], &matches) != NL_OK) {
+        const nl_record *record = shared_record_decode(s->latest[i]);
+        if (record != NULL && filter != NULL &&
+            condition_match(&c->agent->matching, filter, record, &matches) != NL_OK) {
             service_fail(c, NL_ERROR_LIMIT, "the expression costs too much");
-            break;
+            return false;
         }
-        if (!matches)
+        if (record == NULL || !matches)
             continue;
-        soap_put_record(&c->out, s->latest[i]);
+        soap_put_record(&c->out, record);
         count++;
     }
-    nl_filter_free(filter);
-    return count > 0 || c->failed;
+    return count > 0;
 }
 
-static void query(call *c)
+static void do_query(call *c)
 {
-    subscription_wish w = {0};
-    const char *sensor = needed(c, "sensor");
-    read_wish(c, &w);
-    if (c->failed || !may_have(c, sensor, RIGHT_SUMMARIES | RIGHT_READ))
+    active *running = NULL;
+    const char *sensor = service_required(c, "sensor");
+    subscription_options o = read_subscription(c);
+    if (c->failed || !service_check_reading(c, sensor, RIGHT_SUMMARIES | RIGHT_READ))
         return;
-    nl_filter *filter = w.condition.where != NULL ? nl_filter_parse(w.condition.where) : NULL;
-    if (w.condition.where != NULL && filter == NULL) {
-        c->failed = true;
-        return;
-    }
+    nl_filter *filter = o.condition.where != NULL ? nl_filter_parse(o.condition.where) : NULL;
+    c->failed = o.condition.where != NULL && filter == NULL;
+    active_find(c->agent, sensor, &running);
+    bool done = !c->failed && running != NULL && running->process != NULL && put_latest(c, running, filter);
     nl_filter_free(filter);
-    if (query_latest(c, sensor, w.condition.where))
+    if (done || c->failed)
         return;
-    subscription *s = subscription_new(c->agent, sensor, &w);
+    subscription *s = subscription_new(c->agent, sensor, &o);
     if (s == NULL)
         c->failed = true;
     else
-        answer_later(c, s, true, FETCH_MAX, QUERY_WAIT_S);
+        defer_answer(c, s, true, FETCH_MAX, QUERY_WAIT_S);
 }
 
 /* ---- Start, Stop, Summaries ---- */
 
-static void service_start(call *c)
+static void do_start(call *c)
 {
-    const char *sensor = needed(c, "sensor");
-    double interval_s = number(c, "interval", 1);
-    if (c->failed || !has_right(c, RIGHT_START, "you may not start sensors"))
+    const char *sensor = service_required(c, "sensor");
+    double interval_s = service_number(c, "interval", 1);
+    if (c->failed || !service_check_right(c, RIGHT_START, "you have no right to start sensors"))
         return;
-    if (!(interval_s >= c->agent->limits.least_interval_s && interval_s <= 86400)) {
-        service_fail(c, NL_ERROR_INVALID, "the interval is too short, or longer than a day");
+    if (!(interval_s >= c->agent->limits.min_interval_s && interval_s <= 86400)) {
+        service_fail(c, NL_ERROR_INVALID, "interval is out of range; use %g to 86400 seconds",
+                     c->agent->limits.min_interval_s);
         return;
     }
     active *s = active_get(c->agent, sensor);
@@ -423,76 +426,75 @@ static void service_start(call *c)
     }
     s->held = true;
     s->held_interval_s = interval_s;
+    active_summarize(s);
     active_adjust(s);
     soap_put(&c->out, "sensor", s->spec->text);
 }
 
-static void stop(call *c)
+/* Returns whether the argument sensor is valid. *s is NULL if the sensor has not run. */
+static bool find_sensor(call *c, unsigned right, const char *problem, active **s)
+{
+    const char *sensor = service_required(c, "sensor");
+    if (sensor != NULL && service_check_right(c, right, problem) && !active_find(c->agent, sensor, s))
+        c->failed = true;
+    return !c->failed;
+}
+
+static void do_stop(call *c)
 {
     active *s;
-    const char *sensor = needed(c, "sensor");
-    if (sensor == NULL || !has_right(c, RIGHT_START, "you may not stop sensors"))
+    if (!find_sensor(c, RIGHT_START, "you have no right to stop sensors", &s))
         return;
-    if (!active_find(c->agent, sensor, &s)) {
-        c->failed = true;
-        return;
-    }
     if (s != NULL) {
         s->held = false;
         active_adjust(s);
     }
-    soap_put(&c->out, "sensor", s != NULL ? s->spec->text : sensor);
+    soap_put(&c->out, "sensor", s != NULL ? s->spec->text : service_text(c, "sensor"));
 }
 
-static void put_one(void *user, const nl_record *record)
+static void put_summary(void *user, const nl_record *record)
 {
     call *c = user;
-    if (c->out.size < ANSWER_MAX)
+    if (c->out.size < REPLY_MAX)
         soap_put_record(&c->out, record);
 }
 
-static void summaries_of(call *c)
+static void do_summaries(call *c)
 {
     active *s;
-    const char *sensor = needed(c, "sensor"), *since = soap_value(c->soap, "since");
-    double minutes = number(c, "minutes", 1);
+    const char *since = service_text(c, "since");
+    unsigned minutes = service_minutes(c, "minutes", 1);
     int64_t since_ns = 0;
-    if (c->failed || !has_right(c, RIGHT_SUMMARIES, "you may not have summaries"))
+    if (since != NULL && nl_time_parse(since, strlen(since), NL_FRACTION_DECIMAL, &since_ns) != NL_OK)
+        service_fail(c, NL_ERROR_INVALID, "since: invalid time");
+    if (!find_sensor(c, RIGHT_SUMMARIES, "you have no right to read summaries", &s) || s == NULL)
         return;
-    if (since != NULL && *since != '\0' && nl_time_parse(since, strlen(since), NL_FRACTION_DECIMAL, &since_ns) != NL_OK)
-        service_fail(c, NL_ERROR_INVALID, "since is no time");
-    else if (minutes != 1 && minutes != 10 && minutes != 60)
-        service_fail(c, NL_ERROR_INVALID, "summaries are of 1, 10 or 60 minutes");
-    if (c->failed)
-        return;
-    if (!active_find(c->agent, sensor, &s))
-        c->failed = true;
-    else if (s != NULL)
-        summaries_list(s->summaries, (unsigned)minutes, since_ns, put_one, c);
-    if (c->out.size >= ANSWER_MAX)
-        service_fail(c, NL_ERROR_LIMIT, "that is too much for one answer; ask for less, with since");
+    active_summarize(s);
+    summaries_list(s->summaries, minutes, since_ns, put_summary, c);
+    if (c->out.size >= REPLY_MAX)
+        service_fail(c, NL_ERROR_LIMIT, "the reply is too large; request less with since");
 }
 
-/* ---- the directory ---- */
+/* ---- Register, Withdraw, Find ---- */
 
-static bool is_directory(call *c)
+static bool service_check_directory(call *c)
 {
     if (c->agent->directory == NULL)
-        service_fail(c, NL_ERROR_NOT_FOUND, "this agent is no directory: nlagentd --directory is one");
+        service_fail(c, NL_ERROR_NOT_FOUND, "this agent is not a directory; start one with nlagentd --directory");
     return c->agent->directory != NULL;
 }
 
-/* Names and URLs of strangers go into messages and terminals: only what can be seen is taken. */
-static bool is_plain(const char *text, size_t most)
+/* Names and URLs are printed in messages and on terminals: only printable characters are valid. */
+static bool is_printable_name(const char *text, size_t max)
 {
     size_t size = strlen(text);
     for (size_t i = 0; i < size; i++)
         if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] == 0x7f || text[i] == '<' || text[i] == '"')
             return false;
-    return size > 0 && size <= most;
+    return size > 0 && size <= max;
 }
 
-/* Returns how many there are; one more than are read at most. */
+/* Returns how many sensors the call has; it may be one more than are stored. */
 static size_t read_sensors(const call *c, directory_sensor sensors[DIRECTORY_SENSORS_MAX])
 {
     size_t count = 0;
@@ -514,34 +516,33 @@ static size_t read_sensors(const call *c, directory_sensor sensors[DIRECTORY_SEN
     return count;
 }
 
-static void register_agent(call *c)
+static void do_register(call *c)
 {
-    const char *host = needed(c, "agent.host"), *url = needed(c, "agent.url");
-    double ttl_s = number(c, "agent.ttl", 60);
+    const char *host = service_required(c, "agent.host"), *url = service_required(c, "agent.url");
+    double ttl_s = service_number(c, "agent.ttl", 60);
     directory_sensor sensors[DIRECTORY_SENSORS_MAX];
-    if (c->failed || !is_directory(c) || !has_right(c, RIGHT_REGISTER, "you may not register agents"))
+    if (c->failed || !service_check_directory(c) ||
+        !service_check_right(c, RIGHT_REGISTER, "you have no right to register agents"))
         return;
     size_t count = read_sensors(c, sensors);
-    if (count > DIRECTORY_SENSORS_MAX) {
-        service_fail(c, NL_ERROR_LIMIT, "so many sensors of one agent are too many");
-        return;
-    }
-    if (!is_plain(host, 255) || !is_plain(url, 512) ||
-        (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) ||
-        !(ttl_s >= 1 && ttl_s <= DIRECTORY_TTL_MOST_S)) {
-        service_fail(c, NL_ERROR_INVALID, "host, url (http or https) and ttl (1 to 86400 seconds) are wanted");
-        return;
-    }
-    if (directory_register(c->agent->directory, host, url, ttl_s, sensors, count))
-        soap_put_number(&c->out, "ttl", ttl_s);
-    else
+    if (count > DIRECTORY_SENSORS_MAX)
+        service_fail(c, NL_ERROR_LIMIT, "too many sensors; the maximum is %d per agent", DIRECTORY_SENSORS_MAX);
+    else if (!is_printable_name(host, 255) || !is_printable_name(url, 512) ||
+             (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0))
+        service_fail(c, NL_ERROR_INVALID, "invalid host or URL; use a name and http://HOST or https://HOST");
+    else if (!(ttl_s >= 1 && ttl_s <= DIRECTORY_TTL_MAX_S))
+        service_fail(c, NL_ERROR_INVALID, "ttl is out of range; use 1 to %d seconds", DIRECTORY_TTL_MAX_S);
+    else if (!directory_register(c->agent->directory, host, url, ttl_s, sensors, count))
         service_fail(c, NL_ERROR_LIMIT, "the directory is full");
+    else
+        soap_put_number(&c->out, "ttl", ttl_s);
 }
 
-static void withdraw(call *c)
+static void do_withdraw(call *c)
 {
-    const char *url = needed(c, "url");
-    if (!c->failed && is_directory(c) && has_right(c, RIGHT_REGISTER, "you may not register agents"))
+    const char *url = service_required(c, "url");
+    if (!c->failed && service_check_directory(c) &&
+        service_check_right(c, RIGHT_REGISTER, "you have no right to register agents"))
         directory_withdraw(c->agent->directory, url);
 }
 
@@ -561,13 +562,14 @@ static void put_agent(void *user, const char *host, const char *url, const direc
     soap_close(out, "agent");
 }
 
-static void service_find(call *c)
+static void do_find(call *c)
 {
-    const char *expression = soap_value(c->soap, "expression");
+    const char *expression = service_text(c, "expression");
     nl_filter *filter = NULL;
-    if (!is_directory(c) || !has_right(c, RIGHT_SUMMARIES, "you may not look up"))
+    if (!service_check_directory(c) ||
+        !service_check_right(c, RIGHT_SUMMARIES, "you have no right to search the directory"))
         return;
-    if (expression != NULL && *expression != '\0' && (filter = directory_filter(expression)) == NULL) {
+    if (expression != NULL && (filter = directory_filter(expression)) == NULL) {
         c->failed = true;
         return;
     }
@@ -576,17 +578,17 @@ static void service_find(call *c)
     nl_filter_free(filter);
 }
 
-/* ---- collections ---- */
+/* ---- Collect, Release ---- */
 
-static void read_list(call *c, const char *name, const char *list[LISTED_MAX + 1])
+static void read_list(call *c, const char *name, const char *list[LIST_MAX + 1])
 {
     size_t place = 0, count = 0;
     const char *value;
     while ((value = soap_next_value(c->soap, name, &place)) != NULL) {
         if (*value == '\0')
             continue;
-        if (count == LISTED_MAX) {
-            fail_for_argument(c, name, "is there too often: more than 300 times");
+        if (count == LIST_MAX) {
+            service_fail(c, NL_ERROR_LIMIT, "%s: too many values; the maximum is %d", name, LIST_MAX);
             break;
         }
         list[count++] = value;
@@ -594,105 +596,73 @@ static void read_list(call *c, const char *name, const char *list[LISTED_MAX + 1
     list[count] = NULL;
 }
 
-static bool is_collectors(const nl_url *url)
-{
-    return url != NULL &&
-           (url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS || url->scheme == NL_SCHEME_UNIX);
-}
-
-/* The first option that may name a file, or is none at all; NULL when there is none such. */
-static const char *find_harmful(const nl_url *url)
-{
-    static const char *const harmless[] = {"block", "clock",  "format",  "idle", "name",
-                                           "ring",  "policy", "timeout", "zstd"};
-    enum { COUNT = sizeof harmless / sizeof harmless[0] };
-    for (size_t i = 0; i < url->option_count; i++) {
-        size_t k = 0;
-        while (k < COUNT && strcmp(url->options[i].name, harmless[k]) != 0)
-            k++;
-        if (k == COUNT)
-            return url->options[i].name;
-    }
-    return NULL;
-}
-
-/* Fails unless records may be sent there: to a collector, and with no option that names a file, which would be written
- * or read with this agent's rights. */
+/*
+ * Fails unless the destination is a collector, with no option that names a file: nlagentd would read or write the file
+ * with its own rights.
+ */
 static void check_destination(call *c, const char *destination)
 {
+    static const char harmless[] = "block clock format idle name ring policy timeout zstd";
     nl_url *url = nl_url_parse(destination);
-    const char *harmful = is_collectors(url) ? find_harmful(url) : NULL;
-    if (!is_collectors(url))
+    if (url == NULL ||
+        (url->scheme != NL_SCHEME_NETLOG && url->scheme != NL_SCHEME_NETLOGS && url->scheme != NL_SCHEME_UNIX))
         service_fail(c, NL_ERROR_INVALID,
-                     "the destination is a collector's: x-netlog://HOST, x-netlogs://HOST, unix:PATH");
-    if (harmful != NULL) {
-        nl_error_set(
-            NL_ERROR_INVALID,
-            "the destination may not say \"%.60s\": policy, block, ring, clock, idle, format, zstd, timeout and "
-            "name are permitted",
-            harmful);
-        c->failed = true;
-    }
+                     "invalid destination; use a collector: x-netlog://HOST, x-netlogs://HOST or "
+                     "unix:PATH");
+    for (size_t i = 0; url != NULL && i < url->option_count; i++)
+        if (!nl_option_list_has(harmless, ' ', url->options[i].name, strlen(url->options[i].name)))
+            service_fail(c, NL_ERROR_INVALID, "option \"%.60s\" of the destination is not permitted; use: %s",
+                         url->options[i].name, harmless);
     nl_url_free(url);
 }
 
-static void collect(call *c)
+static void do_collect(call *c)
 {
-    const char *urls[LISTED_MAX + 1], *sensors[LISTED_MAX + 1];
-    collection_wish w = {
-        soap_value(c->soap, "hosts"), urls, sensors, soap_value(c->soap, "interval"), soap_value(c->soap, "where"),
-        needed(c, "destination")};
-    read_list(c, "agent", urls);
+    const char *agents[LIST_MAX + 1], *sensors[LIST_MAX + 1];
+    collection_options o = {.hosts = service_text(c, "hosts"),
+                            .agents = agents,
+                            .sensors = sensors,
+                            .interval = service_text(c, "interval"),
+                            .where = service_text(c, "where"),
+                            .destination = service_required(c, "destination")};
+    read_list(c, "agent", agents);
     read_list(c, "sensor", sensors);
-    if (c->failed || !has_right(c, RIGHT_COLLECT, "you may not have this agent collect"))
+    if (c->failed || !service_check_right(c, RIGHT_COLLECT, "you have no right to start collections"))
         return;
-    check_destination(c, w.destination);
-    if (!c->failed && (sensors[0] == NULL || (urls[0] == NULL && (w.hosts == NULL || *w.hosts == '\0'))))
-        service_fail(c, NL_ERROR_INVALID, "which sensors, and of which agents or hosts?");
-    if (c->failed)
-        return;
-    const char *name = collections_begin(c->agent->collections, &w);
+    check_destination(c, o.destination);
+    if (sensors[0] == NULL || (agents[0] == NULL && o.hosts == NULL))
+        service_fail(c, NL_ERROR_INVALID, "missing argument: name at least one sensor, and agents or hosts");
+    const char *name = c->failed ? NULL : collections_start(c->agent->collections, &o);
     if (name == NULL)
         c->failed = true;
     else
         soap_put(&c->out, "collection", name);
 }
 
-static void release(call *c)
+static void do_release(call *c)
 {
-    const char *name = needed(c, "collection");
-    if (name == NULL || !has_right(c, RIGHT_COLLECT, "you may not have this agent collect"))
-        return;
-    if (!collections_end(c->agent->collections, name))
-        service_fail(c, NL_ERROR_NOT_FOUND, "nothing of that name exists");
+    const char *name = service_required(c, "collection");
+    if (name != NULL && service_check_right(c, RIGHT_COLLECT, "you have no right to end collections") &&
+        !collections_end(c->agent->collections, name))
+        service_fail(c, NL_ERROR_NOT_FOUND, "unknown collection");
 }
 
-/* ---- all of them ---- */
+/* ---- dispatch ---- */
 
 static const struct {
     const char *name;
     void (*function)(call *c);
 } operations[] = {
-    {"List", list},
-    {"Status", status},
-    {"Query", query},
-    {"Subscribe", subscribe},
-    {"Fetch", fetch},
-    {"Start", service_start},
-    {"Unsubscribe", unsubscribe},
-    {"Stop", stop},
-    {"Summaries", summaries_of},
-    {"Register", register_agent},
-    {"Withdraw", withdraw},
-    {"Find", service_find},
-    {"Collect", collect},
-    {"Release", release},
+    {"List", do_list},           {"Status", do_status},           {"Settings", do_settings},
+    {"Query", do_query},         {"Subscribe", do_subscribe},     {"Fetch", do_fetch},
+    {"Start", do_start},         {"Unsubscribe", do_unsubscribe}, {"Stop", do_stop},
+    {"Summaries", do_summaries}, {"Register", do_register},       {"Withdraw", do_withdraw},
+    {"Find", do_find},           {"Collect", do_collect},         {"Release", do_release},
 };
 
-/* Does it, with the answer begun; false when there is no such operation. */
-static bool perform(call *c)
+static void perform(call *c)
 {
-    char name[SOAP_NAME + 16];
+    char name[SOAP_NAME_SIZE + 16];
     for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++) {
         if (strcmp(operations[i].name, c->soap->operation) != 0)
             continue;
@@ -700,26 +670,25 @@ static bool perform(call *c)
         soap_begin(&c->out, name);
         operations[i].function(c);
         soap_end(&c->out, name);
-        return true;
+        return;
     }
-    return false;
+    service_fail(c, NL_ERROR_NOT_FOUND, "unknown operation \"%s\"", c->soap->operation);
 }
 
 void service_do(agent *a, exchange *x, const char *message, size_t size, const char *consumer, unsigned rights)
 {
     soap_call soap;
     call c = {.agent = a, .exchange = x, .soap = &soap, .consumer = consumer, .rights = rights};
-    c.failed = !soap_read(message, size, &soap);
-    if (!c.failed && !perform(&c)) {
-        nl_error_set(NL_ERROR_NOT_FOUND, "there is no operation \"%s\"", soap.operation);
+    if (soap_read(message, size, &soap))
+        perform(&c);
+    else
         c.failed = true;
-    }
     if (c.failed) {
         a->counts.refused++;
         c.out.size = 0;
         soap_put_fault(&c.out);
     }
-    if (!c.later)
+    if (!c.deferred)
         exchange_answer(x, &c.out, c.failed);
     nl_buffer_free(&c.out);
     soap_call_free(&soap);

@@ -317,7 +317,7 @@ const nl_option agent_settings_command_rows[] = {
 
 bool agent_settings_finish(agent_settings *s)
 {
-    s->limits.least_interval_s = (double)s->min_interval_ns / 1e9;
+    s->limits.min_interval_s = (double)s->min_interval_ns / 1e9;
     if (s->directory != NULL && strncmp(s->directory, "ldap", 4) == 0 && s->ldap_base == NULL)
         return nl_error_false(NL_ERROR_INVALID, "--register: ldap:// needs --ldap-base");
     const char *listen = inherited_count() > 0 ? "inherited:*" : "http://127.0.0.1";

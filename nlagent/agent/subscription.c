@@ -11,76 +11,70 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { LEAST_LEASE_S = 1, MOST_LEASE_S = 86400 };
+enum { LEASE_MIN_S = 1, LEASE_MAX_S = 86400 };
 
-static void let_go(shared_record *shared)
+/* Writes an ID that other clients cannot guess. */
+static void subscription_make_id(char id[SUBSCRIPTION_ID_SIZE])
 {
-    if (--shared->users > 0)
-        return;
-    nl_record_free(shared->record);
-    free(shared);
-}
-
-/* Nobody guesses it. */
-static void make_id(char id[SUBSCRIPTION_ID])
-{
-    unsigned char bytes[(SUBSCRIPTION_ID - 1) / 2];
+    unsigned char bytes[(SUBSCRIPTION_ID_SIZE - 1) / 2];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        program_fail(PROGRAM_PROBLEM, "there are no random numbers");
+        program_fail(PROGRAM_PROBLEM, "cannot get random numbers");
     for (size_t i = 0; i < sizeof bytes; i++)
         sprintf(id + 2 * i, "%02x", bytes[i]);
 }
 
-static bool may_have_more(const agent *a, const char *owner)
+static bool subscription_is_within_limits(const agent *a, const char *owner)
 {
     size_t own = 0;
     for (const subscription *s = a->subscriptions; s != NULL; s = s->next)
         own += strcmp(s->owner, owner) == 0;
-    if (a->subscription_count < a->limits.subscriptions && own < a->limits.per_consumer)
-        return true;
-    nl_error_set(NL_ERROR_LIMIT, "there are %zu subscriptions, of these %zu of %s, which is as many as may be",
-                 a->subscription_count, own, owner);
-    return false;
+    if (a->subscription_count >= a->limits.subscriptions)
+        return nl_error_false(NL_ERROR_LIMIT, "there are %zu subscriptions, which is the maximum",
+                              a->subscription_count);
+    return own < a->limits.per_consumer ||
+           nl_error_false(NL_ERROR_LIMIT, "%s has %zu subscriptions, which is the maximum per client", owner, own);
 }
 
-static void on_turn(evutil_socket_t fd, short what, void *user)
+static void on_schedule(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
     subscription *s = user;
-    s->turn_comes = false;
+    s->is_scheduled = false;
     if (s->on_records != NULL)
         s->on_records(s->user);
 }
 
-subscription *subscription_new(agent *a, const char *spec, const subscription_wish *w)
+subscription *subscription_new(agent *a, const char *spec, const subscription_options *o)
 {
-    if (!may_have_more(a, w->owner))
+    if (!subscription_is_within_limits(a, o->owner))
         return NULL;
-    condition *c = condition_new(&w->condition);
+    condition *c = condition_new(&o->condition);
     active *sensor = c != NULL ? active_get(a, spec) : NULL;
     if (sensor == NULL) {
         condition_free(c);
         return NULL;
     }
     subscription *s = nl_memory_check(calloc(1, sizeof *s));
-    s->queue = nl_memory_check(calloc(a->limits.queue, sizeof *s->queue));
+    s->queue = nl_memory_check(calloc(a->limits.queue, sizeof(shared_record *)));
     s->capacity = a->limits.queue;
-    make_id(s->id);
-    s->owner = program_copy(w->owner);
+    subscription_make_id(s->id);
+    s->owner = program_copy(o->owner);
     s->sensor = sensor;
     s->condition = c;
-    s->interval_s = w->condition.interval_s > 0 ? w->condition.interval_s : 1;
-    if (s->interval_s < a->limits.least_interval_s)
-        s->interval_s = a->limits.least_interval_s;
-    s->summary_minutes = w->summary_minutes;
-    s->lease_s = w->lease_s < LEAST_LEASE_S ? LEAST_LEASE_S : w->lease_s > MOST_LEASE_S ? MOST_LEASE_S : w->lease_s;
-    s->turn = nl_memory_check(event_new(a->base, -1, 0, on_turn, s));
+    s->interval_s = o->condition.interval_s > 0 ? o->condition.interval_s : 1;
+    if (s->interval_s < a->limits.min_interval_s)
+        s->interval_s = a->limits.min_interval_s;
+    s->summary_minutes = o->summary_minutes;
+    s->lease_s = o->lease_s < LEASE_MIN_S ? LEASE_MIN_S : o->lease_s > LEASE_MAX_S ? LEASE_MAX_S : o->lease_s;
+    s->schedule = nl_memory_check(event_new(a->base, -1, 0, on_schedule, s));
     subscription_renew(s);
     s->next = a->subscriptions;
     a->subscriptions = s;
     a->subscription_count++;
     s->next_member = sensor->members;
     sensor->members = s;
+    if (s->summary_minutes != 0)
+        active_summarize(sensor);
     active_adjust(sensor);
     return s;
 }
@@ -88,18 +82,18 @@ subscription *subscription_new(agent *a, const char *spec, const subscription_wi
 void subscription_free(subscription *s)
 {
     agent *a = s->sensor->agent;
+    active *sensor = s->sensor;
     subscription **link = &a->subscriptions;
     while (*link != s)
         link = &(*link)->next;
     *link = s->next;
     a->subscription_count--;
-    for (link = &s->sensor->members; *link != s;)
+    for (link = &sensor->members; *link != s;)
         link = &(*link)->next_member;
     *link = s->next_member;
-    active *sensor = s->sensor;
     for (size_t i = 0; i < s->count; i++)
-        let_go(s->queue[(s->first + i) % s->capacity]);
-    event_free(s->turn);
+        shared_record_release(s->queue[(s->first + i) % s->capacity]);
+    event_free(s->schedule);
     condition_free(s->condition);
     free(s->owner);
     free(s->queue);
@@ -122,56 +116,47 @@ void subscription_renew(subscription *s)
 
 /* ---- records ---- */
 
-static void note_missed(subscription *s, int64_t time_ns)
+static shared_record *subscription_pop(subscription *s)
 {
-    s->missed_from_ns = s->missed == 0 || time_ns < s->missed_from_ns ? time_ns : s->missed_from_ns;
-    s->missed_to_ns = s->missed == 0 || time_ns > s->missed_to_ns ? time_ns : s->missed_to_ns;
-    s->missed++;
-    s->missed_in_all++;
-    s->sensor->agent->counts.missed++;
+    shared_record *record = s->queue[s->first];
+    s->first = (s->first + 1) % s->capacity;
+    s->count--;
+    return record;
 }
 
-/* The oldest give way: who is slow wants to see how things are now. */
-static void enqueue(subscription *s, shared_record *shared)
+/* A full queue drops its oldest record, because a slow client needs the present state. */
+static void subscription_append(subscription *s, shared_record *record)
 {
-    size_t size = s->capacity;
-    if (s->count == size) {
-        note_missed(s, s->queue[s->first]->record->time_ns);
-        let_go(s->queue[s->first]);
-        s->first = (s->first + 1) % size;
-        s->count--;
+    if (s->count == s->capacity) {
+        shared_record *dropped = subscription_pop(s);
+        s->missed_from_ns = s->missed == 0 ? dropped->received_ns : s->missed_from_ns;
+        s->missed_to_ns = dropped->received_ns;
+        s->missed++;
+        s->sensor->agent->counts.missed++;
+        shared_record_release(dropped);
     }
-    shared->users++;
-    s->queue[(s->first + s->count++) % size] = shared;
-    if (!s->turn_comes)
-        event_active(s->turn, EV_TIMEOUT, 0);
-    s->turn_comes = true;
-}
-
-static shared_record *share(const nl_record *record)
-{
-    shared_record *shared = nl_memory_check(calloc(1, sizeof *shared));
-    shared->users = 1;
-    shared->record = nl_record_new();
-    nl_record_copy(shared->record, record);
-    return shared;
+    record->users++;
+    s->queue[(s->first + s->count++) % s->capacity] = record;
+    if (!s->is_scheduled)
+        event_active(s->schedule, EV_TIMEOUT, 0);
+    s->is_scheduled = true;
 }
 
 void subscription_put_event(subscription *s, const nl_record *record)
 {
-    shared_record *shared = share(record);
-    enqueue(s, shared);
-    let_go(shared);
+    shared_record *shared = shared_record_encode(record);
+    subscription_append(s, shared);
+    shared_record_release(shared);
 }
 
 /* The last record of the subscription is the reason. */
-static void end_costly(subscription *s)
+static void subscription_end_costly(subscription *s)
 {
     static const char reason[] = "the expression costs too much; subscribe with a simpler one";
     const char *sensor = s->sensor->spec->text;
     nl_record *record = agent_record(s->sensor->agent, NL_WARNING, "Nlagentd.CostlyFilter");
-    nl_record_add_string(record, "SENSOR", sensor, strlen(sensor));
-    nl_record_add_string(record, "REASON", reason, sizeof reason - 1);
+    agent_add_text(record, "SENSOR", sensor);
+    agent_add_text(record, "REASON", reason);
     subscription_put_event(s, record);
     nl_write(s->sensor->agent->log, NL_WARNING, "Nlagentd.CostlyFilter", "SENSOR=%s CONSUMER=%s REASON=%s", sensor,
              s->owner, reason);
@@ -179,55 +164,54 @@ static void end_costly(subscription *s)
     s->over = true;
 }
 
-void subscription_put(subscription *s, const nl_record *record, uint64_t look, int64_t look_ns, shared_record **shared)
+/* Returns whether the record meets the conditions other than the interval. */
+static bool subscription_wants(subscription *s, const nl_record *record)
 {
     bool wanted = false;
-    if (s->over || s->summary_minutes != 0)
+    if (condition_judge(s->condition, &s->sensor->agent->matching, record, &wanted) != NL_OK)
+        subscription_end_costly(s);
+    return wanted && !s->over;
+}
+
+void subscription_put(subscription *s, shared_record *record)
+{
+    if (s->over || s->summary_minutes != 0 ||
+        !condition_selects(s->condition, s->sensor->measurement, s->sensor->measured_ns))
         return;
-    if (condition_judge(s->condition, &s->sensor->agent->matching, record, look, look_ns, &wanted) != NL_OK)
-        end_costly(s);
-    if (!wanted || s->over)
-        return;
-    if (*shared == NULL)
-        *shared = share(record);
-    enqueue(s, *shared);
+    if (condition_needs_fields(s->condition)) {
+        const nl_record *fields = shared_record_decode(record);
+        if (fields == NULL || !subscription_wants(s, fields))
+            return;
+    }
+    subscription_append(s, record);
 }
 
 void subscription_put_summary(subscription *s, const nl_record *record, unsigned minutes)
 {
-    bool wanted = false;
-    if (s->over || s->summary_minutes != minutes)
-        return;
-    if (condition_judge(s->condition, &s->sensor->agent->matching, record, 1, 0, &wanted) != NL_OK)
-        end_costly(s);
-    else if (wanted)
+    if (!s->over && s->summary_minutes == minutes && subscription_wants(s, record))
         subscription_put_event(s, record);
 }
 
-bool subscription_take(subscription *s, const nl_record **record)
+/* Returns the record that reports the dropped records. */
+static shared_record *subscription_report_missed(subscription *s)
 {
-    static nl_record *taken;
-    nl_record_free(taken);
-    taken = NULL;
-    if (s->missed > 0) {
-        char text[NL_TIME_TEXT_SIZE];
-        taken = agent_record(s->sensor->agent, NL_WARNING, "Nlagentd.Missed");
-        nl_record_add_string(taken, "SENSOR", s->sensor->spec->text, strlen(s->sensor->spec->text));
-        nl_record_add_uint(taken, "COUNT", s->missed);
-        nl_record_add_string(taken, "FROM", text, nl_time_format_ulm(s->missed_from_ns, text));
-        nl_record_add_string(taken, "TO", text, nl_time_format_ulm(s->missed_to_ns, text));
-        s->missed = 0;
-    } else if (s->count > 0) {
-        shared_record *shared = s->queue[s->first];
-        s->first = (s->first + 1) % s->capacity;
-        s->count--;
-        s->sent++;
-        taken = nl_record_new();
-        nl_record_copy(taken, shared->record);
-        let_go(shared);
-    }
-    *record = taken;
-    return taken != NULL;
+    char text[NL_TIME_TEXT_SIZE];
+    nl_record *record = agent_record(s->sensor->agent, NL_WARNING, "Nlagentd.Missed");
+    agent_add_text(record, "SENSOR", s->sensor->spec->text);
+    nl_record_add_uint(record, "COUNT", s->missed);
+    nl_record_add_string(record, "FROM", text, nl_time_format_ulm(s->missed_from_ns, text));
+    nl_record_add_string(record, "TO", text, nl_time_format_ulm(s->missed_to_ns, text));
+    s->missed = 0;
+    shared_record *shared = shared_record_encode(record);
+    nl_record_free(record);
+    return shared;
+}
+
+shared_record *subscription_take(subscription *s)
+{
+    if (s->missed > 0)
+        return subscription_report_missed(s);
+    return s->count > 0 ? subscription_pop(s) : NULL;
 }
 
 void subscriptions_sweep(agent *a)

@@ -10,38 +10,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SERIES_MAX = 1000, SAMPLE = 256, MINUTE_S = 60 };
+enum { SERIES_MAX = 1000, SAMPLE_SIZE = 256, MINUTE_S = 60, LENGTH_COUNT = 3 };
 
-const unsigned summary_minutes[SUMMARY_LENGTHS] = {1, 10, 60};
-static const size_t kept[SUMMARY_LENGTHS] = {24 * 60, 24 * 6, 24};
+/* The lengths of windows, and how many closed ones are kept. */
+static const struct {
+    unsigned minutes, kept;
+} lengths[LENGTH_COUNT] = {{1, 24 * 60}, {10, 24 * 6}, {60, 24}};
 
-/* Of a day there are many. */
 typedef struct closed_window {
-    uint32_t minute; /* since 1970, when it began */
+    uint32_t minute; /* the begin, since 1970 */
     uint32_t count;
-    float least, mean, most, p50, p90, p99;
+    float min, mean, max, p50, p90, p99;
 } closed_window;
 
-typedef struct open_window {
-    int64_t begin_ns; /* meaningless without a count */
+typedef struct window {
+    /* The open window; the other members mean nothing while count is 0. */
+    int64_t begin_ns;
     uint64_t count;
-    double sum, least, most;
-    float sample[SAMPLE];
-} open_window;
+    double sum, min, max;
+    float sample[SAMPLE_SIZE];
+    /* The closed windows, a ring. */
+    closed_window *closed;
+    size_t closed_count, closed_first;
+} window;
 
+/* The numbers of one field of one object. */
 typedef struct series {
     struct series *next;
-    char key[CONDITION_KEY];
+    char key[CONDITION_KEY_SIZE];
     char field[64];
-    nl_record *names; /* event and what names the thing */
-    open_window open[SUMMARY_LENGTHS];
-    closed_window *closed[SUMMARY_LENGTHS]; /* rings of at most kept */
-    size_t closed_count[SUMMARY_LENGTHS], closed_first[SUMMARY_LENGTHS];
+    nl_record *object; /* event and fields that identify it */
+    window windows[LENGTH_COUNT];
 } series;
 
 struct summaries {
     series *first;
-    series *at; /* where the next is expected: they mostly come in the same order */
+    series *expected; /* the next one in the usual order */
     size_t count;
     uint64_t left_out, seed;
     void (*on_closed)(void *user, const nl_record *record, unsigned minutes);
@@ -61,9 +65,9 @@ void summaries_free(summaries *s)
         return;
     for (series *one = s->first, *next; one != NULL; one = next) {
         next = one->next;
-        for (int i = 0; i < SUMMARY_LENGTHS; i++)
-            free(one->closed[i]);
-        nl_record_free(one->names);
+        for (int i = 0; i < LENGTH_COUNT; i++)
+            free(one->windows[i].closed);
+        nl_record_free(one->object);
         free(one);
     }
     free(s);
@@ -89,86 +93,86 @@ static int summary_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static closed_window make_closed(open_window *w)
+/* Appends the open window to the ring and returns it. */
+static const closed_window *window_close(window *w, size_t kept)
 {
-    size_t n = w->count < SAMPLE ? (size_t)w->count : SAMPLE;
+    size_t n = w->count < SAMPLE_SIZE ? (size_t)w->count : SAMPLE_SIZE;
     qsort(w->sample, n, sizeof w->sample[0], summary_compare);
-    /* The value that at least so many of a hundred do not exceed. */
-    size_t at50 = (50 * n + 99) / 100 - 1, at90 = (90 * n + 99) / 100 - 1, at99 = (99 * n + 99) / 100 - 1;
-    return (closed_window){.minute = (uint32_t)(w->begin_ns / NL_NS_PER_SECOND / MINUTE_S),
-                           .count = (uint32_t)w->count,
-                           .least = (float)w->least,
-                           .mean = (float)(w->sum / (double)w->count),
-                           .most = (float)w->most,
-                           .p50 = w->sample[at50],
-                           .p90 = w->sample[at90],
-                           .p99 = w->sample[at99]};
-}
-
-static void summary_keep(series *one, int length, const closed_window *w)
-{
-    size_t most = kept[length], *count = &one->closed_count[length], *first = &one->closed_first[length];
-    if (*count < most && (*count & (*count - 1)) == 0) {
-        size_t capacity = *count == 0 ? 1 : 2 * *count;
-        one->closed[length] =
-            nl_memory_check(realloc(one->closed[length], (capacity < most ? capacity : most) * sizeof *w));
+    if (w->closed_count < kept && (w->closed_count & (w->closed_count - 1)) == 0) {
+        size_t capacity = w->closed_count == 0 ? 1 : 2 * w->closed_count;
+        w->closed = nl_memory_check(realloc(w->closed, (capacity < kept ? capacity : kept) * sizeof *w->closed));
     }
-    if (*count < most) {
-        one->closed[length][(*count)++] = *w;
+    size_t place = w->closed_count;
+    if (w->closed_count < kept) {
+        w->closed_count++;
     } else {
-        one->closed[length][*first] = *w;
-        *first = (*first + 1) % most;
+        place = w->closed_first;
+        w->closed_first = (place + 1) % kept;
     }
+    /* A percentile is the lowest value that so many percent of the sample do not exceed. */
+    w->closed[place] = (closed_window){.minute = (uint32_t)(w->begin_ns / NL_NS_PER_SECOND / MINUTE_S),
+                                       .count = (uint32_t)w->count,
+                                       .min = (float)w->min,
+                                       .mean = (float)(w->sum / (double)w->count),
+                                       .max = (float)w->max,
+                                       .p50 = w->sample[(50 * n + 99) / 100 - 1],
+                                       .p90 = w->sample[(90 * n + 99) / 100 - 1],
+                                       .p99 = w->sample[(99 * n + 99) / 100 - 1]};
+    return &w->closed[place];
 }
 
-static void add_number(nl_record *record, const char *name, float value)
+static void summary_add_float(nl_record *record, const char *name, float value)
 {
     char text[32];
-    snprintf(text, sizeof text, "%.7g", (double)value); /* what a float has */
+    snprintf(text, sizeof text, "%.7g", (double)value); /* the precision of a float */
     nl_record_add_double(record, name, strtod(text, NULL));
 }
 
-static void describe(const series *one, unsigned minutes, const closed_window *w, nl_record *record)
+/* Copies a field as text. */
+static void summary_add_field(nl_record *record, const nl_field *f)
 {
-    nl_record_clear(record);
-    nl_record_set_time(record, (int64_t)w->minute * MINUTE_S * NL_NS_PER_SECOND);
-    nl_record_set_level(record, NL_SYSTEM);
-    nl_record_set_host(record, one->names->host.data, one->names->host.size);
-    nl_record_set_prog(record, one->names->prog.data, one->names->prog.size);
-    nl_record_set_event(record, "Summary", 7);
-    nl_record_add_uint(record, "MINUTES", minutes);
-    nl_record_add_string(record, "OF", one->names->event.data, one->names->event.size);
-    nl_record_add_string(record, "FIELD", one->field, strlen(one->field));
-    for (size_t i = 0; i < one->names->field_count; i++) {
-        char name[64], scratch[NL_FIELD_TEXT_SIZE];
-        const nl_field *f = &one->names->fields[i];
-        snprintf(name, sizeof name, "%.*s", (int)f->name.size, f->name.data);
-        nl_string text = nl_field_text(f, scratch);
-        nl_record_add_string(record, name, text.data, text.size);
-    }
-    nl_record_add_uint(record, "COUNT", w->count);
-    add_number(record, "MIN", w->least);
-    add_number(record, "MEAN", w->mean);
-    add_number(record, "MAX", w->most);
-    add_number(record, "P50", w->p50);
-    add_number(record, "P90", w->p90);
-    add_number(record, "P99", w->p99);
+    char name[64], scratch[NL_FIELD_TEXT_SIZE];
+    snprintf(name, sizeof name, "%.*s", (int)f->name.size, f->name.data);
+    nl_string text = nl_field_text(f, scratch);
+    nl_record_add_string(record, name, text.data, text.size);
 }
 
-/* Closes a window when it is over. */
-static void turn(summaries *s, series *one, int length, int64_t now_ns)
+static nl_record *summary_record(const series *one, unsigned minutes, const closed_window *w)
 {
-    open_window *w = &one->open[length];
-    int64_t span_ns = (int64_t)summary_minutes[length] * MINUTE_S * NL_NS_PER_SECOND;
+    nl_record *record = nl_record_new();
+    nl_record_set_time(record, (int64_t)w->minute * MINUTE_S * NL_NS_PER_SECOND);
+    nl_record_set_level(record, NL_SYSTEM);
+    nl_record_set_host(record, one->object->host.data, one->object->host.size);
+    nl_record_set_prog(record, one->object->prog.data, one->object->prog.size);
+    nl_record_set_event(record, "Summary", 7);
+    nl_record_add_uint(record, "MINUTES", minutes);
+    nl_record_add_string(record, "OF", one->object->event.data, one->object->event.size);
+    nl_record_add_string(record, "FIELD", one->field, strlen(one->field));
+    for (size_t i = 0; i < one->object->field_count; i++)
+        summary_add_field(record, &one->object->fields[i]);
+    nl_record_add_uint(record, "COUNT", w->count);
+    summary_add_float(record, "MIN", w->min);
+    summary_add_float(record, "MEAN", w->mean);
+    summary_add_float(record, "MAX", w->max);
+    summary_add_float(record, "P50", w->p50);
+    summary_add_float(record, "P90", w->p90);
+    summary_add_float(record, "P99", w->p99);
+    return record;
+}
+
+/* Closes the window, if its time is over. */
+static void summary_turn(summaries *s, series *one, int length, int64_t now_ns)
+{
+    window *w = &one->windows[length];
+    unsigned minutes = lengths[length].minutes;
+    int64_t span_ns = (int64_t)minutes * MINUTE_S * NL_NS_PER_SECOND;
     if (w->count > 0 && now_ns >= w->begin_ns && now_ns < w->begin_ns + span_ns)
         return;
     if (w->count > 0) {
-        closed_window closed = make_closed(w);
-        summary_keep(one, length, &closed);
+        const closed_window *closed = window_close(w, lengths[length].kept);
         if (s->on_closed != NULL) {
-            nl_record *record = nl_record_new();
-            describe(one, summary_minutes[length], &closed, record);
-            s->on_closed(s->user, record, summary_minutes[length]);
+            nl_record *record = summary_record(one, minutes, closed);
+            s->on_closed(s->user, record, minutes);
             nl_record_free(record);
         }
     }
@@ -177,52 +181,44 @@ static void turn(summaries *s, series *one, int length, int64_t now_ns)
     w->begin_ns = now_ns - now_ns % span_ns;
 }
 
-static void put_number(summaries *s, open_window *w, double value)
+static void window_put(summaries *s, window *w, double value)
 {
-    w->least = w->count == 0 || value < w->least ? value : w->least;
-    w->most = w->count == 0 || value > w->most ? value : w->most;
+    w->min = w->count == 0 || value < w->min ? value : w->min;
+    w->max = w->count == 0 || value > w->max ? value : w->max;
     w->sum += value;
     s->seed ^= s->seed << 13; /* xorshift */
     s->seed ^= s->seed >> 7;
     s->seed ^= s->seed << 17;
-    uint64_t place = w->count < SAMPLE ? w->count : s->seed % (w->count + 1);
-    if (place < SAMPLE)
+    uint64_t place = w->count < SAMPLE_SIZE ? w->count : s->seed % (w->count + 1);
+    if (place < SAMPLE_SIZE)
         w->sample[place] = (float)value;
     w->count++;
 }
 
 /* ---- series ---- */
 
-static bool summary_is(const series *one, const char *key, nl_string field)
+static bool series_is(const series *one, const char *key, nl_string field)
 {
     return strlen(one->field) == field.size && memcmp(one->field, field.data, field.size) == 0 &&
            strcmp(one->key, key) == 0;
 }
 
-static series *add_series(summaries *s, const char *key, nl_string field, const nl_record *record)
+static series *series_add(summaries *s, const char *key, nl_string field, const nl_record *record)
 {
-    char name[64];
-    if (s->count >= SERIES_MAX || field.size >= sizeof name) {
+    if (s->count >= SERIES_MAX || field.size >= sizeof((series *)NULL)->field) {
         s->left_out++;
         return NULL;
     }
     series *one = nl_memory_check(calloc(1, sizeof *one));
     snprintf(one->key, sizeof one->key, "%s", key);
     memcpy(one->field, field.data, field.size);
-    one->names = nl_record_new();
-    nl_record_set_host(one->names, record->host.data, record->host.size);
-    nl_record_set_prog(one->names, record->prog.data, record->prog.size);
-    nl_record_set_event(one->names, record->event.data, record->event.size);
-    for (size_t i = 0; i < record->field_count; i++) {
-        const nl_field *f = &record->fields[i];
-        char mark[CONDITION_KEY], scratch[NL_FIELD_TEXT_SIZE];
-        snprintf(mark, sizeof mark, " %.*s=", (int)f->name.size, f->name.data);
-        if (strstr(key, mark) == NULL)
-            continue;
-        snprintf(name, sizeof name, "%.*s", (int)f->name.size, f->name.data);
-        nl_string text = nl_field_text(f, scratch);
-        nl_record_add_string(one->names, name, text.data, text.size);
-    }
+    one->object = nl_record_new();
+    nl_record_set_host(one->object, record->host.data, record->host.size);
+    nl_record_set_prog(one->object, record->prog.data, record->prog.size);
+    nl_record_set_event(one->object, record->event.data, record->event.size);
+    for (size_t i = 0; i < record->field_count; i++)
+        if (condition_is_key(record->fields[i].name))
+            summary_add_field(one->object, &record->fields[i]);
     series **link = &s->first;
     while (*link != NULL)
         link = &(*link)->next;
@@ -231,36 +227,34 @@ static series *add_series(summaries *s, const char *key, nl_string field, const 
     return one;
 }
 
-static series *find_series(summaries *s, const char *key, nl_string field, const nl_record *record)
+/* The fields of records mostly come in the same order. */
+static series *series_get(summaries *s, const char *key, nl_string field, const nl_record *record)
 {
-    series *start = s->at != NULL ? s->at : s->first;
-    for (series *one = start; one != NULL; one = one->next)
-        if (summary_is(one, key, field))
+    for (series *one = s->expected; one != NULL; one = one->next)
+        if (series_is(one, key, field))
             return one;
-    for (series *one = s->first; one != start; one = one->next)
-        if (summary_is(one, key, field))
+    for (series *one = s->first; one != s->expected; one = one->next)
+        if (series_is(one, key, field))
             return one;
-    return add_series(s, key, field, record);
+    return series_add(s, key, field, record);
 }
 
 void summaries_put(summaries *s, const nl_record *record, int64_t now_ns)
 {
-    char key[CONDITION_KEY];
+    char key[CONDITION_KEY_SIZE];
     condition_key(record, key);
     for (size_t i = 0; i < record->field_count; i++) {
         const nl_field *f = &record->fields[i];
-        char mark[CONDITION_KEY];
         double value;
-        snprintf(mark, sizeof mark, " %.*s=", (int)f->name.size, f->name.data);
-        if (!nl_field_double(f, &value) || !isfinite(value) || strstr(key, mark) != NULL)
+        if (!nl_field_double(f, &value) || !isfinite(value) || condition_is_key(f->name))
             continue;
-        series *one = find_series(s, key, f->name, record);
+        series *one = series_get(s, key, f->name, record);
         if (one == NULL)
             continue;
-        s->at = one->next;
-        for (int length = 0; length < SUMMARY_LENGTHS; length++) {
-            turn(s, one, length, now_ns);
-            put_number(s, &one->open[length], value);
+        s->expected = one->next;
+        for (int length = 0; length < LENGTH_COUNT; length++) {
+            summary_turn(s, one, length, now_ns);
+            window_put(s, &one->windows[length], value);
         }
     }
 }
@@ -268,27 +262,28 @@ void summaries_put(summaries *s, const nl_record *record, int64_t now_ns)
 void summaries_tick(summaries *s, int64_t now_ns)
 {
     for (series *one = s->first; one != NULL; one = one->next)
-        for (int length = 0; length < SUMMARY_LENGTHS; length++)
-            if (one->open[length].count > 0)
-                turn(s, one, length, now_ns);
+        for (int length = 0; length < LENGTH_COUNT; length++)
+            if (one->windows[length].count > 0)
+                summary_turn(s, one, length, now_ns);
 }
 
 size_t summaries_list(const summaries *s, unsigned minutes, int64_t since_ns,
                       void (*function)(void *user, const nl_record *record), void *user)
 {
-    size_t found = 0;
-    nl_record *record = nl_record_new();
-    for (int length = 0; length < SUMMARY_LENGTHS; length++)
-        for (const series *one = s->first; one != NULL && summary_minutes[length] == minutes; one = one->next)
-            for (size_t i = 0; i < one->closed_count[length]; i++) {
-                size_t place = (one->closed_first[length] + i) % one->closed_count[length];
-                const closed_window *w = &one->closed[length][place];
-                if ((int64_t)w->minute * MINUTE_S * NL_NS_PER_SECOND < since_ns)
-                    continue;
-                describe(one, minutes, w, record);
-                function(user, record);
-                found++;
-            }
-    nl_record_free(record);
+    size_t found = 0, length = 0;
+    while (length < LENGTH_COUNT && lengths[length].minutes != minutes)
+        length++;
+    for (const series *one = s->first; one != NULL && length < LENGTH_COUNT; one = one->next) {
+        const window *w = &one->windows[length];
+        for (size_t i = 0; i < w->closed_count; i++) {
+            const closed_window *closed = &w->closed[(w->closed_first + i) % w->closed_count];
+            if ((int64_t)closed->minute * MINUTE_S * NL_NS_PER_SECOND < since_ns)
+                continue;
+            nl_record *record = summary_record(one, minutes, closed);
+            function(user, record);
+            nl_record_free(record);
+            found++;
+        }
+    }
     return found;
 }

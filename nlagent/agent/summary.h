@@ -1,42 +1,40 @@
 /*
- * Summaries of a sensor's numbers over 1, 10 and 60 minutes, kept for a day: least, mean, greatest, how many, and
- * percentiles, of each numeric field of each thing (condition.h). Percentiles are exact as long as a window holds no
- * more than 256 numbers, and of a random sample of 256 of them beyond.
+ * Summaries of a sensor's numbers over 1, 10 and 60 minutes, kept for a day: count, minimum, mean, maximum and
+ * percentiles of each numeric field of each object (condition.h). Percentiles are exact for up to 256 numbers, and come
+ * from a random sample of 256 numbers beyond that.
  *
- * Windows begin at whole minutes of the clock. A clock that is set back makes windows follow that are of the same time;
- * one that jumps forward leaves out what it jumped over. Bounded: what would be more than 1000 fields of a sensor is
- * not summed up, which is counted.
+ * Windows begin at whole minutes of the real-time clock. If the clock is set back, windows for the same time follow. If
+ * it jumps forward, the time between has no windows. A sensor has at most 1000 fields with summaries; the numbers of
+ * further fields are counted. One thread.
  */
 #ifndef NLAGENT_SUMMARY_H
 #define NLAGENT_SUMMARY_H
 
 #include <netlogger.h>
 
-enum { SUMMARY_LENGTHS = 3 };
-extern const unsigned summary_minutes[SUMMARY_LENGTHS];
-
 typedef struct summaries summaries;
 
 summaries *summaries_new(void);
-void summaries_free(summaries *s);
+void summaries_free(summaries *s); /* NULL is allowed */
 
-/* Takes a record; now_ns is the real-time clock. A window that is over is closed before, and on_closed is told of each
- * number in it. */
+/* Adds the numbers of a record. now_ns is the real-time clock. */
 void summaries_put(summaries *s, const nl_record *record, int64_t now_ns);
 
-/* Closes windows that are over, also when nothing comes. */
+/* Closes windows whose time is over. */
 void summaries_tick(summaries *s, int64_t now_ns);
 
-/* Is called with a record for each window that is closed: Summary, with MINUTES, OF (the event), FIELD, what names the
- * thing, COUNT, MIN, MEAN, MAX, P50, P90, P99; its time is the window's begin. */
+/*
+ * Sets a function that gets each closed window as a record: the event Summary at the window's begin with MINUTES, OF
+ * (the event), FIELD, the fields that identify the object, COUNT, MIN, MEAN, MAX, P50, P90 and P99.
+ */
 void summaries_on_closed(summaries *s, void (*on_closed)(void *user, const nl_record *record, unsigned minutes),
                          void *user);
 
-/* The same of those that were closed, of one length, which begin at since_ns or later; returns how many. */
+/* Calls function for each closed window of that length that begins at since_ns or later. Returns their number. */
 size_t summaries_list(const summaries *s, unsigned minutes, int64_t since_ns,
                       void (*function)(void *user, const nl_record *record), void *user);
 
-/* How many numbers were not summed up, for their fields were too many. */
+/* Returns how many numbers were left out because there are too many fields. */
 uint64_t summaries_left_out(const summaries *s);
 
 #endif

@@ -67,11 +67,18 @@ class OnDemand(nlagents.Agent):
         self.assertEqual(self.ask(agent, "stop", "memory").returncode, 0)
         support.wait_until(lambda: self.children(agent) == {})
 
+    def test_settings_are_read_back(self):
+        agent = self.start_agent("--min-interval", "0.05", "--sensor", "a=echo", "--sensor", "b=echo b")
+        settings = re.findall(r"NL.EVNT=Nlagentd.Setting OPTION=(\S+) VALUE=(.*)", self.ask(agent, "settings").stdout)
+        for setting in [("min-interval", "50ms"), ("max-sensors", "100"), ("host", "a"), ("sensor", "a=echo"), ("sensor", '"b=echo b"'),
+                        ("listen", agent.url), ("confine", "yes")]:
+            self.assertIn(setting, [(name, value.replace('"a=echo"', "a=echo")) for name, value in settings])
+
     def test_unknown_and_wrong(self):
         agent = self.start_agent()
-        for wrong, words in [("nosuch", "NotFound: there is no sensor"), ("cpu?x=1", "BadRequest: the sensor cpu has no"),
+        for wrong, words in [("nosuch", "NotFound: unknown sensor"), ("cpu?x=1", "BadRequest: the sensor cpu has no"),
                              ("ping", "NoData: it ended with status 1: nlsensor: sensor ping: expected host=NAME"),
-                             ("kernel", "BadRequest: expected event="), ("kernel?rules=/etc/passwd", "BadRequest: rules="), ("", "sensor is wanted")]:
+                             ("kernel", "BadRequest: expected event="), ("kernel?rules=/etc/passwd", "BadRequest: rules="), ("", "missing argument: sensor")]:
             result = self.ask(agent, "query", wrong)
             self.assertEqual(result.returncode, 1, wrong)
             self.assertIn(words, result.stderr)
@@ -154,6 +161,18 @@ class Trouble(nlagents.Agent):
                                  "\"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=M DISK.NAME=d$i X=1\"; done; exec sleep 1000")
         self.assertEqual(self.call(agent, "Start", [("sensor", "many")])[0], 200)
         support.wait_until(lambda: re.search(r"\* many .* unsummed=10$", self.ask(agent, "list").stdout, re.M), what="the last of them")
+
+    def test_other_formats_become_ulm(self):
+        """A line that is not plain ULM is decoded: BP, CRLF, control characters, and lines between records."""
+        good = "DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=E N=%d"
+        for name, lines, expected in [
+                ("bp", "ts=2026-01-01T00:00:00Z event=E level=Info n=1\\n", ["NL.EVNT=E n=1"]),
+                ("crlf", (good % 1) + "\\r\\n" + (good % 2) + "\\n", ["NL.EVNT=E N=1", "NL.EVNT=E N=2"]),
+                ("noise", (good % 1) + "\\nnonsense\\n" + (good % 2) + "\\n", ["NL.EVNT=E N=1", "NL.EVNT=E N=2"]),
+                ("controls", (good % 1) + " S=a\\033b\\n", ['NL.EVNT=E N=1 S="a\\x1bb"'])]:
+            agent = self.start_agent("--sensor", f"s=printf '{lines}'; sleep 100", name=name)
+            out = self.ask(agent, "subscribe", "s", "--duration", "1s").stdout
+            self.assertEqual([line[line.index("NL.EVNT"):] for line in out.splitlines() if "NL.EVNT=E" in line], expected, name)
 
     def test_sensor_of_nonsense_harms_nobody(self):
         agent = self.start_agent("--sensor", "noise=head -c 3000000 /dev/urandom; sleep 100",
@@ -342,8 +361,8 @@ class Configuration(nlagents.Agent):
 
     def test_what_cannot_be_used_changes_nothing(self):
         agent = self.start_with("sensor one=echo; sleep 100\n")
-        for change, words in [(lambda text: text + "nonsense 1\n", "nonsense: unknown directive"), (lambda text: text + "ttl 5\n", "ttl: it changes"),
-                              (lambda text: text.replace("listen http://127.0.0.1", "listen http://127.0.0.2"), "listen: it changes"),
+        for change, words in [(lambda text: text + "nonsense 1\n", "nonsense: unknown directive"), (lambda text: text + "ttl 5\n", "ttl: a reload cannot change this"),
+                              (lambda text: text.replace("listen http://127.0.0.1", "listen http://127.0.0.2"), "listen: a reload cannot change this"),
                               (lambda text: text + "access /nowhere\n", "/nowhere")]:
             good = self.file.read_text()
             self.reload(agent, lambda text: change(text).replace("sensor one", "sensor two"), "Nlagentd.ReloadRefused")
@@ -387,7 +406,7 @@ class Configuration(nlagents.Agent):
         path.unlink()
         result = self.run_program(*command, "--register", "http://127.0.0.1:1")
         self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertIn("--url is wanted", result.stderr)
+        self.assertIn("add --url URL", result.stderr)
 
 
 class ManyKernelEvents(nlagents.Agent):
@@ -417,11 +436,14 @@ class Hops(nlagents.Agent):
         (kernel / "nlkernel").chmod(0o755)
         self.nlagentd = shutil.copy(self.nlagentd, folder)
         agent = self.start_agent()
+        decoded = lambda: int(re.search(r"DECODED=(\d+)", self.ask(agent, "status").stdout)[1])
         hops = {
             "subscribe": self.ask(agent, "subscribe", "kernel?event=a:b", "--duration", "2s").stdout,
             "collect": self.ask(agent, "collect", "kernel?event=a:b", "--duration", "2s").stdout,
-            "a filter": self.ask(agent, "subscribe", "kernel?event=a:b", "--where", "N > 1", "--duration", "2s").stdout,
         }
+        self.assertEqual(decoded(), 0, "nlagentd passes records on without decoding them")
+        hops["a filter"] = self.ask(agent, "subscribe", "kernel?event=a:b", "--where", "N > 1", "--duration", "2s").stdout
+        self.assertEqual(decoded(), len(lines), "each record once")
         for hop, text in hops.items():
             with self.subTest(hop):
                 wanted = lines[2:] if hop == "a filter" else lines

@@ -47,8 +47,8 @@ class Hostile(nlagents.Agent):
             "no body": (re.sub("<s:Body>.*</s:Body>", "<s:Body/>", call), "nothing in the Body"),
             "half": (call[:-40], "Client"),
             "instruction": (call.replace("<s:Body>", "<?x y?><s:Body>"), "processing instructions"),
-            "no number": (nlagents.ENVELOPE % ("Subscribe", "<sensor>load</sensor><interval>x</interval>", "Subscribe"), "no number"),
-            "not a number": (nlagents.ENVELOPE % ("Subscribe", "<sensor>load</sensor><interval>nan</interval>", "Subscribe"), "no number"),
+            "no number": (nlagents.ENVELOPE % ("Subscribe", "<sensor>load</sensor><interval>x</interval>", "Subscribe"), "interval: invalid number"),
+            "not a number": (nlagents.ENVELOPE % ("Subscribe", "<sensor>load</sensor><interval>nan</interval>", "Subscribe"), "interval: invalid number"),
             "negative": (nlagents.ENVELOPE % ("Subscribe", "<sensor>load</sensor><interval>-1</interval>", "Subscribe"), "BadRequest"),
             "a huge value": (nlagents.ENVELOPE % ("Query", f"<sensor>{'c' * 200000}</sensor>", "Query"), "BadRequest"),
             "a huge attribute": (nlagents.ENVELOPE % ("List", f'<a b="{"x" * 200000}"/>', "List"), "an attribute is too large"),
@@ -57,18 +57,18 @@ class Hostile(nlagents.Agent):
             "many attributes": (nlagents.ENVELOPE % ("List", "<a " + " ".join(f'a{i}=""' for i in range(20000)) + "/>", "List"), "too many attributes"),
             "UTF-16": (call.replace('"1.0"', '"1.0" encoding="UTF-16"').encode("utf-16"), None),
             "a file as destination": (nlagents.ENVELOPE % ("Collect", "<agent>http://a</agent><sensor>cpu</sensor><destination>/tmp/x"
-                                                  "</destination>", "Collect"), "a collector's"),
+                                                  "</destination>", "Collect"), "invalid destination; use a collector"),
             "301 agents": (nlagents.ENVELOPE % ("Collect", "<agent>http://a</agent>" * 301 + "<sensor>cpu</sensor><destination>x-netlog://h"
-                                                "</destination>", "Collect"), "agent is there too often"),
+                                                "</destination>", "Collect"), "agent: too many values; the maximum is 300"),
             "513 sensors": (nlagents.ENVELOPE % ("Register", "<agent><host>h</host><url>http://h</url>" + "<sensor><name>s</name></sensor>" * 513
-                                                 + "</agent>", "Register"), "LimitReached: so many sensors"),
+                                                 + "</agent>", "Register"), "LimitReached: too many sensors"),
         }
         # Files that would be written and read with the agent's rights.
         for option in ("backup=file:/tmp/x", "spool=/tmp/x", "activation=/tmp/x", "ca=/tmp/x", "cert=/tmp/x", "key=/tmp/x", "append=no",
                        "buffer=1", "spool_size=1m", "spool_full=stop", "another=1", "b%61ckup=file:/tmp/x", "ring=64k&amp;backup=/tmp/x"):
             name = option.rpartition(";")[2].partition("=")[0].replace("%61", "a")
             cases[option] = (nlagents.ENVELOPE % ("Collect", "<agent>http://a</agent><sensor>cpu</sensor><destination>x-netlogs://h?"
-                                                  f"{option}</destination>", "Collect"), f'may not say "{name}"')
+                                                  f"{option}</destination>", "Collect"), f'option "{name}" of the destination is not permitted')
         before = self.memory(agent)
         for name, (body, words) in cases.items():
             with self.subTest(name):
@@ -346,7 +346,7 @@ class Access(nlagents.Agent):
         agent = self.start_with_access()
         reader, starter = ([("Authorization", f"Bearer {self.TOKENS[who]}")] for who in ("reader", "starter"))
         status, text = self.call(agent, "Subscribe", [("sensor", "load")], reader)
-        self.assertIn("may not have it started", text)
+        self.assertIn("you have no right to start it", text)
         self.assertEqual(self.call(agent, "Start", [("sensor", "load")], starter)[0], 200)
         status, text = self.call(agent, "Subscribe", [("sensor", "load")], reader)
         self.assertEqual(status, 200)

@@ -26,7 +26,7 @@ class Directory(nlagents.Agent):
         agents[1].kill()
         support.wait_until(lambda: "dpss1" not in self.ask(directory, "find", "").stdout, what="expiry")
         self.assertIn("dpss2", self.ask(directory, "find", "sensor=tcp").stdout)
-        self.assertIn("NotFound: this agent is no directory", self.ask(agents[2], "find", "sensor=tcp").stderr)
+        self.assertIn("NotFound: this agent is not a directory", self.ask(agents[2], "find", "sensor=tcp").stderr)
 
     def test_dead_directory_holds_up_nothing(self):
         agent = self.start_agent("--register", f"http://127.0.0.1:{support.free_port()}")
