@@ -25,8 +25,8 @@ netlogd_netlogd_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/netlogd
 netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(NATS_CFLAGS) $(ZSTD_CFLAGS)
 netlogd_netlogd_LDADD = $(common_libs) $(EVENT_LIBS) $(NATS_LIBS) $(SECCOMP_LIBS)
 
-netlogd_netlogctl_SOURCES = %D%/netlogctl.c
-netlogd_netlogctl_LDADD = $(common_libs)
+netlogd_netlogctl_SOURCES = %D%/netlogctl.c %D%/certificates.c %D%/certificates.h
+netlogd_netlogctl_LDADD = $(common_libs) $(OPENSSL_LIBS)
 
 # Recipes for those who add to it.
 EXTRA_DIST += %D%/README.md %D%/output/README.md

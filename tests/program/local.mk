@@ -65,6 +65,7 @@ program_tests += \
 	tests/program/test_manual.py \
 	tests/program/test_marker.py \
 	tests/program/test_netlogctl.py \
+	tests/program/test_certificates.py \
 	tests/program/test_netlogd.py \
 	tests/program/test_netlogd_hostile.py \
 	tests/program/test_netlogd_tls.py \
