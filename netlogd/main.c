@@ -20,6 +20,7 @@
 
 #include "transport/dial.h"
 #include "program/message_output.h"
+#include "program/own_log.h"
 #include "program/program.h"
 
 #include <errno.h>
@@ -161,7 +162,7 @@ static nl_log *netlogd_main_open_log(const settings *s)
 {
     if (daemon_has_no_streams() && settings_logs_to_stderr(s))
         return NULL;
-    nl_log *log = nl_open("netlogd", s->log);
+    nl_log *log = program_open_log("netlogd", s->log, true);
     if (log == NULL)
         program_error("its own events go nowhere: %s", nl_error_message());
     nl_set_policy(log, NL_POLICY_NEWEST, 0, NL_LEVEL_NONE); /* the reader of the log must not hold up the clients */

@@ -7,6 +7,7 @@
 #include "base/monotonic.h"
 #include "agents/gather.h"
 #include "agents/find.h"
+#include "program/own_log.h"
 #include "program/program.h"
 #include "transport/writer.h"
 #include "base/time_internal.h"
@@ -418,7 +419,7 @@ static bool nlagent_put(void *user, const nl_record *record)
 
 static void open_sink(const arguments *a, sink *s)
 {
-    if (a->dest != NULL && (s->log = nl_open("nlagent", a->dest)) == NULL)
+    if (a->dest != NULL && (s->log = program_open_log("nlagent", a->dest, true)) == NULL)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     if (a->dest == NULL && (s->writer = nl_writer_open(a->output, NULL)) == NULL)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());

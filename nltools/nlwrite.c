@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "record/text.h"
+#include "program/own_log.h"
 #include "program/program.h"
 #include "record/format.h"
 #include "base/error.h"
@@ -198,7 +199,7 @@ int main(int argc, char **argv)
     a.operands = argv + first;
     a.operand_count = argc - first;
     check_words(&a);
-    nl_log *log = nl_open(a.prog, a.destination);
+    nl_log *log = program_open_log(a.prog, a.destination, false);
     if (log == NULL && *nl_error_message() != '\0')
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     nl_set_policy(log, NL_POLICY_BLOCK, PATIENCE_NS, NL_LEVEL_NONE);

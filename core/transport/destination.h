@@ -16,12 +16,13 @@
 typedef struct nl_destination nl_destination;
 
 typedef struct nl_destination_options {
-    bool truncate;    /* files: start anew */
-    bool atomic;      /* files: write aside, take the name at close */
-    int timeout_ms;   /* bound on connecting, on a send that blocks, and on waiting for a pipe's reader; 0: 10 s */
-    bool patient;     /* pipes and terminals: they are waited for as long as it takes */
-    bool now;         /* pipes: one that nobody has open to read is not waited for */
-    nl_format format; /* of what will be written: where records end */
+    bool truncate;      /* files: start anew */
+    bool atomic;        /* files: write aside, take the name at close */
+    int timeout_ms;     /* bound on connecting, on a send that blocks, and on waiting for a pipe's reader; 0: 10 s */
+    bool patient;       /* pipes and terminals: they are waited for as long as it takes */
+    bool now;           /* pipes: one that nobody has open to read is not waited for */
+    bool connect_later; /* collectors: opening succeeds without a connection, and sets the error; writes connect */
+    nl_format format;   /* of what will be written: where records end */
     void (*on_control)(void *user, const char *commands, size_t size); /* collectors: what one asks for; may be NULL */
     void *user;
     const char *ident; /* syslog: the program's name; NULL for its own */

@@ -392,7 +392,7 @@ nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destinati
     s->user = options->user;
     s->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
     s->dialer = nl_dialer_new(url);
-    if (s->dialer != NULL && connect_now(s, nl_deadline_ns(s->timeout_ms)) == NL_OK)
+    if (s->dialer != NULL && (connect_now(s, nl_deadline_ns(s->timeout_ms)) == NL_OK || options->connect_later))
         return &s->base;
     socket_close(&s->base, false);
     return NULL;

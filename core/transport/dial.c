@@ -116,10 +116,7 @@ static nl_status connect_tcp(const nl_dialer *d, int64_t deadline_ns, nl_channel
 static nl_status connect_unix(const nl_dialer *d, int64_t deadline_ns, nl_channel *channel)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t length = strlen(d->path);
-    if (length >= sizeof address.sun_path)
-        return nl_dialer_cannot(d, "connect to", channel, ENAMETOOLONG);
-    memcpy(address.sun_path, d->path, length);
+    memcpy(address.sun_path, d->path, strlen(d->path));
     channel->fd = connect_address(AF_UNIX, (struct sockaddr *)&address, sizeof address, deadline_ns);
     return channel->fd >= 0 ? NL_OK : nl_dialer_cannot(d, "connect to", channel, errno);
 }
@@ -213,6 +210,8 @@ static nl_status prepare_tls(nl_dialer *d, const nl_url *url)
 
 nl_dialer *nl_dialer_new(const nl_url *url)
 {
+    if (url->scheme == NL_SCHEME_UNIX && strlen(url->path) >= sizeof((struct sockaddr_un *)0)->sun_path)
+        return nl_error_null(NL_ERROR_INVALID, "open %s: the path of the socket is too long", url->text);
     nl_dialer *d = nl_memory_check(calloc(1, sizeof *d));
     if (d == NULL)
         return NULL;

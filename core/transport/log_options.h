@@ -31,6 +31,7 @@ typedef struct nl_log_options {
     const char *activation; /* the file that switches events and markers, or NULL */
     int64_t clock_ns;       /* between records of the clock's quality; 0 or less: there are none */
     int64_t idle_ns;        /* the longest sleep of the writer thread while nothing is logged */
+    int quiet;              /* odd: the log prints nothing on standard error */
     int policy_choice;      /* the index in the choices of policy=; 0: not given */
 } nl_log_options;
 
@@ -45,6 +46,7 @@ nl_status nl_log_options_read(nl_log_options *options, const nl_url *url, bool e
 typedef struct nl_environment {
     const char *destination, *host, *shm;
     int on;         /* odd: logging is on */
+    int quiet;      /* odd: logs print nothing on standard error */
     nl_level level; /* the threshold of new logs */
 } nl_environment;
 

@@ -116,11 +116,6 @@ static nl_status open_collector(nl_source *source, const nl_url *url)
     return status;
 }
 
-static bool is_collector(const nl_url *url)
-{
-    return url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS || url->scheme == NL_SCHEME_UNIX;
-}
-
 static nl_status open_named(nl_source *source, const nl_url *url)
 {
     switch (url->scheme) {
@@ -154,7 +149,7 @@ nl_source *nl_source_open(const nl_url *url, bool follow, bool nonblocking)
     source->follow = follow;
     source->nonblocking = nonblocking;
     nl_watch_init(&source->watch);
-    if (url->option_count > 0 && !is_collector(url))
+    if (url->option_count > 0 && !nl_url_is_collector(url))
         nl_error_set(NL_ERROR_INVALID, "open %s: unknown option \"%s\"", url->text, url->options[0].name);
     else if (open_named(source, url) == NL_OK)
         return source;

@@ -407,6 +407,11 @@ int nl_path_descriptor(const char *path)
     return -1;
 }
 
+bool nl_url_is_collector(const nl_url *url)
+{
+    return url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS || url->scheme == NL_SCHEME_UNIX;
+}
+
 bool nl_url_is_of_process(const nl_url *url)
 {
     if (url->scheme == NL_SCHEME_STDIO || url->scheme == NL_SCHEME_MEMORY)

@@ -45,6 +45,9 @@ const char *nl_url_option_value(const nl_url *url, const char *name);
 /* What precedes the colon: "x-netlog"; "-" for standard input and output. Static storage. */
 const char *nl_scheme_name(nl_scheme scheme);
 
+/* Returns whether the URL names a collector: x-netlog, x-netlogs or unix. */
+bool nl_url_is_collector(const nl_url *url);
+
 /* Rows of options that a URL may have, and the settings that they set; NULL: other code reads their values. */
 typedef struct nl_url_rows {
     const nl_option *rows; /* NULL ends an array of tables */
