@@ -82,7 +82,7 @@ static const char *standard_field(const char *name, size_t size, nl_format forma
                                           [NL_MEMBER_LEVEL] = "use --level",
                                           [NL_MEMBER_EVENT] = "EVENT sets it"};
     const nl_text_format *text = nl_format_get_info(nl_format_is_text(format) ? format : NL_FORMAT_ULM)->text;
-    nl_member member = size > 0 ? text->member(name, size) : NL_MEMBER_NONE;
+    nl_member member = size > 0 ? nl_text_member(text, name, size) : NL_MEMBER_NONE;
     return member != NL_MEMBER_NONE ? instead[member] : NULL;
 }
 

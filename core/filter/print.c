@@ -2,8 +2,7 @@
 #include "config.h"
 
 #include "filter/filter_internal.h"
-#include "record/bp.h"
-#include "record/ulm.h"
+#include "record/text.h"
 #include "base/buffer.h"
 
 #include <string.h>
@@ -35,7 +34,7 @@ static void print_put(nl_buffer *out, const char *text)
 
 static const nl_text_format *format_of_name(nl_string name)
 {
-    return nl_bp.member(name.data, name.size) != NL_MEMBER_NONE ? &nl_bp : &nl_ulm;
+    return nl_text_member(&nl_bp, name.data, name.size) != NL_MEMBER_NONE ? &nl_bp : &nl_ulm;
 }
 
 size_t nl_filter_time_text(nl_string name, int64_t time_ns, char out[NL_TIME_TEXT_SIZE])

@@ -47,8 +47,6 @@ typedef struct nl_text_format {
     nl_member order[NL_MEMBER_COUNT]; /* in which they are written; the time is first */
     const char *no_time;              /* the message about a line without a time */
     const char *hex_escape;           /* in quotes, what two hexadecimal digits follow */
-    /* The standard field of a name that is not empty, NL_MEMBER_NONE when it is none. Asked of every field read. */
-    nl_member (*member)(const char *name, size_t size);
     nl_status (*parse_time)(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns);
     size_t (*put_time)(int64_t time_ns, nl_known_second *known, char out[NL_TIME_TEXT_SIZE]);
     const char *(*level_name)(nl_level level);
@@ -64,12 +62,28 @@ typedef struct nl_text_format {
                         const char *end, const char *limit, size_t *used);
 } nl_text_format;
 
+/* Returns the standard field with a name in the format, or NL_MEMBER_NONE. */
+static inline nl_member nl_text_member(const nl_text_format *format, const char *name, size_t size)
+{
+    for (nl_member member = 0; member < NL_MEMBER_COUNT; member++)
+        if (format->names[member].size == size && memcmp(format->names[member].data, name, size) == 0)
+            return member;
+    return NL_MEMBER_NONE;
+}
+
 /* Whether the line has a time of that format: at the start of a field, whatever its value, or anywhere in the form that
  * the format's writers use (a prefix may touch the record, "stats:DATE=", and so may the rest of one that was cut). */
 bool nl_text_has_time(const nl_text_format *format, const char *line, const char *end, nl_text_place where);
 
 /* Whether NAME= is in the line, outside of quotes. */
 bool nl_text_has_field(const char *line, const char *end, const char *name);
+
+/* Returns whether text begins with YYYY-MM-DD and goes on. */
+static inline bool nl_text_begins_with_day(const char *text, const char *end)
+{
+    return end - text > 10 && nl_digits(text, 5) == 4 && text[4] == '-' && nl_digits(text + 5, 3) == 2 &&
+           text[7] == '-' && nl_digits(text + 8, 3) == 2;
+}
 
 static inline uint64_t nl_text_load_word(const char *at)
 {
@@ -151,6 +165,12 @@ char *nl_text_put_quoted(char *at, nl_string value, const char *hex_escape);
 
 /* The byte that the escape at *at, a backslash, stands for; moves *at past it. An unknown one stands for itself. */
 char nl_text_unescape(const char **at, const char *end);
+
+extern const nl_text_format nl_ulm, nl_bp, nl_logfmt;
+extern const nl_format_info nl_ulm_info, nl_bp_info, nl_logfmt_info;
+
+/* Returns whether a line with ts= is logfmt instead of BP: it has msg= or caller=, and no event=, which BP requires. */
+bool nl_logfmt_claims_ts(const char *line, const char *end);
 
 /* The descriptors by nl_format; that of NL_FORMAT_UNKNOWN is NULL. */
 extern const nl_format_info *const nl_format_table[NL_FORMAT_COUNT];
