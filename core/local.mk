@@ -51,7 +51,6 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/record/terminal.h \
 	%D%/record/text.h \
 	%D%/record/varint.h \
-	%D%/record/work.h \
 	%D%/reader/decoder_work.h \
 	%D%/record/block.h \
 	%D%/record/zstd_magic.h \

@@ -15,7 +15,6 @@
 #include "turns.h"
 #include "used_streams.h"
 
-#include "record/work.h"
 #include "record/block.h"
 #include "program/program.h"
 #include "reader/admission.h"

@@ -34,7 +34,7 @@ typedef struct server_counts {
     uint64_t foreign;         /* clients of other protocols, such as HTTP */
     uint64_t over_rate;       /* datagrams that were dropped because of max-rate */
     uint64_t cut_off;         /* because clients took too much memory */
-    uint64_t work;            /* units (record/work.h) that clients caused */
+    uint64_t work;            /* units (reader/decoder_work.h) that clients caused */
     uint64_t requests;        /* whose line was read */
     uint64_t requests_failed;
 } server_counts;

@@ -1,7 +1,7 @@
 /*
  * Turns: which client's work is done next.
  *
- * All work that a client causes is counted in units (record/work.h), about a nanosecond each. A client that has little
+ * All work that a client causes is counted in units (reader/decoder_work.h), about a nanosecond each. A client that has little
  * to do is served at once, when its bytes arrive. A client that has more to do than the budget of a turn, or that has
  * had more than its share, waits in a queue. The queue runs when no other client is to be served at once, and the event
  * loop looks for new bytes after each TURNS_BUDGET units.

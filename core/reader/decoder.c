@@ -9,7 +9,6 @@
 #include "record/record_internal.h"
 #include "record/text.h"
 #include "reader/decoder_work.h"
-#include "record/work.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,6 @@
 #include "record/bytes.h"
 #include "record/varint.h"
 #include "reader/decoder_work.h"
-#include "record/work.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -234,24 +233,17 @@ static void expect_suspect(nl_decoder *d, nl_sequences *sequences, const nl_bloc
         nl_sequences_expect(sequences, h->stream, s->from, s->from_ns, d->source);
 }
 
-static void report_dropped(nl_decoder *d, const nl_block_header *h, uint64_t count)
+/* Reports records that the producer dropped, with their numbers if those were reported as missing before. */
+static void report_dropped(nl_decoder *d, const nl_block_header *h, uint64_t count, nl_number_range numbers)
 {
-    nl_lost lost = {
-        .source = d->source, .count = count, .dropped = count, .from_ns = h->lost_from_ns, .to_ns = h->lost_to_ns};
+    nl_lost lost = {.source = d->source,
+                    .count = count,
+                    .dropped = count,
+                    .from_ns = h->lost_from_ns,
+                    .to_ns = h->lost_to_ns,
+                    .numbers = numbers};
     memcpy(lost.stream, h->stream, sizeof lost.stream);
     if (count > 0)
-        report_lost(d, &lost, true);
-}
-
-/* Reports numbers below next that were missing and that, as the block says, the producer dropped. */
-static void report_closed(nl_decoder *d, const nl_block_header *h, uint64_t next, uint64_t closed)
-{
-    nl_lost lost = {
-        .source = d->source, .count = closed, .dropped = closed, .from_ns = h->lost_from_ns, .to_ns = h->lost_to_ns};
-    memcpy(lost.stream, h->stream, sizeof lost.stream);
-    lost.numbers.from = h->first_sequence > h->lost ? h->first_sequence - h->lost : 0;
-    lost.numbers.to = h->first_sequence < next ? h->first_sequence : next;
-    if (closed > 0)
         report_lost(d, &lost, true);
 }
 
@@ -280,12 +272,15 @@ static void follow_stream(nl_decoder *d, const nl_block_header *h)
         nl_stream_take(d->options.streams, stream, h->first_sequence, h->record_count, h->lost, &d->fresh);
     d->all_fresh = false;
     nl_stream_saw(stream, h);
-    if (d->options.sequences != NULL)
-        report_dropped(d, h, lost.dropped);
-    else if (lost.count > 0)
+    if (d->options.sequences != NULL) {
+        report_dropped(d, h, lost.dropped, (nl_number_range){0});
+        return;
+    }
+    if (lost.count > 0)
         report_lost(d, &lost, false);
-    if (d->options.sequences == NULL)
-        report_closed(d, h, next, closed);
+    report_dropped(d, h, closed,
+                   (nl_number_range){h->first_sequence > h->lost ? h->first_sequence - h->lost : 0,
+                                     h->first_sequence < next ? h->first_sequence : next});
 }
 
 /* Notes a block's numbers, and which of its records are new: where nothing is shared, all. */
@@ -295,7 +290,7 @@ static void take_numbers(nl_decoder *d, const nl_block_header *h)
     d->all_fresh = true;
     d->fresh.size = 0;
     if (!nl_block_has_stream(h)) {
-        report_dropped(d, h, h->lost);
+        report_dropped(d, h, h->lost, (nl_number_range){0});
         return;
     }
     if (d->options.streams != NULL) {
@@ -313,7 +308,7 @@ static void take_numbers(nl_decoder *d, const nl_block_header *h)
     }
     expect_suspect(d, sequences, h);
     if (d->options.streams == NULL)
-        report_dropped(d, h, news.dropped);
+        report_dropped(d, h, news.dropped, (nl_number_range){0});
 }
 
 /* ---- blocks ---- */
@@ -370,8 +365,7 @@ static void note_repeated(const nl_decoder *d, nl_block_view *view)
     view->in_parts = count > 1;
 }
 
-/* Shows the open block to who asked for blocks. It is open no more when it was taken whole. */
-static void show_block(nl_decoder *d, const nl_block_header *header)
+static nl_block_view make_view(const nl_decoder *d, const nl_block_header *header)
 {
     nl_block_view view = {
         .bytes = d->block_bytes,
@@ -384,9 +378,14 @@ static void show_block(nl_decoder *d, const nl_block_header *header)
     };
     memcpy(view.stream, header->stream, sizeof view.stream);
     note_repeated(d, &view);
-    if (d->take_blocks && view.repeated == 0) {
-        view.taken = nl_block_check(&d->block, &view.expanded);
-    }
+    return view;
+}
+
+/* Passes the open block to on_block. Closes it if its records are not decoded. */
+static void show_block(nl_decoder *d, const nl_block_header *header)
+{
+    nl_block_view view = make_view(d, header);
+    view.taken = d->take_blocks && view.repeated == 0 && nl_block_check(&d->block, &view.expanded);
     d->declined = false;
     d->on_block(d->block_user, &view);
     if (!view.taken || d->declined)
@@ -397,19 +396,11 @@ static void show_block(nl_decoder *d, const nl_block_header *header)
     d->stats.records += header->record_count;
 }
 
-/* A block all of which was met already is passed over. */
+/* Passes a block to on_block without opening it, unless all its records are known. */
 static void pass_on_unread(nl_decoder *d, const nl_block_header *header)
 {
-    nl_block_view view = {.bytes = d->block_bytes,
-                          .first_sequence = header->first_sequence,
-                          .record_count = header->record_count,
-                          .taken = true,
-                          .offset = d->block_offset,
-                          .min_time_ns = header->min_time_ns,
-                          .max_time_ns = header->max_time_ns,
-                          .expanded = nl_block_expanded_max(header->record_count, header->stored_size)};
-    memcpy(view.stream, header->stream, sizeof view.stream);
-    note_repeated(d, &view);
+    nl_block_view view = make_view(d, header);
+    view.taken = true;
     d->stats.blocks++;
     if (view.repeated == view.record_count && view.repeated > 0) {
         d->stats.repeated += view.repeated;

@@ -92,7 +92,7 @@ struct nl_decoder {
     bool paused;  /* it may not */
     bool ask;     /* something was malformed: whether to go on is asked for */
 
-    uint64_t work; /* units (record/work.h) that blocks and malformed pieces cost, besides their bytes */
+    uint64_t work; /* units (reader/decoder_work.h) that blocks and malformed pieces cost, besides their bytes */
 };
 
 /* The set that gets the numbers that are read; NULL: none. */

@@ -1,4 +1,7 @@
-/* What a decoder's input costs, for programs that limit what a client may cause. */
+/*
+ * The cost of reading, for programs that limit the work of their clients, in units of work of about a nanosecond. Units
+ * are counted, not measured, so that the same bytes always have the same cost.
+ */
 #ifndef NETLOGGER_READER_DECODER_WORK_H
 #define NETLOGGER_READER_DECODER_WORK_H
 
@@ -6,7 +9,19 @@
 
 #include "reader/decoder.h"
 
-/* Returns the units of work (record/work.h) that the input has cost so far. */
+enum {
+    NL_WORK_BYTE = 2,         /* a received byte */
+    NL_WORK_LINE = 150,       /* a line of text, besides its bytes */
+    NL_WORK_RECORD = 150,     /* a decoded record of a block */
+    NL_WORK_CHECK = 25,       /* a record of a block that is passed on whole */
+    NL_WORK_RAW = 2,          /* a decompressed byte */
+    NL_WORK_EXPANDED = 1,     /* a byte of a decoded block's expanded size */
+    NL_WORK_ENTRY = 20,       /* a source, shape or field of a block's tables */
+    NL_WORK_MALFORMED = 5000, /* a malformed piece, and its report */
+    NL_WORK_QUESTION = 5000,  /* a time question, and its reply */
+};
+
+/* Returns the units of work (reader/decoder_work.h) that the input has cost so far. */
 uint64_t nl_decoder_work(const nl_decoder *decoder);
 
 /*

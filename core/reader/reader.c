@@ -262,11 +262,6 @@ nl_status nl_reader_seek(nl_reader *reader, int64_t from_ns)
     return nl_reader_seek_range(reader, from_ns, INT64_MAX);
 }
 
-nl_format nl_reader_format(const nl_reader *reader)
-{
-    return nl_decoder_format(reader->decoder);
-}
-
 const nl_decoder_stats *nl_reader_get_stats(const nl_reader *reader)
 {
     return nl_decoder_get_stats(reader->decoder);

@@ -19,9 +19,6 @@ nl_reader *nl_reader_open_source(nl_source *source, const nl_decoder_options *op
 /* As nl_reader_seek; and where there is an index, what holds nothing before to_ns is passed over, too. */
 nl_status nl_reader_seek_range(nl_reader *reader, int64_t from_ns, int64_t to_ns);
 
-/* The format found, NL_FORMAT_UNKNOWN before the first record. */
-nl_format nl_reader_format(const nl_reader *reader);
-
 /* The source's size in bytes when it is a plain file that says, 0 otherwise, and how many of them were read: for
  * progress. */
 uint64_t nl_reader_size(const nl_reader *reader);

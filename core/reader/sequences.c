@@ -101,17 +101,21 @@ static const char *intern_source(nl_sequences *s, const char *source)
     return s->latest_source = *found;
 }
 
-static void add_gap(nl_sequences *s, const sequence_gap *gap)
+/* Adds a gap of the stream and source of another one, unless it is empty. */
+static void add_gap_between(nl_sequences *s, const sequence_gap *other, uint64_t from, uint64_t to, int64_t from_ns,
+                            int64_t to_ns)
 {
-    if (gap->from >= gap->to)
+    if (from >= to)
         return;
     if (s->gap_count >= SEQUENCES_GAPS_MAX) {
         s->incomplete = true;
         return;
     }
     sequence_gap *copy = malloc(sizeof *copy);
-    if (copy != NULL)
-        *copy = *gap;
+    if (copy != NULL) {
+        *copy = (sequence_gap){.from = from, .to = to, .from_ns = from_ns, .to_ns = to_ns, .source = other->source};
+        memcpy(copy->id, other->id, sizeof copy->id);
+    }
     if (copy == NULL || tsearch(copy, &s->gaps, compare_gaps) == NULL) {
         free(copy);
         note_memory_failed(s);
@@ -146,28 +150,33 @@ static int compare_ranges(const void *a, const void *b)
     return left->from < right->from ? -1 : left->from > right->from;
 }
 
-/* The stream of the block, which is met for the first time when it is empty; NULL when there are too many. */
+static sequence_stream *lookup_stream(const nl_sequences *s, const unsigned char *id)
+{
+    sequence_stream key;
+    void *const root = s->streams;
+    memcpy(key.id, id, sizeof key.id);
+    sequence_stream *const *found = tfind(&key, &root, compare_streams);
+    return found != NULL ? *found : NULL;
+}
+
+/* Returns the stream, a new one that begins at number if it is unknown, or NULL if there is no space for it. */
 static sequence_stream *find_stream(nl_sequences *s, const unsigned char *id, uint64_t number)
 {
     if (s->latest != NULL && memcmp(s->latest->id, id, NL_BLOCK_STREAM_SIZE) == 0)
         return s->latest;
-    sequence_stream key;
-    memcpy(key.id, id, sizeof key.id);
-    sequence_stream *const *found = tfind(&key, &s->streams, compare_streams);
-    if (found != NULL)
-        return s->latest = *found;
+    sequence_stream *stream = lookup_stream(s, id);
+    if (stream != NULL)
+        return s->latest = stream;
     if (s->stream_count >= SEQUENCES_STREAMS_MAX) {
         s->incomplete = true;
         return NULL;
     }
-    sequence_stream *stream = malloc(sizeof *stream);
-    if (stream == NULL) {
-        note_memory_failed(s);
-        return NULL;
+    stream = malloc(sizeof *stream);
+    if (stream != NULL) {
+        *stream = (sequence_stream){.low = number, .next = number, .low_ns = INT64_MAX, .next_ns = INT64_MIN};
+        memcpy(stream->id, id, sizeof stream->id);
     }
-    *stream = (sequence_stream){.low = number, .next = number, .low_ns = INT64_MAX, .next_ns = INT64_MIN};
-    memcpy(stream->id, id, sizeof stream->id);
-    if (tsearch(stream, &s->streams, compare_streams) == NULL) {
+    if (stream == NULL || tsearch(stream, &s->streams, compare_streams) == NULL) {
         free(stream);
         note_memory_failed(s);
         return NULL;
@@ -186,24 +195,14 @@ static uint64_t cover(nl_sequences *s, sequence_stream *stream, const sequence_g
     uint64_t from = range->from, to = range->to, count = 0;
     while (take_gap(s, range, &gap)) {
         uint64_t begin = gap.from > from ? gap.from : from, end = gap.to < to ? gap.to : to;
-        sequence_gap before = gap, behind = gap;
-        before.to = begin;
-        before.to_ns = range->from_ns;
-        behind.from = end;
-        behind.from_ns = range->to_ns;
-        add_gap(s, &before);
-        add_gap(s, &behind);
+        add_gap_between(s, &gap, gap.from, begin, gap.from_ns, range->from_ns);
+        add_gap_between(s, &gap, end, gap.to, range->to_ns, gap.to_ns);
         add_fresh(fresh, begin, end);
         count += end - begin;
     }
     if (from < stream->low) {
         uint64_t end = to < stream->low ? to : stream->low;
-        gap = *range;
-        gap.from = to;
-        gap.to = stream->low;
-        gap.from_ns = range->to_ns;
-        gap.to_ns = stream->low_ns;
-        add_gap(s, &gap);
+        add_gap_between(s, range, to, stream->low, range->to_ns, stream->low_ns);
         add_fresh(fresh, from, end);
         count += end - from;
         stream->low = from;
@@ -211,12 +210,7 @@ static uint64_t cover(nl_sequences *s, sequence_stream *stream, const sequence_g
     }
     if (to > stream->next) {
         uint64_t begin = from > stream->next ? from : stream->next;
-        gap = *range;
-        gap.from = stream->next;
-        gap.to = from;
-        gap.from_ns = stream->next_ns;
-        gap.to_ns = range->from_ns;
-        add_gap(s, &gap);
+        add_gap_between(s, range, stream->next, from, stream->next_ns, range->from_ns);
         add_fresh(fresh, begin, to);
         count += to - begin;
         stream->next = to;
@@ -273,15 +267,13 @@ void nl_sequences_add(nl_sequences *s, const nl_block_header *h, const char *sou
 
 void nl_sequences_expect(nl_sequences *s, const unsigned char *id, uint64_t from, int64_t from_ns, const char *source)
 {
-    sequence_stream key;
-    memcpy(key.id, id, sizeof key.id);
-    sequence_stream *const *found = tfind(&key, &s->streams, compare_streams);
-    if (found == NULL || from >= (*found)->low)
+    sequence_stream *stream = lookup_stream(s, id);
+    if (stream == NULL || from >= stream->low)
         return;
     sequence_gap range = {.from = from, .to = from, .from_ns = from_ns, .to_ns = from_ns};
     memcpy(range.id, id, sizeof range.id);
     range.source = intern_source(s, source);
-    cover(s, *found, &range, NULL);
+    cover(s, stream, &range, NULL);
 }
 
 void nl_sequences_pass_over(nl_sequences *s)
@@ -332,13 +324,10 @@ bool nl_sequences_is_complete(const nl_sequences *s)
 
 bool nl_sequences_get(const nl_sequences *s, const unsigned char stream[16], uint64_t *next, int64_t *latest_ns)
 {
-    sequence_stream key;
-    memcpy(key.id, stream, sizeof key.id);
-    void *const root = s->streams;
-    sequence_stream *const *found = tfind(&key, &root, compare_streams);
+    const sequence_stream *found = lookup_stream(s, stream);
     if (found == NULL)
         return false;
-    *next = (*found)->next;
-    *latest_ns = (*found)->next_ns;
+    *next = found->next;
+    *latest_ns = found->next_ns;
     return true;
 }

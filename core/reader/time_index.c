@@ -2,11 +2,12 @@
 
 #include "reader/time_index.h"
 
+#include "base/write_some.h"
 #include "record/crc32c.h"
 #include "record/varint.h"
 
-#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,25 +19,8 @@ static const char magic[4] = {'N', 'L', 'I', '1'};
 
 char *nl_time_index_name(const char *path)
 {
-    size_t size = strlen(path);
-    char *name = malloc(size + sizeof NL_TIME_INDEX_SUFFIX);
-    if (name == NULL)
-        return NULL;
-    memcpy(name, path, size);
-    memcpy(name + size, NL_TIME_INDEX_SUFFIX, sizeof NL_TIME_INDEX_SUFFIX);
-    return name;
-}
-
-/* Reads all of size bytes at offset. */
-static bool read_at(int fd, char *data, size_t size, uint64_t offset)
-{
-    for (size_t at = 0; at < size;) {
-        ssize_t got = pread(fd, data + at, size - at, (off_t)(offset + at));
-        if (got == 0 || (got < 0 && errno != EINTR))
-            return false;
-        at += got > 0 ? (size_t)got : 0;
-    }
-    return true;
+    char *name;
+    return asprintf(&name, "%s" NL_TIME_INDEX_SUFFIX, path) >= 0 ? name : NULL;
 }
 
 /* The checksum of the most bytes of fd that end at end, at most. */
@@ -44,7 +28,7 @@ static bool sum_before(int fd, uint64_t end, size_t most, uint32_t *sum)
 {
     char bytes[NL_TIME_INDEX_HEAD];
     size_t size = end < most ? (size_t)end : most;
-    if (!read_at(fd, bytes, size, end - size))
+    if (!nl_read_all_at(fd, bytes, size, end - size))
         return false;
     *sum = nl_crc32c(0, bytes, size);
     return true;
@@ -130,7 +114,7 @@ static bool time_index_read_all(int fd, int index_fd, nl_time_index *index)
         return false;
     size_t size = (size_t)status.st_size;
     char *data = malloc(size);
-    bool good = data != NULL && read_at(index_fd, data, size, 0) && is_of(data, fd);
+    bool good = data != NULL && nl_read_all_at(index_fd, data, size, 0) && is_of(data, fd);
     index->sum = good ? nl_crc32c(0, data, NL_TIME_INDEX_HEADER) : 0;
     if (good)
         take_entries(index, data + NL_TIME_INDEX_HEADER, size - NL_TIME_INDEX_HEADER, (uint64_t)file.st_size);

@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/write_some.h"
 #include "record/block_read.h"
 #include "transport/destination.h"
 #include "transport/spool_losses.h"
@@ -56,41 +57,10 @@ static void name_losses(const nl_spool_row *row, uint64_t losses_file, char file
     snprintf(file, FILE_NAME_SIZE, "%s-%c.lost", row->name, losses_file == 1 ? 'a' : 'b');
 }
 
-static bool write_all(int fd, const char *data, size_t size, uint64_t at)
-{
-    while (size > 0) {
-        ssize_t put = pwrite(fd, data, size, (off_t)at);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return false;
-        data += put;
-        size -= (size_t)put;
-        at += (uint64_t)put;
-    }
-    return true;
-}
-
-/* Reads size bytes at that offset. False with errno; EIO when the file has fewer. */
-static bool spool_row_read_all(int fd, void *data, size_t size, uint64_t at)
-{
-    for (size_t done = 0; done < size;) {
-        ssize_t got = pread(fd, (char *)data + done, size - done, (off_t)(at + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got == 0)
-            errno = EIO;
-        if (got <= 0)
-            return false;
-        done += (size_t)got;
-    }
-    return true;
-}
-
 /* Makes state the row's. NL_FAILED with the reason, and nothing has changed. */
 static nl_status change_state(nl_spool_row *row, const nl_spool_row_state *state)
 {
-    if (!write_all(row->fd, (const char *)state, sizeof *state, 0))
+    if (!nl_write_all_at(row->fd, state, sizeof *state, 0))
         return row_failed(row, "write", row->name);
     row->state = *state;
     return NL_OK;
@@ -147,7 +117,7 @@ static nl_status read_state(int fd, nl_spool_row_state *state)
         return NL_FAILED;
     if (!S_ISREG(status.st_mode) || status.st_nlink != 1 || status.st_size < (off_t)sizeof *state)
         return NL_END; /* no state, or its row was delivered and removed meanwhile */
-    if (!spool_row_read_all(fd, state, sizeof *state, 0))
+    if (!nl_read_all_at(fd, state, sizeof *state, 0))
         return NL_FAILED;
     bool valid = memcmp(state->magic, MAGIC, sizeof MAGIC) == 0 && state->first > 0 &&
                  state->last >= state->first - 1 && state->last - state->first + 1 < SEGMENTS_MAX &&
@@ -288,14 +258,14 @@ nl_status nl_spool_row_put(nl_spool_row *row, const char *data, size_t size, uin
     if (s == NULL)
         return NL_FAILED;
     put_head head = {.size = (uint32_t)size, .records = (uint32_t)count_put(data, size)};
-    if (!write_all(s->fd, data, size, s->size + sizeof head) ||
-        !write_all(s->fd, (const char *)&head, sizeof head, s->size)) {
+    if (!nl_write_all_at(s->fd, data, size, s->size + sizeof head) ||
+        !nl_write_all_at(s->fd, &head, sizeof head, s->size)) {
         char file[FILE_NAME_SIZE];
         name_segment(row, s->number, "spool", file);
         row_failed(row, "write", file);
         head = (put_head){0}; /* part of it may be there */
         if (ftruncate(s->fd, (off_t)s->size) != 0)
-            write_all(s->fd, (const char *)&head, sizeof head, s->size);
+            nl_write_all_at(s->fd, &head, sizeof head, s->size);
         return NL_FAILED;
     }
     s->size += sizeof head + size;
@@ -319,7 +289,7 @@ static put_status read_head(const nl_spool_segment *s, uint64_t at, put_head *he
     *head = (put_head){0};
     if (at + sizeof *head > s->size)
         return PUT_END;
-    if (!spool_row_read_all(s->fd, head, sizeof *head, at)) {
+    if (!nl_read_all_at(s->fd, head, sizeof *head, at)) {
         *head = (put_head){0};
         return PUT_UNREADABLE;
     }
@@ -336,7 +306,7 @@ static put_status read_put(const nl_spool_row *row, const nl_spool_segment *s, u
         status = PUT_UNREADABLE;
     } else if (status == PUT_READ && !nl_buffer_reserve(out, head.size)) {
         return PUT_UNREADABLE;
-    } else if (status == PUT_READ && !spool_row_read_all(s->fd, out->data + out->size, head.size, *at + sizeof head)) {
+    } else if (status == PUT_READ && !nl_read_all_at(s->fd, out->data + out->size, head.size, *at + sizeof head)) {
         status = PUT_UNREADABLE;
     }
     if (status == PUT_READ) {
@@ -471,7 +441,7 @@ static nl_status read_losses_file(const nl_spool_row *row, nl_buffer *out)
     if (fstat(fd, &status) != 0) {
         row_failed(row, "read", file);
     } else if (nl_buffer_reserve(out, (size_t)status.st_size)) {
-        if (spool_row_read_all(fd, out->data + out->size, (size_t)status.st_size, 0)) {
+        if (nl_read_all_at(fd, out->data + out->size, (size_t)status.st_size, 0)) {
             out->size += (size_t)status.st_size;
             result = NL_OK;
         } else {
@@ -494,7 +464,7 @@ static nl_status write_losses_file(const nl_spool_row *row, const nl_buffer *los
     name_losses(row, *losses_file, file);
     if (nl_spool_losses_encode(losses, &blocks)) {
         int fd = openat(row->folder_fd, file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-        status = fd >= 0 && write_all(fd, blocks.data, blocks.size, 0) ? NL_OK : row_failed(row, "write", file);
+        status = fd >= 0 && nl_write_all_at(fd, blocks.data, blocks.size, 0) ? NL_OK : row_failed(row, "write", file);
         if (fd >= 0)
             close(fd);
     }
