@@ -1,4 +1,4 @@
-/* The decoder where its input is blocks: finding them whole, passing over damage, noticing what is missing. */
+/* The decoder's part for blocks: finds blocks, skips damage, and detects missing records. */
 #include "config.h"
 
 #include "reader/decoder_internal.h"
@@ -16,19 +16,19 @@
 
 enum {
     MARK = NL_DECODER_MARK_SIZE,
-    LOOK = 64, /* bytes that tell whether a block or a line of text begins */
+    LOOK = 64, /* bytes that suffice to detect a block or a line */
     FREE_WASTE = 32 << 20,
     WASTE_PER_BYTE = 16,
 };
 
-/* ---- where blocks begin and end ---- */
+/* ---- boundaries of blocks ---- */
 
 static bool is_magic(const char *at, size_t size)
 {
     return size >= NL_BLOCK_MAGIC_SIZE && memcmp(at, NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE) == 0;
 }
 
-/* Whether a mark ends with the NUL at at: its beginning may be in the carry. */
+/* Returns whether a block's mark ends with a NUL; the mark may begin in the carry. */
 static bool ends_mark(const nl_decoder *d, const char *at)
 {
     size_t here = (size_t)(at + 1 - d->in.at);
@@ -43,7 +43,7 @@ static bool ends_mark(const nl_decoder *d, const char *at)
     return is_magic(mark, MARK);
 }
 
-/* Text has hardly any NUL, so that looking for one costs next to nothing. */
+/* Text rarely contains a NUL, so this search is cheap. */
 static const char *next_nul(const char *at, const char *end)
 {
     const char *nul = at < end ? memchr(at, '\0', (size_t)(end - at)) : NULL;
@@ -63,7 +63,10 @@ bool nl_decoder_find_block(nl_decoder *d, const char *limit, size_t *text_size)
     return false;
 }
 
-/* Whether a record of text begins at at, which follows a newline. No more is looked at than is there in any case. */
+/*
+ * Returns whether a record of text begins at a position behind a newline. Looks at no more than LOOK bytes, so that the
+ * result does not depend on how the input was split.
+ */
 static bool text_begins(const char *at, const char *end)
 {
     size_t size = (size_t)(end - at);
@@ -81,7 +84,7 @@ static bool text_begins(const char *at, const char *end)
     return false;
 }
 
-/* The first place in [at, limit) where a block or a line of text begins; NULL when there is none. */
+/* Returns the first position in [at, limit) where a block or a line of text begins, or NULL. */
 static const char *find_beginning(const nl_decoder *d, const char *at, const char *limit)
 {
     bool text = d->options.format != NL_FORMAT_NLB;
@@ -107,7 +110,7 @@ static void report_damage(nl_decoder *d)
     nl_buffer_free(&damage->text);
 }
 
-/* Moves to to: what lies before that is damage. */
+/* Counts the bytes up to a position as damage. */
 static void pass_to(nl_decoder *d, const char *to)
 {
     nl_damage *damage = &d->damage;
@@ -120,7 +123,7 @@ static void pass_to(nl_decoder *d, const char *to)
     d->in.at = to;
 }
 
-/* No whole block begins here, which is reported with all the bytes up to where something begins again. */
+/* Begins damage, because no sound block begins here. It is reported with all its bytes up to the next block or line. */
 static nl_status damage(nl_decoder *d, const char *reason)
 {
     d->damaged = true;
@@ -138,7 +141,7 @@ static nl_status end_damage(nl_decoder *d, nl_status status)
     return status;
 }
 
-/* Passes over damage, up to the next beginning. Results as nl_decoder_next_in_blocks. */
+/* Skips damage up to the next block or line. Returns as nl_decoder_next_in_blocks. */
 static nl_status pass_damage(nl_decoder *d)
 {
     nl_input *in = &d->in;
@@ -204,7 +207,7 @@ void nl_decoder_report_missing(nl_decoder *d)
     nl_sequences_settle(d->sequences);
 }
 
-/* A damaged block, whose header may be sound all the same. */
+/* Notes the numbers of a damaged block, because its header may be sound. */
 static void suspect(nl_decoder *d, const nl_block_header *h)
 {
     if (h->type != NL_BLOCK_TYPE_RECORDS || !nl_block_has_stream(h))
@@ -224,7 +227,10 @@ static void suspect(nl_decoder *d, const nl_block_header *h)
     s->to = h->first_sequence + h->record_count;
 }
 
-/* The records of damaged blocks just before the first sound block of a stream: its numbers alone do not show them. */
+/*
+ * Counts the records of damaged blocks just before the first sound block of a stream. The numbers of sound blocks do
+ * not reveal them.
+ */
 static void expect_suspect(nl_decoder *d, nl_sequences *sequences, const nl_block_header *h)
 {
     const nl_suspect *s = d->suspect;
@@ -247,7 +253,7 @@ static void report_dropped(nl_decoder *d, const nl_block_header *h, uint64_t cou
         report_lost(d, &lost, true);
 }
 
-/* Compares a block's place in its stream with what the shared streams expect; takes its numbers. */
+/* Compares a block's numbers with the shared streams, and adds them. */
 static void follow_stream(nl_decoder *d, const nl_block_header *h)
 {
     nl_lost lost = {.source = d->source, .from_ns = INT64_MAX, .to_ns = INT64_MIN, .count = h->lost};
@@ -265,8 +271,7 @@ static void follow_stream(nl_decoder *d, const nl_block_header *h)
         widen(&lost, stream->latest_ns, h->record_count > 0 ? h->min_time_ns : stream->latest_ns);
         lost.numbers = (nl_number_range){stream->next, stream->next + (lost.count - lost.dropped)};
     }
-    /* Streams begin with number 0: of one that is met for the first time, what is before the block may come later by
-     * another way (from a spool, when what a killed process left in memory came first). */
+    /* The numbers before the first block of a stream are not missing yet: a spool may deliver them later. */
     uint64_t next = stream->next;
     uint64_t closed =
         nl_stream_take(d->options.streams, stream, h->first_sequence, h->record_count, h->lost, &d->fresh);
@@ -283,7 +288,7 @@ static void follow_stream(nl_decoder *d, const nl_block_header *h)
                                      h->first_sequence < next ? h->first_sequence : next});
 }
 
-/* Notes a block's numbers, and which of its records are new: where nothing is shared, all. */
+/* Adds a block's numbers, and finds out which of its records are new. Without shared sets all are. */
 static void take_numbers(nl_decoder *d, const nl_block_header *h)
 {
     nl_sequences_news news = {.fresh = &d->fresh};
@@ -313,7 +318,7 @@ static void take_numbers(nl_decoder *d, const nl_block_header *h)
 
 /* ---- blocks ---- */
 
-/* No block begins here. */
+/* Reports that no block begins here, unless text may follow. */
 static nl_status leave(nl_decoder *d)
 {
     return d->options.format == NL_FORMAT_NLB ? damage(d, "no block begins here") : NL_END;
@@ -325,23 +330,21 @@ static bool may_be_block(const nl_input *in)
     return memcmp(in->at, NL_BLOCK_MAGIC, left < NL_BLOCK_MAGIC_SIZE ? left : NL_BLOCK_MAGIC_SIZE) == 0;
 }
 
-/* There are fewer bytes than the block needs. */
 static nl_status wait_for_more(nl_decoder *d)
 {
     return d->in.finished ? damage(d, "block is cut short") : NL_AGAIN;
 }
 
 /*
- * Blocks that claim to be large and begin again and again within one another would cost their claims each time, hence a
- * bound on what is gathered and looked through in vain. It grows with the bytes before the block, not with those that
- * were fed: what is read must not depend on how the input was cut.
+ * Limits the bytes that are checked in vain: large blocks may seem to begin within one another again and again. The
+ * limit grows with the bytes before the block, so that it does not depend on how the input was split.
  */
 static bool may_look(const nl_decoder *d, const nl_block_header *header)
 {
     return d->wasted + nl_block_total_size(header) <= FREE_WASTE + WASTE_PER_BYTE * nl_input_offset(&d->in, d->in.at);
 }
 
-/* Whether the block is what its checksum says. */
+/* Verifies the checksum, and counts wasted bytes. */
 static bool is_sound(nl_decoder *d, const nl_block_header *header)
 {
     if (nl_block_verify(header, d->in.at) == NL_OK)
@@ -350,7 +353,7 @@ static bool is_sound(nl_decoder *d, const nl_block_header *header)
     return false;
 }
 
-/* What of the open block was met already. */
+/* Sets which records of the block are known already. */
 static void note_repeated(const nl_decoder *d, nl_block_view *view)
 {
     view->first_new = view->first_sequence;
@@ -410,7 +413,7 @@ static void pass_on_unread(nl_decoder *d, const nl_block_header *header)
     d->stats.records += header->record_count;
 }
 
-/* Hands a question for the time to who answers it; that of a later version may have more in its payload. */
+/* Calls on_question. A later version's question may have a longer payload. */
 static void hear_question(nl_decoder *d, const nl_block_header *header)
 {
     if (header->type == NL_BLOCK_TYPE_TIME && header->flags == 0 && header->stored_size >= 8 &&
@@ -420,7 +423,7 @@ static void hear_question(nl_decoder *d, const nl_block_header *header)
     }
 }
 
-/* Whether the owner of the shared streams does not take the block. */
+/* Returns whether admit refuses the block. */
 static bool is_refused(nl_decoder *d, const nl_block_header *header)
 {
     if (d->admit == NULL || d->options.streams == NULL || header->type != NL_BLOCK_TYPE_RECORDS ||
@@ -430,7 +433,7 @@ static bool is_refused(nl_decoder *d, const nl_block_header *header)
     return d->refused;
 }
 
-/* Takes a whole block from the input and opens it. NL_OK, whatever it was; or NL_AGAIN, NL_END. */
+/* Reads and opens a block. Returns NL_OK for any piece of input, otherwise NL_AGAIN or NL_END. */
 static nl_status take_block(nl_decoder *d)
 {
     nl_input *in = &d->in;
@@ -482,7 +485,7 @@ static nl_status take_block(nl_decoder *d)
     return NL_OK;
 }
 
-/* Whether the record at the next place was not met already. */
+/* Returns whether the next record's number is new. */
 static bool is_fresh(nl_decoder *d)
 {
     uint64_t place = d->place++;
@@ -495,7 +498,7 @@ static bool is_fresh(nl_decoder *d)
     return d->fresh_at < count && place >= fresh[d->fresh_at].from;
 }
 
-/* The next record of the open block. NL_OK, or NL_END when it has no more. */
+/* Returns NL_OK and the next record of the open block, or NL_END. */
 static nl_status next_of_block(nl_decoder *d, const nl_record **record)
 {
     nl_status status;
@@ -544,7 +547,7 @@ uint64_t nl_decoder_sequence(const nl_decoder *d)
     return d->first_sequence + d->place - 1;
 }
 
-/* Whether the next block is to wait; then what is left of the piece is held. */
+/* Asks whether to decode the next block. If not, copies the rest of the piece. */
 static bool pause_before_block(nl_decoder *d)
 {
     d->ask = false;

@@ -21,22 +21,22 @@ enum {
     NL_WORK_QUESTION = 5000,  /* a time question, and its reply */
 };
 
-/* Returns the units of work (reader/decoder_work.h) that the input has cost so far. */
+/* Returns the units of work for the input so far. */
 uint64_t nl_decoder_work(const nl_decoder *decoder);
 
 /*
- * Returns an estimate of the units of work that the next block costs, by its header; 0 when no whole header comes next.
- * For the function that nl_decoder_ask names.
+ * Returns an estimate of the units of work for the next block, by its header; 0 if there is no whole header. For the
+ * callback of nl_decoder_ask.
  */
 uint64_t nl_decoder_next_work(const nl_decoder *decoder);
 
 /*
- * The next record of a block that is shown with `taken`, for on_block alone: NL_OK, or NL_END after the last. It does
- * not decompress the block or read its tables again.
+ * In on_block only: returns the next record of a block that is passed with `taken`: NL_OK, or NL_END after the last.
+ * Does not read the block's tables again.
  */
 nl_status nl_decoder_next_of_taken(nl_decoder *decoder, const nl_record **record);
 
-/* For on_block alone: the block that is shown with `taken` is not taken. Its records are handed out. */
+/* In on_block only: declines a block that is passed with `taken`, so that the decoder returns its records. */
 void nl_decoder_decline_block(nl_decoder *decoder);
 
 #endif

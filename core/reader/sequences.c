@@ -11,26 +11,26 @@
 #include <string.h>
 
 typedef struct sequence_stream {
-    unsigned char id[NL_BLOCK_STREAM_SIZE]; /* first, because the tree compares it */
-    uint64_t low, next;                     /* numbers outside [low, next) were not read */
+    unsigned char id[NL_BLOCK_STREAM_SIZE]; /* first, for compare_streams */
+    uint64_t low, next;                     /* numbers outside of [low, next) were not read */
     int64_t low_ns, next_ns;                /* times of the records at both ends */
 } sequence_stream;
 
-/* Numbers of a stream that were passed over. Gaps of one stream never overlap. */
+/* Missing numbers of a stream. Gaps of one stream never overlap. */
 typedef struct sequence_gap {
     unsigned char id[NL_BLOCK_STREAM_SIZE];
     uint64_t from, to;
-    int64_t from_ns, to_ns; /* times of the records before and behind */
-    const char *source;     /* of the block that showed the gap; in nl_sequences.sources */
+    int64_t from_ns, to_ns; /* times of the adjacent records */
+    const char *source;     /* input that revealed the gap; in nl_sequences.sources */
 } sequence_gap;
 
 struct nl_sequences {
     void *streams, *gaps, *sources; /* trees of tsearch(3) */
     size_t stream_count, gap_count;
     bool incomplete;         /* some numbers did not fit */
-    bool passed_over;        /* parts of an input were not read */
-    size_t awaited;          /* decoders that have more to add */
-    sequence_stream *latest; /* of the latest block; blocks of one stream come in a row */
+    bool passed_over;        /* parts of an input were skipped */
+    size_t awaited;          /* number of decoders that have more to add */
+    sequence_stream *latest; /* stream of the latest block; consecutive blocks are usually of one stream */
     const char *latest_source;
 };
 
@@ -39,7 +39,7 @@ static int compare_streams(const void *a, const void *b)
     return memcmp(((const sequence_stream *)a)->id, ((const sequence_stream *)b)->id, NL_BLOCK_STREAM_SIZE);
 }
 
-/* Gaps that overlap compare as equal, so that tfind finds one that a range overlaps. */
+/* Overlapping gaps are equal, so that tfind finds a gap that overlaps a range. */
 static int compare_gaps(const void *a, const void *b)
 {
     const sequence_gap *left = a, *right = b;
@@ -76,14 +76,14 @@ void nl_sequences_free(nl_sequences *s)
     free(s);
 }
 
-/* Without memory for some numbers the set is incomplete. */
+/* If memory runs out, the set is incomplete. */
 static void note_memory_failed(nl_sequences *s)
 {
     s->incomplete = true;
     nl_memory_failed();
 }
 
-/* A copy of the name that lasts as long as the set does; "" when there is no memory. */
+/* Returns a copy of the name that lives as long as the set; "" if memory runs out. */
 static const char *intern_source(nl_sequences *s, const char *source)
 {
     if (s->latest_source != NULL && strcmp(s->latest_source, source) == 0)
@@ -101,7 +101,7 @@ static const char *intern_source(nl_sequences *s, const char *source)
     return s->latest_source = *found;
 }
 
-/* Adds a gap of the stream and source of another one, unless it is empty. */
+/* Adds a gap with the stream and source of another one, unless it is empty. */
 static void add_gap_between(nl_sequences *s, const sequence_gap *other, uint64_t from, uint64_t to, int64_t from_ns,
                             int64_t to_ns)
 {
@@ -124,7 +124,7 @@ static void add_gap_between(nl_sequences *s, const sequence_gap *other, uint64_t
     s->gap_count++;
 }
 
-/* Removes a gap that overlaps range and copies it to *gap. False when no gap does. */
+/* Removes a gap that overlaps range and copies it to *gap. Returns false if there is none. */
 static bool take_gap(nl_sequences *s, const sequence_gap *range, sequence_gap *gap)
 {
     sequence_gap *const *found = range->from < range->to ? tfind(range, &s->gaps, compare_gaps) : NULL;
@@ -186,8 +186,8 @@ static sequence_stream *find_stream(nl_sequences *s, const unsigned char *id, ui
 }
 
 /*
- * Adds the numbers of range, whose from_ns and to_ns are the times of the first and the last record. Appends those that
- * are new to fresh, in any order, and returns how many are.
+ * Adds the numbers of range; its from_ns and to_ns are the times of the first and last record. Appends the new numbers
+ * to fresh, in any order, and returns their count.
  */
 static uint64_t cover(nl_sequences *s, sequence_stream *stream, const sequence_gap *range, nl_buffer *fresh)
 {
@@ -233,7 +233,7 @@ void nl_sequences_add(nl_sequences *s, const nl_block_header *h, const char *sou
     bool is_first = stream->low_ns == INT64_MAX;
     int64_t record_from_ns = h->record_count > 0 ? h->min_time_ns : h->lost_to_ns;
     int64_t record_to_ns = h->record_count > 0 ? h->max_time_ns : h->lost_to_ns;
-    if (h->record_count == 0 && lost == 0) /* without times */
+    if (h->record_count == 0 && lost == 0) /* the block has no times */
         record_from_ns = record_to_ns = first < stream->low ? stream->low_ns : stream->next_ns;
     if (is_first) {
         stream->low_ns = lost > 0 ? h->lost_from_ns : record_from_ns;
@@ -241,7 +241,7 @@ void nl_sequences_add(nl_sequences *s, const nl_block_header *h, const char *sou
     }
     sequence_gap range = {.source = intern_source(s, source)};
     memcpy(range.id, h->stream, sizeof range.id);
-    /* What was dropped first: the records are then next to it. */
+    /* Dropped numbers first, so that the records are next to them. */
     range.from = first - lost;
     range.to = first;
     range.from_ns = h->lost_from_ns;
@@ -289,7 +289,7 @@ void nl_sequences_await(nl_sequences *s, bool begins)
         s->awaited--;
 }
 
-/* ---- what is missing ---- */
+/* ---- missing numbers ---- */
 
 typedef struct gap_listing {
     void (*function)(void *user, const nl_lost *what);

@@ -15,7 +15,7 @@
 
 static const char magic[4] = {'N', 'L', 'I', '1'};
 
-#define LARGEST ((off_t)1 << 28) /* of an index: that of an exbibyte has a hundredth of it */
+#define LARGEST ((off_t)1 << 28) /* maximum size of an index; a file of an exbibyte needs a hundredth of it */
 
 char *nl_time_index_name(const char *path)
 {
@@ -23,7 +23,7 @@ char *nl_time_index_name(const char *path)
     return asprintf(&name, "%s" NL_TIME_INDEX_SUFFIX, path) >= 0 ? name : NULL;
 }
 
-/* The checksum of the most bytes of fd that end at end, at most. */
+/* Returns the checksum of the bytes before end, at most `most` of them. */
 static bool sum_before(int fd, uint64_t end, size_t most, uint32_t *sum)
 {
     char bytes[NL_TIME_INDEX_HEAD];
@@ -36,7 +36,7 @@ static bool sum_before(int fd, uint64_t end, size_t most, uint32_t *sum)
 
 /* ---- writing ---- */
 
-/* An entry's: it is good only in its place in its index. */
+/* An entry's checksum depends on its place in the index. */
 static uint32_t sum_entry(uint32_t sum, uint64_t begin, const char *entry)
 {
     char place[8];
@@ -83,7 +83,7 @@ static bool parse_entry(const char *entry, uint32_t sum, uint64_t begin, nl_time
     return nl_le32_get(entry + 36) == sum_entry(sum, begin, entry);
 }
 
-/* Whether the file begins as the one whose index has that header. */
+/* Returns whether the header belongs to the file. */
 static bool is_of(const char *header, int fd)
 {
     uint32_t size = nl_le32_get(header + 4), sum;
@@ -91,7 +91,7 @@ static bool is_of(const char *header, int fd)
            size <= NL_TIME_INDEX_HEAD && sum_before(fd, size, size, &sum) && sum == nl_le32_get(header + 8);
 }
 
-/* Takes the entries from data that are good: those of rising places that the file has. */
+/* Reads valid entries: their positions ascend and are in the file. */
 static void take_entries(nl_time_index *index, const char *data, size_t size, uint64_t file_size)
 {
     size_t most = size / NL_TIME_INDEX_ENTRY;
@@ -131,7 +131,7 @@ nl_time_index_outcome nl_time_index_read(const char *path, int fd, nl_time_index
     if (index_fd < 0)
         return NL_TIME_INDEX_NONE;
     struct stat status;
-    bool begun = fstat(index_fd, &status) != 0 || status.st_size > 0; /* otherwise its writer was killed just then */
+    bool begun = fstat(index_fd, &status) != 0 || status.st_size > 0; /* its writer was killed at the start otherwise */
     bool good = begun && time_index_read_all(fd, index_fd, index);
     close(index_fd);
     if (!begun)
