@@ -39,6 +39,7 @@ program_tests += \
 	tests/program/test_subscribe.py \
 	tests/program/test_dependencies.py \
 	tests/program/test_documented.py \
+	tests/program/test_netlogd_limits.py \
 	tests/program/test_netlogd_nats.py \
 	tests/program/test_python.py \
 	tests/program/test_scarce_memory.py \

@@ -347,7 +347,7 @@ class Nats(Case):
         port, late = support.free_port(), self.ports[0]
         self.launch_publisher(self.output_url(), port)
         reader = self.launch_reader("b")
-        support.wait_until(lambda: "trying again" in self.heard("b"), what="it is told")
+        support.wait_until(lambda: "retrying" in self.heard("b"), what="it is told")
         for client in self.load(port, 0):
             self.assertEqual(client.wait(60), 0)
         self.cluster(1)
@@ -385,7 +385,7 @@ class Nats(Case):
         for name, options in (("c", f"ca={other.ca}"), ("d", f"ca={authority.ca}"),
                               ("e", f"ca={authority.ca}&cert={stranger}&key={stranger}"), ("f", f"{tls}&name=elsewhere")):
             self.launch_reader(name, f"{options}&durable={name}")
-            support.wait_until(lambda: "trying again" in self.heard(name), what=f"{name} is told")
+            support.wait_until(lambda: "retrying" in self.heard(name), what=f"{name} is told")
         self.assertEqual(sum(self.events(*"cdef").values()), 0)
 
     def test_counts(self):
@@ -420,7 +420,7 @@ class Nats(Case):
                          ("nats://h/S?subject=a..b", "empty part"), ("nats://h/S?max_age=x", "is not a duration")):
             self.assertIn(why, self.fails("--listen", url, status=2), url)
         spool = f"spool={self.scratch}/spool"
-        for url, why in (("nats://h/S", "missing option spool=FOLDER"), (f"nats://h/S?{spool}&messages=host", "is not one of program|shard"),
+        for url, why in (("nats://h/S", "missing option spool=DIRECTORY"), (f"nats://h/S?{spool}&messages=host", "is not one of program|shard"),
                          (f"nats://h/S?{spool}&durable=d", "durable"), (f"nats://h/S?{spool}&format=ulm", "only format nlb")):
             result = self.run_program(self.netlogd, "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}", "--output",
                                       url, timeout=10)
