@@ -155,16 +155,12 @@ static void on_drawn(void *user)
     p->callbacks.draw(p->callbacks.user, agents_loadlines(p->agents));
 }
 
-/* All sensors come in one log, which the window opens with the first. */
-static bool sensor_pane_begin(sensor_pane *p)
+/* All sensors' records form one log, which the window opens with the first sensor. */
+static void sensor_pane_begin(sensor_pane *p)
 {
-    if (p->has_begun)
-        return true;
-    const char *path = agents_log(p->agents);
-    p->has_begun = path != NULL && p->callbacks.begin(p->callbacks.user, path);
     if (!p->has_begun)
-        sensor_pane_say(p, "The sensors' records cannot be read: no pipe can be made.");
-    return p->has_begun;
+        p->callbacks.begin(p->callbacks.user, agents_feed(p->agents));
+    p->has_begun = true;
 }
 
 static void toggle(sensor_pane *p, GtkTreePath *path)
@@ -179,8 +175,8 @@ static void toggle(sensor_pane *p, GtkTreePath *path)
                        COLUMN_SENSOR, &sensor, -1);
     if (is_sensor && ticked)
         agents_remove(p->agents, url, sensor);
-    else if (is_sensor && sensor_pane_begin(p))
-        agents_add(p->agents, url, sensor);
+    else if (is_sensor && agents_add(p->agents, url, sensor))
+        sensor_pane_begin(p);
     g_free(url);
     g_free(sensor);
 }

@@ -3,7 +3,6 @@
 #include "view/command_palette.h"
 #include "view/commands.h"
 #include "view/exporting.h"
-#include "view/keeping.h"
 #include "view/printing.h"
 #include "view/welcome.h"
 #include "view/window_private.h"
@@ -243,7 +242,6 @@ static void (*const actions[])(window *w) = {
     [COMMAND_SENSORS] = window_sensors_toggle,
     [COMMAND_REAL_TIME] = toggle_real_time,
     [COMMAND_CLOCKS] = correct_clocks,
-    [COMMAND_KEEP] = keeping_ask,
     [COMMAND_PLAY] = window_play,
     [COMMAND_FASTER] = play_faster,
     [COMMAND_SLOWER] = play_slower,

@@ -5,11 +5,10 @@
 
 static const int64_t first_width_ns = 60 * INT64_C(1000000000);
 
-static bool on_begin(void *user, const char *path)
+static void on_begin(void *user, feed *f)
 {
     window *w = user;
-    if (!model_add_source(w->model, path, true))
-        return false;
+    model_add_feed(w->model, feed_ref(f), "sensors");
     if (w->source_count++ == 0) {
         scene_view *view = canvas_view(w->canvas);
         view->to_ns = g_get_real_time() * 1000;
@@ -17,7 +16,6 @@ static bool on_begin(void *user, const char *path)
         w->touched = true; /* and not fitted to the first second */
     }
     window_follow(w);
-    return true;
 }
 
 static void on_draw(void *user, drawing *loadlines)
