@@ -71,6 +71,8 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/convert/output.h \
 	%D%/convert/importers.c \
 	%D%/convert/exporters.c \
+	%D%/convert/cutter.c \
+	%D%/convert/cutter.h \
 	%D%/convert/translate.c \
 	%D%/convert/sink.c \
 	%D%/convert/netlogger.c \

@@ -33,7 +33,7 @@ nltools_nlschema_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 nltools_nlschema_LDADD = $(common_libs)
 
 nltools_nlconv_SOURCES = %D%/nlconv.c %D%/pipeline/pipeline.c %D%/pipeline/pipeline.h \
-	%D%/pipeline/pipeline_inside.h %D%/pipeline/cut.c %D%/pipeline/folder.c
+	%D%/pipeline/chunks.h %D%/pipeline/input.c
 nltools_nlconv_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
 nltools_nlconv_CFLAGS = $(AM_CFLAGS) -pthread
 nltools_nlconv_LDADD = $(common_libs)

@@ -84,6 +84,9 @@ void sink_malformed(sink *s, uint64_t line, uint64_t offset, const char *reason,
  */
 void sink_report(sink *s, program_reading *reading, const char *name, uint64_t lines, uint64_t offset);
 
+/* Frees the buffers of a sink. */
+void sink_free(sink *s);
+
 /* Lets go of what an exporter made so far, where the sink has somewhere for it to go. */
 static inline void sink_drain(sink *s)
 {

@@ -53,3 +53,10 @@ void sink_report(sink *s, program_reading *reading, const char *name, uint64_t l
     }
     s->report_text.size = s->report_count = 0;
 }
+
+void sink_free(sink *s)
+{
+    nl_buffer_free(&s->bytes);
+    nl_buffer_free(&s->report_text);
+    free(s->reports);
+}
