@@ -11,7 +11,7 @@
 
 #define COLLECTORS "x-netlog x-netlogs unix"
 
-/* Of nl_policy, and then the levels from Emergency on; index 0 stands for no choice. */
+/* Index 0: not given; then the values of nl_policy, then the levels from Emergency. */
 #define POLICIES "|block|newest|oldest|Emergency|Alert|Error|Warning|Auth|Security|Usage|System|Important|Debug"
 
 /* The index of a choice is odd if the option is on. */
@@ -126,7 +126,7 @@ const nl_option nl_log_rows[] = {
     {0},
 };
 
-/* Sets the members that follow from others, and the defaults that depend on the scheme. */
+/* Sets members that depend on others or on the scheme. */
 static void log_options_settle(nl_log_options *options, const nl_url *url)
 {
     bool collector = nl_url_is_collector(url);

@@ -22,13 +22,13 @@
 
 enum {
     FILE_NAME_SIZE = NL_SPOOL_NAME_SIZE + 32,
-    READ_ATTEMPTS = 3,      /* before a segment that cannot be read is put aside */
-    SEGMENTS_MAX = 1 << 20, /* a state with more is damaged */
+    READ_ATTEMPTS = 3,      /* then the unreadable segment is renamed */
+    SEGMENTS_MAX = 1 << 20, /* a state with more is invalid */
 };
 
 static const char MAGIC[8] = "NLSPOOL2";
 
-/* Before each put. It is written after the data: a put without it was never made, whenever the process is killed. */
+/* The head of a put. It is written after the data, so that a killed process leaves no incomplete put. */
 typedef struct put_head {
     uint32_t size;
     uint32_t records;
@@ -57,7 +57,7 @@ static void name_losses(const nl_spool_row *row, uint64_t losses_file, char file
     snprintf(file, FILE_NAME_SIZE, "%s-%c.lost", row->name, losses_file == 1 ? 'a' : 'b');
 }
 
-/* Makes state the row's. NL_FAILED with the reason, and nothing has changed. */
+/* Writes a new state. On NL_FAILED nothing has changed. */
 static nl_status change_state(nl_spool_row *row, const nl_spool_row_state *state)
 {
     if (!nl_write_all_at(row->fd, state, sizeof *state, 0))
@@ -98,7 +98,7 @@ nl_spool_row *nl_spool_row_make(const char *folder, int folder_fd)
     row->own = true;
     row->fd = openat(folder_fd, hidden, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     row->identity = nl_identity_of(row->fd);
-    /* Its name comes last: other processes then find it locked. */
+    /* Renamed last, so that other processes find the file locked. */
     if (row->fd >= 0 && lock_file(row->fd) && change_state(row, &state) == NL_OK &&
         renameat(folder_fd, hidden, folder_fd, file) == 0)
         return row;
@@ -109,14 +109,14 @@ nl_spool_row *nl_spool_row_make(const char *folder, int folder_fd)
     return NULL;
 }
 
-/* Reads the state of an open file. NL_END when it is none. */
+/* Reads the state of an open file. Returns NL_END if it has none. */
 static nl_status read_state(int fd, nl_spool_row_state *state)
 {
     struct stat status;
     if (fstat(fd, &status) != 0)
         return NL_FAILED;
     if (!S_ISREG(status.st_mode) || status.st_nlink != 1 || status.st_size < (off_t)sizeof *state)
-        return NL_END; /* no state, or its row was delivered and removed meanwhile */
+        return NL_END; /* no state, or the row was delivered and removed meanwhile */
     if (!nl_read_all_at(fd, state, sizeof *state, 0))
         return NL_FAILED;
     bool valid = memcmp(state->magic, MAGIC, sizeof MAGIC) == 0 && state->first > 0 &&
@@ -153,7 +153,6 @@ nl_status nl_spool_row_adopt(const char *folder, int folder_fd, const char *name
     return NL_OK;
 }
 
-/* Closes the first open segment. */
 static void pop_segment(nl_spool_row *row)
 {
     nl_spool_segment *first = row->segments;
@@ -198,7 +197,7 @@ bool nl_spool_row_is_sound(const nl_spool_row *row)
     return sound;
 }
 
-/* Returns a segment for an open file. NULL if memory runs out; the caller closes the file then. */
+/* Returns a segment for an open file; NULL if memory runs out. */
 static nl_spool_segment *new_segment(uint64_t number, int fd, uint64_t size)
 {
     nl_spool_segment *s = nl_memory_check(calloc(1, sizeof *s));
@@ -241,7 +240,7 @@ static nl_spool_segment *start_segment(nl_spool_row *row)
     return NULL;
 }
 
-/* Returns the number of records in a put, which is whole lines or whole blocks. */
+/* Returns the number of records in a put: whole lines or whole blocks. */
 static uint64_t count_put(const char *data, size_t size)
 {
     bool blocks = size >= NL_BLOCK_MAGIC_SIZE && memcmp(data, NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE) == 0;
@@ -263,7 +262,7 @@ nl_status nl_spool_row_put(nl_spool_row *row, const char *data, size_t size, uin
         char file[FILE_NAME_SIZE];
         name_segment(row, s->number, "spool", file);
         row_failed(row, "write", file);
-        head = (put_head){0}; /* part of it may be there */
+        head = (put_head){0}; /* part of the put may have been written */
         if (ftruncate(s->fd, (off_t)s->size) != 0)
             nl_write_all_at(s->fd, &head, sizeof head, s->size);
         return NL_FAILED;
@@ -279,11 +278,11 @@ nl_status nl_spool_row_put(nl_spool_row *row, const char *data, size_t size, uin
 
 typedef enum put_status {
     PUT_READ,
-    PUT_END, /* the segment has no more, or a kill stopped its process here */
+    PUT_END, /* the end of the segment, or of its writer */
     PUT_UNREADABLE,
 } put_status;
 
-/* Reads the head of the put at that offset. */
+/* Reads the head of the put at an offset. */
 static put_status read_head(const nl_spool_segment *s, uint64_t at, put_head *head)
 {
     *head = (put_head){0};
@@ -296,13 +295,13 @@ static put_status read_head(const nl_spool_segment *s, uint64_t at, put_head *he
     return head->size > 0 ? PUT_READ : PUT_END;
 }
 
-/* Appends the put at that offset to out, and moves the offset behind it. PUT_UNREADABLE with the reason. */
+/* Appends the put at an offset to out and moves the offset behind it. */
 static put_status read_put(const nl_spool_row *row, const nl_spool_segment *s, uint64_t *at, nl_buffer *out)
 {
     put_head head;
     put_status status = read_head(s, *at, &head);
     if (status == PUT_READ && *at + sizeof head + head.size > s->size) {
-        errno = EIO; /* somebody cut off the file: its data was written before the head */
+        errno = EIO; /* somebody truncated the file: data is written before the head */
         status = PUT_UNREADABLE;
     } else if (status == PUT_READ && !nl_buffer_reserve(out, head.size)) {
         return PUT_UNREADABLE;
@@ -320,7 +319,7 @@ static put_status read_put(const nl_spool_row *row, const nl_spool_segment *s, u
     return status;
 }
 
-/* Goes on with the next segment, and removes the first one; lost more records are lost. */
+/* Removes the first segment. lost: number of its records that count as lost. */
 static nl_status leave_first(nl_spool_row *row, uint64_t lost, uint64_t losses_file, const char *new_suffix)
 {
     char file[FILE_NAME_SIZE], new_file[FILE_NAME_SIZE];
@@ -344,7 +343,7 @@ static nl_status leave_first(nl_spool_row *row, uint64_t lost, uint64_t losses_f
     return NL_OK;
 }
 
-/* Opens the first segment that is there, of a row that this process does not write. NL_END when there is none. */
+/* Opens the first existing segment of another process's row. Returns NL_END if there is none. */
 static nl_status open_first(nl_spool_row *row)
 {
     char file[FILE_NAME_SIZE];
@@ -370,7 +369,7 @@ static nl_status open_first(nl_spool_row *row)
     return row->segments != NULL ? NL_OK : NL_END;
 }
 
-/* Returns the number of records that an unreadable segment holds, as far as it is known, and at least 1. */
+/* Returns the number of records in an unreadable segment as far as it is known, at least 1. */
 static uint64_t count_unreadable(const nl_spool_row *row)
 {
     const nl_spool_segment *s = row->segments;
@@ -411,7 +410,7 @@ void nl_spool_row_delivered(nl_spool_row *row, size_t size)
     nl_spool_row_state state = row->state;
     if (s == NULL)
         return;
-    /* Part of a put that was delivered is delivered again, with the rest of it, unless it is all. */
+    /* A partly delivered put is delivered again, unless it is the last. */
     while (size > 0 && read_head(s, state.delivered, &head) == PUT_READ && head.size <= size) {
         size -= head.size;
         s->records -= head.records < s->records ? head.records : s->records;
@@ -426,7 +425,7 @@ void nl_spool_row_delivered(nl_spool_row *row, size_t size)
 
 /* ---- dropping ---- */
 
-/* Reads the blocks in the losses file, if any, into out. */
+/* Appends the content of the losses file, if there is one, to out. */
 static nl_status read_losses_file(const nl_spool_row *row, nl_buffer *out)
 {
     char file[FILE_NAME_SIZE];
@@ -452,7 +451,7 @@ static nl_status read_losses_file(const nl_spool_row *row, nl_buffer *out)
     return result;
 }
 
-/* Writes losses into the file that does not count yet, whose number it sets: 0 when there are none. */
+/* Writes losses to the other losses file and sets its number; 0 if there are no losses. */
 static nl_status write_losses_file(const nl_spool_row *row, const nl_buffer *losses, uint64_t *losses_file)
 {
     char file[FILE_NAME_SIZE];
@@ -472,7 +471,7 @@ static nl_status write_losses_file(const nl_spool_row *row, const nl_buffer *los
     return status;
 }
 
-/* Collects the numbers that were dropped before, and those of the first segment or of data, if it is not NULL. */
+/* Collects the numbers that were dropped before, and those of data, or of the first segment if data is NULL. */
 static nl_status collect_losses(const nl_spool_row *row, const char *data, size_t size, nl_buffer *losses)
 {
     nl_buffer bytes = {0};
@@ -545,7 +544,7 @@ void nl_spool_row_lost_told(nl_spool_row *row)
 
 /* ---- fsync ---- */
 
-/* Calls fdatasync for a file. A file that is gone, because its records were delivered, needs none. */
+/* Syncs a file. A delivered file may be gone. */
 static nl_status sync_file(const nl_spool_row *row, const char *file)
 {
     int fd = openat(row->folder_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

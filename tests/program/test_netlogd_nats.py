@@ -411,9 +411,9 @@ class Nats(Case):
 
     def test_what_is_wrong_at_the_start(self):
         port = support.free_port()
-        for url, why in ((f"nats://127.0.0.1:{port}", "no stream"), ("nats:///S", "no host"),
+        for url, why in ((f"nats://127.0.0.1:{port}", "missing stream"), ("nats:///S", "missing host"),
                          ("nats://h:99999/S", "is no port"), ("nats://h,,i/S", "a host is empty"),
-                         ("nats://h/S.T", "is not a name"), ("nats://u@h/S", "no password"),
+                         ("nats://h/S.T", "is not a name"), ("nats://u@h/S", "missing password"),
                          ("nats://h/S?share=3/2", "is not K/N"), ("nats://h/S?shards=0", "use 1 to 256"),
                          ("nats://h/S?durable=a.b", "use letters, digits"), ("nats://h/S?wahtever=1", "unknown option"),
                          ("nats://h/S?password_file=/nonexistent", "No such file"), ("nats://h/S?user=u", "belong together"),
