@@ -1,10 +1,12 @@
 """No program prints a character of a log that controls a terminal: core/record/terminal.h lists them."""
+import fcntl
 import os
 import pathlib
 import pty
 import re
 import socket
 import subprocess
+import termios
 import tty
 
 import nlb_decoder
@@ -55,7 +57,8 @@ class Terminal(support.Case):
         """What the program writes to a terminal."""
         master, slave = pty.openpty()
         tty.setraw(slave)
-        process = subprocess.Popen([support.program(program), *map(str, arguments)], stdout=slave, stderr=slave)
+        process = subprocess.Popen([support.program(program), *map(str, arguments)], stdout=slave, stderr=slave,
+                                   start_new_session=True, preexec_fn=lambda: fcntl.ioctl(1, termios.TIOCSCTTY, 0))
         os.close(slave)
         printed = bytearray()
         try:
@@ -68,6 +71,9 @@ class Terminal(support.Case):
         return bytes(printed)
 
     def test_nlsort_escapes_on_a_terminal_only(self):
+        for output in "/dev/stdout", "/dev/fd/1", "file:/dev/tty":
+            printed = self.on_terminal("nlsort/nlsort", "-o", output, self.text)
+            self.assertEqual((len(printed.splitlines()), found(printed)), (len(VALUES) - 1, []), output)
         for options in [], ["--unique"], ["--merge"], ["--key", "V"], ["--window", "1"]:
             self.assertEqual(sorted(self.output("nlsort/nlsort", *options, self.text)[0].splitlines()),
                              sorted(self.text.read_bytes().splitlines()), "byte by byte")
