@@ -304,20 +304,13 @@ static void give_up(agents *a)
     g_clear_object(&a->looking);
 }
 
-static const char *default_directory(void)
-{
-    const char *directory = g_getenv("NLAGENT_DIRECTORY");
-    const char *agent = directory != NULL ? directory : g_getenv("NLAGENT");
-    return agent != NULL ? agent : AGENTS_DEFAULT_URL;
-}
-
 void agents_find(agents *a, const char *directory, const char *expression)
 {
     search *f = g_new0(search, 1);
     bool named = directory != NULL && *directory != '\0';
     give_up(a);
     *f = (search){.options = a->options,
-                  .url = g_strdup(named ? directory : default_directory()),
+                  .url = g_strdup(named ? directory : agents_directory_url(&a->options)),
                   .expression = g_strdup(expression),
                   .rows = g_ptr_array_new_with_free_func(free_row)};
     a->looking = g_cancellable_new();
@@ -332,12 +325,11 @@ void agents_find(agents *a, const char *directory, const char *expression)
 
 agents *agents_new(agents_callbacks callbacks)
 {
-    static char token[AGENTS_TOKEN_SIZE]; /* threads use it for as long as they like */
     agents *a = g_new0(agents, 1);
     a->callbacks = callbacks;
     a->streams = g_ptr_array_new_with_free_func(stream_free);
     a->events = g_ptr_array_new_with_free_func(free_event);
-    if (!agents_options_from_environment(&a->options, token))
+    if (!agents_options_from_environment(&a->options))
         program_error("%s", nl_error_message());
     return a;
 }

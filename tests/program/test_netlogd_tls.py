@@ -434,7 +434,7 @@ class NetlogdTls(collector.Case):
         self.stop(process)
 
     def test_options_that_need_certificates(self):
-        for option in ("peers=a", f"crl={self.authority.ca}", "hosts=certificate"):
+        for option in ("peers=a", f"crl={self.authority.ca}", "certified_hosts=yes"):
             said = self.fails("--listen", f"x-netlogs://127.0.0.1:0?cert={self.server}&{option}", status=2)
             self.assertIn("ca=FILE", said)
 
@@ -442,7 +442,7 @@ class NetlogdTls(collector.Case):
         """Records of other hosts are malformed: of lines and of blocks."""
         certificate = self.authority.certify("h1", "DNS:h2.example,DNS:*.lab.example,IP:192.0.2.9")
         reject = self.scratch / "reject"
-        process = self.serve_tls("--reject", reject, options=f"&ca={self.authority.ca}&hosts=certificate")
+        process = self.serve_tls("--reject", reject, options=f"&ca={self.authority.ca}&certified_hosts=yes")
         hosts = {"h1": True, "H2.example": True, "h2": False, "x.lab.example": True, "x.y.lab.example": False, "192.0.2.9": True,
                  "192.0.2.8": False, "*.lab.example": False, "root": False}
         with self.connect(certificate) as s:
@@ -496,7 +496,7 @@ class NetlogdTls(collector.Case):
                 return nl_close(log) == NL_OK ? 0 : 1;
             }
             """)
-        process = self.serve_tls(options=f"&ca={self.authority.ca}&hosts=certificate", output=archive)
+        process = self.serve_tls(options=f"&ca={self.authority.ca}&certified_hosts=yes", output=archive)
         self.assertEqual(self.run_program(client, self.url(f"&cert={certificate}&format=nlb")).returncode, 0)
         self.stop(process)
         lines = self.run_program(support.program("nlsort/nlsort"), "--format", "ulm", archive).stdout.splitlines()
