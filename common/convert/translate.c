@@ -114,8 +114,8 @@ static void translator_restart(translator *t)
 {
     if (t->importer != NULL) {
         t->reading->unterminated += t->sink.unterminated;
-        t->cut.from->close(t->importer);
-        t->exporter->kind->close(t->exporter);
+        importer_close(t->importer);
+        exporter_close(t->exporter);
     }
     sink_free(&t->sink);
     cutter_reset(&t->cut);
@@ -265,7 +265,7 @@ nl_source *program_translate_folder(program_reading *reading, const char *path)
     const importer_kind *kind = reading->reads_folders ? reading->foreign : importer_kind_detect_folder(path);
     bool good = kind->read_path(path, &s);
     spill_write(&s);
-    s.out->kind->close(s.out);
+    exporter_close(s.out);
     sink_free(&s);
     snprintf(name, sizeof name, "/dev/fd/%d", to.fd);
     nl_url *url = nl_url_parse(name);

@@ -314,10 +314,10 @@ static void ignore(void *user, const char *format, ...)
     (void)user, (void)format;
 }
 
-static importer *xml_read_open_reader(void *shared)
+static void xml_read_open_reader(importer *base)
 {
-    xml_reader *r = nl_memory_check(calloc(1, sizeof *r));
-    r->failed = !*(const bool *)shared;
+    xml_reader *r = (xml_reader *)base;
+    r->failed = !*(const bool *)base->shared;
     xmlSAXHandler handler = {.initialized = XML_SAX2_MAGIC,
                              .startElementNs = start_element,
                              .endElementNs = end_element,
@@ -331,7 +331,6 @@ static importer *xml_read_open_reader(void *shared)
     /* NOENT concerns only &amp; and the other four entities of XML itself: without it &amp; in an attribute stays as
      * it is. No other entity can be defined. */
     xmlCtxtUseOptions(r->parser, XML_PARSE_NOENT | XML_PARSE_NONET | XML_PARSE_BIG_LINES);
-    return &r->base;
 }
 
 static void xml_read_close_reader(importer *base)
@@ -343,7 +342,6 @@ static void xml_read_close_reader(importer *base)
     builder_free(&r->builder);
     nl_buffer_free(&r->text);
     free(r->fields);
-    free(r);
 }
 
 /* What libxml2 found; the rest of the document is lost, for nothing tells where it would be well-formed again. */
@@ -497,6 +495,7 @@ const importer_kind xml_importer = {
     .head = xml_read_head,
     .unshare = xml_read_unshare,
     .cut = cut_records,
+    .size = sizeof(xml_reader),
     .open = xml_read_open_reader,
     .close = xml_read_close_reader,
     .read = read_piece,

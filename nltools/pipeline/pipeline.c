@@ -143,8 +143,8 @@ static void *run_thread(void *user)
         }
     }
     pthread_mutex_unlock(&p->lock);
-    pass->from->close(in);
-    pass->to->close(out);
+    importer_close(in);
+    exporter_close(out);
     return NULL;
 }
 
@@ -224,8 +224,8 @@ static void close_pipeline(pipeline *p)
 {
     end_workers(p);
     if (p->in_order != NULL)
-        p->pass->from->close(p->in_order);
-    p->pass->to->close(p->own);
+        importer_close(p->in_order);
+    exporter_close(p->own);
     cutter_reset(&p->cut);
     for (size_t i = 0; i < p->chunk_count; i++) {
         chunk *c = &p->chunks[i];

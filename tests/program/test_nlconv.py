@@ -246,7 +246,7 @@ class Nlconv(support.Case):
         cases = {
             "ulm": (b"DATE=20260101000000 A=1\nrubbish\nDATE=20260101000001 A=2\n", b":2: "),
             "json": (b'{"ts":1}\n{"ts":1,}\n\n{"ts":2}\n', b":2: "),
-            "csv": (b'ts,a\n1,"x\ny"\n2,3,4\n3,z\n', b":4: there are more cells"),
+            "csv": (b'ts,a\n1,"x\ny"\n2,3,4\n3,z\n', b":4: more cells"),
             "xml": (b'<log>\n<record time="1"/>\n<record time="x"/>\n<record time="2"/></log>', b":3: the time can't be read"),
         }
         for format, (text, place) in cases.items():
