@@ -22,10 +22,10 @@ nlv_nlv_SOURCES = %D%/main.c %D%/view/window.c %D%/view/window.h %D%/view/canvas
 	%D%/view/chooser.c %D%/view/chooser.h %D%/view/commands.c %D%/view/commands.h %D%/view/history.c %D%/view/history.h %D%/view/search_bar.c %D%/view/search_bar.h \
 	%D%/view/editor.c %D%/view/editor.h %D%/view/lifeline_page.c %D%/view/lifeline_page.h \
 	%D%/view/row_page.c %D%/view/row_page.h %D%/view/name_list.c %D%/view/name_list.h \
-	%D%/view/window_private.h %D%/view/window_session.c %D%/view/undo.c %D%/view/undo.h %D%/view/bookmarks.c %D%/view/bookmarks.h \
-	%D%/view/command_palette.c %D%/view/command_palette.h %D%/view/exporting.c %D%/view/exporting.h %D%/view/printing.c %D%/view/printing.h %D%/view/player.c %D%/view/player.h \
+	%D%/view/session_keeper.c %D%/view/session_keeper.h %D%/view/bookmarks.c %D%/view/bookmarks.h \
+	%D%/view/command_palette.c %D%/view/command_palette.h %D%/view/exporting.c %D%/view/exporting.h %D%/view/playback.c %D%/view/playback.h \
 	%D%/agents/agents.c %D%/agents/agents.h %D%/agents/stream.c %D%/agents/stream.h \
-	%D%/view/sensor_pane.c %D%/view/sensor_pane.h %D%/view/window_sensors.c %D%/view/window_commands.c %D%/view/window_open.c %D%/view/window_play.c \
+	%D%/view/sensor_pane.c %D%/view/sensor_pane.h \
 	%D%/view/side_panel.c %D%/view/side_panel.h %D%/view/table.c %D%/view/table.h %D%/view/welcome.c %D%/view/welcome.h
 nlv_nlv_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlv_nlv_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(GLIB_CFLAGS)

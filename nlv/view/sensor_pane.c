@@ -32,9 +32,17 @@ static void set_row(sensor_pane *p, GtkTreeIter *row, const char *state)
     g_free(valid);
 }
 
+/* Text of a directory as the markup of a tooltip, to be freed with g_free. */
+static char *tooltip(const char *text)
+{
+    char *valid = printable(text), *markup = g_markup_escape_text(valid, -1);
+    g_free(valid);
+    return markup;
+}
+
 static void add_host(sensor_pane *p, const char *host, const char *url, GtkTreeIter *row)
 {
-    char *name = printable(host), *tip = g_markup_escape_text(url, -1);
+    char *name = printable(host), *tip = tooltip(url);
     gtk_tree_store_append(p->store, row, NULL);
     gtk_tree_store_set(p->store, row, COLUMN_NAME, name, COLUMN_URL, url, COLUMN_SENSOR, "", COLUMN_TIP, tip, -1);
     g_free(name);
@@ -83,7 +91,7 @@ static bool find_row(sensor_pane *p, const char *url, const char *sensor, GtkTre
 static void add_sensor(sensor_pane *p, GtkTreeIter *host, const char *url, const char *sensor, const char *events)
 {
     GtkTreeIter row;
-    char *name = printable(sensor), *tip = g_markup_escape_text(events, -1);
+    char *name = printable(sensor), *tip = tooltip(events);
     gtk_tree_store_append(p->store, &row, host);
     gtk_tree_store_set(p->store, &row, COLUMN_IS_SENSOR, TRUE, COLUMN_NAME, name, COLUMN_URL, url, COLUMN_SENSOR,
                        sensor, COLUMN_TIP, tip, -1);

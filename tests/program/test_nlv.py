@@ -246,6 +246,8 @@ class Render(support.Case):
             (["a.png", "--since", "yesterday", self.log], 2, "yesterday"),
             (["a.png", "--config", self.log, self.log], 1, str(self.log)),
             (["a.png"], 2, "missing SOURCE"),
+            (["a.png", "--where", "HOST == nowhere", self.log], 1, "no records"),
+            (["a.png", "--where", "HOST ==", self.log], 2, "--where"),
         ]:
             result = self.render(*arguments)
             self.assertEqual(result.returncode, status, (arguments, result.stderr))
