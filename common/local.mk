@@ -21,8 +21,6 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/program/options_help.h \
 	%D%/program/options.h \
 	%D%/program/log.c \
-	%D%/program/own_log.c \
-	%D%/program/own_log.h \
 	%D%/program/source.c \
 	%D%/program/where.c \
 	%D%/program/archive.c \
@@ -47,7 +45,6 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/synthesis/sections.c \
 	%D%/synthesis/sections.h \
 	%D%/synthesis/synthesis_internal.h \
-	%D%/synthesis/symbols.h \
 	%D%/synthesis/syscalls.h \
 	%D%/synthesis/values.c \
 	%D%/synthesis/rules.c \
@@ -71,8 +68,6 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/convert/output.h \
 	%D%/convert/importers.c \
 	%D%/convert/exporters.c \
-	%D%/convert/cutter.c \
-	%D%/convert/cutter.h \
 	%D%/convert/translate.c \
 	%D%/convert/sink.c \
 	%D%/convert/netlogger.c \

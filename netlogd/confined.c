@@ -2,9 +2,11 @@
 
 #include "confined.h"
 
-#include "base/error.h"
 #include "output/options.h"
+#include "program/program.h"
 #include "service/confine.h"
+
+#include <stdio.h>
 
 static bool keep_output(const char *text)
 {
@@ -30,7 +32,7 @@ static void keep_destination(const char *text)
     nl_url_free(url);
 }
 
-/* A Unix socket is removed at the end; NATS needs a connection. */
+/* A Unix socket is removed at the end, and NATS is connected to. */
 static void keep_listening(const char *text)
 {
     nl_url *url = nl_url_parse(text);
@@ -56,23 +58,28 @@ static void keep_all(const settings *s)
         confine_keep_file(s->pid_file, CONFINE_WRITE);
     if (s->activation != NULL)
         confine_keep_file(s->activation, CONFINE_READ);
-    /* A reload may name other collectors. */
+    /* A configuration that is read again may name other collectors. */
     confine_keep_resolver();
     confine_keep_any_port();
 }
 
-nl_status confined_begin(const settings *s)
+const char *confined_begin(const settings *s)
 {
+    static char message[200];
     if (!s->confine)
-        return NL_OK;
+        return NULL;
     keep_all(s);
-    return confine() ? NL_OK : NL_FAILED;
+    if (confine())
+        return NULL;
+    snprintf(message, sizeof message, "%s", nl_error_message());
+    program_error("%s", message);
+    return message;
 }
 
-nl_status confined_check(const settings *s)
+const char *confined_forbids(const settings *s)
 {
     for (size_t i = 0; i < s->output_count; i++)
         if (!keep_output(s->outputs[i]))
-            return nl_error_prepend("%.300s", s->outputs[i]);
-    return NL_OK;
+            return s->outputs[i];
+    return NULL;
 }

@@ -1,30 +1,31 @@
 /*
- * The streams that a connection has sent lately. While the connection is open they count as in use, so that no output
- * forgets them: a connection that forwards the streams of many programs may send any of them again.
+ * The streams that a connection has brought lately. While the connection is open they count as in use, so that no
+ * output forgets them: the client of a connection that forwards the streams of many programs may send any of them
+ * again.
  *
- * At most USED_STREAMS_MAX streams of a connection are noted; further ones replace those that were noted first. The
- * connection owns the list. The server's thread only.
+ * At most USED_STREAMS_MAX streams of a connection are noted; more replace those that were noted first. The server's
+ * thread alone.
  */
 #ifndef NETLOGD_USED_STREAMS_H
 #define NETLOGD_USED_STREAMS_H
 
-#include <stddef.h>
+#include "output/outputs.h"
 
 enum { USED_STREAMS_MAX = 1024, USED_STREAMS_FREE = 64 };
 
-/* Starts as zeros. */
+/* Begins as zero. */
 typedef struct used_streams {
     unsigned char (*names)[16];
     size_t count, capacity, next; /* next: the name to replace */
 } used_streams;
 
-/* Notes that the stream is in use. */
+/* Notes that the stream is in use. Lack of memory ends the program. */
 void used_streams_note(used_streams *used, const unsigned char name[16]);
 
 /* Touches all noted streams in all outputs (outputs_touch_stream). */
-void used_streams_touch(const used_streams *used);
+void used_streams_touch(const used_streams *used, outputs *out);
 
-/* Returns the bytes of memory that the list takes, not counting the first USED_STREAMS_FREE streams. */
+/* The bytes of memory that the notes take, without those of up to USED_STREAMS_FREE streams. */
 size_t used_streams_size(const used_streams *used);
 
 void used_streams_free(used_streams *used);

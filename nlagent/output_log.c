@@ -2,12 +2,11 @@
 
 #include "output.h"
 
-#include "program/own_log.h"
 #include "program/program.h"
 
 void output_open(output *out, const char *destination)
 {
-    out->log = program_open_log("nlsensor", destination, false);
+    out->log = nl_open("nlsensor", destination);
     if (out->log == NULL)
         program_fail(PROGRAM_PROBLEM, "%s",
                      *nl_error_message() != '\0' ? nl_error_message() : "logging is switched off");

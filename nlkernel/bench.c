@@ -1,6 +1,7 @@
-/* nlkernel bench: what it costs a program that its events are recorded, by each means that there is. */
+/* nlkernel bench: measures the cost of recording for the recorded program, with each kind of recorder. */
 #include "config.h"
 
+#include "child.h"
 #include "command.h"
 #include "instance.h"
 #include "kernel_sum.h"
@@ -12,20 +13,17 @@
 #include "program/program.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROUNDS_MAX = 100, SIDE_COUNT = 5 };
+enum { ROUNDS_MAX = 100, SIDE_COUNT = 5, SIDE_NOTHING = 0, SIDE_NLKERNEL = 2 };
 
 typedef struct measurement {
-    double call_ns, wall_ns; /* of the program's own time, and by the wall clock */
-    double lost;             /* negative: not known */
+    double call_ns, wall_ns; /* per call: the program's own time, and elapsed time */
+    double lost;             /* events; negative: unknown */
 } measurement;
 
 typedef struct bench {
@@ -33,70 +31,41 @@ typedef struct bench {
     const char *tracefs;
     uint64_t calls;
     unsigned long rounds;
-    char folder[64];
+    char directory[64]; /* of the temporary files */
     char *loop_log, *kernel_log, *perf_log;
-    char *loop[8]; /* the command */
+    char *loop[8]; /* the command to measure */
     measurement all[SIDE_COUNT][ROUNDS_MAX];
     bool missing[SIDE_COUNT];
 } bench;
 
-/* ---- the loop ---- */
+static bool find_double(const nl_record *record, const char *name, double *value)
+{
+    nl_field field;
+    return nl_record_find(record, name, &field) && nl_field_double(&field, value);
+}
 
-/* Reads what the loop said of itself. */
+/* Reads the result of the loop. */
 static bool read_loop(const bench *b, measurement *m)
 {
     nl_reader *reader = nl_reader_open(b->loop_log, NULL);
     const nl_record *record;
-    nl_field field;
-    bool good = reader != NULL && nl_reader_next(reader, &record) == NL_OK &&
-                nl_record_find(record, "OWN.NS", &field) && nl_field_double(&field, &m->call_ns) &&
-                nl_record_find(record, "WALL.NS", &field) && nl_field_double(&field, &m->wall_ns);
-    if (reader != NULL)
-        nl_reader_close(reader);
+    bool ok = reader != NULL && nl_reader_next(reader, &record) == NL_OK &&
+              find_double(record, "OWN.NS", &m->call_ns) && find_double(record, "WALL.NS", &m->wall_ns);
+    nl_reader_close(reader);
     unlink(b->loop_log);
-    return good || nl_error_set(NL_ERROR_SYSTEM, "the loop that is measured did not run") == NL_OK;
+    return ok || nl_error_false(NL_ERROR_SYSTEM, "the measured loop failed");
 }
 
-/* Runs a command, which says what it has to say into out: a file, or nowhere when that is NULL. */
-static bool nlkernel_bench_run(char *const *command, const char *out)
+static bool run_loop(const bench *b, measurement *m)
 {
-    int status;
-    pid_t child = fork();
-    if (child == 0) {
-        sigset_t none; /* session_run blocks some, which perf waits for */
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-        int fd = open(out != NULL ? out : "/dev/null", O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        dup2(fd, 1);
-        dup2(fd, 2);
-        execvp(command[0], command);
-        _exit(127);
-    }
-    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
-    return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return child_run(b->loop, "/dev/null") && read_loop(b, m);
 }
 
-/* ---- the sides ---- */
+/* ---- the recorders ---- */
 
 static bool side_nothing(bench *b, measurement *m)
 {
-    return nlkernel_bench_run(b->loop, NULL) && read_loop(b, m);
-}
-
-static double lost_in(const instance *i)
-{
-    double lost = 0;
-    char file[64];
-    long cpus = sysconf(_SC_NPROCESSORS_CONF);
-    for (long cpu = 0; cpu < cpus; cpu++) {
-        snprintf(file, sizeof file, "per_cpu/cpu%ld/stats", cpu);
-        char *text = instance_read(i, file);
-        const char *overrun = text != NULL ? strstr(text, "\noverrun: ") : NULL;
-        lost += overrun != NULL ? strtod(overrun + strlen("\noverrun: "), NULL) : 0;
-        free(text);
-    }
-    return lost;
+    return run_loop(b, m);
 }
 
 static bool measure_ftrace(bench *b, measurement *m)
@@ -105,79 +74,80 @@ static bool measure_ftrace(bench *b, measurement *m)
     instance i;
     if (!tracing_open(&t, b->tracefs))
         return false;
-    bool good = instance_create(&i, &t, NULL);
-    if (good) {
-        good = instance_write(&i, "buffer_size_kb", "65536") && instance_write(&i, "trace_clock", "mono") &&
-               instance_write(&i, "events/raw_syscalls/enable", "1") && instance_write(&i, "tracing_on", "1") &&
-               nlkernel_bench_run(b->loop, NULL) && read_loop(b, m);
-        m->lost = lost_in(&i);
-        good = instance_destroy(&i) && good;
+    bool ok = instance_create(&i, &t, NULL);
+    if (ok) {
+        ok = instance_write(&i, "buffer_size_kb", "65536") && instance_write(&i, "trace_clock", "mono") &&
+             instance_write(&i, "events/raw_syscalls/enable", "1") && instance_write(&i, "tracing_on", "1") &&
+             run_loop(b, m);
+        m->lost = 0;
+        for (long cpu = 0; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++)
+            m->lost += (double)instance_overwritten(i.dir, (int)cpu);
+        ok = instance_destroy(&i) && ok;
     }
     tracing_close(&t);
-    return good;
+    return ok;
 }
 
-/* The kernel's ring buffer alone, which nobody reads: what every tool that uses it pays at least. */
+/* The kernel's ring buffer without a reader: the lower bound of every recorder that uses it. */
 static bool side_ftrace(bench *b, measurement *m)
 {
     rights_raise();
-    bool good = measure_ftrace(b, m);
+    bool ok = measure_ftrace(b, m);
     rights_lower();
-    return good;
+    return ok;
 }
 
-static bool open_sink(sink *s, const void *user)
+static bool open_bench_sink(sink *s, const void *user)
 {
     return sink_open_file(s, user, NL_FORMAT_NLB, 0);
 }
 
-static double lost_in_log(const char *log)
+static double count_lost(const char *log)
 {
     nl_reader *reader = nl_reader_open(log, NULL);
     const nl_record *record;
-    nl_field field;
     double lost = 0, number;
     while (reader != NULL && nl_reader_next(reader, &record) == NL_OK)
         if (record->event.size == 14 && memcmp(record->event.data, "NetLogger.Lost", 14) == 0 &&
-            nl_record_find(record, "COUNT", &field) && nl_field_double(&field, &number))
+            find_double(record, "COUNT", &number))
             lost += number;
-    if (reader != NULL)
-        nl_reader_close(reader);
+    nl_reader_close(reader);
     return lost;
 }
 
 static bool side_nlkernel(bench *b, measurement *m)
 {
     static const char *patterns[] = {"raw_syscalls:*"};
-    recording_options o = {.patterns = patterns,
-                           .pattern_count = 1,
-                           .buffer_size = 64 << 20,
-                           .low_water = -1,
-                           .quiet = true,
-                           .tracefs = b->tracefs,
-                           .command = b->loop};
-    nl_error_set(NL_ERROR_SYSTEM, "see its message above");
-    bool good = session_run(&o, open_sink, b->kernel_log) == PROGRAM_DONE && read_loop(b, m);
-    if (good)
-        m->lost = lost_in_log(b->kernel_log);
-    return good;
+    static recording_options o;
+    o = (recording_options){.patterns = patterns,
+                            .pattern_count = 1,
+                            .buffer_size = 64 << 20,
+                            .low_water = 5,
+                            .quiet = true,
+                            .tracefs = b->tracefs,
+                            .command = b->loop};
+    nl_error_set(NL_ERROR_SYSTEM, "see the message above");
+    bool ok = session_run(&o, open_bench_sink, b->kernel_log) == PROGRAM_DONE && read_loop(b, m);
+    if (ok)
+        m->lost = count_lost(b->kernel_log);
+    return ok;
 }
 
-/* What perf says that it lost. Negative: it does not say. */
-static double lost_of_perf(const bench *b)
+/* Returns the number of events that perf reports as lost; negative: unknown. */
+static double count_lost_by_perf(const bench *b)
 {
     char *command[] = {"perf", "report", "--stats", "-i", b->perf_log, NULL}, line[256];
     double lost = 0;
-    if (!nlkernel_bench_run(command, b->loop_log))
+    if (!child_run(command, b->loop_log))
         return -1;
-    FILE *said = fopen(b->loop_log, "re");
-    while (said != NULL && fgets(line, sizeof line, said) != NULL) {
+    FILE *output = fopen(b->loop_log, "re");
+    while (output != NULL && fgets(line, sizeof line, output) != NULL) {
         const char *found = strstr(line, "LOST_SAMPLES events:");
         if (found != NULL)
             lost += strtod(found + strlen("LOST_SAMPLES events:"), NULL);
     }
-    if (said != NULL)
-        fclose(said);
+    if (output != NULL)
+        fclose(output);
     unlink(b->loop_log);
     return lost;
 }
@@ -188,39 +158,39 @@ static bool side_perf(bench *b, measurement *m)
                          "-o",   b->perf_log, "--"};
     for (size_t i = 0; b->loop[i] != NULL; i++)
         command[9 + i] = b->loop[i];
-    bool good = nlkernel_bench_run(command, NULL) && read_loop(b, m);
-    if (good)
-        m->lost = lost_of_perf(b);
+    bool ok = child_run(command, "/dev/null") && read_loop(b, m);
+    if (ok)
+        m->lost = count_lost_by_perf(b);
     unlink(b->perf_log);
-    return good || nl_error_set(NL_ERROR_SYSTEM, "perf is not there, or may not record") == NL_OK;
+    return ok || nl_error_false(NL_ERROR_SYSTEM, "perf is not installed, or may not record");
 }
 
-/* Sums within the kernel: each call is a span from entry to exit, and nothing of it is written. */
+/* Sums in the kernel: each call is a span from entry to exit, and no event is written. */
 static bool side_ebpf(bench *b, measurement *m)
 {
     static const char text[] = "[kernel BenchSum]\nbegin = raw_syscalls:sys_enter key TID\n"
                                "end = raw_syscalls:sys_exit key TID\nby = ID\n";
-    rules_file s = {.name = "bench"};
-    bool good = nl_sections_parse(&s.sections, text, "bench", NULL);
+    rules_file file = {.name = "bench"};
+    bool ok = nl_sections_parse(&file.sections, text, "bench", NULL);
     rights_raise();
-    kernel_sums *sums = good ? kernel_sums_start(&s, b->tracefs) : NULL;
-    good = sums != NULL && nlkernel_bench_run(b->loop, NULL) && read_loop(b, m);
+    kernel_sums *sums = ok ? kernel_sums_start(&file, b->tracefs) : NULL;
+    ok = sums != NULL && run_loop(b, m);
     kernel_sums_free(sums);
     rights_lower();
-    nl_sections_free(&s.sections);
-    return good;
+    nl_sections_free(&file.sections);
+    return ok;
 }
 
 static const struct {
     const char *name;
     bool (*run)(bench *b, measurement *m);
-} sides[SIDE_COUNT] = {{"nothing", side_nothing},
+} sides[SIDE_COUNT] = {[SIDE_NOTHING] = {"nothing", side_nothing},
                        {"ftrace", side_ftrace},
-                       {"nlkernel", side_nlkernel},
+                       [SIDE_NLKERNEL] = {"nlkernel", side_nlkernel},
                        {"perf", side_perf},
                        {"eBPF", side_ebpf}};
 
-/* ---- what came of it ---- */
+/* ---- the report ---- */
 
 static int order_doubles(const void *a, const void *b)
 {
@@ -228,23 +198,19 @@ static int order_doubles(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-static double median(const measurement *list, size_t count, bool wall)
+/* Returns what a measurement of 2 events per call adds per event to the median without recording; at least 0. */
+static double added_per_event(const bench *b, double value, bool wall)
 {
-    double values[ROUNDS_MAX] = {0};
-    for (size_t i = 0; i < count; i++)
-        values[i] = wall ? list[i].wall_ns : list[i].call_ns;
-    qsort(values, count, sizeof *values, order_doubles);
-    return values[count / 2];
+    double base[ROUNDS_MAX] = {0};
+    for (size_t i = 0; i < b->rounds; i++)
+        base[i] = wall ? b->all[SIDE_NOTHING][i].wall_ns : b->all[SIDE_NOTHING][i].call_ns;
+    qsort(base, b->rounds, sizeof *base, order_doubles);
+    double added = (value - base[b->rounds / 2]) / 2;
+    return added > 0 ? added : 0;
 }
 
-static double at_least_0(double value)
+static void take_measurement(rules_run *run, const bench *b, size_t side, const measurement *m)
 {
-    return value > 0 ? value : 0;
-}
-
-static void take_measurement(rules_run *run, const bench *b, size_t side, size_t round)
-{
-    const measurement *m = &b->all[side][round];
     nl_record *record = nl_record_new();
     nl_record_set_time(record, nl_time_now_ns());
     nl_record_set_prog(record, "nlkernel", 8);
@@ -253,8 +219,8 @@ static void take_measurement(rules_run *run, const bench *b, size_t side, size_t
     nl_record_add_string(record, "SIDE", sides[side].name, strlen(sides[side].name));
     nl_record_add_double(record, "CALL.NS", m->call_ns);
     nl_record_add_double(record, "WALL.NS", m->wall_ns);
-    nl_record_add_double(record, "ADDED.NS", at_least_0((m->call_ns - median(b->all[0], b->rounds, false)) / 2));
-    nl_record_add_double(record, "ADDED.WALL.NS", at_least_0((m->wall_ns - median(b->all[0], b->rounds, true)) / 2));
+    nl_record_add_double(record, "ADDED.NS", added_per_event(b, m->call_ns, false));
+    nl_record_add_double(record, "ADDED.WALL.NS", added_per_event(b, m->wall_ns, true));
     nl_record_add_double(record, "RATE", m->wall_ns > 0 ? 2e9 / m->wall_ns : 0);
     if (m->lost >= 0)
         nl_record_add_double(record, "LOST", m->lost);
@@ -262,16 +228,18 @@ static void take_measurement(rules_run *run, const bench *b, size_t side, size_t
     nl_record_free(record);
 }
 
-/* The stopwatch's word: how long it was from entry to exit, as they were stamped. */
-static void take_stopwatch(rules_run *run, bench *b)
+/* Adds the durations of the calls in the log of nlkernel, as the rules stopwatch measure them: their percentiles. */
+static void take_stopwatch(rules_run *run, const bench *b)
 {
     char where[64];
     snprintf(where, sizeof where, "ENDWHERE=ID == %d", (int)SYS_getppid);
-    const char *parameters[] = {where, NULL};
+    rules_parameters parameters = {(const char *[]){where, NULL}, 1};
     rules_run watch;
-    if (!rules_run_open(&watch, "stopwatch", parameters, NULL))
+    log_input input = {0};
+    if (!rules_run_open(&watch, "stopwatch", &parameters, NULL))
         return;
-    rules_run_read(&watch, &b->reporting.reading, b->kernel_log);
+    log_input_read(&input, b->kernel_log, rules_run_take, &watch);
+    log_input_finish(&input);
     rules_run_finish(&watch);
     for (size_t i = 0; i < watch.summaries.count; i++) {
         const summary *s = &watch.summaries.list[i];
@@ -288,22 +256,22 @@ static void take_stopwatch(rules_run *run, bench *b)
     rules_run_close(&watch);
 }
 
-static int bench_report(bench *b)
+static int report_bench(const bench *b)
 {
     rules_run run;
-    if (!rules_run_open(&run, "bench", b->reporting.parameters, b->reporting.output)) {
+    if (!rules_run_open(&run, "bench", &b->reporting.parameters, b->reporting.derived)) {
         program_error("%s", nl_error_message());
         return PROGRAM_PROBLEM;
     }
     for (size_t side = 0; side < SIDE_COUNT; side++)
         for (size_t round = 0; !b->missing[side] && round < b->rounds; round++)
-            take_measurement(&run, b, side, round);
-    if (!b->missing[2])
+            take_measurement(&run, b, side, &b->all[side][round]);
+    if (!b->missing[SIDE_NLKERNEL])
         take_stopwatch(&run, b);
-    bool good = rules_run_finish(&run);
-    int status = reporting_say(&run, &b->reporting);
+    bool ok = rules_run_finish(&run);
+    int status = reporting_print(&run, &b->reporting);
     rules_run_close(&run);
-    return good ? status : PROGRAM_PROBLEM;
+    return ok ? status : PROGRAM_PROBLEM;
 }
 
 /* ---- the command ---- */
@@ -325,7 +293,7 @@ static const nl_option options[] = {
      NL_OPTION_MEMBER(bench, rounds),
      .help = "Number of measurements with and without recording, in alternation"},
     {.name = "tracefs",
-     .value = "FOLDER",
+     .value = "DIRECTORY",
      .initial = "(detected)",
      NL_OPTION_MEMBER(bench, tracefs),
      .help = "Mount point of tracefs"},
@@ -338,20 +306,14 @@ static const options_usage usage = {
     .summary =
         "Measure the cost of recording a program's events: without recording, with the kernel's ring buffer "
         "alone (ftrace), with nlkernel record, with perf record, and summed in the kernel by eBPF, side by side.",
-    .notes = "A loop of getppid, bound to one CPU, runs under each in turn, with raw_syscalls:sys_enter and sys_exit "
-             "recorded. nlkernel reports and omits recorders that are not installed. The cost of an event is half of "
-             "the time that a "
-             "call takes in addition. The machine should otherwise be idle.",
+    .notes =
+        "Each recorder in turn records raw_syscalls:sys_enter and sys_exit of a loop of getppid that is bound to one "
+        "CPU. nlkernel reports and omits recorders that are not installed. The cost of an event is half of the time "
+        "that recording adds to a call. The machine should otherwise be idle.",
 };
 
-static char *file_in(const bench *b, const char *name)
-{
-    char *path = program_format("%s/%s", b->folder, name);
-    return path;
-}
-
-/* False when not even the loop alone could be measured. */
-static bool bench_measure(bench *b)
+/* Returns false if not even the loop without recording can be measured. */
+static bool measure_sides(bench *b)
 {
     for (size_t round = 0; round < b->rounds; round++)
         for (size_t side = 0; side < SIDE_COUNT; side++) {
@@ -359,9 +321,9 @@ static bool bench_measure(bench *b)
             m->lost = -1;
             if (b->missing[side] || sides[side].run(b, m))
                 continue;
-            program_error("%s is left out: %s", sides[side].name, nl_error_message());
+            program_error("%s is omitted: %s", sides[side].name, nl_error_message());
             b->missing[side] = true;
-            if (side == 0)
+            if (side == SIDE_NOTHING)
                 return false;
         }
     return true;
@@ -372,30 +334,29 @@ int command_bench(int argc, char **argv)
     static bench b;
     b.reporting = (reporting_options)REPORTING_INITIAL;
     options_parse(&usage, argc, argv, &b);
-    char calls[24];
+    char calls[24], own[4096] = "";
     snprintf(calls, sizeof calls, "%" PRIu64, b.calls);
     const char *temporary = getenv("TMPDIR");
-    snprintf(b.folder, sizeof b.folder, "%.40s/nlkernel-XXXXXX", temporary != NULL ? temporary : "/dev/shm");
-    if (mkdtemp(b.folder) == NULL) {
-        program_error("%s: %s", b.folder, strerror(errno));
+    snprintf(b.directory, sizeof b.directory, "%.40s/nlkernel-XXXXXX", temporary != NULL ? temporary : "/dev/shm");
+    if (mkdtemp(b.directory) == NULL) {
+        program_error("%s: %s", b.directory, strerror(errno));
         return PROGRAM_PROBLEM;
     }
-    b.loop_log = file_in(&b, "loop");
-    b.kernel_log = file_in(&b, "kernel.nlb");
-    b.perf_log = file_in(&b, "perf.data");
-    /* Its very path: for perf, /proc/self/exe would be perf. */
-    char own[4096] = "";
+    b.loop_log = program_format("%s/loop", b.directory);
+    b.kernel_log = program_format("%s/kernel.nlb", b.directory);
+    b.perf_log = program_format("%s/perf.data", b.directory);
+    /* perf executes the command, so that /proc/self/exe would be perf. */
     if (readlink("/proc/self/exe", own, sizeof own - 1) <= 0) {
         program_error("/proc/self/exe: %s", strerror(errno));
         return PROGRAM_PROBLEM;
     }
     memcpy(b.loop, (char *[]){own, "workload", "syscalls", b.loop_log, calls, NULL}, 6 * sizeof(char *));
-    int status = bench_measure(&b) ? bench_report(&b) : PROGRAM_PROBLEM;
+    int status = measure_sides(&b) ? report_bench(&b) : PROGRAM_PROBLEM;
     unlink(b.kernel_log);
-    rmdir(b.folder);
+    rmdir(b.directory);
     free(b.loop_log);
     free(b.kernel_log);
     free(b.perf_log);
-    reporting_options_free(&b.reporting);
+    free(b.reporting.parameters.list);
     return status;
 }

@@ -12,25 +12,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *format_of(const char *path)
+static const char *find_format(const char *path)
 {
     static const char *const formats[] = {"pdf", "svg", "png", "dot"};
     const char *dot = strrchr(path, '.');
     for (size_t i = 0; dot != NULL && i < sizeof formats / sizeof *formats; i++)
         if (strcmp(dot + 1, formats[i]) == 0)
             return formats[i];
-    nl_error_set(NL_ERROR_INVALID, "%s: the name of a picture ends in .pdf, .svg, .png or .dot", path);
-    return NULL;
+    return nl_error_null(NL_ERROR_INVALID, "%s: the name must end in .pdf, .svg, .png or .dot", path);
 }
 
 bool call_draw_knows(const char *path)
 {
-    return format_of(path) != NULL;
+    return find_format(path) != NULL;
 }
 
-/* ---- looks ---- */
+/* ---- colors and labels ---- */
 
-/* From pale yellow by orange to red; heat from 0 to 1. */
+/* Formats a color between pale yellow (heat 0) and dark red (heat 1). */
 static void heat_color(double heat, char out[8])
 {
     static const unsigned char stops[][3] = {
@@ -46,26 +45,26 @@ static void heat_color(double heat, char out[8])
     snprintf(out, 8, "#%02x%02x%02x", rgb[0] & 255, rgb[1] & 255, rgb[2] & 255);
 }
 
-/* Calls go over powers of ten: the most of what is shown is 1, the least 0. */
+/* A logarithmic scale from the lowest number of calls (heat 0) to the highest (heat 1). */
 typedef struct heat_scale {
-    uint64_t least, most;
+    uint64_t minimum, maximum;
 } heat_scale;
 
 static void heat_scale_take(heat_scale *s, uint64_t calls)
 {
     calls = calls > 0 ? calls : 1;
-    s->least = s->least == 0 || calls < s->least ? calls : s->least;
-    s->most = calls > s->most ? calls : s->most;
+    s->minimum = s->minimum == 0 || calls < s->minimum ? calls : s->minimum;
+    s->maximum = calls > s->maximum ? calls : s->maximum;
 }
 
 static double heat_of(uint64_t calls, const heat_scale *s)
 {
-    return s->most > s->least
-               ? log((double)(calls > 0 ? calls : 1) / (double)s->least) / log((double)s->most / (double)s->least)
-               : 0.5;
+    return s->maximum > s->minimum ? log((double)(calls > 0 ? calls : 1) / (double)s->minimum) /
+                                         log((double)s->maximum / (double)s->minimum)
+                                   : 0.5;
 }
 
-/* 12345678 as 12.3 M. */
+/* Formats 12345678 as 12.3 M. */
 static void write_count(uint64_t count, char out[16])
 {
     static const char units[] = " kMGTPE";
@@ -79,7 +78,7 @@ static void write_count(uint64_t count, char out[16])
         snprintf(out, 16, value < 9.95 ? "%.1f %c" : "%.0f %c", value, units[unit]);
 }
 
-static void set(void *object, char *name, const char *value)
+static void set_attribute(void *object, char *name, const char *value)
 {
     agsafeset(object, name, (char *)value, "");
 }
@@ -91,12 +90,12 @@ NL_PRINTF(3, 4) static void set_format(void *object, char *name, const char *for
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    set(object, name, text);
+    set_attribute(object, name, text);
 }
 
 /* ---- files ---- */
 
-/* Renders into memory, to be freed. False when that failed. */
+/* Renders into memory, to be freed. */
 static bool render(GVC_t *context, Agraph_t *graph, const char *format, char **picture, size_t *size)
 {
     FILE *file = nl_memory_check(open_memstream(picture, size));
@@ -105,18 +104,18 @@ static bool render(GVC_t *context, Agraph_t *graph, const char *format, char **p
     return fclose(file) == 0 && good;
 }
 
-static bool call_draw_fail(const char *path, const char *doing)
+static bool report_libgvc_error(const char *path)
 {
-    program_error("%s: it can't be %s: %s", path, doing, aglasterr() != NULL ? aglasterr() : "libgvc gives no reason");
+    program_error("%s: cannot draw: %s", path, aglasterr() != NULL ? aglasterr() : "libgvc gives no reason");
     return false;
 }
 
-/* Into a file that takes its name when it is whole. */
+/* Writes a file that gets its name when it is complete. */
 static bool write_picture(GVC_t *context, Agraph_t *graph, const char *path, const char *format)
 {
     char *picture = NULL;
     size_t size = 0;
-    bool good = render(context, graph, format, &picture, &size) || call_draw_fail(path, "drawn");
+    bool good = render(context, graph, format, &picture, &size) || report_libgvc_error(path);
     output *out = good ? output_open(path) : NULL;
     good = out != NULL && output_write(out, picture, size);
     good = out != NULL && output_close(out, good) && good;
@@ -124,13 +123,13 @@ static bool write_picture(GVC_t *context, Agraph_t *graph, const char *path, con
     return good;
 }
 
-/* Lays the graph out, unless it is to be laid out by who gets it, and writes it. Takes the graph. */
-static bool finish(Agraph_t *graph, const char *path)
+/* Lays out the graph, writes it and frees it. A .dot file has no layout. */
+static bool write_graph(Agraph_t *graph, const char *path)
 {
-    const char *format = format_of(path);
+    const char *format = find_format(path);
     GVC_t *context = gvContext();
     bool laid_out = strcmp(format, "dot") != 0;
-    bool good = !laid_out || gvLayout(context, graph, "dot") == 0 || call_draw_fail(path, "laid out");
+    bool good = !laid_out || gvLayout(context, graph, "dot") == 0 || report_libgvc_error(path);
     good = good && write_picture(context, graph, path, format);
     if (laid_out)
         gvFreeLayout(context, graph);
@@ -152,8 +151,8 @@ static Agnode_t *add_function(Agraph_t *graph, const call_view *v, uint32_t func
     heat_color(heat, color);
     write_count(f->calls, count);
     set_format(node, "label", f->calls > 0 ? "%s\n%s" : "%s", name, count);
-    set(node, "fillcolor", color);
-    set(node, "fontcolor", heat > 0.7 ? "white" : "black");
+    set_attribute(node, "fillcolor", color);
+    set_attribute(node, "fontcolor", heat > 0.7 ? "white" : "black");
     const char *file = call_view_file(v, function, &more);
     set_format(node, "tooltip", "%s: %" PRIu64 " calls%s%s%s", name, f->calls, *file != '\0' ? ", " : "", file,
                more > 0 ? ", or another file" : "");
@@ -167,22 +166,22 @@ static void add_call(Agraph_t *graph, Agnode_t *caller, Agnode_t *function, uint
     double heat = heat_of(calls, scale);
     heat_color(0.4 + 0.6 * heat, color);
     write_count(calls, count);
-    set(edge, "color", color);
-    set(edge, "label", count);
+    set_attribute(edge, "color", color);
+    set_attribute(edge, "label", count);
     set_format(edge, "penwidth", "%.2f", 0.6 + 3 * heat);
     set_format(edge, "weight", "%d", 1 + (int)(9 * heat));
     set_format(edge, "tooltip", "%s calls %s: %" PRIu64, agnameof(caller), agnameof(function), calls);
 }
 
-/* So that a graph of any size is laid out in time: what is large is laid out less carefully. */
+/* Limits the time for the layout: libgvc lays out large graphs with less effort. */
 static void set_effort(Agraph_t *graph, size_t edges)
 {
-    enum { CAREFULLY = 400, QUICKLY = 1500 };
-    set(graph, "splines", edges > QUICKLY ? "line" : edges > CAREFULLY ? "polyline" : "true");
-    if (edges > CAREFULLY) {
-        set(graph, "nslimit", edges > QUICKLY ? "0.5" : "2");
-        set(graph, "nslimit1", edges > QUICKLY ? "0.5" : "2");
-        set(graph, "mclimit", edges > QUICKLY ? "0.05" : "0.3");
+    enum { EDGES_MEDIUM = 400, EDGES_MANY = 1500 };
+    set_attribute(graph, "splines", edges > EDGES_MANY ? "line" : edges > EDGES_MEDIUM ? "polyline" : "true");
+    if (edges > EDGES_MEDIUM) {
+        set_attribute(graph, "nslimit", edges > EDGES_MANY ? "0.5" : "2");
+        set_attribute(graph, "nslimit1", edges > EDGES_MANY ? "0.5" : "2");
+        set_attribute(graph, "mclimit", edges > EDGES_MANY ? "0.05" : "0.3");
     }
 }
 
@@ -190,14 +189,14 @@ static Agraph_t *new_graph(const call_view *v, char *name)
 {
     Agraph_t *graph = agopen(name, Agdirected, NULL);
     char *summary = call_view_summary(v);
-    agseterr(AGMAX); /* what went wrong is asked for, not printed */
-    set(graph, "label", summary);
-    set(graph, "labelloc", "t");
-    set(graph, "labeljust", "l");
-    set(graph, "fontname", "DejaVu Sans");
-    set(graph, "rankdir", "LR");
-    set(graph, "nodesep", "0.12");
-    set(graph, "ranksep", "0.6");
+    agseterr(AGMAX); /* libgvc must not print errors */
+    set_attribute(graph, "label", summary);
+    set_attribute(graph, "labelloc", "t");
+    set_attribute(graph, "labeljust", "l");
+    set_attribute(graph, "fontname", "DejaVu Sans");
+    set_attribute(graph, "rankdir", "LR");
+    set_attribute(graph, "nodesep", "0.12");
+    set_attribute(graph, "ranksep", "0.6");
     agattr(graph, AGNODE, "shape", "box");
     agattr(graph, AGNODE, "style", "filled,rounded");
     agattr(graph, AGNODE, "color", "#888888");
@@ -233,70 +232,70 @@ bool call_draw_graph(const call_view *v, const char *path)
         }
     free(nodes);
     set_effort(graph, edges);
-    return finish(graph, path);
+    return write_graph(graph, path);
 }
 
 /* ---- bars ---- */
 
-/* A name as XML has it. */
-static void append_escaped(nl_buffer *out, const char *text)
+/* Writes text with the special characters of XML escaped. */
+static void write_escaped(FILE *out, const char *text)
 {
     for (; *text != '\0'; text++)
-        if (*text == '<' || *text == '>' || *text == '&')
-            nl_buffer_append(out, *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : "&amp;", *text == '&' ? 5 : 4);
-        else
-            nl_buffer_append(out, text, 1);
+        switch (*text) {
+        case '<':
+            fputs("&lt;", out);
+            break;
+        case '>':
+            fputs("&gt;", out);
+            break;
+        case '&':
+            fputs("&amp;", out);
+            break;
+        default:
+            putc(*text, out);
+        }
 }
 
-NL_PRINTF(2, 3) static void append_format(nl_buffer *out, const char *format, ...)
+/* Writes a row of the table: name, bar, number, and a filler that makes all rows equally wide. */
+static void write_bar(FILE *out, const call_view *v, uint32_t function, const heat_scale *scale)
 {
-    char text[512];
-    va_list arguments;
-    va_start(arguments, format);
-    int size = vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    nl_buffer_append(out, text, size < (int)sizeof text ? (size_t)size : sizeof text - 1);
-}
-
-static void append_bar(nl_buffer *out, const call_view *v, uint32_t function, const heat_scale *scale)
-{
-    enum { LONGEST = 480 };
+    enum { WIDTH_MAX = 480 };
     const call_function *f = &v->calls.functions[function];
     char color[8], count[16];
-    int width = 1 + (int)((double)f->calls / (double)scale->most * (LONGEST - 1));
+    int width = 1 + (int)((double)f->calls / (double)scale->maximum * (WIDTH_MAX - 1));
     heat_color(heat_of(f->calls, scale), color);
     write_count(f->calls, count);
-    append_format(out, "<TR><TD ALIGN=\"RIGHT\">");
-    append_escaped(out, calls_name(&v->calls, function));
-    append_format(out,
-                  "</TD><TD><TABLE BORDER=\"0\" CELLBORDER=\"0\" CELLSPACING=\"0\" CELLPADDING=\"0\"><TR>"
-                  "<TD BGCOLOR=\"%s\" FIXEDSIZE=\"TRUE\" WIDTH=\"%d\" HEIGHT=\"13\"></TD>",
-                  color, width);
-    append_format(out, "<TD FIXEDSIZE=\"TRUE\" WIDTH=\"50\" HEIGHT=\"13\">%s</TD>", count);
-    /* All rows are equally long, so that none is stretched. */
-    append_format(out, "<TD FIXEDSIZE=\"TRUE\" WIDTH=\"%d\" HEIGHT=\"13\"></TD></TR></TABLE></TD></TR>",
-                  1 + LONGEST - width);
+    fputs("<TR><TD ALIGN=\"RIGHT\">", out);
+    write_escaped(out, calls_name(&v->calls, function));
+    fprintf(out,
+            "</TD><TD><TABLE BORDER=\"0\" CELLBORDER=\"0\" CELLSPACING=\"0\" CELLPADDING=\"0\"><TR>"
+            "<TD BGCOLOR=\"%s\" FIXEDSIZE=\"TRUE\" WIDTH=\"%d\" HEIGHT=\"13\"></TD>"
+            "<TD FIXEDSIZE=\"TRUE\" WIDTH=\"50\" HEIGHT=\"13\">%s</TD>"
+            "<TD FIXEDSIZE=\"TRUE\" WIDTH=\"%d\" HEIGHT=\"13\"></TD></TR></TABLE></TD></TR>",
+            color, width, count, 1 + WIDTH_MAX - width);
 }
 
 bool call_draw_bars(const call_view *v, const char *path)
 {
     Agraph_t *graph = new_graph(v, "functions");
-    nl_buffer label = {0};
+    char *table = NULL;
+    size_t size;
+    FILE *out = nl_memory_check(open_memstream(&table, &size));
     heat_scale scale = {0};
     for (size_t i = 0; i < v->count; i++)
         heat_scale_take(&scale, v->calls.functions[v->order[i]].calls);
-    append_format(&label, "<TABLE BORDER=\"0\" CELLBORDER=\"0\" CELLSPACING=\"2\" CELLPADDING=\"0\">");
+    fputs("<TABLE BORDER=\"0\" CELLBORDER=\"0\" CELLSPACING=\"2\" CELLPADDING=\"0\">", out);
     for (size_t i = 0; i < v->count; i++)
-        append_bar(&label, v, v->order[i], &scale);
-    append_format(&label, "</TABLE>");
-    nl_buffer_append(&label, "", 1);
+        write_bar(out, v, v->order[i], &scale);
+    fputs("</TABLE>", out);
+    fclose(out);
     Agnode_t *node = agnode(graph, "bars", 1);
-    char *text = agstrdup_html(graph, label.data);
+    char *text = agstrdup_html(graph, table);
     agattr(graph, AGNODE, "label", "\\N");
     agset(node, "label", text);
-    set(node, "shape", "plaintext");
-    set(node, "style", "solid");
+    set_attribute(node, "shape", "plaintext");
+    set_attribute(node, "style", "solid");
     agstrfree(graph, text);
-    nl_buffer_free(&label);
-    return finish(graph, path);
+    free(table);
+    return write_graph(graph, path);
 }

@@ -2,7 +2,7 @@
 
 #include "call_view.h"
 
-#include "base/memory.h"
+#include "base/error.h"
 #include "program/program.h"
 
 #include <inttypes.h>
@@ -29,7 +29,7 @@ const nl_option call_view_rows[] = {
      .help = "Show only functions with at least COUNT calls"},
     {.name = "top",
      .type = NL_OPTION_COUNT,
-     .initial = "(150 in graph, 30 in report)",
+     .initial = "(150 in graph, 30 in calls)",
      NL_OPTION_MEMBER(call_view, top),
      .help = "Show only the COUNT functions with the most calls; 0 shows all"},
     {0},
@@ -37,45 +37,43 @@ const nl_option call_view_rows[] = {
 
 /* ---- files ---- */
 
-/* Where the vmlinux of a kernel with its DWARF usually is. NULL after having said what is missing. */
-static char *usual_vmlinux(const char *kernel)
+/* Returns the usual path of a kernel's vmlinux with DWARF, to be freed. Returns NULL and sets the error if there is
+ * none. */
+static char *find_vmlinux(const char *kernel)
 {
-    static const char *const places[] = {"/usr/lib/debug/boot/vmlinux-%s", "/usr/lib/debug/lib/modules/%s/vmlinux",
-                                         "/lib/modules/%s/build/vmlinux"};
-    char path[512];
+    static const char *const places[][2] = {{"/usr/lib/debug/boot/vmlinux-", ""},
+                                            {"/usr/lib/debug/lib/modules/", "/vmlinux"},
+                                            {"/lib/modules/", "/build/vmlinux"}};
     struct utsname here;
     if (*kernel == '\0' && uname(&here) == 0)
         kernel = here.release;
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        snprintf(path, sizeof path, places[i], kernel);
-#pragma GCC diagnostic pop
+        char *path = program_format("%s%s%s", places[i][0], kernel, places[i][1]);
         if (access(path, R_OK) == 0)
-            return strdup(path);
+            return path;
+        free(path);
     }
-    program_error(
-        "--filter-filepath wants to know which source file each function is in: --symbols FILE, which nlkernel "
-        "symbols -k VMLINUX makes of a vmlinux with DWARF (there is none of kernel %s in /usr/lib/debug)",
+    return nl_error_null(
+        NL_ERROR_NOT_FOUND,
+        "--filter-filepath: needs the source files of the functions, and no vmlinux with DWARF of kernel "
+        "%s is in /usr/lib/debug; use --symbols FILE with the output of nlkernel symbols VMLINUX",
         kernel);
-    return NULL;
 }
 
 static bool read_symbols(call_view *v)
 {
     if (v->symbols == NULL && v->filepaths == NULL)
         return true;
-    char *usual = v->symbols == NULL ? usual_vmlinux(v->calls.kernel) : NULL;
-    const char *path = v->symbols != NULL ? v->symbols : usual;
-    bool good = path != NULL && symbol_map_read(&v->map, path, NULL);
-    if (path != NULL && !good)
+    char *path = v->symbols != NULL ? program_copy(v->symbols) : find_vmlinux(v->calls.kernel);
+    bool ok = path != NULL && symbol_map_read(&v->map, path);
+    if (!ok)
         program_error("%s", nl_error_message());
-    free(usual);
-    return good;
+    free(path);
+    return ok;
 }
 
-/* Whether a file is one of those paths, or below one. */
-static bool is_below(const char *file, const char *paths)
+/* Returns whether file is one of the paths, or in a directory that is. */
+static bool path_is_below(const char *file, const char *paths)
 {
     for (const char *at = paths; *at != '\0';) {
         size_t size = strcspn(at, ","), plain = size;
@@ -88,14 +86,14 @@ static bool is_below(const char *file, const char *paths)
     return false;
 }
 
-static bool is_meant(const call_view *v, uint32_t function)
+static bool view_selects(const call_view *v, uint32_t function)
 {
     if (v->filepaths == NULL)
         return true;
     size_t count;
     const symbol_place *places = symbol_map_find(&v->map, calls_name(&v->calls, function), &count);
     for (size_t i = 0; i < count; i++)
-        if (is_below(places[i].file, v->filepaths))
+        if (path_is_below(places[i].file, v->filepaths))
             return true;
     return false;
 }
@@ -104,41 +102,37 @@ const char *call_view_file(const call_view *v, uint32_t function, size_t *more)
 {
     size_t count;
     const symbol_place *places = symbol_map_find(&v->map, calls_name(&v->calls, function), &count);
-    *more = count > 1 ? count - 1 : 0;
+    if (more != NULL)
+        *more = count > 1 ? count - 1 : 0;
     for (size_t i = 0; i < count && v->filepaths != NULL; i++)
-        if (is_below(places[i].file, v->filepaths))
+        if (path_is_below(places[i].file, v->filepaths))
             return places[i].file;
     return count > 0 ? places->file : "";
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
-static void choose(call_view *v)
+static void select_functions(call_view *v)
 {
-    size_t kept = 0;
     v->order = calls_in_order(&v->calls, v->chains);
-    v->shown = nl_memory_check(calloc(v->calls.function_count + 1, sizeof *v->shown));
-    for (size_t i = 0; i < v->calls.function_count && (v->top == 0 || kept < v->top); i++) {
+    for (size_t i = 0; i < v->calls.function_count && (v->top == 0 || v->count < v->top); i++) {
         uint64_t heat = calls_heat(&v->calls.functions[v->order[i]], v->chains);
-        if (heat == 0 || heat < v->min_count || !is_meant(v, v->order[i]))
-            continue;
-        v->shown[v->order[i]] = true;
-        v->order[kept++] = v->order[i];
+        if (heat > 0 && heat >= v->min_count && view_selects(v, v->order[i]))
+            v->order[v->count++] = v->order[i];
     }
-    v->count = kept;
 }
 
-int call_view_read(call_view *v, char **names, size_t count)
+int call_view_read(call_view *v, log_input *input, char **names, size_t count)
 {
-    int status = calls_read(&v->calls, &v->reading, names, count);
+    int status = calls_read(&v->calls, input, names, count);
     if (v->calls.total == 0)
         return status;
     if (!read_symbols(v))
         return PROGRAM_PROBLEM;
     calls_sort_edges(&v->calls);
-    choose(v);
+    select_functions(v);
     if (v->count == 0) {
-        program_error("none of the %zu functions is in %s and was called %" PRIu64 " times", v->calls.function_count,
+        program_error("none of the %zu functions is in %s and has at least %" PRIu64 " calls", v->calls.function_count,
                       v->filepaths != NULL ? v->filepaths : "the log", v->min_count);
         status = PROGRAM_PROBLEM;
     }
@@ -161,8 +155,5 @@ void call_view_free(call_view *v)
 {
     calls_free(&v->calls);
     symbol_map_free(&v->map);
-    free(v->shown);
     free(v->order);
-    v->shown = NULL;
-    v->order = NULL;
 }

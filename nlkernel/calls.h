@@ -1,85 +1,79 @@
 /*
- * Who called whom, how often: what recorded calls of functions come to.
+ * The numbers of calls between the kernel's functions, computed from records of calls.
  *
- * Taken are records of the function tracer (ftrace.function: FUNCTION, CALLER), of the function graph tracer
- * (ftrace.funcgraph_entry and the like: FUNCTION and DEPTH, whose callers are known by what the same thread entered
- * before, be it on another CPU, whose records may come later: so they are found out at the end), and samples with call
- * chains (STACK, "outermost;...;innermost", or SYMBOL alone). One thread.
+ * The records are those of the function tracer (ftrace.function: FUNCTION, CALLER), of the function graph tracer (such
+ * as ftrace.funcgraph_entry: FUNCTION, DEPTH), and samples with call chains (STACK: "outermost;...;innermost", or
+ * SYMBOL alone). The caller of a function in the graph is the function that the same thread entered before, possibly on
+ * another CPU, whose records may follow. Therefore calls_finish computes these callers. One thread.
  */
 #ifndef NLKERNEL_CALLS_H
 #define NLKERNEL_CALLS_H
 
+#include <glib.h>
 #include <netlogger.h>
 
-enum { CALLS_NONE = UINT32_MAX };
-
 typedef struct call_function {
-    uint32_t name, size;     /* place among the names, NUL behind it */
-    uint64_t calls, calling; /* of it, and of others by it */
-    int64_t time_ns;         /* in it and what it called, where that was measured */
+    char *name;
+    uint64_t calls, calling; /* calls of the function, and by the function */
+    int64_t time_ns;         /* total duration, with the functions that it called, where it was measured */
 } call_function;
 
 typedef struct call_edge {
-    uint32_t caller, function; /* places */
+    uint32_t caller, function; /* indices of functions */
     uint64_t calls;
 } call_edge;
 
-typedef struct call_table {
-    uint32_t *places; /* one more than the place; 0: free */
-    size_t capacity;  /* a power of two */
-} call_table;
-
-/* A function that a thread entered, as the function graph tracer has it; or, without one, that something was lost. */
+/* The entry of a thread into a function, or a loss of records. */
 typedef struct call_entry {
-    int64_t thread; /* of idle threads the CPU, negative */
+    int64_t thread; /* its ID; of the idle threads -1 - CPU; of losses INT64_MIN */
     int64_t time_ns;
     uint32_t function, depth;
 } call_entry;
 
+/* Starts as zeros. */
 typedef struct calls {
     call_function *functions;
-    size_t function_count;
+    size_t function_count, function_capacity;
     call_edge *edges;
-    size_t edge_count;
-    nl_buffer names;
-    call_table by_name, by_ends;
-    call_entry *entries; /* whose callers calls_finish finds out */
-    size_t entry_count;
+    size_t edge_count, edge_capacity;
+    GHashTable *by_name; /* index of a function plus 1, by name */
+    GHashTable *by_ends; /* index of an edge plus 1, by caller and function */
+    call_entry *entries; /* whose callers calls_finish computes */
+    size_t entry_count, entry_capacity;
     uint64_t total; /* calls, or samples */
     uint64_t lost;
     int64_t from_ns, to_ns;
-    bool timed;   /* some time was measured */
-    bool samples; /* there were samples with their chains */
+    bool timed;   /* some durations were measured */
+    bool samples; /* some records were samples */
     char kernel[96];
 } calls;
 
-/* Zeroes at first. What is no call is passed over. */
+/* Takes a record. Ignores other records than calls, losses, and the description of the recording. */
 void calls_take(calls *c, const nl_record *record);
 
-/* So many calls are missing before that time: who was within what is not known any more. */
+/* Counts a loss of calls before a time: callers before it are unknown after it. */
 void calls_lose(calls *c, int64_t time_ns, uint64_t count);
 
-/* Once all are taken: finds the callers that could not be known before. */
+/* Computes the callers in the graph. Call it once, after the last record. */
 void calls_finish(calls *c);
 
-/* One call; caller {NULL, 0}: not known. Returns the function's place. */
-uint32_t calls_add(calls *c, nl_string caller, nl_string function);
-
-const char *calls_name(const calls *c, uint32_t function);
+static inline const char *calls_name(const calls *c, uint32_t function)
+{
+    return c->functions[function].name;
+}
 
 /*
- * Places of functions, most calls first, to be freed. chains: what calls others often is as hot as what is called;
- * there are functions that are never seen but as callers.
+ * Returns the indices of all functions by falling heat, to be freed. With chains, a function is also as hot as the
+ * functions that it calls, because some functions occur only as callers.
  */
 uint32_t *calls_in_order(const calls *c, bool chains);
 
-/* How hot a function is, as calls_in_order has it. */
 static inline uint64_t calls_heat(const call_function *f, bool chains)
 {
     return chains && f->calling > f->calls ? f->calling : f->calls;
 }
 
-/* Puts the edges in order of their function, and of those most calls first. */
+/* Sorts the edges by function, then by falling number of calls. No call may be added afterwards. */
 void calls_sort_edges(calls *c);
 
 void calls_free(calls *c);

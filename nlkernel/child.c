@@ -11,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long a command that is told to end is waited for. */
-enum { END_WAIT_MS = 5000, END_LOOK_MS = 10 };
+/* Time to wait for a command after SIGTERM. */
+enum { END_WAIT_MS = 5000, END_POLL_MS = 10 };
 
-_Noreturn static void be_child(int go_fd, int error_fd, char **argv)
+_Noreturn static void wait_and_execute(int go_fd, int error_fd, char **argv)
 {
     char go;
     sigset_t none;
@@ -23,7 +23,7 @@ _Noreturn static void be_child(int go_fd, int error_fd, char **argv)
     signal(SIGPIPE, SIG_DFL);
     signal(SIGXFSZ, SIG_DFL);
     if (read(go_fd, &go, 1) != 1)
-        _exit(0); /* nobody is there any more, or there is nothing to be done */
+        _exit(0); /* the recording failed, or nlkernel was killed */
     execvp(argv[0], argv);
     int error = errno;
     if (write(error_fd, &error, sizeof error) < 0)
@@ -36,16 +36,16 @@ bool child_prepare(child *c, char **argv)
     int go[2], error[2];
     *c = (child){0};
     if (pipe2(go, O_CLOEXEC) != 0)
-        return nl_error_set_errno("make a pipe") == NL_OK;
+        return nl_error_set_errno("create a pipe") == NL_OK;
     if (pipe2(error, O_CLOEXEC) != 0) {
         close(go[0]);
         close(go[1]);
-        return nl_error_set_errno("make a pipe") == NL_OK;
+        return nl_error_set_errno("create a pipe") == NL_OK;
     }
     c->pid = fork();
     if (c->pid == 0) {
         close(go[1]);
-        be_child(go[0], error[1], argv);
+        wait_and_execute(go[0], error[1], argv);
     }
     close(go[0]);
     close(error[1]);
@@ -70,17 +70,15 @@ bool child_start(child *c)
     while (got < 0 && errno == EINTR);
     if (put == 1 && got != (ssize_t)sizeof error)
         return true;
+    if (error == 0)
+        return nl_error_false(NL_ERROR_SYSTEM, "ended before it started");
     errno = error;
-    if (error != 0)
-        nl_error_set_errno("it can't be started");
-    else
-        nl_error_set(NL_ERROR_SYSTEM, "it was ended before it began");
-    return false;
+    return nl_error_set_errno("cannot start") == NL_OK;
 }
 
-void child_look(child *c)
+void child_poll(child *c)
 {
-    if (c->pid > 0 && !c->ended && waitpid(c->pid, &c->status, WNOHANG) == c->pid)
+    if (c->pid > 0 && !c->ended && waitpid(c->pid, NULL, WNOHANG) == c->pid)
         c->ended = true;
 }
 
@@ -88,16 +86,38 @@ bool child_end(child *c)
 {
     if (c->pid == 0)
         return true;
-    child_look(c);
+    child_poll(c);
     if (c->go_fd >= 0)
-        close(c->go_fd); /* it ends by itself */
+        close(c->go_fd); /* the process exits by itself */
     else if (!c->ended)
         kill(c->pid, SIGTERM);
-    for (int looks = 0; !c->ended && looks < END_WAIT_MS / END_LOOK_MS; looks++) {
-        nanosleep(&(struct timespec){.tv_nsec = END_LOOK_MS * 1000000}, NULL);
-        child_look(c);
+    for (int looks = 0; !c->ended && looks < END_WAIT_MS / END_POLL_MS; looks++) {
+        nanosleep(&(struct timespec){.tv_nsec = END_POLL_MS * 1000000}, NULL);
+        child_poll(c);
     }
     close(c->error_fd);
     c->pid = 0;
     return c->ended;
+}
+
+bool child_run(char *const *argv, const char *output)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        sigset_t none; /* a recording blocks signals */
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        if (output != NULL) {
+            int fd = open(output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+            dup2(fd, STDOUT_FILENO);
+            dup2(fd, STDERR_FILENO);
+        }
+        execvp(argv[0], argv);
+        _exit(127);
+    }
+    while (pid > 0 && waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return false;
+    return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }

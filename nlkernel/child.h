@@ -1,5 +1,6 @@
 /*
- * The command that is run while we record. It is made before anything is recorded, and starts when told to. One thread.
+ * The command that runs during a recording. Its process is created before the recording, so that the recording can
+ * select it, and starts the command when told to. One thread.
  */
 #ifndef NLKERNEL_CHILD_H
 #define NLKERNEL_CHILD_H
@@ -8,23 +9,25 @@
 #include <sys/types.h>
 
 typedef struct child {
-    pid_t pid;    /* 0: there is none */
-    int go_fd;    /* it starts when a byte comes through */
-    int error_fd; /* errno comes through when it can't be started */
+    pid_t pid;    /* 0: none */
+    int go_fd;    /* a byte here starts the command; -1 afterwards */
+    int error_fd; /* gets errno if the command cannot be started */
     bool ended;
-    int status; /* as waitpid has it */
 } child;
 
-/* Makes a process for argv, which waits. False with the reason in nl_error_message(). */
+/* Creates a process for argv, which waits. Returns false and sets the error on failure. */
 bool child_prepare(child *c, char **argv);
 
-/* Starts it. False with the reason: it can't be found, or run. */
+/* Starts the command. Returns false and sets the error if it cannot be started. */
 bool child_start(child *c);
 
-/* Notes whether it has ended. */
-void child_look(child *c);
+/* Updates ended. */
+void child_poll(child *c);
 
-/* Ends it when it runs (SIGTERM), or has never started, and waits for it. False when it goes on all the same. */
+/* Ends the process (SIGTERM) and waits for it. Returns false if it still runs after five seconds. */
 bool child_end(child *c);
+
+/* Runs a command with its output in a file (NULL: where nlkernel prints). Returns whether its exit status is 0. */
+bool child_run(char *const *argv, const char *output);
 
 #endif

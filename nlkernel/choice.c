@@ -5,18 +5,18 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "rights.h"
+#include "base/option.h"
 #include "program/program.h"
 
 #include <dirent.h>
 #include <fnmatch.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUGGESTIONS = 3, EVENT_NAME_MAX = 128 };
+enum { EVENT_NAME_SIZE = 128 };
 
-/* ---- what there is ---- */
+/* ---- names ---- */
 
 static void add_name(event_names *names, const char *system, const char *event)
 {
@@ -25,7 +25,7 @@ static void add_name(event_names *names, const char *system, const char *event)
     *name = (event_name){.system = nl_memory_check(strdup(system)), .event = nl_memory_check(strdup(event))};
 }
 
-static bool is_folder(const struct dirent *entry)
+static bool is_event_directory(const struct dirent *entry)
 {
     return entry->d_name[0] != '.' && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
            strcmp(entry->d_name, "enable") != 0 && strcmp(entry->d_name, "filter") != 0;
@@ -34,19 +34,19 @@ static bool is_folder(const struct dirent *entry)
 static bool read_system(event_names *names, const char *events, const char *system)
 {
     char *path = program_format("%s/%s", events, system);
-    DIR *folder = opendir(path);
-    if (folder == NULL)
-        rights_explain_denied(path);
-    for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;)
-        if (is_folder(entry))
+    DIR *directory = opendir(path);
+    if (directory == NULL)
+        rights_set_open_error(path);
+    for (struct dirent *entry; directory != NULL && (entry = readdir(directory)) != NULL;)
+        if (is_event_directory(entry))
             add_name(names, system, entry->d_name);
     free(path);
-    if (folder != NULL)
-        closedir(folder);
-    return folder != NULL;
+    if (directory != NULL)
+        closedir(directory);
+    return directory != NULL;
 }
 
-static int order(const void *a, const void *b)
+static int order_event_names(const void *a, const void *b)
 {
     const event_name *left = a, *right = b;
     int systems = strcmp(left->system, right->system);
@@ -57,19 +57,19 @@ bool event_names_read(event_names *names, const tracing *t)
 {
     *names = (event_names){0};
     char *events = tracing_path(t, "events");
-    DIR *folder = opendir(events);
-    bool good = folder != NULL;
+    DIR *directory = opendir(events);
+    bool good = directory != NULL;
     if (!good)
-        rights_explain_denied(events);
-    /* The system ftrace is no source of events: it says how the tracers write theirs. */
-    for (struct dirent *entry; good && (entry = readdir(folder)) != NULL;)
-        if (is_folder(entry) && entry->d_type == DT_DIR && strcmp(entry->d_name, "ftrace") != 0)
+        rights_set_open_error(events);
+    /* The system ftrace describes the records of tracers. Its events cannot be enabled. */
+    for (struct dirent *entry; good && (entry = readdir(directory)) != NULL;)
+        if (is_event_directory(entry) && entry->d_type == DT_DIR && strcmp(entry->d_name, "ftrace") != 0)
             good = read_system(names, events, entry->d_name);
-    if (folder != NULL)
-        closedir(folder);
+    if (directory != NULL)
+        closedir(directory);
     free(events);
     if (good && names->count > 0)
-        qsort(names->list, names->count, sizeof *names->list, order);
+        qsort(names->list, names->count, sizeof *names->list, order_event_names);
     if (!good)
         event_names_free(names);
     return good;
@@ -85,110 +85,57 @@ void event_names_free(event_names *names)
     *names = (event_names){0};
 }
 
-/* ---- names that are like one that is none ---- */
-
-static unsigned least(unsigned a, unsigned b)
-{
-    return a < b ? a : b;
-}
-
-/* How many letters must be put in, taken out or changed to make b of a. */
-static unsigned distance(const char *a, const char *b)
-{
-    unsigned row[EVENT_NAME_MAX + 1];
-    size_t width = strnlen(b, EVENT_NAME_MAX), height = strnlen(a, EVENT_NAME_MAX);
-    for (unsigned i = 0; i <= width; i++)
-        row[i] = i;
-    for (unsigned y = 1; y <= height; y++) {
-        unsigned corner = row[0];
-        row[0] = y;
-        for (size_t x = 1; x <= width; x++) {
-            unsigned above = row[x];
-            row[x] = least(least(row[x] + 1, row[x - 1] + 1), corner + (a[y - 1] != b[x - 1]));
-            corner = above;
-        }
-    }
-    return row[width];
-}
-
-/* distance, or UINT_MAX when that is more than a slip of the fingers. */
-static unsigned slip(const char *written, const char *name)
-{
-    unsigned apart = distance(written, name);
-    return apart <= 1 + strlen(written) / 3 ? apart : UINT_MAX;
-}
-
-/* How far a name is from what was written: that may lack the system, or be a part of it. */
-static unsigned unlikeness(const event_name *name, const char *pattern)
-{
-    char full[EVENT_NAME_MAX], system[EVENT_NAME_MAX];
-    const char *colon = strpbrk(pattern, ":."), *event = colon != NULL ? colon + 1 : pattern;
-    snprintf(full, sizeof full, "%s:%s", name->system, name->event);
-    snprintf(system, sizeof system, "%.*s", (int)(event - pattern - (colon != NULL)), pattern);
-    if (strpbrk(event, "*?[") != NULL)
-        return colon != NULL ? slip(system, name->system) : UINT_MAX;
-    unsigned by_event = slip(event, name->event);
-    if (by_event == UINT_MAX && strlen(event) >= 4 && strstr(name->event, event) != NULL)
-        by_event = 1;
-    if (by_event != UINT_MAX && colon != NULL)
-        by_event++; /* the system is another one */
-    return least(slip(pattern, full), by_event);
-}
-
-static void say_none(const event_names *names, const char *pattern)
-{
-    const event_name *best[SUGGESTIONS] = {NULL};
-    unsigned marks[SUGGESTIONS];
-    size_t found = 0;
-    for (size_t i = 0; i < names->count; i++) {
-        unsigned mark = unlikeness(&names->list[i], pattern);
-        if (mark == UINT_MAX || (found == SUGGESTIONS && mark >= marks[found - 1]))
-            continue;
-        size_t at = found < SUGGESTIONS ? found++ : SUGGESTIONS - 1;
-        for (; at > 0 && marks[at - 1] > mark; at--) {
-            marks[at] = marks[at - 1];
-            best[at] = best[at - 1];
-        }
-        marks[at] = mark;
-        best[at] = &names->list[i];
-    }
-    char text[SUGGESTIONS * (EVENT_NAME_MAX + 4)] = "nlkernel list shows what there is";
-    while (found > 1 && marks[found - 1] > marks[0] + 1)
-        found--; /* far less like it than the first */
-    for (size_t i = 0, size = 0; i < found; i++)
-        size += (size_t)snprintf(text + size, sizeof text - size, "%s%.60s:%.60s%s", i == 0 ? "is it " : " or ",
-                                 best[i]->system, best[i]->event, i + 1 == found ? "?" : "");
-    nl_error_set(NL_ERROR_UNSUPPORTED, "this kernel has no event \"%s\": %s", pattern, text);
-}
-
 /* ---- patterns ---- */
 
-static bool is_meant(const event_name *name, const char *system, const char *event)
+static void fail_unknown_event(const event_names *names, const char *pattern)
 {
-    if (event != NULL)
-        return fnmatch(system, name->system, 0) == 0 && fnmatch(event, name->event, 0) == 0;
-    return fnmatch(system, name->system, 0) == 0 || fnmatch(system, name->event, 0) == 0;
+    nl_option_nearest nearest = {0};
+    char(*full)[EVENT_NAME_SIZE] = nl_memory_check(calloc(names->count + 1, sizeof *full)), text[EVENT_NAME_SIZE];
+    snprintf(text, sizeof text, "%s", pattern);
+    char *separator = strpbrk(text, ":.");
+    if (separator != NULL)
+        *separator = ':';
+    for (size_t i = 0; i < names->count; i++) {
+        /* A pattern without a system is compared with the names of events. */
+        snprintf(full[i], sizeof full[i], "%s:%s", names->list[i].system, names->list[i].event);
+        nl_option_find_nearest(&nearest,
+                               (nl_option[]){{.name = separator != NULL ? full[i] : names->list[i].event}, {0}}, text,
+                               NL_OPTION_ON_COMMAND_LINE);
+    }
+    if (nearest.name != NULL)
+        nl_error_set(NL_ERROR_UNSUPPORTED, "this kernel has no event \"%s\"; did you mean %s?", pattern, nearest.name);
+    else
+        nl_error_set(NL_ERROR_UNSUPPORTED, "this kernel has no event \"%s\"; nlkernel list prints all", pattern);
+    free(full);
+}
+
+bool event_name_matches(const char *system, const char *event, const char *pattern)
+{
+    size_t size = strcspn(pattern, ":.");
+    if (pattern[size] == '\0')
+        return fnmatch(pattern, system, 0) == 0 || fnmatch(pattern, event, 0) == 0;
+    char *first = nl_memory_check(strndup(pattern, size));
+    bool matches = fnmatch(first, system, 0) == 0 && fnmatch(pattern + size + 1, event, 0) == 0;
+    free(first);
+    return matches;
 }
 
 bool event_names_choose(event_names *names, const char *pattern)
 {
-    char *system = nl_memory_check(strdup(pattern));
-    char *event = strpbrk(system, ":.");
-    if (event != NULL)
-        *event++ = '\0';
-    bool any = false, exact = event != NULL && strpbrk(pattern, "*?[") == NULL;
+    bool any = false, full = strpbrk(pattern, ":.") != NULL && strpbrk(pattern, "*?[") == NULL;
     for (size_t i = 0; i < names->count; i++) {
         event_name *name = &names->list[i];
-        if (!is_meant(name, system, event))
+        if (!event_name_matches(name->system, name->event, pattern))
             continue;
         any = name->chosen = true;
-        name->named = name->named || exact;
+        name->named = name->named || full;
     }
-    free(system);
     if (!any)
-        say_none(names, pattern);
+        fail_unknown_event(names, pattern);
     return any;
 }
+
+/* ---- descriptions ---- */
 
 bool kernel_events_read(kernel_events *events, const event_names *names, const tracing *t)
 {

@@ -1,11 +1,11 @@
 /*
- * Which events are meant: patterns over the names that this kernel has.
+ * Patterns that choose events among those of this kernel:
  *
  *   sched:sched_switch    one event
- *   sched:*               shell patterns on either side of the colon
- *   sched                 without a colon: all of a system, or events of that name in any
+ *   sched:*               shell patterns in either part
+ *   sched                 without a colon: all events of a system, and all events of that name
  *
- * sched.sched_switch, as records have it, is sched:sched_switch too. One thread.
+ * sched.sched_switch, the name in records, is equivalent to sched:sched_switch. One thread.
  */
 #ifndef NLKERNEL_CHOICE_H
 #define NLKERNEL_CHOICE_H
@@ -14,22 +14,29 @@
 
 typedef struct event_name {
     char *system, *event;
-    bool chosen, named; /* by any pattern, by its very name */
+    bool chosen; /* by any pattern */
+    bool named;  /* by its full name */
 } event_name;
 
 typedef struct event_names {
-    event_name *list; /* in order of system, then event */
+    event_name *list; /* by system, then event */
     size_t count;
 } event_names;
 
-/* All events of this kernel that can be recorded. False with the reason in nl_error_message(). */
+/* Reads the names of all events of this kernel. Returns false and sets the error on failure. */
 bool event_names_read(event_names *names, const tracing *t);
 void event_names_free(event_names *names);
 
-/* Marks those that a pattern means. False with the reason, and names that are like it, when there are none. */
+/* Chooses the events that match a pattern. Returns false and sets the error, with a similar name, if there are none. */
 bool event_names_choose(event_names *names, const char *pattern);
 
-/* Reads what is known of the chosen ones, and leaves room for so many more in the list. False with the reason. */
+/* Returns whether an event matches a pattern. */
+bool event_name_matches(const char *system, const char *event, const char *pattern);
+
+/*
+ * Reads the descriptions of the chosen events. The list has space for KERNEL_EVENTS_TRACED_MAX more. Returns false and
+ * sets the error if the description of an event that was chosen by its full name cannot be read.
+ */
 enum { KERNEL_EVENTS_TRACED_MAX = 4 };
 bool kernel_events_read(kernel_events *events, const event_names *names, const tracing *t);
 

@@ -1,12 +1,13 @@
 /*
- * What a recorder is told while it records: by nlkernel control, and by a file that it watches. Commands are lines:
+ * Switching a running recorder on and off, by nlkernel control and by a file that the recorder watches. Commands are
+ * lines:
  *
- *   off | on                  all of it
- *   event PATTERN off | on    some of the events that are recorded: sched:*, as -e has it
+ *   off | on                  the whole recording
+ *   event PATTERN off | on    the recorded events that match PATTERN (choice.h)
  *
- * A file says what holds: what is in none of its lines is on, and each time that it has changed all is as it says.
- * Blank lines and those that begin with # are passed over. Of the others who may send commands the kernel vouches for:
- * the user who records, and root. One thread.
+ * A file describes a state: whenever it changes, everything that none of its lines switches off is on. Blank lines and
+ * lines that begin with # are ignored. The recorder accepts commands only from the user who started it and from root,
+ * whom it identifies by the credentials of the socket. One thread.
  */
 #ifndef NLKERNEL_CONTROL_H
 #define NLKERNEL_CONTROL_H
@@ -19,31 +20,32 @@
 typedef struct control_target {
     void *user;
     size_t event_count;
-    const char *(*event_name)(void *user, size_t event); /* SYSTEM:EVENT */
-    /* Switches one event, or all with SIZE_MAX. False with the reason in nl_error_message(). */
+    /* Returns whether an event matches a pattern. */
+    bool (*matches)(void *user, size_t event, const char *pattern);
+    /* Switches an event, or all with SIZE_MAX. Returns false and sets the error on failure. */
     bool (*set)(void *user, size_t event, bool on);
 } control_target;
 
 typedef struct control {
     control_target target;
     bool on, *events_on;
-    int fd;           /* who sends commands connects here; -1 */
+    int fd;           /* the listening socket; -1 */
     const char *path; /* of the file; NULL */
-    struct stat seen; /* as it was applied last; zeros: not yet, or it was not there */
+    struct stat seen; /* of the file when it was last applied; zeros: never, or it did not exist */
 } control;
 
-/* Begins, with all on. path may be NULL, and need not exist. */
+/* Starts with everything on. path may be NULL, and the file need not exist. */
 void control_open(control *c, const control_target *target, const char *path);
 void control_close(control *c);
 
-/* Takes what somebody sends; call it when fd is readable. */
+/* Executes a command. Call it when fd is readable. */
 void control_answer(control *c);
 
-/* Looks at the file; false with the reason when something in it could not be done. */
-bool control_look(control *c);
+/* Applies the file if it has changed. Returns false and sets the error if a line could not be executed. */
+bool control_poll_file(control *c);
 
-/* Sends a command to the recorder that is process pid, 0: the only one that runs. Its answer, to be freed; *good tells
- * whether it has done it. NULL with the reason in nl_error_message(). */
-char *control_send(int pid, const char *command, bool *good);
+/* Sends a command to the recorder with that process ID (0: the only one). Returns false and sets the error on failure.
+ */
+bool control_send(int pid, const char *command);
 
 #endif

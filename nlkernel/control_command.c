@@ -1,4 +1,4 @@
-/* nlkernel control: switches a recorder that runs, or some of its events, off and on. */
+/* nlkernel control: switches a running recorder, or some of its events, off and on. */
 #include "config.h"
 
 #include "command.h"
@@ -7,7 +7,6 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct arguments {
@@ -39,7 +38,7 @@ static const options_usage usage = {
         "the same lines from a file whenever it changes.",
 };
 
-static void add_word(arguments *a, const char *word)
+static void append_word(arguments *a, const char *word)
 {
     size_t size = strlen(a->command);
     if (size + strlen(word) + 2 > sizeof a->command)
@@ -50,15 +49,13 @@ static void add_word(arguments *a, const char *word)
 int command_control(int argc, char **argv)
 {
     arguments a = {0};
-    bool good = false;
     int first = options_parse(&usage, argc, argv, &a);
     if (first == argc)
         options_fail("missing command: off, on, or event PATTERN off|on");
     for (int i = first; i < argc; i++)
-        add_word(&a, argv[i]);
-    char *answer = control_send(a.recorder, a.command, &good);
-    if (answer == NULL || !good)
-        program_error("%s", answer != NULL ? answer : nl_error_message());
-    free(answer);
-    return good ? PROGRAM_DONE : PROGRAM_PROBLEM;
+        append_word(&a, argv[i]);
+    if (control_send(a.recorder, a.command))
+        return PROGRAM_DONE;
+    program_error("%s", nl_error_message());
+    return PROGRAM_PROBLEM;
 }

@@ -11,17 +11,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The longest name that the kernel itself has for a function is shorter. */
+/* KSYM_NAME_LEN of the kernel. */
 enum { FUNCTION_NAME_MAX = 512 };
 
-size_t convert_most(const kernel_event *event, size_t size)
+size_t convert_size_max(const kernel_event *event, size_t size)
 {
     size_t names = event->symbols != NULL ? FUNCTION_NAME_MAX : 0;
     return event->field_count * (NL_VARINT_SIZE + 2 * size + names);
 }
 
-/* The bytes of a field that may lie anywhere; none when they are said to lie outside. */
-static nl_string dynamic(const event_field *field, const char *data, size_t size)
+/* Returns the bytes of a dynamic field; none if they are outside the record. */
+static nl_string find_dynamic(const event_field *field, const char *data, size_t size)
 {
     uint32_t word;
     memcpy(&word, data + field->offset, sizeof word);
@@ -33,10 +33,53 @@ static nl_string dynamic(const event_field *field, const char *data, size_t size
     return (nl_string){data + offset, length};
 }
 
-static nl_string up_to_nul(nl_string text)
+/* Returns a number, sign-extended if it is signed. */
+static inline uint64_t read_number(const event_field *field, const char *data)
 {
+#define READ(field_kind, c_type)                                                                                       \
+    case field_kind: {                                                                                                 \
+        c_type number;                                                                                                 \
+        memcpy(&number, data + field->offset, sizeof number);                                                          \
+        return (uint64_t)number;                                                                                       \
+    }
+    switch (field->kind) {
+        READ(FIELD_INT8, int8_t)
+        READ(FIELD_INT16, int16_t)
+        READ(FIELD_INT32, int32_t)
+        READ(FIELD_INT64, int64_t)
+        READ(FIELD_UINT8, uint8_t)
+        READ(FIELD_UINT16, uint16_t)
+        READ(FIELD_UINT32, uint32_t)
+        READ(FIELD_UINT64, uint64_t)
+    default:
+        return data[field->offset] != 0;
+    }
+#undef READ
+}
+
+/* Returns a text. digits holds the address of an unknown function. */
+static nl_string read_text(const kernel_event *event, const event_field *field, const char *data, size_t size,
+                           char digits[24])
+{
+    nl_string text = {data + field->offset, field->size};
+    if (field->kind == FIELD_FUNCTION) {
+        uint64_t address;
+        memcpy(&address, data + field->offset, sizeof address);
+        text = event->symbols != NULL ? kallsyms_find(event->symbols, address) : (nl_string){NULL, 0};
+        if (text.data != NULL && text.size <= FUNCTION_NAME_MAX)
+            return text;
+        return (nl_string){digits, (size_t)snprintf(digits, 24, "0x%" PRIx64, address)};
+    }
+    if (field->kind == FIELD_DYNAMIC_TEXT)
+        text = find_dynamic(field, data, size);
     text.size = strnlen(text.data, text.size);
     return text;
+}
+
+static nl_string read_bytes(const event_field *field, const char *data, size_t size)
+{
+    return field->kind == FIELD_BYTES ? (nl_string){data + field->offset, field->size}
+                                      : find_dynamic(field, data, size);
 }
 
 static char *put_hexadecimal(char *at, nl_string bytes)
@@ -49,7 +92,7 @@ static char *put_hexadecimal(char *at, nl_string bytes)
     return at;
 }
 
-/* A string that is made on its way into the block, and is not compared with the one before. */
+/* Writes bytes in hexadecimal, without comparing them with those of the previous record. */
 static char *put_bytes(char *at, const char *records, uint64_t *before, nl_string bytes)
 {
     size_t size = 2 * bytes.size;
@@ -58,93 +101,31 @@ static char *put_bytes(char *at, const char *records, uint64_t *before, nl_strin
     return put_hexadecimal(at, bytes);
 }
 
-static char *convert_put_text(char *at, const char *records, uint64_t *before, nl_string text)
-{
-    text = up_to_nul(text);
-    return nl_block_put_text(at, records, text.data, text.size, before, false);
-}
-
-/* The name of the function at an address; its digits, put into room, when it lies in none. */
-static nl_string function_at(const kernel_event *event, const event_field *field, const char *data, char digits[24])
-{
-    uint64_t address;
-    memcpy(&address, data + field->offset, sizeof address);
-    nl_string name = event->symbols != NULL ? kallsyms_find(event->symbols, address) : (nl_string){NULL, 0};
-    if (name.data != NULL && name.size <= FUNCTION_NAME_MAX)
-        return name;
-    return (nl_string){digits, (size_t)snprintf(digits, 24, "0x%" PRIx64, address)};
-}
-
 char *convert_values(char *at, const char *records, uint64_t *before, const kernel_event *event, const char *data,
                      size_t size)
 {
-#define PUT(field_kind, c_type)                                                                                        \
-    case field_kind: {                                                                                                 \
-        c_type number;                                                                                                 \
-        memcpy(&number, data + field->offset, sizeof number);                                                          \
-        at = nl_block_put_number(at, (uint64_t)number, before, false);                                                 \
-        break;                                                                                                         \
-    }
     const event_field *end = event->fields + event->field_count;
     for (const event_field *field = event->fields; field < end; field++, before++)
         switch (field->kind) {
-            PUT(FIELD_INT8, int8_t)
-            PUT(FIELD_INT16, int16_t)
-            PUT(FIELD_INT32, int32_t)
-            PUT(FIELD_INT64, int64_t)
-            PUT(FIELD_UINT8, uint8_t)
-            PUT(FIELD_UINT16, uint16_t)
-            PUT(FIELD_UINT32, uint32_t)
-            PUT(FIELD_UINT64, uint64_t)
         case FIELD_BOOL:
             *at++ = data[field->offset] != 0;
             break;
         case FIELD_TEXT:
-            at = convert_put_text(at, records, before, (nl_string){data + field->offset, field->size});
-            break;
         case FIELD_DYNAMIC_TEXT:
-            at = convert_put_text(at, records, before, dynamic(field, data, size));
-            break;
-        case FIELD_BYTES:
-            at = put_bytes(at, records, before, (nl_string){data + field->offset, field->size});
-            break;
-        case FIELD_DYNAMIC_BYTES:
-            at = put_bytes(at, records, before, dynamic(field, data, size));
-            break;
         case FIELD_FUNCTION: {
             char digits[24];
-            at = convert_put_text(at, records, before, function_at(event, field, data, digits));
+            nl_string text = read_text(event, field, data, size, digits);
+            at = nl_block_put_text(at, records, text.data, text.size, before, false);
             break;
         }
+        case FIELD_BYTES:
+        case FIELD_DYNAMIC_BYTES:
+            at = put_bytes(at, records, before, read_bytes(field, data, size));
+            break;
+        default:
+            at = nl_block_put_number(at, read_number(field, data), before, false);
         }
-#undef PUT
     return at;
-}
-
-static void set_text(nl_field *added, nl_string text)
-{
-    added->type = NL_TYPE_STRING;
-    added->string = text;
-}
-
-static void set_hexadecimal(nl_record *record, nl_field *added, nl_string bytes)
-{
-    char *digits = nl_record_allocate(record, 2 * bytes.size + 1);
-    put_hexadecimal(digits, bytes);
-    set_text(added, (nl_string){digits, 2 * bytes.size});
-}
-
-static void set_function(nl_record *record, nl_field *added, const kernel_event *event, const event_field *field,
-                         const char *data)
-{
-    char digits[24];
-    nl_string name = function_at(event, field, data, digits);
-    if (name.data == digits) {
-        char *kept = nl_record_allocate(record, name.size);
-        memcpy(kept, digits, name.size);
-        name.data = kept;
-    }
-    set_text(added, name);
 }
 
 static void convert_field(nl_record *record, const kernel_event *event, const event_field *field, const char *data,
@@ -153,42 +134,21 @@ static void convert_field(nl_record *record, const kernel_event *event, const ev
     nl_field *added = nl_record_append(record);
     added->name = (nl_string){field->name, strlen(field->name)};
     added->type = event_field_type(field);
-#define SET(field_kind, c_type, member)                                                                                \
-    case field_kind: {                                                                                                 \
-        c_type number;                                                                                                 \
-        memcpy(&number, data + field->offset, sizeof number);                                                          \
-        added->member = number;                                                                                        \
-        break;                                                                                                         \
-    }
-    switch (field->kind) {
-        SET(FIELD_INT8, int8_t, int_value)
-        SET(FIELD_INT16, int16_t, int_value)
-        SET(FIELD_INT32, int32_t, int_value)
-        SET(FIELD_INT64, int64_t, int_value)
-        SET(FIELD_UINT8, uint8_t, uint_value)
-        SET(FIELD_UINT16, uint16_t, uint_value)
-        SET(FIELD_UINT32, uint32_t, uint_value)
-        SET(FIELD_UINT64, uint64_t, uint_value)
-    case FIELD_BOOL:
+    if (added->type == NL_TYPE_BOOL) {
         added->bool_value = data[field->offset] != 0;
-        break;
-    case FIELD_TEXT:
-        set_text(added, up_to_nul((nl_string){data + field->offset, field->size}));
-        break;
-    case FIELD_DYNAMIC_TEXT:
-        set_text(added, up_to_nul(dynamic(field, data, size)));
-        break;
-    case FIELD_BYTES:
-        set_hexadecimal(record, added, (nl_string){data + field->offset, field->size});
-        break;
-    case FIELD_DYNAMIC_BYTES:
-        set_hexadecimal(record, added, dynamic(field, data, size));
-        break;
-    case FIELD_FUNCTION:
-        set_function(record, added, event, field, data);
-        break;
+    } else if (added->type == NL_TYPE_UINT) {
+        added->uint_value = read_number(field, data);
+    } else if (added->type == NL_TYPE_INT) {
+        added->int_value = (int64_t)read_number(field, data);
+    } else if (field->kind == FIELD_BYTES || field->kind == FIELD_DYNAMIC_BYTES) {
+        nl_string bytes = read_bytes(field, data, size);
+        char *digits = nl_record_allocate(record, 2 * bytes.size + 1);
+        put_hexadecimal(digits, bytes);
+        added->string = (nl_string){digits, 2 * bytes.size};
+    } else {
+        char *digits = nl_record_allocate(record, field->kind == FIELD_FUNCTION ? 24 : 1);
+        added->string = read_text(event, field, data, size, digits);
     }
-#undef SET
 }
 
 void convert_fields(nl_record *record, const kernel_event *event, const char *data, size_t size)

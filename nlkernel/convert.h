@@ -1,25 +1,26 @@
 /*
- * From the kernel's record of an event to ours.
+ * Conversion of the kernel's records of events.
  *
- * The values of a block's record are put straight from the ring buffer's page, by the event's table of fields and
- * without anything in between; or a record is made, for a filter or for text. Any thread.
+ * For blocks, a loop over the event's fields copies the values from the page of the ring buffer to the block, without
+ * an intermediate record. For filters and text, a record is made. Any thread.
  */
 #ifndef NLKERNEL_CONVERT_H
 #define NLKERNEL_CONVERT_H
 
 #include "events.h"
 
-/* Room that convert_values takes at most, for a record of the kernel's of size bytes. */
-size_t convert_most(const kernel_event *event, size_t size);
+/* Returns the maximum number of bytes that convert_values writes for a kernel's record of size bytes. */
+size_t convert_size_max(const kernel_event *event, size_t size);
 
 /*
- * Puts the values of the event's fields, from data[0..size), which is fixed_size at least, at at, which is among the
- * block's records; before is what the latest record of the shape holds of them (nl_block_before). Returns what follows.
+ * Writes the values of the event's fields to at, in the block's records. data has size bytes, at least the event's
+ * fixed_size. before: the values of the previous record of the shape (nl_block_before). Returns the end of the written
+ * bytes.
  */
 char *convert_values(char *at, const char *records, uint64_t *before, const kernel_event *event, const char *data,
                      size_t size);
 
-/* Adds the event's fields to a record. Texts are views of data. */
+/* Adds the event's fields to a record. Texts are borrowed from data. */
 void convert_fields(nl_record *record, const kernel_event *event, const char *data, size_t size);
 
 #endif

@@ -21,34 +21,34 @@
 enum { SAMPLE_TYPE = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_READ | PERF_SAMPLE_RAW };
 
 static const counter known[] = {
-    {"cycles", "CYCLES", "", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
-    {"instructions", "INSTRUCTIONS", "", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
-    {"cache-references", "CACHE.REFERENCES", "", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES},
-    {"cache-misses", "CACHE.MISSES", "", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES},
-    {"branches", "BRANCHES", "", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS},
-    {"branch-misses", "BRANCH.MISSES", "", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES},
-    {"bus-cycles", "BUS.CYCLES", "", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BUS_CYCLES},
-    {"page-faults", "PAGE.FAULTS", "", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
-    {"context-switches", "CONTEXT.SWITCHES", "", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES},
-    {"cpu-migrations", "CPU.MIGRATIONS", "", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS},
-    {"cpu-clock", "CPU.CLOCK", "", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK},
+    {"cycles", "CYCLES", {0}, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
+    {"instructions", "INSTRUCTIONS", {0}, PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
+    {"cache-references", "CACHE.REFERENCES", {0}, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES},
+    {"cache-misses", "CACHE.MISSES", {0}, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES},
+    {"branches", "BRANCHES", {0}, PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS},
+    {"branch-misses", "BRANCH.MISSES", {0}, PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES},
+    {"bus-cycles", "BUS.CYCLES", {0}, PERF_TYPE_HARDWARE, PERF_COUNT_HW_BUS_CYCLES},
+    {"page-faults", "PAGE.FAULTS", {0}, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
+    {"context-switches", "CONTEXT.SWITCHES", {0}, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES},
+    {"cpu-migrations", "CPU.MIGRATIONS", {0}, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS},
+    {"cpu-clock", "CPU.CLOCK", {0}, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK},
 };
 
 struct counted {
-    size_t slots; /* of a member of the group in a sample: its value and, where the kernel tells it, what it lost */
-    int fds[COUNTERS_MAX]; /* of counters; the first one leads the group, and has the buffer */
+    size_t slots;          /* per member of the group in a sample: its value and, since Linux 6.0, its lost events */
+    int fds[COUNTERS_MAX]; /* of counters; the first leads the group and has the buffer */
     int *event_fds;        /* of tracepoints, by place */
     size_t counter_count, event_count;
     bool on;
     struct perf_event_mmap_page *head;
     char *data;
     size_t size, mapped;
-    uint64_t tail, taken; /* what was read, and what of that is behind us */
-    char copy[1 << 16];   /* of a sample that goes round the buffer's end; its size has 16 bits */
+    uint64_t tail, taken; /* offset of the current sample, and its size */
+    char copy[1 << 16];   /* of a sample that wraps around the buffer's end; its size has 16 bits */
     uint64_t values[COUNTERS_MAX];
 };
 
-/* ---- which ---- */
+/* ---- choosing ---- */
 
 bool counters_choose(counters *c, const char *names)
 {
@@ -57,24 +57,21 @@ bool counters_choose(counters *c, const char *names)
         while (found < sizeof known / sizeof *known &&
                (strlen(known[found].name) != size || memcmp(known[found].name, at, size) != 0))
             found++;
-        if (found == sizeof known / sizeof *known || c->count == COUNTERS_MAX) {
-            nl_error_set(
-                NL_ERROR_INVALID,
-                c->count == COUNTERS_MAX
-                    ? "more than eight counters (%.*s)"
-                    : "\"%.*s\" is no counter: cycles, instructions, cache-references, cache-misses, branches, "
-                      "branch-misses, bus-cycles, page-faults, context-switches, cpu-migrations and cpu-clock "
-                      "are",
-                (int)size, at);
-            return false;
-        }
+        if (found == sizeof known / sizeof *known)
+            return nl_error_false(NL_ERROR_INVALID,
+                                  "unknown counter \"%.*s\"; the counters are cycles, instructions, cache-references, "
+                                  "cache-misses, branches, branch-misses, bus-cycles, page-faults, context-switches, "
+                                  "cpu-migrations and cpu-clock",
+                                  (int)size, at);
+        if (c->count == COUNTERS_MAX)
+            return nl_error_false(NL_ERROR_LIMIT, "more than %d counters", COUNTERS_MAX);
         c->list[c->count++] = known[found];
         at += size + (at[size] == ',');
     }
-    return c->count > 0 || nl_error_set(NL_ERROR_INVALID, "no counter is named") == NL_OK;
+    return c->count > 0 || nl_error_false(NL_ERROR_INVALID, "names no counter");
 }
 
-/* words as counted has it: 2 also asks for what is lost, which kernels before 6.0 do not know. */
+/* slots: 2 also requests the number of lost events, which Linux before 6.0 rejects. */
 static int open_event(struct perf_event_attr *attributes, int cpu, int group, size_t slots)
 {
     attributes->size = sizeof *attributes;
@@ -84,18 +81,18 @@ static int open_event(struct perf_event_attr *attributes, int cpu, int group, si
     return (int)syscall(SYS_perf_event_open, attributes, -1, cpu, group, PERF_FLAG_FD_CLOEXEC);
 }
 
-static void explain_absent(counter *c)
+static void set_absence(counter *c)
 {
     int error = errno;
     if (error == EACCES || error == EPERM)
-        snprintf(c->absent, sizeof c->absent,
-                 "user %u has not CAP_PERFMON, which it wants: sudo setcap cap_perfmon,cap_dac_override+ep %s",
-                 (unsigned)geteuid(), rights_our_path());
+        nl_error_set(NL_ERROR_PERMISSION,
+                     "user %u lacks CAP_PERFMON; grant it: sudo setcap cap_perfmon,cap_dac_override+ep %s",
+                     (unsigned)geteuid(), rights_program_path());
     else if (c->type == PERF_TYPE_HARDWARE && (error == ENOENT || error == ENODEV || error == EOPNOTSUPP))
-        snprintf(c->absent, sizeof c->absent,
-                 "this machine has no such counter (a virtual one has what its host lends it)");
+        nl_error_set(NL_ERROR_UNSUPPORTED, "this machine has no such counter, or its hypervisor hides it");
     else
-        snprintf(c->absent, sizeof c->absent, "%s", strerror(error));
+        nl_error_set(NL_ERROR_SYSTEM, "%s", strerror(error));
+    nl_error_save(&c->absence);
 }
 
 size_t counters_probe(counters *c, int cpu)
@@ -105,7 +102,7 @@ size_t counters_probe(counters *c, int cpu)
         struct perf_event_attr attributes = {.type = c->list[i].type, .config = c->list[i].config};
         int fd = open_event(&attributes, cpu, -1, 1);
         if (fd < 0) {
-            explain_absent(&c->list[i]);
+            set_absence(&c->list[i]);
             continue;
         }
         close(fd);
@@ -119,8 +116,8 @@ size_t counters_probe(counters *c, int cpu)
 
 /* ---- opening ---- */
 
-/* Whether the kernel says what an event has lost. */
-static bool tells_lost(const counter *first, int cpu)
+/* Returns whether the kernel counts the lost events of each event. */
+static bool counts_lost(const counter *first, int cpu)
 {
     struct perf_event_attr attributes = {.type = first->type, .config = first->config, .disabled = 1};
     int fd = open_event(&attributes, cpu, -1, 2);
@@ -131,13 +128,13 @@ static bool tells_lost(const counter *first, int cpu)
 
 static bool open_counters(counted *c, const counters *of, int cpu)
 {
-    c->slots = tells_lost(&of->list[0], cpu) ? 2 : 1;
+    c->slots = counts_lost(&of->list[0], cpu) ? 2 : 1;
     for (size_t i = 0; i < c->counter_count; i++) {
         struct perf_event_attr attributes = {
             .type = of->list[i].type, .config = of->list[i].config, .disabled = i == 0};
         c->fds[i] = open_event(&attributes, cpu, i == 0 ? -1 : c->fds[0], c->slots);
         if (c->fds[i] < 0) {
-            nl_error_set_errno("--counters: %s, together with those before it", of->list[i].name);
+            nl_error_set_errno("--counters: %s, in addition to the preceding counters", of->list[i].name);
             return false;
         }
     }
@@ -152,7 +149,7 @@ static bool map_buffer(counted *c, size_t buffer)
     c->mapped = c->size + page;
     void *at = mmap(NULL, c->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, c->fds[0], 0);
     if (at == MAP_FAILED) {
-        nl_error_set_errno("--counters: a buffer of %zu KiB for each CPU", c->size >> 10);
+        nl_error_set_errno("--counters: a buffer of %zu KiB per CPU", c->size >> 10);
         return false;
     }
     c->head = at;
@@ -232,21 +229,21 @@ bool counted_switch(counted *c, size_t event, bool on)
     }
     if (!switch_fd(c->event_fds[event], on))
         return false;
-    /* The kernel looks at a group's members when it begins to count for it. */
+    /* The kernel considers the members of a group when it enables the group. */
     return !on || !c->on || (switch_fd(c->fds[0], false) && switch_fd(c->fds[0], true));
 }
 
 /* ---- reading ---- */
 
-static uint64_t word_at(const char *at)
+static uint64_t read_word(const char *at)
 {
     uint64_t word;
     memcpy(&word, at, sizeof word);
     return word;
 }
 
-/* The bytes of what begins at tail, in one piece. */
-static const char *whole(counted *c, size_t size)
+/* Returns size contiguous bytes at tail. */
+static const char *contiguous(counted *c, size_t size)
 {
     size_t at = c->tail & (c->size - 1), first = c->size - at;
     if (first >= size)
@@ -256,11 +253,12 @@ static const char *whole(counted *c, size_t size)
     return c->copy;
 }
 
-/* pid and tid, time, cpu; nr and the group's words; the size of raw, raw. False when it is none of ours. */
+/* A sample: pid and tid, time, cpu; the number of members and their slots; the size of raw, raw. Returns false for
+ * others. */
 static bool take_sample(counted *c, const char *at, size_t size, counted_event *event)
 {
     enum { AT_TIME = 8, AT_COUNT = 24, AT_VALUES = 32 };
-    uint64_t count = size >= AT_VALUES ? word_at(at + AT_COUNT) : 0;
+    uint64_t count = size >= AT_VALUES ? read_word(at + AT_COUNT) : 0;
     size_t member = c->slots * sizeof *c->values;
     if (count < c->counter_count || count > (size - AT_VALUES) / member || size - AT_VALUES - member * count < 4)
         return false;
@@ -270,17 +268,17 @@ static bool take_sample(counted *c, const char *at, size_t size, counted_event *
     if (raw_size > size - AT_VALUES - member * count - 4)
         return false;
     for (size_t i = 0; i < c->counter_count; i++)
-        c->values[i] = word_at(at + AT_VALUES + i * member);
-    *event = (counted_event){{raw + 4, raw_size, word_at(at + AT_TIME)}, c->values, 0};
+        c->values[i] = read_word(at + AT_VALUES + i * member);
+    *event = (counted_event){{raw + 4, raw_size, read_word(at + AT_TIME)}, c->values, 0};
     return true;
 }
 
-/* id, lost; pid and tid, time, cpu */
+/* A loss: id, number of lost events; pid and tid, time, cpu. */
 static bool take_lost(const char *at, size_t size, counted_event *event)
 {
     if (size < 32)
         return false;
-    *event = (counted_event){.raw.time_ns = word_at(at + 24), .lost = word_at(at + 8)};
+    *event = (counted_event){.raw.time_ns = read_word(at + 24), .lost = read_word(at + 8)};
     return event->lost > 0;
 }
 
@@ -293,10 +291,10 @@ bool counted_next(counted *c, counted_event *event)
     uint64_t head = __atomic_load_n(&c->head->data_head, __ATOMIC_ACQUIRE);
     while (head - c->tail >= HEADER) {
         struct perf_event_header header;
-        memcpy(&header, whole(c, HEADER), sizeof header);
+        memcpy(&header, contiguous(c, HEADER), sizeof header);
         if (header.size < HEADER || header.size > head - c->tail)
             return false;
-        const char *at = whole(c, header.size) + HEADER;
+        const char *at = contiguous(c, header.size) + HEADER;
         size_t size = header.size - HEADER;
         bool any = header.type == PERF_RECORD_SAMPLE ? take_sample(c, at, size, event)
                    : header.type == PERF_RECORD_LOST ? take_lost(at, size, event)
@@ -310,7 +308,7 @@ bool counted_next(counted *c, counted_event *event)
     return false;
 }
 
-/* nr, and of each member its words. */
+/* Reads the number of members and their slots. */
 uint64_t counted_lost(const counted *c)
 {
     size_t members = c->counter_count + c->event_count, size = (1 + 2 * members) * sizeof(uint64_t);

@@ -1,22 +1,24 @@
 /*
- * The processor's counters with each event (perf_event_open): what they were when it happened.
+ * Events with the values that counters of the CPU had at the time (perf_event_open).
  *
- * ftrace's ring buffer does not hold them, so events come through perf's then, one buffer for each CPU: a group of the
- * counters and of the tracepoints, each sample of which has the values of all. The events' own bytes are the same. That
- * costs the program several times as much. A counter that the machine has not is left out, and says why.
+ * ftrace's ring buffer has no counters. Therefore these events come through perf's buffers, one per CPU. The counters
+ * and the tracepoints form a group, and each sample has the values of all counters. The bytes of an event are the same
+ * as in ftrace. This costs the recorded program several times as much as ftrace. Counters that the machine lacks are
+ * omitted.
  */
 #ifndef NLKERNEL_COUNTERS_H
 #define NLKERNEL_COUNTERS_H
 
+#include "base/error.h"
 #include "events.h"
 #include "page.h"
 
 enum { COUNTERS_MAX = 8 };
 
 typedef struct counter {
-    const char *name;  /* as perf has it: cache-misses */
+    const char *name;  /* as in perf: cache-misses */
     const char *field; /* in records: CACHE.MISSES */
-    char absent[160];  /* why it can't be read here; "": it can */
+    nl_error absence;  /* why the counter cannot be read; no error: it can */
     unsigned type;
     uint64_t config;
 } counter;
@@ -26,39 +28,41 @@ typedef struct counters {
     size_t count;
 } counters;
 
-/* Takes names with commas between. False with the reason in nl_error_message(). */
+/* Adds counters by names separated by commas. Returns false and sets the error if a name is unknown. */
 bool counters_choose(counters *c, const char *names);
 
-/* Finds out which there are on a CPU, and moves these to the front; returns how many they are. */
+/* Moves the counters that a CPU has to the front. Returns their number. Sets absence of the others. */
 size_t counters_probe(counters *c, int cpu);
 
-/* One CPU's events with their counters. One thread, but for counted_switch. */
+/* One CPU's events with their counters. One thread, except for counted_switch. */
 typedef struct counted counted;
 
 typedef struct counted_event {
     page_event raw;
     const uint64_t *values; /* of the counters */
-    uint64_t lost;          /* not 0: so many were lost, by raw.time_ns, and this is none */
+    uint64_t lost;          /* not 0: this is a loss of so many events before raw.time_ns */
 } counted_event;
 
-/* Opens them, off. buffer is in bytes. present: how many counters there are. NULL with the reason. */
+/*
+ * Opens the events of a CPU, switched off, with the first present counters. buffer: its size in bytes. low_water:
+ * percent of it. Returns NULL and sets the error on failure.
+ */
 counted *counted_open(const counters *c, size_t present, const kernel_events *events, int cpu, size_t buffer,
                       int low_water);
 void counted_close(counted *c);
 
-/* Becomes readable when the buffer is filled up to low_water per cent. */
+/* Returns a descriptor that is readable when the buffer is filled to low_water. */
 int counted_fd(const counted *c);
 
-/* Switches an event, by its place, or all with SIZE_MAX; an event that is on is so only with all. False with the
- * reason.
- */
+/* Switches an event, by its place, or all with SIZE_MAX. An event is recorded while both it and all are on. Returns
+ * false and sets the error on failure. */
 bool counted_switch(counted *c, size_t event, bool on);
 
-/* The next event, valid until the next call. False: there is none now. */
+/* Gets the next event, valid until the next call. Returns false if there is none. */
 bool counted_next(counted *c, counted_event *event);
 
-/* How many were lost in all; the buffer tells of those only that are followed by an event that was not. 0 where the
- * kernel, one before 6.0, does not say. */
+/* Returns the total number of lost events. The buffer reports a loss only when an event follows. 0 before Linux 6.0,
+ * which does not tell. */
 uint64_t counted_lost(const counted *c);
 
 #endif

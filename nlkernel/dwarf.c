@@ -1,4 +1,4 @@
-/* Functions and their source files, out of DWARF by libdw. */
+/* Reads functions and their source files from DWARF with libdw. */
 #include "config.h"
 
 #include "symbol_map.h"
@@ -15,27 +15,27 @@
 
 enum { PATH_SIZE = 4096 };
 
-/* Where units were compiled. */
-typedef struct unit_folder {
+/* A directory in which units were compiled. */
+typedef struct unit_directory {
     char *path;
-    size_t below; /* so many of them lie below it */
-} unit_folder;
+    size_t below; /* number of units compiled in it whose source is below it */
+} unit_directory;
 
 typedef struct dwarf_reader {
     symbol_map *map;
-    size_t first;           /* of the map's, that is this file's */
-    char common[PATH_SIZE]; /* what all units' own paths begin with, up to a slash; "" before the first */
+    size_t first;           /* index of the first place of this file */
+    char common[PATH_SIZE]; /* the common directory of all units' sources */
     size_t units;
-    char folder[PATH_SIZE]; /* of the unit that is read: where it was compiled */
-    unit_folder *folders;   /* the latest last */
-    size_t folder_count;
+    char directory[PATH_SIZE];   /* in which the current unit was compiled */
+    unit_directory *directories; /* the most recent last */
+    size_t directory_count;
 } dwarf_reader;
 
-/* An absolute path without . and .. in it, of a path and the folder that it is relative to. */
-static void normalise(char out[PATH_SIZE], const char *folder, const char *path)
+/* Makes an absolute path without . and .. from a path and the directory that it is relative to. */
+static void normalize(char out[PATH_SIZE], const char *directory, const char *path)
 {
     char joined[2 * PATH_SIZE];
-    snprintf(joined, sizeof joined, "%s/%s", *path == '/' ? "" : folder, path);
+    snprintf(joined, sizeof joined, "%s/%s", *path == '/' ? "" : directory, path);
     size_t size = 0;
     for (const char *at = joined; *at != '\0';) {
         at += strspn(at, "/");
@@ -54,34 +54,34 @@ static void normalise(char out[PATH_SIZE], const char *folder, const char *path)
     out[size] = '\0';
 }
 
-/* What of path follows folder and a slash; NULL when it does not lie there. */
-static const char *below(const char *path, const char *folder)
+/* Returns the part of path below directory, or NULL. */
+static const char *path_below(const char *path, const char *directory)
 {
-    size_t size = strlen(folder);
-    return strncmp(path, folder, size) == 0 && path[size] == '/' ? path + size + 1 : NULL;
+    size_t size = strlen(directory);
+    return strncmp(path, directory, size) == 0 && path[size] == '/' ? path + size + 1 : NULL;
 }
 
-static unit_folder *folder_of(dwarf_reader *r)
+static unit_directory *find_or_add_directory(dwarf_reader *r)
 {
-    for (size_t i = r->folder_count; i-- > 0;)
-        if (strcmp(r->folders[i].path, r->folder) == 0)
-            return &r->folders[i];
-    r->folders = nl_memory_check(reallocarray(r->folders, r->folder_count + 1, sizeof *r->folders));
-    unit_folder *added = &r->folders[r->folder_count++];
-    *added = (unit_folder){nl_memory_check(strdup(r->folder)), 0};
+    for (size_t i = r->directory_count; i-- > 0;)
+        if (strcmp(r->directories[i].path, r->directory) == 0)
+            return &r->directories[i];
+    r->directories = nl_memory_check(reallocarray(r->directories, r->directory_count + 1, sizeof *r->directories));
+    unit_directory *added = &r->directories[r->directory_count++];
+    *added = (unit_directory){nl_memory_check(strdup(r->directory)), 0};
     return added;
 }
 
 static void note_unit(dwarf_reader *r, Dwarf_Die *unit)
 {
     Dwarf_Attribute attribute;
-    const char *folder = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute)), *name = dwarf_diename(unit);
+    const char *directory = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute)), *name = dwarf_diename(unit);
     char path[PATH_SIZE];
-    normalise(r->folder, "/", folder != NULL ? folder : "/");
+    normalize(r->directory, "/", directory != NULL ? directory : "/");
     if (name == NULL)
         return;
-    normalise(path, r->folder, name);
-    folder_of(r)->below += below(path, r->folder) != NULL;
+    normalize(path, r->directory, name);
+    find_or_add_directory(r)->below += path_below(path, r->directory) != NULL;
     if (r->units++ == 0)
         memcpy(r->common, path, sizeof r->common);
     size_t same = 0, kept = 0;
@@ -93,54 +93,47 @@ static void note_unit(dwarf_reader *r, Dwarf_Die *unit)
     r->common[kept] = '\0';
 }
 
-static int take_function(Dwarf_Die *die, void *user)
+static int add_dwarf_function(Dwarf_Die *die, void *user)
 {
     dwarf_reader *r = user;
     Dwarf_Addr address;
     const char *name = dwarf_diename(die), *file = dwarf_decl_file(die);
     int line = 0;
     char path[PATH_SIZE];
-    /* What has no code of its own is declared only, or was put into others. */
+    /* A function without code is only declared, or was inlined. */
     if (name == NULL || file == NULL || (dwarf_lowpc(die, &address) != 0 && !dwarf_hasattr(die, DW_AT_ranges)))
         return DWARF_CB_OK;
     dwarf_decl_line(die, &line);
-    normalise(path, r->folder, file);
+    normalize(path, r->directory, file);
     symbol_map_add(r->map, name, path, line > 0 ? (unsigned)line : 0);
     return DWARF_CB_OK;
 }
 
-/* The folder that most units lie below and were compiled in; NULL when there is none. */
-static const char *main_folder(const dwarf_reader *r)
+/* Returns the directory in which, and below which, most units were compiled, or NULL. */
+static const char *main_directory(const dwarf_reader *r)
 {
-    for (size_t i = 0; i < r->folder_count; i++)
-        if (2 * r->folders[i].below > r->units)
-            return r->folders[i].path;
+    for (size_t i = 0; i < r->directory_count; i++)
+        if (2 * r->directories[i].below > r->units)
+            return r->directories[i].path;
     return NULL;
 }
 
 /*
- * Where sources lie below: where they were compiled, as long as most do (what is written in assembler may say another
- * one); else what their paths have in common.
+ * Makes paths relative to the root of the source: the directory in which most units were compiled, because units in
+ * assembler may name another one; otherwise the common directory of all units.
  */
-static void strip_root(dwarf_reader *r, const char *root)
+static void strip_root(dwarf_reader *r)
 {
-    char given[PATH_SIZE];
-    if (root != NULL) {
-        normalise(given, "/", root);
-        root = given;
-    } else {
-        root = main_folder(r);
-        root = root != NULL ? root : r->common;
-    }
+    const char *root = main_directory(r);
     for (size_t i = r->first; i < r->map->count; i++) {
         char *file = r->map->places[i].file;
-        const char *rest = below(file, root);
+        const char *rest = path_below(file, root != NULL ? root : r->common);
         if (rest != NULL)
             memmove(file, rest, strlen(rest) + 1);
     }
 }
 
-bool symbol_map_read_dwarf(symbol_map *m, const char *path, const char *root)
+bool symbol_map_read_dwarf(symbol_map *m, const char *path)
 {
     static char *debug_path = NULL;
     static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
@@ -151,29 +144,29 @@ bool symbol_map_read_dwarf(symbol_map *m, const char *path, const char *root)
     r->map = m;
     r->first = m->count;
     Dwfl *dwfl = dwfl_begin(&callbacks);
-    bool good = dwfl != NULL && dwfl_report_offline(dwfl, "", path, -1) != NULL;
-    if (good)
+    bool ok = dwfl != NULL && dwfl_report_offline(dwfl, "", path, -1) != NULL;
+    if (ok)
         dwfl_report_end(dwfl, NULL, NULL);
-    if (!good)
+    if (!ok)
         nl_error_set(NL_ERROR_SYSTEM, "%s: %s", path, dwfl_errmsg(-1));
     Dwarf_Addr bias;
-    for (Dwarf_Die *unit = NULL; good && (unit = dwfl_nextcu(dwfl, unit, &bias)) != NULL;) {
+    for (Dwarf_Die *unit = NULL; ok && (unit = dwfl_nextcu(dwfl, unit, &bias)) != NULL;) {
         note_unit(r, unit);
-        dwarf_getfuncs(unit, take_function, r, 0);
+        dwarf_getfuncs(unit, add_dwarf_function, r, 0);
     }
-    if (good && m->count == r->first) {
+    if (ok && m->count == r->first) {
         nl_error_set(NL_ERROR_UNSUPPORTED,
-                     "%s: it has no DWARF; use a vmlinux that is not stripped, such as "
-                     "/usr/lib/debug/boot/vmlinux-VERSION of a package of debugging symbols",
+                     "%s: has no DWARF; use an unstripped vmlinux, such as /usr/lib/debug/boot/vmlinux-VERSION from "
+                     "the package of debug symbols",
                      path);
-        good = false;
+        ok = false;
     }
-    strip_root(r, root);
+    strip_root(r);
     if (dwfl != NULL)
         dwfl_end(dwfl);
-    for (size_t i = 0; i < r->folder_count; i++)
-        free(r->folders[i].path);
-    free(r->folders);
+    for (size_t i = 0; i < r->directory_count; i++)
+        free(r->directories[i].path);
+    free(r->directories);
     free(r);
-    return good;
+    return ok;
 }

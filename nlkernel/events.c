@@ -12,29 +12,29 @@
 #include <string.h>
 #include <traceevent/event-parse.h>
 
-/* An array of so many numbers becomes as many fields, a longer one is a row of bytes. */
+/* A longer array is written as bytes; each element of a shorter array has a field. */
 enum { ELEMENTS_MAX = 16 };
 
 /* ---- names ---- */
 
-/* What every record of ours has besides: an event's own field of that name is told apart by EV. before it. */
-static bool is_taken(const char *name)
+/* Returns whether every record has a field of that name. An event's own field then gets the prefix EV. */
+static bool is_common_field(const char *name)
 {
-    static const char *const taken[] = {"DATE", "HOST", "PROG", "LVL", "NL.EVNT", "CPU", "PID", "TID"};
-    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
-        if (strcmp(name, taken[i]) == 0)
+    static const char *const common[] = {"DATE", "HOST", "PROG", "LVL", "NL.EVNT", "CPU", "PID", "TID"};
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+        if (strcmp(name, common[i]) == 0)
             return true;
     return false;
 }
 
-static char *events_name_of(const char *kernel_name, int element)
+static char *record_field_name(const char *kernel_name, int element)
 {
     char *plain = nl_memory_check(strdup(kernel_name + strspn(kernel_name, "_")));
     for (char *at = plain; *at != '\0'; at++)
         *at = isalnum((unsigned char)*at) ? (char)toupper((unsigned char)*at) : '.';
-    const char *before = is_taken(plain) || !isalpha((unsigned char)*plain) ? "EV." : "";
+    const char *prefix = is_common_field(plain) || !isalpha((unsigned char)*plain) ? "EV." : "";
     char *name =
-        element < 0 ? program_format("%s%s", before, plain) : program_format("%s%s.%d", before, plain, element);
+        element < 0 ? program_format("%s%s", prefix, plain) : program_format("%s%s.%d", prefix, plain, element);
     free(plain);
     return name;
 }
@@ -64,7 +64,7 @@ static void events_add(kernel_event *event, const struct tep_format_field *field
 {
     event->fields = nl_memory_check(reallocarray(event->fields, event->field_count + 1, sizeof *event->fields));
     event_field *added = &event->fields[event->field_count++];
-    *added = (event_field){.name = events_name_of(field->name, element),
+    *added = (event_field){.name = record_field_name(field->name, element),
                            .kernel_name = nl_memory_check(strdup(field->name)),
                            .type = nl_memory_check(strdup(field->type)),
                            .kind = kind,
@@ -88,7 +88,7 @@ static void add_array(kernel_event *event, const struct tep_format_field *field)
         events_add(event, field, -1, FIELD_BYTES, offset, (unsigned)field->size);
 }
 
-/* Whether a field of what a tracer writes is the address of a function, and what records call it then. */
+/* Returns the name in records of a tracer's field that is the address of a function, or NULL. */
 static const char *function_name(const kernel_event *event, const struct tep_format_field *field)
 {
     static const char *const names[][2] = {
@@ -109,7 +109,7 @@ static void add_function(kernel_event *event, const struct tep_format_field *fie
     *added = nl_memory_check(strdup(name));
 }
 
-/* libtraceevent takes for a string what is printed by any %p that takes bytes, such as a socket's address. */
+/* libtraceevent also marks bytes as strings that are printed by a kind of %p, such as a socket's address. */
 static bool is_text(const struct tep_format_field *field)
 {
     return (field->flags & TEP_FIELD_IS_STRING) != 0 && strstr(field->type, "char") != NULL &&
@@ -125,7 +125,7 @@ static void events_add_field(kernel_event *event, const struct tep_format_field 
     if (function != NULL)
         add_function(event, field, function);
     else if (size == 0)
-        return; /* an array that has no length is what lies behind all others: nothing says how long it is */
+        return; /* a flexible array at the end, whose length is unknown */
     else if (dynamic)
         events_add(event, field, -1, text ? FIELD_DYNAMIC_TEXT : FIELD_DYNAMIC_BYTES, offset, size);
     else if (text && field->flags & TEP_FIELD_IS_ARRAY)
@@ -146,13 +146,13 @@ const event_field *kernel_event_field(const kernel_event *event, nl_string name)
     return NULL;
 }
 
-/* ---- which thread is called what ---- */
+/* ---- names of threads ---- */
 
-static const event_field *by_kernel_name(const kernel_event *event, const char *before, const char *last)
+static const event_field *find_kernel_field(const kernel_event *event, const char *prefix, const char *last)
 {
     for (size_t i = 0; i < event->field_count; i++) {
         const char *name = event->fields[i].kernel_name;
-        if (strncmp(name, before, strlen(before)) == 0 && strcmp(name + strlen(before), last) == 0)
+        if (strncmp(name, prefix, strlen(prefix)) == 0 && strcmp(name + strlen(prefix), last) == 0)
             return &event->fields[i];
     }
     return NULL;
@@ -162,8 +162,8 @@ static void find_namings(kernel_event *event)
 {
     static const char *const whose[] = {"", "prev_", "next_", "child_"};
     for (size_t i = 0; i < EVENT_NAMINGS_MAX; i++) {
-        const event_field *pid = by_kernel_name(event, whose[i], "pid"),
-                          *comm = by_kernel_name(event, whose[i], "comm");
+        const event_field *pid = find_kernel_field(event, whose[i], "pid"),
+                          *comm = find_kernel_field(event, whose[i], "comm");
         if (pid == NULL || comm == NULL || pid->kind != FIELD_INT32 || comm->kind != FIELD_TEXT)
             continue;
         event->namings[event->naming_count++] = (event_naming){pid->offset, comm->offset, comm->size};
@@ -172,7 +172,7 @@ static void find_namings(kernel_event *event)
 
 /* ---- reading ---- */
 
-/* How an event would be printed is no matter here, and is costly to read: nothing is left of it. Returns the size. */
+/* Replaces the print format, which is not needed and slow to parse, by an empty one. Returns the size. */
 static size_t cut_print_format(char *text, size_t size)
 {
     static const char start[] = "\nprint fmt: ", none[] = "\"\"\n";
@@ -197,7 +197,7 @@ bool kernel_event_parse(kernel_event *out, char *text, size_t size)
         out->fixed_size = out->fixed_size > 8 ? out->fixed_size : 8;
         find_namings(out);
     } else {
-        nl_error_set(NL_ERROR_INVALID, "%s:%s: its description is not understood", out->system, out->event);
+        nl_error_set(NL_ERROR_INVALID, "%s:%s: invalid description", out->system, out->event);
     }
     tep_free(tep);
     return good;

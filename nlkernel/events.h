@@ -1,9 +1,9 @@
 /*
- * What the kernel offers: events and their fields, as records name them (doc/kernel-events.md).
+ * The events that the kernel offers, and the fields of their records (doc/kernel-events.md).
  *
- * An event's name is SYSTEM.EVENT, a field's is the kernel's in capitals with dots: prev_pid is PREV.PID. Each field
- * says where its bytes lie in the kernel's own record of the event, so that values are taken from there by a loop over
- * a table. Never changed once made: any thread.
+ * The name of an event is SYSTEM.EVENT. The name of a field is the kernel's in capitals with dots: prev_pid is
+ * PREV.PID. Each field has the offset of its bytes in the kernel's record of the event, so that a loop over a table
+ * reads the values. Events do not change once they are read: any thread.
  */
 #ifndef NLKERNEL_EVENTS_H
 #define NLKERNEL_EVENTS_H
@@ -21,23 +21,23 @@ typedef enum field_kind {
     FIELD_UINT64,
     FIELD_BOOL,
     FIELD_TEXT,          /* size bytes, or up to a NUL */
-    FIELD_DYNAMIC_TEXT,  /* anywhere in the record: a word at offset says where, and how many bytes */
-    FIELD_BYTES,         /* size bytes, as hexadecimal digits */
-    FIELD_DYNAMIC_BYTES, /* the same anywhere */
-    FIELD_FUNCTION,      /* an address of 8 bytes, as the name of the function that it lies in */
+    FIELD_DYNAMIC_TEXT,  /* at any offset: a 32-bit word at offset holds the text's offset and size */
+    FIELD_BYTES,         /* size bytes, written in hexadecimal */
+    FIELD_DYNAMIC_BYTES, /* at any offset, as FIELD_DYNAMIC_TEXT */
+    FIELD_FUNCTION,      /* an address of 8 bytes, written as the name of its function */
 } field_kind;
 
 typedef struct event_field {
     char *name;        /* in records */
-    char *kernel_name; /* an element of an array shares it with the others */
-    char *type;        /* as the kernel has it */
+    char *kernel_name; /* shared by the elements of an array */
+    char *type;        /* in the kernel's notation */
     field_kind kind;
-    bool relative; /* what is anywhere is counted from behind the word, not from the record's start */
+    bool relative; /* dynamic offsets count from the end of the word, not from the start of the record */
     bool element;  /* of an array */
     unsigned offset, size;
 } event_field;
 
-/* Of which thread an event tells the name: where its number and its name lie. */
+/* An event that tells the name of a thread: the offsets of the thread's ID and name. */
 typedef struct event_naming {
     unsigned pid_offset, comm_offset, comm_size;
 } event_naming;
@@ -48,32 +48,32 @@ typedef struct kernel_event {
     char *system, *event;
     char *name;     /* in records: SYSTEM.EVENT */
     int id;         /* in the ring buffer */
-    unsigned place; /* among those that were chosen */
+    unsigned place; /* among the chosen events */
     event_field *fields;
     size_t field_count;
-    size_t fixed_size; /* bytes that a record of it has at least */
+    size_t fixed_size; /* minimum size of a record in bytes */
     event_naming namings[EVENT_NAMINGS_MAX];
     size_t naming_count;
-    char *kernel_filter;            /* what the kernel passes on; NULL: all */
-    bool evaluate;                  /* the filter must be asked about each */
-    bool traced;                    /* what a tracer writes: there is nothing to switch on */
-    const struct kallsyms *symbols; /* what functions are called, where there are any among the fields; borrowed */
+    char *kernel_filter;            /* evaluated by the kernel; NULL: none */
+    bool evaluate;                  /* nlkernel must evaluate the filter for each event, too */
+    bool traced;                    /* written by a tracer: it cannot be enabled by itself */
+    const struct kallsyms *symbols; /* names of functions, for FIELD_FUNCTION; borrowed */
 } kernel_event;
 
 typedef struct kernel_events {
     kernel_event *list;
     size_t count;
-    kernel_event **by_id; /* NULL where there is none */
+    kernel_event **by_id; /* NULL: no event has that ID */
     size_t id_count;
 } kernel_events;
 
-/* Reads the description of one event into *event. False with the reason in nl_error_message(). */
+/* Reads the description of an event. Returns false and sets the error on failure. */
 bool kernel_event_read(const tracing *t, const char *system, const char *event, kernel_event *out);
 
 void kernel_event_free(kernel_event *event);
 void kernel_events_free(kernel_events *events);
 
-/* What a field's values are in a record. */
+/* Returns the type of a field's values in records. */
 static inline nl_type event_field_type(const event_field *field)
 {
     if (field->kind <= FIELD_INT64)
@@ -83,16 +83,17 @@ static inline nl_type event_field_type(const event_field *field)
     return field->kind == FIELD_BOOL ? NL_TYPE_BOOL : NL_TYPE_STRING;
 }
 
-/* Reads it from the text of its description, which is changed; *out has its system and event. False with the reason. */
+/* Parses an event's description, which it modifies. kernel_event_name precedes it. Returns false and sets the error on
+ * failure. */
 bool kernel_event_parse(kernel_event *out, char *text, size_t size);
 
-/* Sets its names, which are copied. */
+/* Initializes an event with copies of its names. */
 void kernel_event_name(kernel_event *out, const char *system, const char *event);
 
-/* Makes by_id and places, once all are in the list. */
+/* Sets by_id and places. Call it once, when the list is complete. */
 void kernel_events_index(kernel_events *events);
 
-/* The field of that name in records, NULL when the event has none. */
+/* Returns the field with that name in records, or NULL. */
 const event_field *kernel_event_field(const kernel_event *event, nl_string name);
 
 #endif

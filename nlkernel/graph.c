@@ -1,4 +1,4 @@
-/* nlkernel graph: who calls whom in the kernel, drawn. */
+/* nlkernel graph: draws which kernel functions call which. */
 #include "config.h"
 
 #include "call_draw.h"
@@ -10,9 +10,8 @@ enum { TOP_DEFAULT = 150 };
 
 typedef struct arguments {
     call_view view;
+    log_input input;
     const char *output;
-    char **sources;
-    size_t source_count;
 } arguments;
 
 static const nl_option options[] = {
@@ -29,7 +28,8 @@ static const options_usage usage = {
     .name = "nlkernel graph",
     .groups = (const options_group[]){{NULL, options, 0}, CALL_VIEW_GROUPS(arguments), {0}},
     .operands = "[SOURCE...]",
-    .summary = "Draw the chains of calls in the kernel, callers on the left; more calls are drawn in a deeper red.",
+    .summary = "Draw the chains of calls in the kernel, callers on the left. Functions with more calls are drawn in a "
+               "deeper red.",
     .notes = "Example:\n\n"
              "  nlkernel record --functions --filter-function 'tcp_*' --duration 10s -o calls.nlb\n"
              "  nlkernel graph -o calls.pdf calls.nlb\n\n" CALLS_SOURCES ".",
@@ -39,11 +39,9 @@ int command_graph(int argc, char **argv)
 {
     arguments a = {.view = {.top = TOP_DEFAULT, .chains = true}};
     int first = options_parse(&usage, argc, argv, &a);
-    a.sources = argv + first;
-    a.source_count = (size_t)(argc - first);
     if (!call_draw_knows(a.output))
         options_fail("--output: %s", nl_error_message());
-    int status = call_view_read(&a.view, a.sources, a.source_count);
+    int status = call_view_read(&a.view, &a.input, argv + first, (size_t)(argc - first));
     if (a.view.count > 0 && !call_draw_graph(&a.view, a.output)) {
         status = PROGRAM_PROBLEM;
     } else if (a.view.count > 0) {

@@ -1,9 +1,9 @@
 /*
- * A tracing instance of our own: ring buffers, clock, events and filters that nobody else's tracing sees.
+ * The recorder's own tracing instance: ring buffers, clock, events and filters that do not affect other tracing.
  *
- * Its name says whose it is (namespace of processes, process, when that was started), so that whoever comes later can
- * tell what a recorder that was killed has left, and take it away. The kernel itself stops such an instance and frees
- * its memory at once, because a descriptor of its file free_buffer is closed with the process. One thread.
+ * Its name identifies the recorder (PID namespace, process ID, start time of the process), so that the next nlkernel
+ * can remove the instance of a recorder that was killed. When a recorder is killed, the kernel stops its instance and
+ * frees the buffers at once, because the kernel closes the recorder's descriptor of the file free_buffer. One thread.
  */
 #ifndef NLKERNEL_INSTANCE_H
 #define NLKERNEL_INSTANCE_H
@@ -12,31 +12,36 @@
 
 typedef struct instance {
     struct tracefs_instance *handle;
-    char *dir;          /* its folder, without a slash at its end */
-    int free_buffer_fd; /* held open as long as we record */
-    int lock_fd;        /* of shared buffers: that it is us who hold them */
+    char *dir;          /* its directory, without a trailing slash */
+    int free_buffer_fd; /* open during the recording */
+    int lock_fd;        /* of shared buffers: holds the lock */
 } instance;
 
-/* Takes away what recorders have left that are no more. Returns how many there were. */
+/* Removes the instances of recorders that were killed. Returns their number. */
 unsigned instance_clean_stale(const tracing *t);
 
 /*
- * Makes ours, which does not record yet. note: what the shared buffers are set to, which are about to be taken; NULL:
- * they are not. False with the reason in nl_error_message().
+ * Creates the instance, with recording off. note: the settings of the shared buffers, which the recorder is about to
+ * change; NULL: it does not use them. Returns false and sets the error on failure.
  */
 bool instance_create(instance *i, const tracing *t, const char *note);
 
-/* Stops it and takes it away; its files are closed. False with the reason when the kernel keeps it. */
+/* Stops recording and removes the instance, whose files must be closed. Returns false and sets the error on failure. */
 bool instance_destroy(instance *i);
 
-/* Reads or writes one of its files; tracing_read and tracing_write. */
+/*
+ * Read and write files of the instance, as tracing_read and tracing_write. Callers ignore the result for files that
+ * older kernels lack and that nlkernel can do without.
+ */
 char *instance_read(const instance *i, const char *file);
 bool instance_write(const instance *i, const char *file, const char *text);
+bool instance_write_number(const instance *i, const char *file, long number);
 
-/* The same where a kernel without that file will do as well. */
-void instance_write_if_there(const instance *i, const char *file, const char *text);
-
-/* Opens one of its files. -1 with the reason. */
+/* Opens a file of the instance. Returns -1 and sets the error on failure. */
 int instance_open(const instance *i, const char *file, int flags);
+
+/* Returns how many events a CPU's buffer has lost, in the instance with that directory. 0 if the kernel does not tell.
+ */
+uint64_t instance_overwritten(const char *dir, int cpu);
 
 #endif

@@ -12,26 +12,26 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The kernel's own code lies together; so much of it is found by a table, a place for each so many bytes. */
+/* Most symbols are close together. A table of buckets of 128 bytes finds them without a search. */
 enum { BUCKET_SHIFT = 7, BUCKETS_MAX = 1 << 20 };
 
-/* A function ends where the next one begins; the last ones before a gap end here. */
+/* A function ends at the start of the next one. This limits the last functions before gaps. */
 enum { FUNCTION_SIZE_MAX = 1 << 20 };
 
 typedef struct symbol {
     uint64_t address;
-    uint32_t name, size; /* place among the names */
+    uint32_t name, size; /* offset and size in names */
 } symbol;
 
 struct kallsyms {
-    symbol *symbols; /* by address, each once */
+    symbol *symbols; /* sorted, one for each address */
     size_t count, capacity;
     nl_buffer names;
-    uint32_t *buckets; /* the first symbol that begins behind the bucket's first byte */
+    uint32_t *buckets; /* index of the first symbol after the first byte of each bucket */
     size_t bucket_count;
 };
 
-/* ---- making ---- */
+/* ---- reading ---- */
 
 static void kallsyms_add(kallsyms *k, uint64_t address, const char *name, size_t size)
 {
@@ -43,7 +43,7 @@ static void kallsyms_add(kallsyms *k, uint64_t address, const char *name, size_t
     nl_buffer_append(&k->names, name, size);
 }
 
-/* "ffffffff81000000 T name	[module]" */
+/* Takes a line such as "ffffffff81000000 T name	[module]". */
 static void kallsyms_take_line(kallsyms *k, const char *line, const char *end)
 {
     uint64_t address = 0;
@@ -63,8 +63,8 @@ static void kallsyms_take_line(kallsyms *k, const char *line, const char *end)
         kallsyms_add(k, address, name, (size_t)(stop - name));
 }
 
-/* Of several names of one place the first one stays. */
-static int order(const void *a, const void *b)
+/* Of several names of one address, the first is kept. */
+static int order_symbols(const void *a, const void *b)
 {
     const symbol *x = a, *y = b;
     if (x->address != y->address)
@@ -72,11 +72,11 @@ static int order(const void *a, const void *b)
     return x->name < y->name ? -1 : x->name > y->name;
 }
 
-static void sort(kallsyms *k)
+static void sort_symbols(kallsyms *k)
 {
     size_t kept = 0;
     if (k->count > 0)
-        qsort(k->symbols, k->count, sizeof *k->symbols, order);
+        qsort(k->symbols, k->count, sizeof *k->symbols, order_symbols);
     for (size_t i = 0; i < k->count; i++)
         if (kept == 0 || k->symbols[kept - 1].address != k->symbols[i].address)
             k->symbols[kept++] = k->symbols[i];
@@ -107,23 +107,23 @@ kallsyms *kallsyms_parse(const char *text, size_t size)
         kallsyms_take_line(k, at, stop);
         at = stop + 1;
     }
-    sort(k);
+    sort_symbols(k);
     make_buckets(k);
     return k;
 }
 
-static void explain_hidden(const char *path)
+static void set_hidden_error(const char *path)
 {
     char *restrict_text = tracing_read("/proc/sys/kernel/kptr_restrict", NULL);
     int restricted = restrict_text != NULL ? atoi(restrict_text) : 0;
     free(restrict_text);
     if (restricted > 1)
-        nl_error_set(NL_ERROR_PERMISSION, "%s shows no addresses to anybody: sudo sysctl kernel.kptr_restrict=1", path);
+        nl_error_set(NL_ERROR_PERMISSION, "%s hides all addresses; run sudo sysctl kernel.kptr_restrict=1", path);
     else if (!rights_has_capability(CAP_SYSLOG))
         nl_error_set(NL_ERROR_PERMISSION,
-                     "%s shows no addresses to user %u, who has not CAP_SYSLOG: run nlkernel as root (sudo), or grant "
-                     "it: sudo setcap cap_syslog,cap_dac_override+ep %s",
-                     path, (unsigned)geteuid(), rights_our_path());
+                     "%s hides the addresses from user %u, who lacks CAP_SYSLOG; run nlkernel as root, or grant it: "
+                     "sudo setcap cap_syslog,cap_dac_override+ep %s",
+                     path, (unsigned)geteuid(), rights_program_path());
     else
         nl_error_set(NL_ERROR_UNSUPPORTED,
                      "%s shows no addresses: this kernel was built without CONFIG_KALLSYMS, or hides them", path);
@@ -141,7 +141,7 @@ kallsyms *kallsyms_read(void)
     if (k->count > 0)
         return k;
     kallsyms_free(k);
-    explain_hidden(path);
+    set_hidden_error(path);
     return NULL;
 }
 
@@ -157,19 +157,18 @@ void kallsyms_free(kallsyms *k)
 
 /* ---- finding ---- */
 
-/* How many symbols begin at address or before it. */
+/* Returns the number of symbols up to an address. */
 static size_t count_up_to(const kallsyms *k, uint64_t address)
 {
+    size_t low = 0, high = k->count;
     if (k->count == 0 || address < k->symbols[0].address)
         return 0;
     uint64_t bucket = (address - k->symbols[0].address) >> BUCKET_SHIFT;
     if (bucket < k->bucket_count) {
-        size_t at = k->buckets[bucket];
-        while (at < k->count && k->symbols[at].address <= address)
-            at++;
-        return at;
+        for (low = k->buckets[bucket]; low < k->count && k->symbols[low].address <= address;)
+            low++;
+        return low;
     }
-    size_t low = 0, high = k->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (k->symbols[middle].address <= address)

@@ -1,7 +1,4 @@
-/*
- * Which of the kernel's functions an address lies in, as /proc/kallsyms has it.
- *
- * Made once, and not changed any more: any thread may look things up.
+/* The functions of the kernel by address, from /proc/kallsyms. The table does not change after it was read: any thread.
  */
 #ifndef NLKERNEL_KALLSYMS_H
 #define NLKERNEL_KALLSYMS_H
@@ -10,18 +7,16 @@
 
 typedef struct kallsyms kallsyms;
 
-/* Of a text such as that of /proc/kallsyms; lines that are none, and what is no code, are passed over. To be freed. */
+/* Parses a text such as that of /proc/kallsyms. Ignores other lines, and symbols that are not code. To be freed. */
 kallsyms *kallsyms_parse(const char *text, size_t size);
 
-/*
- * Of the running kernel. NULL with the reason in nl_error_message(): it shows its addresses to nobody, or not to us,
- * and then which right is missing and how to grant it.
- */
+/* Reads those of the running kernel. Returns NULL and sets the error, which says how to grant the right to see
+ * addresses. */
 kallsyms *kallsyms_read(void);
 
 void kallsyms_free(kallsyms *k);
 
-/* The function's name, which lasts as long as k; data is NULL when the address lies in none. */
+/* Returns the name of the function at an address, borrowed from k; data is NULL for an unknown address. */
 nl_string kallsyms_find(const kallsyms *k, uint64_t address);
 
 #endif

@@ -21,33 +21,32 @@
 #include <string.h>
 #include <unistd.h>
 
-bool kernel_sums_wanted(const rules_file *s)
+bool kernel_sums_needed(const rules_file *file)
 {
-    for (size_t i = 0; i < s->sections.count; i++)
-        if (strcmp(s->sections.list[i].kind, "kernel") == 0)
+    for (size_t i = 0; i < file->sections.count; i++)
+        if (strcmp(file->sections.list[i].kind, "kernel") == 0)
             return true;
     return false;
 }
 
 typedef struct kernel_sum {
-    const char *name; /* of its records */
+    const char *name; /* of the records */
     struct sum_bpf *program;
     struct bpf_link *links[2];
-    char *by[SUM_FIELDS]; /* names of fields */
+    char *by[SUM_FIELDS]; /* names of fields, NULL at the end */
     bool has_program, has_caller;
 } kernel_sum;
 
 struct kernel_sums {
-    const rules_file *rules;
     kernel_sum *list;
     size_t count;
     kallsyms *symbols;
 };
 
-/* ---- what the rules say ---- */
+/* ---- reading the section ---- */
 
-/* An event's two names, from SYSTEM:EVENT or SYSTEM.EVENT. */
-static bool split(const char *event, char system[64], char name[64])
+/* Splits SYSTEM:EVENT or SYSTEM.EVENT. */
+static bool split_event_name(const char *event, char system[64], char name[64])
 {
     size_t size = strcspn(event, ":.");
     if (size == 0 || size > 63 || event[size] == '\0' || strlen(event + size + 1) > 63)
@@ -57,37 +56,38 @@ static bool split(const char *event, char system[64], char name[64])
     return true;
 }
 
-/* Where a field of the records lies in the kernel's event, as tracefs says. */
+/* Finds the offset and size of a field of the records in the kernel's event. */
 static bool find_field(const tracing *t, const char *event, const char *field, struct sum_field *found)
 {
-    char system[64], name[64], wanted[64];
-    if (!split(event, system, name))
-        return nl_error_set(NL_ERROR_INVALID, "%s: expected SYSTEM:EVENT", event) == NL_OK;
+    char system[64], name[64], kernel_name[64];
+    if (!split_event_name(event, system, name))
+        return nl_error_false(NL_ERROR_INVALID, "%s: expected SYSTEM:EVENT", event);
     char *path = tracing_path(t, "events/%s/%s/format", system, name), *text = tracing_read(path, NULL);
     free(path);
     if (text == NULL)
         return false;
-    snprintf(wanted, sizeof wanted, "%s", field);
-    for (char *at = wanted; *at != '\0'; at++)
+    snprintf(kernel_name, sizeof kernel_name, "%s", field);
+    for (char *at = kernel_name; *at != '\0'; at++)
         *at = *at == '.' ? '_' : (char)tolower((unsigned char)*at);
     bool good = false;
     for (char *line = text; !good && (line = strstr(line, "field:")) != NULL; line++) {
         const char *end = strchr(line, ';'), *begin = end;
         while (begin != NULL && begin > line && begin[-1] != ' ')
             begin--;
-        good = end != NULL && (size_t)(end - begin) == strlen(wanted) && memcmp(begin, wanted, strlen(wanted)) == 0 &&
+        good = end != NULL && (size_t)(end - begin) == strlen(kernel_name) &&
+               memcmp(begin, kernel_name, strlen(kernel_name)) == 0 &&
                sscanf(end, "; offset:%u; size:%u;", &found->offset, &found->size) == 2;
     }
     free(text);
     if (!good)
-        return nl_error_set(NL_ERROR_NOT_FOUND, "%s has no field %s", event, field) == NL_OK;
+        return nl_error_false(NL_ERROR_NOT_FOUND, "%s has no field %s", event, field);
     if (found->size != 1 && found->size != 2 && found->size != 4 && found->size != 8)
-        return nl_error_set(NL_ERROR_INVALID, "%s: %s is no number, and can't be a key in the kernel", event, field) ==
-               NL_OK;
+        return nl_error_false(NL_ERROR_INVALID, "%s: %s cannot be a key, because it is not a number", event, field);
     return true;
 }
 
-/* EVENT key FIELD,...: the event's name, to be freed, and where its key lies. */
+/* Reads EVENT key FIELD,...: returns the event's name, to be freed, and sets fields. Returns NULL and sets the error on
+ * failure. */
 static char *read_end(const tracing *t, const char *text, struct sum_field fields[SUM_FIELDS], bool *by_thread)
 {
     char *event = nl_word_next(&text, ""), *word = nl_word_next(&text, ""), *field;
@@ -100,7 +100,7 @@ static char *read_end(const tracing *t, const char *text, struct sum_field field
         if (strcmp(field, "TID") == 0)
             *by_thread = true;
         else if (count == SUM_FIELDS)
-            good = nl_error_set(NL_ERROR_LIMIT, "the maximum of key fields besides TID is %d", SUM_FIELDS) == NL_OK;
+            good = nl_error_false(NL_ERROR_LIMIT, "more than %d key fields besides TID", SUM_FIELDS);
         else
             good = find_field(t, event, field, &fields[count++]);
         free(field);
@@ -123,7 +123,7 @@ static bool read_by(const tracing *t, kernel_sum *sum, const char *event, const 
         } else if (strcmp(field, "CALLER") == 0) {
             sum->has_caller = true;
         } else if (count == SUM_FIELDS) {
-            good = nl_error_set(NL_ERROR_LIMIT, "by: at most %d fields besides PROG and CALLER", SUM_FIELDS) == NL_OK;
+            good = nl_error_false(NL_ERROR_LIMIT, "by: more than %d fields besides PROG and CALLER", SUM_FIELDS);
         } else {
             good = find_field(t, event, field, &fields[count]);
             sum->by[count++] = strdup(field);
@@ -135,7 +135,7 @@ static bool read_by(const tracing *t, kernel_sum *sum, const char *event, const 
 
 /* ---- the program ---- */
 
-static int be_silent(enum libbpf_print_level level, const char *format, va_list arguments)
+static int print_nothing(enum libbpf_print_level level, const char *format, va_list arguments)
 {
     (void)level;
     (void)format;
@@ -143,30 +143,30 @@ static int be_silent(enum libbpf_print_level level, const char *format, va_list 
     return 0;
 }
 
-static bool explain(int error)
+static bool fail_bpf(int error)
 {
     bool has_bpf = rights_has_capability(CAP_BPF) || rights_has_capability(CAP_SYS_ADMIN);
     bool has_perfmon = rights_has_capability(CAP_PERFMON) || rights_has_capability(CAP_SYS_ADMIN);
     if ((error == EPERM || error == EACCES) && !(has_bpf && has_perfmon))
-        return nl_error_set(NL_ERROR_PERMISSION,
-                            "eBPF: this process has neither root's rights nor%s%s%s: sudo setcap "
-                            "cap_bpf,cap_perfmon,cap_dac_override+ep nlkernel",
-                            has_bpf ? "" : " CAP_BPF", has_bpf || has_perfmon ? "" : " and",
-                            has_perfmon ? "" : " CAP_PERFMON") == NL_OK;
+        return nl_error_false(NL_ERROR_PERMISSION,
+                              "eBPF: this process lacks%s%s%s; run nlkernel as root, or grant it: sudo setcap "
+                              "cap_bpf,cap_perfmon,cap_dac_override+ep %s",
+                              has_bpf ? "" : " CAP_BPF", has_bpf || has_perfmon ? "" : " and",
+                              has_perfmon ? "" : " CAP_PERFMON", rights_program_path());
     errno = error;
-    return nl_error_set_errno("eBPF: this kernel takes no program") == NL_OK;
+    return nl_error_set_errno("eBPF: this kernel rejects the program") == NL_OK;
 }
 
 static bool attach(kernel_sum *sum, const char *begin, const char *end)
 {
     char system[64], name[64];
     if (sum_bpf__load(sum->program) != 0)
-        return explain(errno);
-    if (split(begin, system, name))
+        return fail_bpf(errno);
+    if (split_event_name(begin, system, name))
         sum->links[0] = bpf_program__attach_tracepoint(sum->program->progs.span_begin, system, name);
-    if (sum->links[0] != NULL && split(end, system, name))
+    if (sum->links[0] != NULL && split_event_name(end, system, name))
         sum->links[1] = bpf_program__attach_tracepoint(sum->program->progs.span_end, system, name);
-    return sum->links[1] != NULL || explain(errno);
+    return sum->links[1] != NULL || fail_bpf(errno);
 }
 
 static bool kernel_sum_start(kernel_sum *sum, const tracing *t, const nl_section *section)
@@ -175,14 +175,14 @@ static bool kernel_sum_start(kernel_sum *sum, const tracing *t, const nl_section
     struct sum_field begin_keys[SUM_FIELDS] = {{0}}, end_keys[SUM_FIELDS] = {{0}}, groups[SUM_FIELDS] = {{0}};
     bool by_thread = false;
     if (begin == NULL || end == NULL)
-        return nl_error_set(NL_ERROR_INVALID, "[kernel %s]: begin = and end = are wanted", section->name) == NL_OK;
+        return nl_error_false(NL_ERROR_INVALID, "[kernel %s]: missing begin = or end =", section->name);
     sum->name = section->name;
     char *first = read_end(t, begin, begin_keys, &by_thread), *last = NULL;
     bool good = first != NULL && read_by(t, sum, first, nl_section_value(section, "by"), groups) &&
                 (last = read_end(t, end, end_keys, &by_thread)) != NULL;
     sum->program = good ? sum_bpf__open() : NULL;
     if (good && sum->program == NULL)
-        good = explain(errno);
+        good = fail_bpf(errno);
     if (good) {
         memcpy((void *)sum->program->rodata->begin_keys, begin_keys, sizeof begin_keys);
         memcpy((void *)sum->program->rodata->end_keys, end_keys, sizeof end_keys);
@@ -197,18 +197,18 @@ static bool kernel_sum_start(kernel_sum *sum, const tracing *t, const nl_section
     return good;
 }
 
-kernel_sums *kernel_sums_start(const rules_file *s, const char *tracefs)
+kernel_sums *kernel_sums_start(const rules_file *file, const char *tracefs)
 {
     tracing t;
     if (!tracing_open(&t, tracefs))
         return NULL;
-    libbpf_set_print(be_silent);
+    libbpf_set_print(print_nothing);
     kernel_sums *k = nl_memory_check(calloc(1, sizeof *k));
-    *k = (kernel_sums){.rules = s, .list = nl_memory_check(calloc(s->sections.count + 1, sizeof *k->list))};
+    k->list = nl_memory_check(calloc(file->sections.count + 1, sizeof *k->list));
     bool good = true;
-    for (size_t i = 0; good && i < s->sections.count; i++)
-        if (strcmp(s->sections.list[i].kind, "kernel") == 0)
-            good = kernel_sum_start(&k->list[k->count++], &t, &s->sections.list[i]);
+    for (size_t i = 0; good && i < file->sections.count; i++)
+        if (strcmp(file->sections.list[i].kind, "kernel") == 0)
+            good = kernel_sum_start(&k->list[k->count++], &t, &file->sections.list[i]);
     tracing_close(&t);
     if (good)
         return k;
@@ -225,10 +225,10 @@ void kernel_sums_stop(kernel_sums *k)
         }
 }
 
-/* ---- what came of it ---- */
+/* ---- reading the sums ---- */
 
-/* Functions that are about locks themselves are not who wanted one. */
-static bool is_of_locking(nl_string name)
+/* Returns whether a function belongs to the implementation of locks. The caller of such functions is reported. */
+static bool implements_locks(nl_string name)
 {
     static const char *const parts[] = {"lock", "mutex",  "rwsem", "down_",       "rtmutex", "contention",
                                         "bpf_", "trace_", "perf_", "__traceiter", "queued_", "schedule"};
@@ -251,7 +251,7 @@ static void add_stack(kernel_sums *k, const kernel_sum *sum, nl_record *record, 
         bpf_map_lookup_elem(bpf_map__fd(sum->program->maps.stacks), &id, addresses);
     for (int i = 0; i < SUM_STACK && addresses[i] != 0; i++) {
         nl_string name = kallsyms_find(k->symbols, addresses[i]);
-        if (name.data == NULL || (caller.data == NULL && is_of_locking(name)))
+        if (name.data == NULL || (caller.data == NULL && implements_locks(name)))
             continue;
         if (caller.data == NULL)
             caller = name;
@@ -264,14 +264,14 @@ static void add_stack(kernel_sums *k, const kernel_sum *sum, nl_record *record, 
     nl_record_add_string(record, "STACK", all, size);
 }
 
-static void read_one(kernel_sums *k, const kernel_sum *sum, const struct sum_key *key, const struct sum_value *values,
-                     int cpus, nl_record *record)
+static void make_sum_record(kernel_sums *k, const kernel_sum *sum, const struct sum_key *key,
+                            const struct sum_value *values, int cpus, nl_record *record)
 {
     struct sum_value all = {0};
     for (int cpu = 0; cpu < cpus; cpu++) {
         all.count += values[cpu].count;
         all.total_ns += values[cpu].total_ns;
-        all.most_ns = values[cpu].most_ns > all.most_ns ? values[cpu].most_ns : all.most_ns;
+        all.max_ns = values[cpu].max_ns > all.max_ns ? values[cpu].max_ns : all.max_ns;
     }
     nl_record_clear(record);
     nl_record_set_time(record, nl_time_now_ns());
@@ -285,11 +285,11 @@ static void read_one(kernel_sums *k, const kernel_sum *sum, const struct sum_key
         add_stack(k, sum, record, key->stack);
     nl_record_add_uint(record, "COUNT", all.count);
     nl_record_add_uint(record, "TOTAL.NS", all.total_ns);
-    nl_record_add_uint(record, "MAX.NS", all.most_ns);
+    nl_record_add_uint(record, "MAX.NS", all.max_ns);
 }
 
-static void kernel_sum_read_all(kernel_sums *k, const kernel_sum *sum, void (*put)(void *user, const nl_record *record),
-                                void *user)
+static void kernel_sum_read_all(kernel_sums *k, const kernel_sum *sum,
+                                void (*take)(void *user, const nl_record *record), void *user)
 {
     int map = bpf_map__fd(sum->program->maps.sums), cpus = libbpf_num_possible_cpus();
     struct sum_value *values = nl_memory_check(calloc(cpus > 0 ? (size_t)cpus : 1, sizeof *values));
@@ -299,9 +299,9 @@ static void kernel_sum_read_all(kernel_sums *k, const kernel_sum *sum, void (*pu
     program_host(host, sizeof host);
     while (bpf_map_get_next_key(map, before, &key) == 0) {
         if (bpf_map_lookup_elem(map, &key, values) == 0) {
-            read_one(k, sum, &key, values, cpus, record);
+            make_sum_record(k, sum, &key, values, cpus, record);
             nl_record_set_host(record, host, strlen(host));
-            put(user, record);
+            take(user, record);
         }
         before = &key;
     }
@@ -309,11 +309,11 @@ static void kernel_sum_read_all(kernel_sums *k, const kernel_sum *sum, void (*pu
     free(values);
 }
 
-void kernel_sums_read(kernel_sums *k, void (*put)(void *user, const nl_record *record), void *user)
+void kernel_sums_read(kernel_sums *k, void (*take)(void *user, const nl_record *record), void *user)
 {
     k->symbols = kallsyms_read();
     for (size_t i = 0; i < k->count; i++)
-        kernel_sum_read_all(k, &k->list[i], put, user);
+        kernel_sum_read_all(k, &k->list[i], take, user);
     kallsyms_free(k->symbols);
     k->symbols = NULL;
 }

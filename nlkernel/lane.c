@@ -6,9 +6,9 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "convert.h"
+#include "instance.h"
 #include "record/record_internal.h"
 #include "rights.h"
-#include "tracing.h"
 #include "base/buffer.h"
 #include "program/program.h"
 
@@ -23,13 +23,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The kernel's header of every event: its number at byte 0, the thread's at byte 4. */
-enum { AT_ID = 0, AT_TID = 4 };
+/* Offsets in the header of every kernel event: of the event's ID, and of the thread's ID. */
+enum { ID_OFFSET = 0, TID_OFFSET = 4 };
 
-/* Blocks are written so many bytes at a time; so many bytes of pages are one dump at most. */
+/* Bytes of blocks per write, and maximum bytes of pages between two checks for the end. */
 enum { BATCH_SIZE = 1 << 20, DUMP_MAX = 64 << 20 };
 
-/* Fields of every record before the event's own. */
+/* The fields that precede the event's own fields in every record. */
 enum { OWN_FIELDS = 3 };
 static const char *const own_fields[OWN_FIELDS] = {"CPU", "PID", "TID"};
 
@@ -42,7 +42,7 @@ static void write_out(lane *l)
     l->out.size = 0;
 }
 
-/* Ends the block, if there is anything in it or to be said by it. */
+/* Finishes the block, unless it has neither records nor a loss to report. */
 static void finish_block(lane *l)
 {
     uint64_t count = l->block.record_count;
@@ -54,20 +54,20 @@ static void finish_block(lane *l)
         write_out(l);
 }
 
-static void note_begun(lane *l, int64_t trace_ns)
+static void note_first_record(lane *l, int64_t trace_ns)
 {
     if (l->block.record_count == 0)
         l->block_since_ns = trace_ns;
 }
 
-/* A record that was made as one: into the block, or on by itself. */
-static void put_record(lane *l, const nl_record *record, int64_t trace_ns)
+/* Adds a record to the block, or passes it to the sink. */
+static void lane_put_record(lane *l, const nl_record *record, int64_t trace_ns)
 {
     if (!sink_takes_blocks(l->setup->sink)) {
         sink_put_record(l->setup->sink, record);
         return;
     }
-    note_begun(l, trace_ns);
+    note_first_record(l, trace_ns);
     if (!nl_block_put(&l->block, record)) {
         finish_block(l);
         nl_block_put(&l->block, record);
@@ -107,7 +107,7 @@ static unsigned add_shape(lane *l, unsigned source, const kernel_event *event)
     return shape;
 }
 
-/* The shape of an event of a thread of that name in this block. */
+/* Returns the shape, in this block, of an event of a thread with that name. */
 static unsigned shape_of(lane *l, task_name *name, const kernel_event *event)
 {
     if (__builtin_expect(name->generation != l->generation, 0)) {
@@ -123,12 +123,12 @@ static unsigned shape_of(lane *l, task_name *name, const kernel_event *event)
 static void put_in_block(lane *l, const kernel_event *event, const page_event *raw, const task *task)
 {
     nl_block_writer *block = &l->block;
-    note_begun(l, (int64_t)raw->time_ns);
+    note_first_record(l, (int64_t)raw->time_ns);
     unsigned shape = shape_of(l, task->name, event);
     size_t own = OWN_FIELDS + l->setup->counter_count;
-    size_t most = NL_BLOCK_RECORD_HEAD + own * NL_VARINT_SIZE + convert_most(event, raw->size);
-    if (__builtin_expect(block->records.capacity - block->records.size < most, 0))
-        nl_buffer_reserve(&block->records, most);
+    size_t size_max = NL_BLOCK_RECORD_HEAD + own * NL_VARINT_SIZE + convert_size_max(event, raw->size);
+    if (__builtin_expect(block->records.capacity - block->records.size < size_max, 0))
+        nl_buffer_reserve(&block->records, size_max);
     char *records = block->records.data, *at = records + block->records.size;
     uint64_t *before = nl_block_before(block, shape);
     at = nl_block_begin_record(block, at, shape, realtime_of(l->setup->clock, raw->time_ns));
@@ -139,7 +139,7 @@ static void put_in_block(lane *l, const kernel_event *event, const page_event *r
         at = nl_block_put_number(at, l->values[i], before++, false);
     at = convert_values(at, records, before, event, raw->data, raw->size);
     block->records.size = (size_t)(at - records);
-    block->expanded += most;
+    block->expanded += size_max;
     if (nl_block_is_full(block))
         finish_block(l);
 }
@@ -152,8 +152,8 @@ static void add_int(nl_record *record, const char *name, int64_t value)
     field->int_value = value;
 }
 
-/* Begins the lane's record. */
-static nl_record *record_of(lane *l, nl_level level, nl_string prog, const char *event, int64_t time_ns)
+/* Starts the lane's record. Texts are borrowed. */
+static nl_record *start_record(lane *l, nl_level level, nl_string prog, const char *event, int64_t time_ns)
 {
     nl_record_clear(l->record);
     l->record->time_ns = time_ns;
@@ -164,11 +164,11 @@ static nl_record *record_of(lane *l, nl_level level, nl_string prog, const char 
     return l->record;
 }
 
-/* The way by a record: to be asked about, or written as text. Returns whether it is meant. */
+/* Makes a record, for evaluating the filter or writing text. Returns whether the filter matches. */
 static bool put_as_record(lane *l, const kernel_event *event, const page_event *raw, const task *task)
 {
-    nl_record *record = record_of(l, NL_SYSTEM, (nl_string){task->name->text, task->name->size}, event->name,
-                                  realtime_of(l->setup->clock, raw->time_ns));
+    nl_record *record = start_record(l, NL_SYSTEM, (nl_string){task->name->text, task->name->size}, event->name,
+                                     realtime_of(l->setup->clock, raw->time_ns));
     add_int(record, own_fields[0], l->cpu);
     add_int(record, own_fields[1], task->pid);
     add_int(record, own_fields[2], task->tid);
@@ -177,7 +177,7 @@ static bool put_as_record(lane *l, const kernel_event *event, const page_event *
     convert_fields(record, event, raw->data, raw->size);
     if (event->evaluate && !nl_filter_matches(l->setup->filter, record))
         return false;
-    put_record(l, record, (int64_t)raw->time_ns);
+    lane_put_record(l, record, (int64_t)raw->time_ns);
     return true;
 }
 
@@ -196,13 +196,13 @@ static void lane_take_event(lane *l, const page_event *raw)
     const kernel_events *events = l->setup->events;
     uint16_t id;
     int32_t tid;
-    memcpy(&id, raw->data + AT_ID, sizeof id);
+    memcpy(&id, raw->data + ID_OFFSET, sizeof id);
     const kernel_event *event = raw->size >= 8 && id < events->id_count ? events->by_id[id] : NULL;
     if (__builtin_expect(event == NULL || raw->size < event->fixed_size, 0)) {
-        l->strange++;
+        l->invalid++;
         return;
     }
-    memcpy(&tid, raw->data + AT_TID, sizeof tid);
+    memcpy(&tid, raw->data + TID_OFFSET, sizeof tid);
     if (event->naming_count > 0)
         learn_names(l, event, raw);
     const task *task = tasks_find(&l->tasks, tid, (int64_t)raw->time_ns);
@@ -215,9 +215,9 @@ static void lane_take_event(lane *l, const page_event *raw)
     }
 }
 
-/* ---- what was overwritten ---- */
+/* ---- losses ---- */
 
-static const nl_string our_name = {"nlkernel", 8};
+static const nl_string recorder_name = {"nlkernel", 8};
 
 static void add_time(nl_record *record, const char *name, int64_t time_ns)
 {
@@ -226,8 +226,8 @@ static void add_time(nl_record *record, const char *name, int64_t time_ns)
     nl_record_add_string(record, name, text, size);
 }
 
-/* Says that count events are missing, here: in the numbers of the records, and by a record. */
-static void say_lost(lane *l, uint64_t count, int64_t from_ns, int64_t to_ns)
+/* Accounts for count lost events: they get sequence numbers, and NetLogger.Lost reports them. */
+static void log_loss(lane *l, uint64_t count, int64_t from_ns, int64_t to_ns)
 {
     if (count == 0)
         return;
@@ -239,66 +239,49 @@ static void say_lost(lane *l, uint64_t count, int64_t from_ns, int64_t to_ns)
         l->identity.first_sequence += count;
     }
     l->accounted += count;
-    nl_record *record = record_of(l, NL_WARNING, our_name, "NetLogger.Lost", to_ns);
+    nl_record *record = start_record(l, NL_WARNING, recorder_name, "NetLogger.Lost", to_ns);
     add_int(record, "CPU", l->cpu);
     nl_record_add_uint(record, "COUNT", count);
     add_time(record, "FROM", from_ns);
     add_time(record, "TO", to_ns);
-    put_record(l, record, to_ns);
+    lane_put_record(l, record, to_ns);
 }
 
-/* A page that has lost events before it. */
+/* Takes a page before which events were overwritten. */
 static void take_loss(lane *l, const page_walk *walk)
 {
     int64_t to_ns = realtime_of(l->setup->clock, walk->time_ns), from_ns = l->last_ns != 0 ? l->last_ns : to_ns;
     if (walk->counted) {
-        say_lost(l, walk->missed_count, from_ns, to_ns);
+        log_loss(l, walk->missed_count, from_ns, to_ns);
         return;
     }
-    /* The page was too full for the number. It is known as soon as all is read, and said then. */
-    if (!l->unsaid)
-        l->unsaid_from_ns = from_ns;
-    l->unsaid = true;
-    l->unsaid_to_ns = to_ns;
+    /* The page has no space for the number. settle_losses computes it when the buffer is empty. */
+    if (!l->unaccounted)
+        l->unaccounted_from_ns = from_ns;
+    l->unaccounted = true;
+    l->unaccounted_to_ns = to_ns;
 }
 
-/* What the kernel counts: "overrun" and its like in the file stats. 0 when it can't be read. */
-static uint64_t overwritten(const lane *l)
-{
-    if (l->counted != NULL)
-        return counted_lost(l->counted);
-    static const char *const counts[] = {"\noverrun: ", "\ncommit overrun: ", "\ndropped events: "};
-    char path[512];
-    snprintf(path, sizeof path, "%s/per_cpu/cpu%d/stats", l->setup->instance_dir, l->cpu);
-    char *text = tracing_read(path, NULL);
-    uint64_t sum = 0;
-    for (size_t i = 0; text != NULL && i < sizeof counts / sizeof *counts; i++) {
-        const char *line = strstr(text, counts[i]);
-        sum += line != NULL ? strtoull(line + strlen(counts[i]), NULL, 10) : 0;
-    }
-    free(text);
-    return sum;
-}
-
-/* Once all is read: says what is missing and was not said. */
+/* Logs the losses that are not accounted for. The buffer must be empty. */
 static void settle_losses(lane *l, bool last)
 {
-    if (!l->unsaid && !last)
+    if (!l->unaccounted && !last)
         return;
-    uint64_t count = overwritten(l);
+    uint64_t count =
+        l->counted != NULL ? counted_lost(l->counted) : instance_overwritten(l->setup->instance_dir, l->cpu);
     int64_t now_ns = nl_time_now_ns();
     if (count > l->accounted)
-        say_lost(l, count - l->accounted,
-                 l->unsaid         ? l->unsaid_from_ns
+        log_loss(l, count - l->accounted,
+                 l->unaccounted    ? l->unaccounted_from_ns
                  : l->last_ns != 0 ? l->last_ns
                                    : now_ns,
-                 l->unsaid ? l->unsaid_to_ns : now_ns);
-    l->unsaid = false;
+                 l->unaccounted ? l->unaccounted_to_ns : now_ns);
+    l->unaccounted = false;
 }
 
 /* ---- reading ---- */
 
-/* Reads one page. False when there was none. *caught_up: the kernel is still filling it. */
+/* Reads one page. Returns false if there is none. *caught_up: the kernel is still filling the page. */
 static bool read_page(lane *l, bool *caught_up)
 {
     const lane_setup *setup = l->setup;
@@ -318,7 +301,7 @@ static bool read_page(lane *l, bool *caught_up)
     return true;
 }
 
-/* The same of events with counters, some of them at a time. */
+/* As read_page, for events with counters: reads some of them. */
 static bool read_counted(lane *l, bool *caught_up)
 {
     enum { EVENTS_MAX = 256 };
@@ -328,7 +311,7 @@ static bool read_counted(lane *l, bool *caught_up)
         int64_t time_ns = realtime_of(l->setup->clock, event.raw.time_ns);
         l->values = event.values;
         if (event.lost > 0)
-            say_lost(l, event.lost, l->last_ns != 0 ? l->last_ns : time_ns, time_ns);
+            log_loss(l, event.lost, l->last_ns != 0 ? l->last_ns : time_ns, time_ns);
         else
             lane_take_event(l, &event.raw);
     }
@@ -341,9 +324,9 @@ static bool read_some(lane *l, bool *caught_up)
     return l->counted != NULL ? read_counted(l, caught_up) : read_page(l, caught_up);
 }
 
-static void say_dump(lane *l, const char *event, int64_t time_ns, uint64_t events, uint64_t lost, size_t bytes)
+static void log_dump(lane *l, const char *event, int64_t time_ns, uint64_t events, uint64_t lost, size_t bytes)
 {
-    nl_record *record = record_of(l, NL_SYSTEM, our_name, event, time_ns);
+    nl_record *record = start_record(l, NL_SYSTEM, recorder_name, event, time_ns);
     add_int(record, "CPU", l->cpu);
     add_int(record, "PID", getpid());
     add_int(record, "TID", l->tid);
@@ -352,14 +335,14 @@ static void say_dump(lane *l, const char *event, int64_t time_ns, uint64_t event
         add_int(record, "LOST", (int64_t)lost);
         add_int(record, "BYTES", (int64_t)bytes);
     }
-    put_record(l, record, time_ns);
+    lane_put_record(l, record, time_ns);
 }
 
 /*
- * Reads what there is. The reading itself may be among the events that are recorded: so, but for the last time, it ends
- * with the page that is being filled.
+ * Reads the buffer. If reading causes events that are recorded, the buffer is never empty: therefore this stops at the
+ * page that the kernel is filling, except the last time, when recording is off.
  */
-static void dump(lane *l, bool last)
+static void read_buffer(lane *l, bool last)
 {
     int64_t begin_ns = nl_time_now_ns();
     uint64_t events = l->events, lost = l->accounted;
@@ -370,8 +353,8 @@ static void dump(lane *l, bool last)
     if (caught_up && (l->counted == NULL || last))
         settle_losses(l, last);
     if (l->events != events || l->accounted != lost) {
-        say_dump(l, "NetLogger.Dump.Begin", begin_ns, 0, 0, 0);
-        say_dump(l, "NetLogger.Dump.Finish", nl_time_now_ns(), l->events - events, l->accounted - lost, bytes);
+        log_dump(l, "NetLogger.Dump.Begin", begin_ns, 0, 0, 0);
+        log_dump(l, "NetLogger.Dump.Finish", nl_time_now_ns(), l->events - events, l->accounted - lost, bytes);
     }
 }
 
@@ -391,22 +374,22 @@ static void *lane_run(void *user)
         stop = waits[1].revents != 0;
         if (stop)
             break;
-        dump(l, false);
+        read_buffer(l, false);
         if (l->block.record_count > 0 && trace_now_ns(l) - l->block_since_ns > NL_NS_PER_SECOND)
             finish_block(l);
         write_out(l);
     }
     uint64_t before;
     do {
-        before = l->events + l->strange;
-        dump(l, true);
-    } while (l->events + l->strange != before && !l->setup->sink->failed);
+        before = l->events + l->invalid;
+        read_buffer(l, true);
+    } while (l->events + l->invalid != before && !l->setup->sink->failed);
     finish_block(l);
     write_out(l);
     return NULL;
 }
 
-/* ---- its life ---- */
+/* ---- opening and closing ---- */
 
 static bool open_buffer(lane *l)
 {
@@ -421,7 +404,7 @@ static bool open_buffer(lane *l)
     snprintf(path, sizeof path, "%s/per_cpu/cpu%d/trace_pipe_raw", setup->instance_dir, l->cpu);
     l->fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (l->fd < 0)
-        rights_explain_denied(path);
+        rights_set_open_error(path);
     return l->fd >= 0;
 }
 
@@ -433,7 +416,7 @@ bool lane_open(lane *l, const lane_setup *setup, int cpu)
     l->page = nl_memory_check(malloc(setup->page_size));
     l->record = nl_record_new();
     if (getrandom(l->identity.stream, sizeof l->identity.stream, 0) != (ssize_t)sizeof l->identity.stream)
-        program_fail(PROGRAM_PROBLEM, "no random bytes for the stream: %s", strerror(errno));
+        program_fail(PROGRAM_PROBLEM, "cannot get random bytes for a stream ID: %s", strerror(errno));
     tasks_start(&l->tasks, cpu, setup->events->count, setup->saved_path);
     return true;
 }
@@ -441,11 +424,8 @@ bool lane_open(lane *l, const lane_setup *setup, int cpu)
 bool lane_start(lane *l)
 {
     int error = nl_thread_create(&l->thread, NULL, lane_run, l);
-    l->running = error == 0;
-    if (error != 0) {
-        errno = error;
-        nl_error_set_errno("start a thread");
-    }
+    errno = error;
+    l->running = error == 0 || nl_error_set_errno("start a thread") == NL_OK;
     return l->running;
 }
 

@@ -1,10 +1,11 @@
 /*
- * One CPU's events, on their way from its ring buffer to the sink: a thread for each CPU.
+ * A lane takes one CPU's events from its ring buffer to the sink, in a thread of its own.
  *
- * A lane waits until its buffer is filled up to the low-water mark, or for an interval; then it reads pages, converts
- * their events and puts them into blocks of its own stream, numbered one by one. What the kernel had to overwrite is
- * counted, with numbers of its own, and said where it happened. Each time that it has read anything it says so, by
- * NetLogger.Dump.Begin and NetLogger.Dump.Finish, so that what the recorder itself did to the machine can be told.
+ * The thread waits until the buffer is filled to the low-water mark, or for the interval. Then it reads pages, converts
+ * their events and puts them into blocks of its own numbered stream. Events that the kernel overwrote are counted at
+ * the place of the loss and have sequence numbers, so that readers detect the gap. NetLogger.Dump.Begin and
+ * NetLogger.Dump.Finish mark each time that the lane has read events, so that the recorder's own load can be told
+ * apart.
  */
 #ifndef NLKERNEL_LANE_H
 #define NLKERNEL_LANE_H
@@ -18,7 +19,7 @@
 
 #include <pthread.h>
 
-/* What all lanes of a recording share; not changed while they run. */
+/* What all lanes of a recording share. It does not change while they run. */
 typedef struct lane_setup {
     const kernel_events *events;
     const nl_filter *filter;
@@ -30,10 +31,10 @@ typedef struct lane_setup {
     page_layout layout;
     size_t page_size;
     int interval_ms;
-    const counters *counters; /* events have these with them: the first counter_count; NULL: none */
+    const counters *counters; /* the first counter_count are in each record */
     size_t counter_count, buffer_size;
-    int low_water;
-    int stop_fd; /* readable when the recording ends */
+    int low_water; /* percent */
+    int stop_fd;   /* readable when the recording ends */
 } lane_setup;
 
 typedef struct lane {
@@ -43,40 +44,36 @@ typedef struct lane {
     pthread_t thread;
     bool running;
     char *page;
-    counted *counted;       /* where its events come from when they have counters; NULL: fd is the ring buffer */
-    const uint64_t *values; /* of the counters, at the event that is taken */
+    counted *counted;       /* the source of events with counters; NULL: fd is the ring buffer */
+    const uint64_t *values; /* of the counters, at the current event */
     tasks tasks;
     nl_record *record;
 
-    /* The block that is being filled, and blocks that wait to be written. */
-    nl_block_writer block;
+    nl_block_writer block; /* the current block */
     nl_block_identity identity;
-    unsigned generation;
-    int64_t block_since_ns; /* on the trace clock: when its first record came */
-    nl_buffer out;
+    unsigned generation;    /* of the block; see task_name */
+    int64_t block_since_ns; /* time of its first record, on the trace clock */
+    nl_buffer out;          /* finished blocks that are not written yet */
 
-    /* What was overwritten. */
-    uint64_t accounted; /* so much of it was said */
-    bool unsaid;        /* there is more, of which the number was not known */
-    int64_t unsaid_from_ns, unsaid_to_ns;
+    uint64_t accounted; /* lost events that are logged */
+    bool unaccounted;   /* more events were lost; their number is not known yet */
+    int64_t unaccounted_from_ns, unaccounted_to_ns;
     int64_t last_ns; /* time of the latest event */
 
-    uint64_t events;  /* that were recorded */
-    uint64_t strange; /* that were not understood */
+    uint64_t events;  /* recorded */
+    uint64_t invalid; /* events that do not have the declared format */
 } lane;
 
-/* Opens its ring buffer. False with the reason in nl_error_message(). */
+/* Opens a CPU's ring buffer. Returns false and sets the error on failure. */
 bool lane_open(lane *l, const lane_setup *setup, int cpu);
 
-/* Starts its thread, with all signals blocked. False with the reason. */
+/* Starts the thread, with all signals blocked. Returns false and sets the error on failure. */
 bool lane_start(lane *l);
 
-/*
- * Waits until it has read everything, which it does once stop_fd is readable; by then nothing is recorded any more.
- */
+/* Waits until the thread has read everything. stop_fd must be readable, and recording must be off. */
 void lane_finish(lane *l);
 
-/* Closes and frees. */
+/* Closes the lane. Zeros are allowed. */
 void lane_close(lane *l);
 
 #endif

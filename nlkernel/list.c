@@ -1,10 +1,10 @@
-/* nlkernel list: what this kernel offers, with its fields. */
+/* nlkernel list: prints the events that this kernel offers, with their fields. */
 #include "config.h"
 
 #include "choice.h"
 #include "command.h"
-#include "json.h"
 #include "rights.h"
+#include "program/json_document.h"
 #include "program/program.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ typedef struct arguments {
 static const nl_option options[] = {
     {.name = "json", .letter = 'j', .type = NL_OPTION_FLAG, NL_OPTION_MEMBER(arguments, json), .help = "Print JSON"},
     {.name = "tracefs",
-     .value = "FOLDER",
+     .value = "DIRECTORY",
      .initial = "(detected)",
      NL_OPTION_MEMBER(arguments, tracefs),
      .help = "Mount point of tracefs"},
@@ -31,8 +31,8 @@ static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0}, {0}},
     .operands = "[PATTERN...]",
     .summary = "List the events that this kernel offers, with the names that their fields have in records.",
-    .notes = "A PATTERN is SYSTEM:EVENT, with * ? [a-z] in either, or the name of a system or an event. Every record "
-             "also has CPU, PID and TID, and the thread's name as PROG.",
+    .notes = "A PATTERN is SYSTEM:EVENT, with * ? [a-z] in either part, or the name of a system or an event. Every "
+             "record also has CPU, PID and TID, and the thread's name as PROG.",
 };
 
 static const char *type_name(const event_field *field)
@@ -45,7 +45,7 @@ static const char *type_name(const event_field *field)
     return names[event_field_type(field)];
 }
 
-static void print_text(const kernel_event *event)
+static void print_event(const kernel_event *event)
 {
     printf("%s:%s\n", event->system, event->event);
     for (size_t i = 0; i < event->field_count; i++) {
@@ -54,25 +54,25 @@ static void print_text(const kernel_event *event)
     }
 }
 
-static void print_json(const kernel_event *event, bool first)
+static json_object *describe_event(const kernel_event *event)
 {
-    printf("%s{\"event\":", first ? "" : ",\n ");
-    json_print_string(event->name);
-    printf(",\"id\":%d,\"fields\":[", event->id);
+    json_object *about = json_object_new_object(), *fields = json_object_new_array();
+    json_object_object_add(about, "event", json_text(event->name));
+    json_object_object_add(about, "id", json_object_new_int(event->id));
+    json_object_object_add(about, "fields", fields);
     for (size_t i = 0; i < event->field_count; i++) {
         const event_field *field = &event->fields[i];
-        printf("%s{\"name\":", i == 0 ? "" : ",");
-        json_print_string(field->name);
-        printf(",\"type\":\"%s\",\"kernel_name\":", type_name(field));
-        json_print_string(field->kernel_name);
-        printf(",\"kernel_type\":");
-        json_print_string(field->type);
-        putchar('}');
+        json_object *entry = json_object_new_object();
+        json_object_object_add(entry, "name", json_text(field->name));
+        json_object_object_add(entry, "type", json_text(type_name(field)));
+        json_object_object_add(entry, "kernel_name", json_text(field->kernel_name));
+        json_object_object_add(entry, "kernel_type", json_text(field->type));
+        json_object_array_add(fields, entry);
     }
-    printf("]}");
+    return about;
 }
 
-static bool choose(const arguments *a, event_names *names)
+static bool choose_listed(const arguments *a, event_names *names)
 {
     if (a->pattern_count == 0)
         return event_names_choose(names, "*");
@@ -82,12 +82,10 @@ static bool choose(const arguments *a, event_names *names)
     return true;
 }
 
-static int print(const arguments *a, const event_names *names, const tracing *t)
+static int print_events(const arguments *a, const event_names *names, const tracing *t)
 {
     int status = PROGRAM_DONE;
-    bool first = true;
-    if (a->json)
-        putchar('[');
+    json_object *all = a->json ? json_object_new_array() : NULL;
     for (size_t i = 0; i < names->count; i++) {
         kernel_event event;
         if (!names->list[i].chosen)
@@ -98,38 +96,29 @@ static int print(const arguments *a, const event_names *names, const tracing *t)
             continue;
         }
         if (a->json)
-            print_json(&event, first);
+            json_object_array_add(all, describe_event(&event));
         else
-            print_text(&event);
-        first = false;
+            print_event(&event);
         kernel_event_free(&event);
     }
-    if (a->json)
-        printf("]\n");
-    return status;
+    return !a->json || json_document_write(all, stdout) ? status : PROGRAM_PROBLEM;
 }
 
 int command_list(int argc, char **argv)
 {
     arguments a = {0};
-    int first = options_parse(&usage, argc, argv, &a);
+    int first = options_parse(&usage, argc, argv, &a), status = PROGRAM_PROBLEM;
     a.patterns = argv + first;
     a.pattern_count = argc - first;
     tracing t;
     event_names names = {0};
-    rights_raise(); /* it reads nothing but tracefs */
-    if (!tracing_open(&t, a.tracefs)) {
-        program_error("%s", nl_error_message());
-        return PROGRAM_PROBLEM;
-    }
-    int status = PROGRAM_PROBLEM;
-    if (!event_names_read(&names, &t)) {
-        program_error("%s", nl_error_message());
-    } else if (!choose(&a, &names)) {
-        program_error("%s", nl_error_message());
-        status = PROGRAM_USAGE;
+    rights_raise(); /* for tracefs; list opens no file that the user names */
+    bool ok = tracing_open(&t, a.tracefs) && event_names_read(&names, &t);
+    if (ok && choose_listed(&a, &names)) {
+        status = print_events(&a, &names, &t);
     } else {
-        status = print(&a, &names, &t);
+        program_error("%s", nl_error_message());
+        status = ok ? PROGRAM_USAGE : PROGRAM_PROBLEM;
     }
     event_names_free(&names);
     tracing_close(&t);

@@ -1,32 +1,19 @@
-/* nlkernel live: events into a log as libnetlogger has them, which may be a collector. */
+/* nlkernel live: sends events to a log of libnetlogger, such as a collector, while they occur. */
 #include "config.h"
 
 #include "command.h"
 #include "rules_file.h"
 #include "session.h"
 
-#include "base/memory.h"
-
 #include <stdlib.h>
 
 typedef struct arguments {
     recording_options recording;
     const char *destination;
-    const char *rules;       /* a rules file: only what its rules make is logged; NULL: the events themselves are */
-    const char **parameters; /* of it, NULL at the end; NULL: none */
-    size_t parameter_count;
+    const char *rules; /* send what these rules derive; NULL: send the events themselves */
+    rules_parameters parameters;
     rules_file file;
 } arguments;
-
-static bool add_parameter(void *settings, const nl_option *row, const char *value)
-{
-    arguments *a = settings;
-    (void)row;
-    a->parameters = nl_memory_check(reallocarray(a->parameters, a->parameter_count + 2, sizeof *a->parameters));
-    a->parameters[a->parameter_count++] = value;
-    a->parameters[a->parameter_count] = NULL;
-    return true;
-}
 
 static const nl_option options[] = {
     {.name = "dest",
@@ -38,19 +25,16 @@ static const nl_option options[] = {
     {.name = "rules",
      .value = "RULES",
      NL_OPTION_MEMBER(arguments, rules),
-     .help = "Send the records that the rules of RULES derive from its events, instead of the events; RULES is a "
-             "name that nlkernel rules list prints, or a path that contains a /"},
-    {.name = "set",
-     .value = "NAME=VALUE",
-     .repeatable = true,
-     .set = add_parameter,
-     .help = "Set a parameter of the rules"},
+     .help =
+         "Send the records that RULES derive from their events, instead of the events; RULES is a name that nlkernel "
+         "rules list prints, or a path that contains a /"},
     {0},
 };
 
 static const options_usage usage = {
     .name = "nlkernel live",
     .groups = (const options_group[]){{NULL, options, 0},
+                                      {NULL, rules_parameter_options, offsetof(arguments, parameters)},
                                       {"What to record", recording_rows, offsetof(arguments, recording)},
                                       {0}},
     .operands = "[-- COMMAND...]",
@@ -65,32 +49,30 @@ static const options_usage usage = {
 static bool open_sink(sink *s, const void *user)
 {
     const arguments *a = user;
-    nl_synthesis *rules = a->rules != NULL ? nl_synthesis_read(a->file.path, a->parameters) : NULL;
-    if ((a->rules != NULL && rules == NULL) || !sink_open_log(s, a->destination)) {
-        nl_synthesis_free(rules);
+    nl_synthesis *synthesis = a->rules != NULL ? nl_synthesis_new(&a->file.sections) : NULL;
+    if ((a->rules != NULL && synthesis == NULL) || !sink_open_log(s, a->destination)) {
+        nl_synthesis_free(synthesis);
         return false;
     }
-    if (rules != NULL)
-        sink_apply(s, rules);
+    if (synthesis != NULL)
+        sink_apply(s, synthesis);
     return true;
 }
 
 int command_live(int argc, char **argv)
 {
-    arguments a = {.recording.events_elsewhere = true};
+    static arguments a;
     int first = options_parse(&usage, argc, argv, &a);
     a.recording.command = first < argc ? argv + first : NULL;
-    recording_options_check(&a.recording);
-    if (a.recording.pattern_count == 0 && a.rules == NULL)
-        options_fail("missing --event, such as -e sched:sched_switch; nlkernel list shows all events");
+    recording_options_check(&a.recording, a.rules == NULL);
     int status = PROGRAM_USAGE;
-    if (a.rules != NULL &&
-        !(rules_file_read(&a.file, a.rules, a.parameters) && rules_file_choose(&a.file, &a.recording)))
-        program_error("%s", nl_error_message());
-    else
+    if (a.rules == NULL ||
+        (rules_file_read(&a.file, a.rules, &a.parameters) && rules_file_add_events(&a.file, &a.recording)))
         status = session_run(&a.recording, open_sink, &a);
+    else
+        program_error("%s", nl_error_message());
     rules_file_free(&a.file);
-    free(a.parameters);
+    free(a.parameters.list);
     recording_options_free(&a.recording);
     return status;
 }

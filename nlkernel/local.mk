@@ -2,7 +2,7 @@ if BUILD_NLKERNEL
 bin_PROGRAMS += nlkernel/nlkernel
 endif
 nlkernel_nlkernel_SOURCES = \
-	%D%/main.c %D%/command.h %D%/list.c %D%/record.c %D%/live.c %D%/report.c %D%/json.c %D%/json.h \
+	%D%/main.c %D%/command.h %D%/list.c %D%/record.c %D%/live.c %D%/report.c %D%/log_input.c %D%/log_input.h \
 	%D%/tracing.c %D%/tracing.h %D%/instance.c %D%/instance.h %D%/shared.c %D%/shared.h %D%/rights.c %D%/rights.h \
 	%D%/events.c %D%/events.h %D%/kallsyms.c %D%/kallsyms.h %D%/functions.c %D%/functions.h %D%/choice.c %D%/choice.h %D%/pushdown.c %D%/pushdown.h \
 	%D%/options.c %D%/options.h %D%/session.c %D%/session.h %D%/child.c %D%/child.h \
@@ -10,10 +10,10 @@ nlkernel_nlkernel_SOURCES = \
 	%D%/tasks.c %D%/tasks.h %D%/realtime.c %D%/realtime.h \
 	%D%/rules_file.c %D%/rules_file.h %D%/summary.c %D%/summary_print.c %D%/summary_draw.c %D%/summary.h \
 	%D%/rules_run.c %D%/rules_run.h %D%/reporting.c %D%/reporting.h %D%/rules_command.c \
-	%D%/workload.c %D%/workload.h %D%/bench.c %D%/kernel_sum.c %D%/kernel_sum.h %D%/bpf/sum.h \
+	%D%/workload.c %D%/bench.c %D%/kernel_sum.c %D%/kernel_sum.h %D%/bpf/sum.h \
 	%D%/control.c %D%/control.h %D%/counters.c %D%/counters.h %D%/control_command.c %D%/calls.c %D%/calls.h %D%/calls_read.c %D%/calls_read.h %D%/trace_dat.c %D%/trace_dat.h \
 	%D%/symbol_map.c %D%/symbol_map.h %D%/dwarf.c %D%/symbols.c %D%/call_view.c %D%/call_view.h \
-	%D%/call_draw.c %D%/call_draw.h %D%/graph.c %D%/report_functions.c
+	%D%/call_draw.c %D%/call_draw.h %D%/graph.c %D%/calls_command.c
 nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -Inlkernel
 nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS) $(GVC_CFLAGS) $(DW_CFLAGS) $(BPF_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) -pthread
 nlkernel_nlkernel_LDADD = $(common_libs) $(TRACEFS_LIBS) $(GVC_LIBS) $(DW_LIBS) $(BPF_LIBS)

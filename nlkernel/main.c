@@ -1,4 +1,4 @@
-/* nlkernel: what the kernel did, on the same timeline as the program. */
+/* nlkernel: records the kernel's events on the timeline of the programs' events, and reports on them. */
 #include "config.h"
 
 #include "command.h"
@@ -11,21 +11,22 @@
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
-} functions[] = {{"list", command_list},        {"record", command_record},   {"live", command_live},
-                 {"report", command_report},    {"control", command_control}, {"graph", command_graph},
-                 {"symbols", command_symbols},  {"rules", command_rules},     {"bench", command_bench},
-                 {"workload", command_workload}};
+} functions[] = {{"list", command_list},       {"record", command_record},    {"live", command_live},
+                 {"control", command_control}, {"report", command_report},    {"rules", command_rules},
+                 {"bench", command_bench},     {"calls", command_calls},      {"graph", command_graph},
+                 {"symbols", command_symbols}, {"workload", command_workload}};
 
 static const options_command commands[] = {
     {"list", "[PATTERN...]", "List the events that this kernel offers"},
     {"record", "-e EVENT... [-o FILE] [-- COMMAND...]", "Record events into a file"},
     {"live", "-e EVENT... [--dest URL] [-- COMMAND...]", "Send events to a log while they occur"},
     {"control", "[-r PID] off|on, or event PATTERN off|on", "Switch a running recorder on or off"},
-    {"report", "RULES [SOURCE...], or --functions [SOURCE...]", "Analyse recorded events and print a report"},
-    {"rules", "list, show RULES, or run RULES [-- COMMAND...]", "List, print and run rules, which define reports"},
+    {"report", "RULES [SOURCE...]", "Analyse recorded events by rules, and print a report"},
+    {"rules", "list, show RULES, or run RULES [-- COMMAND...]", "List or print rules, or record and report at once"},
     {"bench", NULL, "Measure the cost of recording"},
+    {"calls", "[SOURCE...]", "Report the calls and callers of kernel functions"},
     {"graph", "[-o FILE] [SOURCE...]", "Draw a call graph of kernel functions"},
-    {"symbols", "-k VMLINUX", "Map functions to source files"},
+    {"symbols", "VMLINUX [MODULE...]", "Map functions to source files"},
     {0},
 };
 
@@ -40,7 +41,7 @@ int main(int argc, char **argv)
 {
     program_start("nlkernel");
     rights_lower();
-    bool is_workload = argc > 1 && strcmp(argv[1], "workload") == 0; /* for nlkernel itself */
+    bool is_workload = argc > 1 && strcmp(argv[1], "workload") == 0; /* not listed: only nlkernel calls it */
     int first = is_workload ? 1 : options_parse(&usage, argc, argv, NULL);
     size_t i = 0;
     while (strcmp(functions[i].name, argv[first]) != 0)

@@ -2,8 +2,9 @@
 
 #include "options.h"
 
-#include "base/memory.h"
 #include "base/error.h"
+#include "base/memory.h"
+#include "filter/filter_text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,14 +12,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add_word(const char ***list, size_t *count, const char *word)
+static void append_text(const char ***list, size_t *count, const char *text)
 {
     *list = nl_memory_check(reallocarray(*list, *count + 1, sizeof **list));
-    (*list)[(*count)++] = word;
+    (*list)[(*count)++] = text;
 }
 
-/* A number from least to most at *text, which moves on behind it. */
-static bool read_number(const char **text, long least, long most, long *value)
+void recording_options_add_pattern(recording_options *o, const char *pattern)
+{
+    append_text(&o->patterns, &o->pattern_count, pattern);
+}
+
+bool recording_options_add_filter(recording_options *o, const char *expression)
+{
+    nl_filter *filter = nl_filter_parse(expression);
+    if (filter != NULL && o->filter != NULL) {
+        char *both = program_format("(%s) && (%s)", nl_filter_text(o->filter), expression);
+        nl_filter_free(filter);
+        filter = nl_filter_parse(both);
+        free(both);
+    }
+    if (filter == NULL)
+        return false;
+    nl_filter_free(o->filter);
+    o->filter = filter;
+    return true;
+}
+
+/* Reads a number from minimum to maximum at *text, and advances *text. */
+static bool read_number(const char **text, long minimum, long maximum, long *value)
 {
     char *end;
     if (!isdigit((unsigned char)**text))
@@ -26,14 +48,13 @@ static bool read_number(const char **text, long least, long most, long *value)
     errno = 0;
     *value = strtol(*text, &end, 10);
     *text = end;
-    return errno == 0 && *value >= least && *value <= most;
+    return errno == 0 && *value >= minimum && *value <= maximum;
 }
 
 static bool add_event(void *settings, const nl_option *row, const char *value)
 {
-    recording_options *o = settings;
     (void)row;
-    add_word(&o->patterns, &o->pattern_count, value);
+    recording_options_add_pattern(settings, value);
     return true;
 }
 
@@ -45,37 +66,11 @@ static bool add_pids(void *settings, const nl_option *row, const char *value)
     do {
         long pid = 0;
         if (!read_number(&at, 1, INT_MAX, &pid) || (*at != ',' && *at != '\0'))
-            return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a list of process numbers with commas between",
-                                  value);
+            return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a list of process IDs, such as 17,4711", value);
         o->pids = nl_memory_check(reallocarray(o->pids, o->pid_count + 1, sizeof *o->pids));
         o->pids[o->pid_count++] = (int)pid;
     } while (*at++ == ',');
     return true;
-}
-
-static void add_cpu(recording_options *o, size_t cpu)
-{
-    o->cpus[cpu] = true;
-    if (cpu >= o->cpu_count)
-        o->cpu_count = cpu + 1;
-}
-
-/* 0x3d: bits from the right are CPUs from 0 on. False when it is none. */
-static bool read_mask(recording_options *o, const char *digits)
-{
-    size_t count = strlen(digits), before = o->cpu_count;
-    if (count == 0 || count > RECORDING_CPUS_MAX / 4)
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        char c = digits[count - 1 - i];
-        if (!isxdigit((unsigned char)c))
-            return false;
-        int digit = isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
-        for (size_t bit = 0; bit < 4; bit++)
-            if (digit >> bit & 1)
-                add_cpu(o, 4 * i + bit);
-    }
-    return o->cpu_count > before || before > 0;
 }
 
 static bool add_cpus(void *settings, const nl_option *row, const char *value)
@@ -83,23 +78,19 @@ static bool add_cpus(void *settings, const nl_option *row, const char *value)
     recording_options *o = settings;
     const char *at = value;
     (void)row;
-    if (o->cpus == NULL)
-        o->cpus = nl_memory_check(calloc(RECORDING_CPUS_MAX, sizeof *o->cpus));
-    if (strncmp(value, "0x", 2) == 0)
-        return read_mask(o, value + 2) ||
-               nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a mask of CPUs, such as 0x3d", value);
     do {
         long first = 0, last;
-        bool good = read_number(&at, 0, RECORDING_CPUS_MAX - 1, &first);
+        bool ok = read_number(&at, 0, RECORDING_CPUS_MAX - 1, &first);
         last = first;
-        if (good && *at == '-') {
+        if (ok && *at == '-') {
             at++;
-            good = read_number(&at, first, RECORDING_CPUS_MAX - 1, &last);
+            ok = read_number(&at, first, RECORDING_CPUS_MAX - 1, &last);
         }
-        if (!good || (*at != ',' && *at != '\0'))
+        if (!ok || (*at != ',' && *at != '\0'))
             return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a list of CPUs, such as 0,2-5", value);
-        for (long cpu = first; cpu <= last; cpu++)
-            add_cpu(o, (size_t)cpu);
+        memset(o->cpus + first, true, (size_t)(last - first + 1));
+        if ((size_t)last >= o->cpu_count)
+            o->cpu_count = (size_t)last + 1;
     } while (*at++ == ',');
     return true;
 }
@@ -119,18 +110,14 @@ static bool add_glob(void *settings, const nl_option *row, const char *value)
     (void)row;
     if (value[*value == '!'] == '\0')
         return nl_error_false(NL_ERROR_INVALID, "\"%s\" names no function; write for example 'tcp_*'", value);
-    add_word(&o->globs, &o->glob_count, value);
+    append_text(&o->globs, &o->glob_count, value);
     return true;
 }
 
 static bool set_filter(void *settings, const nl_option *row, const char *value)
 {
-    recording_options *o = settings;
     (void)row;
-    if (o->filter != NULL)
-        return nl_error_false(NL_ERROR_INVALID, "given twice; join the expressions with && or ||");
-    o->filter = nl_filter_parse(value);
-    return o->filter != NULL;
+    return recording_options_add_filter(settings, value);
 }
 
 static bool set_counters(void *settings, const nl_option *row, const char *value)
@@ -168,9 +155,10 @@ const nl_option recording_rows[] = {
      .value = "LIST",
      .repeatable = true,
      .set = add_cpus,
-     .help = "Record only events of these CPUs: 0,2-5, or a mask: 0x3d"},
+     .help = "Record only events of these CPUs, such as 0,2-5"},
     {.name = "where",
      .value = "EXPRESSION",
+     .repeatable = true,
      .set = set_filter,
      .help = "Record only events that match EXPRESSION, such as 'NEXT.PRIO < 100 || PREV.COMM ~ \"kworker*\"'; the "
              "kernel evaluates the parts that it can; doc/expressions.md describes the language"},
@@ -197,7 +185,7 @@ const nl_option recording_rows[] = {
     {.name = "buffer-size",
      .type = NL_OPTION_SIZE,
      .initial = "16m",
-     .minimum = RECORDING_BUFFER_MIN,
+     .minimum = 8 << 10,
      .maximum = (int64_t)1 << 34,
      NL_OPTION_MEMBER(recording_options, buffer_size),
      .help = "Size of the kernel's buffer per CPU"},
@@ -207,28 +195,21 @@ const nl_option recording_rows[] = {
      .initial = "5",
      .maximum = 100,
      NL_OPTION_MEMBER(recording_options, low_water),
-     .help = "Read a CPU's buffer when it is filled to PERCENT, or after the interval"},
-    {.name = "interval",
-     .type = NL_OPTION_DURATION,
-     .minimum = 1000000,
-     .unit = 1000000,
-     .initial = "(200ms; live: 50ms)",
-     NL_OPTION_MEMBER(recording_options, interval_ms),
-     .help = "Maximum time between reads of the buffers"},
+     .help = "Read a CPU's buffer when it is filled to PERCENT, and at regular intervals"},
     {.name = "quiet",
      .letter = 'q',
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(recording_options, quiet),
      .help = "Print only errors and warnings"},
     {.name = "tracefs",
-     .value = "FOLDER",
+     .value = "DIRECTORY",
      .initial = "(detected)",
      NL_OPTION_MEMBER(recording_options, tracefs),
      .help = "Mount point of tracefs"},
     {0},
 };
 
-void recording_options_check(const recording_options *o)
+void recording_options_check(const recording_options *o, bool needs_event)
 {
     if (o->counters.count > 0 && (o->functions || o->pid_count > 0 || o->only_command))
         options_fail(
@@ -236,7 +217,7 @@ void recording_options_check(const recording_options *o)
             "--where 'PROG == NAME'");
     if (o->glob_count > 0 && !o->functions)
         options_fail("--filter-function: needs --functions");
-    if (o->pattern_count == 0 && !o->functions && !o->events_elsewhere)
+    if (needs_event && o->pattern_count == 0 && !o->functions)
         options_fail("missing --event, such as -e sched:sched_switch; nlkernel list shows all events");
     if (o->only_command && o->command == NULL)
         options_fail("--only-command: needs a COMMAND");
@@ -247,7 +228,6 @@ void recording_options_free(recording_options *o)
     free(o->patterns);
     free(o->globs);
     free(o->pids);
-    free(o->cpus);
     nl_filter_free(o->filter);
     *o = (recording_options){0};
 }

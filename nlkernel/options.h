@@ -1,6 +1,4 @@
-/*
- * What record and live are told alike: which events, of whom, where, for how long.
- */
+/* The options that record, live and rules run share: which events to record, of which processes, for how long. */
 #ifndef NLKERNEL_OPTIONS_H
 #define NLKERNEL_OPTIONS_H
 
@@ -9,37 +7,43 @@
 
 #include "program/program.h"
 
+enum { RECORDING_CPUS_MAX = 8192 };
+
 typedef struct recording_options {
-    const char **patterns; /* of events; those with "?" in front need not be there */
+    const char **patterns; /* of events; a leading "?" marks events that the kernel need not have */
     size_t pattern_count;
-    functions_kind functions; /* calls of functions as well */
-    const char **globs;       /* only of these functions; !glob: not of these */
+    functions_kind functions; /* whether to record calls of functions, too */
+    const char **globs;       /* of functions; !GLOB excludes */
     size_t glob_count;
-    int *pids; /* only these processes, and what they start */
+    int *pids; /* only these processes, and those that they start; none: all */
     size_t pid_count;
-    bool *cpus; /* only these, cpu_count of them; NULL: all */
-    size_t cpu_count;
-    nl_filter *filter;
+    bool cpus[RECORDING_CPUS_MAX]; /* only these, if cpu_count is not 0 */
+    size_t cpu_count;              /* the highest number of them, plus 1 */
+    nl_filter *filter;             /* NULL: all */
     counters counters;
-    int64_t duration_ns;   /* 0: until told to end */
-    size_t buffer_size;    /* bytes, of each CPU */
-    int low_water;         /* per cent of it; -1: not said */
-    int interval_ms;       /* 0: not said */
-    bool events_elsewhere; /* the command line need not name any */
-    bool only_command;     /* record only the command, and what it starts */
+    int64_t duration_ns; /* 0: no limit */
+    size_t buffer_size;  /* bytes per CPU */
+    int low_water;       /* percent of buffer_size */
+    bool only_command;   /* only the command, and the processes that it starts */
     bool quiet;
-    const char *activation; /* a file of commands, which is watched; NULL: none */
-    const char *tracefs;
-    char **command; /* NULL: none */
+    const char *activation; /* path of a file of control commands; NULL: none */
+    const char *tracefs;    /* NULL: to be detected */
+    char **command;         /* NULL: none */
 } recording_options;
 
-enum { RECORDING_BUFFER_DEFAULT = 16 << 20, RECORDING_BUFFER_MIN = 8 << 10, RECORDING_CPUS_MAX = 8192 };
-
-/* The rows of all commands that record, about a recording_options. */
+/* The rows, about a recording_options. */
 extern const nl_option recording_rows[];
 
-/* Exits with a message when the options, or they and the command, exclude each other. */
-void recording_options_check(const recording_options *o);
+/* Adds a pattern, which o borrows. */
+void recording_options_add_pattern(recording_options *o, const char *pattern);
+
+/* Records only events that match expression, besides the other conditions. Returns false and sets the error on failure.
+ */
+bool recording_options_add_filter(recording_options *o, const char *expression);
+
+/* Exits with a message if options exclude each other. With needs_event, at least one event or --functions is required.
+ */
+void recording_options_check(const recording_options *o, bool needs_event);
 
 void recording_options_free(recording_options *o);
 

@@ -1,9 +1,9 @@
 /*
- * The pages of the kernel's ring buffer, event by event.
+ * The pages of the kernel's ring buffer (include/linux/ring_buffer.h).
  *
- * A page is a time, how many bytes are in it, and events, each with a word before it that says its size and the
- * nanoseconds since the one before. What was overwritten before a page was read is said at its end, where there is
- * room. The bytes are the kernel's own, or of a file that says so: nothing is read beyond them whatever they are.
+ * A page has a time, the number of its used bytes, and events. A word before each event holds its size and the
+ * nanoseconds since the previous event. The number of events that were overwritten before the page is at its end, if
+ * there is space. The bytes may come from a file: nothing is read beyond them, whatever they contain. Any thread.
  */
 #ifndef NLKERNEL_PAGE_H
 #define NLKERNEL_PAGE_H
@@ -14,9 +14,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How the words before the events lie: the file events/header_page says so. */
+/* The layout of a page's header, from the file events/header_page. */
 typedef struct page_layout {
-    size_t commit_offset, commit_size; /* the count of bytes, with flags */
+    size_t commit_offset, commit_size; /* the number of used bytes, with flags */
     size_t data_offset;
 } page_layout;
 
@@ -24,7 +24,7 @@ typedef struct page_walk {
     const char *at, *end;
     uint64_t time_ns; /* of the latest event, on the trace clock */
     bool missed;      /* events were overwritten before this page */
-    bool counted;     /* and missed_count says how many */
+    bool counted;     /* missed_count is their number */
     uint64_t missed_count;
 } page_walk;
 
@@ -39,7 +39,7 @@ enum { PAGE_TIME_SIZE = 8 };
 #define PAGE_COMMIT_MISSED (UINT32_C(1) << 31)
 #define PAGE_COMMIT_COUNTED (UINT32_C(1) << 30)
 
-/* Reads the layout out of the text of events/header_page. False when it is none that can be. */
+/* Parses the text of events/header_page. Returns false if it is invalid. */
 static inline bool page_layout_read(page_layout *layout, const char *text)
 {
     unsigned commit_offset, commit_size, data_offset, data_size;
@@ -61,13 +61,13 @@ static inline uint32_t page_word(const char *at)
     return word;
 }
 
-/* Begins with a page of size bytes as it was read, by a layout that was read. False when there is nothing in it. */
+/* Starts with a page of size bytes. Returns false if it has no events. */
 static inline bool page_begin(page_walk *walk, const page_layout *layout, const char *page, size_t size)
 {
     *walk = (page_walk){0};
     if (size < layout->data_offset)
         return false;
-    memcpy(&walk->time_ns, page, PAGE_TIME_SIZE); /* every layout has it before all else */
+    memcpy(&walk->time_ns, page, PAGE_TIME_SIZE); /* first in every layout */
     uint64_t whole = 0;
     memcpy(&whole, page + layout->commit_offset, layout->commit_size);
     uint32_t commit = (uint32_t)whole, used = commit & (PAGE_COMMIT_COUNTED - 1);
@@ -83,7 +83,7 @@ static inline bool page_begin(page_walk *walk, const page_layout *layout, const 
     return used > 0;
 }
 
-/* The next event. False at the page's end. */
+/* Gets the next event. Returns false at the end of the page. */
 static inline bool page_next(page_walk *walk, page_event *event)
 {
     enum { PADDING = 29, TIME_EXTEND = 30, TIME_STAMP = 31 };

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The kernel takes filters of less than a page. */
+/* The kernel rejects filters of a page or more. */
 enum { TEXT_MAX = 3000 };
 
-/* What a part of the filter is for an event: known, or a text for the kernel. */
+/* A part of the filter, specialized for an event: a known result, or a text for the kernel. */
 typedef struct part {
     enum { PART_FALSE, PART_TRUE, PART_TEXT } kind;
-    bool inexact; /* it is true of more than is meant */
+    bool inexact; /* also true for records that the filter does not match */
     char *text;
 } part;
 
@@ -43,13 +43,13 @@ static part pushdown_copy(const part *p)
     return made;
 }
 
-static void drop(part *p)
+static void free_part(part *p)
 {
     free(p->text);
     p->text = NULL;
 }
 
-/* a && b, or a || b. Takes both. Too long a text is taken as true. */
+/* Returns a && b, or a || b, and frees both. A text that becomes too long counts as true. */
 static part pushdown_join(part a, const char *word, part b)
 {
     bool both = strcmp(word, "&&") == 0;
@@ -66,14 +66,14 @@ static part pushdown_join(part a, const char *word, part b)
         made = text_part("(%s) %s (%s)", a.text, word, b.text);
         made.inexact = a.inexact || b.inexact;
     }
-    drop(&a);
-    drop(&b);
+    free_part(&a);
+    free_part(&b);
     return made;
 }
 
 /* ---- one test ---- */
 
-/* What the kernel calls a field, and what numbers it holds; NULL when the kernel can't test it. */
+/* Returns the kernel's name of a field, or NULL if the kernel cannot test it. */
 static const char *kernel_field(const kernel_event *event, nl_string name, const event_field **field)
 {
     *field = kernel_event_field(event, name);
@@ -92,7 +92,7 @@ static bool is_own(nl_string name)
            (memcmp(name.data, "PID", 3) == 0 || memcmp(name.data, "TID", 3) == 0 || memcmp(name.data, "CPU", 3) == 0);
 }
 
-/* Whether a field of that kind can hold the number: the kernel refuses others, or wraps them round. */
+/* Returns whether a field of that kind can hold the number. The kernel rejects others, or wraps them around. */
 static bool fits(field_kind kind, const nl_number *number)
 {
     static const unsigned bits[] = {[FIELD_INT8] = 7,  [FIELD_INT16] = 15,  [FIELD_INT32] = 31,  [FIELD_INT64] = 63,
@@ -117,7 +117,7 @@ static part number_part(const char *name, field_kind kind, nl_operator operator,
     return text_part("%s %s %" PRId64, name, operators[operator], operand->number.integer);
 }
 
-/* Whether the kernel reads the text between quotes as it is. */
+/* Returns whether the kernel takes the text between quotes literally. */
 static bool is_plain(nl_string text, bool pattern)
 {
     if (text.size == 0 || text.size > 200)
@@ -159,7 +159,7 @@ static part set_part(const char *name, field_kind kind, const nl_filter *filter,
     return made;
 }
 
-/* A test of what is the same in all records of this event, asked of such a record. */
+/* Evaluates a test of a member that is the same in all records of this event. */
 static part constant_part(const kernel_event *event, const nl_filter *filter, const nl_filter_test *test,
                           nl_string host)
 {
@@ -198,8 +198,8 @@ static part test_part(const kernel_event *event, const nl_filter *filter, const 
     return compare_part(name, kind, test->operator, & filter->operands[test->first_operand]);
 }
 
-/* The opposite of a test; of an inexact one nothing is known. */
-static part opposite(const part *p)
+/* Returns the negation of a test. That of an inexact test is unknown. */
+static part negate(const part *p)
 {
     if (p->inexact)
         return perhaps;
@@ -208,7 +208,7 @@ static part opposite(const part *p)
     return p->kind == PART_TRUE ? never : always;
 }
 
-/* ---- the whole ---- */
+/* ---- the filter ---- */
 
 static part next_part(const part *known, uint16_t next)
 {
@@ -217,15 +217,15 @@ static part next_part(const part *known, uint16_t next)
     return next == NL_FILTER_YES ? always : pushdown_copy(&known[next]);
 }
 
-/* Whether it is all one what a test before them says. */
+/* Returns whether two parts are equal, so that the test that leads to them does not matter. */
 static bool pushdown_is_same(const part *a, const part *b)
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): two of PART_TEXT have both a text */
     return a->kind == b->kind && a->inexact == b->inexact && (a->kind != PART_TEXT || strcmp(a->text, b->text) == 0);
 }
 
-/* Whether the tests only ever lead on to later ones, as they do. */
-static bool leads_on(const nl_filter *filter)
+/* Returns whether every test leads only to later tests. */
+static bool tests_are_ordered(const nl_filter *filter)
 {
     for (size_t i = 0; i < filter->test_count; i++)
         for (int way = 0; way < 2; way++)
@@ -234,11 +234,11 @@ static bool leads_on(const nl_filter *filter)
     return true;
 }
 
-/* (t and what follows when it is true) or (not t and what follows when it is not), from the last test to the first. */
-static part whole(const kernel_event *event, const nl_filter *filter, nl_string host)
+/* Combines the tests from the last to the first: (t && part after true) || (!t && part after false). */
+static part combine_tests(const kernel_event *event, const nl_filter *filter, nl_string host)
 {
     part known[NL_FILTER_TESTS_MAX];
-    if (filter->test_count == 0 || filter->test_count > NL_FILTER_TESTS_MAX || !leads_on(filter))
+    if (filter->test_count == 0 || filter->test_count > NL_FILTER_TESTS_MAX || !tests_are_ordered(filter))
         return perhaps;
     for (size_t i = filter->test_count; i-- > 0;) {
         const nl_filter_test *test = &filter->tests[i];
@@ -246,17 +246,17 @@ static part whole(const kernel_event *event, const nl_filter *filter, nl_string 
         part yes = next_part(known, test->next[1]), no = next_part(known, test->next[0]);
         if (pushdown_is_same(&yes, &no)) {
             known[i] = yes;
-            drop(&no);
-            drop(&t);
+            free_part(&no);
+            free_part(&t);
             continue;
         }
         bool plain_or = yes.kind == PART_TRUE && !yes.inexact, plain_and = no.kind == PART_FALSE;
-        part not_t = plain_or || plain_and ? always : opposite(&t);
+        part not_t = plain_or || plain_and ? always : negate(&t);
         known[i] = pushdown_join(pushdown_join(t, "&&", yes), "||", pushdown_join(not_t, "&&", no));
     }
     part made = pushdown_copy(&known[0]);
     for (size_t i = 0; i < filter->test_count; i++)
-        drop(&known[i]);
+        free_part(&known[i]);
     return made;
 }
 
@@ -266,7 +266,7 @@ bool pushdown(kernel_event *event, const nl_filter *filter, nl_string host)
     event->kernel_filter = NULL;
     if (filter == NULL)
         return true;
-    part made = whole(event, filter, host);
+    part made = combine_tests(event, filter, host);
     event->evaluate = made.inexact;
     event->kernel_filter = made.text;
     return made.kind != PART_FALSE;

@@ -1,9 +1,10 @@
 /*
- * As much of a filter as the kernel can do itself, so that what is not meant is not even recorded.
+ * Translation of a filter into the kernel's event filters, so that the kernel does not record events that cannot match.
  *
- * The filter is specialised for each event: tests of its name, of fields that it has not, of host and level are known
- * beforehand; tests that the kernel knows too become the text of a kernel event filter; what remains (PID, which is not
- * in the kernel's record; regular expressions; times) is taken as true there, and asked about by us. One thread.
+ * The filter is specialized for each event. The results of tests of the event's name, of host and level, and of fields
+ * that the event lacks are known in advance. Tests that the kernel supports become text of a kernel filter. The other
+ * tests (PID, which is not in the kernel's record; regular expressions; times) count as true there, and nlkernel
+ * evaluates the filter again for each event. One thread.
  */
 #ifndef NLKERNEL_PUSHDOWN_H
 #define NLKERNEL_PUSHDOWN_H
@@ -11,8 +12,8 @@
 #include "events.h"
 
 /*
- * Sets the event's kernel_filter and evaluate. False when the filter can be true of no such event, which then need not
- * be recorded. host is what records of this host have as HOST.
+ * Sets the event's kernel_filter and evaluate. Returns false if no event of this kind can match. host: the value of
+ * HOST in the records.
  */
 bool pushdown(kernel_event *event, const nl_filter *filter, nl_string host);
 

@@ -32,8 +32,8 @@ static void realtime_measure(const realtime *r, int64_t *offset_ns, int64_t *err
     }
 }
 
-/* The kernel's own monotonic clock is what this process sees without what its namespace adds. */
-static int64_t namespace_ns(void)
+/* Returns what the time namespace adds to the monotonic clock: the kernel's trace clock is without it. */
+static int64_t read_namespace_ns(void)
 {
     char line[128];
     long long seconds, nanoseconds;
@@ -48,13 +48,13 @@ static int64_t namespace_ns(void)
     return result;
 }
 
-/* Has the kernel tell when the clock is set: a time that never comes is waited for. */
-static void await_setting(realtime *r)
+/* Arms the timer, with a time that never comes, so that the kernel reports when the clock is set. */
+static void arm_timer(realtime *r)
 {
     const struct itimerspec never = {.it_value.tv_sec = INT32_MAX};
     uint64_t count;
     if (r->timer_fd >= 0 && read(r->timer_fd, &count, sizeof count) < 0 && errno == EAGAIN)
-        return; /* it waits already */
+        return; /* it is armed */
     if (r->timer_fd >= 0)
         timerfd_settime(r->timer_fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
 }
@@ -62,11 +62,11 @@ static void await_setting(realtime *r)
 void realtime_start(realtime *r)
 {
     const struct itimerspec never = {.it_value.tv_sec = INT32_MAX};
+    int64_t offset_ns = 0;
     r->timer_fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (r->timer_fd >= 0)
         timerfd_settime(r->timer_fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
-    int64_t offset_ns = 0;
-    r->namespace_ns = namespace_ns();
+    r->namespace_ns = read_namespace_ns();
     realtime_measure(r, &offset_ns, &r->error_ns);
     atomic_store(&r->offset_ns, offset_ns);
     atomic_store(&r->before_ns, offset_ns);
@@ -80,8 +80,8 @@ void realtime_stop(realtime *r)
     r->timer_fd = -1;
 }
 
-/* What happens from now on has another offset. */
-static void change(realtime *r, int64_t offset_ns)
+/* Sets the offset of events from now on. */
+static void set_offset(realtime *r, int64_t offset_ns)
 {
     atomic_store(&r->before_ns, atomic_load(&r->offset_ns));
     atomic_store(&r->since_ns, read_ns(CLOCK_MONOTONIC) - r->namespace_ns);
@@ -91,11 +91,11 @@ static void change(realtime *r, int64_t offset_ns)
 bool realtime_update(realtime *r)
 {
     int64_t offset_ns = 0, error_ns, before_ns = atomic_load(&r->offset_ns);
-    await_setting(r);
+    arm_timer(r);
     realtime_measure(r, &offset_ns, &error_ns);
     int64_t apart = offset_ns > before_ns ? offset_ns - before_ns : before_ns - offset_ns;
     if (apart <= error_ns + r->error_ns) {
-        /* The same offset, perhaps known better now. */
+        /* The offset is unchanged. A smaller error makes the new measurement better. */
         if (error_ns < r->error_ns) {
             r->error_ns = error_ns;
             atomic_store(&r->offset_ns, offset_ns);
@@ -103,6 +103,6 @@ bool realtime_update(realtime *r)
         return false;
     }
     r->error_ns = error_ns;
-    change(r, offset_ns);
+    set_offset(r, offset_ns);
     return true;
 }

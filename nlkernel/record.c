@@ -1,4 +1,4 @@
-/* nlkernel record: events into a file. */
+/* nlkernel record: records events into a file. */
 #include "config.h"
 
 #include "command.h"
@@ -50,10 +50,11 @@ static const options_usage usage = {
     .summary = "Record the kernel's events into a log, until --duration ends, COMMAND exits, or Ctrl-C.",
     .notes =
         "Example: nlkernel record -e 'sched:*' -e tcp:tcp_retransmit_skb -o kernel.nlb -- make\n\n"
-        "Each record has the event's fields, CPU, PID and TID, and the thread's name as PROG. The log counts what the "
-        "kernel's buffers lost, for each CPU with its time: NetLogger.Lost. NetLogger.Dump.Begin and .Finish mark the "
-        "recorder's own work, and NetLogger.Clock relates the kernel's clock to real time. nlsort puts the events "
-        "of all CPUs in order.",
+        "Each record has the event's fields, CPU, PID and TID, and the thread's name as PROG. NetLogger.Lost counts "
+        "the "
+        "events that a CPU's buffer lost, and when. NetLogger.Dump.Begin and NetLogger.Dump.Finish mark the work of "
+        "nlkernel itself. NetLogger.Clock relates the kernel's clock to real time. nlsort puts the events of all CPUs "
+        "in order.",
 };
 
 static bool open_sink(sink *s, const void *user)
@@ -64,10 +65,10 @@ static bool open_sink(sink *s, const void *user)
 
 int command_record(int argc, char **argv)
 {
-    arguments a = {0};
+    static arguments a;
     int first = options_parse(&usage, argc, argv, &a);
     a.recording.command = first < argc ? argv + first : NULL;
-    recording_options_check(&a.recording);
+    recording_options_check(&a.recording, true);
     int status = session_run(&a.recording, open_sink, &a);
     recording_options_free(&a.recording);
     return status;

@@ -1,50 +1,47 @@
-/* nlkernel report: what the events of a log mean, by rules. */
+/* nlkernel report: analyses the events of logs by rules. */
 #include "config.h"
 
 #include "command.h"
 #include "reporting.h"
 
+#include <stdlib.h>
+
 typedef struct arguments {
     reporting_options reporting;
+    log_input input;
     const char *rules;
     char **logs;
-    int log_count;
+    size_t log_count;
 } arguments;
 
 static const options_usage usage = {
     .name = "nlkernel report",
-    .groups = (const options_group[]){REPORTING_GROUPS(arguments), {0}},
-    .operands = "RULES [SOURCE...]\n--functions [SOURCE...]",
-    .summary = "Analyse the events of a log by rules: scheduler, locking, and others that nlkernel rules "
-               "list shows. With --functions, report calls of functions; see nlkernel report --functions --help.",
-    .notes =
-        "nlkernel rules show NAME prints which events the rules need; nlkernel rules run NAME records and reports "
-        "at once. Events may be in any order. The report omits spans with lost events. Without SOURCE, read standard "
-        "input. " PROGRAM_SOURCES ".",
+    .groups = (const options_group[]){REPORTING_GROUPS(arguments), LOG_INPUT_GROUPS(arguments), {0}},
+    .operands = "RULES [SOURCE...]",
+    .summary = "Analyse the events of a log by rules: scheduler, locking, and others that nlkernel rules list prints.",
+    .notes = "nlkernel rules show NAME prints which events the rules need; nlkernel rules run NAME records and reports "
+             "at once. Events may be in any order. The report omits spans with lost events. Without SOURCE, read "
+             "standard input. " PROGRAM_SOURCES ".",
 };
 
-static int report_report(arguments *a)
+static int report_logs(arguments *a)
 {
-    static char *standard_input[] = {"-"};
-    char **logs = a->log_count > 0 ? a->logs : standard_input;
-    int count = a->log_count > 0 ? a->log_count : 1, status = PROGRAM_DONE;
-    if (a->reporting.perl)
-        return reporting_print_perl(&a->reporting, logs, (size_t)count);
     rules_run run;
-    if (!rules_run_open(&run, a->rules, a->reporting.parameters, a->reporting.output)) {
+    int status = PROGRAM_DONE;
+    if (a->reporting.perl)
+        return reporting_print_perl(&a->input, a->logs, a->log_count);
+    if (!rules_run_open(&run, a->rules, &a->reporting.parameters, a->reporting.derived)) {
         program_error("%s", nl_error_message());
         return PROGRAM_USAGE;
     }
-    for (int i = 0; i < count; i++)
-        if (rules_run_read(&run, &a->reporting.reading, logs[i]) != PROGRAM_DONE)
+    for (size_t i = 0; i < a->log_count; i++)
+        if (!log_input_read(&a->input, a->logs[i], rules_run_take, &run))
             status = PROGRAM_PROBLEM;
-    if (program_reading_finish(&a->reporting.reading) != PROGRAM_DONE)
-        status = PROGRAM_PROBLEM;
     if (!rules_run_finish(&run)) {
         program_error("%s", nl_error_message());
         status = PROGRAM_PROBLEM;
     }
-    if (reporting_say(&run, &a->reporting) != PROGRAM_DONE)
+    if (reporting_print(&run, &a->reporting) != PROGRAM_DONE)
         status = PROGRAM_PROBLEM;
     rules_run_close(&run);
     return status;
@@ -52,16 +49,17 @@ static int report_report(arguments *a)
 
 int command_report(int argc, char **argv)
 {
-    if (report_is_of_functions(argc, argv))
-        return report_functions(argc, argv);
+    static char *standard_input[] = {"-"};
     arguments a = {.reporting = REPORTING_INITIAL};
     int first = options_parse(&usage, argc, argv, &a);
     if (first == argc)
-        options_fail("missing RULES; nlkernel rules list shows all");
-    a.rules = argv[first];
-    a.logs = argv + first + 1;
-    a.log_count = argc - first - 1;
-    int status = report_report(&a);
-    reporting_options_free(&a.reporting);
+        options_fail("missing RULES; nlkernel rules list prints all");
+    a.rules = argv[first++];
+    a.logs = first < argc ? argv + first : standard_input;
+    a.log_count = first < argc ? (size_t)(argc - first) : 1;
+    int status = report_logs(&a);
+    if (log_input_finish(&a.input) != PROGRAM_DONE && status == PROGRAM_DONE)
+        status = PROGRAM_PROBLEM;
+    free(a.reporting.parameters.list);
     return status;
 }

@@ -2,27 +2,13 @@
 
 #include "reporting.h"
 
-#include "base/memory.h"
 #include "base/error.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CDF_STEPS = 100 };
-
-static bool add_parameter(void *settings, const nl_option *row, const char *value)
-{
-    reporting_options *o = settings;
-    (void)row;
-    if (strchr(value, '=') == NULL) {
-        return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not NAME=VALUE", value);
-    }
-    o->parameters = nl_memory_check(reallocarray(o->parameters, o->parameter_count + 2, sizeof *o->parameters));
-    o->parameters[o->parameter_count++] = value;
-    o->parameters[o->parameter_count] = NULL;
-    return true;
-}
+enum { CDF_STEPS = 100, SERIALS_MAX = 8192 };
 
 const nl_option reporting_rows[] = {
     {.name = "json",
@@ -30,18 +16,18 @@ const nl_option reporting_rows[] = {
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(reporting_options, json),
      .help = "Print JSON, with all rows"},
-    {.name = "draw",
+    {.name = "plot",
      .value = "FILE",
      NL_OPTION_MEMBER(reporting_options, picture),
-     .help = "Write a picture of the report to FILE.png or FILE.svg"},
+     .help = "Draw the report in FILE.png or FILE.svg"},
     {.name = "perl",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(reporting_options, perl),
      .help = "Print the events as Perl hashes, in the form of KLogger, instead of the report"},
-    {.name = "made",
+    {.name = "derived",
      .value = "FILE",
-     NL_OPTION_MEMBER(reporting_options, output),
-     .help = "Write the records that the rules derived to FILE: in the binary format if the name ends in .nlb, "
+     NL_OPTION_MEMBER(reporting_options, derived),
+     .help = "Write the records that the rules derive to FILE: in the binary format if the name ends in .nlb, "
              "otherwise as text"},
     {.name = "top",
      .type = NL_OPTION_COUNT,
@@ -54,19 +40,8 @@ const nl_option reporting_rows[] = {
      NL_OPTION_MEMBER(reporting_options, cdf),
      .help = "Print the cumulative distribution of NAME in the first report that is drawn as a CDF: each line has a "
              "value (times in microseconds) and the share of values up to it"},
-    {.name = "set",
-     .value = "NAME=VALUE",
-     .repeatable = true,
-     .set = add_parameter,
-     .help = "Set a parameter of the rules; nlkernel rules show lists the parameters"},
     {0},
 };
-
-void reporting_options_free(reporting_options *o)
-{
-    free(o->parameters);
-    o->parameters = NULL;
-}
 
 /* ---- reports ---- */
 
@@ -87,12 +62,12 @@ static int print_cdf(const rules_run *run, const char *label)
         if (s->plot == PLOT_CDF)
             break;
     }
-    program_error("there is nothing called \"%s\" in the report of %s that is drawn as a CDF", label, run->file.name);
+    program_error("--cdf: the CDF of %s has no row \"%s\"", run->file.name, label);
     return PROGRAM_PROBLEM;
 }
 
-/* Whether anything came of the rules: a log of other events would make an empty report. */
-static bool is_empty(const rules_run *run)
+/* Returns whether no report has a row, as when the log holds other events than the rules need. */
+static bool report_is_empty(const rules_run *run)
 {
     for (size_t i = 0; i < run->summaries.count; i++)
         if (run->summaries.list[i].row_count > 0)
@@ -100,30 +75,28 @@ static bool is_empty(const rules_run *run)
     return true;
 }
 
-static void explain_empty(const rules_run *run)
+static void report_error_empty(const rules_run *run)
 {
     char patterns[512] = "";
     size_t size = 0;
-    for (size_t i = 0; i < run->file.pattern_count && size < sizeof patterns; i++) {
-        const char *pattern = run->file.patterns[i];
-        if (*pattern != '?')
-            size += (size_t)snprintf(patterns + size, sizeof patterns - size, " -e %s", pattern);
-    }
-    program_error("there is nothing of what the rules %s are about in these records: it is made of nlkernel record%s",
-                  run->file.name, patterns);
+    for (size_t i = 0; i < run->file.pattern_count && size < sizeof patterns; i++)
+        if (*run->file.patterns[i] != '?')
+            size += (size_t)snprintf(patterns + size, sizeof patterns - size, " -e %s", run->file.patterns[i]);
+    program_error("no records for the rules %s; record their events with nlkernel record%s", run->file.name, patterns);
 }
 
-int reporting_say(rules_run *run, const reporting_options *o)
+int reporting_print(rules_run *run, const reporting_options *o)
 {
     nl_synthesis_stats stats;
     int status = PROGRAM_DONE;
-    nl_synthesis_get_stats(run->rules, &stats);
-    if (is_empty(run)) {
-        explain_empty(run);
+    nl_synthesis_get_stats(run->synthesis, &stats);
+    if (report_is_empty(run)) {
+        report_error_empty(run);
         return PROGRAM_PROBLEM;
     }
     if (stats.late > 0) {
-        program_error("%" PRIu64 " records came too late to be taken in order", stats.late);
+        program_error("%" PRIu64 " record%s too late to be put in order", stats.late,
+                      stats.late == 1 ? " was" : "s were");
         status = PROGRAM_PROBLEM;
     }
     if (o->picture != NULL && !summaries_draw(&run->summaries, o->picture)) {
@@ -133,9 +106,8 @@ int reporting_say(rules_run *run, const reporting_options *o)
     if (o->cdf != NULL)
         return print_cdf(run, o->cdf) == PROGRAM_DONE ? status : PROGRAM_PROBLEM;
     if (o->json)
-        summaries_print_json(&run->summaries);
-    else
-        summaries_print(&run->summaries, o->top);
+        return summaries_print_json(&run->summaries) ? status : PROGRAM_PROBLEM;
+    summaries_print(&run->summaries, o->top);
     return status;
 }
 
@@ -156,61 +128,57 @@ static void print_perl_string(nl_string text)
     putchar('"');
 }
 
-static void print_perl_field(const char *indent, nl_string name, nl_string value)
+static void print_perl_field(const char *indent, const char *name, nl_string value)
 {
-    fputs(indent, stdout);
-    print_perl_string(name);
-    fputs(" => ", stdout);
+    printf("%s\"%s\" => ", indent, name);
     print_perl_string(value);
     fputs(",\n", stdout);
 }
 
-static nl_string string_of(const char *text)
+static void print_perl_number(const char *name, int64_t number)
 {
-    return (nl_string){text, strlen(text)};
+    printf("        \"%s\" => \"%" PRId64 "\",\n", name, number);
 }
 
-enum { SERIALS = 8192 };
+/* The serial number of the next event of each CPU. Lost events have serial numbers, too. */
+typedef struct perl_serials {
+    int64_t next[SERIALS_MAX + 1];
+} perl_serials;
 
-/* An event is numbered within its CPU; what was lost has numbers too. */
-static void print_perl(const nl_record *record, uint64_t serials[SERIALS + 1])
+static void print_perl(void *user, const nl_record *record)
 {
-    char scratch[NL_FIELD_TEXT_SIZE], number[32];
+    perl_serials *serials = user;
+    char scratch[NL_FIELD_TEXT_SIZE];
     nl_field field;
     int64_t cpu = -1, lost = 0;
-    if (!nl_record_find(record, "CPU", &field) || !nl_field_int(&field, &cpu) || cpu < 0 || cpu >= SERIALS)
-        cpu = SERIALS;
+    if (!nl_record_find(record, "CPU", &field) || !nl_field_int(&field, &cpu) || cpu < 0 || cpu >= SERIALS_MAX)
+        cpu = SERIALS_MAX;
     bool is_lost = record->event.size == 14 && memcmp(record->event.data, "NetLogger.Lost", 14) == 0;
     if (is_lost && nl_record_find(record, "COUNT", &field) && nl_field_int(&field, &lost))
-        serials[cpu] += (uint64_t)lost;
+        serials->next[cpu] += lost;
     printf("{\n    header => {\n");
-    print_perl_field("        ", string_of("type"), record->event);
-    snprintf(number, sizeof number, "%" PRIu64, serials[cpu]++);
-    print_perl_field("        ", string_of("serial"), string_of(number));
-    snprintf(number, sizeof number, "%" PRId64, record->time_ns);
-    print_perl_field("        ", string_of("timestamp"), string_of(number));
-    print_perl_field("        ", string_of("host"), record->host);
-    print_perl_field("        ", string_of("prog"), record->prog);
+    print_perl_field("        ", "type", record->event);
+    print_perl_number("serial", serials->next[cpu]++);
+    print_perl_number("timestamp", record->time_ns);
+    print_perl_field("        ", "host", record->host);
+    print_perl_field("        ", "prog", record->prog);
     printf("    },\n");
-    for (size_t i = 0; i < record->field_count; i++)
-        print_perl_field("    ", record->fields[i].name, nl_field_text(&record->fields[i], scratch));
+    for (size_t i = 0; i < record->field_count; i++) {
+        char name[256];
+        snprintf(name, sizeof name, "%.*s", (int)record->fields[i].name.size, record->fields[i].name.data);
+        print_perl_field("    ", name, nl_field_text(&record->fields[i], scratch));
+    }
     printf("},\n");
 }
 
-int reporting_print_perl(reporting_options *o, char *const *logs, size_t count)
+int reporting_print_perl(log_input *input, char *const *logs, size_t count)
 {
-    static uint64_t serials[SERIALS + 1];
+    static perl_serials serials;
     int status = PROGRAM_DONE;
     printf("[\n");
-    for (size_t i = 0; i < count; i++) {
-        program_log *log = program_log_open(&o->reading, logs[i], false, false);
-        const nl_record *record;
-        nl_status read = NL_FAILED;
-        while (log != NULL && (read = program_log_next(log, NULL, &record)) == NL_OK)
-            print_perl(record, serials);
-        program_log_close(log);
-        status = read == NL_FAILED ? PROGRAM_PROBLEM : status;
-    }
+    for (size_t i = 0; i < count; i++)
+        if (!log_input_read(input, logs[i], print_perl, &serials))
+            status = PROGRAM_PROBLEM;
     printf("]\n");
-    return program_reading_finish(&o->reading) != PROGRAM_DONE ? PROGRAM_PROBLEM : status;
+    return status;
 }

@@ -26,7 +26,7 @@ bool rights_has_capability(int capability)
     return effective >> capability & 1;
 }
 
-const char *rights_our_path(void)
+const char *rights_program_path(void)
 {
     static char path[512];
     ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
@@ -34,7 +34,7 @@ const char *rights_our_path(void)
     return size > 0 ? path : "nlkernel";
 }
 
-/* Makes the permitted capabilities effective, or none of them, in this thread. */
+/* Makes all permitted capabilities effective, or none. */
 static void set_effective(bool all)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -56,7 +56,6 @@ void rights_raise(void)
     set_effective(true);
 }
 
-/* Whether the kernel was told to keep itself from being looked at, even by root. */
 static bool is_locked_down(void)
 {
     char line[128] = "";
@@ -68,38 +67,39 @@ static bool is_locked_down(void)
     return got != NULL && strstr(line, "[none]") == NULL;
 }
 
-void rights_explain_denied(const char *path)
+void rights_set_open_error(const char *path)
 {
     int error = errno;
     if (error == EPERM && is_locked_down())
         nl_error_set(NL_ERROR_PERMISSION,
-                     "%s: refused by the kernel's lockdown (/sys/kernel/security/lockdown), which lets nobody record",
-                     path);
+                     "%s: the kernel is locked down (/sys/kernel/security/lockdown), so that nobody can record", path);
     else if ((error == EACCES || error == EPERM) && !rights_has_capability(CAP_DAC_OVERRIDE))
         nl_error_set(NL_ERROR_PERMISSION,
-                     "%s: %s: user %u has neither root's rights nor CAP_DAC_OVERRIDE. Run nlkernel as root (sudo), or "
-                     "grant it: sudo setcap cap_dac_override+ep %s",
-                     path, strerror(error), (unsigned)geteuid(), rights_our_path());
+                     "%s: %s: user %u lacks CAP_DAC_OVERRIDE; run nlkernel as root, or grant it: sudo setcap "
+                     "cap_dac_override+ep %s",
+                     path, strerror(error), (unsigned)geteuid(), rights_program_path());
     else {
         errno = error;
         nl_error_set_errno("%s", path);
     }
 }
 
-void rights_explain_no_mount(void)
+void rights_set_mount_error(void)
 {
     int error = errno;
     if (error == ENODEV)
         nl_error_set(NL_ERROR_UNSUPPORTED,
-                     "this kernel has no tracefs (it was built without CONFIG_TRACING): nothing can be recorded here");
+                     "cannot record: this kernel has no tracefs (it was built without CONFIG_TRACING)");
     else if (error == ENOSYS)
-        nl_error_set(NL_ERROR_UNSUPPORTED, "tracefs is not mounted: sudo mount -t tracefs tracefs /sys/kernel/tracing");
-    else if (error == EPERM && !rights_has_capability(CAP_SYS_ADMIN))
         nl_error_set(NL_ERROR_UNSUPPORTED,
-                     "tracefs is not mounted, and mounting it wants CAP_SYS_ADMIN, which user %u has not here. Run "
-                     "nlkernel as root (sudo), or mount it and grant the rest: sudo mount -t tracefs tracefs "
-                     "/sys/kernel/tracing; sudo setcap cap_dac_override+ep %s",
-                     (unsigned)geteuid(), rights_our_path());
+                     "tracefs is not mounted; run sudo mount -t tracefs tracefs /sys/kernel/tracing");
+    else if (error == EPERM && !rights_has_capability(CAP_SYS_ADMIN))
+        nl_error_set(
+            NL_ERROR_UNSUPPORTED,
+            "tracefs is not mounted, and user %u lacks CAP_SYS_ADMIN to mount it; run nlkernel as root, or mount it "
+            "and grant the other right: sudo mount -t tracefs tracefs /sys/kernel/tracing; sudo setcap "
+            "cap_dac_override+ep %s",
+            (unsigned)geteuid(), rights_program_path());
     else {
         errno = error;
         nl_error_set_errno("mount tracefs");

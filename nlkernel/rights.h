@@ -1,28 +1,28 @@
 /*
- * What this process may do, in words: which right is missing, and how to grant it.
+ * The rights of this process, and messages that say which right is missing and how to grant it.
+ *
+ * nlkernel may have capabilities that its user lacks (setcap). It drops them at the start of main and raises them only
+ * for requests to the kernel: tracefs, perf, BPF, symbols. Therefore it opens all files that the user names with the
+ * user's rights.
  */
 #ifndef NLKERNEL_RIGHTS_H
 #define NLKERNEL_RIGHTS_H
 
 #include <stdbool.h>
 
-/* Whether this process has a capability now (CAP_... of <linux/capability.h>). */
+/* Returns whether this process has a capability (CAP_... of <linux/capability.h>) now. */
 bool rights_has_capability(int capability);
 
-/* Where this program lies, for words about how to grant it something. */
-const char *rights_our_path(void);
+/* Returns the path of this program, for messages about setcap. */
+const char *rights_program_path(void);
 
-/* Sets the error message for path, which tracefs did not let us open or change (errno says why). */
-void rights_explain_denied(const char *path);
+/* Sets the error for a file of tracefs that could not be opened, according to errno. */
+void rights_set_open_error(const char *path);
 
-/* The same for tracefs itself, which is not mounted and could not be. */
-void rights_explain_no_mount(void);
+/* Sets the error for tracefs, which is not mounted and could not be mounted, according to errno. */
+void rights_set_mount_error(void);
 
-/*
- * nlkernel may have been given capabilities that its user has not (setcap). It works without them from its first line
- * on, so that all files that a user names are opened in his own name, and raises them only for what it asks of the
- * kernel: tracefs, perf, BPF, symbols. Of this thread, and of those that it starts; they don't nest.
- */
+/* Drop and raise the capabilities of this thread and of threads that it starts later. They do not nest. */
 void rights_lower(void);
 void rights_raise(void);
 

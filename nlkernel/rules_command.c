@@ -1,12 +1,12 @@
-/* nlkernel rules: the rules that there are, what one says, and one at work. */
+/* nlkernel rules: lists rules, prints them, or records what they need and reports on it. */
 #include "config.h"
 
+#include "child.h"
 #include "command.h"
 #include "kernel_sum.h"
 #include "reporting.h"
 #include "rights.h"
 #include "session.h"
-#include "workload.h"
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -15,63 +15,59 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- list and show ---- */
 
-static void list_one(const char *path, void *user)
+static void list_rules(const char *name, void *user)
 {
-    rules_file s;
+    rules_file file;
     int *status = user;
-    if (!rules_file_read(&s, path, NULL)) {
+    if (rules_file_read(&file, name, NULL)) {
+        printf("%-12s %s\n", file.name, file.title);
+        rules_file_free(&file);
+    } else {
         program_error("%s", nl_error_message());
         *status = PROGRAM_PROBLEM;
-        return;
     }
-    printf("%-12s %s\n", s.name, s.title);
-    rules_file_free(&s);
 }
 
-static int list(int argc, char **argv)
+static int rules_command_list(int argc, char **argv)
 {
-    static const options_usage usage = {.name = "nlkernel rules list",
-                                        .summary = "List the rules.",
-                                        .notes = "Rules are files called NAME.rules in the folders of "
-                                                 "$NETLOGGER_RULES (with : between), and those that came with the "
-                                                 "program. Use any other file by its path: ./FILE."};
+    static const options_usage usage = {
+        .name = "nlkernel rules list",
+        .summary = "List the rules.",
+        .notes = "Rules are files called NAME.rules in the directories of $NETLOGGER_RULES (separated by colons), and "
+                 "those that are installed with nlkernel. Name any other file by a path with a /: ./FILE."};
     int status = PROGRAM_DONE;
     options_parse(&usage, argc, argv, NULL);
-    rules_file_each(list_one, &status);
+    rules_file_each(list_rules, &status);
     return status;
 }
 
-static int show(int argc, char **argv)
+static int rules_command_show(int argc, char **argv)
 {
     static const options_usage usage = {.name = "nlkernel rules show",
                                         .operands = "RULES",
-                                        .summary = "Print a rules file: the events that it records, its rules, its "
-                                                   "reports."};
-    const char *name = NULL;
-    rules_file s;
-    char part[4096];
-    int first = options_parse(&usage, argc, argv, NULL);
+                                        .summary = "Print a rules file: the events to record, the rules, the reports."};
+    rules_file file;
+    int first = options_parse(&usage, argc, argv, NULL), c;
     if (argc - first != 1)
-        options_fail(first == argc ? "missing RULES; nlkernel rules list shows all" : "rules show: too many arguments");
-    name = argv[first];
-    if (!rules_file_read(&s, name, NULL)) {
+        options_fail(first == argc ? "missing RULES; nlkernel rules list prints all"
+                                   : "rules show: too many arguments");
+    if (!rules_file_read(&file, argv[first], NULL)) {
         program_error("%s", nl_error_message());
         return PROGRAM_USAGE;
     }
-    FILE *file = fopen(s.path, "re");
-    if (file == NULL)
-        program_error("%s: %s", s.path, strerror(errno));
-    for (size_t size; file != NULL && (size = fread(part, 1, sizeof part, file)) > 0;)
-        fwrite(part, 1, size, stdout);
-    if (file != NULL)
-        fclose(file);
-    rules_file_free(&s);
-    return file != NULL ? PROGRAM_DONE : PROGRAM_PROBLEM;
+    FILE *text = fopen(file.path, "re");
+    if (text == NULL)
+        program_error("%s: %s", file.path, strerror(errno));
+    while (text != NULL && (c = getc(text)) != EOF)
+        putchar(c);
+    if (text != NULL)
+        fclose(text);
+    rules_file_free(&file);
+    return text != NULL ? PROGRAM_DONE : PROGRAM_PROBLEM;
 }
 
 /* ---- run ---- */
@@ -81,22 +77,24 @@ enum { LOGS_MAX = 64 };
 typedef struct arguments {
     recording_options recording;
     reporting_options reporting;
+    log_input input;
     const char *name;
-    const char *kept;            /* where what is recorded stays; NULL: nowhere */
-    const char *extra[LOGS_MAX]; /* logs that are read besides */
-    size_t extra_count;
-    char *vary;      /* NAME=VALUE,VALUE,...; NULL */
-    char folder[64]; /* of files that go at the end */
+    const char *kept;              /* path for the recording; NULL: it is temporary */
+    const char *sources[LOGS_MAX]; /* other logs to read */
+    size_t source_count;
+    char *vary;           /* NAME=VALUE,VALUE,...; NULL: one recording */
+    char directory[64];   /* of temporary files */
+    char *logs[LOGS_MAX]; /* temporary files of the workloads */
+    size_t log_count;
 } arguments;
 
-static bool add_log(void *settings, const nl_option *row, const char *value)
+static bool add_source(void *settings, const nl_option *row, const char *value)
 {
     arguments *a = settings;
     (void)row;
-    if (a->extra_count == LOGS_MAX) {
+    if (a->source_count == LOGS_MAX)
         return nl_error_false(NL_ERROR_INVALID, "more than the maximum, %d", LOGS_MAX);
-    }
-    a->extra[a->extra_count++] = value;
+    a->sources[a->source_count++] = value;
     return true;
 }
 
@@ -112,10 +110,10 @@ static const nl_option options[] = {
      .value = "FILE",
      NL_OPTION_MEMBER(arguments, kept),
      .help = "Save the recording in FILE, for nlkernel report"},
-    {.name = "log",
+    {.name = "source",
      .value = "SOURCE",
      .repeatable = true,
-     .set = add_log,
+     .set = add_source,
      .help = "Also read the log SOURCE, such as the log of COMMAND"},
     {.name = "vary",
      .value = "NAME=VALUE,VALUE...",
@@ -133,23 +131,17 @@ static const options_usage run_usage = {
                                       {0}},
     .operands = "RULES [-- COMMAND...]",
     .first_operand_ends = true,
-    .summary = "Record the events that the rules need, until --duration ends, COMMAND exits, or Ctrl-C, and print "
-               "their report.",
-    .notes = "Example: nlkernel rules run scheduler --duration 10s --draw scheduler.svg",
+    .summary =
+        "Record the events that the rules need, until --duration ends, COMMAND exits, or Ctrl-C, and print the report.",
+    .notes = "Example: nlkernel rules run scheduler --duration 10s --plot scheduler.svg",
 };
-
-static char *file_in(const arguments *a, const char *name)
-{
-    char *path = program_format("%s/%s", a->folder, name);
-    return path;
-}
 
 static bool open_sink(sink *s, const void *user)
 {
     return sink_open_file(s, user, NL_FORMAT_NLB, 0);
 }
 
-/* The command that runs a workload of the rules, whose records go into log. To be freed, not what is in it. */
+/* Returns the command that runs a workload and writes its records to log. The caller frees the array only. */
 static char **workload_command(const nl_section *section, char *log)
 {
     char **command = nl_memory_check(calloc(section->setting_count + 5, sizeof *command));
@@ -164,67 +156,44 @@ static char **workload_command(const nl_section *section, char *log)
     return command;
 }
 
-/* Runs a command beside all recording. */
-static bool run_before(char **command)
+/* Runs the workloads that precede the recording. Without a COMMAND, the other workload becomes the command. */
+static bool prepare_workloads(arguments *a, const rules_file *file)
 {
-    pid_t child = fork();
-    int status;
-    if (child == 0) {
-        execv(command[0], command);
-        _exit(127);
-    }
-    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-static bool runs_before(const nl_section *section)
-{
-    const char *when = nl_section_value(section, "when");
-    return when != NULL && strcmp(when, "before") == 0;
-}
-
-/* Does what the rules want done before, and sets the command that they want done while it records. */
-static bool prepare_workloads(arguments *a, const rules_file *s, char **logs, size_t *log_count)
-{
-    for (size_t i = 0; i < s->sections.count && *log_count + 2 < LOGS_MAX; i++) {
-        const nl_section *section = &s->sections.list[i];
-        bool before = runs_before(section);
+    for (size_t i = 0; i < file->sections.count && a->log_count < LOGS_MAX; i++) {
+        const nl_section *section = &file->sections.list[i];
+        const char *when = nl_section_value(section, "when");
+        bool before = when != NULL && strcmp(when, "before") == 0;
         if (strcmp(section->kind, "workload") != 0 || (!before && a->recording.command != NULL))
             continue;
-        logs[*log_count] = file_in(a, section->name);
-        char **command = workload_command(section, logs[(*log_count)++]);
-        bool good = true;
-        if (before) {
-            good = run_before(command);
-            free(command);
-        } else {
+        char *log = a->logs[a->log_count++] = program_format("%s/%s", a->directory, section->name);
+        char **command = workload_command(section, log);
+        if (!before) {
             a->recording.command = command;
+            continue;
         }
-        if (!good)
-            return nl_error_set(NL_ERROR_SYSTEM, "the workload %s failed", section->name) == NL_OK;
+        bool ok = child_run(command, NULL);
+        free(command);
+        if (!ok)
+            return nl_error_false(NL_ERROR_SYSTEM, "the workload %s failed", section->name);
     }
     return true;
 }
 
-static void put_sum(void *user, const nl_record *record)
-{
-    rules_run_take(user, record);
-}
-
-/* What the kernel is to sum meanwhile. Without it there is less to report, which is said. */
+/* Starts the sums in the kernel. Returns NULL after a message if they cannot run: the report then lacks them. */
 static kernel_sums *start_sums(const arguments *a, const rules_run *run)
 {
-    if (!kernel_sums_wanted(&run->file))
+    if (!kernel_sums_needed(&run->file))
         return NULL;
     rights_raise();
     kernel_sums *sums = kernel_sums_start(&run->file, a->recording.tracefs);
     rights_lower();
     if (sums == NULL)
-        program_error("%s; going on without what the kernel would sum itself", nl_error_message());
+        program_error("%s; the report lacks the sums of the kernel", nl_error_message());
     return sums;
 }
 
-/* Records into path, and reads it and the workloads' logs. */
-static int record_and_read(arguments *a, rules_run *run, char *path, char **logs, size_t log_count)
+/* Records into path, and reads the recording and the other logs. Returns an exit status. */
+static int record_and_read(arguments *a, rules_run *run, const char *path)
 {
     kernel_sums *sums = start_sums(a, run);
     int status = session_run(&a->recording, open_sink, path);
@@ -232,42 +201,41 @@ static int record_and_read(arguments *a, rules_run *run, char *path, char **logs
         rights_raise();
         kernel_sums_stop(sums);
         if (status == PROGRAM_DONE)
-            kernel_sums_read(sums, put_sum, run);
+            kernel_sums_read(sums, rules_run_take, run);
         kernel_sums_free(sums);
         rights_lower();
     }
     if (status != PROGRAM_DONE)
         return status;
-    for (size_t i = 0; i < log_count; i++)
-        if (access(logs[i], R_OK) == 0 && rules_run_read(run, &a->reporting.reading, logs[i]) != PROGRAM_DONE)
-            status = PROGRAM_PROBLEM;
-    for (size_t i = 0; i < a->extra_count; i++)
-        if (rules_run_read(run, &a->reporting.reading, a->extra[i]) != PROGRAM_DONE)
-            status = PROGRAM_PROBLEM;
-    if (rules_run_read(run, &a->reporting.reading, path) != PROGRAM_DONE)
-        status = PROGRAM_PROBLEM;
-    rules_run_between(run);
-    return status;
+    bool ok = true;
+    for (size_t i = 0; i < a->log_count; i++)
+        if (access(a->logs[i], R_OK) == 0)
+            ok = log_input_read(&a->input, a->logs[i], rules_run_take, run) && ok;
+    for (size_t i = 0; i < a->source_count; i++)
+        ok = log_input_read(&a->input, a->sources[i], rules_run_take, run) && ok;
+    ok = log_input_read(&a->input, path, rules_run_take, run) && ok;
+    rules_run_end_recording(run);
+    return ok ? PROGRAM_DONE : PROGRAM_PROBLEM;
 }
 
-/* The command with a value in place of {NAME}. To be freed, with what is in it. */
-static char **varied(char **command, const char *name, const char *value)
+/* Returns command with value in place of {name}. The caller frees the array and its strings. */
+static char **substitute_command(char **command, const char *name, const char *value)
 {
     size_t count = 0;
     while (command[count] != NULL)
         count++;
-    char **copy = nl_memory_check(calloc(count + 1, sizeof *copy)), wanted[128];
-    snprintf(wanted, sizeof wanted, "{%s}", name);
+    char **copy = nl_memory_check(calloc(count + 1, sizeof *copy)), place[128];
+    snprintf(place, sizeof place, "{%s}", name);
     for (size_t i = 0; i < count; i++) {
-        const char *at = strstr(command[i], wanted);
+        const char *at = strstr(command[i], place);
         int size = at != NULL ? (int)(at - command[i]) : (int)strlen(command[i]);
-        copy[i] = program_format("%.*s%s%s", size, command[i], at != NULL ? value : "",
-                                 at != NULL ? at + strlen(wanted) : "");
+        copy[i] =
+            program_format("%.*s%s%s", size, command[i], at != NULL ? value : "", at != NULL ? at + strlen(place) : "");
     }
     return copy;
 }
 
-static int run_varied(arguments *a, rules_run *run, char *path, char **logs, size_t log_count)
+static int record_varied(arguments *a, rules_run *run, const char *path)
 {
     char **command = a->recording.command, *equals = strchr(a->vary, '='), *save = NULL;
     int status = PROGRAM_DONE;
@@ -275,35 +243,27 @@ static int run_varied(arguments *a, rules_run *run, char *path, char **logs, siz
     run->tag = a->vary;
     for (char *value = strtok_r(equals + 1, ",", &save); value != NULL && status == PROGRAM_DONE;
          value = strtok_r(NULL, ",", &save)) {
-        a->recording.command = varied(command, a->vary, value);
+        a->recording.command = substitute_command(command, a->vary, value);
         run->tag_value = value;
-        status = record_and_read(a, run, path, logs, log_count);
-        for (char **word = a->recording.command; *word != NULL; word++)
-            free(*word);
+        status = record_and_read(a, run, path);
+        for (char **argument = a->recording.command; *argument != NULL; argument++)
+            free(*argument);
         free(a->recording.command);
     }
     a->recording.command = command;
     return status;
 }
 
-static int run_and_report(arguments *a, rules_run *run, char **logs, size_t log_count)
+static int record_and_report(arguments *a, rules_run *run)
 {
-    char *path = a->kept != NULL ? strdup(a->kept) : file_in(a, "kernel.nlb");
-    int status =
-        a->vary != NULL ? run_varied(a, run, path, logs, log_count) : record_and_read(a, run, path, logs, log_count);
-    bool said = false;
-    if (status == PROGRAM_DONE && a->reporting.perl) {
-        said = true;
-        status = reporting_print_perl(&a->reporting, &path, 1);
-    } else if (status == PROGRAM_DONE && program_reading_finish(&a->reporting.reading) != PROGRAM_DONE) {
-        status = PROGRAM_PROBLEM;
-    }
+    char *path = a->kept != NULL ? program_copy(a->kept) : program_format("%s/kernel.nlb", a->directory);
+    int status = a->vary != NULL ? record_varied(a, run, path) : record_and_read(a, run, path);
     if (!rules_run_finish(run)) {
         program_error("%s", nl_error_message());
         status = PROGRAM_PROBLEM;
     }
-    if (status == PROGRAM_DONE && !said)
-        status = reporting_say(run, &a->reporting);
+    if (status == PROGRAM_DONE)
+        status = a->reporting.perl ? reporting_print_perl(&a->input, &path, 1) : reporting_print(run, &a->reporting);
     if (a->kept == NULL)
         unlink(path);
     free(path);
@@ -313,41 +273,40 @@ static int run_and_report(arguments *a, rules_run *run, char **logs, size_t log_
 static int run_rules(arguments *a)
 {
     rules_run run;
-    char *logs[LOGS_MAX];
-    size_t log_count = 0;
     const char *temporary = getenv("TMPDIR");
-    if (!rules_run_open(&run, a->name, a->reporting.parameters, a->reporting.output)) {
+    bool has_command = a->recording.command != NULL;
+    if (!rules_run_open(&run, a->name, &a->reporting.parameters, a->reporting.derived)) {
         program_error("%s", nl_error_message());
         return PROGRAM_USAGE;
     }
-    rules_run_is_here(&run);
-    snprintf(a->folder, sizeof a->folder, "%.40s/nlkernel-XXXXXX", temporary != NULL ? temporary : "/tmp");
+    rules_run_read_symbols(&run);
+    snprintf(a->directory, sizeof a->directory, "%.40s/nlkernel-XXXXXX", temporary != NULL ? temporary : "/tmp");
     int status = PROGRAM_PROBLEM;
-    bool has_command = a->recording.command != NULL;
-    if (mkdtemp(a->folder) == NULL) {
-        program_error("%s: %s", a->folder, strerror(errno));
+    if (mkdtemp(a->directory) == NULL) {
+        program_error("%s: %s", a->directory, strerror(errno));
         rules_run_close(&run);
         return status;
     }
-    if (rules_file_choose(&run.file, &a->recording) && prepare_workloads(a, &run.file, logs, &log_count))
-        status = run_and_report(a, &run, logs, log_count);
+    if (rules_file_add_events(&run.file, &a->recording) && prepare_workloads(a, &run.file))
+        status = record_and_report(a, &run);
     else
         program_error("%s", nl_error_message());
     if (!has_command)
         free(a->recording.command);
-    for (size_t i = 0; i < log_count; i++) {
-        unlink(logs[i]);
-        free(logs[i]);
+    for (size_t i = 0; i < a->log_count; i++) {
+        unlink(a->logs[i]);
+        free(a->logs[i]);
     }
-    rmdir(a->folder);
+    rmdir(a->directory);
     rules_run_close(&run);
     return status;
 }
 
 static int rules_command_run(int argc, char **argv)
 {
-    arguments a = {.recording.events_elsewhere = true, .reporting = REPORTING_INITIAL};
-    /* The name of the rules comes first: the words behind all options are the command's. */
+    static arguments a;
+    a.reporting = (reporting_options)REPORTING_INITIAL;
+    /* RULES precedes the options, because everything after the options is COMMAND. */
     if (argc > 1 && argv[1][0] != '-') {
         a.name = argv[1];
         argv[1] = argv[0];
@@ -356,17 +315,17 @@ static int rules_command_run(int argc, char **argv)
     }
     int first = options_parse(&run_usage, argc, argv, &a);
     a.recording.command = first < argc ? argv + first : NULL;
-    recording_options_check(&a.recording);
-    int status = PROGRAM_USAGE;
+    recording_options_check(&a.recording, false);
     if (a.name == NULL)
-        program_error("rules run: missing RULES as the first argument; for example nlkernel rules run scheduler "
-                      "--duration 10s");
-    else if (a.vary != NULL && a.recording.command == NULL)
-        program_error("--vary: needs a COMMAND");
-    else
-        status = run_rules(&a);
+        options_fail("rules run: missing RULES as the first argument; for example nlkernel rules run scheduler "
+                     "--duration 10s");
+    if (a.vary != NULL && a.recording.command == NULL)
+        options_fail("--vary: needs a COMMAND");
+    int status = run_rules(&a);
+    if (log_input_finish(&a.input) != PROGRAM_DONE && status == PROGRAM_DONE)
+        status = PROGRAM_PROBLEM;
     recording_options_free(&a.recording);
-    reporting_options_free(&a.reporting);
+    free(a.reporting.parameters.list);
     return status;
 }
 
@@ -377,14 +336,7 @@ int command_rules(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(int argc, char **argv);
-    } commands[] = {{"list", list}, {"show", show}, {"run", rules_command_run}};
-    for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(argv[1], commands[i].name) == 0) {
-            static char name[48];
-            snprintf(name, sizeof name, "nlkernel rules %s", commands[i].name);
-            argv[1] = name;
-            return commands[i].run(argc - 1, argv + 1);
-        }
+    } commands[] = {{"list", rules_command_list}, {"show", rules_command_show}, {"run", rules_command_run}};
     static const options_command subcommands[] = {{"list", NULL, "List the rules"},
                                                   {"show", "RULES", "Print rules"},
                                                   {"run", "RULES [OPTION...] [-- COMMAND...]", "Record and report"},
@@ -393,14 +345,15 @@ int command_rules(int argc, char **argv)
         .name = "nlkernel rules",
         .commands = subcommands,
         .first_operand_ends = true,
-        .summary = "Rules: files that name the kernel's events to record, and define what they mean together and "
-                   "what to report.",
+        .summary =
+            "Rules are files that name the kernel's events to record, derive records from them, and define reports.",
         .notes = "See nlkernel rules COMMAND --help."};
-    options_parse(&usage, argc, argv, NULL);
-    return PROGRAM_USAGE;
-}
-
-int command_workload(int argc, char **argv)
-{
-    return workload_main(argc - 1, argv + 1);
+    int first = options_parse(&usage, argc, argv, NULL);
+    size_t i = 0;
+    while (strcmp(commands[i].name, argv[first]) != 0)
+        i++;
+    char name[48];
+    snprintf(name, sizeof name, "nlkernel rules %s", argv[first]);
+    argv[first] = name;
+    return commands[i].run(argc - first, argv + first);
 }

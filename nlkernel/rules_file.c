@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "filter/filter_text.h"
 #include "program/program.h"
 
 #include <glob.h>
@@ -17,36 +16,59 @@
 
 #define SUFFIX ".rules"
 
-/* ---- where they are ---- */
+/* ---- parameters ---- */
 
-/* The folders, with : between: the user's, those beside the program, as it is built, and installed. */
-static char *folders(void)
+static bool rules_add_parameter(void *settings, const nl_option *row, const char *value)
+{
+    rules_parameters *p = settings;
+    (void)row;
+    if (strchr(value, '=') == NULL)
+        return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not NAME=VALUE", value);
+    p->list = nl_memory_check(reallocarray(p->list, p->count + 2, sizeof *p->list));
+    p->list[p->count++] = value;
+    p->list[p->count] = NULL;
+    return true;
+}
+
+const nl_option rules_parameter_options[] = {
+    {.name = "set",
+     .value = "NAME=VALUE",
+     .repeatable = true,
+     .set = rules_add_parameter,
+     .help = "Set a parameter of the rules; nlkernel rules show prints the parameters"},
+    {0},
+};
+
+/* ---- finding files ---- */
+
+/* Returns the directories to search, separated by colons: the user's, the build's, the installed one. To be freed. */
+static char *rules_directories(void)
 {
     char program[PATH_MAX] = "";
     ssize_t size = readlink("/proc/self/exe", program, sizeof program - 1);
     program[size > 0 ? size : 0] = '\0';
-    const char *own = getenv("NETLOGGER_RULES"), *folder = dirname(program);
+    const char *own = getenv("NETLOGGER_RULES"), *directory = dirname(program);
     return program_format("%s%s%s/rules:%s/../share/netlogger/rules", own != NULL ? own : "", own != NULL ? ":" : "",
-                          folder, folder);
+                          directory, directory);
 }
 
-char *rules_file_name(const char *path)
+/* Returns the file name of path without its suffix, to be freed. */
+static char *rules_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
     size_t size = strlen(base), suffix = strlen(SUFFIX);
-    if (size > suffix && strcmp(base + size - suffix, SUFFIX) == 0)
-        size -= suffix;
-    return program_format("%.*s", (int)size, base);
+    bool has_suffix = size > suffix && strcmp(base + size - suffix, SUFFIX) == 0;
+    return program_format("%.*s", (int)(has_suffix ? size - suffix : size), base);
 }
 
-char *rules_file_find(const char *name)
+static char *rules_find(const char *name)
 {
     if (strchr(name, '/') != NULL)
         return program_copy(name);
-    char *all = folders(), *save = NULL, *path = NULL;
-    for (char *folder = strtok_r(all, ":", &save); path == NULL && folder != NULL;
-         folder = strtok_r(NULL, ":", &save)) {
-        path = program_format("%s/%s" SUFFIX, folder, name);
+    char *all = rules_directories(), *save = NULL, *path = NULL;
+    for (char *directory = strtok_r(all, ":", &save); path == NULL && directory != NULL;
+         directory = strtok_r(NULL, ":", &save)) {
+        path = program_format("%s/%s" SUFFIX, directory, name);
         if (access(path, R_OK) != 0) {
             free(path);
             path = NULL;
@@ -54,128 +76,102 @@ char *rules_file_find(const char *name)
     }
     free(all);
     if (path == NULL)
-        nl_error_set(NL_ERROR_NOT_FOUND,
-                     "there are no rules \"%s\": nlkernel rules list shows what there is, and ./FILE is a file", name);
+        nl_error_set(NL_ERROR_NOT_FOUND, "%s: unknown rules; nlkernel rules list prints all names; a path needs a /",
+                     name);
     return path;
 }
 
-typedef struct named {
-    char *name, *path;
-} named;
-
-static int order_names(const void *a, const void *b)
+static int order_rules_names(const void *a, const void *b)
 {
-    return strcmp(((const named *)a)->name, ((const named *)b)->name);
+    return strcmp(strrchr(*(char *const *)a, '/'), strrchr(*(char *const *)b, '/'));
 }
 
-void rules_file_each(void (*visit)(const char *path, void *user), void *user)
+void rules_file_each(void (*visit)(const char *name, void *user), void *user)
 {
-    char *all = folders(), *save = NULL;
+    char *all = rules_directories(), *save = NULL;
     glob_t found = {0};
     int flags = 0;
-    for (char *folder = strtok_r(all, ":", &save); folder != NULL; folder = strtok_r(NULL, ":", &save)) {
-        char *pattern = program_format("%s/*" SUFFIX, folder);
+    for (char *directory = strtok_r(all, ":", &save); directory != NULL; directory = strtok_r(NULL, ":", &save)) {
+        char *pattern = program_format("%s/*" SUFFIX, directory);
         glob(pattern, flags, NULL, &found);
         flags = GLOB_APPEND;
         free(pattern);
     }
-    named *list = nl_memory_check(calloc(found.gl_pathc + 1, sizeof *list));
-    size_t count = 0;
+    if (found.gl_pathc > 0)
+        qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, order_rules_names);
     for (size_t i = 0; i < found.gl_pathc; i++) {
-        char *name = rules_file_name(found.gl_pathv[i]);
-        size_t same = 0;
-        while (same < count && strcmp(list[same].name, name) != 0)
-            same++;
-        if (same == count) /* the first folder's is meant */
-            list[count++] = (named){name, found.gl_pathv[i]};
-        else
-            free(name);
+        /* Two directories may have files of one name. */
+        if (i > 0 && order_rules_names(&found.gl_pathv[i - 1], &found.gl_pathv[i]) == 0)
+            continue;
+        char *name = rules_name(found.gl_pathv[i]);
+        visit(name, user);
+        free(name);
     }
-    if (count > 0)
-        qsort(list, count, sizeof *list, order_names);
-    for (size_t i = 0; i < count; i++) {
-        visit(list[i].path, user);
-        free(list[i].name);
-    }
-    free(list);
     globfree(&found);
     free(all);
 }
 
-/* ---- what they say ---- */
+/* ---- reading ---- */
 
-static bool rules_file_take_event(rules_file *s, const nl_section *section)
+static bool rules_add_event(rules_file *file, const nl_section *section)
 {
     const char *need = nl_section_value(section, "need"), *where = nl_section_value(section, "where");
     for (size_t i = 0; i < section->setting_count; i++)
         if (strcmp(section->settings[i].key, "need") != 0 && strcmp(section->settings[i].key, "where") != 0)
-            return nl_sections_error(&s->sections, section->settings[i].line, "need or where is wanted");
+            return nl_sections_error(&file->sections, section->settings[i].line, "expected need = or where =");
     if (*section->name == '\0')
-        return nl_sections_error(&s->sections, section->line, "[event SYSTEM:EVENT] is wanted");
-    s->patterns = nl_memory_check(reallocarray(s->patterns, s->pattern_count + 1, sizeof *s->patterns));
-    s->patterns[s->pattern_count++] =
+        return nl_sections_error(&file->sections, section->line, "expected [event SYSTEM:EVENT]");
+    file->patterns = nl_memory_check(reallocarray(file->patterns, file->pattern_count + 1, sizeof *file->patterns));
+    file->patterns[file->pattern_count++] =
         program_format("%s%s", need != NULL && strcmp(need, "no") == 0 ? "?" : "", section->name);
     if (where == NULL)
         return true;
-    char *event = program_copy(section->name), *colon = strchr(event, ':');
+    char *event = program_copy(section->name), *colon = strchr(event, ':'), *before = file->filter;
     if (colon != NULL)
         *colon = '.';
-    char *joined = program_format("%s%s(NL.EVNT !~ '%s' || (%s))", s->filter != NULL ? s->filter : "",
-                                  s->filter != NULL ? " && " : "", event, where);
+    file->filter = program_format("%s%s(NL.EVNT !~ '%s' || (%s))", before != NULL ? before : "",
+                                  before != NULL ? " && " : "", event, where);
     free(event);
-    free(s->filter);
-    s->filter = joined;
+    free(before);
     return true;
 }
 
-bool rules_file_read(rules_file *s, const char *name, const char *const *parameters)
+bool rules_file_read(rules_file *file, const char *name, const rules_parameters *parameters)
 {
-    *s = (rules_file){.path = rules_file_find(name)};
-    if (s->path == NULL)
+    *file = (rules_file){.path = rules_find(name)};
+    if (file->path == NULL)
         return false;
-    s->name = rules_file_name(s->path);
-    bool good = nl_sections_read(&s->sections, s->path, parameters);
-    for (size_t i = 0; good && i < s->sections.count; i++) {
-        const nl_section *section = &s->sections.list[i];
-        if (strcmp(section->kind, "rules") == 0)
-            s->title = nl_section_value(section, "title");
-        else if (strcmp(section->kind, "event") == 0)
-            good = rules_file_take_event(s, section);
+    file->name = rules_name(file->path);
+    file->title = file->name;
+    bool ok = nl_sections_read(&file->sections, file->path, parameters != NULL ? parameters->list : NULL);
+    for (size_t i = 0; ok && i < file->sections.count; i++) {
+        const nl_section *section = &file->sections.list[i];
+        const char *title = strcmp(section->kind, "rules") == 0 ? nl_section_value(section, "title") : NULL;
+        if (title != NULL)
+            file->title = title;
+        if (strcmp(section->kind, "event") == 0)
+            ok = rules_add_event(file, section);
     }
-    if (good && s->title == NULL)
-        s->title = s->name;
-    if (!good)
-        rules_file_free(s);
-    return good;
+    if (!ok)
+        rules_file_free(file);
+    return ok;
 }
 
-bool rules_file_choose(const rules_file *s, recording_options *o)
+bool rules_file_add_events(const rules_file *file, recording_options *o)
 {
-    o->patterns =
-        nl_memory_check(reallocarray(o->patterns, o->pattern_count + s->pattern_count + 1, sizeof *o->patterns));
-    for (size_t i = 0; i < s->pattern_count; i++)
-        o->patterns[o->pattern_count++] = s->patterns[i];
-    if (s->filter == NULL)
-        return true;
-    char *both;
-    const char *other = o->filter != NULL ? nl_filter_text(o->filter) : NULL;
-    both = program_format("%s%s%s%s", other != NULL ? "(" : "", other != NULL ? other : "",
-                          other != NULL ? ") && " : "", s->filter);
-    nl_filter *filter = nl_filter_parse(both);
-    free(both);
-    nl_filter_free(o->filter);
-    o->filter = filter;
-    return filter != NULL;
+    for (size_t i = 0; i < file->pattern_count; i++)
+        recording_options_add_pattern(o, file->patterns[i]);
+    return file->filter == NULL || recording_options_add_filter(o, file->filter);
 }
 
-void rules_file_free(rules_file *s)
+void rules_file_free(rules_file *file)
 {
-    for (size_t i = 0; i < s->pattern_count; i++)
-        free(s->patterns[i]);
-    free(s->patterns);
-    free(s->filter);
-    free(s->name);
-    free(s->path);
-    nl_sections_free(&s->sections);
-    *s = (rules_file){0};
+    for (size_t i = 0; i < file->pattern_count; i++)
+        free(file->patterns[i]);
+    free(file->patterns);
+    free(file->filter);
+    free(file->name);
+    free(file->path);
+    nl_sections_free(&file->sections);
+    *file = (rules_file){0};
 }

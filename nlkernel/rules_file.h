@@ -1,9 +1,9 @@
 /*
- * A rules file: which of the kernel's events tell about something, what they mean together, and what is reported of
- * that.
+ * A rules file says which events to record, how to derive records from them, and what to report.
  *
- * It is a file of sections (synthesis/sections.h): [rules] its title, [event SYSTEM:EVENT] what is recorded, the rules
- * of synthesis (doc/synthesis.md), [report NAME] what is said. One thread.
+ * It consists of sections (synthesis/sections.h). [rules] has the title, and [event SYSTEM:EVENT] names events to
+ * record. [report NAME] describes a report (summary.h). [kernel NAME] (kernel_sum.h) and [workload NAME] (workload.h)
+ * request measurements. The other sections are rules of synthesis (doc/synthesis.md). One thread.
  */
 #ifndef NLKERNEL_RULES_FILE_H
 #define NLKERNEL_RULES_FILE_H
@@ -11,32 +11,36 @@
 #include "options.h"
 #include "synthesis/sections.h"
 
+/* The values of --set. Starts as zeros; the caller frees list. */
+typedef struct rules_parameters {
+    const char **list; /* "NAME=VALUE", NULL at the end; NULL: none */
+    size_t count;
+} rules_parameters;
+
+/* --set, about a rules_parameters. */
+extern const nl_option rules_parameter_options[];
+
 typedef struct rules_file {
     char *name, *path;
     const char *title;
     nl_sections sections;
-    char **patterns; /* of events; those with "?" in front need not be there */
+    char **patterns; /* of the events to record; a leading "?" marks events that the kernel need not have */
     size_t pattern_count;
-    char *filter; /* what of them is recorded; NULL: all */
+    char *filter; /* of the events to record; NULL: all */
 } rules_file;
 
 /*
- * Reads a rules file: name is a path when there is a / in it, or else it is looked for in the folders of
- * $NETLOGGER_RULES and in those that came with the program. False with the reason in nl_error_message().
+ * Reads a rules file. A name that contains a / is a path; any other name is looked up in the directories of
+ * $NETLOGGER_RULES, then among the rules that nlkernel installs. Returns false and sets the error on failure.
  */
-bool rules_file_read(rules_file *s, const char *name, const char *const *parameters);
-void rules_file_free(rules_file *s);
+bool rules_file_read(rules_file *file, const char *name, const rules_parameters *parameters);
+void rules_file_free(rules_file *file);
 
-/* Adds its events and filter to what is recorded; they are used as long as o is. False with the reason. */
-bool rules_file_choose(const rules_file *s, recording_options *o);
+/* Adds the file's events and filter to what o records. o borrows from file. Returns false and sets the error on
+ * failure. */
+bool rules_file_add_events(const rules_file *file, recording_options *o);
 
-/* The path of a rules file, to be freed; NULL with the reason. */
-char *rules_file_find(const char *name);
-
-/* Calls visit with the path of each rules file that there is, in order of their names. */
-void rules_file_each(void (*visit)(const char *path, void *user), void *user);
-
-/* The name that a path's rules file goes by, to be freed. */
-char *rules_file_name(const char *path);
+/* Calls visit with the name of each rules file, in alphabetical order. */
+void rules_file_each(void (*visit)(const char *name, void *user), void *user);
 
 #endif

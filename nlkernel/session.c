@@ -8,40 +8,34 @@
 #include "child.h"
 #include "choice.h"
 #include "control.h"
+#include "filter/filter_text.h"
 #include "functions.h"
 #include "instance.h"
 #include "lane.h"
+#include "program/program.h"
 #include "pushdown.h"
 #include "rights.h"
 #include "shared.h"
-#include "filter/filter_text.h"
-#include "program/program.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum {
-    LOW_WATER_DEFAULT = 5,
-    INTERVAL_DEFAULT_MS = 200,
-    INTERVAL_LIVE_MS = 50,
-    LOOK_EVERY_MS = 100,
-};
+/* Maximum time between reads of the buffers (into a file, into a log), and between checks for the end. */
+enum { READ_FILE_MS = 200, READ_LIVE_MS = 50, POLL_MS = 100 };
 
-/* Sizes of a page of the ring buffer: the larger one is asked for where the kernel knows of it and buffers are large.
+/* The size of a page of a large ring buffer, and the minimum number of such pages. Linux before 6.8 has a fixed size.
  */
 enum { SUBBUFFER_KB = 32, SUBBUFFERS_MIN = 64 };
 
@@ -50,8 +44,7 @@ typedef struct session {
     sink *sink;
     tracing tracing;
     instance instance;
-    /* The kernel's own buffers, where the function graph tracer works nowhere else; dir NULL: not used. */
-    instance shared;
+    instance shared; /* the kernel's own buffers, if the function graph tracer works only there; dir NULL: not used */
     shared_note note;
     functions_kind functions;
     kernel_events events;
@@ -66,13 +59,13 @@ typedef struct session {
     control control;
     counters counters;
     sigset_t signals;
-    int64_t begun_ns, ended_ns; /* by the monotonic clock */
-    uint64_t recorded, lost, strange;
+    int64_t begun_ns, ended_ns; /* on the monotonic clock */
+    uint64_t recorded, lost, invalid;
 } session;
 
-/* ---- what the recorder says itself ---- */
+/* ---- the recorder's own records ---- */
 
-static nl_record *own_record(const session *s, const char *event)
+static nl_record *recorder_record(const session *s, const char *event)
 {
     nl_record *record = nl_record_new();
     nl_record_set_time(record, nl_time_now_ns());
@@ -83,104 +76,95 @@ static nl_record *own_record(const session *s, const char *event)
     return record;
 }
 
-static void session_say(session *s, nl_record *record)
+static void add_text(nl_record *record, const char *name, const char *text)
 {
-    sink_say(s->sink, record);
+    nl_record_add_string(record, name, text, strlen(text));
+}
+
+static void log_own(session *s, nl_record *record)
+{
+    sink_put_own(s->sink, record);
     nl_record_free(record);
 }
 
-/* How the trace clock and real time belong together: what every time in the log rests on. */
-static void say_clock(session *s)
+/* Logs the offset between the trace clock and real time, from which all times in the log derive. */
+static void log_clock(session *s)
 {
-    nl_record *record = own_record(s, "NetLogger.Clock");
-    nl_record_add_string(record, "CLOCK", "mono", 4);
+    nl_record *record = recorder_record(s, "NetLogger.Clock");
+    add_text(record, "CLOCK", "mono");
     nl_record_add_int(record, "OFFSET.NS", atomic_load(&s->clock.offset_ns));
     nl_record_add_int(record, "ERROR.NS", s->clock.error_ns);
-    session_say(s, record);
+    log_own(s, record);
 }
 
-static void say_begin(session *s)
+static void log_begin(session *s)
 {
-    nl_record *record = own_record(s, "NetLogger.Record.Begin");
+    nl_record *record = recorder_record(s, "NetLogger.Record.Begin");
     struct utsname name;
-    const char *release = uname(&name) == 0 ? name.release : "";
     nl_record_add_int(record, "PID", getpid());
-    nl_record_add_string(record, "KERNEL", release, strlen(release));
+    add_text(record, "KERNEL", uname(&name) == 0 ? name.release : "");
     nl_record_add_uint(record, "EVENT.TYPES", s->events.count);
     nl_record_add_uint(record, "CPUS", s->lane_count);
     nl_record_add_uint(record, "BUFFER", s->options->buffer_size);
-    if (s->options->filter != NULL) {
-        const char *text = nl_filter_text(s->options->filter);
-        nl_record_add_string(record, "FILTER", text, strlen(text));
-    }
+    if (s->options->filter != NULL)
+        add_text(record, "FILTER", nl_filter_text(s->options->filter));
     for (size_t i = 0; i < s->options->glob_count; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "FUNCTIONS.%zu", i);
-        nl_record_add_string(record, name, s->options->globs[i], strlen(s->options->globs[i]));
+        char field[32];
+        snprintf(field, sizeof field, "FUNCTIONS.%zu", i);
+        add_text(record, field, s->options->globs[i]);
     }
-    session_say(s, record);
+    log_own(s, record);
 }
 
-/* Which counters events have with them, and which they have not, and why. */
-static void say_counters(session *s)
+/* Logs which counters the records have, and why they lack others. */
+static void log_counters(session *s)
 {
     for (size_t i = 0; i < s->counters.count; i++) {
         const counter *c = &s->counters.list[i];
-        bool absent = *c->absent != '\0';
-        nl_record *record = own_record(s, "NetLogger.Counter");
-        nl_record_add_string(record, "COUNTER", c->name, strlen(c->name));
-        nl_record_add_string(record, "STATE", absent ? "absent" : "present", absent ? 6 : 7);
-        if (absent)
-            nl_record_add_string(record, "REASON", c->absent, strlen(c->absent));
-        session_say(s, record);
+        bool present = c->absence.code == NL_ERROR_NONE;
+        nl_record *record = recorder_record(s, "NetLogger.Counter");
+        add_text(record, "COUNTER", c->name);
+        add_text(record, "STATE", present ? "present" : "absent");
+        if (!present)
+            add_text(record, "REASON", c->absence.message);
+        log_own(s, record);
     }
 }
 
-static void say_finish(session *s)
+static void log_finish(session *s)
 {
     for (size_t i = 0; i < s->lane_count; i++) {
         const lane *l = &s->lanes[i];
         s->recorded += l->events;
         s->lost += l->accounted;
-        s->strange += l->strange;
-        nl_record *record = own_record(s, "NetLogger.Record.Cpu");
+        s->invalid += l->invalid;
+        nl_record *record = recorder_record(s, "NetLogger.Record.Cpu");
         nl_record_add_int(record, "CPU", l->cpu);
         nl_record_add_int(record, "TID", l->tid);
         nl_record_add_uint(record, "EVENTS", l->events);
         nl_record_add_uint(record, "LOST", l->accounted);
-        session_say(s, record);
+        log_own(s, record);
     }
-    nl_record *record = own_record(s, "NetLogger.Record.Finish");
+    nl_record *record = recorder_record(s, "NetLogger.Record.Finish");
     nl_record_add_uint(record, "EVENTS", s->recorded);
     nl_record_add_uint(record, "LOST", s->lost);
     nl_record_add_double(record, "SECONDS", (double)(s->ended_ns - s->begun_ns) / 1e9);
-    session_say(s, record);
+    log_own(s, record);
 }
 
-/* ---- which events ---- */
+/* ---- events ---- */
 
-/* Leaves out the events that the filter can't be true of. */
+/* Translates the filter for the kernel, and removes the events that cannot match it. */
 static void push_filter(session *s)
 {
     kernel_events *events = &s->events;
     size_t kept = 0;
-    for (size_t i = 0; i < events->count; i++) {
-        kernel_event *event = &events->list[i];
-        if (pushdown(event, s->options->filter, s->setup.host)) {
-            kernel_event moved = *event;
-            *event = events->list[kept];
-            events->list[kept++] = moved;
-        }
-    }
-    for (size_t i = kept; i < events->count; i++) {
-        events->by_id[events->list[i].id] = NULL;
-        kernel_event_free(&events->list[i]);
-    }
+    for (size_t i = 0; i < events->count; i++)
+        if (pushdown(&events->list[i], s->options->filter, s->setup.host))
+            events->list[kept++] = events->list[i];
+        else
+            kernel_event_free(&events->list[i]);
     events->count = kept;
-    for (size_t i = 0; i < kept; i++) {
-        events->list[i].place = (unsigned)i;
-        events->by_id[events->list[i].id] = &events->list[i];
-    }
 }
 
 static bool open_instance(session *s)
@@ -189,35 +173,35 @@ static bool open_instance(session *s)
            instance_create(&s->instance, &s->tracing, s->shared.dir != NULL ? s->note.text : NULL);
 }
 
-/* Finds out where the function graph tracer can be used: in an instance, or only in what everybody shares. */
-static bool find_graph(session *s, bool needed)
+/* Finds out whether the function graph tracer works in an instance, or only in the shared buffers. */
+static bool find_graph_tracer(session *s, bool required)
 {
     const instance all = {.dir = s->tracing.path};
     s->functions = FUNCTIONS_CALLS;
     if (!functions_offered(&all, FUNCTIONS_GRAPH))
-        return !needed;
+        return !required;
     if (!open_instance(s))
         return false;
     if (functions_offered(&s->instance, FUNCTIONS_GRAPH)) {
         s->functions = FUNCTIONS_GRAPH;
         return true;
     }
-    if (!needed)
+    if (!required)
         return true;
     s->functions = FUNCTIONS_GRAPH;
-    /* The next instance is called by what it finds there. */
+    /* The name of the next instance holds the settings of the shared buffers. */
     return instance_destroy(&s->instance) && shared_find(&s->shared, &s->note, &s->tracing);
 }
 
 static bool add_functions(session *s)
 {
-    functions_kind wanted = s->options->functions;
-    s->functions = wanted == FUNCTIONS_ANY ? FUNCTIONS_CALLS : wanted;
-    if (wanted == FUNCTIONS_NONE)
+    functions_kind kind = s->options->functions;
+    s->functions = kind == FUNCTIONS_ANY ? FUNCTIONS_CALLS : kind;
+    if (kind == FUNCTIONS_NONE)
         return true;
-    if (wanted == FUNCTIONS_GRAPH || (wanted == FUNCTIONS_ANY && s->options->glob_count == 0))
-        if (!find_graph(s, wanted == FUNCTIONS_GRAPH))
-            return false;
+    bool try_graph = kind == FUNCTIONS_GRAPH || (kind == FUNCTIONS_ANY && s->options->glob_count == 0);
+    if (try_graph && !find_graph_tracer(s, kind == FUNCTIONS_GRAPH))
+        return false;
     s->symbols = kallsyms_read();
     return s->symbols != NULL && functions_describe(&s->events, &s->tracing, s->functions, s->symbols);
 }
@@ -227,23 +211,23 @@ static int choose_events(session *s)
 {
     event_names names = {0};
     int status = PROGRAM_PROBLEM;
-    bool good = event_names_read(&names, &s->tracing);
-    for (size_t i = 0; good && i < s->options->pattern_count; i++) {
+    bool ok = event_names_read(&names, &s->tracing);
+    for (size_t i = 0; ok && i < s->options->pattern_count; i++) {
         const char *pattern = s->options->patterns[i];
-        bool needed = *pattern != '?';
-        if (!event_names_choose(&names, needed ? pattern : pattern + 1) && needed) {
-            good = false;
+        bool required = *pattern != '?';
+        if (!event_names_choose(&names, required ? pattern : pattern + 1) && required) {
+            ok = false;
             status = PROGRAM_USAGE;
         }
     }
-    good = good && kernel_events_read(&s->events, &names, &s->tracing) && add_functions(s);
+    ok = ok && kernel_events_read(&s->events, &names, &s->tracing) && add_functions(s);
     event_names_free(&names);
-    if (!good) {
+    if (!ok) {
         program_error("%s", nl_error_message());
         return status;
     }
-    kernel_events_index(&s->events);
     push_filter(s);
+    kernel_events_index(&s->events);
     if (s->events.count > 0)
         return PROGRAM_DONE;
     program_error("--where: no chosen event can match; nlkernel list shows their fields");
@@ -253,78 +237,73 @@ static int choose_events(session *s)
 static bool enable_event(session *s, const kernel_event *event)
 {
     char file[256];
-    bool good = true;
+    bool ok = true;
     if (event->traced || s->setup.counter_count > 0)
-        return true; /* it is on with its tracer, or is perf's */
+        return true; /* a tracer or perf enables it */
     if (event->kernel_filter != NULL) {
         snprintf(file, sizeof file, "events/%s/%s/filter", event->system, event->event);
-        good = instance_write(&s->instance, file, event->kernel_filter);
+        ok = instance_write(&s->instance, file, event->kernel_filter);
     }
     snprintf(file, sizeof file, "events/%s/%s/enable", event->system, event->event);
-    return good && instance_write(&s->instance, file, "1");
+    return ok && instance_write(&s->instance, file, "1");
 }
 
-/* Events that can't be switched on (some want hardware) are left out, unless there are no others. */
+/* Omits events that cannot be enabled, such as those that need hardware. Fails if no event is left. */
 static bool enable_events(session *s)
 {
-    size_t on = 0, refused = 0;
+    size_t enabled = 0, refused = 0;
     for (size_t i = 0; i < s->events.count; i++)
         if (enable_event(s, &s->events.list[i]))
-            on++;
+            enabled++;
         else if (refused++ == 0 && s->events.count > 1)
-            program_error("%s; going on without it", nl_error_message());
-    if (refused > 1 && on > 0)
-        program_error("%zu more events can't be recorded", refused - 1);
-    return on > 0;
+            program_error("%s; the event is omitted", nl_error_message());
+    if (refused > 1 && enabled > 0)
+        program_error("%zu more event%s cannot be recorded", refused - 1, refused == 2 ? "" : "s");
+    return enabled > 0;
 }
 
-/* ---- of whom ---- */
+/* ---- processes ---- */
 
+/* Appends the threads of a process to a list of the kernel. */
 static bool add_threads(const instance *i, const char *list, int pid)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task", pid);
-    DIR *folder = opendir(path);
-    if (folder == NULL) {
-        nl_error_set(NL_ERROR_NOT_FOUND, "--pid %d: there is no such process", pid);
-        return false;
-    }
-    bool good = true;
-    char *file = program_format("%s/%s", i->dir, list);
-    int fd = open(file, O_WRONLY | O_APPEND | O_CLOEXEC);
-    if (fd < 0)
-        good = nl_error_set_errno("%s", file) == NL_OK;
-    for (struct dirent *entry; good && (entry = readdir(folder)) != NULL;)
+    DIR *directory = opendir(path);
+    if (directory == NULL)
+        return nl_error_false(NL_ERROR_NOT_FOUND, "--pid %d: no such process", pid);
+    int fd = instance_open(i, list, O_WRONLY | O_APPEND);
+    bool ok = fd >= 0;
+    for (struct dirent *entry; ok && (entry = readdir(directory)) != NULL;)
         if (entry->d_name[0] != '.' && write(fd, entry->d_name, strlen(entry->d_name)) < 0)
-            good = nl_error_set_errno("%s", file) == NL_OK;
+            ok = nl_error_set_errno("%s/%s", i->dir, list) == NL_OK;
     if (fd >= 0)
         close(fd);
-    free(file);
-    closedir(folder);
-    return good;
+    closedir(directory);
+    return ok;
 }
 
-static bool choose_processes_for(session *s, const instance *buffers, const char *list, const char *children)
+static bool choose_processes_in(session *s, const instance *buffers, const char *list, const char *fork_option)
 {
     if (s->options->pid_count > 0 || s->options->only_command)
-        instance_write_if_there(buffers, children, "1");
+        instance_write(buffers, fork_option, "1");
     for (size_t i = 0; i < s->options->pid_count; i++)
         if (!add_threads(buffers, list, s->options->pids[i]))
             return false;
     return !s->options->only_command || add_threads(buffers, list, s->child.pid);
 }
 
-/* Where functions are recorded. */
-static const instance *functions_place(const session *s)
+/* Returns the buffers in which functions are recorded. */
+static const instance *function_buffers(const session *s)
 {
     return s->shared.dir != NULL ? &s->shared : &s->instance;
 }
 
 /*
- * In tracefs processes have the numbers of the whole machine, which who is in a namespace of processes (a container)
- * does not know. The number of the machine's own namespace is the kernel's PROC_PID_INIT_INO (include/linux/proc_ns.h).
+ * Returns whether nlkernel is in the machine's own PID namespace, whose process IDs tracefs uses. Its inode number is
+ * PROC_PID_INIT_INO (include/linux/proc_ns.h).
  */
-static bool knows_processes(void)
+static bool is_in_initial_namespace(void)
 {
     struct stat status;
     return stat("/proc/self/ns/pid", &status) != 0 || status.st_ino == 0xEFFFFFFC;
@@ -332,100 +311,88 @@ static bool knows_processes(void)
 
 static bool choose_processes(session *s)
 {
-    if ((s->options->only_command || s->options->pid_count > 0) && !knows_processes())
-        return nl_error_set(NL_ERROR_UNSUPPORTED,
-                            "in a container, which has numbers of processes of its own, only the whole machine can be "
-                            "recorded, without --follow and --pid: run nlkernel outside for that") == NL_OK;
-    return choose_processes_for(s, &s->instance, "set_event_pid", "options/event-fork") &&
+    if ((s->options->only_command || s->options->pid_count > 0) && !is_in_initial_namespace())
+        return nl_error_false(NL_ERROR_UNSUPPORTED,
+                              "--pid and --only-command do not work in a container, which has its own process IDs; run "
+                              "nlkernel outside of it, or record the whole machine");
+    return choose_processes_in(s, &s->instance, "set_event_pid", "options/event-fork") &&
            (s->functions == FUNCTIONS_NONE ||
-            choose_processes_for(s, functions_place(s), "set_ftrace_pid", "options/function-fork"));
+            choose_processes_in(s, function_buffers(s), "set_ftrace_pid", "options/function-fork"));
 }
 
 static bool choose_functions(session *s)
 {
     return s->functions == FUNCTIONS_NONE ||
-           functions_choose(functions_place(s), s->functions, s->options->globs, s->options->glob_count);
+           functions_choose(function_buffers(s), s->functions, s->options->globs, s->options->glob_count);
 }
+
+/* ---- CPUs ---- */
 
 static bool has_cpu(const session *s, long cpu)
 {
     char path[512];
-    struct stat status;
     snprintf(path, sizeof path, "%s/per_cpu/cpu%ld", s->instance.dir, cpu);
-    return stat(path, &status) == 0;
+    return access(path, F_OK) == 0;
 }
 
 static bool add_lane(session *s, const lane_setup *setup, int cpu)
 {
-    bool good = lane_open(&s->lanes[s->lane_count], setup, cpu);
-    s->lane_count += good;
-    return good;
+    bool ok = lane_open(&s->lanes[s->lane_count], setup, cpu);
+    s->lane_count += ok;
+    return ok;
 }
 
-/* Which CPUs there are, of those that were asked for. False with the reason. */
+/* Opens a lane for each chosen CPU, and a second one for its functions if these are in the shared buffers. */
 static bool choose_cpus(session *s)
 {
     const recording_options *o = s->options;
-    long count = sysconf(_SC_NPROCESSORS_CONF);
+    size_t count = (size_t)sysconf(_SC_NPROCESSORS_CONF), size = 0;
     char mask[RECORDING_CPUS_MAX / 4 + RECORDING_CPUS_MAX / 32 + 2];
-    /* Functions that go elsewhere need two for each. */
-    s->lanes = nl_memory_check(calloc(2 * (size_t)count, sizeof *s->lanes));
-    unsigned bits[RECORDING_CPUS_MAX / 32] = {0};
-    size_t word_count = (size_t)count / 32 + 1, size = 0;
-    for (size_t cpu = (size_t)count; cpu < o->cpu_count; cpu++)
-        if (o->cpus[cpu]) {
-            nl_error_set(NL_ERROR_NOT_FOUND, "--cpu: there is no CPU %zu here: the last one is %ld", cpu, count - 1);
-            return false;
-        }
-    for (long cpu = 0; cpu < count && cpu < RECORDING_CPUS_MAX; cpu++) {
-        if ((o->cpus != NULL && ((size_t)cpu >= o->cpu_count || !o->cpus[cpu])) || !has_cpu(s, cpu))
+    unsigned bits[RECORDING_CPUS_MAX / 32 + 1] = {0};
+    if (o->cpu_count > count)
+        return nl_error_false(NL_ERROR_NOT_FOUND, "--cpu: CPU %zu does not exist; the last CPU is %zu",
+                              o->cpu_count - 1, count - 1);
+    s->lanes = nl_memory_check(calloc(2 * count, sizeof *s->lanes));
+    for (size_t cpu = 0; cpu < count && cpu < RECORDING_CPUS_MAX; cpu++) {
+        if ((o->cpu_count > 0 && !o->cpus[cpu]) || !has_cpu(s, (long)cpu))
             continue;
         if (!add_lane(s, &s->setup, (int)cpu) || (s->shared.dir != NULL && !add_lane(s, &s->shared_setup, (int)cpu)))
             return false;
         bits[cpu / 32] |= 1u << cpu % 32;
     }
-    for (size_t i = word_count; i-- > 0;)
+    for (size_t i = count / 32 + 1; i-- > 0;)
         size += (size_t)snprintf(mask + size, sizeof mask - size, "%08x%s", bits[i], i > 0 ? "," : "");
-    return o->cpus == NULL || instance_write(&s->instance, "tracing_cpumask", mask);
+    return o->cpu_count == 0 || instance_write(&s->instance, "tracing_cpumask", mask);
 }
 
-/* ---- the ring buffer ---- */
+/* ---- buffers ---- */
 
-static long number_in(const instance *i, const char *file)
-{
-    char *text = instance_read(i, file);
-    long value = text != NULL ? strtol(text, NULL, 10) : 0;
-    free(text);
-    return value;
-}
-
-/* Where a page's words lie, and how large it is. */
+/* Reads the layout and the size of the buffer's pages. */
 static bool read_layout(session *s, const instance *buffers, lane_setup *setup)
 {
     char *path = tracing_path(&s->tracing, "events/header_page"), *text = tracing_read(path, NULL);
-    bool good = text != NULL && page_layout_read(&setup->layout, text);
-    if (text != NULL && !good)
-        nl_error_set(NL_ERROR_INVALID, "%s: not understood", path);
-    long kb = number_in(buffers, "buffer_subbuf_size_kb");
-    setup->page_size = kb > 0 ? (size_t)kb << 10 : (size_t)sysconf(_SC_PAGESIZE);
+    bool ok = text != NULL && page_layout_read(&setup->layout, text);
+    if (text != NULL && !ok)
+        nl_error_set(NL_ERROR_INVALID, "%s: unknown layout", path);
     free(text);
     free(path);
-    return good;
+    char *size = instance_read(buffers, "buffer_subbuf_size_kb");
+    long kb = size != NULL ? strtol(size, NULL, 10) : 0;
+    setup->page_size = kb > 0 ? (size_t)kb << 10 : (size_t)sysconf(_SC_PAGESIZE);
+    free(size);
+    return ok;
 }
 
-/* What is the same in buffers of our own and in shared ones. */
 static bool set_buffer(session *s, const instance *buffers, lane_setup *setup)
 {
-    char text[32];
-    snprintf(text, sizeof text, "%zu", s->options->buffer_size >> 10);
-    if (!instance_write(buffers, "buffer_size_kb", text)) {
-        nl_error_prepend("a buffer of %s KiB for each CPU", text);
+    long kb = (long)(s->options->buffer_size >> 10);
+    if (!instance_write_number(buffers, "buffer_size_kb", kb)) {
+        nl_error_prepend("a buffer of %ld KiB per CPU", kb);
         return false;
     }
-    snprintf(text, sizeof text, "%d", s->options->low_water >= 0 ? s->options->low_water : LOW_WATER_DEFAULT);
-    instance_write_if_there(buffers, "buffer_percent", text);
+    instance_write_number(buffers, "buffer_percent", s->options->low_water);
     if (!instance_write(buffers, "trace_clock", "mono")) {
-        nl_error_prepend("this kernel has no trace clock that programs share");
+        nl_error_prepend("this kernel has no trace clock that programs can read");
         return false;
     }
     return read_layout(s, buffers, setup);
@@ -433,13 +400,10 @@ static bool set_buffer(session *s, const instance *buffers, lane_setup *setup)
 
 static bool set_buffers(session *s)
 {
-    if (s->options->buffer_size >= (size_t)SUBBUFFERS_MIN * SUBBUFFER_KB << 10) {
-        char text[32];
-        snprintf(text, sizeof text, "%d", SUBBUFFER_KB);
-        instance_write_if_there(&s->instance, "buffer_subbuf_size_kb", text);
-    }
-    instance_write_if_there(&s->instance, "options/overwrite", "1");
-    instance_write_if_there(&s->instance, "options/record-cmd", "1");
+    if (s->options->buffer_size >= (size_t)SUBBUFFERS_MIN * SUBBUFFER_KB << 10)
+        instance_write_number(&s->instance, "buffer_subbuf_size_kb", SUBBUFFER_KB);
+    instance_write(&s->instance, "options/overwrite", "1");
+    instance_write(&s->instance, "options/record-cmd", "1");
     if (!set_buffer(s, &s->instance, &s->setup))
         return false;
     s->shared_setup = s->setup;
@@ -447,51 +411,21 @@ static bool set_buffers(session *s)
     return s->shared.dir == NULL || (shared_hold(&s->shared) && set_buffer(s, &s->shared, &s->shared_setup));
 }
 
-/* ---- its course ---- */
-
-static void set_up(session *s)
-{
-    program_host(s->host, sizeof s->host);
-    s->setup = (lane_setup){
-        .events = &s->events,
-        .filter = s->options->filter,
-        .clock = &s->clock,
-        .host = {s->host, strlen(s->host)},
-        .stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-    };
-    /* Blocked from here on, and waited for where nothing is half done. */
-    sigemptyset(&s->signals);
-    sigaddset(&s->signals, SIGINT);
-    sigaddset(&s->signals, SIGTERM);
-    sigaddset(&s->signals, SIGHUP);
-    sigaddset(&s->signals, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &s->signals, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN);
-}
-
-static void set_sink(session *s, sink *to)
-{
-    int interval_ms = to->log != NULL ? INTERVAL_LIVE_MS : INTERVAL_DEFAULT_MS;
-    s->sink = s->setup.sink = to;
-    s->setup.interval_ms = s->options->interval_ms > 0 ? s->options->interval_ms : interval_ms;
-}
-
-/* Finds out which counters there are; those that are not the user is told of, and later the log. */
+/* Finds out which counters exist. Reports the others to the user, and log_counters logs them. */
 static void choose_counters(session *s)
 {
     s->counters = s->options->counters;
     size_t present = counters_probe(&s->counters, 0);
     for (size_t i = present; i < s->counters.count; i++)
-        program_error("--counters %s: absent: %s", s->counters.list[i].name, s->counters.list[i].absent);
+        program_error("--counters %s: absent: %s", s->counters.list[i].name, s->counters.list[i].absence.message);
     s->setup.counters = &s->counters;
     s->setup.counter_count = present;
     s->setup.buffer_size = s->options->buffer_size;
-    s->setup.low_water = s->options->low_water >= 0 ? s->options->low_water : LOW_WATER_DEFAULT;
+    s->setup.low_water = s->options->low_water;
 }
 
-/* Makes all ready, so that only the switch is left. False with the reason. */
-static bool prepare(session *s)
+/* Prepares everything but the switch that starts the recording. */
+static bool session_prepare(session *s)
 {
     s->saved_path = tracing_path(&s->tracing, "saved_cmdlines");
     s->setup.saved_path = s->saved_path;
@@ -501,35 +435,25 @@ static bool prepare(session *s)
         return false;
     s->setup.instance_dir = s->instance.dir;
     choose_counters(s);
-    /* The kernel lets nobody choose a tracer once the buffers are open. */
+    /* The kernel rejects a change of the tracer when a buffer is open: choose_functions precedes choose_cpus. */
     return set_buffers(s) && choose_processes(s) && choose_functions(s) && choose_cpus(s) && enable_events(s);
 }
 
-/* ---- off and on, while it records ---- */
+/* ---- switching while recording ---- */
 
-static const char *event_name_of(void *user, size_t event)
+static bool event_matches(void *user, size_t event, const char *pattern)
 {
-    static char name[256]; /* the one thread that controls asks for it */
     const session *s = user;
-    snprintf(name, sizeof name, "%s:%s", s->events.list[event].system, s->events.list[event].event);
-    return name;
+    return event_name_matches(s->events.list[event].system, s->events.list[event].event, pattern);
 }
 
-static void say_switch(session *s, const char *event, bool on)
-{
-    nl_record *record = own_record(s, "NetLogger.Record.Switch");
-    nl_record_add_string(record, "EVENT", event, strlen(event));
-    nl_record_add_string(record, "STATE", on ? "on" : "off", on ? 2 : 3);
-    session_say(s, record);
-}
-
-/* Events with counters are perf's, and each CPU's. */
+/* Events with counters are those of perf, separate for each CPU. */
 static bool switch_counted(session *s, size_t event, bool on)
 {
-    bool good = true;
+    bool ok = true;
     for (size_t i = 0; i < s->lane_count; i++)
-        good = counted_switch(s->lanes[i].counted, event, on) && good;
-    return good;
+        ok = counted_switch(s->lanes[i].counted, event, on) && ok;
+    return ok;
 }
 
 static bool switch_in_kernel(session *s, size_t event, bool on)
@@ -549,37 +473,63 @@ static bool switch_event(void *user, size_t event, bool on)
 {
     session *s = user;
     const kernel_event *e = event == SIZE_MAX ? NULL : &s->events.list[event];
-    if (e != NULL && e->traced) {
-        nl_error_set(NL_ERROR_UNSUPPORTED,
-                     "%s can be switched only with all others: the kernel holds a tracer as long as it is read",
-                     event_name_of(s, event));
-        return false;
-    }
+    if (e != NULL && e->traced)
+        return nl_error_false(
+            NL_ERROR_UNSUPPORTED,
+            "%s cannot be switched alone, because the kernel does not change a tracer while it is read; "
+            "switch all events",
+            e->name);
     if (!switch_in_kernel(s, event, on))
         return false;
-    say_switch(s, e != NULL ? e->name : "*", on);
+    nl_record *record = recorder_record(s, "NetLogger.Record.Switch");
+    add_text(record, "EVENT", e != NULL ? e->name : "*");
+    add_text(record, "STATE", on ? "on" : "off");
+    log_own(s, record);
     return true;
 }
 
-static void look_at_file(session *s)
+static void poll_activation(session *s)
 {
-    if (!control_look(&s->control))
+    if (!control_poll_file(&s->control))
         program_error("--activation: %s", nl_error_message());
+}
+
+/* ---- the recording ---- */
+
+static void set_up(session *s)
+{
+    program_host(s->host, sizeof s->host);
+    s->setup = (lane_setup){
+        .events = &s->events,
+        .filter = s->options->filter,
+        .clock = &s->clock,
+        .host = {s->host, strlen(s->host)},
+        .stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+    };
+    /* Signals are blocked, and received in wait_for_end only, so that they interrupt nothing else. */
+    sigemptyset(&s->signals);
+    sigaddset(&s->signals, SIGINT);
+    sigaddset(&s->signals, SIGTERM);
+    sigaddset(&s->signals, SIGHUP);
+    sigaddset(&s->signals, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &s->signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 static bool session_begin(session *s)
 {
-    const control_target target = {s, s->events.count, event_name_of, switch_event};
+    const control_target target = {s, s->events.count, event_matches, switch_event};
     realtime_start(&s->clock);
-    say_begin(s);
-    say_counters(s);
-    say_clock(s);
+    log_begin(s);
+    log_counters(s);
+    log_clock(s);
     for (size_t i = 0; i < s->lane_count; i++)
         if (!lane_start(&s->lanes[i]))
             return false;
     s->begun_ns = s->ended_ns = nl_monotonic_ns();
     control_open(&s->control, &target, s->options->activation);
-    look_at_file(s);
+    poll_activation(s);
     if (s->control.on && !switch_in_kernel(s, SIZE_MAX, true))
         return false;
     if (s->child.pid == 0 || child_start(&s->child))
@@ -588,8 +538,7 @@ static bool session_begin(session *s)
     return false;
 }
 
-/* Whether a signal says that it is over. */
-static bool is_told_to_end(const session *s)
+static bool got_end_signal(const session *s)
 {
     const struct timespec now = {0};
     int signal;
@@ -599,39 +548,38 @@ static bool is_told_to_end(const session *s)
     return false;
 }
 
-/* Waits until something happens, or it is time to look. */
-static void wait_for_something(session *s, int signal_fd, int64_t most_ns)
+/* Waits for a signal, a step of the clock, a command, or the end of the interval. */
+static void wait_for_something(session *s, int signal_fd, int64_t timeout_ns)
 {
     struct pollfd waits[] = {{.fd = signal_fd, .events = POLLIN},
                              {.fd = s->clock.timer_fd, .events = POLLIN},
                              {.fd = s->control.fd, .events = POLLIN}};
-    struct timespec wait = {.tv_nsec = LOOK_EVERY_MS * 1000000};
-    if (most_ns < wait.tv_nsec)
-        wait.tv_nsec = most_ns;
+    struct timespec wait = {.tv_nsec = POLL_MS * 1000000};
+    if (timeout_ns < wait.tv_nsec)
+        wait.tv_nsec = timeout_ns;
     if (ppoll(waits, sizeof waits / sizeof *waits, &wait, NULL) > 0 && waits[2].revents != 0)
         control_answer(&s->control);
 }
 
-/* Waits until it is over. */
 static void wait_for_end(session *s)
 {
     int64_t end_ns = s->options->duration_ns > 0 ? s->begun_ns + s->options->duration_ns : INT64_MAX, left_ns;
     int signal_fd = signalfd(-1, &s->signals, SFD_CLOEXEC | SFD_NONBLOCK);
     while ((left_ns = end_ns - nl_monotonic_ns()) > 0 && !s->sink->failed && !s->child.ended) {
         wait_for_something(s, signal_fd, left_ns);
-        if (is_told_to_end(s))
+        if (got_end_signal(s))
             break;
-        child_look(&s->child);
+        child_poll(&s->child);
         if (realtime_update(&s->clock))
-            say_clock(s);
-        look_at_file(s);
+            log_clock(s);
+        poll_activation(s);
         sink_flush(s->sink);
     }
     if (signal_fd >= 0)
         close(signal_fd);
 }
 
-/* Stops recording, and reads what is left. */
+/* Stops the recording, and reads what is left in the buffers. */
 static void session_end(session *s)
 {
     if (s->instance.handle != NULL && !instance_write(&s->instance, "tracing_on", "0"))
@@ -643,7 +591,7 @@ static void session_end(session *s)
     s->ended_ns = nl_monotonic_ns();
     uint64_t one = 1;
     if (write(s->setup.stop_fd, &one, sizeof one) < 0)
-        program_error("stop: %s", strerror(errno));
+        program_error("cannot stop the lanes: %s", strerror(errno));
     for (size_t i = 0; i < s->lane_count; i++)
         lane_finish(&s->lanes[i]);
 }
@@ -654,91 +602,83 @@ static bool clean_up(session *s)
         lane_close(&s->lanes[i]);
     control_close(&s->control);
     realtime_stop(&s->clock);
-    /* The shared buffers first: our instance's name says how they were. */
-    bool gone = shared_release(&s->shared, s->note.text);
-    gone = instance_destroy(&s->instance) && gone;
+    /* The shared buffers come first, because the name of the instance holds their former settings. */
+    bool ok = shared_release(&s->shared, s->note.text);
+    ok = instance_destroy(&s->instance) && ok;
     if (!child_end(&s->child))
-        program_error("%s does not end, and is left running", s->options->command[0]);
+        program_error("%s does not end; it is still running", s->options->command[0]);
     close(s->setup.stop_fd);
     free(s->lanes);
     free(s->saved_path);
     kernel_events_free(&s->events);
     kallsyms_free(s->symbols);
-    return gone;
+    return ok;
 }
 
-static void summarise(const session *s)
+static void print_summary(const session *s)
 {
     double seconds = (double)(s->ended_ns - s->begun_ns) / 1e9;
-    if (s->strange > 0)
-        program_error("%" PRIu64 " events were not what their description says, and are left out", s->strange);
+    if (s->invalid > 0)
+        program_error("%" PRIu64 " events omitted: they did not have the format that the kernel declares", s->invalid);
     if (s->lost > 0)
         program_error("%" PRIu64
-                      " events are lost, as the log says: the buffers were too small (--buffer) for what was "
-                      "to be written",
-                      s->lost);
+                      " event%s lost, because the buffers were full; use a larger --buffer-size, or record fewer "
+                      "events",
+                      s->lost, s->lost == 1 ? " was" : "s were");
     if (s->sink->refused > 0)
-        program_error("%" PRIu64 " records are lost: the destination was too slow", s->sink->refused);
+        program_error("%" PRIu64 " records were lost, because the destination was too slow", s->sink->refused);
     if (!s->options->quiet && !s->sink->failed)
         fprintf(stderr, "nlkernel: %" PRIu64 " events in %.3f s, %" PRIu64 " lost, to %s\n", s->recorded, seconds,
                 s->lost, s->sink->name);
 }
 
-static int record(session *s)
+static int session_record(session *s)
 {
-    bool good = prepare(s) && session_begin(s);
-    if (!good)
-        program_error("%s", nl_error_message());
-    else
+    bool ok = session_prepare(s) && session_begin(s);
+    if (ok)
         wait_for_end(s);
+    else
+        program_error("%s", nl_error_message());
     session_end(s);
-    if (good)
-        say_clock(s);
-    if (good)
-        say_finish(s);
-    int status = good ? PROGRAM_DONE : PROGRAM_PROBLEM;
+    if (ok) {
+        log_clock(s);
+        log_finish(s);
+    }
+    int status = ok ? PROGRAM_DONE : PROGRAM_PROBLEM;
     if (!clean_up(s)) {
         program_error("%s", nl_error_message());
         status = PROGRAM_PROBLEM;
     }
-    if (good)
-        summarise(s);
+    if (ok)
+        print_summary(s);
     return status;
 }
 
-static void clean_stale(session *s)
-{
-    unsigned stale = instance_clean_stale(&s->tracing);
-    if (stale > 0 && !s->options->quiet)
-        fprintf(stderr, "nlkernel: %u instance%s of a recorder that was killed taken away\n", stale,
-                stale == 1 ? "" : "s");
-}
-
-/* Records into a sink that is opened only now. Returns an exit status. */
+/* Opens and closes the sink with the rights of the calling user. A file gets its name when it is closed. */
 static int record_into(session *s, bool (*open)(sink *s, const void *user), const void *user)
 {
     sink target;
     rights_lower();
-    bool good = open(&target, user);
+    bool ok = open(&target, user);
     rights_raise();
-    if (!good) {
+    if (!ok) {
         program_error("%s", nl_error_message());
         clean_up(s);
         return PROGRAM_PROBLEM;
     }
-    set_sink(s, &target);
-    int status = record(s);
-    rights_lower(); /* it is given its name only now */
-    bool closed = sink_close(&target);
+    s->sink = s->setup.sink = &target;
+    s->setup.interval_ms = target.log != NULL ? READ_LIVE_MS : READ_FILE_MS;
+    int status = session_record(s);
+    rights_lower();
+    ok = sink_close(&target);
     rights_raise();
-    if (!closed) {
-        program_error("%s", nl_error_message());
-        status = PROGRAM_PROBLEM;
-    }
-    return status;
+    if (ok)
+        return status;
+    program_error("%s", nl_error_message());
+    return PROGRAM_PROBLEM;
 }
 
-static int run_session(const recording_options *options, bool (*open)(sink *s, const void *user), const void *user)
+static int run_with_rights(const recording_options *options, bool (*open)(sink *s, const void *user), const void *user)
 {
     session s = {.options = options,
                  .instance = {.free_buffer_fd = -1},
@@ -750,7 +690,9 @@ static int run_session(const recording_options *options, bool (*open)(sink *s, c
         return PROGRAM_PROBLEM;
     }
     set_up(&s);
-    clean_stale(&s);
+    unsigned stale = instance_clean_stale(&s.tracing);
+    if (stale > 0 && !options->quiet)
+        fprintf(stderr, "nlkernel: removed %u tracing instance%s of killed recorders\n", stale, stale == 1 ? "" : "s");
     int status = choose_events(&s);
     if (status == PROGRAM_DONE)
         status = record_into(&s, open, user);
@@ -763,7 +705,7 @@ static int run_session(const recording_options *options, bool (*open)(sink *s, c
 int session_run(const recording_options *options, bool (*open)(sink *s, const void *user), const void *user)
 {
     rights_raise();
-    int status = run_session(options, open, user);
+    int status = run_with_rights(options, open, user);
     rights_lower();
     return status;
 }

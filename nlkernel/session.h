@@ -1,6 +1,7 @@
 /*
- * A recording, from its first step to its last: the instance, the events and their filters, a lane for each CPU, the
- * command, the clock, and at the end everything as it was before.
+ * A recording from start to end: it sets up the tracing instance, the events and their filters, a lane for each CPU,
+ * the command and the clock. At the end, it restores the former state of the kernel's tracing. One thread, besides
+ * those of the lanes.
  */
 #ifndef NLKERNEL_SESSION_H
 #define NLKERNEL_SESSION_H
@@ -9,9 +10,9 @@
 #include "sink.h"
 
 /*
- * Records until the time is over, the command has ended, or SIGINT, SIGTERM or SIGHUP comes, into the sink that open
- * opens, as the caller of the program, once it is known that there is something to record; false, with the reason in
- * nl_error_message(), when it can't be. Returns an exit status, having said on standard error what went wrong.
+ * Records until the duration is over, the command ends, or SIGINT, SIGTERM or SIGHUP arrives. open opens the sink, with
+ * the rights of the calling user, when it is known that there are events to record; it returns false and sets the error
+ * on failure. Reports problems on standard error. Returns an exit status.
  */
 int session_run(const recording_options *options, bool (*open)(sink *s, const void *user), const void *user);
 

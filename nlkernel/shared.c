@@ -15,12 +15,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* All refusals begin so. */
 #define NOT_FREE                                                                                                       \
-    "--functions=graph: this kernel has the function graph tracer only in the buffers that everybody shares, and "     \
-    "these are in use (--functions=calls wants none of them): "
+    "--functions=graph: this kernel has the function graph tracer only in the shared buffers, which are in use; use "  \
+    "--functions=calls: "
 
-/* What is in these files as long as nobody uses it; a kernel without one of them has nothing to be used. */
+/* The content of files while the shared buffers are idle. Older kernels lack some of the files. */
 static const struct {
     const char *file, *idle;
 } idle_files[] = {
@@ -38,7 +37,7 @@ static const struct {
     {"options/overwrite", "1"},
 };
 
-static bool is_idle(const instance *i, const char *file, const char *idle)
+static bool shared_is_idle(const instance *i, const char *file, const char *idle)
 {
     char *text = instance_read(i, file);
     if (text == NULL)
@@ -51,32 +50,33 @@ static bool is_idle(const instance *i, const char *file, const char *idle)
     return same;
 }
 
-/* Whether what somebody recorded waits in a buffer: it would be lost. */
-static bool is_empty(const instance *i)
+/* Returns whether the buffers are empty. Events that wait there would be lost. */
+static bool shared_is_empty(const instance *i)
 {
     char *path = program_format("%s/per_cpu", i->dir);
-    DIR *folder = opendir(path);
+    DIR *directory = opendir(path);
     bool empty = true;
-    for (struct dirent *entry; empty && folder != NULL && (entry = readdir(folder)) != NULL;) {
+    for (struct dirent *entry; empty && directory != NULL && (entry = readdir(directory)) != NULL;) {
         char file[300];
         unsigned long entries = 0;
         snprintf(file, sizeof file, "per_cpu/%s/stats", entry->d_name);
         char *text = strncmp(entry->d_name, "cpu", 3) == 0 ? instance_read(i, file) : NULL;
         empty = text == NULL || sscanf(text, "entries: %lu", &entries) != 1 || entries == 0;
         if (!empty)
-            nl_error_set(NL_ERROR_BUSY, NOT_FREE "events wait to be read in %s/trace", i->dir);
+            nl_error_set(NL_ERROR_BUSY, NOT_FREE "unread events in %s/trace", i->dir);
         free(text);
     }
-    if (folder != NULL)
-        closedir(folder);
+    if (directory != NULL)
+        closedir(directory);
     free(path);
     return empty;
 }
 
-static long shared_number_of(const instance *i, const char *file, long otherwise)
+static long shared_read_number(const instance *i, const char *file, long otherwise)
 {
     char *text = instance_read(i, file);
-    const char *expanded = text != NULL ? strstr(text, "expanded: ") : NULL; /* "7 (expanded: 1408)" before its use */
+    const char *expanded =
+        text != NULL ? strstr(text, "expanded: ") : NULL; /* "7 (expanded: 1408)" before the first use */
     long number = expanded != NULL ? strtol(expanded + strlen("expanded: "), NULL, 10)
                   : text != NULL   ? strtol(text, NULL, 10)
                                    : otherwise;
@@ -84,7 +84,7 @@ static long shared_number_of(const instance *i, const char *file, long otherwise
     return number;
 }
 
-/* "local [global] counter": the one in brackets. */
+/* Reads the clock, which is in brackets: "local [global] counter". */
 static void read_clock(const instance *i, char clock[24])
 {
     char *text = instance_read(i, "trace_clock");
@@ -95,16 +95,16 @@ static void read_clock(const instance *i, char clock[24])
     free(text);
 }
 
-/* One recorder at a time. */
-static bool lock(instance *i)
+/* Locks the shared buffers against other recorders. */
+static bool lock_shared(instance *i)
 {
     i->lock_fd = open(i->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool good = i->lock_fd >= 0 && flock(i->lock_fd, LOCK_EX | LOCK_NB) == 0;
-    if (!good && errno == EWOULDBLOCK)
-        nl_error_set(NL_ERROR_BUSY, NOT_FREE "by another nlkernel");
-    else if (!good)
+    bool ok = i->lock_fd >= 0 && flock(i->lock_fd, LOCK_EX | LOCK_NB) == 0;
+    if (!ok && errno == EWOULDBLOCK)
+        nl_error_set(NL_ERROR_BUSY, NOT_FREE "another nlkernel uses them");
+    else if (!ok)
         nl_error_set_errno("%s", i->dir);
-    return good;
+    return ok;
 }
 
 static void shared_forget(instance *i)
@@ -118,29 +118,29 @@ static void shared_forget(instance *i)
 bool shared_find(instance *out, shared_note *note, const tracing *t)
 {
     *out = (instance){.free_buffer_fd = -1, .lock_fd = -1, .dir = nl_memory_check(strdup(t->path))};
-    bool idle = lock(out);
+    bool idle = lock_shared(out);
     for (size_t f = 0; idle && f < sizeof idle_files / sizeof *idle_files; f++)
-        idle = is_idle(out, idle_files[f].file, idle_files[f].idle);
-    if (!idle || !is_empty(out)) {
+        idle = shared_is_idle(out, idle_files[f].file, idle_files[f].idle);
+    if (!idle || !shared_is_empty(out)) {
         shared_forget(out);
         return false;
     }
     char clock[24];
     read_clock(out, clock);
-    snprintf(note->text, sizeof note->text, "%s-%ld-%ld-%ld", clock, shared_number_of(out, "buffer_size_kb", 1408),
-             shared_number_of(out, "buffer_percent", 50), shared_number_of(out, "tracing_on", 1));
+    snprintf(note->text, sizeof note->text, "%s-%ld-%ld-%ld", clock, shared_read_number(out, "buffer_size_kb", 1408),
+             shared_read_number(out, "buffer_percent", 50), shared_read_number(out, "tracing_on", 1));
     return true;
 }
 
 bool shared_hold(instance *i)
 {
-    bool good = instance_write(i, "tracing_on", "0");
-    instance_write_if_there(i, "options/disable_on_free", "1");
+    bool ok = instance_write(i, "tracing_on", "0");
+    instance_write(i, "options/disable_on_free", "1");
     i->free_buffer_fd = instance_open(i, "free_buffer", O_WRONLY);
-    return good;
+    return ok;
 }
 
-/* Nothing, where lines are added else. */
+/* Empties a file to which other writes append. */
 static void empty_list(const instance *i, const char *file)
 {
     int fd = instance_open(i, file, O_WRONLY | O_TRUNC);
@@ -148,26 +148,24 @@ static void empty_list(const instance *i, const char *file)
         close(fd);
 }
 
-static bool set_back(const instance *i, const char *note)
+static bool restore_settings(const instance *i, const char *note)
 {
     static const char *const lists[] = {"set_ftrace_filter", "set_ftrace_notrace", "set_ftrace_pid",
                                         "set_ftrace_notrace_pid"};
-    char clock[24], number[24];
+    char clock[24];
     long buffer_kb, percent, on;
     if (sscanf(note, "%23[a-z0-9_]-%ld-%ld-%ld", clock, &buffer_kb, &percent, &on) != 4)
-        return nl_error_set(NL_ERROR_INVALID, "%s: not understood", note) == NL_OK;
+        return nl_error_false(NL_ERROR_INVALID, "invalid settings of the shared buffers: %s", note);
     instance_write(i, "tracing_on", "0");
-    bool good = instance_write(i, "current_tracer", "nop");
+    bool ok = instance_write(i, "current_tracer", "nop");
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
         empty_list(i, lists[l]);
-    instance_write_if_there(i, "options/function-fork", "0");
-    instance_write_if_there(i, "options/disable_on_free", "0");
-    snprintf(number, sizeof number, "%ld", percent);
-    instance_write_if_there(i, "buffer_percent", number);
-    snprintf(number, sizeof number, "%ld", buffer_kb);
-    good = instance_write(i, "buffer_size_kb", number) && good;
-    good = instance_write(i, "trace_clock", clock) && good; /* which empties the buffers, too */
-    return instance_write(i, "tracing_on", on != 0 ? "1" : "0") && good;
+    instance_write(i, "options/function-fork", "0");
+    instance_write(i, "options/disable_on_free", "0");
+    instance_write_number(i, "buffer_percent", percent);
+    ok = instance_write_number(i, "buffer_size_kb", buffer_kb) && ok;
+    ok = instance_write(i, "trace_clock", clock) && ok; /* this also empties the buffers */
+    return instance_write(i, "tracing_on", on != 0 ? "1" : "0") && ok;
 }
 
 bool shared_release(instance *i, const char *note)
@@ -176,14 +174,14 @@ bool shared_release(instance *i, const char *note)
         return true;
     instance_write(i, "tracing_on", "0");
     if (i->free_buffer_fd >= 0)
-        close(i->free_buffer_fd); /* which leaves them without room */
-    bool good = set_back(i, note);
+        close(i->free_buffer_fd); /* this shrinks the buffers; restore_settings sets their size again */
+    bool ok = restore_settings(i, note);
     shared_forget(i);
-    return good;
+    return ok;
 }
 
 void shared_restore(const tracing *t, const char *note)
 {
     instance all = {.free_buffer_fd = -1, .dir = t->path};
-    set_back(&all, note);
+    restore_settings(&all, note);
 }

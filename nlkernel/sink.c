@@ -7,7 +7,6 @@
 #include "base/write_some.h"
 #include "transport/url.h"
 #include "record/format.h"
-#include "program/own_log.h"
 #include "program/program.h"
 
 #include <fcntl.h>
@@ -16,18 +15,18 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* How long records wait for those of other CPUs that happened before: as often as these are read, and some more. */
-#define OTHERS_NS (INT64_C(300) * 1000000)
+/* How long rules wait for earlier records of other CPUs: more than the interval between reads of the buffers. */
+#define REORDER_NS (INT64_C(300) * 1000000)
 
 static void sink_start(sink *s, const char *name)
 {
     *s = (sink){.fd = -1, .name = nl_memory_check(strdup(name))};
     pthread_mutex_init(&s->mutex, NULL);
     if (getrandom(s->own_id.stream, sizeof s->own_id.stream, 0) != (ssize_t)sizeof s->own_id.stream)
-        program_fail(PROGRAM_PROBLEM, "no random bytes for the stream: %s", strerror(errno));
+        program_fail(PROGRAM_PROBLEM, "cannot get random bytes for a stream ID: %s", strerror(errno));
 }
 
-static void stop(sink *s)
+static void sink_free(sink *s)
 {
     nl_synthesis_free(s->rules);
     nl_block_writer_free(&s->own);
@@ -35,7 +34,7 @@ static void stop(sink *s)
     free(s->name);
 }
 
-/* Keeps the first error. With the mutex held. */
+/* Keeps the first error. The caller holds the mutex. */
 static void sink_fail(sink *s)
 {
     if (s->error.code == NL_ERROR_NONE)
@@ -50,7 +49,7 @@ bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level)
         return false;
     bool plain = url->scheme == NL_SCHEME_FILE && url->option_count == 0;
     if (!plain && url->scheme != NL_SCHEME_STDIO) {
-        nl_error_set(NL_ERROR_INVALID, "%s: record writes a file; nlkernel live --dest %s sends", path, path);
+        nl_error_set(NL_ERROR_INVALID, "%s: record writes only files; use nlkernel live --dest %s", path, path);
         nl_url_free(url);
         return false;
     }
@@ -73,39 +72,35 @@ bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level)
     }
     nl_url_free(url);
     if (!good)
-        stop(s);
+        sink_free(s);
     return good;
 }
 
 bool sink_open_log(sink *s, const char *url)
 {
     sink_start(s, url != NULL ? url : "$NETLOGGER_DEST");
-    s->log = program_open_log("nlkernel", url, true);
+    s->log = nl_open("nlkernel", url);
     if (s->log != NULL)
         return true;
     if (*nl_error_message() == '\0')
-        nl_error_set(NL_ERROR_BUSY, "logging is switched off: say --dest, or set NETLOGGER_DEST");
-    stop(s);
+        nl_error_set(NL_ERROR_INVALID, "logging is off; use --dest, or set NETLOGGER_DEST");
+    sink_free(s);
     return false;
 }
 
-/* With the mutex held. */
-static void write_all(sink *s, const char *data, size_t size)
+/* The caller holds the mutex. */
+static void write_blocks(sink *s, const char *data, size_t size)
 {
-    if (s->failed)
+    if (s->failed || nl_write_all(s->fd, data, size))
         return;
-    if (nl_write_all(s->fd, data, size)) {
-        s->bytes += size;
-    } else {
-        nl_error_set_errno("%s: write", s->name);
-        sink_fail(s);
-    }
+    nl_error_set_errno("%s: write", s->name);
+    sink_fail(s);
 }
 
 void sink_put_blocks(sink *s, const char *data, size_t size)
 {
     pthread_mutex_lock(&s->mutex);
-    write_all(s, data, size);
+    write_blocks(s, data, size);
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -114,8 +109,8 @@ void sink_apply(sink *s, nl_synthesis *rules)
     s->rules = rules;
 }
 
-/* With the mutex held. */
-static void put_on(sink *s, const nl_record *record)
+/* The caller holds the mutex. */
+static void write_record(sink *s, const nl_record *record)
 {
     if (s->failed)
         return;
@@ -127,44 +122,44 @@ static void put_on(sink *s, const nl_record *record)
     }
 }
 
-/* Hands on what the rules have made. With the mutex held. */
-static void put_made(sink *s)
+/* Writes what the rules have derived. The caller holds the mutex. */
+static void write_derived(sink *s)
 {
-    const nl_record *made;
-    while ((made = nl_synthesis_next(s->rules)) != NULL)
-        put_on(s, made);
+    const nl_record *derived;
+    while ((derived = nl_synthesis_next(s->rules)) != NULL)
+        write_record(s, derived);
 }
 
-/* With the mutex held. */
-static void nlkernel_sink_put(sink *s, const nl_record *record)
+/* The caller holds the mutex. */
+static void take_record(sink *s, const nl_record *record)
 {
     static const char lost[] = "NetLogger.Lost";
     if (s->rules != NULL)
         nl_synthesis_put(s->rules, record);
     if (s->rules == NULL ||
         (record->event.size == sizeof lost - 1 && memcmp(record->event.data, lost, sizeof lost - 1) == 0))
-        put_on(s, record);
+        write_record(s, record);
 }
 
 void sink_put_record(sink *s, const nl_record *record)
 {
     pthread_mutex_lock(&s->mutex);
-    nlkernel_sink_put(s, record);
+    take_record(s, record);
     pthread_mutex_unlock(&s->mutex);
 }
 
-void sink_say(sink *s, const nl_record *record)
+void sink_put_own(sink *s, const nl_record *record)
 {
     if (s->rules != NULL)
-        return; /* it is about records that are not there */
+        return; /* it describes records that are not written */
     pthread_mutex_lock(&s->mutex);
     if (!sink_takes_blocks(s)) {
-        nlkernel_sink_put(s, record);
+        take_record(s, record);
     } else if (nl_block_put(&s->own, record)) {
         nl_buffer block = {0};
         nl_block_finish(&s->own, &s->own_id, 0, &block);
         s->own_id.first_sequence++;
-        write_all(s, block.data, block.size);
+        write_blocks(s, block.data, block.size);
         nl_buffer_free(&block);
     }
     pthread_mutex_unlock(&s->mutex);
@@ -174,8 +169,8 @@ void sink_flush(sink *s)
 {
     pthread_mutex_lock(&s->mutex);
     if (s->rules != NULL) {
-        nl_synthesis_advance(s->rules, nl_time_now_ns() - OTHERS_NS);
-        put_made(s);
+        nl_synthesis_advance(s->rules, nl_time_now_ns() - REORDER_NS);
+        write_derived(s);
     }
     if (s->writer != NULL && !s->failed && nl_writer_flush(s->writer) != NL_OK)
         sink_fail(s);
@@ -187,7 +182,7 @@ bool sink_close(sink *s)
     bool good = true;
     if (s->rules != NULL) {
         nl_synthesis_finish(s->rules);
-        put_made(s);
+        write_derived(s);
     }
     if (s->fd >= 0 && close(s->fd) != 0) {
         nl_error_set_errno("%s: close", s->name);
@@ -203,6 +198,6 @@ bool sink_close(sink *s)
         nl_error_restore(&s->error);
         good = false;
     }
-    stop(s);
+    sink_free(s);
     return good;
 }

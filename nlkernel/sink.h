@@ -1,17 +1,17 @@
 /*
- * Where what is recorded goes.
+ * The destination of a recording.
  *
- * Into a file of the binary format each lane puts blocks of its own making, whole batches at a time; everywhere else
- * (text, a log of libnetlogger's) records go one by one. What the recorder says itself has a stream of its own. Any
- * thread. The first failure is kept: what comes after it is not written.
+ * In a binary file, each lane writes batches of blocks that it made. In text and in logs of libnetlogger, records are
+ * written one by one. The recorder's own records have a stream of their own. After the first failure, nothing more is
+ * written. Any thread, except for opening and closing.
  */
 #ifndef NLKERNEL_SINK_H
 #define NLKERNEL_SINK_H
 
 #include "base/error.h"
 #include "record/block_write.h"
-#include "transport/writer.h"
 #include "synthesis/synthesis.h"
+#include "transport/writer.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,50 +19,47 @@
 typedef struct sink {
     pthread_mutex_t mutex;
     char *name; /* of the destination, for messages */
-    int fd;     /* of a file of blocks; -1 */
+    int fd;     /* of a binary file; -1 */
     nl_writer *writer;
     nl_log *log;
-    int zstd_level;      /* of blocks */
-    uint64_t bytes;      /* of blocks that were written */
-    nl_synthesis *rules; /* what they make goes on instead of what is put; NULL */
-    uint64_t refused;    /* records that the log had no room for */
+    int zstd_level;
+    nl_synthesis *rules; /* their derived records are written instead of the records; NULL: none */
+    uint64_t refused;    /* records that did not fit into the log's buffer */
     _Atomic bool failed;
-    nl_error error;      /* the first */
-    nl_block_writer own; /* what the recorder says itself, in blocks */
+    nl_error error;      /* the first failure */
+    nl_block_writer own; /* the stream of the recorder's own records, in a binary file */
     nl_block_identity own_id;
 } sink;
 
-/*
- * A file, or "-". format NL_FORMAT_UNKNOWN: nlb when the name ends in .nlb, else ULM. False with the reason in
- * nl_error_message().
- */
+/* Opens a file, or "-". NL_FORMAT_UNKNOWN selects nlb if the name ends in .nlb, otherwise ULM. Returns false and sets
+ * the error on failure. */
 bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level);
 
-/* A log, as nl_open has it; url may be NULL. False with the reason. */
+/* Opens a log as nl_open does; url may be NULL. Returns false and sets the error on failure. */
 bool sink_open_log(sink *s, const char *url);
 
-/* From here on only what rules make of records goes on, and what is said of losses. They are the sink's from now on. */
+/* Writes the records that the rules derive, and NetLogger.Lost, instead of the records. Takes ownership of rules. */
 void sink_apply(sink *s, nl_synthesis *rules);
 
-/* Whether lanes make blocks. */
+/* Returns whether sink_put_blocks must be used instead of sink_put_record. */
 static inline bool sink_takes_blocks(const sink *s)
 {
     return s->fd >= 0 && s->rules == NULL;
 }
 
-/* Blocks, whole. */
+/* Writes whole blocks. */
 void sink_put_blocks(sink *s, const char *data, size_t size);
 
-/* A record, where blocks are not taken. It has its host and program. */
+/* Writes a record, which has its host and program. */
 void sink_put_record(sink *s, const nl_record *record);
 
-/* What the recorder says itself. */
-void sink_say(sink *s, const nl_record *record);
+/* Writes a record of the recorder itself. */
+void sink_put_own(sink *s, const nl_record *record);
 
-/* Hands on what waits. */
+/* Writes what is buffered, and what the rules can derive by now. */
 void sink_flush(sink *s);
 
-/* False with the reason when anything could not be written. */
+/* Returns false and sets the error if anything was not written. */
 bool sink_close(sink *s);
 
 #endif

@@ -13,19 +13,13 @@ enum { TOP_DEFAULT = 20, POINTS_MAX = 50000, ROWS_MAX = 100000 };
 
 /* ---- columns ---- */
 
-static double of_count(const summaries *all, const summary *s, summary_row *row)
-{
-    (void)all;
-    (void)s;
-    return (double)row->count;
-}
-
-/* Whether a recording is what a row is about; by what it does not say of itself nothing is told. */
-static bool is_of_run(const summary *s, const summary_row *row, const summary_run *run)
+/* Returns whether row is about a recording. A recording without a field that rows are grouped by belongs to every row.
+ */
+static bool row_is_of_recording(const summary *s, const summary_row *row, const summary_recording *recording)
 {
     for (unsigned i = 0; i < s->by_count; i++)
-        for (size_t j = 0; j < run->finish->field_count; j++) {
-            const nl_field *field = &run->finish->fields[j];
+        for (size_t j = 0; j < recording->finish->field_count; j++) {
+            const nl_field *field = &recording->finish->fields[j];
             char scratch[NL_FIELD_TEXT_SIZE];
             nl_string text = nl_field_text(field, scratch);
             if (strlen(s->by[i]) == field->name.size && memcmp(s->by[i], field->name.data, field->name.size) == 0 &&
@@ -35,34 +29,14 @@ static bool is_of_run(const summary *s, const summary_row *row, const summary_ru
     return true;
 }
 
-/* How long what a row is about was recorded. */
-static double seconds_of(const summaries *all, const summary *s, const summary_row *row)
+/* Returns the length of the recordings that row is about. */
+static double row_seconds(const summaries *all, const summary *s, const summary_row *row)
 {
     double seconds = 0;
-    for (size_t i = 0; i < all->run_count; i++)
-        if (is_of_run(s, row, &all->runs[i]))
-            seconds += all->runs[i].seconds;
+    for (size_t i = 0; i < all->recording_count; i++)
+        if (row_is_of_recording(s, row, &all->recordings[i]))
+            seconds += all->recordings[i].seconds;
     return seconds > 0 ? seconds : all->seconds;
-}
-
-static double of_rate(const summaries *all, const summary *s, summary_row *row)
-{
-    double seconds = seconds_of(all, s, row);
-    return seconds > 0 ? (double)row->count / seconds : 0;
-}
-
-static double of_sum(const summaries *all, const summary *s, summary_row *row)
-{
-    (void)all;
-    (void)s;
-    return row->sum;
-}
-
-static double of_mean(const summaries *all, const summary *s, summary_row *row)
-{
-    (void)all;
-    (void)s;
-    return row->count > 0 ? row->sum / (double)row->count : 0;
 }
 
 static int order_labels(const void *a, const void *b)
@@ -76,8 +50,8 @@ static int order_labels(const void *a, const void *b)
     return 0;
 }
 
-/* The sum of the same labels' value which shares are of. */
-static double whole(const summary *s, const summary_row *row)
+/* Returns the sum of the value that shares are of, for the labels of row. */
+static double share_base(const summary *s, const summary_row *row)
 {
     summary_row wanted = {.value = 0};
     for (unsigned i = 0; i < s->by_count; i++)
@@ -88,41 +62,43 @@ static double whole(const summary *s, const summary_row *row)
     return found != NULL ? (*found)->sum : 0;
 }
 
-static double of_share(const summaries *all, const summary *s, summary_row *row)
+static double row_share(const summary *s, const summary_row *row)
 {
-    (void)all;
-    double of = s->share != NULL && s->value_count > 0 ? whole(s, row) : s->sum;
-    double own = s->value_count > 0 ? row->sum : (double)row->count;
-    return of > 0 ? own / of : 0;
+    double whole = s->share != NULL && s->value_count > 0 ? share_base(s, row) : s->sum;
+    double part = s->value_count > 0 ? row->sum : (double)row->count;
+    return whole > 0 ? part / whole : 0;
 }
 
-static double of_cpu(const summaries *all, const summary *s, summary_row *row)
-{
-    double time_ns = seconds_of(all, s, row) * 1e9 * (all->cpus > 0 ? all->cpus : 1);
-    return time_ns > 0 ? row->sum / time_ns : 0;
-}
+const summary_column summary_columns[] = {
+    {"count", COLUMN_COUNT, 'n', 0},       {"rate", COLUMN_RATE, 'r', 0},      {"sum", COLUMN_SUM, 'v', 0},
+    {"share", COLUMN_SHARE, '%', 0},       {"cpu", COLUMN_CPU, '%', 0},        {"mean", COLUMN_MEAN, 'v', 0},
+    {"min", COLUMN_QUANTILE, 'v', 0},      {"p1", COLUMN_QUANTILE, 'v', 0.01}, {"p10", COLUMN_QUANTILE, 'v', 0.1},
+    {"p50", COLUMN_QUANTILE, 'v', 0.5},    {"p90", COLUMN_QUANTILE, 'v', 0.9}, {"p99", COLUMN_QUANTILE, 'v', 0.99},
+    {"p999", COLUMN_QUANTILE, 'v', 0.999}, {"max", COLUMN_QUANTILE, 'v', 1},   {0}};
 
-#define QUANTILE(name, share)                                                                                          \
-    static double name(const summaries *all, const summary *s, summary_row *row)                                       \
-    {                                                                                                                  \
-        (void)all;                                                                                                     \
-        (void)s;                                                                                                       \
-        return (double)nl_distribution_quantile(&row->values, share);                                                  \
+double summary_column_value(const summary_column *c, const summaries *all, const summary *s, summary_row *row)
+{
+    double seconds;
+    switch (c->what) {
+    case COLUMN_COUNT:
+        return (double)row->count;
+    case COLUMN_RATE:
+        seconds = row_seconds(all, s, row);
+        return seconds > 0 ? (double)row->count / seconds : 0;
+    case COLUMN_SUM:
+        return row->sum;
+    case COLUMN_SHARE:
+        return row_share(s, row);
+    case COLUMN_CPU:
+        seconds = row_seconds(all, s, row) * (all->cpus > 0 ? all->cpus : 1);
+        return seconds > 0 ? row->sum / 1e9 / seconds : 0;
+    case COLUMN_MEAN:
+        return row->count > 0 ? row->sum / (double)row->count : 0;
+    case COLUMN_QUANTILE:
+        return (double)nl_distribution_quantile(&row->values, c->quantile);
     }
-QUANTILE(of_p1, 0.01)
-QUANTILE(of_p10, 0.1)
-QUANTILE(of_p50, 0.5)
-QUANTILE(of_p90, 0.9)
-QUANTILE(of_p99, 0.99)
-QUANTILE(of_p999, 0.999)
-QUANTILE(of_max, 1)
-QUANTILE(of_min, 0)
-
-const summary_column summary_columns[] = {{"count", of_count, 'n'}, {"rate", of_rate, 'r'}, {"sum", of_sum, 'v'},
-                                          {"share", of_share, '%'}, {"cpu", of_cpu, '%'},   {"mean", of_mean, 'v'},
-                                          {"min", of_min, 'v'},     {"p1", of_p1, 'v'},     {"p10", of_p10, 'v'},
-                                          {"p50", of_p50, 'v'},     {"p90", of_p90, 'v'},   {"p99", of_p99, 'v'},
-                                          {"p999", of_p999, 'v'},   {"max", of_max, 'v'},   {NULL, NULL, 0}};
+    return 0;
+}
 
 /* ---- reading ---- */
 
@@ -133,15 +109,15 @@ typedef struct reading {
 
 #define WRONG(r, ...) nl_sections_error(&(r)->rules->sections, (r)->setting->line, __VA_ARGS__)
 
-static bool read_list(const reading *r, char **list, unsigned *count)
+static bool read_fields(const reading *r, char **list, unsigned *count)
 {
     const char *at = r->setting->value;
     char *word;
     while ((word = nl_word_next(&at, ",")) != NULL) {
-        /* One place stays free: which of several values it is. */
+        /* With several values, one more label says which value a row is about. */
         if (*count == SUMMARY_FIELDS_MAX - 1) {
             free(word);
-            return WRONG(r, "at most %d fields", SUMMARY_FIELDS_MAX - 1);
+            return WRONG(r, "too many fields; the maximum is %d", SUMMARY_FIELDS_MAX - 1);
         }
         list[(*count)++] = word;
     }
@@ -160,7 +136,7 @@ static bool read_columns(const reading *r, summary *s)
         if (good)
             s->columns[s->column_count++] = i;
         else
-            WRONG(r, "there is no column \"%s\", or there are too many", word);
+            WRONG(r, "unknown column \"%s\", or more than %d columns", word, SUMMARY_COLUMNS_MAX);
         free(word);
         if (!good)
             return false;
@@ -175,7 +151,7 @@ static bool read_of(const reading *r, summary *s)
     char *word = nl_word_next(&at, "");
     bool good = s->event != NULL && (word == NULL || strcmp(word, "where") == 0);
     if (!good)
-        WRONG(r, "of = EVENT, or of = EVENT where EXPR is wanted");
+        WRONG(r, "expected of = EVENT, or of = EVENT where EXPRESSION");
     else if (word != NULL)
         s->where = nl_filter_parse(at);
     if (good && word != NULL && s->where == NULL)
@@ -192,7 +168,7 @@ static bool read_word(const reading *r, const char *const *names, unsigned *numb
     for (*number = 0; names[*number] != NULL; (*number)++)
         if (strcmp(names[*number], r->setting->value) == 0)
             return true;
-    return WRONG(r, "%s: there is no \"%s\"", r->setting->key, r->setting->value);
+    return WRONG(r, "%s: unknown value \"%s\"", r->setting->key, r->setting->value);
 }
 
 static bool read_setting(const reading *r, summary *s)
@@ -207,9 +183,9 @@ static bool read_setting(const reading *r, summary *s)
     else if (strcmp(key, "of") == 0)
         good = read_of(r, s);
     else if (strcmp(key, "by") == 0)
-        good = read_list(r, s->by, &s->by_count);
+        good = read_fields(r, s->by, &s->by_count);
     else if (strcmp(key, "value") == 0)
-        good = read_list(r, s->values, &s->value_count);
+        good = read_fields(r, s->values, &s->value_count);
     else if (strcmp(key, "unit") == 0)
         s->unit = value;
     else if (strcmp(key, "share") == 0)
@@ -223,7 +199,7 @@ static bool read_setting(const reading *r, summary *s)
     else if (strcmp(key, "order") == 0 && (good = read_word(r, orders, &number)))
         s->order = (summary_order)number;
     else if (good)
-        good = WRONG(r, "\"%s\" is nothing that is said of a report", key);
+        good = WRONG(r, "unknown setting \"%s\" of a report", key);
     return good;
 }
 
@@ -234,7 +210,7 @@ static bool read_summary(summary *s, const rules_file *of, const nl_section *sec
         if (!read_setting(&(reading){of, &section->settings[i]}, s))
             return false;
     if (s->event == NULL)
-        return nl_sections_error(&of->sections, section->line, "[report %s]: of = is missing", section->name);
+        return nl_sections_error(&of->sections, section->line, "[report %s]: missing of =", section->name);
     if (s->column_count == 0)
         s->columns[s->column_count++] = 0;
     if (s->value_count == 0 && s->order == ORDER_SUM)
@@ -256,7 +232,7 @@ bool summaries_read(summaries *all, const rules_file *of)
 
 /* ---- taking ---- */
 
-static char *label_of(const nl_record *record, const char *name)
+static char *record_label(const nl_record *record, const char *name)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
     nl_field field;
@@ -275,12 +251,12 @@ static void free_row(summary_row *row)
     free(row);
 }
 
-/* NULL when there are too many. */
-static summary_row *row_of(summary *s, const nl_record *record, unsigned value)
+/* Returns the row for the labels of record. Returns NULL if there are too many rows. */
+static summary_row *find_or_add_row(summary *s, const nl_record *record, unsigned value)
 {
     summary_row wanted = {.value = value, .point_step = 1};
     for (unsigned i = 0; i < s->by_count; i++)
-        wanted.labels[i] = label_of(record, s->by[i]);
+        wanted.labels[i] = record_label(record, s->by[i]);
     if (s->value_count > 1)
         wanted.labels[s->by_count] = strdup(s->values[value]);
     summary_row **found = tfind(&wanted, &s->tree, order_labels);
@@ -301,7 +277,7 @@ static summary_row *row_of(summary *s, const nl_record *record, unsigned value)
     return row;
 }
 
-/* Of many points every second, fourth, ... one is kept. */
+/* Keeps at most POINTS_MAX points: halves them when they are full, and then keeps every second, fourth, ... point. */
 static void add_point(summary_row *row, int64_t time_ns, double value)
 {
     if (++row->point_skipped < row->point_step)
@@ -322,7 +298,7 @@ static void add_point(summary_row *row, int64_t time_ns, double value)
 
 static void add_value(summary *s, const nl_record *record, unsigned value, double number)
 {
-    summary_row *row = row_of(s, record, value);
+    summary_row *row = find_or_add_row(s, record, value);
     if (row == NULL)
         return;
     int64_t whole = number < 0 ? 0 : number > 9e18 ? INT64_MAX : (int64_t)(number + 0.5);
@@ -353,30 +329,30 @@ static void summary_take(summary *s, const nl_record *record, const char *event)
     }
 }
 
-static bool summary_number_of(const nl_record *record, const char *name, double *number)
+static bool find_number(const nl_record *record, const char *name, double *number)
 {
     nl_field field;
     return nl_record_find(record, name, &field) && nl_field_double(&field, number);
 }
 
-static void add_run(summaries *all, const nl_record *record, double seconds)
+static void add_recording(summaries *all, const nl_record *finish, double seconds)
 {
-    all->runs = nl_memory_check(reallocarray(all->runs, all->run_count + 1, sizeof *all->runs));
-    all->runs[all->run_count] = (summary_run){nl_record_new(), seconds};
-    nl_record_copy(all->runs[all->run_count++].finish, record);
+    all->recordings = nl_memory_check(reallocarray(all->recordings, all->recording_count + 1, sizeof *all->recordings));
+    all->recordings[all->recording_count] = (summary_recording){nl_record_new(), seconds};
+    nl_record_copy(all->recordings[all->recording_count++].finish, finish);
     all->seconds += seconds;
 }
 
-/* What the recorder said of the recording. */
-static void take_facts(summaries *all, const nl_record *record, const char *event)
+/* Takes a record in which the recorder describes the recording. */
+static void take_recorder_record(summaries *all, const nl_record *record, const char *event)
 {
     double number;
-    if (strcmp(event, "NetLogger.Lost") == 0 && summary_number_of(record, "COUNT", &number))
+    if (strcmp(event, "NetLogger.Lost") == 0 && find_number(record, "COUNT", &number))
         all->lost += (uint64_t)number;
-    else if (strcmp(event, "NetLogger.Record.Begin") == 0 && summary_number_of(record, "CPUS", &number))
+    else if (strcmp(event, "NetLogger.Record.Begin") == 0 && find_number(record, "CPUS", &number))
         all->cpus = number > 0 && number < 1e6 ? (unsigned)number : 1;
-    else if (strcmp(event, "NetLogger.Record.Finish") == 0 && summary_number_of(record, "SECONDS", &number))
-        add_run(all, record, number);
+    else if (strcmp(event, "NetLogger.Record.Finish") == 0 && find_number(record, "SECONDS", &number))
+        add_recording(all, record, number);
 }
 
 void summaries_take(summaries *all, const nl_record *record)
@@ -389,7 +365,7 @@ void summaries_take(summaries *all, const nl_record *record)
     all->to_ns = all->records == 0 || record->time_ns > all->to_ns ? record->time_ns : all->to_ns;
     all->records++;
     if (strncmp(event, "NetLogger.", 10) == 0)
-        take_facts(all, record, event);
+        take_recorder_record(all, record, event);
     nl_field field;
     int64_t cpu;
     if (nl_record_find(record, "CPU", &field) && nl_field_int(&field, &cpu) && cpu >= 0 && cpu < 8192 &&
@@ -417,7 +393,7 @@ static int order_rows(const void *a, const void *b, void *user)
         if (order != 0)
             return order;
     }
-    return (int)left->value - (int)right->value; /* as the file says them */
+    return (int)left->value - (int)right->value; /* in the order of the rules file */
 }
 
 void summaries_compute(summaries *all)
@@ -450,9 +426,9 @@ void summaries_free(summaries *all)
         free(s->event);
         free(s->rows);
     }
-    for (size_t i = 0; i < all->run_count; i++)
-        nl_record_free(all->runs[i].finish);
-    free(all->runs);
+    for (size_t i = 0; i < all->recording_count; i++)
+        nl_record_free(all->recordings[i].finish);
+    free(all->recordings);
     free(all->list);
     *all = (summaries){0};
 }

@@ -1,20 +1,22 @@
 /*
- * What is reported of records: for each [report] of a rules file a table, by the values of some fields.
+ * Reports: each [report] section of a rules file makes a table with a row for each combination of the values of some
+ * fields.
  *
  *   [report Delays]
  *   title = How long programs waited for a CPU
- *   of = RunQueue where DUR.NS > 0     the records that are meant
- *   by = PROG                          a row for each of its values; several, with commas; none: one row
- *   value = DUR.NS                     what is summed; several: a row for each; none: records are counted
- *   unit = ns                          what it is: ns, or what stands behind the numbers
+ *   of = RunQueue where DUR.NS > 0     the records to use
+ *   by = PROG                          fields that rows are grouped by; without them there is one row
+ *   value = DUR.NS                     fields to sum, a row for each; without them, records are counted
+ *   unit = ns                          unit of the values: ns, or a text that follows the numbers
  *   columns = count sum p50 p99 max    of: count rate sum share cpu mean min p1 p10 p50 p90 p99 p999 max
- *   share = DUR.NS                     the value that share is of; otherwise the sum over all rows
- *   order = sum                        count, sum, max, or key; the rest is told from what comes first
- *   top = 20
+ *   share = DUR.NS                     the value that shares are of; default: the sum of all rows
+ *   order = sum                        sum, count, max, or key
+ *   top = 20                           maximum number of rows printed
  *   plot = cdf                         cdf, histogram, bars, series, points, or none
  *
- * cpu is the sum as a share of the time of all CPUs. It and rate are of the recordings that a row is about: of those
- * whose NetLogger.Record.Finish has a field that the row is by, the ones with the row's value of it. One thread.
+ * The column cpu is the sum as a share of the time of all CPUs. When several recordings are reported together, cpu and
+ * rate use the recordings that a row is about: those whose NetLogger.Record.Finish has the row's value of the field
+ * that rows are grouped by. One thread.
  */
 #ifndef NLKERNEL_SUMMARY_H
 #define NLKERNEL_SUMMARY_H
@@ -30,12 +32,12 @@ typedef struct summary_point {
 } summary_point;
 
 typedef struct summary_row {
-    char *labels[SUMMARY_FIELDS_MAX]; /* what it is by, and, when there are several values, which one */
-    unsigned value;                   /* which one */
+    char *labels[SUMMARY_FIELDS_MAX]; /* values of the fields of by; then, with several values, the name of the value */
+    unsigned value;                   /* index in values */
     uint64_t count;
     double sum;
     nl_distribution values;
-    summary_point *points; /* for plots over time: some of them, when there are many */
+    summary_point *points; /* for plots over time: every point_step-th point */
     size_t point_count, point_capacity, point_step, point_skipped;
 } summary_row;
 
@@ -51,25 +53,24 @@ typedef struct summary {
     char *values[SUMMARY_FIELDS_MAX];
     unsigned value_count; /* 0: records are counted */
     const char *unit, *share;
-    unsigned columns[SUMMARY_COLUMNS_MAX]; /* places in summary_columns */
+    unsigned columns[SUMMARY_COLUMNS_MAX]; /* indices in summary_columns */
     unsigned column_count;
     summary_order order;
     unsigned long top;
     summary_plot plot;
 
-    summary_row **rows; /* once computed: in their order */
+    summary_row **rows; /* in order, after summaries_compute */
     size_t row_count, row_capacity;
-    uint64_t left_out;   /* values of rows that there was no room for */
+    uint64_t left_out;   /* values for rows beyond the maximum number of rows */
     void *tree;          /* of rows, by labels */
     double sum;          /* of the first value */
-    nl_distribution all; /* of it */
+    nl_distribution all; /* of the first value */
 } summary;
 
-/* One of several recordings that are reported together: how long it took, and what its records say besides. */
-typedef struct summary_run {
-    nl_record *finish;
+typedef struct summary_recording {
+    nl_record *finish; /* its NetLogger.Record.Finish */
     double seconds;
-} summary_run;
+} summary_recording;
 
 typedef struct summaries {
     const rules_file *rules;
@@ -77,31 +78,35 @@ typedef struct summaries {
     size_t count;
     uint64_t records, lost;
     int64_t from_ns, to_ns;
-    double seconds; /* that were recorded */
-    summary_run *runs;
-    size_t run_count;
+    double seconds; /* length of all recordings */
+    summary_recording *recordings;
+    size_t recording_count;
     unsigned cpus;
 } summaries;
 
 typedef struct summary_column {
     const char *name;
-    double (*of)(const summaries *all, const summary *s, summary_row *row);
-    char kind; /* v: a value, with the unit; n: a number; %: a share; r: a number a second */
+    enum { COLUMN_COUNT, COLUMN_RATE, COLUMN_SUM, COLUMN_SHARE, COLUMN_CPU, COLUMN_MEAN, COLUMN_QUANTILE } what;
+    char kind; /* v: a value with its unit; n: a number; %: a share; r: a number per second */
+    double quantile;
 } summary_column;
 
+/* Ends with a column without a name. */
 extern const summary_column summary_columns[];
 
-/* Reads the rules file's reports. False with the reason in nl_error_message(). */
+double summary_column_value(const summary_column *c, const summaries *all, const summary *s, summary_row *row);
+
+/* Reads the reports of a rules file, which must outlive all. Returns false and sets the error on failure. */
 bool summaries_read(summaries *all, const rules_file *of);
 
-/* Takes a record, the kernel's or one that was made of it. */
+/* Takes a record of the kernel, or a derived record. */
 void summaries_take(summaries *all, const nl_record *record);
 
-/* Puts the rows in their order. */
+/* Sorts the rows. */
 void summaries_compute(summaries *all);
 void summaries_free(summaries *all);
 
-/* How many labels a row has, and what each is. */
+/* Returns the number of labels of a row, and the name of a label. */
 static inline unsigned summary_label_count(const summary *s)
 {
     return s->by_count + (s->value_count > 1);
@@ -112,14 +117,16 @@ static inline const char *summary_label_name(const summary *s, unsigned i)
     return i < s->by_count ? s->by[i] : "value";
 }
 
-/* A number of a column as people read it. */
+/* Formats a number of a column of that kind for people. */
 void summary_write(const summary *s, char kind, double value, char out[32]);
 
-/* Says them, on standard output; top: so many rows at most, 0: all; negative: what the rules say. */
+/* Prints the tables. top: maximum number of rows; 0: all; negative: as the rules file says. */
 void summaries_print(summaries *all, long top);
-void summaries_print_json(summaries *all);
 
-/* Draws them: .png or .svg. False with the reason in nl_error_message(). */
+/* Prints a JSON document. Returns false if writing failed. */
+bool summaries_print_json(summaries *all);
+
+/* Draws the reports in a .png or .svg file. Returns false and sets the error on failure. */
 bool summaries_draw(summaries *all, const char *path);
 
 #endif

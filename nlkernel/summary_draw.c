@@ -1,4 +1,4 @@
-/* Reports as a picture: a chart for each that has a plot. */
+/* Draws reports: a chart for each report that has a plot. */
 #include "config.h"
 
 #include "summary.h"
@@ -18,7 +18,7 @@ enum {
     MARGIN = 110,
     LINES = 10,
     BAR = 20,
-    NAMES = 190, /* the names before bars end there */
+    NAMES = 190, /* width of the labels before bars */
     BARS_MAX = 60,
     CDF_STEPS = 400,
     INTERVALS = 200
@@ -27,26 +27,24 @@ enum {
 static const unsigned colors[LINES] = {0x2a6fbb, 0xc0562b, 0x2c8c5a, 0x8e5ca8, 0xb5892a,
                                        0x3aa3a8, 0xd0487c, 0x6b7f2e, 0x5562d4, 0x777777};
 
-/* What stands below and beside: the report that is being drawn. */
+/* The report that is being drawn, for write_value: charts pass it no argument. */
 static const summary *drawn;
 
-static const char *write_value(double value, char out[UNITS_SIZE])
+static void write_value(double value, char out[UNITS_SIZE])
 {
     summary_write(drawn, 'v', value, out);
-    return out;
 }
 
-static const char *write_share(double value, char out[UNITS_SIZE])
+static void write_share(double value, char out[UNITS_SIZE])
 {
     g_snprintf(out, UNITS_SIZE, "%.0f %%", value * 100);
-    return out;
 }
 
-static char *label_of(const summary_row *row)
+static char *row_label(const summary_row *row)
 {
     GString *text = g_string_new(NULL);
     for (unsigned i = 0; i < SUMMARY_FIELDS_MAX && row->labels[i] != NULL; i++)
-        if (strcmp(row->labels[i], "-") != 0) /* which stands for a field that is not there */
+        if (strcmp(row->labels[i], "-") != 0) /* "-": the record lacks the field */
             g_string_append_printf(text, "%s%s", text->len > 0 ? ", " : "", row->labels[i]);
     if (text->len == 0)
         g_string_append(text, "all");
@@ -55,7 +53,7 @@ static char *label_of(const summary_row *row)
     return g_string_free(text, FALSE);
 }
 
-/* So many rows have a line of their own in a plot; the legend says how many have none. */
+/* Returns how many rows have a line in a plot; the legend counts the others. */
 static size_t lines_of(const summary *s)
 {
     return s->row_count < LINES ? s->row_count : LINES;
@@ -64,7 +62,7 @@ static size_t lines_of(const summary *s)
 static void draw_legend(const chart *p, const summary *s)
 {
     for (size_t i = 0; i < lines_of(s); i++) {
-        char *label = label_of(s->rows[i]);
+        char *label = row_label(s->rows[i]);
         double y = p->y + 8 + 18 * (double)i;
         chart_color(p->cr, colors[i], 1);
         cairo_rectangle(p->cr, p->x + p->width + 16, y - 8, 10, 10);
@@ -80,7 +78,7 @@ static void draw_legend(const chart *p, const summary *s)
     }
 }
 
-/* ---- how values are distributed ---- */
+/* ---- distributions ---- */
 
 static void draw_scale(const chart *p)
 {
@@ -117,14 +115,14 @@ static void draw_cdf(chart p, summary *s)
     draw_legend(&p, s);
 }
 
-/* ---- rows beside each other ---- */
+/* ---- bars ---- */
 
-static double value_of(const summary *s, const summary_row *row)
+static double row_value(const summary *s, const summary_row *row)
 {
     return s->value_count > 0 ? row->sum : (double)row->count;
 }
 
-/* How many have a bar of their own; all others have one together. */
+/* Returns how many rows have a bar of their own; the others share one. */
 static size_t bars_of(const summary *s)
 {
     return s->row_count <= BARS_MAX ? s->row_count : BARS_MAX - 1;
@@ -143,7 +141,7 @@ static void draw_bar(const chart *p, const summary *s, size_t place, const char 
     chart_text(p->cr, p->x + NAMES + width + 8, y + BAR - 6, 0, 11, text);
 }
 
-/* What the names before the bars are. */
+/* Writes the names of the labels above them. */
 static void draw_heading(const chart *p, const summary *s)
 {
     GString *text = g_string_new(NULL);
@@ -160,21 +158,21 @@ static void draw_bars(chart p, const summary *s)
     double rest = 0;
     for (size_t i = 0; i < s->row_count; i++)
         if (i < count)
-            p.most = MAX(p.most, value_of(s, s->rows[i]));
+            p.most = MAX(p.most, row_value(s, s->rows[i]));
         else
-            rest += value_of(s, s->rows[i]);
+            rest += row_value(s, s->rows[i]);
     p.most = MAX(p.most, rest);
     chart_color(p.cr, 0x222222, 1);
     chart_text(p.cr, p.x, p.y - 18, 0, 14, s->title);
     draw_heading(&p, s);
     for (size_t i = 0; i < count; i++) {
-        char *label = label_of(s->rows[i]);
-        draw_bar(&p, s, i, label, value_of(s, s->rows[i]), 0x2a6fbb);
+        char *label = row_label(s->rows[i]);
+        draw_bar(&p, s, i, label, row_value(s, s->rows[i]), 0x2a6fbb);
         g_free(label);
     }
     if (count < s->row_count) {
         char label[64];
-        g_snprintf(label, sizeof label, "%zu others together", s->row_count - count);
+        g_snprintf(label, sizeof label, "%zu others", s->row_count - count);
         draw_bar(&p, s, count, label, rest, 0x999999);
     }
 }
@@ -213,8 +211,8 @@ static void draw_points(chart p, const summary *s)
     draw_legend(&p, s);
 }
 
-/* What came in each interval, a second. */
-static void sum_up(const chart *p, const summary_row *row, double *intervals)
+/* Computes the sum per second of each interval. */
+static void sum_intervals(const chart *p, const summary_row *row, double *intervals)
 {
     double seconds = (p->to - p->from) / 1e9 / INTERVALS;
     memset(intervals, 0, INTERVALS * sizeof *intervals);
@@ -229,16 +227,16 @@ static void draw_series(chart p, const summary *s)
     double intervals[INTERVALS];
     set_times(&p, s);
     for (size_t i = 0; i < lines_of(s); i++) {
-        sum_up(&p, s->rows[i], intervals);
+        sum_intervals(&p, s->rows[i], intervals);
         for (int j = 0; j < INTERVALS; j++)
             p.most = MAX(p.most, intervals[j]);
     }
     p.most = chart_round_up(p.most);
     chart_frame(&p, s->title);
-    chart_heights(&p, units_quantity);
+    chart_heights(&p, chart_write_quantity);
     chart_times_of_day(&p);
     for (size_t i = lines_of(s); i-- > 0;) {
-        sum_up(&p, s->rows[i], intervals);
+        sum_intervals(&p, s->rows[i], intervals);
         chart_color(p.cr, colors[i], 1);
         cairo_set_line_width(p.cr, 1.4);
         cairo_new_path(p.cr);
@@ -249,14 +247,14 @@ static void draw_series(chart p, const summary *s)
     draw_legend(&p, s);
 }
 
-/* ---- all of them ---- */
+/* ---- the picture ---- */
 
-static bool is_drawn(const summary *s)
+static bool has_picture(const summary *s)
 {
     return s->plot != PLOT_NONE && s->row_count > 0;
 }
 
-static void draw_one(chart p, summary *s)
+static void draw_report(chart p, summary *s)
 {
     drawn = s;
     if (s->plot == PLOT_HISTOGRAM && s->all.count > 0)
@@ -271,38 +269,37 @@ static void draw_one(chart p, summary *s)
         draw_series(p, s);
 }
 
-/* Bars want as much room as there are, plots always the same. */
-static int height_of(const summary *s)
+/* Returns the height of a report in pixels. */
+static int report_height(const summary *s)
 {
-    if (!is_drawn(s))
+    if (!has_picture(s))
         return 0;
     return s->plot == PLOT_BARS ? MARGIN + BAR * (int)MIN(s->row_count, BARS_MAX) : PANEL;
 }
 
-static void summary_draw_draw(cairo_t *cr, void *user)
+static void draw_reports(cairo_t *cr, void *user)
 {
     summaries *all = user;
     int y = 90;
     chart_color(cr, 0x000000, 1);
     chart_text(cr, 24, 32, 0, 18, all->rules->title);
     for (size_t i = 0; i < all->count; i++) {
-        int height = height_of(&all->list[i]);
+        int height = report_height(&all->list[i]);
         if (height > 0)
-            draw_one((chart){.cr = cr, .x = 90, .y = y, .width = WIDTH - 400, .height = height - MARGIN},
-                     &all->list[i]);
+            draw_report((chart){.cr = cr, .x = 90, .y = y, .width = WIDTH - 400, .height = height - MARGIN},
+                        &all->list[i]);
         y += height;
     }
     if (y == 90)
-        chart_text(cr, 24, 80, 0, 13, "There was nothing of that.");
+        chart_text(cr, 24, 80, 0, 13, "No records.");
 }
 
 bool summaries_draw(summaries *all, const char *path)
 {
     int height = 0;
     for (size_t i = 0; i < all->count; i++)
-        height += height_of(&all->list[i]);
+        height += report_height(&all->list[i]);
     if (!chart_knows(path))
-        return nl_error_set(NL_ERROR_INVALID, "%s: the name of a picture ends in .png or .svg", path) == NL_OK;
-    return chart_save(path, WIDTH, 60 + MAX(height, 100), summary_draw_draw, all) ||
-           (nl_error_prepend("%s", path), false);
+        return nl_error_false(NL_ERROR_INVALID, "%s: the name must end in .png or .svg", path);
+    return chart_save(path, WIDTH, 60 + MAX(height, 100), draw_reports, all) || (nl_error_prepend("%s", path), false);
 }

@@ -1,7 +1,7 @@
-/* Reports as text and as JSON. */
+/* Prints reports as text and as JSON. */
 #include "config.h"
 
-#include "json.h"
+#include "program/json_document.h"
 #include "program/units.h"
 #include "summary.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LABEL_MIN = 12, LABEL_MAX = 48, COLUMN = 11 };
+enum { LABEL_WIDTH_MIN = 12, LABEL_WIDTH_MAX = 48, COLUMN_WIDTH = 11 };
 
 void summary_write(const summary *s, char kind, double value, char out[32])
 {
@@ -30,34 +30,34 @@ void summary_write(const summary *s, char kind, double value, char out[32])
 
 /* ---- text ---- */
 
-/* Names of threads are anybody's: a control character would be the terminal's to obey. */
+/* Replaces control characters, because a thread can have any name and a terminal would execute them. */
 static void print_label(const char *label, int width)
 {
     int size = 0;
-    for (; size < LABEL_MAX && label[size] != '\0'; size++)
+    for (; size < LABEL_WIDTH_MAX && label[size] != '\0'; size++)
         putchar((unsigned char)label[size] < ' ' || label[size] == 127 ? '?' : label[size]);
     printf("%*s", width - size + 2, "");
 }
 
-static int width_of(const summary *s, unsigned label, size_t rows)
+static int label_width(const summary *s, unsigned label, size_t rows)
 {
     size_t width = strlen(summary_label_name(s, label));
     for (size_t i = 0; i < rows; i++)
         if (strlen(s->rows[i]->labels[label]) > width)
             width = strlen(s->rows[i]->labels[label]);
-    return width < LABEL_MIN ? LABEL_MIN : width > LABEL_MAX ? LABEL_MAX : (int)width;
+    return width < LABEL_WIDTH_MIN ? LABEL_WIDTH_MIN : width > LABEL_WIDTH_MAX ? LABEL_WIDTH_MAX : (int)width;
 }
 
-static void print_row(const summaries *all, const summary *s, size_t at, const int *widths)
+static void print_row(const summaries *all, const summary *s, size_t index, const int *widths)
 {
     char text[32];
-    summary_row *row = s->rows[at];
+    summary_row *row = s->rows[index];
     for (unsigned i = 0; i < summary_label_count(s); i++)
         print_label(row->labels[i], widths[i]);
     for (unsigned i = 0; i < s->column_count; i++) {
         const summary_column *column = &summary_columns[s->columns[i]];
-        summary_write(s, column->kind, column->of(all, s, row), text);
-        printf(" %*s", COLUMN, text);
+        summary_write(s, column->kind, summary_column_value(column, all, s, row), text);
+        printf(" %*s", COLUMN_WIDTH, text);
     }
     putchar('\n');
 }
@@ -65,25 +65,25 @@ static void print_row(const summaries *all, const summary *s, size_t at, const i
 static void print_table(const summaries *all, const summary *s, long top)
 {
     int widths[SUMMARY_FIELDS_MAX] = {0};
-    size_t most = top < 0 ? s->top : (size_t)top, rows = most == 0 || s->row_count < most ? s->row_count : most;
+    size_t limit = top < 0 ? s->top : (size_t)top, rows = limit == 0 || s->row_count < limit ? s->row_count : limit;
     printf("\n%s\n", s->title);
     if (rows == 0) {
-        printf("  (there was nothing of that)\n");
+        printf("  (no records)\n");
         return;
     }
     for (unsigned i = 0; i < summary_label_count(s); i++) {
-        widths[i] = width_of(s, i, rows);
+        widths[i] = label_width(s, i, rows);
         print_label(summary_label_name(s, i), widths[i]);
     }
     for (unsigned i = 0; i < s->column_count; i++)
-        printf(" %*s", COLUMN, summary_columns[s->columns[i]].name);
+        printf(" %*s", COLUMN_WIDTH, summary_columns[s->columns[i]].name);
     putchar('\n');
     for (size_t i = 0; i < rows; i++)
         print_row(all, s, i, widths);
     if (rows < s->row_count)
-        printf("  (%zu more: --top 0 shows all)\n", s->row_count - rows);
+        printf("  (%zu more rows; --top 0 prints all)\n", s->row_count - rows);
     if (s->left_out > 0)
-        printf("  (and %" PRIu64 " that would be in more rows than are kept)\n", s->left_out);
+        printf("  (%" PRIu64 " values omitted: too many rows)\n", s->left_out);
 }
 
 void summaries_print(summaries *all, long top)
@@ -96,59 +96,50 @@ void summaries_print(summaries *all, long top)
 
 /* ---- JSON ---- */
 
-static void print_number(double value)
+static json_object *json_number(double value)
 {
-    if (isfinite(value) && value == floor(value) && fabs(value) < 9e15)
-        printf("%.0f", value);
-    else
-        printf("%.9g", isfinite(value) ? value : 0);
+    bool is_integer = isfinite(value) && value == floor(value) && fabs(value) < 9e15;
+    return is_integer ? json_object_new_int64((int64_t)value) : json_object_new_double(isfinite(value) ? value : 0);
 }
 
-static void print_json_row(const summaries *all, const summary *s, summary_row *row)
+static json_object *describe_row(const summaries *all, const summary *s, summary_row *row)
 {
-    printf("{\"by\":{");
-    for (unsigned i = 0; i < s->by_count; i++) {
-        printf("%s", i > 0 ? "," : "");
-        json_print_string(s->by[i]);
-        putchar(':');
-        json_print_string(row->labels[i]);
-    }
-    putchar('}');
-    if (s->value_count > 0) {
-        printf(",\"value\":");
-        json_print_string(s->values[row->value]);
-    }
-    for (unsigned i = 0; summary_columns[i].name != NULL; i++) {
-        if (s->value_count == 0 && summary_columns[i].kind == 'v')
-            continue;
-        printf(",\"%s\":", summary_columns[i].name);
-        print_number(summary_columns[i].of(all, s, row));
-    }
-    putchar('}');
+    json_object *about = json_object_new_object(), *by = json_object_new_object();
+    json_object_object_add(about, "by", by);
+    for (unsigned i = 0; i < s->by_count; i++)
+        json_object_object_add(by, s->by[i], json_text(row->labels[i]));
+    if (s->value_count > 0)
+        json_object_object_add(about, "value", json_text(s->values[row->value]));
+    for (const summary_column *c = summary_columns; c->name != NULL; c++)
+        if (s->value_count > 0 || c->kind != 'v')
+            json_object_object_add(about, c->name, json_number(summary_column_value(c, all, s, row)));
+    return about;
 }
 
-void summaries_print_json(summaries *all)
+static json_object *describe_summary(const summaries *all, const summary *s)
 {
-    printf("{\"rules\":");
-    json_print_string(all->rules->name);
-    printf(",\"title\":");
-    json_print_string(all->rules->title);
-    printf(",\"seconds\":%.9f,\"cpus\":%u,\"records\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"reports\":[", all->seconds,
-           all->cpus, all->records, all->lost);
-    for (size_t i = 0; i < all->count; i++) {
-        const summary *s = &all->list[i];
-        printf("%s\n {\"report\":", i > 0 ? "," : "");
-        json_print_string(s->name);
-        printf(",\"title\":");
-        json_print_string(s->title);
-        printf(",\"unit\":");
-        json_print_string(s->unit);
-        printf(",\"left_out\":%" PRIu64 ",\"rows\":[", s->left_out);
-        for (size_t j = 0; j < s->row_count; j++) {
-            printf("%s\n  ", j > 0 ? "," : "");
-            print_json_row(all, s, s->rows[j]);
-        }
-        printf("]}");
-    }
-    printf("]}\n");
+    json_object *about = json_object_new_object(), *rows = json_object_new_array();
+    json_object_object_add(about, "report", json_text(s->name));
+    json_object_object_add(about, "title", json_text(s->title));
+    json_object_object_add(about, "unit", json_text(s->unit));
+    json_object_object_add(about, "left_out", json_object_new_uint64(s->left_out));
+    json_object_object_add(about, "rows", rows);
+    for (size_t i = 0; i < s->row_count; i++)
+        json_object_array_add(rows, describe_row(all, s, s->rows[i]));
+    return about;
+}
+
+bool summaries_print_json(summaries *all)
+{
+    json_object *document = json_object_new_object(), *reports = json_object_new_array();
+    json_object_object_add(document, "rules", json_text(all->rules->name));
+    json_object_object_add(document, "title", json_text(all->rules->title));
+    json_object_object_add(document, "seconds", json_object_new_double(all->seconds));
+    json_object_object_add(document, "cpus", json_object_new_int64(all->cpus));
+    json_object_object_add(document, "records", json_object_new_uint64(all->records));
+    json_object_object_add(document, "lost", json_object_new_uint64(all->lost));
+    json_object_object_add(document, "reports", reports);
+    for (size_t i = 0; i < all->count; i++)
+        json_object_array_add(reports, describe_summary(all, &all->list[i]));
+    return json_document_write(document, stdout);
 }

@@ -1,6 +1,6 @@
 /*
- * Which source file each function of the kernel is in: as "nlkernel symbols" writes it, FUNCTION, a tab, FILE:LINE, a
- * line each, or as DWARF says it. A name may be in several files. One thread.
+ * The source files of the kernel's functions, from the output of nlkernel symbols (lines of FUNCTION, a tab, FILE:LINE)
+ * or from DWARF. Several files may have a function of the same name. One thread.
  */
 #ifndef NLKERNEL_SYMBOL_MAP_H
 #define NLKERNEL_SYMBOL_MAP_H
@@ -8,31 +8,31 @@
 #include <netlogger.h>
 
 typedef struct symbol_place {
-    char *function, *file; /* the file below the source's root: net/ipv4/tcp.c */
-    unsigned line;         /* 0: not known */
+    char *function, *file; /* file: relative to the root of the source, such as net/ipv4/tcp.c */
+    unsigned line;         /* 0: unknown */
 } symbol_place;
 
+/* Starts as zeros. */
 typedef struct symbol_map {
     symbol_place *places; /* by function, then file */
     size_t count, capacity;
 } symbol_map;
 
 /*
- * Adds what a file says: an ELF file with DWARF (vmlinux, a module, what .debug packages have), or such lines. root:
- * what paths in DWARF begin with and is left out; NULL: found out. False with the reason in nl_error_message().
+ * Adds the functions of an ELF file with DWARF (vmlinux, a module, a file of a debug package), or of lines as above.
+ * Returns false and sets the error on failure.
  */
-bool symbol_map_read(symbol_map *m, const char *path, const char *root);
+bool symbol_map_read(symbol_map *m, const char *path);
 
-/* Adds one; symbol_map_sort once all are there. */
+/* Adds a function. The map must be sorted afterwards, which symbol_map_read does. */
 void symbol_map_add(symbol_map *m, const char *function, const char *file, unsigned line);
-void symbol_map_sort(symbol_map *m);
 
-/* Where a function is, *count places; what the compiler put behind its name (.isra.0) does not count. NULL: unknown. */
+/* Returns the places of a function, *count of them, or NULL. A suffix of the compiler, such as .isra.0, is ignored. */
 const symbol_place *symbol_map_find(const symbol_map *m, const char *function, size_t *count);
 
 void symbol_map_free(symbol_map *m);
 
-/* The part of symbol_map_read for ELF files, in dwarf.c. */
-bool symbol_map_read_dwarf(symbol_map *m, const char *path, const char *root);
+/* The part of symbol_map_read for ELF files (dwarf.c). */
+bool symbol_map_read_dwarf(symbol_map *m, const char *path);
 
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* So many are remembered; then all are forgotten, and looked up again. */
+/* Maximum numbers of threads and names. Beyond them, all are forgotten and looked up again. */
 enum { TASKS_MAX = 1 << 16, NAMES_MAX = 1 << 12, FIRST_SLOTS = 256 };
 
 #define SAVED_EVERY_NS (NL_NS_PER_SECOND / 5)
@@ -69,7 +69,7 @@ static task_name *tasks_name_of(tasks *t, const char *text, size_t size)
     return name;
 }
 
-/* A new name of a thread. size is at most TASK_NAME_SIZE. */
+/* Sets the name of a thread. size is at most TASK_NAME_SIZE. */
 static void set_name(tasks *t, task *task, const char *text, size_t size, int64_t now_ns)
 {
     if (task->name == NULL || task->name->size != size || memcmp(task->name->text, text, size) != 0)
@@ -117,13 +117,13 @@ static task *find_or_add(tasks *t, int tid)
 void tasks_learn(tasks *t, int tid, const char *name, size_t size, int64_t now_ns)
 {
     if (tid == 0)
-        return; /* each CPU's idle thread has this number */
+        return; /* the idle threads of all CPUs have this ID */
     size = strnlen(name, size < TASK_NAME_SIZE ? size : TASK_NAME_SIZE);
     if (size > 0)
         set_name(t, find_or_add(t, tid), name, size, now_ns);
 }
 
-/* ---- looking ---- */
+/* ---- looking up ---- */
 
 static ssize_t read_proc(int tid, const char *file, char *text, size_t capacity)
 {
@@ -138,23 +138,23 @@ static ssize_t read_proc(int tid, const char *file, char *text, size_t capacity)
     return size;
 }
 
-static bool look_in_proc(tasks *t, task *task, int64_t now_ns)
+static bool look_up_in_proc(tasks *t, task *task, int64_t now_ns)
 {
     char text[512];
     ssize_t size = read_proc(task->tid, "comm", text, sizeof text);
     if (size < 2)
         return false;
-    size--; /* its newline */
+    size--; /* the newline */
     set_name(t, task, text, (size_t)size < TASK_NAME_SIZE ? (size_t)size : TASK_NAME_SIZE, now_ns);
-    /* Numbers are used again: what process it belongs to is asked as often as its name. */
+    /* IDs are reused: the process is looked up as often as the name. */
     const char *line = read_proc(task->tid, "status", text, sizeof text) > 0 ? strstr(text, "\nTgid:") : NULL;
     if (line != NULL)
         sscanf(line, " Tgid: %d", &task->pid);
     return true;
 }
 
-/* Learns all names that the kernel has kept, not oftener than is sensible: threads that are gone may be many. */
-static void look_in_saved(tasks *t, int64_t now_ns)
+/* Learns the names of ended threads that the kernel has kept; at most every SAVED_EVERY_NS, because this is slow. */
+static void look_up_saved(tasks *t, int64_t now_ns)
 {
     if (now_ns - t->saved_read_ns < SAVED_EVERY_NS)
         return;
@@ -182,15 +182,15 @@ task *tasks_look(tasks *t, int tid, int64_t now_ns)
         int size = snprintf(idle, sizeof idle, "swapper/%d", t->cpu);
         set_name(t, found, idle, (size_t)size, now_ns);
     } else if (tid != 0 && (found->name == NULL || found->pid == 0 || now_ns - found->looked_ns >= NL_NS_PER_SECOND)) {
-        bool there = look_in_proc(t, found, now_ns);
+        bool there = look_up_in_proc(t, found, now_ns);
         if (!there && found->name == NULL) {
-            look_in_saved(t, now_ns);
+            look_up_saved(t, now_ns);
             found = find_or_add(t, tid);
         }
         if (found->name == NULL)
             found->name = tasks_name_of(t, "unknown", strlen("unknown"));
         if (found->pid == 0)
-            found->pid = tid; /* gone before it could be asked: most threads are their process's only one */
+            found->pid = tid; /* the thread has ended; most processes have one thread */
     }
     found->looked_ns = now_ns;
     t->last = found;

@@ -1,9 +1,9 @@
 /*
- * Threads by their numbers: which process each belongs to, and what it is called.
+ * The processes and names of threads, by thread ID.
  *
- * The kernel's record of an event holds the thread's number only. The rest comes from /proc, from the names that the
- * kernel keeps of threads that are gone (saved_cmdlines), and from the events themselves: those of the scheduler tell
- * names as they are at that time. Threads of the same name share one task_name. One thread; each lane has its own.
+ * The kernel's record of an event has only the thread ID. The process and the name come from /proc, from the names that
+ * the kernel keeps of ended threads (saved_cmdlines), and from events: those of the scheduler have the names at that
+ * time. Threads of the same name share a task_name. One thread; each lane has its own tasks.
  */
 #ifndef NLKERNEL_TASKS_H
 #define NLKERNEL_TASKS_H
@@ -12,19 +12,19 @@
 
 enum { TASK_NAME_SIZE = 16 }; /* the kernel's, with its terminating NUL */
 
-/* A name, with what the lane's present block has of it. */
+/* A name, and its source and shapes in the lane's current block. */
 typedef struct task_name {
     char text[TASK_NAME_SIZE + 8];
     size_t size;
-    unsigned generation; /* of the block that the rest is about */
+    unsigned generation; /* of the block that source and shapes belong to */
     unsigned source;
-    unsigned *shapes; /* by the event's place: the shape's and one, 0 when there is none yet */
+    unsigned *shapes; /* by the event's place: the shape's index plus 1; 0: no shape yet */
 } task_name;
 
 typedef struct task {
-    int tid, pid; /* pid is 0 while it is not known */
+    int tid, pid; /* pid 0: not known yet */
     bool used;
-    int64_t looked_ns; /* when its name was taken last, on the trace clock */
+    int64_t looked_ns; /* when the name was last looked up, on the trace clock */
     task_name *name;
 } task;
 
@@ -33,21 +33,21 @@ typedef struct tasks {
     size_t capacity, count;
     task_name **names;
     size_t name_capacity, name_count;
-    task *last; /* that was found */
+    task *last; /* the result of the last search */
     size_t event_count;
     int cpu;
     const char *saved_path; /* saved_cmdlines */
     int64_t saved_read_ns;
 } tasks;
 
-/* event_count: how many shapes a name may have; saved_path belongs to the caller. */
+/* event_count: the number of shapes of a name. saved_path is borrowed. */
 void tasks_start(tasks *t, int cpu, size_t event_count, const char *saved_path);
 void tasks_free(tasks *t);
 
-/* tasks_find for one that was not the last, or whose name may be old. */
+/* tasks_find for a thread other than the last, or whose name may be outdated. */
 task *tasks_look(tasks *t, int tid, int64_t now_ns);
 
-/* The thread of that number, at a time of the trace clock. It lasts until the next call. */
+/* Returns a thread at a time of the trace clock, valid until the next call. */
 static inline task *tasks_find(tasks *t, int tid, int64_t now_ns)
 {
     task *last = t->last;
@@ -56,7 +56,7 @@ static inline task *tasks_find(tasks *t, int tid, int64_t now_ns)
     return tasks_look(t, tid, now_ns);
 }
 
-/* An event said that the thread is called that; size is that of the field, which a NUL may end. */
+/* Sets the name of a thread, from an event. size: of the field; a NUL may end the name earlier. */
 void tasks_learn(tasks *t, int tid, const char *name, size_t size, int64_t now_ns);
 
 #endif

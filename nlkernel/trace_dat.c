@@ -16,10 +16,10 @@
 
 static const char magic[] = "\x17\x08\x44tracing";
 
-/* What a file may claim that something compressed is large, at most. */
+/* The maximum size of a decompressed section, and the number of event IDs. */
 enum { UNPACKED_MAX = 1 << 30, EVENT_IDS = 65536 };
 
-/* Sections and options of version 7; options of version 6 are the first ones. */
+/* Options and section flags of version 7. Version 6 has OPTION_DONE and OPTION_BUFFER only. */
 enum {
     OPTION_DONE = 0,
     OPTION_BUFFER = 3,
@@ -29,7 +29,7 @@ enum {
     SECTION_COMPRESSED = 1,
 };
 
-/* Bytes that are read from the front; bad once there were too few. */
+/* Bytes that are read from the front. bad is set when there were too few. */
 typedef struct bytes {
     const char *at, *end;
     bool bad;
@@ -37,15 +37,16 @@ typedef struct bytes {
 
 typedef struct trace_dat {
     calls *calls;
-    bytes file; /* all of it */
+    const nl_filter *where;
+    bytes file;
     const char *start;
-    bool packed; /* some sections are compressed by zstd */
+    bool packed; /* some sections are compressed with zstd */
     size_t page_size;
     page_layout layout;
     kallsyms *symbols;
-    kernel_event *events; /* by number; those of calls only */
+    kernel_event *events; /* by ID; only the events of the function tracers */
     nl_record *record;
-    nl_buffer unpacked; /* the section that is read */
+    nl_buffer unpacked; /* the current section or piece, decompressed */
 } trace_dat;
 
 /* ---- bytes ---- */
@@ -69,7 +70,7 @@ static uint64_t take_number(bytes *b, size_t size)
     return number;
 }
 
-/* A text with its NUL; "" when there is none. */
+/* Takes a text that ends with NUL. Returns "" if there is none. */
 static const char *take_text(bytes *b)
 {
     const char *nul = b->bad ? NULL : memchr(b->at, '\0', (size_t)(b->end - b->at));
@@ -78,7 +79,7 @@ static const char *take_text(bytes *b)
     return text != NULL ? text : "";
 }
 
-/* A number of so many bytes, and as many bytes as it says. */
+/* Takes a number of number_size bytes, and as many bytes as the number says. */
 static bytes take_sized(bytes *b, size_t number_size)
 {
     uint64_t size = take_number(b, number_size);
@@ -101,24 +102,23 @@ static bytes part_of(const trace_dat *t, uint64_t offset, uint64_t size)
     return (bytes){t->start + offset, t->start + offset + size, false};
 }
 
-static bool say_damaged(const char *what)
+static bool fail_damaged(const char *what)
 {
-    nl_error_set(NL_ERROR_INVALID, "trace.dat: %s is not as it should be: the file is cut short or damaged", what);
-    return false;
+    return nl_error_false(NL_ERROR_INVALID, "trace.dat: invalid %s: the file is truncated or damaged", what);
 }
 
 static bool has_page_size(const trace_dat *t)
 {
     enum { MIN = 64 };
-    return t->page_size >= MIN || say_damaged("a page's size");
+    return t->page_size >= MIN || fail_damaged("page size");
 }
 
 static bool has_layout(const trace_dat *t)
 {
-    return t->layout.data_offset > 0 || say_damaged("the description of pages");
+    return t->layout.data_offset > 0 || fail_damaged("description of pages");
 }
 
-/* ---- what events look like ---- */
+/* ---- descriptions of events ---- */
 
 static bool read_header_page(trace_dat *t, bytes *b)
 {
@@ -128,7 +128,7 @@ static bool read_header_page(trace_dat *t, bytes *b)
     free(copy);
     if (good && take_word(b, "header_event", 13))
         take_sized(b, 8);
-    return good && !b->bad ? true : say_damaged("the description of pages");
+    return good && !b->bad ? true : fail_damaged("description of pages");
 }
 
 static void add_event(trace_dat *t, bytes text)
@@ -154,14 +154,14 @@ static bool read_ftrace_events(trace_dat *t, bytes *b)
         if (!text.bad)
             add_event(t, text);
     }
-    return b->bad ? say_damaged("the description of events") : true;
+    return b->bad ? fail_damaged("description of events") : true;
 }
 
 static bool read_kallsyms(trace_dat *t, bytes *b)
 {
     bytes text = take_sized(b, 4);
     if (text.bad)
-        return say_damaged("the list of symbols");
+        return fail_damaged("list of symbols");
     kallsyms_free(t->symbols);
     t->symbols = kallsyms_parse(text.at, (size_t)(text.end - text.at));
     return true;
@@ -188,7 +188,8 @@ static void trace_dat_take_event(trace_dat *t, uint64_t cpu, const page_event *r
     nl_record_add_int(record, "CPU", (int64_t)cpu);
     nl_record_add_int(record, "TID", tid);
     convert_fields(record, event, raw->data, raw->size);
-    calls_take(t->calls, record);
+    if (nl_filter_matches(t->where, record))
+        calls_take(t->calls, record);
 }
 
 static void take_pages(trace_dat *t, uint64_t cpu, bytes pages)
@@ -209,7 +210,7 @@ static void take_pages(trace_dat *t, uint64_t cpu, bytes pages)
     }
 }
 
-/* Unpacks one piece, and leaves it in unpacked. */
+/* Decompresses one piece into t->unpacked. */
 static bool unpack(trace_dat *t, bytes *b)
 {
     uint64_t size = take_number(b, 4), whole = take_number(b, 4);
@@ -221,7 +222,7 @@ static bool unpack(trace_dat *t, bytes *b)
     nl_buffer_reserve(out, whole + 1);
     size_t got = ZSTD_decompress(out->data, whole, at, size);
     out->size = ZSTD_isError(got) ? 0 : got;
-    return !ZSTD_isError(got); /* the last piece may have fewer bytes than it says: whole pages */
+    return !ZSTD_isError(got); /* the last piece may be shorter than it declares */
 }
 
 static bool take_cpu(trace_dat *t, uint64_t cpu, bytes data)
@@ -230,14 +231,14 @@ static bool take_cpu(trace_dat *t, uint64_t cpu, bytes data)
         take_pages(t, cpu, data);
         return true;
     }
-    data.end = t->file.end; /* the size that is said lacks the count of pieces; these say their own */
+    data.end = t->file.end; /* the declared size omits the number of pieces; each piece has its own size */
     uint64_t count = take_number(&data, 4);
     for (uint64_t i = 0; i < count; i++) {
         if (!unpack(t, &data))
-            return say_damaged("compressed trace data");
+            return fail_damaged("compressed trace data");
         take_pages(t, cpu, (bytes){t->unpacked.data, t->unpacked.data + t->unpacked.size, false});
     }
-    return !data.bad || say_damaged("compressed trace data");
+    return !data.bad || fail_damaged("compressed trace data");
 }
 
 /* ---- version 6 ---- */
@@ -254,17 +255,17 @@ static bool skip_event_formats(bytes *b)
     return !b->bad;
 }
 
-/* The buffers of each CPU: places and sizes. */
+/* Takes the table of the offsets and sizes of each CPU's buffer. */
 static bool take_cpus_6(trace_dat *t, bytes *b, uint64_t cpus)
 {
     for (uint64_t cpu = 0; cpu < cpus && !b->bad; cpu++) {
         uint64_t offset = take_number(b, 8), size = take_number(b, 8);
         bytes data = part_of(t, offset, b->bad ? 0 : size);
         if (data.bad)
-            return say_damaged("a CPU's trace data");
+            return fail_damaged("CPU's trace data");
         take_pages(t, cpu, data);
     }
-    return b->bad ? say_damaged("the table of CPUs") : true;
+    return b->bad ? fail_damaged("table of CPUs") : true;
 }
 
 static bool take_buffer_6(trace_dat *t, bytes option, uint64_t cpus)
@@ -283,7 +284,7 @@ static bool read_6(trace_dat *t, bytes *b)
     if (!has_page_size(t) || !read_header_page(t, b) || !read_ftrace_events(t, b))
         return false;
     if (!skip_event_formats(b))
-        return say_damaged("the description of events");
+        return fail_damaged("description of events");
     if (!read_kallsyms(t, b))
         return false;
     take_sized(b, 4);
@@ -299,25 +300,24 @@ static bool read_6(trace_dat *t, bytes *b)
         kind = trace_dat_take(b, 10);
     }
     if (kind == NULL)
-        return say_damaged("its head");
+        return fail_damaged("header");
     if (memcmp(kind, "flyrecord", 10) != 0) {
-        nl_error_set(NL_ERROR_UNSUPPORTED, "trace.dat: it holds text of a latency tracer, and no calls");
-        return false;
+        return nl_error_false(NL_ERROR_UNSUPPORTED, "trace.dat: it has the text of a latency tracer, and no calls");
     }
     return take_cpus_6(t, b, cpus);
 }
 
 /* ---- version 7 ---- */
 
-/* The section at an offset, unpacked where it must be. */
-static bytes section_at(trace_dat *t, uint64_t offset, unsigned want)
+/* Returns the section at an offset, decompressed. */
+static bytes section_at(trace_dat *t, uint64_t offset, unsigned expected)
 {
     bytes head = part_of(t, offset, 16);
     uint64_t id = take_number(&head, 2), flags = take_number(&head, 2);
     take_number(&head, 4);
     uint64_t size = take_number(&head, 8);
     bytes section = head.bad ? head : part_of(t, offset + 16, size);
-    section.bad = section.bad || id != want;
+    section.bad = section.bad || id != expected;
     if (section.bad || !(flags & SECTION_COMPRESSED))
         return section;
     if (!unpack(t, &section))
@@ -338,11 +338,11 @@ static bool take_buffer_7(trace_dat *t, bytes option)
         uint64_t cpu = take_number(&option, 4), offset = take_number(&option, 8), size = take_number(&option, 8);
         bytes data = part_of(t, offset, option.bad ? 0 : size);
         if (data.bad)
-            return say_damaged("a CPU's trace data");
+            return fail_damaged("CPU's trace data");
         if (!take_cpu(t, cpu, data))
             return false;
     }
-    return option.bad ? say_damaged("the table of CPUs") : true;
+    return option.bad ? fail_damaged("table of CPUs") : true;
 }
 
 static bool take_option_7(trace_dat *t, uint64_t id, bytes option, bool buffers)
@@ -353,13 +353,13 @@ static bool take_option_7(trace_dat *t, uint64_t id, bytes option, bool buffers)
         return true;
     bytes section = section_at(t, take_number(&option, 8), (unsigned)id);
     if (option.bad || section.bad)
-        return say_damaged("a section");
+        return fail_damaged("section");
     if (id == OPTION_HEADER_INFO)
         return read_header_page(t, &section);
     return id == OPTION_FTRACE_EVENTS ? read_ftrace_events(t, &section) : read_kallsyms(t, &section);
 }
 
-/* Goes through all options: what describes first, the buffers in a second round. */
+/* Takes all options. The descriptions come in a first pass, the buffers, which need them, in a second pass. */
 static bool take_options_7(trace_dat *t, uint64_t offset, bool buffers)
 {
     enum { SECTIONS_MAX = 1000 };
@@ -368,20 +368,20 @@ static bool take_options_7(trace_dat *t, uint64_t offset, bool buffers)
     for (int sections = 0; good && offset != 0 && sections < SECTIONS_MAX; sections++) {
         bytes section = section_at(t, offset, 0);
         if (section.bad) {
-            good = say_damaged("a section of options");
+            good = fail_damaged("section of options");
             break;
         }
-        copy.size = 0; /* what it describes is unpacked to where it may lie itself */
+        copy.size = 0; /* the options refer to sections that are decompressed into the same buffer */
         nl_buffer_append(&copy, section.at, (size_t)(section.end - section.at));
         if (copy.size == 0)
-            break; /* and there are no more */
+            break;
         bytes options = {copy.data, copy.data + copy.size, false};
         offset = 0;
         while (good && options.at < options.end) {
             uint64_t id = take_number(&options, 2);
             bytes option = take_sized(&options, 4);
             if (option.bad) {
-                good = say_damaged("an option");
+                good = fail_damaged("option");
             } else if (id == OPTION_DONE) {
                 offset = take_number(&option, 8);
                 break;
@@ -401,37 +401,36 @@ static bool read_7(trace_dat *t, bytes *b)
     take_text(b);
     uint64_t options = take_number(b, 8);
     if (b->bad)
-        return say_damaged("its head");
+        return fail_damaged("header");
     t->packed = strcmp(packer, "none") != 0;
     if (t->packed && strcmp(packer, "zstd") != 0) {
-        nl_error_set(NL_ERROR_UNSUPPORTED,
-                     "trace.dat: it is compressed by %s, which is not read here: trace-cmd convert --compression zstd",
-                     packer);
-        return false;
+        return nl_error_false(NL_ERROR_UNSUPPORTED,
+                              "trace.dat: unsupported compression %s; use trace-cmd convert --compression zstd",
+                              packer);
     }
     return take_options_7(t, options, false) && take_options_7(t, options, true);
 }
 
-/* ---- the whole ---- */
+/* ---- the file ---- */
 
 bool trace_dat_detect(const char *data, size_t size)
 {
-    return size >= sizeof magic - 1 && memcmp(data, magic, sizeof magic - 1) == 0;
+    return size >= TRACE_DAT_MAGIC_SIZE && memcmp(data, magic, TRACE_DAT_MAGIC_SIZE) == 0;
 }
 
-bool trace_dat_read(calls *c, const char *data, size_t size)
+bool trace_dat_read(calls *c, const nl_filter *where, const char *data, size_t size)
 {
-    trace_dat t = {.calls = c, .start = data, .file = {data + sizeof magic - 1, data + size, false}};
+    trace_dat t = {
+        .calls = c, .where = where, .start = data, .file = {data + TRACE_DAT_MAGIC_SIZE, data + size, false}};
     bytes *b = &t.file;
     const char *version = take_text(b);
     unsigned endian = (unsigned)take_number(b, 1);
     take_number(b, 1);
     if (b->bad)
-        return say_damaged("its head");
+        return fail_damaged("header");
     if (endian != 0 || (strcmp(version, "6") != 0 && strcmp(version, "7") != 0)) {
-        nl_error_set(NL_ERROR_UNSUPPORTED, "trace.dat: %s, which is not read here: trace-cmd report prints what is",
-                     endian != 0 ? "of a machine of the other byte order" : "of another version than 6 and 7");
-        return false;
+        return nl_error_false(NL_ERROR_UNSUPPORTED, "trace.dat: unsupported %s; trace-cmd report converts it to text",
+                              endian != 0 ? "byte order" : "version");
     }
     t.events = nl_memory_check(calloc(EVENT_IDS, sizeof *t.events));
     t.record = nl_record_new();

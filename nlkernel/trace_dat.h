@@ -1,16 +1,22 @@
 /*
- * trace-cmd's trace.dat, versions 6 and 7: the calls of functions in it. What the file says of itself is believed
- * nowhere: everything is looked for within its bytes. One thread.
+ * The calls of functions in trace-cmd's trace.dat files, versions 6 and 7. The format is described in
+ * trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5). No offset or size in a file is trusted: nothing is read outside its
+ * bytes. One thread.
  */
 #ifndef NLKERNEL_TRACE_DAT_H
 #define NLKERNEL_TRACE_DAT_H
 
 #include "calls.h"
 
-/* Whether bytes from the start of a file look like one. */
+enum { TRACE_DAT_MAGIC_SIZE = 10 };
+
+/* Returns whether the first bytes of a file are those of a trace.dat. */
 bool trace_dat_detect(const char *data, size_t size);
 
-/* Takes the calls in a whole file. False with the reason in nl_error_message(); what came before stays taken. */
-bool trace_dat_read(calls *c, const char *data, size_t size);
+/*
+ * Adds the calls in a whole file whose records match where (NULL: all). Returns false and sets the error if the file is
+ * damaged or not supported; the calls before that place remain in c.
+ */
+bool trace_dat_read(calls *c, const nl_filter *where, const char *data, size_t size);
 
 #endif

@@ -38,7 +38,7 @@ char *tracing_read(const char *path, size_t *size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        rights_explain_denied(path);
+        rights_set_open_error(path);
         return NULL;
     }
     nl_buffer text = {0};
@@ -64,7 +64,7 @@ bool tracing_write(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
     if (fd < 0) {
-        rights_explain_denied(path);
+        rights_set_open_error(path);
         return false;
     }
     ssize_t put = write(fd, text, strlen(text));
@@ -80,14 +80,13 @@ static bool is_tracefs(const char *path)
     return statfs(path, &status) == 0 && status.f_type == TRACEFS_MAGIC;
 }
 
-/* A mount that is attached nowhere: it goes with its descriptor. */
-static bool mount_for_us(tracing *t)
+static bool mount_detached(tracing *t)
 {
     int fs = fsopen("tracefs", FSOPEN_CLOEXEC);
     if (fs >= 0 && fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
         t->mount_fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
     if (t->mount_fd < 0) {
-        rights_explain_no_mount();
+        rights_set_mount_error();
         if (fs >= 0)
             close(fs);
         return false;
@@ -100,15 +99,13 @@ static bool mount_for_us(tracing *t)
 static bool tracing_find(tracing *t, const char *path)
 {
     static const char *const usual[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
-    if (path != NULL && !is_tracefs(path)) {
-        nl_error_set(NL_ERROR_UNSUPPORTED, "%s: no tracefs is mounted there", path);
-        return false;
-    }
+    if (path != NULL && !is_tracefs(path))
+        return nl_error_false(NL_ERROR_UNSUPPORTED, "%s: not a mount point of tracefs", path);
     for (size_t i = 0; path == NULL && i < sizeof usual / sizeof *usual; i++)
         if (is_tracefs(usual[i]))
             path = usual[i];
     if (path == NULL)
-        return mount_for_us(t);
+        return mount_detached(t);
     t->path = nl_memory_check(strdup(path));
     return true;
 }
@@ -119,23 +116,20 @@ bool tracing_open(tracing *t, const char *path)
     if (!tracing_find(t, path))
         return false;
     char *events = tracing_path(t, "events");
-    int fd =
-        open(events, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* access(2) asks for the real user, without capabilities */
-    bool may = fd >= 0;
-    if (may)
+    int fd = open(events, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* access(2) would ignore capabilities */
+    bool ok = fd >= 0;
+    if (ok)
         close(fd);
-    if (!may && errno == ENOENT)
+    else if (errno == ENOENT)
         nl_error_set(NL_ERROR_UNSUPPORTED, "%s: this kernel offers no events", t->path);
-    else if (!may)
-        rights_explain_denied(events);
-    if (may && tracefs_set_tracing_dir(t->path) != 0) {
-        nl_error_set_errno("%s", t->path);
-        may = false;
-    }
+    else
+        rights_set_open_error(events);
+    if (ok && tracefs_set_tracing_dir(t->path) != 0)
+        ok = nl_error_set_errno("%s", t->path) == NL_OK;
     free(events);
-    if (!may)
+    if (!ok)
         tracing_close(t);
-    return may;
+    return ok;
 }
 
 void tracing_close(tracing *t)

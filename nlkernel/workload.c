@@ -1,6 +1,10 @@
+/*
+ * Measurements of the machine that a rules file or bench requests: nlkernel workload NAME FILE [ARGUMENT...]. Each runs
+ * in a process of its own and writes its results as records to FILE. One thread.
+ */
 #include "config.h"
 
-#include "workload.h"
+#include "command.h"
 
 #include "base/monotonic.h"
 #include "program/program.h"
@@ -16,7 +20,7 @@
 #include <unistd.h>
 #include <time.h>
 
-static nl_record *own_record(const char *event, int64_t time_ns)
+static nl_record *new_result(const char *event, int64_t time_ns)
 {
     char host[256];
     program_host(host, sizeof host);
@@ -31,15 +35,15 @@ static nl_record *own_record(const char *event, int64_t time_ns)
     return record;
 }
 
-static bool workload_put(nl_writer *to, nl_record *record)
+static bool put_result(nl_writer *to, nl_record *record)
 {
-    bool good = nl_writer_put(to, record) == NL_OK;
+    bool ok = nl_writer_put(to, record) == NL_OK;
     nl_record_free(record);
-    return good;
+    return ok;
 }
 
-/* On one CPU from here on: the last one that we may use. Returns it. */
-static int stay_on_one(void)
+/* Binds the process to the last CPU that it may use. Returns the CPU. */
+static int bind_to_cpu(void)
 {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -54,7 +58,7 @@ static int stay_on_one(void)
     return cpu;
 }
 
-/* ---- noise: a loop that would always take a millisecond, were there nothing else ---- */
+/* ---- noise: a loop that takes a millisecond unless it is interrupted ---- */
 
 static volatile uint64_t spun;
 
@@ -64,8 +68,8 @@ static __attribute__((noinline)) void spin(uint64_t count)
         spun += i;
 }
 
-/* How many turns take so long, by the fastest of many tries: what took longer was disturbed. */
-static uint64_t calibrate(int64_t wanted_ns)
+/* Returns the number of turns that take duration_ns, from the fastest of many tries: the others were interrupted. */
+static uint64_t calibrate(int64_t duration_ns)
 {
     enum { TURNS = 100000, TRIES = 200 };
     int64_t best_ns = INT64_MAX;
@@ -76,12 +80,12 @@ static uint64_t calibrate(int64_t wanted_ns)
         if (took_ns > 0 && took_ns < best_ns)
             best_ns = took_ns;
     }
-    uint64_t turns = (uint64_t)((double)TURNS * (double)wanted_ns / (double)best_ns);
+    uint64_t turns = (uint64_t)((double)TURNS * (double)duration_ns / (double)best_ns);
     return turns > 0 ? turns : 1;
 }
 
 typedef struct turn {
-    int64_t begin_ns, end_ns; /* real time, so that it belongs to the kernel's events */
+    int64_t begin_ns, end_ns; /* real time, as of the kernel's events */
 } turn;
 
 static bool run_noise(nl_writer *to, int argc, char **argv)
@@ -89,36 +93,36 @@ static bool run_noise(nl_writer *to, int argc, char **argv)
     long count = argc > 0 ? strtol(argv[0], NULL, 10) : 3000;
     if (count < 1 || count > 10000000)
         count = 3000;
-    int cpu = stay_on_one();
-    prctl(PR_SET_NAME, "nlkernel-noise"); /* by which the rules know it */
+    int cpu = bind_to_cpu();
+    prctl(PR_SET_NAME, "nlkernel-noise"); /* the rules recognize this name */
     uint64_t turns = calibrate(1000000);
     turn *done = calloc((size_t)count, sizeof *done);
     if (done == NULL)
         return false;
-    int64_t least_ns = INT64_MAX;
+    int64_t minimum_ns = INT64_MAX;
     for (long i = 0; i < count; i++) {
         done[i].begin_ns = nl_time_now_ns();
         spin(turns);
         done[i].end_ns = nl_time_now_ns();
-        if (done[i].end_ns - done[i].begin_ns < least_ns)
-            least_ns = done[i].end_ns - done[i].begin_ns;
+        if (done[i].end_ns - done[i].begin_ns < minimum_ns)
+            minimum_ns = done[i].end_ns - done[i].begin_ns;
     }
-    bool good = true;
-    for (long i = 0; good && i < count; i++) {
-        nl_record *record = own_record("Noise.Begin", done[i].begin_ns);
+    bool ok = true;
+    for (long i = 0; ok && i < count; i++) {
+        nl_record *record = new_result("Noise.Begin", done[i].begin_ns);
         nl_record_add_int(record, "CPU", cpu);
-        good = workload_put(to, record);
-        record = own_record("Noise.End", done[i].end_ns);
+        ok = put_result(to, record);
+        record = new_result("Noise.End", done[i].end_ns);
         nl_record_add_int(record, "CPU", cpu);
         nl_record_add_int(record, "TOOK.NS", done[i].end_ns - done[i].begin_ns);
-        nl_record_add_int(record, "NOISE.NS", done[i].end_ns - done[i].begin_ns - least_ns);
-        good = good && workload_put(to, record);
+        nl_record_add_int(record, "NOISE.NS", done[i].end_ns - done[i].begin_ns - minimum_ns);
+        ok = ok && put_result(to, record);
     }
     free(done);
-    return good;
+    return ok;
 }
 
-/* ---- switch: two processes on one CPU that hand it to each other ---- */
+/* ---- switch: two processes that pass a byte to each other on one CPU ---- */
 
 static double yield_ns(int count)
 {
@@ -128,7 +132,7 @@ static double yield_ns(int count)
     return (double)(nl_monotonic_ns() - begin_ns) / count;
 }
 
-/* A byte to and fro between two processes: each time the CPU is switched twice. */
+/* Returns each byte, in the other process. */
 static void answer(int in, int out)
 {
     char byte;
@@ -137,6 +141,7 @@ static void answer(int in, int out)
     _exit(0);
 }
 
+/* Sends bytes and waits for each to come back. Returns the mean time per byte: two switches between two processes. */
 static double pass_ns(int in, int out, int count)
 {
     char byte = 0;
@@ -150,18 +155,18 @@ static double pass_ns(int in, int out, int count)
 static bool measure_switches(nl_writer *to, const int there[2], const int back[2], const int self[2])
 {
     enum { PASSES = 2000, ROUNDS = 30 };
-    bool good = true;
-    for (int i = 0; good && i < ROUNDS; i++) {
+    bool ok = true;
+    for (int i = 0; ok && i < ROUNDS; i++) {
         double both = pass_ns(back[0], there[1], PASSES), alone = pass_ns(self[0], self[1], PASSES);
-        nl_record *record = own_record("SwitchCost", nl_time_now_ns());
-        /* To and fro are two switches, and twice the calls that a pipe of one's own takes. */
+        nl_record *record = new_result("SwitchCost", nl_time_now_ns());
+        /* A byte needs two switches, and twice the system calls of a pipe within one process. */
         nl_record_add_double(record, "NS", both / 2 - alone);
         nl_record_add_double(record, "PASS.NS", both / 2);
         nl_record_add_double(record, "CALLS.NS", alone);
         nl_record_add_double(record, "YIELD.NS", yield_ns(PASSES));
-        good = workload_put(to, record);
+        ok = put_result(to, record);
     }
-    return good;
+    return ok;
 }
 
 static bool run_switch(nl_writer *to, int argc, char **argv)
@@ -169,7 +174,7 @@ static bool run_switch(nl_writer *to, int argc, char **argv)
     int there[2], back[2], self[2];
     (void)argc;
     (void)argv;
-    stay_on_one();
+    bind_to_cpu();
     if (pipe(there) != 0 || pipe(back) != 0 || pipe(self) != 0)
         return false;
     pid_t other = fork();
@@ -180,14 +185,14 @@ static bool run_switch(nl_writer *to, int argc, char **argv)
         answer(there[0], back[1]);
     }
     close(back[1]);
-    bool good = measure_switches(to, there, back, self);
+    bool ok = measure_switches(to, there, back, self);
     close(there[1]);
-    return waitpid(other, NULL, 0) == other && good;
+    return waitpid(other, NULL, 0) == other && ok;
 }
 
-/* ---- syscalls: nothing but calls of getppid, for who measures what recording them costs ---- */
+/* ---- syscalls: calls of getppid, for measuring the cost of recording them ---- */
 
-static int64_t own_time_ns(void)
+static int64_t cpu_time_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -203,60 +208,44 @@ static void call(uint64_t count)
 static bool run_syscalls(nl_writer *to, int argc, char **argv)
 {
     uint64_t count = argc > 0 ? strtoull(argv[0], NULL, 10) : 1000000;
-    stay_on_one();
+    bind_to_cpu();
     call(count / 10);
-    int64_t wall_ns = nl_monotonic_ns(), own_ns = own_time_ns();
+    int64_t wall_ns = nl_monotonic_ns(), own_ns = cpu_time_ns();
     call(count);
-    own_ns = own_time_ns() - own_ns;
+    own_ns = cpu_time_ns() - own_ns;
     wall_ns = nl_monotonic_ns() - wall_ns;
-    nl_record *record = own_record("Calls", nl_time_now_ns());
+    nl_record *record = new_result("Calls", nl_time_now_ns());
     nl_record_add_double(record, "OWN.NS", (double)own_ns / (double)count);
     nl_record_add_double(record, "WALL.NS", (double)wall_ns / (double)count);
-    return workload_put(to, record);
+    return put_result(to, record);
 }
 
-/* ---- all of them ---- */
+/* ---- the command ---- */
 
-typedef struct workload {
+static const struct {
     const char *name;
     bool (*run)(nl_writer *to, int argc, char **argv);
-} workload;
+} workloads[] = {{"noise", run_noise}, {"switch", run_switch}, {"syscalls", run_syscalls}, {NULL, NULL}};
 
-/* NULL after having said which there are. */
-static const workload *workload_find(const char *name)
+int command_workload(int argc, char **argv)
 {
-    static const workload loads[] = {{"noise", run_noise}, {"switch", run_switch}, {"syscalls", run_syscalls}};
-    enum { COUNT = sizeof loads / sizeof *loads };
-    nl_buffer names = {0};
-    for (size_t i = 0; i < COUNT; i++) {
-        if (strcmp(loads[i].name, name) == 0) {
-            nl_buffer_free(&names);
-            return &loads[i];
-        }
-        const char *joint = i == 0 ? "" : i + 1 < COUNT ? ", " : " and ";
-        nl_buffer_append(&names, joint, strlen(joint));
-        nl_buffer_append(&names, loads[i].name, strlen(loads[i].name));
-    }
-    program_error("there is no workload \"%s\": %.*s are", name, (int)names.size, names.data);
-    nl_buffer_free(&names);
-    return NULL;
-}
-
-int workload_main(int argc, char **argv)
-{
-    if (argc < 2) {
-        program_error("workload: a NAME and a FILE for its records are wanted");
+    size_t i = 0;
+    if (argc < 3) {
+        program_error("workload: missing NAME or FILE");
         return PROGRAM_USAGE;
     }
-    const workload *load = workload_find(argv[0]);
-    if (load == NULL)
+    while (workloads[i].name != NULL && strcmp(workloads[i].name, argv[1]) != 0)
+        i++;
+    if (workloads[i].name == NULL) {
+        program_error("%s: unknown workload; the workloads are noise, switch and syscalls", argv[1]);
         return PROGRAM_PROBLEM;
+    }
     const nl_writer_options options = {.truncate = true, .format = NL_FORMAT_NLB};
-    nl_writer *to = nl_writer_open(argv[1], &options);
-    bool good = to != NULL && load->run(to, argc - 2, argv + 2);
+    nl_writer *to = nl_writer_open(argv[2], &options);
+    bool ok = to != NULL && workloads[i].run(to, argc - 3, argv + 3);
     if (to != NULL)
-        good = nl_writer_close(to) == NL_OK && good;
-    if (!good)
+        ok = nl_writer_close(to) == NL_OK && ok;
+    if (!ok)
         program_error("workload: %s", nl_error_message());
-    return good ? PROGRAM_DONE : PROGRAM_PROBLEM;
+    return ok ? PROGRAM_DONE : PROGRAM_PROBLEM;
 }

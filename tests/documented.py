@@ -30,8 +30,6 @@ PROGRAMS = {"netlogd": "netlogd/netlogd", "netlogctl": "netlogd/netlogctl", "nls
             "nlrecover": "nltools/nlrecover", "nlschema": "nltools/nlschema", "nlsensor": "nlagent/nlsensor", "nlkernel": "nlkernel/nlkernel",
             "nlarchive": "nltools/nlarchive", "nlagent": "nlagent/nlagent", "nlagentd": "nlagent/nlagentd"}
 CONVERTED = {"nlsort", "nlconv", "nlwrite", "nlstat", "nldiag", "nlv", "nlrecover", "nlschema", "nlarchive", "nlkernel", "nlagent", "nlsensor", "netlogctl", "netlogd", "nlagentd"}
-# Programs whose commands have a parser each, with those that they do not list.
-SUBCOMMANDS = {"nlkernel": [["nlkernel", "report", "--functions"]]}
 COMMON = {"help", "usage", "version"}
 HEADERS = "libnetlogger/include/netlogger/"
 ITEM = r"^\.(?:It )?Cm (\w+)(?: Ar \w+)?$"
@@ -57,14 +55,15 @@ WORDS = [
      [("doc/man/nlv.1", r"^\.Cm ([a-z]+)(?:=\w+)?$|^([a-z]+)=", ".Sh WHAT IS DRAWN", ".Sh")]),
     ("key of nlschema's files", [("nltools/schema/schema.c", r'strcmp\((?:e->)?key, "(\w+)"\)')],
      [("doc/man/nlschema.1", r"^(?:\.Ql )?([a-z]+)=", ".Sh DESCRIPTION", ".Sh")]),
-    ("section of a rules file", [("common/synthesis/rules.c", QUOTED, "bool read_section(", "\n}")],
+    ("section of a rules file", [("common/synthesis/rules.c", QUOTED, "bool read_section(", "\n}"),
+                                ("common/synthesis/rules.c", r'\{"(\w+)", \w+_take,')],
      [("doc/synthesis.md", r"`\[([a-z]+)[ \]]")]),
     ("key of a rules file", [("common/synthesis", r'strcmp\((?:setting->)?key, "(\w+)"\)|\{"(\w+)", ROLE_|section, "(\w+)"'),
                          ("nlkernel", r'strcmp\(key, "(\w+)"\)|\.key, "(\w+)"|nl_section_value\(section, "(\w+)"'),
                          ("nlkernel/rules/application.rules", r"^(help) =")],
      [("doc/synthesis.md", r"\b([a-z]+) =(?!=)")]),
-    ("function of a rules file", [("common/synthesis/rules.c", r'\{"(\w+)",\s+FUNCTION_')], [("doc/synthesis.md", r"^\| `(\w+)\(")]),
-    ("column of a report", [("nlkernel/summary.c", r'\{"(\w+)", of_')], [("doc/synthesis.md", r"(\w+)(?=[ \w]*` \|)", "`columns =`", "\n")]),
+    ("function of a rules file", [("common/synthesis/make.c", r'\{"(\w+)", convert_')], [("doc/synthesis.md", r"^\| `(\w+)\(")]),
+    ("column of a report", [("nlkernel/summary.c", r'\{"(\w+)", COLUMN_')], [("doc/synthesis.md", r"(\w+)(?=[ \w]*` \|)", "`columns =`", "\n")]),
     ("order of a report", [("nlkernel/summary.c", QUOTED, "orders[] =", ";")], [("doc/synthesis.md", r"`(\w+)`", "`order =`", "\n")]),
     ("plot of a report", [("nlkernel/summary.c", r'"(\w+)"', "plots[] =", ";")], [("doc/synthesis.md", r"`(\w+)`", "`plot =`", "\n")]),
 ]
@@ -199,8 +198,8 @@ class Tree:
         listed = {option["name"] for option in about["options"] if option.get("command_line")}
         options[" ".join(call)] = listed | {word[2:] for word in call if word.startswith("--")}
         commands = [[*call, command["name"]] for command in about["commands"]]
-        if commands and call[0] in SUBCOMMANDS:
-            for command in commands + [extra for extra in SUBCOMMANDS[call[0]] if extra[:len(call)] == call]:
+        if commands and call[0] == "nlkernel":
+            for command in commands:
                 self.check_listed(command, page, options)
             return
         told = set(re.findall(r"--([a-z][a-z-]*)", "\n".join(self.items(page, " ".join(call[1:]))))) - {"usage"}

@@ -292,7 +292,6 @@ contains
         character(:, kind=c_char), allocatable, target :: url_text
         character(:), allocatable :: reason
         logical :: failed
-        integer :: ignored
         prog_text = trim(prog)//c_null_char
         if (present(url)) then
             url_text = trim(url)//c_null_char
@@ -303,10 +302,7 @@ contains
         ! Without a reason there is no failure: it is off.
         failed = .not. c_associated(self%handle)
         reason = last_error()
-        failed = failed .and. len(reason) > 0
-        call conclude(failed, ignored, errmsg)
-        if (present(stat)) stat = ignored
-        if (failed .and. .not. present(stat)) error stop 1 ! the library has printed the reason
+        call conclude(failed .and. len(reason) > 0, stat, errmsg)
     end subroutine
 
     logical function log_is_open(self)
@@ -421,12 +417,9 @@ contains
         integer, intent(out), optional :: stat
         character(*), intent(inout), optional :: errmsg
         type(c_ptr) :: handle
-        integer :: ignored
         handle = self%handle
         self%handle = c_null_ptr
-        ! The library prints what is not delivered; a program that does not ask for the status goes on.
-        call conclude(nl_close(handle) == STATUS_FAILED, ignored, errmsg)
-        if (present(stat)) stat = ignored
+        call conclude(nl_close(handle) == STATUS_FAILED, stat, errmsg)
     end subroutine
 
     ! ---- reading ----

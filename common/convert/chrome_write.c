@@ -19,6 +19,7 @@
 
 typedef struct chrome_writer {
     exporter base;
+    void *shared;
     picture *picture;
     const exporter_kind *args_kind; /* writes a record's args */
     exporter *args;
@@ -26,19 +27,22 @@ typedef struct chrome_writer {
     char lifeline[16]; /* the number of the one that is being written */
 } chrome_writer;
 
-static void open_writer(exporter *base)
+static exporter *open_writer(void *shared)
 {
-    chrome_writer *w = (chrome_writer *)base;
+    chrome_writer *w = g_new0(chrome_writer, 1);
+    w->shared = shared;
     w->picture = picture_new();
     w->args_kind = &json_exporter;
     w->args = exporter_open(w->args_kind, NULL);
+    return &w->base;
 }
 
 static void chrome_write_close_writer(exporter *base)
 {
     chrome_writer *w = (chrome_writer *)base;
-    exporter_close(w->args);
+    w->args_kind->close(w->args);
     picture_free(w->picture);
+    g_free(w);
 }
 
 static void chrome_write_begin(exporter *base, sink *s)
@@ -172,7 +176,7 @@ static void chrome_write_end(exporter *base, sink *s)
 {
     chrome_writer *w = (chrome_writer *)base;
     picture *p = w->picture;
-    picture_finish(p, picture_take(w->base.shared));
+    picture_finish(p, picture_take(w->shared));
     for (guint i = 0; i < p->lifelines->len; i++) {
         snprintf(w->lifeline, sizeof w->lifeline, "%u", i);
         put_lifeline(w, g_ptr_array_index(p->lifelines, i), s);
@@ -189,7 +193,6 @@ const exporter_kind chrome_exporter = {
     .in_order = true,
     .share = picture_share,
     .unshare = picture_unshare,
-    .size = sizeof(chrome_writer),
     .open = open_writer,
     .close = chrome_write_close_writer,
     .begin = chrome_write_begin,

@@ -25,9 +25,17 @@ typedef struct xml_writer {
     nl_buffer text; /* the time's */
 } xml_writer;
 
+static exporter *open_writer(void *shared)
+{
+    (void)shared;
+    xml_writer *w = nl_memory_check(calloc(1, sizeof *w));
+    return &w->base;
+}
+
 static void xml_write_close_writer(exporter *base)
 {
     nl_buffer_free(&((xml_writer *)base)->text);
+    free(base);
 }
 
 #define PUT(out, literal) nl_buffer_append(out, literal, sizeof(literal) - 1)
@@ -57,7 +65,7 @@ static void xml_write_end(exporter *base, sink *s)
 const exporter_kind xml_exporter = {
     .name = "xml",
     .what = "XML, as doc/netlogger.xsd says",
-    .size = sizeof(xml_writer),
+    .open = open_writer,
     .close = xml_write_close_writer,
     .begin = xml_write_begin,
     .put = xml_write_put,

@@ -1,17 +1,17 @@
 /*
- * A request, followed from carrier to carrier: a thread, a packet, a processor, whatever the file calls so.
+ * Follows a request from carrier to carrier: a thread, a packet, a CPU, or whatever the file defines.
  *
- * It begins on one, passes on where an event says that one carrier had to do with another (a thread woke a thread, a
- * packet came out of a queue), and ends. Each step is a record that has the request's number.
+ * A request begins on a carrier. It passes to another one when an event connects the two (a thread woke a thread, a
+ * packet left a queue), and it ends. Each step is a record with the number of the request.
  */
 #include "config.h"
 
 #include "synthesis/synthesis_internal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* A carrier of a request. */
 typedef struct carried {
     entry entry;
     event *begin; /* of the request */
@@ -24,125 +24,96 @@ static bool carrier_key(const event *e, const carrier *c, key *k)
     return k->values[1].kind != VALUE_NONE;
 }
 
-static void free_carried(carried *c)
+void follow_free(void *e)
 {
+    carried *c = e;
     event_release(c->begin);
     free(c);
 }
 
-/* What a step is called: the last part of its event's name, if nothing else is said. */
-static const char *step_name(const clause *c, const event *e)
+static void log_step(nl_synthesis *s, const clause *c, const event *begin, value id, const event *e)
 {
     const char *name = e->source->name->data, *dot = strrchr(name, '.');
-    return c->as != NULL ? c->as : dot != NULL && dot[1] != '\0' ? dot + 1 : name;
+    const char *step = c->as != NULL ? c->as : dot != NULL && dot[1] != '\0' ? dot + 1 : name;
+    nl_record *record = make_record(c->rule, step, e->time_ns, e);
+    value_add(record, "REQUEST", id);
+    make_fields(s, record, c->rule, begin, e);
+    nl_record_add_int(record, "SINCE.NS", e->time_ns - begin->time_ns);
+    make_put(s, c->rule, record);
 }
 
-static void say_step(nl_synthesis *s, const rule *r, const carried *c, const char *suffix, const event *e)
+static void set_carrier(nl_synthesis *s, const rule *r, const key *k, event *begin, value id)
 {
-    nl_record *record = make_record(s, r, suffix, e->time_ns, e);
-    value_add(record, "REQUEST", c->id);
-    make_fields(s, record, r, c->begin, e);
-    nl_record_add_int(record, "SINCE.NS", e->time_ns - c->begin->time_ns);
-    make_put(s, r, record);
-}
-
-static void put_on(nl_synthesis *s, rule *r, const key *k, event *begin, value id)
-{
-    bool added;
-    carried *on = (carried *)map_put(&r->entries, k, sizeof *on, &added);
-    if (on == NULL) {
+    carried *to = map_find_or_add(r->entries, k, sizeof *to);
+    if (to == NULL) {
         s->stats.dropped++;
         return;
     }
-    event *before = on->begin;
-    on->begin = event_hold(begin);
-    on->id = id;
+    event *before = to->begin;
+    to->begin = event_hold(begin);
+    to->id = id;
     event_release(before);
 }
 
-static void take_begin(nl_synthesis *s, rule *r, const clause *c, event *e)
+static void begin_request(nl_synthesis *s, const clause *c, event *e)
 {
     key k;
     value id = c->id != NO_FIELD ? event_value(e, c->id) : (value){0};
     if (!carrier_key(e, &c->to, &k))
         return;
     if (id.kind == VALUE_NONE)
-        id = (value){.kind = VALUE_INT, .number = (int64_t)++r->number};
-    put_on(s, r, &k, e, id);
-    say_step(s, r, &(carried){.begin = e, .id = id}, step_name(c, e), e);
+        id = (value){.kind = VALUE_INT, .number = (int64_t)++c->rule->number};
+    set_carrier(s, c->rule, &k, e, id);
+    log_step(s, c, e, id, e);
 }
 
-typedef struct ending {
-    value id;
-} ending;
-
-static bool ends(entry *e, void *user)
+static gboolean carries_request(gpointer k, gpointer e, gpointer id)
 {
-    carried *c = (carried *)e;
-    const ending *end = user;
-    if (c->id.kind != end->id.kind || c->id.number != end->id.number)
-        return false;
-    free_carried(c);
-    return true;
+    (void)k;
+    return value_is_equal(((const carried *)e)->id, *(const value *)id);
 }
 
-static void take_pass(nl_synthesis *s, rule *r, const clause *c, carried *from, event *e)
+static void pass_request(nl_synthesis *s, const clause *c, const carried *from, event *e)
 {
     key k;
     if (!carrier_key(e, &c->to, &k))
         return;
-    const carried *already = (const carried *)map_find(&r->entries, &k);
-    if (already != NULL && already->begin == from->begin)
-        return; /* it is there: nothing was passed on */
+    const carried *to = g_hash_table_lookup(c->rule->entries, &k);
+    if (to != NULL && to->begin == from->begin)
+        return; /* the other carrier has the request already */
     event *begin = event_hold(from->begin);
     value id = from->id;
-    say_step(s, r, from, step_name(c, e), e);
-    put_on(s, r, &k, begin, id);
+    log_step(s, c, begin, id, e);
+    set_carrier(s, c->rule, &k, begin, id);
     event_release(begin);
 }
 
-void follow_take(nl_synthesis *s, rule *r, const clause *c, event *e)
+void follow_take(nl_synthesis *s, const clause *c, event *e)
 {
     key k;
+    const rule *r = c->rule;
     if (c->role == ROLE_BEGIN) {
-        take_begin(s, r, c, e);
+        begin_request(s, c, e);
         return;
     }
     if (!carrier_key(e, &c->from, &k))
         return;
-    carried *from = (carried *)map_find(&r->entries, &k);
+    const carried *from = g_hash_table_lookup(r->entries, &k);
     if (from == NULL)
         return;
-    if (r->longest_ns > 0 && e->time_ns - from->begin->time_ns > r->longest_ns) {
-        free_carried((carried *)map_take(&r->entries, &k));
+    bool is_too_old = r->longest_ns > 0 && e->time_ns - from->begin->time_ns > r->longest_ns;
+    if (is_too_old || c->role == ROLE_LEAVE) {
+        g_hash_table_remove(r->entries, &k);
         return;
     }
-    if (c->role == ROLE_STEP) {
-        say_step(s, r, from, step_name(c, e), e);
+    if (c->role == ROLE_PASS) {
+        pass_request(s, c, from, e);
+        if (c->move)
+            g_hash_table_remove(r->entries, &k);
         return;
     }
-    if (c->role == ROLE_LEAVE) {
-        free_carried((carried *)map_take(&r->entries, &k));
-        return;
-    }
-    if (c->role == ROLE_END) {
-        say_step(s, r, from, step_name(c, e), e);
-        map_visit(&r->entries, ends, &(ending){from->id});
-        return;
-    }
-    take_pass(s, r, c, from, e);
-    if (c->move && (from = (carried *)map_take(&r->entries, &k)) != NULL)
-        free_carried(from);
-}
-
-static bool synthesis_follow_forget(entry *e, void *user)
-{
-    (*(uint64_t *)user)++;
-    free_carried((carried *)e);
-    return true;
-}
-
-void follow_forget(nl_synthesis *s, rule *r)
-{
-    map_visit(&r->entries, synthesis_follow_forget, &s->stats.dropped);
+    value id = from->id;
+    log_step(s, c, from->begin, id, e);
+    if (c->role == ROLE_END)
+        g_hash_table_foreach_remove(r->entries, carries_request, &id);
 }

@@ -2,9 +2,6 @@
 
 #include "synthesis/synthesis_internal.h"
 
-#include "base/error.h"
-#include "base/memory.h"
-
 #include "synthesis/syscalls.h"
 
 #include <arpa/inet.h>
@@ -22,10 +19,9 @@ typedef struct program {
 static void learn(nl_synthesis *s, value tid, value name)
 {
     key k = {.values = {tid}, .count = 1};
-    bool added;
     if (tid.kind != VALUE_INT || name.kind == VALUE_NONE)
         return;
-    program *p = (program *)map_put(&s->programs, &k, sizeof *p, &added);
+    program *p = map_find_or_add(s->programs, &k, sizeof *p);
     if (p != NULL)
         p->name = name;
 }
@@ -33,23 +29,25 @@ static void learn(nl_synthesis *s, value tid, value name)
 void learn_programs(nl_synthesis *s, const event *e)
 {
     learn(s, event_value(e, s->tid_field), e->prog);
-    for (unsigned i = 0; i < 4 && s->learn_tid[i] != NO_FIELD; i++)
+    for (unsigned i = 0; i < LEARN_MAX && s->learn_tid[i] != NO_FIELD; i++)
         learn(s, event_value(e, s->learn_tid[i]), event_value(e, s->learn_name[i]));
 }
 
-static value program_of(const nl_synthesis *s, value tid)
+value convert_program(nl_synthesis *s, const making *m, value v)
 {
-    key k = {.values = {tid}, .count = 1};
-    const program *p = (const program *)map_find(&s->programs, &k);
-    return p != NULL ? p->name : tid;
+    key k = {.values = {v}, .count = 1};
+    const program *p = g_hash_table_lookup(s->programs, &k);
+    (void)m;
+    return p != NULL ? p->name : v;
 }
 
-/* ---- addresses ---- */
+/* ---- other conversions ---- */
 
-static size_t bytes_of(nl_string digits, unsigned char *bytes, size_t most)
+/* Parses hexadecimal digits. Returns the number of bytes; 0 if the digits are invalid, or more than capacity bytes. */
+static size_t parse_hexadecimal(nl_string digits, unsigned char *bytes, size_t capacity)
 {
     size_t count = 0;
-    for (; count < most && 2 * count + 1 < digits.size; count++) {
+    for (; count < capacity && 2 * count + 1 < digits.size; count++) {
         unsigned byte;
         if (sscanf((char[]){digits.data[2 * count], digits.data[2 * count + 1], '\0'}, "%2x", &byte) != 1)
             return 0;
@@ -58,28 +56,89 @@ static size_t bytes_of(nl_string digits, unsigned char *bytes, size_t most)
     return 2 * count == digits.size ? count : 0;
 }
 
-/* The kernel's arrays of bytes, in hexadecimal, as an address: 4 or 16 bytes of one, or a socket's with its port. */
-static value address_of(nl_synthesis *s, value v)
+/* Converts bytes of the kernel, in hexadecimal, to an address: 4 or 16 bytes of an address, or 28 of a socket's
+ * address. */
+static value convert_address(nl_synthesis *s, const making *m, value v)
 {
     char scratch[NL_FIELD_TEXT_SIZE], out[INET6_ADDRSTRLEN];
     unsigned char bytes[28];
-    nl_string digits = value_text(v, scratch);
-    size_t count = bytes_of(digits, bytes, sizeof bytes);
+    size_t count = parse_hexadecimal(value_text(v, scratch), bytes, sizeof bytes);
     uint16_t family = 0;
     const unsigned char *at = NULL;
+    (void)m;
     if (count == 4 || count == 16) {
         family = count == 4 ? AF_INET : AF_INET6;
         at = bytes;
     } else if (count == sizeof bytes) {
-        family = bytes[0] | bytes[1]; /* the other one is 0, in the order of whichever machine wrote it */
+        family = bytes[0] | bytes[1]; /* one of the bytes is 0, in either byte order */
         at = family == AF_INET ? bytes + 4 : family == AF_INET6 ? bytes + 8 : NULL;
     }
     if (at == NULL || inet_ntop(family, at, out, sizeof out) == NULL)
         return v;
-    return value_of_text(&s->texts, (nl_string){out, strlen(out)});
+    return value_of_text(s->texts, (nl_string){out, strlen(out)});
 }
 
-/* ---- names of what is a number in the kernel ---- */
+static value convert_hexadecimal(nl_synthesis *s, const making *m, value v)
+{
+    char text[32];
+    (void)m;
+    if (v.kind != VALUE_INT && v.kind != VALUE_UINT)
+        return v;
+    int size = snprintf(text, sizeof text, "0x%llx", (unsigned long long)v.number);
+    return value_of_text(s->texts, (nl_string){text, (size_t)size});
+}
+
+value convert_symbol(nl_synthesis *s, const making *m, value v)
+{
+    nl_string name = {NULL, 0};
+    if ((v.kind == VALUE_INT || v.kind == VALUE_UINT) && s->find_symbol != NULL)
+        name = s->find_symbol(s->symbol_user, (uint64_t)v.number);
+    return name.data != NULL ? value_of_text(s->texts, name) : convert_hexadecimal(s, m, v);
+}
+
+/* Converts the kernel's number of a device to MAJOR:MINOR, as lsblk prints it. */
+static value convert_device(nl_synthesis *s, const making *m, value v)
+{
+    enum { MINOR_BITS = 20 };
+    char text[32];
+    (void)m;
+    if ((v.kind != VALUE_INT && v.kind != VALUE_UINT) || v.number < 0)
+        return v;
+    int size = snprintf(text, sizeof text, "%lld:%lld", (long long)v.number >> MINOR_BITS,
+                        (long long)v.number & ((1 << MINOR_BITS) - 1));
+    return value_of_text(s->texts, (nl_string){text, (size_t)size});
+}
+
+static value convert_syscall(nl_synthesis *s, const making *m, value v)
+{
+    (void)m;
+    if (v.kind != VALUE_INT || v.number < 0 || v.number >= nl_syscall_count || nl_syscall_names[v.number] == NULL)
+        return v;
+    const char *name = nl_syscall_names[v.number];
+    return value_of_text(s->texts, (nl_string){name, strlen(name)});
+}
+
+value convert_by_table(nl_synthesis *s, const making *m, value v)
+{
+    (void)s;
+    for (size_t i = 0; i < m->table->count; i++)
+        if (value_is_equal(m->table->keys[i], v))
+            return m->table->values[i];
+    return v;
+}
+
+converter *find_converter(const char *name, size_t size)
+{
+    static const struct {
+        const char *name;
+        converter *convert;
+    } converters[] = {{"program", convert_program}, {"address", convert_address},         {"syscall", convert_syscall},
+                      {"symbol", convert_symbol},   {"hexadecimal", convert_hexadecimal}, {"device", convert_device}};
+    for (size_t i = 0; i < sizeof converters / sizeof *converters; i++)
+        if (strlen(converters[i].name) == size && memcmp(converters[i].name, name, size) == 0)
+            return converters[i].convert;
+    return NULL;
+}
 
 bool nl_synthesis_wants_symbols(const nl_synthesis *s)
 {
@@ -92,90 +151,16 @@ void nl_synthesis_set_symbols(nl_synthesis *s, nl_symbol_finder *find, void *use
     s->symbol_user = user;
 }
 
-static value symbol_of(nl_synthesis *s, value v)
-{
-    char text[32];
-    nl_string name = {NULL, 0};
-    if (v.kind != VALUE_INT && v.kind != VALUE_UINT)
-        return v;
-    if (s->find_symbol != NULL)
-        name = s->find_symbol(s->symbol_user, (uint64_t)v.number);
-    if (name.data == NULL)
-        name = (nl_string){text, (size_t)snprintf(text, sizeof text, "0x%llx", (unsigned long long)v.number)};
-    return value_of_text(&s->texts, name);
-}
-
-/* Addresses in programs, and of locks, as they are written everywhere else. */
-static value hexadecimal_of(nl_synthesis *s, value v)
-{
-    char text[32];
-    if (v.kind != VALUE_INT && v.kind != VALUE_UINT)
-        return v;
-    int size = snprintf(text, sizeof text, "0x%llx", (unsigned long long)v.number);
-    return value_of_text(&s->texts, (nl_string){text, (size_t)size});
-}
-
-/* The kernel's number of a device as MAJOR:MINOR, as lsblk has it. */
-static value device_of(nl_synthesis *s, value v)
-{
-    enum { MINOR_BITS = 20 };
-    char text[32];
-    if ((v.kind != VALUE_INT && v.kind != VALUE_UINT) || v.number < 0)
-        return v;
-    int size = snprintf(text, sizeof text, "%lld:%lld", (long long)v.number >> MINOR_BITS,
-                        (long long)v.number & ((1 << MINOR_BITS) - 1));
-    return value_of_text(&s->texts, (nl_string){text, (size_t)size});
-}
-
-static value syscall_of(nl_synthesis *s, value v)
-{
-    if (v.kind != VALUE_INT || v.number < 0 || v.number >= nl_syscall_count || nl_syscall_names[v.number] == NULL)
-        return v;
-    const char *name = nl_syscall_names[v.number];
-    return value_of_text(&s->texts, (nl_string){name, strlen(name)});
-}
-
 /* ---- fields ---- */
 
-static value in_table(const table *t, value v)
+static value making_value(nl_synthesis *s, const making *m, const event *begin, const event *end)
 {
-    for (size_t i = 0; i < t->count; i++) {
-        value k = t->keys[i].values[0];
-        if (k.kind == v.kind && k.number == v.number)
-            return t->values[i];
-    }
-    return v;
-}
-
-value making_value(nl_synthesis *s, const making *m, const event *begin, const event *end)
-{
-    if (m->function == FUNCTION_LITERAL)
+    if (m->field == NO_FIELD)
         return m->literal;
     value v = m->side != SIDE_BEGIN ? event_value(end, m->field) : (value){0};
     if (v.kind == VALUE_NONE && m->side != SIDE_END)
         v = event_value(begin, m->field);
-    if (v.kind == VALUE_NONE)
-        return v;
-    switch (m->function) {
-    case FUNCTION_PROGRAM:
-        return program_of(s, v);
-    case FUNCTION_ADDRESS:
-        return address_of(s, v);
-    case FUNCTION_SYSCALL:
-        return syscall_of(s, v);
-    case FUNCTION_SYMBOL:
-        return symbol_of(s, v);
-    case FUNCTION_HEXADECIMAL:
-        return hexadecimal_of(s, v);
-    case FUNCTION_DEVICE:
-        return device_of(s, v);
-    case FUNCTION_TABLE:
-        return in_table(m->table, v);
-    case FUNCTION_NONE:
-    case FUNCTION_LITERAL:
-        break;
-    }
-    return v;
+    return v.kind != VALUE_NONE && m->convert != NULL ? m->convert(s, m, v) : v;
 }
 
 void make_fields(nl_synthesis *s, nl_record *record, const rule *r, const event *begin, const event *end)
@@ -201,9 +186,9 @@ void add_time(nl_record *record, const char *name, int64_t time_ns)
 
 /* ---- records ---- */
 
-nl_record *make_record(nl_synthesis *s, const rule *r, const char *suffix, int64_t time_ns, const event *like)
+nl_record *make_record(const rule *r, const char *suffix, int64_t time_ns, const event *like)
 {
-    nl_record *record = s->spare_count > 0 ? s->spare[--s->spare_count] : nl_record_new();
+    nl_record *record = nl_record_new();
     char name[256], scratch[NL_FIELD_TEXT_SIZE];
     int size = snprintf(name, sizeof name, "%s%s%s", r->name, suffix != NULL ? "." : "", suffix != NULL ? suffix : "");
     nl_record_set_time(record, time_ns);
@@ -221,50 +206,21 @@ nl_record *make_record(nl_synthesis *s, const rule *r, const char *suffix, int64
 void make_put(nl_synthesis *s, const rule *r, nl_record *record)
 {
     queue_take(s, record, r);
-    if (s->made_count == s->made_capacity) {
-        size_t capacity = s->made_capacity == 0 ? 64 : 2 * s->made_capacity;
-        nl_record **made = nl_memory_check(calloc(capacity, sizeof(nl_record *)));
-        for (size_t i = 0; i < s->made_count; i++)
-            made[i] = s->made[(s->made_first + i) % s->made_capacity];
-        free(s->made);
-        s->made = made;
-        s->made_first = 0;
-        s->made_capacity = capacity;
-    }
-    s->made[(s->made_first + s->made_count++) % s->made_capacity] = record;
+    g_queue_push_tail(&s->made, record);
     s->stats.made++;
 }
 
-/* The simplest rule: an event becomes a record, with the fields that are wanted of it. */
-void make_take(nl_synthesis *s, rule *r, event *e)
+/* The rule make: each event becomes a record. */
+void make_take(nl_synthesis *s, const clause *c, event *e)
 {
-    nl_record *record = make_record(s, r, NULL, e->time_ns, e);
-    make_fields(s, record, r, e, e);
-    make_put(s, r, record);
-}
-
-static void keep_spare(nl_synthesis *s, nl_record *record)
-{
-    enum { SPARE_MAX = 64 };
-    if (s->spare == NULL)
-        s->spare = nl_memory_check(calloc(SPARE_MAX, sizeof(nl_record *)));
-    nl_record_clear(record);
-    if (s->spare_count < SPARE_MAX)
-        s->spare[s->spare_count++] = record;
-    else
-        nl_record_free(record);
+    nl_record *record = make_record(c->rule, NULL, e->time_ns, e);
+    make_fields(s, record, c->rule, e, e);
+    make_put(s, c->rule, record);
 }
 
 const nl_record *nl_synthesis_next(nl_synthesis *s)
 {
-    NL_REQUIRE(s != NULL, "synthesis is NULL", NULL);
-    if (s->given != NULL)
-        keep_spare(s, s->given);
-    s->given = NULL;
-    if (s->made_count == 0)
-        return NULL;
-    s->given = s->made[s->made_first];
-    s->made_first = (s->made_first + 1) % s->made_capacity;
-    s->made_count--;
+    nl_record_free(s->given);
+    s->given = g_queue_pop_head(&s->made);
     return s->given;
 }

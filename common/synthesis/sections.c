@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILE_MAX = 1 << 20 };
+enum { FILE_SIZE_MAX = 1 << 20 };
 
 bool nl_sections_error(const nl_sections *s, unsigned line, const char *format, ...)
 {
@@ -79,7 +79,7 @@ static bool begin_section(nl_sections *s, const char *begin, const char *end, un
     while (end > begin && isspace((unsigned char)end[-1]))
         end--;
     if (end[-1] != ']')
-        return nl_sections_error(s, line, "a section's name ends in ]");
+        return nl_sections_error(s, line, "missing ] after the name of a section");
     char *inside = trimmed(begin + 1, end - 1);
     size_t size = strcspn(inside, " \t");
     s->list = nl_memory_check(reallocarray(s->list, s->count + 1, sizeof *s->list));
@@ -93,9 +93,9 @@ static bool add_setting(nl_sections *s, const char *begin, const char *end, unsi
 {
     const char *equals = memchr(begin, '=', (size_t)(end - begin));
     if (equals == NULL)
-        return nl_sections_error(s, line, "neither [SECTION] nor KEY = VALUE");
+        return nl_sections_error(s, line, "expected [SECTION] or KEY = VALUE");
     if (s->count == 0)
-        return nl_sections_error(s, line, "a [SECTION] is wanted before the first value");
+        return nl_sections_error(s, line, "expected [SECTION] before the first setting");
     nl_section *section = &s->list[s->count - 1];
     section->settings =
         nl_memory_check(reallocarray(section->settings, section->setting_count + 1, sizeof *section->settings));
@@ -112,39 +112,38 @@ static bool sections_take_line(nl_sections *s, const char *begin, const char *en
     return *begin == '[' ? begin_section(s, begin, end, line) : add_setting(s, begin, end, line);
 }
 
-/* Lines, joined where one ends in a backslash; a line's number is that of its first. */
-static bool take_lines(nl_sections *s, const char *text)
+/* Takes all lines. A joined line has the number of its first part. */
+static bool sections_take_text(nl_sections *s, const char *text)
 {
     char *joined = NULL;
     size_t size = 0;
     unsigned line = 0, first = 0;
-    bool good = true;
-    for (const char *at = text; good && *at != '\0';) {
+    bool ok = true;
+    for (const char *at = text; ok && *at != '\0';) {
         const char *end = strchrnul(at, '\n'), *stop = end;
         line++;
         if (size == 0)
             first = line;
         while (stop > at && (stop[-1] == '\r' || stop[-1] == ' ' || stop[-1] == '\t'))
             stop--;
-        bool goes_on = stop > at && stop[-1] == '\\' && *end != '\0';
-        char *larger = nl_memory_check(realloc(joined, size + (size_t)(stop - at) + 1));
-        joined = larger;
+        bool continues = stop > at && stop[-1] == '\\' && *end != '\0';
+        joined = nl_memory_check(realloc(joined, size + (size_t)(stop - at) + 1));
         memcpy(joined + size, at, (size_t)(stop - at));
-        size += (size_t)(stop - at) - (goes_on ? 1 : 0);
-        if (!goes_on) {
+        size += (size_t)(stop - at) - (continues ? 1 : 0);
+        if (!continues) {
             joined[size] = '\0';
-            good = sections_take_line(s, joined, joined + size, first);
+            ok = sections_take_line(s, joined, joined + size, first);
             size = 0;
         }
         at = *end == '\0' ? end : end + 1;
     }
     free(joined);
-    return good;
+    return ok;
 }
 
 /* ---- parameters ---- */
 
-static const char *parameter(const nl_sections *s, const char *name, size_t size, const char *const *parameters)
+static const char *find_parameter(const nl_sections *s, const char *name, size_t size, const char *const *parameters)
 {
     for (size_t i = 0; i < s->count; i++) {
         const nl_section *section = &s->list[i];
@@ -165,10 +164,10 @@ static bool substitute(const nl_sections *s, char **text, unsigned line, const c
     char *dollar;
     for (size_t from = 0; (dollar = strstr(*text + from, "${")) != NULL;) {
         char *end = strchr(dollar, '}'), *replaced;
-        const char *value = end != NULL ? parameter(s, dollar + 2, (size_t)(end - dollar - 2), parameters) : NULL;
+        const char *value = end != NULL ? find_parameter(s, dollar + 2, (size_t)(end - dollar - 2), parameters) : NULL;
         if (value == NULL)
-            return nl_sections_error(s, line, "there is no [parameter] for %.*s",
-                                     end != NULL ? (int)(end + 1 - dollar) : 20, dollar);
+            return nl_sections_error(s, line, "no [parameter] for %.*s", end != NULL ? (int)(end + 1 - dollar) : 20,
+                                     dollar);
         from = (size_t)(dollar - *text) + strlen(value);
         replaced = program_format("%.*s%s%s", (int)(dollar - *text), *text, value, end + 1);
         free(*text);
@@ -180,12 +179,10 @@ static bool substitute(const nl_sections *s, char **text, unsigned line, const c
 static bool substitute_all(const nl_sections *s, const char *const *parameters)
 {
     for (size_t i = 0; parameters != NULL && parameters[i] != NULL; i++)
-        if (parameter(s, parameters[i], strcspn(parameters[i], "="), NULL) == NULL ||
-            strchr(parameters[i], '=') == NULL) {
-            nl_error_set(NL_ERROR_NOT_FOUND, "%s: there is no parameter \"%.*s\"", s->file,
-                         (int)strcspn(parameters[i], "="), parameters[i]);
-            return false;
-        }
+        if (find_parameter(s, parameters[i], strcspn(parameters[i], "="), NULL) == NULL ||
+            strchr(parameters[i], '=') == NULL)
+            return nl_error_false(NL_ERROR_NOT_FOUND, "%s: unknown parameter \"%.*s\"", s->file,
+                                  (int)strcspn(parameters[i], "="), parameters[i]);
     for (size_t i = 0; i < s->count; i++) {
         nl_section *section = &s->list[i];
         if (strcmp(section->kind, "parameter") == 0)
@@ -199,30 +196,30 @@ static bool substitute_all(const nl_sections *s, const char *const *parameters)
     return true;
 }
 
-/* ---- all of it ---- */
+/* ---- reading ---- */
 
 bool nl_sections_parse(nl_sections *s, const char *text, const char *file, const char *const *parameters)
 {
     *s = (nl_sections){.file = sections_copy(file, strlen(file))};
-    return take_lines(s, text) && substitute_all(s, parameters);
+    return sections_take_text(s, text) && substitute_all(s, parameters);
 }
 
 bool nl_sections_read(nl_sections *s, const char *path, const char *const *parameters)
 {
     *s = (nl_sections){0};
     FILE *file = fopen(path, "re");
-    char *text = nl_memory_check(calloc(1, FILE_MAX + 1));
-    size_t size = file != NULL ? fread(text, 1, FILE_MAX, file) : 0;
-    bool good = file != NULL && !ferror(file);
-    if (!good)
+    char *text = nl_memory_check(calloc(1, FILE_SIZE_MAX + 1));
+    size_t size = file != NULL ? fread(text, 1, FILE_SIZE_MAX, file) : 0;
+    bool ok = file != NULL && !ferror(file);
+    if (!ok)
         nl_error_set_errno("%s", path);
-    else if (strlen(text) != size || size == FILE_MAX)
-        good = nl_error_set(NL_ERROR_LIMIT, "%s: this is no text, or too long", path) == NL_OK;
+    else if (strlen(text) != size || size == FILE_SIZE_MAX)
+        ok = nl_error_false(NL_ERROR_LIMIT, "%s: not a text file, or larger than 1 MiB", path);
     if (file != NULL)
         fclose(file);
-    good = good && nl_sections_parse(s, text, path, parameters);
+    ok = ok && nl_sections_parse(s, text, path, parameters);
     free(text);
-    return good;
+    return ok;
 }
 
 void nl_sections_free(nl_sections *s)

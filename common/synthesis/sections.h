@@ -1,5 +1,5 @@
 /*
- * Small files of sections, as the rules of synthesis and the schemas of nlkernel are written:
+ * Files of sections, such as rules files:
  *
  *   # a comment
  *   [span RunQueue]
@@ -7,9 +7,8 @@
  *   end = sched.sched_switch \
  *         key NEXT.PID
  *
- * A line that ends in a backslash goes on in the next. ${NAME} stands for a parameter: a section [parameter NAME] with
- * its default, which whoever reads the file may override; what is overridden and is no parameter is an error. One
- * thread.
+ * A line that ends with a backslash continues in the next one. ${NAME} is replaced by a parameter: the section
+ * [parameter NAME] has its default, which the reader of the file may override. One thread.
  */
 #ifndef NETLOGGER_SYNTHESIS_SECTIONS_H
 #define NETLOGGER_SYNTHESIS_SECTIONS_H
@@ -22,9 +21,9 @@ typedef struct nl_setting {
 } nl_setting;
 
 typedef struct nl_section {
-    char *kind, *name; /* name is "" when there is none */
+    char *kind, *name; /* name "": none */
     unsigned line;
-    nl_setting *settings; /* in the file's order; keys may repeat */
+    nl_setting *settings; /* in the order of the file; keys may repeat */
     size_t setting_count;
 } nl_section;
 
@@ -35,22 +34,22 @@ typedef struct nl_sections {
 } nl_sections;
 
 /*
- * Reads text, or a file. parameters are "NAME=VALUE", NULL at the end; NULL: none. False with the reason, FILE:LINE
- * first, in nl_error_message(). What was read is freed by nl_sections_free in either case.
+ * Read a text or a file. parameters: "NAME=VALUE", NULL at the end; NULL: none. Return false and set the error, with
+ * FILE:LINE, on failure. nl_sections_free frees *s in either case.
  */
 bool nl_sections_parse(nl_sections *s, const char *text, const char *file, const char *const *parameters);
 bool nl_sections_read(nl_sections *s, const char *path, const char *const *parameters);
 void nl_sections_free(nl_sections *s);
 
-/* The last value of a key, NULL when there is none. */
+/* Returns the last value of a key, or NULL. */
 const char *nl_section_value(const nl_section *section, const char *key);
 
-/* Sets the error message "FILE:LINE: ...". Always false. */
+/* Sets the error "FILE:LINE: ..." and returns false. */
 bool nl_sections_error(const nl_sections *s, unsigned line, const char *format, ...) NL_PRINTF(3, 4);
 
 /*
- * The next word of *text, up to blanks or any of separators; *text moves on behind it and what separates. NULL at the
- * end. A word in ' ' may hold anything, and comes with its first quote.
+ * Returns the next word of *text, to be freed, up to whitespace or any of the separators, and advances *text. Returns
+ * NULL at the end. A word in single quotes may contain any character, and is returned with its first quote.
  */
 char *nl_word_next(const char **text, const char *separators);
 

@@ -1,12 +1,12 @@
 /*
- * Synthesis: events of one kind made from events of another.
+ * Synthesis: rules derive records from records.
  *
- * What the kernel tells is many small things: a thread was woken, another was switched out. What an application wants
- * to know is one thing: it waited three milliseconds for a processor. Rules in a small file say how the one becomes the
- * other: join two events into a span, sum by key, count by the second, make a histogram, keep account of the states
- * that a thread is in, follow a request from thread to thread (doc/synthesis.md). What comes out are ordinary records.
+ * The kernel reports small steps: a thread was woken, another thread was switched out. An engineer needs their meaning:
+ * the thread waited three milliseconds for a CPU. Rules in a small file define the derived records: they join two
+ * events into a span, sum by key, compute rates and histograms, account for the states of a thread, or follow a request
+ * from thread to thread (doc/synthesis.md).
  *
- *   nl_synthesis *rules = nl_synthesis_read("waits.rules", NULL);
+ *   nl_synthesis *rules = nl_synthesis_new(&sections);
  *   while (nl_reader_next(reader, &record) == NL_OK)
  *       nl_synthesis_put(rules, record);
  *   nl_synthesis_finish(rules);
@@ -14,50 +14,55 @@
  *       use(record);
  *   nl_synthesis_free(rules);
  *
- * Records may come out of order: they wait for each other, for good until nl_synthesis_finish or
- * nl_synthesis_advance says up to when all are there. One synthesis is for one thread at a time.
+ * Records may come in any order: they wait until nl_synthesis_finish, or until nl_synthesis_advance says that all
+ * earlier ones have come. One thread at a time.
  */
 #ifndef NETLOGGER_SYNTHESIS_SYNTHESIS_H
 #define NETLOGGER_SYNTHESIS_SYNTHESIS_H
 
-#include <netlogger.h>
+#include "synthesis/sections.h"
 
 typedef struct nl_synthesis nl_synthesis;
 
 /*
- * Reads rules, from a file or from text (name is what messages call it). parameters are "NAME=VALUE" for those of the
- * file, NULL at the end; NULL: none. NULL with the reason, FILE:LINE first, in nl_error_message().
+ * Makes the rules of a file that nl_sections_read read. Sections for other modules, such as [report], are ignored.
+ * Returns NULL and sets the error, with FILE:LINE, if a rule is invalid. sections may be freed afterwards.
  */
-nl_synthesis *nl_synthesis_read(const char *path, const char *const *parameters);
-nl_synthesis *nl_synthesis_parse(const char *text, const char *name, const char *const *parameters);
+nl_synthesis *nl_synthesis_new(const nl_sections *sections);
 
 /* NULL is allowed. */
-void nl_synthesis_free(nl_synthesis *synthesis);
+void nl_synthesis_free(nl_synthesis *s);
 
-/* Takes a record, of which what is wanted is copied. True when any rule wants it. */
-bool nl_synthesis_put(nl_synthesis *synthesis, const nl_record *record);
+/* Takes a record, and copies what the rules need. */
+void nl_synthesis_put(nl_synthesis *s, const nl_record *record);
 
 /*
- * Says that all records before a time (nanoseconds since 1970) were put. Those that are put later all the same are
- * taken as they come, and counted. Sums and rates of intervals that end by then are made.
+ * Declares that all records before a time (nanoseconds since 1970) have come. Later ones are counted as late, and taken
+ * out of order. Derives the sums and rates of the intervals that end by then.
  */
-void nl_synthesis_advance(nl_synthesis *synthesis, int64_t before_ns);
+void nl_synthesis_advance(nl_synthesis *s, int64_t before_ns);
 
-/* Says that there will be no more. */
-void nl_synthesis_finish(nl_synthesis *synthesis);
+/* Declares that all records have come. */
+void nl_synthesis_finish(nl_synthesis *s);
 
-/* The next record that was made, valid until the next call; NULL when there is none now. */
-const nl_record *nl_synthesis_next(nl_synthesis *synthesis);
+/* Returns the next derived record, valid until the next call, or NULL. */
+const nl_record *nl_synthesis_next(nl_synthesis *s);
 
 typedef struct nl_synthesis_stats {
-    uint64_t taken;   /* records that some rule wanted */
-    uint64_t made;    /* records */
-    uint64_t late;    /* that came after what is later than they was taken already */
-    uint64_t waiting; /* that wait to be taken */
-    uint64_t dropped; /* spans and states that were forgotten, because events were lost, or there were too many */
+    uint64_t taken;   /* records that a rule uses */
+    uint64_t made;    /* derived records */
+    uint64_t late;    /* records that came after a later one was processed */
+    uint64_t waiting; /* records that are not processed yet */
+    uint64_t dropped; /* spans and states that were forgotten because of lost events, or because there were too many */
 } nl_synthesis_stats;
 
-/* Fills *stats with the counts so far. */
-void nl_synthesis_get_stats(const nl_synthesis *synthesis, nl_synthesis_stats *stats);
+void nl_synthesis_get_stats(const nl_synthesis *s, nl_synthesis_stats *stats);
+
+/* Returns the name of the function at a kernel address, borrowed; data is NULL if it is unknown. */
+typedef nl_string nl_symbol_finder(void *user, uint64_t address);
+
+/* Returns whether a rule uses names of functions. Without nl_synthesis_set_symbols, it uses addresses instead. */
+bool nl_synthesis_wants_symbols(const nl_synthesis *s);
+void nl_synthesis_set_symbols(nl_synthesis *s, nl_symbol_finder *find, void *user);
 
 #endif

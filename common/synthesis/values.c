@@ -11,53 +11,39 @@
 
 /* ---- texts ---- */
 
-static void grow_texts(texts *t)
+static guint hash_string(gconstpointer string)
 {
-    size_t count = t->bucket_count == 0 ? 256 : t->bucket_count * 4;
-    text **buckets = nl_memory_check(calloc(count, sizeof *buckets));
-    for (size_t i = 0; i < t->bucket_count; i++)
-        for (text *at = t->buckets[i], *next; at != NULL; at = next) {
-            next = at->next;
-            at->next = buckets[at->hash & (count - 1)];
-            buckets[at->hash & (count - 1)] = at;
-        }
-    free(t->buckets);
-    t->buckets = buckets;
-    t->bucket_count = count;
+    const nl_string *s = string;
+    return (guint)hash_bytes((uint64_t)(uintptr_t)hash_string, s->data, s->size);
 }
 
-text *texts_intern(texts *t, const char *data, size_t size)
+static gboolean string_is_equal(gconstpointer a, gconstpointer b)
 {
-    if (t->count >= t->bucket_count)
-        grow_texts(t);
-    uint64_t hash = hash_bytes((uint64_t)(uintptr_t)t, data, size);
-    for (text *at = t->buckets[hash & (t->bucket_count - 1)]; at != NULL; at = at->next)
-        if (at->hash == hash && at->size == size && (size == 0 || memcmp(at->data, data, size) == 0))
-            return at;
-    text *added = nl_memory_check(malloc(sizeof *added + size + 1));
-    *added = (text){.next = t->buckets[hash & (t->bucket_count - 1)], .hash = hash, .size = size};
-    if (size > 0)
-        memcpy(added->data, data, size);
-    added->data[size] = '\0';
-    t->buckets[hash & (t->bucket_count - 1)] = added;
-    t->count++;
+    const nl_string *left = a, *right = b;
+    return left->size == right->size && (left->size == 0 || memcmp(left->data, right->data, left->size) == 0);
+}
+
+GHashTable *texts_new(void)
+{
+    return g_hash_table_new_full(hash_string, string_is_equal, NULL, free);
+}
+
+text *texts_intern(GHashTable *texts, nl_string string)
+{
+    text *found = g_hash_table_lookup(texts, &string);
+    if (found != NULL)
+        return found;
+    text *added = nl_memory_check(calloc(1, sizeof *added + string.size + 1));
+    if (string.size > 0)
+        memcpy(added->data, string.data, string.size);
+    added->string = (nl_string){added->data, string.size};
+    g_hash_table_insert(texts, &added->string, added);
     return added;
-}
-
-void texts_free(texts *t)
-{
-    for (size_t i = 0; i < t->bucket_count; i++)
-        for (text *at = t->buckets[i], *next; at != NULL; at = next) {
-            next = at->next;
-            free(at);
-        }
-    free(t->buckets);
-    *t = (texts){0};
 }
 
 /* ---- values ---- */
 
-/* Whether a number is written as it would be written again: 007 is none, lest two texts be one value. */
+/* Parses a number in canonical notation: 007 stays a text, so that different texts are different values. */
 static bool is_plain_number(nl_string string, value *v)
 {
     size_t start = string.size > 0 && string.data[0] == '-';
@@ -79,15 +65,15 @@ static bool is_plain_number(nl_string string, value *v)
     return true;
 }
 
-value value_of_text(texts *t, nl_string string)
+value value_of_text(GHashTable *texts, nl_string string)
 {
     value v;
     if (is_plain_number(string, &v))
         return v;
-    return (value){.kind = VALUE_TEXT, .text = texts_intern(t, string.data, string.size)};
+    return (value){.kind = VALUE_TEXT, .text = texts_intern(texts, string)};
 }
 
-value value_of_field(texts *t, const nl_field *field)
+value value_of_field(GHashTable *texts, const nl_field *field)
 {
     switch (field->type) {
     case NL_TYPE_INT:
@@ -100,7 +86,7 @@ value value_of_field(texts *t, const nl_field *field)
     case NL_TYPE_DOUBLE:
         return (value){.kind = VALUE_DOUBLE, .real = field->double_value};
     case NL_TYPE_STRING:
-        return value_of_text(t, field->string);
+        return value_of_text(texts, field->string);
     }
     return (value){0};
 }
@@ -118,7 +104,7 @@ bool value_number(value v, double *number)
         *number = v.real;
         return true;
     case VALUE_TEXT:
-        return nl_number_parse_double((nl_string){v.text->data, v.text->size}, number);
+        return nl_number_parse_double(v.text->string, number);
     case VALUE_NONE:
         break;
     }
@@ -138,7 +124,7 @@ void value_add(nl_record *record, const char *name, value v)
         nl_record_add_double(record, name, v.real);
         break;
     case VALUE_TEXT:
-        nl_record_add_string(record, name, v.text->data, v.text->size);
+        nl_record_add_string(record, name, v.text->string.data, v.text->string.size);
         break;
     case VALUE_NONE:
         break;
@@ -150,7 +136,7 @@ nl_string value_text(value v, char scratch[NL_FIELD_TEXT_SIZE])
     size_t size = 0;
     switch (v.kind) {
     case VALUE_TEXT:
-        return (nl_string){v.text->data, v.text->size};
+        return v.text->string;
     case VALUE_INT:
         size = nl_number_format_int(v.number, scratch);
         break;
@@ -166,7 +152,9 @@ nl_string value_text(value v, char scratch[NL_FIELD_TEXT_SIZE])
     return (nl_string){scratch, size};
 }
 
-static uint64_t bits_of(value v)
+/* ---- maps ---- */
+
+static uint64_t value_bits(value v)
 {
     uint64_t bits = 0;
     if (v.kind == VALUE_TEXT)
@@ -178,101 +166,52 @@ static uint64_t bits_of(value v)
     return bits;
 }
 
-/* ---- maps ---- */
-
-static uint64_t hash_of(const key *k)
+bool value_is_equal(value a, value b)
 {
-    uint64_t hash = UINT64_C(0x9e3779b97f4a7c15) * (k->count + 1);
-    for (unsigned i = 0; i < k->count; i++)
-        hash = hash_mix(hash ^ bits_of(k->values[i]) ^ (uint64_t)k->values[i].kind << 60, UINT64_C(0xd6e8feb86659fd93));
-    return hash;
+    return a.kind == b.kind && value_bits(a) == value_bits(b);
 }
 
-static bool is_equal(const key *a, const key *b)
+static guint hash_key(gconstpointer user)
 {
-    if (a->count != b->count)
+    const key *k = user;
+    uint64_t hash = UINT64_C(0x9e3779b97f4a7c15) * (k->count + 1);
+    for (unsigned i = 0; i < k->count; i++)
+        hash =
+            hash_mix(hash ^ value_bits(k->values[i]) ^ (uint64_t)k->values[i].kind << 60, UINT64_C(0xd6e8feb86659fd93));
+    return (guint)hash;
+}
+
+static gboolean key_is_equal(gconstpointer a, gconstpointer b)
+{
+    const key *left = a, *right = b;
+    if (left->count != right->count)
         return false;
-    for (unsigned i = 0; i < a->count; i++)
-        if (a->values[i].kind != b->values[i].kind || bits_of(a->values[i]) != bits_of(b->values[i]))
+    for (unsigned i = 0; i < left->count; i++)
+        if (!value_is_equal(left->values[i], right->values[i]))
             return false;
     return true;
 }
 
-static entry **values_place_of(const map *m, const key *k, uint64_t hash)
+GHashTable *map_new(void (*free_entry)(void *e))
 {
-    entry **place = &m->buckets[hash & (m->bucket_count - 1)];
-    while (*place != NULL && ((*place)->hash != hash || !is_equal(&(*place)->key, k)))
-        place = &(*place)->next;
-    return place;
+    return g_hash_table_new_full(hash_key, key_is_equal, NULL, free_entry);
 }
 
-entry *map_find(const map *m, const key *k)
+void *map_find_or_add(GHashTable *map, const key *k, size_t size)
 {
-    return m->count > 0 ? *values_place_of(m, k, hash_of(k)) : NULL;
-}
-
-static void grow_map(map *m)
-{
-    map grown = {.bucket_count = m->bucket_count == 0 ? 64 : m->bucket_count * 4, .count = m->count};
-    grown.buckets = nl_memory_check(calloc(grown.bucket_count, sizeof *grown.buckets));
-    for (size_t i = 0; i < m->bucket_count; i++)
-        for (entry *at = m->buckets[i], *next; at != NULL; at = next) {
-            next = at->next;
-            at->next = grown.buckets[at->hash & (grown.bucket_count - 1)];
-            grown.buckets[at->hash & (grown.bucket_count - 1)] = at;
-        }
-    free(m->buckets);
-    *m = grown;
-}
-
-entry *map_put(map *m, const key *k, size_t size, bool *added)
-{
-    if (m->count >= m->bucket_count)
-        grow_map(m);
-    uint64_t hash = hash_of(k);
-    entry **place = values_place_of(m, k, hash);
-    *added = *place == NULL;
-    if (!*added)
-        return *place;
-    if (m->count >= ENTRIES_MAX)
-        return NULL;
-    entry *e = nl_memory_check(calloc(1, size));
-    e->hash = hash;
+    entry *e = g_hash_table_lookup(map, k);
+    if (e != NULL || g_hash_table_size(map) >= ENTRIES_MAX)
+        return e;
+    e = nl_memory_check(calloc(1, size));
     e->key = *k;
-    *place = e;
-    m->count++;
+    g_hash_table_insert(map, &e->key, e);
     return e;
 }
 
-entry *map_take(map *m, const key *k)
+void *map_take(GHashTable *map, const key *k)
 {
-    if (m->count == 0)
-        return NULL;
-    entry **place = values_place_of(m, k, hash_of(k)), *found = *place;
-    if (found != NULL) {
-        *place = found->next;
-        m->count--;
-    }
-    return found;
-}
-
-void map_visit(map *m, bool (*visit)(entry *e, void *user), void *user)
-{
-    for (size_t i = 0; i < m->bucket_count; i++)
-        for (entry **place = &m->buckets[i]; *place != NULL;) {
-            entry *at = *place, *next = at->next;
-            if (visit(at, user)) {
-                *place = next;
-                m->count--;
-            } else {
-                place = &at->next;
-            }
-        }
-}
-
-void map_free(map *m, bool (*visit)(entry *e, void *user), void *user)
-{
-    map_visit(m, visit, user);
-    free(m->buckets);
-    *m = (map){0};
+    entry *e = g_hash_table_lookup(map, k);
+    if (e != NULL)
+        g_hash_table_steal(map, k);
+    return e;
 }

@@ -1,4 +1,4 @@
-/* Bracket expressions of globs and regular expressions: [a-z_], [!0-9], [[:alpha:]]. */
+/* Bracket expressions, which globs and regular expressions have in common: [a-z_], [!0-9], [[:alpha:]]. */
 #include "config.h"
 
 #include "filter/pattern_build.h"
@@ -9,7 +9,7 @@ typedef struct byte_range {
     unsigned char from, to;
 } byte_range;
 
-/* The classes of the C locale, so that a filter has the same meaning everywhere. An empty range ends a row. */
+/* The classes as they are in the C locale, as ranges up to an empty one: a filter means the same everywhere. */
 static const struct {
     const char *name;
     byte_range ranges[5];
@@ -34,7 +34,7 @@ static void add_bytes(nl_symbols *set, unsigned from, unsigned to)
         nl_symbols_add(set, byte);
 }
 
-/* Adds the bytes of a class. Returns false if the class is unknown. */
+/* Adds the bytes of a class. Returns false when no class has that name. */
 static bool add_class(nl_symbols *set, nl_string name)
 {
     for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
@@ -47,8 +47,8 @@ static bool add_class(nl_symbols *set, nl_string name)
     return false;
 }
 
-/* Reads the name of a class behind "[:". */
-static bool read_class(nl_builder *builder, const char **at, const char *end, nl_symbols *set)
+/* *at is behind "[:". */
+static const char *read_class(const char **at, const char *end, nl_symbols *set)
 {
     const char *close = *at;
     while (close < end && *close >= 'a' && *close <= 'z')
@@ -56,10 +56,10 @@ static bool read_class(nl_builder *builder, const char **at, const char *end, nl
     bool known = end - close >= 2 && close[0] == ':' && close[1] == ']' &&
                  add_class(set, (nl_string){*at, (size_t)(close - *at)});
     *at = known ? close + 2 : *at;
-    return known || nl_build_fail(builder, NL_ERROR_INVALID, "unknown class; use [:alpha:] or another POSIX class");
+    return known ? NULL : "a class is [:alpha:] or the like";
 }
 
-/* Reads a byte. Returns -1 at the end. */
+/* One byte, an end of a range perhaps; -1 at the end. */
 static int read_byte(const char **at, const char *end, bool escapes)
 {
     if (escapes && *at < end && **at == '\\')
@@ -72,41 +72,45 @@ static bool begins(const char *at, const char *end, char second)
     return end - at >= 2 && at[0] == '[' && at[1] == second;
 }
 
-static bool read_range(nl_builder *builder, const char **at, const char *end, bool escapes, nl_symbols *set)
+static const char *read_range(const char **at, const char *end, bool escapes, nl_symbols *set)
 {
     int from = read_byte(at, end, escapes), to = from;
     if (end - *at >= 2 && **at == '-' && (*at)[1] != ']') {
         ++*at;
         if (begins(*at, end, ':') || begins(*at, end, '.') || begins(*at, end, '='))
-            return nl_build_fail(builder, NL_ERROR_INVALID, "a range must end with a byte");
+            return "a range ends in a byte";
         to = read_byte(at, end, escapes);
     }
     if (from < 0 || to < 0)
-        return nl_build_fail(builder, NL_ERROR_INVALID, "missing ]");
+        return "a [ without its ]";
     if (to < from)
-        return nl_build_fail(builder, NL_ERROR_INVALID, "a range runs backwards");
+        return "a range runs backwards";
     add_bytes(set, (unsigned)from, (unsigned)to);
-    return true;
+    return NULL;
 }
 
-bool nl_bracket_read(nl_builder *builder, const char **at, const char *end, const char *negation, bool escapes,
-                     nl_symbols *set)
+const char *nl_bracket_read(const char **at, const char *end, const char *negation, bool escapes, nl_symbols *set)
 {
     *set = (nl_symbols){{0}};
-    bool negated = *at < end && **at != '\0' && strchr(negation, **at) != NULL, good = true;
+    bool negated = *at < end && **at != '\0' && strchr(negation, **at) != NULL;
     *at += negated;
-    const char *start = *at;
-    while (good && *at < end && (**at != ']' || *at == start)) {
-        if (begins(*at, end, '.') || begins(*at, end, '='))
-            return nl_build_fail(builder, NL_ERROR_UNSUPPORTED, "[. .] and [= =] are not supported");
-        bool class = begins(*at, end, ':');
-        *at += class ? 2 : 0;
-        good = class ? read_class(builder, at, end, set) : read_range(builder, at, end, escapes, set);
+    const char *problem = NULL, *start = *at;
+    while (problem == NULL && *at < end && (**at != ']' || *at == start)) {
+        if (begins(*at, end, '.') || begins(*at, end, '=')) {
+            problem = "[. .] and [= =] are not supported";
+        } else if (begins(*at, end, ':')) {
+            *at += 2;
+            problem = read_class(at, end, set);
+        } else {
+            problem = read_range(at, end, escapes, set);
+        }
     }
-    if (good && *at == end)
-        good = nl_build_fail(builder, NL_ERROR_INVALID, "missing ]");
+    if (problem != NULL)
+        return problem;
+    if (*at == end)
+        return "a [ without its ]";
     ++*at;
     if (negated)
         *set = nl_symbols_others(set);
-    return good;
+    return NULL;
 }

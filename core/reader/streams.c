@@ -16,7 +16,8 @@ enum { FIRST_SLOTS = 8, YOUNG_MAX = NL_STREAMS_MAX / 2 };
 
 typedef struct nl_stream_table table;
 
-/* Senders choose the names of streams, so the hash uses random bytes that the kernel gave the process. */
+/* Streams are named by whoever sends them, so that the places are made hard to guess by what the kernel gave the
+ * process at random. */
 static size_t streams_place_of(const unsigned char *id, size_t capacity)
 {
     uint64_t seed[2], half[2];
@@ -27,7 +28,7 @@ static size_t streams_place_of(const unsigned char *id, size_t capacity)
     return (size_t)(hash ^ hash >> 32) & (capacity - 1);
 }
 
-/* Returns the slot of the stream, or the empty slot for it. */
+/* Where the stream is, or the empty slot where it would be. */
 static nl_stream *slot_of(const table *t, const unsigned char *id)
 {
     static const unsigned char none[NL_BLOCK_STREAM_SIZE];
@@ -37,6 +38,7 @@ static nl_stream *slot_of(const table *t, const unsigned char *id)
     return &t->slots[at];
 }
 
+/* False when there is no memory. */
 static bool resize(table *t, size_t capacity)
 {
     table larger = {.slots = calloc(capacity, sizeof *larger.slots), .capacity = capacity, .count = t->count};
@@ -50,7 +52,7 @@ static bool resize(table *t, size_t capacity)
     return true;
 }
 
-/* Returns the number of gaps beyond a stream's own. */
+/* How many gaps of a stream are beyond its own. */
 static size_t count_shared(size_t gaps)
 {
     return gaps > NL_STREAM_GAPS_OWN ? gaps - NL_STREAM_GAPS_OWN : 0;
@@ -61,7 +63,7 @@ static size_t count_gaps(const nl_stream *stream)
     return stream->gaps != NULL ? stream->gaps->count : 0;
 }
 
-/* Updates the counts of shared gaps when a stream's number of gaps changes. */
+/* Notes that the stream has after gaps instead of before. */
 static void count_gaps_of(nl_streams *streams, const nl_stream *stream, size_t before, size_t after)
 {
     size_t change = count_shared(after) - count_shared(before); /* modulo SIZE_MAX + 1 */
@@ -144,7 +146,7 @@ static bool gaps_reserve(nl_stream *stream, size_t count)
     return true;
 }
 
-/* Returns the index of the first gap that ends behind a number. */
+/* The index of the first gap that ends after number. */
 static size_t find_gap(const nl_stream_gaps *gaps, uint64_t number)
 {
     size_t low = 0, high = gaps != NULL ? gaps->count : 0;
@@ -158,7 +160,7 @@ static size_t find_gap(const nl_stream_gaps *gaps, uint64_t number)
     return low;
 }
 
-/* Replaces the gaps [at, end) by parts. Memory is reserved. */
+/* Puts the parts into the place of the gaps [at, end). There is memory for them. */
 static void replace_gaps(nl_streams *streams, nl_stream *stream, size_t at, size_t end, const nl_number_range *parts,
                          size_t part_count)
 {
@@ -178,7 +180,7 @@ static void add_range(nl_buffer *ranges, uint64_t from, uint64_t to)
         nl_buffer_append(ranges, (const char *)&(nl_number_range){from, to}, sizeof(nl_number_range));
 }
 
-/* Removes [first, end) from the gaps. Adds the removed numbers to fresh, unless it is NULL. Returns their count. */
+/* Takes [first, end) out of the gaps, and adds what of it was in them to fresh, unless it is NULL. Returns how many. */
 static uint64_t fill_gaps(nl_streams *streams, nl_stream *stream, uint64_t first, uint64_t end, nl_buffer *fresh)
 {
     uint64_t filled = 0;
@@ -205,6 +207,7 @@ static uint64_t end_of(uint64_t first, uint64_t count)
     return first + count < first ? UINT64_MAX : first + count;
 }
 
+/* The first of the lost numbers before first. */
 static uint64_t lost_from(uint64_t first, uint64_t lost)
 {
     return first > lost ? first - lost : 0;
@@ -234,7 +237,7 @@ uint64_t nl_stream_take(nl_streams *streams, nl_stream *stream, uint64_t first, 
     return closed;
 }
 
-/* Returns whether a block opens or splits a gap. */
+/* Whether the numbers open a gap, or split one. */
 static bool opens_gap(const nl_stream *stream, uint64_t first, uint64_t count, uint64_t lost)
 {
     uint64_t next = stream->next, end = end_of(first, count);
@@ -261,7 +264,7 @@ void nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_buffer 
     nl_stream *stream = nl_streams_find(streams, header.stream);
     if (stream == NULL)
         return;
-    /* As in the decoder, numbers before the first block of a stream may still come. */
+    /* Of one that is met for the first time, what is before the block may yet come: as decoders see it. */
     nl_stream_take(streams, stream, header.first_sequence, header.record_count, header.lost, fresh);
     nl_number_range *ranges = (nl_number_range *)fresh->data;
     for (size_t i = 0; i < fresh->size / sizeof *ranges; i++) {
@@ -271,7 +274,7 @@ void nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_buffer 
     nl_stream_saw(stream, &header);
 }
 
-/* ---- state ---- */
+/* ---- all of it, to be kept ---- */
 
 static nl_stream_state state_of(const nl_stream *stream)
 {
@@ -303,13 +306,13 @@ bool nl_streams_know(const nl_streams *streams, const unsigned char id[NL_BLOCK_
     return find_known(streams, id) != NULL;
 }
 
-/* Returns whether a new stream displaces no stream that was used recently. */
+/* Whether there is space for a new stream without forgetting one that was in use lately. */
 static bool may_begin(const nl_streams *streams)
 {
     return !is_full(streams) || nl_monotonic_ns() - streams->aged_ns >= NL_STREAMS_KEPT_S * NL_NS_PER_SECOND;
 }
 
-/* Assigns the stream's gaps to an owner. */
+/* Counts the gaps of the stream as the owner's from now on. */
 static bool set_owner(nl_streams *streams, nl_stream *stream, unsigned owner)
 {
     if (owner == 0 || stream->owner == owner)

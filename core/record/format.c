@@ -1,11 +1,13 @@
-/* The table of formats, and functions over all formats. */
+/* The table of formats, and what is asked of all of them. */
 #include "config.h"
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "record/block.h"
-#include "record/text.h"
+#include "record/bp.h"
 #include "record/bytes.h"
+#include "record/logfmt.h"
+#include "record/ulm.h"
 #include "record/format.h"
 
 #include <pthread.h>
@@ -23,7 +25,7 @@ static const nl_format_info nlb_info = {
     .magic = {NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE},
 };
 
-/* One row per format. ULM is first in detection, as its first bytes identify it. */
+/* One row per format. A line is asked for ULM first: it is told by its first bytes. */
 const nl_format_info *const nl_format_table[NL_FORMAT_COUNT] = {
     [NL_FORMAT_ULM] = &nl_ulm_info,
     [NL_FORMAT_BP] = &nl_bp_info,
@@ -106,7 +108,7 @@ bool nl_text_has_time(const nl_text_format *format, const char *line, const char
     return false;
 }
 
-/* Returns the position behind the closing quote of the quote at *at, or end. */
+/* A pointer past the byte that closes the quote at *at; end when nothing does. */
 static const char *skip_quoted(const char *at, const char *end)
 {
     for (at++; at < end && *at != '"'; at++)
@@ -127,7 +129,7 @@ bool nl_text_has_field(const char *line, const char *end, const char *name)
     return false;
 }
 
-/* Returns eight bytes, filled up with NULs. */
+/* Eight bytes; fewer, with NULs behind them, at the end of a short line. */
 static uint64_t first_word(const char *line, size_t size)
 {
     uint64_t word = 0;

@@ -1,6 +1,7 @@
 /*
- * Connects to a collector over TCP, TLS or a Unix stream socket. Functions wait no longer than their timeout, except
- * for the resolver's look-up of a host name (resolv.conf(5)). One thread at a time.
+ * Connecting to a collector that a URL names: over TCP, plain or within TLS, or a Unix stream socket. Nothing here
+ * waits longer than it is told to, but for the system's resolver, which knows no limit but its own (resolv.conf(5)):
+ * a name, other than an address, may take that long. One thread at a time.
  */
 #ifndef NETLOGGER_TRANSPORT_DIAL_H
 #define NETLOGGER_TRANSPORT_DIAL_H
@@ -10,41 +11,41 @@
 #include "transport/channel.h"
 #include "transport/url.h"
 
-/* A collector's address and the certificates to use. Channels must not outlive the dialer that connected them. */
+/* Whom to connect to, and with which certificates. Channels that it has connected must not outlast it. */
 typedef struct nl_dialer nl_dialer;
 
 /*
- * Makes a dialer for a URL and its TLS options, without connecting. Returns NULL if a certificate cannot be used. The
- * caller frees the dialer.
+ * For url, of which it keeps a copy of what it needs; of its options those of TLS are looked at. Connects nothing yet.
+ * NULL, with the reason in nl_error_message(), when a certificate cannot be used. To be freed with nl_dialer_free.
  */
 nl_dialer *nl_dialer_new(const nl_url *url);
 void nl_dialer_free(nl_dialer *dialer); /* NULL is allowed */
 
-/* The TLS options of an x-netlogs URL. */
+/* The options of an x-netlogs URL that are about TLS. The dialer reads them itself. */
 typedef struct nl_dialer_options {
-    const char *ca, *cert, *key, *name; /* or NULL */
+    const char *ca, *cert, *key, *name; /* NULL: not given */
 } nl_dialer_options;
 
 extern const nl_option nl_dialer_rows[];
 
 /*
- * Connects a channel, which is then non-blocking and, with TLS, ready for data. Returns NL_FAILED after timeout_ms at
- * the latest; the error contains the peer's name.
+ * Connects channel, which must not be connected, without blocking from then on; within TLS it is ready for data. After
+ * timeout_ms at the latest it is given up. NL_FAILED with the reason, the peer's name in it, in nl_error_message().
  */
 nl_status nl_dialer_connect(const nl_dialer *dialer, int timeout_ms, nl_channel *channel);
 
-/* Prepends an action, such as "send to", and the peer's name to the error. Returns NL_FAILED. */
+/* What failed, "send to" for example, and the peer's name, in front of the error message. NL_FAILED. */
 nl_status nl_dialer_prepend(const nl_dialer *dialer, const char *what);
 
-/* Sets the error for an errno of a channel of this dialer, as nl_dialer_prepend does. Returns NL_FAILED. */
+/* The same with the words for errno why, of a channel that it has connected, as the message. */
 nl_status nl_dialer_cannot(const nl_dialer *dialer, const char *what, const nl_channel *channel, int error);
 
 /* ---- waiting ---- */
 
-/* Returns the monotonic time in timeout_ms. */
+/* When timeout_ms will be over, on the monotonic clock. */
 int64_t nl_deadline_ns(int timeout_ms);
 
-/* Waits until fd is ready for POLLIN or POLLOUT, or the deadline. Returns 0 or an errno, such as ETIMEDOUT. */
+/* Waits until fd is ready for what (POLLIN, POLLOUT), or the deadline. Returns 0 or an errno: ETIMEDOUT for one. */
 int nl_wait_ready(int fd, short what, int64_t deadline_ns);
 
 #endif

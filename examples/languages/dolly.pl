@@ -11,3 +11,4 @@ my $size = 49332;
 
 my $log = NetLogger->open('testprog', "x-netlog://$host:$port");
 $log->write('WriteData', "SEND.SZ=$size");
+$log->close;

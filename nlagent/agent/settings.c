@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TOKEN_MAX = 300 };
+
 agent_settings *agent_settings_new(void)
 {
     agent_settings *s = nl_memory_check(calloc(1, sizeof *s));
@@ -102,12 +104,22 @@ static bool agent_set_token(void *to, const nl_option *row, const char *value)
 {
     agent_settings *s = to;
     nl_option plain = *row;
-    char *token = confine_keep_file(value, CONFINE_READ) ? client_read_secret(value) : NULL;
-    if (token == NULL)
+    char token[TOKEN_MAX];
+    if (!confine_keep_file(value, CONFINE_READ))
         return false;
-    free(s->token);
-    s->token = token;
+    FILE *file = fopen(value, "re");
+    bool good = file != NULL && fgets(token, sizeof token, file) != NULL;
     plain.set = NULL;
+    if (!good)
+        nl_error_set(NL_ERROR_INVALID, "read %s: %s", value,
+                     file == NULL || ferror(file) ? strerror(errno) : "the file is empty");
+    if (file != NULL)
+        fclose(file);
+    if (!good)
+        return false;
+    token[strcspn(token, "\r\n")] = '\0';
+    free(s->token);
+    s->token = program_copy(token);
     return nl_option_set(&plain, s, value);
 }
 
@@ -149,7 +161,7 @@ const nl_option agent_settings_rows[] = {
      .places = NL_OPTION_IN_DAEMON,
      NL_OPTION_MEMBER(agent_settings, sensor_program),
      .help = "Program that runs the included sensors"},
-    {.name = "serve-directory",
+    {.name = "directory",
      .type = NL_OPTION_FLAG,
      .places = NL_OPTION_IN_DAEMON,
      NL_OPTION_MEMBER(agent_settings, is_directory),

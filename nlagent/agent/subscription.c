@@ -142,10 +142,9 @@ static void subscription_append(subscription *s, shared_record *record)
     s->is_scheduled = true;
 }
 
-void subscription_put_event(subscription *s, const nl_record *record, bool is_failure)
+void subscription_put_event(subscription *s, const nl_record *record)
 {
     shared_record *shared = shared_record_encode(record);
-    shared->is_failure = is_failure;
     subscription_append(s, shared);
     shared_record_release(shared);
 }
@@ -158,7 +157,7 @@ static void subscription_end_costly(subscription *s)
     nl_record *record = agent_record(s->sensor->agent, NL_WARNING, "Nlagentd.CostlyFilter");
     agent_add_text(record, "SENSOR", sensor);
     agent_add_text(record, "REASON", reason);
-    subscription_put_event(s, record, true);
+    subscription_put_event(s, record);
     nl_write(s->sensor->agent->log, NL_WARNING, "Nlagentd.CostlyFilter", "SENSOR=%s CONSUMER=%s REASON=%s", sensor,
              s->owner, reason);
     nl_record_free(record);
@@ -190,7 +189,7 @@ void subscription_put(subscription *s, shared_record *record)
 void subscription_put_summary(subscription *s, const nl_record *record, unsigned minutes)
 {
     if (!s->over && s->summary_minutes == minutes && subscription_wants(s, record))
-        subscription_put_event(s, record, false);
+        subscription_put_event(s, record);
 }
 
 /* Returns the record that reports the dropped records. */

@@ -1,10 +1,8 @@
 /*
- * Spans summed within the kernel: from one event to another with the same key, how often and how long, by some fields
- * of the first and, where that is wanted, by who called. Nothing is written for each; the sums are read once at the
- * end.
+ * Sums spans in the kernel: from an event to the next event with the same key. The sums are grouped by fields of the
+ * first event and, on request, by its caller. nlkernel reads the sums once, at the end.
  *
- * Which events these are, and where their fields lie, is set before the program is loaded, so that this one program
- * does for all: what is const volatile here is a constant to the kernel's verifier.
+ * nlkernel sets the const volatile variables before it loads the program. For the kernel's verifier they are constants.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -44,7 +42,7 @@ struct {
     __uint(value_size, SUM_STACK * sizeof(__u64));
 } stacks SEC(".maps");
 
-/* What there was no room for, by kind. */
+/* The numbers of spans and sums that did not fit into the maps. */
 __u64 missed_open, missed_sums;
 
 static __always_inline __u64 read_field(const volatile struct sum_field *field, const void *event)
@@ -88,7 +86,7 @@ int span_begin(void *event)
         bpf_get_current_comm(span.group.program, sizeof span.group.program);
     span.group.stack = by_caller ? bpf_get_stackid(event, &stacks, BPF_F_FAST_STACK_CMP) : -1;
     span.begin_ns = bpf_ktime_get_ns();
-    /* What is begun already goes on: a lock that is spun for first and slept for then is one wait. */
+    /* An open span continues: spinning for a lock and then sleeping for it is one wait. */
     long failed = bpf_map_update_elem(&open, &key, &span, BPF_NOEXIST);
     if (failed == -7 /* E2BIG */)
         __sync_fetch_and_add(&missed_open, 1);
@@ -118,8 +116,8 @@ int span_end(void *event)
     }
     sum->count++;
     sum->total_ns += took_ns;
-    if (took_ns > sum->most_ns)
-        sum->most_ns = took_ns;
+    if (took_ns > sum->max_ns)
+        sum->max_ns = took_ns;
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* What the program in the kernel and nlkernel share: sum.bpf.c and kernel_sum.c. */
+/* The data that the program in the kernel (sum.bpf.c) and nlkernel (kernel_sum.c) share. */
 #ifndef NLKERNEL_BPF_SUM_H
 #define NLKERNEL_BPF_SUM_H
 
@@ -6,7 +6,7 @@
 
 enum { SUM_FIELDS = 2, SUM_KEYS_MAX = 16384, SUM_STACK = 16, SUM_PROGRAM = 16 };
 
-/* Where a field lies in an event; size 0: there is none. */
+/* A field of an event; size 0: none. */
 struct sum_field {
     __u32 offset, size;
 };
@@ -19,11 +19,11 @@ struct span_key {
 struct sum_key {
     __u64 fields[SUM_FIELDS];
     char program[SUM_PROGRAM];
-    __s64 stack; /* negative: not known */
+    __s64 stack; /* negative: unknown */
 };
 
 struct sum_value {
-    __u64 count, total_ns, most_ns;
+    __u64 count, total_ns, max_ns;
 };
 
 #endif

@@ -2,7 +2,6 @@
 
 #include "view/editor.h"
 
-#include "requests/printable.h"
 #include "view/lifeline_page.h"
 #include "view/row_page.h"
 
@@ -23,9 +22,7 @@ struct editor {
 
 static void editor_say(editor *e, const char *text)
 {
-    char *valid = printable(text);
-    gtk_label_set_text(GTK_LABEL(e->message), valid);
-    g_free(valid);
+    gtk_label_set_text(GTK_LABEL(e->message), text);
 }
 
 /* Shows another draft, which is taken over. */

@@ -17,6 +17,7 @@
 #include "record/block.h"
 #include "record/bytes.h"
 #include "record/varint.h"
+#include "record/work.h"
 
 #include <zstd.h>
 

@@ -84,7 +84,7 @@ class Adaptive(support.Case):
                                f"DPORT={to}\n" for ms in range(0, 900, 20) for to in (port, "1")))
         with open(self.rules) as shipped:
             rules.write_text(shipped.read().replace("[rate RetransmitRate]", f"[rate {event}]"))
-        result = self.run_program(support.program("nlkernel/nlkernel"), "report", rules, "--set", f"PORT={port}", "--made", made, log)
+        result = self.run_program(support.program("nlkernel/nlkernel"), "report", rules, "--set", f"PORT={port}", "--derived", made, log)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn(f"NL.EVNT={event} ", made.read_text())
         result = self.run_program(self.send, "--records", made, "--seconds", "0.2", "127.0.0.1", port, env=self.environment)

@@ -71,8 +71,8 @@ class Documented(support.Case):
         self.assert_found(
             "options",
             (page, r"^[^\n]*cdf[^\n]*\nPrint the cumulative distribution", "Print the cumulative distribution", "nlkernel report: --cdf is not in its manual page"),
-            (page, r"^\.SS symbols", ".SS control", "nlkernel symbols: --root is not in its manual page",
-             "nlkernel control: --root is in its manual page, and gone"),
+            (page, r"^\.SS symbols", ".SS control", "nlkernel symbols: --output is not in its manual page",
+             "nlkernel control: --output is in its manual page, and gone"),
             ("doc/concepts.md", r"\Z", "Say `nlkernel list --dest URL`.\n", "concepts.md: nlkernel list --dest is no option"))
 
     def test_words(self):

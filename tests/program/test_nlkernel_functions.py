@@ -63,7 +63,7 @@ class Functions(support.Case):
             for i, (caller, function) in enumerate(calls())))
 
     def report(self, *arguments, status=0, **options):
-        result = self.run_program(self.nlkernel, "report", "--functions", "--top", "0", "--json", *arguments, **options)
+        result = self.run_program(self.nlkernel, "calls", "--top", "0", "--json", *arguments, **options)
         self.assertEqual(result.returncode, status, result.stderr)
         return json.loads(result.stdout) if status == 0 else result.stderr
 
@@ -172,15 +172,15 @@ class Sources(Functions):
         for size in list(range(10, 1100, 37)) + [len(data) - 4000]:
             path.write_bytes(data[:size])
             self.assertIn("trace.dat: ", self.report(path, status=1))
-        for what, said in ((data.replace(b"tracing6\0\0", b"tracing6\0\1"), "other byte order"), (data.replace(b"tracing6", b"tracing9"), "another version"),
-                           (data.replace(b"offset:16;\tsize:4080", b"offset:99;\tsize:4080"), "description of pages"),
-                           (data.replace(b"commit;\toffset:8;\tsize:8", b"commit;\toffset:0;\tsize:4").replace(b"offset:16;", b"offset:04;"), "description of pages"),
-                           ((support.SOURCE / "tests/fuzz/corpus/trace_dat/version_7_of_no_layout").read_bytes(), "description of pages")):
+        for what, said in ((data.replace(b"tracing6\0\0", b"tracing6\0\1"), "unsupported byte order"), (data.replace(b"tracing6", b"tracing9"), "unsupported version"),
+                           (data.replace(b"offset:16;\tsize:4080", b"offset:99;\tsize:4080"), "invalid description of pages"),
+                           (data.replace(b"commit;\toffset:8;\tsize:8", b"commit;\toffset:0;\tsize:4").replace(b"offset:16;", b"offset:04;"), "invalid description of pages"),
+                           ((support.SOURCE / "tests/fuzz/corpus/trace_dat/version_7_of_no_layout").read_bytes(), "invalid description of pages")):
             path.write_bytes(what)
             self.assertIn(said, self.report(path, status=1))
 
     def test_nothing_of_calls(self):
-        self.assertIn("there are no calls of functions in it", self.report(self.write("x", "DATE=20260101000000 PROG=p NL.EVNT=e\n"), status=1))
+        self.assertIn("no calls of functions found", self.report(self.write("x", "DATE=20260101000000 PROG=p NL.EVNT=e\n"), status=1))
         self.assertIn("No such file", self.report(self.scratch / "none", status=1))
         bad = self.write("trace", TRACE + "  a-1 [000] 1.5: f <-g\nrubbish\n")
         self.assertIn("trace:8: ", self.report(bad, status=1))
@@ -204,13 +204,13 @@ class Pictures(Functions):
     def test_formats(self):
         starts = {"pdf": b"%PDF", "svg": b"<?xml", "png": b"\x89PNG", "dot": b"digraph"}
         for name, start in starts.items():
-            for command in ("graph", "-o"), ("report", "--functions", "--draw"):
+            for command in ("graph", "-o"), ("calls", "--plot"):
                 path = self.scratch / f"calls.{name}"
                 path.unlink(missing_ok=True)
                 result = self.run_program(self.nlkernel, *command, path, self.log())
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertTrue(path.read_bytes().startswith(start))
-        self.assertIn("ends in .pdf, .svg, .png or .dot", self.graph("-o", "calls.gif", self.log(), status=2))
+        self.assertIn("must end in .pdf, .svg, .png or .dot", self.graph("-o", "calls.gif", self.log(), status=2))
         self.assertIn("/nonexistent/x.svg: No such file or directory", self.graph("-o", "/nonexistent/x.svg", self.log(), status=1))
 
     def test_a_picture_takes_its_name_when_it_is_whole(self):
@@ -229,7 +229,7 @@ class Pictures(Functions):
 
     def test_names_that_mean_something_elsewhere(self):
         log = self.write("x.log", 'DATE=20260101000000 PROG=p NL.EVNT=ftrace.function FUNCTION="a<b>&\\"c" CALLER="{x|y}"\n')
-        for command in ("graph", "-o"), ("report", "--functions", "--draw"):
+        for command in ("graph", "-o"), ("calls", "--plot"):
             result = self.run_program(self.nlkernel, *command, self.scratch / "x.svg", log)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn("a&lt;b&gt;&amp;", (self.scratch / "x.svg").read_text())
@@ -239,10 +239,10 @@ class Pictures(Functions):
         log.write_bytes('DATE=20260101000000 PROG=p NL.EVNT=ftrace.function FUNCTION="grüße€\x7f" CALLER="a'.encode() + b'\xff\xc3"\n')
         found = self.report(log)
         self.assertEqual(self.edges(found), {("a\ufffd\ufffd", "grüße€\x7f"): 1})
-        self.assertIn('"grüße€', self.run_program(self.nlkernel, "report", "--functions", "--json", log).stdout)
+        self.assertIn('"grüße€', self.run_program(self.nlkernel, "calls", "--json", log).stdout)
 
     def test_text(self):
-        result = self.run_program(self.nlkernel, "report", "--functions", self.log())
+        result = self.run_program(self.nlkernel, "calls", self.log())
         self.assertRegex(result.stdout, r"^22 calls of 4 functions in 0.000 s; 3 shown\n")
         self.assertRegex(result.stdout, r"(?m)^ +13  59.1 %  lock +tcp_recvmsg 62 %, vfs_read 38 %$")
 
@@ -265,7 +265,7 @@ class Symbols(Functions):
         return program
 
     def map(self, program, *arguments, status=0):
-        result = self.run_program(self.nlkernel, "symbols", "-k", program, *arguments)
+        result = self.run_program(self.nlkernel, "symbols", program, *arguments)
         self.assertEqual(result.returncode, status, result.stderr)
         return result.stdout if status == 0 else result.stderr
 
@@ -274,9 +274,6 @@ class Symbols(Functions):
         self.assertEqual(self.map(self.vmlinux()), wanted)
         # Compiled elsewhere than the sources are, as distributions do.
         self.assertEqual(self.map(self.vmlinux(folder=self.scratch / "out")), wanted)
-        self.assertEqual(self.map(self.vmlinux(), "--root", self.scratch).splitlines()[0], "lock\tlinux/kernel/sched/core.c:1")
-        listed = json.loads(self.map(self.vmlinux(), "--json"))
-        self.assertEqual(listed[2], {"function": "main", "file": "fs/read_write.c", "line": 2})
 
     def test_units_that_say_other_folders(self):
         """As in Debian's vmlinux: most units say a folder that is relative, and those in assembler where they really were."""
@@ -313,8 +310,8 @@ class Symbols(Functions):
         self.assertEqual(self.report("--symbols", path, log)["list"][0]["file"], "kernel/locking/mutex.c")
 
     def test_what_is_no_map(self):
-        self.assertIn("it has no DWARF", self.map(self.vmlinux("-s"), status=1))
-        self.assertIn("neither a map of symbols", self.map(self.write("x", "no map\n"), status=1))
+        self.assertIn("has no DWARF", self.map(self.vmlinux("-s"), status=1))
+        self.assertIn("neither an ELF file", self.map(self.write("x", "no map\n"), status=1))
         self.assertIn("No such file", self.map(self.scratch / "none", status=1))
         (self.scratch / "cut").write_bytes(self.vmlinux().read_bytes()[:3000])
         self.map(self.scratch / "cut", status=1)
@@ -334,7 +331,7 @@ class Recording(Functions):
 
     def test_wrong_use(self):
         for arguments, words in ((["--filter-function", "x", "-e", "sched"], "--filter-function: needs --functions"), (["--functions", "--filter-function", ""], "--filter-function: the value is empty"),
-                                 (["--functions=x"], '--functions: "x" is not one of graph|calls'), (["--functions", "--cpu", "0xz"], "a mask of CPUs"), (["--functions", "--cpu", "0x"], "a mask of CPUs")):
+                                 (["--functions=x"], '--functions: "x" is not one of graph|calls'), (["--functions", "--cpu", "0x3"], "not a list of CPUs")):
             result = self.run_program(self.nlkernel, "record", *arguments)
             self.assertEqual(result.returncode, 2)
             self.assertIn(words, result.stderr)
@@ -380,7 +377,7 @@ class Recording(Functions):
         self.assertIn("current_tracer: function_graph\n", killed)
         self.assertIn("tracing_on: 0\n", killed)
         self.assertEqual(mended, before)
-        self.assertRegex(said, r"these are in use .*current_tracer is function")
+        self.assertRegex(said, r"which are in use; .*current_tracer is function")
 
     @support.long
     def test_in_a_guest(self):
@@ -390,7 +387,7 @@ class Recording(Functions):
         record = ["/bin/nlkernel", "record", "--functions"]
         work = ["--", "/init", "work", "200"]
         commands = [[*record, "--only-command", "-o", "/k.nlb", *work],
-                    [*record, "--filter-function", "udp*", "--filter-function", "!udp_recvmsg", "--cpu", "0x1", "-o", "/u.log", *work],
+                    [*record, "--filter-function", "udp*", "--filter-function", "!udp_recvmsg", "--cpu", "0", "-o", "/u.log", *work],
                     [*record, "--filter-function", "no_such_function*", "-o", "/n.log", *work],
                     [*record, "-e", "raw_syscalls:sys_enter", "--only-command", "--where", "FUNCTION == udp_sendmsg || ID == 45", "-o", "/e.log", *work]]
         commands.append(["/bin/nlkernel", "record", "-e", "raw_syscalls:sys_enter", "--only-command", "-o", "/c.nlb", "--", "/init", "clock", "/c.txt"])
@@ -421,7 +418,7 @@ class Recording(Functions):
         self.assertTrue(all(name.startswith("udp") for name in functions), functions)
         self.assertEqual(functions["udp_sendmsg"], 200)
         self.assertNotIn("udp_recvmsg", functions)
-        self.assertIn("--filter-function no_such_function*: this kernel has no function of that name", machine.said)
+        self.assertIn("--filter-function no_such_function*: no function that can be traced matches", machine.said)
         log = files["/e.log"].decode().splitlines()
         self.assertEqual(sum("FUNCTION=udp_sendmsg " in line for line in log), 200)
         self.assertEqual(sum("NL.EVNT=raw_syscalls.sys_enter" in line and " ID=45 " in line for line in log), 200)

@@ -82,10 +82,10 @@ class Reports(Case):
     def test_pictures(self):
         for name, begin in (("p.png", b"\x89PNG"), ("p.svg", b"<?xml")):
             picture = self.scratch / name
-            self.nlkernel("report", "scheduler", "--draw", picture, self.scheduler_log())
+            self.nlkernel("report", "scheduler", "--plot", picture, self.scheduler_log())
             self.assertTrue(picture.read_bytes().startswith(begin))
             self.assertGreater(picture.stat().st_size, 2000)
-        self.assertIn("the name of a picture ends in", self.nlkernel("report", "scheduler", "--draw", self.scratch / "p.gif",
+        self.assertIn("the name must end in", self.nlkernel("report", "scheduler", "--plot", self.scratch / "p.gif",
                                                                      self.scheduler_log(), status=1))
 
     def test_all_rows_are_in_the_picture(self):
@@ -94,7 +94,7 @@ class Reports(Case):
             events = [(1, "raw_syscalls.sys_enter", "TID=1 CPU=0 ID=1", "x")]
             events = [(i, f"exceptions.page_fault_user", "TID=1 CPU=0 ADDRESS=1 IP=1 ERROR.CODE=6", f"prog{n}") for n in range(rows) for i in range(n + 1)]
             picture = self.scratch / "bars.svg"
-            self.nlkernel("report", "faults", "--draw", picture, self.lines(events))
+            self.nlkernel("report", "faults", "--plot", picture, self.lines(events))
             return picture.read_text().count("<rect"), int(re.search(r'height="(\d+)', picture.read_text())[1])
         few, many, more = texts(3), texts(40), texts(200)
         self.assertEqual(many[1] - few[1], 20 * 37)
@@ -102,7 +102,7 @@ class Reports(Case):
 
     def test_records_that_were_made(self):
         made = self.scratch / "made.out"
-        self.nlkernel("report", "scheduler", "--made", made, self.scheduler_log())
+        self.nlkernel("report", "scheduler", "--derived", made, self.scheduler_log())
         lines = made.read_text().splitlines()
         self.assertEqual(sum("NL.EVNT=Quantum" in line for line in lines), 4)
         self.assertIn("PROG=b LVL=System NL.EVNT=RunQueue TID=20 CPU=0 WAKER=p FROM=20260101000000.000100 DUR.NS=50000", "\n".join(lines))
@@ -113,7 +113,7 @@ class Reports(Case):
         log = self.lines([(1, "sched.sched_switch", switch % (1, "swapper/1", 0, "a", 10), "swapper/1"),
                           (5, "sched.sched_switch", switch % (1, "a", 10, "b", 20), "a"), (9, "sched.sched_switch", switch % (0, "c", 30, "swapper/0", 0), "c")])
         made = self.scratch / "lanes.out"
-        self.nlkernel("report", "cpus", "--made", made, log)
+        self.nlkernel("report", "cpus", "--derived", made, log)
         found = [re.search(r"PROG=(\S+) .*NL.EVNT=(Cpu\S+) CPU=(\d) TID=(\d+)", line) for line in made.read_text().splitlines()]
         self.assertEqual(sorted(m.groups() for m in found if m), [("a", "Cpu1.in", "1", "10"), ("a", "Cpu1.out", "1", "10"), ("b", "Cpu1.in", "1", "20"),
                                                                   ("c", "Cpu0.out", "0", "30")])
@@ -242,7 +242,7 @@ class Reports(Case):
         text = log.read_text().replace("LVL=System NL.EVNT=Begin", "LVL=Usage NL.EVNT=Begin").replace("LVL=System NL.EVNT=End", "LVL=Usage NL.EVNT=End")
         log.write_text(text)
         made = self.scratch / "made.out"
-        found = json.loads(self.nlkernel("report", "application", "--json", "--made", made, log))
+        found = json.loads(self.nlkernel("report", "application", "--json", "--derived", made, log))
         rows = {row["value"]: row["sum"] for row in found["reports"][0]["rows"]}
         self.assertEqual(rows, {"DUR.NS": 1000000, "RUN.NS": 270000, "CPU.NS": 50000, "DISK.NS": 300000, "LOCK.NS": 80000, "NETWORK.NS": 300000,
                                 "SLEEP.NS": 0, "UNKNOWN.NS": 0})
@@ -263,10 +263,10 @@ class Reports(Case):
         empty = self.scratch / "empty.log"
         empty.write_text("")
         said = self.nlkernel("report", "scheduler", empty, status=1)
-        self.assertIn("there is nothing of what the rules scheduler are about", said)
+        self.assertIn("no records for the rules scheduler", said)
         self.assertIn("-e sched:sched_switch", said)
-        self.assertIn('there is nothing called "c"', self.nlkernel("report", "scheduler", "--cdf", "c", self.scheduler_log(), status=1))
-        self.assertIn('there are no rules "what"', self.nlkernel("report", "what", empty, status=2))
+        self.assertIn('--cdf: the CDF of scheduler has no row "c"', self.nlkernel("report", "scheduler", "--cdf", "c", self.scheduler_log(), status=1))
+        self.assertIn("what: unknown rules", self.nlkernel("report", "what", empty, status=2))
         self.assertIn("No such file", self.nlkernel("report", "scheduler", self.scratch / "none", status=1))
 
 
@@ -289,31 +289,31 @@ class Files(Case):
         self.assertRegex(listed, r"(?m)^scheduler +Mine$")
 
     def test_wrong_ones_say_where(self):
-        for text, words in [("x = 1\n", "1: a [SECTION] is wanted"), ("[span A\n", "1: a section's name ends in ]"),
-                            ("[span A]\nbegin = a key B\n", "[A]: end = is missing"),
-                            ("[span A]\nbegin = a key B\nend = c key B,C\n", "3: a key of 2 fields, and of 1 in line 2"),
+        for text, words in [("x = 1\n", "1: expected [SECTION] before"), ("[span A\n", "1: missing ]"),
+                            ("[span A]\nbegin = a key B\n", "[A]: missing end ="),
+                            ("[span A]\nbegin = a key B\nend = c key B,C\n", "3: the key has 2 fields, but 1 in line 2"),
                             ("[span A]\nbegin = a key B where X ==\nend = c key B\n", "2: filter"),
-                            ("[nonsense]\n", "1: [nonsense]: there is no such section"),
-                            ("[sum A]\nof = a\nevery = fast\n", '3: "fast": a time is wanted'),
-                            ("[span A]\nbegin = ${X} key B\nend = c key B\n", "there is no [parameter] for ${X}"),
-                            ("[report A]\nof = a\ncolumns = what\n", '3: there is no column "what"'),
-                            ("[report A]\n", "of = is missing"), ("[event a:b]\nwhat = 1\n", "2: need or where is wanted"),
-                            ("[make A]\nof = a\nfield = B T[C]\n", "3: "), ("no equals\n", "1: neither [SECTION] nor"),
-                            ("[states A]\nstate = run: a\n", "2: key FIELD is wanted"),
-                            ("[follow A]\nbegin = a to thread TID\npass = b from thread TID\n", "3: pass: from KIND FIELD and to"),
-                            ("[span A]\nbegin = " + "\xff" * 3 + "\n", "end = is missing")]:
+                            ("[nonsense]\n", "1: [nonsense]: unknown section"),
+                            ("[sum A]\nof = a\nevery = fast\n", '3: "fast" is not a duration'),
+                            ("[span A]\nbegin = ${X} key B\nend = c key B\n", "no [parameter] for ${X}"),
+                            ("[report A]\nof = a\ncolumns = what\n", '3: unknown column "what"'),
+                            ("[report A]\n", "missing of ="), ("[event a:b]\nwhat = 1\n", "2: expected need = or where ="),
+                            ("[make A]\nof = a\nfield = B T[C]\n", "3: "), ("no equals\n", "1: expected [SECTION] or"),
+                            ("[states A]\nstate = run: a\n", "2: missing key FIELD"),
+                            ("[follow A]\nbegin = a to thread TID\npass = b from thread TID\n", "3: pass: expected from KIND FIELD to"),
+                            ("[span A]\nbegin = " + "\xff" * 3 + "\n", "missing end =")]:
             with self.subTest(words):
                 wrong = self.scratch / "wrong.rules"
                 wrong.write_text(text)
                 self.assertIn(words, self.nlkernel("report", wrong, self.scheduler_log(), status=2))
-        self.assertIn('there is no parameter "NO"', self.nlkernel("report", "stopwatch", "--set", "NO=1", self.scheduler_log(), status=2))
+        self.assertIn('unknown parameter "NO"', self.nlkernel("report", "stopwatch", "--set", "NO=1", self.scheduler_log(), status=2))
 
     def test_wrong_use(self):
         for arguments, words in [(["rules"], "missing command; the commands are list, show, run"), (["rules", "what"], "what: unknown command"),
                                  (["rules", "run"], "missing RULES as the first argument"), (["rules", "show"], "missing RULES"),
                                  (["rules", "run", "scheduler", "--vary", "N=1"], "--vary: needs a COMMAND"),
-                                 (["rules", "run", "nosuch"], 'there are no rules "nosuch"'), (["report"], "missing RULES"),
-                                 (["live"], "missing --event"), (["live", "--rules", "nosuch"], 'there are no rules "nosuch"')]:
+                                 (["rules", "run", "nosuch"], "nosuch: unknown rules"), (["report"], "missing RULES"),
+                                 (["live"], "missing --event"), (["live", "--rules", "nosuch"], "nosuch: unknown rules")]:
             self.assertIn(words, self.nlkernel(*arguments, status=2))
 
 
@@ -385,12 +385,12 @@ class OnThisKernel(Case):
     def test_locks_are_summed_by_the_kernel(self):
         """Some locks are always waited for; what matters is that eBPF is loaded, or says why not."""
         result = self.run_program(NLKERNEL, "rules", "run", "locking", "--json", "--set", "X=1")
-        self.assertIn('there is no parameter "X"', result.stderr)
+        self.assertIn('unknown parameter "X"', result.stderr)
         result = self.run_program(NLKERNEL, "rules", "run", "locking", "--json", "--", "sh", "-c",
                                   "for i in $(seq 40); do (for j in $(seq 20); do :; done; cat /proc/self/maps > /dev/null) & done; wait")
-        if "going on without what the kernel would sum itself" in result.stderr:
+        if "the report lacks the sums of the kernel" in result.stderr:
             self.skipTest(result.stderr.strip())
-        if "there is nothing of what the rules" in result.stderr:
+        if "no records for the rules" in result.stderr:
             self.skipTest("no lock was waited for")
         self.assertEqual(result.returncode, 0, result.stderr)
         json.loads(result.stdout)

@@ -202,7 +202,7 @@ static void test_texts_anywhere(void **state)
             assert_int_equal(record->fields[0].string.size, size);
             if (!bytes && size > 0)
                 assert_memory_equal(record->fields[0].string.data, cases[i].text, size);
-            out = malloc(convert_most(&event, 16));
+            out = malloc(convert_size_max(&event, 16));
             assert_non_null(out);
             char *end = convert_values(out, out, &(uint64_t){0}, &event, data, 16);
             assert_int_equal(end - out, 1 + size);

@@ -14,9 +14,18 @@
 
 #include <cmocka.h>
 
+/* Returns the rules of a file with that text, or NULL. */
+static nl_synthesis *parse_rules(const char *text, const char *const *parameters)
+{
+    nl_sections sections;
+    nl_synthesis *s = nl_sections_parse(&sections, text, "test", parameters) ? nl_synthesis_new(&sections) : NULL;
+    nl_sections_free(&sections);
+    return s;
+}
+
 static nl_synthesis *rules_of(const char *text)
 {
-    nl_synthesis *s = nl_synthesis_parse(text, "test", NULL);
+    nl_synthesis *s = parse_rules(text, NULL);
     if (s == NULL)
         fail_msg("%s", nl_error_message());
     return s;
@@ -386,12 +395,12 @@ static void test_parameters(void **state)
     (void)state;
     static const char text[] = "[parameter E]\ndefault = a\n[make M]\nof = ${E} \\\n  where V == ${E}\n";
     const char *const other[] = {"E=b", NULL}, *const wrong[] = {"F=b", NULL};
-    nl_synthesis *s = nl_synthesis_parse(text, "test", other);
+    nl_synthesis *s = parse_rules(text, other);
     synthesis_put(s, 1, "a", "V=a");
     synthesis_put(s, 2, "b", "V=b");
     expect(s, "2 M p\n");
-    assert_null(nl_synthesis_parse(text, "test", wrong));
-    assert_string_equal(nl_error_message(), "test: there is no parameter \"F\"");
+    assert_null(parse_rules(text, wrong));
+    assert_string_equal(nl_error_message(), "test: unknown parameter \"F\"");
 }
 
 static void test_wrong_files(void **state)
@@ -399,25 +408,26 @@ static void test_wrong_files(void **state)
     (void)state;
     static const struct {
         const char *text, *message;
-    } wrong[] = {
-        {"[span]\nbegin = a\nend = b\n", "test:1: [span NAME]: a name is wanted, for the events that it makes"},
-        {"[span S]\nbegin = a\nend = b\nwhat = 1\n", "test:4: \"what\" is nothing that is said of such a rule"},
-        {"[span S]\nbegin =\nend = b\n", "test:2: the name of an event is wanted"},
-        {"[span S]\nbegin = a key\nend = b\n", "test:2: key: names of fields are wanted, with commas between"},
-        {"[span S]\nbegin = a from thread T\nend = b\n", "test:2: from and to are for [follow]"},
-        {"[make M]\nof = a\nfield = A what(B)\n",
-         "test:3: \"what(B)\": program, address, syscall, symbol, hexadecimal or device (FIELD), "
-         "or TABLE[FIELD] of a [table TABLE] above, is "
-         "wanted"},
-        {"[states S]\nstate = run a key T\n", "test:2: STATE: EVENT key FIELD is wanted"},
-        {"[make M]\nof = a where (\n", NULL},
-        {"[parameter A]\ndefault = 1\n[make M]\nof = ${A\n", "test:4: there is no [parameter] for ${A"}};
+    } wrong[] = {{"[span]\nbegin = a\nend = b\n",
+                  "test:1: [span NAME]: missing or invalid NAME, the name of the derived events"},
+                 {"[span S]\nbegin = a\nend = b\nwhat = 1\n", "test:4: unknown setting \"what\" of this kind of rule"},
+                 {"[span S]\nbegin =\nend = b\n", "test:2: expected the name of an event"},
+                 {"[span S]\nbegin = a key\nend = b\n", "test:2: key: expected names of fields, separated by commas"},
+                 {"[span S]\nbegin = a from thread T\nend = b\n", "test:2: from and to are valid only in [follow]"},
+                 {"[make M]\nof = a\nfield = A what(B)\n", "test:3: unknown source \"what(B)\"; expected program, "
+                                                           "address, syscall, symbol, hexadecimal or device (FIELD), "
+                                                           "or TABLE[FIELD] of a preceding [table TABLE]"},
+                 {"[states S]\nstate = run a key T\n", "test:2: expected STATE: EVENT key FIELD"},
+                 {"[make M]\nof = a where (\n", NULL},
+                 {"[parameter A]\ndefault = 1\n[make M]\nof = ${A\n", "test:4: no [parameter] for ${A"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_null(nl_synthesis_parse(wrong[i].text, "test", NULL));
+        assert_null(parse_rules(wrong[i].text, NULL));
         if (wrong[i].message != NULL)
             assert_string_equal(nl_error_message(), wrong[i].message);
     }
-    assert_null(nl_synthesis_read("/nonexistent", NULL));
+    nl_sections sections;
+    assert_false(nl_sections_read(&sections, "/nonexistent", NULL));
+    nl_sections_free(&sections);
 }
 
 int main(void)

@@ -1,0 +1,35 @@
+/*
+ * The logs that report, calls and graph read, and the options that select their records: --where, --since, --until,
+ * --fraction and --reject. One thread.
+ */
+#ifndef NLKERNEL_LOG_INPUT_H
+#define NLKERNEL_LOG_INPUT_H
+
+#include "program/program.h"
+
+/* Starts as zeros. log_input_finish frees it. */
+typedef struct log_input {
+    program_reading reading;
+    program_where where;
+} log_input;
+
+/* The option groups of a command whose settings hold a log_input named input. */
+#define LOG_INPUT_GROUPS(settings)                                                                                     \
+    {"Which records", program_where_options, offsetof(settings, input.where)},                                         \
+    {                                                                                                                  \
+        "Reading", program_reading_options, offsetof(settings, input.reading)                                          \
+    }
+
+/*
+ * Returns whether the options select record. --where never excludes the recorder's own records (NetLogger.*), because
+ * they say what was lost and how long the recording took.
+ */
+bool log_input_selects(const log_input *input, const nl_record *record);
+
+/* Passes the selected records of a SOURCE to take. Returns false after reporting what it could not read. */
+bool log_input_read(log_input *input, const char *name, void (*take)(void *user, const nl_record *record), void *user);
+
+/* Reports what is malformed or missing, and frees input. Returns an exit status. */
+int log_input_finish(log_input *input);
+
+#endif
