@@ -21,6 +21,8 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/program/options_help.h \
 	%D%/program/options.h \
 	%D%/program/log.c \
+	%D%/program/own_log.c \
+	%D%/program/own_log.h \
 	%D%/program/source.c \
 	%D%/program/where.c \
 	%D%/program/archive.c \
@@ -68,6 +70,8 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/convert/output.h \
 	%D%/convert/importers.c \
 	%D%/convert/exporters.c \
+	%D%/convert/cutter.c \
+	%D%/convert/cutter.h \
 	%D%/convert/translate.c \
 	%D%/convert/sink.c \
 	%D%/convert/netlogger.c \

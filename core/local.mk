@@ -2,7 +2,6 @@
 noinst_LTLIBRARIES += %D%/libcore.la
 %C%_libcore_la_SOURCES = \
 	%D%/record/logfmt.c \
-	%D%/record/logfmt.h \
 	%D%/record/format_info.h \
 	%D%/base/memory.h \
 	%D%/reader/admission.h \
@@ -44,9 +43,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/record/block_view.h \
 	%D%/record/format.c \
 	%D%/record/ulm.c \
-	%D%/record/ulm.h \
 	%D%/record/bp.c \
-	%D%/record/bp.h \
 	%D%/record/text.c \
 	%D%/record/lines.c \
 	%D%/record/text_write.c \
@@ -54,7 +51,6 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/record/terminal.h \
 	%D%/record/text.h \
 	%D%/record/varint.h \
-	%D%/record/work.h \
 	%D%/reader/decoder_work.h \
 	%D%/record/block.h \
 	%D%/record/zstd_magic.h \

@@ -1,9 +1,9 @@
-# The worked example: built with everything else, installed by nobody.
+# The worked example, which is built but not installed.
 noinst_PROGRAMS += examples/dpss/dpss_server examples/dpss/dpss_get
-examples_dpss_dpss_server_SOURCES = %D%/dpss/dpss_server.c %D%/dpss/dpss_protocol.c %D%/dpss/dpss_protocol.h
+examples_dpss_dpss_server_SOURCES = %D%/dpss/dpss_server.c %D%/dpss/arguments.c %D%/dpss/arguments.h %D%/dpss/dpss_protocol.c %D%/dpss/dpss_protocol.h
 examples_dpss_dpss_server_CFLAGS = $(AM_CFLAGS) -pthread
 examples_dpss_dpss_server_LDADD = libnetlogger/libnetlogger.la -lpthread
-examples_dpss_dpss_get_SOURCES = %D%/dpss/dpss_get.c %D%/dpss/dpss_protocol.c %D%/dpss/dpss_protocol.h
+examples_dpss_dpss_get_SOURCES = %D%/dpss/dpss_get.c %D%/dpss/arguments.c %D%/dpss/arguments.h %D%/dpss/dpss_protocol.c %D%/dpss/dpss_protocol.h
 examples_dpss_dpss_get_CFLAGS = $(AM_CFLAGS) -pthread
 examples_dpss_dpss_get_LDADD = libnetlogger/libnetlogger.la -lpthread
 
@@ -15,12 +15,12 @@ examples_dpss_fault_la_SOURCES = %D%/dpss/fault.c
 examples_dpss_fault_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default
 examples_dpss_fault_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 endif
-examples_dpss_path_emulator_SOURCES = %D%/dpss/path_emulator.c %D%/dpss/path.c %D%/dpss/path.h
+examples_dpss_path_emulator_SOURCES = %D%/dpss/path_emulator.c %D%/dpss/arguments.c %D%/dpss/arguments.h %D%/dpss/path.c %D%/dpss/path.h
 
 EXTRA_DIST += %D%/dpss/dpss.nlv %D%/dpss/experiment.nlv %D%/dpss/dpss.schema %D%/dpss/README.md \
 	%D%/dpss/experiment %D%/dpss/experiment_faults.py %D%/dpss/experiment_world.py %D%/sensors/logins
 
-# The same in six languages: tests/program/test_languages.py compiles and runs them.
+# The same events in six languages: tests/program/test_languages.py compiles and runs them.
 EXTRA_DIST += \
 	%D%/languages/Dolly.java \
 	%D%/languages/README.md \
@@ -36,7 +36,7 @@ EXTRA_DIST += \
 	%D%/languages/ten.pl \
 	%D%/languages/ten.py
 
-# A program that adapts to what the kernel does.
+# A program that adapts its rate to events of the kernel.
 noinst_PROGRAMS += examples/adaptive/adaptive_send
 examples_adaptive_adaptive_send_SOURCES = %D%/adaptive/adaptive_send.c
 examples_adaptive_adaptive_send_LDADD = libnetlogger/libnetlogger.la

@@ -1,51 +1,53 @@
 /*
- * Who may connect to the server, and how many at once: its listening sockets, from the first client to the last.
+ * Which clients may connect to the server, and how many at once; its listening sockets from start to end.
  *
- * Of the server's thread; what it keeps is in struct server.
+ * The module owns the listeners and the table of clients. The server's thread only.
  */
 #ifndef NETLOGD_ACCEPTING_H
 #define NETLOGD_ACCEPTING_H
 
-#include "server.h"
+#include "service/client_table.h"
+#include "service/listener.h"
+#include "settings.h"
 #include "transport/channel.h"
 
 #include <sys/socket.h>
 
-#define ACCEPTING_NOT_ALLOWED "not from an allowed network"
+/* Starts with these sockets, whose owner is the caller, and accepts connections to the control socket (NULL: none). */
+void accepting_start(listener *sockets, size_t count, const listener *control);
 
-/* Prepares for clients, and takes connections to the control socket (NULL: there is none). Ends the program when there
- * is no memory, as the next does. */
-void accepting_start(server *srv, const listener *control);
+/* Accepts connections and datagrams of clients from now on. */
+void accepting_listen(void);
 
-/* Applies the limits of the settings that hold now. */
-void accepting_settings_changed(server *srv);
+/* Lets new connections wait in the kernel, or no longer. */
+void accepting_enable(bool enable);
 
-/* Takes clients' connections and datagrams from now on. */
-void accepting_listen(server *srv);
+/* At the end: accepts the connections that wait, except those at sockets of systemd, which the next process serves. */
+void accepting_take_waiting(void);
 
-/* Lets those who connect wait in the kernel, or no longer. */
-void accepting_enable(server *srv, bool enable);
+/* Refuses new connections from now on, with the same exception. */
+void accepting_end(void);
 
-/* At the end: takes those that wait, the listeners being disabled, but where systemd listens, for the next process. */
-void accepting_take_waiting(server *srv);
+void accepting_free(void);
 
-/* From now on who connects is refused, who would otherwise log to nobody. Where systemd listens the next one serves. */
-void accepting_end(server *srv);
+/* The connected clients, except those of the control socket. */
+client_table *accepting_get_clients(void);
 
-void accepting_free(server *srv);
+/* Fails if other machines could connect without a certificate and without an allowed network under these settings. */
+nl_status accepting_check_settings(const settings *now);
 
-/* Whether a client at that address may log: it is on this machine, in an allowed network, or, where none is listed,
- * authenticated for by a certificate. */
-bool accepting_allows(const server *srv, const struct sockaddr *peer, bool authenticated);
+/* Applies checked settings that listen on the same addresses. */
+void accepting_change_settings(const settings *now);
 
-/* Closes the new connection fd of peer, counts it as refused and reports the reason, which is a constant. */
-void accepting_refuse(server *srv, int fd, const struct sockaddr *peer, const char *reason);
+/* Whether a client at that address may log: it is on this machine, or in an allowed network, or, if no network is
+ * listed, it is authenticated by a certificate. Sets the error if not. */
+bool accepting_allows(const struct sockaddr *peer, bool authenticated);
 
-/*
- * Whether the client of a channel that was accepted at the listener may stay after a change of the settings: its
- * address and its certificate are checked again. If not, the reason is reported with peer, the client's address as
- * text.
- */
-bool accepting_may_stay(server *srv, const listener *at, const nl_channel *channel, const char *peer);
+/* Closes the new connection fd of peer, counts it as refused and reports the current error as the reason. */
+void accepting_refuse(int fd, const struct sockaddr *peer);
+
+/* Whether the client of a channel that was accepted at a listener may stay after a change of the settings: checks its
+ * address and its certificate again. If not, reports the reason with peer, the client's address as text. */
+bool accepting_may_stay(const listener *at, const nl_channel *channel, const char *peer);
 
 #endif

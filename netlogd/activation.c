@@ -2,7 +2,12 @@
 
 #include "activation.h"
 
+#include "base/error.h"
+#include "base/memory.h"
+#include "connection.h"
+#include "connections.h"
 #include "program/program.h"
+#include "server.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -12,147 +17,145 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HEAD = 8, TEXT_MAX = 64 << 10 };
+enum { HEAD = 8, TEXT_MAX = 64 << 10, CHECK_MS = 500 };
 
+/* A command of netlogctl tell. */
 typedef struct told {
     char *prog, *command;
 } told;
 
-struct activation {
-    char *path;     /* NULL: no file */
-    nl_buffer text; /* the file's */
-    told *told;
-    size_t told_count, told_size; /* size: of all commands, with their newlines */
-    bool ever;                    /* something was asked: from then on what was asked may be taken back */
-    nl_buffer frame;
-    bool complained;
-};
+static const char *path;    /* NULL: no file */
+static struct event *timer; /* checks the file; NULL without one */
+static nl_buffer text;      /* the file's */
+static told *commands;
+static size_t command_count, commands_size; /* size: of all commands with their newlines */
+static bool ever;                           /* there was a command: from then on, frames tell programs to undo */
+static bool reported;                       /* a problem with the file */
+static nl_buffer frame;
 
-activation *activation_new(const char *path)
-{
-    activation *a = calloc(1, sizeof *a);
-    if (a == NULL || (path != NULL && (a->path = strdup(path)) == NULL))
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return a;
-}
-
-static void activation_forget(told *t)
+static void free_command(told *t)
 {
     free(t->prog);
     free(t->command);
 }
 
-void activation_free(activation *a)
+static ssize_t report_problem(const char *problem)
 {
-    if (a == NULL)
-        return;
-    for (size_t i = 0; i < a->told_count; i++)
-        activation_forget(&a->told[i]);
-    free(a->told);
-    free(a->path);
-    nl_buffer_free(&a->text);
-    nl_buffer_free(&a->frame);
-    free(a);
-}
-
-static bool complain(activation *a, const char *reason)
-{
-    if (!a->complained)
-        program_error("activation file %s: %s", a->path, reason);
-    a->complained = true;
-    return false;
-}
-
-/* Reads the file's text. -1 when it can't be used; a file that is gone is an empty one. */
-static ssize_t read_text(activation *a, char text[TEXT_MAX + 1])
-{
-    int fd = open(a->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 && errno == ENOENT)
-        return 0;
-    ssize_t size = 0, got = 0;
-    while (fd >= 0 && size <= TEXT_MAX && (got = read(fd, text + size, (size_t)(TEXT_MAX + 1 - size))) > 0)
-        size += got;
-    int reason = errno;
-    if (fd >= 0)
-        close(fd);
-    if (fd < 0 || got < 0)
-        complain(a, strerror(reason));
-    else if (size > TEXT_MAX)
-        complain(a, "it is larger than 64 KiB");
-    else
-        return size;
+    if (!reported)
+        program_error("activation file %s: %s", path, problem);
+    reported = true;
     return -1;
 }
 
-bool activation_look(activation *a)
+/* Reads the file's text. Returns its size; 0 without a file; -1 after a problem was reported. */
+static ssize_t read_text(char bytes[TEXT_MAX + 1])
 {
-    static char text[TEXT_MAX + 1];
-    ssize_t size = a->path != NULL ? read_text(a, text) : 0;
-    if (size < 0)
-        return false;
-    a->complained = false;
-    if (a->text.size == (size_t)size && (size == 0 || memcmp(a->text.data, text, (size_t)size) == 0))
-        return false;
-    a->text.size = 0;
-    nl_buffer_append(&a->text, text, (size_t)size);
-    a->ever = true;
-    return true;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : report_problem(strerror(errno));
+    ssize_t size = 0, got = 0;
+    while (size <= TEXT_MAX && (got = read(fd, bytes + size, (size_t)(TEXT_MAX + 1 - size))) > 0)
+        size += got;
+    int error = errno;
+    close(fd);
+    if (got < 0)
+        return report_problem(strerror(error));
+    return size <= TEXT_MAX ? size : report_problem("larger than 64 KiB");
 }
 
-static void take_back(activation *a, const char *prog)
+static void send_to_connection(connection *c, void *user)
+{
+    (void)user;
+    connection_send_activation(c);
+}
+
+static void on_check(evutil_socket_t fd, short what, void *user)
+{
+    static char bytes[TEXT_MAX + 1];
+    (void)fd, (void)what, (void)user;
+    ssize_t size = read_text(bytes);
+    if (size < 0)
+        return;
+    reported = false;
+    if (text.size == (size_t)size && (size == 0 || memcmp(text.data, bytes, (size_t)size) == 0))
+        return;
+    text.size = 0;
+    nl_buffer_append(&text, bytes, (size_t)size);
+    ever = true;
+    connections_visit(send_to_connection, NULL);
+}
+
+void activation_start(const char *file)
+{
+    path = file;
+    if (path == NULL)
+        return;
+    timer = server_new_event(-1, EV_PERSIST, on_check, NULL);
+    event_add(timer, &(struct timeval){.tv_usec = CHECK_MS * 1000});
+    on_check(-1, 0, NULL);
+}
+
+void activation_free(void)
+{
+    for (size_t i = 0; i < command_count; i++)
+        free_command(&commands[i]);
+    free(commands);
+    nl_buffer_free(&text);
+    nl_buffer_free(&frame);
+    if (timer != NULL)
+        event_free(timer);
+}
+
+static void remove_commands(const char *prog)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < a->told_count; i++) {
-        if (strcmp(a->told[i].prog, prog) != 0) {
-            a->told[kept++] = a->told[i];
+    for (size_t i = 0; i < command_count; i++) {
+        if (strcmp(commands[i].prog, prog) != 0) {
+            commands[kept++] = commands[i];
             continue;
         }
-        a->told_size -= strlen(a->told[i].command) + 1;
-        activation_forget(&a->told[i]);
+        commands_size -= strlen(commands[i].command) + 1;
+        free_command(&commands[i]);
     }
-    a->told_count = kept;
+    command_count = kept;
 }
 
-const char *activation_tell(activation *a, const char *prog, const char *command)
+nl_status activation_tell(const char *prog, const char *command)
 {
     if (strchr(command, '\n') != NULL)
-        return "a command is one line";
+        return nl_error_set(NL_ERROR_INVALID, "a command is one line");
     if (command[strspn(command, " \t")] == '\0') {
-        take_back(a, prog);
-        return NULL;
+        remove_commands(prog);
+        return NL_OK;
     }
     if (nl_control_check(command, strlen(command)) != NL_OK)
-        return nl_error_message();
-    if (a->told_size + strlen(command) + 1 > TEXT_MAX / 2)
-        return "more was told than programs would take: take something back";
-    a->told = realloc(a->told, (a->told_count + 1) * sizeof *a->told);
-    told t = {strdup(prog), strdup(command)};
-    if (a->told == NULL || t.prog == NULL || t.command == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    a->told[a->told_count++] = t;
-    a->told_size += strlen(command) + 1;
-    a->ever = true;
-    return NULL;
+        return NL_FAILED;
+    if (commands_size + strlen(command) + 1 > TEXT_MAX / 2)
+        return nl_error_set(NL_ERROR_LIMIT, "too many commands; revoke some with an empty command");
+    commands = nl_memory_check(realloc(commands, (command_count + 1) * sizeof *commands));
+    commands[command_count++] = (told){program_copy(prog), program_copy(command)};
+    commands_size += strlen(command) + 1;
+    ever = true;
+    return NL_OK;
 }
 
-nl_string activation_frame(activation *a, const char *prog)
+nl_string activation_frame(const char *prog)
 {
-    nl_buffer *frame = &a->frame;
-    frame->size = 0;
-    if (!a->ever)
+    frame.size = 0;
+    if (!ever)
         return (nl_string){0};
-    nl_buffer_append(frame, "NLC1\0\0\0", HEAD);
-    /* Of a file so large that what was told has no room beside it the end gives way. */
-    size_t space = TEXT_MAX - a->told_size - 1;
-    nl_buffer_append(frame, a->text.data, a->text.size < space ? a->text.size : space);
-    for (size_t i = 0; i < a->told_count; i++) {
-        if (fnmatch(a->told[i].prog, prog, 0) != 0)
+    nl_buffer_append(&frame, "NLC1\0\0\0", HEAD);
+    /* The commands fit behind the text, whose end is left out if necessary. */
+    size_t space = TEXT_MAX - commands_size - 1;
+    nl_buffer_append(&frame, text.data, text.size < space ? text.size : space);
+    for (size_t i = 0; i < command_count; i++) {
+        if (fnmatch(commands[i].prog, prog, 0) != 0)
             continue;
-        if (frame->data[frame->size - 1] != '\n')
-            nl_buffer_append(frame, "\n", 1);
-        nl_buffer_append(frame, a->told[i].command, strlen(a->told[i].command));
+        if (frame.data[frame.size - 1] != '\n')
+            nl_buffer_append(&frame, "\n", 1);
+        nl_buffer_append(&frame, commands[i].command, strlen(commands[i].command));
     }
-    uint32_t length = htole32((uint32_t)(frame->size - HEAD));
-    memcpy(frame->data + 4, &length, sizeof length);
-    return (nl_string){frame->data, frame->size};
+    uint32_t length = htole32((uint32_t)(frame.size - HEAD));
+    memcpy(frame.data + 4, &length, sizeof length);
+    return (nl_string){frame.data, frame.size};
 }

@@ -1,30 +1,27 @@
 /*
- * What the collector asks of the programs that log to it: the text of a file (marker.h and nl_control have its
- * commands) and what it was told over its control socket, sent as a whole to every client of the binary protocol when
- * it connects and when something of it changes. A program undoes what is said no more.
+ * The commands that the collector sends to the programs that log to it: the text of a file (nl_control describes the
+ * commands), and commands that the control socket received (netlogctl tell). Every client of the binary protocol gets
+ * all of them when it connects, and again when any of them changes. A program undoes commands that are no longer there.
+ *
+ * The module owns the text of the file and the commands. The server's thread only.
  */
 #ifndef NETLOGD_ACTIVATION_H
 #define NETLOGD_ACTIVATION_H
 
 #include <netlogger.h>
 
-typedef struct activation activation;
-
-/* path is copied; NULL: there is no file. The file may come later. */
-activation *activation_new(const char *path);
-void activation_free(activation *a); /* NULL is allowed */
-
-/* Looks at the file. Whether what is to be sent has changed; a file that can't be used is said on standard error, once.
- */
-bool activation_look(activation *a);
+/* Reads the file, and checks it for changes from then on. It need not exist yet. NULL: there is no file. */
+void activation_start(const char *path);
+void activation_free(void);
 
 /*
- * Adds a command for the programs whose name matches the glob prog, for as long as netlogd runs; one without words
- * takes back what was told to that very glob. NULL when done, otherwise why not.
+ * Adds a command for the programs whose name matches the glob prog, as long as netlogd runs. An empty command removes
+ * all commands for that glob. Returns NL_FAILED after setting the error.
  */
-const char *activation_tell(activation *a, const char *prog, const char *command);
+nl_status activation_tell(const char *prog, const char *command);
 
-/* The frame for a program (doc/binary-format.md), valid until the next call; empty while nothing was ever asked. */
-nl_string activation_frame(activation *a, const char *prog);
+/* Returns the frame for a program (doc/binary-format.md), valid until the next call. It is empty if there never was a
+ * command. */
+nl_string activation_frame(const char *prog);
 
 #endif

@@ -2,78 +2,68 @@
 
 #include "background.h"
 
+#include "base/memory.h"
 #include "base/monotonic.h"
-#include "program/program.h"
-
-#include <stdlib.h>
 
 enum {
-    TURN_NS = 1000000, /* of tasks, before clients are looked at */
+    TURN_NS = 1000000, /* of tasks, before the loop checks for clients */
     SHARE_MS = 20,     /* between turns at the latest */
 };
 
-struct background {
-    background_task *first, **end; /* of the queue */
-    struct event *turn;            /* when nothing more urgent is to be done */
-    struct event *share;           /* when that does not come */
-};
+static background_task *first, **end = &first; /* of the queue */
+static struct event *turn;                     /* when nothing more urgent is to be done */
+static struct event *share;                    /* when turn does not come */
 
-static void schedule(background *b)
+static void schedule(void)
 {
-    if (b->first == NULL)
+    if (first == NULL)
         return;
-    event_active(b->turn, EV_TIMEOUT, 0);
-    if (!event_pending(b->share, EV_TIMEOUT, NULL))
-        event_add(b->share, &(struct timeval){.tv_usec = SHARE_MS * 1000});
+    event_active(turn, EV_TIMEOUT, 0);
+    if (!event_pending(share, EV_TIMEOUT, NULL))
+        event_add(share, &(struct timeval){.tv_usec = SHARE_MS * 1000});
 }
 
 static void on_background(evutil_socket_t fd, short what, void *user)
 {
-    (void)fd, (void)what;
-    background *b = user;
+    (void)fd, (void)what, (void)user;
     int64_t until_ns = nl_monotonic_ns() + TURN_NS;
-    event_del(b->share);
+    event_del(share);
     do {
-        background_task *task = b->first;
+        background_task *task = first;
         if (task == NULL)
             break;
-        background_remove(b, task);
+        background_remove(task);
         task->run(task->user);
     } while (nl_monotonic_ns() < until_ns);
-    schedule(b);
+    schedule();
 }
 
-background *background_new(struct event_base *base, int priority)
+void background_start(struct event_base *base, int priority)
 {
-    background *b = calloc(1, sizeof *b);
-    if (b == NULL || (b->turn = event_new(base, -1, 0, on_background, b)) == NULL ||
-        (b->share = event_new(base, -1, 0, on_background, b)) == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    b->end = &b->first;
-    event_priority_set(b->turn, priority);
-    return b;
+    turn = nl_memory_check(event_new(base, -1, 0, on_background, NULL));
+    share = nl_memory_check(event_new(base, -1, 0, on_background, NULL));
+    event_priority_set(turn, priority);
 }
 
-void background_free(background *b)
+void background_free(void)
 {
-    event_free(b->turn);
-    event_free(b->share);
-    free(b);
+    event_free(turn);
+    event_free(share);
 }
 
-void background_add(background *b, background_task *task)
+void background_add(background_task *task)
 {
     if (task->link != NULL)
         return;
     task->next = NULL;
-    task->link = b->end;
-    *b->end = task;
-    b->end = &task->next;
-    if (b->first == task)
-        schedule(b);
+    task->link = end;
+    *end = task;
+    end = &task->next;
+    if (first == task)
+        schedule();
 }
 
-void background_remove(background *b, background_task *task)
+void background_remove(background_task *task)
 {
     if (task->link == NULL)
         return;
@@ -81,6 +71,6 @@ void background_remove(background *b, background_task *task)
     if (task->next != NULL)
         task->next->link = task->link;
     else
-        b->end = task->link;
+        end = task->link;
     task->link = NULL;
 }

@@ -5,12 +5,10 @@
 #include "base/hash_bytes.h"
 #include "base/monotonic.h"
 #include "peer_address.h"
-#include "program/program.h"
 #include "base/clock_quality.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -20,13 +18,13 @@ enum {
     SOURCE_SIZE = 64,
 };
 
-/* Microseconds beyond its error bound by which a clock is off that is worth a warning. */
+/* A clock is off if its offset exceeds the error bound by more than so many microseconds. */
 #define OFF_US 10e3
 
-/* What a client says at will makes one record of each host in so long, and there are HOSTS_MAX of them. */
-#define TELL_NS (60 * NL_NS_PER_SECOND)
+/* Minimum time between two warnings about a host. */
+#define REPORT_NS (60 * NL_NS_PER_SECOND)
 
-/* A host that was silent for so long may be forgotten for any other: sensors look at clocks every minute or so. */
+/* A host that was silent for so long may be replaced. Sensors read clocks about every minute. */
 #define EXPIRES_NS (15 * 60 * NL_NS_PER_SECOND)
 
 typedef struct host_clock {
@@ -34,15 +32,15 @@ typedef struct host_clock {
     char source[SOURCE_SIZE];
     int64_t time_ns; /* of the latest record */
     bool has_state, synchronized;
-    bool has_kernel; /* it says how synchronized the clock is; chronyd says how it finds it */
+    bool has_kernel; /* the kernel's own state was reported, which precedes that of chronyd */
     bool has_error, has_stratum, has_offset;
     double error_us, offset_us, offset_error_us, delay_us;
     int64_t stratum;
-    bool warned;     /* as it was said last */
-    int64_t told_ns; /* when that was, by the monotonic clock; 0: never */
+    bool warned;         /* the state that was reported last */
+    int64_t reported_ns; /* when, by the monotonic clock; 0: never */
 } host_clock;
 
-/* A host's neighbours in a list of hosts by the time of their latest records. */
+/* The neighbours of a host in a list of hosts by the time of their latest records. */
 typedef struct neighbours {
     uint16_t previous, next; /* HOSTS_MAX: none */
 } neighbours;
@@ -52,16 +50,16 @@ typedef struct host_list {
 } host_list;
 
 /*
- * A client that invents hosts causes several searches for each of its records, so each search is short: hosts and
- * owners are found by hashes in arrays of their own, the oldest host by lists.
+ * A client that invents hosts causes several searches for each of its records, so each search must be short: hosts and
+ * owners are found by hashes in arrays of their own, and the oldest host by lists.
  */
-struct clocks {
+static struct {
     nl_log *log;
     uint64_t seed; /* of the hashes, unknown to clients */
     size_t count;
     uint64_t host_hashes[HOSTS_MAX]; /* of hosts[].host */
     int64_t heard_ns[HOSTS_MAX];     /* when the latest record of the host came, by the monotonic clock */
-    uint16_t owner_of[HOSTS_MAX];    /* index of the host's owner: the address from which its first record came */
+    uint16_t owner_of[HOSTS_MAX];    /* index of the host's owner: the address of its first record */
     host_list all;
     neighbours in_all[HOSTS_MAX], in_own[HOSTS_MAX]; /* own: the list of the host's owner */
     host_clock hosts[HOSTS_MAX];
@@ -69,26 +67,18 @@ struct clocks {
     uint16_t owner_counts[HOSTS_MAX]; /* of the owner's hosts; 0: the entry is unused */
     host_list owned[HOSTS_MAX];
     char owners[HOSTS_MAX][PEER_ADDRESS_SIZE];
-    size_t largest; /* an owner with the most hosts */
-    uint64_t told;  /* since then: */
-    int64_t told_since_ns;
-};
+    size_t largest;    /* an owner with the most hosts */
+    uint64_t reported; /* warnings since: */
+    int64_t reported_since_ns;
+} table;
 
-clocks *clocks_new(nl_log *log)
+void clocks_start(nl_log *log)
 {
-    clocks *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    c->log = log;
-    c->all = (host_list){HOSTS_MAX, HOSTS_MAX};
-    if (getrandom(&c->seed, sizeof c->seed, 0) != sizeof c->seed)
-        c->seed = (uint64_t)nl_monotonic_ns();
-    return c;
-}
-
-void clocks_free(clocks *c)
-{
-    free(c);
+    memset(&table, 0, sizeof table);
+    table.log = log;
+    table.all = (host_list){HOSTS_MAX, HOSTS_MAX};
+    if (getrandom(&table.seed, sizeof table.seed, 0) != sizeof table.seed)
+        table.seed = (uint64_t)nl_monotonic_ns();
 }
 
 static bool clocks_is(nl_string text, const char *name)
@@ -102,19 +92,19 @@ static void clocks_copy(char *to, size_t capacity, nl_string from)
              from.data != NULL ? from.data : "");
 }
 
-/* Returns the index of the owner of that name, which may be a new one, or HOSTS_MAX if there are too many. */
-static size_t find_owner(clocks *c, const char *name)
+/* Returns the index of the owner of that name, which may be new, or HOSTS_MAX if there are too many. */
+static size_t find_owner(const char *name)
 {
-    uint64_t hash = hash_bytes(c->seed, name, strlen(name));
+    uint64_t hash = hash_bytes(table.seed, name, strlen(name));
     size_t unused = HOSTS_MAX;
     for (size_t i = 0; i < HOSTS_MAX; i++) {
-        if (c->owner_counts[i] > 0 && c->owner_hashes[i] == hash && strcmp(c->owners[i], name) == 0)
+        if (table.owner_counts[i] > 0 && table.owner_hashes[i] == hash && strcmp(table.owners[i], name) == 0)
             return i;
-        unused = unused == HOSTS_MAX && c->owner_counts[i] == 0 ? i : unused;
+        unused = unused == HOSTS_MAX && table.owner_counts[i] == 0 ? i : unused;
     }
     if (unused < HOSTS_MAX) {
-        c->owner_hashes[unused] = hash;
-        snprintf(c->owners[unused], sizeof c->owners[unused], "%s", name);
+        table.owner_hashes[unused] = hash;
+        snprintf(table.owners[unused], sizeof table.owners[unused], "%s", name);
     }
     return unused;
 }
@@ -133,76 +123,78 @@ static void list_remove(host_list *list, neighbours *links, size_t host)
     *(n.next < HOSTS_MAX ? &links[n.next].previous : &list->newest) = n.previous;
 }
 
-static void count_host(clocks *c, size_t owner, int change)
+static void count_host(size_t owner, int change)
 {
-    c->owner_counts[owner] = (uint16_t)(c->owner_counts[owner] + change);
-    if (c->owner_counts[owner] > c->owner_counts[c->largest])
-        c->largest = owner;
+    table.owner_counts[owner] = (uint16_t)(table.owner_counts[owner] + change);
+    if (table.owner_counts[owner] > table.owner_counts[table.largest])
+        table.largest = owner;
 }
 
 /*
- * Returns the index of the host that a new host of owner replaces in a full table. A host that has expired is first,
- * then the oldest host of the owner with the most hosts: hosts that one address invents never displace those of an
- * address with fewer.
+ * Returns the index of the host that a new host of owner replaces in a full table: the oldest host if it has expired,
+ * otherwise the oldest host of the owner with the most hosts. So hosts that one address invents never replace those of
+ * an address with fewer hosts.
  */
-static size_t find_replaceable(clocks *c, size_t owner)
+static size_t find_replaceable(size_t owner)
 {
-    if (nl_monotonic_ns() - c->heard_ns[c->all.oldest] >= EXPIRES_NS)
-        return c->all.oldest;
-    if (owner == HOSTS_MAX || c->owner_counts[owner] != c->owner_counts[c->largest])
+    if (nl_monotonic_ns() - table.heard_ns[table.all.oldest] >= EXPIRES_NS)
+        return table.all.oldest;
+    if (owner == HOSTS_MAX || table.owner_counts[owner] != table.owner_counts[table.largest])
         for (size_t i = 0; i < HOSTS_MAX; i++)
-            if (c->owner_counts[i] > c->owner_counts[c->largest])
-                c->largest = i;
-    return c->owned[owner < HOSTS_MAX && c->owner_counts[owner] == c->owner_counts[c->largest] ? owner : c->largest]
+            if (table.owner_counts[i] > table.owner_counts[table.largest])
+                table.largest = i;
+    return table
+        .owned[owner < HOSTS_MAX && table.owner_counts[owner] == table.owner_counts[table.largest] ? owner
+                                                                                                   : table.largest]
         .oldest;
 }
 
 /* Returns the index for a new host. */
-static size_t add_host(clocks *c, const char *peer)
+static size_t add_host(const char *peer)
 {
     char name[PEER_ADDRESS_SIZE];
     peer_address(peer, name);
-    size_t h = c->count;
+    size_t h = table.count;
     if (h < HOSTS_MAX) {
-        c->count++;
+        table.count++;
     } else {
-        h = find_replaceable(c, find_owner(c, name));
-        list_remove(&c->all, c->in_all, h);
-        list_remove(&c->owned[c->owner_of[h]], c->in_own, h);
-        count_host(c, c->owner_of[h], -1);
+        h = find_replaceable(find_owner(name));
+        list_remove(&table.all, table.in_all, h);
+        list_remove(&table.owned[table.owner_of[h]], table.in_own, h);
+        count_host(table.owner_of[h], -1);
     }
-    size_t owner = find_owner(c, name); /* found: each owner has a host, and the table has a place */
-    if (c->owner_counts[owner] == 0)
-        c->owned[owner] = (host_list){HOSTS_MAX, HOSTS_MAX};
-    count_host(c, owner, 1);
-    c->owner_of[h] = (uint16_t)owner;
-    list_append(&c->all, c->in_all, h);
-    list_append(&c->owned[owner], c->in_own, h);
-    c->hosts[h] = (host_clock){0};
+    size_t owner = find_owner(name); /* not HOSTS_MAX: each owner has a host, and a host is free */
+    if (table.owner_counts[owner] == 0)
+        table.owned[owner] = (host_list){HOSTS_MAX, HOSTS_MAX};
+    count_host(owner, 1);
+    table.owner_of[h] = (uint16_t)owner;
+    list_append(&table.all, table.in_all, h);
+    list_append(&table.owned[owner], table.in_own, h);
+    table.hosts[h] = (host_clock){0};
     return h;
 }
 
-/* Returns the entry of the host, which may be a new one, and notes that it is heard. */
-static host_clock *clocks_find(clocks *c, nl_string name, const char *peer)
+/* Returns the entry of the host, which may be new, and notes the time. */
+static host_clock *clocks_find(nl_string name, const char *peer)
 {
     char host[NAME_SIZE];
     clocks_copy(host, sizeof host, name);
-    uint64_t hash = hash_bytes(c->seed, host, strlen(host));
+    uint64_t hash = hash_bytes(table.seed, host, strlen(host));
     size_t h = 0;
-    while (h < c->count && (c->host_hashes[h] != hash || strcmp(c->hosts[h].host, host) != 0))
+    while (h < table.count && (table.host_hashes[h] != hash || strcmp(table.hosts[h].host, host) != 0))
         h++;
-    if (h == c->count) {
-        h = add_host(c, peer);
-        memcpy(c->hosts[h].host, host, sizeof host);
-        c->host_hashes[h] = hash;
+    if (h == table.count) {
+        h = add_host(peer);
+        memcpy(table.hosts[h].host, host, sizeof host);
+        table.host_hashes[h] = hash;
     } else {
-        list_remove(&c->all, c->in_all, h);
-        list_remove(&c->owned[c->owner_of[h]], c->in_own, h);
-        list_append(&c->all, c->in_all, h);
-        list_append(&c->owned[c->owner_of[h]], c->in_own, h);
+        list_remove(&table.all, table.in_all, h);
+        list_remove(&table.owned[table.owner_of[h]], table.in_own, h);
+        list_append(&table.all, table.in_all, h);
+        list_append(&table.owned[table.owner_of[h]], table.in_own, h);
     }
-    c->heard_ns[h] = nl_monotonic_ns();
-    return &c->hosts[h];
+    table.heard_ns[h] = nl_monotonic_ns();
+    return &table.hosts[h];
 }
 
 static bool get_double(const nl_record *record, const char *name, double *value)
@@ -241,40 +233,40 @@ static bool is_wrong(const host_clock *h)
     return (h->has_state && !h->synchronized) || is_off(h);
 }
 
-/* Says it when it has changed since it was said last, and that was not just now. */
-static void warn(clocks *c, host_clock *h)
+/* Reports a changed state, unless the latest report about this host, or too many reports, are recent. */
+static void warn(host_clock *h)
 {
     bool wrong = is_wrong(h);
     if (wrong == h->warned)
         return;
     int64_t now_ns = nl_monotonic_ns();
-    if (h->told_ns != 0 && now_ns - h->told_ns < TELL_NS)
+    if (h->reported_ns != 0 && now_ns - h->reported_ns < REPORT_NS)
         return;
-    if (now_ns - c->told_since_ns >= TELL_NS) {
-        c->told_since_ns = now_ns;
-        c->told = 0;
+    if (now_ns - table.reported_since_ns >= REPORT_NS) {
+        table.reported_since_ns = now_ns;
+        table.reported = 0;
     }
-    if (c->told++ >= HOSTS_MAX) /* somebody invents hosts; what could not be said now is said later */
+    if (table.reported++ >= HOSTS_MAX) /* a client invents hosts; clocks_report tries again */
         return;
     h->warned = wrong;
-    h->told_ns = now_ns;
+    h->reported_ns = now_ns;
     const char *note = is_off(h) ? "its clock is off"
                        : wrong   ? "its clock is not synchronized"
                                  : "its clock is right again";
     nl_level level = wrong ? NL_WARNING : NL_USAGE;
     if (h->has_offset)
-        nl_write(c->log, level, "Netlogd.Clock", "CLOCK.HOST=%s CLOCK.OFFSET=%.3f CLOCK.ERROR=%.3f NOTE=%s", h->host,
+        nl_write(table.log, level, "Netlogd.Clock", "CLOCK.HOST=%s CLOCK.OFFSET=%.3f CLOCK.ERROR=%.3f NOTE=%s", h->host,
                  h->offset_us, h->offset_error_us, note);
     else
-        nl_write(c->log, level, "Netlogd.Clock", "CLOCK.HOST=%s NOTE=%s", h->host, note);
+        nl_write(table.log, level, "Netlogd.Clock", "CLOCK.HOST=%s NOTE=%s", h->host, note);
 }
 
-/* A record that is perhaps one of clocks. Returns whether it is. */
-static __attribute__((noinline)) bool put_clock(clocks *c, const nl_record *record, const char *peer)
+/* Returns whether a record whose event begins with Clock describes a clock. */
+static __attribute__((noinline)) bool put_clock(const nl_record *record, const char *peer)
 {
     bool kernel = clocks_is(record->event, NL_CLOCK_KERNEL), tracking = clocks_is(record->event, NL_CLOCK_TRACKING);
     bool offset = clocks_is(record->event, NL_CLOCK_OFFSET);
-    host_clock *h = kernel || tracking || offset ? clocks_find(c, record->host, peer) : NULL;
+    host_clock *h = kernel || tracking || offset ? clocks_find(record->host, peer) : NULL;
     if (h == NULL)
         return false;
     h->time_ns = record->time_ns;
@@ -288,34 +280,34 @@ static __attribute__((noinline)) bool put_clock(clocks *c, const nl_record *reco
         h->has_offset = get_double(record, "CLOCK.OFFSET", &h->offset_us) &&
                         get_double(record, "CLOCK.ERROR", &h->offset_error_us) &&
                         get_double(record, "CLOCK.DELAY", &h->delay_us);
-    warn(c, h);
+    warn(h);
     return true;
 }
 
-bool clocks_put(clocks *c, const nl_record *record, const char *peer)
+bool clocks_put(const nl_record *record, const char *peer)
 {
     return record->event.size >= strlen(NL_CLOCK_KERNEL) && memcmp(record->event.data, "Clock", 5) == 0 &&
-           put_clock(c, record, peer);
+           put_clock(record, peer);
 }
 
-void clocks_tell(clocks *c)
+void clocks_report(void)
 {
-    for (size_t i = 0; i < c->count; i++)
-        warn(c, &c->hosts[i]);
+    for (size_t i = 0; i < table.count; i++)
+        warn(&table.hosts[i]);
 }
 
-void clocks_count(const clocks *c, size_t *hosts, size_t *wrong)
+void clocks_count(size_t *hosts, size_t *wrong)
 {
-    *hosts = c->count;
+    *hosts = table.count;
     *wrong = 0;
-    for (size_t i = 0; i < c->count; i++)
-        *wrong += is_wrong(&c->hosts[i]);
+    for (size_t i = 0; i < table.count; i++)
+        *wrong += is_wrong(&table.hosts[i]);
 }
 
-void clocks_describe(const clocks *c, request *r)
+void clocks_describe(request *r)
 {
-    for (size_t i = 0; i < c->count; i++) {
-        const host_clock *h = &c->hosts[i];
+    for (size_t i = 0; i < table.count; i++) {
+        const host_clock *h = &table.hosts[i];
         nl_record *record = request_record(r, is_wrong(h) ? NL_WARNING : NL_USAGE, "Netlogd.Clock");
         request_add_text(record, "CLOCK.HOST", h->host);
         if (h->has_state)

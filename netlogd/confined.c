@@ -2,11 +2,9 @@
 
 #include "confined.h"
 
+#include "base/error.h"
 #include "output/options.h"
-#include "program/program.h"
 #include "service/confine.h"
-
-#include <stdio.h>
 
 static bool keep_output(const char *text)
 {
@@ -32,7 +30,7 @@ static void keep_destination(const char *text)
     nl_url_free(url);
 }
 
-/* A Unix socket is removed at the end, and NATS is connected to. */
+/* A Unix socket is removed at the end; NATS needs a connection. */
 static void keep_listening(const char *text)
 {
     nl_url *url = nl_url_parse(text);
@@ -58,28 +56,23 @@ static void keep_all(const settings *s)
         confine_keep_file(s->pid_file, CONFINE_WRITE);
     if (s->activation != NULL)
         confine_keep_file(s->activation, CONFINE_READ);
-    /* A configuration that is read again may name other collectors. */
+    /* A reload may name other collectors. */
     confine_keep_resolver();
     confine_keep_any_port();
 }
 
-const char *confined_begin(const settings *s)
+nl_status confined_begin(const settings *s)
 {
-    static char message[200];
     if (!s->confine)
-        return NULL;
+        return NL_OK;
     keep_all(s);
-    if (confine())
-        return NULL;
-    snprintf(message, sizeof message, "%s", nl_error_message());
-    program_error("%s", message);
-    return message;
+    return confine() ? NL_OK : NL_FAILED;
 }
 
-const char *confined_forbids(const settings *s)
+nl_status confined_check(const settings *s)
 {
     for (size_t i = 0; i < s->output_count; i++)
         if (!keep_output(s->outputs[i]))
-            return s->outputs[i];
-    return NULL;
+            return nl_error_prepend("%.300s", s->outputs[i]);
+    return NL_OK;
 }

@@ -1,18 +1,14 @@
-/* How netlogd confines itself: what its settings name is kept, see service/confine.h. */
+/* How netlogd confines itself: it keeps the rights that its settings need (service/confine.h). No state. */
 #ifndef NETLOGD_CONFINED_H
 #define NETLOGD_CONFINED_H
 
 #include "settings.h"
 
-#include <netlogger.h>
+/* Confines the calling thread, and threads that it starts, to what the settings need. No other thread may run yet.
+ * NL_FAILED after setting the error if the kernel supports only a part of it. */
+nl_status confined_begin(const settings *s);
 
-/*
- * Confines the calling thread, and those that it starts, to what the settings name; no other thread may run yet. A
- * message on standard error tells when the kernel cannot do it, and the result is that message for the log, or NULL.
- */
-const char *confined_begin(const settings *s);
-
-/* The target of an output that needs what the running process gave up, with an error; or NULL. */
-const char *confined_forbids(const settings *s);
+/* Fails if an output of the settings needs a right that the running process has given up. */
+nl_status confined_check(const settings *s);
 
 #endif

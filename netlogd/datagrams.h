@@ -1,25 +1,23 @@
 /*
- * A UDP socket: each datagram is one or several whole lines, the last one with or without its newline. Nothing is told
- * to whom sent it, and what the kernel drops while netlogd is busy or its output is blocked is lost.
+ * UDP sockets: each datagram is one or more whole lines, the last one with or without its newline. The sender gets no
+ * answer, and the kernel drops datagrams while netlogd is busy or an output is blocked.
+ *
+ * The module owns the list of sockets. The server's thread only.
  */
 #ifndef NETLOGD_DATAGRAMS_H
 #define NETLOGD_DATAGRAMS_H
 
-#include "server.h"
+#include "service/listener.h"
 
-/* Joins the server's list. */
-datagrams *datagrams_new(server *srv, const listener *from);
+/* Reads that socket, whose owner is the caller, from now on. */
+void datagrams_new(const listener *from);
 
-/* Starts or stops reading, while the output is blocked. */
-void datagrams_pause(datagrams *d, bool pause);
+/* Stops or starts reading all sockets, while an output is blocked. */
+void datagrams_pause(bool pause);
 
-/* Reads what the kernel holds at this moment; for the end of the program. */
-void datagrams_take_what_came(datagrams *d);
+/* Reads the datagrams that the kernel holds now. For the end of the program. */
+void datagrams_take_arrived(void);
 
-/* Does not close the socket, which is the listener's. */
-void datagrams_free(datagrams *d);
-
-/* The list that the server keeps. */
-datagrams *datagrams_next(const datagrams *d);
+void datagrams_free(void);
 
 #endif

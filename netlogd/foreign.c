@@ -5,14 +5,14 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define ANSWER_BODY "This is a NetLogger collector. It does not speak HTTP.\n"
+#define ANSWER_BODY "This is a NetLogger collector. It does not support HTTP.\n"
 
 static bool is_upper(char c)
 {
     return c >= 'A' && c <= 'Z';
 }
 
-/* A method that browsers and common clients send, with the blank behind it. */
+/* Recognises the methods that browsers and common clients send, with the following blank. */
 static foreign_kind recognise_method(const char *data, size_t size)
 {
     static const char *const methods[] = {"GET ",    "POST ",  "PUT ",   "HEAD ",  "OPTIONS ",
@@ -39,7 +39,7 @@ static bool is_request_line(const char *data, size_t size)
         length--;
     while (method < length && is_upper(data[method]))
         method++;
-    size_t end = sizeof version; /* with the digit in the place of the NUL */
+    size_t end = sizeof version; /* with a digit in place of the NUL */
     return method > 0 && length > method + end && data[method] == ' ' &&
            memcmp(data + length - end, version, end - 1) == 0;
 }
@@ -57,16 +57,16 @@ foreign_kind foreign_recognise(const char *data, size_t size)
 
 const char *foreign_answer(foreign_kind kind, size_t *size)
 {
-    static const char http[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 55\r\n"
+    static const char http[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 57\r\n"
                                "Connection: close\r\n\r\n" ANSWER_BODY;
     static const char alert[] = {0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x28}; /* fatal, handshake_failure */
-    _Static_assert(sizeof ANSWER_BODY - 1 == 55, "what Content-Length says");
+    _Static_assert(sizeof ANSWER_BODY - 1 == 57, "Content-Length");
     *size = kind == FOREIGN_TLS ? sizeof alert : sizeof http - 1;
     return kind == FOREIGN_TLS ? alert : http;
 }
 
 const char *foreign_reason(foreign_kind kind)
 {
-    return kind == FOREIGN_TLS ? "closed: it speaks TLS, but this port is plain; listen at an x-netlogs URL for TLS"
-                               : "closed: it speaks HTTP";
+    return kind == FOREIGN_TLS ? "closed: it uses TLS, but this port does not; listen on an x-netlogs URL for TLS"
+                               : "closed: it sent HTTP";
 }

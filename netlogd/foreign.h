@@ -1,7 +1,7 @@
 /*
- * Recognises clients of other protocols by their first bytes: a browser that was made to send a request to the
- * collector's port (cross-protocol scripting), or a client of TLS where plain records are expected. Nothing that they
- * send is a record. Looks at bytes only, so that it can be tested by itself.
+ * Recognises clients of other protocols by their first bytes: a browser that a web page made send a request to the
+ * collector's port (cross-protocol scripting), or a TLS client at a port without TLS. None of their bytes is a record.
+ * The module only examines bytes, so that it can be tested by itself. It has no state.
  */
 #ifndef NETLOGD_FOREIGN_H
 #define NETLOGD_FOREIGN_H
@@ -15,13 +15,11 @@ typedef enum foreign_kind {
     FOREIGN_TLS,
 } foreign_kind;
 
-/*
- * What a connection is that begins with these bytes. FOREIGN_PERHAPS only up to 8 bytes. A method that HTTP does not
- * define is recognised when the whole first line is there, by its end.
- */
+/* Returns the kind of a connection that begins with these bytes; FOREIGN_PERHAPS only for up to 8 bytes. A method that
+ * HTTP does not define is recognised by the end of a whole first line. */
 foreign_kind foreign_recognise(const char *data, size_t size);
 
-/* What such a client is answered before the connection is closed, and the reason for the log. */
+/* The answer to such a client, before the connection is closed, and the reason for the log. */
 const char *foreign_answer(foreign_kind kind, size_t *size);
 const char *foreign_reason(foreign_kind kind);
 

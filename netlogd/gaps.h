@@ -1,10 +1,10 @@
 /*
- * Records that are not here yet. Numbers of a stream may arrive in any order: over another connection, from a spool or
- * a backup, from NATS. A gap is therefore reported as lost (Netlogd.Lost) only when it is still open after a grace of
- * GAPS_GRACE_S seconds. What arrives after that is reported too (Netlogd.Found), and no longer counts as lost.
+ * Records that have not arrived yet. Numbers of a stream may arrive in any order: over another connection, from a spool
+ * or a backup, from NATS. A gap is therefore reported as lost (Netlogd.Lost) only if it is still open after
+ * GAPS_GRACE_S seconds. Records that arrive after that are reported too (Netlogd.Found), and no longer count as lost.
  *
- * The module owns the list of gaps, which holds at most GAPS_MAX; the oldest is settled early when the list is full.
- * Whether a number has come is decided by the server's streams alone. One thread.
+ * The module owns the list of gaps, which holds at most GAPS_MAX; if the list is full, the oldest gap is settled early.
+ * The streams of the outputs alone decide whether a number has come. The server's thread only.
  */
 #ifndef NETLOGD_GAPS_H
 #define NETLOGD_GAPS_H
@@ -15,33 +15,31 @@
 
 enum { GAPS_GRACE_S = 5, GAPS_MAX = 4096 };
 
-typedef struct gaps gaps;
-
 typedef struct gaps_counts {
     uint64_t lost;  /* records reported as lost, so far */
-    uint64_t found; /* of these, records that came later */
+    uint64_t found; /* records among these that came later */
 } gaps_counts;
 
-/* streams and log must outlive the list. log may be NULL. Freed with gaps_free. */
-gaps *gaps_new(const nl_streams *streams, nl_log *log);
-void gaps_free(gaps *g);
+/* Starts with no gaps. streams and log must stay until gaps_free. log may be NULL. */
+void gaps_start(const nl_streams *streams, nl_log *log);
+void gaps_free(void);
 
 /*
  * Notes a gap that a decoder noticed. Records that the program dropped itself are reported at once. peer and message
- * (which may be "") name the sender. number is how many gaps this sender had, this one included: the first ten are
+ * (which may be "") name the sender. number counts the gaps of this sender, including this one: the first ten are
  * reported one by one.
  */
-void gaps_note(gaps *g, const nl_lost *what, const char *peer, const char *message, uint64_t number);
+void gaps_note(const nl_lost *what, const char *peer, const char *message, uint64_t number);
 
-/* Reports what is due at that time of nl_monotonic_ns; call it about once a second. */
-void gaps_check(gaps *g, int64_t now_ns);
+/* Reports the gaps that are due at that time of nl_monotonic_ns. Called about once a second. */
+void gaps_check(int64_t now_ns);
 
-/* Reports all gaps that are open, because netlogd ends. */
-void gaps_end(gaps *g);
+/* Reports all open gaps, because netlogd ends. */
+void gaps_end(void);
 
-const gaps_counts *gaps_get_counts(const gaps *g);
+const gaps_counts *gaps_get_counts(void);
 
-/* The records that are lost as far as is known: reported, and not found since. */
-uint64_t gaps_count_lost(const gaps *g);
+/* Returns the number of records that were reported as lost and have not come since. */
+uint64_t gaps_count_lost(void);
 
 #endif

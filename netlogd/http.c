@@ -3,67 +3,63 @@
 #include "http.h"
 
 #include "accepting.h"
-#include "program/program.h"
-#include "service/http_host.h"
 #include "base/memory.h"
+#include "server.h"
+#include "service/http_host.h"
 
 #include <event2/listener.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 
-enum { REQUEST_MAX = 8 << 10, ASKERS_MAX = 64, RETRY_MS = 250 };
+enum { REQUEST_MAX = 8 << 10, CLIENTS_MAX = 64, RETRY_MS = 250, HEADER_SIZE = 300 };
 
-/* One who asks. */
-typedef struct asker {
-    struct asker *next, **link; /* newer ones come first */
-    http *http;
+typedef struct http_client {
+    struct http_client *next, **link; /* newer clients come first */
     int fd;
-    bool answered; /* what comes then is passed over: to close with it unread would tear off the answer */
+    bool answered; /* further bytes are dropped; closing with unread bytes would cut off the answer */
     struct event *readable, *writable, *deadline;
     struct evbuffer *out;
     size_t size;
     char request[REQUEST_MAX + 1];
-} asker;
+} http_client;
 
-struct http {
-    server *server;
-    const char *path, *type;
-    http_answer answer;
-    struct evconnlistener *listener;
-    struct event *again; /* accepts again, after there were no descriptors */
-    asker *askers;
-    size_t count;
-};
+static const char *answered_path, *answer_type;
+static http_answer make_body;
+static struct evconnlistener *http_listener; /* NULL: not started */
+static struct event *listen_again;           /* after a lack of descriptors */
+static http_client *clients;
+static size_t client_count;
 
-static void let_go(asker *a)
+static void http_close(http_client *c)
 {
-    *a->link = a->next;
-    if (a->next != NULL)
-        a->next->link = a->link;
-    a->http->count--;
-    event_free(a->readable);
-    event_free(a->writable);
-    event_free(a->deadline);
-    evbuffer_free(a->out);
-    evutil_closesocket(a->fd);
-    free(a);
+    *c->link = c->next;
+    if (c->next != NULL)
+        c->next->link = c->link;
+    client_count--;
+    event_free(c->readable);
+    event_free(c->writable);
+    event_free(c->deadline);
+    evbuffer_free(c->out);
+    evutil_closesocket(c->fd);
+    free(c);
 }
 
-static void begin_deadline(asker *a)
+static void begin_deadline(http_client *c)
 {
-    unsigned seconds = a->http->server->settings->handshake_s;
+    unsigned seconds = server_settings()->handshake_s;
     if (seconds > 0)
-        event_add(a->deadline, &(struct timeval){.tv_sec = seconds});
+        event_add(c->deadline, &(struct timeval){.tv_sec = seconds});
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
-    let_go(user);
+    http_close(user);
 }
 
 /* ---- the answer ---- */
@@ -71,40 +67,57 @@ static void on_deadline(evutil_socket_t fd, short what, void *user)
 static void on_writable(evutil_socket_t fd, short what, void *user)
 {
     (void)what;
-    asker *a = user;
-    bool failed = evbuffer_write(a->out, fd) < 0 && errno != EAGAIN && errno != EINTR;
-    if (failed)
-        let_go(a);
-    else if (evbuffer_get_length(a->out) > 0)
-        event_add(a->writable, NULL);
+    http_client *c = user;
+    if (evbuffer_write(c->out, fd) < 0 && errno != EAGAIN && errno != EINTR)
+        http_close(c);
+    else if (evbuffer_get_length(c->out) > 0)
+        event_add(c->writable, NULL);
     else
-        shutdown(fd, SHUT_WR); /* and he closes */
+        shutdown(fd, SHUT_WR); /* the client closes */
 }
 
-static void reply(asker *a, const char *status, bool with_body)
+static const char *status_text(int status)
+{
+    switch (status) {
+    case 200:
+        return "OK";
+    case 403:
+        return "Forbidden";
+    case 404:
+        return "Not Found";
+    case 405:
+        return "Method Not Allowed";
+    case 421:
+        return "Misdirected Request";
+    case 431:
+        return "Request Header Fields Too Large";
+    default:
+        return "Bad Request";
+    }
+}
+
+static void reply(http_client *c, int status, bool with_body)
 {
     struct evbuffer *body = nl_memory_check(evbuffer_new());
-    bool good = strncmp(status, "200", 3) == 0;
-    if (good)
-        a->http->answer(a->http->server, body);
+    if (status == 200)
+        make_body(body);
     else
-        evbuffer_add_printf(body, "%s\n", status);
-    evbuffer_add_printf(a->out, "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n%sConnection: close\r\n\r\n",
-                        status, good ? a->http->type : "text/plain", evbuffer_get_length(body),
-                        strncmp(status, "405", 3) == 0 ? "Allow: GET, HEAD\r\n" : "");
+        evbuffer_add_printf(body, "%d %s\n", status, status_text(status));
+    evbuffer_add_printf(c->out,
+                        "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n%sConnection: close\r\n\r\n",
+                        status, status_text(status), status == 200 ? answer_type : "text/plain",
+                        evbuffer_get_length(body), status == 405 ? "Allow: GET, HEAD\r\n" : "");
     if (with_body)
-        evbuffer_add_buffer(a->out, body);
+        evbuffer_add_buffer(c->out, body);
     evbuffer_free(body);
-    a->answered = true;
-    begin_deadline(a); /* to read it */
-    event_add(a->writable, NULL);
+    c->answered = true;
+    begin_deadline(c); /* for reading the answer */
+    event_add(c->writable, NULL);
 }
 
 /* ---- the request ---- */
 
-enum { HEADER_SIZE = 300 };
-
-/* Whether there is a header of that name; its value, as far as it fits, is copied to value, unless that is NULL. */
+/* Whether the request has a header of that name. Copies its value, as far as it fits, unless value is NULL. */
 static bool find_header(const char *request, const char *name, char value[HEADER_SIZE])
 {
     for (const char *line = strchr(request, '\n'); line != NULL; line = strchr(line + 1, '\n'))
@@ -118,133 +131,119 @@ static bool find_header(const char *request, const char *name, char value[HEADER
     return false;
 }
 
-/* NULL when the request was meant for this server, by its Host and Origin, or the status to refuse it with. */
-static const char *refusal(const asker *a)
+/* Returns 0 if the request was meant for this server, by its Host and Origin, or the status to reject it with. */
+static int check_host(const http_client *c)
 {
     char host[HEADER_SIZE], origin[HEADER_SIZE];
     struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
-    const server *srv = a->http->server;
-    bool has_host = find_header(a->request, "Host", host), has_origin = find_header(a->request, "Origin", origin);
-    getsockname(a->fd, (struct sockaddr *)&own, &(socklen_t){sizeof own});
-    int status = http_host_check(has_host ? host : NULL, has_origin ? origin : NULL, srv->settings->metrics_place.names,
-                                 srv->host, NULL, (struct sockaddr *)&own);
-    return status == 0     ? NULL
-           : status == 400 ? "400 Bad Request"
-           : status == 403 ? "403 Forbidden"
-                           : "421 Misdirected Request";
+    bool has_host = find_header(c->request, "Host", host), has_origin = find_header(c->request, "Origin", origin);
+    getsockname(c->fd, (struct sockaddr *)&own, &(socklen_t){sizeof own});
+    return http_host_check(has_host ? host : NULL, has_origin ? origin : NULL, server_settings()->metrics_place.names,
+                           server_host(), NULL, (struct sockaddr *)&own);
 }
 
-static void answer(asker *a)
+static void answer(http_client *c)
 {
     char method[16], target[256], version[2];
-    if (sscanf(a->request, "%15[A-Z] %255s HTTP/1.%1[01]", method, target, version) != 3 ||
-        find_header(a->request, "Transfer-Encoding", NULL) || find_header(a->request, "Content-Length", NULL)) {
-        bool other = strncmp(a->request, "POST ", 5) == 0 || strncmp(a->request, "PUT ", 4) == 0;
-        reply(a, other ? "405 Method Not Allowed" : "400 Bad Request", true);
+    if (sscanf(c->request, "%15[A-Z] %255s HTTP/1.%1[01]", method, target, version) != 3 ||
+        find_header(c->request, "Transfer-Encoding", NULL) || find_header(c->request, "Content-Length", NULL)) {
+        bool other = strncmp(c->request, "POST ", 5) == 0 || strncmp(c->request, "PUT ", 4) == 0;
+        reply(c, other ? 405 : 400, true);
         return;
     }
     bool head = strcmp(method, "HEAD") == 0;
+    int status = !head && strcmp(method, "GET") != 0 ? 405 : check_host(c);
     target[strcspn(target, "?")] = '\0';
-    const char *refused = refusal(a);
-    const char *status = !head && strcmp(method, "GET") != 0  ? "405 Method Not Allowed"
-                         : refused != NULL                    ? refused
-                         : strcmp(target, a->http->path) != 0 ? "404 Not Found"
-                                                              : "200 OK";
-    reply(a, status, !head);
-}
-
-static void http_take(asker *a, size_t size)
-{
-    a->size += size;
-    a->request[a->size] = '\0';
-    /* A NUL in it ends it: no header has one. */
-    if (strstr(a->request, "\r\n\r\n") != NULL || strstr(a->request, "\n\n") != NULL)
-        answer(a);
-    else if (a->size == REQUEST_MAX)
-        reply(a, "431 Request Header Fields Too Large", true);
+    reply(c, status != 0 ? status : strcmp(target, answered_path) != 0 ? 404 : 200, !head);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *user)
 {
     (void)what;
-    asker *a = user;
-    char nowhere[4096];
+    http_client *c = user;
+    char dropped[4096];
     ssize_t got =
-        a->answered ? recv(fd, nowhere, sizeof nowhere, 0) : recv(fd, a->request + a->size, REQUEST_MAX - a->size, 0);
-    bool ended = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
-    if (ended && got == 0 && a->answered && evbuffer_get_length(a->out) > 0)
-        event_del(a->readable); /* he has said all, and may still read */
-    else if (ended)
-        let_go(a);
-    else if (got > 0 && !a->answered)
-        http_take(a, (size_t)got);
+        c->answered ? recv(fd, dropped, sizeof dropped, 0) : recv(fd, c->request + c->size, REQUEST_MAX - c->size, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got == 0 && c->answered && evbuffer_get_length(c->out) > 0) {
+        event_del(c->readable); /* it may still read */
+    } else if (got <= 0) {
+        http_close(c);
+    } else if (!c->answered) {
+        c->size += (size_t)got;
+        c->request[c->size] = '\0'; /* a NUL byte ends the request earlier; no header has one */
+        if (strstr(c->request, "\r\n\r\n") != NULL || strstr(c->request, "\n\n") != NULL)
+            answer(c);
+        else if (c->size == REQUEST_MAX)
+            reply(c, 431, true);
+    }
 }
 
-/* ---- from first to last ---- */
+/* ---- clients ---- */
 
-static asker *oldest(const http *h)
+static http_client *find_oldest(void)
 {
-    asker *a = h->askers;
-    while (a->next != NULL)
-        a = a->next;
-    return a;
+    http_client *c = clients;
+    while (c->next != NULL)
+        c = c->next;
+    return c;
 }
 
 static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct sockaddr *peer, int size, void *user)
 {
-    (void)from, (void)size;
-    http *h = user;
-    if (!accepting_allows(h->server, peer, false)) {
-        accepting_refuse(h->server, fd, peer, ACCEPTING_NOT_ALLOWED);
+    (void)from, (void)size, (void)user;
+    if (!accepting_allows(peer, false)) {
+        accepting_refuse(fd, peer);
         return;
     }
-    if (h->count == ASKERS_MAX)
-        let_go(oldest(h));
-    asker *a = nl_memory_check(malloc(sizeof *a));
-    *a = (asker){.next = h->askers, .link = &h->askers, .http = h, .fd = fd, .out = nl_memory_check(evbuffer_new())};
-    a->readable = nl_memory_check(event_new(h->server->base, fd, EV_READ | EV_PERSIST, on_readable, a));
-    a->writable = nl_memory_check(event_new(h->server->base, fd, EV_WRITE, on_writable, a));
-    a->deadline = nl_memory_check(event_new(h->server->base, -1, 0, on_deadline, a));
-    if (a->next != NULL)
-        a->next->link = &a->next;
-    h->askers = a;
-    h->count++;
-    event_add(a->readable, NULL);
-    begin_deadline(a);
+    if (client_count == CLIENTS_MAX)
+        http_close(find_oldest());
+    http_client *c = nl_memory_check(malloc(sizeof *c));
+    *c = (http_client){.next = clients, .link = &clients, .fd = fd, .out = nl_memory_check(evbuffer_new())};
+    c->readable = server_new_event(fd, EV_READ | EV_PERSIST, on_readable, c);
+    c->writable = server_new_event(fd, EV_WRITE, on_writable, c);
+    c->deadline = server_new_event(-1, 0, on_deadline, c);
+    if (c->next != NULL)
+        c->next->link = &c->next;
+    clients = c;
+    client_count++;
+    event_add(c->readable, NULL);
+    begin_deadline(c);
 }
 
-/* Out of descriptors: who knocks waits in the kernel until some are free. */
+/* Lets new clients wait in the kernel until descriptors are free. */
 static void on_accept_error(struct evconnlistener *from, void *user)
 {
-    http *h = user;
+    (void)user;
     evconnlistener_disable(from);
-    event_add(h->again, &(struct timeval){.tv_usec = RETRY_MS * 1000});
+    event_add(listen_again, &(struct timeval){.tv_usec = RETRY_MS * 1000});
 }
 
-static void on_again(evutil_socket_t fd, short what, void *user)
+static void on_listen_again(evutil_socket_t fd, short what, void *user)
 {
-    (void)fd, (void)what;
-    evconnlistener_enable(((http *)user)->listener);
+    (void)fd, (void)what, (void)user;
+    evconnlistener_enable(http_listener);
 }
 
-http *http_new(server *srv, int fd, const char *path, const char *type, http_answer answer)
+void http_start(int fd, const char *path, const char *type, http_answer body)
 {
-    http *h = nl_memory_check(malloc(sizeof *h));
-    *h = (http){.server = srv, .path = path, .type = type, .answer = answer};
-    h->again = nl_memory_check(event_new(srv->base, -1, 0, on_again, h));
-    h->listener = nl_memory_check(
-        evconnlistener_new(srv->base, on_accept, h, LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_CLOSE_ON_FREE, 0, fd));
-    evconnlistener_set_error_cb(h->listener, on_accept_error);
-    return h;
+    answered_path = path;
+    answer_type = type;
+    make_body = body;
+    listen_again = server_new_event(-1, 0, on_listen_again, NULL);
+    http_listener = nl_memory_check(
+        evconnlistener_new(server_base(), on_accept, NULL, LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_CLOSE_ON_FREE, 0, fd));
+    evconnlistener_set_error_cb(http_listener, on_accept_error);
+    http_host_look_up();
 }
 
-void http_free(http *h)
+void http_free(void)
 {
-    if (h == NULL)
+    if (http_listener == NULL)
         return;
-    while (h->askers != NULL)
-        let_go(h->askers); /* NOLINT(clang-analyzer-unix.Malloc): it takes itself off the list */
-    evconnlistener_free(h->listener);
-    event_free(h->again);
-    free(h);
+    while (clients != NULL)
+        http_close(clients); /* NOLINT(clang-analyzer-unix.Malloc): it removes itself from the list */
+    evconnlistener_free(http_listener);
+    event_free(listen_again);
 }

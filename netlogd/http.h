@@ -1,24 +1,22 @@
 /*
- * As much of HTTP/1.1 as Prometheus needs: GET or HEAD of one path, and the connection ends with the answer.
+ * As much of HTTP/1.1 as Prometheus needs: GET or HEAD of one path, after which the connection closes.
  *
- * Strangers who connect and say nothing, or say it slowly, cost a descriptor and 8 KiB each, for as long as
- * handshake-timeout says in all; and there are no more than 64 of them, for the oldest has to go when another one
- * comes.
+ * A client that sends nothing, or sends slowly, costs a descriptor and 8 KiB for at most handshake-timeout. At most 64
+ * clients are connected; a further client replaces the oldest. The module owns the clients. The server's thread only.
  */
 #ifndef NETLOGD_HTTP_H
 #define NETLOGD_HTTP_H
 
-#include "server.h"
-
 #include <event2/buffer.h>
 
-typedef struct http http;
+/* Appends the body of the answer to out. */
+typedef void (*http_answer)(struct evbuffer *out);
 
-/* Appends the answer's body to out. */
-typedef void (*http_answer)(const server *srv, struct evbuffer *out);
+/* Answers the clients that the settings allow, on that listening socket, which it takes over. path and type, which must
+ * stay, are what it answers to and the Content-Type. */
+void http_start(int fd, const char *path, const char *type, http_answer answer);
 
-/* Answers on that listening socket, which is taken over, those whom the settings allow. path and type are kept. */
-http *http_new(server *srv, int fd, const char *path, const char *type, http_answer answer);
-void http_free(http *h); /* NULL is allowed */
+/* Ends it, if it was started. */
+void http_free(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* netlogd: collects records from many machines into one log. Options, and the way into the background. */
+/* netlogd: collects records from many machines into one log. Options, and start in the background. */
 #include "config.h"
 
 #include "service/confine.h"
@@ -9,6 +9,7 @@
 #include "confined.h"
 #include "metrics.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "nats/place.h"
 #include "output/options.h"
 #include "output/outputs.h"
@@ -20,6 +21,7 @@
 
 #include "transport/dial.h"
 #include "program/message_output.h"
+#include "program/own_log.h"
 #include "program/program.h"
 
 #include <errno.h>
@@ -52,7 +54,7 @@ static const options_usage usage = {
                                     {"Options of listeners with TLS", listening_hosts_rows, 0},
                                     {"Options of the metrics URL", listening_names_rows, 0},
                                     {0}},
-    .operands = "\n--verify|--repair FILE|FOLDER...\n--verify --seal-key=FILE [--since=TIME] FOLDER...\n"
+    .operands = "\n--verify|--repair FILE|DIRECTORY...\n--verify --seal-key=FILE [--since=TIME] DIRECTORY...\n"
                 "--create-seal-key=FILE",
     .summary = "Collect records from many machines into one log, or several.",
     .notes = "Plain text works: echo \"DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\" | nc -N HOST 14830"
@@ -60,8 +62,8 @@ static const options_usage usage = {
              "configuration and certificates again; they take effect if they are valid. On SIGTERM, netlogd "
              "receives what has arrived, writes it and ends."};
 
-/* Into a->settings. False after having reported why not. */
-static bool netlogd_main_read_arguments(arguments *a, config_report report, void *report_user)
+/* Reads the options into a->settings. Returns false after it has reported a problem. */
+static bool read_arguments(arguments *a, config_report report, void *report_user)
 {
     settings *s = a->settings;
     s->config.report = report;
@@ -72,12 +74,12 @@ static bool netlogd_main_read_arguments(arguments *a, config_report report, void
     a->paths = a->argv + first;
     a->path_count = a->argc - first;
     if (s->verify && a->path_count == 0)
-        options_fail("--verify: missing FILE or FOLDER");
+        options_fail("--verify: missing FILE or DIRECTORY");
     if ((s->seal_key != NULL && (!s->verify || s->repair)) || (s->since_ns != 0 && s->seal_key == NULL))
-        options_fail("--seal-key belongs to --verify, and --since to --seal-key");
+        options_fail("--seal-key needs --verify, and --since needs --seal-key");
     for (int i = 0; s->seal_key != NULL && i < a->path_count; i++)
         if (!program_is_folder(a->paths[i]))
-            options_fail("--seal-key: %s: not a folder", a->paths[i]);
+            options_fail("--seal-key: %s: not a directory", a->paths[i]);
     if (!s->verify && a->path_count > 0)
         options_fail("%s: unexpected argument; see netlogd --help", a->paths[0]);
     if (!s->verify && s->listen_count == 0)
@@ -89,9 +91,7 @@ static bool netlogd_main_read_arguments(arguments *a, config_report report, void
 
 static settings *new_settings(void)
 {
-    settings *s = malloc(sizeof *s);
-    if (s == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    settings *s = nl_memory_check(malloc(sizeof *s));
     settings_init(s);
     return s;
 }
@@ -100,7 +100,7 @@ static settings *read_again(void *user, config_report report, void *report_user)
 {
     arguments again = *(const arguments *)user;
     again.settings = new_settings();
-    if (netlogd_main_read_arguments(&again, report, report_user))
+    if (read_arguments(&again, report, report_user))
         return again.settings;
     settings_delete(again.settings);
     return NULL;
@@ -116,7 +116,7 @@ static bool write_pid_file(const char *path)
     return good;
 }
 
-/* The control socket's listener; NULL when it failed or there is none. Its file is this user's alone. */
+/* Opens the control socket, whose file only this user may open. NULL if there is none, or after a failure. */
 static listener *open_control(const settings *s, bool *good)
 {
     listener *control = NULL;
@@ -147,7 +147,7 @@ static bool open_listeners(const settings *s, listener **listeners, size_t *coun
     return true;
 }
 
-/* Whether standard output is still needed. */
+/* Whether an output writes to standard output. */
 static bool writes_to_terminal(const settings *s)
 {
     for (size_t i = 0; i < s->output_count; i++)
@@ -156,78 +156,86 @@ static bool writes_to_terminal(const settings *s)
     return false;
 }
 
-/* NULL: it has none. Standard error is redirected in the background, and the log must not hold it. */
-static nl_log *netlogd_main_open_log(const settings *s)
+/* Opens netlogd's own log; NULL: none. In the background, standard error is closed, and the log must not use it. */
+static nl_log *open_log(const settings *s)
 {
     if (daemon_has_no_streams() && settings_logs_to_stderr(s))
         return NULL;
-    nl_log *log = nl_open("netlogd", s->log);
+    nl_log *log = program_open_log("netlogd", s->log, true);
     if (log == NULL)
-        program_error("its own events go nowhere: %s", nl_error_message());
-    nl_set_policy(log, NL_POLICY_NEWEST, 0, NL_LEVEL_NONE); /* the reader of the log must not hold up the clients */
+        program_error("netlogd's own events are not logged: %s", nl_error_message());
+    nl_set_policy(log, NL_POLICY_NEWEST, 0, NL_LEVEL_NONE); /* a slow reader of the log must not delay clients */
     nl_set_level(log, s->level);
     nl_set_idle(log, NL_NS_PER_SECOND);
     return log;
 }
 
-/* Everything that can go wrong at the start goes wrong before the terminal is let go. */
+/* Serves with open outputs. Returns the exit status. */
+static int serve_outputs(arguments *a, recovery *recovering)
+{
+    const settings *s = a->settings;
+    server_parts parts = {.settings = s,
+                          .read_settings = read_again,
+                          .read_user = a,
+                          .metrics_fd = -1,
+                          .recovering = recovering,
+                          .on_ready = daemon_ready};
+    bool good = true;
+    listener *control = open_control(s, &good);
+    parts.control = control;
+    if (good && s->metrics != NULL)
+        good = (parts.metrics_fd = metrics_bind(s)) >= 0;
+    good = good && open_listeners(s, &parts.listeners, &parts.listener_count);
+    bool wrote_pid_file = good && s->pid_file != NULL && write_pid_file(s->pid_file);
+    int status = PROGRAM_PROBLEM;
+    if (good) {
+        bool confined = confined_begin(s) == NL_OK; /* before there are threads, which inherit it */
+        if (!confined)
+            program_error("%s", nl_error_message());
+        parts.log = open_log(s);
+        if (!confined)
+            nl_write(parts.log, NL_WARNING, "Netlogd.NotConfined", "REASON=%s", nl_error_message());
+        outputs_start(parts.log);
+        if (s->pid_file == NULL || wrote_pid_file) {
+            recovery_report_to(recovering, parts.log);
+            message_output_never_wait();
+            status = server_run(&parts);
+            message_output_report_dropped(program_get_name());
+            recovery_end(recovering, RECOVERY_PATIENCE_MS); /* if the server could not start */
+        }
+    }
+    recovery_free(recovering);
+    listener_close_all(parts.listeners, parts.listener_count);
+    listener_close_all(control, control != NULL);
+    if (outputs_close() != NL_OK) {
+        program_error("%s", nl_error_message());
+        status = PROGRAM_PROBLEM;
+    }
+    for (char call[CONFINE_CALL_SIZE]; confine_report_refused(call);)
+        nl_write(parts.log, NL_WARNING, "Netlogd.CallRefused", "CALL=%s", call);
+    nl_close(parts.log);
+    /* Last of all, because a waiting program expects all records to be written when the file is gone. */
+    if (wrote_pid_file)
+        ending_remove_pid_file(s->pid_file);
+    return status;
+}
+
+/* All problems of the start are reported on the terminal, before it is released. */
 static int serve(arguments *a)
 {
     const settings *s = a->settings;
     if (!s->foreground)
         daemon_detach(writes_to_terminal(s));
     server_block_signals(true);
-    /* A process of its own, because it writes wherever killed programs of this user logged to. */
-    server_extras extras = {.metrics_fd = -1,
-                            .on_ready = daemon_ready,
-                            .recovering = s->recover_s > 0 ? recovery_start(s->recover_s, s->confine) : NULL};
-    outputs *out = outputs_open(s->outputs, s->output_count);
-    if (out == NULL) {
-        program_error("%s", nl_error_message());
-        recovery_free(extras.recovering);
-        return PROGRAM_PROBLEM;
-    }
-    listener *listeners = NULL;
-    size_t count = 0;
-    bool wrote_pid_file = false, good = true;
-    int status = PROGRAM_PROBLEM;
-    nl_log *log = NULL;
-    listener *control = open_control(s, &good);
-    extras.control = control;
-    if (good && s->metrics != NULL)
-        good = (extras.metrics_fd = metrics_bind(s)) >= 0;
-    if (good && open_listeners(s, &listeners, &count)) {
-        wrote_pid_file = s->pid_file != NULL && write_pid_file(s->pid_file);
-        const char *not_confined = confined_begin(s); /* before there are threads, which inherit it */
-        log = netlogd_main_open_log(s);
-        if (not_confined != NULL)
-            nl_write(log, NL_WARNING, "Netlogd.NotConfined", "REASON=%s", not_confined);
-        outputs_start(out, log);
-        if (s->pid_file == NULL || wrote_pid_file) {
-            recovery_report_to(extras.recovering, log);
-            message_output_never_wait();
-            status = server_run(s, read_again, a, listeners, count, &extras, out, log);
-            message_output_report_dropped(program_get_name());
-            recovery_end(extras.recovering, RECOVERY_PATIENCE_MS); /* where the server could not begin */
-        }
-    }
-    recovery_free(extras.recovering);
-    listener_close_all(listeners, count);
-    listener_close_all(control, control != NULL);
-    if (outputs_close(out) != NL_OK) {
-        program_error("%s", nl_error_message());
-        status = PROGRAM_PROBLEM;
-    }
-    for (char call[CONFINE_CALL_SIZE]; confine_report_refused(call);)
-        nl_write(log, NL_WARNING, "Netlogd.CallRefused", "CALL=%s", call);
-    nl_close(log);
-    /* The last of all: who waits for it to go finds everything written. */
-    if (wrote_pid_file)
-        ending_remove_pid_file(s->pid_file);
-    return status;
+    recovery *recovering = s->recover_s > 0 ? recovery_start(s->recover_s, s->confine) : NULL;
+    if (outputs_open(s->outputs, s->output_count) == NL_OK)
+        return serve_outputs(a, recovering);
+    program_error("%s", nl_error_message());
+    recovery_free(recovering);
+    return PROGRAM_PROBLEM;
 }
 
-/* Creates a key for seals, and prints the line that verifies them. */
+/* Creates a key for seals, and prints the line that verifies seals. */
 static int create_seal_key(const char *path)
 {
     char text[SEAL_KEY_TEXT_SIZE + 1];
@@ -245,10 +253,10 @@ int main(int argc, char **argv)
 {
     program_start("netlogd");
     inherited_find();
-    signal(SIGPIPE, SIG_IGN); /* an output that is a pipe fails like any other */
-    signal(SIGXFSZ, SIG_IGN); /* and a file that may not be larger is as a disk that is full */
+    signal(SIGPIPE, SIG_IGN); /* an output to a pipe fails like other outputs */
+    signal(SIGXFSZ, SIG_IGN); /* a file at its size limit fails like a full disk */
     arguments a = {.argc = argc, .argv = argv, .settings = new_settings()};
-    netlogd_main_read_arguments(&a, NULL, NULL);
+    read_arguments(&a, NULL, NULL);
     const settings *s = a.settings;
     const verify_options checks = {.repair = s->repair, .seal_key = s->seal_key, .since_ns = s->since_ns};
     int status = s->create_seal_key != NULL ? create_seal_key(s->create_seal_key)

@@ -2,11 +2,18 @@
 
 #include "metrics.h"
 
+#include "accepting.h"
 #include "base/monotonic.h"
+#include "connections.h"
+#include "counts.h"
+#include "flush.h"
 #include "gaps.h"
 #include "http.h"
 #include "nats_reader.h"
+#include "output/outputs.h"
 #include "program/program.h"
+#include "request.h"
+#include "server.h"
 #include "subscription.h"
 
 #include <inttypes.h>
@@ -18,7 +25,7 @@ typedef struct metric {
     uint64_t value;
 } metric;
 
-/* A label's value: the format's three escapes. */
+/* Prints the value of a label, with the three escapes of the format. */
 static void print_label(struct evbuffer *out, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -46,79 +53,84 @@ static void read_output(output *out, uint64_t values[OUTPUT_METRICS])
     values[5] = state.failures;
 }
 
-static void print_outputs(const server *srv, struct evbuffer *out)
+static void print_outputs(struct evbuffer *out)
 {
     static const metric metrics[OUTPUT_METRICS] = {
         {"netlogd_output_records_total", "counter", "Records put into each output.", 0},
         {"netlogd_output_bytes_total", "counter", "Bytes written to the files or spool of each output.", 0},
         {"netlogd_output_is_blocked", "gauge", "1 for each output that cannot be written.", 0},
-        {"netlogd_output_spooled_bytes", "gauge", "Bytes in the spool of each output, not delivered yet.", 0},
+        {"netlogd_output_spooled_bytes", "gauge", "Bytes in the spool of each output that are not delivered yet.", 0},
         {"netlogd_output_delivered_bytes_total", "counter", "Bytes delivered from the spool of each output.", 0},
-        {"netlogd_output_failures_total", "counter", "Times that delivering failed, for each output.", 0},
+        {"netlogd_output_failures_total", "counter", "Failed deliveries of each output.", 0},
     };
     for (size_t m = 0; m < OUTPUT_METRICS; m++) {
         evbuffer_add_printf(out, "# HELP %s %s\n# TYPE %s %s\n", metrics[m].name, metrics[m].help, metrics[m].name,
                             metrics[m].type);
-        for (size_t i = 0; outputs_get(srv->outputs, i) != NULL; i++) {
+        for (size_t i = 0; outputs_get(i) != NULL; i++) {
             uint64_t values[OUTPUT_METRICS];
-            read_output(outputs_get(srv->outputs, i), values);
+            read_output(outputs_get(i), values);
             evbuffer_add_printf(out, "%s{output=\"", metrics[m].name);
-            print_label(out, output_get_options(outputs_get(srv->outputs, i))->target);
+            print_label(out, output_get_options(outputs_get(i))->target);
             evbuffer_add_printf(out, "\"} %" PRIu64 "\n", values[m]);
         }
     }
 }
 
-static void print_all(const server *srv, struct evbuffer *out)
+static void print_all(struct evbuffer *out)
 {
-    const server_counts *c = &srv->counts;
-    subscription_counts live = subscriptions_count(srv->subscriptions);
-    nats_counts nats = nats_readers_count(srv);
+    subscription_counts live = subscriptions_count();
+    nats_counts nats = nats_readers_count();
     const metric metrics[] = {
-        {"netlogd_records_total", "counter", "Records taken from clients.", c->records},
-        {"netlogd_received_bytes_total", "counter", "Bytes read from clients.", c->bytes},
-        {"netlogd_malformed_total", "counter", "Pieces of input that could not be read.", c->malformed},
+        {"netlogd_records_total", "counter", "Records received from clients.", counts_get(COUNT_RECORDS)},
+        {"netlogd_received_bytes_total", "counter", "Bytes read from clients.", counts_get(COUNT_BYTES)},
+        {"netlogd_malformed_total", "counter", "Pieces of malformed input.", counts_get(COUNT_MALFORMED)},
         {"netlogd_lost_records_total", "counter", "Records reported as missing from the streams of clients.",
-         gaps_get_counts(srv->gaps)->lost},
-        {"netlogd_found_records_total", "counter", "Records that came after they were reported as missing.",
-         gaps_get_counts(srv->gaps)->found},
-        {"netlogd_accepted_connections_total", "counter", "Connections so far.", c->connections},
-        {"netlogd_refused_connections_total", "counter", "Connections turned away.", c->refused},
-        {"netlogd_displaced_connections_total", "counter", "Silent connections closed for new ones.", c->displaced},
-        {"netlogd_refused_blocks_total", "counter", "Blocks not taken because their streams have too many gaps.",
-         c->gaps_refused},
+         gaps_get_counts()->lost},
+        {"netlogd_found_records_total", "counter", "Records received after they were reported as missing.",
+         gaps_get_counts()->found},
+        {"netlogd_accepted_connections_total", "counter", "Connections since the start.",
+         counts_get(COUNT_CONNECTIONS)},
+        {"netlogd_refused_connections_total", "counter", "Connections refused.", counts_get(COUNT_REFUSED)},
+        {"netlogd_displaced_connections_total", "counter", "Silent connections closed for new ones.",
+         counts_get(COUNT_DISPLACED)},
+        {"netlogd_refused_blocks_total", "counter", "Blocks rejected because their streams have too many gaps.",
+         counts_get(COUNT_GAPS_REFUSED)},
         {"netlogd_expanding_waits_total", "counter", "Times clients waited because their records expand too much.",
-         c->expanding},
-        {"netlogd_foreign_connections_total", "counter", "Connections of other protocols, such as HTTP.", c->foreign},
+         counts_get(COUNT_EXPANDING)},
+        {"netlogd_foreign_connections_total", "counter", "Connections of other protocols, such as HTTP.",
+         counts_get(COUNT_FOREIGN)},
         {"netlogd_over_rate_datagrams_total", "counter",
-         "Datagrams dropped because of max-rate, or because they cause too much work.", c->over_rate},
-        {"netlogd_work_units_total", "counter", "Work that clients caused, counted in units of about a nanosecond.",
-         c->work},
-        {"netlogd_cut_off_connections_total", "counter", "Connections closed for want of memory.", c->cut_off},
-        {"netlogd_requests_total", "counter", "Requests, subscriptions among them.", c->requests},
-        {"netlogd_failed_requests_total", "counter", "Requests that were refused.", c->requests_failed},
-        {"netlogd_subscriber_records_total", "counter", "Records sent to subscribers, once for each.", live.records},
-        {"netlogd_subscriber_missed_records_total", "counter", "Records subscribers were too slow for.", live.missed},
-        {"netlogd_connections", "gauge", "Connections now.", client_table_count(srv->clients)},
-        {"netlogd_held_bytes", "gauge", "Memory for what clients have sent in part.",
-         connections_get_held(srv->connections)},
+         "Datagrams dropped because of max-rate, or because they cause too much work.", counts_get(COUNT_OVER_RATE)},
+        {"netlogd_work_units_total", "counter", "Work that clients caused, in units of about a nanosecond.",
+         counts_get(COUNT_WORK)},
+        {"netlogd_cut_off_connections_total", "counter", "Connections closed because clients took too much memory.",
+         counts_get(COUNT_CUT_OFF)},
+        {"netlogd_requests_total", "counter", "Requests, including subscriptions.", counts_get(COUNT_REQUESTS)},
+        {"netlogd_failed_requests_total", "counter", "Requests rejected.", counts_get(COUNT_REQUESTS_FAILED)},
+        {"netlogd_subscriber_records_total", "counter", "Records sent to subscribers, counted once for each.",
+         live.records},
+        {"netlogd_subscriber_missed_records_total", "counter",
+         "Records that subscribers missed because they were too slow.", live.missed},
+        {"netlogd_connections", "gauge", "Connections open now.", client_table_count(accepting_get_clients())},
+        {"netlogd_held_bytes", "gauge", "Memory for incomplete input of clients.", connections_get_held()},
         {"netlogd_subscribers", "gauge", "Subscribers now.", live.subscribers},
         {"netlogd_subscriber_queue_bytes", "gauge", "Bytes that subscribers have not read yet.", live.queued},
-        {"netlogd_output_blocked", "gauge", "1 while an output cannot be written and clients wait.", srv->paused},
-        {"netlogd_nats_records_total", "counter", "Records taken from NATS.", nats.records},
-        {"netlogd_nats_messages_total", "counter", "Messages taken from NATS.", nats.messages},
-        {"netlogd_nats_messages_again_total", "counter", "Of these, given to somebody before.", nats.again},
-        {"netlogd_nats_waiting_messages", "gauge", "Messages of NATS that are here, not acknowledged.", nats.waiting},
-        {"netlogd_nats_away", "gauge", "Places of NATS from which nothing comes now.", nats.away},
-        {"netlogd_uptime_seconds", "gauge", "How long netlogd runs.",
-         (uint64_t)((nl_monotonic_ns() - srv->started_ns) / NL_NS_PER_SECOND)},
+        {"netlogd_output_blocked", "gauge", "1 while an output cannot be written and clients wait.", flush_is_paused()},
+        {"netlogd_nats_records_total", "counter", "Records received from NATS.", nats.records},
+        {"netlogd_nats_messages_total", "counter", "Messages received from NATS.", nats.messages},
+        {"netlogd_nats_messages_again_total", "counter", "Messages received from NATS that NATS had delivered before.",
+         nats.again},
+        {"netlogd_nats_waiting_messages", "gauge", "Messages from NATS that are not acknowledged yet.", nats.waiting},
+        {"netlogd_nats_away", "gauge", "NATS inputs from which netlogd cannot read now.", nats.away},
+        {"netlogd_uptime_seconds", "gauge", "Time since the start of netlogd.",
+         (uint64_t)((nl_monotonic_ns() - server_start_ns()) / NL_NS_PER_SECOND)},
     };
     for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
         const metric *m = &metrics[i];
         evbuffer_add_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %" PRIu64 "\n", m->name, m->help, m->name, m->type,
                             m->name, m->value);
     }
-    print_outputs(srv, out);
+    print_outputs(out);
     evbuffer_add_printf(out,
                         "# HELP netlogd_build_info The version.\n# TYPE netlogd_build_info gauge\n"
                         "netlogd_build_info{version=\"%s\"} 1\n",
@@ -135,13 +147,17 @@ int metrics_bind(const settings *s)
         return -1;
     }
     fprintf(stderr, "netlogd: metrics on http%s/metrics\n", strchr(sockets[0].name, ':'));
-    /* Where a name has several addresses, one is enough. */
-    int fd = dup(sockets[0].fd);
+    int fd = dup(sockets[0].fd); /* one is enough if the name has several addresses */
     listener_close_all(sockets, count);
     return fd;
 }
 
-struct http *metrics_start(server *srv, int fd)
+void metrics_start(int fd)
 {
-    return http_new(srv, fd, "/metrics", "text/plain; version=0.0.4; charset=utf-8", print_all);
+    http_start(fd, "/metrics", "text/plain; version=0.0.4; charset=utf-8", print_all);
+}
+
+void metrics_free(void)
+{
+    http_free();
 }

@@ -1,17 +1,17 @@
 /*
- * netlogd's counts for Prometheus: GET /metrics over HTTP, in its text format 0.0.4. Asked by this machine, or from an
- * allowed network. One figure for all clients together, so that what is kept does not grow with them; netlogctl has
- * them one by one.
+ * netlogd's counts for Prometheus: GET /metrics over HTTP, in the text format 0.0.4, for this machine and allowed
+ * networks. All figures are sums over all clients, so that their number does not grow with clients.
  */
 #ifndef NETLOGD_METRICS_H
 #define NETLOGD_METRICS_H
 
-#include "server.h"
+#include "settings.h"
 
-/* Binds what the settings say, before the program lets the terminal go; -1 after having said why not. */
+/* Opens the socket that the settings name. Returns -1 after it has reported why it cannot. */
 int metrics_bind(const settings *s);
 
-/* Answers on that socket from then on. */
-struct http *metrics_start(server *srv, int fd);
+/* Answers on that socket, which it takes over, from now on. */
+void metrics_start(int fd);
+void metrics_free(void);
 
 #endif

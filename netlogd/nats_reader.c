@@ -2,92 +2,63 @@
 
 #include "nats_reader.h"
 
-#include "base/monotonic.h"
-#include "clocks.h"
-#include "gaps.h"
-#include "nats/intake.h"
-
 #include "base/error.h"
+#include "base/memory.h"
+#include "counts.h"
+#include "flush.h"
+#include "gaps.h"
+#include "client_limits.h"
+#include "nats/intake.h"
+#include "output/outputs.h"
 #include "program/program.h"
-#include "request.h"
-#include "stream_limit.h"
-#include "subscription.h"
-#include "turns.h"
-
-#include "reader/admission.h"
 #include "reader/decoder_work.h"
+#include "records.h"
+#include "server.h"
+#include "turns.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    REPORTED = 10, /* malformed pieces that are reported one by one */
-};
-
-struct nats_reader {
-    nats_reader *next;
-    server *server;
+typedef struct nats_reader {
+    struct nats_reader *next;
     char *name;
     nats_intake *intake;
     struct event *readable;
     nl_decoder *decoder;
-    bool numbered;       /* the latest block is of a stream */
-    bool to_acknowledge; /* something was taken */
+    bool numbered;       /* the latest block belongs to a stream */
+    bool to_acknowledge; /* a message was taken */
     uint64_t malformed, gaps, records;
-    char reason[256];            /* as it was told last */
+    char reason[256];            /* the latest that was reported */
     char source[NATS_NAME_SIZE]; /* the message that is read */
-};
+} nats_reader;
 
-static void nats_reader_on_malformed(void *user, const nl_malformed *what)
+static nats_reader *readers;
+
+static void on_malformed(void *user, const nl_malformed *what)
 {
     nats_reader *r = user;
-    r->server->counts.malformed++;
-    server_reject(r->server, what->text);
-    if (++r->malformed <= REPORTED)
-        nl_write(r->server->log, NL_WARNING, "Netlogd.Malformed", "PEER=%s MESSAGE=%s REASON=%s TEXT=%.*s%s", r->name,
-                 r->source, what->reason, what->text.size < 80 ? (int)what->text.size : 80, what->text.data,
-                 r->malformed == REPORTED ? " NOTE=\"further ones from there are only counted\"" : "");
+    records_reject(what, r->name, r->source, ++r->malformed);
 }
 
 static void on_lost(void *user, const nl_lost *what)
 {
     nats_reader *r = user;
-    gaps_note(r->server->gaps, what, r->name, r->source, ++r->gaps);
+    gaps_note(what, r->name, r->source, ++r->gaps);
 }
 
-static void nats_reader_on_block(void *user, const nl_block_view *block)
+static void on_block(void *user, const nl_block_view *block)
 {
-    static const unsigned char none[sizeof block->stream];
     nats_reader *r = user;
-    bool whole = outputs_put_block(r->server->outputs, block);
-    r->numbered = memcmp(block->stream, none, sizeof none) != 0;
-    if (whole) {
-        r->server->counts.records += block->record_count;
+    if (records_put_block(r->decoder, block, &r->numbered))
         r->records += block->record_count;
-    } else if (block->taken) {
-        nl_decoder_decline_block(r->decoder);
-    }
 }
 
-/* Whether a block may be taken, as in connection.c. NATS keeps the message of a block that is refused. */
+/* NATS keeps the message of a rejected block. */
 static bool admit_block(void *user, const nl_block_header *block)
 {
     nats_reader *r = user;
-    server *srv = r->server;
-    unsigned owner = stream_limit_owner(r->name);
-    bool known = nl_streams_know(srv->streams, block->stream);
-    bool admitted = outputs_admit_block(srv->outputs, block, owner);
-    if (!known && (!admitted || !stream_limit_admit(srv->stream_limit, owner, nl_monotonic_ns()))) {
-        srv->counts.streams_refused++;
-        server_add(srv, &srv->refused, r->source, "left in NATS: too many streams begin");
-        return false;
-    }
-    if (!admitted) {
-        srv->counts.gaps_refused++;
-        server_add(srv, &srv->refused, r->source, "left in NATS: its stream has too many gaps");
-    }
-    return admitted;
+    return records_admit_block(block, stream_limit_owner(r->name), r->source, "left in NATS");
 }
 
 static void new_decoder(nats_reader *r)
@@ -95,58 +66,56 @@ static void new_decoder(nats_reader *r)
     nl_decoder_free(r->decoder);
     r->decoder = nl_decoder_new(&(nl_decoder_options){
         .source = r->name,
-        .fraction = r->server->settings->fraction,
-        .max_record_size = r->server->settings->max_record_size,
-        .on_malformed = nats_reader_on_malformed,
+        .fraction = server_settings()->fraction,
+        .max_record_size = server_settings()->max_record_size,
+        .on_malformed = on_malformed,
         .on_lost = on_lost,
-        .streams = r->server->streams,
+        .streams = outputs_streams(),
         .user = r,
     });
     nl_decoder_on_admission(r->decoder, admit_block, r);
 }
 
-static void nats_reader_take_records(nats_reader *r)
+static void take_records(nats_reader *r)
 {
     const nl_record *record;
-    while (nl_decoder_next(r->decoder, &record) == NL_OK) {
+    uint64_t put = 0;
+    for (; nl_decoder_next(r->decoder, &record) == NL_OK; put++) {
         uint64_t sequence = nl_decoder_sequence(r->decoder);
-        bool numbered = r->numbered && record->raw.data == NULL; /* of the latest block, not a line */
-        outputs_put(r->server->outputs, record, numbered ? &sequence : NULL);
-        clocks_put(r->server->clocks, record, "NATS");
-        subscriptions_put(r->server->subscriptions, record);
-        r->server->counts.records++;
-        r->records++;
+        bool numbered = r->numbered && record->raw.data == NULL; /* a record of the latest block, not a line */
+        records_put(record, numbered ? &sequence : NULL, "NATS");
     }
+    counts_add(COUNT_RECORDS, put);
+    r->records += put;
 }
 
-/* Nothing of a message is part of the next one. Returns the units of work that it cost. */
-static uint64_t nats_reader_take(nats_reader *r, nats_message *m)
+/* Takes a message. No record continues in the next message. Returns the units of work that it cost. */
+static uint64_t take_message(nats_reader *r, nats_message *m)
 {
     nl_string data = nats_message_data(m);
-    bool whole = outputs_want_blocks(r->server->outputs) && !subscriptions_want_records(r->server->subscriptions);
     nats_message_name(m, r->source);
-    r->server->counts.bytes += data.size;
+    counts_add(COUNT_BYTES, data.size);
     r->numbered = false;
     r->to_acknowledge = true;
-    nl_decoder_on_block(r->decoder, whole, nats_reader_on_block, r);
+    nl_decoder_on_block(r->decoder, records_want_blocks(), on_block, r);
     uint64_t before = nl_decoder_work(r->decoder);
     nl_decoder_feed(r->decoder, data.data, data.size);
-    nats_reader_take_records(r);
+    take_records(r);
     uint64_t work = nl_decoder_work(r->decoder) - before;
-    r->server->counts.work += work;
+    counts_add(COUNT_WORK, work);
     if (nl_decoder_is_refused(r->decoder)) {
         nats_message_refuse(m);
         new_decoder(r);
     } else if (nl_decoder_is_midway(r->decoder) || nl_decoder_format(r->decoder) != NL_FORMAT_NLB) {
         nl_decoder_finish(r->decoder);
-        nats_reader_take_records(r);
+        take_records(r);
         new_decoder(r);
     }
-    server_wrote(r->server);
+    flush_request(false);
     return work;
 }
 
-static void tell_state(nats_reader *r)
+static void report_state(nats_reader *r)
 {
     nats_intake_state state;
     nats_intake_describe(r->intake, &state);
@@ -154,11 +123,11 @@ static void tell_state(nats_reader *r)
         return;
     memcpy(r->reason, state.reason, sizeof r->reason);
     if (r->reason[0] != '\0') {
-        program_error("%s; trying again", r->reason);
-        nl_write(r->server->log, NL_WARNING, "Netlogd.NatsWaits", "PEER=%s REASON=%s", r->name, r->reason);
+        program_error("%s; retrying", r->reason);
+        nl_write(server_log(), NL_WARNING, "Netlogd.NatsWaits", "PEER=%s REASON=%s", r->name, r->reason);
     } else {
         program_error("%s can be read", r->name);
-        nl_write(r->server->log, NL_USAGE, "Netlogd.NatsReads", "PEER=%s", r->name);
+        nl_write(server_log(), NL_USAGE, "Netlogd.NatsReads", "PEER=%s", r->name);
     }
 }
 
@@ -166,89 +135,92 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
     nats_reader *r = user;
-    tell_state(r);
-    for (uint64_t work = 0; work < TURNS_BUDGET && !r->server->paused;) {
+    report_state(r);
+    for (uint64_t work = 0; work < TURNS_BUDGET && !flush_is_paused();) {
         nats_message *m = nats_intake_next(r->intake);
         if (m == NULL)
             return;
-        work += nats_reader_take(r, m);
+        work += take_message(r, m);
     }
 }
 
-static char *nats_reader_name_of(const nats_place *place)
-{
-    char *name;
-    if (asprintf(&name, "%s?durable=%s&share=%u/%u", place->name, place->durable, place->share, place->of_shares) < 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return name;
-}
-
-const char *nats_reader_check(const nl_url *url, char **name)
+char *nats_reader_check(const nl_url *url)
 {
     nats_place *place = nats_place_read(url, false);
     if (place == NULL)
-        return nl_error_message();
-    *name = nats_reader_name_of(place);
+        return NULL;
+    char *name =
+        program_format("%s?durable=%s&share=%u/%u", place->name, place->durable, place->share, place->of_shares);
     nats_place_free(place);
-    return NULL;
+    return name;
 }
 
-void nats_reader_new(server *srv, const char *text, const char *name)
+static void start_reader(const char *text, const char *name)
 {
-    nats_reader *r = calloc(1, sizeof *r);
+    nats_reader *r = nl_memory_check(calloc(1, sizeof *r));
     nl_url *url = nl_url_parse(text);
     nats_place *place = url != NULL ? nats_place_read(url, false) : NULL;
-    if (place == NULL) /* a password's file was there a moment before */
+    if (place == NULL) /* the file of the password has changed since nats_reader_check */
         program_fail(PROGRAM_PROBLEM, "%s: %s", name, nl_error_message());
     nl_url_free(url);
-    if (r == NULL || (r->name = strdup(name)) == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    r->server = srv;
+    r->name = program_copy(name);
     r->intake = nats_intake_open(place);
     new_decoder(r);
-    r->readable = event_new(srv->base, nats_intake_descriptor(r->intake), EV_READ | EV_PERSIST, on_readable, r);
-    if (r->readable == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    event_priority_set(r->readable, SERVER_TURN_PRIORITY);
-    nats_reader_pause(r, false);
-    r->next = srv->nats_readers;
-    srv->nats_readers = r;
-    nl_write(srv->log, NL_USAGE, "Netlogd.Listen", "URL=%s", name);
+    r->readable = server_new_event(nats_intake_descriptor(r->intake), EV_READ | EV_PERSIST, on_readable, r);
+    event_priority_set(r->readable, SERVER_PRIORITY_TURN);
+    event_add(r->readable, NULL);
+    r->next = readers;
+    readers = r;
+    nl_write(server_log(), NL_USAGE, "Netlogd.Listen", "URL=%s", name);
 }
 
-void nats_reader_pause(nats_reader *r, bool pause)
+void nats_readers_start(void)
 {
-    if (pause)
-        event_del(r->readable);
-    else
-        event_add(r->readable, NULL);
+    const settings *s = server_settings();
+    for (size_t i = 0; i < s->listen_count; i++)
+        if (s->listen[i].nats != NULL)
+            start_reader(s->listen[i].nats, s->listen[i].url);
 }
 
-void nats_reader_acknowledge(nats_reader *r)
+void nats_readers_pause(bool pause)
 {
-    if (r->to_acknowledge)
-        nats_intake_acknowledge(r->intake);
-    r->to_acknowledge = false;
+    for (nats_reader *r = readers; r != NULL; r = r->next)
+        if (pause)
+            event_del(r->readable);
+        else
+            event_add(r->readable, NULL);
 }
 
-void nats_reader_describe(const nats_reader *r, nl_record *record)
+void nats_readers_acknowledge(void)
 {
-    nats_intake_state state;
-    nats_intake_describe(r->intake, &state);
-    request_add_text(record, "PEER", r->name);
-    nl_record_add_uint(record, "RECORDS", r->records);
-    nl_record_add_uint(record, "MESSAGES", state.messages);
-    nl_record_add_uint(record, "AGAIN", state.again);
-    nl_record_add_uint(record, "WAITING", state.waiting);
-    nl_record_add_uint(record, "MALFORMED", r->malformed);
-    if (state.reason[0] != '\0')
-        request_add_text(record, "REASON", state.reason);
+    for (nats_reader *r = readers; r != NULL; r = r->next) {
+        if (r->to_acknowledge)
+            nats_intake_acknowledge(r->intake);
+        r->to_acknowledge = false;
+    }
 }
 
-nats_counts nats_readers_count(const server *srv)
+void nats_readers_describe(request *request)
+{
+    for (const nats_reader *r = readers; r != NULL; r = r->next) {
+        nats_intake_state state;
+        nl_record *record = request_record(request, NL_USAGE, "Netlogd.Nats");
+        nats_intake_describe(r->intake, &state);
+        request_add_text(record, "PEER", r->name);
+        nl_record_add_uint(record, "RECORDS", r->records);
+        nl_record_add_uint(record, "MESSAGES", state.messages);
+        nl_record_add_uint(record, "AGAIN", state.again);
+        nl_record_add_uint(record, "WAITING", state.waiting);
+        nl_record_add_uint(record, "MALFORMED", r->malformed);
+        request_add_text(record, "REASON", state.reason[0] != '\0' ? state.reason : NULL);
+        request_put(request, record);
+    }
+}
+
+nats_counts nats_readers_count(void)
 {
     nats_counts counts = {0};
-    for (const nats_reader *r = srv->nats_readers; r != NULL; r = r->next) {
+    for (const nats_reader *r = readers; r != NULL; r = r->next) {
         nats_intake_state state;
         nats_intake_describe(r->intake, &state);
         counts.places++;
@@ -261,16 +233,14 @@ nats_counts nats_readers_count(const server *srv)
     return counts;
 }
 
-void nats_reader_free(nats_reader *r)
+void nats_readers_free(void)
 {
-    event_free(r->readable);
-    nats_intake_close(r->intake);
-    nl_decoder_free(r->decoder);
-    free(r->name);
-    free(r);
-}
-
-nats_reader *nats_reader_next(const nats_reader *r)
-{
-    return r->next;
+    for (nats_reader *r = readers, *next; r != NULL; r = next) {
+        next = r->next;
+        event_free(r->readable);
+        nats_intake_close(r->intake);
+        nl_decoder_free(r->decoder);
+        free(r->name);
+        free(r);
+    }
 }

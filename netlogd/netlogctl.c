@@ -1,6 +1,8 @@
 /* netlogctl: asks a running netlogd how it is and tells it what to do, over its control socket (doc/requests.md). */
 #include "config.h"
 
+#include "certificates.h"
+
 #include "program/encoding.h"
 #include "program/program.h"
 #include "base/time_internal.h"
@@ -18,7 +20,7 @@ enum { COLUMNS_MAX = 24, TIMEOUT_SECONDS = 30 };
 
 typedef struct arguments {
     const char *socket;
-    const char *where, *since, *prog;
+    const char *where, *since, *prog, *ca;
     bool json;
     char **operands;
     int word_count;
@@ -63,6 +65,11 @@ static const nl_option options[] = {
      .commands = "tell",
      NL_OPTION_MEMBER(arguments, prog),
      .help = "Send the command only to programs whose name matches GLOB"},
+    {.name = "ca",
+     .value = "DIR",
+     .commands = "certificates",
+     NL_OPTION_MEMBER(arguments, ca),
+     .help = "Directory of the certificate authority and its certificates; made if it does not exist"},
     {0},
 };
 
@@ -80,6 +87,8 @@ static const options_command commands[] = {
     {"tell", "COMMAND",
      "Send a command (level Debug, marker PATTERN log, ...) to the programs that log in the binary format, and to "
      "those that connect later; the programs undo it when netlogd ends or \"tell ''\" revokes it"},
+    {"certificates", "HOST...",
+     "Make a certificate authority, and a certificate for TLS for each HOST, the collector first; or renew them"},
     {0},
 };
 
@@ -428,6 +437,11 @@ int main(int argc, char **argv)
     bool is_tell = strcmp(verb, "tell") == 0, is_tail = strcmp(verb, "tail") == 0;
     if (is_tell && a.word_count == 1)
         options_fail("tell: missing COMMAND");
+    if (strcmp(verb, "certificates") == 0) {
+        if (a.ca == NULL || a.word_count == 1)
+            options_fail("certificates: missing %s", a.ca == NULL ? "--ca DIR" : "HOST");
+        return program_finish(certificates_make(a.ca, a.operands + 1, (size_t)a.word_count - 1));
+    }
     if (a.word_count > 1 + is_tell)
         options_fail("%s: %s: unexpected argument", verb, a.operands[1 + is_tell]);
     if (is_tail)

@@ -2,7 +2,7 @@
 
 #include "past.h"
 
-#include "base/error.h"
+#include "base/memory.h"
 #include "output/file.h"
 #include "program/program.h"
 
@@ -13,14 +13,14 @@
 #define AHEAD_NS (3600 * NL_NS_PER_SECOND)
 
 struct past {
-    output_options files; /* its path, and whether they are numbered */
-    uint64_t number;      /* of the file that is read; 0: none is yet, or they have no numbers */
+    output_options files; /* path and numbered only */
+    uint64_t number;      /* of the file that is read; 0: none is read yet, or files have no numbers */
     int64_t since_ns;
     nl_reader *reader;
-    bool seeking; /* for where to begin in that file */
+    bool seeking; /* searches for the begin in that file */
 };
 
-/* Whether the file of that number is there, and was written since then. */
+/* Whether the file of that number exists and was written after since_ns. */
 static bool is_wanted(const past *p, uint64_t number)
 {
     struct stat status;
@@ -33,7 +33,7 @@ static bool is_wanted(const past *p, uint64_t number)
     return p->since_ns < INT64_MIN + AHEAD_NS || written_ns >= p->since_ns - AHEAD_NS;
 }
 
-/* The first number above that is wanted, 0 when there is none. Files become younger with their numbers. */
+/* Finds the first file above a number that is_wanted, 0 if there is none. Files with higher numbers are newer. */
 static nl_status find_first(const past *p, uint64_t above, uint64_t *number)
 {
     uint64_t *numbers;
@@ -56,12 +56,6 @@ static nl_status find_first(const past *p, uint64_t above, uint64_t *number)
     return NL_OK;
 }
 
-/* Keeps the words of the library's functions, when one has failed. */
-static nl_status noted(nl_status status)
-{
-    return status == NL_OK || status == NL_AGAIN ? status : NL_FAILED;
-}
-
 static nl_status open_file(past *p, uint64_t number)
 {
     char *name = output_file_name(&p->files, number);
@@ -70,15 +64,14 @@ static nl_status open_file(past *p, uint64_t number)
     p->reader = nl_reader_open(name, &(nl_reader_options){.follow = true, .nonblocking = true});
     p->seeking = true;
     free(name);
-    return noted(p->reader != NULL ? NL_OK : NL_FAILED);
+    return p->reader != NULL ? NL_OK : NL_FAILED;
 }
 
 past *past_open(const output *out, int64_t since_ns)
 {
     const output_options *options = output_get_options(out);
-    past *p = calloc(1, sizeof *p);
-    if (p == NULL || (p->files.path = strdup(options->path)) == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    past *p = nl_memory_check(calloc(1, sizeof *p));
+    p->files.path = program_copy(options->path);
     p->files.numbered = options->numbered;
     p->since_ns = since_ns;
     uint64_t number = 0;
@@ -112,12 +105,14 @@ nl_status past_next(past *p, const nl_record **record)
     if (p->seeking) {
         nl_status status = nl_reader_seek(p->reader, p->since_ns);
         p->seeking = status == NL_AGAIN;
-        return status == NL_AGAIN ? NL_OK : noted(status);
+        return status == NL_AGAIN || status == NL_OK ? NL_OK : NL_FAILED;
     }
     nl_status status = p->reader != NULL ? nl_reader_next(p->reader, record) : NL_AGAIN;
-    if (status != NL_AGAIN || !p->files.numbered)
-        return noted(status);
-    /* Nothing is added to a file once the next one is there. */
+    if (status != NL_AGAIN && status != NL_OK)
+        return NL_FAILED;
+    if (status == NL_OK || !p->files.numbered)
+        return status;
+    /* No record is added to a file once the next file exists. */
     uint64_t number;
     status = find_first(p, p->number, &number);
     if (status != NL_OK)

@@ -20,13 +20,13 @@
 #include <unistd.h>
 
 enum {
-    TOLD_MAX = 256,
+    REPORTED_MAX = 256,
     TEXT_SIZE = 512,
     NS_PER_MS = 1000000,
     MS_PER_S = 1000,
 };
 
-/* What the recovering process sends. */
+/* A message of the recovering process. */
 typedef struct report {
     int process;
     nl_status status;
@@ -38,28 +38,27 @@ struct recovery {
     pid_t process;
     int socket;
     pthread_t thread; /* reads the reports */
-    bool reads;       /* it was started */
+    bool reads;       /* the thread was started */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool ended;          /* the process */
-    bool ending;         /* it was asked to end */
-    int64_t patience_ns; /* until then it is waited for, by the monotonic clock */
+    bool ending;         /* recovery_end was called */
+    int64_t patience_ns; /* end of the patience, by the monotonic clock */
     nl_log *log;
 };
 
 /* ---- the recovering process ---- */
 
-static int told[TOLD_MAX]; /* processes whose recovery failed */
-static size_t next_told;
+static int reported[REPORTED_MAX]; /* processes whose recovery failed */
+static size_t next_reported;
 
-/* Whether that process's failure was told already; otherwise it counts as told. Of very many the first are forgotten.
- */
-static bool was_told(int process)
+/* Returns whether the failure of that process was reported before, and notes it. Forgets the oldest of too many. */
+static bool was_reported(int process)
 {
-    for (size_t i = 0; i < TOLD_MAX; i++)
-        if (told[i] == process)
+    for (size_t i = 0; i < REPORTED_MAX; i++)
+        if (reported[i] == process)
             return true;
-    told[next_told++ % TOLD_MAX] = process;
+    reported[next_reported++ % REPORTED_MAX] = process;
     return false;
 }
 
@@ -71,9 +70,9 @@ static void recovery_copy(char to[TEXT_SIZE], const char *from)
 static void send_report(void *user, const nl_recovered *what)
 {
     const int *fd = user;
-    /* What cannot be recovered keeps its process's other logs, of which nothing is left. */
+    /* The other logs of a process whose recovery fails remain, although they are empty. */
     bool nothing = what->status == NL_OK && what->records == 0;
-    if (nothing || (what->status != NL_OK && was_told(what->process)))
+    if (nothing || (what->status != NL_OK && was_reported(what->process)))
         return;
     report r = {.process = what->process, .status = what->status, .records = what->records};
     recovery_copy(r.prog, what->prog);
@@ -83,33 +82,33 @@ static void send_report(void *user, const nl_recovered *what)
         ;
 }
 
-/* Ends the process in the middle of its work when the other end is closed, or its process was killed. */
+/* Ends the process at once when the other end is closed, or netlogd was killed. */
 static void *watch_other_end(void *user)
 {
-    struct pollfd other = {.fd = *(const int *)user}; /* POLLHUP is always told */
+    struct pollfd other = {.fd = *(const int *)user}; /* poll always reports POLLHUP */
     while (poll(&other, 1, -1) < 0)
         ;
     _exit(0);
 }
 
-/* What goes wrong is sent. The terminal, or whoever reads what netlogd prints, is not to wait for this process. */
-static void let_go_of_streams(void)
+/* Problems are sent as reports. Closing the streams lets their readers not wait for this process. */
+static void close_streams(void)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = STDIN_FILENO; nothing >= 0 && fd <= STDERR_FILENO; fd++)
         dup2(nothing, fd);
 }
 
-static void recover_until_asked(int fd, unsigned interval_s)
+static void recover_repeatedly(int fd, unsigned interval_s)
 {
     pthread_t thread;
-    struct pollfd asked = {.fd = fd, .events = POLLIN | POLLRDHUP};
+    struct pollfd end = {.fd = fd, .events = POLLIN | POLLRDHUP};
     if (nl_thread_create(&thread, NULL, watch_other_end, &fd) != 0)
         return;
     int interval_ms = interval_s < INT32_MAX / MS_PER_S ? (int)interval_s * MS_PER_S : INT32_MAX;
     do
         nl_recover(NULL, send_report, &fd);
-    while (poll(&asked, 1, interval_ms) <= 0);
+    while (poll(&end, 1, interval_ms) <= 0);
 }
 
 /* ---- its other end ---- */
@@ -147,7 +146,7 @@ static void *read_reports(void *user)
 
 static recovery *recovery_fail(const char *what, int error, recovery *r)
 {
-    program_error("what killed programs leave is not recovered: %s: %s", what, strerror(error));
+    program_error("events of killed programs are not recovered: %s: %s", what, strerror(error));
     free(r);
     return NULL;
 }
@@ -161,10 +160,10 @@ recovery *recovery_start(unsigned interval_s, bool confined)
     r->process = fork();
     if (r->process == 0) {
         close(ends[0]);
-        let_go_of_streams();
+        close_streams();
         if (confined)
             confine_programs();
-        recover_until_asked(ends[1], interval_s);
+        recover_repeatedly(ends[1], interval_s);
         _exit(0);
     }
     int error = errno;
@@ -188,7 +187,7 @@ void recovery_report_to(recovery *r, nl_log *log)
     r->reads = error == 0;
     if (error == 0)
         return;
-    program_error("what killed programs leave is not recovered: begin a thread: %s", strerror(error));
+    program_error("events of killed programs are not recovered: start a thread: %s", strerror(error));
     shutdown(r->socket, SHUT_RDWR);
 }
 
@@ -228,7 +227,7 @@ void recovery_free(recovery *r)
         return;
     if (r->reads && r->ending)
         wait_for_end(r);
-    shutdown(r->socket, SHUT_RDWR); /* the reading thread ends, and so does the process */
+    shutdown(r->socket, SHUT_RDWR); /* ends the reading thread and the process */
     if (r->reads)
         pthread_join(r->thread, NULL);
     close(r->socket);

@@ -1,10 +1,11 @@
 /*
- * What processes of this user leave behind when they are killed is brought to where it was going, every few seconds.
- * netlogger/recover.h has the rest.
+ * Recovery of the events that killed processes of this user left behind: every few seconds, a process delivers them to
+ * their destinations (netlogger/recover.h).
  *
- * A process of its own does this: a destination that is away must not hold up clients, and this process may write
- * wherever killed programs logged to, which the process that serves clients may not (confined.h). The two are joined by
- * a socket. The recovering process reports there, and ends when the other end is closed.
+ * A separate process does this, because a destination that does not answer must not delay clients, and because it may
+ * write wherever killed programs logged to, which the process that serves clients may not (confined.h). The recovering
+ * process reports over a socket, and ends when the other end is closed. A thread of netlogd writes the reports to
+ * netlogd's own log. The module owns both.
  */
 #ifndef NETLOGD_RECOVERY_H
 #define NETLOGD_RECOVERY_H
@@ -15,27 +16,25 @@
 
 typedef struct recovery recovery;
 
-enum { RECOVERY_PATIENCE_MS = 3000 }; /* that one under way is worth at the end */
+enum { RECOVERY_PATIENCE_MS = 3000 }; /* at the end, for a recovery that is in progress */
 
-/* Begins; every interval_s seconds. confined: without the system calls that it never needs. Call it before there are
- * threads and sockets, which the process would inherit. NULL after it was reported that there can be none: all else
- * goes on. */
+/* Starts a recovery every interval_s seconds. confined: without system calls that it never needs. Call it before there
+ * are threads and sockets, which the process would inherit. NULL after a failure was reported. */
 recovery *recovery_start(unsigned interval_s, bool confined);
 
-/* From now on log, which may be NULL, gets an event for each log that is recovered. */
+/* Writes an event to log, which may be NULL, for each recovered log from now on. */
 void recovery_report_to(recovery *r, nl_log *log);
 
 /*
- * Asks it to end, without waiting: the recovery that is under way may be bringing records to this very server, which
- * takes them meanwhile. recovery_is_over says whether nothing is under way any longer, or has been for so long that it
- * is not waited for: patience_ms since recovery_end was called; of several times the earliest counts. Both are of one
- * thread; NULL is allowed.
+ * Requests the end of recovery, without waiting: a recovery in progress may be sending records to this server. After
+ * that, recovery_is_over returns whether it has ended, or patience_ms have passed since recovery_end was called (the
+ * earliest of several calls counts). For one thread; NULL is allowed.
  */
 void recovery_end(recovery *r, int64_t patience_ms);
 bool recovery_is_over(recovery *r);
 
-/* Ends it. After recovery_end, waits until it is over. The next recovery does again what was under way. NULL is
- * allowed. */
+/* Ends it; after recovery_end, waits until it is over. The next start repeats an interrupted recovery. NULL is allowed.
+ */
 void recovery_free(recovery *r);
 
 #endif

@@ -3,116 +3,105 @@
 #include "reload.h"
 
 #include "accepting.h"
+#include "base/error.h"
+#include "base/monotonic.h"
 #include "confined.h"
 #include "connection.h"
-#include "base/error.h"
+#include "connections.h"
+#include "output/outputs.h"
 #include "program/program.h"
 #include "request.h"
+#include "server.h"
+#include "service/inherited.h"
 #include "subscription.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The first reasons are kept for who asked. */
-static void reload_keep(server *srv, const char *message)
+/* user is an nl_error, which collects the problems as far as they fit. */
+static void report_problem(void *user, const char *message)
 {
-    size_t had = strlen(srv->reload_failure);
-    snprintf(srv->reload_failure + had, sizeof srv->reload_failure - had, "%s%s", had > 0 ? "; " : "", message);
-}
-
-static void reload_report(void *user, const char *message)
-{
-    server *srv = user;
-    reload_keep(srv, message);
+    nl_error *problems = user;
+    size_t length = strlen(problems->message);
+    problems->code = NL_ERROR_INVALID;
+    snprintf(problems->message + length, sizeof problems->message - length, "%s%s", length > 0 ? "; " : "", message);
     program_error("%s", message);
-    nl_write(srv->log, NL_ERROR, "Netlogd.ReloadRefused", "REASON=%s", message);
+    nl_write(server_log(), NL_ERROR, "Netlogd.ReloadRefused", "REASON=%s", message);
 }
 
-static bool reload_refuse(server *srv, const char *what, const char *reason)
+static nl_status check_addresses(const settings *from, const settings *to)
 {
-    char message[512];
-    snprintf(message, sizeof message, "%.300s: %s", what, reason);
-    reload_report(srv, message);
-    return false;
+    for (size_t i = 0; i < from->listen_count; i++)
+        if (settings_find_listening(to, from->listen[i].url) == NULL)
+            return nl_error_set(NL_ERROR_INVALID, "%.300s: the addresses change only when netlogd restarts",
+                                from->listen[i].url);
+    return NL_OK;
 }
 
-/* What asked becomes; NULL when nobody is to connect there any more. */
-static const listening *reload_find(const settings *s, const listening *asked)
+/* The outputs are changed last, after all checks. */
+static nl_status change_outputs(const settings *now)
 {
-    for (size_t i = 0; i < s->listen_count; i++)
-        if (strcmp(s->listen[i].url, asked->url) == 0)
-            return &s->listen[i];
-    return NULL;
-}
-
-/* Whether now listens where the running process does, which it was given the right to at its start. */
-static bool listens_alike(server *srv, const settings *now)
-{
-    static const char reason[] = "the addresses change only when netlogd restarts";
-    for (size_t i = 0; i < now->listen_count; i++)
-        if (reload_find(srv->settings, &now->listen[i]) == NULL)
-            return reload_refuse(srv, now->listen[i].url, reason);
-    for (size_t i = 0; i < srv->settings->listen_count; i++)
-        if (reload_find(now, &srv->settings->listen[i]) == NULL)
-            return reload_refuse(srv, srv->settings->listen[i].url, reason);
-    return true;
-}
-
-/* Somebody whom neither a network nor a certificate lets in must not get in by a change. */
-static bool is_guarded(server *srv, const settings *now)
-{
-    for (size_t i = 0; i < srv->listener_count; i++)
-        if (srv->sockets[i].remote && now->allow.count == 0 && !reload_find(now, srv->sockets[i].asked)->authenticated)
-            return reload_refuse(srv, srv->sockets[i].asked->url,
-                                 "that is open to other machines, and no network is allowed");
-    return true;
-}
-
-static bool take_over(server *srv, const settings *now)
-{
-    const nl_option *fixed = nl_options_fixed_difference(settings_rows, srv->settings, now);
+    const settings *before = server_settings();
+    const nl_option *fixed = nl_options_fixed_difference(settings_rows, before, now);
     if (fixed != NULL)
-        return reload_refuse(srv, fixed->name, "it changes only when netlogd restarts");
-    if (!listens_alike(srv, now) || !is_guarded(srv, now))
-        return false;
-    const char *elsewhere = confined_forbids(now);
-    if (elsewhere != NULL)
-        return reload_refuse(srv, elsewhere, nl_error_message());
-    /* The last of all: it is what changes something. */
-    if (outputs_change(srv->outputs, now->outputs, now->output_count, srv->log) == NL_OK)
-        return true;
-    reload_report(srv, nl_error_message());
-    return false;
+        return nl_error_set(NL_ERROR_INVALID, "%s: it changes only when netlogd restarts", fixed->name);
+    if (check_addresses(now, before) != NL_OK || check_addresses(before, now) != NL_OK ||
+        accepting_check_settings(now) != NL_OK || confined_check(now) != NL_OK)
+        return NL_FAILED;
+    return outputs_change(now->outputs, now->output_count, server_log());
 }
 
-static void change_settings(connection *c, void *user)
+static void change_connection(connection *c, void *user)
 {
     (void)user;
     connection_settings_changed(c);
 }
 
-bool reload(server *srv)
+static void put_in_force(settings *now)
 {
-    srv->reload_failure[0] = '\0';
-    settings *now = srv->read_settings(srv->read_user, reload_report, srv);
-    if (now == NULL || !take_over(srv, now)) {
-        settings_delete(now);
-        program_error("the configuration is not changed");
-        return false;
+    accepting_change_settings(now);
+    server_replace_settings(now);
+    subscriptions_outputs_changed();
+    connections_visit(change_connection, NULL);
+    requests_settings_changed();
+    nl_set_level(server_log(), now->level);
+    nl_write(server_log(), NL_USAGE, "Netlogd.Reload", "LISTEN.COUNT=%zu", now->listen_count);
+}
+
+static nl_status read_settings(void)
+{
+    nl_error problems = {0};
+    settings *now = server_read_again(report_problem, &problems);
+    if (now != NULL && change_outputs(now) == NL_OK) {
+        put_in_force(now);
+        return NL_OK;
     }
-    for (size_t i = 0; i < srv->listener_count; i++)
-        srv->sockets[i].asked = reload_find(now, srv->sockets[i].asked);
-    settings_delete(srv->reloaded);
-    srv->settings = srv->reloaded = now;
-    accepting_settings_changed(srv);
-    subscriptions_outputs_changed(srv->subscriptions);
-    connections_visit(srv->connections, change_settings, NULL);
-    for (request *r = srv->requests, *next; r != NULL; r = next) {
-        next = r->next;
-        request_settings_changed(r);
+    if (now != NULL)
+        report_problem(&problems, nl_error_message());
+    settings_delete(now);
+    program_error("the configuration is not changed");
+    return nl_error_restore(&problems);
+}
+
+nl_status reload(void)
+{
+    if (server_is_ending())
+        return nl_error_set(NL_ERROR_BUSY, "netlogd is ending");
+    char state[64];
+    snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, nl_monotonic_ns() / 1000);
+    inherited_notify(state);
+    nl_status status = read_settings();
+    inherited_notify("READY=1");
+    nl_error problems;
+    nl_error_save(&problems);
+    if (outputs_reopen() != NL_OK) {
+        program_error("%s; netlogd continues with the old file", nl_error_message());
+        nl_error_save(&problems);
+        status = NL_FAILED;
     }
-    nl_set_level(srv->log, now->level);
-    nl_write(srv->log, NL_USAGE, "Netlogd.Reload", "LISTEN.COUNT=%zu", now->listen_count);
-    return true;
+    for (size_t i = 0; outputs_get(i) != NULL; i++)
+        nl_write(server_log(), NL_USAGE, "Netlogd.Reopen", "FILE=%s", output_get_options(outputs_get(i))->target);
+    return status == NL_OK ? NL_OK : nl_error_restore(&problems);
 }

@@ -1,14 +1,15 @@
 /*
- * SIGHUP: the configuration is read anew, all of it and the certificates too, before anything is touched. One that
- * cannot be used is refused, with file, line and reason in netlogd's own log and on standard error, and the old one
- * holds on. Connections that are there stay as they are; new certificates and networks hold for new ones.
+ * Reading the configuration again (SIGHUP, netlogctl reload). The whole configuration and the certificates are read
+ * before anything changes. An invalid configuration is rejected, with file, line and reason in netlogd's own log and
+ * on standard error, and the old one stays in force. Connections stay, unless they are no longer allowed.
  */
 #ifndef NETLOGD_RELOAD_H
 #define NETLOGD_RELOAD_H
 
-#include "server.h"
+#include <netlogger.h>
 
-/* Reads it and changes over to it, if it can be used; false after the reasons were reported. */
-bool reload(server *srv);
+/* Reads the configuration again, puts it in force if it is valid, and reopens the outputs. Returns NL_FAILED, with the
+ * error set, after it has reported all problems. */
+nl_status reload(void);
 
 #endif

@@ -3,25 +3,31 @@
 #include "request.h"
 
 #include "accepting.h"
+#include "base/error.h"
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "control.h"
-#include "program/program.h"
+#include "counts.h"
 #include "request_line.h"
+#include "server.h"
 #include "subscription.h"
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum {
-    LINE_MAX = 8 << 10,
+    LINE_SIZE_MAX = 8 << 10,
     READ_SIZE = 4 << 10,
-    ANSWER_SECONDS = 60, /* in which an answer that ends is to be read */
+    ANSWER_SECONDS = 60, /* for reading an answer that ends */
     SENT_AT_ONCE = 128 << 10,
 };
+
+static request *requests;
+static size_t all_queued; /* bytes */
 
 request_guess request_recognise(const char *data, size_t size)
 {
@@ -35,7 +41,7 @@ request_guess request_recognise(const char *data, size_t size)
 
 nl_record *request_record(request *r, nl_level level, const char *event)
 {
-    const char *host = r->server->host;
+    const char *host = server_host();
     nl_record_clear(r->record);
     nl_record_set_time(r->record, nl_time_now_ns() / 1000 * 1000);
     nl_record_set_host(r->record, host, strlen(host));
@@ -70,13 +76,16 @@ size_t request_queued(const request *r)
     return evbuffer_get_length(r->queue);
 }
 
-void request_fail(request *r, const char *reason)
+/* Ends the answer with the current error. */
+static void fail(request *r)
 {
+    char reason[NL_ERROR_MESSAGE_SIZE];
+    snprintf(reason, sizeof reason, "%s", nl_error_message());
     nl_record *record = request_record(r, NL_ERROR, "Netlogd.Error");
     request_add_text(record, "REASON", reason);
     request_put(r, record);
-    r->server->counts.requests_failed++;
-    nl_write(r->server->log, NL_WARNING, "Netlogd.RequestFailed", "PEER=%s REASON=%s", r->peer, reason);
+    counts_add(COUNT_REQUESTS_FAILED, 1);
+    nl_write(server_log(), NL_WARNING, "Netlogd.RequestFailed", "PEER=%s REASON=%s", r->peer, reason);
     request_end(r);
 }
 
@@ -87,11 +96,11 @@ void request_end(request *r)
     request_send(r);
 }
 
-/* The only place that writes to a client. False when it is gone. */
+/* The only function that writes to a client. Returns false if the client is gone. */
 static bool send_some(request *r)
 {
     size_t sent = 0;
-    while (evbuffer_get_length(r->queue) > 0 && sent < SENT_AT_ONCE) {
+    while (request_queued(r) > 0 && sent < SENT_AT_ONCE) {
         struct evbuffer_iovec piece;
         evbuffer_peek(r->queue, -1, NULL, &piece, 1);
         ssize_t put = nl_channel_write(&r->channel, piece.iov_base, piece.iov_len);
@@ -100,7 +109,7 @@ static bool send_some(request *r)
         if (put < 0)
             return errno == EAGAIN;
         evbuffer_drain(r->queue, (size_t)put);
-        client_table_heard(r->server->clients, &r->entry, nl_monotonic_ns());
+        client_table_heard(accepting_get_clients(), &r->entry, nl_monotonic_ns());
         sent += (size_t)put;
         if ((size_t)put < piece.iov_len)
             break;
@@ -108,7 +117,7 @@ static bool send_some(request *r)
     return true;
 }
 
-/* What is within the channel is read when the others had their turn. */
+/* Bytes within the channel are read after other events. */
 static void listen_for_data(request *r)
 {
     event_add(r->readable, NULL);
@@ -116,30 +125,26 @@ static void listen_for_data(request *r)
         event_active(r->readable, EV_READ, 0);
 }
 
-/* It is closed when that is read, as nothing waits any more: whoever called still uses it. */
-static void give_up(request *r)
-{
-    evbuffer_drain(r->queue, evbuffer_get_length(r->queue));
-    shutdown(r->channel.fd, SHUT_RDWR);
-}
-
 void request_send(request *r)
 {
-    bool good = send_some(r);
-    bool left = evbuffer_get_length(r->queue) > 0;
-    if (good && left)
+    bool good = send_some(r), left = request_queued(r) > 0;
+    if (good && left) {
         event_add(r->writable, NULL);
-    else if (!good)
-        give_up(r);
-    else if (r->ending)
+        return;
+    }
+    if (!good) {
+        /* The caller still uses the request. It is closed when its channel is read. */
+        evbuffer_drain(r->queue, request_queued(r));
+        shutdown(r->channel.fd, SHUT_RDWR);
+    } else if (r->ending) {
         nl_channel_end(&r->channel);
-    if (!left || !good)
-        listen_for_data(r); /* if it had said all it had to say: see on_readable */
+    }
+    listen_for_data(r);
 }
 
 void request_send_later(request *r)
 {
-    background_add(r->server->background, &r->task);
+    background_add(&r->task);
 }
 
 bool request_is_held_up(const request *r)
@@ -155,21 +160,18 @@ static void on_writable(evutil_socket_t fd, short what, void *user)
 
 /* ---- the line ---- */
 
-bool request_value(request *r, const nl_record *asked, const char *name, char *out, size_t size)
+nl_status request_get_value(const nl_record *asked, const char *name, char *out, size_t size)
 {
     nl_field field;
-    char scratch[NL_FIELD_TEXT_SIZE], reason[80];
+    char scratch[NL_FIELD_TEXT_SIZE];
     if (!nl_record_find(asked, name, &field))
-        return false;
+        return NL_OK;
     nl_string text = nl_field_text(&field, scratch);
-    if (text.size < size && memchr(text.data, '\0', text.size) == NULL) {
-        memcpy(out, text.data, text.size);
-        out[text.size] = '\0';
-        return true;
-    }
-    snprintf(reason, sizeof reason, "%s is too long, or holds a NUL", name);
-    request_fail(r, reason);
-    return false;
+    if (text.size >= size || memchr(text.data, '\0', text.size) != NULL)
+        return nl_error_set(NL_ERROR_INVALID, "%s is too long, or contains a NUL byte", name);
+    memcpy(out, text.data, text.size);
+    out[text.size] = '\0';
+    return NL_OK;
 }
 
 static const request_verb verbs[] = {
@@ -189,52 +191,50 @@ enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
 
 static void answer_line(request *r, const char *line, size_t size)
 {
-    char reason[REQUEST_REASON_SIZE];
     nl_buffer storage = {0};
     nl_record *asked = nl_record_new();
-    r->answered = true;
-    r->server->counts.requests++;
-    client_table_heard(r->server->clients, &r->entry, nl_monotonic_ns());
+    counts_add(COUNT_REQUESTS, 1);
+    client_table_heard(accepting_get_clients(), &r->entry, nl_monotonic_ns());
     event_del(r->deadline);
-    const request_verb *verb = request_line_read(line, size, verbs, VERB_COUNT, r->control, &storage, asked, reason);
-    if (verb != NULL)
-        verb->answer(r, asked);
-    else
-        request_fail(r, reason);
+    const request_verb *verb = request_line_read(line, size, verbs, VERB_COUNT, r->control, &storage, asked);
+    if (verb == NULL || verb->answer(r, asked) != NL_OK)
+        fail(r);
     nl_record_free(asked);
     nl_buffer_free(&storage);
 }
 
-/* Answers the line when all of it has come. What comes behind it is passed over. */
+/* Answers the line when all of it has arrived. */
 static void answer_whole_line(request *r)
 {
     const char *newline = r->line.size > 0 ? memchr(r->line.data, '\n', r->line.size) : NULL;
     size_t size = newline != NULL ? (size_t)(newline - r->line.data) : r->line.size;
-    if (size > LINE_MAX) {
-        r->answered = true;
-        request_fail(r, "the line is too long");
-    } else if (newline != NULL && r->control && request_recognise(r->line.data, size) != REQUEST_YES) {
-        r->answered = true;
-        request_fail(r, "no request: " REQUEST_MARK "VERB is wanted");
-    } else if (newline != NULL) {
-        size_t mark = r->control ? REQUEST_MARK_SIZE : 0;
-        answer_line(r, r->line.data + mark, size - mark);
-    } else {
+    size_t mark = r->control ? REQUEST_MARK_SIZE : 0;
+    r->answered = newline != NULL || size > LINE_SIZE_MAX;
+    if (!r->answered) {
         listen_for_data(r);
+        return;
     }
-    if (r->answered)
-        nl_buffer_free(&r->line);
+    if (size > LINE_SIZE_MAX) {
+        nl_error_set(NL_ERROR_INVALID, "the line is longer than %d bytes", LINE_SIZE_MAX);
+        fail(r);
+    } else if (r->control && request_recognise(r->line.data, size) != REQUEST_YES) {
+        nl_error_set(NL_ERROR_INVALID, "not a request; a request begins with " REQUEST_MARK "VERB");
+        fail(r);
+    } else {
+        answer_line(r, r->line.data + mark, size - mark);
+    }
+    nl_buffer_free(&r->line);
 }
 
-/* Takes what came before the answer. It is not read on until that was looked at. */
-static void request_take(request *r, const char *data, size_t size)
+/* Takes bytes that arrived before the answer. The channel is not read again until they were examined. */
+static void add_to_line(request *r, const char *data, size_t size)
 {
     nl_buffer_append(&r->line, data, size);
     event_del(r->readable);
     if (r->control)
         answer_whole_line(r);
     else
-        background_add(r->server->background, &r->task);
+        background_add(&r->task);
 }
 
 static void run_task(void *user)
@@ -249,6 +249,27 @@ static void run_task(void *user)
         subscription_drained(r->subscription);
 }
 
+/* ---- from start to end ---- */
+
+static void request_close(request *r)
+{
+    subscription_free(r->subscription);
+    background_remove(&r->task);
+    *r->link = r->next;
+    if (r->next != NULL)
+        r->next->link = r->link;
+    client_table_remove(accepting_get_clients(), &r->entry);
+    event_free(r->readable);
+    event_free(r->writable);
+    event_free(r->deadline);
+    evbuffer_drain(r->queue, request_queued(r)); /* on_queue counts that */
+    evbuffer_free(r->queue);
+    nl_buffer_free(&r->line);
+    nl_record_free(r->record);
+    nl_channel_close(&r->channel);
+    free(r);
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
@@ -256,9 +277,9 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
     char bytes[READ_SIZE];
     ssize_t got = nl_channel_read(&r->channel, bytes, sizeof bytes);
     if (got > 0 && !r->answered)
-        request_take(r, bytes, (size_t)got);
+        add_to_line(r, bytes, (size_t)got);
     else if (got == 0 && r->ending && request_queued(r) > 0)
-        event_del(r->readable); /* it has said all that it has to say, and may still read */
+        event_del(r->readable); /* it sends no more, but may still read */
     else if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
         request_close(r);
     else if (nl_channel_has_more(&r->channel))
@@ -269,82 +290,93 @@ static void on_deadline(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
     request *r = user;
-    nl_write(r->server->log, NL_WARNING, "Netlogd.RequestLate", "PEER=%s NOTE=%s", r->peer,
-             r->answered ? "closed: the answer is not read" : "closed: the line does not end");
+    nl_write(server_log(), NL_WARNING, "Netlogd.RequestLate", "PEER=%s NOTE=%s", r->peer,
+             r->answered ? "closed: the client does not read the answer" : "closed: the request line is incomplete");
     request_close(r);
 }
 
-/* Keeps count of what waits in all queues. */
 static void on_queue(struct evbuffer *queue, const struct evbuffer_cb_info *change, void *user)
 {
-    (void)queue;
-    server *srv = user;
-    srv->queued += change->n_added - change->n_deleted;
+    (void)queue, (void)user;
+    all_queued += change->n_added - change->n_deleted;
 }
-
-/* ---- from first to last ---- */
 
 static void close_entry(client_entry *entry)
 {
     request_close((request *)((char *)entry - offsetof(request, entry)));
 }
 
-void request_new(server *srv, nl_channel channel, const char *peer, client_entry *entry, const listener *at,
-                 const char *data, size_t size)
+void request_new(nl_channel channel, const char *peer, client_entry *entry, const listener *at, const char *data,
+                 size_t size)
 {
-    request *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    r->server = srv;
+    request *r = nl_memory_check(calloc(1, sizeof *r));
     r->channel = channel;
     r->control = entry == NULL;
     r->at = at;
     snprintf(r->peer, sizeof r->peer, "%s", peer);
     r->record = nl_record_new();
-    r->queue = evbuffer_new();
-    if (r->queue != NULL)
-        evbuffer_add_cb(r->queue, on_queue, srv);
-    r->readable = event_new(srv->base, channel.fd, EV_READ | EV_PERSIST, on_readable, r);
-    r->writable = event_new(srv->base, channel.fd, EV_WRITE, on_writable, r);
+    r->queue = nl_memory_check(evbuffer_new());
+    evbuffer_add_cb(r->queue, on_queue, NULL);
+    r->readable = server_new_event(channel.fd, EV_READ | EV_PERSIST, on_readable, r);
+    r->writable = server_new_event(channel.fd, EV_WRITE, on_writable, r);
+    r->deadline = server_new_event(-1, 0, on_deadline, r);
     r->task = (background_task){.run = run_task, .user = r};
-    r->deadline = event_new(srv->base, -1, 0, on_deadline, r);
-    if (r->queue == NULL || r->readable == NULL || r->writable == NULL || r->deadline == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    r->next = srv->requests;
-    r->link = &srv->requests;
+    r->next = requests;
+    r->link = &requests;
     if (r->next != NULL)
         r->next->link = &r->next;
-    srv->requests = r;
+    requests = r;
     r->entry.fd = channel.fd;
     r->entry.close = close_entry;
     if (entry != NULL)
-        client_table_replace(srv->clients, entry, &r->entry);
-    if (srv->settings->handshake_s > 0) /* in which the line is to come */
-        event_add(r->deadline, &(struct timeval){.tv_sec = srv->settings->handshake_s});
-    request_take(r, data, size);
+        client_table_replace(accepting_get_clients(), entry, &r->entry);
+    if (server_settings()->handshake_s > 0) /* for the whole line */
+        event_add(r->deadline, &(struct timeval){.tv_sec = server_settings()->handshake_s});
+    add_to_line(r, data, size);
 }
 
-void request_settings_changed(request *r)
+void requests_visit(void (*visit)(request *r, void *user), void *user)
 {
-    if (r->at != NULL && !accepting_may_stay(r->server, r->at, &r->channel, r->peer))
+    for (request *r = requests, *next; r != NULL; r = next) {
+        next = r->next;
+        visit(r, user);
+    }
+}
+
+static void check_settings(request *r, void *user)
+{
+    (void)user;
+    if (r->at != NULL && !accepting_may_stay(r->at, &r->channel, r->peer))
         request_close(r);
 }
 
-void request_close(request *r)
+void requests_settings_changed(void)
 {
-    subscription_free(r->subscription);
-    background_remove(r->server->background, &r->task);
-    *r->link = r->next;
-    if (r->next != NULL)
-        r->next->link = r->link;
-    client_table_remove(r->server->clients, &r->entry);
-    event_free(r->readable);
-    event_free(r->writable);
-    event_free(r->deadline);
-    evbuffer_drain(r->queue, request_queued(r)); /* which is counted */
-    evbuffer_free(r->queue);
-    nl_buffer_free(&r->line);
-    nl_record_free(r->record);
-    nl_channel_close(&r->channel);
-    free(r);
+    requests_visit(check_settings, NULL);
+}
+
+size_t requests_get_queued(void)
+{
+    return all_queued;
+}
+
+static void send_queue(request *r, void *user)
+{
+    (void)user;
+    if (request_queued(r) > 0)
+        request_send(r);
+    if (r->subscription != NULL)
+        subscription_drained(r->subscription);
+}
+
+size_t requests_send(void)
+{
+    requests_visit(send_queue, NULL);
+    return all_queued;
+}
+
+void requests_close(void)
+{
+    while (requests != NULL)
+        request_close(requests);
 }

@@ -1,17 +1,18 @@
 /*
- * A client that asks instead of logging: it begins with NETLOGGER/1, one line says what it wants, and it is answered in
- * records (doc/requests.md).
+ * Requests: clients that send NETLOGGER/1 and one line, and are answered in records (doc/requests.md).
  *
- * request.c recognises, reads and dispatches such a line and sends what is put into the queue of the answer; what the
- * verbs do is in subscription.c and control.c. Nothing here waits: what a client does not read stays in its queue,
- * whose size is for those who fill it to bound. Lines are answered, and answers sent, in the background (background.h),
- * except those of the control socket.
+ * request.c reads the line, calls the function of its verb (subscription.c, control.c) and sends the queue of the
+ * answer. No function waits: bytes that a client does not read stay in its queue, whose size the verb must limit. Lines
+ * are answered, and answers sent, in the background (background.h), except those of the control socket.
+ *
+ * The module owns the list of requests and the size of their queues. The server's thread only.
  */
 #ifndef NETLOGD_REQUEST_H
 #define NETLOGD_REQUEST_H
 
 #include "background.h"
-#include "server.h"
+#include "service/client_table.h"
+#include "service/listener.h"
 #include "transport/channel.h"
 
 #include <event2/buffer.h>
@@ -20,13 +21,12 @@ typedef struct request request;
 typedef struct subscription subscription;
 
 struct request {
-    request *next, **link; /* in the server's list */
-    server *server;
+    request *next, **link; /* in the list */
     nl_channel channel;
-    client_entry entry; /* in no table: over the control socket */
+    client_entry entry; /* in no table: of the control socket */
     const listener *at; /* where it was accepted; NULL: the control socket */
     bool control;       /* it came over the control socket */
-    bool answered;      /* the line was read; nothing that comes after it counts */
+    bool answered;      /* the line was read; further bytes are ignored */
     bool ending;        /* it is closed once the answer is sent */
     struct event *readable;
     struct event *writable;
@@ -34,65 +34,72 @@ struct request {
     nl_buffer line;
     struct evbuffer *queue; /* the answer */
     background_task task;   /* reads the line, then sends the answer */
-    nl_record *record;      /* of the answer, being made */
+    nl_record *record;      /* of the answer, while it is made */
     subscription *subscription;
     char peer[80];
 };
 
-/* ---- for connections ---- */
+/* ---- for connections and the server ---- */
 
 #define REQUEST_MARK "NETLOGGER/1 "
 enum { REQUEST_MARK_SIZE = sizeof REQUEST_MARK - 1 };
 
 typedef enum request_guess { REQUEST_NO, REQUEST_PERHAPS, REQUEST_YES } request_guess;
 
-/* Whether a connection that begins with these bytes is a request. Bytes behind the mark are not looked at. */
+/* Whether a connection that begins with these bytes is a request. Bytes after the mark are ignored. */
 request_guess request_recognise(const char *data, size_t size);
 
 /*
- * Takes the channel over; data is what came behind the mark. peer is copied. The request takes the place of the client
- * entry and came in at a listener; NULL, both: it came over the control socket.
+ * Takes over the channel. data are the bytes after the mark. peer is copied. The request replaces the client entry, and
+ * was accepted at a listener; both are NULL for the control socket.
  */
-void request_new(server *srv, nl_channel channel, const char *peer, client_entry *entry, const listener *at,
-                 const char *data, size_t size);
+void request_new(nl_channel channel, const char *peer, client_entry *entry, const listener *at, const char *data,
+                 size_t size);
 
-/* Closes a client that may not stay after a reload (accepting_may_stay). */
-void request_settings_changed(request *r);
+/* Calls visit for each request. */
+void requests_visit(void (*visit)(request *r, void *user), void *user);
 
-/* Closes and frees. */
-void request_close(request *r);
+/* Closes the requests whose clients may no longer be connected. */
+void requests_settings_changed(void);
+
+/* Returns the bytes in all queues. */
+size_t requests_get_queued(void);
+
+/* Sends as much as the kernel accepts of all queues. Returns the bytes that are left. For the end of the program. */
+size_t requests_send(void);
+
+/* Closes all requests. */
+void requests_close(void);
 
 /* ---- for verbs ---- */
 
-/* A new record of an answer, valid until the next one: of now, of netlogd, of that level and event. */
+/* Returns a new record for an answer: of netlogd, of now, with that level and event; valid until the next call. */
 nl_record *request_record(request *r, nl_level level, const char *event);
 
-/* Adds a field to a record of an answer. value may be NULL: then it adds none. */
+/* Adds a field to a record. Adds none if value is NULL. */
 void request_add_text(nl_record *record, const char *name, const char *value);
 void request_add_time(nl_record *record, const char *name, int64_t time_ns);
 
-/* Puts it into the queue, as ULM. */
+/* Appends the record to the queue, as ULM. */
 void request_put(request *r, const nl_record *record);
 
-/* Sends what the kernel takes now of the queue, and the rest when it takes more. */
+/* Sends as much of the queue as the kernel accepts now, and the rest later. */
 void request_send(request *r);
 
-/* Has that done in the background. */
+/* Does that in the background. */
 void request_send_later(request *r);
 
-/* Whether the kernel takes no more of the queue until the client has read some. */
+/* Whether the kernel accepts no more bytes until the client has read some. */
 bool request_is_held_up(const request *r);
 
-/* The bytes that wait to be sent. */
+/* Returns the bytes in the queue. */
 size_t request_queued(const request *r);
 
-/* The last record of an answer that failed; the request ends. */
-void request_fail(request *r, const char *reason);
-
-/* Ends it once all is sent. */
+/* Ends the request once all is sent. */
 void request_end(request *r);
 
-/* The value of a field of the request's line as text in out; false when there is none. Too long a one fails r. */
-bool request_value(request *r, const nl_record *asked, const char *name, char *out, size_t size);
+/* Copies the value of a field of the request's line to out; leaves out alone if there is none. Fails if the value is
+ * too long. */
+nl_status request_get_value(const nl_record *asked, const char *name, char *out, size_t size);
 
 #endif

@@ -1,154 +1,88 @@
 /*
- * The collector: an event loop, its listeners (accepting.c) and connections, its outputs.
+ * The collector: its event loop, its settings, and its start and end.
  *
- * One thread does everything. A record passes from connection.c (read, decode) to outputs.c (collect, write); the
- * server decides when the outputs are flushed (whenever no client has anything to read) and stops all reading while one
- * cannot be written.
+ * One thread runs the event loop and all modules of this directory, except delivery (output/delivery.h), recovery
+ * (recovery.h) and libnats. No function of that thread may wait. Each module owns its state; one process has one
+ * collector, so most modules have one static state and no handle. This module owns the event loop, the current
+ * settings, netlogd's own log and the order in which the modules start and end.
  */
 #ifndef NETLOGD_SERVER_H
 #define NETLOGD_SERVER_H
 
-#include "activation.h"
-#include "connections.h"
-#include "service/client_table.h"
 #include "service/listener.h"
-#include "output/outputs.h"
 #include "settings.h"
 
 #include <event2/event.h>
 
-typedef struct server server;
-typedef struct datagrams datagrams;
-typedef struct nats_reader nats_reader;
+enum {
+    /*
+     * Priorities of events. Signals are first, then clients that are served at once, and new clients (libevent's
+     * default, PRIORITIES / 2). Then come the turns of waiting clients (turns.h) and datagrams, the flush of the
+     * outputs, and work for requests (background.h).
+     */
+    SERVER_PRIORITY_SIGNALS = 0,
+    SERVER_PRIORITY_TURN = 4,
+    SERVER_PRIORITY_FLUSH = 5,
+    SERVER_PRIORITY_BACKGROUND = 6,
+    SERVER_PRIORITIES = 7,
+};
 
-typedef struct server_counts {
-    uint64_t records;
-    uint64_t malformed;
-    uint64_t bytes;
-    uint64_t connections;     /* so far */
-    uint64_t refused;         /* not from an allowed network, or too many */
-    uint64_t displaced;       /* closed because there were too many, for a new one */
-    uint64_t streams_refused; /* blocks that were refused because too many streams began */
-    uint64_t gaps_refused;    /* blocks that were not taken because their streams have too many gaps */
-    uint64_t expanding;       /* times that clients had to wait because their records expand too much */
-    uint64_t foreign;         /* clients of other protocols, such as HTTP */
-    uint64_t over_rate;       /* datagrams that were dropped because of max-rate */
-    uint64_t cut_off;         /* because clients took too much memory */
-    uint64_t work;            /* units (record/work.h) that clients caused */
-    uint64_t requests;        /* whose line was read */
-    uint64_t requests_failed;
-} server_counts;
+struct recovery;
 
-/* What strangers make happen as often as they like: said at once, and then once a second with how often it was. */
-typedef struct server_sum {
-    const char *event;
-    uint64_t count; /* not said yet; what it was the last time: */
-    char peer[80];
-    const char *reason;
-    int64_t told_ns; /* 0: never */
-} server_sum;
-
-/* Reads the configuration again. The caller's, to be freed with settings_delete; NULL after the reasons were reported.
- */
+/* Reads the configuration again. Returns settings for settings_delete, or NULL after it has reported all problems. */
 typedef settings *(*server_read_settings)(void *user, config_report report, void *report_user);
 
-struct server {
+typedef struct server_parts {
     const settings *settings;
-    settings *reloaded; /* the same, when they are not those of the start */
-    server_read_settings read_settings;
+    server_read_settings read_settings; /* for SIGHUP */
     void *read_user;
-    struct event_base *base;
-    outputs *outputs;
-    nl_log *log;    /* its own events; NULL when it has none */
-    char host[256]; /* this one's name, as clients compare their clocks with it */
-    struct clocks *clocks;
-    struct turns *turns;
-    char *read_buffer;
-    activation *activation; /* what clients are told */
-    struct event *activation_event;
-    struct stream_limit *stream_limit;
-    struct text_limit *text_limit;
-    nl_streams *streams; /* of all clients that number their records; the outputs' */
-    struct gaps *gaps;   /* in these */
-    connections *connections;
-    datagrams *datagrams;
-    nats_reader *nats_readers;
-    size_t queued;                 /* bytes that wait in the queues of requests */
-    client_table *clients;         /* connections and requests, but those over the control socket */
-    struct request *requests;      /* clients that ask: request.h */
-    struct background *background; /* work for requests */
-    struct subscriptions *subscriptions;
-    int64_t started_ns; /* by nl_monotonic_ns */
-    server_counts counts;
-    uint64_t rate_records;     /* counts.records when the rate was reckoned last, */
-    int64_t rate_ns;           /* at that time; */
-    double rate;               /* records a second until then */
-    bool paused;               /* nothing is read from clients: an output is blocked */
-    bool pause_told;           /* it was said */
-    int64_t told_ns;           /* when the latest one was */
-    bool ending;               /* it was asked to end: what is under way may go on for a while */
-    bool stopping;             /* it does */
-    char reload_failure[1024]; /* why the latest reload failed, as far as it fits */
-    int64_t wrote_ns;          /* when the first was put of what is not flushed; 0: all is */
-    bool wrote_at_once;        /* some of it by clients that did not wait for their turn (turns.h) */
-    int64_t flush_latest_ns;   /* how long the latest flush took */
-    int64_t flush_took_ns;     /* minimum of the latest two: one may have been preempted */
-    int64_t flushed_ns;        /* when it ended */
-    struct event *flush_event;
-    struct event *late_event; /* flushes although clients always have something to be read */
-    struct event *retry_event;
-    struct event *settle_event; /* what was written is to be made safe, and acknowledged */
-    struct event *accept_event; /* tries again after the process ran out of descriptors */
-    server_sum refused, expanding, displaced, over_rate, foreign;
-    unsigned accepted;      /* since listeners last gave way to those who are connected */
-    int client_descriptors; /* clients get lower ones */
-    int64_t accept_told_ns; /* when it was said last that there are none; 0: never */
-    struct event *signals[3];
-    struct recovery *recovering;       /* NULL: none */
-    struct event *recovery_event;      /* looks whether it is over, when the server is to end */
-    struct event *clock_event;         /* looks every second for clients that take too long */
-    struct evconnlistener **listeners; /* NULL where datagrams come */
-    listener *sockets;                 /* that they are for */
+    listener *listeners;
     size_t listener_count;
-    struct evconnlistener *control; /* NULL: none */
-    struct http *metrics;           /* likewise */
-    int reject_fd;                  /* -1: none */
-};
+    const listener *control;     /* NULL: no control socket */
+    int metrics_fd;              /* -1: no metrics */
+    struct recovery *recovering; /* NULL: none; the server ends it before itself */
+    nl_log *log;                 /* NULL: none */
+    void (*on_ready)(void);      /* called when the server accepts clients */
+} server_parts;
 
-enum {
-    SERVER_READ_SIZE = 256 << 10,
-    SERVER_TURN_PRIORITY = 4, /* of the events of what waits for turns */
-};
-
-/* What there is besides the sockets that clients log to; each may be missing. */
-typedef struct server_extras {
-    const listener *control;     /* NULL */
-    int metrics_fd;              /* -1 */
-    struct recovery *recovering; /* is asked to end before the server does, and waited for, a while; NULL */
-    void (*on_ready)(void);      /* called when it serves; NULL */
-} server_extras;
+/* Serves until SIGTERM or SIGINT. The outputs must be open. The caller keeps all parts. Returns the exit status. */
+int server_run(const server_parts *parts);
 
 /*
- * Serves until SIGTERM or SIGINT; read_settings is called on SIGHUP. log may be NULL. Returns the program's exit
- * status. Takes nothing over.
- */
-int server_run(const settings *s, server_read_settings read_settings, void *read_user, listener *listeners,
-               size_t listener_count, const server_extras *extras, outputs *out, nl_log *log);
-
-/*
- * Signals that end the program or make it read its configuration anew wait while they are blocked: until the server
- * can answer them, and once it has. server_run lets them through meanwhile; threads that were started before never get
- * them.
+ * Blocks or unblocks the signals that end the program or reload its configuration. The caller blocks them before it
+ * starts threads, so that only the server's thread receives them; server_run unblocks them while it serves.
  */
 void server_block_signals(bool block);
 
-/* For connections and datagrams. */
-void server_add(server *srv, server_sum *sum, const char *peer, const char *reason); /* the latter is a constant */
-void server_wrote(server *srv);                       /* something was put into the output, or is to be acknowledged */
-void server_reject(server *srv, nl_string malformed); /* keeps malformed input where that was asked for */
+/* The settings in force. They change on a reload. */
+const settings *server_settings(void);
 
-/* For requests. */
-bool server_flush(server *srv);         /* writes the output now; false while it can't be written */
-const char *server_reload(server *srv); /* what SIGHUP does; NULL, or what failed: it was reported */
+/* Reads the configuration again (SIGHUP). Returns NULL after the problems were reported to report. */
+settings *server_read_again(config_report report, void *report_user);
+
+/* Puts new settings, which the server then owns, in force. */
+void server_replace_settings(settings *now);
+
+struct event_base *server_base(void);
+
+/* Creates an event; without memory the program ends. Arguments as for event_new. */
+struct event *server_new_event(evutil_socket_t fd, short what, event_callback_fn callback, void *user);
+
+/* netlogd's own log, or NULL. */
+nl_log *server_log(void);
+
+enum { SERVER_HOST_SIZE = 256 };
+
+/* The name of this host in netlogd's records, shorter than SERVER_HOST_SIZE. */
+const char *server_host(void);
+
+/* When the server started, by nl_monotonic_ns. */
+int64_t server_start_ns(void);
+
+/* Whether the server was told to end. It still serves clients for a short time. */
+bool server_is_ending(void);
+
+/* Whether the server reads its clients for the last time. */
+bool server_is_stopping(void);
 
 #endif

@@ -3,10 +3,9 @@
 #include "settings.h"
 
 #include "base/error.h"
-#include "output/options.h"
+#include "base/memory.h"
 #include "nats_reader.h"
-#include "base/error.h"
-#include "service/confine.h"
+#include "output/options.h"
 #include "program/program.h"
 
 #include <stdio.h>
@@ -45,6 +44,14 @@ bool settings_logs_to_stderr(const settings *s)
     return strcmp(s->log, LOG_DEFAULT) == 0;
 }
 
+const listening *settings_find_listening(const settings *s, const char *url)
+{
+    for (size_t i = 0; i < s->listen_count; i++)
+        if (strcmp(s->listen[i].url, url) == 0)
+            return &s->listen[i];
+    return NULL;
+}
+
 static bool read_listening(const char *value, listening *l)
 {
     nl_url *url = nl_url_parse(value);
@@ -52,9 +59,8 @@ static bool read_listening(const char *value, listening *l)
         return false;
     const nl_scheme scheme = url->scheme;
     bool secure = scheme == NL_SCHEME_NETLOGS, inherited = scheme == NL_SCHEME_INHERITED, good;
-    const char *problem = NULL;
     if (scheme == NL_SCHEME_NATS)
-        good = (problem = nats_reader_check(url, &l->url)) == NULL || nl_error_false(NL_ERROR_INVALID, "%s", problem);
+        good = (l->url = nats_reader_check(url)) != NULL;
     else if (secure || inherited || scheme == NL_SCHEME_NETLOG || scheme == NL_SCHEME_UNIX || scheme == NL_SCHEME_UDP)
         good = listening_read(url, secure || inherited ? listening_hosts_rows : NULL, secure, inherited, l);
     else
@@ -82,9 +88,7 @@ static bool add_listening(void *to, const nl_option *row, const char *value)
         l.url[strcspn(l.url, "?")] = '\0';
     }
     l.text = program_copy(value);
-    s->listen = realloc(s->listen, (s->listen_count + 1) * sizeof *s->listen);
-    if (s->listen == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    s->listen = nl_memory_check(realloc(s->listen, (s->listen_count + 1) * sizeof *s->listen));
     s->listen[s->listen_count++] = l;
     return true;
 }
@@ -95,7 +99,7 @@ static const char *get_listening(const void *from, size_t index, char scratch[NL
     (void)scratch;
     if (index >= s->listen_count)
         return NULL;
-    /* The URL of NATS may have a password. */
+    /* A NATS URL may contain a password. */
     return s->listen[index].nats != NULL ? s->listen[index].url : s->listen[index].text;
 }
 
@@ -115,9 +119,7 @@ static bool add_output(void *to, const nl_option *row, const char *value)
     for (size_t i = 0; i < s->output_count; i++)
         if (strcmp(s->outputs[i], value) == 0)
             return true; /* given on the command line and in the file */
-    s->outputs = realloc(s->outputs, (s->output_count + 1) * sizeof *s->outputs);
-    if (s->outputs == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    s->outputs = nl_memory_check(realloc(s->outputs, (s->output_count + 1) * sizeof *s->outputs));
     s->outputs[s->output_count++] = program_copy(value);
     return true;
 }
@@ -180,16 +182,17 @@ const nl_option settings_rows[] = {
              "read records from NATS JetStream (doc/nats.md)"},
     {.name = "output",
      .letter = 'o',
-     .value = "FILE|FOLDER/|URL",
+     .value = "FILE|DIRECTORY/|URL",
      .repeatable = true,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      .set = add_output,
      .get = get_output,
      .initial = "(-, standard output)",
-     .help = "Destination of records: a file, to which netlogd appends; -, standard output; FOLDER/ or "
-             "file:FOLDER/NAME-{N}.nlb?rotate_size=256m&rotate_time=1h, numbered files; x-netlog://HOST?spool=FOLDER "
-             "(or x-netlogs, unix), another collector; x-syslog://FACILITY?spool=FOLDER; or "
-             "nats://HOST/STREAM?spool=FOLDER, NATS JetStream (doc/nats.md)"},
+     .help =
+         "Destination of records: a file, to which netlogd appends; -, standard output; DIRECTORY/ or "
+         "file:DIRECTORY/NAME-{N}.nlb?rotate_size=256m&rotate_time=1h, numbered files; x-netlog://HOST?spool=DIRECTORY "
+         "(or x-netlogs, unix), another collector; x-syslog://FACILITY?spool=DIRECTORY; or "
+         "nats://HOST/STREAM?spool=DIRECTORY, NATS JetStream (doc/nats.md)"},
     {.name = "allow",
      .value = "NETWORK",
      .repeatable = true,
@@ -392,8 +395,9 @@ const nl_option settings_command_rows[] = {
     {.name = "verify",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(settings, verify),
-     .help = "Do not collect: check every record of the files or folders, and print what is damaged or missing; exit "
-             "with 1 if anything is"},
+     .help =
+         "Do not collect: check every record of the files or directories, and print what is damaged or missing; exit "
+         "with 1 if anything is"},
     {.name = "repair",
      .type = NL_OPTION_FLAG,
      .set = set_repair,
@@ -402,8 +406,9 @@ const nl_option settings_command_rows[] = {
     {.name = "seal-key",
      .value = "FILE",
      NL_OPTION_MEMBER(settings, seal_key),
-     .help = "With --verify, check the seals of folders with the key in FILE, as --create-seal-key printed it; exit "
-             "with 1 if anything was altered, added or removed after sealing"},
+     .help =
+         "With --verify, check the seals of directories with the key in FILE, as --create-seal-key printed it; exit "
+         "with 1 if anything was altered, added or removed after sealing"},
     {.name = "since",
      .type = NL_OPTION_TIME,
      NL_OPTION_MEMBER(settings, since_ns),

@@ -1,6 +1,6 @@
 /*
- * What netlogd was told, by its options and its configuration file. Both say the same things by the same names: a line
- * "listen x-netlog://127.0.0.1:14830" of the file is the option --listen=x-netlog://127.0.0.1:14830.
+ * netlogd's settings, from its options and its configuration file. Both use the same names: a line "listen
+ * x-netlog://127.0.0.1:14830" of the file equals the option --listen=x-netlog://127.0.0.1:14830. No state.
  */
 #ifndef NETLOGD_SETTINGS_H
 #define NETLOGD_SETTINGS_H
@@ -15,53 +15,56 @@ typedef struct settings {
     listening *listen;
     size_t listen_count;
     network_list allow;
-    char **outputs; /* URLs, each good by itself */
+    char **outputs; /* valid URLs */
     size_t output_count;
-    char *log;               /* where netlogd's own events go, a URL */
-    char *reject;            /* a file for malformed input; NULL: only counted and reported */
+    char *log;               /* the URL of netlogd's own log */
+    char *reject;            /* a file for malformed input; NULL: none */
     char *control;           /* the URL of the control socket; NULL: none */
     char *metrics;           /* the URL of the HTTP listener; NULL: none */
     listening metrics_place; /* the same */
-    bool subscribe;          /* clients may */
-    bool confine;            /* it gives up system calls and files that it does not need */
-    size_t subscriber_queue; /* bytes for each */
+    bool subscribe;          /* clients may subscribe */
+    bool confine;            /* drop rights that netlogd does not need */
+    size_t subscriber_queue; /* bytes, for each subscriber */
     size_t max_subscribers;
-    char *activation; /* a file whose commands clients are sent; NULL: none */
+    char *activation; /* a file of commands for clients; NULL: none */
     char *pid_file;
-    nl_level level; /* of its own events */
+    nl_level level; /* threshold of netlogd's own events */
     nl_fraction fraction;
     size_t max_record_size; /* bytes */
     size_t max_connections;
-    size_t max_memory;       /* bytes of what clients sent in part and subscribers have not read, of all together */
-    unsigned idle_timeout_s; /* 0: connections may be silent for ever */
-    size_t max_per_address;  /* connections from one; 0: no limit */
-    size_t max_rate;         /* records a second from one client, beyond which it is read later; 0: no limit */
-    unsigned record_s;       /* from a record's first byte to its last; 0: no limit */
-    unsigned handshake_s;    /* for TLS to begin, or a request's line to end; 0: no limit */
-    unsigned stop_s;         /* that the end may take, once all is written */
-    unsigned recover_s;      /* how often events of killed processes are looked for; 0: never */
-    /* Of the command line only: */
+    size_t max_memory;       /* bytes of incomplete input and of subscribers' queues, all together */
+    unsigned idle_timeout_s; /* 0: no limit */
+    size_t max_per_address;  /* connections; 0: no limit */
+    size_t max_rate;         /* records per second of one client; 0: no limit */
+    unsigned record_s;       /* for a record to arrive; 0: no limit */
+    unsigned handshake_s;    /* for a TLS handshake, or the line of a request; 0: no limit */
+    unsigned stop_s;         /* maximum time for the end, besides writing */
+    unsigned recover_s;      /* between recoveries; 0: never */
+    /* Options of the command line only: */
     bool foreground, verify, repair;
     const char *seal_key, *create_seal_key; /* files; NULL: none */
     int64_t since_ns;
     config_source config;
 } settings;
 
-/* Begins as zeros; reading the command line sets the defaults. */
+/* Sets all members to zero; reading the command line sets the defaults. */
 void settings_init(settings *s);
-void settings_delete(settings *s); /* one that malloc gave; NULL is allowed */
+void settings_delete(settings *s); /* from malloc; NULL is allowed */
 
-/* Whether its own events go to standard error, as they do unless something is said. */
+/* Whether netlogd's own log is standard error, which is the default. */
 bool settings_logs_to_stderr(const settings *s);
 
-/* The options and directives, about a settings. Certificates are read at once; listen, output and allow add to those
- * given before. */
+/* The options and directives. Their setters read certificates at once; listen, output and allow add to earlier values.
+ */
 extern const nl_option settings_rows[];
 
-/* The options that only the command line has, likewise. */
+/* The options of the command line only. */
 extern const nl_option settings_command_rows[];
 
-/* Adds a listener or an output that is known to be good. */
+/* Returns the listener of that URL (without its options), or NULL. */
+const listening *settings_find_listening(const settings *s, const char *url);
+
+/* Adds a valid listener or output. */
 void settings_add(settings *s, const char *name, const char *value);
 
 #endif

@@ -2,9 +2,10 @@
 
 #include "turns.h"
 
-#include "program/program.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     AT_ONCE_BUDGET = 100000, /* units of work of a client that is served at once while others wait */
@@ -13,28 +14,27 @@ enum {
     CLOCK_SHARE = 8,         /* the part of the work in turns that moves the clock */
 };
 
-struct turns {
+static struct {
     struct event *event; /* active while clients wait */
-    struct event *share; /* comes at the priority of clients that are served at once, while clients wait */
-    bool ran;            /* a turn, since the share came */
-    void (*before)(void *user);
-    void *user;
-    turn **heap; /* the clients that wait, the next one first; heap[0] is not used */
+    struct event *share; /* the same, with the priority of clients that are served at once */
+    bool ran;            /* a turn, since the latest share event */
+    void (*before)(void);
+    turn **heap; /* the waiting clients, the next one first; heap[0] is not used */
     size_t count, capacity;
     uint64_t clock;   /* virtual time, in units */
     uint64_t latest;  /* the latest tag */
     uint64_t order;   /* of the client that will wait next */
-    uint64_t at_once; /* units served at once since the latest turn, or since no client had anything to be read */
+    uint64_t at_once; /* units served at once since the latest turn, or since no client had bytes to read */
     uint64_t work;    /* units of all clients */
     bool in_turn;
     uint64_t work_max; /* units of one turn */
-};
+} all;
 
-/* Has on_turn called after the loop has looked for new bytes, which event_active would not. */
-static void wake(turns *t)
+/* Has on_turn called after the loop has checked for new bytes; event_active would call it before. */
+static void wake(void)
 {
     static const struct timeval now = {0};
-    event_add(t->event, &now);
+    event_add(all.event, &now);
 }
 
 static bool is_before(const turn *a, const turn *b)
@@ -42,156 +42,146 @@ static bool is_before(const turn *a, const turn *b)
     return a->rank < b->rank || (a->rank == b->rank && a->order < b->order);
 }
 
-static void set_place(turns *t, size_t place, turn *client)
+static void set_place(size_t place, turn *client)
 {
-    t->heap[place] = client;
+    all.heap[place] = client;
     client->place = place;
 }
 
-/* Puts the client where it belongs, at that free place or above or below it. */
-static void sift(turns *t, size_t place, turn *client)
+/* Puts the client at its place in the heap: at that free place, or above or below it. */
+static void sift(size_t place, turn *client)
 {
-    for (; place > 1 && is_before(client, t->heap[place / 2]); place /= 2)
-        set_place(t, place, t->heap[place / 2]);
-    for (size_t child; (child = 2 * place) <= t->count; place = child) {
-        if (child < t->count && is_before(t->heap[child + 1], t->heap[child]))
+    for (; place > 1 && is_before(client, all.heap[place / 2]); place /= 2)
+        set_place(place, all.heap[place / 2]);
+    for (size_t child; (child = 2 * place) <= all.count; place = child) {
+        if (child < all.count && is_before(all.heap[child + 1], all.heap[child]))
             child++;
-        if (!is_before(t->heap[child], client))
+        if (!is_before(all.heap[child], client))
             break;
-        set_place(t, place, t->heap[child]);
+        set_place(place, all.heap[child]);
     }
-    set_place(t, place, client);
+    set_place(place, client);
 }
 
-static void run_next(turns *t)
+static void run_next(void)
 {
-    turn *client = t->heap[1];
-    turns_leave(t, client);
-    t->clock = t->clock > client->tag ? t->clock : client->tag;
-    t->in_turn = true;
+    turn *client = all.heap[1];
+    turns_leave(client);
+    all.clock = all.clock > client->tag ? all.clock : client->tag;
+    all.in_turn = true;
     client->run(client->user);
-    t->in_turn = false;
+    all.in_turn = false;
 }
 
 static void on_turn(evutil_socket_t fd, short what, void *user)
 {
-    (void)fd, (void)what;
-    turns *t = user;
-    t->before(t->user);
-    t->ran = true;
-    t->at_once = 0;
-    for (uint64_t end = t->work + TURNS_BUDGET, before = t->work - 1;
-         t->count > 0 && t->work < end && t->work != before;) {
-        before = t->work;
-        run_next(t);
+    (void)fd, (void)what, (void)user;
+    all.before();
+    all.ran = true;
+    all.at_once = 0;
+    for (uint64_t end = all.work + TURNS_BUDGET, before = all.work - 1;
+         all.count > 0 && all.work < end && all.work != before;) {
+        before = all.work;
+        run_next();
     }
-    if (t->count > 0)
-        wake(t);
+    if (all.count > 0)
+        wake();
 }
 
 static void on_share(evutil_socket_t fd, short what, void *user)
 {
-    turns *t = user;
-    if (!t->ran)
-        on_turn(fd, what, t);
-    t->ran = false;
-    if (t->count > 0)
-        event_add(t->share, &(struct timeval){.tv_usec = SHARE_MS * 1000});
+    if (!all.ran)
+        on_turn(fd, what, user);
+    all.ran = false;
+    if (all.count > 0)
+        event_add(all.share, &(struct timeval){.tv_usec = SHARE_MS * 1000});
 }
 
-turns *turns_new(struct event_base *base, int priority, void (*before)(void *user), void *user)
+void turns_start(struct event_base *base, int priority, void (*before)(void))
 {
-    turns *t = calloc(1, sizeof *t);
-    if (t == NULL || (t->event = event_new(base, -1, 0, on_turn, t)) == NULL ||
-        (t->share = event_new(base, -1, 0, on_share, t)) == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    event_priority_set(t->event, priority);
-    t->before = before;
-    t->user = user;
-    return t;
+    all.event = nl_memory_check(event_new(base, -1, 0, on_turn, NULL));
+    all.share = nl_memory_check(event_new(base, -1, 0, on_share, NULL));
+    event_priority_set(all.event, priority);
+    all.before = before;
 }
 
-void turns_free(turns *t)
+void turns_free(void)
 {
-    if (t == NULL)
-        return;
-    event_free(t->event);
-    event_free(t->share);
-    free(t->heap);
-    free(t);
+    event_free(all.event);
+    event_free(all.share);
+    free(all.heap);
+    memset(&all, 0, sizeof all);
 }
 
 /* The tag with which the client would begin now. */
-static uint64_t find_tag(const turns *t, const turn *client)
+static uint64_t find_tag(const turn *client)
 {
-    return client->tag > t->clock ? client->tag : t->clock;
+    return client->tag > all.clock ? client->tag : all.clock;
 }
 
-bool turns_may_begin(const turns *t, const turn *client)
+bool turns_may_begin(const turn *client)
 {
-    return t->at_once < TURNS_AT_ONCE && (t->count == 0 || find_tag(t, client) <= t->heap[1]->rank + AT_ONCE_LATER);
+    return all.at_once < TURNS_AT_ONCE && (all.count == 0 || find_tag(client) <= all.heap[1]->rank + AT_ONCE_LATER);
 }
 
-uint64_t turns_budget_at_once(const turns *t)
+uint64_t turns_budget_at_once(void)
 {
-    return t->count == 0 ? TURNS_BUDGET : AT_ONCE_BUDGET;
+    return all.count == 0 ? TURNS_BUDGET : AT_ONCE_BUDGET;
 }
 
-void turns_charge(turns *t, turn *client, uint64_t work)
+void turns_charge(turn *client, uint64_t work)
 {
     client->work += work;
-    t->work += work;
-    if (!t->in_turn)
-        t->at_once += work;
-    else if (work > t->work_max)
-        t->work_max = work;
-    if (turns_is_waiting(client)) /* when netlogd ends, there are no turns any more */
+    all.work += work;
+    if (!all.in_turn)
+        all.at_once += work;
+    else if (work > all.work_max)
+        all.work_max = work;
+    if (turns_is_waiting(client)) /* at the end, when no turns run */
         return;
-    client->tag = (t->in_turn ? client->tag : find_tag(t, client)) + work;
-    t->clock += work / (t->count + 1) / (t->in_turn ? CLOCK_SHARE : 1);
-    t->latest = t->latest > client->tag ? t->latest : client->tag;
+    client->tag = (all.in_turn ? client->tag : find_tag(client)) + work;
+    all.clock += work / (all.count + 1) / (all.in_turn ? CLOCK_SHARE : 1);
+    all.latest = all.latest > client->tag ? all.latest : client->tag;
 }
 
-void turns_wait(turns *t, turn *client, bool more)
+void turns_wait(turn *client, bool more)
 {
     if (turns_is_waiting(client))
         return;
-    if (t->count + 1 >= t->capacity) {
-        t->capacity = t->capacity == 0 ? 64 : 2 * t->capacity;
-        t->heap = realloc(t->heap, t->capacity * sizeof(turn *));
-        if (t->heap == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+    if (all.count + 1 >= all.capacity) {
+        all.capacity = all.capacity == 0 ? 64 : 2 * all.capacity;
+        all.heap = nl_memory_check(realloc(all.heap, all.capacity * sizeof(turn *)));
     }
-    if (t->count == 0) {
-        wake(t);
-        if (!event_pending(t->share, EV_TIMEOUT, NULL)) {
-            t->ran = false;
-            event_add(t->share, &(struct timeval){.tv_usec = SHARE_MS * 1000});
+    if (all.count == 0) {
+        wake();
+        if (!event_pending(all.share, EV_TIMEOUT, NULL)) {
+            all.ran = false;
+            event_add(all.share, &(struct timeval){.tv_usec = SHARE_MS * 1000});
         }
     }
-    client->tag = find_tag(t, client);
+    client->tag = find_tag(client);
     client->rank = client->tag + (more ? TURNS_BUDGET : 0);
-    client->order = t->order++;
-    sift(t, ++t->count, client);
+    client->order = all.order++;
+    sift(++all.count, client);
 }
 
-void turns_leave(turns *t, turn *client)
+void turns_leave(turn *client)
 {
     if (!turns_is_waiting(client))
         return;
-    turn *last = t->heap[t->count--];
+    turn *last = all.heap[all.count--];
     if (last != client)
-        sift(t, client->place, last);
+        sift(client->place, last);
     client->place = 0;
 }
 
-void turns_idle(turns *t)
+void turns_idle(void)
 {
-    t->at_once = 0;
-    t->clock = t->clock > t->latest ? t->clock : t->latest;
+    all.at_once = 0;
+    all.clock = all.clock > all.latest ? all.clock : all.latest;
 }
 
-uint64_t turns_work_max(const turns *t)
+uint64_t turns_work_max(void)
 {
-    return t->work_max;
+    return all.work_max;
 }

@@ -1,10 +1,10 @@
 /*
  * Turns: which client's work is done next.
  *
- * All work that a client causes is counted in units (record/work.h), about a nanosecond each. A client that has little
- * to do is served at once, when its bytes arrive. A client that has more to do than the budget of a turn, or that has
- * had more than its share, waits in a queue. The queue runs when no other client is to be served at once, and the event
- * loop looks for new bytes after each TURNS_BUDGET units.
+ * All work that a client causes is counted in units (reader/decoder_work.h) of about a nanosecond. A client that has little to
+ * do is served at once, when its bytes arrive. A client that has more to do than the budget of a turn, or that has had
+ * more than its share, waits in a queue. The queue runs when no other client is to be served at once, and the event
+ * loop checks for new bytes after each TURNS_BUDGET units.
  *
  * The order is that of fair queueing by start tags (Goyal, Vin and Cheng, 1996). A client begins at its tag or at a
  * virtual clock, whichever is later, and each unit of its work moves its tag by one. The waiting client with the
@@ -17,7 +17,8 @@
  * - A client that has had less than its share is served at once, or within about three turns.
  * - A client waits for no more than about twenty turns of each client that waits beside it.
  *
- * One thread. The caller owns each `turn`, which is a part of what it schedules.
+ * The module owns the queue and the clock; the caller owns each `turn`, which is a part of the client. The server's
+ * thread only.
  */
 #ifndef NETLOGD_TURNS_H
 #define NETLOGD_TURNS_H
@@ -29,44 +30,41 @@
 #include <stdint.h>
 
 enum {
-    TURNS_BUDGET = 1000000,  /* units of work in a turn, about: the last piece of it may exceed them */
+    TURNS_BUDGET = 1000000,  /* units of work in a turn; the last piece of work may exceed them */
     TURNS_READ_WORK = 3000,  /* units that a read costs, besides its bytes */
-    TURNS_AT_ONCE = 4000000, /* units that are served at once before a turn comes in any case */
+    TURNS_AT_ONCE = 4000000, /* units that are served at once before a turn must come */
 };
 
-/* One client's part in it. {0} with run and user is a client that does not wait and has had nothing. */
+/* A client's part. {0} with run and user is a client that does not wait and has had no work done. */
 typedef struct turn {
     void (*run)(void *user); /* does one turn's work */
     void *user;
     uint64_t work;  /* units so far */
     uint64_t tag;   /* units of the virtual clock: where its next work begins, or later */
-    uint64_t rank;  /* among those that wait: the lowest is next */
+    uint64_t rank;  /* among waiting clients: the lowest is next */
     uint64_t order; /* among clients of the same rank */
     size_t place;   /* in the queue, from 1; 0: it does not wait */
 } turn;
 
-typedef struct turns turns;
+/* Starts an empty queue, whose turns run in base at that priority. before is called before the turns. */
+void turns_start(struct event_base *base, int priority, void (*before)(void));
+void turns_free(void);
 
-/* Creates a queue whose turns run in base at that priority; before(user) is called before them. Exits without memory.
- */
-turns *turns_new(struct event_base *base, int priority, void (*before)(void *user), void *user);
-void turns_free(turns *t); /* NULL is allowed */
+/* Whether a client whose bytes have arrived may be served at once; otherwise it must wait. */
+bool turns_may_begin(const turn *client);
 
-/* Whether a client whose bytes have arrived may be served at once; otherwise it is to wait. */
-bool turns_may_begin(const turns *t, const turn *client);
-
-/* The units of work that a client that is served at once may cause. */
-uint64_t turns_budget_at_once(const turns *t);
+/* Returns the units of work that a client that is served at once may cause. */
+uint64_t turns_budget_at_once(void);
 
 /* Charges the client. */
-void turns_charge(turns *t, turn *client, uint64_t work);
+void turns_charge(turn *client, uint64_t work);
 
-/* Puts the client into the queue, unless it is there: its run is called once. more: it has more to do than what it may
- * do at once; others come before it, which may have little to do. */
-void turns_wait(turns *t, turn *client, bool more);
+/* Puts the client into the queue, unless it is in it. Its run is called once. more: it has more to do than may be done
+ * at once, so that clients that may have little to do come first. */
+void turns_wait(turn *client, bool more);
 
-/* Takes the client off the queue, if it is there. */
-void turns_leave(turns *t, turn *client);
+/* Removes the client from the queue, if it is in it. */
+void turns_leave(turn *client);
 
 static inline bool turns_is_waiting(const turn *client)
 {
@@ -74,9 +72,9 @@ static inline bool turns_is_waiting(const turn *client)
 }
 
 /* Returns the maximum of the units of work of one turn so far. */
-uint64_t turns_work_max(const turns *t);
+uint64_t turns_work_max(void);
 
-/* Notes that no client has anything to be read: what each has had no longer counts. */
-void turns_idle(turns *t);
+/* Notes that no client has bytes to read: the work that each client has had no longer counts. */
+void turns_idle(void);
 
 #endif

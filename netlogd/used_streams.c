@@ -2,7 +2,8 @@
 
 #include "used_streams.h"
 
-#include "program/program.h"
+#include "base/memory.h"
+#include "output/outputs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,18 +17,16 @@ void used_streams_note(used_streams *used, const unsigned char name[16])
             return;
     if (used->count == used->capacity && used->capacity < USED_STREAMS_MAX) {
         used->capacity = used->capacity == 0 ? CAPACITY_MIN : 2 * used->capacity;
-        used->names = realloc(used->names, used->capacity * sizeof *used->names);
-        if (used->names == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        used->names = nl_memory_check(realloc(used->names, used->capacity * sizeof *used->names));
     }
     size_t at = used->count < used->capacity ? used->count++ : used->next++ % USED_STREAMS_MAX;
     memcpy(used->names[at], name, sizeof *used->names);
 }
 
-void used_streams_touch(const used_streams *used, outputs *out)
+void used_streams_touch(const used_streams *used)
 {
     for (size_t i = 0; i < used->count; i++)
-        outputs_touch_stream(out, used->names[i]);
+        outputs_touch_stream(used->names[i]);
 }
 
 size_t used_streams_size(const used_streams *used)

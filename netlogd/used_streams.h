@@ -1,31 +1,30 @@
 /*
- * The streams that a connection has brought lately. While the connection is open they count as in use, so that no
- * output forgets them: the client of a connection that forwards the streams of many programs may send any of them
- * again.
+ * The streams that a connection has sent lately. While the connection is open they count as in use, so that no output
+ * forgets them: a connection that forwards the streams of many programs may send any of them again.
  *
- * At most USED_STREAMS_MAX streams of a connection are noted; more replace those that were noted first. The server's
- * thread alone.
+ * At most USED_STREAMS_MAX streams of a connection are noted; further ones replace those that were noted first. The
+ * connection owns the list. The server's thread only.
  */
 #ifndef NETLOGD_USED_STREAMS_H
 #define NETLOGD_USED_STREAMS_H
 
-#include "output/outputs.h"
+#include <stddef.h>
 
 enum { USED_STREAMS_MAX = 1024, USED_STREAMS_FREE = 64 };
 
-/* Begins as zero. */
+/* Starts as zeros. */
 typedef struct used_streams {
     unsigned char (*names)[16];
     size_t count, capacity, next; /* next: the name to replace */
 } used_streams;
 
-/* Notes that the stream is in use. Lack of memory ends the program. */
+/* Notes that the stream is in use. */
 void used_streams_note(used_streams *used, const unsigned char name[16]);
 
 /* Touches all noted streams in all outputs (outputs_touch_stream). */
-void used_streams_touch(const used_streams *used, outputs *out);
+void used_streams_touch(const used_streams *used);
 
-/* The bytes of memory that the notes take, without those of up to USED_STREAMS_FREE streams. */
+/* Returns the bytes of memory that the list takes, not counting the first USED_STREAMS_FREE streams. */
 size_t used_streams_size(const used_streams *used);
 
 void used_streams_free(used_streams *used);

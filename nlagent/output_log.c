@@ -2,11 +2,12 @@
 
 #include "output.h"
 
+#include "program/own_log.h"
 #include "program/program.h"
 
 void output_open(output *out, const char *destination)
 {
-    out->log = nl_open("nlsensor", destination);
+    out->log = program_open_log("nlsensor", destination, false);
     if (out->log == NULL)
         program_fail(PROGRAM_PROBLEM, "%s",
                      *nl_error_message() != '\0' ? nl_error_message() : "logging is switched off");

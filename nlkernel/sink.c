@@ -7,6 +7,7 @@
 #include "base/write_some.h"
 #include "transport/url.h"
 #include "record/format.h"
+#include "program/own_log.h"
 #include "program/program.h"
 
 #include <fcntl.h>
@@ -79,7 +80,7 @@ bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level)
 bool sink_open_log(sink *s, const char *url)
 {
     sink_start(s, url != NULL ? url : "$NETLOGGER_DEST");
-    s->log = nl_open("nlkernel", url);
+    s->log = program_open_log("nlkernel", url, true);
     if (s->log != NULL)
         return true;
     if (*nl_error_message() == '\0')

@@ -30,14 +30,16 @@ static const unsigned colors[LINES] = {0x2a6fbb, 0xc0562b, 0x2c8c5a, 0x8e5ca8, 0
 /* The report that is being drawn, for write_value: charts pass it no argument. */
 static const summary *drawn;
 
-static void write_value(double value, char out[UNITS_SIZE])
+static const char *write_value(double value, char out[UNITS_SIZE])
 {
     summary_write(drawn, 'v', value, out);
+    return out;
 }
 
-static void write_share(double value, char out[UNITS_SIZE])
+static const char *write_share(double value, char out[UNITS_SIZE])
 {
     g_snprintf(out, UNITS_SIZE, "%.0f %%", value * 100);
+    return out;
 }
 
 static char *row_label(const summary_row *row)
@@ -233,7 +235,7 @@ static void draw_series(chart p, const summary *s)
     }
     p.most = chart_round_up(p.most);
     chart_frame(&p, s->title);
-    chart_heights(&p, chart_write_quantity);
+    chart_heights(&p, units_quantity);
     chart_times_of_day(&p);
     for (size_t i = lines_of(s); i-- > 0;) {
         sum_intervals(&p, s->rows[i], intervals);

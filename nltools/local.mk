@@ -9,7 +9,7 @@ nltools_nlwrite_LDADD = $(common_libs)
 nltools_nlstat_SOURCES = %D%/nlstat.c \
 	%D%/stat/series.c %D%/stat/series.h %D%/stat/gather.c %D%/stat/gather.h \
 	%D%/stat/measure.c %D%/stat/measure.h %D%/stat/throughput.c %D%/stat/throughput.h \
-	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/text_key.h %D%/stat/report.c %D%/stat/report_json.c %D%/stat/report.h %D%/stat/plot.c %D%/stat/plot_text.c %D%/stat/plot.h
+	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/text_key.h %D%/stat/report.c %D%/stat/report_json.c %D%/stat/report.h %D%/stat/plot.c %D%/stat/plot.h
 nltools_nlstat_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nltools_nlstat_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS)
 nltools_nlstat_LDADD = $(common_libs)
@@ -33,7 +33,7 @@ nltools_nlschema_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 nltools_nlschema_LDADD = $(common_libs)
 
 nltools_nlconv_SOURCES = %D%/nlconv.c %D%/pipeline/pipeline.c %D%/pipeline/pipeline.h \
-	%D%/pipeline/pipeline_inside.h %D%/pipeline/cut.c %D%/pipeline/folder.c
+	%D%/pipeline/chunks.h %D%/pipeline/input.c
 nltools_nlconv_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
 nltools_nlconv_CFLAGS = $(AM_CFLAGS) -pthread
 nltools_nlconv_LDADD = $(common_libs)

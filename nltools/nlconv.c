@@ -172,8 +172,8 @@ static int64_t written_at(const char *url)
 static bool make_readable_twice(pass *p)
 {
     if (p->source_count == 1 && !can_be_read_twice(p->sources[0]))
-        p->read_from = keep_input(p->sources[0]);
-    return p->source_count != 1 || p->read_from != NULL || can_be_read_twice(p->sources[0]);
+        p->copy = keep_input(p->sources[0]);
+    return p->source_count != 1 || p->copy != NULL || can_be_read_twice(p->sources[0]);
 }
 
 /* Makes the passes that the output's format needs. *keep: whether the output is to be kept. */
@@ -191,7 +191,7 @@ static bool convert(arguments *a, output *out, bool *keep)
                       .threads = a->threads};
     main_pass.about.written_ns = a->file_count > 0 ? written_at(a->files[0]) : nl_time_now_ns();
     const exporter_kind *first = a->to->first_pass;
-    if (first != NULL && !pass_reads_folder(&main_pass) && !make_readable_twice(&main_pass))
+    if (first != NULL && !pass_reads_directory(&main_pass) && !make_readable_twice(&main_pass))
         return false;
     if (a->to->share != NULL && (main_pass.export_shared = a->to->share(a->drawing)) == NULL)
         return false;

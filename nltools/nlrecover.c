@@ -1,9 +1,9 @@
 /*
- * nlrecover: bring the events of killed processes to where they were going.
+ * nlrecover delivers the events of killed processes.
  *
- * What a user's processes left is data of that user: it names files to write to and collectors to connect to. So with
- * --everyone and no --dest, root recovers nothing itself: a child process for each user takes on that user's identity
- * first. That needs no more rights than to change the identity.
+ * The shared memory of a user's processes names files to write to and collectors to connect to, and that user controls
+ * it. With --everyone and without --dest, a child process therefore takes the identity of each user before it recovers
+ * that user's events. This needs only the rights to change the identity.
  */
 #include "config.h"
 
@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 enum {
-    USER_TIME_S = 60, /* that the recovery of one user may take, so that it does not keep the others waiting */
+    USER_TIME_S = 60, /* limit for one user, so that the other users do not wait */
     POLL_US = 10000,
 };
 
@@ -65,22 +65,19 @@ static const nl_option options[] = {
 static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0}, {0}},
     .summary = "Deliver the events that killed or crashed processes had logged but not yet sent.",
-    .notes = "The events wait in shared memory: /dev/shm, or $NETLOGGER_SHM. So do the events of logs that could not "
-             "be delivered when they were closed. nlrecover also delivers what such logs have in a spool. While the "
-             "collector is away, nlrecover moves everything to the spool and exits with 1; call it again later. --list "
-             "counts what waits there; nlrecover may recover more (records of what was lost), or less (what the "
-             "destination already has). Logs on standard output or error, on a terminal or in memory need --dest. "
-             "netlogd recovers the events of its own user by itself; nlrecover.timer runs nlrecover --everyone for "
-             "all users.",
+    .notes = "The events wait in shared memory (/dev/shm, or $NETLOGGER_SHM) and in spools. While a collector is away, "
+             "nlrecover moves its events to the spool and exits with 1; call it again later. Logs on standard output "
+             "or error, on a terminal or in memory need --dest. netlogd recovers the events of its own user; "
+             "nlrecover.timer runs nlrecover --everyone for all users.",
 };
 
-/* Prints one line. The names come from shared memory that another user may have written. */
+/* Prints one line. Its names come from shared memory that another user may have written. */
 static void nlrecover_report(void *user, const nl_recovered *what)
 {
     arguments *a = user;
     a->logs++;
     a->records += what->records;
-    const char *url = *what->url != '\0' ? what->url : "a destination too long to remember";
+    const char *url = *what->url != '\0' ? what->url : "a destination with a long name";
     const char *destination = a->recover.destination, *plural = what->records == 1 ? "" : "s";
     bool failed = what->status != NL_OK;
     if (!failed && a->quiet)
@@ -118,7 +115,7 @@ static const char *shared_memory(void)
     return environment.shm;
 }
 
-/* Lists the users whose processes have folders of shared memory. Returns their number. */
+/* Lists the users whose processes have directories in shared memory. Returns their number. */
 static size_t list_users(uid_t **users)
 {
     size_t count = 0;
@@ -147,21 +144,20 @@ static size_t list_users(uid_t **users)
     return count;
 }
 
-/* Gives this process the rights of a user and no others, for good. */
+/* Gives this process the rights of a user, permanently and without others. */
 static void become(uid_t user)
 {
-    enum { NO_GROUP = 65534 }; /* of a user without an entry: its number may be that of some other group */
+    enum { NO_GROUP = 65534 }; /* for a user in no database: its user ID may be the ID of a group of others */
     errno = 0;
     const struct passwd *known = getpwuid(user);
     if (known == NULL && errno != 0 && errno != ENOENT && errno != ESRCH)
         program_fail(PROGRAM_PROBLEM, "look up user %u: %s", (unsigned)user, strerror(errno));
     gid_t group = known != NULL ? known->pw_gid : NO_GROUP;
     char *shared = program_copy(shared_memory()), *home = program_copy(known != NULL ? known->pw_dir : "/");
-    bool good = known != NULL ? initgroups(known->pw_name, group) == 0 : setgroups(0, NULL) == 0;
-    if (!good || setresgid(group, group, group) != 0 || setresuid(user, user, user) != 0 ||
-        (user != 0 && setuid(0) == 0))
+    bool ok = known != NULL ? initgroups(known->pw_name, group) == 0 : setgroups(0, NULL) == 0;
+    if (!ok || setresgid(group, group, group) != 0 || setresuid(user, user, user) != 0 || (user != 0 && setuid(0) == 0))
         program_fail(PROGRAM_PROBLEM, "become user %u: %s", (unsigned)user, strerror(errno));
-    clearenv(); /* root's settings are not that user's */
+    clearenv(); /* the settings of root do not apply to the user */
     setenv("NETLOGGER_SHM", shared, 1);
     setenv("HOME", home, 1);
     free(shared);
@@ -171,7 +167,7 @@ static void become(uid_t user)
     umask(077);
 }
 
-/* Waits for the recovery of a user. That user can stop its process, so that the time is measured here. */
+/* Waits for the recovery of a user. Limits its time, because the user can stop the process. */
 static bool await_user(pid_t child, uid_t user)
 {
     int64_t until_ns = nl_monotonic_ns() + USER_TIME_S * NL_NS_PER_SECOND;
@@ -181,9 +177,8 @@ static bool await_user(pid_t child, uid_t user)
         usleep(POLL_US);
     if (ended == child)
         return WIFEXITED(result) && WEXITSTATUS(result) == PROGRAM_DONE;
-    kill(child, SIGKILL); /* without the right to do that, the child ends with the service */
-    program_error("user %u: recovery takes longer than %d s; it is tried again by the next call", (unsigned)user,
-                  USER_TIME_S);
+    kill(child, SIGKILL); /* if this fails, the child ends with the service */
+    program_error("user %u: recovery takes longer than %d s; the next call tries again", (unsigned)user, USER_TIME_S);
     return false;
 }
 

@@ -1,5 +1,4 @@
-/* nlschema: what a program logs, declared: compiled into a header, documented, measured, and logs checked against it.
- */
+/* nlschema works with declarations of a program's events: header, documentation, JSON, measurement, check of logs. */
 #include "config.h"
 
 #include "program/json_document.h"
@@ -18,7 +17,6 @@ typedef struct arguments {
     const char *output; /* "-": standard output */
     schema_doc_style style;
     bool strict;
-    bool json;
     char **logs;
     int log_count;
     program_reading reading;
@@ -50,7 +48,7 @@ static const nl_option options[] = {
      .letter = 'j',
      .type = NL_OPTION_FLAG,
      .commands = "check bench",
-     NL_OPTION_MEMBER(arguments, json),
+     NL_OPTION_MEMBER(arguments, bench.json),
      .help = "Print JSON"},
     {.name = "count",
      .letter = 'n',
@@ -173,42 +171,33 @@ static void append_json(GString *out, json_object *document)
 static bool check(arguments *a, const schema *s, GString *out)
 {
     schema_check *c = schema_check_new(s, a->strict);
-    bool good = a->log_count > 0 || check_log(a, c, "-");
+    bool ok = a->log_count > 0 || check_log(a, c, "-");
     for (int i = 0; i < a->log_count; i++)
-        good = check_log(a, c, a->logs[i]) && good;
-    if (a->json)
+        ok = check_log(a, c, a->logs[i]) && ok;
+    if (a->bench.json)
         append_json(out, schema_check_report_json(c));
     else
         schema_check_report(c, out);
-    good = good && schema_check_deviations(c) == 0;
+    ok = ok && schema_check_deviations(c) == 0;
     schema_check_free(c);
     nl_filter_free(a->where.filter);
-    return program_reading_finish(&a->reading) == PROGRAM_DONE && good;
+    return program_reading_finish(&a->reading) == PROGRAM_DONE && ok;
 }
 
-static bool bench(arguments *a, const schema *s, GString *out)
-{
-    a->bench.json = a->json;
-    bool good = schema_bench(s, &a->bench, out);
-    if (!good)
-        program_error("bench: %s", nl_error_message());
-    return good;
-}
-
-/* Writes to the file that was asked for, or to standard output, whose failures program_finish sees. */
-static bool nlschema_put(const char *path, const GString *text)
+/* Writes to a file, or to standard output, of which program_finish reports failures. */
+static bool write_output(const char *path, const GString *text)
 {
     if (strcmp(path, "-") == 0) {
         fwrite(text->str, 1, text->len, stdout);
         return true;
     }
     FILE *file = fopen(path, "we");
-    bool good = file != NULL && fwrite(text->str, 1, text->len, file) == text->len;
+    bool ok = file != NULL && fwrite(text->str, 1, text->len, file) == text->len;
     if (file != NULL && fclose(file) != 0)
-        good = false;
-    if (!good)
+        ok = false;
+    if (!ok)
         program_error("write %s: %s", path, strerror(errno));
-    return good;
+    return ok;
 }
 
 static bool nlschema_run(arguments *a, const schema *s, GString *out)
@@ -219,10 +208,12 @@ static bool nlschema_run(arguments *a, const schema *s, GString *out)
         schema_doc(s, a->style, out);
     else if (strcmp(a->command, "json") == 0)
         append_json(out, schema_json(s));
-    else if (strcmp(a->command, "bench") == 0)
-        return bench(a, s, out);
-    else
+    else if (strcmp(a->command, "check") == 0)
         return check(a, s, out);
+    else if (!schema_bench(s, &a->bench, out)) {
+        program_error("bench: %s", nl_error_message());
+        return false;
+    }
     return true;
 }
 
@@ -233,9 +224,9 @@ int main(int argc, char **argv)
     nlschema_read_arguments(&a, argc, argv);
     schema *s = read_schema(a.path);
     GString *out = g_string_new(NULL);
-    bool good = s != NULL && nlschema_run(&a, s, out);
-    good = s != NULL && nlschema_put(a.output, out) && good;
+    bool ok = s != NULL && nlschema_run(&a, s, out);
+    ok = s != NULL && write_output(a.output, out) && ok;
     g_string_free(out, TRUE);
     schema_free(s);
-    return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
+    return program_finish(ok ? PROGRAM_DONE : PROGRAM_PROBLEM);
 }

@@ -1,7 +1,8 @@
-/* nlwrite: writes one event from a shell, or passes on the records that it reads. */
+/* nlwrite writes one event to a log, or copies the records of logs to it. */
 #include "config.h"
 
 #include "record/text.h"
+#include "program/own_log.h"
 #include "program/program.h"
 #include "record/format.h"
 #include "base/error.h"
@@ -23,13 +24,13 @@ typedef struct arguments {
     int operand_count;
     program_reading reading;
     program_where where;
-    /* For --help=json, which shows them: */
+    /* Shown by --help=json only: */
     nl_log_options url_options;
     nl_dialer_options tls_options;
     nl_subscription_options subscription_options;
 } arguments;
 
-/* How long a record waits for a destination that takes nothing. */
+/* How long a record waits for a destination that accepts nothing. */
 #define PATIENCE_NS (10 * NL_NS_PER_SECOND)
 
 enum { FLUSH_EVERY = 1000 };
@@ -72,7 +73,7 @@ static nl_format format_of_destination(const char *destination)
     return format;
 }
 
-/* How to set the standard field of that name in a format; NULL when it is the name of none. */
+/* Returns how to set the standard field of that name in a format, or NULL if it is not a standard field. */
 static const char *standard_field(const char *name, size_t size, nl_format format)
 {
     static const char *const instead[] = {[NL_MEMBER_TIME] = "nlwrite sets it to the present time",
@@ -81,17 +82,16 @@ static const char *standard_field(const char *name, size_t size, nl_format forma
                                           [NL_MEMBER_LEVEL] = "use --level",
                                           [NL_MEMBER_EVENT] = "EVENT sets it"};
     const nl_text_format *text = nl_format_get_info(nl_format_is_text(format) ? format : NL_FORMAT_ULM)->text;
-    nl_member member = size > 0 ? text->member(name, size) : NL_MEMBER_NONE;
+    nl_member member = size > 0 ? nl_text_member(text, name, size) : NL_MEMBER_NONE;
     return member != NL_MEMBER_NONE ? instead[member] : NULL;
 }
 
-/* Rejects a field that would get another name in the log. */
+/* Rejects a field that would get another name in the log, and invalid names. */
 static void check_field(const char *word, nl_format format)
 {
-    const char *equals = strchr(word, '=');
-    if (equals == NULL || equals == word)
+    size_t size = strcspn(word, "=");
+    if (size == 0 || word[size] == '\0')
         options_fail("\"%s\" is not FIELD=VALUE", word);
-    size_t size = equals != NULL ? (size_t)(equals - word) : 0;
     const char *instead = standard_field(word, size, format);
     if (instead != NULL)
         options_fail("%.*s is a standard field; %s", (int)size, word, instead);
@@ -100,7 +100,7 @@ static void check_field(const char *word, nl_format format)
                      (int)size, word);
 }
 
-static void check_words(const arguments *a)
+static void check_operands(const arguments *a)
 {
     if (a->operand_count == 0)
         options_fail("missing EVENT; see nlwrite --help");
@@ -159,13 +159,13 @@ static nl_status write_event(nl_log *log, const arguments *a)
     return status;
 }
 
-/* Passes on a log's records. *read is whether all of them could be. */
-static nl_status pass_log_on(nl_log *log, arguments *a, const char *name, bool *read)
+/* Copies the records of a source. Clears *read if some could not be read. */
+static nl_status copy_source(nl_log *log, arguments *a, const char *name, bool *read)
 {
     program_log *in = program_log_open(&a->reading, name, false, false);
     nl_status written = NL_OK, status = NL_FAILED;
     const nl_record *record;
-    /* A destination that fails is noticed soon; one that is slow is waited for. */
+    /* Flushes now and then, to notice a failed destination soon. */
     for (unsigned count = 1;
          in != NULL && (status = program_log_next(in, a->where.filter, &record)) == NL_OK && written >= NL_OK;
          count++) {
@@ -178,32 +178,32 @@ static nl_status pass_log_on(nl_log *log, arguments *a, const char *name, bool *
     return written;
 }
 
-static nl_status pass_records_on(nl_log *log, arguments *a, bool *read)
+static nl_status copy_sources(nl_log *log, arguments *a, bool *read)
 {
     static char *standard_input[] = {"-", "-"};
     char **names = a->operand_count > 1 ? a->operands : standard_input;
     int count = a->operand_count > 1 ? a->operand_count : 2;
     nl_status status = NL_OK;
     for (int i = 1; i < count && status >= NL_OK; i++)
-        status = pass_log_on(log, a, names[i], read);
+        status = copy_source(log, a, names[i], read);
     return status;
 }
 
 int main(int argc, char **argv)
 {
-    setenv("NETLOGGER_CLOCK", "no", 0); /* one event is one event; a URL may still ask for it */
+    setenv("NETLOGGER_CLOCK", "no", 0); /* no record of the clock beside the event, unless the URL requests it */
     program_start("nlwrite");
     arguments a = {0};
     int first = options_parse(&usage, argc, argv, &a);
     a.operands = argv + first;
     a.operand_count = argc - first;
-    check_words(&a);
-    nl_log *log = nl_open(a.prog, a.destination);
+    check_operands(&a);
+    nl_log *log = program_open_log(a.prog, a.destination, false);
     if (log == NULL && *nl_error_message() != '\0')
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     nl_set_policy(log, NL_POLICY_BLOCK, PATIENCE_NS, NL_LEVEL_NONE);
-    bool read = true, pass_on = strcmp(a.operands[0], "-") == 0;
-    nl_status status = pass_on ? pass_records_on(log, &a, &read) : write_event(log, &a);
+    bool read = true, copies = strcmp(a.operands[0], "-") == 0;
+    nl_status status = copies ? copy_sources(log, &a, &read) : write_event(log, &a);
     nl_error error;
     nl_error_save(&error);
     nl_status closed = nl_close(log);

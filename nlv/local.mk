@@ -9,7 +9,8 @@ nlv_libscene_la_SOURCES = \
 	%D%/model/list.c %D%/model/list.h %D%/model/store.c %D%/model/store.h %D%/model/scan.c %D%/model/scan.h \
 	%D%/model/log_file.c %D%/model/log_file.h %D%/model/block_cutter.c %D%/model/block_cutter.h %D%/model/source.c %D%/model/source.h %D%/model/prints.c %D%/model/prints.h %D%/model/index.c %D%/model/index.h \
 	%D%/model/statistics.c %D%/model/statistics.h %D%/model/search.c %D%/model/search.h %D%/model/subset.c %D%/model/subset.h %D%/model/checks.c %D%/model/checks.h %D%/model/session.c %D%/model/session.h %D%/model/export.c %D%/model/export.h \
-	%D%/model/catalog.c %D%/model/catalog.h %D%/model/colors.c %D%/model/colors.h %D%/model/model.c %D%/model/model.h %D%/model/model_private.h %D%/model/model_subject.c %D%/model/model_filter.c %D%/model/model_clocks.c %D%/model/model_index.c %D%/model/model_loader.c \
+	%D%/model/catalog.c %D%/model/catalog.h %D%/model/colors.c %D%/model/colors.h %D%/model/model.c %D%/model/model.h %D%/model/model_loading.h %D%/model/loader.c %D%/model/loader.h %D%/model/inference.c %D%/model/inference.h %D%/model/index_keeper.c %D%/model/index_keeper.h \
+	%D%/model/full_store.c %D%/model/full_store.h %D%/model/clock_learning.c %D%/model/clock_learning.h %D%/model/feed.c %D%/model/feed.h \
 	%D%/scene/scene.c %D%/scene/scene.h %D%/scene/layout.c %D%/scene/layout.h %D%/scene/axis.c %D%/scene/axis.h \
 	%D%/scene/text.c %D%/scene/text.h %D%/scene/palette.c %D%/scene/palette.h %D%/scene/beside.c %D%/scene/beside.h %D%/scene/density.c %D%/scene/density.h \
 	%D%/scene/lifelines_layer.c %D%/scene/loadlines_layer.c %D%/scene/points_layer.c %D%/scene/overview_layer.c %D%/scene/marks_layer.c \
@@ -21,10 +22,10 @@ nlv_nlv_SOURCES = %D%/main.c %D%/view/window.c %D%/view/window.h %D%/view/canvas
 	%D%/view/chooser.c %D%/view/chooser.h %D%/view/commands.c %D%/view/commands.h %D%/view/history.c %D%/view/history.h %D%/view/search_bar.c %D%/view/search_bar.h \
 	%D%/view/editor.c %D%/view/editor.h %D%/view/lifeline_page.c %D%/view/lifeline_page.h \
 	%D%/view/row_page.c %D%/view/row_page.h %D%/view/name_list.c %D%/view/name_list.h \
-	%D%/view/window_private.h %D%/view/window_session.c %D%/view/undo.c %D%/view/undo.h %D%/view/bookmarks.c %D%/view/bookmarks.h \
-	%D%/view/command_palette.c %D%/view/command_palette.h %D%/view/exporting.c %D%/view/exporting.h %D%/view/printing.c %D%/view/printing.h %D%/view/player.c %D%/view/player.h %D%/view/keeping.c %D%/view/keeping.h \
+	%D%/view/session_keeper.c %D%/view/session_keeper.h %D%/view/bookmarks.c %D%/view/bookmarks.h \
+	%D%/view/command_palette.c %D%/view/command_palette.h %D%/view/exporting.c %D%/view/exporting.h %D%/view/playback.c %D%/view/playback.h \
 	%D%/agents/agents.c %D%/agents/agents.h %D%/agents/stream.c %D%/agents/stream.h \
-	%D%/view/sensor_pane.c %D%/view/sensor_pane.h %D%/view/window_sensors.c %D%/view/window_commands.c %D%/view/window_open.c %D%/view/window_play.c \
+	%D%/view/sensor_pane.c %D%/view/sensor_pane.h \
 	%D%/view/side_panel.c %D%/view/side_panel.h %D%/view/table.c %D%/view/table.h %D%/view/welcome.c %D%/view/welcome.h
 nlv_nlv_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlv_nlv_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(GLIB_CFLAGS)

@@ -13,14 +13,11 @@
 #include <string.h>
 
 typedef struct arguments {
-    const char *config;
     const char *render;
     const char *write_config;
     const char *title, *caption;
-    const char *directory;
     int width, height;
-    bool dark;
-    int64_t since_ns, until_ns; /* INT64_MIN and INT64_MAX: all of the log */
+    window_options look; /* also of a picture */
     model_options model;
     char **sources;
     int source_count;
@@ -45,12 +42,21 @@ static bool set_size(void *settings, const nl_option *row, const char *value)
     return good || nl_error_false(NL_ERROR_INVALID, "\"%s\" is not WIDTHxHEIGHT, each from 100 to 20000", value);
 }
 
+static bool set_where(void *settings, const nl_option *row, const char *value)
+{
+    (void)row;
+    nl_filter *filter = nl_filter_parse(value);
+    ((arguments *)settings)->look.where = value;
+    nl_filter_free(filter);
+    return filter != NULL;
+}
+
 static const nl_option options[] = {
     {.name = "config",
      .letter = 'c',
      .value = "FILE",
      .initial = "(detected in the log)",
-     NL_OPTION_MEMBER(arguments, config),
+     NL_OPTION_MEMBER(arguments, look.config),
      .help = "Configuration file, or the name of an included drawing (dpss, http, bp-workflow, kernel-sched, "
              "kernel-interrupts, kernel-cpus, kernel-request); it says which events form lifelines and points and "
              "which fields are loadlines"},
@@ -60,29 +66,34 @@ static const nl_option options[] = {
      NL_OPTION_MEMBER(arguments, render),
      .help = "Write the picture to FILE.png, FILE.svg or FILE.pdf instead of opening a window"},
     {.name = "size", .value = "WxH", .initial = "1200x800", .set = set_size, .help = "Size of the picture in pixels"},
+    {.name = "where",
+     .value = "EXPRESSION",
+     .set = set_where,
+     .help = "Show only records that match EXPRESSION, such as 'NL.EVNT == Read && SIZE > 65536 || PROG ~ \"dpss*\"'; "
+             "doc/expressions.md describes the language"},
     {.name = "since",
      .type = NL_OPTION_TIME,
-     NL_OPTION_MEMBER(arguments, since_ns),
-     .help = "Begin the picture at TIME: 2026-01-31T12:00:00.5, 20260131120000.5, seconds since 1970, or -10m for ten "
+     NL_OPTION_MEMBER(arguments, look.since_ns),
+     .help = "Begin the picture or the first view at TIME: 2026-01-31T12:00:00.5, 20260131120000.5, seconds since "
+             "1970, or -10m for ten "
              "minutes ago"},
-    {.name = "until", .type = NL_OPTION_TIME, NL_OPTION_MEMBER(arguments, until_ns), .help = "End the picture at TIME"},
+    {.name = "until",
+     .type = NL_OPTION_TIME,
+     NL_OPTION_MEMBER(arguments, look.until_ns),
+     .help = "End the picture or the first view at TIME"},
     {.name = "title", NL_OPTION_MEMBER(arguments, title), .help = "Text above the picture"},
     {.name = "caption", NL_OPTION_MEMBER(arguments, caption), .help = "Text below the picture"},
-    {.name = "dark", .type = NL_OPTION_FLAG, NL_OPTION_MEMBER(arguments, dark), .help = "Draw on a dark background"},
+    {.name = "dark",
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, look.dark),
+     .help = "Draw on a dark background"},
     {.name = "write-config",
      .value = "FILE",
      NL_OPTION_MEMBER(arguments, write_config),
      .help = "Write the detected drawing to FILE, for --config"},
-    {.name = "max-records",
-     .type = NL_OPTION_COUNT,
-     .initial = "(unlimited for files, 20 million for network sources)",
-     .minimum = 1,
-     .maximum = UINT32_MAX / 2,
-     NL_OPTION_MEMBER(arguments, model.records_max),
-     .help = "Maximum number of records in memory; nlv keeps the newest"},
     {.name = "max-memory",
      .type = NL_OPTION_SIZE,
-     .initial = "(half of the machine's memory)",
+     .initial = "(half of the machine's memory; at most 1g for network sources)",
      .minimum = 16 << 20,
      NL_OPTION_MEMBER(arguments, model.memory_max),
      .help = "Maximum memory for records; nlv keeps the newest and reports how many records are not shown"},
@@ -96,7 +107,7 @@ static const nl_option options[] = {
      .help = "Do not read or write LOG.nlv-index, which makes a large log open at once the next time"},
     {.name = "directory",
      .value = "URL",
-     NL_OPTION_MEMBER(arguments, directory),
+     NL_OPTION_MEMBER(arguments, look.directory),
      .help = "Show the pane of hosts and sensors from this directory: an nlagentd --directory, http://HOST:14831, or "
              "ldap://HOST"},
     {0},
@@ -116,7 +127,7 @@ static void check_arguments(const arguments *a)
 {
     if (a->source_count == 0 && (a->render != NULL || a->write_config != NULL))
         options_fail("missing SOURCE");
-    if (a->since_ns >= a->until_ns)
+    if (a->look.since_ns >= a->look.until_ns)
         options_fail("--until: not after --since");
 }
 
@@ -141,11 +152,11 @@ static void render(const arguments *a, const model *m)
     scene_view view = scene_fit(m, a->width, a->height);
     view.title = a->title;
     view.caption = a->caption;
-    view.dark = a->dark;
-    if (a->since_ns != INT64_MIN)
-        view.from_ns = a->since_ns;
-    if (a->until_ns != INT64_MAX)
-        view.to_ns = a->until_ns;
+    view.dark = a->look.dark;
+    if (a->look.since_ns != INT64_MIN)
+        view.from_ns = a->look.since_ns;
+    if (a->look.until_ns != INT64_MAX)
+        view.to_ns = a->look.until_ns;
     if (view.from_ns >= view.to_ns)
         program_fail(PROGRAM_PROBLEM, "no records between --since and --until");
     if (!render_to_file(m, &view, a->render))
@@ -162,9 +173,11 @@ static void print_notices(model *m)
 /* Everything without a window. Returns the exit status. */
 static int work_headless(arguments *a)
 {
-    model *m = model_new(read_config(a->config), &a->reading);
+    model *m = model_new(read_config(a->look.config), &a->reading);
     bool good = true;
     model_set_options(m, a->model);
+    if (a->look.where != NULL)
+        model_set_filter(m, a->look.where);
     for (int i = 0; i < a->source_count; i++)
         good = model_add_source(m, a->sources[i], false) && good;
     model_load(m);
@@ -187,7 +200,7 @@ static int work_headless(arguments *a)
 int main(int argc, char **argv)
 {
     program_start("nlv");
-    arguments a = {.since_ns = INT64_MIN, .until_ns = INT64_MAX};
+    arguments a = {.look = {.since_ns = INT64_MIN, .until_ns = INT64_MAX}};
     int first = options_parse(&usage, argc, argv, &a);
     a.sources = argv + first;
     a.source_count = argc - first;
@@ -196,7 +209,6 @@ int main(int argc, char **argv)
     if (a.render != NULL || a.write_config != NULL)
         status = work_headless(&a);
     else
-        status = window_run(read_config(a.config), a.config, &a.reading, a.model, a.sources, a.source_count,
-                            a.directory, a.dark);
+        status = window_run(read_config(a.look.config), &a.reading, a.model, a.sources, a.source_count, &a.look);
     return program_finish(status);
 }

@@ -2,7 +2,7 @@
  * Drives nlv's model and scene as its window does, without one, and prints what that takes:
  * drive LOG [--again] [--cold] [--scale N] [--size WxH] [--png FOLDER]
  * drive LOG --open
- * drive LOG --live RECORDS-A-SECOND SECONDS MOST-RECORDS
+ * drive LOG --live RECORDS-A-SECOND SECONDS MEGABYTES
  *
  * A log is opened and read by the model's own thread while frames are drawn into a picture in memory; then a scripted
  * way through it is gone, at every scale from all of the log down to a microsecond: zoom in at a place, pan a bit.
@@ -12,7 +12,8 @@
  * the peak of the resident memory in MB, and the number of records. Then wait until the log's index was written.
  *
  * --live: another process lets LOG.live grow by the lines of LOG, so many a second, and the model follows it and keeps
- * so many records, while sixty frames a second are drawn of its last seconds, as the window does in real time.
+ * so many megabytes of records, while sixty frames a second are drawn of its last seconds, as the window does in real
+ * time.
  */
 #include "config.h"
 
@@ -335,7 +336,7 @@ static uint64_t taken(const model *m)
     return model_store(m)->count + model_store(m)->late.count;
 }
 
-static int follow(driver *d, const char *log, double rate, double seconds, uint32_t most)
+static int follow(driver *d, const char *log, double rate, double seconds, size_t memory_max)
 {
     char *live = g_strdup_printf("%s.live", log);
     volatile uint64_t *written = mmap(NULL, sizeof *written, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -344,7 +345,7 @@ static int follow(driver *d, const char *log, double rate, double seconds, uint3
         drive_grow(log, live, rate, written);
     while (*written == 0)
         usleep(1000);
-    model_set_options(d->model, (model_options){.records_max = most});
+    model_set_options(d->model, (model_options){.memory_max = memory_max});
     if (!model_add_source(d->model, live, true))
         return 1;
     model_start(d->model);
@@ -441,7 +442,7 @@ int main(int argc, char **argv)
     if (!only_open)
         printf("  empty window %.3f s\n", now_s() - begin);
     if (rate > 0)
-        return follow(&d, argv[1], rate, seconds, (uint32_t)most);
+        return follow(&d, argv[1], rate, seconds, (size_t)(most * 1e6));
     begin = now_s();
     if (!model_add_source(d.model, argv[1], true))
         return 1;

@@ -243,6 +243,18 @@ using status_name = field_name<'S', 'T', 'A', 'T', 'U', 'S'>;
 
 } // namespace detail
 
+/**
+ * Sets the function that receives the messages of all logs; nullptr: standard error does. Call it before a log is
+ * opened.
+ *
+ * @param handler called in any thread; it must not use logs
+ * @param user passed to handler
+ */
+inline void set_message_handler(nl_message_handler *handler, void *user = nullptr) noexcept
+{
+    nl_set_message_handler(handler, user);
+}
+
 template <class Event, class... Fields> class span;
 
 /**
@@ -260,7 +272,7 @@ class log
      *
      * @param prog the program's name in every record
      * @param url where to, as nl_open takes it; nullptr: $NETLOGGER_DEST
-     * @throws netlogger::error when it cannot be opened
+     * @throws netlogger::error if the URL is invalid or can never work, but not if the destination is unreachable now
      */
     explicit log(const char *prog, const char *url = nullptr) : handle(nl_open(prog, url))
     {
@@ -285,7 +297,7 @@ class log
         }
         return *this;
     }
-    /** Flushes and closes. What fails is not told: call close() to know. */
+    /** Flushes and closes; close() returns whether that succeeded. */
     ~log()
     {
         nl_close(handle);
@@ -407,14 +419,13 @@ class log
     }
 
     /**
-     * Flushes and closes; the log is off from here on, even when this throws. No other thread may be logging to it.
+     * Flushes and closes; the log is off from here on. No other thread may be logging to it.
      *
-     * @throws netlogger::error when not all of it could be sent
+     * @return false if not all events were delivered; nl_error_message() has their number, the place and the reason
      */
-    void close()
+    bool close() noexcept
     {
-        if (nl_close(std::exchange(handle, nullptr)) == NL_FAILED)
-            throw error();
+        return nl_close(std::exchange(handle, nullptr)) != NL_FAILED;
     }
 
   private:

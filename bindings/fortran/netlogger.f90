@@ -292,6 +292,7 @@ contains
         character(:, kind=c_char), allocatable, target :: url_text
         character(:), allocatable :: reason
         logical :: failed
+        integer :: ignored
         prog_text = trim(prog)//c_null_char
         if (present(url)) then
             url_text = trim(url)//c_null_char
@@ -302,7 +303,10 @@ contains
         ! Without a reason there is no failure: it is off.
         failed = .not. c_associated(self%handle)
         reason = last_error()
-        call conclude(failed .and. len(reason) > 0, stat, errmsg)
+        failed = failed .and. len(reason) > 0
+        call conclude(failed, ignored, errmsg)
+        if (present(stat)) stat = ignored
+        if (failed .and. .not. present(stat)) error stop 1 ! the library has printed the reason
     end subroutine
 
     logical function log_is_open(self)
@@ -417,9 +421,12 @@ contains
         integer, intent(out), optional :: stat
         character(*), intent(inout), optional :: errmsg
         type(c_ptr) :: handle
+        integer :: ignored
         handle = self%handle
         self%handle = c_null_ptr
-        call conclude(nl_close(handle) == STATUS_FAILED, stat, errmsg)
+        ! The library prints what is not delivered; a program that does not ask for the status goes on.
+        call conclude(nl_close(handle) == STATUS_FAILED, ignored, errmsg)
+        if (present(stat)) stat = ignored
     end subroutine
 
     ! ---- reading ----

@@ -267,9 +267,13 @@ static nl_string name_of(pTHX_ SV *name)
     return (nl_string){data, size};
 }
 
-/* event and pairs of name and value, count pairs. True when it was logged, false when it is off or lost. */
-static bool write_event(pTHX_ handle *h, nl_level level, SV *event, SV **pairs, size_t count)
+/*
+ * Writes an event with the names and values of items[0..size). The last name may lack its value, which is then empty.
+ * Returns true if the event was logged, false if it is off or lost.
+ */
+static bool write_event(pTHX_ handle *h, nl_level level, SV *event, SV **items, size_t size)
 {
+    const size_t count = (size + 1) / 2;
     nl_string some_names[NL_FIELDS_MAX], *names = some_names;
     nl_field some_values[NL_FIELDS_MAX], *values = some_values;
     if (count > NL_FIELDS_MAX) { /* freed with the statement, whatever dies in between */
@@ -277,9 +281,9 @@ static bool write_event(pTHX_ handle *h, nl_level level, SV *event, SV **pairs, 
         values = (nl_field *)(void *)SvPVX(sv_2mortal(newSV(count * sizeof *values)));
     }
     for (size_t i = 0; i < count; i++)
-        take(aTHX_ pairs[2 * i + 1], &values[i]);
+        take(aTHX_ 2 * i + 1 < size ? items[2 * i + 1] : &PL_sv_undef, &values[i]);
     for (size_t i = 0; i < count; i++)
-        names[i] = name_of(aTHX_ pairs[2 * i]);
+        names[i] = name_of(aTHX_ items[2 * i]);
     bool own;
     nl_event_kind *kind = find_kind(level, name_of(aTHX_ event), names, count, &own);
     nl_status status = nl_event_write(h->log, kind, values);
@@ -296,8 +300,8 @@ static bool write_text(pTHX_ handle *h, nl_level level, SV *event, SV *text)
     sv_catpvn(line, text_bytes.data, text_bytes.size);
     nl_record *record = nl_record_new();
     if (nl_record_decode(record, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, SvPVX(line), SvCUR(line)) != NL_OK) {
-        nl_record_free(record);
-        die_with_words(aTHX_ "no row of NAME=value");
+        nl_record_clear(record);
+        nl_record_add_string(record, "MSG", text_bytes.data, text_bytes.size);
     }
     nl_record_set_time(record, 0);
     nl_record_set_level(record, level);
@@ -406,29 +410,25 @@ event(SV *self, SV *name, ...)
     important = 9
     debug = 10
   PPCODE:
-    handle *h = open_log_of(aTHX_ self);
+    handle *h = handle_of(aTHX_ self);
     nl_level level = ix == 0 ? NL_USAGE : (nl_level)ix;
-    if (items % 2 != 0)
-        croak("a field's name without a value");
-    bool logged = nl_is_on(h->log, level) && write_event(aTHX_ h, level, name, &ST(2), (size_t)(items - 2) / 2);
+    bool logged = nl_is_on(h->log, level) && write_event(aTHX_ h, level, name, &ST(2), (size_t)items - 2);
     ST(0) = boolSV(logged);
     XSRETURN(1);
 
 void
 log(SV *self, SV *level_value, SV *name, ...)
   PPCODE:
-    handle *h = open_log_of(aTHX_ self);
+    handle *h = handle_of(aTHX_ self);
     nl_level level = level_of(aTHX_ level_value);
-    if (items % 2 != 1)
-        croak("a field's name without a value");
-    bool logged = nl_is_on(h->log, level) && write_event(aTHX_ h, level, name, &ST(3), (size_t)(items - 3) / 2);
+    bool logged = nl_is_on(h->log, level) && write_event(aTHX_ h, level, name, &ST(3), (size_t)items - 3);
     ST(0) = boolSV(logged);
     XSRETURN(1);
 
 bool
 _write_text(SV *self, SV *level_value, SV *name, SV *text)
   CODE:
-    handle *h = open_log_of(aTHX_ self);
+    handle *h = handle_of(aTHX_ self);
     nl_level level = level_of(aTHX_ level_value);
     RETVAL = nl_is_on(h->log, level) && write_text(aTHX_ h, level, name, text);
   OUTPUT:
@@ -462,11 +462,12 @@ flush(SV *self)
     if (nl_flush(open_log_of(aTHX_ self)->log) == NL_FAILED)
         die_with_words(aTHX_ "flush failed");
 
-void
+bool
 close(SV *self)
   CODE:
-    if (let_go(handle_of(aTHX_ self), true) == NL_FAILED)
-        die_with_words(aTHX_ "close failed");
+    RETVAL = let_go(handle_of(aTHX_ self), true) != NL_FAILED;
+  OUTPUT:
+    RETVAL
 
 bool
 is_open(SV *self)

@@ -11,7 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_MAX = 64 << 20, PIECE = 64 << 10, HEAD_MAX = 32 << 10 };
+enum {
+    DEFAULT_PORT = 14831,
+    TIMEOUT_MS = 15000,
+    REPLY_TIMEOUT_MS = 75000, /* nlagentd waits up to 50 s for records */
+    REPLY_MAX = 64 << 20,
+    READ_SIZE = 64 << 10,
+    HEAD_MAX = 32 << 10
+};
 
 struct client {
     nl_dialer *dialer;
@@ -24,27 +31,44 @@ static void append(nl_buffer *out, const char *text)
     nl_buffer_append(out, text, strlen(text));
 }
 
-/* As a URL that a dialer knows. */
+char *client_read_secret(const char *path)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    FILE *file = fopen(path, "re");
+    if (file == NULL || getline(&line, &capacity, file) < 0) {
+        nl_error_set(NL_ERROR_INVALID, "read %s: %s", path,
+                     file == NULL || ferror(file) ? strerror(errno) : "the file is empty");
+        free(line);
+        line = NULL;
+    }
+    if (file != NULL)
+        fclose(file);
+    if (line != NULL)
+        line[strcspn(line, "\r\n")] = '\0';
+    return line;
+}
+
+/* Returns the collector's URL with the same address and TLS options, for a dialer. */
 static nl_url *make_url(const char *authority, size_t size, bool secure, const client_options *o)
 {
-    nl_buffer text = {0};
-    char port[16] = "";
+    const char *const names[] = {"ca", "cert", "key"}, *const values[] = {o->ca, o->cert, o->key};
     const char *colon = memrchr(authority, ':', size), *bracket = memrchr(authority, ']', size);
-    if (colon == NULL || (bracket != NULL && colon < bracket))
-        snprintf(port, sizeof port, ":%d", CLIENT_DEFAULT_PORT);
+    bool has_port = colon != NULL && (bracket == NULL || colon > bracket);
+    char port[16], separator = '?';
+    nl_buffer text = {0};
+    snprintf(port, sizeof port, ":%d", DEFAULT_PORT);
     append(&text, secure ? "x-netlogs://" : "x-netlog://");
     nl_buffer_append(&text, authority, size);
-    append(&text, port);
-    const char *const names[] = {"ca", "cert", "key"}, *const values[] = {o->ca, o->cert, o->key};
-    bool first = true;
+    append(&text, has_port ? "" : port);
     for (int i = 0; i < 3 && secure; i++) {
         if (values[i] == NULL)
             continue;
-        append(&text, first ? "?" : "&");
+        nl_buffer_append(&text, &separator, 1);
         append(&text, names[i]);
         append(&text, "=");
         append(&text, values[i]);
-        first = false;
+        separator = '&';
     }
     nl_buffer_append(&text, "", 1);
     nl_url *url = nl_url_parse(text.data);
@@ -55,7 +79,7 @@ static nl_url *make_url(const char *authority, size_t size, bool secure, const c
 client *client_new(const char *url, const client_options *o)
 {
     bool secure = strncmp(url, "https://", 8) == 0;
-    bool has_options = strchr(url, '?') != NULL; /* they would be the dialer's, which reads files: ca, cert, key */
+    bool has_options = strchr(url, '?') != NULL; /* the dialer would read the files that they name */
     if (has_options || (!secure && strncmp(url, "http://", 7) != 0))
         return nl_error_null(NL_ERROR_INVALID, "%s: invalid URL; use http://HOST[:PORT] or https://HOST[:PORT]", url);
 
@@ -104,8 +128,8 @@ static bool send_all(client *c, nl_channel *channel, const nl_buffer *bytes, int
 static ssize_t read_more(client *c, nl_channel *channel, nl_buffer *in, int64_t deadline_ns)
 {
     for (;;) {
-        nl_buffer_reserve(in, PIECE + 1);
-        ssize_t got = nl_channel_read(channel, in->data + in->size, PIECE);
+        nl_buffer_reserve(in, READ_SIZE + 1);
+        ssize_t got = nl_channel_read(channel, in->data + in->size, READ_SIZE);
         int error = got < 0 ? errno : 0;
         if (got >= 0) {
             in->size += (size_t)got;
@@ -121,7 +145,7 @@ static ssize_t read_more(client *c, nl_channel *channel, nl_buffer *in, int64_t 
     }
 }
 
-/* An answer's head: HTTP's status, and how long the body is, ANSWER_MAX when that is not said. */
+/* The head of a reply. body_size is REPLY_MAX if the head does not say. */
 typedef struct head {
     int status;
     size_t body_size;
@@ -130,18 +154,18 @@ typedef struct head {
 static bool read_head(const char *text, head *h)
 {
     const char *length = strcasestr(text, "\r\nContent-Length:");
-    h->body_size = length != NULL ? strtoul(length + strlen("\r\nContent-Length:"), NULL, 10) : ANSWER_MAX;
+    h->body_size = length != NULL ? strtoul(length + strlen("\r\nContent-Length:"), NULL, 10) : REPLY_MAX;
     return sscanf(text, "HTTP/1.%*1[01] %d", &h->status) == 1;
 }
 
-/* Connects, sends the request, and reads the answer's head off. */
-static bool client_begin(client *c, const char *method, const char *path, const nl_buffer *body, nl_channel *channel,
-                         nl_buffer *in, head *answer)
+/* Connects, sends a request, and reads the head of the reply and perhaps a part of its body. */
+static bool client_request(client *c, const char *method, const char *path, const nl_buffer *body, nl_channel *channel,
+                           nl_buffer *in, head *answer)
 {
-    int64_t deadline_ns = nl_deadline_ns(CLIENT_TIMEOUT_MS);
+    int64_t deadline_ns = nl_deadline_ns(TIMEOUT_MS);
     nl_buffer request = {0};
     char text[1024], *end = NULL;
-    /* Of HTTP/1.0 the answer ends with the connection, and is in one piece. */
+    /* With HTTP/1.0, the reply is not in chunks, and ends with the connection. */
     snprintf(text, sizeof text,
              "%s %.300s HTTP/1.0\r\nHost: %.255s\r\nContent-Type: text/xml; charset=utf-8\r\nSOAPAction: \"\"\r\n"
              "Content-Length: %zu\r\n",
@@ -157,8 +181,8 @@ static bool client_begin(client *c, const char *method, const char *path, const 
         nl_buffer_append(&request, body->data, body->size);
     *channel = (nl_channel){.fd = -1};
     in->size = 0;
-    bool good = nl_dialer_connect(c->dialer, CLIENT_TIMEOUT_MS, channel) == NL_OK &&
-                send_all(c, channel, &request, deadline_ns);
+    bool good =
+        nl_dialer_connect(c->dialer, TIMEOUT_MS, channel) == NL_OK && send_all(c, channel, &request, deadline_ns);
     nl_buffer_free(&request);
     ssize_t got = 1;
     while (good && got > 0 && (end = in->size > 0 ? strstr(in->data, "\r\n\r\n") : NULL) == NULL)
@@ -167,7 +191,7 @@ static bool client_begin(client *c, const char *method, const char *path, const 
     if (good && end != NULL)
         *end = '\0';
     if (good && (end == NULL || !read_head(in->data, answer)))
-        good = nl_error_false(NL_ERROR_PROTOCOL, "that is no answer of HTTP");
+        good = nl_error_false(NL_ERROR_PROTOCOL, "the reply is not HTTP");
     if (good) {
         size_t size = (size_t)(end + 4 - in->data);
         in->size -= size;
@@ -182,10 +206,10 @@ bool client_call(client *c, const nl_buffer *message, soap_call *answer)
     nl_channel channel;
     nl_buffer in = {0};
     *answer = (soap_call){0};
-    bool good = client_begin(c, "POST", "/soap", message, &channel, &in, &head);
-    int64_t deadline_ns = nl_deadline_ns(CLIENT_TIMEOUT_MS + 60000);
+    bool good = client_request(c, "POST", "/soap", message, &channel, &in, &head);
+    int64_t deadline_ns = nl_deadline_ns(REPLY_TIMEOUT_MS);
     ssize_t got = 1;
-    while (good && got > 0 && in.size < head.body_size && in.size < ANSWER_MAX)
+    while (good && got > 0 && in.size < head.body_size && in.size < REPLY_MAX)
         got = read_more(c, &channel, &in, deadline_ns);
     good = good && got >= 0;
     if (good && !soap_read(in.data, in.size, answer)) {
@@ -193,7 +217,8 @@ bool client_call(client *c, const nl_buffer *message, soap_call *answer)
         good = false;
     } else if (good && strcmp(answer->operation, "Fault") == 0) {
         const char *fault = soap_value(answer, "faultstring");
-        good = nl_error_false(NL_ERROR_INVALID, "%s", fault != NULL ? fault : "a fault without a text");
+        good =
+            nl_error_false(NL_ERROR_INVALID, "%s", fault != NULL ? fault : "the agent reported a fault without a text");
     }
     if (channel.fd >= 0)
         nl_channel_close(&channel);
@@ -206,9 +231,9 @@ bool client_open_stream(client *c, const char *subscription, const char *format,
     char path[200];
     head head = {0};
     snprintf(path, sizeof path, "/stream?subscription=%.64s&format=%.8s", subscription, format);
-    bool good = client_begin(c, "GET", path, NULL, channel, begun, &head);
+    bool good = client_request(c, "GET", path, NULL, channel, begun, &head);
     if (good && head.status != 200)
-        good = nl_error_false(NL_ERROR_PROTOCOL, "the agent gives no stream (HTTP %d)", head.status);
+        good = nl_error_false(NL_ERROR_PROTOCOL, "the agent did not open the stream (HTTP %d)", head.status);
     if (!good && channel->fd >= 0)
         nl_channel_close(channel);
     return good;

@@ -1,5 +1,6 @@
 /*
- * Asking agents: SOAP over HTTP, plain or within TLS. Blocking, within a time; one thread at a time for a client.
+ * Requests to agents: SOAP over HTTP, with or without TLS. The functions block, for a bounded time. A client is for one
+ * thread at a time.
  */
 #ifndef NLAGENT_CLIENT_H
 #define NLAGENT_CLIENT_H
@@ -7,30 +8,31 @@
 #include "agents/soap.h"
 #include "transport/dial.h"
 
-enum { CLIENT_DEFAULT_PORT = 14831, CLIENT_TIMEOUT_MS = 15000 };
-
 /* What connections to all agents have in common. Each may be NULL. */
 typedef struct client_options {
-    const char *ca, *cert, *key; /* PEM files, of https */
+    const char *ca, *cert, *key; /* PEM files, for https */
     const char *token;
 } client_options;
 
 typedef struct client client;
 
-/* For http://HOST[:PORT] or https://HOST[:PORT]; connects nothing yet. NULL on failure. */
+/* Returns a client of http://HOST[:PORT] or https://HOST[:PORT], not connected yet. NULL on failure. */
 client *client_new(const char *url, const client_options *o);
-void client_free(client *c);
+void client_free(client *c); /* NULL is allowed */
 
 /*
- * Sends a message, and reads the answer into answer, to be freed with soap_call_free in any case. Returns
- * false and sets the error when the request failed; the message of a fault is its text.
+ * Sends a message and reads the reply. Call soap_call_free in any case. Returns false and sets the error on failure,
+ * and if the reply is a fault.
  */
-bool client_call(client *c, const nl_buffer *message, soap_call *answer);
+bool client_call(client *c, const nl_buffer *message, soap_call *reply);
 
 /*
- * Opens a stream: a connection whose bytes from here on are records; what came of them already is in begin. It is the
- * caller's, for nl_channel_close, and must not outlast the client. Returns false on failure.
+ * Opens a stream: a connection on which records arrive. Appends the bytes that have arrived already to begin. The
+ * caller closes the channel with nl_channel_close, before client_free. Returns false on failure.
  */
 bool client_open_stream(client *c, const char *subscription, const char *format, nl_channel *channel, nl_buffer *begin);
+
+/* Returns the first line of a file, such as a token. The caller frees it. NULL on failure. */
+char *client_read_secret(const char *path);
 
 #endif

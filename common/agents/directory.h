@@ -1,7 +1,7 @@
 /*
- * The directory that nlagentd itself is with --directory: which agents there are, where, and with which sensors. Agents
- * register, and are forgotten when they do not do so again in time (by the monotonic clock: one that jumps forgets
- * nobody).
+ * The directory that nlagentd itself is with --serve-directory: which agents there are, where, and with which sensors.
+ * Agents register, and are forgotten when they do not do so again in time (by the monotonic clock: one that jumps
+ * forgets nobody).
  */
 #ifndef NLAGENT_DIRECTORY_H
 #define NLAGENT_DIRECTORY_H

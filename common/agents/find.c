@@ -3,38 +3,107 @@
 #include "agents/find.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 
 #include <libxml/parser.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool agents_read_token(const char *path, char token[AGENTS_TOKEN_SIZE])
+static bool agents_add_agent(void *settings, const nl_option *row, const char *value)
 {
-    FILE *file = fopen(path, "re");
-    bool good = file != NULL && fgets(token, AGENTS_TOKEN_SIZE, file) != NULL;
-    if (file != NULL)
-        fclose(file);
-    token[good ? strcspn(token, "\r\n") : 0] = '\0';
-    return good || nl_error_false(NL_ERROR_INVALID, "cannot read the token file %s", path);
+    agents_options *o = settings;
+    (void)row;
+    o->agents = nl_memory_check(realloc(o->agents, (o->agent_count + 1) * sizeof *o->agents));
+    o->agents[o->agent_count++] = value;
+    return true;
 }
 
-bool agents_options_from_environment(agents_options *o, char token[AGENTS_TOKEN_SIZE])
+const nl_option agents_place_rows[] = {
+    {.name = "agent",
+     .letter = 'a',
+     .value = "URL",
+     .initial = "(http://127.0.0.1:14831)",
+     .environment = "NLAGENT",
+     .repeatable = true,
+     .set = agents_add_agent,
+     .help = "Agent to query: http://HOST[:PORT] or https://HOST[:PORT]; collect accepts several"},
+    {.name = "directory",
+     .value = "URL",
+     .initial = "(the agent)",
+     .environment = "NLAGENT_DIRECTORY",
+     NL_OPTION_MEMBER(agents_options, directory),
+     .help = "Directory in which to find agents: an agent with --serve-directory, or ldap://HOST"},
+    {0},
+};
+
+const nl_option agents_security_rows[] = {
+    {.name = "ca",
+     .value = "FILE",
+     .environment = "NLAGENT_CA",
+     NL_OPTION_MEMBER(agents_options, client.ca),
+     .help = "CA certificate for verifying https agents"},
+    {.name = "cert",
+     .value = "FILE",
+     .environment = "NLAGENT_CERT",
+     NL_OPTION_MEMBER(agents_options, client.cert),
+     .help = "Client certificate for https"},
+    {.name = "cert-key",
+     .value = "FILE",
+     .initial = "(in the file of --cert)",
+     .environment = "NLAGENT_KEY",
+     NL_OPTION_MEMBER(agents_options, client.key),
+     .help = "Private key of the client certificate"},
+    {.name = "token-file",
+     .value = "FILE",
+     .environment = "NLAGENT_TOKEN_FILE",
+     NL_OPTION_MEMBER(agents_options, token_file),
+     .help = "Send the token in the first line of FILE to the agent"},
+    {.name = "ldap-base",
+     .value = "DN",
+     .environment = "NLAGENT_LDAP_BASE",
+     NL_OPTION_MEMBER(agents_options, ldap.base),
+     .help = "LDAP entry below which agents are registered"},
+    {.name = "ldap-bind",
+     .value = "DN",
+     .environment = "NLAGENT_LDAP_BIND",
+     NL_OPTION_MEMBER(agents_options, ldap.bind_dn),
+     .help = "LDAP name for binding"},
+    {.name = "ldap-password",
+     .value = "FILE",
+     .environment = "NLAGENT_LDAP_PASSWORD",
+     NL_OPTION_MEMBER(agents_options, ldap.password_file),
+     .help = "Read the LDAP password from the first line of FILE"},
+    {0},
+};
+
+bool agents_options_finish(agents_options *o)
 {
-    const char *token_file = getenv("NLAGENT_TOKEN_FILE");
+    char *token = NULL;
     xmlInitParser();
-    *o = (agents_options){
-        .client = {.ca = getenv("NLAGENT_CA"), .cert = getenv("NLAGENT_CERT"), .key = getenv("NLAGENT_KEY")},
-        .ldap = {.base = getenv("NLAGENT_LDAP_BASE"),
-                 .bind_dn = getenv("NLAGENT_LDAP_BIND"),
-                 .password_file = getenv("NLAGENT_LDAP_PASSWORD")}};
-    if (token_file == NULL)
-        return true;
+    if (o->token_file != NULL && (token = client_read_secret(o->token_file)) == NULL)
+        return false;
     o->client.token = token;
-    return agents_read_token(token_file, token);
+    return true;
 }
 
-/* ---- looking up ---- */
+bool agents_options_from_environment(agents_options *o)
+{
+    *o = (agents_options){0};
+    return nl_options_read_environment(agents_place_rows, o) == NULL &&
+           nl_options_read_environment(agents_security_rows, o) == NULL && agents_options_finish(o);
+}
+
+const char *agents_first_url(const agents_options *o)
+{
+    return o->agent_count > 0 ? o->agents[0] : AGENTS_DEFAULT_URL;
+}
+
+const char *agents_directory_url(const agents_options *o)
+{
+    return o->directory != NULL ? o->directory : agents_first_url(o);
+}
+
+/* ---- finding ---- */
 
 static bool find_at_agent(const agents_options *o, const char *url, const char *expression,
                           agents_found_function *function, void *user)
@@ -87,6 +156,6 @@ bool agents_find_sensors(const agents_options *o, const char *url, const char *e
         return find_at_agent(o, url, expression, function, user);
     ldap.url = url;
     if (ldap.base == NULL)
-        return nl_error_false(NL_ERROR_INVALID, "%s: LDAP needs a base; see --ldap-base of nlagent", url);
+        return nl_error_false(NL_ERROR_INVALID, "%s: LDAP needs --ldap-base, or NLAGENT_LDAP_BASE", url);
     return ldap_find(&ldap, expression, on_ldap, &f);
 }

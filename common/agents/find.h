@@ -1,38 +1,48 @@
 /*
- * Looking up agents and their sensors in a directory: another agent, or LDAP. Blocking, within the time of client.h;
- * any thread, one at a time for each options.
+ * How programs that query agents are configured, and how they find sensors in a directory: another agent, or LDAP. The
+ * functions block for at most the time of client.h. Any thread; one thread at a time for each agents_options.
  */
 #ifndef NETLOGGER_AGENTS_FIND_H
 #define NETLOGGER_AGENTS_FIND_H
 
 #include "agents/client.h"
 #include "agents/ldap_directory.h"
+#include "base/option.h"
 
 #define AGENTS_DEFAULT_URL "http://127.0.0.1:14831"
 
-enum { AGENTS_TOKEN_SIZE = 300 };
-
-/* How agents and directories are asked. */
 typedef struct agents_options {
     client_options client;
-    ldap_options ldap; /* without its URL */
+    ldap_options ldap;      /* without its URL */
+    const char *token_file; /* agents_options_finish reads it */
+    const char **agents;    /* NULL: none is set */
+    size_t agent_count;
+    const char *directory; /* NULL: not set */
 } agents_options;
 
-/*
- * Sets the options from the environment, as the rows of nlagent's options have it: NLAGENT_CA, NLAGENT_CERT,
- * NLAGENT_KEY, NLAGENT_TOKEN_FILE and NLAGENT_LDAP_*. token holds the token and lasts as long as the options. Called
- * before other threads ask agents. Returns false on failure.
- */
-bool agents_options_from_environment(agents_options *o, char token[AGENTS_TOKEN_SIZE]);
+/* The options --agent and --directory, and those of security and LDAP, with their environment variables. */
+extern const nl_option agents_place_rows[], agents_security_rows[];
 
-/* Reads a token from the first line of a file. Returns false on failure. */
-bool agents_read_token(const char *path, char token[AGENTS_TOKEN_SIZE]);
+/*
+ * Reads the token file, if one is set. The token stays in memory until the process ends. Returns false and sets the
+ * error on failure.
+ */
+bool agents_options_finish(agents_options *o);
+
+/* Sets the options from the environment alone and finishes them. Returns false and sets the error on failure. */
+bool agents_options_from_environment(agents_options *o);
+
+/* Returns the URL of the first agent, or of this host's agent if none is set. */
+const char *agents_first_url(const agents_options *o);
+
+/* Returns the URL of the directory to search: the one that is set, else that of the first agent. */
+const char *agents_directory_url(const agents_options *o);
 
 typedef void agents_found_function(void *user, const char *host, const char *url, const char *sensor,
                                    const char *events);
 
-/* Calls function for each sensor that a directory at url finds; expression is as with ldap_find. Returns false on
- * failure. */
+/* Calls function for each sensor that the directory at url finds by an expression (directory_filter; "": all sensors).
+ * Returns false and sets the error on failure. */
 bool agents_find_sensors(const agents_options *o, const char *url, const char *expression,
                          agents_found_function *function, void *user);
 

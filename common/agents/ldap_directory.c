@@ -2,8 +2,10 @@
 
 #include "agents/ldap_directory.h"
 
+#include "agents/client.h"
 #include "base/error.h"
 #include "filter/filter_internal.h"
+#include "program/program.h"
 
 #include <ctype.h>
 #include <ldap.h>
@@ -22,17 +24,6 @@ static bool ldap_directory_fail(const char *what, int error)
 
 /* ---- connecting ---- */
 
-static bool read_password(const char *path, char password[256])
-{
-    FILE *file = fopen(path, "re");
-    bool good = file != NULL && fgets(password, 256, file) != NULL;
-    if (file != NULL)
-        fclose(file);
-    if (good)
-        password[strcspn(password, "\r\n")] = '\0';
-    return good;
-}
-
 /* The first call initializes libldap, and two threads may not make it at once: ldap_initialize(3). */
 __attribute__((constructor)) static void initialize_library(void)
 {
@@ -43,10 +34,10 @@ __attribute__((constructor)) static void initialize_library(void)
 static LDAP *dial(const ldap_options *o)
 {
     LDAP *ldap = NULL;
-    char password[256] = "";
     struct timeval time = {.tv_sec = TIMEOUT_S};
-    if (o->password_file != NULL && !read_password(o->password_file, password))
-        return nl_error_null(NL_ERROR_INVALID, "%s: the password cannot be read", o->password_file);
+    char *password = o->password_file != NULL ? client_read_secret(o->password_file) : program_copy("");
+    if (password == NULL)
+        return NULL;
     int version = LDAP_VERSION3, error = ldap_initialize(&ldap, o->url);
     if (error == LDAP_SUCCESS) {
         ldap_set_option(ldap, LDAP_OPT_PROTOCOL_VERSION, &version);
@@ -55,7 +46,8 @@ static LDAP *dial(const ldap_options *o)
         struct berval secret = {strlen(password), password};
         error = ldap_sasl_bind_s(ldap, o->bind_dn, LDAP_SASL_SIMPLE, &secret, NULL, NULL, NULL);
     }
-    explicit_bzero(password, sizeof password);
+    explicit_bzero(password, strlen(password));
+    free(password);
     if (error == LDAP_SUCCESS)
         return ldap;
     ldap_directory_fail(o->url, error);

@@ -1,13 +1,15 @@
 /*
- * SOAP 1.1 messages, document/literal wrapped, as nlagent.wsdl says: read into calls, and written.
+ * SOAP 1.1 messages, document/literal wrapped, as nlagent.wsdl describes them.
  *
- * What is read may come from anybody. It is rejected, with an error for soap_put_fault, when it is no XML, has a
- * document type (and so cannot declare entities), is nested deeper than 16 elements, holds more than 20000 elements, an
- * attribute of more than 8 KiB or an element with more than 64 of them, or is not what a SOAP message is; memory is
- * bounded by a small multiple of the message's size, which the caller bounds. libxml2 loads nothing from anywhere.
+ * A message may come from anybody. soap_read rejects a message that is not SOAP 1.1, or that has a document type (and
+ * so could declare entities), a processing instruction, elements nested deeper than 16, more than 20,000 elements, or
+ * an element with more than 64 attributes or with an attribute of more than 8 KiB. Its memory is bounded by a small
+ * multiple of the message's size, which the caller bounds. libxml2 loads nothing from anywhere. Any thread.
  */
 #ifndef NLAGENT_SOAP_H
 #define NLAGENT_SOAP_H
+
+#include "agents/directory.h"
 
 #include <netlogger.h>
 
@@ -16,12 +18,10 @@
 
 enum { SOAP_NAME_SIZE = 64 };
 
-/* An element within the operation's. Its name is the path to it, "agent.sensor"; those that hold others come before
- * them, with what text they have. */
+/* An element within that of the operation. An element comes before those within it. */
 typedef struct soap_argument {
-    char name[SOAP_NAME_SIZE];
-    size_t value; /* where in the call's text it begins, NUL-terminated */
-    int depth;
+    char name[SOAP_NAME_SIZE]; /* the path from the operation: "agent.sensor" */
+    size_t value;              /* offset in the call's text of the value, which ends with NUL */
 } soap_argument;
 
 typedef struct soap_call {
@@ -29,38 +29,49 @@ typedef struct soap_call {
     soap_argument *arguments;
     size_t count, capacity;
     nl_buffer text;
-    nl_buffer records; /* of an answer: the records in it, as lines of ULM */
 } soap_call;
 
-/* Reads a message. Returns false and sets the error when it is invalid. Free it with soap_call_free in any case. */
+/* Reads a message. Returns false and sets the error if it is invalid. Call soap_call_free in either case. */
 bool soap_read(const char *data, size_t size, soap_call *call);
 void soap_call_free(soap_call *call);
 
-/* The first argument of that name; NULL when there is none. */
+/* Returns the first argument with that name, or NULL. */
 const char *soap_value(const soap_call *call, const char *name);
 
-/* The one after the one at *place (0 to begin with), of that name; NULL when there is no more. */
+/* Returns the next argument with that name after *place, which is 0 at first, or NULL. */
 const char *soap_next_value(const soap_call *call, const char *name, size_t *place);
+
+/* Appends the records of a reply that were requested as lines of ULM. Returns false if they are malformed. */
+bool soap_lines(const soap_call *call, nl_buffer *lines);
 
 /* ---- writing ---- */
 
-/* Begins a message whose body is an element of that name; ends it. */
+/* Begin and end a message whose body is an element with that name. */
 void soap_begin(nl_buffer *out, const char *name);
 void soap_end(nl_buffer *out, const char *name);
 
-/* An element with text. What XML cannot hold is in it as "?". */
+/* Append an element with a value. Each byte that XML cannot hold becomes "?". */
 void soap_put(nl_buffer *out, const char *name, const char *value);
 void soap_put_number(nl_buffer *out, const char *name, double value);
+
+/* Begin and end an element that contains others. */
 void soap_open(nl_buffer *out, const char *name);
 void soap_close(nl_buffer *out, const char *name);
 
-/* An element for each field of a record, by its name. */
+/* Appends an element for each field of a record. */
 void soap_put_fields(nl_buffer *out, const nl_record *record);
 
-/* The record itself, as doc/netlogger.xsd says. */
+/* Appends a record as doc/netlogger.xsd describes it. */
 void soap_put_record(nl_buffer *out, const nl_record *record);
 
-/* A whole message: a fault that reports this thread's error. Its code selects the fault's code and kind. */
+/* Appends records, which are lines of ULM, in base64: their bytes may not be valid in XML. */
+void soap_put_lines(nl_buffer *out, const nl_buffer *lines);
+
+/* Appends an agent with its sensors. ttl_s 0: without a time to live. */
+void soap_put_agent(nl_buffer *out, const char *host, const char *url, double ttl_s, const directory_sensor *sensors,
+                    size_t count);
+
+/* Appends a whole message: a fault with this thread's error. The error's code selects the fault's code. */
 void soap_put_fault(nl_buffer *out);
 
 #endif

@@ -20,7 +20,6 @@ void chart_color(cairo_t *cr, unsigned rgb, double alpha)
     cairo_set_source_rgba(cr, (rgb >> 16 & 255) / 255.0, (rgb >> 8 & 255) / 255.0, (rgb & 255) / 255.0, alpha);
 }
 
-/* Text at x, y: align 0 begins there, 0.5 is centred, 1 ends there. */
 void chart_text(cairo_t *cr, double x, double y, double align, double size, const char *text)
 {
     cairo_text_extents_t extents;
@@ -42,7 +41,6 @@ double chart_y(const chart *p, double value)
     return p->y + p->height - (p->most > 0 ? p->height * value / p->most : 0);
 }
 
-/* A round number of at least value: 1, 2 or 5 times a power of ten. */
 double chart_round_up(double value)
 {
     double power = value > 0 ? pow(10, floor(log10(value))) : 1;
@@ -62,8 +60,13 @@ void chart_frame(const chart *p, const char *title)
     cairo_stroke(cr);
 }
 
-/* What y is at four heights, said by write. */
-void chart_heights(const chart *p, void (*write)(double value, char out[UNITS_SIZE]))
+static const char *write_count(double value, char out[UNITS_SIZE])
+{
+    g_snprintf(out, UNITS_SIZE, value == floor(value) ? "%.0f" : "%.1f", value);
+    return out;
+}
+
+void chart_heights(const chart *p, chart_write *write)
 {
     for (int i = 0; i <= 4; i++) {
         char text[UNITS_SIZE];
@@ -75,27 +78,10 @@ void chart_heights(const chart *p, void (*write)(double value, char out[UNITS_SI
             cairo_stroke(p->cr);
         cairo_new_path(p->cr);
         chart_color(p->cr, 0x555555, 1);
-        write(value, text);
-        chart_text(p->cr, p->x - 8, y + 4, 1, 11, text);
+        chart_text(p->cr, p->x - 8, y + 4, 1, 11, write(value, text));
     }
 }
 
-void chart_write_count(double value, char out[UNITS_SIZE])
-{
-    g_snprintf(out, UNITS_SIZE, value == floor(value) ? "%.0f" : "%.1f", value);
-}
-
-void chart_write_time(double value, char out[UNITS_SIZE])
-{
-    units_time(value, out);
-}
-
-void chart_write_quantity(double value, char out[UNITS_SIZE])
-{
-    units_quantity(value, out);
-}
-
-/* Times of day below a panel whose x is nanoseconds since 1970, and the day. */
 void chart_times_of_day(const chart *p)
 {
     enum { DAY = 10, MILLISECONDS = 23 };
@@ -115,8 +101,7 @@ void chart_times_of_day(const chart *p)
     }
 }
 
-/* How often d had which value, on a logarithmic scale; write says what is below. */
-void chart_histogram(chart p, nl_distribution *d, const char *title, void (*write)(double value, char out[UNITS_SIZE]))
+void chart_histogram(chart p, nl_distribution *d, const char *title, chart_write *write)
 {
     double counts[BARS];
     int bars = BARS;
@@ -126,7 +111,7 @@ void chart_histogram(chart p, nl_distribution *d, const char *title, void (*writ
         p.from -= 0.5;
         p.to += 0.5;
     }
-    if (!nl_distribution_is_exact(d)) /* a bar is of several buckets, or some would be of none */
+    if (!nl_distribution_is_exact(d)) /* several buckets for each bar, so that no bar is empty by chance */
         bars = CLAMP((int)((p.to - p.from) / (6 * NL_DISTRIBUTION_ERROR)), 1, BARS);
     for (int i = 0; i < bars; i++) {
         double step = (p.to - p.from) / bars;
@@ -136,20 +121,20 @@ void chart_histogram(chart p, nl_distribution *d, const char *title, void (*writ
     }
     p.most = chart_round_up(p.most);
     chart_frame(&p, title);
-    chart_heights(&p, chart_write_count);
+    chart_heights(&p, write_count);
     chart_color(p.cr, 0x2a6fbb, 1);
     for (int i = 0; i < bars; i++) {
         double y = chart_y(&p, counts[i]);
         if (counts[i] > 0)
-            y = MIN(y, p.y + p.height - 1.5); /* a single one is seen too */
+            y = MIN(y, p.y + p.height - 1.5); /* so that one value is visible */
         cairo_rectangle(p.cr, p.x + p.width * i / bars, y, p.width / bars - 1, p.y + p.height - y);
     }
     cairo_fill(p.cr);
     chart_color(p.cr, 0x555555, 1);
     for (int i = 0; i <= 4; i++) {
         char text[UNITS_SIZE];
-        write(exp(p.from + (p.to - p.from) * i / 4), text);
-        chart_text(p.cr, p.x + p.width * i / 4, p.y + p.height + 18, 0.5, 11, text);
+        chart_text(p.cr, p.x + p.width * i / 4, p.y + p.height + 18, 0.5, 11,
+                   write(exp(p.from + (p.to - p.from) * i / 4), text));
     }
 }
 
@@ -162,13 +147,6 @@ static cairo_status_t keep_bytes(void *user, const unsigned char *data, unsigned
 {
     g_byte_array_append(user, data, size);
     return CAIRO_STATUS_SUCCESS;
-}
-
-/* The file takes its name when it is whole. */
-static bool write_aside(const char *path, const GByteArray *bytes)
-{
-    GError *error = NULL;
-    return g_file_set_contents(path, (const char *)bytes->data, bytes->len, &error) || glib_error_take(error);
 }
 
 bool chart_save(const char *path, int width, int height, void (*draw)(cairo_t *cr, void *user), void *user)
@@ -190,9 +168,10 @@ bool chart_save(const char *path, int width, int height, void (*draw)(cairo_t *c
     if (status == CAIRO_STATUS_SUCCESS)
         status = cairo_surface_status(surface);
     cairo_surface_destroy(surface);
-    bool good = status == CAIRO_STATUS_SUCCESS && write_aside(path, bytes);
-    if (status != CAIRO_STATUS_SUCCESS)
-        nl_error_set(NL_ERROR_SYSTEM, "%s", cairo_status_to_string(status));
+    GError *error = NULL;
+    bool ok = status == CAIRO_STATUS_SUCCESS
+                  ? g_file_set_contents(path, (const char *)bytes->data, bytes->len, &error) || glib_error_take(error)
+                  : nl_error_false(NL_ERROR_SYSTEM, "%s", cairo_status_to_string(status));
     g_byte_array_free(bytes, TRUE);
-    return good;
+    return ok;
 }

@@ -1,7 +1,4 @@
-/*
- * What charts are drawn with, as PNG or SVG, by cairo: a rectangle with its axes, and what is usual within. For
- * programs only; uses GLib. One thread.
- */
+/* Draws charts with cairo, as PNG or SVG files: a plot with axes, histograms. One thread. */
 #ifndef NETLOGGER_ANALYSIS_CHART_H
 #define NETLOGGER_ANALYSIS_CHART_H
 
@@ -10,47 +7,47 @@
 
 #include <cairo.h>
 
-/* A rectangle to draw in, with its scales. */
+/* A plot, with its scales. Positions are in pixels. */
 typedef struct chart {
     cairo_t *cr;
-    double x, y, width, height; /* of the plot, within its axes */
-    double from, to;            /* what x goes from and to */
-    double most;                /* what y goes to, from 0 */
+    double x, y, width, height; /* of the area within the axes */
+    double from, to;            /* values at the ends of the x axis */
+    double most;                /* value at the upper end of the y axis, which begins at 0 */
 } chart;
 
+/* Writes a value as text. Returns out. */
+typedef const char *chart_write(double value, char out[UNITS_SIZE]);
+
+/* Sets the colour 0xRRGGBB; alpha from 0 to 1. */
 void chart_color(cairo_t *cr, unsigned rgb, double alpha);
 
-/* Text at x, y: align 0 begins there, 0.5 is centred, 1 ends there. */
+/* Draws text that begins at x, y (align 0), is centred there (0.5), or ends there (1). */
 void chart_text(cairo_t *cr, double x, double y, double align, double size, const char *text);
 
-/* Where values are. */
+/* Return the position of a value. */
 double chart_x(const chart *p, double value);
 double chart_y(const chart *p, double value);
 
-/* A round number of at least value: 1, 2 or 5 times a power of ten. */
+/* Returns the next round number that is not less: 1, 2 or 5 times a power of ten. */
 double chart_round_up(double value);
 
-/* The axes, and the title above. */
+/* Draws the axes, and the title above. */
 void chart_frame(const chart *p, const char *title);
 
-/* What y is at four heights, said by write. */
-void chart_heights(const chart *p, void (*write)(double value, char out[UNITS_SIZE]));
-void chart_write_count(double value, char out[UNITS_SIZE]);
-void chart_write_time(double value, char out[UNITS_SIZE]);
-void chart_write_quantity(double value, char out[UNITS_SIZE]);
+/* Draws the values at five heights of the y axis. */
+void chart_heights(const chart *p, chart_write *write);
 
-/* Times of day below a rectangle whose x is nanoseconds since 1970, and the day. */
+/* Draws times of day and the date below a plot whose x axis is in nanoseconds since 1970. */
 void chart_times_of_day(const chart *p);
 
-/* How often d had which value, on a logarithmic scale, whose values write says. d has some. */
-void chart_histogram(chart p, nl_distribution *d, const char *title, void (*write)(double value, char out[UNITS_SIZE]));
+/* Draws a histogram of d, which must not be empty, with a logarithmic x axis. */
+void chart_histogram(chart p, nl_distribution *d, const char *title, chart_write *write);
 
-/* Whether the name says a format that can be drawn: .png or .svg. */
+/* Returns whether the name ends in .png or .svg. */
 bool chart_knows(const char *path);
 
-/*
- * Makes a file of what draw draws on white. Returns false on failure.
- */
+/* Writes a file of width x height pixels with what draw draws on white. Returns false on failure; the file then keeps
+ * its old content. */
 bool chart_save(const char *path, int width, int height, void (*draw)(cairo_t *cr, void *user), void *user);
 
 #endif

@@ -20,18 +20,10 @@ typedef struct chrome_reader {
     bool ended; /* the array is */
 } chrome_reader;
 
-static importer *chrome_read_open_reader(void *shared)
-{
-    (void)shared;
-    chrome_reader *r = nl_memory_check(calloc(1, sizeof *r));
-    return &r->base;
-}
-
 static void chrome_read_close_reader(importer *base)
 {
     chrome_reader *r = (chrome_reader *)base;
     builder_free(&r->builder);
-    free(r);
 }
 
 /* The end of the object or array that begins at at; NULL when it is not all there. */
@@ -265,7 +257,7 @@ const importer_kind chrome_importer = {
     .head = read_head,
     .unshare = unshare,
     .cut = cut_events,
-    .open = chrome_read_open_reader,
+    .size = sizeof(chrome_reader),
     .close = chrome_read_close_reader,
     .read = read_events,
 };

@@ -19,7 +19,6 @@
 
 typedef struct chrome_writer {
     exporter base;
-    void *shared;
     picture *picture;
     const exporter_kind *args_kind; /* writes a record's args */
     exporter *args;
@@ -27,22 +26,19 @@ typedef struct chrome_writer {
     char lifeline[16]; /* the number of the one that is being written */
 } chrome_writer;
 
-static exporter *open_writer(void *shared)
+static void open_writer(exporter *base)
 {
-    chrome_writer *w = g_new0(chrome_writer, 1);
-    w->shared = shared;
+    chrome_writer *w = (chrome_writer *)base;
     w->picture = picture_new();
     w->args_kind = &json_exporter;
     w->args = exporter_open(w->args_kind, NULL);
-    return &w->base;
 }
 
 static void chrome_write_close_writer(exporter *base)
 {
     chrome_writer *w = (chrome_writer *)base;
-    w->args_kind->close(w->args);
+    exporter_close(w->args);
     picture_free(w->picture);
-    g_free(w);
 }
 
 static void chrome_write_begin(exporter *base, sink *s)
@@ -176,7 +172,7 @@ static void chrome_write_end(exporter *base, sink *s)
 {
     chrome_writer *w = (chrome_writer *)base;
     picture *p = w->picture;
-    picture_finish(p, picture_take(w->shared));
+    picture_finish(p, picture_take(w->base.shared));
     for (guint i = 0; i < p->lifelines->len; i++) {
         snprintf(w->lifeline, sizeof w->lifeline, "%u", i);
         put_lifeline(w, g_ptr_array_index(p->lifelines, i), s);
@@ -193,6 +189,7 @@ const exporter_kind chrome_exporter = {
     .in_order = true,
     .share = picture_share,
     .unshare = picture_unshare,
+    .size = sizeof(chrome_writer),
     .open = open_writer,
     .close = chrome_write_close_writer,
     .begin = chrome_write_begin,

@@ -84,6 +84,9 @@ void sink_malformed(sink *s, uint64_t line, uint64_t offset, const char *reason,
  */
 void sink_report(sink *s, program_reading *reading, const char *name, uint64_t lines, uint64_t offset);
 
+/* Frees the buffers of a sink. */
+void sink_free(sink *s);
+
 /* Lets go of what an exporter made so far, where the sink has somewhere for it to go. */
 static inline void sink_drain(sink *s)
 {
@@ -96,9 +99,10 @@ static inline void sink_lose(sink *s, loss what)
     s->losses[what]++;
 }
 
-/* An exporter; the first member of each format's own. */
+/* The first member of each format's exporter. */
 struct exporter {
     const struct exporter_kind *kind;
+    void *shared;
 };
 
 typedef struct exporter_kind {
@@ -117,17 +121,19 @@ typedef struct exporter_kind {
      */
     const struct exporter_kind *first_pass;
     bool (*learn)(void *shared, nl_string bytes);
-    exporter *(*open)(void *shared);
-    void (*close)(exporter *e);
+    size_t size;                         /* of the format's exporter, which starts as zeros */
+    void (*open)(exporter *e);           /* initializes it; may be NULL */
+    void (*close)(exporter *e);          /* frees its members; may be NULL */
     void (*begin)(exporter *e, sink *s); /* the output's head; may be NULL */
     void (*put)(exporter *e, const nl_record *record, bool typed, sink *s);
     void (*flush)(exporter *e, sink *s); /* at the end of a chunk; may be NULL */
     void (*end)(exporter *e, sink *s);   /* the output's foot; may be NULL */
 } exporter_kind;
 
-/* An importer; the first member of each format's own. */
+/* The first member of each format's importer. */
 struct importer {
     const struct importer_kind *kind;
+    void *shared;
 };
 
 typedef struct importer_kind {
@@ -144,7 +150,8 @@ typedef struct importer_kind {
     void (*unshare)(void *shared);
     /* How many of the bytes, which begin where a record begins, are whole records; 0: none. NULL: whole lines are. */
     size_t (*cut)(const char *data, size_t size);
-    importer *(*open)(void *shared);
+    size_t size;               /* of the format's importer */
+    void (*open)(importer *i); /* as in exporter_kind */
     void (*close)(importer *i);
     void (*read)(importer *i, const char *data, size_t size, sink *s); /* whole records */
     void (*end)(importer *i, sink *s);                                 /* after the last; may be NULL */
@@ -153,20 +160,11 @@ typedef struct importer_kind {
     bool (*detect_path)(const char *path); /* whether a folder looks like it */
 } importer_kind;
 
-/* An exporter and an importer of that kind, to be closed by the kind. */
-static inline exporter *exporter_open(const exporter_kind *kind, void *shared)
-{
-    exporter *e = kind->open(shared);
-    e->kind = kind;
-    return e;
-}
-
-static inline importer *importer_open(const importer_kind *kind, void *shared)
-{
-    importer *i = kind->open(shared);
-    i->kind = kind;
-    return i;
-}
+/* Opens an exporter or importer. shared must outlive it. */
+exporter *exporter_open(const exporter_kind *kind, void *shared);
+void exporter_close(exporter *e);
+importer *importer_open(const importer_kind *kind, void *shared);
+void importer_close(importer *i);
 
 /* The rows of the tables of formats, those of nl_format among them; NULL behind the last. */
 const exporter_kind *exporter_kind_at(size_t index);

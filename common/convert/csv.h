@@ -1,4 +1,4 @@
-/* What CSV's reader and writer share. */
+/* Shared by the reader and the writer of CSV. */
 #ifndef NETLOGGER_CONVERT_CSV_H
 #define NETLOGGER_CONVERT_CSV_H
 
@@ -8,7 +8,7 @@
 
 enum { CSV_COLUMN_LIMIT = 16384 };
 
-/* The column that says in which order a record's fields come. */
+/* The column with the order of a record's fields. */
 #define CSV_ORDER "#order"
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * CSV being read: csv_write.c says what it looks like.
+ * Reads CSV; csv_write.c describes the format.
  *
- * A row ends with the first newline outside of quotes; CRLF or LF. A quote that does not begin a cell stands
- * for itself. A cell in quotes that does not end within a megabyte is no cell: its row ends with its line.
+ * A row ends at the first LF or CRLF outside of quotes. A quote that does not begin a cell is an ordinary character. If
+ * a quoted cell does not end within 1 MiB, its row is malformed and ends with its line.
  */
 #include "config.h"
 
@@ -10,6 +10,7 @@
 #include "convert/csv.h"
 #include "record/field_name.h"
 #include "base/buffer.h"
+#include "base/error.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -19,8 +20,8 @@ enum { QUOTED_LIMIT = 1 << 20 };
 static const char order_name[] = CSV_ORDER;
 
 /*
- * Finds where a cell ends: at a comma, at a row's end, or at end. quoted is whether it is in quotes. What follows the
- * closing quote belongs to the cell, but makes it a bad one. NULL when the quotes do not end before end.
+ * Returns the end of a cell: a comma, the end of the row, or end. Returns NULL if the quotes are open at end. Sets
+ * *quoted and, for a quoted cell, *close to the closing quote; bytes after it make the cell malformed.
  */
 static const char *cell_end(const char *at, const char *end, bool *quoted, const char **close)
 {
@@ -46,14 +47,14 @@ static const char *cell_end(const char *at, const char *end, bool *quoted, const
     return at;
 }
 
-/* The later of a newline in [at, end) and what was found before. */
+/* Returns the last newline in [at, end), or before if there is none. */
 static const char *later_newline(const char *at, const char *end, const char *before)
 {
     const char *newline = at < end ? memrchr(at, '\n', (size_t)(end - at)) : NULL;
     return newline != NULL ? newline : before;
 }
 
-/* Rows that are whole. Only quotes are looked for: a newline that is not between them ends a row. */
+/* Returns the size of the whole rows. */
 static size_t cut_rows(const char *data, size_t size)
 {
     const char *outside = data, *end = data + size, *newline = NULL, *quote, *close;
@@ -72,29 +73,28 @@ static size_t cut_rows(const char *data, size_t size)
     return newline != NULL ? (size_t)(newline + 1 - data) : 0;
 }
 
-/* What the cells of a column are. */
 typedef struct column {
-    nl_string key;  /* as it stands there */
-    nl_string name; /* of the field */
-    bool is_mended; /* it is not what stands there */
+    nl_string key;    /* the cell of the first row */
+    nl_string name;   /* of the field */
+    bool is_replaced; /* the key is not a valid name */
 } column;
 
 typedef struct header {
     column *columns;
     size_t count;
-    size_t *fields; /* which of them are no standard fields, in order */
+    size_t *fields; /* indexes of the columns that are not standard fields */
     size_t field_count;
-    size_t *members; /* which are standard fields, or called like them */
+    size_t *members; /* indexes of the columns that are called like standard fields */
     size_t member_count;
-    size_t order;   /* the column "#order"; SIZE_MAX when there is none */
+    size_t order;   /* index of the column "#order"; SIZE_MAX: none */
     nl_buffer text; /* of the names */
-    bool is_good;
+    bool has_time;
 } header;
 
 /* A cell of the row being read. */
 typedef struct cell {
     nl_string text;
-    bool there;
+    bool present;
 } cell;
 
 typedef struct row_reader {
@@ -103,7 +103,7 @@ typedef struct row_reader {
     builder builder;
     cell *cells;
     size_t count, capacity;
-    const char *bad; /* what is wrong with the row */
+    bool malformed; /* the error has the reason */
 } row_reader;
 
 static void unescape_quotes(builder *b, nl_string *text)
@@ -119,28 +119,29 @@ static void unescape_quotes(builder *b, nl_string *text)
     *text = (nl_string){bytes, size};
 }
 
-static void add_cell(row_reader *r, nl_string text, bool there)
+static void add_cell(row_reader *r, nl_string text, bool present)
 {
     if (r->count == r->capacity) {
         r->capacity = r->capacity == 0 ? 64 : 2 * r->capacity;
         r->cells = nl_memory_check(reallocarray(r->cells, r->capacity, sizeof *r->cells));
     }
-    r->cells[r->count++] = (cell){text, there};
+    r->cells[r->count++] = (cell){text, present};
 }
 
-/* Reads the cells of the row at at; returns where it ends: at its newline, or at end. */
+/* Reads the cells of the row at at. Returns the end of the row: its newline, or end. */
 static const char *read_cells(row_reader *r, const char *at, const char *end)
 {
     r->count = 0;
-    r->bad = NULL;
+    r->malformed = false;
     for (;; at++) {
         bool quoted;
         const char *close, *stop = cell_end(at, end, &quoted, &close);
         nl_string text;
         if (stop == NULL || (!quoted && at < end && *at == '"')) {
-            r->bad = "a cell's quotes do not end";
+            r->malformed = true;
+            nl_error_set(NL_ERROR_INVALID, "a quoted cell does not end");
             quoted = false;
-            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): what ends behind its beginning is there */
+            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the loop does not run if at is NULL */
             for (stop = at; stop < end && *stop != '\n'; stop++)
                 ;
         }
@@ -148,8 +149,10 @@ static const char *read_cells(row_reader *r, const char *at, const char *end)
             text = (nl_string){at + 1, (size_t)(close - at - 1)};
             const char *rest = close + 1;
             rest += rest < stop && *rest == '\r' && (stop == end || *stop == '\n');
-            if (rest != stop)
-                r->bad = "something follows the quotes that end a cell";
+            if (rest != stop) {
+                r->malformed = true;
+                nl_error_set(NL_ERROR_INVALID, "text follows the closing quote of a cell");
+            }
             unescape_quotes(&r->builder, &text);
         } else {
             text = (nl_string){at, (size_t)(stop - at)};
@@ -163,7 +166,7 @@ static const char *read_cells(row_reader *r, const char *at, const char *end)
     }
 }
 
-/* Fields, and the standard ones where they come first. */
+/* Divides the columns into standard fields, by their first column, and others. */
 static void sort_columns(header *h)
 {
     unsigned seen = 0;
@@ -181,7 +184,7 @@ static void sort_columns(header *h)
             h->fields[h->field_count++] = i;
         seen |= 1u << m;
     }
-    h->is_good = (seen & 1u << MEMBER_TIME) != 0;
+    h->has_time = (seen & 1u << MEMBER_TIME) != 0;
 }
 
 static nl_string copy_text(header *h, nl_string text)
@@ -191,7 +194,7 @@ static nl_string copy_text(header *h, nl_string text)
     return (nl_string){copy, text.size};
 }
 
-/* The columns that the cells name. */
+/* Makes the columns from the cells of the first row. */
 static header *make_header(const cell *cells, size_t count)
 {
     static const nl_string none = {"_", 1};
@@ -200,21 +203,20 @@ static header *make_header(const cell *cells, size_t count)
     h->columns = nl_memory_check(calloc(count + 1, sizeof *h->columns));
     for (size_t i = 0; i < count; i++)
         needed += 2 * cells[i].text.size + none.size;
-    nl_buffer_reserve(&h->text, needed); /* it stays where it is */
+    nl_buffer_reserve(&h->text, needed); /* the names are views of it */
     for (; h->count < count; h->count++) {
         column *c = &h->columns[h->count];
         bool repeated;
         c->key = copy_text(h, cells[h->count].text);
         nl_string name = key_name(c->key, &repeated);
-        c->is_mended = name.size == 0;
-        c->name = copy_text(h, c->is_mended ? none : name);
-        c->is_mended = nl_name_make_valid((char *)c->name.data, c->name.size) || c->is_mended;
+        c->is_replaced = name.size == 0;
+        c->name = copy_text(h, c->is_replaced ? none : name);
+        c->is_replaced = nl_name_make_valid((char *)c->name.data, c->name.size) || c->is_replaced;
     }
     sort_columns(h);
     return h;
 }
 
-/* The first row. */
 static size_t read_header(const char *data, size_t size, bool all, void **shared, sink *s)
 {
     row_reader r = {0};
@@ -225,10 +227,10 @@ static size_t read_header(const char *data, size_t size, bool all, void **shared
     builder_begin(&r.builder, size);
     const char *stop = read_cells(&r, at, end);
     header *h = NULL;
-    if (all || (stop < end && r.bad == NULL) || size > QUOTED_LIMIT) {
+    if (all || (stop < end && !r.malformed) || size > QUOTED_LIMIT) {
         h = make_header(r.cells, r.count);
-        if (!h->is_good && size > 0)
-            sink_malformed(s, 1, 0, "the first row names no column ts or DATE", data, (size_t)(stop - data));
+        if (!h->has_time && size > 0)
+            sink_malformed(s, 1, 0, "the first row has no column ts or DATE", data, (size_t)(stop - data));
         *shared = h;
     }
     builder_free(&r.builder);
@@ -246,11 +248,10 @@ static void free_header(void *shared)
     free(h);
 }
 
-static importer *csv_read_open_reader(void *shared)
+static void csv_read_open_reader(importer *base)
 {
-    row_reader *r = nl_memory_check(calloc(1, sizeof *r));
-    r->header = shared;
-    return &r->base;
+    row_reader *r = (row_reader *)base;
+    r->header = base->shared;
 }
 
 static void csv_read_close_reader(importer *base)
@@ -258,21 +259,20 @@ static void csv_read_close_reader(importer *base)
     row_reader *r = (row_reader *)base;
     builder_free(&r->builder);
     free(r->cells);
-    free(r);
 }
 
 static void take_field(row_reader *r, size_t column, sink *s)
 {
-    if (column >= r->count || !r->cells[column].there)
+    if (column >= r->count || !r->cells[column].present)
         return;
     nl_field *field = builder_add_good_name(&r->builder, r->header->columns[column].name);
     field->type = NL_TYPE_STRING;
     field->string = r->cells[column].text;
-    if (r->header->columns[column].is_mended)
+    if (r->header->columns[column].is_replaced)
         sink_lose(s, LOSS_NAMES);
 }
 
-/* The fields in the order that the cell says. */
+/* Adds the fields in the order that the cell gives. */
 static bool take_in_order(row_reader *r, nl_string order, sink *s)
 {
     const char *at = order.data, *end = at + order.size;
@@ -287,44 +287,43 @@ static bool take_in_order(row_reader *r, nl_string order, sink *s)
     return true;
 }
 
-/* What is wrong with the row; NULL when it was taken. */
-static const char *take_row(row_reader *r, sink *s)
+/* Makes a record of the cells. Returns false with the error set if the row is malformed. */
+static bool take_row(row_reader *r, sink *s)
 {
     const header *h = r->header;
-    if (r->bad != NULL)
-        return r->bad;
+    if (r->malformed)
+        return false;
     if (r->count > h->count)
-        return "there are more cells than columns";
+        return nl_error_false(NL_ERROR_INVALID, "more cells than columns");
     for (size_t i = 0; i < h->member_count; i++) {
         size_t at = h->members[i];
-        member m = at < r->count && r->cells[at].there ? member_of(h->columns[at].key) : MEMBER_NONE;
+        member m = at < r->count && r->cells[at].present ? member_of(h->columns[at].key) : MEMBER_NONE;
         m = builder_member(&r->builder, m);
         if (m != MEMBER_NONE && !builder_set(&r->builder, m, r->cells[at].text))
-            return "the time can't be read";
+            return nl_error_false(NL_ERROR_INVALID, "invalid time");
     }
-    if (h->order < r->count && r->cells[h->order].there) {
+    if (h->order < r->count && r->cells[h->order].present) {
         if (!take_in_order(r, r->cells[h->order].text, s))
-            return "#order names a column that is none";
+            return nl_error_false(NL_ERROR_INVALID, "#order names a column that does not exist");
     } else {
         for (size_t i = 0; i < h->field_count; i++)
             take_field(r, h->fields[i], s);
     }
-    return builder_finish(&r->builder, false, s) ? NULL : "there is no time";
+    return builder_finish(&r->builder, false, s) || nl_error_false(NL_ERROR_INVALID, "no time");
 }
 
 static void read_rows(importer *base, const char *data, size_t size, sink *s)
 {
     row_reader *r = (row_reader *)base;
     uint64_t line = 1;
-    if (r->header == NULL || !r->header->is_good)
+    if (r->header == NULL || !r->header->has_time)
         return;
     for (const char *at = data, *end = data + size; at < end && !s->stopped;) {
         builder_begin(&r->builder, size);
         const char *stop = read_cells(r, at, end);
-        bool is_blank = r->count == 1 && !r->cells[0].there;
-        const char *problem = is_blank ? NULL : take_row(r, s);
-        if (problem != NULL)
-            sink_malformed(s, line, (uint64_t)(at - data), problem, at, (size_t)(stop - at));
+        bool is_blank = r->count == 1 && !r->cells[0].present;
+        if (!is_blank && !take_row(r, s))
+            sink_malformed(s, line, (uint64_t)(at - data), nl_error_message(), at, (size_t)(stop - at));
         for (; at < stop; at++)
             line += *at == '\n';
         line++;
@@ -338,7 +337,7 @@ static bool csv_read_detect(const char *data, size_t size)
     builder_begin(&r.builder, size);
     const char *stop = read_cells(&r, data, data + size);
     bool found = false;
-    for (size_t i = 0; i < r.count && r.bad == NULL && r.count > 1 && stop < data + size; i++)
+    for (size_t i = 0; i < r.count && !r.malformed && r.count > 1 && stop < data + size; i++)
         found = found || member_of(r.cells[i].text) == MEMBER_TIME;
     builder_free(&r.builder);
     free(r.cells);
@@ -347,11 +346,12 @@ static bool csv_read_detect(const char *data, size_t size)
 
 const importer_kind csv_importer = {
     .name = "csv",
-    .what = "CSV (RFC 4180) whose first row names the columns, one of them ts or DATE",
+    .what = "CSV (RFC 4180) with a first row that names the columns; one must be ts or DATE",
     .detect = csv_read_detect,
     .head = read_header,
     .unshare = free_header,
     .cut = cut_rows,
+    .size = sizeof(row_reader),
     .open = csv_read_open_reader,
     .close = csv_read_close_reader,
     .read = read_rows,

@@ -1,10 +1,9 @@
 /*
- * CSV (RFC 4180): a row for each record, a column for each field that occurs, named in the first row by the keys of
- * keys.h.
+ * Writes CSV (RFC 4180): a row for each record, and a column for each field name. The first row has the keys of keys.h.
  *
- * A cell with nothing in it is a field that is not there; "" in quotes is one that is empty. Where the fields of a
- * record are not in the order of the columns, the column "#order" says which come in which order: their columns'
- * numbers, counted from 1. To know the columns the input is gone through twice.
+ * An empty cell is a field that the record does not have; "" is an empty field. If the fields of a record are not in
+ * the order of the columns, the column "#order" has the order: the numbers of their columns, from 1. A first pass over
+ * the input finds the columns.
  */
 #include "config.h"
 
@@ -21,10 +20,10 @@ enum { MEMBERS = 5 }; /* the columns of the standard fields come first */
 
 static const char *const member_names[MEMBERS] = {"ts", "event", "level", "host", "prog"};
 
-/* ---- the names of the record before: most records have the same, in the same order ---- */
+/* ---- the names of the previous record: most records have the same ---- */
 
 typedef struct known_names {
-    nl_buffer names; /* each a size_t and so many bytes */
+    nl_buffer names; /* each is a size_t and that number of bytes */
     size_t count;
 } known_names;
 
@@ -55,11 +54,11 @@ static void know_names(known_names *k, const nl_record *record)
     }
 }
 
-/* ---- writing: the first pass, which finds the columns ---- */
+/* ---- the first pass, which finds the columns ---- */
 
 typedef struct columns {
     text_set keys;
-    bool ordered; /* all records so far have their fields in the columns' order */
+    bool ordered; /* every record so far has its fields in the order of the columns */
 } columns;
 
 static void *share_columns(const char *drawing_path)
@@ -77,23 +76,16 @@ static void unshare_columns(void *shared)
     free(c);
 }
 
-/* Gathers the shapes of a chunk's records: their fields' keys, each with a '\n'. */
+/* Collects the shapes of records: the keys of their fields, each followed by a newline. */
 typedef struct shape_writer {
     exporter base;
     keys keys;
     text_set shapes; /* of this chunk */
     nl_buffer shape;
-    known_names known; /* their shape was given, in this chunk or an earlier one */
+    known_names known; /* of a shape that was written already */
 } shape_writer;
 
 static const exporter_kind shape_exporter;
-
-static exporter *open_shapes(void *shared)
-{
-    (void)shared;
-    shape_writer *w = nl_memory_check(calloc(1, sizeof *w));
-    return &w->base;
-}
 
 static void close_shapes(exporter *base)
 {
@@ -102,7 +94,6 @@ static void close_shapes(exporter *base)
     text_set_free(&w->shapes);
     nl_buffer_free(&w->shape);
     nl_buffer_free(&w->known.names);
-    free(w);
 }
 
 static void put_shape(exporter *base, const nl_record *record, bool typed, sink *s)
@@ -147,7 +138,7 @@ static bool learn_shapes(void *shared, nl_string bytes)
         bool added;
         size_t column = text_set_add(&c->keys, key, &added);
         if (added && c->keys.count > CSV_COLUMN_LIMIT) {
-            program_error("csv: there are more than %d different fields, too many for a table", CSV_COLUMN_LIMIT);
+            program_error("csv: more than %d different fields; use another format", CSV_COLUMN_LIMIT);
             return false;
         }
         c->ordered = c->ordered && column + 1 > latest;
@@ -160,34 +151,33 @@ static const exporter_kind shape_exporter = {
     .name = "csv",
     .text_only = true,
     .learn = learn_shapes,
-    .open = open_shapes,
+    .size = sizeof(shape_writer),
     .close = close_shapes,
     .put = put_shape,
     .flush = flush_shapes,
 };
 
-/* ---- writing: rows ---- */
+/* ---- rows ---- */
 
 typedef struct row_writer {
     exporter base;
     const columns *columns;
     keys keys;
     time_text time;
-    const nl_field **cells; /* of the record, by column; NULL: none */
+    const nl_field **cells; /* of the record, by column; NULL: empty */
     nl_buffer key;
     known_names known;
-    size_t *places;  /* of the known names: their columns; SIZE_MAX: none */
+    size_t *places;  /* the columns of the known names; SIZE_MAX: none */
     size_t capacity; /* of places */
-    bool ordered;    /* they are in the columns' order; if not, their order: */
-    nl_buffer order;
+    bool ordered;    /* the known names are in the order of the columns */
+    nl_buffer order; /* the cell "#order" otherwise */
 } row_writer;
 
-static exporter *open_rows(void *shared)
+static void open_rows(exporter *base)
 {
-    row_writer *w = nl_memory_check(calloc(1, sizeof *w));
-    w->columns = shared;
+    row_writer *w = (row_writer *)base;
+    w->columns = base->shared;
     w->cells = nl_memory_check(calloc(w->columns->keys.count + 1, sizeof *w->cells));
-    return &w->base;
 }
 
 static void close_rows(exporter *base)
@@ -199,7 +189,6 @@ static void close_rows(exporter *base)
     nl_buffer_free(&w->known.names);
     free(w->places);
     free(w->cells);
-    free(w);
 }
 
 static bool needs_quotes(nl_string text)
@@ -222,7 +211,7 @@ static char *put_quoted(char *to, nl_string text)
     return to;
 }
 
-/* A comma, and a cell. */
+/* Writes a comma and a cell. */
 static void put_cell(nl_buffer *out, nl_string text)
 {
     bool quoted = needs_quotes(text);
@@ -262,7 +251,6 @@ static void begin_table(exporter *base, sink *s)
     nl_buffer_append(out, "\r\n", 2);
 }
 
-/* Finds the columns of a record's fields. */
 static void find_places(row_writer *w, const nl_record *record)
 {
     size_t latest = 0;
@@ -279,7 +267,7 @@ static void find_places(row_writer *w, const nl_record *record)
         keys_put(&w->keys, record->fields[i].name, &w->key);
         size_t column = text_set_find(&w->columns->keys, (nl_string){w->key.data, w->key.size});
         w->places[i] = column;
-        if (column == SIZE_MAX) /* the input has grown since the first pass */
+        if (column == SIZE_MAX) /* the input grew after the first pass */
             continue;
         w->ordered = w->ordered && column + 1 > latest;
         latest = column + 1;
@@ -288,7 +276,6 @@ static void find_places(row_writer *w, const nl_record *record)
     }
 }
 
-/* Puts the record's fields into their columns. */
 static void place_fields(row_writer *w, const nl_record *record)
 {
     if (!are_known(&w->known, record))
@@ -325,11 +312,12 @@ static void put_row(exporter *base, const nl_record *record, bool typed, sink *s
 
 const exporter_kind csv_exporter = {
     .name = "csv",
-    .what = "CSV (RFC 4180), a column for each field",
+    .what = "CSV (RFC 4180) with a column for each field name",
     .text_only = true,
     .share = share_columns,
     .unshare = unshare_columns,
     .first_pass = &shape_exporter,
+    .size = sizeof(row_writer),
     .open = open_rows,
     .close = close_rows,
     .begin = begin_table,

@@ -358,20 +358,12 @@ static void read_lines(importer *base, const char *data, size_t size, sink *s)
     }
 }
 
-static importer *ftrace_open_reader(void *shared)
-{
-    (void)shared;
-    ftrace_reader *r = nl_memory_check(calloc(1, sizeof *r));
-    return &r->base;
-}
-
 static void ftrace_close_reader(importer *base)
 {
     ftrace_reader *r = (ftrace_reader *)base;
     for (size_t i = 0; i < CPUS_MAX; i++)
         free(r->cpus[i]);
     builder_free(&r->builder);
-    free(r);
 }
 
 /* Whether it says so, or the first line that is no decoration is such a one. */
@@ -395,7 +387,7 @@ const importer_kind ftrace_importer = {
     .what = "ftrace's file trace, or trace-cmd report",
     .in_order = true,
     .detect = ftrace_detect,
-    .open = ftrace_open_reader,
+    .size = sizeof(ftrace_reader),
     .close = ftrace_close_reader,
     .read = read_lines,
 };

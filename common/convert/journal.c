@@ -1,34 +1,33 @@
 /*
- * systemd's journal in its export format, as `journalctl -o export` writes it: an entry is a row of fields and an empty
- * line; a field is NAME=VALUE on a line, or, when its value holds control characters, NAME on a line, the size of the
- * value in 8 bytes (little endian), the value, and a newline.
+ * Reads systemd's journal in the export format of `journalctl -o export`. An entry is a sequence of fields and an empty
+ * line. A field is a line NAME=VALUE; a field with control characters is a line NAME, the size of the value in 8 bytes
+ * (little endian), the value, and a newline.
  *
- * An entry is a record: at _SOURCE_REALTIME_TIMESTAMP, when its program sent it, or __REALTIME_TIMESTAMP, when the
- * journal took it; HOST is _HOSTNAME, PROG is SYSLOG_IDENTIFIER or _COMM, LVL says PRIORITY in our words, the event
- * says what a well-known MESSAGE_ID means, or which way the entry came (_TRANSPORT). All fields but those that became
- * HOST and PROG are fields.
+ * An entry becomes a record. Its time is _SOURCE_REALTIME_TIMESTAMP (the program sent the entry) or otherwise
+ * __REALTIME_TIMESTAMP (the journal received it). HOST is _HOSTNAME, PROG is SYSLOG_IDENTIFIER or _COMM, LVL is from
+ * PRIORITY. The event is the meaning of a well-known MESSAGE_ID, or otherwise _TRANSPORT. All other fields stay.
  */
 #include "config.h"
 
 #include "convert/builder.h"
+#include "base/error.h"
+#include "convert/cutter.h"
 #include "convert/lines.h"
-#include "base/memory.h"
 
 #include <stdlib.h>
 
 enum {
-    VALUE_LIMIT = 32 << 20, /* what claims to be longer is damaged */
-    ENTRY_LIMIT = 48 << 20, /* what is longer is taken in pieces */
+    VALUE_SIZE_MAX = 32 << 20, /* a larger size is damage */
+    ENTRY_SIZE_MAX = 48 << 20, /* larger entries are cut into pieces */
 };
 
-/* A field as it stands in the text. */
 typedef struct journal_field {
     nl_string name, value;
 } journal_field;
 
 typedef enum taken { TAKEN_FIELD, TAKEN_END_OF_ENTRY, TAKEN_DAMAGED, TAKEN_ALL } taken;
 
-/* The value of a field in binary form, at its size. NULL when it is not all there, or there is no newline after it. */
+/* Reads the size and the value of a binary field. Returns NULL if it is damaged, or not complete yet. */
 static const char *take_binary(const char *at, const char *end, nl_string *value, bool *damaged)
 {
     uint64_t size = 0;
@@ -37,14 +36,14 @@ static const char *take_binary(const char *at, const char *end, nl_string *value
     for (int i = 7; i >= 0; i--)
         size = size << 8 | (unsigned char)at[i];
     at += 8;
-    *damaged = size > VALUE_LIMIT || ((uint64_t)(end - at) > size && at[size] != '\n');
+    *damaged = size > VALUE_SIZE_MAX || ((uint64_t)(end - at) > size && at[size] != '\n');
     if (*damaged || (uint64_t)(end - at) <= size)
         return NULL;
     *value = (nl_string){at, (size_t)size};
     return at + size + 1;
 }
 
-/* Takes a line from *at, and the value that follows it. TAKEN_ALL: what is there does not hold all of the field. */
+/* Reads the field at *at. Returns TAKEN_ALL if the field is not complete. */
 static taken take_field(const char **at, const char *end, journal_field *field)
 {
     const char *newline = *at < end ? memchr(*at, '\n', (size_t)(end - *at)) : NULL;
@@ -69,14 +68,14 @@ static taken take_field(const char **at, const char *end, journal_field *field)
     return TAKEN_FIELD;
 }
 
-/* After damage: the end of the next empty line; NULL when there is none. */
+/* Returns the end of the next empty line, after damage; NULL if there is none. */
 static const char *next_entry(const char *at, const char *end)
 {
     const char *found = at < end ? memmem(at, (size_t)(end - at), "\n\n", 2) : NULL;
     return found != NULL ? found + 2 : NULL;
 }
 
-/* Whole entries; whole fields of one that does not end. */
+/* Returns the size of the whole entries, or of the whole fields of an entry that is too large. */
 static size_t cut_entries(const char *data, size_t size)
 {
     const char *at = data, *end = data + size, *whole = data;
@@ -95,12 +94,12 @@ static size_t cut_entries(const char *data, size_t size)
             whole = at;
             break;
         case TAKEN_ALL:
-            return (size_t)((size > ENTRY_LIMIT && whole == data ? at : whole) - data);
+            return (size_t)((size > ENTRY_SIZE_MAX && whole == data ? at : whole) - data);
         }
     }
 }
 
-/* ---- what an entry's fields mean ---- */
+/* ---- the meaning of fields ---- */
 
 typedef struct journal_entry {
     nl_string taken_at, sent_at, host, identifier, command, priority, id, transport;
@@ -135,7 +134,7 @@ static nl_level level_of(nl_string priority)
                                                                                     : NL_LEVEL_NONE;
 }
 
-/* What the well-known messages say, of those that tell the life of something (sd-messages.h). */
+/* Messages about the life of units, sessions and hosts (systemd's sd-messages.h). */
 static nl_string event_of(const journal_entry *e)
 {
     static const struct {
@@ -187,22 +186,14 @@ typedef struct journal_reader {
     builder builder;
 } journal_reader;
 
-static importer *journal_open_reader(void *shared)
-{
-    (void)shared;
-    journal_reader *r = nl_memory_check(calloc(1, sizeof *r));
-    return &r->base;
-}
-
 static void journal_close_reader(importer *base)
 {
     journal_reader *r = (journal_reader *)base;
     builder_free(&r->builder);
-    free(r);
 }
 
-/* Takes the fields of the entry that begins at *at, and its empty line. What is wrong with it; NULL: nothing. */
-static const char *take_entry(journal_reader *r, const char **at, const char *end, journal_entry *e, sink *s)
+/* Reads the entry at *at. Returns false with the error set if it is malformed. */
+static bool take_entry(journal_reader *r, const char **at, const char *end, journal_entry *e, sink *s)
 {
     builder *b = &r->builder;
     for (;;) {
@@ -210,11 +201,11 @@ static const char *take_entry(journal_reader *r, const char **at, const char *en
         journal_field field;
         switch (take_field(at, end, &field)) {
         case TAKEN_END_OF_ENTRY:
-            return NULL;
+            return true;
         case TAKEN_DAMAGED:
-            return "the entry is damaged: it is not rows of NAME=VALUE, or of NAME, size and value";
+            return nl_error_false(NL_ERROR_INVALID, "damaged entry: expected NAME=VALUE, or NAME, size and value");
         case TAKEN_ALL:
-            return before == end ? NULL : "the input ends within a field";
+            return before == end || nl_error_false(NL_ERROR_INVALID, "the input ends within a field");
         case TAKEN_FIELD:
             break;
         }
@@ -227,7 +218,7 @@ static const char *take_entry(journal_reader *r, const char **at, const char *en
     }
 }
 
-/* The fields that are kept: not again what became HOST and PROG. */
+/* Removes the fields that became HOST and PROG. */
 static void drop_fields(builder *b, const nl_string *of)
 {
     size_t kept = 0;
@@ -237,16 +228,16 @@ static void drop_fields(builder *b, const nl_string *of)
     b->count = kept;
 }
 
-static const char *put_entry(journal_reader *r, const journal_entry *e, sink *s)
+static bool put_entry(journal_reader *r, const journal_entry *e, sink *s)
 {
     builder *b = &r->builder;
     int64_t time_ns;
     nl_string prog = e->identifier.data != NULL ? e->identifier : e->command;
     if (e->sent_at.data == NULL && e->taken_at.data == NULL)
-        return "the entry has no __REALTIME_TIMESTAMP";
+        return nl_error_false(NL_ERROR_INVALID, "entry without __REALTIME_TIMESTAMP");
     if (!(e->sent_at.data != NULL && read_time(e->sent_at, &time_ns)) &&
         !(e->taken_at.data != NULL && read_time(e->taken_at, &time_ns)))
-        return "the time can't be read";
+        return nl_error_false(NL_ERROR_INVALID, "invalid time");
     drop_fields(b, (nl_string[]){e->host, prog});
     nl_record_set_time(b->record, time_ns);
     b->seen |= 1u << MEMBER_TIME;
@@ -254,16 +245,7 @@ static const char *put_entry(journal_reader *r, const journal_entry *e, sink *s)
     b->record->event = event_of(e);
     b->record->host = e->host;
     b->record->prog = prog;
-    builder_finish(b, false, s);
-    return NULL;
-}
-
-static uint64_t newlines(const char *at, const char *end)
-{
-    uint64_t count = 0;
-    for (; at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
-        count++;
-    return count;
+    return builder_finish(b, false, s);
 }
 
 static void read_entries(importer *base, const char *data, size_t size, sink *s)
@@ -274,14 +256,14 @@ static void read_entries(importer *base, const char *data, size_t size, sink *s)
         const char *start = at;
         journal_entry e = {0};
         builder_begin(&r->builder, size);
-        const char *problem = take_entry(r, &at, end, &e, s);
-        if (problem == NULL && r->builder.count > 0)
-            problem = put_entry(r, &e, s);
-        else if (problem != NULL && (at = next_entry(at, end)) == NULL)
+        bool good = take_entry(r, &at, end, &e, s);
+        if (!good && (at = next_entry(at, end)) == NULL)
             at = end;
-        if (problem != NULL)
-            sink_malformed(s, line, (uint64_t)(start - data), problem, start, (size_t)(at - start));
-        line += newlines(start, at);
+        if (good && r->builder.count > 0)
+            good = put_entry(r, &e, s);
+        if (!good)
+            sink_malformed(s, line, (uint64_t)(start - data), nl_error_message(), start, (size_t)(at - start));
+        line += cutter_count_lines(start, (size_t)(at - start));
     }
 }
 
@@ -294,10 +276,10 @@ static bool journal_detect(const char *data, size_t size)
 
 const importer_kind journal_importer = {
     .name = "journal",
-    .what = "systemd's journal, as journalctl -o export writes it",
+    .what = "systemd's journal, from journalctl -o export",
     .detect = journal_detect,
     .cut = cut_entries,
-    .open = journal_open_reader,
+    .size = sizeof(journal_reader),
     .close = journal_close_reader,
     .read = read_entries,
 };

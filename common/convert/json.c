@@ -24,18 +24,10 @@ typedef struct json_writer {
     time_text time;
 } json_writer;
 
-static exporter *open_writer(void *shared)
-{
-    (void)shared;
-    json_writer *w = nl_memory_check(calloc(1, sizeof *w));
-    return &w->base;
-}
-
 static void json_close_writer(exporter *base)
 {
     json_writer *w = (json_writer *)base;
     keys_free(&w->keys);
-    free(w);
 }
 
 static void put_member(nl_buffer *out, const char *before, size_t before_size, nl_string text)
@@ -71,7 +63,7 @@ static void convert_json_put(exporter *base, const nl_record *record, bool typed
 const exporter_kind json_exporter = {
     .name = "json",
     .what = "JSON lines, an object for each record",
-    .open = open_writer,
+    .size = sizeof(json_writer),
     .close = json_close_writer,
     .put = convert_json_put,
 };
@@ -85,18 +77,10 @@ typedef struct json_reader {
     sink *s;
 } json_reader;
 
-static importer *json_open_reader(void *shared)
-{
-    (void)shared;
-    json_reader *r = nl_memory_check(calloc(1, sizeof *r));
-    return &r->base;
-}
-
 static void json_close_reader(importer *base)
 {
     json_reader *r = (json_reader *)base;
     builder_free(&r->builder);
-    free(r);
 }
 
 /* The object on a line. */
@@ -152,7 +136,7 @@ const importer_kind json_importer = {
     .name = "json",
     .what = "JSON lines, an object for each record",
     .detect = json_detect,
-    .open = json_open_reader,
+    .size = sizeof(json_reader),
     .close = json_close_reader,
     .read = read_lines,
 };

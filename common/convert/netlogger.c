@@ -18,18 +18,6 @@ typedef struct netlogger_importer {
     sink *s; /* while read is running */
 } netlogger_importer;
 
-static importer *open_importer(void *shared)
-{
-    (void)shared;
-    netlogger_importer *i = nl_memory_check(calloc(1, sizeof *i));
-    return &i->base;
-}
-
-static void close_importer(importer *i)
-{
-    free(i);
-}
-
 static void netlogger_on_malformed(void *user, const nl_malformed *what)
 {
     netlogger_importer *i = user;
@@ -65,18 +53,10 @@ typedef struct netlogger_exporter {
     nl_encoder *encoder; /* NULL until the first record */
 } netlogger_exporter;
 
-static exporter *open_exporter(void *shared)
-{
-    (void)shared;
-    netlogger_exporter *e = nl_memory_check(calloc(1, sizeof *e));
-    return &e->base;
-}
-
 static void close_exporter(exporter *base)
 {
     netlogger_exporter *e = (netlogger_exporter *)base;
     nl_encoder_free(e->encoder);
-    free(e);
 }
 
 static bool is_empty(nl_string text)
@@ -123,8 +103,7 @@ static void make_kinds(void)
             .what = info->description,
             .blocks = true,
             .format = format,
-            .open = open_importer,
-            .close = close_importer,
+            .size = sizeof(netlogger_importer),
             .read = read_records,
         };
         exporter_kinds[format] = (exporter_kind){
@@ -132,7 +111,7 @@ static void make_kinds(void)
             .what = info->description,
             .text_only = info->text != NULL,
             .format = format,
-            .open = open_exporter,
+            .size = sizeof(netlogger_exporter),
             .close = close_exporter,
             .put = netlogger_put,
             .flush = netlogger_flush,

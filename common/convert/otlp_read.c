@@ -428,18 +428,10 @@ static bool otlp_read_take_line(otlp_reader *r, nl_string line)
     return each(r, w[0].text, take_resource) && each(r, w[1].text, take_resource);
 }
 
-static importer *otlp_read_open_reader(void *shared)
-{
-    (void)shared;
-    otlp_reader *r = nl_memory_check(calloc(1, sizeof *r));
-    return &r->base;
-}
-
 static void otlp_read_close_reader(importer *base)
 {
     otlp_reader *r = (otlp_reader *)base;
     builder_free(&r->builder);
-    free(r);
 }
 
 static bool is_blank(const char *at, const char *end)
@@ -476,7 +468,7 @@ const importer_kind otlp_importer = {
     .name = "otlp",
     .what = "OpenTelemetry's logs and spans as JSON lines",
     .detect = otlp_read_detect,
-    .open = otlp_read_open_reader,
+    .size = sizeof(otlp_reader),
     .close = otlp_read_close_reader,
     .read = read_lines,
 };

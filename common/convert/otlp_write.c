@@ -27,20 +27,12 @@ typedef struct otlp_writer {
     unsigned count; /* of its records; 0: none is open */
 } otlp_writer;
 
-static exporter *open_writer(void *shared)
-{
-    (void)shared;
-    otlp_writer *w = nl_memory_check(calloc(1, sizeof *w));
-    return &w->base;
-}
-
 static void otlp_write_close_writer(exporter *base)
 {
     otlp_writer *w = (otlp_writer *)base;
     keys_free(&w->keys);
     nl_buffer_free(&w->source);
     nl_buffer_free(&w->next);
-    free(w);
 }
 
 void otlp_put_text(nl_buffer *out, nl_string text)
@@ -256,7 +248,7 @@ static void otlp_write_flush(exporter *base, sink *s)
 const exporter_kind otlp_exporter = {
     .name = "otlp",
     .what = "OpenTelemetry's logs as JSON lines",
-    .open = open_writer,
+    .size = sizeof(otlp_writer),
     .close = otlp_write_close_writer,
     .put = otlp_write_put,
     .flush = otlp_write_flush,

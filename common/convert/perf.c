@@ -269,19 +269,11 @@ static size_t cut_samples(const char *data, size_t size)
     return 0;
 }
 
-static importer *perf_open_reader(void *shared)
-{
-    (void)shared;
-    perf_reader *r = nl_memory_check(calloc(1, sizeof *r));
-    return &r->base;
-}
-
 static void perf_close_reader(importer *base)
 {
     perf_reader *r = (perf_reader *)base;
     builder_free(&r->builder);
     nl_buffer_free(&r->stack);
-    free(r);
 }
 
 /* Whether the first line that is no comment is a sample's. */
@@ -299,7 +291,7 @@ const importer_kind perf_importer = {
     .what = "what perf script prints",
     .detect = perf_detect,
     .cut = cut_samples,
-    .open = perf_open_reader,
+    .size = sizeof(perf_reader),
     .close = perf_close_reader,
     .read = read_samples,
 };

@@ -106,7 +106,6 @@ static void put_message(nl_buffer *out, unsigned field, nl_buffer *message)
 
 typedef struct perfetto_writer {
     exporter base;
-    void *shared;
     picture *picture;
     nl_buffer packet, event, part;
     GHashTable *places;  /* place, by host and program */
@@ -127,14 +126,12 @@ static void free_place(gpointer p)
     g_free(p);
 }
 
-static exporter *open_writer(void *shared)
+static void open_writer(exporter *base)
 {
-    perfetto_writer *w = g_new0(perfetto_writer, 1);
-    w->shared = shared;
+    perfetto_writer *w = (perfetto_writer *)base;
     w->picture = picture_new();
     w->places = g_hash_table_new_full(hash64, g_int64_equal, NULL, free_place);
     w->next_track = 1;
-    return &w->base;
 }
 
 static void perfetto_close_writer(exporter *base)
@@ -145,7 +142,6 @@ static void perfetto_close_writer(exporter *base)
     nl_buffer_free(&w->packet);
     nl_buffer_free(&w->event);
     nl_buffer_free(&w->part);
-    g_free(w);
 }
 
 static void perfetto_put(exporter *base, const nl_record *record, bool typed, sink *s)
@@ -393,7 +389,7 @@ static void perfetto_end(exporter *base, sink *s)
     perfetto_writer *w = (perfetto_writer *)base;
     picture *p = w->picture;
     uint64_t flow = 1;
-    picture_finish(p, picture_take(w->shared));
+    picture_finish(p, picture_take(w->base.shared));
     put_clocks(w, s);
     for (guint i = 0; i < p->lifelines->len; i++)
         put_slices(w, g_ptr_array_index(p->lifelines, i), &flow, s);
@@ -408,6 +404,7 @@ const exporter_kind perfetto_exporter = {
     .in_order = true,
     .share = picture_share,
     .unshare = picture_unshare,
+    .size = sizeof(perfetto_writer),
     .open = open_writer,
     .close = perfetto_close_writer,
     .put = perfetto_put,

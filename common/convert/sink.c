@@ -53,3 +53,42 @@ void sink_report(sink *s, program_reading *reading, const char *name, uint64_t l
     }
     s->report_text.size = s->report_count = 0;
 }
+
+void sink_free(sink *s)
+{
+    nl_buffer_free(&s->bytes);
+    nl_buffer_free(&s->report_text);
+    free(s->reports);
+}
+
+exporter *exporter_open(const exporter_kind *kind, void *shared)
+{
+    exporter *e = nl_memory_check(calloc(1, kind->size));
+    *e = (exporter){kind, shared};
+    if (kind->open != NULL)
+        kind->open(e);
+    return e;
+}
+
+void exporter_close(exporter *e)
+{
+    if (e->kind->close != NULL)
+        e->kind->close(e);
+    free(e);
+}
+
+importer *importer_open(const importer_kind *kind, void *shared)
+{
+    importer *i = nl_memory_check(calloc(1, kind->size));
+    *i = (importer){kind, shared};
+    if (kind->open != NULL)
+        kind->open(i);
+    return i;
+}
+
+void importer_close(importer *i)
+{
+    if (i->kind->close != NULL)
+        i->kind->close(i);
+    free(i);
+}

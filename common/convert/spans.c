@@ -14,23 +14,19 @@
 
 typedef struct spans_writer {
     exporter base;
-    void *shared;
     picture *picture;
 } spans_writer;
 
-static exporter *open_writer(void *shared)
+static void open_writer(exporter *base)
 {
-    spans_writer *w = g_new0(spans_writer, 1);
-    w->shared = shared;
+    spans_writer *w = (spans_writer *)base;
     w->picture = picture_new();
-    return &w->base;
 }
 
 static void spans_close_writer(exporter *base)
 {
     spans_writer *w = (spans_writer *)base;
     picture_free(w->picture);
-    g_free(w);
 }
 
 static void spans_put(exporter *base, const nl_record *record, bool typed, sink *s)
@@ -138,7 +134,7 @@ static void spans_end(exporter *base, sink *s)
 {
     spans_writer *w = (spans_writer *)base;
     uint64_t next = UINT64_C(0x1000000000000001), in_lifelines = 0;
-    picture_finish(w->picture, picture_take(w->shared));
+    picture_finish(w->picture, picture_take(w->base.shared));
     for (guint i = 0; i < w->picture->lifelines->len; i++) {
         const lifelines *l = g_ptr_array_index(w->picture->lifelines, i);
         for (size_t object = 0; object < l->object_count; object++) {
@@ -157,6 +153,7 @@ const exporter_kind spans_exporter = {
     .in_order = true,
     .share = picture_share,
     .unshare = picture_unshare,
+    .size = sizeof(spans_writer),
     .open = open_writer,
     .close = spans_close_writer,
     .put = spans_put,

@@ -1,13 +1,13 @@
 /*
- * What `strace -f -tt -T` prints (-ttt too, to a file or among the output of the program).
+ * Reads the output of `strace -f -tt -T` (or -ttt), also when it is mixed with the output of the program.
  *
- * A call is a pair of records, NAME.start and NAME.end, that a number in CALL ties together; both have the thread in
- * TID. The start has the arguments in ARGS; the end has what came back: RET, RET.PATH (-y), ERRNO, ERROR, INFO (what is
- * in parentheses), DURATION in seconds, and in ARGS what was printed of the arguments only then. A call whose duration
- * is not known (without -T, or one that does not return) is one record, NAME. Signals are records "signal", ends of
- * processes "exit" and "killed". PROG is the last part of the path that the process executed last.
+ * A call becomes two records, NAME.start and NAME.end, with the same number in CALL and the thread in TID. The start
+ * has the arguments in ARGS. The end has RET, RET.PATH (-y), ERRNO, ERROR, INFO (the text in parentheses), DURATION in
+ * seconds, and in ARGS the arguments that strace prints when the call returns. A call without a known duration (no -T,
+ * or it does not return) is one record, NAME. Signals are records "signal"; the ends of processes are "exit" and
+ * "killed". PROG is the last component of the path that the process executed last.
  *
- * Of -tt the day is not known: see import_about. A trace that goes past midnight is followed there.
+ * -tt prints no day: see import_about. The reader follows a trace past midnight.
  */
 #include "config.h"
 
@@ -15,7 +15,7 @@
 #include "convert/strace_line.h"
 #include "convert/strace_threads.h"
 #include "convert/strace_time.h"
-#include "base/memory.h"
+#include "base/error.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ typedef struct strace_reader {
     importer base;
     builder builder;
     strace_threads threads;
-    uint64_t calls; /* begun so far: their numbers */
+    uint64_t calls; /* the number of the last call */
     strace_clock clock;
 } strace_reader;
 
@@ -48,13 +48,13 @@ static void strace_add(strace_reader *r, const char *name, nl_string value, sink
 
 static void add_number(strace_reader *r, const char *name, uint64_t number, sink *s)
 {
-    enum { ROOM = 24 };
-    char *text = builder_bytes(&r->builder, ROOM);
+    enum { SIZE = 24 };
+    char *text = builder_bytes(&r->builder, SIZE);
     if (text != NULL && number != 0)
-        strace_add(r, name, (nl_string){text, (size_t)snprintf(text, ROOM, "%" PRIu64, number)}, s);
+        strace_add(r, name, (nl_string){text, (size_t)snprintf(text, SIZE, "%" PRIu64, number)}, s);
 }
 
-/* NAME.SUFFIX */
+/* Sets the event to NAME and SUFFIX. */
 static void set_event(strace_reader *r, nl_string name, const char *suffix)
 {
     size_t size = strlen(suffix);
@@ -96,7 +96,6 @@ static void put_start(strace_reader *r, const call *c, sink *s)
     builder_finish(&r->builder, false, s);
 }
 
-/* The end of a call that began before; o NULL: a call without one, which is all in this record. */
 static void put_end(strace_reader *r, const call *c, const char *suffix, int64_t time_ns, const strace_outcome *o,
                     sink *s)
 {
@@ -110,7 +109,7 @@ static void put_end(strace_reader *r, const call *c, const char *suffix, int64_t
     builder_finish(&r->builder, false, s);
 }
 
-/* A process learns its name from the path that it executes, and its children from it. */
+/* Sets the name of a process from the path that it executes; its children inherit the name. */
 static void follow_names(strace_reader *r, const call *c, bool begins, bool failed)
 {
     strace_threads *all = &r->threads;
@@ -132,13 +131,13 @@ static void follow_names(strace_reader *r, const call *c, bool begins, bool fail
     }
 }
 
-/* NAME(ARGUMENTS) = OUTCOME, or NAME(ARGUMENTS <unfinished ...>. What is wrong; NULL: nothing. */
-static const char *take_call(strace_reader *r, call *c, nl_string text, sink *s)
+/* Reads NAME(ARGUMENTS) = OUTCOME, or NAME(ARGUMENTS <unfinished ...>. Returns false with the error set. */
+static bool take_call(strace_reader *r, call *c, nl_string text, sink *s)
 {
     nl_string rest = text;
     strace_outcome o;
     if (!strace_line_name(&rest, &c->name))
-        return "the line is none of strace's: there is no call, signal or end of a process";
+        return nl_error_false(NL_ERROR_INVALID, "not from strace: no call, signal or end of a process");
     if (text_drop(&rest, "<unfinished ...>") || text_drop(&rest, "<detached ...>")) {
         text_drop_blanks(&rest);
         text_drop(&rest, ",");
@@ -147,10 +146,10 @@ static const char *take_call(strace_reader *r, call *c, nl_string text, sink *s)
         c->thread->start_ns = c->time_ns;
         follow_names(r, c, true, true);
         put_start(r, c, s);
-        return NULL;
+        return true;
     }
     if (!strace_line_split(rest, &c->arguments, &o))
-        return "the call does not end: there is no \") = \"";
+        return nl_error_false(NL_ERROR_INVALID, "incomplete call: no \") = \"");
     follow_names(r, c, true, strace_outcome_is_failure(&o));
     if (o.has_duration) {
         c->thread->call = ++r->calls;
@@ -162,23 +161,23 @@ static const char *take_call(strace_reader *r, call *c, nl_string text, sink *s)
         put_end(r, c, "", c->time_ns, &o, s);
     }
     c->thread->call = 0;
-    return NULL;
+    return true;
 }
 
-/* <... NAME resumed>ARGUMENTS) = OUTCOME, whose "<... " was taken. */
-static const char *take_resumed(strace_reader *r, call *c, nl_string text, sink *s)
+/* Reads <... NAME resumed>ARGUMENTS) = OUTCOME behind "<... ". */
+static bool take_resumed(strace_reader *r, call *c, nl_string text, sink *s)
 {
     static const char word[] = " resumed>";
     strace_outcome o;
     const char *found = text_find(text, word);
     if (found == NULL)
-        return "the line is none of strace's: something is resumed that has no name";
+        return nl_error_false(NL_ERROR_INVALID, "not from strace: the resumed call has no name");
     c->name = (nl_string){text.data, (size_t)(found - text.data)};
     text_skip(&text, c->name.size + sizeof word - 1);
     if (text_drop(&text, "<unfinished ...>"))
-        return NULL; /* it goes on being unfinished */
+        return true; /* still unfinished */
     if (!strace_line_split(text, &c->arguments, &o))
-        return "the call does not end: there is no \") = \"";
+        return nl_error_false(NL_ERROR_INVALID, "incomplete call: no \") = \"");
     if (text_take(&c->arguments, ","))
         text_blanks(&c->arguments);
     follow_names(r, c, false, strace_outcome_is_failure(&o));
@@ -187,12 +186,12 @@ static const char *take_resumed(strace_reader *r, call *c, nl_string text, sink 
         c->thread->call = ++r->calls;
     put_end(r, c, ".end", begun && o.has_duration ? c->thread->start_ns + o.duration_ns : c->time_ns, &o, s);
     c->thread->call = 0;
-    return NULL;
+    return true;
 }
 
-/* ---- signals and ends ---- */
+/* ---- signals and ends of processes ---- */
 
-/* "si_signo=SIGCHLD, si_code=CLD_EXITED, ...": a field each. */
+/* Adds a field for each member of "si_signo=SIGCHLD, si_code=CLD_EXITED, ...". */
 static void add_members(strace_reader *r, nl_string text, sink *s)
 {
     while (text.size > 0) {
@@ -219,11 +218,11 @@ static void begin_happening(strace_reader *r, const call *c, const char *event, 
     add_number(r, "TID", c->thread->tid, s);
 }
 
-/* --- SIGCHLD {...} ---, --- stopped by SIGTSTP ---; the first dashes were taken. */
-static const char *take_signal(strace_reader *r, const call *c, nl_string text, sink *s)
+/* Reads "SIGCHLD {...} ---" or "stopped by SIGTSTP ---" behind the first dashes. */
+static bool take_signal(strace_reader *r, const call *c, nl_string text, sink *s)
 {
     if (!text_drop(&text, " ---"))
-        return "the line does not end";
+        return nl_error_false(NL_ERROR_INVALID, "incomplete line");
     bool stopped = text_take(&text, "stopped by ");
     begin_happening(r, c, stopped ? "stopped" : "signal", s);
     nl_string name = strace_line_word(&text);
@@ -233,15 +232,14 @@ static const char *take_signal(strace_reader *r, const call *c, nl_string text, 
         text_drop(&text, "}");
         add_members(r, text, s);
     }
-    builder_finish(&r->builder, false, s);
-    return NULL;
+    return builder_finish(&r->builder, false, s);
 }
 
-/* +++ exited with 0 +++, +++ killed by SIGKILL (core dumped) +++, +++ superseded by execve in pid 5 +++ */
-static const char *take_end(strace_reader *r, const call *c, nl_string text, sink *s)
+/* Reads "exited with 0 +++", "killed by SIGKILL (core dumped) +++" or "superseded by execve in pid 5 +++". */
+static bool take_end(strace_reader *r, const call *c, nl_string text, sink *s)
 {
     if (!text_drop(&text, " +++"))
-        return "the line does not end";
+        return nl_error_false(NL_ERROR_INVALID, "incomplete line");
     bool exited = text_take(&text, "exited with "), killed = !exited && text_take(&text, "killed by ");
     if (exited || killed) {
         begin_happening(r, c, exited ? "exit" : "killed", s);
@@ -253,21 +251,19 @@ static const char *take_end(strace_reader *r, const call *c, nl_string text, sin
         begin_happening(r, c, "superseded", s);
         strace_add(r, "TEXT", text, s);
     }
-    builder_finish(&r->builder, false, s);
     strace_threads_end(&r->threads, c->thread);
-    return NULL;
+    return builder_finish(&r->builder, false, s);
 }
 
 /* ---- lines ---- */
 
-/* What is wrong with a line that has a head; NULL: nothing. */
-static const char *strace_take_line(strace_reader *r, const strace_line *l, sink *s)
+/* Reads a line behind its head. Returns false with the error set if it is malformed. */
+static bool strace_take_line(strace_reader *r, const strace_line *l, sink *s)
 {
     call c = {.line = l, .thread = strace_threads_get(&r->threads, l->tid)};
-    const char *problem = strace_time(&r->clock, l, s->about, &c.time_ns);
     nl_string text = l->rest;
-    if (problem != NULL)
-        return problem;
+    if (!strace_time(&r->clock, l, s->about, &c.time_ns))
+        return false;
     if (text_take(&text, "<... "))
         return take_resumed(r, &c, text, s);
     if (text_take(&text, "--- "))
@@ -277,16 +273,16 @@ static const char *strace_take_line(strace_reader *r, const strace_line *l, sink
     return take_call(r, &c, text, s);
 }
 
-/* What strace says of itself, among the rest or at the end of a line that it interrupts. */
+/* Returns whether strace reports something about itself. */
 static bool is_of_strace(nl_string line)
 {
     nl_string text = line;
     text_blanks(&text);
     return text.size == 0 || text_take(&line, "strace: ") || text_is(text, "<unfinished ...>") ||
-           text_take(&line, " > "); /* of a stack, strace -k */
+           text_take(&line, " > "); /* a stack of strace -k */
 }
 
-/* A line that "strace: Process N attached" interrupts: the rest of it is a call that is unfinished. */
+/* Removes "strace: Process N attached" from the end of an unfinished call. */
 static bool cut_interruption(nl_string *line)
 {
     static const char word[] = "strace: Process ";
@@ -309,26 +305,22 @@ static void read_lines(importer *base, const char *data, size_t size, sink *s)
         nl_string text = lines.line;
         if (is_of_strace(text))
             continue;
-        bool good = strace_line_head(text, &l);
-        const char *problem = good ? strace_take_line(r, &l, s) : "the line has no time; run strace with -tt";
-        if (problem != NULL && good && cut_interruption(&l.rest)) {
+        if (!strace_line_head(text, &l)) {
+            lines_malformed(&lines, "no time; run strace with -tt", s);
+            continue;
+        }
+        bool good = strace_take_line(r, &l, s);
+        if (!good && cut_interruption(&l.rest)) {
             nl_buffer whole = {0};
             nl_buffer_append(&whole, l.rest.data, l.rest.size);
             nl_buffer_append(&whole, " <unfinished ...>", strlen(" <unfinished ...>"));
             l.rest = (nl_string){whole.data, whole.size};
-            problem = strace_take_line(r, &l, s);
+            good = strace_take_line(r, &l, s);
             nl_buffer_free(&whole);
         }
-        if (problem != NULL)
-            lines_malformed(&lines, problem, s);
+        if (!good)
+            lines_malformed(&lines, nl_error_message(), s);
     }
-}
-
-static importer *strace_open_reader(void *shared)
-{
-    (void)shared;
-    strace_reader *r = nl_memory_check(calloc(1, sizeof *r));
-    return &r->base;
 }
 
 static void strace_close_reader(importer *base)
@@ -336,10 +328,9 @@ static void strace_close_reader(importer *base)
     strace_reader *r = (strace_reader *)base;
     builder_free(&r->builder);
     strace_threads_free(&r->threads);
-    free(r);
 }
 
-/* Whether one of the first lines is strace's; others may be of the program that it ran. */
+/* Looks at several lines, because some may be output of the traced program. */
 static bool strace_detect(const char *data, size_t size)
 {
     enum { LINES = 20 };
@@ -356,10 +347,10 @@ static bool strace_detect(const char *data, size_t size)
 
 const importer_kind strace_importer = {
     .name = "strace",
-    .what = "what strace -f -tt -T prints (or -ttt): calls as NAME.start and NAME.end",
+    .what = "the output of strace -f -tt -T or -ttt",
     .in_order = true,
     .detect = strace_detect,
-    .open = strace_open_reader,
+    .size = sizeof(strace_reader),
     .close = strace_close_reader,
     .read = read_lines,
 };

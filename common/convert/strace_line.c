@@ -28,7 +28,7 @@ int64_t strace_fraction_ns(nl_string text)
 
 /* ---- heads: [pid N] TIME ---- */
 
-/* "[pid 123<comm>] " or "123<comm> "; there may be none. False when there is one that can't be. */
+/* Reads "[pid 123<comm>] " or "123<comm> " if it is there. Returns false if it is malformed. */
 static bool take_thread(nl_string *text, strace_line *l)
 {
     nl_string digits, whole = *text;
@@ -82,18 +82,18 @@ static bool is_name_byte(char c)
 
 bool strace_line_name(nl_string *text, nl_string *name)
 {
-    enum { NAME_LIMIT = 64 };
+    enum { NAME_SIZE_MAX = 64 };
     size_t size = 0;
-    while (size < text->size && size < NAME_LIMIT && is_name_byte(text->data[size]))
+    while (size < text->size && size < NAME_SIZE_MAX && is_name_byte(text->data[size]))
         size++;
     *name = (nl_string){text->data, size};
     text_skip(text, size);
     return size > 0 && text_take(text, "(");
 }
 
-/* ---- what came back ---- */
+/* ---- outcomes ---- */
 
-/* Seconds in "<0.000110>", as nanoseconds. */
+/* Reads seconds such as "0.000110". */
 static bool read_duration(nl_string text, int64_t *ns)
 {
     nl_string digits, whole = text;
@@ -151,7 +151,7 @@ static strace_outcome read_outcome(nl_string text)
     return o;
 }
 
-/* The "= ", with a parenthesis and blanks before it, that ends the arguments. SIZE_MAX when there is none. */
+/* Returns the offset of the "= " behind ")" and blanks, or SIZE_MAX. */
 static size_t find_outcome(nl_string text)
 {
     size_t at = text.size;

@@ -1,48 +1,48 @@
-/* The threads of an strace, by their numbers: what each has begun, and what program it runs. */
+/*
+ * The threads of a trace, by their numbers: the call that a thread has begun, and the program that it runs. strace
+ * prints no thread number while there is only one thread; number 0 stands for it.
+ */
 #ifndef NETLOGGER_CONVERT_STRACE_THREADS_H
 #define NETLOGGER_CONVERT_STRACE_THREADS_H
 
 #include <netlogger.h>
 
-enum { STRACE_TID_LIMIT = 1 << 22 }; /* no kernel has a number so high */
+enum { STRACE_TID_LIMIT = 1 << 22 }; /* the kernel's maximum */
 
 typedef struct strace_thread {
     uint32_t tid;
     bool is_known, has_ended;
-    uint16_t prog, next_prog; /* numbers of names, 0: none; what it runs, what it wants to run */
-    uint64_t call;            /* the number of what it has begun; 0: nothing */
-    int64_t start_ns;         /* of that */
+    uint16_t prog, next_prog; /* numbers of names: what it runs, and what it is about to run; 0: unknown */
+    uint64_t call;            /* the number of the call that it has begun; 0: none */
+    int64_t start_ns;         /* of that call */
 } strace_thread;
 
-/* Zeroes at first. */
+/* Starts as zeros. */
 typedef struct strace_threads {
     strace_thread *slots;
     size_t count, slot_count; /* a power of two */
-    size_t alive;             /* of those with a number */
-    uint32_t only;            /* the number of the only one that is; 0: to be looked for */
+    size_t alive;             /* threads with a number that have not ended */
+    uint32_t only;            /* the number of the only such thread; 0: unknown */
     nl_string *names;
     size_t name_count;
-    uint16_t parent_prog; /* of the process that forked last: what a new one runs */
+    uint16_t parent_prog; /* of the process that forked last; a new thread runs it */
 } strace_threads;
 
 void strace_threads_free(strace_threads *all);
 
-/*
- * The thread of that number, made when it is new; it is good until the next call. Number 0 is a line without one:
- * strace leaves numbers out while there is one thread only.
- */
+/* Returns the thread with that number, valid until the next call. Adds it if it is new. */
 strace_thread *strace_threads_get(strace_threads *all, uint32_t tid);
 
-/* The thread goes on with something that it has not begun by its number. True when it did so while it had none. */
+/* Gives the call of the thread without a number to t. Returns whether there was such a call. */
 bool strace_threads_adopt(strace_threads *all, strace_thread *t);
 
-/* The thread has ended; its number may come again. */
+/* Notes the end of a thread. Its number may be used again. */
 void strace_threads_end(strace_threads *all, strace_thread *t);
 
-/* The number of a program's name, which is copied; 0 when there are too many. */
+/* Returns the number of a program's name, which is copied; 0 if there are too many. */
 uint16_t strace_threads_name(strace_threads *all, nl_string name);
 
-/* The name of the program that a thread runs; data is NULL when it is not known. */
+/* Returns the name of the program that a thread runs; data is NULL if it is unknown. */
 nl_string strace_threads_prog(const strace_threads *all, const strace_thread *t);
 
 #endif

@@ -2,7 +2,9 @@
 
 #include "convert/strace_time.h"
 
-/* The local day on which an input began that has such a time of day and was written last at written_ns. */
+#include "base/error.h"
+
+/* Finds the local day of the first time of day, from --base or from the time of the last write. */
 static void find_day(strace_clock *c, const import_about *about, unsigned tod)
 {
     time_t written = (time_t)((about != NULL ? about->written_ns : 0) / NL_NS_PER_SECOND);
@@ -11,15 +13,15 @@ static void find_day(strace_clock *c, const import_about *about, unsigned tod)
     localtime_r(&written, &c->day);
     unsigned last = (unsigned)(c->day.tm_hour * 3600 + c->day.tm_min * 60 + c->day.tm_sec);
     if (about != NULL && !about->has_base && about->written_ns != 0 && tod > last)
-        c->day.tm_mday--; /* it can't have begun after it ended: it began the day before */
+        c->day.tm_mday--; /* the trace cannot begin after it ended */
     c->has_day = true;
-    c->tod = tod + 1; /* not known yet */
+    c->tod = tod + 1; /* a value that differs */
 }
 
-/* HH:MM:SS on the day. */
+/* Reads HH:MM:SS. */
 static bool read_clock(strace_clock *c, nl_string text, const import_about *about, int64_t *time_ns)
 {
-    enum { HALF_A_DAY = 43200 };
+    enum { HALF_DAY_S = 43200 };
     nl_string hours, minutes, seconds;
     uint64_t h, m, s;
     text_digits(&text, &hours);
@@ -34,9 +36,9 @@ static bool read_clock(strace_clock *c, nl_string text, const import_about *abou
     if (!c->has_day)
         find_day(c, about, tod);
     if (tod != c->tod) {
-        if (tod + HALF_A_DAY < c->tod)
+        if (tod + HALF_DAY_S < c->tod)
             c->day.tm_mday++;
-        else if (c->tod + HALF_A_DAY < tod) /* back over midnight: a line that is a little late */
+        else if (c->tod + HALF_DAY_S < tod) /* a late line from before midnight */
             c->day.tm_mday--;
         struct tm when = c->day;
         when.tm_hour = (int)h;
@@ -50,21 +52,21 @@ static bool read_clock(strace_clock *c, nl_string text, const import_about *abou
     return true;
 }
 
-const char *strace_time(strace_clock *c, const strace_line *l, const import_about *about, int64_t *time_ns)
+bool strace_time(strace_clock *c, const strace_line *l, const import_about *about, int64_t *time_ns)
 {
-    static const uint64_t least = 100000000, most = INT64_MAX / NL_NS_PER_SECOND; /* 1973, 2262 */
+    static const uint64_t minimum = 100000000, maximum = INT64_MAX / NL_NS_PER_SECOND; /* 1973, 2262 */
     nl_string text = l->time, digits;
     uint64_t seconds;
     if (l->is_clock) {
         if (!read_clock(c, l->time, about, time_ns))
-            return "the time can't be read";
-    } else if (text_digits(&text, &digits), !strace_number_below(digits, most, &seconds)) {
-        return "the time can't be read";
-    } else if (seconds < least) {
-        return "the time is none of a day (strace -tt) or since 1970 (strace -ttt)";
+            return nl_error_false(NL_ERROR_INVALID, "invalid time");
+    } else if (text_digits(&text, &digits), !strace_number_below(digits, maximum, &seconds)) {
+        return nl_error_false(NL_ERROR_INVALID, "invalid time");
+    } else if (seconds < minimum) {
+        return nl_error_false(NL_ERROR_INVALID, "relative time; run strace with -tt or -ttt");
     } else {
         *time_ns = (int64_t)seconds * NL_NS_PER_SECOND;
     }
     *time_ns += strace_fraction_ns(l->time);
-    return NULL;
+    return true;
 }

@@ -1,4 +1,4 @@
-/* The times of strace's lines: since 1970, or of a day that is found out, and followed past midnight. */
+/* The times of the lines of strace: seconds since 1970, or times of day. One thread at a time for a clock. */
 #ifndef NETLOGGER_CONVERT_STRACE_TIME_H
 #define NETLOGGER_CONVERT_STRACE_TIME_H
 
@@ -6,15 +6,15 @@
 
 #include <time.h>
 
-/* Zeroes at first. */
+/* Starts as zeros. */
 typedef struct strace_clock {
     bool has_day;
-    struct tm day;       /* of the times that are read now */
+    struct tm day;       /* the current day */
     unsigned tod;        /* the latest time of day, in seconds */
-    int64_t tod_time_ns; /* of that second */
+    int64_t tod_time_ns; /* the time of that second */
 } strace_clock;
 
-/* The time of a line. What is wrong with it; NULL: nothing. */
-const char *strace_time(strace_clock *c, const strace_line *l, const import_about *about, int64_t *time_ns);
+/* Reads the time of a line. Returns false with the error set. */
+bool strace_time(strace_clock *c, const strace_line *l, const import_about *about, int64_t *time_ns);
 
 #endif

@@ -1,11 +1,11 @@
-/* A source in a foreign format as blocks: an importer, the exporter of blocks, and what lies between them. */
+/* Sources in foreign formats, converted to blocks on the way: an importer gives records to the exporter of blocks. */
 #include "config.h"
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/write_some.h"
-#include "convert/convert.h"
+#include "convert/cutter.h"
 #include "program/foreign.h"
 
 #include <errno.h>
@@ -15,30 +15,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    DETECT_SIZE = 64 << 10, /* bytes that tell the format */
-    CHUNK_SIZE = 256 << 10, /* bytes of input that are translated at once */
-    RECORD_SIZE_MAX = 64 << 20,
-    REPORT_SIZE_MAX = 1 << 10, /* bytes of longer text that a report contains */
-};
+enum { PIECE_SIZE = 256 << 10 };
 
+/* A step of a source that turns a foreign format into blocks. */
 typedef struct translator {
     nl_source_layer base;
     program_reading *reading;
     char *name;
     import_about about;
-    bool in_place;             /* the content is in the library's formats */
-    bool warned;               /* about times without an origin */
-    bool ended;                /* nothing more comes before end is returned */
-    nl_status end;             /* the status of the source at its end */
-    nl_error error;            /* if end is NL_FAILED */
-    bool skipping;             /* the rest of a line that is too long */
-    nl_buffer in;              /* what is not translated yet */
-    size_t wanted;             /* no record is looked for in fewer bytes */
-    uint64_t lines, offset;    /* of the input, before what is in in */
-    const importer_kind *from; /* NULL until it is found */
-    void *shared;              /* its head */
-    importer *importer;        /* NULL until the head was read */
+    cutter cut;
+    bool detected;
+    bool in_place;          /* the content is in a format of the library */
+    bool warned;            /* about times without an origin */
+    bool ended;             /* the source has no more bytes before `end` is returned */
+    nl_status end;          /* the status of the source at its end */
+    nl_error error;         /* if end is NL_FAILED */
+    uint64_t lines, offset; /* of the input, before what the cutter holds */
+    importer *importer;     /* NULL before the first record */
     exporter *exporter;
     sink sink;
 } translator;
@@ -69,123 +62,78 @@ bool program_is_foreign_folder(const char *path)
     return importer_kind_detect_folder(path) != NULL;
 }
 
-/* ---- translating ---- */
+/* ---- conversion ---- */
 
-static uint64_t translator_count_lines(const char *at, size_t size)
-{
-    uint64_t count = 0;
-    for (const char *end = at + size; size > 0 && (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
-        count++;
-    return count;
-}
-
-/* Reports what the importer found, finishes the blocks, and removes the first size bytes of the input. */
-static void translator_take(translator *t, size_t size)
+/* Reports malformed input, finishes the blocks, and removes a piece of size bytes. */
+static void translator_finish_piece(translator *t, size_t size)
 {
     if (t->exporter != NULL)
         t->exporter->kind->flush(t->exporter, &t->sink);
     sink_report(&t->sink, t->reading, t->name, t->lines, t->offset);
-    t->lines += translator_count_lines(t->in.data, size);
+    t->lines += cutter_count_lines(t->cut.in.data, size);
     t->sink.lines_before = t->lines;
     t->offset += size;
-    t->in.size -= size;
-    memmove(t->in.data, t->in.data + size, t->in.size);
+    cutter_remove(&t->cut, size);
 }
 
-/* Reads the head of the input. False while it is not complete. */
-static bool translator_read_head(translator *t, bool all)
+static void translator_read_records(translator *t, size_t size, bool all)
 {
-    if (t->importer != NULL)
-        return true;
-    if (t->from->head != NULL) {
-        translator_take(t, t->from->head(t->in.data, t->in.size, all, &t->shared, &t->sink));
-        if (t->shared == NULL)
-            return false;
-    }
-    t->importer = importer_open(t->from, t->shared);
-    t->exporter = exporter_open(netlogger_exporter_kind(NL_FORMAT_NLB), NULL);
-    t->sink.out = t->exporter;
-    return true;
-}
-
-/* Passes over the first line, which is too long to be a record. */
-static void translator_skip_line(translator *t)
-{
-    if (!t->skipping)
-        sink_malformed(&t->sink, 1, 0, "record is longer than 64 MiB", t->in.data, REPORT_SIZE_MAX);
-    const char *newline = t->in.size > 0 ? memchr(t->in.data, '\n', t->in.size) : NULL;
-    t->skipping = newline == NULL;
-    translator_take(t, newline != NULL ? (size_t)(newline + 1 - t->in.data) : t->in.size);
-}
-
-static size_t translator_cut(const translator *t)
-{
-    if (t->from->cut != NULL)
-        return t->from->cut(t->in.data, t->in.size);
-    const char *newline = memrchr(t->in.data, '\n', t->in.size);
-    return newline != NULL ? (size_t)(newline + 1 - t->in.data) : 0;
-}
-
-/* Translates what is whole of the input; all: no more comes. */
-static void translator_run(translator *t, bool all)
-{
-    if (t->skipping)
-        translator_skip_line(t);
-    bool has_head = translator_read_head(t, all);
-    if (!has_head && !all && t->in.size > RECORD_SIZE_MAX)
-        translator_skip_line(t);
-    if (!has_head || (t->in.size == 0 && !all))
-        return;
-    size_t size = all ? t->in.size : translator_cut(t);
-    t->wanted = size > 0 ? CHUNK_SIZE : 2 * t->in.size;
-    if (size == 0 && t->in.size > RECORD_SIZE_MAX) {
-        translator_skip_line(t);
-        return;
+    const importer_kind *from = t->cut.from;
+    if (t->importer == NULL) {
+        t->importer = importer_open(from, t->cut.head);
+        t->exporter = exporter_open(netlogger_exporter_kind(NL_FORMAT_NLB), NULL);
+        t->sink.out = t->exporter;
     }
     if (size > 0)
-        t->from->read(t->importer, t->in.data, size, &t->sink);
-    if (all && t->from->end != NULL)
-        t->from->end(t->importer, &t->sink);
-    if (size > 0 || all)
-        translator_take(t, size);
+        from->read(t->importer, t->cut.in.data, size, &t->sink);
+    if (all && from->end != NULL)
+        from->end(t->importer, &t->sink);
     if (t->sink.undated && !t->warned && !t->reading->undated)
         program_error("%s: its times have no date and are read as from 1970; name their origin with --base", t->name);
     t->warned = t->warned || t->sink.undated;
 }
 
+/* Converts the whole records that have come. all: no more bytes come. */
+static void translator_run(translator *t, bool all)
+{
+    size_t size;
+    cut found;
+    do {
+        found = cutter_next(&t->cut, all, &t->sink, &size);
+        if (found == CUT_RECORDS)
+            translator_read_records(t, size, all);
+        if (found != CUT_NOTHING)
+            translator_finish_piece(t, size);
+    } while (found == CUT_OTHER || (found == CUT_RECORDS && !all && t->cut.in.size >= t->cut.wanted));
+}
+
 /* ---- the step of a source ---- */
 
-/* Begins again, with what follows the end of a file that was replaced. */
+/* Begins again, with the content that follows the end of a file that was replaced. */
 static void translator_restart(translator *t)
 {
     if (t->importer != NULL) {
         t->reading->unterminated += t->sink.unterminated;
-        t->from->close(t->importer);
-        t->exporter->kind->close(t->exporter);
+        importer_close(t->importer);
+        exporter_close(t->exporter);
     }
-    if (t->shared != NULL)
-        t->from->unshare(t->shared);
-    nl_buffer_free(&t->sink.bytes);
-    nl_buffer_free(&t->sink.report_text);
-    free(t->sink.reports);
+    sink_free(&t->sink);
+    cutter_reset(&t->cut);
+    t->cut.from = t->reading->foreign;
     t->importer = NULL;
     t->exporter = NULL;
-    t->shared = NULL;
-    t->from = t->reading->foreign;
-    t->in_place = t->ended = t->skipping = false;
-    t->in.size = 0;
-    t->wanted = t->lines = t->offset = 0;
+    t->detected = t->in_place = t->ended = false;
+    t->lines = t->offset = 0;
     t->sink = (sink){.about = &t->about, .fraction = t->reading->fraction, .strict = t->reading->strict};
 }
 
-/* Finds the format of what has come. */
+/* Finds the format. Content in an unknown format stays as it is: the decoder reports its lines. */
 static void translator_detect(translator *t, nl_status status)
 {
-    const importer_kind *kind = t->in.size > 0 ? importer_kind_detect(t->in.data, t->in.size) : NULL;
-    bool told = t->in.size >= DETECT_SIZE || status == NL_END || status == NL_FAILED ||
-                (status == NL_AGAIN && t->in.size > 0 && memchr(t->in.data, '\n', t->in.size) != NULL);
-    t->in_place = kind != NULL ? kind->blocks : told;
-    t->from = told ? kind : NULL;
+    const nl_buffer *in = &t->cut.in;
+    bool has_line = in->size > 0 && memchr(in->data, '\n', in->size) != NULL;
+    t->detected = cutter_detect(&t->cut, status == NL_END || status == NL_FAILED || (status == NL_AGAIN && has_line));
+    t->in_place = t->detected && (t->cut.from == NULL || t->cut.from->blocks);
 }
 
 static nl_status translator_end(translator *t, const nl_source *source)
@@ -213,15 +161,15 @@ static nl_status translator_read(nl_source_layer *layer, nl_source *source, cons
         if (t->in_place)
             break;
         if (status == NL_OK)
-            nl_buffer_append(&t->in, *data, *size);
-        if (t->from == NULL)
+            nl_buffer_append(&t->cut.in, *data, *size);
+        if (!t->detected)
             translator_detect(t, status);
-        if (t->in_place && t->in.size > 0) {
-            *data = t->in.data;
-            *size = t->in.size;
+        if (t->in_place && t->cut.in.size > 0) {
+            *data = t->cut.in.data;
+            *size = t->cut.in.size;
             return NL_OK;
         }
-        if (t->from != NULL && (status != NL_OK || t->in.size >= t->wanted))
+        if (t->detected && !t->in_place && (status != NL_OK || t->cut.in.size >= t->cut.wanted))
             translator_run(t, t->ended);
         if (t->sink.bytes.size > 0) {
             *data = t->sink.bytes.data;
@@ -238,7 +186,6 @@ static void translator_close(nl_source_layer *layer)
 {
     translator *t = (translator *)layer;
     translator_restart(t);
-    nl_buffer_free(&t->in);
     free(t->name);
     free(t);
 }
@@ -267,6 +214,7 @@ void program_translate(nl_source *source, program_reading *reading, const char *
 {
     translator *t = nl_memory_check(calloc(1, sizeof *t));
     t->base = (nl_source_layer){.read = translator_read, .close = translator_close};
+    t->cut.piece_size = PIECE_SIZE;
     t->reading = reading;
     t->name = program_copy(name);
     t->about = translator_about(reading, source);
@@ -317,10 +265,8 @@ nl_source *program_translate_folder(program_reading *reading, const char *path)
     const importer_kind *kind = reading->reads_folders ? reading->foreign : importer_kind_detect_folder(path);
     bool good = kind->read_path(path, &s);
     spill_write(&s);
-    s.out->kind->close(s.out);
-    nl_buffer_free(&s.bytes);
-    nl_buffer_free(&s.report_text);
-    free(s.reports);
+    exporter_close(s.out);
+    sink_free(&s);
     snprintf(name, sizeof name, "/dev/fd/%d", to.fd);
     nl_url *url = nl_url_parse(name);
     nl_source *source = good && !to.failed && url != NULL ? nl_source_open(url, false, false) : NULL;

@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
     RECORD_SIZE_MAX = 64 << 20,
@@ -313,10 +314,10 @@ static void ignore(void *user, const char *format, ...)
     (void)user, (void)format;
 }
 
-static importer *xml_read_open_reader(void *shared)
+static void xml_read_open_reader(importer *base)
 {
-    (void)shared;
-    xml_reader *r = nl_memory_check(calloc(1, sizeof *r));
+    xml_reader *r = (xml_reader *)base;
+    r->failed = !*(const bool *)base->shared;
     xmlSAXHandler handler = {.initialized = XML_SAX2_MAGIC,
                              .startElementNs = start_element,
                              .endElementNs = end_element,
@@ -325,11 +326,11 @@ static importer *xml_read_open_reader(void *shared)
                              .internalSubset = refuse_document_type,
                              .error = ignore,
                              .warning = ignore};
+    xmlSetGenericErrorFunc(NULL, ignore); /* libxml2 would print some errors */
     r->parser = nl_memory_check(xmlCreatePushParserCtxt(&handler, r, NULL, 0, NULL));
     /* NOENT concerns only &amp; and the other four entities of XML itself: without it &amp; in an attribute stays as
      * it is. No other entity can be defined. */
     xmlCtxtUseOptions(r->parser, XML_PARSE_NOENT | XML_PARSE_NONET | XML_PARSE_BIG_LINES);
-    return &r->base;
 }
 
 static void xml_read_close_reader(importer *base)
@@ -341,7 +342,6 @@ static void xml_read_close_reader(importer *base)
     builder_free(&r->builder);
     nl_buffer_free(&r->text);
     free(r->fields);
-    free(r);
 }
 
 /* What libxml2 found; the rest of the document is lost, for nothing tells where it would be well-formed again. */
@@ -410,6 +410,66 @@ static size_t cut_records(const char *data, size_t size)
     return size;
 }
 
+/* ---- the head ---- */
+
+/*
+ * libxml2 converts other encodings with iconv, which stops at invalid bytes without an error that we could report with
+ * its place. US-ASCII is read as UTF-8.
+ */
+static const char *const encodings[] = {"UTF-8", "US-ASCII", "ASCII", "ISO-8859-1", "UTF-16", "UTF-16LE", "UTF-16BE"};
+enum { DECLARATION_SIZE_MAX = 1024 };
+
+/* What all readers of a document share. */
+static bool document_is_readable = true, document_is_unreadable = false;
+
+/* Returns the encoding that an XML declaration names; data is NULL if it names none. */
+static nl_string xml_declared_encoding(nl_string declaration)
+{
+    static const char name[] = "encoding";
+    const char *end = declaration.data + declaration.size;
+    const char *at = memmem(declaration.data, declaration.size, name, sizeof name - 1);
+    if (at == NULL)
+        return (nl_string){0};
+    at += sizeof name - 1;
+    while (at < end && strchr(" \t\r\n=", *at) != NULL)
+        at++;
+    if (at == end || (*at != '"' && *at != '\''))
+        return (nl_string){0};
+    const char *close = memchr(at + 1, *at, (size_t)(end - at - 1));
+    return close != NULL ? (nl_string){at + 1, (size_t)(close - at - 1)} : (nl_string){0};
+}
+
+/* Examines the XML declaration, which the parser gets too. */
+static size_t xml_read_head(const char *data, size_t size, bool all, void **shared, sink *s)
+{
+    static const char mark[] = "\xef\xbb\xbf", begin[] = "<?xml";
+    size_t at = size >= 3 && memcmp(data, mark, 3) == 0 ? 3 : 0, compared = size - at;
+    if (compared > sizeof begin - 1)
+        compared = sizeof begin - 1;
+    bool is_declaration = compared == 0 || memcmp(data + at, begin, compared) == 0;
+    const char *close =
+        size > 0 ? memmem(data, size < DECLARATION_SIZE_MAX ? size : DECLARATION_SIZE_MAX, "?>", 2) : NULL;
+    if (is_declaration && close == NULL && size < DECLARATION_SIZE_MAX && !all)
+        return 0;
+    *shared = &document_is_readable;
+    if (!is_declaration || close == NULL)
+        return 0;
+    nl_string encoding = xml_declared_encoding((nl_string){data + at, (size_t)(close - data) - at});
+    bool known = encoding.data == NULL;
+    for (size_t i = 0; i < sizeof encodings / sizeof encodings[0] && !known; i++)
+        known = strlen(encodings[i]) == encoding.size && strncasecmp(encodings[i], encoding.data, encoding.size) == 0;
+    if (!known) {
+        *shared = &document_is_unreadable;
+        sink_malformed(s, 1, 0, "unsupported encoding; convert the document to UTF-8", encoding.data, encoding.size);
+    }
+    return 0;
+}
+
+static void xml_read_unshare(void *shared)
+{
+    (void)shared;
+}
+
 /* A declaration, a comment, or an element called log: lines of other formats may begin with <, as in <idle>-0. */
 static bool xml_read_detect(const char *data, size_t size)
 {
@@ -432,7 +492,10 @@ const importer_kind xml_importer = {
     .what = "XML, as doc/netlogger.xsd says",
     .in_order = true,
     .detect = xml_read_detect,
+    .head = xml_read_head,
+    .unshare = xml_read_unshare,
     .cut = cut_records,
+    .size = sizeof(xml_reader),
     .open = xml_read_open_reader,
     .close = xml_read_close_reader,
     .read = read_piece,

@@ -25,17 +25,9 @@ typedef struct xml_writer {
     nl_buffer text; /* the time's */
 } xml_writer;
 
-static exporter *open_writer(void *shared)
-{
-    (void)shared;
-    xml_writer *w = nl_memory_check(calloc(1, sizeof *w));
-    return &w->base;
-}
-
 static void xml_write_close_writer(exporter *base)
 {
     nl_buffer_free(&((xml_writer *)base)->text);
-    free(base);
 }
 
 #define PUT(out, literal) nl_buffer_append(out, literal, sizeof(literal) - 1)
@@ -65,7 +57,7 @@ static void xml_write_end(exporter *base, sink *s)
 const exporter_kind xml_exporter = {
     .name = "xml",
     .what = "XML, as doc/netlogger.xsd says",
-    .open = open_writer,
+    .size = sizeof(xml_writer),
     .close = xml_write_close_writer,
     .begin = xml_write_begin,
     .put = xml_write_put,

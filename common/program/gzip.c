@@ -23,6 +23,7 @@ typedef enum gzip_state {
 
 typedef struct gzip {
     nl_source_layer base;
+    char *name;
     gzip_state state;
     nl_buffer head; /* bytes that came while the state is unknown */
     z_stream z;
@@ -72,6 +73,8 @@ static nl_status gzip_refill(gzip *g, nl_source *source)
         g->z.next_in = (Bytef *)data;
         g->z.avail_in = (uInt)size;
     } else if (status == NL_END && nl_source_was_replaced(source)) {
+        if (g->state == GZIP_INSIDE) /* reading continues with the new file */
+            program_error("%s: the data compressed by gzip was cut short before the file was replaced", g->name);
         g->state = GZIP_UNKNOWN;
         g->head.size = 0;
     } else if (status == NL_END && g->state == GZIP_INSIDE) {
@@ -144,14 +147,16 @@ static void gzip_close(nl_source_layer *layer)
     gzip *g = (gzip *)layer;
     inflateEnd(&g->z);
     nl_buffer_free(&g->head);
+    free(g->name);
     free(g);
 }
 
-void gzip_add(nl_source *source)
+void gzip_add(nl_source *source, const char *name)
 {
     gzip *g = nl_memory_check(calloc(1, sizeof *g));
     if (inflateInit2(&g->z, GZIP_WINDOW) != Z_OK)
         program_fail(PROGRAM_PROBLEM, "out of memory");
+    g->name = program_copy(name);
     g->base = (nl_source_layer){.read = gzip_read, .close = gzip_close};
     nl_source_add_layer(source, &g->base);
 }

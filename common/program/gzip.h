@@ -7,7 +7,7 @@
 /* Whether a file that begins with these bytes is compressed so. */
 bool gzip_begins(const char *bytes, size_t size);
 
-/* Adds a step to a source that decompresses gzip, and passes on other content as it is. */
-void gzip_add(nl_source *source);
+/* Adds a step that decompresses gzip to a source with that name; other content stays as it is. */
+void gzip_add(nl_source *source, const char *name);
 
 #endif

@@ -96,6 +96,12 @@ void program_error(const char *format, ...)
     va_end(arguments);
 }
 
+bool program_print_error(void)
+{
+    program_error("%s", nl_error_message());
+    return false;
+}
+
 void program_fail(int status, const char *format, ...)
 {
     va_list arguments;

@@ -30,6 +30,9 @@ const char *program_get_name(void);
 /* Prints "name: MESSAGE" and a newline on standard error, with ? for control characters, but for newlines and tabs. */
 void program_error(const char *format, ...) NL_PRINTF(1, 2);
 
+/* Prints the error of this thread (base/error.h) as program_error does. Returns false. */
+bool program_print_error(void);
+
 /*
  * What HOST says of this host, as in the library's own records: $NETLOGGER_HOST, else its name, as much of it as there
  * is room for, always ended. Any thread while nobody changes the environment.

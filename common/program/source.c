@@ -89,7 +89,7 @@ static nl_source *open_source(program_reading *reading, const char *name, bool f
         char *head = read_head(source, &size);
         bool in_place = reading != NULL && program_is_read_in_place(reading, head, size);
         if (!in_place)
-            gzip_add(source);
+            gzip_add(source, name);
         if (!in_place && reading != NULL && reading->format == NL_FORMAT_UNKNOWN)
             program_translate(source, reading, name);
         free(head);

@@ -86,8 +86,8 @@ void drawing_add_point(drawing *d, const char *name, const char *event)
     g_ptr_array_add(d->points, p);
 }
 
-/* The value of a key that a section must have; NULL on failure. */
-static char *needed(GKeyFile *file, const char *section, const char *key)
+/* Returns the value of a required key, or NULL on failure. */
+static char *read_text(GKeyFile *file, const char *section, const char *key)
 {
     char *value = g_key_file_get_string(file, section, key, NULL);
     if (value == NULL || *value == '\0') {
@@ -97,8 +97,8 @@ static char *needed(GKeyFile *file, const char *section, const char *key)
     return value;
 }
 
-/* Words with ; between them, those that are empty left out; NULL when there are fewer than least. */
-static char **needed_list(GKeyFile *file, const char *section, const char *key, gsize least)
+/* Returns a list without empty names, or NULL if it has fewer than minimum names. */
+static char **read_list(GKeyFile *file, const char *section, const char *key, gsize minimum)
 {
     gsize count = 0, kept = 0;
     char **list = g_key_file_get_string_list(file, section, key, &count, NULL);
@@ -111,40 +111,40 @@ static char **needed_list(GKeyFile *file, const char *section, const char *key, 
     }
     if (list != NULL)
         list[kept] = NULL;
-    if (kept >= least)
+    if (kept >= minimum)
         return list;
     g_strfreev(list);
-    return nl_error_null(NL_ERROR_INVALID, "[%s] needs %s= with at least %u names, ; between them", section, key,
-                         (unsigned)least);
+    return nl_error_null(NL_ERROR_INVALID, "[%s] needs %s= with at least %u names, separated by ;", section, key,
+                         (unsigned)minimum);
 }
 
 static bool read_lifeline(drawing *d, GKeyFile *file, const char *section, const char *name)
 {
-    char **events = needed_list(file, section, "events", 2);
-    char **ids = events == NULL ? NULL : needed_list(file, section, "id", 1);
+    char **events = read_list(file, section, "events", 2);
+    char **ids = events == NULL ? NULL : read_list(file, section, "id", 1);
     char *color = g_key_file_get_string(file, section, "color", NULL);
     if (ids != NULL)
         drawing_add_lifeline(d, name, (const char *const *)events, (const char *const *)ids, color)->again =
             g_key_file_get_boolean(file, section, "again", NULL);
-    bool good = ids != NULL;
+    bool ok = ids != NULL;
     g_strfreev(events);
     g_strfreev(ids);
     g_free(color);
-    return good;
+    return ok;
 }
 
 static bool read_loadline(drawing *d, GKeyFile *file, const char *section, const char *name)
 {
-    char *event = needed(file, section, "event");
-    char *field = event == NULL ? NULL : needed(file, section, "field");
+    char *event = read_text(file, section, "event");
+    char *field = event == NULL ? NULL : read_text(file, section, "field");
     char *unit = g_key_file_get_string(file, section, "unit", NULL);
     if (field != NULL)
         drawing_add_loadline(d, name, event, field, unit);
-    bool good = field != NULL;
+    bool ok = field != NULL;
     g_free(event);
     g_free(field);
     g_free(unit);
-    return good;
+    return ok;
 }
 
 static bool read_section(drawing *d, GKeyFile *file, const char *section)
@@ -158,26 +158,27 @@ static bool read_section(drawing *d, GKeyFile *file, const char *section)
     if (g_str_has_prefix(section, "loadline "))
         return read_loadline(d, file, section, section + strlen("loadline "));
     if (g_str_has_prefix(section, "point ")) {
-        char *event = needed(file, section, "event");
+        char *event = read_text(file, section, "event");
         if (event != NULL)
             drawing_add_point(d, section + strlen("point "), event);
-        bool good = event != NULL;
+        bool ok = event != NULL;
         g_free(event);
-        return good;
+        return ok;
     }
     return nl_error_false(NL_ERROR_INVALID,
-                          "what is [%s]? [view], [lifeline NAME], [loadline NAME] and [point NAME] are known", section);
+                          "unknown section [%s]; use [view], [lifeline NAME], [loadline NAME] or [point NAME]",
+                          section);
 }
 
 static drawing *read_sections(GKeyFile *file)
 {
     drawing *d = drawing_new();
     char **sections = g_key_file_get_groups(file, NULL);
-    bool good = true;
-    for (char **section = sections; *section != NULL && good; section++)
-        good = read_section(d, file, *section);
+    bool ok = true;
+    for (char **section = sections; *section != NULL && ok; section++)
+        ok = read_section(d, file, *section);
     g_strfreev(sections);
-    if (good)
+    if (ok)
         return d;
     drawing_free(d);
     return NULL;
@@ -201,18 +202,18 @@ bool drawing_find_id(const nl_record *record, const char *id, nl_field *field)
     return false;
 }
 
-/* ---- ready-made ones ---- */
+/* ---- ready-made drawings ---- */
 
-/* Folders in which they may be, the user's own first; to be freed with g_strfreev. */
-static char **ready_made_folders(void)
+/* The directories of ready-made drawings, the user's own first; for g_strfreev. */
+static char **ready_made_directories(void)
 {
-    GPtrArray *folders = g_ptr_array_new();
-    g_ptr_array_add(folders, g_build_filename(g_get_user_data_dir(), "netlogger", "drawings", NULL));
-    for (const char *const *folder = g_get_system_data_dirs(); *folder != NULL; folder++)
-        g_ptr_array_add(folders, g_build_filename(*folder, "netlogger", "drawings", NULL));
-    g_ptr_array_add(folders, g_strdup(NL_DRAWINGS));
-    g_ptr_array_add(folders, NULL);
-    return (char **)g_ptr_array_free(folders, FALSE);
+    GPtrArray *directories = g_ptr_array_new();
+    g_ptr_array_add(directories, g_build_filename(g_get_user_data_dir(), "netlogger", "drawings", NULL));
+    for (const char *const *parent = g_get_system_data_dirs(); *parent != NULL; parent++)
+        g_ptr_array_add(directories, g_build_filename(*parent, "netlogger", "drawings", NULL));
+    g_ptr_array_add(directories, g_strdup(NL_DRAWINGS));
+    g_ptr_array_add(directories, NULL);
+    return (char **)g_ptr_array_free(directories, FALSE);
 }
 
 static gint by_name(gconstpointer a, gconstpointer b)
@@ -222,70 +223,68 @@ static gint by_name(gconstpointer a, gconstpointer b)
 
 static void add_names(GPtrArray *names, const char *path)
 {
-    GDir *folder = g_dir_open(path, 0, NULL);
+    GDir *directory = g_dir_open(path, 0, NULL);
     const char *file;
-    while (folder != NULL && (file = g_dir_read_name(folder)) != NULL) {
-        guint at;
+    while (directory != NULL && (file = g_dir_read_name(directory)) != NULL) {
         char *name = g_str_has_suffix(file, ".nlv") ? g_strndup(file, strlen(file) - 4) : NULL;
-        if (name != NULL && !g_ptr_array_find_with_equal_func(names, name, g_str_equal, &at))
+        if (name != NULL && !g_ptr_array_find_with_equal_func(names, name, g_str_equal, NULL))
             g_ptr_array_add(names, name);
         else
             g_free(name);
     }
-    if (folder != NULL)
-        g_dir_close(folder);
+    if (directory != NULL)
+        g_dir_close(directory);
 }
 
 char **drawing_names(void)
 {
-    char **folders = ready_made_folders();
+    char **directories = ready_made_directories();
     GPtrArray *names = g_ptr_array_new();
-    for (char **folder = folders; *folder != NULL; folder++)
-        add_names(names, *folder);
-    g_strfreev(folders);
+    for (char **directory = directories; *directory != NULL; directory++)
+        add_names(names, *directory);
+    g_strfreev(directories);
     g_ptr_array_sort(names, by_name);
     g_ptr_array_add(names, NULL);
     return (char **)g_ptr_array_free(names, FALSE);
 }
 
-/* The file of a path, or of a name; to be freed with g_free. */
+/* Returns the path of a file or of a ready-made drawing, for g_free. */
 static char *find_file(const char *path)
 {
     char *found = NULL;
     if (strchr(path, '/') != NULL || g_file_test(path, G_FILE_TEST_EXISTS))
         return g_strdup(path);
-    char **folders = ready_made_folders(), *file = g_strdup_printf("%s.nlv", path);
-    for (char **folder = folders; *folder != NULL && found == NULL; folder++) {
-        found = g_build_filename(*folder, file, NULL);
+    char **directories = ready_made_directories(), *file = g_strdup_printf("%s.nlv", path);
+    for (char **directory = directories; *directory != NULL && found == NULL; directory++) {
+        found = g_build_filename(*directory, file, NULL);
         if (!g_file_test(found, G_FILE_TEST_EXISTS))
             g_clear_pointer(&found, g_free);
     }
     g_free(file);
-    g_strfreev(folders);
+    g_strfreev(directories);
     return found != NULL ? found : g_strdup(path);
-}
-
-drawing *drawing_read(const char *path)
-{
-    char *found = find_file(path);
-    GKeyFile *file = g_key_file_new();
-    GError *error = NULL;
-    bool good = g_key_file_load_from_file(file, found, G_KEY_FILE_NONE, &error) || glib_error_take(error);
-    drawing *d = good ? read_sections(file) : NULL;
-    if (d == NULL)
-        nl_error_prepend("%s", path);
-    g_free(found);
-    g_key_file_free(file);
-    return d;
 }
 
 drawing *drawing_parse(const char *text)
 {
     GKeyFile *file = g_key_file_new();
     GError *error = NULL;
-    bool good = g_key_file_load_from_data(file, text, strlen(text), G_KEY_FILE_NONE, &error) || glib_error_take(error);
-    drawing *d = good ? read_sections(file) : NULL;
+    bool ok = g_key_file_load_from_data(file, text, strlen(text), G_KEY_FILE_NONE, &error) || glib_error_take(error);
+    drawing *d = ok ? read_sections(file) : NULL;
     g_key_file_free(file);
+    return d;
+}
+
+drawing *drawing_read(const char *path)
+{
+    char *found = find_file(path), *text = NULL;
+    GError *error = NULL;
+    bool ok = g_file_get_contents(found, &text, NULL, &error) || glib_error_take(error);
+    drawing *d = ok ? drawing_parse(text) : NULL;
+    if (d == NULL)
+        nl_error_prepend("%s", path);
+    g_free(found);
+    g_free(text);
     return d;
 }
 
@@ -296,7 +295,7 @@ static char *section_name(const char *kind, const char *name)
     return section;
 }
 
-static GKeyFile *make_file(const drawing *d)
+char *drawing_text(const drawing *d)
 {
     GKeyFile *file = g_key_file_new();
     if (d->title != NULL)
@@ -325,12 +324,6 @@ static GKeyFile *make_file(const drawing *d)
         g_key_file_set_string(file, section, "event", p->event);
         g_free(section);
     }
-    return file;
-}
-
-char *drawing_text(const drawing *d)
-{
-    GKeyFile *file = make_file(d);
     char *text = g_key_file_to_data(file, NULL, NULL);
     g_key_file_free(file);
     return text;
@@ -361,21 +354,21 @@ drawing *drawing_copy(const drawing *d)
 bool drawing_check(const drawing *d)
 {
     char *text = drawing_text(d);
-    drawing *again = drawing_parse(text);
-    bool good = again != NULL && again->lifelines->len == d->lifelines->len &&
-                again->loadlines->len == d->loadlines->len && again->points->len == d->points->len;
-    if (again != NULL && !good)
-        nl_error_set(NL_ERROR_INVALID, "two of a kind have the same name");
-    drawing_free(again);
+    drawing *read = drawing_parse(text);
+    bool ok = read != NULL && read->lifelines->len == d->lifelines->len && read->loadlines->len == d->loadlines->len &&
+              read->points->len == d->points->len;
+    if (read != NULL && !ok)
+        nl_error_set(NL_ERROR_INVALID, "two lifelines, loadlines or points have the same name");
+    drawing_free(read);
     g_free(text);
-    return good;
+    return ok;
 }
 
 bool drawing_write(const drawing *d, const char *path)
 {
-    GKeyFile *file = make_file(d);
+    char *text = drawing_text(d);
     GError *error = NULL;
-    bool good = g_key_file_save_to_file(file, path, &error) || glib_error_take(error);
-    g_key_file_free(file);
-    return good;
+    bool ok = g_file_set_contents(path, text, -1, &error) || glib_error_take(error);
+    g_free(text);
+    return ok;
 }

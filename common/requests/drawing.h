@@ -1,6 +1,6 @@
 /*
- * What is drawn of a log, and measured: which events are the steps of a lifeline, which fields are loadlines, which
- * events are points. It is inferred from a log (infer.h) or read from a small file:
+ * A drawing says what is drawn and measured of a log: which events are the steps of lifelines, which fields are
+ * loadlines, which events are points. It is inferred from a log (infer.h) or read from a file:
  *
  *   [view]
  *   title=Blocks from four servers
@@ -15,14 +15,13 @@
  *   [point Retransmits]
  *   event=TcpRetransmit
  *
- * events are from the first to the last; id are the fields that name an object, with ; between; color is what colours
- * tell apart: a field, or HOST, the least common host that an object visits. Where events name the same thing by
- * different fields, id has these with | between, and the first one that a record has counts: EV.PID|NEXT.PID. With
- * again=true an object begins with every first event, though there was one of that id before: interrupts have no
- * numbers.
+ * events are in order; id are the fields that identify a request; color is the field whose values get different
+ * colours, or HOST for the host that the fewest requests visit. If events have the same ID in different fields, id
+ * joins their names with |, and the first field that a record has counts: EV.PID|NEXT.PID. With again=true, each first
+ * event begins a new request, also with an ID that was already there.
  *
- * Ready-made files are found by their names, without .nlv and folder: drawing_read("http") reads
- * netlogger/drawings/http.nlv in the folders of XDG_DATA_HOME, XDG_DATA_DIRS, and where NetLogger is installed.
+ * drawing_read("http") reads the ready-made drawing netlogger/drawings/http.nlv from XDG_DATA_HOME, XDG_DATA_DIRS, or
+ * the directory where NetLogger is installed. One thread at a time for a drawing.
  */
 #ifndef NETLOGGER_ANALYSIS_DRAWING_H
 #define NETLOGGER_ANALYSIS_DRAWING_H
@@ -33,17 +32,17 @@
 
 typedef struct drawing_lifeline {
     char *name;
-    char **events; /* in order, NULL at the end */
-    char **ids;    /* likewise */
-    char *color;   /* a field's name */
-    bool again;    /* an object begins with every first event */
+    char **events; /* in order, ended by NULL */
+    char **ids;    /* ended by NULL */
+    char *color;   /* name of a field */
+    bool again;    /* each first event begins a new request */
 } drawing_lifeline;
 
 typedef struct drawing_loadline {
     char *name;
     char *event;
     char *field;
-    char *unit; /* "" when not known */
+    char *unit; /* "": unknown */
 } drawing_loadline;
 
 typedef struct drawing_point {
@@ -52,50 +51,44 @@ typedef struct drawing_point {
 } drawing_point;
 
 typedef struct drawing {
-    char *title;          /* NULL when there is none */
+    char *title;          /* NULL: none */
     GPtrArray *lifelines; /* drawing_lifeline */
     GPtrArray *loadlines; /* drawing_loadline */
     GPtrArray *points;    /* drawing_point */
-    GPtrArray *quiet;     /* char *: events that are nothing of it, and known to be; they are in no file */
+    GPtrArray *quiet;     /* char *: known events that are not drawn; not stored in files */
 } drawing;
 
 drawing *drawing_new(void);
 void drawing_free(drawing *d);
 
-/* Add to a drawing; everything is copied. events and ids have NULL at the end. The lifeline stays the drawing's. */
+/* Add copies to a drawing. events and ids end with NULL. Returns the lifeline, which belongs to the drawing. */
 drawing_lifeline *drawing_add_lifeline(drawing *d, const char *name, const char *const *events, const char *const *ids,
                                        const char *color);
 void drawing_add_loadline(drawing *d, const char *name, const char *event, const char *field, const char *unit);
 void drawing_add_point(drawing *d, const char *name, const char *event);
 
-/*
- * Finds what an id says of a record: the field, or the first of several, with | between, that it has. False when it has
- * none.
- */
+/* Finds the field of an ID, or the first of several joined by |, in a record. Returns false if there is none. */
 bool drawing_find_id(const nl_record *record, const char *id, nl_field *field);
 
-/* The names of ready-made drawings that can be found, by name, NULL at the end; to be freed with g_strfreev. */
+/* Returns the sorted names of all ready-made drawings, for g_strfreev. */
 char **drawing_names(void);
 
-/* Reads the file, or, where there is none and it is no path, the ready-made one of that name. NULL on
- * failure. */
+/* Reads a file, or the ready-made drawing of that name. Returns NULL on failure. */
 drawing *drawing_read(const char *path);
 
-/* What the file would be; to be freed with g_free. Equal drawings give equal texts. */
+/* Returns the text of the file, for g_free. Equal drawings have equal texts. */
 char *drawing_text(const drawing *d);
 
-/* Reads such a text. NULL on failure. */
+/* Reads the text of a file. Returns NULL on failure. */
 drawing *drawing_parse(const char *text);
 
 drawing *drawing_copy(const drawing *d);
 
-/*
- * Whether it can be written and read back as it is: each lifeline has at least two events and an id, no two have the
- * same name, and so on. Returns false when it cannot.
- */
+/* Checks that a drawing can be written and read back. Returns false if, for example, two lifelines have the same name
+ * or a lifeline has fewer than two events. */
 bool drawing_check(const drawing *d);
 
-/* Writes it. Returns false on failure. */
+/* Writes a file. Returns false on failure. */
 bool drawing_write(const drawing *d, const char *path);
 
 #endif

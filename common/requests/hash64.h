@@ -1,4 +1,4 @@
-/* 64-bit keys for GLib's hash tables: g_int64_hash looks at the lower half only, in which pairs of numbers collide. */
+/* A hash of 64-bit keys for GLib. g_int64_hash uses only the lower half, in which pairs of numbers collide. */
 #ifndef NETLOGGER_ANALYSIS_HASH64_H
 #define NETLOGGER_ANALYSIS_HASH64_H
 

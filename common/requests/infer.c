@@ -9,150 +9,137 @@
 enum {
     LIFELINES_MAX = 3,
     IDS_MAX = 4,
-    EVENTS_MAX = 64, /* of one lifeline: more cannot be told apart in a drawing */
+    EVENTS_MAX = 64, /* of a lifeline */
+    REFINE_FIELDS_MAX = 64,
     LOADLINES_PER_EVENT = 2,
     LOADLINES_MAX = 6,
     POINTS_MAX = 16,
     LOADLINE_RECORDS = 3,
 };
 
-static const double least_links = 0.05; /* links per record of an id */
+#define LINKS_MIN 0.05 /* links per record of an ID */
 
 typedef struct inference {
     const trace *t;
-    size_t count; /* records looked at: the first ones, up to INFER_RECORDS */
+    size_t count; /* the first records, at most INFER_RECORDS */
     size_t strings;
-    bool *used; /* by an event's string: it has its place in the drawing */
+    bool *used; /* by the string of an event: whether the drawing has it */
     drawing *result;
 } inference;
 
 typedef struct group {
     uint32_t records;
     uint32_t events; /* different ones */
+    uint32_t field;  /* in best_field: the name of the field */
 } group;
 
-/* Records grouped by something, and in each group the different events. */
+/* Records grouped by a key, and in each group the different events. */
 typedef struct grouping {
-    GHashTable *groups; /* key to index + 1 */
-    GHashTable *pairs;  /* (index, event) seen */
-    GArray *members;    /* group */
+    GHashTable *numbers; /* key to number + 1 */
+    GHashTable *pairs;   /* (number, event) seen */
+    GArray *groups;      /* group, by number */
 } grouping;
 
 static grouping grouping_new(void)
 {
     return (grouping){
-        .groups = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL),
+        .numbers = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL),
         .pairs = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL),
-        .members = g_array_new(FALSE, TRUE, sizeof(group)),
+        .groups = g_array_new(FALSE, TRUE, sizeof(group)),
     };
 }
 
 static void grouping_free(grouping *g)
 {
-    g_hash_table_destroy(g->groups);
+    g_hash_table_destroy(g->numbers);
     g_hash_table_destroy(g->pairs);
-    g_array_free(g->members, TRUE);
+    g_array_free(g->groups, TRUE);
 }
 
-static gint64 *boxed(guint64 value)
+static group *group_at(const grouping *g, guint number)
 {
-    gint64 *box = g_new(gint64, 1);
-    *box = (gint64)value;
-    return box;
+    return &g_array_index(g->groups, group, number);
 }
 
-/* The number of the group of key, made when it is new. */
-static guint group_of(grouping *g, guint64 key)
+/* Returns the number + 1 of a key in a table. A new key gets the number count. */
+static guint number_of(GHashTable *table, guint64 key, guint count)
 {
-    gpointer found = g_hash_table_lookup(g->groups, &key);
-    if (found != NULL)
-        return GPOINTER_TO_UINT(found) - 1;
-    group empty = {0};
-    g_array_append_val(g->members, empty);
-    g_hash_table_insert(g->groups, boxed(key), GUINT_TO_POINTER(g->members->len));
-    return g->members->len - 1;
+    guint number = GPOINTER_TO_UINT(g_hash_table_lookup(table, &key));
+    if (number == 0) {
+        number = count + 1;
+        g_hash_table_insert(table, g_memdup2(&key, sizeof key), GUINT_TO_POINTER(number));
+    }
+    return number;
 }
 
-static void add_to_group(grouping *g, guint64 key, uint32_t event)
+static void add_to_group(grouping *g, guint64 key, uint32_t event, uint32_t field)
 {
-    guint index = group_of(g, key);
-    group *member = &g_array_index(g->members, group, index);
-    member->records++;
-    guint64 pair = (guint64)index << 32 | event;
-    if (g_hash_table_contains(g->pairs, &pair))
-        return;
-    g_hash_table_add(g->pairs, boxed(pair));
-    member->events++;
+    guint number = number_of(g->numbers, key, g->groups->len) - 1;
+    if (number == g->groups->len) {
+        group empty = {.field = field};
+        g_array_append_val(g->groups, empty);
+    }
+    group_at(g, number)->records++;
+    guint pairs = g_hash_table_size(g->pairs);
+    group_at(g, number)->events += number_of(g->pairs, (guint64)number << 32 | event, pairs) > pairs;
 }
 
-/* How good a field, or several, is at tying events together. */
+/* How well the values of a field, or of several, link events. */
 typedef struct tie {
     uint64_t links;
     uint64_t records;
-    uint64_t objects; /* groups that tie anything */
+    uint64_t requests; /* groups with links */
 } tie;
 
-static tie tie_of(const grouping *g)
+static void tie_add(tie *t, const group *g)
 {
-    tie result = {0};
-    for (guint i = 0; i < g->members->len; i++) {
-        const group *member = &g_array_index(g->members, group, i);
-        result.links += member->events - 1;
-        result.records += member->records;
-        result.objects += member->events > 1;
-    }
-    return result;
+    t->links += g->events - 1;
+    t->records += g->records;
+    t->requests += g->events > 1;
 }
 
-/* A field's name and how its groups are numbered: one pass over the log serves all fields. */
+/* Whether a record may be a step of a new lifeline. */
+static bool is_free(const inference *in, const trace_record *record)
+{
+    return record->event != TRACE_NONE && !in->used[record->event];
+}
+
+/* Returns the field that links the most events, or TRACE_NONE. One pass over the log serves all fields. */
 static uint32_t best_field(const inference *in, tie *best)
 {
     grouping g = grouping_new();
-    GArray *names = g_array_new(FALSE, FALSE, sizeof(uint32_t)); /* of each group */
     for (size_t i = 0; i < in->count; i++) {
         const trace_record *record = trace_get(in->t, i);
-        if (record->event == TRACE_NONE || in->used[record->event])
-            continue;
         const trace_field *fields = trace_fields(in->t, record);
-        for (uint32_t f = 0; f < record->field_count; f++) {
-            add_to_group(&g, (guint64)fields[f].name << 32 | fields[f].value, record->event);
-            if (names->len < g.members->len)
-                g_array_append_val(names, fields[f].name);
-        }
+        for (uint32_t f = 0; is_free(in, record) && f < record->field_count; f++)
+            add_to_group(&g, (guint64)fields[f].name << 32 | fields[f].value, record->event, fields[f].name);
     }
     tie *ties = g_new0(tie, in->strings + 1);
-    for (guint i = 0; i < g.members->len; i++) {
-        const group *member = &g_array_index(g.members, group, i);
-        tie *t = &ties[g_array_index(names, uint32_t, i)];
-        t->links += member->events - 1;
-        t->records += member->records;
-        t->objects += member->events > 1;
-    }
+    for (guint i = 0; i < g.groups->len; i++)
+        tie_add(&ties[group_at(&g, i)->field], group_at(&g, i));
     uint32_t name = TRACE_NONE;
     *best = (tie){0};
-    /* A single object is worth a lifeline when it is all that there is. */
-    uint64_t least_objects = in->result->lifelines->len > 0 ? 2 : 1;
+    /* A single request makes a lifeline only if there is no other lifeline. */
+    uint64_t requests_min = in->result->lifelines->len > 0 ? 2 : 1;
     for (uint32_t i = 0; i < in->strings; i++)
-        if (ties[i].links > best->links && ties[i].objects >= least_objects &&
-            (double)ties[i].links >= least_links * (double)ties[i].records) {
+        if (ties[i].links > best->links && ties[i].requests >= requests_min &&
+            (double)ties[i].links >= LINKS_MIN * (double)ties[i].records) {
             *best = ties[i];
             name = i;
         }
     g_free(ties);
-    g_array_free(names, TRUE);
     grouping_free(&g);
     return name;
 }
 
-/* A lifeline that is being found. */
+/* The ID fields of a possible lifeline. */
 typedef struct candidate {
     uint32_t ids[IDS_MAX];
     unsigned id_count;
 } candidate;
 
-/* A number for the object that a record belongs to: a hash of its id values, good enough to count with. False without
- * them. */
-static bool object_key(const inference *in, const candidate *c, const trace_record *record, guint64 *key)
+/* Hashes the ID values of a record. Returns false if the record is no step. */
+static bool request_key(const inference *in, const candidate *c, const trace_record *record, guint64 *key)
 {
     *key = 0;
     for (unsigned i = 0; i < c->id_count; i++) {
@@ -162,49 +149,48 @@ static bool object_key(const inference *in, const candidate *c, const trace_reco
         *key = (*key ^ value) * UINT64_C(0x9e3779b97f4a7c15);
         *key ^= *key >> 29;
     }
-    return true;
+    return is_free(in, record);
 }
 
-static grouping group_objects(const inference *in, const candidate *c)
+static grouping group_requests(const inference *in, const candidate *c)
 {
     grouping g = grouping_new();
     for (size_t i = 0; i < in->count; i++) {
         const trace_record *record = trace_get(in->t, i);
         guint64 key;
-        if (record->event != TRACE_NONE && !in->used[record->event] && object_key(in, c, record, &key))
-            add_to_group(&g, key, record->event);
+        if (request_key(in, c, record, &key))
+            add_to_group(&g, key, record->event, TRACE_NONE);
     }
     return g;
 }
 
-/* The fields of the first record that has the id so far: only they can refine it. */
+/* Returns the first record of a candidate: only its fields can be further IDs. NULL: none. */
 static const trace_record *example_of(const inference *in, const candidate *c)
 {
-    for (size_t i = 0; i < in->count; i++) {
-        const trace_record *record = trace_get(in->t, i);
-        guint64 key;
-        if (record->event != TRACE_NONE && !in->used[record->event] && object_key(in, c, record, &key))
-            return record;
-    }
+    guint64 key;
+    for (size_t i = 0; i < in->count; i++)
+        if (request_key(in, c, trace_get(in->t, i), &key))
+            return trace_get(in->t, i);
     return NULL;
 }
 
-/* Adds the field that makes the most further links, while one does (by a twentieth at least). */
-static void refine(const inference *in, candidate *c, tie *links)
+/* Adds the ID field that makes the most further links, as long as a field makes at least a twentieth more. */
+static void refine(const inference *in, candidate *c, tie links)
 {
     while (c->id_count < IDS_MAX) {
         const trace_record *example = example_of(in, c);
         uint32_t best = TRACE_NONE;
-        const trace_field *fields = example == NULL ? NULL : trace_fields(in->t, example);
-        for (uint32_t f = 0; example != NULL && f < example->field_count; f++) {
+        for (uint32_t f = 0; example != NULL && f < MIN(example->field_count, REFINE_FIELDS_MAX); f++) {
             candidate with = *c;
-            with.ids[with.id_count++] = fields[f].name;
-            grouping g = group_objects(in, &with);
-            tie t = tie_of(&g);
+            tie t = {0};
+            with.ids[with.id_count++] = trace_fields(in->t, example)[f].name;
+            grouping g = group_requests(in, &with);
+            for (guint i = 0; i < g.groups->len; i++)
+                tie_add(&t, group_at(&g, i));
             grouping_free(&g);
-            if (t.links > links->links + links->links / 20) {
-                *links = t;
-                best = fields[f].name;
+            if (t.links > links.links + links.links / 20) {
+                links = t;
+                best = with.ids[c->id_count];
             }
         }
         if (best == TRACE_NONE)
@@ -213,48 +199,44 @@ static void refine(const inference *in, candidate *c, tie *links)
     }
 }
 
-/* The events that objects share, each with its first record's place, and how often one precedes another. */
+/* The events of a lifeline in the order of their first records, and how often each precedes each other. */
 typedef struct precedence {
     uint32_t events[EVENTS_MAX];
     unsigned count;
     uint32_t before[EVENTS_MAX][EVENTS_MAX];
 } precedence;
 
-static int infer_place_of(const precedence *p, uint32_t event)
+/* Returns the index of an event, which it adds if there is space; otherwise EVENTS_MAX. */
+static unsigned precedence_index(precedence *p, uint32_t event)
 {
-    for (unsigned i = 0; i < p->count; i++)
-        if (p->events[i] == event)
-            return (int)i;
-    return -1;
+    unsigned i = 0;
+    while (i < p->count && p->events[i] != event)
+        i++;
+    if (i == p->count && i < EVENTS_MAX)
+        p->events[p->count++] = event;
+    return i;
 }
 
-/* An object's events so far, as bits by their place. */
 static void count_precedence(const inference *in, const candidate *c, const grouping *g, precedence *p)
 {
-    uint64_t *seen = g_new0(uint64_t, g->members->len + 1);
+    uint64_t *seen = g_new0(uint64_t, g->groups->len + 1); /* of each request, a bit for each event */
     for (size_t i = 0; i < in->count; i++) {
         const trace_record *record = trace_get(in->t, i);
         guint64 key;
-        if (record->event == TRACE_NONE || in->used[record->event] || !object_key(in, c, record, &key))
+        if (!request_key(in, c, record, &key))
             continue;
-        guint index = GPOINTER_TO_UINT(g_hash_table_lookup(g->groups, &key)) - 1;
-        if (g_array_index(g->members, group, index).events < 2)
-            continue;
-        int place = infer_place_of(p, record->event);
-        if (place < 0 && p->count < EVENTS_MAX) {
-            place = (int)p->count;
-            p->events[p->count++] = record->event;
-        }
-        if (place < 0 || (seen[index] >> place & 1))
+        guint number = GPOINTER_TO_UINT(g_hash_table_lookup(g->numbers, &key)) - 1;
+        unsigned index = group_at(g, number)->events < 2 ? EVENTS_MAX : precedence_index(p, record->event);
+        if (index == EVENTS_MAX || (seen[number] >> index & 1))
             continue;
         for (unsigned other = 0; other < p->count; other++)
-            p->before[other][place] += seen[index] >> other & 1;
-        seen[index] |= UINT64_C(1) << place;
+            p->before[other][index] += seen[number] >> other & 1;
+        seen[number] |= UINT64_C(1) << index;
     }
     g_free(seen);
 }
 
-/* Orders the events: more of the others follow than precede it, the earlier it stands. Fills order with places. */
+/* Orders events by how many others follow them minus how many precede them. order receives their indices. */
 static void order_events(const precedence *p, unsigned order[EVENTS_MAX])
 {
     int score[EVENTS_MAX] = {0};
@@ -271,10 +253,10 @@ static void order_events(const precedence *p, unsigned order[EVENTS_MAX])
         }
 }
 
-/* Adds the lifeline of an id. False when no two events share it. */
+/* Adds the lifeline of a candidate. Returns false if no two events share an ID. */
 static bool add_lifeline_of(inference *in, candidate c)
 {
-    grouping g = group_objects(in, &c);
+    grouping g = group_requests(in, &c);
     precedence *p = g_new0(precedence, 1);
     count_precedence(in, &c, &g, p);
     grouping_free(&g);
@@ -294,7 +276,7 @@ static bool add_lifeline_of(inference *in, candidate c)
     return found;
 }
 
-/* Finds one more lifeline among the events that are left. False when there is none. */
+/* Adds a lifeline of events that have none yet. Returns false if there is none. */
 static bool add_lifeline(inference *in)
 {
     tie links;
@@ -302,11 +284,11 @@ static bool add_lifeline(inference *in)
     c.ids[0] = best_field(in, &links);
     if (c.ids[0] == TRACE_NONE)
         return false;
-    refine(in, &c, &links);
+    refine(in, &c, links);
     return add_lifeline_of(in, c);
 }
 
-/* What is known of one field of an event that may be a loadline. */
+/* A field of an event, which may be a loadline. */
 typedef struct series {
     uint32_t event, field;
     uint32_t records;
@@ -317,33 +299,30 @@ typedef struct series {
 static GArray *find_series(const inference *in)
 {
     GArray *all = g_array_new(FALSE, TRUE, sizeof(series));
-    GHashTable *places = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
+    GHashTable *numbers = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
     for (size_t i = 0; i < in->count; i++) {
         const trace_record *record = trace_get(in->t, i);
-        if (record->event == TRACE_NONE || in->used[record->event])
+        if (!is_free(in, record))
             continue;
         const trace_field *fields = trace_fields(in->t, record);
         for (uint32_t f = 0; f < record->field_count; f++) {
-            guint64 key = (guint64)record->event << 32 | fields[f].name;
-            gpointer found = g_hash_table_lookup(places, &key);
+            guint number = number_of(numbers, (guint64)record->event << 32 | fields[f].name, all->len);
             double value;
-            bool number = trace_number(in->t, fields[f].value, &value);
-            if (found == NULL) {
-                series fresh = {.event = record->event, .field = fields[f].name, .least = value, .most = value};
+            bool is_number = trace_number(in->t, fields[f].value, &value);
+            if (number > all->len) {
+                series fresh = {.event = record->event, .field = fields[f].name};
                 g_array_append_val(all, fresh);
-                found = GUINT_TO_POINTER(all->len);
-                g_hash_table_insert(places, boxed(key), found);
             }
-            series *s = &g_array_index(all, series, GPOINTER_TO_UINT(found) - 1);
+            series *s = &g_array_index(all, series, number - 1);
             s->records++;
-            if (!number)
+            if (!is_number)
                 continue;
             s->least = s->numbers == 0 || value < s->least ? value : s->least;
             s->most = s->numbers == 0 || value > s->most ? value : s->most;
             s->numbers++;
         }
     }
-    g_hash_table_destroy(places);
+    g_hash_table_destroy(numbers);
     return all;
 }
 

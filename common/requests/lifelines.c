@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Where an event's name stands in the order, by its string; -1 for the others. */
+/* Returns the index of each string in the lifeline's events; -1: none. */
 static int32_t *places_of_events(const trace *t, lifelines *l)
 {
     size_t strings = trace_string_count(t);
@@ -20,17 +20,16 @@ static int32_t *places_of_events(const trace *t, lifelines *l)
     return places;
 }
 
-/* Finds or makes the object that the id values name: pairs of (object so far, next value) are numbered one after
- * another. */
-enum { CHOICES = 4 /* fields with | between */ };
+enum { CHOICES = 4 /* fields joined by | */, IDS_MAX = 16, ROOT = 0x7fffffff };
+
+/* Finds requests by their ID values: each pair of a prefix and the next value has a number, which is the next prefix.
+ */
 
 typedef struct object_finder {
     GHashTable *numbers; /* a pair in 64 bits, to number + 1 */
     guint ids;
-    uint32_t names[16][CHOICES]; /* TRACE_NONE behind the last */
+    uint32_t names[IDS_MAX][CHOICES]; /* ended by TRACE_NONE */
 } object_finder;
-
-enum { ROOT = 0x7fffffff };
 
 static void look_up_names(const trace *t, const char *id, uint32_t names[CHOICES])
 {
@@ -74,23 +73,21 @@ static bool find_object(object_finder *f, const trace *t, const trace_record *re
             return true;
         gpointer found = g_hash_table_lookup(f->numbers, &pair);
         if (found == NULL) {
-            guint64 *kept = g_new(guint64, 1);
-            *kept = pair;
             found = GUINT_TO_POINTER(g_hash_table_size(f->numbers) + 1);
-            g_hash_table_insert(f->numbers, kept, found);
+            g_hash_table_insert(f->numbers, g_memdup2(&pair, sizeof pair), found);
         }
         node = GPOINTER_TO_UINT(found);
     }
     return false;
 }
 
-/* First pass: which object each record belongs to. Returns the objects, their step_count set. */
+/* First pass: finds the request of each record. Returns the requests with their step_count. */
 static GArray *number_objects(const trace *t, lifelines *l, const int32_t *places)
 {
     object_finder finder = {.numbers = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL)};
     GHashTable *objects_by_key = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
     GArray *objects = g_array_new(FALSE, TRUE, sizeof(lifeline_object));
-    for (finder.ids = 0; finder.ids < 16 && l->definition->ids[finder.ids] != NULL; finder.ids++)
+    for (finder.ids = 0; finder.ids < IDS_MAX && l->definition->ids[finder.ids] != NULL; finder.ids++)
         look_up_names(t, l->definition->ids[finder.ids], finder.names[finder.ids]);
     for (size_t i = 0; i < trace_count(t); i++) {
         const trace_record *record = trace_get(t, i);
@@ -103,10 +100,8 @@ static GArray *number_objects(const trace *t, lifelines *l, const int32_t *place
         if (found == NULL || (l->definition->again && places[record->event] == 0)) {
             lifeline_object object = {.color = TRACE_NONE, .name = last};
             g_array_append_val(objects, object);
-            guint64 *kept = g_new(guint64, 1);
-            *kept = key;
             found = GUINT_TO_POINTER(objects->len);
-            g_hash_table_insert(objects_by_key, kept, found);
+            g_hash_table_insert(objects_by_key, g_memdup2(&key, sizeof key), found);
         }
         uint32_t number = GPOINTER_TO_UINT(found) - 1;
         g_array_index(objects, lifeline_object, number).step_count++;
@@ -118,7 +113,7 @@ static GArray *number_objects(const trace *t, lifelines *l, const int32_t *place
     return objects;
 }
 
-/* Second pass: each object's steps beside each other. */
+/* Second pass: stores the steps of each request one after the other. */
 static void place_steps(const trace *t, lifelines *l, const int32_t *places)
 {
     l->steps = g_new(lifeline_step, l->step_count + 1);
@@ -143,7 +138,7 @@ static uint32_t host_of(const trace *t, const lifelines *l, const lifeline_objec
     return trace_get(t, l->steps[object->first_step + step].record)->host;
 }
 
-/* By host: the one that the fewest objects visit says most about this one (a server rather than the client of all). */
+/* The host that the fewest requests visit characterizes a request best: a server rather than the client of all. */
 static void color_by_host(const trace *t, lifelines *l)
 {
     uint32_t *visits = g_new0(uint32_t, trace_string_count(t) + 1);

@@ -1,17 +1,13 @@
-/*
- * Text of logs for a terminal or a window: names of events, hosts and files are anybody's. What a terminal would obey
- * (record/terminal.h) is replaced.
- */
+/* Prepares text of logs, which may have any content, for terminals and windows. Any thread. */
 #ifndef NL_ANALYSIS_PRINTABLE_H
 #define NL_ANALYSIS_PRINTABLE_H
 
 #include <glib.h>
 
-/* A copy as valid UTF-8 with ? for each character that controls a terminal; the caller's to free (g_free). Any thread.
- */
+/* Returns a copy as valid UTF-8 with ? for each character that controls a terminal (record/terminal.h), for g_free. */
 char *printable(const char *text);
 
-/* printf to standard output, with ? for the control characters that come out, but for newlines. */
+/* Like printf, with ? for control characters except newlines. */
 void printable_print(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
 #endif

@@ -7,7 +7,7 @@
 
 typedef struct string_entry {
     const char *text;
-    double number; /* NAN-free: is_number tells */
+    double number;
     bool is_number;
 } string_entry;
 
@@ -15,7 +15,7 @@ struct trace {
     GArray *records; /* trace_record */
     GArray *fields;  /* trace_field */
     GArray *strings; /* string_entry */
-    GHashTable *ids; /* text to id + 1 */
+    GHashTable *ids; /* text to number + 1 */
     GStringChunk *texts;
     GByteArray *scratch;
     bool disordered;
@@ -46,7 +46,7 @@ void trace_free(trace *t)
     g_free(t);
 }
 
-/* Bytes as a C string; a NUL within becomes a blank, since this is for looking at. */
+/* Returns text as a C string, with spaces for NULs. */
 static const char *terminated(trace *t, nl_string text)
 {
     g_byte_array_set_size(t->scratch, 0);
@@ -96,7 +96,7 @@ void trace_add(trace *t, const nl_record *record)
     g_array_append_val(t->records, r);
 }
 
-/* The fields lie in the order in which the records came, which settles those of equal times. */
+/* The fields are stored in the order of the records' arrival, which orders records of one time. */
 static gint by_time(gconstpointer a, gconstpointer b)
 {
     const trace_record *first = a, *second = b;
@@ -105,13 +105,11 @@ static gint by_time(gconstpointer a, gconstpointer b)
     return (first->first_field > second->first_field) - (first->first_field < second->first_field);
 }
 
-bool trace_sort(trace *t)
+void trace_sort(trace *t)
 {
-    if (!t->disordered)
-        return false;
-    g_array_sort(t->records, by_time);
+    if (t->disordered)
+        g_array_sort(t->records, by_time);
     t->disordered = false;
-    return true;
 }
 
 size_t trace_count(const trace *t)

@@ -1,7 +1,6 @@
 /*
- * A log in memory, for programs that look at all of it: records in order of time, every string kept once.
- *
- * A string is known by its number (an id); TRACE_NONE stands for none. One thread at a time.
+ * A log in memory: records in the order of time, each string stored once and known by its number. TRACE_NONE is no
+ * string. One thread at a time.
  */
 #ifndef NETLOGGER_ANALYSIS_TRACE_H
 #define NETLOGGER_ANALYSIS_TRACE_H
@@ -19,35 +18,35 @@ typedef struct trace_field {
 
 typedef struct trace_record {
     int64_t time_ns;
-    uint32_t event, host, prog; /* strings, TRACE_NONE when absent */
+    uint32_t event, host, prog; /* strings, or TRACE_NONE */
     uint32_t field_count;
-    uint64_t first_field; /* see trace_fields */
+    uint64_t first_field; /* for trace_fields */
 } trace_record;
 
 trace *trace_new(void);
 void trace_free(trace *t);
 
-/* Adds a copy of a record. Records may come in any order: see trace_sort. */
+/* Adds a copy of a record. Call trace_sort after the last one. */
 void trace_add(trace *t, const nl_record *record);
 
-/* Puts the records in order of time; those of equal times stay as they came. Returns whether anything moved. */
-bool trace_sort(trace *t);
+/* Sorts the records by time. Records of one time keep their order. */
+void trace_sort(trace *t);
 
 size_t trace_count(const trace *t);
 const trace_record *trace_get(const trace *t, size_t i);
 
-/* The fields of a record, field_count of them. */
+/* Returns the fields of a record, field_count of them. */
 const trace_field *trace_fields(const trace *t, const trace_record *record);
 
-/* The value of a field of a record (by the name's id), TRACE_NONE when it has none. */
+/* Returns the value of the field with that name (a string) in a record, or TRACE_NONE. */
 uint32_t trace_value(const trace *t, const trace_record *record, uint32_t name);
 
-/* Strings and their numbers; the number of one that does not occur is TRACE_NONE. */
+/* Convert between strings and their numbers. trace_find returns TRACE_NONE for an unknown string. */
 size_t trace_string_count(const trace *t);
 const char *trace_string(const trace *t, uint32_t id);
 uint32_t trace_find(const trace *t, const char *text);
 
-/* The string as a number; false when it is none. */
+/* Reads a string as a number. Returns false if it is not a finite number. */
 bool trace_number(const trace *t, uint32_t id, double *value);
 
 #endif

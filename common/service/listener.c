@@ -277,13 +277,11 @@ const nl_option listening_tls_rows[] = {
 };
 
 const nl_option listening_hosts_rows[] = {
-    {.name = "hosts",
-     .type = NL_OPTION_CHOICE,
-     .choices = "any|certificate",
+    {.name = "certified_hosts",
+     .type = NL_OPTION_FLAG,
      .places = NL_OPTION_IN_URL,
-     .initial = "any",
      NL_OPTION_MEMBER(listening_options, hosts_certified),
-     .help = "With ca=: certificate accepts only records whose HOST is a name in the client's certificate"},
+     .help = "With ca=: accept only records whose HOST is a name in the client's certificate"},
     {0},
 };
 
@@ -308,7 +306,7 @@ bool listening_read(const nl_url *url, const nl_option *own, bool secure, bool m
     if (nl_url_read_options(url, tables) != NL_OK)
         return false;
     if (o.hosts_certified && o.tls.ca == NULL)
-        return nl_error_false(NL_ERROR_INVALID, "option hosts: certificate needs ca=FILE");
+        return nl_error_false(NL_ERROR_INVALID, "option certified_hosts needs ca=FILE");
     secure |= o.tls.cert != NULL || o.tls.key != NULL || o.tls.ca != NULL || o.tls.crl != NULL || o.tls.peers != NULL;
     l->names = o.names != NULL ? program_copy(o.names) : NULL;
     l->hosts_certified = o.hosts_certified;

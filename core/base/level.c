@@ -46,6 +46,17 @@ const char *nl_level_bp_name(nl_level level)
     return (unsigned)level < LEVEL_COUNT ? names[level].bp.text : "";
 }
 
+static bool is_exactly(const name *name, nl_string text)
+{
+    return name->size == text.size && memcmp(name->text, text.data, text.size) == 0;
+}
+
+bool nl_level_has_name(nl_level level, nl_string text)
+{
+    return text.data == NULL || ((unsigned)level < LEVEL_COUNT &&
+                                 (is_exactly(&names[level].ulm, text) || is_exactly(&names[level].bp, text)));
+}
+
 /* By first letter of a name: a bit for each level with such a name. Most letters have one level. */
 static const unsigned short by_letter[32] = {
     ['e' & 31] = 1 << NL_EMERGENCY | 1 << NL_ERROR, ['f' & 31] = 1 << NL_EMERGENCY,

@@ -7,4 +7,7 @@
 /* Returns the BP name of a level, "" for NL_LEVEL_NONE, in static storage. Safe in any thread and signal handler. */
 const char *nl_level_bp_name(nl_level level);
 
+/* Returns whether text is NULL or is the name of the level in ULM or BP. */
+bool nl_level_has_name(nl_level level, nl_string text);
+
 #endif

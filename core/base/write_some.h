@@ -1,10 +1,11 @@
-/* write(2) without short writes and interruptions. */
+/* read(2) and write(2) without short results and interruptions. */
 #ifndef NETLOGGER_BASE_WRITE_SOME_H
 #define NETLOGGER_BASE_WRITE_SOME_H
 
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <unistd.h>
 
 /* Writes part of data, and waits if the descriptor is non-blocking. Returns the number of bytes, or -1 with errno. */
@@ -34,6 +35,36 @@ static inline bool nl_write_all(int fd, const char *data, size_t size)
             return false;
         data += put;
         size -= (size_t)put;
+    }
+    return true;
+}
+
+/* Reads size bytes at an offset. Returns false with errno on failure; EIO if the file is shorter. */
+static inline bool nl_read_all_at(int fd, void *data, size_t size, uint64_t offset)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t got = pread(fd, (char *)data + done, size - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got == 0)
+            errno = EIO;
+        if (got <= 0)
+            return false;
+        done += (size_t)got;
+    }
+    return true;
+}
+
+/* Writes all of data at an offset. Returns false with errno on failure; part of data may have been written. */
+static inline bool nl_write_all_at(int fd, const void *data, size_t size, uint64_t offset)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t put = pwrite(fd, (const char *)data + done, size - done, (off_t)(offset + done));
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        done += (size_t)put;
     }
     return true;
 }

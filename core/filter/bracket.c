@@ -1,4 +1,4 @@
-/* Bracket expressions, which globs and regular expressions have in common: [a-z_], [!0-9], [[:alpha:]]. */
+/* Bracket expressions of globs and regular expressions: [a-z_], [!0-9], [[:alpha:]]. */
 #include "config.h"
 
 #include "filter/pattern_build.h"
@@ -9,7 +9,7 @@ typedef struct byte_range {
     unsigned char from, to;
 } byte_range;
 
-/* The classes as they are in the C locale, as ranges up to an empty one: a filter means the same everywhere. */
+/* The classes of the C locale, so that a filter has the same meaning everywhere. An empty range ends a row. */
 static const struct {
     const char *name;
     byte_range ranges[5];
@@ -34,7 +34,7 @@ static void add_bytes(nl_symbols *set, unsigned from, unsigned to)
         nl_symbols_add(set, byte);
 }
 
-/* Adds the bytes of a class. Returns false when no class has that name. */
+/* Adds the bytes of a class. Returns false if the class is unknown. */
 static bool add_class(nl_symbols *set, nl_string name)
 {
     for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
@@ -47,8 +47,8 @@ static bool add_class(nl_symbols *set, nl_string name)
     return false;
 }
 
-/* *at is behind "[:". */
-static const char *read_class(const char **at, const char *end, nl_symbols *set)
+/* Reads the name of a class behind "[:". */
+static bool read_class(nl_builder *builder, const char **at, const char *end, nl_symbols *set)
 {
     const char *close = *at;
     while (close < end && *close >= 'a' && *close <= 'z')
@@ -56,10 +56,10 @@ static const char *read_class(const char **at, const char *end, nl_symbols *set)
     bool known = end - close >= 2 && close[0] == ':' && close[1] == ']' &&
                  add_class(set, (nl_string){*at, (size_t)(close - *at)});
     *at = known ? close + 2 : *at;
-    return known ? NULL : "a class is [:alpha:] or the like";
+    return known || nl_build_fail(builder, NL_ERROR_INVALID, "unknown class; use [:alpha:] or another POSIX class");
 }
 
-/* One byte, an end of a range perhaps; -1 at the end. */
+/* Reads a byte. Returns -1 at the end. */
 static int read_byte(const char **at, const char *end, bool escapes)
 {
     if (escapes && *at < end && **at == '\\')
@@ -72,45 +72,41 @@ static bool begins(const char *at, const char *end, char second)
     return end - at >= 2 && at[0] == '[' && at[1] == second;
 }
 
-static const char *read_range(const char **at, const char *end, bool escapes, nl_symbols *set)
+static bool read_range(nl_builder *builder, const char **at, const char *end, bool escapes, nl_symbols *set)
 {
     int from = read_byte(at, end, escapes), to = from;
     if (end - *at >= 2 && **at == '-' && (*at)[1] != ']') {
         ++*at;
         if (begins(*at, end, ':') || begins(*at, end, '.') || begins(*at, end, '='))
-            return "a range ends in a byte";
+            return nl_build_fail(builder, NL_ERROR_INVALID, "a range must end with a byte");
         to = read_byte(at, end, escapes);
     }
     if (from < 0 || to < 0)
-        return "a [ without its ]";
+        return nl_build_fail(builder, NL_ERROR_INVALID, "missing ]");
     if (to < from)
-        return "a range runs backwards";
+        return nl_build_fail(builder, NL_ERROR_INVALID, "a range runs backwards");
     add_bytes(set, (unsigned)from, (unsigned)to);
-    return NULL;
+    return true;
 }
 
-const char *nl_bracket_read(const char **at, const char *end, const char *negation, bool escapes, nl_symbols *set)
+bool nl_bracket_read(nl_builder *builder, const char **at, const char *end, const char *negation, bool escapes,
+                     nl_symbols *set)
 {
     *set = (nl_symbols){{0}};
-    bool negated = *at < end && **at != '\0' && strchr(negation, **at) != NULL;
+    bool negated = *at < end && **at != '\0' && strchr(negation, **at) != NULL, good = true;
     *at += negated;
-    const char *problem = NULL, *start = *at;
-    while (problem == NULL && *at < end && (**at != ']' || *at == start)) {
-        if (begins(*at, end, '.') || begins(*at, end, '=')) {
-            problem = "[. .] and [= =] are not supported";
-        } else if (begins(*at, end, ':')) {
-            *at += 2;
-            problem = read_class(at, end, set);
-        } else {
-            problem = read_range(at, end, escapes, set);
-        }
+    const char *start = *at;
+    while (good && *at < end && (**at != ']' || *at == start)) {
+        if (begins(*at, end, '.') || begins(*at, end, '='))
+            return nl_build_fail(builder, NL_ERROR_UNSUPPORTED, "[. .] and [= =] are not supported");
+        bool class = begins(*at, end, ':');
+        *at += class ? 2 : 0;
+        good = class ? read_class(builder, at, end, set) : read_range(builder, at, end, escapes, set);
     }
-    if (problem != NULL)
-        return problem;
-    if (*at == end)
-        return "a [ without its ]";
+    if (good && *at == end)
+        good = nl_build_fail(builder, NL_ERROR_INVALID, "missing ]");
     ++*at;
     if (negated)
         *set = nl_symbols_others(set);
-    return NULL;
+    return good;
 }

@@ -1,4 +1,4 @@
-/* Matching: the loop over tests, and the tests. */
+/* Matching. */
 #include "config.h"
 
 #include "base/error.h"
@@ -9,16 +9,16 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What the parts of a test cost at most, in steps of about a nanosecond. */
+/* Maximum costs of the parts of a test, in steps of about a nanosecond. */
 enum {
     TEST_COST = 8,
     OPERAND_COST = 4,
-    INTEGER_COST = 32, /* writing or reading one as text */
-    REAL_COST = 512,   /* likewise */
-    SHORT_NUMBER = 20, /* bytes; reading a longer one may cost as much as a real */
+    INTEGER_COST = 32, /* an integer to or from text */
+    REAL_COST = 512,   /* a real to or from text */
+    SHORT_NUMBER = 20, /* bytes; a longer number may cost as much as a real */
 };
 
-/* A value of a record that is compared: its number where one is asked for, its text when it is looked at. */
+/* Returns the number for a field's value, or NL_NUMBER_NONE. */
 static nl_number filter_number_of(const nl_field *field)
 {
     switch (field->type) {
@@ -44,7 +44,7 @@ static unsigned order_of_times(const nl_field *field, const nl_operand *operand)
     return nl_number_order(&time, &operand->number);
 }
 
-/* Levels that both have their place stand by it; others are the same or not. */
+/* Compares known levels by rank. Other levels are equal or not. */
 static unsigned order_of_levels(nl_level level, nl_string text, const nl_operand *operand)
 {
     nl_number number = {.kind = NL_NUMBER_INTEGER, .integer = level};
@@ -53,7 +53,7 @@ static unsigned order_of_levels(nl_level level, nl_string text, const nl_operand
     return nl_text_order(text, operand->text) == NL_ORDER_EQUAL ? NL_ORDER_EQUAL : NL_ORDER_NONE;
 }
 
-/* How the field stands to the first operand that it equals, else to the last one. */
+/* Returns the order of the field to the first operand that it equals, otherwise to the last one. */
 static unsigned order_of_values(const nl_filter *filter, const nl_filter_test *test, const nl_field *field)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -93,7 +93,7 @@ static unsigned order_of_member(const nl_filter *filter, const nl_filter_test *t
     return order;
 }
 
-/* What writing a field as text costs. */
+/* Returns the cost of writing a field as text. */
 static uint64_t text_cost(const nl_field *field)
 {
     switch (field->type) {
@@ -109,7 +109,7 @@ static uint64_t text_cost(const nl_field *field)
     return 0;
 }
 
-/* What comparing a field with all operands of a test costs. */
+/* Returns the cost of comparing a field with all operands of a test. */
 static uint64_t order_cost(const nl_filter_test *test, const nl_field *field)
 {
     uint64_t cost = text_cost(field) + (uint64_t)test->operand_count * OPERAND_COST;
@@ -168,7 +168,7 @@ nl_status nl_filter_match(const nl_filter *filter, const nl_record *record, uint
     while (at < NL_FILTER_NO) {
         bool result;
         if (match_test(filter, &filter->tests[at], record, steps, &result) != NL_OK)
-            return nl_error_set(NL_ERROR_LIMIT, "the expression costs more steps than it may");
+            return nl_error_set(NL_ERROR_LIMIT, "the expression exceeds its limit of steps");
         at = filter->tests[at].next[result];
     }
     *matches = at == NL_FILTER_YES;

@@ -1,9 +1,7 @@
 /*
- * A filter from inside.
- *
- * The tests of an expression lie one behind the other as they were written. Each says for both of its results which
- * test is next, or that the record is meant or not: && || ! and parentheses are nothing but these ways. Matching
- * therefore is a loop, and stops as soon as the result is certain.
+ * Internals of filters. The tests of an expression are in an array, in the order of the text. For both of its results,
+ * each test has the next test or the final result, which implements && || ! and parentheses. So matching is a loop,
+ * which ends as soon as the result is certain.
  */
 #ifndef NETLOGGER_FILTER_FILTER_INTERNAL_H
 #define NETLOGGER_FILTER_FILTER_INTERNAL_H
@@ -11,12 +9,12 @@
 #include "filter/pattern.h"
 #include "record/record_internal.h"
 
-/* How two values stand to each other. A test accepts a set of these. */
+/* The order of two values. A test accepts a set of these. */
 enum {
     NL_ORDER_LESS = 1,
     NL_ORDER_EQUAL = 2,
     NL_ORDER_GREATER = 4,
-    NL_ORDER_NONE = 8, /* they are different, and neither comes first */
+    NL_ORDER_NONE = 8, /* different, without an order */
 };
 
 typedef enum nl_operator {
@@ -44,7 +42,7 @@ typedef struct nl_number {
     };
 } nl_number;
 
-/* A value in an expression. Its number is the time or the level when it is compared with one. */
+/* A value in an expression. number is the time or level if the field is one. */
 typedef struct nl_operand {
     nl_string text;
     nl_number number;
@@ -54,9 +52,9 @@ typedef struct nl_filter_test {
     nl_string name;
     nl_member member;
     nl_operator operator;
-    unsigned char accepts; /* NL_ORDER_... */
-    bool numeric;          /* some operand is a number */
-    uint16_t next[2];      /* by the result: a test, or one of those below */
+    unsigned char accepts; /* set of NL_ORDER_... */
+    bool numeric;          /* an operand is a number */
+    uint16_t next[2];      /* by result: index of the next test, or NL_FILTER_NO or NL_FILTER_YES */
     uint32_t first_operand, operand_count;
     nl_pattern *pattern;
 } nl_filter_test;
@@ -69,21 +67,29 @@ struct nl_filter {
     size_t test_count;
     nl_operand *operands;
     size_t operand_count, operand_capacity;
-    char *strings; /* the bytes of all names and values */
+    char *strings; /* bytes of all names and values */
 };
 
-/* What an expression is made of while it is read: tests, and series of them joined by one word. */
+/* The tree of an expression while it is parsed: tests, and series of nodes with one connective. */
 typedef enum nl_node_kind { NL_NODE_TEST, NL_NODE_AND, NL_NODE_OR } nl_node_kind;
 
 typedef struct nl_node {
     nl_node_kind kind;
     bool negated;
-    int first_test; /* the test itself, or the first one of all that it holds */
+    int first_test; /* the test, or the first test below this node */
     int first_child;
-    int next; /* the next of the same series; -1 at its end */
+    int next; /* next node of the series, or -1 */
 } nl_node;
 
-/* Whether an operator asks which value comes first. */
+/* How each operator is written, and the set of NL_ORDER_... that it accepts if it compares. */
+typedef struct nl_operator_row {
+    const char *text;
+    unsigned char accepts;
+} nl_operator_row;
+
+extern const nl_operator_row nl_operator_rows[];
+
+/* Returns whether an operator depends on which value is less. */
 static inline bool nl_operator_orders(nl_operator operator)
 {
     return operator>= NL_OPERATOR_LESS && operator<= NL_OPERATOR_GREATER_EQUAL;
@@ -94,27 +100,24 @@ static inline bool nl_operator_is_pattern(nl_operator operator)
     return operator>= NL_OPERATOR_GLOB && operator<= NL_OPERATOR_REGEX;
 }
 
-/* The number that text is from first byte to last; NL_NUMBER_NONE when it is none, or no number at all (nan). */
+/* Returns the number that the whole text is, or NL_NUMBER_NONE, also for nan. */
 nl_number nl_number_read(nl_string text);
 nl_number nl_number_of_uint(uint64_t value);
 
-/* How a stands to b: one NL_ORDER_... */
+/* Return the order of a to b, one of NL_ORDER_.... */
 unsigned nl_number_order(const nl_number *a, const nl_number *b);
 unsigned nl_text_order(nl_string a, nl_string b);
 
 /*
- * Makes of operand->text what a test of member compares with. quoted: it was in quotes. False with the reason in
- * nl_error_message().
+ * Converts operand->text to the type that a test of member compares with. quoted: the value was in quotes. Returns
+ * false and sets the error if it is invalid.
  */
 bool nl_operand_read(nl_operand *operand, nl_member member, nl_operator operator, bool quoted);
 
-/* How an operator is written. */
-const char *nl_operator_text(nl_operator operator);
-
-/* Writes the expression under nodes[root] in canonical form to out. Returns how deep its parentheses go. */
+/* Writes the expression below nodes[root] in canonical form. Returns the maximum depth of its parentheses. */
 int nl_filter_print(const nl_filter *filter, const nl_node *nodes, int root, nl_buffer *out);
 
-/* The text of a time as patterns see it and as it is printed, by the name that was used for the field. */
+/* Formats a time for patterns and for the canonical form: in ULM or BP, by the name of the field. */
 size_t nl_filter_time_text(nl_string name, int64_t time_ns, char out[NL_TIME_TEXT_SIZE]);
 
 #endif

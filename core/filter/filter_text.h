@@ -5,8 +5,8 @@
 #include <netlogger.h>
 
 /*
- * The expression in canonical form: compiled, it gives an equal filter of the same text. Blanks, parentheses, spelling
- * of operators, times, levels and quotes are made alike; nothing is reordered. Belongs to filter.
+ * Returns the expression in canonical form, which compiles to an equal filter. The form has uniform blanks,
+ * parentheses, operators, times, levels and quotes; the order is unchanged. It belongs to the filter.
  */
 const char *nl_filter_text(const nl_filter *filter);
 

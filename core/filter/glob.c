@@ -1,12 +1,13 @@
-/* Globs, as the shell has them: * is any bytes, ? one, [a-z] one of those, [!a-z] one of the others, \ takes away a
- * meaning. */
+/*
+ * Globs of the shell: * is any bytes, ? is one byte, [a-z] one byte of a set, [!a-z] one byte outside of a set. A
+ * backslash makes the next byte literal.
+ */
 #include "config.h"
 
 #include "filter/pattern_build.h"
 
 static const nl_symbols no_symbols;
 
-/* Any bytes, or none. */
 static nl_fragment read_star(nl_builder *builder)
 {
     nl_symbols any = nl_symbols_others(&no_symbols);
@@ -16,7 +17,7 @@ static nl_fragment read_star(nl_builder *builder)
     return f;
 }
 
-/* What takes one byte. */
+/* Reads a part of the glob that matches one byte. */
 static nl_fragment read_one(nl_builder *builder, const char **at, const char *end)
 {
     nl_symbols set = nl_symbols_others(&no_symbols);
@@ -24,8 +25,8 @@ static nl_fragment read_one(nl_builder *builder, const char **at, const char *en
     if (c == '?')
         return nl_build_any_of(builder, &set);
     if (c == '[') {
-        builder->problem = nl_bracket_read(at, end, "!^", true, &set);
-        return builder->problem == NULL ? nl_build_any_of(builder, &set) : nl_build_nothing();
+        bool good = nl_bracket_read(builder, at, end, "!^", true, &set);
+        return good ? nl_build_any_of(builder, &set) : nl_build_nothing();
     }
     if (c == '\\' && *at < end)
         c = *(*at)++;
@@ -39,7 +40,9 @@ static const char *skip_stars(const char *at, const char *end)
     return at;
 }
 
-/* Stars at the ends are what finding a pattern anywhere does anyway: only without them the start and end are asked for.
+/*
+ * A star at either end needs no positions, because a pattern is searched anywhere. Without a star, the pattern begins
+ * with the start symbol or ends with the end symbol.
  */
 nl_fragment nl_glob_read(nl_builder *builder, nl_string text)
 {
@@ -47,7 +50,7 @@ nl_fragment nl_glob_read(nl_builder *builder, nl_string text)
     bool open = at < end && *at == '*';
     nl_fragment whole = open ? nl_build_nothing() : nl_build_symbol(builder, NL_SYMBOL_START);
     at = skip_stars(at, end);
-    while (at < end && builder->problem == NULL) {
+    while (at < end && !builder->failed) {
         bool star = *at == '*';
         at = skip_stars(at, end);
         open = star && at == end;

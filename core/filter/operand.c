@@ -1,4 +1,4 @@
-/* Values: what they are read as, and how they stand to each other. */
+/* Values of expressions: parsing and order. */
 #include "config.h"
 
 #include "base/error.h"
@@ -9,10 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Longer numbers would need memory to be read. */
+/* parsing longer numbers would allocate memory */
 enum { NUMBER_SIZE_MAX = 127 };
 
-/* An integer beyond int64_t, for which a double has too few bits. */
+/* Parses an integer above INT64_MAX exactly. */
 static bool read_large(nl_string text, uint64_t *value)
 {
     *value = 0;
@@ -55,7 +55,7 @@ static unsigned opposite(unsigned order)
 
 #define ORDER(a, b) ((a) < (b) ? NL_ORDER_LESS : (a) > (b) ? NL_ORDER_GREATER : NL_ORDER_EQUAL)
 
-/* Exactly: a double has too few bits for every integer, and an integer none behind the point. */
+/* Compares exactly: a double cannot represent every integer. */
 static unsigned order_with_real(const nl_number *whole, double real)
 {
     bool large = whole->kind == NL_NUMBER_LARGE;

@@ -1,12 +1,10 @@
 /*
- * From the text of an expression to a filter. By recursive descent:
- *
+ * Parses expressions by recursive descent:
  *   series of ||  =  series of && { "||" series of && }
  *   series of &&  =  term { "&&" term }
  *   term          =  { "!" } ( test | "(" series of || ")" )
  *   test          =  "has" NAME | NAME OPERATOR VALUE | NAME [ "not" ] "in" "(" VALUE { "," VALUE } ")"
- *
- * A word such as not or has is a field's name where an operator follows it.
+ * A word such as not or has is a field's name if an operator follows it.
  */
 #include "config.h"
 
@@ -26,11 +24,11 @@ enum { FAILED = -1, SHOWN = 20 };
 typedef struct parser {
     nl_filter *filter;
     const char *text, *at, *end;
-    char *strings;    /* where the next string's bytes go */
-    size_t positions; /* of patterns, so far */
-    int depth;        /* of parentheses that are open */
+    char *strings;    /* free space in filter->strings */
+    size_t positions; /* sum over all patterns */
+    int depth;        /* of open parentheses */
     int node_count;
-    nl_node nodes[2 * NL_FILTER_TESTS_MAX]; /* a series has two members at least */
+    nl_node nodes[2 * NL_FILTER_TESTS_MAX]; /* a series has at least two nodes */
 } parser;
 
 static bool is_blank(char c)
@@ -38,7 +36,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* What may be in a value without quotes. */
+/* Returns whether a byte is valid in a value without quotes. */
 static bool is_bare(char c)
 {
     return nl_byte_is(c, NL_BYTE_NAME) || (unsigned char)c >= 0x80 || (c != '\0' && strchr("+:/*?[]@%", c) != NULL);
@@ -61,7 +59,7 @@ static size_t column(const parser *p, const char *at)
     return (size_t)(at - p->text) + 1;
 }
 
-/* Says that something else stands at at than what was expected. */
+/* Reports text that differs from what was expected. */
 static int unexpected(const parser *p, const char *at, const char *expected)
 {
     char shown[SHOWN + 1];
@@ -75,27 +73,22 @@ static int unexpected(const parser *p, const char *at, const char *expected)
     return nl_error_set(NL_ERROR_INVALID, "column %zu: %s is expected, not \"%s\"", column(p, at), expected, shown);
 }
 
-/* The operator of punctuation at at, and its size. */
+/* Returns the operator of punctuation at a position, the longest one, and sets its size. "=" is the same as "==". */
 static nl_operator operator_at(const char *at, size_t *size)
 {
-    static const struct {
-        const char *text;
-        nl_operator operator;
-    } operators[] = {
-        {"==", NL_OPERATOR_EQUAL},      {"=~", NL_OPERATOR_REGEX},         {"=", NL_OPERATOR_EQUAL},
-        {"!=", NL_OPERATOR_NOT_EQUAL},  {"!~", NL_OPERATOR_NOT_GLOB},      {"~", NL_OPERATOR_GLOB},
-        {"<=", NL_OPERATOR_LESS_EQUAL}, {">=", NL_OPERATOR_GREATER_EQUAL}, {"<", NL_OPERATOR_LESS},
-        {">", NL_OPERATOR_GREATER},
-    };
-    for (size_t i = 0; i < sizeof operators / sizeof operators[0]; i++) {
-        *size = strlen(operators[i].text);
-        if (strncmp(at, operators[i].text, *size) == 0)
-            return operators[i].operator;
+    nl_operator found = *at == '=' ? NL_OPERATOR_EQUAL : NL_OPERATOR_NONE;
+    *size = found != NL_OPERATOR_NONE;
+    for (nl_operator operator= NL_OPERATOR_EQUAL; operator<= NL_OPERATOR_REGEX; operator++) {
+        size_t length = strlen(nl_operator_rows[operator].text);
+        if (length > *size && strncmp(at, nl_operator_rows[operator].text, length) == 0) {
+            found = operator;
+            *size = length;
+        }
     }
-    return NL_OPERATOR_NONE;
+    return found;
 }
 
-/* Behind the word when it is at at, all of it; NULL when it is not. */
+/* Returns the position behind a word if it is at a position, otherwise NULL. */
 static const char *word_at(const parser *p, const char *at, const char *word)
 {
     size_t size = strlen(word);
@@ -110,7 +103,7 @@ static bool take_word(parser *p, const char *word)
     return behind != NULL;
 }
 
-/* A word that would be a field's name if an operator followed. */
+/* Takes a word, unless an operator follows, so that it is a field's name. */
 static bool take_leading_word(parser *p, const char *word)
 {
     size_t size;
@@ -135,14 +128,14 @@ static nl_string parse_keep(parser *p, const char *data, size_t size)
     return kept;
 }
 
-/* p->at is behind the opening quote. */
+/* Reads a value behind its opening quote. */
 static bool read_quoted(parser *p, char quote, nl_string *text)
 {
     const char *open = p->at - 1;
     *text = (nl_string){p->strings, 0};
     while (*p->at != quote) {
         if (p->at == p->end) {
-            nl_error_set(NL_ERROR_INVALID, "column %zu: a %c without its second", column(p, open), quote);
+            nl_error_set(NL_ERROR_INVALID, "column %zu: missing closing %c", column(p, open), quote);
             return false;
         }
         if (p->at[0] == '\\' && p->at[1] == quote)
@@ -175,7 +168,7 @@ static bool read_bare(parser *p, nl_string *text)
     return true;
 }
 
-/* NULL when there is no memory. */
+/* Returns NULL if memory runs out. */
 static nl_operand *new_operand(nl_filter *filter)
 {
     if (filter->operand_count == filter->operand_capacity) {
@@ -202,7 +195,7 @@ static bool compile_pattern(parser *p, nl_filter_test *test, nl_string text)
     return true;
 }
 
-/* A value, as an operand of the test. */
+/* Reads a value as an operand of the test. */
 static bool read_value(parser *p, nl_filter_test *test)
 {
     p->at = skip_blanks(p->at);
@@ -276,23 +269,6 @@ static nl_operator read_operator(parser *p)
     return NL_OPERATOR_NONE;
 }
 
-/* Which orders an operator accepts; none for those that do not compare. */
-static unsigned char accepts_of(nl_operator operator)
-{
-    static const unsigned char accepts[] = {
-        [NL_OPERATOR_EQUAL] = NL_ORDER_EQUAL,
-        [NL_OPERATOR_IN] = NL_ORDER_EQUAL,
-        [NL_OPERATOR_NOT_EQUAL] = NL_ORDER_LESS | NL_ORDER_GREATER | NL_ORDER_NONE,
-        [NL_OPERATOR_NOT_IN] = NL_ORDER_LESS | NL_ORDER_GREATER | NL_ORDER_NONE,
-        [NL_OPERATOR_LESS] = NL_ORDER_LESS,
-        [NL_OPERATOR_LESS_EQUAL] = NL_ORDER_LESS | NL_ORDER_EQUAL,
-        [NL_OPERATOR_GREATER] = NL_ORDER_GREATER,
-        [NL_OPERATOR_GREATER_EQUAL] = NL_ORDER_GREATER | NL_ORDER_EQUAL,
-        [NL_OPERATOR_HAS] = 0,
-    };
-    return accepts[operator];
-}
-
 static int new_node(parser *p, nl_node_kind kind, int first_test, int first_child)
 {
     p->nodes[p->node_count] = (nl_node){.kind = kind, .first_test = first_test, .first_child = first_child, .next = -1};
@@ -303,7 +279,7 @@ static int read_test(parser *p)
 {
     nl_filter *filter = p->filter;
     if (filter->test_count == NL_FILTER_TESTS_MAX)
-        return nl_error_set(NL_ERROR_LIMIT, "column %zu: no more than %d tests are allowed", column(p, p->at),
+        return nl_error_set(NL_ERROR_LIMIT, "column %zu: an expression may have at most %d tests", column(p, p->at),
                             NL_FILTER_TESTS_MAX);
     int index = (int)filter->test_count++;
     nl_filter_test *test = &filter->tests[index];
@@ -318,7 +294,7 @@ static int read_test(parser *p)
     test->operator= read_operator(p);
     if (test->operator== NL_OPERATOR_NONE)
         return FAILED;
-    test->accepts = accepts_of(test->operator);
+    test->accepts = nl_operator_rows[test->operator].accepts;
     bool list = test->operator== NL_OPERATOR_IN || test->operator== NL_OPERATOR_NOT_IN;
     if (!(list ? read_list(p, test) : read_value(p, test)))
         return FAILED;
@@ -330,8 +306,8 @@ static int read_series(parser *p, nl_node_kind kind);
 static int read_parentheses(parser *p)
 {
     if (++p->depth > NL_FILTER_DEPTH_MAX)
-        return nl_error_set(NL_ERROR_LIMIT, "column %zu: parentheses may be nested %d deep", column(p, p->at - 1),
-                            NL_FILTER_DEPTH_MAX);
+        return nl_error_set(NL_ERROR_LIMIT, "column %zu: an expression may have at most %d nested parentheses",
+                            column(p, p->at - 1), NL_FILTER_DEPTH_MAX);
     int node = read_series(p, NL_NODE_OR);
     p->depth--;
     if (node == FAILED || take_sign(p, ')'))
@@ -375,7 +351,7 @@ static int read_series(parser *p, nl_node_kind kind)
     return series;
 }
 
-/* Says of every test under a node where its results lead. */
+/* Sets the next test or result for all tests below a node. */
 static void lead(parser *p, int at, uint16_t yes, uint16_t no)
 {
     const nl_node *node = &p->nodes[at];
@@ -398,7 +374,7 @@ static void lead(parser *p, int at, uint16_t yes, uint16_t no)
 static bool parse(parser *p)
 {
     if ((size_t)(p->end - p->text) > NL_FILTER_SIZE_MAX) {
-        nl_error_set(NL_ERROR_INVALID, "column %d: the end is expected by here", NL_FILTER_SIZE_MAX + 1);
+        nl_error_set(NL_ERROR_LIMIT, "an expression may have at most %d bytes", NL_FILTER_SIZE_MAX);
         return false;
     }
     int root = read_series(p, NL_NODE_OR);
@@ -412,18 +388,15 @@ static bool parse(parser *p)
     nl_buffer *text = &p->filter->text;
     int depth = nl_filter_print(p->filter, p->nodes, root, text);
     if (depth > NL_FILTER_DEPTH_MAX || text->size > NL_FILTER_SIZE_MAX) {
-        nl_error_set(
-            NL_ERROR_LIMIT,
-            "column 1: an expression is expected whose canonical form has no more than %d bytes and parentheses "
-            "%d deep",
-            NL_FILTER_SIZE_MAX, NL_FILTER_DEPTH_MAX);
+        nl_error_set(NL_ERROR_LIMIT, "the canonical form may have at most %d bytes and %d nested parentheses",
+                     NL_FILTER_SIZE_MAX, NL_FILTER_DEPTH_MAX);
         return false;
     }
     nl_buffer_append(text, "", 1);
     return true;
 }
 
-/* Reading hard numbers makes the C locale at the first of them: here, so that no match has to. */
+/* The first hard number makes the C locale. Do it now, so that matching need not. */
 static void prepare_numbers(void)
 {
     double unused;

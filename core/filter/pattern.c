@@ -12,17 +12,19 @@ enum { WORDS_MAX = NL_PATTERN_POSITIONS_MAX / 64 };
 /* Positions whose followers are looked up together. */
 enum { GROUP_SIZE = 4, GROUP_STATES = 1 << GROUP_SIZE, GROUPS_PER_WORD = 64 / GROUP_SIZE };
 
-/* Sets of positions are rows of words. The start and the end of the text are dealt with when it is made. */
+/* Sets of positions are rows of words. Start and end of the text are resolved when the pattern is made. */
 struct nl_pattern {
-    size_t units; /* of a row */
+    size_t units; /* words of a row */
     size_t positions;
-    size_t groups; /* of GROUP_SIZE positions */
-    bool always;   /* it is found in all texts */
-    bool in_empty; /* it is found in the empty text */
-    bool anchored; /* it begins at the start or nowhere */
-    /* Where it may begin, where it is when the start has been taken, where it is found, where it is found at the end;
-     * which positions take a byte, by byte; which follow the positions of a group, by group and then by which of them
-     * are set. */
+    size_t groups; /* groups of GROUP_SIZE positions */
+    bool always;   /* matches every text */
+    bool in_empty; /* matches the empty text */
+    bool anchored; /* can begin only at the start */
+    /*
+     * Sets of positions: where the pattern can begin; where it is after the start symbol; where it matches; where it
+     * matches at the end. Tables: positions that accept a byte, by byte; followers of a group, by group and by which of
+     * its positions are set.
+     */
     const uint64_t *first, *started, *last, *before_end, *takes, *follow;
     uint64_t rows[];
 };
@@ -42,7 +44,7 @@ nl_fragment nl_build_any_of(nl_builder *builder, const nl_symbols *set)
 {
     nl_fragment f = {.nullable = false};
     if (builder->count == builder->limit) {
-        builder->problem = NL_PATTERN_TOO_LONG;
+        nl_build_fail(builder, NL_ERROR_LIMIT, "the pattern is too long or repeats too much");
         return f;
     }
     size_t position = builder->count++;
@@ -73,7 +75,7 @@ static bool is_empty(const nl_positions *set)
     return any == 0;
 }
 
-/* After each of last any of first may come. */
+/* Any position in first may follow any position in last. */
 static void let_follow(nl_builder *builder, const nl_positions *last, const nl_positions *first)
 {
     if (is_empty(first))
@@ -108,7 +110,7 @@ void nl_build_repeat(nl_builder *builder, const nl_fragment *f)
     let_follow(builder, &f->last, &f->first);
 }
 
-/* The positions of a set, moved up by so many. */
+/* Returns a set with all positions increased. */
 static nl_positions shift_positions(const nl_positions *set, size_t by)
 {
     nl_positions shifted = {{0}};
@@ -133,7 +135,7 @@ nl_fragment nl_build_copy(nl_builder *builder, const nl_fragment *original, size
 {
     size_t count = end - start, by = builder->count - start;
     if (count > builder->limit - builder->count) {
-        builder->problem = NL_PATTERN_TOO_LONG;
+        nl_build_fail(builder, NL_ERROR_LIMIT, "the pattern is too long or repeats too much");
         return nl_build_nothing();
     }
     nl_positions inside = positions_between(start, end);
@@ -163,7 +165,7 @@ static bool has(const nl_positions *set, size_t position)
     return set->units[position / 64] >> position % 64 & 1;
 }
 
-/* Adds to pending what set has among those positions and reached has not. */
+/* Adds to pending the positions of set that are in among and not in reached. */
 static void add_pending(nl_positions *pending, const nl_positions *set, const nl_positions *among,
                         const nl_positions *reached)
 {
@@ -171,7 +173,10 @@ static void add_pending(nl_positions *pending, const nl_positions *set, const nl
         pending->units[i] |= set->units[i] & among->units[i] & ~reached->units[i];
 }
 
-/* Those of from, and of what follows them, and so on, that are in among: ^ and $ take no bytes, several may follow. */
+/*
+ * Returns the positions of from, and their followers repeatedly, that are in among. ^ and $ match no bytes, so several
+ * may follow each other.
+ */
 static nl_positions reach(const nl_builder *builder, const nl_positions *from, const nl_positions *among)
 {
     nl_positions reached = {{0}}, pending = {{0}};
@@ -199,7 +204,7 @@ static nl_positions takers(const nl_builder *builder, unsigned symbol)
     return set;
 }
 
-/* What is in a pattern beside what its rows say of bytes. */
+/* Properties of a pattern at the ends of a text. */
 typedef struct ends {
     nl_positions started, before_end;
     bool always, in_empty, anchored;
@@ -228,7 +233,7 @@ static uint64_t *put_row(uint64_t *row, const nl_positions *set, size_t units)
     return row + units;
 }
 
-/* For each subset of a group of positions, the positions that follow any of them. */
+/* Writes the followers of each subset of a group of positions. */
 static uint64_t *put_group(uint64_t *row, const nl_builder *builder, size_t group, size_t units)
 {
     nl_positions follow[GROUP_STATES] = {{{0}}};
@@ -284,11 +289,7 @@ nl_pattern *nl_pattern_compile(nl_string text, nl_pattern_kind kind, size_t limi
         return NULL;
     builder->limit = limit < NL_PATTERN_POSITIONS_MAX ? limit : NL_PATTERN_POSITIONS_MAX;
     nl_fragment whole = kind == NL_PATTERN_GLOB ? nl_glob_read(builder, text) : nl_regex_read(builder, text);
-    nl_pattern *pattern = NULL;
-    if (builder->problem == NULL)
-        pattern = pattern_make(builder, &whole);
-    else
-        nl_error_set(NL_ERROR_INVALID, "%s", builder->problem);
+    nl_pattern *pattern = builder->failed ? NULL : pattern_make(builder, &whole);
     free(builder);
     return pattern;
 }
@@ -303,7 +304,7 @@ size_t nl_pattern_positions(const nl_pattern *pattern)
     return pattern->positions;
 }
 
-/* Adds to next what follows any of now. */
+/* Adds the followers of now to next. */
 static inline void add_followers(const nl_pattern *p, const size_t units, const uint64_t *now, uint64_t *next)
 {
     const uint64_t *rows = p->follow;
@@ -314,7 +315,7 @@ static inline void add_followers(const nl_pattern *p, const size_t units, const 
     }
 }
 
-/* Takes one byte. True when the pattern is found. *any is whether it is anywhere now. */
+/* Reads one byte. Returns whether the pattern matches. Sets *any to whether any position is reached. */
 static inline bool step(const nl_pattern *p, const size_t units, uint64_t now[WORDS_MAX], unsigned char byte,
                         uint64_t *any)
 {
@@ -333,7 +334,7 @@ static inline bool step(const nl_pattern *p, const size_t units, uint64_t now[WO
     return found != 0;
 }
 
-/* *end is where it stopped: the text's size when it looked at all of it. */
+/* Sets *end to where the search ended: the text's size if it read all of it. */
 static inline bool pattern_find(const nl_pattern *p, const size_t units, nl_string text, size_t *end)
 {
     uint64_t now[WORDS_MAX], any = 0, found = 0;
@@ -347,7 +348,7 @@ static inline bool pattern_find(const nl_pattern *p, const size_t units, nl_stri
     return found != 0;
 }
 
-/* The steps that a byte costs at most. */
+/* Returns the maximum cost of a byte in steps. */
 static uint64_t byte_cost(const nl_pattern *pattern)
 {
     return 2 + pattern->groups * 3 / 4;
@@ -362,10 +363,10 @@ nl_status nl_pattern_match(const nl_pattern *pattern, nl_string text, uint64_t *
     bool whole = text.size <= affordable;
     nl_string part = {text.data, whole ? text.size : (size_t)affordable};
     size_t end;
-    /* With a constant number of words the compiler keeps the sets in registers. */
+    /* A constant number of words lets the compiler keep the sets in registers. */
     _Static_assert(WORDS_MAX == 2, "there is a call for each number of words");
     *matches = pattern->units == 1 ? pattern_find(pattern, 1, part, &end) : pattern_find(pattern, 2, part, &end);
     *steps -= end * cost;
-    /* A match at the end of a part is not a match of the text, unless it stopped earlier. */
+    /* A match at the end of a part is not one of the text, unless the search ended before. */
     return whole || end < part.size ? NL_OK : NL_FAILED;
 }

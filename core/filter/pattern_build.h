@@ -1,19 +1,16 @@
 /*
- * What the two spellings of a pattern are put together from: fragments of an automaton.
- *
- * A fragment is a part of a pattern: where it can begin, where it can end, whether it can be nothing at all. Which
- * position may follow which is the builder's.
+ * Building patterns from fragments of an automaton. A fragment has the positions where it can begin and end, and
+ * whether it can be empty. The builder has the followers of each position.
  */
 #ifndef NETLOGGER_FILTER_PATTERN_BUILD_H
 #define NETLOGGER_FILTER_PATTERN_BUILD_H
 
+#include "base/error.h"
 #include "filter/pattern.h"
-
-#define NL_PATTERN_TOO_LONG "it is too long or repeats too much"
 
 enum { NL_SYMBOL_START = 256, NL_SYMBOL_END, NL_SYMBOL_COUNT };
 
-/* A set of symbols, or of positions. */
+/* Sets of symbols and of positions. */
 typedef struct nl_symbols {
     uint64_t units[NL_SYMBOL_COUNT / 64 + 1];
 } nl_symbols;
@@ -29,7 +26,7 @@ typedef struct nl_fragment {
 
 typedef struct nl_builder {
     size_t count, limit;
-    const char *problem; /* it failed; NULL while all is well */
+    bool failed; /* see the thread's error */
     nl_symbols takes[NL_PATTERN_POSITIONS_MAX];
     nl_positions follow[NL_PATTERN_POSITIONS_MAX];
 } nl_builder;
@@ -44,32 +41,41 @@ static inline bool nl_symbols_have(const nl_symbols *set, unsigned symbol)
     return set->units[symbol / 64] >> symbol % 64 & 1;
 }
 
-/* All bytes that are not in set; never the start or the end. */
+/* Sets the error of the first failure. Returns false. */
+static inline bool nl_build_fail(nl_builder *builder, nl_error_code code, const char *problem)
+{
+    if (!builder->failed)
+        nl_error_set(code, "%s", problem);
+    builder->failed = true;
+    return false;
+}
+
+/* Returns all bytes that are not in set, without start and end. */
 nl_symbols nl_symbols_others(const nl_symbols *set);
 
-/* Nothing at all; one position, taking one symbol or any of several. Beyond the limit, builder->why is set. */
+/*
+ * Return an empty fragment, or one position that accepts a symbol or any of a set. Beyond the limit, the builder fails.
+ */
 nl_fragment nl_build_nothing(void);
 nl_fragment nl_build_symbol(nl_builder *builder, unsigned symbol);
 nl_fragment nl_build_any_of(nl_builder *builder, const nl_symbols *set);
 
-/*
- * A copy of a fragment that is made of the positions [start, end), which take what the originals take. Links to
- * positions outside are left out.
- */
+/* Copies a fragment of the positions [start, end). Links to other positions are omitted. */
 nl_fragment nl_build_copy(nl_builder *builder, const nl_fragment *original, size_t start, size_t end);
 
-/* One after the other, one or the other, one or more of it. */
+/* Return a sequence, and alternatives; repeat a fragment one or more times. */
 nl_fragment nl_build_sequence(nl_builder *builder, const nl_fragment *a, const nl_fragment *b);
 nl_fragment nl_build_either(const nl_fragment *a, const nl_fragment *b);
 void nl_build_repeat(nl_builder *builder, const nl_fragment *f);
 
 /*
- * Reads a bracket expression, *at behind its '[', and moves *at behind its ']'. negation: the characters that negate
- * when they come first. escapes: a backslash takes away a byte's meaning. NULL, or what is wrong with it.
+ * Reads a bracket expression from *at, behind its '[', and moves *at behind its ']'. negation: characters that negate
+ * at the start. escapes: a backslash makes the next byte literal. Returns false and fails the builder if it is invalid.
  */
-const char *nl_bracket_read(const char **at, const char *end, const char *negation, bool escapes, nl_symbols *set);
+bool nl_bracket_read(nl_builder *builder, const char **at, const char *end, const char *negation, bool escapes,
+                     nl_symbols *set);
 
-/* The whole of a pattern. What is wrong with it is in builder->why. */
+/* Read a whole pattern. If it is invalid, the builder fails. */
 nl_fragment nl_glob_read(nl_builder *builder, nl_string text);
 nl_fragment nl_regex_read(nl_builder *builder, nl_string text);
 

@@ -2,31 +2,26 @@
 #include "config.h"
 
 #include "filter/filter_internal.h"
-#include "record/bp.h"
-#include "record/ulm.h"
+#include "record/text.h"
 #include "base/buffer.h"
 
 #include <string.h>
 
-const char *nl_operator_text(nl_operator operator)
-{
-    static const char *const texts[] = {
-        [NL_OPERATOR_NONE] = "",
-        [NL_OPERATOR_EQUAL] = "==",
-        [NL_OPERATOR_NOT_EQUAL] = "!=",
-        [NL_OPERATOR_LESS] = "<",
-        [NL_OPERATOR_LESS_EQUAL] = "<=",
-        [NL_OPERATOR_GREATER] = ">",
-        [NL_OPERATOR_GREATER_EQUAL] = ">=",
-        [NL_OPERATOR_GLOB] = "~",
-        [NL_OPERATOR_NOT_GLOB] = "!~",
-        [NL_OPERATOR_REGEX] = "=~",
-        [NL_OPERATOR_IN] = "in",
-        [NL_OPERATOR_NOT_IN] = "not in",
-        [NL_OPERATOR_HAS] = "has",
-    };
-    return texts[operator];
-}
+const nl_operator_row nl_operator_rows[] = {
+    [NL_OPERATOR_NONE] = {"", 0},
+    [NL_OPERATOR_EQUAL] = {"==", NL_ORDER_EQUAL},
+    [NL_OPERATOR_NOT_EQUAL] = {"!=", NL_ORDER_LESS | NL_ORDER_GREATER | NL_ORDER_NONE},
+    [NL_OPERATOR_LESS] = {"<", NL_ORDER_LESS},
+    [NL_OPERATOR_LESS_EQUAL] = {"<=", NL_ORDER_LESS | NL_ORDER_EQUAL},
+    [NL_OPERATOR_GREATER] = {">", NL_ORDER_GREATER},
+    [NL_OPERATOR_GREATER_EQUAL] = {">=", NL_ORDER_GREATER | NL_ORDER_EQUAL},
+    [NL_OPERATOR_GLOB] = {"~", 0},
+    [NL_OPERATOR_NOT_GLOB] = {"!~", 0},
+    [NL_OPERATOR_REGEX] = {"=~", 0},
+    [NL_OPERATOR_IN] = {"in", NL_ORDER_EQUAL},
+    [NL_OPERATOR_NOT_IN] = {"not in", NL_ORDER_LESS | NL_ORDER_GREATER | NL_ORDER_NONE},
+    [NL_OPERATOR_HAS] = {"has", 0},
+};
 
 static void print_put(nl_buffer *out, const char *text)
 {
@@ -35,7 +30,7 @@ static void print_put(nl_buffer *out, const char *text)
 
 static const nl_text_format *format_of_name(nl_string name)
 {
-    return nl_bp.member(name.data, name.size) != NL_MEMBER_NONE ? &nl_bp : &nl_ulm;
+    return nl_text_member(&nl_bp, name.data, name.size) != NL_MEMBER_NONE ? &nl_bp : &nl_ulm;
 }
 
 size_t nl_filter_time_text(nl_string name, int64_t time_ns, char out[NL_TIME_TEXT_SIZE])
@@ -69,7 +64,7 @@ static void put_test(const nl_filter *filter, const nl_filter_test *test, nl_buf
     if (test->operator== NL_OPERATOR_HAS)
         return;
     print_put(out, " ");
-    print_put(out, nl_operator_text(test->operator));
+    print_put(out, nl_operator_rows[test->operator].text);
     print_put(out, list ? " (" : " ");
     for (uint32_t i = 0; i < test->operand_count; i++) {
         print_put(out, i > 0 ? ", " : "");
@@ -78,7 +73,10 @@ static void put_test(const nl_filter *filter, const nl_filter_test *test, nl_buf
     print_put(out, list ? ")" : "");
 }
 
-/* within: what series it stands in; NL_NODE_TEST when in none. depth: of the parentheses that are open. */
+/*
+ * within: kind of the enclosing series; NL_NODE_TEST if there is none. depth: of the open parentheses. Returns the
+ * maximum depth.
+ */
 static int print(const nl_filter *filter, const nl_node *nodes, int at, nl_node_kind within, int depth, nl_buffer *out)
 {
     const nl_node *node = &nodes[at];

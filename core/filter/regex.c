@@ -1,7 +1,6 @@
 /*
- * POSIX extended regular expressions (IEEE Std 1003.1-2008, XBD 9.4), of bytes, in the C locale. What POSIX leaves
- * undefined is refused, but for empty alternatives, and \d \s \w and their opposites, which many know. There are no
- * back-references.
+ * POSIX extended regular expressions (IEEE Std 1003.1-2008, XBD 9.4) on bytes in the C locale. Constructs that POSIX
+ * leaves undefined are rejected, except for empty alternatives and \d \s \w \D \S \W. There are no back-references.
  */
 #include "config.h"
 
@@ -14,41 +13,41 @@ enum { DEPTH_MAX = 32, REPEAT_MAX = 255 };
 typedef struct regex {
     nl_builder *builder;
     const char *at, *end;
-    int depth; /* of parentheses that are open */
+    int depth; /* of open parentheses */
 } regex;
 
 static nl_fragment read_alternatives(regex *r);
 
 static nl_fragment regex_fail(regex *r, const char *problem)
 {
-    if (r->builder->problem == NULL)
-        r->builder->problem = problem;
+    nl_build_fail(r->builder, NL_ERROR_INVALID, problem);
     return nl_build_nothing();
 }
 
-static nl_fragment read_set(regex *r, const char *bracket)
+/* Reads a bracket expression behind its '['. */
+static nl_fragment read_set(regex *r, const char **at, const char *end)
 {
     nl_symbols set;
-    const char *problem = nl_bracket_read(&bracket, bracket + strlen(bracket), "^", false, &set);
-    return problem == NULL ? nl_build_any_of(r->builder, &set) : regex_fail(r, problem);
+    bool good = nl_bracket_read(r->builder, at, end, "^", false, &set);
+    return good ? nl_build_any_of(r->builder, &set) : nl_build_nothing();
 }
 
-/* r->at is behind the backslash. */
+/* Reads an escape behind its backslash. */
 static nl_fragment read_escape(regex *r)
 {
     static const struct {
         char letter;
-        const char *bracket; /* behind its '[' */
+        const char *bracket; /* without '[' */
     } sets[] = {
         {'d', "0-9]"},        {'D', "^0-9]"},       {'s', "[:space:]]"},
         {'S', "^[:space:]]"}, {'w', "[:alnum:]_]"}, {'W', "^[:alnum:]_]"},
     };
     if (r->at == r->end)
-        return regex_fail(r, "a backslash at its end");
+        return regex_fail(r, "backslash at the end");
     char c = *r->at++;
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
         if (c == sets[i].letter)
-            return read_set(r, sets[i].bracket);
+            return read_set(r, &(const char *){sets[i].bracket}, sets[i].bracket + strlen(sets[i].bracket));
     bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     return letter ? regex_fail(r, "a backslash before a letter or digit: only \\d \\s \\w \\D \\S \\W are known")
                   : nl_build_symbol(r->builder, (unsigned char)c);
@@ -61,7 +60,7 @@ static nl_fragment read_group(regex *r)
     nl_fragment f = read_alternatives(r);
     r->depth--;
     if (r->at == r->end)
-        return regex_fail(r, "a ( without its )");
+        return regex_fail(r, "missing )");
     r->at++;
     return f;
 }
@@ -74,10 +73,8 @@ static nl_fragment read_atom(regex *r)
     switch (c) {
     case '(':
         return read_group(r);
-    case '[': {
-        const char *problem = nl_bracket_read(&r->at, r->end, "^", false, &set);
-        return problem == NULL ? nl_build_any_of(r->builder, &set) : regex_fail(r, problem);
-    }
+    case '[':
+        return read_set(r, &r->at, r->end);
     case '.':
         return nl_build_any_of(r->builder, &set);
     case '^':
@@ -96,7 +93,7 @@ static nl_fragment read_atom(regex *r)
     }
 }
 
-/* A decimal number; -1 when there is none. What is too large is REPEAT_MAX + 1. */
+/* Reads a decimal number. Returns -1 if there is none, and REPEAT_MAX + 1 if it is too large. */
 static int read_number(regex *r)
 {
     int number = -1;
@@ -108,7 +105,7 @@ static int read_number(regex *r)
     return number;
 }
 
-/* r->at is behind the '{'. *most is -1 when there is no bound. */
+/* Reads an interval behind its '{'. Sets *most to -1 if it has no maximum. */
 static bool read_interval(regex *r, int *least, int *most)
 {
     *least = *most = read_number(r);
@@ -131,8 +128,8 @@ static bool is_nothing(const nl_fragment *f)
 }
 
 /*
- * {least,most} behind f, which is made of the positions from start on. Each further one is a copy of those positions,
- * so that their limit bounds the number of copies; what has no position is not copied.
+ * Repeats f, which consists of the positions from start on, least to most times. Each further repetition copies these
+ * positions, so their limit bounds the number of copies. An empty fragment is not copied.
  */
 static nl_fragment repeat(regex *r, nl_fragment f, int least, int most, size_t start)
 {
@@ -141,7 +138,7 @@ static nl_fragment repeat(regex *r, nl_fragment f, int least, int most, size_t s
     const nl_fragment original = f;
     size_t end = builder->count;
     int count = most < 0 ? (least > 0 ? least : 1) : most;
-    for (int i = 1; i <= count && builder->problem == NULL && !is_nothing(&original); i++) {
+    for (int i = 1; i <= count && !builder->failed && !is_nothing(&original); i++) {
         if (i > 1)
             f = nl_build_copy(builder, &original, start, end);
         if (most < 0 && i == count)
@@ -152,14 +149,14 @@ static nl_fragment repeat(regex *r, nl_fragment f, int least, int most, size_t s
     return whole;
 }
 
-/* An atom and what repeats it. */
+/* Reads an atom and its repetitions. */
 static nl_fragment read_piece(regex *r)
 {
     const char *from = r->at;
     size_t start = r->builder->count;
     nl_fragment f = read_atom(r);
-    bool repeated = false; /* repeating it again would change nothing */
-    while (r->at < r->end && r->builder->problem == NULL && strchr("*+?{", *r->at) != NULL && *r->at != '\0') {
+    bool repeated = false; /* repeating again has no effect */
+    while (r->at < r->end && !r->builder->failed && strchr("*+?{", *r->at) != NULL && *r->at != '\0') {
         const char *to = r->at;
         char c = *r->at++;
         int least, most;
@@ -181,11 +178,11 @@ static nl_fragment read_piece(regex *r)
     return f;
 }
 
-/* Pieces one after the other. */
+/* Reads a sequence of pieces. */
 static nl_fragment read_branch(regex *r)
 {
     nl_fragment whole = nl_build_nothing();
-    while (r->at < r->end && *r->at != '|' && *r->at != ')' && r->builder->problem == NULL) {
+    while (r->at < r->end && *r->at != '|' && *r->at != ')' && !r->builder->failed) {
         nl_fragment next = read_piece(r);
         whole = nl_build_sequence(r->builder, &whole, &next);
     }
@@ -195,7 +192,7 @@ static nl_fragment read_branch(regex *r)
 static nl_fragment read_alternatives(regex *r)
 {
     nl_fragment whole = read_branch(r);
-    while (r->at < r->end && *r->at == '|' && r->builder->problem == NULL) {
+    while (r->at < r->end && *r->at == '|' && !r->builder->failed) {
         r->at++;
         nl_fragment next = read_branch(r);
         whole = nl_build_either(&whole, &next);
@@ -207,7 +204,7 @@ nl_fragment nl_regex_read(nl_builder *builder, nl_string text)
 {
     regex r = {.builder = builder, .at = text.data, .end = text.data + text.size};
     nl_fragment whole = read_alternatives(&r);
-    if (r.at < r.end && builder->problem == NULL)
-        return regex_fail(&r, "a ) without its (");
+    if (r.at < r.end && !builder->failed)
+        return regex_fail(&r, "missing (");
     return whole;
 }

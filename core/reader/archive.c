@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-/* The first block at or after at that is whole and has the right checksum; NULL when there is none. */
+/* Returns the first sound block at or after a position, or NULL. */
 static const char *next_block(const char *at, const char *end)
 {
     nl_block_header header;
@@ -23,7 +23,7 @@ static const char *next_block(const char *at, const char *end)
     return NULL;
 }
 
-/* A cut block, or what a crash of the machine left in a file's last pages; no text that somebody appended. */
+/* Returns whether the end of a file is a truncated block or what a crash of the machine left, and not appended text. */
 static bool is_rest_of_block(const char *at, const char *end)
 {
     size_t size = (size_t)(end - at), seen = size < NL_BLOCK_MAGIC_SIZE ? size : NL_BLOCK_MAGIC_SIZE;
@@ -32,7 +32,7 @@ static bool is_rest_of_block(const char *at, const char *end)
 
 static const char *end_of_blocks(const char *at, const char *end)
 {
-    const char *last = NULL; /* block whose checksum was not looked at yet */
+    const char *last = NULL; /* a block whose checksum is not verified yet */
     nl_block_header header;
     while (at < end) {
         if (nl_block_parse_header(at, (size_t)(end - at), &header) == NL_OK &&
@@ -64,7 +64,7 @@ static const char *end_of_frames(const char *at, const char *end)
     return at;
 }
 
-/* Blocks behind text may hold newlines: then where the text ends says nothing. */
+/* Blocks behind text may contain newlines, so the last newline is not the end of text then. */
 static const char *end_of_text(const char *at, const char *end)
 {
     size_t size = (size_t)(end - at);

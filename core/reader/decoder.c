@@ -9,7 +9,6 @@
 #include "record/record_internal.h"
 #include "record/text.h"
 #include "reader/decoder_work.h"
-#include "record/work.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@
 
 enum {
     DEFAULT_MAX_RECORD = 1 << 20,
-    KEEP_CARRY = 512, /* a larger empty carry is given back, so that idle connections stay small */
+    KEEP_CARRY = 512, /* a larger empty carry is freed, so that idle connections take little memory */
 };
 
 static void empty_carry(nl_decoder *decoder)
@@ -36,7 +35,7 @@ nl_decoder *nl_decoder_new(const nl_decoder_options *options)
     if (decoder->options.max_record_size == 0)
         decoder->options.max_record_size = DEFAULT_MAX_RECORD;
     if (decoder->options.max_record_size > SIZE_MAX - NL_DECODER_MARK_SIZE)
-        decoder->options.max_record_size = SIZE_MAX - NL_DECODER_MARK_SIZE; /* carry_more takes so much more */
+        decoder->options.max_record_size = SIZE_MAX - NL_DECODER_MARK_SIZE; /* see carry_more */
     decoder->source = strdup(decoder->options.source != NULL ? decoder->options.source : "-");
     if (decoder->source == NULL) {
         nl_memory_failed();
@@ -216,7 +215,9 @@ static void report_long(nl_decoder *decoder, const char *text, size_t size, uint
     nl_decoder_report(decoder, text, size, offset, reason);
 }
 
-/* A log may mix formats, so each line is asked for its own; one that does not tell is taken for what was met before. */
+/*
+ * Returns the format of a line. A log may mix formats; a line without a format of its own has that of the line before.
+ */
 static const nl_text_format *format_of_line(nl_decoder *decoder, const nl_line *l)
 {
     if (decoder->options.format != NL_FORMAT_UNKNOWN)
@@ -240,7 +241,7 @@ static bool is_blank_line(const nl_line *l)
     return at == l->end;
 }
 
-/* A record was cut by the next one, which begins at next in the same line: that comes first in the next call. */
+/* Keeps the next record, which begins at next in the same line as a truncated one, for the next call. */
 static void keep_rest(nl_decoder *decoder, const nl_line *l, const char *next)
 {
     decoder->rest = *l;
@@ -250,8 +251,8 @@ static void keep_rest(nl_decoder *decoder, const nl_line *l, const char *next)
 }
 
 /*
- * Whether a line, as it came, is longer than the longest record and its '\r'. That is asked before anything is taken
- * off the line, as it is when the line comes in pieces: the answer must not depend on where it was cut.
+ * Returns whether a line is longer than the longest record and its '\r'. The check precedes any trimming, so that the
+ * result does not depend on how the input was split.
  */
 static bool is_too_long(const nl_decoder *decoder, const nl_line *l)
 {
@@ -259,7 +260,7 @@ static bool is_too_long(const nl_decoder *decoder, const nl_line *l)
     return size - (size > 0 && l->end[-1] == '\r') > decoder->options.max_record_size;
 }
 
-/* Decodes a line. NL_AGAIN when there was no record in it; what could not be read has been reported. */
+/* Decodes a line. Returns NL_AGAIN if it has no record; malformed text has been reported. */
 static nl_status decode_line(nl_decoder *decoder, nl_line l, const nl_record **record)
 {
     if (is_too_long(decoder, &l)) {
@@ -298,7 +299,7 @@ static nl_status decode_line(nl_decoder *decoder, nl_line l, const nl_record **r
     return NL_OK;
 }
 
-/* Of a line that is skipped only what may be the beginning of a block's mark is kept: it ends the line. */
+/* Keeps the last bytes of a skipped line, which may be the start of a block's mark. */
 static void keep_latest(nl_decoder *decoder, const char *text, size_t size)
 {
     nl_buffer *carry = &decoder->carry, latest = {0};
@@ -311,9 +312,8 @@ static void keep_latest(nl_decoder *decoder, const char *text, size_t size)
 }
 
 /*
- * Adds to the line that is carried. False when that makes it too long: then it has been reported, and is skipped. It is
- * too long for certain only when it is so without its '\r' and without a block's mark of which all but the last byte is
- * there.
+ * Appends to the carry. Reports the line and returns false if it is too long for certain: even without its '\r' and all
+ * but the last byte of a block's mark.
  */
 static bool carry_more(nl_decoder *decoder, const char *text, size_t size)
 {
@@ -327,7 +327,7 @@ static bool carry_more(nl_decoder *decoder, const char *text, size_t size)
     return false;
 }
 
-/* Keeps the rest of the piece for when its line's end comes, unless that makes the line too long. */
+/* Moves the rest of the piece to the carry, unless the line becomes too long. */
 static void carry_rest(nl_decoder *decoder)
 {
     size_t size = (size_t)(decoder->in.end - decoder->in.at);
@@ -344,7 +344,6 @@ static void carry_rest(nl_decoder *decoder)
     decoder->in.at = decoder->in.end;
 }
 
-/* The carry as a line. */
 static nl_line carried_line(nl_decoder *decoder, bool terminated)
 {
     const char *end = decoder->carry.data + decoder->carry.size;
@@ -352,8 +351,7 @@ static nl_line carried_line(nl_decoder *decoder, bool terminated)
     return (nl_line){decoder->carry.data, end, end, decoder->carry_offset, terminated};
 }
 
-/* The line that ends at newline, which the piece holds; part of it may be in the carry. False when it is to be passed
- * over. */
+/* Sets *l to the line that ends at newline; its start may be in the carry. Returns false if the line is skipped. */
 static bool decoder_take_line(nl_decoder *decoder, const char *newline, nl_line *l)
 {
     const char *start = decoder->in.at;
@@ -376,7 +374,7 @@ static bool decoder_take_line(nl_decoder *decoder, const char *newline, nl_line 
     return true;
 }
 
-/* What is left when no more bytes come: a line without its newline. */
+/* Decodes the last line of the input, which has no newline. */
 static nl_status decode_last(nl_decoder *decoder, const nl_record **record)
 {
     if (decoder->carry.size == 0 || decoder->skipping)
@@ -385,10 +383,7 @@ static nl_status decode_last(nl_decoder *decoder, const nl_record **record)
     return decode_line(decoder, carried_line(decoder, false), record);
 }
 
-/*
- * A block begins after text_size bytes, which begin in the carry when there is one. Goes over to it, and decodes those
- * bytes, a line without its newline.
- */
+/* Decodes the text_size bytes before a block as a line; they may begin in the carry. The block comes next. */
 static nl_status decode_before_block(nl_decoder *decoder, size_t text_size, const nl_record **record)
 {
     nl_input *in = &decoder->in;
@@ -415,7 +410,7 @@ static nl_status decode_before_block(nl_decoder *decoder, size_t text_size, cons
     return decode_line(decoder, carried > 0 ? carried_line(decoder, false) : l, record);
 }
 
-/* Gives back what a burst of large records took: thousands of decoders may wait for more at once. */
+/* Frees the memory of large records, because thousands of decoders may be idle. */
 static nl_status rest_idle(nl_decoder *decoder)
 {
     if (decoder->record != NULL)
@@ -429,8 +424,7 @@ static nl_status rest_idle(nl_decoder *decoder)
     return NL_AGAIN;
 }
 
-/* The next record where the input is text. NL_AGAIN when there was none in what was looked at; *wait is then whether
- * there is nothing more to look at. */
+/* Decodes text. Returns NL_AGAIN if there was no record; *wait is then whether the decoder needs more bytes. */
 static nl_status next_in_text(nl_decoder *decoder, const nl_record **record, bool *wait)
 {
     nl_input *in = &decoder->in;
@@ -451,7 +445,7 @@ static nl_status next_in_text(nl_decoder *decoder, const nl_record **record, boo
     return *wait ? NL_AGAIN : decode_last(decoder, record);
 }
 
-/* While a decoder has more to hand out, nobody knows what is missing. */
+/* Missing records are unknown while a decoder has more records to return. */
 static void note_midway(nl_decoder *decoder, bool midway)
 {
     decoder->midway = midway;
@@ -459,7 +453,7 @@ static void note_midway(nl_decoder *decoder, bool midway)
         nl_sequences_await(decoder->options.sequences, midway);
 }
 
-/* After a malformed piece: whether the next one is to wait. What is left of the input is then held. */
+/* After a malformed piece, asks whether to continue. If not, copies the rest of the piece. */
 static bool pause_after_malformed(nl_decoder *decoder)
 {
     decoder->ask = false;
@@ -510,8 +504,8 @@ static nl_status next_record(nl_decoder *decoder, const nl_record **record)
 }
 
 /*
- * When memory ran out, part of the input may have been passed over without a word, and what the decoder holds of a line
- * or block may not be whole: it reads nothing more.
+ * If memory runs out, input may be lost, and the current line or block may be incomplete. So the decoder reads nothing
+ * more.
  */
 nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record)
 {

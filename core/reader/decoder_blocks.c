@@ -1,4 +1,4 @@
-/* The decoder where its input is blocks: finding them whole, passing over damage, noticing what is missing. */
+/* The decoder's part for blocks: finds blocks, skips damage, and detects missing records. */
 #include "config.h"
 
 #include "reader/decoder_internal.h"
@@ -9,7 +9,6 @@
 #include "record/bytes.h"
 #include "record/varint.h"
 #include "reader/decoder_work.h"
-#include "record/work.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,19 +16,19 @@
 
 enum {
     MARK = NL_DECODER_MARK_SIZE,
-    LOOK = 64, /* bytes that tell whether a block or a line of text begins */
+    LOOK = 64, /* bytes that suffice to detect a block or a line */
     FREE_WASTE = 32 << 20,
     WASTE_PER_BYTE = 16,
 };
 
-/* ---- where blocks begin and end ---- */
+/* ---- boundaries of blocks ---- */
 
 static bool is_magic(const char *at, size_t size)
 {
     return size >= NL_BLOCK_MAGIC_SIZE && memcmp(at, NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE) == 0;
 }
 
-/* Whether a mark ends with the NUL at at: its beginning may be in the carry. */
+/* Returns whether a block's mark ends with a NUL; the mark may begin in the carry. */
 static bool ends_mark(const nl_decoder *d, const char *at)
 {
     size_t here = (size_t)(at + 1 - d->in.at);
@@ -44,7 +43,7 @@ static bool ends_mark(const nl_decoder *d, const char *at)
     return is_magic(mark, MARK);
 }
 
-/* Text has hardly any NUL, so that looking for one costs next to nothing. */
+/* Text rarely contains a NUL, so this search is cheap. */
 static const char *next_nul(const char *at, const char *end)
 {
     const char *nul = at < end ? memchr(at, '\0', (size_t)(end - at)) : NULL;
@@ -64,7 +63,10 @@ bool nl_decoder_find_block(nl_decoder *d, const char *limit, size_t *text_size)
     return false;
 }
 
-/* Whether a record of text begins at at, which follows a newline. No more is looked at than is there in any case. */
+/*
+ * Returns whether a record of text begins at a position behind a newline. Looks at no more than LOOK bytes, so that the
+ * result does not depend on how the input was split.
+ */
 static bool text_begins(const char *at, const char *end)
 {
     size_t size = (size_t)(end - at);
@@ -82,7 +84,7 @@ static bool text_begins(const char *at, const char *end)
     return false;
 }
 
-/* The first place in [at, limit) where a block or a line of text begins; NULL when there is none. */
+/* Returns the first position in [at, limit) where a block or a line of text begins, or NULL. */
 static const char *find_beginning(const nl_decoder *d, const char *at, const char *limit)
 {
     bool text = d->options.format != NL_FORMAT_NLB;
@@ -108,7 +110,7 @@ static void report_damage(nl_decoder *d)
     nl_buffer_free(&damage->text);
 }
 
-/* Moves to to: what lies before that is damage. */
+/* Counts the bytes up to a position as damage. */
 static void pass_to(nl_decoder *d, const char *to)
 {
     nl_damage *damage = &d->damage;
@@ -121,7 +123,7 @@ static void pass_to(nl_decoder *d, const char *to)
     d->in.at = to;
 }
 
-/* No whole block begins here, which is reported with all the bytes up to where something begins again. */
+/* Begins damage, because no sound block begins here. It is reported with all its bytes up to the next block or line. */
 static nl_status damage(nl_decoder *d, const char *reason)
 {
     d->damaged = true;
@@ -139,7 +141,7 @@ static nl_status end_damage(nl_decoder *d, nl_status status)
     return status;
 }
 
-/* Passes over damage, up to the next beginning. Results as nl_decoder_next_in_blocks. */
+/* Skips damage up to the next block or line. Returns as nl_decoder_next_in_blocks. */
 static nl_status pass_damage(nl_decoder *d)
 {
     nl_input *in = &d->in;
@@ -205,7 +207,7 @@ void nl_decoder_report_missing(nl_decoder *d)
     nl_sequences_settle(d->sequences);
 }
 
-/* A damaged block, whose header may be sound all the same. */
+/* Notes the numbers of a damaged block, because its header may be sound. */
 static void suspect(nl_decoder *d, const nl_block_header *h)
 {
     if (h->type != NL_BLOCK_TYPE_RECORDS || !nl_block_has_stream(h))
@@ -225,7 +227,10 @@ static void suspect(nl_decoder *d, const nl_block_header *h)
     s->to = h->first_sequence + h->record_count;
 }
 
-/* The records of damaged blocks just before the first sound block of a stream: its numbers alone do not show them. */
+/*
+ * Counts the records of damaged blocks just before the first sound block of a stream. The numbers of sound blocks do
+ * not reveal them.
+ */
 static void expect_suspect(nl_decoder *d, nl_sequences *sequences, const nl_block_header *h)
 {
     const nl_suspect *s = d->suspect;
@@ -234,28 +239,21 @@ static void expect_suspect(nl_decoder *d, nl_sequences *sequences, const nl_bloc
         nl_sequences_expect(sequences, h->stream, s->from, s->from_ns, d->source);
 }
 
-static void report_dropped(nl_decoder *d, const nl_block_header *h, uint64_t count)
+/* Reports records that the producer dropped, with their numbers if those were reported as missing before. */
+static void report_dropped(nl_decoder *d, const nl_block_header *h, uint64_t count, nl_number_range numbers)
 {
-    nl_lost lost = {
-        .source = d->source, .count = count, .dropped = count, .from_ns = h->lost_from_ns, .to_ns = h->lost_to_ns};
+    nl_lost lost = {.source = d->source,
+                    .count = count,
+                    .dropped = count,
+                    .from_ns = h->lost_from_ns,
+                    .to_ns = h->lost_to_ns,
+                    .numbers = numbers};
     memcpy(lost.stream, h->stream, sizeof lost.stream);
     if (count > 0)
         report_lost(d, &lost, true);
 }
 
-/* Reports numbers below next that were missing and that, as the block says, the producer dropped. */
-static void report_closed(nl_decoder *d, const nl_block_header *h, uint64_t next, uint64_t closed)
-{
-    nl_lost lost = {
-        .source = d->source, .count = closed, .dropped = closed, .from_ns = h->lost_from_ns, .to_ns = h->lost_to_ns};
-    memcpy(lost.stream, h->stream, sizeof lost.stream);
-    lost.numbers.from = h->first_sequence > h->lost ? h->first_sequence - h->lost : 0;
-    lost.numbers.to = h->first_sequence < next ? h->first_sequence : next;
-    if (closed > 0)
-        report_lost(d, &lost, true);
-}
-
-/* Compares a block's place in its stream with what the shared streams expect; takes its numbers. */
+/* Compares a block's numbers with the shared streams, and adds them. */
 static void follow_stream(nl_decoder *d, const nl_block_header *h)
 {
     nl_lost lost = {.source = d->source, .from_ns = INT64_MAX, .to_ns = INT64_MIN, .count = h->lost};
@@ -273,29 +271,31 @@ static void follow_stream(nl_decoder *d, const nl_block_header *h)
         widen(&lost, stream->latest_ns, h->record_count > 0 ? h->min_time_ns : stream->latest_ns);
         lost.numbers = (nl_number_range){stream->next, stream->next + (lost.count - lost.dropped)};
     }
-    /* Streams begin with number 0: of one that is met for the first time, what is before the block may come later by
-     * another way (from a spool, when what a killed process left in memory came first). */
+    /* The numbers before the first block of a stream are not missing yet: a spool may deliver them later. */
     uint64_t next = stream->next;
     uint64_t closed =
         nl_stream_take(d->options.streams, stream, h->first_sequence, h->record_count, h->lost, &d->fresh);
     d->all_fresh = false;
     nl_stream_saw(stream, h);
-    if (d->options.sequences != NULL)
-        report_dropped(d, h, lost.dropped);
-    else if (lost.count > 0)
+    if (d->options.sequences != NULL) {
+        report_dropped(d, h, lost.dropped, (nl_number_range){0});
+        return;
+    }
+    if (lost.count > 0)
         report_lost(d, &lost, false);
-    if (d->options.sequences == NULL)
-        report_closed(d, h, next, closed);
+    report_dropped(d, h, closed,
+                   (nl_number_range){h->first_sequence > h->lost ? h->first_sequence - h->lost : 0,
+                                     h->first_sequence < next ? h->first_sequence : next});
 }
 
-/* Notes a block's numbers, and which of its records are new: where nothing is shared, all. */
+/* Adds a block's numbers, and finds out which of its records are new. Without shared sets all are. */
 static void take_numbers(nl_decoder *d, const nl_block_header *h)
 {
     nl_sequences_news news = {.fresh = &d->fresh};
     d->all_fresh = true;
     d->fresh.size = 0;
     if (!nl_block_has_stream(h)) {
-        report_dropped(d, h, h->lost);
+        report_dropped(d, h, h->lost, (nl_number_range){0});
         return;
     }
     if (d->options.streams != NULL) {
@@ -313,12 +313,12 @@ static void take_numbers(nl_decoder *d, const nl_block_header *h)
     }
     expect_suspect(d, sequences, h);
     if (d->options.streams == NULL)
-        report_dropped(d, h, news.dropped);
+        report_dropped(d, h, news.dropped, (nl_number_range){0});
 }
 
 /* ---- blocks ---- */
 
-/* No block begins here. */
+/* Reports that no block begins here, unless text may follow. */
 static nl_status leave(nl_decoder *d)
 {
     return d->options.format == NL_FORMAT_NLB ? damage(d, "no block begins here") : NL_END;
@@ -330,23 +330,21 @@ static bool may_be_block(const nl_input *in)
     return memcmp(in->at, NL_BLOCK_MAGIC, left < NL_BLOCK_MAGIC_SIZE ? left : NL_BLOCK_MAGIC_SIZE) == 0;
 }
 
-/* There are fewer bytes than the block needs. */
 static nl_status wait_for_more(nl_decoder *d)
 {
     return d->in.finished ? damage(d, "block is cut short") : NL_AGAIN;
 }
 
 /*
- * Blocks that claim to be large and begin again and again within one another would cost their claims each time, hence a
- * bound on what is gathered and looked through in vain. It grows with the bytes before the block, not with those that
- * were fed: what is read must not depend on how the input was cut.
+ * Limits the bytes that are checked in vain: large blocks may seem to begin within one another again and again. The
+ * limit grows with the bytes before the block, so that it does not depend on how the input was split.
  */
 static bool may_look(const nl_decoder *d, const nl_block_header *header)
 {
     return d->wasted + nl_block_total_size(header) <= FREE_WASTE + WASTE_PER_BYTE * nl_input_offset(&d->in, d->in.at);
 }
 
-/* Whether the block is what its checksum says. */
+/* Verifies the checksum, and counts wasted bytes. */
 static bool is_sound(nl_decoder *d, const nl_block_header *header)
 {
     if (nl_block_verify(header, d->in.at) == NL_OK)
@@ -355,7 +353,7 @@ static bool is_sound(nl_decoder *d, const nl_block_header *header)
     return false;
 }
 
-/* What of the open block was met already. */
+/* Sets which records of the block are known already. */
 static void note_repeated(const nl_decoder *d, nl_block_view *view)
 {
     view->first_new = view->first_sequence;
@@ -370,8 +368,7 @@ static void note_repeated(const nl_decoder *d, nl_block_view *view)
     view->in_parts = count > 1;
 }
 
-/* Shows the open block to who asked for blocks. It is open no more when it was taken whole. */
-static void show_block(nl_decoder *d, const nl_block_header *header)
+static nl_block_view make_view(const nl_decoder *d, const nl_block_header *header)
 {
     nl_block_view view = {
         .bytes = d->block_bytes,
@@ -384,9 +381,14 @@ static void show_block(nl_decoder *d, const nl_block_header *header)
     };
     memcpy(view.stream, header->stream, sizeof view.stream);
     note_repeated(d, &view);
-    if (d->take_blocks && view.repeated == 0) {
-        view.taken = nl_block_check(&d->block, &view.expanded);
-    }
+    return view;
+}
+
+/* Passes the open block to on_block. Closes it if its records are not decoded. */
+static void show_block(nl_decoder *d, const nl_block_header *header)
+{
+    nl_block_view view = make_view(d, header);
+    view.taken = d->take_blocks && view.repeated == 0 && nl_block_check(&d->block, &view.expanded);
     d->declined = false;
     d->on_block(d->block_user, &view);
     if (!view.taken || d->declined)
@@ -397,19 +399,11 @@ static void show_block(nl_decoder *d, const nl_block_header *header)
     d->stats.records += header->record_count;
 }
 
-/* A block all of which was met already is passed over. */
+/* Passes a block to on_block without opening it, unless all its records are known. */
 static void pass_on_unread(nl_decoder *d, const nl_block_header *header)
 {
-    nl_block_view view = {.bytes = d->block_bytes,
-                          .first_sequence = header->first_sequence,
-                          .record_count = header->record_count,
-                          .taken = true,
-                          .offset = d->block_offset,
-                          .min_time_ns = header->min_time_ns,
-                          .max_time_ns = header->max_time_ns,
-                          .expanded = nl_block_expanded_max(header->record_count, header->stored_size)};
-    memcpy(view.stream, header->stream, sizeof view.stream);
-    note_repeated(d, &view);
+    nl_block_view view = make_view(d, header);
+    view.taken = true;
     d->stats.blocks++;
     if (view.repeated == view.record_count && view.repeated > 0) {
         d->stats.repeated += view.repeated;
@@ -419,7 +413,7 @@ static void pass_on_unread(nl_decoder *d, const nl_block_header *header)
     d->stats.records += header->record_count;
 }
 
-/* Hands a question for the time to who answers it; that of a later version may have more in its payload. */
+/* Calls on_question. A later version's question may have a longer payload. */
 static void hear_question(nl_decoder *d, const nl_block_header *header)
 {
     if (header->type == NL_BLOCK_TYPE_TIME && header->flags == 0 && header->stored_size >= 8 &&
@@ -429,7 +423,7 @@ static void hear_question(nl_decoder *d, const nl_block_header *header)
     }
 }
 
-/* Whether the owner of the shared streams does not take the block. */
+/* Returns whether admit refuses the block. */
 static bool is_refused(nl_decoder *d, const nl_block_header *header)
 {
     if (d->admit == NULL || d->options.streams == NULL || header->type != NL_BLOCK_TYPE_RECORDS ||
@@ -439,7 +433,7 @@ static bool is_refused(nl_decoder *d, const nl_block_header *header)
     return d->refused;
 }
 
-/* Takes a whole block from the input and opens it. NL_OK, whatever it was; or NL_AGAIN, NL_END. */
+/* Reads and opens a block. Returns NL_OK for any piece of input, otherwise NL_AGAIN or NL_END. */
 static nl_status take_block(nl_decoder *d)
 {
     nl_input *in = &d->in;
@@ -491,7 +485,7 @@ static nl_status take_block(nl_decoder *d)
     return NL_OK;
 }
 
-/* Whether the record at the next place was not met already. */
+/* Returns whether the next record's number is new. */
 static bool is_fresh(nl_decoder *d)
 {
     uint64_t place = d->place++;
@@ -504,7 +498,7 @@ static bool is_fresh(nl_decoder *d)
     return d->fresh_at < count && place >= fresh[d->fresh_at].from;
 }
 
-/* The next record of the open block. NL_OK, or NL_END when it has no more. */
+/* Returns NL_OK and the next record of the open block, or NL_END. */
 static nl_status next_of_block(nl_decoder *d, const nl_record **record)
 {
     nl_status status;
@@ -553,7 +547,7 @@ uint64_t nl_decoder_sequence(const nl_decoder *d)
     return d->first_sequence + d->place - 1;
 }
 
-/* Whether the next block is to wait; then what is left of the piece is held. */
+/* Asks whether to decode the next block. If not, copies the rest of the piece. */
 static bool pause_before_block(nl_decoder *d)
 {
     d->ask = false;

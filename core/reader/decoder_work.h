@@ -1,4 +1,7 @@
-/* What a decoder's input costs, for programs that limit what a client may cause. */
+/*
+ * The cost of reading, for programs that limit the work of their clients, in units of work of about a nanosecond. Units
+ * are counted, not measured, so that the same bytes always have the same cost.
+ */
 #ifndef NETLOGGER_READER_DECODER_WORK_H
 #define NETLOGGER_READER_DECODER_WORK_H
 
@@ -6,22 +9,34 @@
 
 #include "reader/decoder.h"
 
-/* Returns the units of work (record/work.h) that the input has cost so far. */
+enum {
+    NL_WORK_BYTE = 2,         /* a received byte */
+    NL_WORK_LINE = 150,       /* a line of text, besides its bytes */
+    NL_WORK_RECORD = 150,     /* a decoded record of a block */
+    NL_WORK_CHECK = 25,       /* a record of a block that is passed on whole */
+    NL_WORK_RAW = 2,          /* a decompressed byte */
+    NL_WORK_EXPANDED = 1,     /* a byte of a decoded block's expanded size */
+    NL_WORK_ENTRY = 20,       /* a source, shape or field of a block's tables */
+    NL_WORK_MALFORMED = 5000, /* a malformed piece, and its report */
+    NL_WORK_QUESTION = 5000,  /* a time question, and its reply */
+};
+
+/* Returns the units of work for the input so far. */
 uint64_t nl_decoder_work(const nl_decoder *decoder);
 
 /*
- * Returns an estimate of the units of work that the next block costs, by its header; 0 when no whole header comes next.
- * For the function that nl_decoder_ask names.
+ * Returns an estimate of the units of work for the next block, by its header; 0 if there is no whole header. For the
+ * callback of nl_decoder_ask.
  */
 uint64_t nl_decoder_next_work(const nl_decoder *decoder);
 
 /*
- * The next record of a block that is shown with `taken`, for on_block alone: NL_OK, or NL_END after the last. It does
- * not decompress the block or read its tables again.
+ * In on_block only: returns the next record of a block that is passed with `taken`: NL_OK, or NL_END after the last.
+ * Does not read the block's tables again.
  */
 nl_status nl_decoder_next_of_taken(nl_decoder *decoder, const nl_record **record);
 
-/* For on_block alone: the block that is shown with `taken` is not taken. Its records are handed out. */
+/* In on_block only: declines a block that is passed with `taken`, so that the decoder returns its records. */
 void nl_decoder_decline_block(nl_decoder *decoder);
 
 #endif

@@ -18,7 +18,7 @@ void nl_input_feed(nl_input *in, const char *data, size_t size)
     in->end_offset += size;
 }
 
-/* Takes what is left of the piece, which is not enough, into held. */
+/* Copies the rest of the piece, which is too short, to held. */
 static void hold(nl_input *in)
 {
     size_t left = nl_input_left(in);
@@ -55,7 +55,7 @@ bool nl_input_pull(nl_input *in, size_t need)
     in->end = in->at + in->held.size;
     if (good && left + more >= need)
         return true;
-    in->piece = in->later; /* it may be gone when this is asked again */
+    in->piece = in->later; /* the piece may be gone at the next call */
     return false;
 }
 

@@ -1,8 +1,6 @@
 /*
- * The bytes that a decoder has and has not used yet.
- *
- * They are [at, end): of the piece that was fed, or of bytes that were held because a block needs all of its own in one
- * place; then the rest of the piece comes after them. Whoever uses bytes moves at.
+ * The unread bytes of a decoder: [at, end). They are in the piece that was fed, or in held, if a block needs more
+ * contiguous bytes than the piece had; then the rest of the piece follows. The reader of bytes advances at.
  */
 #ifndef NETLOGGER_READER_INPUT_H
 #define NETLOGGER_READER_INPUT_H
@@ -11,13 +9,13 @@
 
 typedef struct nl_input {
     const char *at, *end;
-    uint64_t end_offset; /* of end, from the start of the input */
+    uint64_t end_offset; /* offset of end in the input */
     bool finished;       /* no more pieces come */
 
     nl_buffer held;
-    bool in_held;                  /* at and end are in held: */
-    const char *piece;             /* the piece's first byte */
-    const char *later, *later_end; /* the rest of the piece */
+    bool in_held;                  /* at and end point into held */
+    const char *piece;             /* start of the piece */
+    const char *later, *later_end; /* rest of the piece, behind held */
 } nl_input;
 
 static inline size_t nl_input_left(const nl_input *in)
@@ -30,7 +28,7 @@ static inline uint64_t nl_input_offset(const nl_input *in, const char *at)
     return in->end_offset - (uint64_t)(in->end - at);
 }
 
-/* Whether the piece was used up, so that another may be fed. */
+/* Returns whether all bytes were read, so that another piece may be fed. */
 static inline bool nl_input_is_used_up(const nl_input *in)
 {
     return in->in_held ? in->later == in->later_end : in->at == in->end;
@@ -38,7 +36,7 @@ static inline bool nl_input_is_used_up(const nl_input *in)
 
 void nl_input_feed(nl_input *in, const char *data, size_t size);
 
-/* Goes on to the piece when what was held is used up. */
+/* Continues with the piece if held is empty. */
 static inline void nl_input_advance(nl_input *in)
 {
     if (!in->in_held || in->at != in->end)
@@ -50,15 +48,15 @@ static inline void nl_input_advance(nl_input *in)
 }
 
 /*
- * Sees to it that there are need bytes in one place. False when there are not that many; the piece is then used up,
- * what there is of it is held. Pointers into the input are invalid afterwards.
+ * Makes at least need bytes contiguous. Returns false if there are fewer; the rest of the piece is then copied to held.
+ * Invalidates pointers into the input.
  */
 bool nl_input_pull(nl_input *in, size_t need);
 
-/* Puts bytes that were taken before, by copying them, in front of what is left. */
+/* Copies bytes in front of the unread bytes. */
 void nl_input_put_back(nl_input *in, const char *data, size_t size);
 
-/* Goes on in the piece when it has all that is left. */
+/* Continues in the piece if it has all unread bytes. */
 void nl_input_release(nl_input *in);
 
 #endif

@@ -16,21 +16,21 @@
 
 enum {
     WAIT_MS = 1000,
-    LOOKS = 256, /* at blocks' headers, of a seek that must not take long */
+    LOOKS = 256, /* headers to check in one call of a non-blocking seek */
 };
 
 struct nl_reader {
     nl_source *source;
     nl_decoder *decoder;
-    nl_status outcome; /* what to return once the decoder has handed out what is left */
-    nl_error failure;  /* if outcome is NL_FAILED: decoding what is left may replace it */
+    nl_status outcome; /* result after the decoder's last record */
+    nl_error failure;  /* if outcome is NL_FAILED: decoding may replace the thread's error */
     bool nonblocking;
 
-    bool seeking; /* the index was looked for: */
+    bool seeking; /* the index was read: */
     nl_time_index index;
-    size_t piece; /* of the index: those before it are read, being read, or passed over */
+    size_t piece; /* first piece that is not read, being read or skipped */
     int64_t from_ns, to_ns;
-    uint64_t begin, end; /* what is to be read next; lines are passed over before it */
+    uint64_t begin, end; /* range of the file to read next; `lines` lines are skipped before it */
     uint64_t lines;
 };
 
@@ -88,7 +88,7 @@ void nl_reader_close(nl_reader *reader)
     free(reader);
 }
 
-/* The input ends here, for good or because reading failed: the decoder's last record comes out before that is said. */
+/* The input ends here, or reading failed. The decoder returns its last record first. */
 static void finish(nl_reader *reader, nl_status outcome)
 {
     reader->outcome = outcome;
@@ -97,7 +97,7 @@ static void finish(nl_reader *reader, nl_status outcome)
     nl_decoder_finish(reader->decoder);
 }
 
-/* ---- by the index ---- */
+/* ---- pieces of the index ---- */
 
 static bool is_wanted(const nl_reader *reader, const nl_time_piece *piece)
 {
@@ -105,9 +105,8 @@ static bool is_wanted(const nl_reader *reader, const nl_time_piece *piece)
 }
 
 /*
- * Passes over the pieces that come next and are not wanted, and chooses those from the first that is to the next hole;
- * behind all of them, the rest of the file. What the index says is only believed where the file is still as it was
- * then; otherwise all of the rest is chosen.
+ * Skips pieces outside of the time range, and chooses the pieces up to the next one outside; behind the last piece, the
+ * rest of the file. If the file no longer matches the index, chooses all of the rest.
  */
 static void choose_pieces(nl_reader *reader, int fd)
 {
@@ -131,7 +130,6 @@ static void choose_pieces(nl_reader *reader, int fd)
     reader->piece = index->count;
 }
 
-/* Goes on with what was chosen. */
 static nl_status begin_chosen(nl_reader *reader)
 {
     if (reader->begin != nl_source_position(reader->source))
@@ -139,7 +137,7 @@ static nl_status begin_chosen(nl_reader *reader)
     return nl_source_take_range(reader->source, reader->begin, reader->end);
 }
 
-/* Whether reading ended because there is a hole; then goes on behind it. */
+/* Returns whether reading ended before a skipped piece. */
 static bool has_more_pieces(const nl_reader *reader)
 {
     return reader->piece < reader->index.count && !nl_source_was_replaced(reader->source);
@@ -147,7 +145,7 @@ static bool has_more_pieces(const nl_reader *reader)
 
 static nl_status begin_more_pieces(nl_reader *reader)
 {
-    if (nl_decoder_is_midway(reader->decoder)) { /* a piece ends behind a whole record: this is no index of the file */
+    if (nl_decoder_is_midway(reader->decoder)) { /* pieces end with whole records: the index is of another file */
         reader->piece = reader->index.count;
         reader->begin = nl_source_position(reader->source);
         reader->end = UINT64_MAX;
@@ -159,14 +157,14 @@ static nl_status begin_more_pieces(nl_reader *reader)
 
 /* ---- reading ---- */
 
-/* What the index told of was another file. */
+/* The index was of another file. */
 static void begin_replacement(nl_reader *reader)
 {
     reader->piece = reader->index.count;
     finish(reader, NL_OK);
 }
 
-/* Gets the decoder more to do. NL_OK when it has. */
+/* Feeds the decoder. */
 static nl_status feed(nl_reader *reader)
 {
     const char *data;
@@ -207,8 +205,8 @@ nl_status nl_reader_next(nl_reader *reader, const nl_record **record)
 }
 
 /*
- * Moves begin on to where the first block begins that is not wholly before from_ns, or is none. False when it has
- * looked at most blocks, and there are more.
+ * Moves begin to the first block that does not end before from_ns. Returns false if it has checked `most` blocks and
+ * there are more.
  */
 static bool find_time(nl_reader *reader, int fd, size_t most)
 {
@@ -231,7 +229,7 @@ static bool find_time(nl_reader *reader, int fd, size_t most)
     return false;
 }
 
-/* Looks for the index, once; without one all of the file is chosen. */
+/* Reads the index once. Without an index, chooses the whole file. */
 static void begin_seek(nl_reader *reader, int fd, int64_t from_ns, int64_t to_ns)
 {
     reader->from_ns = from_ns;
@@ -251,7 +249,7 @@ nl_status nl_reader_seek_range(nl_reader *reader, int64_t from_ns, int64_t to_ns
     if (fd < 0)
         return NL_OK;
     begin_seek(reader, fd, from_ns, to_ns);
-    posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* what lies between the headers is not wanted */
+    posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* only headers are read */
     bool found = find_time(reader, fd, reader->nonblocking ? LOOKS : SIZE_MAX);
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return found ? begin_chosen(reader) : NL_AGAIN;
@@ -260,11 +258,6 @@ nl_status nl_reader_seek_range(nl_reader *reader, int64_t from_ns, int64_t to_ns
 nl_status nl_reader_seek(nl_reader *reader, int64_t from_ns)
 {
     return nl_reader_seek_range(reader, from_ns, INT64_MAX);
-}
-
-nl_format nl_reader_format(const nl_reader *reader)
-{
-    return nl_decoder_format(reader->decoder);
 }
 
 const nl_decoder_stats *nl_reader_get_stats(const nl_reader *reader)

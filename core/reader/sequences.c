@@ -11,26 +11,26 @@
 #include <string.h>
 
 typedef struct sequence_stream {
-    unsigned char id[NL_BLOCK_STREAM_SIZE]; /* first, because the tree compares it */
-    uint64_t low, next;                     /* numbers outside [low, next) were not read */
+    unsigned char id[NL_BLOCK_STREAM_SIZE]; /* first, for compare_streams */
+    uint64_t low, next;                     /* numbers outside of [low, next) were not read */
     int64_t low_ns, next_ns;                /* times of the records at both ends */
 } sequence_stream;
 
-/* Numbers of a stream that were passed over. Gaps of one stream never overlap. */
+/* Missing numbers of a stream. Gaps of one stream never overlap. */
 typedef struct sequence_gap {
     unsigned char id[NL_BLOCK_STREAM_SIZE];
     uint64_t from, to;
-    int64_t from_ns, to_ns; /* times of the records before and behind */
-    const char *source;     /* of the block that showed the gap; in nl_sequences.sources */
+    int64_t from_ns, to_ns; /* times of the adjacent records */
+    const char *source;     /* input that revealed the gap; in nl_sequences.sources */
 } sequence_gap;
 
 struct nl_sequences {
     void *streams, *gaps, *sources; /* trees of tsearch(3) */
     size_t stream_count, gap_count;
     bool incomplete;         /* some numbers did not fit */
-    bool passed_over;        /* parts of an input were not read */
-    size_t awaited;          /* decoders that have more to add */
-    sequence_stream *latest; /* of the latest block; blocks of one stream come in a row */
+    bool passed_over;        /* parts of an input were skipped */
+    size_t awaited;          /* number of decoders that have more to add */
+    sequence_stream *latest; /* stream of the latest block; consecutive blocks are usually of one stream */
     const char *latest_source;
 };
 
@@ -39,7 +39,7 @@ static int compare_streams(const void *a, const void *b)
     return memcmp(((const sequence_stream *)a)->id, ((const sequence_stream *)b)->id, NL_BLOCK_STREAM_SIZE);
 }
 
-/* Gaps that overlap compare as equal, so that tfind finds one that a range overlaps. */
+/* Overlapping gaps are equal, so that tfind finds a gap that overlaps a range. */
 static int compare_gaps(const void *a, const void *b)
 {
     const sequence_gap *left = a, *right = b;
@@ -76,14 +76,14 @@ void nl_sequences_free(nl_sequences *s)
     free(s);
 }
 
-/* Without memory for some numbers the set is incomplete. */
+/* If memory runs out, the set is incomplete. */
 static void note_memory_failed(nl_sequences *s)
 {
     s->incomplete = true;
     nl_memory_failed();
 }
 
-/* A copy of the name that lasts as long as the set does; "" when there is no memory. */
+/* Returns a copy of the name that lives as long as the set; "" if memory runs out. */
 static const char *intern_source(nl_sequences *s, const char *source)
 {
     if (s->latest_source != NULL && strcmp(s->latest_source, source) == 0)
@@ -101,17 +101,21 @@ static const char *intern_source(nl_sequences *s, const char *source)
     return s->latest_source = *found;
 }
 
-static void add_gap(nl_sequences *s, const sequence_gap *gap)
+/* Adds a gap with the stream and source of another one, unless it is empty. */
+static void add_gap_between(nl_sequences *s, const sequence_gap *other, uint64_t from, uint64_t to, int64_t from_ns,
+                            int64_t to_ns)
 {
-    if (gap->from >= gap->to)
+    if (from >= to)
         return;
     if (s->gap_count >= SEQUENCES_GAPS_MAX) {
         s->incomplete = true;
         return;
     }
     sequence_gap *copy = malloc(sizeof *copy);
-    if (copy != NULL)
-        *copy = *gap;
+    if (copy != NULL) {
+        *copy = (sequence_gap){.from = from, .to = to, .from_ns = from_ns, .to_ns = to_ns, .source = other->source};
+        memcpy(copy->id, other->id, sizeof copy->id);
+    }
     if (copy == NULL || tsearch(copy, &s->gaps, compare_gaps) == NULL) {
         free(copy);
         note_memory_failed(s);
@@ -120,7 +124,7 @@ static void add_gap(nl_sequences *s, const sequence_gap *gap)
     s->gap_count++;
 }
 
-/* Removes a gap that overlaps range and copies it to *gap. False when no gap does. */
+/* Removes a gap that overlaps range and copies it to *gap. Returns false if there is none. */
 static bool take_gap(nl_sequences *s, const sequence_gap *range, sequence_gap *gap)
 {
     sequence_gap *const *found = range->from < range->to ? tfind(range, &s->gaps, compare_gaps) : NULL;
@@ -146,28 +150,33 @@ static int compare_ranges(const void *a, const void *b)
     return left->from < right->from ? -1 : left->from > right->from;
 }
 
-/* The stream of the block, which is met for the first time when it is empty; NULL when there are too many. */
+static sequence_stream *lookup_stream(const nl_sequences *s, const unsigned char *id)
+{
+    sequence_stream key;
+    void *const root = s->streams;
+    memcpy(key.id, id, sizeof key.id);
+    sequence_stream *const *found = tfind(&key, &root, compare_streams);
+    return found != NULL ? *found : NULL;
+}
+
+/* Returns the stream, a new one that begins at number if it is unknown, or NULL if there is no space for it. */
 static sequence_stream *find_stream(nl_sequences *s, const unsigned char *id, uint64_t number)
 {
     if (s->latest != NULL && memcmp(s->latest->id, id, NL_BLOCK_STREAM_SIZE) == 0)
         return s->latest;
-    sequence_stream key;
-    memcpy(key.id, id, sizeof key.id);
-    sequence_stream *const *found = tfind(&key, &s->streams, compare_streams);
-    if (found != NULL)
-        return s->latest = *found;
+    sequence_stream *stream = lookup_stream(s, id);
+    if (stream != NULL)
+        return s->latest = stream;
     if (s->stream_count >= SEQUENCES_STREAMS_MAX) {
         s->incomplete = true;
         return NULL;
     }
-    sequence_stream *stream = malloc(sizeof *stream);
-    if (stream == NULL) {
-        note_memory_failed(s);
-        return NULL;
+    stream = malloc(sizeof *stream);
+    if (stream != NULL) {
+        *stream = (sequence_stream){.low = number, .next = number, .low_ns = INT64_MAX, .next_ns = INT64_MIN};
+        memcpy(stream->id, id, sizeof stream->id);
     }
-    *stream = (sequence_stream){.low = number, .next = number, .low_ns = INT64_MAX, .next_ns = INT64_MIN};
-    memcpy(stream->id, id, sizeof stream->id);
-    if (tsearch(stream, &s->streams, compare_streams) == NULL) {
+    if (stream == NULL || tsearch(stream, &s->streams, compare_streams) == NULL) {
         free(stream);
         note_memory_failed(s);
         return NULL;
@@ -177,8 +186,8 @@ static sequence_stream *find_stream(nl_sequences *s, const unsigned char *id, ui
 }
 
 /*
- * Adds the numbers of range, whose from_ns and to_ns are the times of the first and the last record. Appends those that
- * are new to fresh, in any order, and returns how many are.
+ * Adds the numbers of range; its from_ns and to_ns are the times of the first and last record. Appends the new numbers
+ * to fresh, in any order, and returns their count.
  */
 static uint64_t cover(nl_sequences *s, sequence_stream *stream, const sequence_gap *range, nl_buffer *fresh)
 {
@@ -186,24 +195,14 @@ static uint64_t cover(nl_sequences *s, sequence_stream *stream, const sequence_g
     uint64_t from = range->from, to = range->to, count = 0;
     while (take_gap(s, range, &gap)) {
         uint64_t begin = gap.from > from ? gap.from : from, end = gap.to < to ? gap.to : to;
-        sequence_gap before = gap, behind = gap;
-        before.to = begin;
-        before.to_ns = range->from_ns;
-        behind.from = end;
-        behind.from_ns = range->to_ns;
-        add_gap(s, &before);
-        add_gap(s, &behind);
+        add_gap_between(s, &gap, gap.from, begin, gap.from_ns, range->from_ns);
+        add_gap_between(s, &gap, end, gap.to, range->to_ns, gap.to_ns);
         add_fresh(fresh, begin, end);
         count += end - begin;
     }
     if (from < stream->low) {
         uint64_t end = to < stream->low ? to : stream->low;
-        gap = *range;
-        gap.from = to;
-        gap.to = stream->low;
-        gap.from_ns = range->to_ns;
-        gap.to_ns = stream->low_ns;
-        add_gap(s, &gap);
+        add_gap_between(s, range, to, stream->low, range->to_ns, stream->low_ns);
         add_fresh(fresh, from, end);
         count += end - from;
         stream->low = from;
@@ -211,12 +210,7 @@ static uint64_t cover(nl_sequences *s, sequence_stream *stream, const sequence_g
     }
     if (to > stream->next) {
         uint64_t begin = from > stream->next ? from : stream->next;
-        gap = *range;
-        gap.from = stream->next;
-        gap.to = from;
-        gap.from_ns = stream->next_ns;
-        gap.to_ns = range->from_ns;
-        add_gap(s, &gap);
+        add_gap_between(s, range, stream->next, from, stream->next_ns, range->from_ns);
         add_fresh(fresh, begin, to);
         count += to - begin;
         stream->next = to;
@@ -239,7 +233,7 @@ void nl_sequences_add(nl_sequences *s, const nl_block_header *h, const char *sou
     bool is_first = stream->low_ns == INT64_MAX;
     int64_t record_from_ns = h->record_count > 0 ? h->min_time_ns : h->lost_to_ns;
     int64_t record_to_ns = h->record_count > 0 ? h->max_time_ns : h->lost_to_ns;
-    if (h->record_count == 0 && lost == 0) /* without times */
+    if (h->record_count == 0 && lost == 0) /* the block has no times */
         record_from_ns = record_to_ns = first < stream->low ? stream->low_ns : stream->next_ns;
     if (is_first) {
         stream->low_ns = lost > 0 ? h->lost_from_ns : record_from_ns;
@@ -247,7 +241,7 @@ void nl_sequences_add(nl_sequences *s, const nl_block_header *h, const char *sou
     }
     sequence_gap range = {.source = intern_source(s, source)};
     memcpy(range.id, h->stream, sizeof range.id);
-    /* What was dropped first: the records are then next to it. */
+    /* Dropped numbers first, so that the records are next to them. */
     range.from = first - lost;
     range.to = first;
     range.from_ns = h->lost_from_ns;
@@ -273,15 +267,13 @@ void nl_sequences_add(nl_sequences *s, const nl_block_header *h, const char *sou
 
 void nl_sequences_expect(nl_sequences *s, const unsigned char *id, uint64_t from, int64_t from_ns, const char *source)
 {
-    sequence_stream key;
-    memcpy(key.id, id, sizeof key.id);
-    sequence_stream *const *found = tfind(&key, &s->streams, compare_streams);
-    if (found == NULL || from >= (*found)->low)
+    sequence_stream *stream = lookup_stream(s, id);
+    if (stream == NULL || from >= stream->low)
         return;
     sequence_gap range = {.from = from, .to = from, .from_ns = from_ns, .to_ns = from_ns};
     memcpy(range.id, id, sizeof range.id);
     range.source = intern_source(s, source);
-    cover(s, *found, &range, NULL);
+    cover(s, stream, &range, NULL);
 }
 
 void nl_sequences_pass_over(nl_sequences *s)
@@ -297,7 +289,7 @@ void nl_sequences_await(nl_sequences *s, bool begins)
         s->awaited--;
 }
 
-/* ---- what is missing ---- */
+/* ---- missing numbers ---- */
 
 typedef struct gap_listing {
     void (*function)(void *user, const nl_lost *what);
@@ -332,13 +324,10 @@ bool nl_sequences_is_complete(const nl_sequences *s)
 
 bool nl_sequences_get(const nl_sequences *s, const unsigned char stream[16], uint64_t *next, int64_t *latest_ns)
 {
-    sequence_stream key;
-    memcpy(key.id, stream, sizeof key.id);
-    void *const root = s->streams;
-    sequence_stream *const *found = tfind(&key, &root, compare_streams);
+    const sequence_stream *found = lookup_stream(s, stream);
     if (found == NULL)
         return false;
-    *next = (*found)->next;
-    *latest_ns = (*found)->next_ns;
+    *next = found->next;
+    *latest_ns = found->next_ns;
     return true;
 }

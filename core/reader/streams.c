@@ -16,8 +16,7 @@ enum { FIRST_SLOTS = 8, YOUNG_MAX = NL_STREAMS_MAX / 2 };
 
 typedef struct nl_stream_table table;
 
-/* Streams are named by whoever sends them, so that the places are made hard to guess by what the kernel gave the
- * process at random. */
+/* Senders choose the names of streams, so the hash uses random bytes that the kernel gave the process. */
 static size_t streams_place_of(const unsigned char *id, size_t capacity)
 {
     uint64_t seed[2], half[2];
@@ -28,7 +27,7 @@ static size_t streams_place_of(const unsigned char *id, size_t capacity)
     return (size_t)(hash ^ hash >> 32) & (capacity - 1);
 }
 
-/* Where the stream is, or the empty slot where it would be. */
+/* Returns the slot of the stream, or the empty slot for it. */
 static nl_stream *slot_of(const table *t, const unsigned char *id)
 {
     static const unsigned char none[NL_BLOCK_STREAM_SIZE];
@@ -38,7 +37,6 @@ static nl_stream *slot_of(const table *t, const unsigned char *id)
     return &t->slots[at];
 }
 
-/* False when there is no memory. */
 static bool resize(table *t, size_t capacity)
 {
     table larger = {.slots = calloc(capacity, sizeof *larger.slots), .capacity = capacity, .count = t->count};
@@ -52,7 +50,7 @@ static bool resize(table *t, size_t capacity)
     return true;
 }
 
-/* How many gaps of a stream are beyond its own. */
+/* Returns the number of gaps beyond a stream's own. */
 static size_t count_shared(size_t gaps)
 {
     return gaps > NL_STREAM_GAPS_OWN ? gaps - NL_STREAM_GAPS_OWN : 0;
@@ -63,7 +61,7 @@ static size_t count_gaps(const nl_stream *stream)
     return stream->gaps != NULL ? stream->gaps->count : 0;
 }
 
-/* Notes that the stream has after gaps instead of before. */
+/* Updates the counts of shared gaps when a stream's number of gaps changes. */
 static void count_gaps_of(nl_streams *streams, const nl_stream *stream, size_t before, size_t after)
 {
     size_t change = count_shared(after) - count_shared(before); /* modulo SIZE_MAX + 1 */
@@ -146,7 +144,7 @@ static bool gaps_reserve(nl_stream *stream, size_t count)
     return true;
 }
 
-/* The index of the first gap that ends after number. */
+/* Returns the index of the first gap that ends behind a number. */
 static size_t find_gap(const nl_stream_gaps *gaps, uint64_t number)
 {
     size_t low = 0, high = gaps != NULL ? gaps->count : 0;
@@ -160,7 +158,7 @@ static size_t find_gap(const nl_stream_gaps *gaps, uint64_t number)
     return low;
 }
 
-/* Puts the parts into the place of the gaps [at, end). There is memory for them. */
+/* Replaces the gaps [at, end) by parts. Memory is reserved. */
 static void replace_gaps(nl_streams *streams, nl_stream *stream, size_t at, size_t end, const nl_number_range *parts,
                          size_t part_count)
 {
@@ -180,7 +178,7 @@ static void add_range(nl_buffer *ranges, uint64_t from, uint64_t to)
         nl_buffer_append(ranges, (const char *)&(nl_number_range){from, to}, sizeof(nl_number_range));
 }
 
-/* Takes [first, end) out of the gaps, and adds what of it was in them to fresh, unless it is NULL. Returns how many. */
+/* Removes [first, end) from the gaps. Adds the removed numbers to fresh, unless it is NULL. Returns their count. */
 static uint64_t fill_gaps(nl_streams *streams, nl_stream *stream, uint64_t first, uint64_t end, nl_buffer *fresh)
 {
     uint64_t filled = 0;
@@ -207,7 +205,6 @@ static uint64_t end_of(uint64_t first, uint64_t count)
     return first + count < first ? UINT64_MAX : first + count;
 }
 
-/* The first of the lost numbers before first. */
 static uint64_t lost_from(uint64_t first, uint64_t lost)
 {
     return first > lost ? first - lost : 0;
@@ -237,7 +234,7 @@ uint64_t nl_stream_take(nl_streams *streams, nl_stream *stream, uint64_t first, 
     return closed;
 }
 
-/* Whether the numbers open a gap, or split one. */
+/* Returns whether a block opens or splits a gap. */
 static bool opens_gap(const nl_stream *stream, uint64_t first, uint64_t count, uint64_t lost)
 {
     uint64_t next = stream->next, end = end_of(first, count);
@@ -264,7 +261,7 @@ void nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_buffer 
     nl_stream *stream = nl_streams_find(streams, header.stream);
     if (stream == NULL)
         return;
-    /* Of one that is met for the first time, what is before the block may yet come: as decoders see it. */
+    /* As in the decoder, numbers before the first block of a stream may still come. */
     nl_stream_take(streams, stream, header.first_sequence, header.record_count, header.lost, fresh);
     nl_number_range *ranges = (nl_number_range *)fresh->data;
     for (size_t i = 0; i < fresh->size / sizeof *ranges; i++) {
@@ -274,7 +271,7 @@ void nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_buffer 
     nl_stream_saw(stream, &header);
 }
 
-/* ---- all of it, to be kept ---- */
+/* ---- state ---- */
 
 static nl_stream_state state_of(const nl_stream *stream)
 {
@@ -306,13 +303,13 @@ bool nl_streams_know(const nl_streams *streams, const unsigned char id[NL_BLOCK_
     return find_known(streams, id) != NULL;
 }
 
-/* Whether there is space for a new stream without forgetting one that was in use lately. */
+/* Returns whether a new stream displaces no stream that was used recently. */
 static bool may_begin(const nl_streams *streams)
 {
     return !is_full(streams) || nl_monotonic_ns() - streams->aged_ns >= NL_STREAMS_KEPT_S * NL_NS_PER_SECOND;
 }
 
-/* Counts the gaps of the stream as the owner's from now on. */
+/* Assigns the stream's gaps to an owner. */
 static bool set_owner(nl_streams *streams, nl_stream *stream, unsigned owner)
 {
     if (owner == 0 || stream->owner == owner)

@@ -1,12 +1,10 @@
 /*
- * Which sequence numbers of which streams have come: an exact set for each stream, as the number that it goes on with
- * and the gaps before that. Decoders, netlogd's outputs and nlarchive use it.
- *
- * The invariant is that a number counts as seen only if it was taken. A gap is therefore never forgotten while its
- * stream is known: its records would count as repeated when they arrive, and would be acknowledged and dropped. The
- * module bounds the number of streams: the streams that were silent longest are forgotten first. It does not bound the
- * gaps. A program whose input comes from strangers asks nl_streams_admit before it takes a block, and does not take
- * (or acknowledge) a block that is refused, so that the sender keeps the block. See admission.h for the bounds.
+ * The sequence numbers of each stream that have come: an exact set, as the next expected number and the gaps before it.
+ * Decoders, netlogd's outputs and nlarchive use it. Invariant: a number counts as seen only if it was taken. So a gap
+ * is never forgotten while its stream is known; otherwise its records would count as repeated, and would be
+ * acknowledged and dropped. The module limits the number of streams, and forgets the streams that were unused longest.
+ * It does not limit gaps. A program with untrusted input calls nl_streams_admit before it takes a block, and does not
+ * take or acknowledge a refused block, so that the sender keeps it. See admission.h for the limits.
  */
 #ifndef NETLOGGER_READER_STREAMS_H
 #define NETLOGGER_READER_STREAMS_H
@@ -19,22 +17,22 @@ enum { NL_STREAMS_MAX = 65536 };
 
 typedef struct nl_stream_gaps {
     size_t count, capacity;
-    nl_number_range at[]; /* by number */
+    nl_number_range at[]; /* ascending */
 } nl_stream_gaps;
 
 typedef struct nl_stream {
     unsigned char id[NL_BLOCK_STREAM_SIZE];
-    uint16_t owner;       /* whose shared gaps its gaps are; 0: nobody's */
-    bool known;           /* false in one that was just met: what follows is for the caller to set */
-    uint64_t next;        /* the sequence number that is expected */
-    int64_t latest_ns;    /* the latest time that was seen */
-    nl_stream_gaps *gaps; /* the table's; NULL: there were none */
+    uint16_t owner;       /* owner of its shared gaps; 0: nobody */
+    bool known;           /* false in a new stream; the caller sets the following members */
+    uint64_t next;        /* next expected sequence number */
+    int64_t latest_ns;    /* latest time of a record */
+    nl_stream_gaps *gaps; /* NULL: none */
 } nl_stream;
 
 /*
- * A stream that is used is in the young table. When there are too many streams, the young table becomes the old one,
- * and the streams of the old one are forgotten. All of those were last used before aged_ns. The two tables together
- * hold at most NL_STREAMS_MAX streams, and no stream is in both.
+ * Streams in use are in the young table. If there are too many, the young table becomes the old one, and the streams of
+ * the previous old table, which were last used before aged_ns, are forgotten. Both tables have at most NL_STREAMS_MAX
+ * streams, and no stream in common.
  */
 struct nl_streams {
     struct nl_stream_table {
@@ -42,27 +40,29 @@ struct nl_streams {
         size_t capacity; /* a power of two, or 0 */
         size_t count;
     } young, old;
-    int64_t aged_ns;        /* by nl_monotonic_ns: when the young table became the old one last */
-    size_t *gaps_of_owners; /* shared gaps of each owner; NULL: none was counted yet */
-    size_t shared_gaps;     /* beyond each stream's first NL_STREAM_GAPS_OWN, over all streams */
+    int64_t aged_ns;        /* when the young table last became the old one, on the monotonic clock */
+    size_t *gaps_of_owners; /* shared gaps of each owner, or NULL */
+    size_t shared_gaps;     /* gaps beyond the first NL_STREAM_GAPS_OWN of each stream */
 };
 
-/* The stream of that name, which is not all zero; a new one when it was not met. Valid until the next call. */
+/*
+ * Returns the stream with a name that is not zeros, a new one if it is unknown, or NULL if memory runs out. Valid until
+ * the next call.
+ */
 nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_STREAM_SIZE]);
 
 /*
- * Takes the numbers [first, first + count) of a stream of that table, before which the producer dropped lost numbers.
- * Writes the ranges (nl_number_range) that had not come before to *fresh, rising and counted from first. When memory
- * runs out, the table does not change and all numbers count as new. The dropped numbers never come: gaps that they are
- * in are closed. Returns how many dropped numbers were in gaps.
+ * Takes the numbers [first, first + count) of a stream, before which the producer dropped lost numbers. Sets *fresh to
+ * the ranges of new numbers, ascending and relative to first. If memory runs out, the table does not change and all
+ * numbers count as new. Closes gaps of dropped numbers, and returns how many dropped numbers were in gaps.
  */
 uint64_t nl_stream_take(nl_streams *streams, nl_stream *stream, uint64_t first, uint64_t count, uint64_t lost,
                         nl_buffer *fresh);
 
-/* Notes that a block of it has come, after its numbers were taken. */
+/* Notes the times of a block whose numbers were taken. */
 void nl_stream_saw(nl_stream *stream, const nl_block_header *header);
 
-/* Forgets all. */
+/* Removes all streams. */
 void nl_streams_clear(nl_streams *streams);
 
 #endif

@@ -2,11 +2,12 @@
 
 #include "reader/time_index.h"
 
+#include "base/write_some.h"
 #include "record/crc32c.h"
 #include "record/varint.h"
 
-#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,37 +15,20 @@
 
 static const char magic[4] = {'N', 'L', 'I', '1'};
 
-#define LARGEST ((off_t)1 << 28) /* of an index: that of an exbibyte has a hundredth of it */
+#define LARGEST ((off_t)1 << 28) /* maximum size of an index; a file of an exbibyte needs a hundredth of it */
 
 char *nl_time_index_name(const char *path)
 {
-    size_t size = strlen(path);
-    char *name = malloc(size + sizeof NL_TIME_INDEX_SUFFIX);
-    if (name == NULL)
-        return NULL;
-    memcpy(name, path, size);
-    memcpy(name + size, NL_TIME_INDEX_SUFFIX, sizeof NL_TIME_INDEX_SUFFIX);
-    return name;
+    char *name;
+    return asprintf(&name, "%s" NL_TIME_INDEX_SUFFIX, path) >= 0 ? name : NULL;
 }
 
-/* Reads all of size bytes at offset. */
-static bool read_at(int fd, char *data, size_t size, uint64_t offset)
-{
-    for (size_t at = 0; at < size;) {
-        ssize_t got = pread(fd, data + at, size - at, (off_t)(offset + at));
-        if (got == 0 || (got < 0 && errno != EINTR))
-            return false;
-        at += got > 0 ? (size_t)got : 0;
-    }
-    return true;
-}
-
-/* The checksum of the most bytes of fd that end at end, at most. */
+/* Returns the checksum of the bytes before end, at most `most` of them. */
 static bool sum_before(int fd, uint64_t end, size_t most, uint32_t *sum)
 {
     char bytes[NL_TIME_INDEX_HEAD];
     size_t size = end < most ? (size_t)end : most;
-    if (!read_at(fd, bytes, size, end - size))
+    if (!nl_read_all_at(fd, bytes, size, end - size))
         return false;
     *sum = nl_crc32c(0, bytes, size);
     return true;
@@ -52,7 +36,7 @@ static bool sum_before(int fd, uint64_t end, size_t most, uint32_t *sum)
 
 /* ---- writing ---- */
 
-/* An entry's: it is good only in its place in its index. */
+/* An entry's checksum depends on its place in the index. */
 static uint32_t sum_entry(uint32_t sum, uint64_t begin, const char *entry)
 {
     char place[8];
@@ -99,7 +83,7 @@ static bool parse_entry(const char *entry, uint32_t sum, uint64_t begin, nl_time
     return nl_le32_get(entry + 36) == sum_entry(sum, begin, entry);
 }
 
-/* Whether the file begins as the one whose index has that header. */
+/* Returns whether the header belongs to the file. */
 static bool is_of(const char *header, int fd)
 {
     uint32_t size = nl_le32_get(header + 4), sum;
@@ -107,7 +91,7 @@ static bool is_of(const char *header, int fd)
            size <= NL_TIME_INDEX_HEAD && sum_before(fd, size, size, &sum) && sum == nl_le32_get(header + 8);
 }
 
-/* Takes the entries from data that are good: those of rising places that the file has. */
+/* Reads valid entries: their positions ascend and are in the file. */
 static void take_entries(nl_time_index *index, const char *data, size_t size, uint64_t file_size)
 {
     size_t most = size / NL_TIME_INDEX_ENTRY;
@@ -130,7 +114,7 @@ static bool time_index_read_all(int fd, int index_fd, nl_time_index *index)
         return false;
     size_t size = (size_t)status.st_size;
     char *data = malloc(size);
-    bool good = data != NULL && read_at(index_fd, data, size, 0) && is_of(data, fd);
+    bool good = data != NULL && nl_read_all_at(index_fd, data, size, 0) && is_of(data, fd);
     index->sum = good ? nl_crc32c(0, data, NL_TIME_INDEX_HEADER) : 0;
     if (good)
         take_entries(index, data + NL_TIME_INDEX_HEADER, size - NL_TIME_INDEX_HEADER, (uint64_t)file.st_size);
@@ -147,7 +131,7 @@ nl_time_index_outcome nl_time_index_read(const char *path, int fd, nl_time_index
     if (index_fd < 0)
         return NL_TIME_INDEX_NONE;
     struct stat status;
-    bool begun = fstat(index_fd, &status) != 0 || status.st_size > 0; /* otherwise its writer was killed just then */
+    bool begun = fstat(index_fd, &status) != 0 || status.st_size > 0; /* its writer was killed at the start otherwise */
     bool good = begun && time_index_read_all(fd, index_fd, index);
     close(index_fd);
     if (!begun)

@@ -26,7 +26,7 @@ typedef struct nl_block_shape_view {
     nl_string event;
     size_t first_field;
     size_t field_count;
-    size_t expanded; /* bytes that each record of the shape adds to the block's expanded size, without its values */
+    size_t expanded; /* expanded size of each record of the shape, without its values */
 } shape_view;
 
 static nl_status malformed(const char *reason)
@@ -86,7 +86,7 @@ nl_status nl_block_verify(const nl_block_header *header, const char *data)
 
 /* ---- the tables ---- */
 
-/* Takes a count, a place or another number that is no larger than most. */
+/* Reads a number up to a maximum. */
 static bool get_number(nl_block_reader *r, uint64_t most, uint64_t *value)
 {
     const char *next = nl_varint_get(r->at, r->end, value);
@@ -107,7 +107,7 @@ static bool get_string(nl_block_reader *r, nl_string *string)
     return true;
 }
 
-/* A string that means that there is nothing when it is empty. */
+/* Reads a string; data is NULL if it is empty. */
 static bool get_optional(nl_block_reader *r, nl_string *string)
 {
     if (!get_string(r, string))
@@ -118,8 +118,7 @@ static bool get_optional(nl_block_reader *r, nl_string *string)
 }
 
 /*
- * Makes room for one more element in array, which has count. Tables grow as they are read, so that a count that lies
- * costs nothing. False when there is no memory.
+ * Reserves space for one more element of an array. Tables grow as they are read, so that a false count costs nothing.
  */
 #define RESERVE_ONE(array, count, capacity)                                                                            \
     ({                                                                                                                 \
@@ -242,7 +241,7 @@ static nl_status decompress(nl_block_reader *r, const nl_block_header *header, c
     return NL_OK;
 }
 
-/* Checks what the header claims, before anything is done that costs as much as that. */
+/* Checks the claims of the header before work that depends on them. */
 static nl_status check_claims(const nl_block_header *h)
 {
     if (h->flags & ~NL_BLOCK_FLAG_ZSTD)
@@ -286,7 +285,7 @@ nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, 
 
 /* ---- records ---- */
 
-/* Takes a string: 0 for the same as before, or one more than its size, and its bytes. */
+/* Reads a string: 0 if it is the same as before, otherwise its size + 1 and its bytes. */
 static bool get_text(nl_block_reader *r, nl_string *string)
 {
     uint64_t code;
@@ -303,9 +302,9 @@ static bool get_text(nl_block_reader *r, nl_string *string)
 }
 
 /*
- * Takes a field's value by the type that is set in it. known holds the value before, in the record of the same shape,
- * and then this one; field is a copy of it. Both are set out of registers: reading known back as a whole, just after a
- * part of it was written, would have to wait for that.
+ * Reads a field's value by its type. known has the value in the previous record of the shape and gets this one; field
+ * is a copy of known. Both are set from registers, because loading known as a whole just after storing a part of it
+ * stalls the processor.
  */
 static bool get_value(nl_block_reader *r, nl_field *known, nl_field *field)
 {
@@ -324,7 +323,7 @@ static bool get_value(nl_block_reader *r, nl_field *known, nl_field *field)
         if (next == NULL)
             return false;
         r->at = next;
-        known->uint_value += (uint64_t)nl_unzigzag(rise); /* either's bits */
+        known->uint_value += (uint64_t)nl_unzigzag(rise); /* the bits of both types */
         field->uint_value = known->uint_value;
         return true;
     case NL_TYPE_DOUBLE:
@@ -348,7 +347,7 @@ static bool get_record(nl_block_reader *r, nl_record *record)
     if (r->shape_count == 0 || !get_number(r, r->shape_count - 1, &place) || !get_number(r, UINT64_MAX, &delta))
         return false;
     const shape_view *shape = &r->shapes[place];
-    /* A value takes a byte at least, so that a shape of very many fields costs no more than the bytes there are. */
+    /* Each value has at least one byte, so a shape with very many fields costs no more than the block's bytes. */
     if (shape->field_count > (size_t)(r->end - r->at))
         return false;
     r->time_ns = (int64_t)((uint64_t)r->time_ns + (uint64_t)nl_unzigzag(delta));
@@ -389,19 +388,19 @@ nl_status nl_block_next(nl_block_reader *reader, nl_record *record)
     return malformed(good ? "block goes on after its last record" : "block's record is damaged");
 }
 
-/* An upper bound of the expanded size, without looking for how long repeated strings are. */
+/* Sums for an upper bound of the expanded size that does not look up repeated strings. */
 typedef struct expanded_bound {
-    uint64_t bytes;    /* of strings that are there, and of shapes */
-    uint64_t repeated; /* strings */
-    uint64_t longest;  /* bytes of one */
+    uint64_t bytes;    /* shapes and strings that are not repeated */
+    uint64_t repeated; /* number of repeated strings */
+    uint64_t longest;  /* size of the longest string */
 } expanded_bound;
 
-/* Passes over the values of a record. NULL when they are damaged. */
+/* Skips the values of a record. Returns NULL if they are damaged. */
 static const char *skip_values(const nl_field *fields, size_t count, const char *at, const char *end,
                                expanded_bound *most)
 {
     for (size_t i = 0; i < count && at != NULL; i++) {
-        uint64_t code; /* get_text has what it says */
+        uint64_t code; /* see get_text */
         switch (fields[i].type) {
         case NL_TYPE_STRING:
             at = nl_varint_get(at, end, &code);

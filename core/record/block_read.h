@@ -1,19 +1,18 @@
 /*
  * Reading blocks of the binary format (doc/binary-format.md).
- *
- * In three steps, so that a caller with bytes in pieces knows how many it needs: the header is parsed; when all the
- * bytes that it speaks of are there the checksum is verified; then the block is opened and gives its records. Whatever
- * the bytes are, nothing is read outside of them, and memory and work are bounded by the format's limits (block.h).
+ * There are three steps, so that a caller with part of the bytes knows how many it needs: parse the header, verify the
+ * checksum when all bytes are there, then open the block and read its records. For any input, nothing outside of it is
+ * read, and memory and work stay within the format's limits (block.h). One thread at a time.
  */
-#ifndef NETLOGGER_FORMAT_BLOCK_READ_H
-#define NETLOGGER_FORMAT_BLOCK_READ_H
+#ifndef NETLOGGER_RECORD_BLOCK_READ_H
+#define NETLOGGER_RECORD_BLOCK_READ_H
 
 #include "record/block.h"
 
 typedef struct nl_block_header {
-    uint32_t header_size; /* bytes to the payload */
-    uint32_t stored_size; /* bytes of it */
-    uint32_t raw_size;    /* when decompressed */
+    uint32_t header_size; /* offset of the payload */
+    uint32_t stored_size; /* bytes of the payload */
+    uint32_t raw_size;    /* bytes of the decompressed payload */
     uint32_t record_count;
     uint32_t crc;
     unsigned char type;
@@ -25,74 +24,72 @@ typedef struct nl_block_header {
     int64_t lost_from_ns, lost_to_ns;
 } nl_block_header;
 
-/* Whether the header's stream is one, not all zero. */
+/* Returns whether the block belongs to a stream. */
 bool nl_block_has_stream(const nl_block_header *header);
 
-/* The bytes of the whole block. */
+/* Returns the size of the block in bytes. */
 static inline size_t nl_block_total_size(const nl_block_header *header)
 {
     return (size_t)header->header_size + header->stored_size;
 }
 
 /*
- * Reads the header at the start of data[0..size). NL_OK; NL_AGAIN when it may be one but there are too few bytes;
- * NL_MALFORMED with the reason in nl_error_message() when no block begins here.
+ * Parses the header at the start of data[0..size). Returns NL_AGAIN if there are too few bytes, and NL_MALFORMED if no
+ * block begins here.
  */
 nl_status nl_block_parse_header(const char *data, size_t size, nl_block_header *header);
 
-/* Verifies the checksum; data holds the whole block. NL_OK or NL_MALFORMED. */
+/* Verifies the checksum of a whole block. Returns NL_OK or NL_MALFORMED. */
 nl_status nl_block_verify(const nl_block_header *header, const char *data);
 
 typedef struct nl_block_reader {
-    const char *at, *end; /* what is left of the payload */
-    int64_t time_ns;      /* of the record before */
-    uint32_t left;        /* records */
-    uint64_t expanded;    /* expanded size of the records before */
+    const char *at, *end; /* the unread payload */
+    int64_t time_ns;      /* time of the previous record */
+    uint32_t left;        /* number of unread records */
+    uint64_t expanded;    /* expanded size of the read records */
     uint64_t expanded_max;
-    bool packed; /* a record of nl_record_pack, which may have more fields than a block from elsewhere */
+    bool packed; /* made by nl_record_pack: more fields are allowed */
 
     struct nl_block_source_view *sources;
     size_t source_count, source_capacity;
     struct nl_block_shape_view *shapes;
     size_t shape_count, shape_capacity;
-    nl_field *fields; /* of all shapes: names and types, and the values of the latest record of each */
+    nl_field *fields; /* names and types of all shapes, with the latest values */
     size_t field_count, field_capacity;
 
-    nl_buffer raw;       /* the payload when it was compressed */
-    size_t decompressed; /* bytes that were decompressed for the open block */
+    nl_buffer raw;       /* the decompressed payload */
+    size_t decompressed; /* bytes that were decompressed for this block */
     struct ZSTD_DCtx_s *zstd;
 } nl_block_reader;
 
 /*
- * Opens a block of records that was verified, leaving any block before. data is to stay as it is while records are
- * read. {0} is a reader that never opened one. NL_OK or NL_MALFORMED.
+ * Opens a verified block of records, and closes the previous one. data must not change while records are read. A reader
+ * begins as zeros. Returns NL_OK or NL_MALFORMED.
  */
 nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, const char *data);
 
 /*
- * The next record, into record, which is cleared first. Its strings view the block, or the reader's memory, and last
- * until the next nl_block_open. NL_OK; NL_END when there are no more; NL_MALFORMED when the rest can't be read (then
- * NL_END follows).
+ * Clears record and reads the next record into it. Its strings view the block or the reader's memory until the next
+ * nl_block_open. Returns NL_OK, NL_END after the last record, or NL_MALFORMED (then NL_END follows).
  */
 nl_status nl_block_next(nl_block_reader *reader, nl_record *record);
 
 /*
- * Returns whether nl_block_next would read all records of the block that was just opened. It reads none of them. Sets
- * *expanded to an upper bound of the block's expanded size. Returns false for some valid blocks whose expanded size is
- * near its maximum.
+ * Returns whether nl_block_next would read all records of the block that was just opened, without reading them. Sets
+ * *expanded to an upper bound of the expanded size. Returns false for some valid blocks near the maximum expanded size.
  */
 bool nl_block_check(const nl_block_reader *reader, uint64_t *expanded);
 
-/* Returns the entries of the open block's tables: sources, shapes and fields. */
+/* Returns the number of sources, shapes and fields in the open block's tables. */
 static inline size_t nl_block_entries(const nl_block_reader *reader)
 {
     return reader->source_count + reader->shape_count + reader->field_count;
 }
 
-/* The memory that it holds, in bytes. */
+/* Returns the bytes of memory that the reader holds. */
 size_t nl_block_reader_held(const nl_block_reader *reader);
 
-/* Frees what reader holds; it is empty and usable again. */
+/* Frees the reader's memory. The reader can be used again. */
 void nl_block_reader_free(nl_block_reader *reader);
 
 #endif

@@ -3,20 +3,20 @@
 
 #include <netlogger.h>
 
-/* A block of the binary format that was found whole. Everything in it lasts only during the call. */
+/* A sound block of the binary format. Valid only during the call. */
 typedef struct nl_block_view {
-    nl_string bytes;          /* as it came: header and payload */
-    unsigned char stream[16]; /* all zero: of no stream */
-    uint64_t first_sequence;  /* of its first record */
+    nl_string bytes;          /* header and payload */
+    unsigned char stream[16]; /* zeros: no stream */
+    uint64_t first_sequence;  /* of the first record */
     uint64_t record_count;
-    uint64_t repeated;   /* of them were met already, where streams are shared, and do not follow */
-    uint64_t first_new;  /* sequence number of the first that was not */
-    bool in_parts;       /* among those that were not are others that were */
-    bool taken;          /* its records do not follow */
-    uint64_t offset;     /* bytes from the start of the input to its first */
-    int64_t min_time_ns; /* of its records, as it says */
+    uint64_t repeated;   /* number of its records that are known already in a shared stream; they are not decoded */
+    uint64_t first_new;  /* sequence number of the first new record */
+    bool in_parts;       /* there are known records between the new ones */
+    bool taken;          /* its records are not decoded */
+    uint64_t offset;     /* in the input */
+    int64_t min_time_ns; /* by the header */
     int64_t max_time_ns;
-    uint64_t expanded; /* upper bound of its expanded size (doc/binary-format.md) */
+    uint64_t expanded; /* upper bound of the expanded size (doc/binary-format.md) */
 } nl_block_view;
 
 #endif

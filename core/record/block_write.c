@@ -19,9 +19,9 @@
 
 enum { FIRST_SLOTS = 64 };
 
-/* A source or shape that was put down: its bytes are data[at..at + size) of its part of the payload. */
+/* A source or shape in a table: bytes [at, at + size) of its part of the payload. */
 typedef struct nl_block_definition {
-    uint64_t hash; /* never 0 in one that is used */
+    uint64_t hash; /* 0 in an unused slot */
     size_t at;
     size_t size;
     unsigned place;
@@ -48,21 +48,13 @@ static char *put_source(char *at, nl_string host, nl_string prog)
     return nl_block_put_string(nl_block_put_string(at, host), prog);
 }
 
-static bool is_text(nl_string string, const char *text)
-{
-    return string.size == strlen(text) && memcmp(string.data, text, string.size) == 0;
-}
-
 /* Puts a shape without its fields. The level's text is put only if it is not a name of the level. */
 static char *put_shape(char *at, const nl_block_shape *shape)
 {
-    nl_string text = shape->level_text;
-    bool named = text.data == NULL || is_text(text, nl_level_name(shape->level)) ||
-                 is_text(text, nl_level_bp_name(shape->level));
     at = nl_varint_put(at, shape->source);
-    *at++ = named ? (char)shape->level : NL_LEVEL_NONE;
+    *at++ = nl_level_has_name(shape->level, shape->level_text) ? (char)shape->level : NL_LEVEL_NONE;
     if (at[-1] == NL_LEVEL_NONE)
-        at = nl_block_put_string(at, text);
+        at = nl_block_put_string(at, shape->level_text);
     at = nl_block_put_string(at, shape->event);
     return nl_varint_put(at, shape->field_count);
 }
@@ -94,8 +86,8 @@ unsigned nl_block_add_source(nl_block_writer *w, nl_string host, nl_string prog)
 }
 
 /*
- * An upper bound of what a record of a shape adds to the expanded size, without its strings; size is that of the
- * shape's definition, which holds all names but the level's.
+ * Returns an upper bound of what a record of a shape adds to the expanded size, without its strings. size is the size
+ * of the shape's definition, which has all names except the level's.
  */
 static size_t expanded_bound(const nl_block_writer *w, size_t field_count, size_t size)
 {
@@ -103,11 +95,11 @@ static size_t expanded_bound(const nl_block_writer *w, size_t field_count, size_
     return NL_BLOCK_RECORD_EXPANDED + LEVEL_NAME_MAX + field_count * NL_BLOCK_FIELD_EXPANDED + w->longest_source + size;
 }
 
-/* Sees to memory for the shape that comes next, with so many fields. */
+/* Reserves memory for one more shape. */
 static bool reserve_shape(nl_block_writer *w, size_t field_count)
 {
     size_t most = (size_t)w->field_count + field_count;
-    if (most >= w->before_capacity) { /* there is some even for a shape without fields */
+    if (most >= w->before_capacity) { /* also for a shape without fields */
         size_t capacity = 2 * most + FIRST_SLOTS;
         uint64_t *before = nl_memory_check(reallocarray(w->before, capacity, sizeof *before));
         if (before == NULL)
@@ -126,7 +118,7 @@ static bool reserve_shape(nl_block_writer *w, size_t field_count)
     return true;
 }
 
-/* Counts a shape that was put down, of whose fields nothing came before. Its memory is reserved. */
+/* Counts a new shape, whose memory is reserved. */
 static unsigned count_shape(nl_block_writer *w, size_t field_count, size_t expanded)
 {
     if (field_count > 0)
@@ -151,7 +143,7 @@ unsigned nl_block_add_shape(nl_block_writer *w, const nl_block_shape *shape)
     return count_shape(w, shape->field_count, expanded_bound(w, shape->field_count, size));
 }
 
-/* ---- finding them again ---- */
+/* ---- lookup ---- */
 
 static uint64_t hash_of(const char *data, size_t size)
 {
@@ -189,8 +181,8 @@ static bool block_write_grow(nl_block_index *index)
 }
 
 /*
- * The place of the definition that scratch holds; appended to part, as number count, when it is new. NL_BLOCK_NO_PLACE
- * when there is no memory.
+ * Returns the index of the definition in scratch. If it is new, appends it to part as number count. NL_BLOCK_NO_PLACE
+ * if memory runs out.
  */
 static unsigned find_or_add(nl_block_index *index, nl_buffer *part, const nl_buffer *scratch, uint32_t count)
 {
@@ -249,8 +241,10 @@ static unsigned find_shape(nl_block_writer *w, const nl_record *record, size_t b
 
 /* ---- records ---- */
 
-/* An upper bound of the bytes that the record adds to the payload, definitions included; *strings is the size of the
- * strings among its values. */
+/*
+ * Returns an upper bound of the bytes that a record adds to the payload, with its definitions. Sets *strings to the
+ * size of its string values.
+ */
 static size_t size_bound(const nl_record *record, size_t *strings)
 {
     size_t size =
@@ -279,13 +273,13 @@ static char *put_value(char *at, const char *records, const nl_field *field, uin
         *at = field->bool_value;
         return at + 1;
     }
-    return at; /* there is no other type */
+    return at; /* there are no other types */
 }
 
 bool nl_block_has_space(const nl_block_writer *w, size_t size)
 {
     size_t total = nl_block_size(w) + size + 3 * NL_VARINT_SIZE;
-    /* A record takes more bytes of the payload than of the expanded size, but for the source that it refers to. */
+    /* A record's bytes in the payload exceed its expanded size, except for the referenced source. */
     if (w->record_count > 0)
         return total <= NL_BLOCK_MANY_MAX && w->expanded + w->longest_source + size <= NL_BLOCK_EXPANDED_MAX;
     return total <= NL_BLOCK_PAYLOAD_MAX;
@@ -311,7 +305,7 @@ bool nl_block_put(nl_block_writer *w, const nl_record *record)
     return true;
 }
 
-/* The payload of a block of this record alone, whose min_time is 0. */
+/* Writes the payload of a block with one record and min_time 0. */
 bool nl_record_pack(const nl_record *record, nl_buffer *out)
 {
     size_t strings, size = size_bound(record, &strings);
@@ -357,7 +351,7 @@ static char *put_payload(const nl_block_writer *w, char *at)
     return put_bytes(at, w->records.data + w->first_time_at, w->records.size - w->first_time_at);
 }
 
-/* The minimum stored size of a block that is compressed. */
+/* Returns the minimum stored size of a compressed block. */
 static size_t stored_min(size_t raw_size, uint64_t expanded)
 {
     size_t for_raw = 0, for_expanded = 0;
@@ -368,7 +362,7 @@ static size_t stored_min(size_t raw_size, uint64_t expanded)
     return for_raw > for_expanded ? for_raw : for_expanded;
 }
 
-/* Appends a skippable frame to data[0..size), so that there are total bytes or a few more. Returns how many. */
+/* Appends a skippable frame, so that there are at least total bytes. Returns the new size. */
 static size_t put_padding(char *data, size_t size, size_t total)
 {
     size_t padding = total > size + ZSTD_SKIPPABLEHEADERSIZE ? total - size - ZSTD_SKIPPABLEHEADERSIZE : 0;
@@ -379,8 +373,8 @@ static size_t put_padding(char *data, size_t size, size_t total)
 }
 
 /*
- * Compresses what out holds from start on in place; expanded is an upper bound of the block's expanded size. False when
- * that does not make it smaller, or there is no memory: the block is as good without.
+ * Compresses the bytes of out from start on in place; expanded is an upper bound of the block's expanded size. Returns
+ * false if the result is not smaller, or memory runs out; then the block stays uncompressed.
  */
 static bool compress(nl_block_writer *w, int level, nl_buffer *out, size_t start, uint64_t expanded)
 {

@@ -1,93 +1,89 @@
 /*
- * Building blocks of the binary format (doc/binary-format.md).
- *
- * A block writer gathers records and, at nl_block_finish, makes one block of them. There are two ways in, which may be
- * mixed: nl_block_put takes any record and finds its source and shape; or the caller adds sources and shapes itself,
- * once each, and then appends records to `records` in its own loop:
- *
- *   nl_buffer_reserve(&w->records, NL_BLOCK_RECORD_HEAD + room for the values);
+ * Writing blocks of the binary format (doc/binary-format.md).
+ * A block writer collects records, of which nl_block_finish makes a block. nl_block_put adds any record. Callers on
+ * fast paths add sources and shapes themselves, once each, and append records to `records`:
+ *   nl_buffer_reserve(&w->records, NL_BLOCK_RECORD_HEAD + size of the values);
  *   char *at = w->records.data + w->records.size;
  *   at = nl_block_begin_record(w, at, shape, time_ns);
  *   uint64_t *before = nl_block_before(w, shape);
  *   at = nl_block_put_number(at, value, before++, false); ... in the order and by the types of the shape
  *   w->records.size = at - w->records.data;
- *   w->expanded += the size of the strings among the values;
- *
- * {0} is an empty writer. One thread at a time.
+ *   w->expanded += size of the strings among the values;
+ * A writer begins as zeros. One thread at a time.
  */
-#ifndef NETLOGGER_FORMAT_BLOCK_WRITE_H
-#define NETLOGGER_FORMAT_BLOCK_WRITE_H
+#ifndef NETLOGGER_RECORD_BLOCK_WRITE_H
+#define NETLOGGER_RECORD_BLOCK_WRITE_H
 
 #include "record/block.h"
 #include "record/varint.h"
 #include "base/buffer.h"
 
-/* Definitions by their bytes, so that each is put down once. */
+/* A hash table of definitions by their bytes. */
 typedef struct nl_block_index {
     struct nl_block_definition *slots;
     size_t capacity; /* a power of two, or 0 */
     size_t count;
 } nl_block_index;
 
-/* What is known of a shape that was added. */
+/* A shape of the block. */
 typedef struct nl_block_known_shape {
-    uint32_t first_before; /* index of its first field in `before` */
-    uint32_t expanded;     /* bytes that each of its records adds to the expanded size, without its strings */
+    uint32_t first_before; /* index of the first field in `before` */
+    uint32_t expanded;     /* expanded size of each of its records, without strings */
 } nl_block_known_shape;
 
 typedef struct nl_block_writer {
-    nl_buffer sources, shapes, records; /* the payload's three parts, without their counts */
+    nl_buffer sources, shapes, records; /* the parts of the payload, without their counts */
     uint32_t source_count, shape_count, record_count, field_count;
-    size_t expanded;                                /* upper bound of the expanded size (block.h) of the records */
-    int64_t min_time_ns, max_time_ns, last_time_ns; /* of the records; nothing while there are none */
+    size_t expanded;                                /* upper bound of the records' expanded size (block.h) */
+    int64_t min_time_ns, max_time_ns, last_time_ns; /* undefined without records */
 
-    /* The first record's time is only put down at the end, when the earliest is known: at this place of records. */
+    /* The first record's time is relative to the minimum, so it is written at the end, at this offset in records. */
     int64_t first_time_ns;
     size_t first_time_at;
 
-    /* What the latest record of each shape holds (nl_block_before), and where in it the first of a shape is. */
+    /* The latest values of each shape (nl_block_before). */
     uint64_t *before;
     size_t before_capacity;
     struct nl_block_known_shape *known_shapes;
     size_t shape_capacity;
 
-    size_t longest_source; /* bytes of the longest definition of a source */
+    size_t longest_source; /* size of the longest definition of a source */
 
-    nl_block_index source_index, shape_index; /* of nl_block_put */
+    nl_block_index source_index, shape_index; /* for nl_block_put */
     nl_buffer scratch;
-    struct ZSTD_CCtx_s *zstd; /* made when first needed */
+    struct ZSTD_CCtx_s *zstd; /* NULL until needed */
 } nl_block_writer;
 
 typedef struct nl_block_shape {
     unsigned source;
     nl_level level;
-    nl_string level_text; /* taken when it is not a name of level; data may be NULL */
-    nl_string event;      /* data is NULL or size 0 when there is none */
+    nl_string level_text; /* used if it is not a name of the level; data may be NULL */
+    nl_string event;      /* data is NULL or size 0 if there is none */
     const nl_string *names;
     const nl_type *types;
     size_t field_count;
 } nl_block_shape;
 
 typedef struct nl_block_identity {
-    unsigned char stream[NL_BLOCK_STREAM_SIZE]; /* all zero: none */
+    unsigned char stream[NL_BLOCK_STREAM_SIZE]; /* zeros: none */
     uint64_t first_sequence;                    /* of the first record */
-    uint64_t lost;                              /* records that were dropped just before it */
+    uint64_t lost;                              /* number of records that were dropped before it */
     int64_t lost_from_ns, lost_to_ns;
 } nl_block_identity;
 
-/* Instead of the place of a source or shape that there is no memory for. */
+/* Returned instead of an index if memory runs out. */
 #define NL_BLOCK_NO_PLACE UINT32_MAX
 
 /*
- * Add a source, a shape; return its place, or NL_BLOCK_NO_PLACE. Nothing is looked for: the same one twice is there
- * twice. Bytes that a name can't have become '_'.
+ * Append a source or a shape, even if the same one is there already, and return its index. Bytes that are invalid in
+ * names become '_'.
  */
 unsigned nl_block_add_source(nl_block_writer *w, nl_string host, nl_string prog);
 unsigned nl_block_add_shape(nl_block_writer *w, const nl_block_shape *shape);
 
-enum { NL_BLOCK_RECORD_HEAD = 2 * NL_VARINT_SIZE }; /* the most that nl_block_begin_record puts */
+enum { NL_BLOCK_RECORD_HEAD = 2 * NL_VARINT_SIZE }; /* maximum size that nl_block_begin_record writes */
 
-/* Begins a record at at, which is the end of w->records, where there is room; its values follow. Returns where. */
+/* Begins a record at the end of w->records, where the caller has reserved space. Returns the position of its values. */
 static inline char *nl_block_begin_record(nl_block_writer *w, char *at, unsigned shape, int64_t time_ns)
 {
     at = nl_varint_put(at, shape);
@@ -107,16 +103,18 @@ static inline char *nl_block_begin_record(nl_block_writer *w, char *at, unsigned
 }
 
 /*
- * What the latest record of the shape holds, a word for each field: a number itself, of a string where it lies among
- * the records and (the lower half) its size. The functions below keep it true. Until the next shape is added.
+ * Returns the latest values of a shape, one word per field: the number, or for a string its offset in records (upper
+ * half) and its size. The put functions below update them. Valid until a shape is added.
  */
 static inline uint64_t *nl_block_before(nl_block_writer *w, unsigned shape)
 {
     return w->before + w->known_shapes[shape].first_before;
 }
 
-/* The three kinds of values that are not simply bytes. There are NL_VARINT_SIZE bytes at at, and those of a string;
- * what follows is returned. bmi2 as for nl_varint_put_by. */
+/*
+ * Put values. The caller has reserved NL_VARINT_SIZE bytes and those of the string. Return the end. bmi2 as for
+ * nl_varint_put_by.
+ */
 static inline __attribute__((always_inline)) char *nl_block_put_number(char *at, uint64_t value, uint64_t *before,
                                                                        bool bmi2)
 {
@@ -125,7 +123,7 @@ static inline __attribute__((always_inline)) char *nl_block_put_number(char *at,
     return nl_varint_put_by(at, nl_zigzag((int64_t)rise), bmi2);
 }
 
-/* Whether the same bytes are at both places. Short ones without a call. */
+/* Compares bytes; short ones without a call. */
 static inline bool nl_block_is_same(const char *a, const char *b, size_t size)
 {
     if (size > 16 || size < 8)
@@ -138,7 +136,7 @@ static inline bool nl_block_is_same(const char *a, const char *b, size_t size)
     return ((a_first ^ b_first) | (a_last ^ b_last)) == 0;
 }
 
-/* records is where the block's records begin. */
+/* records: start of the block's records. */
 static inline __attribute__((always_inline)) char *nl_block_put_text(char *at, const char *records, const char *data,
                                                                      size_t size, uint64_t *before, bool bmi2)
 {
@@ -153,8 +151,8 @@ static inline __attribute__((always_inline)) char *nl_block_put_text(char *at, c
 }
 
 /*
- * Notes count records that were put by hand up to at, behind a first one; their times rise from first_ns to last_ns.
- * expanded is an upper bound of what they add to the expanded size.
+ * Counts records that the caller wrote up to a position, behind a first record. Their times rise from first_ns to
+ * last_ns. expanded is an upper bound of what they add to the expanded size.
  */
 static inline void nl_block_note_run(nl_block_writer *w, const char *at, uint32_t count, int64_t first_ns,
                                      int64_t last_ns, size_t expanded)
@@ -167,7 +165,7 @@ static inline void nl_block_note_run(nl_block_writer *w, const char *at, uint32_
     w->last_time_ns = last_ns;
 }
 
-/* Appends a string's length and bytes, for which there is room, at at. Returns what follows. */
+/* Puts a string's size and bytes. The caller has reserved space. Returns the end. */
 static inline char *nl_block_put_string(char *at, nl_string string)
 {
     at = nl_varint_put(at, string.size);
@@ -177,32 +175,31 @@ static inline char *nl_block_put_string(char *at, nl_string string)
 }
 
 /*
- * Adds any record. False, and no record is added, when the block would be larger than blocks may be: then the caller
- * finishes the block and tries again; a record that an empty block can't hold can't be written at all. False, too, when
- * there is no memory (nl_memory_failures).
+ * Adds a record. Returns false and adds nothing if the block would become too large: finish it and try again. A record
+ * that an empty block rejects cannot be written. Also returns false if memory runs out (nl_memory_failures).
  */
 bool nl_block_put(nl_block_writer *w, const nl_record *record);
 
-/* Whether the block may hold another record of which size is an upper bound of the bytes in the payload. */
+/* Returns whether the block has space for a record; size is an upper bound of its bytes in the payload. */
 bool nl_block_has_space(const nl_block_writer *w, size_t size);
 
-/* The bytes of payload so far. */
+/* Returns the bytes of payload so far. */
 static inline size_t nl_block_size(const nl_block_writer *w)
 {
     return w->sources.size + w->shapes.size + w->records.size;
 }
 
-/* Sizes at which a block is full: a block that gets lost should not take much along. */
+/* Sizes at which a block is full. A larger block would take more records along when it is lost. */
 enum { NL_BLOCK_FULL_SIZE = 64 << 10, NL_BLOCK_FULL_EXPANDED = NL_BLOCK_EXPANDED_MAX / 2 };
 
-/* Whether the tables are so large that the block should be finished. */
+/* Returns whether the tables are so large that the block should be finished. */
 static inline bool nl_block_tables_are_full(const nl_block_writer *w)
 {
     return w->source_count >= NL_BLOCK_SOURCES_MAX / 2 || w->shape_count >= NL_BLOCK_SHAPES_MAX / 2 ||
            w->field_count >= NL_BLOCK_FIELDS_MAX / 2;
 }
 
-/* Whether it is time for nl_block_finish. */
+/* Returns whether the block should be finished. */
 static inline bool nl_block_is_full(const nl_block_writer *w)
 {
     return nl_block_size(w) >= NL_BLOCK_FULL_SIZE || w->expanded >= NL_BLOCK_FULL_EXPANDED ||
@@ -210,23 +207,21 @@ static inline bool nl_block_is_full(const nl_block_writer *w)
 }
 
 /*
- * Appends the block to out, compressed by zstd at that level when that makes it smaller (0: never), and empties w for
- * the next one: its sources and shapes are gone too. Nothing is appended when there are no records and none were lost.
- * False, with out and w as they were, when there is no memory.
+ * Appends the block to out and empties w. Compresses it with zstd_level (0: never) if that makes it smaller. Appends
+ * nothing if there are no records and none were lost. Returns false and changes nothing if memory runs out.
  */
 bool nl_block_finish(nl_block_writer *w, const nl_block_identity *identity, int zstd_level, nl_buffer *out);
 
 /*
- * Appends a sound block that is whole in memory to out: compressed by zstd at that level when it was not and that makes
- * it smaller (0: never), else as it is. expanded is an upper bound of its expanded size. Only w's compressor is used.
- * False when there is no memory.
+ * Appends a sound block to out, compressed with zstd_level (0: never) if it was not and that makes it smaller. expanded
+ * is an upper bound of its expanded size. Uses only the compressor of w. Returns false if memory runs out.
  */
 bool nl_block_repack(nl_block_writer *w, nl_string block, uint64_t expanded, int zstd_level, nl_buffer *out);
 
-/* Forgets all that was put since the latest nl_block_finish. */
+/* Discards everything since the latest nl_block_finish. */
 void nl_block_clear(nl_block_writer *w);
 
-/* Frees what w holds; it is empty and usable again. */
+/* Frees the writer's memory. The writer can be used again. */
 void nl_block_writer_free(nl_block_writer *w);
 
 #endif

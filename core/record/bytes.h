@@ -1,10 +1,9 @@
 /*
- * Searching and classing bytes: the inner loops of the text codecs.
- *
- * nl_find_any looks at 16 bytes at a time where the machine can (SSE2, which every x86-64 has), else at one.
+ * Searching and classifying bytes: the inner loops of the text formats. On x86-64 they handle 16 bytes at a time
+ * (SSE2).
  */
-#ifndef NETLOGGER_FORMAT_BYTES_H
-#define NETLOGGER_FORMAT_BYTES_H
+#ifndef NETLOGGER_RECORD_BYTES_H
+#define NETLOGGER_RECORD_BYTES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,12 +14,12 @@
 #include <emmintrin.h>
 #endif
 
-/* What a byte may be in text: a set of these bits, by its value. */
+/* Classes of bytes. */
 enum {
-    NL_BYTE_NAME_FIRST = 1, /* may begin a field's name */
-    NL_BYTE_NAME = 2,       /* may be in a field's name */
-    NL_BYTE_QUOTED = 4,     /* makes a value need quotes */
-    NL_BYTE_ESCAPED = 8,    /* needs an escape within quotes */
+    NL_BYTE_NAME_FIRST = 1, /* may begin a name */
+    NL_BYTE_NAME = 2,       /* is valid in a name */
+    NL_BYTE_QUOTED = 4,     /* requires quotes around a value */
+    NL_BYTE_ESCAPED = 8,    /* requires an escape within quotes */
 };
 extern const unsigned char nl_byte_class[256];
 
@@ -29,7 +28,7 @@ static inline bool nl_byte_is(char byte, unsigned classes)
     return (nl_byte_class[(unsigned char)byte] & classes) != 0;
 }
 
-/* Blanks part fields. Other control bytes do not: they are part of values, however odd. */
+/* Returns whether a byte separates fields. Other control bytes are part of values. */
 static inline bool nl_byte_is_blank(char byte)
 {
     return byte == ' ' || byte == '\t';
@@ -42,7 +41,7 @@ static inline const char *nl_skip_blanks(const char *at, const char *end)
     return at;
 }
 
-/* The value of a hexadecimal digit in either case; -1 for any other byte. */
+/* Returns the value of a hexadecimal digit, or -1. */
 static inline int nl_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
@@ -52,8 +51,8 @@ static inline int nl_hex_digit(char c)
 }
 
 /*
- * The first of a, b and c in [at, end), or end. Memory up to limit, which is end or beyond, may be read (and what is
- * found there is not taken), so that short pieces at the end of a line need no slow path.
+ * Returns the first a, b or c in [at, end), or end. Memory up to limit, which is at least end, may be read, so that
+ * short pieces in a longer line need no slow path.
  */
 static inline const char *nl_find_any(const char *at, const char *end, const char *limit, char a, char b, char c)
 {
@@ -80,11 +79,11 @@ static inline const char *nl_find_any(const char *at, const char *end, const cha
 }
 
 #ifdef __SSE2__
-/* 0xff for each byte that may be in a field's name. */
+/* Returns 0xff for each byte that is valid in a name. */
 static inline __m128i nl_name_bytes(__m128i bytes)
 {
     __m128i letter = _mm_sub_epi8(_mm_or_si128(bytes, _mm_set1_epi8(0x20)), _mm_set1_epi8('a'));
-    __m128i digit = _mm_sub_epi8(bytes, _mm_set1_epi8('-')); /* and '-', '.', and '/', which is taken out below */
+    __m128i digit = _mm_sub_epi8(bytes, _mm_set1_epi8('-')); /* also '-', '.' and '/'; '/' is removed below */
     __m128i in_name = _mm_or_si128(_mm_cmpeq_epi8(_mm_min_epu8(letter, _mm_set1_epi8(25)), letter),
                                    _mm_cmpeq_epi8(_mm_min_epu8(digit, _mm_set1_epi8('9' - '-')), digit));
     in_name = _mm_andnot_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('/')), in_name);
@@ -92,7 +91,7 @@ static inline __m128i nl_name_bytes(__m128i bytes)
 }
 #endif
 
-/* The first byte of [at, end) that can't be in a field's name, or end; limit as above. */
+/* Returns the first byte in [at, end) that is invalid in names, or end. limit as above. */
 static inline const char *nl_find_name_end(const char *at, const char *end, const char *limit)
 {
 #ifdef __SSE2__
@@ -115,7 +114,7 @@ static inline const char *nl_find_name_end(const char *at, const char *end, cons
     return at;
 }
 
-/* A bit for each of the 64 bytes at at that is a blank or '='. */
+/* Returns a bit for each of 64 bytes that is a blank or '='. */
 static inline uint64_t nl_find_stops(const char *at)
 {
     uint64_t stops = 0;
@@ -135,7 +134,10 @@ static inline uint64_t nl_find_stops(const char *at)
     return stops;
 }
 
-/* Whether at has the first size bytes, at most 16, of text, whose 16 bytes may be read; memory up to limit may be. */
+/*
+ * Returns whether at begins with the first size bytes of text, at most 16. The 16 bytes of text and memory up to limit
+ * may be read.
+ */
 static inline bool nl_begins_as(const char *at, const char *text, size_t size, const char *limit)
 {
 #ifdef __SSE2__
@@ -149,8 +151,7 @@ static inline bool nl_begins_as(const char *at, const char *text, size_t size, c
 }
 
 #ifdef __SSE2__
-/* A bit set for each byte that makes a value need quotes, or may do so: those from 0x80 on, which compare as negative.
- */
+/* Returns a bit for each byte that requires quotes, or may require them: bytes from 0x80 on are negative. */
 static inline unsigned nl_quoted_bits(__m128i bytes)
 {
     __m128i low = _mm_cmplt_epi8(bytes, _mm_set1_epi8(' ' + 1));
@@ -161,9 +162,8 @@ static inline unsigned nl_quoted_bits(__m128i bytes)
 #endif
 
 /*
- * Copies a value that is not empty. False when a byte in it makes it need quotes, or one from 0x80 on may do so; then
- * what lies at to is of no use.
- * Neither reads nor writes beyond size: the pieces overlap.
+ * Copies a value that is not empty. Returns false if a byte requires quotes, or may (from 0x80 on); then the copy is
+ * invalid. Does not access memory beyond size: the pieces overlap.
  */
 static inline bool nl_copy_unquoted(char *to, const char *from, size_t size)
 {

@@ -13,7 +13,7 @@
 
 #define POLYNOMIAL 0x82f63b78u /* reflected */
 
-/* tables[k][b]: what byte b does to the checksum when k more bytes come after it. */
+/* tables[k][b]: effect of byte b on the checksum, k bytes later */
 static uint32_t tables[8][256];
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
@@ -56,7 +56,7 @@ static inline uint64_t word_at(const unsigned char *at)
     return word;
 }
 
-/* The checksum register after the bytes at at, without the inversions at both ends. */
+/* Returns the checksum register after the bytes, without the inversions at both ends. */
 __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, const unsigned char *at, size_t size)
 {
     uint64_t wide = crc;
@@ -69,9 +69,9 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, c
 }
 
 /*
- * The instruction answers after three cycles but can begin in each: three lanes that lie one behind the other are
- * summed at once. A lane's register goes over the bytes behind it by a multiplication (V. Gopal et al., "Fast CRC
- * Computation for iSCSI Polynomial Using CRC32 Instruction", Intel, 2011).
+ * The CRC instruction has a latency of three cycles but starts one per cycle, so three adjacent lanes are summed at
+ * once. A multiplication moves a lane's register over the bytes behind it (V. Gopal et al., "Fast CRC Computation for
+ * iSCSI Polynomial Using CRC32 Instruction", Intel, 2011).
  */
 enum { LANE = 1024 };
 static uint32_t over_lane, over_two_lanes;
@@ -86,7 +86,7 @@ static uint32_t power_of_x(unsigned n)
     return power;
 }
 
-/* 33 less: the product of two reflected numbers is x times too large, and the instruction itself goes over 32 bits. */
+/* 33 less, because the product of two reflected numbers is x times too large, and the CRC instruction adds 32 bits. */
 static void make_lanes(void)
 {
     over_lane = power_of_x(8 * LANE - 33);

@@ -14,11 +14,11 @@
 
 struct nl_encoder {
     nl_encoder_options options;
-    nl_known_second second; /* of the record before, in text */
-    nl_buffer ready;        /* lines, or blocks */
-    nl_block_writer block;  /* NL_FORMAT_NLB: the records behind those, not a block yet */
+    nl_known_second second; /* time of the previous record as text */
+    nl_buffer ready;        /* finished lines or blocks */
+    nl_block_writer block;  /* NL_FORMAT_NLB: records that are not in a block yet */
     nl_block_identity identity;
-    struct ZSTD_CCtx_s *zstd; /* for text; made when first needed */
+    struct ZSTD_CCtx_s *zstd; /* compresses text; NULL until needed */
 };
 
 nl_encoder *nl_encoder_new(const nl_encoder_options *options)
@@ -40,7 +40,7 @@ void nl_encoder_free(nl_encoder *encoder)
     free(encoder);
 }
 
-/* Makes a block of the records. When there is no memory they stay where they are. */
+/* Finishes the block, if it has records. Keeps the records if memory runs out. */
 static nl_status finish_block(nl_encoder *encoder)
 {
     uint64_t next = encoder->identity.first_sequence + encoder->block.record_count;
@@ -73,7 +73,7 @@ nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record)
     if (options->format == NL_FORMAT_NLB) {
         nl_status status = put_in_block(encoder, record);
         if (status == NL_OK && nl_block_is_full(&encoder->block))
-            finish_block(encoder); /* if that fails, the next record tries again */
+            finish_block(encoder); /* on failure, the next record tries again */
         return status;
     }
     if (!options->canonical && record->raw.data != NULL && record->raw_format == options->format &&
@@ -126,7 +126,7 @@ size_t nl_encoder_size(const nl_encoder *encoder)
     return encoder->ready.size + nl_block_size(&encoder->block);
 }
 
-/* Appends what is ready to out as one frame of its own. */
+/* Appends the finished lines to out as one zstd frame. */
 static nl_status finish_frame(nl_encoder *encoder, nl_buffer *out)
 {
     if (encoder->zstd == NULL)
@@ -140,7 +140,7 @@ static nl_status finish_frame(nl_encoder *encoder, nl_buffer *out)
         return NL_FAILED;
     size_t packed =
         ZSTD_compress2(encoder->zstd, out->data + out->size, most, encoder->ready.data, encoder->ready.size);
-    if (ZSTD_isError(packed)) /* the buffer is large enough, so it can only be memory */
+    if (ZSTD_isError(packed)) /* the buffer is large enough, so memory ran out */
         return nl_memory_failed();
     out->size += packed;
     encoder->ready.size = 0;

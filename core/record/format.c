@@ -1,13 +1,11 @@
-/* The table of formats, and what is asked of all of them. */
+/* The table of formats, and functions over all formats. */
 #include "config.h"
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "record/block.h"
-#include "record/bp.h"
+#include "record/text.h"
 #include "record/bytes.h"
-#include "record/logfmt.h"
-#include "record/ulm.h"
 #include "record/format.h"
 
 #include <pthread.h>
@@ -25,7 +23,7 @@ static const nl_format_info nlb_info = {
     .magic = {NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE},
 };
 
-/* One row per format. A line is asked for ULM first: it is told by its first bytes. */
+/* One row per format. ULM is first in detection, as its first bytes identify it. */
 const nl_format_info *const nl_format_table[NL_FORMAT_COUNT] = {
     [NL_FORMAT_ULM] = &nl_ulm_info,
     [NL_FORMAT_BP] = &nl_bp_info,
@@ -108,7 +106,7 @@ bool nl_text_has_time(const nl_text_format *format, const char *line, const char
     return false;
 }
 
-/* A pointer past the byte that closes the quote at *at; end when nothing does. */
+/* Returns the position behind the closing quote of the quote at *at, or end. */
 static const char *skip_quoted(const char *at, const char *end)
 {
     for (at++; at < end && *at != '"'; at++)
@@ -129,7 +127,7 @@ bool nl_text_has_field(const char *line, const char *end, const char *name)
     return false;
 }
 
-/* Eight bytes; fewer, with NULs behind them, at the end of a short line. */
+/* Returns eight bytes, filled up with NULs. */
 static uint64_t first_word(const char *line, size_t size)
 {
     uint64_t word = 0;

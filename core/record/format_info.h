@@ -1,38 +1,39 @@
-/* What programs ask about a format, so that none of them has to know the formats. */
+/*
+ * Descriptors of formats. Programs use them instead of naming formats, so that a new format is one file and one row of
+ * the table in format.c. Any thread.
+ */
 #ifndef NETLOGGER_RECORD_FORMAT_INFO_H
 #define NETLOGGER_RECORD_FORMAT_INFO_H
 
 #include <netlogger.h>
 
-/* Of values of nl_format, NL_FORMAT_UNKNOWN among them. */
+/* Number of values of nl_format, with NL_FORMAT_UNKNOWN. */
 #define NL_FORMAT_COUNT (NL_FORMAT_LOGFMT + 1)
 
-/*
- * A format's descriptor. Programs ask it instead of naming formats themselves, so that a new format is one file and one
- * row of the table in format.c. Static storage; any thread.
- */
 typedef struct nl_format_info {
     nl_format format;
-    const char *name;        /* for options such as format=NAME */
-    const char *description; /* one line, for lists of formats */
-    const char *suffix;      /* of names of files, with its dot */
-    bool suffix_is_format;  /* a file with that suffix is in this format when nothing else says; ".log" may be in any */
-    const char *media_type; /* for HTTP */
-    nl_string magic;        /* the first bytes of all input in a binary format; of text data is NULL */
-    const struct nl_text_format *text; /* how one record a line is read and written; NULL: the format is binary */
+    const char *name;        /* in options such as format=NAME */
+    const char *description; /* one line for lists of formats */
+    const char *suffix;      /* of files, with the dot */
+    bool suffix_is_format;   /* the suffix implies the format; ".log" does not */
+    const char *media_type;
+    nl_string magic;                   /* first bytes of a binary format; data is NULL for text */
+    const struct nl_text_format *text; /* how to read and write lines; NULL for a binary format */
 } nl_format_info;
 
-/* The descriptor of a format; NULL for NL_FORMAT_UNKNOWN and values that are no format. */
+/* Returns a format's descriptor, in static storage; NULL for NL_FORMAT_UNKNOWN and invalid values. */
 const nl_format_info *nl_format_get_info(nl_format format);
 
-/* Whether the format is text of one record a line. */
+/* Returns whether the format is text with one record per line. */
 static inline bool nl_format_is_text(nl_format format)
 {
     const nl_format_info *info = nl_format_get_info(format);
     return info != NULL && info->text != NULL;
 }
 
-/* The names of all formats as choices of an option, the index being the nl_format: "|ulm|bp|nlb|logfmt". Static. */
+/*
+ * Returns the names of all formats as choices of an option, indexed by nl_format: "|ulm|bp|nlb|logfmt". Static storage.
+ */
 const char *nl_format_choices(void);
 
 #endif

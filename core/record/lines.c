@@ -11,26 +11,25 @@
 #include <string.h>
 
 enum {
-    BLOCK = 64, /* bytes that are looked at together */
+    BLOCK = 64, /* bytes that are checked together */
     DAY_TEXT_SIZE = 10,
     YEAR_DIGITS = 4,
     FRACTION_DIGITS = 9,
-    SHORT_FRACTION = 6, /* fewer digits may mean microseconds */
+    SHORT_FRACTION = 6, /* a shorter fraction may be in microseconds */
     LONGEST_PLAIN = 1 << 20,
-    FIRST_YEAR = 1700, /* times outside of these years are the decoder's: they may not fit */
+    FIRST_YEAR = 1700, /* the decoder handles other years, whose times may overflow */
     LAST_YEAR = 2200,
 };
 
 struct nl_line_scanner {
     const nl_text_format *format;
     nl_fraction fraction;
-    nl_string time;      /* the name of the time's field */
-    uint64_t begin_word; /* what a plain line begins with, that name and '=', among begin_mask's bits of a word */
+    nl_string time;      /* name of the time */
+    uint64_t begin_word; /* the time's name and '=', compared under begin_mask */
     uint64_t begin_mask;
     bool met_nul;
     bool iso;
-    uint64_t
-        day_word; /* the first eight bytes of the known day, and the two behind where there are; 0: none is known */
+    uint64_t day_word; /* first eight bytes of the known day, and the other two in ISO 8601; 0: none */
     uint16_t day_rest;
     int64_t day_ns;
 };
@@ -72,14 +71,14 @@ bool nl_line_scanner_met_nul(const nl_line_scanner *scanner)
     return scanner->met_nul;
 }
 
-/* ---- a time in its usual form ---- */
+/* ---- the usual form of times ---- */
 
 static bool is_digit(char byte)
 {
     return (unsigned char)(byte - '0') <= 9;
 }
 
-/* Two digits, no more than most; *good is made false otherwise. */
+/* Returns the value of two digits. Sets *good to false if they are not digits or exceed most. */
 static unsigned take_two(const char *text, unsigned most, bool *good)
 {
     unsigned value = (unsigned)(text[0] - '0') * 10 + (unsigned)(text[1] - '0');
@@ -87,7 +86,7 @@ static unsigned take_two(const char *text, unsigned most, bool *good)
     return value;
 }
 
-/* Makes known the day that text spells, in eight bytes or, in ISO 8601, ten. */
+/* Sets the known day. */
 static bool know_day(nl_line_scanner *s, const char *text)
 {
     char whole[DAY_TEXT_SIZE + 6];
@@ -112,7 +111,7 @@ static bool is_known_day(const nl_line_scanner *s, const char *text)
     return nl_text_load_word(text) == s->day_word && (!s->iso || load_half(text + 8) == s->day_rest);
 }
 
-/* The digits of a fraction from *at on, in nanoseconds; moves *at past all of them. */
+/* Reads all digits of a fraction. Returns nanoseconds. */
 static unsigned take_fraction(const char **at, const char *end)
 {
     unsigned value = 0, count = 0;
@@ -127,7 +126,7 @@ static unsigned take_fraction(const char **at, const char *end)
     return count == 0 ? 0 : value * scale[count];
 }
 
-/* Reads the time at *at and moves *at past it; false when it is not in the usual form. */
+/* Reads a time in the usual form and moves *at behind it. */
 static bool take_time(nl_line_scanner *s, const char **at, const char *end, int64_t *time_ns)
 {
     bool iso = s->iso, good = true;
@@ -160,7 +159,7 @@ static bool take_time(nl_line_scanner *s, const char **at, const char *end, int6
 
 /* ---- lines ---- */
 
-/* Whether the line ends at at, or blanks and then NAME= come there: otherwise what follows is part of the time. */
+/* Returns whether the time ends here: at the end of the line, or before blanks and NAME=. */
 static bool time_ends(const char *at, const char *end, const char *limit)
 {
     if (at == end)
@@ -175,10 +174,7 @@ static bool time_ends(const char *at, const char *end, const char *limit)
     return equals < end && *equals == '=' && nl_byte_is(*at, NL_BYTE_NAME_FIRST);
 }
 
-/*
- * The line [line, end), whose place in the input is offset; odd: something was met in it. Memory up to limit may be
- * read.
- */
+/* Returns the entry of the line [line, end) at an offset in the input. odd: the line is not plain. */
 static nl_scanned_line scan_line(nl_line_scanner *s, const char *line, const char *end, const char *limit,
                                  uint64_t offset, bool odd)
 {
@@ -196,15 +192,15 @@ static nl_scanned_line scan_line(nl_line_scanner *s, const char *line, const cha
     return (nl_scanned_line){time_ns, nl_line_place(offset, (uint64_t)(end - line), true)};
 }
 
-/* What is where in a block, a bit a byte. */
+/* Positions in a block, one bit per byte. */
 typedef struct marks {
     uint64_t newlines;
-    uint64_t times; /* perhaps: the first letter of the time's name, and '=' behind as many */
+    uint64_t times; /* candidates: the first letter of the time's name, and '=' behind the name */
     uint64_t nuls;
 } marks;
 
 #ifdef __SSE2__
-/* Of 16 bytes, from the block's i-th on. */
+/* Marks 16 bytes, from byte i of the block. */
 static inline void mark_some(marks *m, const char *at, unsigned i, __m128i letter, size_t name_size)
 {
     __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(at + i));
@@ -215,12 +211,12 @@ static inline void mark_some(marks *m, const char *at, unsigned i, __m128i lette
     m->nuls |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_setzero_si128())) << i;
 }
 
-/* Reads up to the time's name's size beyond the block. */
+/* Reads name_size bytes behind the block. */
 static inline marks mark_block(const char *at, char first, size_t name_size)
 {
     const __m128i letter = _mm_set1_epi8(first);
     marks m = {0};
-    mark_some(&m, at, 0, letter, name_size); /* one by one: each shift is then known */
+    mark_some(&m, at, 0, letter, name_size); /* unrolled, so that shifts are constant */
     mark_some(&m, at, 16, letter, name_size);
     mark_some(&m, at, 32, letter, name_size);
     mark_some(&m, at, 48, letter, name_size);
@@ -239,7 +235,7 @@ static inline marks mark_block(const char *at, char first, size_t name_size)
 }
 #endif
 
-/* The marks of the last bytes, fewer than a block and a name. */
+/* Marks the last bytes of the input. */
 static marks mark_rest(const nl_line_scanner *s, const char *at, size_t size)
 {
     char bytes[2 * BLOCK];
@@ -248,7 +244,7 @@ static marks mark_rest(const nl_line_scanner *s, const char *at, size_t size)
     return mark_block(bytes, s->time.data[0], s->time.size);
 }
 
-/* Whether the time's name and '=' are at at. */
+/* Returns whether the time's name and '=' are at a position. */
 static inline bool is_time_name(const nl_line_scanner *s, const char *at, size_t left)
 {
     if (left >= sizeof(uint64_t))
@@ -257,8 +253,8 @@ static inline bool is_time_name(const nl_line_scanner *s, const char *at, size_t
 }
 
 /*
- * Of places where a time's name seemed to be: those where it is, and digits after it. Only those may begin another
- * record, and whether they do the decoder is asked.
+ * Returns the candidates that are a time's name followed by digits. Only these may begin another record; the decoder
+ * decides.
  */
 static uint64_t real_times(const nl_line_scanner *s, const char *block, const char *end, uint64_t times)
 {
@@ -278,8 +274,8 @@ size_t nl_lines_scan(nl_line_scanner *s, const char *data, size_t size, uint64_t
 {
     const char *end = data + size, *line = data;
     size_t count = 0, reach = BLOCK + s->time.size;
-    bool odd = false;   /* something was met in this line */
-    uint64_t start = 1; /* whether the block's first byte begins a line */
+    bool odd = false;   /* the line is not plain */
+    uint64_t start = 1; /* whether the block begins a line */
     for (const char *block = data; block < end && count < most; block += BLOCK) {
         size_t left = (size_t)(end - block);
         marks m = left >= reach ? mark_block(block, s->time.data[0], s->time.size) : mark_rest(s, block, left);

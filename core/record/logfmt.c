@@ -1,31 +1,29 @@
+/*
+ * logfmt: key=value pairs, as Go programs, Heroku and Prometheus write them. See doc/text-formats.md.
+ *
+ *   time=2026-11-23T01:02:03.400000Z level=info host=a prog=b event=read msg="two words" bytes=4096
+ *
+ * Writing: the time is time=, in ISO 8601 and UTC. Values are quoted as in ULM, but a control byte is written \u00HH,
+ * which every reader of logfmt knows.
+ *
+ * Reading: a pair is KEY=VALUE without blanks. A value in double quotes has the escapes of Go. A word without '=' is a
+ * key with the value "true". The time is in time=, ts= or t=, in ISO 8601 or as seconds since 1970 with ten digits and
+ * an optional fraction. Lines of Heroku have the time before the first pair, followed by the program and ':'. A pair
+ * whose key is that of a time, but whose value is not a time, is a field. Text that is not logfmt becomes a value, so
+ * that no byte is lost: the rest of the line after an unclosed quote, and a word that cannot be a key.
+ */
 #include "config.h"
 
 #include "base/error.h"
 #include "base/time_internal.h"
 #include "record/bytes.h"
 #include "record/field_name.h"
-#include "record/logfmt.h"
+#include "record/text.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { EPOCH_DIGITS = 10, ISO_DAY_SIZE = 10, CODE_POINT_MAX = 0x10ffff };
-
-static nl_member member(const char *name, size_t size)
-{
-    switch (size) {
-    case 4:
-        return memcmp(name, "time", 4) == 0   ? NL_MEMBER_TIME
-               : memcmp(name, "host", 4) == 0 ? NL_MEMBER_HOST
-               : memcmp(name, "prog", 4) == 0 ? NL_MEMBER_PROG
-                                              : NL_MEMBER_NONE;
-    case 5:
-        return memcmp(name, "event", 5) == 0   ? NL_MEMBER_EVENT
-               : memcmp(name, "level", 5) == 0 ? NL_MEMBER_LEVEL
-                                               : NL_MEMBER_NONE;
-    }
-    return NL_MEMBER_NONE;
-}
+enum { EPOCH_DIGITS = 10, CODE_POINT_MAX = 0x10ffff };
 
 static const char *level_name(nl_level level)
 {
@@ -41,13 +39,13 @@ static const char *level_name(nl_level level)
 
 /* A word of a line: a pair, or a key alone. */
 typedef struct pair {
-    nl_string key;   /* of a key alone, all of the word */
-    nl_string value; /* without its quotes; data is NULL in a key alone */
-    bool escaped;    /* the value has escapes */
+    nl_string key;   /* in a key alone, the whole word */
+    nl_string value; /* without quotes; data is NULL in a key alone */
+    bool escaped;
     bool quoted;
 } pair;
 
-/* Finds the quote that closes the one at start; NULL when there is none. */
+/* Returns the quote that closes the quote at start, or NULL. */
 static const char *find_closing_quote(const char *start, const char *end, const char *limit, bool *escaped)
 {
     *escaped = false;
@@ -62,7 +60,7 @@ static const char *find_closing_quote(const char *start, const char *end, const 
     return NULL;
 }
 
-/* Reads the word at *at, which is not a blank, and moves *at past it. */
+/* Reads the word at *at and moves *at behind it. */
 static pair read_pair(const char **at, const char *end, const char *limit)
 {
     const char *start = *at, *stop = nl_find_any(start, end, limit, ' ', '\t', '=');
@@ -72,7 +70,7 @@ static pair read_pair(const char **at, const char *end, const char *limit)
         return p;
     }
     const char *value = stop + 1, *close;
-    if (stop == start) { /* "=word" has no key: the word is a key alone, which cannot be a name */
+    if (stop == start) { /* "=word" is a key alone, which is not a valid name */
         *at = nl_find_any(value, end, limit, ' ', '\t', ' ');
         p.key.size = (size_t)(*at - start);
         return p;
@@ -93,14 +91,13 @@ static pair read_pair(const char **at, const char *end, const char *limit)
 
 /* ---- times ---- */
 
-/* Whether text is a date and a time of ISO 8601; the separator may be a blank where quotes allow one. */
+/* Returns whether text begins with an ISO 8601 time. A blank instead of T is valid in quotes. */
 static bool is_iso_time(const char *text, const char *end)
 {
-    return end - text > ISO_DAY_SIZE && nl_digits(text, 5) == 4 && text[4] == '-' && nl_digits(text + 5, 3) == 2 &&
-           text[7] == '-' && nl_digits(text + 8, 3) == 2 && (text[10] == 'T' || text[10] == 't' || text[10] == ' ');
+    return nl_text_begins_with_day(text, end) && (text[10] == 'T' || text[10] == 't' || text[10] == ' ');
 }
 
-/* Whether the value can be the time of a record, so that another pair named "t" or "time" is not taken for it. */
+/* Returns whether the value can be the time of a record. Other pairs may be named "t" or "time", too. */
 static bool is_time(const pair *p)
 {
     if (p->value.data == NULL || p->escaped)
@@ -125,23 +122,22 @@ static bool is_time_key(const pair *p)
     return is_key(p, "time") || is_key(p, "ts") || is_key(p, "t");
 }
 
-/* Written by this format's printer. */
 static bool starts_record(const char *value, const char *end, bool within)
 {
     (void)within;
     return is_iso_time(value, end);
 }
 
-/* ---- what stands before the first pair ---- */
+/* ---- text before the first pair ---- */
 
 /*
- * "2012-10-11T03:47:20+00:00 heroku[router]: at=info ...", or words of another kind. Words that can all be keys are
- * keys alone, and there is no prefix.
+ * Words before the first pair: "2012-10-11T03:47:20+00:00 heroku[router]: at=info ...". Words that are all valid keys
+ * are keys alone, not a prefix.
  */
 typedef struct prefix {
-    const char *end; /* where the first pair begins, or all does when there is no prefix */
-    nl_string time;  /* of ISO 8601; data is NULL when there is none */
-    nl_string prog;  /* the last word, when it ends in ':', without that */
+    const char *end; /* start of the first pair; start of the line if there is no prefix */
+    nl_string time;  /* in ISO 8601, or data is NULL */
+    nl_string prog;  /* the last word, if it ends with ':', without it */
     size_t word_count;
 } prefix;
 
@@ -178,7 +174,7 @@ bool nl_logfmt_claims_ts(const char *line, const char *end)
            (nl_text_has_field(line, end, "msg") || nl_text_has_field(line, end, "caller"));
 }
 
-/* A line that begins with its time. Other lines are asked for by detect, after all formats. */
+/* Accepts lines that begin with their time. logfmt_detect checks other lines, after all formats. */
 static bool confirm(const char *line, const char *end)
 {
     if (line == end || *line != 't')
@@ -188,7 +184,7 @@ static bool confirm(const char *line, const char *end)
     return is_time_key(&p) && is_time(&p) && (!is_key(&p, "ts") || nl_logfmt_claims_ts(line, end));
 }
 
-/* Whether the pairs of a line with a time in its prefix are most of it: prose may hold a pair, too. */
+/* Returns whether most words are pairs. Prose that begins with a time may contain a pair, too. */
 static bool are_most_words_pairs(const char *at, const char *end)
 {
     size_t pairs = 0, others = 0;
@@ -216,7 +212,7 @@ static bool logfmt_detect(const nl_text_format *format, const char *line, const 
 
 /* ---- values ---- */
 
-/* Reads exactly count digits of that base (8 or 16) from text; false when they are not there. */
+/* Reads exactly count digits in base 8 or 16. */
 static bool read_digits(const char *text, const char *end, unsigned count, unsigned base, uint32_t *value)
 {
     if ((size_t)(end - text) < count)
@@ -245,7 +241,7 @@ static char *put_utf8(char *to, uint32_t code)
     return to;
 }
 
-/* Reads \uHHHH at text, or two of them that are one character of UTF-16. Returns its size; 0: it is none. */
+/* Reads \uHHHH, or two of them that form a surrogate pair. Returns the size, or 0 if it is invalid. */
 static size_t read_utf16(const char *text, const char *end, uint32_t *code)
 {
     enum { HIGH = 0xd800, LOW = 0xdc00, LAST = 0xdfff, SIZE = 6 };
@@ -261,8 +257,9 @@ static size_t read_utf16(const char *text, const char *end, uint32_t *code)
     return 2 * SIZE;
 }
 
-/* Puts what the escape at *at stands for, which never takes more bytes, and moves *at past it. An unknown escape stands
- * for itself. */
+/*
+ * Unescapes the escape at *at and moves *at behind it. The result is never longer. Keeps unknown escapes as they are.
+ */
 static char *put_unescaped(char *to, const char **at, const char *end)
 {
     static const char letters[][2] = {{'n', '\n'}, {'t', '\t'}, {'r', '\r'},  {'a', '\a'},  {'b', '\b'}, {'f', '\f'},
@@ -313,14 +310,13 @@ static nl_string unescape(nl_record *record, nl_string value)
 
 /* ---- records ---- */
 
-/* A line being read. */
 typedef struct reading {
     nl_record *record;
     nl_fraction fraction;
-    unsigned seen;        /* a bit for each standard member met */
-    const char *time_key; /* the key of the time; NULL: not met yet */
+    unsigned seen;        /* bits of the standard members so far */
+    const char *time_key; /* key of the time, or NULL */
     bool time_is_in_prefix;
-    bool time_is_bad; /* the reason is this thread's message */
+    bool time_is_bad; /* the reason is this thread's error */
 } reading;
 
 static void read_time(reading *r, nl_string text)
@@ -334,7 +330,7 @@ static void read_time(reading *r, nl_string text)
     int64_t plain_ns;
     if (r->fraction != NL_FRACTION_DECIMAL &&
         (nl_time_parse(text.data, text.size, NL_FRACTION_DECIMAL, &plain_ns) != NL_OK || plain_ns != record->time_ns))
-        record->raw = (nl_string){NULL, 0}; /* the next reader of the text would read another time */
+        record->raw = (nl_string){NULL, 0}; /* the default reading of the text would give another time */
 }
 
 static bool is_level(nl_string text)
@@ -342,11 +338,11 @@ static bool is_level(nl_string text)
     return nl_level_parse(text.data, text.size) != NL_LEVEL_NONE;
 }
 
-/* The standard member that a pair is. Programs that write t= write lvl=, and Heroku writes at=. */
+/* Returns the standard member for a pair. Programs that write t= write lvl=, and Heroku writes at=. */
 static nl_member member_of(const reading *r, const pair *p)
 {
     bool has_time = r->time_key != NULL;
-    nl_member found = member(p->key.data, p->key.size);
+    nl_member found = nl_text_member(&nl_logfmt, p->key.data, p->key.size);
     if (!has_time && is_time_key(p) && is_time(p))
         found = NL_MEMBER_TIME;
     else if (found == NL_MEMBER_TIME || p->value.data == NULL)
@@ -358,7 +354,7 @@ static nl_member member_of(const reading *r, const pair *p)
     return found != NL_MEMBER_NONE && found != NL_MEMBER_TIME && (r->seen & 1u << found) ? NL_MEMBER_NONE : found;
 }
 
-/* The key without the "_." that the printer put before it. The printer of BP does the same to "ts". */
+/* Removes the "_." that a printer put before the key. The printer of BP does so for "ts". */
 static nl_string unescape_key(const reading *r, nl_string key)
 {
     nl_string bare = key;
@@ -366,14 +362,14 @@ static nl_string unescape_key(const reading *r, nl_string key)
         bare = (nl_string){bare.data + 2, bare.size - 2};
     if (bare.size == key.size)
         return key;
-    nl_member found = member(bare.data, bare.size);
+    nl_member found = nl_text_member(&nl_logfmt, bare.data, bare.size);
     bool is_time =
         r->time_key != NULL && bare.size == strlen(r->time_key) && memcmp(bare.data, r->time_key, bare.size) == 0;
     bool escaped = is_time || (found != NL_MEMBER_NONE && found != NL_MEMBER_TIME);
     return escaped ? (nl_string){key.data + 2, key.size - 2} : key;
 }
 
-/* A field's name made of a key; of a key that cannot be one, a copy with '_' for the bytes that no name has. */
+/* Makes a valid field name of a key. */
 static nl_string logfmt_name_of(reading *r, nl_string key)
 {
     if (nl_is_name(key))
@@ -472,7 +468,6 @@ const nl_text_format nl_logfmt = {
     .order = {NL_MEMBER_TIME, NL_MEMBER_LEVEL, NL_MEMBER_HOST, NL_MEMBER_PROG, NL_MEMBER_EVENT},
     .no_time = "no time=, ts= or t= field with a time",
     .hex_escape = "\\u00",
-    .member = member,
     .parse_time = nl_time_parse,
     .put_time = nl_time_put_iso,
     .level_name = level_name,

@@ -13,8 +13,9 @@
 #include <string.h>
 #include <strings.h>
 
-/* Powers of ten that a double holds exactly, and how far integers are exact in one: within both, one multiplication or
- * division gives the correctly rounded result (W. D. Clinger, "How to Read Floating Point Numbers Accurately", 1990).
+/*
+ * Powers of ten that a double represents exactly. With these and integers up to 2^53, one multiplication or division
+ * gives the correctly rounded result (W. D. Clinger, "How to Read Floating Point Numbers Accurately", 1990).
  */
 static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                        1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
@@ -28,7 +29,7 @@ static void make_c_locale(void)
     c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-/* glibc makes the C locale without allocating memory. (locale_t)0, the program's own, if another C library cannot. */
+/* glibc makes the C locale without allocating memory. If another C library cannot, the program's locale is used. */
 static locale_t get_c_locale(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -47,7 +48,7 @@ bool nl_number_parse_int(nl_string text, int64_t *value)
     }
     if (size == 0 || nl_digits(at, size) != size)
         return false;
-    int64_t result = 0; /* summed up on the negative side, which reaches one further */
+    int64_t result = 0; /* negative, as the negative range is larger */
     for (size_t i = 0; i < size; i++)
         if (__builtin_mul_overflow(result, 10, &result) || __builtin_sub_overflow(result, at[i] - '0', &result))
             return false;
@@ -57,10 +58,10 @@ bool nl_number_parse_int(nl_string text, int64_t *value)
     return true;
 }
 
-/* What the scan of a decimal number found. */
+/* A scanned decimal number. */
 typedef struct decimal {
     bool negative;
-    bool exact; /* mantissa and exponent say all of it */
+    bool exact; /* mantissa and exponent are exact */
     uint64_t mantissa;
     int exponent;
 } decimal;
@@ -77,7 +78,7 @@ static void take_digits(decimal *d, const char *digits, size_t count, int *signi
     }
 }
 
-/* True when text is [+-]digits[.digits][e[+-]digits] with a digit before the e. */
+/* Scans [+-]digits[.digits][e[+-]digits]. */
 static bool scan_decimal(const char *at, const char *end, decimal *d)
 {
     int significant = 0;
@@ -186,8 +187,9 @@ size_t nl_number_format_int(int64_t value, char *out)
 }
 
 /*
- * Writes a non-negative value that is an integer of up to 15 digits divided by 10^decimals, which is most of what is
- * measured. 15 digits always come back as the same double, and dropping the zeros at the end gives the shortest form.
+ * Writes a non-negative value that is an integer of up to 15 digits divided by 10^decimals, as most measured values
+ * are. 15 digits always parse to the same double, and without trailing zeros they are the shortest form. Returns 0 for
+ * other values.
  */
 static size_t format_short_decimal(double value, char *out)
 {

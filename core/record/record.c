@@ -2,11 +2,10 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "record/bp.h"
+#include "record/text.h"
 #include "record/field_name.h"
 #include "record/number.h"
 #include "record/record_internal.h"
-#include "record/ulm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +35,7 @@ nl_record *nl_record_new(void)
     return storage != NULL ? &storage->record : NULL;
 }
 
-/* Frees all chunks but, when it is no larger than keep, the newest, which is the largest. */
+/* Frees all chunks except the newest, if that has at most keep bytes. The newest is the largest. */
 static void free_chunks(nl_record_storage *storage, size_t keep)
 {
     nl_chunk *chunk = storage->chunks;
@@ -54,7 +53,7 @@ static void free_chunks(nl_record_storage *storage, size_t keep)
     }
 }
 
-/* Member by member, which every record read needs: gcc clears as a whole by an instruction that is slow to begin. */
+/* Clears each member: gcc would clear the struct with a slower instruction. */
 static inline void empty(nl_record *record, const nl_field *fields)
 {
     static const nl_string none;
@@ -139,7 +138,7 @@ char *nl_record_allocate(nl_record *record, size_t size)
     return data;
 }
 
-/* A copy of bytes in the record's own memory. */
+/* Returns a copy in the record's memory. */
 static nl_string own(nl_record *record, const char *data, size_t size)
 {
     char *copy = nl_record_allocate(record, size);
@@ -150,7 +149,7 @@ static nl_string own(nl_record *record, const char *data, size_t size)
     return (nl_string){copy, size};
 }
 
-/* Copies a string of source, or finds it in the copy of source's raw text when it is a view into that. */
+/* Copies a string of source. If it is a view of source's raw text, returns a view of the copied raw text. */
 static nl_string copy_string(nl_record *record, nl_string string, nl_string raw)
 {
     if (string.data == NULL)
@@ -187,7 +186,7 @@ void nl_record_copy(nl_record *record, const nl_record *source)
     }
 }
 
-/* Begins a change of a record. False when there is none. */
+/* Prepares a change: the raw text no longer matches the record. Returns false if record is NULL. */
 static bool forget_raw(nl_record *record)
 {
     if (record == NULL)
@@ -231,7 +230,7 @@ void nl_record_set_event(nl_record *record, const char *event, size_t size)
         record->event = own(record, event, size);
 }
 
-/* Adds a field; what a name cannot have becomes '_'. */
+/* Adds a field. Bytes that are invalid in names become '_'. */
 static void record_add_field(nl_record *record, const char *name, nl_field value)
 {
     if (!forget_raw(record))
@@ -275,7 +274,7 @@ void nl_record_add_bool(nl_record *record, const char *name, bool value)
     record_add_field(record, name, (nl_field){.type = NL_TYPE_BOOL, .bool_value = value});
 }
 
-/* The level as text: as it was spelt, or the name of one that was only set. */
+/* Returns the level's text, or the name of a level that was only set. */
 static nl_string level_text(const nl_record *record)
 {
     if (record->level_text.data != NULL || record->level == NL_LEVEL_NONE)
@@ -286,13 +285,11 @@ static nl_string level_text(const nl_record *record)
 
 nl_member nl_member_of_name(nl_string name)
 {
-    if (name.size == 0)
-        return NL_MEMBER_NONE;
-    nl_member member = nl_ulm.member(name.data, name.size);
-    return member != NL_MEMBER_NONE ? member : nl_bp.member(name.data, name.size);
+    nl_member member = nl_text_member(&nl_ulm, name.data, name.size);
+    return member != NL_MEMBER_NONE ? member : nl_text_member(&nl_bp, name.data, name.size);
 }
 
-/* A standard field that is text; data is NULL when the record has none. */
+/* Returns the text of a standard field; data is NULL if the record has none. */
 static nl_string member_text(const nl_record *record, nl_member member)
 {
     switch (member) {

@@ -1,13 +1,11 @@
 /*
- * The record from inside: by-reference access for the codecs.
- *
- * What nl_record_new makes is a record with its memory behind it: the array of fields, and an arena of chunks for bytes
- * that the record must own. A codec appends fields that view the line it reads and takes arena bytes only for values
- * that differ from the line (those with escapes). Chunks never move, so views into them stay good until
- * nl_record_clear.
+ * Internals of the record, for the formats.
+ * nl_record_new allocates a record with its storage: the array of fields, and an arena for bytes that the record owns.
+ * A format's decoder appends fields that view the line, and uses the arena for values with escapes. Chunks of the arena
+ * never move, so views are valid until nl_record_clear.
  */
-#ifndef NETLOGGER_FORMAT_RECORD_INTERNAL_H
-#define NETLOGGER_FORMAT_RECORD_INTERNAL_H
+#ifndef NETLOGGER_RECORD_RECORD_INTERNAL_H
+#define NETLOGGER_RECORD_RECORD_INTERNAL_H
 
 #include "base/time_internal.h"
 
@@ -22,44 +20,40 @@ typedef enum nl_member {
     NL_MEMBER_LEVEL,
     NL_MEMBER_EVENT,
     NL_MEMBER_COUNT,
-    NL_MEMBER_NONE = NL_MEMBER_COUNT, /* a field like any other */
+    NL_MEMBER_NONE = NL_MEMBER_COUNT, /* a field that is not a standard field */
 } nl_member;
 
 enum { NL_KNOWN_NAMES = 12 };
 
 /*
- * The names that the fields of a line had, in their order, with the '=' behind each: the next line's are likely to be
- * the same, and comparing takes less than looking a name up.
+ * The names of the fields of the previous line, each with its '='. The next line probably has the same names, and
+ * comparing is faster than a lookup.
  */
 typedef struct nl_known_name {
     char text[16];
     unsigned char size;   /* without the '='; 0: none */
-    unsigned char member; /* an nl_member */
+    unsigned char member; /* nl_member */
 } nl_known_name;
 
 typedef struct nl_known_names {
-    const struct nl_text_format *format;     /* that they are of */
-    nl_known_name names[NL_KNOWN_NAMES + 1]; /* the last stays empty */
+    const struct nl_text_format *format;     /* format of the previous line */
+    nl_known_name names[NL_KNOWN_NAMES + 1]; /* the last one stays empty */
     nl_known_day day;
 } nl_known_names;
 
 typedef struct nl_record_storage {
-    nl_record record; /* the first member: a pointer to a record is a pointer to its storage */
+    nl_record record; /* first, so that a pointer to the record is a pointer to its storage */
     nl_field *fields;
     size_t field_capacity;
     nl_chunk *chunks; /* newest first */
     nl_known_names known;
 } nl_record_storage;
 
-/*
- * Makes room for more fields; only the two below call it. False when there is no memory, and the record is marked as
- * incomplete.
- */
+/* Grows the array of fields. On failure marks the record as incomplete. For the next two functions. */
 bool nl_record_grow(nl_record_storage *storage);
 
 /*
- * Appends a field for the caller to fill at once; it may move when the next one is appended. NULL when there is no
- * memory.
+ * Appends a field, which the caller must fill at once. It moves when the next one is appended. NULL if memory runs out.
  */
 static inline nl_field *nl_record_append(nl_record *record)
 {
@@ -69,7 +63,7 @@ static inline nl_field *nl_record_append(nl_record *record)
     return &storage->fields[record->field_count++];
 }
 
-/* As nl_record_append, for count fields; count is above 0. */
+/* As nl_record_append, for count fields, at least 1. */
 static inline nl_field *nl_record_append_many(nl_record *record, size_t count)
 {
     nl_record_storage *storage = (nl_record_storage *)(void *)record;
@@ -81,16 +75,19 @@ static inline nl_field *nl_record_append_many(nl_record *record, size_t count)
     return fields;
 }
 
-/* The standard field that a name is in either text format, NL_MEMBER_NONE when it is none. */
+/* Returns the standard field with a name in ULM or BP, or NL_MEMBER_NONE. */
 nl_member nl_member_of_name(nl_string name);
 
-/* As nl_record_find, for a name whose member is known: what is looked up often. */
+/* As nl_record_find, for a name whose member the caller has looked up. */
 bool nl_record_find_member(const nl_record *record, nl_member member, nl_string name, nl_field *field);
 
-/* size bytes that last until the record is cleared. NULL, and the record is incomplete, when there is no memory. */
+/*
+ * Returns size bytes that are valid until the record is cleared. If memory runs out, marks the record as incomplete and
+ * returns NULL.
+ */
 char *nl_record_allocate(nl_record *record, size_t size);
 
-/* Clears the record and gives back memory beyond what small records need: for one that may lie idle for long. */
+/* Clears the record and frees memory beyond what small records need, for a record that may stay idle. */
 void nl_record_trim(nl_record *record);
 
 #endif

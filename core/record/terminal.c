@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* The code point at at and its size; size 1 and a code point beyond Unicode when no valid UTF-8 begins there. */
+/* Decodes a character. Returns its size, or 1 and UINT32_MAX as its code for invalid UTF-8. */
 static size_t read_character(const unsigned char *at, const unsigned char *end, uint32_t *code)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};

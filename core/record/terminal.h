@@ -1,15 +1,12 @@
 /*
- * Which text may reach a terminal, in one place. Logs are written by anybody, and are printed by tail, less and our own
- * programs. A terminal obeys control characters, and bidirectional overrides change the order in which a line is seen.
- * The text formats therefore escape, and programs replace,
- *
+ * Characters that must not reach a terminal. Anybody can write to a log, and users print logs with tail, less and our
+ * programs. A terminal obeys control characters, and bidirectional overrides change the visible order of a line. So the
+ * text formats escape, and programs replace:
  * - bytes below the space, and DEL (0x7f)
- * - U+0080 to U+009F, as UTF-8 and as single bytes that are part of no valid UTF-8: on some terminals they begin
- *   sequences as ESC does (0x9b is CSI)
- * - the bidirectional marks, embeddings, overrides and isolates U+061C, U+200E, U+200F, U+202A to U+202E and U+2066 to
- *   U+2069
- *
- * All other bytes stay as they are, in UTF-8 or not.
+ * - U+0080 to U+009F, as UTF-8 and as single bytes outside of valid UTF-8: some terminals treat them like ESC (0x9b is
+ * CSI)
+ * - bidirectional marks, embeddings, overrides and isolates: U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069
+ * All other bytes are unchanged, whether they are UTF-8 or not.
  */
 #ifndef NETLOGGER_RECORD_TERMINAL_H
 #define NETLOGGER_RECORD_TERMINAL_H
@@ -22,20 +19,19 @@
 #endif
 
 /*
- * The size in bytes of the character at at, which is before end: 1 to 4, or 1 for a byte that is part of no valid
- * UTF-8. *controls is whether it must not reach a terminal.
+ * Returns the size of the character at a position before end: 1 to 4 bytes, 1 for invalid UTF-8. Sets *controls if it
+ * must not reach a terminal, and clears it otherwise.
  */
 size_t nl_terminal_character(const char *at, const char *end, bool *controls);
 
-/* Whether any such character is in text. nl_terminal_controls is faster. */
+/* Returns whether text has a character that must not reach a terminal. nl_terminal_controls is faster. */
 bool nl_terminal_controls_anywhere(const char *text, size_t size);
 
-/* Whether a character that must not reach a terminal is in text. Text of ASCII alone takes one pass of a few
- * instructions for 16 bytes. */
+/* Returns whether text has a character that must not reach a terminal. ASCII takes few instructions per 16 bytes. */
 static inline bool nl_terminal_controls(const char *text, size_t size)
 {
 #ifdef __SSE2__
-    if (size >= 16) { /* a byte from the space to '~' is at most '~' - ' ' after ' ' is taken off, and no other is */
+    if (size >= 16) { /* minus ' ', bytes from ' ' to '~' are at most '~' - ' ', and other bytes are greater */
         const __m128i space = _mm_set1_epi8(' ');
         __m128i most = _mm_sub_epi8(_mm_loadu_si128((const __m128i *)(const void *)(text + size - 16)), space);
         for (size_t at = 0; at + 16 <= size; at += 16)

@@ -23,32 +23,32 @@ const unsigned char nl_byte_class[256] = {
 
 enum { WINDOW_WORDS = 4, WINDOW = 64 * WINDOW_WORDS };
 
-/* Where in a piece of the line names and values end, found for all of its bytes at once. */
+/* The next bytes of the line, with the ends of names and values marked. */
 typedef struct window {
-    const char *start, *end;      /* end: of the piece, or of the line */
+    const char *start, *end;      /* end of the window or of the line */
     uint64_t stops[WINDOW_WORDS]; /* a bit for each blank and '=' */
 } window;
 
-/* A line being read, and the field of it that is open: seen, but perhaps not yet to its end. */
+/* The state of reading a line, with the field whose value may go on. */
 typedef struct scan {
     const nl_text_format *format;
     nl_record *record;
     nl_fraction fraction;
-    const char *at;    /* what is not read yet */
-    const char *end;   /* of the line */
-    const char *limit; /* of what may be looked at */
-    const char *cut;   /* where the next record begins; NULL while none was met */
-    unsigned seen;     /* a bit for each standard member met */
-    bool bad_time;     /* the reason is this thread's message */
-    bool open;         /* there is an open field: */
-    bool escaped;      /* its value has escapes */
-    bool unclosed;     /* its value begins with a quote that does not end it */
+    const char *at; /* next byte to read */
+    const char *end;
+    const char *limit; /* end of the readable memory */
+    const char *cut;   /* start of the next record in this line, or NULL */
+    unsigned seen;     /* bits of the standard members so far */
+    bool bad_time;     /* the reason is this thread's error */
+    bool open;         /* a field is open: */
+    bool escaped;      /* the value has escapes */
+    bool unclosed;     /* the value begins with a quote that is not closed */
     nl_member member;
     nl_string name;
-    const char *value; /* NULL while the value is empty and unquoted */
+    const char *value; /* NULL if the value is empty and unquoted */
     const char *value_end;
     nl_known_names *known;
-    unsigned place; /* in known, of the next plain field */
+    unsigned place; /* index in known of the next plain field */
     window window;
 } scan;
 
@@ -57,18 +57,18 @@ nl_string nl_text_unescape_name(const nl_text_format *format, nl_string name)
     nl_string bare = name;
     while (bare.size > 2 && bare.data[0] == '_' && bare.data[1] == '.')
         bare = (nl_string){bare.data + 2, bare.size - 2};
-    if (bare.size == name.size || format->member(bare.data, bare.size) == NL_MEMBER_NONE)
+    if (bare.size == name.size || nl_text_member(format, bare.data, bare.size) == NL_MEMBER_NONE)
         return name;
     return (nl_string){name.data + 2, name.size - 2};
 }
 
-/* The end of a word, or the '=' in it: what a scan stops at. */
+/* Returns the end of a word, or its '='. */
 static const char *find_stop(const scan *s, const char *at)
 {
     return nl_find_any(at, s->end, s->limit, ' ', '\t', '=');
 }
 
-/* The '=' of a NAME= that begins at at; NULL when there is none. */
+/* Returns the '=' of a NAME= at a position, or NULL. */
 static const char *find_equals(const scan *s, const char *at)
 {
     const char *equals = nl_find_name_end(at, s->end, s->limit);
@@ -110,7 +110,10 @@ static nl_string unescape_value(nl_record *record, const char *at, const char *e
     return (nl_string){data, size};
 }
 
-/* Takes the time of the record. Microseconds that were not padded are said in full when the record is written again. */
+/*
+ * Sets the record's time. If the time's microseconds are not padded, forgets the raw line, so that the record is
+ * written with padding.
+ */
 static void take_time(scan *s, nl_string value)
 {
     nl_record *record = s->record;
@@ -127,7 +130,7 @@ static void take_time(scan *s, nl_string value)
         record->raw = (nl_string){NULL, 0};
 }
 
-/* Gives a field whose value has no escapes to the record. */
+/* Adds a field without escapes to the record. */
 static inline void put_field(scan *s, nl_member member, nl_string name, nl_string value)
 {
     nl_record *record = s->record;
@@ -148,7 +151,7 @@ static inline void put_field(scan *s, nl_member member, nl_string name, nl_strin
     }
 }
 
-/* The value of the open field is complete: gives it to the record. */
+/* Adds the open field to the record. */
 static void close_field(scan *s)
 {
     if (!s->open)
@@ -162,7 +165,7 @@ static void close_field(scan *s)
     put_field(s, s->member, s->name, value);
 }
 
-/* Whether from at on there are only blanks and then the end or a NAME=. */
+/* Returns whether only blanks follow, and then the end or a NAME=. */
 static bool field_follows(const scan *s, const char *at)
 {
     if (at < s->end && !nl_byte_is_blank(*at))
@@ -171,7 +174,9 @@ static bool field_follows(const scan *s, const char *at)
     return at == s->end || find_equals(s, at) != NULL;
 }
 
-/* Takes a value in quotes; false, with nothing taken, when what begins with a quote is not one. */
+/*
+ * Reads a value in quotes. Returns false and reads nothing if the closing quote is missing or not followed by a field.
+ */
 static bool take_quoted(scan *s)
 {
     const char *at = s->at + 1;
@@ -193,7 +198,7 @@ static bool take_quoted(scan *s)
     return true;
 }
 
-/* Whether [start, equals) ends with the name of the time and what follows '=' is the time of a record. */
+/* Returns whether [start, equals) ends with the name of the time, and the time of a record follows. */
 static bool ends_as_time(const scan *s, const char *start, const char *equals, bool within)
 {
     nl_string time = s->format->names[NL_MEMBER_TIME];
@@ -201,10 +206,7 @@ static bool ends_as_time(const scan *s, const char *start, const char *equals, b
            s->format->starts_record(equals + 1, s->end, within);
 }
 
-/*
- * Takes a word of an unquoted value, or one outside of all fields. It may hold the start of the next record: then
- * s->cut is set there.
- */
+/* Reads a word of an unquoted value, or a word outside of all fields. Sets s->cut if the next record begins in it. */
 static void take_word(scan *s)
 {
     const char *start = s->at;
@@ -251,17 +253,16 @@ static bool is_prefix(const char *text, size_t size, nl_string name)
 }
 
 /*
- * Whether a field whose name ends in that of the time is the start of the next record. It is when its name is just that
- * and there was a time. When the name is longer it may have been cut ("SENDATE=", from "SEND.SZ=") or simply be so
- * (STARTDATE): only when the writer's second field comes next, out of place in this record, is it taken for cut. Sets
- * s->cut.
+ * Returns whether a field whose name ends with the time's name is the start of the next record, and sets s->cut. It is
+ * if the name is equal and the record already has a time. A longer name was either cut ("SENDATE=", from "SEND.SZ=") or
+ * is just longer (STARTDATE): it counts as cut only if the writer's second field follows, out of place in this record.
  */
 static bool begins_next_record(scan *s, const char *name, const char *equals)
 {
     const nl_text_format *format = s->format;
     nl_string time = format->names[NL_MEMBER_TIME], second = format->names[format->order[1]];
     bool had_time = s->seen & 1u << NL_MEMBER_TIME;
-    size_t rest = (size_t)(equals - name) - time.size; /* of the name that was cut */
+    size_t rest = (size_t)(equals - name) - time.size; /* part of the cut name */
     if (!ends_as_time(s, name, equals, false) || (rest == 0 && !had_time))
         return false;
     if (rest > 0) {
@@ -277,7 +278,7 @@ static bool begins_next_record(scan *s, const char *name, const char *equals)
     return true;
 }
 
-/* Whether a name, which is that of the time or ends in it, asks for a closer look: the next record may begin in it. */
+/* Returns whether the next record may begin at a name: it is that of the time, or ends with it. */
 static inline bool may_be_next(const scan *s, nl_member member, const char *name, const char *equals)
 {
     nl_string time = s->format->names[NL_MEMBER_TIME];
@@ -287,19 +288,18 @@ static inline bool may_be_next(const scan *s, nl_member member, const char *name
            memcmp(equals - time.size, time.data, time.size) == 0;
 }
 
-/* Takes the NAME= at s->at and its value, after closing the field before. Or finds that the next record begins there.
- */
+/* Closes the open field and reads the NAME= at s->at and its value, unless the next record begins there. */
 static void take_field(scan *s, const char *equals)
 {
     const char *name = s->at;
-    nl_member member = s->format->member(name, (size_t)(equals - name));
+    nl_member member = nl_text_member(s->format, name, (size_t)(equals - name));
     if (may_be_next(s, member, name, equals) && begins_next_record(s, name, equals))
         return;
     close_field(s);
     open_field(s, name, equals, member);
 }
 
-/* Takes a word that is no NAME=. A prefix that touches the record ("stats:DATE=") has one in it. */
+/* Reads a word that is not NAME=. It may contain one, if a prefix touches the record: "stats:DATE=". */
 static void take_other(scan *s)
 {
     take_word(s);
@@ -312,9 +312,9 @@ static void take_other(scan *s)
         s->value = NULL;
 }
 
-/* ---- fields as most are ---- */
+/* ---- plain fields: the fast path ---- */
 
-/* Moves the window to at. */
+/* Moves the window to a position. */
 static void look_at(scan *s, const char *at)
 {
     window *w = &s->window;
@@ -330,7 +330,7 @@ static void look_at(scan *s, const char *at)
     }
 }
 
-/* The first blank or '=' from at on; the window's end, or beyond, when there is none in it. */
+/* Returns the first blank or '='; the window's end or a position behind it if there is none in the window. */
 static inline const char *next_stop(const window *w, const char *at)
 {
     if (at >= w->end)
@@ -345,14 +345,14 @@ static inline const char *next_stop(const window *w, const char *at)
     return at;
 }
 
-/* A field whose name and value ask for no closer look. */
+/* A field that needs none of the checks above. */
 typedef struct plain_field {
     const char *name, *equals, *stop;
     nl_member member;
-    bool closer; /* the name asks for one all the same */
+    bool closer; /* the name needs the checks after all */
 } plain_field;
 
-/* Keeps the name for the record that comes next. */
+/* Remembers the name for the next record. */
 static void learn_name(const scan *s, const plain_field *f)
 {
     size_t size = (size_t)(f->equals - f->name);
@@ -363,7 +363,7 @@ static void learn_name(const scan *s, const plain_field *f)
     memcpy(known->text, f->name, size + 1);
 }
 
-/* Whether the NAME= at f->name is the one that the record before had in its place; if so it is in f. */
+/* Sets f and returns true if the previous record had the same name in the same place. */
 static inline bool is_known_name(const scan *s, plain_field *f)
 {
     const nl_known_name *known = &s->known->names[s->place];
@@ -376,7 +376,7 @@ static inline bool is_known_name(const scan *s, plain_field *f)
     return true;
 }
 
-/* As find_plain_name, when it is not a known one. Not inlined: it is for few, and would slow down the many. */
+/* As find_plain_name, for other names. Not inlined, because it is rare. */
 static __attribute__((noinline)) bool find_new_name(const scan *s, plain_field *f)
 {
     const char *at = f->name, *equals = next_stop(&s->window, at);
@@ -384,20 +384,22 @@ static __attribute__((noinline)) bool find_new_name(const scan *s, plain_field *
         nl_find_name_end(at, equals, s->limit) != equals)
         return false;
     f->equals = equals;
-    f->member = s->format->member(at, (size_t)(equals - at));
+    f->member = nl_text_member(s->format, at, (size_t)(equals - at));
     f->closer = may_be_next(s, f->member, at, equals);
     learn_name(s, f);
     return true;
 }
 
-/* As find_equals, for the name at f->name; false too when it does not end in the window, or begins with '_', which may
- * be an escape. */
+/*
+ * As find_equals, for the name at f->name. Also returns false if the name does not end in the window, or begins with
+ * '_', which may be an escape.
+ */
 static inline bool find_plain_name(const scan *s, plain_field *f)
 {
     return is_known_name(s, f) || find_new_name(s, f);
 }
 
-/* Looks for the value behind f->equals, and whether it is one. */
+/* Finds the end of the value. Returns whether the value is plain. */
 static inline bool find_plain_value(const scan *s, plain_field *f)
 {
     const char *value = f->equals + 1;
@@ -410,7 +412,7 @@ static inline bool find_plain_value(const scan *s, plain_field *f)
     return f->stop > value && *value != '"' && (f->stop == s->end || *f->stop != '=') && !f->closer;
 }
 
-/* Finds the first plain field in the window, which is moved to it when that helps. */
+/* Finds a plain field at s->at. Moves the window if that helps. */
 static bool find_plain_field(scan *s, plain_field *f)
 {
     f->name = s->at;
@@ -423,8 +425,8 @@ static bool find_plain_field(scan *s, plain_field *f)
 }
 
 /*
- * What take_field does, again and again, as long as there are fields as most are: without anything that asks for a
- * closer look. Of the last of them the value is left open when what follows is no field, and may belong to it.
+ * Reads fields like take_field, as long as they are plain. Leaves the last one open if the following text may belong to
+ * its value.
  */
 static void take_plain_fields(scan *s)
 {
@@ -453,7 +455,7 @@ static void take_plain_fields(scan *s)
     }
 }
 
-/* The names of the record before, if it was of the same format. */
+/* Returns the names of the previous record if it was in the same format. */
 static nl_known_names *known_names(nl_record *record, const nl_text_format *format)
 {
     nl_known_names *known = &((nl_record_storage *)(void *)record)->known;
@@ -483,7 +485,7 @@ static nl_status finish(scan *s)
 static nl_status text_decode(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
                              const char *end, const char *limit, bool closely, size_t *used)
 {
-    /* Said member by member: of the rest, the window too, nothing is looked at before it is set. */
+    /* Not initialized as a whole: the window is large, and set before it is read. */
     scan s;
     s.format = format;
     s.record = record;

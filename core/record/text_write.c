@@ -10,12 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 16, SLACK = 2 * BLOCK }; /* copying in blocks may write that much behind what it copies */
+enum { BLOCK = 16, SLACK = 2 * BLOCK }; /* copies in blocks may write SLACK bytes too many */
 
-/*
- * A line is written at a cursor, which moves on within memory that was reserved before: once a field, for its name and
- * for what its value needs at most. The cursor is NULL once there is no memory.
- */
+/* A line is written at a cursor, in memory that is reserved once per field. The cursor is NULL if memory runs out. */
 static char *text_write_make_room(nl_buffer *out, const char *at, size_t size)
 {
     out->size = (size_t)(at - out->data);
@@ -33,7 +30,7 @@ static inline char *put_bytes(char *at, const char *data, size_t size)
     return at + size;
 }
 
-/* From memory that has BLOCK bytes more than size. */
+/* Copies in blocks; data has BLOCK readable bytes behind it. */
 static inline char *put_blocks(char *at, const char *data, size_t size)
 {
     for (size_t done = 0; done < size; done += BLOCK)
@@ -54,7 +51,7 @@ static char *put_escape(char *at, char byte, const char *hex_escape)
             return at;
         }
     }
-    at = stpcpy(at, (unsigned char)byte < 0x80 ? hex_escape : "\\x"); /* \u00HH would be a character of two bytes */
+    at = stpcpy(at, (unsigned char)byte < 0x80 ? hex_escape : "\\x"); /* \u00HH would become a character of two bytes */
     *at++ = digits[(unsigned char)byte >> 4];
     *at++ = digits[byte & 15];
     return at;
@@ -78,7 +75,7 @@ char *nl_text_put_quoted(char *at, nl_string value, const char *hex_escape)
     return at;
 }
 
-/* Whether a value needs quotes: the whole rule, of which nl_copy_unquoted knows the part for ASCII. */
+/* Returns whether a value needs quotes. nl_copy_unquoted checks the part of the rule for ASCII. */
 static bool needs_quotes(nl_string value)
 {
     for (size_t i = 0; i < value.size; i++)
@@ -87,7 +84,7 @@ static bool needs_quotes(nl_string value)
     return value.size == 0 || nl_terminal_controls_anywhere(value.data, value.size);
 }
 
-/* Puts a value, in quotes when it could not be read back without, at a cursor with room for its size. */
+/* Puts a value, with quotes if it needs them. There is space for its size. */
 static inline char *put_value(const nl_text_format *format, nl_buffer *out, char *at, nl_string value)
 {
     if (value.size > 0 && nl_copy_unquoted(at, value.data, value.size))
@@ -98,35 +95,25 @@ static inline char *put_value(const nl_text_format *format, nl_buffer *out, char
     return at != NULL ? nl_text_put_quoted(at, value, format->hex_escape) : NULL;
 }
 
-static bool is_text(nl_string string, const char *text)
-{
-    return string.size == strlen(text) && memcmp(string.data, text, string.size) == 0;
-}
-
-/* A level is written by the format's name for it, unless it was spelt in another way than ULM or BP do. */
+/* Returns the level's name in the format, or its text if that is not a usual name of the level. */
 static nl_string level_text(const nl_text_format *format, const nl_record *record)
 {
-    nl_string text = record->level_text;
-    if (record->level == NL_LEVEL_NONE)
-        return text;
+    if (record->level == NL_LEVEL_NONE || !nl_level_has_name(record->level, record->level_text))
+        return record->level_text;
     const char *name = format->level_name(record->level);
-    if (text.data == NULL || is_text(text, nl_level_name(record->level)) ||
-        is_text(text, nl_level_bp_name(record->level)) || is_text(text, name))
-        return (nl_string){name, strlen(name)};
-    return text;
+    return (nl_string){name, strlen(name)};
 }
 
-/* Whether a field of that name would be read back as something else: as a standard one, or as one escaped here. */
+/* Returns whether a reader would take the name for a standard field, or for an escaped name. */
 static bool name_needs_escape(const nl_text_format *format, nl_string name)
 {
     while (name.size > 2 && name.data[0] == '_' && name.data[1] == '.')
         name = (nl_string){name.data + 2, name.size - 2};
-    return format->member(name.data, name.size) != NL_MEMBER_NONE;
+    return nl_text_member(format, name.data, name.size) != NL_MEMBER_NONE;
 }
 
-/* ---- what all lines of a shape have alike ---- */
+/* ---- the common part of lines of one shape ---- */
 
-/* " NAME=", or " _.NAME=". */
 static char *put_name(char *at, nl_string name, const char *before)
 {
     at = stpcpy(at, before);
@@ -135,7 +122,7 @@ static char *put_name(char *at, nl_string name, const char *before)
     return at;
 }
 
-/* The standard fields behind the time. */
+/* Puts the standard fields behind the time. */
 static char *put_members(const nl_text_format *format, const nl_record *record, nl_buffer *out, char *at)
 {
     const nl_string texts[NL_MEMBER_COUNT] = {[NL_MEMBER_HOST] = record->host,
@@ -154,14 +141,14 @@ static char *put_members(const nl_text_format *format, const nl_record *record, 
     return at;
 }
 
-/* What stands before a field's value; room for as much as its value may need follows. */
+/* Puts the name of a field, and reserves space for its value. */
 static char *put_field_name(const nl_text_format *format, nl_string name, nl_buffer *out, char *at, size_t value_size)
 {
     at = want_room(out, at, name.size + 5 + value_size);
     return at != NULL ? put_name(at, name, name_needs_escape(format, name) ? " _." : " ") : NULL;
 }
 
-/* The texts of a shape, and the end of each. False when there is no memory. */
+/* Puts the texts of a shape and their ends. */
 static bool put_shape(const nl_text_format *format, const nl_record *record, nl_buffer *text, uint32_t *ends)
 {
     if (!nl_buffer_reserve(text, SLACK))
@@ -170,7 +157,7 @@ static bool put_shape(const nl_text_format *format, const nl_record *record, nl_
     for (size_t i = 0; at != NULL; i++) {
         ends[i] = (uint32_t)(at - text->data);
         if (i == record->field_count)
-            return text_write_make_room(text, at, 0) != NULL; /* what is read in blocks ends in some */
+            return text_write_make_room(text, at, 0) != NULL; /* space for reading in blocks */
         at = put_field_name(format, record->fields[i].name, text, at, 0);
     }
     return false;
@@ -203,7 +190,7 @@ void nl_text_shape_free(nl_text_shape *shape)
 
 /* ---- a line ---- */
 
-/* Numbers need no quotes, and as text they take no more than the room that every value has. */
+/* Numbers need no quotes; there is space for NL_FIELD_TEXT_SIZE bytes. */
 static inline char *put_field_value(const nl_text_format *format, nl_buffer *out, char *at, const nl_field *field)
 {
     if (field->type == NL_TYPE_STRING)
@@ -212,7 +199,6 @@ static inline char *put_field_value(const nl_text_format *format, nl_buffer *out
     return text.data == at ? at + text.size : put_bytes(at, text.data, text.size);
 }
 
-/* Puts a field by what its shape has of it, or whole. */
 static inline char *put_field(const nl_text_format *format, const nl_field *field, const nl_text_shape *shape, size_t i,
                               nl_buffer *out, char *at)
 {

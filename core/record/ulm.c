@@ -1,29 +1,20 @@
+/*
+ * ULM, the Universal Format for Logger Messages (draft-abela-ulm-05), as NetLogger uses it:
+ *
+ *   DATE=20000330112320.957943 HOST=dpss1.lbl.gov PROG=testProg LVL=Usage NL.EVNT=WriteData SEND.SZ=49332
+ *
+ * DATE is in UTC, with 0 to 9 digits of fraction; further digits are ignored. ISO 8601 times are accepted too.
+ */
 #include "config.h"
 
 #include "record/format_info.h"
 #include "base/time_internal.h"
 #include "record/bytes.h"
-#include "record/ulm.h"
+#include "record/text.h"
 
 #include <string.h>
 
-static nl_member member(const char *name, size_t size)
-{
-    switch (size) {
-    case 3:
-        return memcmp(name, "LVL", 3) == 0 ? NL_MEMBER_LEVEL : NL_MEMBER_NONE;
-    case 4:
-        return memcmp(name, "DATE", 4) == 0   ? NL_MEMBER_TIME
-               : memcmp(name, "HOST", 4) == 0 ? NL_MEMBER_HOST
-               : memcmp(name, "PROG", 4) == 0 ? NL_MEMBER_PROG
-                                              : NL_MEMBER_NONE;
-    case 7:
-        return memcmp(name, "NL.EVNT", 7) == 0 ? NL_MEMBER_EVENT : NL_MEMBER_NONE;
-    }
-    return NL_MEMBER_NONE;
-}
-
-/* 14 digits, perhaps a fraction, and then a blank or the end: nothing else that is called DATE looks so. */
+/* Accepts 14 digits, an optional fraction, and a blank or the end. */
 static bool starts_record(const char *value, const char *end, bool within)
 {
     (void)within;
@@ -50,7 +41,6 @@ const nl_text_format nl_ulm = {
     .order = {NL_MEMBER_TIME, NL_MEMBER_HOST, NL_MEMBER_PROG, NL_MEMBER_LEVEL, NL_MEMBER_EVENT},
     .no_time = "no DATE= field",
     .hex_escape = "\\x",
-    .member = member,
     .parse_time = nl_time_parse_calendar,
     .put_time = nl_time_put_ulm,
     .level_name = nl_level_name,

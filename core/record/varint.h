@@ -1,9 +1,6 @@
-/*
- * Integers of as many bytes as they need (LEB128), the integers of fixed size, and nothing else: the innermost loops of
- * the binary format. All is little-endian.
- */
-#ifndef NETLOGGER_FORMAT_VARINT_H
-#define NETLOGGER_FORMAT_VARINT_H
+/* Integers of variable size (LEB128) and fixed size, little-endian. These are the inner loops of the binary format. */
+#ifndef NETLOGGER_RECORD_VARINT_H
+#define NETLOGGER_RECORD_VARINT_H
 
 #include <endian.h>
 #include <stdbool.h>
@@ -11,10 +8,11 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { NL_VARINT_SIZE = 10 }; /* bytes of the longest, and the room that putting any takes */
+enum { NL_VARINT_SIZE = 10 }; /* maximum size; also the space that putting any number needs */
 
-/* nl_varint_put for more than one byte: up to 56 bits are spread to groups of seven all at once, so that no branch
- * depends on how many bytes it takes. */
+/*
+ * nl_varint_put for more than one byte. Spreads up to 56 bits to groups of seven at once, without branches on the size.
+ */
 static inline char *nl_varint_put_long(char *at, uint64_t value)
 {
     while (value >> 56 != 0) {
@@ -34,8 +32,8 @@ static inline char *nl_varint_put_long(char *at, uint64_t value)
 
 #ifdef __x86_64__
 /*
- * nl_varint_put for a processor that spreads bits by one instruction (BMI2), which the caller has made sure of. As
- * assembly, because the compiler lets its own form of it into functions only that are for such processors altogether.
+ * nl_varint_put with the BMI2 instruction pdep, which the caller has checked for. It is assembly because gcc allows its
+ * intrinsic only in functions for such processors.
  */
 static inline char *nl_varint_put_bmi2(char *at, uint64_t value)
 {
@@ -49,14 +47,14 @@ static inline char *nl_varint_put_bmi2(char *at, uint64_t value)
     }
     const uint64_t groups = 0x7f7f7f7f7f7f7f7f, more = 0x8080808080808080;
     __asm__("pdep %2, %1, %0" : "=r"(value) : "r"(value), "r"(groups));
-    unsigned last = (unsigned)(63 - __builtin_clzll(value | 1)) & ~7u; /* the bit that its last byte begins with */
+    unsigned last = (unsigned)(63 - __builtin_clzll(value | 1)) & ~7u; /* first bit of the last byte */
     value |= more & ((UINT64_C(1) << last) - 1);
     memcpy(at, &value, sizeof value);
     return at + last / 8 + 1;
 }
 #endif
 
-/* Puts value at at, where there are NL_VARINT_SIZE bytes. Returns what follows it. */
+/* Puts a number; the caller has reserved NL_VARINT_SIZE bytes. Returns the end. */
 static inline char *nl_varint_put(char *at, uint64_t value)
 {
     if (value >= 0x80)
@@ -65,8 +63,7 @@ static inline char *nl_varint_put(char *at, uint64_t value)
     return at + 1;
 }
 
-/* nl_varint_put, for whom the caller knows whether nl_varint_put_bmi2 will do: bmi2 is a constant wherever this stands.
- */
+/* nl_varint_put; bmi2, a constant, says whether nl_varint_put_bmi2 may be used. */
 static inline __attribute__((always_inline)) char *nl_varint_put_by(char *at, uint64_t value, bool bmi2)
 {
 #ifdef __x86_64__
@@ -77,7 +74,7 @@ static inline __attribute__((always_inline)) char *nl_varint_put_by(char *at, ui
     return nl_varint_put(at, value);
 }
 
-/* Small numbers of either sign as small numbers, and back. */
+/* Convert small numbers of either sign to small numbers, and back. */
 static inline uint64_t nl_zigzag(int64_t value)
 {
     return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
@@ -105,7 +102,7 @@ static inline const char *nl_varint_get_long(const char *at, const char *end, ui
     return NULL;
 }
 
-/* Gets a number from [at, end). Returns what follows it, NULL when it runs past end or beyond 64 bits. */
+/* Reads a number from [at, end). Returns the end of the number, or NULL if it is truncated or exceeds 64 bits. */
 static inline const char *nl_varint_get(const char *at, const char *end, uint64_t *value)
 {
     if (__builtin_expect(at < end && (unsigned char)*at < 0x80, 1)) {
@@ -115,7 +112,7 @@ static inline const char *nl_varint_get(const char *at, const char *end, uint64_
     return nl_varint_get_long(at, end, value);
 }
 
-/* As nl_varint_get, for who wants to know only that a number is there: looks at eight bytes at once where it may. */
+/* As nl_varint_get, without the value; checks eight bytes at once if it can. */
 static inline const char *nl_varint_skip(const char *at, const char *end)
 {
     uint64_t bytes, ignored;
@@ -130,7 +127,7 @@ static inline const char *nl_varint_skip(const char *at, const char *end)
     return nl_varint_get_long(at, end, &ignored);
 }
 
-/* Integers of fixed size. The puts return what follows. */
+/* Integers of fixed size. The put functions return the end. */
 static inline char *nl_le16_put(char *at, uint16_t value)
 {
     value = htole16(value);
@@ -173,7 +170,6 @@ static inline uint64_t nl_le64_get(const char *at)
     return le64toh(value);
 }
 
-/* A double as its 8 bytes. */
 static inline char *nl_double_put(char *at, double value)
 {
     uint64_t bits;

@@ -1,6 +1,6 @@
-/* Whether bytes are compressed: a zstd frame, or one of its skippable frames (RFC 8878, sections 3.1.1 and 3.1.2). */
-#ifndef NETLOGGER_FORMAT_ZSTD_MAGIC_H
-#define NETLOGGER_FORMAT_ZSTD_MAGIC_H
+/* Detects zstd frames and skippable frames (RFC 8878, sections 3.1.1 and 3.1.2). */
+#ifndef NETLOGGER_RECORD_ZSTD_MAGIC_H
+#define NETLOGGER_RECORD_ZSTD_MAGIC_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 enum { NL_ZSTD_MAGIC_SIZE = 4 };
 
-/* Whether they can be where one begins, as far as there are any yet. */
+/* Returns whether a frame may begin with these bytes; fewer than NL_ZSTD_MAGIC_SIZE are allowed. */
 static inline bool nl_zstd_may_begin(const char *bytes, size_t size)
 {
     static const char frame[] = "\x28\xb5\x2f\xfd", skippable[] = "\x50\x2a\x4d\x18";
@@ -17,7 +17,7 @@ static inline bool nl_zstd_may_begin(const char *bytes, size_t size)
            ((bytes[0] & 0xf0) == skippable[0] && memcmp(bytes + 1, skippable + 1, known - 1) == 0);
 }
 
-/* Whether one begins there. */
+/* Returns whether a frame begins here. */
 static inline bool nl_zstd_begins(const char *bytes, size_t size)
 {
     return size >= NL_ZSTD_MAGIC_SIZE && nl_zstd_may_begin(bytes, size);

@@ -26,7 +26,7 @@ static nl_destination *open_kind(const nl_url *url, const nl_destination_options
     case NL_SCHEME_NATS:
         break;
     }
-    nl_error_set(NL_ERROR_UNSUPPORTED, "open %s: records cannot be written there", url->text);
+    nl_error_set(NL_ERROR_UNSUPPORTED, "open %s: URLs of this scheme cannot be written", url->text);
     return NULL;
 }
 

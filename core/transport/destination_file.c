@@ -1,8 +1,7 @@
 /*
- * Files and standard output. A plain file is appended to; when the disk fills up in the middle of a record the file is
- * cut back to the last whole one, so that what is there is always whole records. Into a pipe go whole records, as many
- * at a time as it takes in one piece, so that who is killed meanwhile leaves no part of one there; and who logs waits
- * for its reader only so long.
+ * Files and standard output. If the disk fills up within a record, a regular file is truncated to its last whole
+ * record. A pipe gets whole records, as many at a time as it accepts in one piece, so that a kill leaves no partial
+ * record in it; waiting for its reader is limited.
  */
 #include "config.h"
 
@@ -33,13 +32,13 @@ typedef struct file_destination {
     nl_destination base;
     int fd;
     nl_identity identity;       /* of fd */
-    bool plain;                 /* a regular file: can be cut back */
-    bool patient;               /* others are waited for as long as it takes */
-    int timeout_ms;             /* when not */
-    size_t partial;             /* bytes of a record that went out before the others of it could ... */
-    uint32_t partial_crc;       /* ... and what they were */
-    char *path;                 /* NULL for standard output */
-    nl_replacement replacement; /* when it takes its path at the end only */
+    bool plain;                 /* regular file: can be truncated */
+    bool patient;               /* wait without limit */
+    int timeout_ms;             /* otherwise the limit */
+    size_t partial;             /* bytes of an incomplete record that were written */
+    uint32_t partial_crc;       /* and their checksum */
+    char *path;                 /* or NULL */
+    nl_replacement replacement; /* of an atomic file */
 } file_destination;
 
 static const char *destination_file_name_of(const file_destination *file)
@@ -64,7 +63,6 @@ static bool is_atomic(const file_destination *file)
     return file->replacement.path != NULL;
 }
 
-/* A file that takes its path when it is complete. */
 static nl_status open_replacement(file_destination *file)
 {
     if (!nl_replacement_open(&file->replacement, file->path))
@@ -73,14 +71,14 @@ static nl_status open_replacement(file_destination *file)
 }
 
 /*
- * Takes a descriptor of this process that its path names. It is not opened anew by that name: then what is written
- * through both would have two positions in one file, and overwrite each other.
+ * Uses the descriptor of this process that the path names. Opening it by name would make two positions in one file,
+ * whose writes would overwrite each other.
  */
 static nl_status take_own(file_destination *file, int own)
 {
     int fd = (fcntl(own, F_GETFL) & O_ACCMODE) != O_RDONLY ? fcntl(own, F_DUPFD_CLOEXEC, 3) : -1;
     if (fd < 0)
-        return nl_error_set(NL_ERROR_INVALID, "open %s: it is not open for writing", file->path);
+        return nl_error_set(NL_ERROR_INVALID, "open %s: the descriptor is not open for writing", file->path);
     nl_status status = take_descriptor(file, fd);
     file->plain = false;
     return status;
@@ -92,7 +90,7 @@ static bool is_pipe(const char *path)
     return stat(path, &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
-/* Opens it without waiting for who would read it, if it is a pipe, longer than wait_ms. -1 with errno. */
+/* Opens a path; waits at most wait_ms for the reader of a pipe. Returns -1 with errno on failure. */
 static int open_soon(const char *path, int flags, int wait_ms)
 {
     int64_t deadline_ns = nl_deadline_ns(wait_ms);
@@ -103,7 +101,7 @@ static int open_soon(const char *path, int flags, int wait_ms)
     return fd;
 }
 
-/* wait_ms: for a reader, if it is a pipe; patient files wait as long as it takes. */
+/* wait_ms: for the reader of a pipe, unless the file is patient. */
 static nl_status open_path(file_destination *file, bool truncate, int wait_ms)
 {
     int own = nl_path_descriptor(file->path);
@@ -112,20 +110,17 @@ static nl_status open_path(file_destination *file, bool truncate, int wait_ms)
     int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (truncate ? O_TRUNC : 0);
     int fd = file->patient ? open(file->path, flags, 0666) : open_soon(file->path, flags, wait_ms);
     if (fd < 0 && errno == ENXIO && is_pipe(file->path))
-        return nl_error_set(NL_ERROR_UNREACHABLE, "open %s: nobody reads it", file->path);
+        return nl_error_set(NL_ERROR_UNREACHABLE, "open %s: no process reads the pipe", file->path);
     if (fd < 0)
         return nl_error_set_errno("open %s", file->path);
     return take_descriptor(file, fd);
 }
 
-/*
- * After a failed write that got part of a record into a plain file: cuts that part off again, unless another process
- * has written behind it meanwhile.
- */
+/* After a failed write, truncates a partial record of a regular file, unless another process has appended since. */
 static void cut_back(file_destination *file, const char *data, size_t *written)
 {
     size_t whole = nl_destination_whole(&file->base, data, *written);
-    off_t ours = lseek(file->fd, 0, SEEK_CUR); /* what was appended last ended there */
+    off_t ours = lseek(file->fd, 0, SEEK_CUR); /* end of the latest append */
     struct stat status;
     if (whole == *written || !file->plain || ours < (off_t)(*written - whole) || fstat(file->fd, &status) != 0 ||
         status.st_size != ours)
@@ -134,20 +129,20 @@ static void cut_back(file_destination *file, const char *data, size_t *written)
         *written = whole;
 }
 
-/* Sees to it that there is a descriptor, of this file. False with the reason. */
+/* Opens the file again if its descriptor was closed. Returns false on failure. */
 static bool is_open(file_destination *file)
 {
     if (file->path == NULL)
         return true;
     if (file->fd >= 0 && !nl_identity_holds(&file->identity, file->fd)) {
         if (is_atomic(file))
-            return nl_error_set(NL_ERROR_BUSY, "write %s: the program has closed it", file->path) == NL_OK;
-        file->fd = -1; /* another's by now, or nobody's */
+            return nl_error_set(NL_ERROR_BUSY, "write %s: the program has closed the file", file->path) == NL_OK;
+        file->fd = -1; /* the descriptor is no longer ours */
     }
     return file->fd >= 0 || open_path(file, false, 0) == NL_OK;
 }
 
-/* What is written to a pipe or its like at a time: whole records, as long as a single one is not too long for that. */
+/* Returns the bytes to write to a pipe at once: whole records, unless a single one is too large. */
 static size_t piece_of(const file_destination *file, const char *data, size_t size)
 {
     if (size <= PIPE_BUF)
@@ -156,8 +151,7 @@ static size_t piece_of(const file_destination *file, const char *data, size_t si
     return whole > 0 ? whole : PIPE_BUF;
 }
 
-/* Writes a piece when there is room for it. The bytes; -1 with errno, ETIMEDOUT when there was none until deadline_ns.
- */
+/* Writes a piece. Returns the number of bytes, or -1 with errno; ETIMEDOUT at the deadline. */
 static ssize_t put_piece(const file_destination *file, const char *data, size_t size, int64_t deadline_ns)
 {
     for (;;) {
@@ -174,7 +168,7 @@ static ssize_t put_piece(const file_destination *file, const char *data, size_t 
     }
 }
 
-/* Writes to what others read, at a pace of their own. */
+/* Writes to a pipe or the like, at its reader's pace. */
 static nl_status write_stream(file_destination *file, const char *data, size_t size, size_t *written)
 {
     int64_t deadline_ns = nl_deadline_ns(file->timeout_ms);
@@ -188,11 +182,12 @@ static nl_status write_stream(file_destination *file, const char *data, size_t s
         }
         int error = errno;
         *written = nl_destination_whole(&file->base, data, done);
-        /* Who opens a pipe that nobody had open any more is to begin with a whole record. */
+        /* A process that opens the pipe later must begin with a whole record. */
         file->partial = error != EPIPE ? done - *written : 0;
         file->partial_crc = nl_crc32c(0, data + *written, file->partial);
         if (error == ETIMEDOUT)
-            return nl_error_set(NL_ERROR_UNREACHABLE, "write %s: nobody reads it", destination_file_name_of(file));
+            return nl_error_set(NL_ERROR_UNREACHABLE, "write %s: no process reads the pipe",
+                                destination_file_name_of(file));
         errno = error;
         return nl_error_set_errno("write %s", destination_file_name_of(file));
     }
@@ -269,7 +264,7 @@ nl_destination *nl_file_destination_open(const nl_url *url, const nl_destination
         status = nl_memory_failed();
     } else {
         struct stat old;
-        /* A device, a pipe or a symbolic link is written to; replacing it by a file is hardly meant. */
+        /* Devices, pipes and symbolic links are written, not replaced. */
         bool replace = options->atomic && (lstat(file->path, &old) != 0 || S_ISREG(old.st_mode));
         status = replace ? open_replacement(file)
                          : open_path(file, options->truncate || options->atomic, options->now ? 0 : file->timeout_ms);

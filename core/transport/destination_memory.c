@@ -1,4 +1,4 @@
-/* memory:NAME: bytes that this process keeps under a name, for tests and for programs that look at their own log. */
+/* memory:NAME: bytes that this process keeps under a name, for tests and for programs that read their own log. */
 #include "config.h"
 
 #include "transport/destination.h"
@@ -24,7 +24,7 @@ typedef struct memory_destination {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static named_memory *memories;
 
-/* fork: a child copied while another thread held the mutex would wait for it for ever. */
+/* A child process would wait forever for a mutex that another thread held during fork. */
 static void before_fork(void)
 {
     pthread_mutex_lock(&mutex);
@@ -35,13 +35,13 @@ static void after_fork(void)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Before any log's own handlers, so that this lock is taken after theirs. */
+/* Before the handlers of logs, so that this lock is taken after theirs. */
 __attribute__((constructor(101))) static void watch_forks(void)
 {
     pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-/* Where the pointer to the memory of that name is, or would be. */
+/* Returns the place of the pointer to the memory with a name, or where it belongs. */
 static named_memory **destination_memory_find(const char *name)
 {
     named_memory **at = &memories;
@@ -50,7 +50,6 @@ static named_memory **destination_memory_find(const char *name)
     return at;
 }
 
-/* NULL when there is no memory. */
 static named_memory *find_or_add(const char *name)
 {
     named_memory **at = destination_memory_find(name);

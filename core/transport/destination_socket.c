@@ -1,10 +1,10 @@
 /*
- * A collector over TCP, plain or within TLS, or a Unix stream socket. Text is not acknowledged, so that what the kernel
- * has taken counts as written; blocks are, and what counts is what the collector says it has written
- * (doc/binary-format.md, "On a connection"). A connection that the other side has closed is noticed before a write, so
- * that no record goes into a dead one unnoticed; then, or when a write fails, a new connection is tried, at most once a
- * back-off period (but for a flush, which is told how it is now), so that a collector that is away costs the program
- * next to nothing. One write, with all that belongs to it, takes no longer than the timeout.
+ * A collector over TCP, TLS or a Unix stream socket.
+ * Text is not acknowledged: bytes count as written when the kernel has accepted them. Blocks count as written when the
+ * collector acknowledges them (doc/binary-format.md, "On a connection"). Before a write, a connection that the peer has
+ * closed is detected, so that no record is lost in it. Then, or when a write fails, a new connection is tried, at most
+ * once per back-off period (except for a flush, which needs the present state), so that an absent collector costs the
+ * program little. A write with all its steps takes no longer than the timeout.
  */
 #include "config.h"
 
@@ -31,26 +31,26 @@ enum {
     LINGER_MS = 1000,
     EXCHANGE_MS = 500,
     FRAME_MAX = 64 << 10,
-    HEARD_AT_ONCE = 64, /* reads: who says more than so many buffers hold must not keep the log from its work */
+    HEARD_AT_ONCE = 64, /* reads: a collector that sends more must not occupy the log */
 };
 
 typedef struct socket_destination {
     nl_destination base;
     nl_channel channel;
-    nl_identity identity; /* of its descriptor */
+    nl_identity identity; /* of the descriptor */
     nl_dialer *dialer;
     int timeout_ms;
-    int64_t retry_ns;             /* on the monotonic clock: no connection is tried before */
-    bool acknowledged;            /* blocks: what counts as written is what the collector says it has written */
-    uint64_t blocks_sent;         /* over this connection */
+    int64_t retry_ns;             /* monotonic time of the next attempt to connect */
+    bool acknowledged;            /* blocks: count them only when they are acknowledged */
+    uint64_t blocks_sent;         /* on this connection */
     uint64_t blocks_acknowledged; /* of these */
-    uint64_t asked;               /* the place of the latest question for the time among blocks_sent */
-    int64_t asked_ns;             /* when it was sent; 0: none waits for its answer */
-    bool answered;                /* it was: */
-    int64_t answer[2];            /* when it came and when the answer went, by the collector's clock */
-    char collector[256];          /* the name that it gave itself */
-    bool knows_no_time;           /* it acknowledged a question and did not answer */
-    nl_buffer said;               /* by the collector, and not a whole frame yet */
+    uint64_t asked;               /* index of the latest time question among blocks_sent */
+    int64_t asked_ns;             /* when it was sent; 0: no question is open */
+    bool answered;                /* the reply came: */
+    int64_t answer[2];            /* times of receipt and reply, by the collector's clock */
+    char collector[256];          /* the name in the reply */
+    bool knows_no_time;           /* the collector acknowledged a question without a reply */
+    nl_buffer said;               /* bytes of an incomplete frame */
     void (*on_control)(void *user, const char *commands, size_t size);
     void *user;
 } socket_destination;
@@ -64,14 +64,14 @@ static void disconnect(socket_destination *s)
     s->said.size = 0;
 }
 
-/* What is left until then, for who takes durations. */
+/* Returns the milliseconds up to a deadline. */
 static int until_ms(int64_t deadline_ns)
 {
     int64_t left_ns = deadline_ns - nl_monotonic_ns();
     return left_ns > 0 ? (int)(left_ns / 1000000) : 0;
 }
 
-/* As nl_wait_ready; but what is ready all the time must not keep one beyond the deadline. */
+/* As nl_wait_ready, but also ends at the deadline if the descriptor is always ready. */
 static int wait_until(const socket_destination *s, short what, int64_t deadline_ns)
 {
     return nl_monotonic_ns() >= deadline_ns ? ETIMEDOUT : nl_wait_ready(s->channel.fd, what, deadline_ns);
@@ -80,7 +80,7 @@ static int wait_until(const socket_destination *s, short what, int64_t deadline_
 static nl_status connect_now(socket_destination *s, int64_t deadline_ns)
 {
     if (nl_monotonic_ns() < s->retry_ns && !s->base.at_once) {
-        nl_error_set(NL_ERROR_UNREACHABLE, "it was away a moment ago");
+        nl_error_set(NL_ERROR_UNREACHABLE, "the collector was unreachable less than a second ago");
         return nl_dialer_prepend(s->dialer, "connect to");
     }
     nl_status status = nl_dialer_connect(s->dialer, until_ms(deadline_ns), &s->channel);
@@ -91,15 +91,15 @@ static nl_status connect_now(socket_destination *s, int64_t deadline_ns)
     return status;
 }
 
-/* ---- what a collector says: frames of a magic, a size and that many bytes (doc/binary-format.md) ---- */
+/* ---- frames from the collector (doc/binary-format.md) ---- */
 
-/* The answer to a question for the time. One that comes too late is for a question that nobody waits for. */
+/* Handles a reply to a time question. Ignores late replies. */
 static void take_time(socket_destination *s, const char *bytes, size_t size)
 {
     if (size < NL_TIME_ANSWER_MIN || s->asked_ns == 0 || (int64_t)nl_le64_get(bytes) != s->asked_ns)
         return;
     uint64_t came = nl_le64_get(bytes + 8), left = nl_le64_get(bytes + 16);
-    if (came > INT64_MAX / 2 || left > INT64_MAX / 2) /* no time of our days, and differences are to fit */
+    if (came > INT64_MAX / 2 || left > INT64_MAX / 2) /* invalid, and differences could overflow */
         return;
     s->answer[0] = (int64_t)came;
     s->answer[1] = (int64_t)left;
@@ -110,7 +110,7 @@ static void take_time(socket_destination *s, const char *bytes, size_t size)
     s->asked_ns = 0;
 }
 
-/* Takes the first whole frame off what was said. False when there is none, or none that could be one. */
+/* Handles and removes the first frame. Returns false if it is incomplete or invalid. */
 static bool take_frame(socket_destination *s, bool *understood)
 {
     enum { HEAD = 8 };
@@ -130,20 +130,20 @@ static bool take_frame(socket_destination *s, bool *understood)
     return true;
 }
 
-/* Keeps what a collector that acknowledges has said; a text collector says nothing, whatever comes is passed over. */
+/* Handles bytes from a collector that acknowledges. A text collector sends nothing, so its bytes are ignored. */
 static bool hear(socket_destination *s, const char *bytes, size_t size)
 {
     bool understood = true;
     if (!s->acknowledged)
         return true;
     if (!nl_buffer_append(&s->said, bytes, size))
-        return false; /* the connection is given up, and what was not acknowledged is sent again */
+        return false; /* the connection is closed, and unacknowledged blocks are sent again */
     while (take_frame(s, &understood))
         continue;
     return understood && s->blocks_acknowledged <= s->blocks_sent;
 }
 
-/* Whether the other side has closed or reset, or cannot be understood. What it says meanwhile is heard. */
+/* Reads what the collector sent. Returns whether the connection has ended or is invalid. */
 static bool is_closed(socket_destination *s)
 {
     char bytes[4096];
@@ -159,7 +159,7 @@ static bool is_closed(socket_destination *s)
 
 /* ---- sending ---- */
 
-/* Sends over the connection there is. On failure *sent is whole records, and the connection may be gone. */
+/* Sends over the present connection. On failure sets *sent to whole records, and may disconnect. */
 static nl_status send_all(socket_destination *s, const char *data, size_t size, int64_t deadline_ns, size_t *sent)
 {
     size_t done = 0;
@@ -176,7 +176,7 @@ static nl_status send_all(socket_destination *s, const char *data, size_t size, 
             continue;
         *sent = nl_destination_whole(&s->base, data, done);
         nl_dialer_cannot(s->dialer, "send to", &s->channel, error);
-        /* Part of a record is on its way: only a new connection can begin with a whole one again. */
+        /* Part of a record was sent: only a new connection can start with a whole record. */
         if (!s->acknowledged && (error != ETIMEDOUT || *sent != done || nl_channel_is_midway(&s->channel)))
             disconnect(s);
         return NL_FAILED;
@@ -185,7 +185,7 @@ static nl_status send_all(socket_destination *s, const char *data, size_t size, 
     return NL_OK;
 }
 
-/* Where the block after the first count blocks of data begins; *found says how many there were. */
+/* Returns the end of the first count blocks of data. Sets *found to their number. */
 static size_t end_of_blocks(const char *data, size_t size, uint64_t count, uint64_t *found)
 {
     size_t at = 0;
@@ -208,8 +208,10 @@ static nl_status wait_for_acknowledgement(socket_destination *s, int64_t deadlin
     return NL_OK;
 }
 
-/* Sends blocks; those that were acknowledged count. A connection on which some were not is given up: they are sent
- * again. */
+/*
+ * Sends blocks and waits for acknowledgements. If some are missing, disconnects, and *taken excludes the unacknowledged
+ * blocks.
+ */
 static nl_status send_acknowledged(socket_destination *s, const char *data, size_t size, int64_t deadline_ns,
                                    size_t *taken)
 {
@@ -222,7 +224,7 @@ static nl_status send_acknowledged(socket_destination *s, const char *data, size
     *taken = size;
     if (status == NL_OK)
         return NL_OK;
-    is_closed(s); /* what was acknowledged before it broke, or was not heard yet, is not sent again */
+    is_closed(s); /* acknowledgements may have come before the failure */
     uint64_t acknowledged = s->blocks_acknowledged;
     *taken = acknowledged > before ? end_of_blocks(data, size, acknowledged - before, &found) : 0;
     disconnect(s);
@@ -235,7 +237,7 @@ static nl_status send_over(socket_destination *s, const char *data, size_t size,
                            : send_all(s, data, size, deadline_ns, taken);
 }
 
-/* Lets go of a connection whose descriptor the program has closed: the number may be another's by now. */
+/* Forgets a connection whose descriptor the program has closed. */
 static void check_descriptor(socket_destination *s)
 {
     if (s->channel.fd < 0 || nl_identity_holds(&s->identity, s->channel.fd))
@@ -259,7 +261,7 @@ static nl_status socket_write(nl_destination *destination, nl_level level, const
         return NL_FAILED;
     if (send_over(s, data, size, deadline_ns, written) == NL_OK)
         return NL_OK;
-    /* A connection that broke is tried anew once, with the records that it had not taken, if there is time. */
+    /* After a broken connection, tries once more with the remaining records, if there is time. */
     if (fresh || s->channel.fd >= 0 || until_ms(deadline_ns) == 0 || connect_now(s, deadline_ns) != NL_OK)
         return NL_FAILED;
     size_t more = 0;
@@ -270,7 +272,7 @@ static nl_status socket_write(nl_destination *destination, nl_level level, const
 
 /* ---- time ---- */
 
-/* Waits for the answer to the latest question. False when there is none. */
+/* Waits for the reply to the latest question. Returns false if there is none. */
 static bool await_time(socket_destination *s, int64_t deadline_ns)
 {
     while (!s->answered) {
@@ -288,7 +290,7 @@ static bool await_time(socket_destination *s, int64_t deadline_ns)
     return true;
 }
 
-/* The four timestamps of RFC 5905; what passed here is counted by the monotonic clock, which nobody sets meanwhile. */
+/* Computes offset and delay from four timestamps (RFC 5905), with the time that passed here by the monotonic clock. */
 static void reckon(const socket_destination *s, int64_t sent_ns, int64_t passed_ns, nl_exchange *e)
 {
     int64_t there_ns = s->answer[0] - sent_ns, back_ns = s->answer[1] - (sent_ns + passed_ns);
@@ -296,7 +298,7 @@ static void reckon(const socket_destination *s, int64_t sent_ns, int64_t passed_
     e->monotonic_ns = nl_monotonic_ns();
     e->offset_ns = there_ns / 2 + back_ns / 2;
     e->delay_ns = passed_ns - (s->answer[1] - s->answer[0]);
-    if (e->delay_ns < 0) /* the collector's clock was set just then, or it says anything */
+    if (e->delay_ns < 0) /* the collector's clock was set, or the reply is invalid */
         e->delay_ns = passed_ns;
     memcpy(e->collector, s->collector, sizeof e->collector);
 }
@@ -318,14 +320,14 @@ static nl_status socket_exchange(nl_destination *destination, nl_exchange *excha
     s->answered = false;
     nl_time_question_put(question, sent_ns);
     if (send_all(s, question, sizeof question, deadline_ns, &sent) != NL_OK) {
-        disconnect(s); /* part of it may be on its way */
+        disconnect(s); /* part of the question may have been sent */
         return NL_FAILED;
     }
     bool answered = await_time(s, deadline_ns);
     int64_t passed_ns = nl_monotonic_ns() - start_ns;
     s->asked_ns = 0;
     if (!answered)
-        return nl_error_set(NL_ERROR_PROTOCOL, "the collector did not say what time it has");
+        return nl_error_set(NL_ERROR_PROTOCOL, "the collector did not answer a time question");
     reckon(s, sent_ns, passed_ns, exchange);
     return NL_OK;
 }
@@ -342,15 +344,15 @@ static void socket_after_fork(nl_destination *destination)
 {
     socket_destination *s = (socket_destination *)destination;
     check_descriptor(s);
-    s->said = (nl_buffer){0};       /* the parent's thread may have been in the middle of it */
-    nl_channel_forget(&s->channel); /* closes this process's descriptor only: the parent's connection stays */
+    s->said = (nl_buffer){0};       /* the parent's thread may have been changing it */
+    nl_channel_forget(&s->channel); /* the parent's connection stays */
     disconnect(s);
     s->retry_ns = 0;
 }
 
 /*
- * Lets go of TLS only when the other side has, or after a while: a socket that is closed with something unread, and a
- * server may say something of its own accord, is reset, and what was sent and not read over there goes with it.
+ * Waits until the peer has closed, or a timeout. A socket that is closed with unread bytes is reset, which would
+ * discard what the peer has not read yet.
  */
 static void linger(socket_destination *s)
 {
@@ -392,7 +394,7 @@ nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destinati
     s->user = options->user;
     s->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
     s->dialer = nl_dialer_new(url);
-    if (s->dialer != NULL && connect_now(s, nl_deadline_ns(s->timeout_ms)) == NL_OK)
+    if (s->dialer != NULL && (connect_now(s, nl_deadline_ns(s->timeout_ms)) == NL_OK || options->connect_later))
         return &s->base;
     socket_close(&s->base, false);
     return NULL;

@@ -1,5 +1,7 @@
-/* syslog(3): each record is one message, its level the priority. The ident and facility are the process's: the latest
- * log wins. */
+/*
+ * syslog(3): each record is one message, with a priority by its level. Ident and facility belong to the process: the
+ * latest log sets them.
+ */
 #include "config.h"
 
 #include "transport/destination.h"
@@ -18,7 +20,7 @@ typedef struct syslog_destination {
     int facility;
 } syslog_destination;
 
-/* openlog keeps the pointer, so the name outlives every log; it is replaced under no lock, as openlog itself. */
+/* openlog keeps the pointer, so the name must outlive every log. Like openlog, this is not locked. */
 static char *ident;
 
 static int priority_of(nl_level level)
@@ -71,11 +73,11 @@ nl_destination *nl_syslog_destination_open(const nl_url *url, const nl_destinati
 {
     int facility;
     if (options->format == NL_FORMAT_NLB) {
-        nl_error_set(NL_ERROR_UNSUPPORTED, "open %s: syslog takes lines of text, not format nlb", url->text);
+        nl_error_set(NL_ERROR_UNSUPPORTED, "open %s: syslog accepts only text; use format=ulm", url->text);
         return NULL;
     }
     if (!find_facility(url->path, &facility)) {
-        nl_error_set(NL_ERROR_UNSUPPORTED, "open %s: syslog has no facility \"%s\"", url->text, url->path);
+        nl_error_set(NL_ERROR_UNSUPPORTED, "open %s: unknown syslog facility \"%s\"", url->text, url->path);
         return NULL;
     }
     syslog_destination *s = nl_memory_check(calloc(1, sizeof *s));

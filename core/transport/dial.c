@@ -18,14 +18,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { CONFIRM_MS = 1000 /* for a server that does not show whether it took our certificate */ };
+enum { CONFIRM_MS = 1000 /* for servers that do not show whether they accepted the certificate */ };
 
 struct nl_dialer {
     char *host; /* TCP */
     char port[8];
     char *path;     /* Unix socket */
     nl_tls *tls;    /* NULL: plain */
-    char *tls_name; /* whom the certificate must be for */
+    char *tls_name; /* required name in the certificate */
 };
 
 /* ---- waiting ---- */
@@ -50,7 +50,7 @@ int nl_wait_ready(int fd, short what, int64_t deadline_ns)
     }
 }
 
-/* ---- what went wrong ---- */
+/* ---- errors ---- */
 
 nl_status nl_dialer_prepend(const nl_dialer *dialer, const char *what)
 {
@@ -68,7 +68,7 @@ nl_status nl_dialer_cannot(const nl_dialer *dialer, const char *what, const nl_c
 
 /* ---- connecting ---- */
 
-/* Connects a new non-blocking socket. Returns it, or -1 with errno set. */
+/* Connects a new non-blocking socket. Returns -1 with errno on failure. */
 static int connect_address(int family, const struct sockaddr *address, socklen_t size, int64_t deadline_ns)
 {
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -100,14 +100,14 @@ static nl_status connect_tcp(const nl_dialer *d, int64_t deadline_ns, nl_channel
     for (struct addrinfo *a = addresses; a != NULL; a = a->ai_next)
         left++;
     for (struct addrinfo *a = addresses; a != NULL && fd < 0; a = a->ai_next, left--) {
-        int64_t now_ns = nl_monotonic_ns(); /* an address that is silent leaves their share to the others */
+        int64_t now_ns = nl_monotonic_ns(); /* each address gets an equal share of the remaining time */
         fd = connect_address(a->ai_family, a->ai_addr, a->ai_addrlen, now_ns + (deadline_ns - now_ns) / left);
         error = errno;
     }
     freeaddrinfo(addresses);
     if (fd < 0)
         return nl_dialer_cannot(d, "connect to", channel, error);
-    /* Records are small and meant to be seen at once; those who care for throughput buffer them. */
+    /* Records are small and should arrive at once; callers that need throughput buffer them. */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     channel->fd = fd;
     return NL_OK;
@@ -116,15 +116,12 @@ static nl_status connect_tcp(const nl_dialer *d, int64_t deadline_ns, nl_channel
 static nl_status connect_unix(const nl_dialer *d, int64_t deadline_ns, nl_channel *channel)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t length = strlen(d->path);
-    if (length >= sizeof address.sun_path)
-        return nl_dialer_cannot(d, "connect to", channel, ENAMETOOLONG);
-    memcpy(address.sun_path, d->path, length);
+    memcpy(address.sun_path, d->path, strlen(d->path));
     channel->fd = connect_address(AF_UNIX, (struct sockaddr *)&address, sizeof address, deadline_ns);
     return channel->fd >= 0 ? NL_OK : nl_dialer_cannot(d, "connect to", channel, errno);
 }
 
-/* Takes a step of TLS's beginning again and again, until it is done: 0, or an errno. */
+/* Repeats a step of the TLS handshake until it is complete. Returns 0 or an errno. */
 static int complete(nl_channel *channel, int (*step)(nl_channel *), int64_t deadline_ns)
 {
     while (step(channel) != 0) {
@@ -161,7 +158,7 @@ nl_status nl_dialer_connect(const nl_dialer *dialer, int timeout_ms, nl_channel 
     return status == NL_OK && dialer->tls != NULL ? secure(dialer, deadline_ns, channel) : status;
 }
 
-/* ---- life ---- */
+/* ---- dialers ---- */
 
 #define SECURE "x-netlogs"
 
@@ -213,6 +210,8 @@ static nl_status prepare_tls(nl_dialer *d, const nl_url *url)
 
 nl_dialer *nl_dialer_new(const nl_url *url)
 {
+    if (url->scheme == NL_SCHEME_UNIX && strlen(url->path) >= sizeof((struct sockaddr_un *)0)->sun_path)
+        return nl_error_null(NL_ERROR_INVALID, "open %s: the path of the socket is too long", url->text);
     nl_dialer *d = nl_memory_check(calloc(1, sizeof *d));
     if (d == NULL)
         return NULL;

@@ -11,8 +11,11 @@
 
 #define COLLECTORS "x-netlog x-netlogs unix"
 
-/* Of nl_policy, and then the levels from Emergency on; index 0 stands for no choice. */
+/* Index 0: not given; then the values of nl_policy, then the levels from Emergency. */
 #define POLICIES "|block|newest|oldest|Emergency|Alert|Error|Warning|Auth|Security|Usage|System|Important|Debug"
+
+/* The index of a choice is odd if the option is on. */
+#define SWITCH "no|yes|0|1|off|on|false|true"
 
 enum { CLOCK_DEFAULT_S = 60 };
 
@@ -111,14 +114,22 @@ const nl_option nl_log_rows[] = {
      .minimum = 1000000,
      NL_OPTION_MEMBER(nl_log_options, idle_ns),
      .help = "Maximum time that the log's thread sleeps while nothing is logged (see nl_set_idle)"},
+    {.name = "quiet",
+     .type = NL_OPTION_CHOICE,
+     .choices = SWITCH,
+     .value = "yes|no",
+     .places = NL_OPTION_IN_URL,
+     .initial = "no",
+     NL_OPTION_MEMBER(nl_log_options, quiet),
+     .help = "Print no line on standard error when the destination cannot be opened or reached, or when events cannot "
+             "be delivered (see nl_set_message_handler)"},
     {0},
 };
 
-/* Sets the members that follow from others, and the defaults that depend on the scheme. */
+/* Sets members that depend on others or on the scheme. */
 static void log_options_settle(nl_log_options *options, const nl_url *url)
 {
-    bool collector =
-        nl_option_list_has(COLLECTORS, ' ', nl_scheme_name(url->scheme), strlen(nl_scheme_name(url->scheme)));
+    bool collector = nl_url_is_collector(url);
     int choice = options->policy_choice;
     if (choice == 0)
         options->policy.kind = collector ? NL_POLICY_NEWEST : NL_POLICY_BLOCK;
@@ -163,12 +174,20 @@ const nl_option nl_environment_rows[] = {
      .help = "Destination of logs that a program opens without a URL"},
     {.name = "on",
      .type = NL_OPTION_CHOICE,
-     .choices = "no|yes|0|1|off|on|false|true",
+     .choices = SWITCH,
      .value = "yes|no",
      .initial = "yes",
      .environment = "NETLOGGER_ON",
      NL_OPTION_MEMBER(nl_environment, on),
      .help = "Log events: with no, 0, off or false, programs open no logs and write nothing"},
+    {.name = "quiet_logs",
+     .type = NL_OPTION_CHOICE,
+     .choices = SWITCH,
+     .value = "yes|no",
+     .initial = "no",
+     .environment = "NETLOGGER_QUIET",
+     NL_OPTION_MEMBER(nl_environment, quiet),
+     .help = "As quiet=yes in the URL of every log"},
     {.name = "level",
      .type = NL_OPTION_LEVEL,
      .initial = "Debug",

@@ -1,6 +1,6 @@
 /*
- * The options of a log's URL, such as ?policy=oldest&ring=4m&format=nlb, and the environment variables of the library.
- * Both are rows (base/option.h), so that programs can list them. No state; any thread.
+ * The options of a log's URL (?policy=oldest&ring=4m&format=nlb), and the library's environment variables, as rows
+ * (base/option.h). No state; any thread.
  */
 #ifndef NETLOGGER_TRANSPORT_LOG_OPTIONS_H
 #define NETLOGGER_TRANSPORT_LOG_OPTIONS_H
@@ -9,42 +9,47 @@
 #include "transport/url.h"
 #include "transport/writer.h"
 
-/* What happens to an event when its thread's ring is full. */
+/* What to do with an event if its thread's ring is full. */
 typedef struct nl_ring_policy {
     nl_policy kind;
-    int64_t block_ns;    /* the longest time that an event waits */
+    int64_t block_ns;    /* maximum time that an event waits */
     nl_level keep_level; /* NL_POLICY_LEVEL */
 } nl_ring_policy;
 
-/* spool_sync_ns, when it is not a duration */
+/* values of spool_sync_ns that are not durations */
 enum { NL_SPOOL_SYNC_NEVER = -1, NL_SPOOL_SYNC_FLUSH = -2 };
 
 typedef struct nl_log_options {
     nl_writer_options writer; /* format, append, timeout, zstd */
     nl_ring_policy policy;
-    size_t ring_size;       /* bytes of a thread's ring, a power of two */
-    const char *spool;      /* the directory where records wait while the destination is away, or NULL */
+    size_t ring_size;       /* bytes, a power of two */
+    const char *spool;      /* directory, or NULL */
     size_t spool_size;      /* bytes */
-    int64_t spool_sync_ns;  /* from writing to syncing at most, besides at each flush */
-    bool spool_oldest;      /* a full spool drops the oldest records; otherwise the rings fill */
-    const char *backup;     /* a second destination, for while the first is away, or NULL */
-    const char *activation; /* the file that switches events and markers, or NULL */
-    int64_t clock_ns;       /* between records of the clock's quality; 0 or less: there are none */
-    int64_t idle_ns;        /* the longest sleep of the writer thread while nothing is logged */
-    int policy_choice;      /* the index in the choices of policy=; 0: not given */
+    int64_t spool_sync_ns;  /* maximum time from writing to syncing */
+    bool spool_oldest;      /* a full spool drops the oldest records */
+    const char *backup;     /* URL of the second destination, or NULL */
+    const char *activation; /* file of control commands, or NULL */
+    int64_t clock_ns;       /* interval between records of the clock's quality; 0 or less: no records */
+    int64_t idle_ns;        /* maximum sleep of the writer thread */
+    int quiet;              /* index in the choices of policy=; 0: not given */
+    int policy_choice;      /* The options of a log's URL, besides nl_writer_rows and nl_dialer_rows. */
 } nl_log_options;
 
-/* The options of a log's URL besides those of writers (nl_writer_rows) and TLS (nl_dialer_rows). */
+/*
+ * Sets options from the defaults for the URL's scheme, the environment (unless environment is false) and the URL. Texts
+ * belong to url or the environment.
+ */
 extern const nl_option nl_log_rows[];
 
-/* Reads the options of url over the defaults for its scheme and, with environment, over the environment. Texts belong
- * to url or to the environment. NL_OK, or NL_FAILED with the reason in nl_error_message(). */
+/* The library's environment variables that are not options of URLs; texts are NULL if not set. */
 nl_status nl_log_options_read(nl_log_options *options, const nl_url *url, bool environment);
 
-/* The values of the library's environment variables that have no option of a URL; texts are NULL when not set. */
+/* index of a choice; odd: on */
 typedef struct nl_environment {
     const char *destination, *host, *shm;
-    int on;         /* odd: logging is on */
+    int on;         /* level threshold of new logs */
+    int quiet;      /* Reads the variables. If one is invalid, sets the others all the same, sets the error and returns
+                       false. */
     nl_level level; /* the threshold of new logs */
 } nl_environment;
 

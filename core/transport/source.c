@@ -20,41 +20,41 @@
 
 enum {
     READ_SIZE = 256 << 10,
-    /* A file that took a followed one's name may be made first and its permissions set then. */
+    /* a new file of the same name may get its permissions later */
     REFUSED_MS = 1000,
 };
 
 typedef enum packing { PACKING_UNKNOWN, PACKING_NONE, PACKING_ZSTD } packing;
 
 struct nl_source {
-    nl_source_layer *layers; /* the uppermost first */
-    char *path;              /* of a file, or a collector's URL; NULL for standard input and memory */
-    int fd;                  /* -1: memory, or a followed file that is not there */
-    nl_channel channel;      /* a collector's; its descriptor is fd */
-    nl_dialer *dialer;       /* NULL: no collector */
+    nl_source_layer *layers; /* uppermost first */
+    char *path;              /* of a file; URL of a collector; NULL for standard input and memory */
+    int fd;                  /* -1: memory, or a followed file that does not exist */
+    nl_channel channel;      /* of a collector */
+    nl_dialer *dialer;       /* or NULL */
     bool is_file;
     bool follow;
     bool nonblocking;
     bool replaced;
     uint64_t size;
     uint64_t position;
-    uint64_t limit; /* where reading ends; UINT64_MAX: where the file does */
+    uint64_t limit; /* end of the range to read; UINT64_MAX: the file's end */
 
-    nl_buffer input; /* bytes as stored: input.data[used..input.size) are not handed out yet */
+    nl_buffer input; /* stored bytes; input.data[used..input.size) are unread */
     size_t used;
-    bool at_end; /* there is nothing more to read, ever */
+    bool at_end; /* nothing more to read, ever */
 
     nl_watch watch;
-    int64_t refused_ns; /* since when the new file may not be opened; 0 when it was not refused */
+    int64_t refused_ns; /* since when opening the new file is denied; 0: it is not */
 
     packing packing;
     ZSTD_DStream *unpacker;
-    bool frame_open;   /* inside a zstd frame */
-    bool more_to_come; /* the output was filled up: the unpacker holds more */
+    bool frame_open;   /* within a zstd frame */
+    bool more_to_come; /* the decompressor has more output */
     char *unpacked;
 };
 
-/* Takes what was opened, which must not be a folder. position is where reading begins in it. */
+/* Checks the opened file, which must not be a directory. position is the present offset. */
 static nl_status examine(nl_source *source, off_t position)
 {
     struct stat status;
@@ -72,10 +72,10 @@ static nl_status examine(nl_source *source, off_t position)
     return NL_OK;
 }
 
-/* errno is left to tell why, too. */
+/* Also sets errno on failure. */
 static nl_status open_file(nl_source *source)
 {
-    /* O_NONBLOCK: opening a named pipe would wait for its writer, and a nonblocking source never waits. */
+    /* O_NONBLOCK: opening a pipe would wait for its writer. */
     int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | (source->nonblocking ? O_NONBLOCK : 0);
     source->fd = open(source->path, flags);
     if (source->fd >= 0 && examine(source, 0) == NL_OK)
@@ -100,7 +100,7 @@ static nl_status open_standard_input(nl_source *source)
 static nl_status open_memory(nl_source *source, const char *name)
 {
     if (!nl_memory_read(name, &source->input))
-        return nl_error_set(NL_ERROR_NOT_FOUND, "open memory:%s: nothing was written there", name);
+        return nl_error_set(NL_ERROR_NOT_FOUND, "open memory:%s: no records were written to it", name);
     source->at_end = true;
     source->size = source->position = source->input.size;
     return NL_OK;
@@ -114,11 +114,6 @@ static nl_status open_collector(nl_source *source, const nl_url *url)
     nl_status status = nl_collector_subscribe(url, &source->dialer, &source->channel, &source->input);
     source->fd = source->channel.fd;
     return status;
-}
-
-static bool is_collector(const nl_url *url)
-{
-    return url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS || url->scheme == NL_SCHEME_UNIX;
 }
 
 static nl_status open_named(nl_source *source, const nl_url *url)
@@ -140,7 +135,7 @@ static nl_status open_named(nl_source *source, const nl_url *url)
     case NL_SCHEME_UNIX:
         return open_collector(source, url);
     default:
-        return nl_error_set(NL_ERROR_UNSUPPORTED, "open %s: records cannot be read from there", url->text);
+        return nl_error_set(NL_ERROR_UNSUPPORTED, "open %s: URLs of this scheme cannot be read", url->text);
     }
 }
 
@@ -154,7 +149,7 @@ nl_source *nl_source_open(const nl_url *url, bool follow, bool nonblocking)
     source->follow = follow;
     source->nonblocking = nonblocking;
     nl_watch_init(&source->watch);
-    if (url->option_count > 0 && !is_collector(url))
+    if (url->option_count > 0 && !nl_url_is_collector(url))
         nl_error_set(NL_ERROR_INVALID, "open %s: unknown option \"%s\"", url->text, url->options[0].name);
     else if (open_named(source, url) == NL_OK)
         return source;
@@ -188,7 +183,7 @@ static const char *source_name_of(const nl_source *source)
     return source->path != NULL ? source->path : "standard input";
 }
 
-/* Whatever comes next is the start of something new, and what came before has ended. */
+/* Prepares for new content after the end of the old one. */
 static nl_status begin_anew(nl_source *source)
 {
     source->input.size = source->used = 0;
@@ -207,7 +202,7 @@ static nl_status begin_truncated(nl_source *source)
     return begin_anew(source);
 }
 
-/* Lets the file go; the next read opens the one that has its name now. */
+/* Closes the file; the next read opens the new one. */
 static nl_status begin_other(nl_source *source)
 {
     close(source->fd);
@@ -217,8 +212,8 @@ static nl_status begin_other(nl_source *source)
 }
 
 /*
- * At the end of a followed file: whether it has shrunk, or another has its name now (NL_END, and what comes next is
- * new). *grown: there is more to read first, which was written before the file was moved away.
+ * At the end of a followed file, returns NL_END if it was truncated or replaced. Sets *grown if more was written before
+ * it was moved away.
  */
 static nl_status look_for_replacement(nl_source *source, bool *grown)
 {
@@ -230,7 +225,7 @@ static nl_status look_for_replacement(nl_source *source, bool *grown)
     if (source->size < source->position)
         return begin_truncated(source);
     if (source->path == NULL || stat(source->path, &named) != 0)
-        return NL_AGAIN; /* moved away, and its writer may still write to it */
+        return NL_AGAIN; /* moved away; its writer may still append */
     if (named.st_dev == ours.st_dev && named.st_ino == ours.st_ino)
         return NL_AGAIN;
     if (fstat(source->fd, &ours) == 0 && (uint64_t)ours.st_size > source->position) {
@@ -240,12 +235,12 @@ static nl_status look_for_replacement(nl_source *source, bool *grown)
     return begin_other(source);
 }
 
-/* Opens a followed file that was not there, or not for us. NL_AGAIN while that may still change. */
+/* Opens a followed file that did not exist or was not readable. Returns NL_AGAIN while that may change. */
 static nl_status open_awaited(nl_source *source)
 {
     if (open_file(source) == NL_OK) {
         source->refused_ns = 0;
-        nl_watch_reset(&source->watch); /* it watched the folder only */
+        nl_watch_reset(&source->watch); /* so far only the directory was watched */
         return NL_OK;
     }
     if (errno == ENOENT)
@@ -256,7 +251,7 @@ static nl_status open_awaited(nl_source *source)
     return errno == EACCES && now_ns - source->refused_ns < REFUSED_MS * INT64_C(1000000) ? NL_AGAIN : NL_FAILED;
 }
 
-/* Waits until something that is no file, and no memory, can be read. False after timeout_ms. */
+/* Waits until a pipe or socket can be read. Returns false after timeout_ms. */
 static bool wait_for_stream(const nl_source *source, int timeout_ms)
 {
     struct pollfd ready = {.fd = source->fd, .events = POLLIN};
@@ -285,7 +280,7 @@ static nl_status cannot_read(const nl_source *source)
     return nl_error_prepend("read %s", source_name_of(source));
 }
 
-/* Appends stored bytes to the input. NL_OK when there are new ones; at the end NL_END, or as followed files have it. */
+/* Appends stored bytes to the input. Returns NL_OK, NL_END, or NL_AGAIN as nl_source_read. */
 static nl_status read_more(nl_source *source)
 {
     if (source->at_end)
@@ -316,7 +311,7 @@ static nl_status read_more(nl_source *source)
             continue;
         if (got < 0 && errno == EAGAIN && source->nonblocking)
             return NL_AGAIN;
-        if (got < 0 && errno == EAGAIN) { /* a socket, or standard input that another program made nonblocking */
+        if (got < 0 && errno == EAGAIN) { /* a socket, or standard input that another program made non-blocking */
             nl_source_wait(source, -1);
             continue;
         }
@@ -333,7 +328,7 @@ static nl_status read_more(nl_source *source)
     }
 }
 
-/* Looks at the first bytes. Unknown while there are too few. */
+/* Detects compression; PACKING_UNKNOWN if there are too few bytes. */
 static packing packing_of(const char *bytes, size_t size)
 {
     if (!nl_zstd_may_begin(bytes, size))
@@ -372,7 +367,7 @@ static nl_status read_unpacked(nl_source *source, const char **data, size_t *siz
         if (source->used == source->input.size && !source->more_to_come) {
             nl_status status = read_more(source);
             if (status == NL_END && source->frame_open && !source->replaced) {
-                source->frame_open = false; /* said once */
+                source->frame_open = false; /* report it once */
                 return nl_error_set(NL_ERROR_INVALID, "read %s: the compressed data is cut short",
                                     source_name_of(source));
             }

@@ -1,6 +1,6 @@
 /*
- * A collector as a source: asked, by the one line that doc/requests.md tells of, for the records that it takes from now
- * on. It answers with a record that says whether it will, and goes on with the records themselves.
+ * A collector as a source. The request is one line (doc/requests.md). The reply is a record that accepts or rejects it;
+ * the records follow.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 
 enum { TIMEOUT_MS = 10000, ANSWER_MAX = 16 << 10 };
 
-/* Appends NAME="value", as ULM quotes it. */
+/* Appends NAME="value", quoted as in ULM. */
 static void source_collector_add(nl_buffer *line, const char *name, const char *value)
 {
     nl_buffer_append(line, " ", 1);
@@ -70,7 +70,7 @@ const nl_option nl_subscription_rows[] = {
     {0},
 };
 
-/* The request that the URL's options make. */
+/* Makes the request for a URL's options. */
 static nl_status make_request(const nl_url *url, nl_buffer *line)
 {
     static const char begin[] = "NETLOGGER/1 subscribe";
@@ -89,19 +89,19 @@ static nl_status make_request(const nl_url *url, nl_buffer *line)
     return nl_buffer_append(line, "\n", 1) && nl_memory_failures == failures ? NL_OK : NL_FAILED;
 }
 
-/* Sends the request. So short a line fits into a new connection's buffer as a whole. */
+/* Sends the request, which fits into a new connection's buffer. */
 static nl_status source_collector_ask(nl_channel *channel, const nl_buffer *line)
 {
     ssize_t sent = nl_channel_write(channel, line->data, line->size);
     if (sent == (ssize_t)line->size)
         return NL_OK;
     if (sent >= 0)
-        return nl_error_set(NL_ERROR_UNREACHABLE, "send: it takes nothing");
+        return nl_error_set(NL_ERROR_UNREACHABLE, "send: the collector accepts no data");
     nl_channel_fail(channel, errno);
     return nl_error_prepend("send");
 }
 
-/* Waits for the answer's line; *line_size is that with its newline. What was read behind it is the stream's. */
+/* Waits for the reply. Sets *line_size to the size of its line; the bytes behind it belong to the stream. */
 static nl_status read_answer(nl_channel *channel, nl_buffer *answer, size_t *line_size)
 {
     int64_t deadline_ns = nl_deadline_ns(TIMEOUT_MS);
@@ -110,9 +110,9 @@ static nl_status read_answer(nl_channel *channel, nl_buffer *answer, size_t *lin
         ssize_t got = nl_channel_read(channel, bytes, sizeof bytes);
         int error = got < 0 ? errno : 0;
         if (got == 0)
-            return nl_error_set(NL_ERROR_UNREACHABLE, "it closed the connection");
+            return nl_error_set(NL_ERROR_UNREACHABLE, "the collector closed the connection");
         if (error == EAGAIN && nl_wait_ready(channel->fd, nl_channel_wants(channel, POLLIN), deadline_ns) != 0)
-            return nl_error_set(NL_ERROR_TIMEOUT, "it does not answer");
+            return nl_error_set(NL_ERROR_TIMEOUT, "the collector does not answer");
         if (error != 0 && error != EAGAIN && error != EINTR) {
             nl_channel_fail(channel, error);
             return nl_error_prepend("read");
@@ -128,7 +128,7 @@ static nl_status read_answer(nl_channel *channel, nl_buffer *answer, size_t *lin
     return nl_error_set(NL_ERROR_PROTOCOL, "unexpected reply; is this a NetLogger collector?");
 }
 
-/* Whether the answer is that records follow. */
+/* Returns NL_OK if the reply accepts the subscription. */
 static nl_status judge(const char *line, size_t size)
 {
     nl_record *record = nl_record_new();
@@ -142,14 +142,14 @@ static nl_status judge(const char *line, size_t size)
              memcmp(record->event.data, "Netlogd.Subscribed", record->event.size) == 0)
         status = NL_OK;
     else if (nl_record_find(record, "REASON", &reason) && reason.type == NL_TYPE_STRING)
-        status = nl_error_set(NL_ERROR_PROTOCOL, "%.*s", (int)reason.string.size, reason.string.data);
+        status = nl_error_set(NL_ERROR_INVALID, "%.*s", (int)reason.string.size, reason.string.data);
     else
         status = nl_error_set(NL_ERROR_PROTOCOL, "unexpected reply; is this a NetLogger collector?");
     nl_record_free(record);
     return status == NL_OK ? NL_OK : NL_FAILED;
 }
 
-/* Connects, asks and hears the answer. */
+/* Connects, sends the request and reads the reply. */
 static nl_status subscribe(const nl_dialer *dialer, const nl_buffer *line, nl_channel *channel, nl_buffer *stream)
 {
     size_t line_size = 0;

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 enum {
-    SEGMENTS = 16,         /* about so many files has a full spool: it drops the oldest of them at a time */
-    PEEK_SIZE = 256 << 10, /* bytes that are delivered at a time, unless a put was larger */
+    SEGMENTS = 16,         /* number of segments in a full spool; the oldest is dropped at once */
+    PEEK_SIZE = 256 << 10, /* bytes to deliver at once, unless a put is larger */
 };
 
 struct nl_spool {
@@ -28,17 +28,17 @@ struct nl_spool {
     nl_identity identity; /* of folder_fd */
     size_t limit;
     bool oldest;
-    nl_spool_row *own;     /* NULL: this process has nothing here */
-    nl_spool_row *adopted; /* another process's, while it is delivered */
-    struct dirent **left;  /* names of the rows that follow it; their locks were free when they were listed */
+    nl_spool_row *own;     /* or NULL */
+    nl_spool_row *adopted; /* row of another process that is being delivered, or NULL */
+    struct dirent **left;  /* names of further rows, which were not locked when they were listed */
     int left_count, left_next;
-    bool others_unsafe;      /* adopted and left may not be on the disk */
-    bool unsafe;             /* there is anything that the latest sync did not cover */
+    bool others_unsafe;      /* adopted and left may not be synced */
+    bool unsafe;             /* something was written since the latest sync */
     bool sync_failed;        /* since the spool was empty */
-    int64_t unsafe_since_ns; /* on the monotonic clock; 0: everything is on the disk */
+    int64_t unsafe_since_ns; /* monotonic time; 0: everything is synced */
 };
 
-/* ---- what others have left ---- */
+/* ---- rows of other processes ---- */
 
 static void note_unsafe(nl_spool *spool)
 {
@@ -65,8 +65,8 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
 }
 
 /*
- * Whether no process has the file locked. When that cannot be found out, it counts as free: to adopt the row then
- * fails, and is tried again.
+ * Returns whether no process has locked the file. If that is unknown, counts as free: adopting the row then fails and
+ * is tried again.
  */
 static bool is_free(const nl_spool *spool, const char *name)
 {
@@ -88,7 +88,7 @@ static void forget_left(nl_spool *spool)
     spool->left_count = spool->left_next = 0;
 }
 
-/* Lists the rows of processes that have ended. NL_FAILED with the reason. */
+/* Lists the rows of processes that have ended. */
 static nl_status list_left(nl_spool *spool)
 {
     int count = scandir(spool->folder, &spool->left, is_row_file, compare_names);
@@ -98,7 +98,7 @@ static nl_status list_left(nl_spool *spool)
         struct dirent *entry = spool->left[i];
         bool unfinished = has_suffix(entry, ".tmp"), left = is_free(spool, entry->d_name);
         if (unfinished && left)
-            unlinkat(spool->folder_fd, entry->d_name, 0); /* its process was killed before it put anything */
+            unlinkat(spool->folder_fd, entry->d_name, 0); /* its process was killed before the first put */
         if (unfinished || !left) {
             free(entry);
             continue;
@@ -112,7 +112,7 @@ static nl_status list_left(nl_spool *spool)
     return NL_OK;
 }
 
-/* Opens the next row that another process left. NL_END when there is none. */
+/* Opens the next row of another process. Returns NL_END if there is none. */
 static nl_status adopt_next(nl_spool *spool)
 {
     while (spool->adopted == NULL && spool->left_next < spool->left_count) {
@@ -135,7 +135,7 @@ static void forget_rows(nl_spool *spool)
     forget_left(spool);
 }
 
-/* Whether nobody else can change the spool's directory, or replace it in the directory above. */
+/* Checks that no other user can change the spool's directory, or replace it in its parent. */
 static nl_status check_owner(const nl_spool *spool)
 {
     char *above = nl_memory_check(strdup(spool->folder));
@@ -156,7 +156,6 @@ static nl_status check_owner(const nl_spool *spool)
     return result;
 }
 
-/* Opens the directory. NL_FAILED with the reason. */
 static nl_status open_folder(nl_spool *spool)
 {
     spool->folder_fd = open(spool->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -170,8 +169,8 @@ static nl_status open_folder(nl_spool *spool)
 }
 
 /*
- * Begins anew with what is on disk when the program has closed a descriptor: its own row is then one of those left.
- * False when the folder cannot be opened again.
+ * If the program has closed a descriptor, opens the spool again; the own row is then one of the others. Returns false
+ * if that fails.
  */
 static bool check_descriptors(nl_spool *spool)
 {
@@ -189,11 +188,11 @@ static bool check_descriptors(nl_spool *spool)
     if (list_left(spool) == NL_OK)
         return true;
     close(spool->folder_fd);
-    spool->folder_fd = -1; /* so that the next call tries again */
+    spool->folder_fd = -1; /* the next call tries again */
     return false;
 }
 
-/* FOLDER and in it the destination's: what is no letter, digit, dot or hyphen in its URL becomes '_'. */
+/* Returns DIRECTORY/DESTINATION: letters, digits, dots and hyphens of the URL stay, other bytes become '_'. */
 static char *folder_of(const char *folder, const nl_url *url)
 {
     size_t size = strcspn(url->text, "?");
@@ -240,7 +239,7 @@ bool nl_spool_is_empty(const nl_spool *spool)
     return spool->own == NULL && spool->adopted == NULL && spool->left_next == spool->left_count;
 }
 
-/* The row that is delivered now; NULL: none. */
+/* Returns the row to deliver now, or NULL. */
 static nl_spool_row *first_row(const nl_spool *spool)
 {
     return spool->adopted != NULL ? spool->adopted : spool->own;
@@ -283,7 +282,6 @@ nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size)
     return NL_OK;
 }
 
-/* Syncs the files of all rows. */
 static nl_status sync_rows(nl_spool *spool)
 {
     nl_status status = spool->own != NULL ? nl_spool_row_sync(spool->own) : NL_OK;
@@ -297,7 +295,7 @@ static nl_status sync_rows(nl_spool *spool)
     return status;
 }
 
-/* Syncs the names of files, which are in the directory, and its name, which is in the one above. */
+/* Syncs the directory, which has the names of the files, and its parent, which has the directory's name. */
 static nl_status sync_folder(const nl_spool *spool)
 {
     int above = openat(spool->folder_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -324,7 +322,7 @@ nl_status nl_spool_sync(nl_spool *spool)
     }
     if (spool->sync_failed)
         return nl_error_set(NL_ERROR_SYSTEM,
-                            "fsync the spool %s: it failed before; records there may not be on the disk",
+                            "fsync the spool %s: an earlier fsync failed; its records may not be on the disk",
                             spool->folder);
     spool->unsafe_since_ns = 0;
     return NL_OK;

@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/write_some.h"
 #include "record/block_read.h"
 #include "transport/destination.h"
 #include "transport/spool_losses.h"
@@ -21,13 +22,13 @@
 
 enum {
     FILE_NAME_SIZE = NL_SPOOL_NAME_SIZE + 32,
-    READ_ATTEMPTS = 3,      /* before a segment that cannot be read is put aside */
-    SEGMENTS_MAX = 1 << 20, /* a state with more is damaged */
+    READ_ATTEMPTS = 3,      /* then the unreadable segment is renamed */
+    SEGMENTS_MAX = 1 << 20, /* a state with more is invalid */
 };
 
 static const char MAGIC[8] = "NLSPOOL2";
 
-/* Before each put. It is written after the data: a put without it was never made, whenever the process is killed. */
+/* The head of a put. It is written after the data, so that a killed process leaves no incomplete put. */
 typedef struct put_head {
     uint32_t size;
     uint32_t records;
@@ -56,41 +57,10 @@ static void name_losses(const nl_spool_row *row, uint64_t losses_file, char file
     snprintf(file, FILE_NAME_SIZE, "%s-%c.lost", row->name, losses_file == 1 ? 'a' : 'b');
 }
 
-static bool write_all(int fd, const char *data, size_t size, uint64_t at)
-{
-    while (size > 0) {
-        ssize_t put = pwrite(fd, data, size, (off_t)at);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return false;
-        data += put;
-        size -= (size_t)put;
-        at += (uint64_t)put;
-    }
-    return true;
-}
-
-/* Reads size bytes at that offset. False with errno; EIO when the file has fewer. */
-static bool spool_row_read_all(int fd, void *data, size_t size, uint64_t at)
-{
-    for (size_t done = 0; done < size;) {
-        ssize_t got = pread(fd, (char *)data + done, size - done, (off_t)(at + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got == 0)
-            errno = EIO;
-        if (got <= 0)
-            return false;
-        done += (size_t)got;
-    }
-    return true;
-}
-
-/* Makes state the row's. NL_FAILED with the reason, and nothing has changed. */
+/* Writes a new state. On NL_FAILED nothing has changed. */
 static nl_status change_state(nl_spool_row *row, const nl_spool_row_state *state)
 {
-    if (!write_all(row->fd, (const char *)state, sizeof *state, 0))
+    if (!nl_write_all_at(row->fd, state, sizeof *state, 0))
         return row_failed(row, "write", row->name);
     row->state = *state;
     return NL_OK;
@@ -128,7 +98,7 @@ nl_spool_row *nl_spool_row_make(const char *folder, int folder_fd)
     row->own = true;
     row->fd = openat(folder_fd, hidden, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     row->identity = nl_identity_of(row->fd);
-    /* Its name comes last: other processes then find it locked. */
+    /* Renamed last, so that other processes find the file locked. */
     if (row->fd >= 0 && lock_file(row->fd) && change_state(row, &state) == NL_OK &&
         renameat(folder_fd, hidden, folder_fd, file) == 0)
         return row;
@@ -139,15 +109,15 @@ nl_spool_row *nl_spool_row_make(const char *folder, int folder_fd)
     return NULL;
 }
 
-/* Reads the state of an open file. NL_END when it is none. */
+/* Reads the state of an open file. Returns NL_END if it has none. */
 static nl_status read_state(int fd, nl_spool_row_state *state)
 {
     struct stat status;
     if (fstat(fd, &status) != 0)
         return NL_FAILED;
     if (!S_ISREG(status.st_mode) || status.st_nlink != 1 || status.st_size < (off_t)sizeof *state)
-        return NL_END; /* no state, or its row was delivered and removed meanwhile */
-    if (!spool_row_read_all(fd, state, sizeof *state, 0))
+        return NL_END; /* no state, or the row was delivered and removed meanwhile */
+    if (!nl_read_all_at(fd, state, sizeof *state, 0))
         return NL_FAILED;
     bool valid = memcmp(state->magic, MAGIC, sizeof MAGIC) == 0 && state->first > 0 &&
                  state->last >= state->first - 1 && state->last - state->first + 1 < SEGMENTS_MAX &&
@@ -183,7 +153,6 @@ nl_status nl_spool_row_adopt(const char *folder, int folder_fd, const char *name
     return NL_OK;
 }
 
-/* Closes the first open segment. */
 static void pop_segment(nl_spool_row *row)
 {
     nl_spool_segment *first = row->segments;
@@ -228,7 +197,7 @@ bool nl_spool_row_is_sound(const nl_spool_row *row)
     return sound;
 }
 
-/* Returns a segment for an open file. NULL if memory runs out; the caller closes the file then. */
+/* Returns a segment for an open file; NULL if memory runs out. */
 static nl_spool_segment *new_segment(uint64_t number, int fd, uint64_t size)
 {
     nl_spool_segment *s = nl_memory_check(calloc(1, sizeof *s));
@@ -271,7 +240,7 @@ static nl_spool_segment *start_segment(nl_spool_row *row)
     return NULL;
 }
 
-/* Returns the number of records in a put, which is whole lines or whole blocks. */
+/* Returns the number of records in a put: whole lines or whole blocks. */
 static uint64_t count_put(const char *data, size_t size)
 {
     bool blocks = size >= NL_BLOCK_MAGIC_SIZE && memcmp(data, NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE) == 0;
@@ -288,14 +257,14 @@ nl_status nl_spool_row_put(nl_spool_row *row, const char *data, size_t size, uin
     if (s == NULL)
         return NL_FAILED;
     put_head head = {.size = (uint32_t)size, .records = (uint32_t)count_put(data, size)};
-    if (!write_all(s->fd, data, size, s->size + sizeof head) ||
-        !write_all(s->fd, (const char *)&head, sizeof head, s->size)) {
+    if (!nl_write_all_at(s->fd, data, size, s->size + sizeof head) ||
+        !nl_write_all_at(s->fd, &head, sizeof head, s->size)) {
         char file[FILE_NAME_SIZE];
         name_segment(row, s->number, "spool", file);
         row_failed(row, "write", file);
-        head = (put_head){0}; /* part of it may be there */
+        head = (put_head){0}; /* part of the put may have been written */
         if (ftruncate(s->fd, (off_t)s->size) != 0)
-            write_all(s->fd, (const char *)&head, sizeof head, s->size);
+            nl_write_all_at(s->fd, &head, sizeof head, s->size);
         return NL_FAILED;
     }
     s->size += sizeof head + size;
@@ -309,34 +278,34 @@ nl_status nl_spool_row_put(nl_spool_row *row, const char *data, size_t size, uin
 
 typedef enum put_status {
     PUT_READ,
-    PUT_END, /* the segment has no more, or a kill stopped its process here */
+    PUT_END, /* the end of the segment, or of its writer */
     PUT_UNREADABLE,
 } put_status;
 
-/* Reads the head of the put at that offset. */
+/* Reads the head of the put at an offset. */
 static put_status read_head(const nl_spool_segment *s, uint64_t at, put_head *head)
 {
     *head = (put_head){0};
     if (at + sizeof *head > s->size)
         return PUT_END;
-    if (!spool_row_read_all(s->fd, head, sizeof *head, at)) {
+    if (!nl_read_all_at(s->fd, head, sizeof *head, at)) {
         *head = (put_head){0};
         return PUT_UNREADABLE;
     }
     return head->size > 0 ? PUT_READ : PUT_END;
 }
 
-/* Appends the put at that offset to out, and moves the offset behind it. PUT_UNREADABLE with the reason. */
+/* Appends the put at an offset to out and moves the offset behind it. */
 static put_status read_put(const nl_spool_row *row, const nl_spool_segment *s, uint64_t *at, nl_buffer *out)
 {
     put_head head;
     put_status status = read_head(s, *at, &head);
     if (status == PUT_READ && *at + sizeof head + head.size > s->size) {
-        errno = EIO; /* somebody cut off the file: its data was written before the head */
+        errno = EIO; /* somebody truncated the file: data is written before the head */
         status = PUT_UNREADABLE;
     } else if (status == PUT_READ && !nl_buffer_reserve(out, head.size)) {
         return PUT_UNREADABLE;
-    } else if (status == PUT_READ && !spool_row_read_all(s->fd, out->data + out->size, head.size, *at + sizeof head)) {
+    } else if (status == PUT_READ && !nl_read_all_at(s->fd, out->data + out->size, head.size, *at + sizeof head)) {
         status = PUT_UNREADABLE;
     }
     if (status == PUT_READ) {
@@ -350,7 +319,7 @@ static put_status read_put(const nl_spool_row *row, const nl_spool_segment *s, u
     return status;
 }
 
-/* Goes on with the next segment, and removes the first one; lost more records are lost. */
+/* Removes the first segment. lost: number of its records that count as lost. */
 static nl_status leave_first(nl_spool_row *row, uint64_t lost, uint64_t losses_file, const char *new_suffix)
 {
     char file[FILE_NAME_SIZE], new_file[FILE_NAME_SIZE];
@@ -374,7 +343,7 @@ static nl_status leave_first(nl_spool_row *row, uint64_t lost, uint64_t losses_f
     return NL_OK;
 }
 
-/* Opens the first segment that is there, of a row that this process does not write. NL_END when there is none. */
+/* Opens the first existing segment of another process's row. Returns NL_END if there is none. */
 static nl_status open_first(nl_spool_row *row)
 {
     char file[FILE_NAME_SIZE];
@@ -400,7 +369,7 @@ static nl_status open_first(nl_spool_row *row)
     return row->segments != NULL ? NL_OK : NL_END;
 }
 
-/* Returns the number of records that an unreadable segment holds, as far as it is known, and at least 1. */
+/* Returns the number of records in an unreadable segment as far as it is known, at least 1. */
 static uint64_t count_unreadable(const nl_spool_row *row)
 {
     const nl_spool_segment *s = row->segments;
@@ -441,7 +410,7 @@ void nl_spool_row_delivered(nl_spool_row *row, size_t size)
     nl_spool_row_state state = row->state;
     if (s == NULL)
         return;
-    /* Part of a put that was delivered is delivered again, with the rest of it, unless it is all. */
+    /* A partly delivered put is delivered again, unless it is the last. */
     while (size > 0 && read_head(s, state.delivered, &head) == PUT_READ && head.size <= size) {
         size -= head.size;
         s->records -= head.records < s->records ? head.records : s->records;
@@ -456,7 +425,7 @@ void nl_spool_row_delivered(nl_spool_row *row, size_t size)
 
 /* ---- dropping ---- */
 
-/* Reads the blocks in the losses file, if any, into out. */
+/* Appends the content of the losses file, if there is one, to out. */
 static nl_status read_losses_file(const nl_spool_row *row, nl_buffer *out)
 {
     char file[FILE_NAME_SIZE];
@@ -471,7 +440,7 @@ static nl_status read_losses_file(const nl_spool_row *row, nl_buffer *out)
     if (fstat(fd, &status) != 0) {
         row_failed(row, "read", file);
     } else if (nl_buffer_reserve(out, (size_t)status.st_size)) {
-        if (spool_row_read_all(fd, out->data + out->size, (size_t)status.st_size, 0)) {
+        if (nl_read_all_at(fd, out->data + out->size, (size_t)status.st_size, 0)) {
             out->size += (size_t)status.st_size;
             result = NL_OK;
         } else {
@@ -482,7 +451,7 @@ static nl_status read_losses_file(const nl_spool_row *row, nl_buffer *out)
     return result;
 }
 
-/* Writes losses into the file that does not count yet, whose number it sets: 0 when there are none. */
+/* Writes losses to the other losses file and sets its number; 0 if there are no losses. */
 static nl_status write_losses_file(const nl_spool_row *row, const nl_buffer *losses, uint64_t *losses_file)
 {
     char file[FILE_NAME_SIZE];
@@ -494,7 +463,7 @@ static nl_status write_losses_file(const nl_spool_row *row, const nl_buffer *los
     name_losses(row, *losses_file, file);
     if (nl_spool_losses_encode(losses, &blocks)) {
         int fd = openat(row->folder_fd, file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-        status = fd >= 0 && write_all(fd, blocks.data, blocks.size, 0) ? NL_OK : row_failed(row, "write", file);
+        status = fd >= 0 && nl_write_all_at(fd, blocks.data, blocks.size, 0) ? NL_OK : row_failed(row, "write", file);
         if (fd >= 0)
             close(fd);
     }
@@ -502,7 +471,7 @@ static nl_status write_losses_file(const nl_spool_row *row, const nl_buffer *los
     return status;
 }
 
-/* Collects the numbers that were dropped before, and those of the first segment or of data, if it is not NULL. */
+/* Collects the numbers that were dropped before, and those of data, or of the first segment if data is NULL. */
 static nl_status collect_losses(const nl_spool_row *row, const char *data, size_t size, nl_buffer *losses)
 {
     nl_buffer bytes = {0};
@@ -575,7 +544,7 @@ void nl_spool_row_lost_told(nl_spool_row *row)
 
 /* ---- fsync ---- */
 
-/* Calls fdatasync for a file. A file that is gone, because its records were delivered, needs none. */
+/* Syncs a file. A delivered file may be gone. */
 static nl_status sync_file(const nl_spool_row *row, const char *file)
 {
     int fd = openat(row->folder_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

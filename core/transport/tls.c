@@ -1,9 +1,8 @@
 /*
- * The TLS kind of channel, over OpenSSL.
- *
- * OpenSSL reads and writes through a BIO of our own, because its socket BIO raises SIGPIPE. What has failed is told by
- * that BIO and by SSL_want rather than SSL_get_error, which wants an empty error queue: the queue may hold the
- * program's own errors.
+ * TLS channels, with OpenSSL.
+ * OpenSSL reads and writes through our own BIO, because its socket BIO raises SIGPIPE. Failures are recognized by that
+ * BIO and by SSL_want, not by SSL_get_error, which requires an empty error queue: the queue may hold the program's
+ * errors.
  */
 #include "config.h"
 
@@ -29,37 +28,39 @@ enum { READ_AHEAD = 64 << 10, TICKET_S = 300 };
 
 struct nl_tls {
     SSL_CTX *context;
-    SSL_SESSION *resumed; /* a client's: the latest, which the next connection takes up */
-    const char *peers;    /* a server's: names, of which a client must have one; NULL: any. The context's */
-    bool revokes;         /* a server's: it has revocation lists */
+    SSL_SESSION *resumed; /* client: the latest session, for resumption */
+    const char *peers;    /* server: required names, or NULL; owned by the context */
+    bool revokes;         /* server: has revocation lists */
 };
 
 typedef struct nl_tls_session {
     SSL *ssl;
-    nl_tls *tls; /* a client's */
+    nl_tls *tls; /* clients only */
     int fd;
-    int failed;       /* an errno: from here on everything fails with it */
-    bool ended;       /* the socket gave its end */
-    bool more;        /* the latest read did not come to EAGAIN */
-    bool midway;      /* a write was begun and is not over */
-    bool asked;       /* the server wanted a certificate of this client */
-    bool has_ticket;  /* it has given a ticket: it is content */
-    const char *what; /* words for EPROTO; OpenSSL's own, which stay */
+    int failed;       /* errno of all further operations; 0: none */
+    bool ended;       /* the peer has ended the connection */
+    bool more;        /* the latest read did not end with EAGAIN */
+    bool midway;      /* a write is incomplete */
+    bool asked;       /* the server requested a client certificate */
+    bool has_ticket;  /* the server sent a ticket, so it has accepted the client */
+    const char *what; /* message for EPROTO, in static storage */
 } nl_tls_session;
 
-/* ---- beside the rest of the process ---- */
+/* ---- isolation from the rest of the process ---- */
 
 /*
- * Held for reading during each call into OpenSSL. A fork waits for all of them to end, as does OpenSSL's clean-up at
- * the program's end, after which none may begin: the writer thread may outlive it.
+ * Locked for reading during each call of OpenSSL. Locked for writing by fork, and by OpenSSL's clean-up at exit, after
+ * which no call may begin: the writer thread may run longer than OpenSSL.
  */
 static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
 static bool cleaned_up;
 static BIO_METHOD *socket_method;
-static int peers_index; /* of a context's own copy of peers: connections may outlast their nl_tls, not their context */
+static int peers_index; /* of a context's copy of peers: connections may outlive their nl_tls, but not their context */
 
-/* Put into the error queue before each call: what comes behind it is the call's, what is before is the program's.
- * OpenSSL itself empties the queue when a handshake goes on. */
+/*
+ * A mark in the error queue before each call: later errors are ours, earlier ones the program's. OpenSSL itself empties
+ * the queue during a handshake.
+ */
 enum { OURS_FROM_HERE = 1 };
 
 static bool enter(void)
@@ -75,7 +76,7 @@ static bool enter(void)
     return false;
 }
 
-/* Drops what was put into the error queue meanwhile. errno is kept. */
+/* Removes our errors from the queue. Keeps errno. */
 static void leave(void)
 {
     int error = errno;
@@ -96,7 +97,7 @@ static void open_gate(void)
 
 static void open_gate_in_child(void)
 {
-    gate = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER; /* its holder has another number here */
+    gate = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER; /* the lock's owner has another thread ID in the child */
 }
 
 static void on_clean_up(void)
@@ -146,8 +147,8 @@ static void free_peers(void *parent, void *peers, CRYPTO_EX_DATA *data, int inde
 }
 
 /*
- * OpenSSL is not cleaned up at the program's end on our account: what is left in logs is sent after that. Whether the
- * program itself has it cleaned up is told by OPENSSL_atexit.
+ * Initializes OpenSSL without its clean-up at exit, because logs are flushed later than that. OPENSSL_atexit reports a
+ * clean-up by the program itself.
  */
 static void prepare(void)
 {
@@ -170,7 +171,7 @@ static bool is_mark(unsigned long error)
     return ERR_GET_LIB(error) == ERR_LIB_USER && ERR_GET_REASON(error) == OURS_FROM_HERE;
 }
 
-/* OpenSSL's message for an error, which stays valid. */
+/* Returns OpenSSL's message for an error, in static storage. */
 static const char *message_of(unsigned long error)
 {
     if (ERR_SYSTEM_ERROR(error))
@@ -181,14 +182,14 @@ static const char *message_of(unsigned long error)
 
 static bool cannot_use(const char *what, const char *file)
 {
-    /* The first of our errors is the cause; those after it say where it happened. */
+    /* Our first error is the cause; later ones say where it occurred. */
     unsigned long error, first = 0;
     while ((error = ERR_get_error()) != 0)
         first = is_mark(error) ? 0 : first != 0 ? first : error;
     return nl_error_false(NL_ERROR_INVALID, "%s %s: %s", what, file, message_of(first));
 }
 
-/* Nobody is asked for a passphrase. */
+/* Never ask for a passphrase. */
 static int no_passphrase(char *out, int size, int writing, void *user)
 {
     (void)out, (void)size, (void)writing, (void)user;
@@ -197,7 +198,7 @@ static int no_passphrase(char *out, int size, int writing, void *user)
 
 static const char no_such_peer[] = "its certificate has none of the names in peers=";
 
-/* A client's certificate is believed; whether it has a name that may connect. */
+/* Called when a client's certificate is trusted; checks its names. */
 static int on_verified(int good, X509_STORE_CTX *verifying)
 {
     if (good != 1 || X509_STORE_CTX_get_error_depth(verifying) != 0)
@@ -210,7 +211,7 @@ static int on_verified(int good, X509_STORE_CTX *verifying)
     return 0;
 }
 
-/* A certificate is refused when the list of its CA is missing or has expired, too. */
+/* Certificates are also rejected if their CA's list is missing or expired. */
 static bool load_revoked(SSL_CTX *context, const char *file)
 {
     X509_STORE *store = SSL_CTX_get_cert_store(context);
@@ -226,7 +227,7 @@ static bool load_peers(nl_tls *tls, const nl_tls_options *options)
     if (options->crl == NULL && options->peers == NULL)
         return true;
     if (options->ca == NULL)
-        return nl_error_false(NL_ERROR_INVALID, "crl and peers need ca=FILE: only then clients show certificates");
+        return nl_error_false(NL_ERROR_INVALID, "crl and peers require ca=FILE, so that clients present certificates");
     if (options->crl != NULL && !load_revoked(tls->context, options->crl))
         return false;
     tls->revokes = options->crl != NULL;
@@ -260,7 +261,7 @@ static bool load(SSL_CTX *context, bool server, const nl_tls_options *options)
     return true;
 }
 
-/* The server has asked this client for its certificate. */
+/* Called when the server requests a client certificate. */
 static int on_asked(SSL *ssl, void *unused)
 {
     (void)unused;
@@ -269,7 +270,7 @@ static int on_asked(SSL *ssl, void *unused)
     return 1;
 }
 
-/* The server gives a ticket to come back with. */
+/* Called when the server sends a ticket for resumption. */
 static int on_ticket(SSL *ssl, SSL_SESSION *ticket)
 {
     nl_tls_session *session = SSL_get_app_data(ssl);
@@ -291,8 +292,8 @@ static void settle(SSL_CTX *context, bool server, bool verified)
     if (server) {
         static const unsigned char name[] = "netlogger";
         SSL_CTX_set_session_id_context(context, name, sizeof name - 1);
-        SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF); /* tickets do; nothing is kept here */
-        SSL_CTX_set_timeout(context, TICKET_S);                      /* a certificate is not checked again meanwhile */
+        SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF); /* tickets need no cache */
+        SSL_CTX_set_timeout(context, TICKET_S);                      /* resumption skips checking the certificate */
         return;
     }
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
@@ -304,7 +305,7 @@ nl_tls *nl_tls_new(bool server, const nl_tls_options *options)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, prepare);
-    nl_error_set(NL_ERROR_UNSUPPORTED, "TLS cannot be used");
+    nl_error_set(NL_ERROR_UNSUPPORTED, "TLS is not available");
     if (!enter())
         return NULL;
     nl_tls *tls = calloc(1, sizeof *tls);
@@ -354,7 +355,7 @@ SSL *nl_tls_new_ssl(nl_tls *tls)
     return ssl;
 }
 
-/* Whom the certificate must be for. */
+/* Sets the name that the certificate must be for. */
 static bool expect(SSL *ssl, const char *name)
 {
     char host[256];
@@ -410,15 +411,15 @@ bool nl_channel_secure(nl_channel *channel, nl_tls *tls, const char *name)
     return true;
 }
 
-/* After a call into OpenSSL has failed: 0 at the orderly end, -1 with errno. */
+/* Returns the result of a failed call of OpenSSL: 0 at an orderly end, otherwise -1 with errno. */
 static int result_of_failure(nl_tls_session *session)
 {
     unsigned long error = ERR_peek_last_error();
-    bool complained = error != 0 && !is_mark(error); /* an alert counts as a shutdown too */
+    bool complained = error != 0 && !is_mark(error); /* an alert also counts as a shutdown */
     if (session->failed == 0 && !complained && (SSL_get_shutdown(session->ssl) & SSL_RECEIVED_SHUTDOWN))
         return 0;
     if (session->failed == 0 && session->ended)
-        session->failed = ECONNRESET; /* an end that was not announced may be somebody else's doing */
+        session->failed = ECONNRESET; /* an end without notice may be an attack */
     if (session->failed == 0 && !complained && SSL_want(session->ssl) != SSL_NOTHING) {
         errno = EAGAIN;
         return -1;

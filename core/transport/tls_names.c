@@ -17,7 +17,7 @@ typedef struct name {
 /* Called for each name of a certificate until it returns true. */
 typedef bool (*name_check)(const name *n, const void *user);
 
-/* Copies what has no NUL within it: a name that seems to end earlier than it does is nobody's. */
+/* Copies a name. Names with a NUL are invalid: they seem to end earlier than they do. */
 static bool name_set(name *n, int kind, const void *text, int size)
 {
     if (text == NULL || size <= 0 || size >= NAME_SIZE || memchr(text, '\0', (size_t)size) != NULL)
@@ -69,7 +69,7 @@ static bool any_name(X509 *certificate, name_check check, const void *user)
     return found;
 }
 
-/* Whether text is covered by pattern, which may begin with "*." for one label. */
+/* Returns whether pattern, which may begin with "*." for one label, matches text. */
 static bool covers(const char *pattern, const char *text)
 {
     if (strncmp(pattern, "*.", 2) != 0)
@@ -78,7 +78,7 @@ static bool covers(const char *pattern, const char *text)
     return dot != NULL && dot != text && strcasecmp(pattern + 1, dot) == 0;
 }
 
-/* Whether both are the same address, however they are written. */
+/* Returns whether both are the same address in any notation. */
 static bool same_address(const char *a, const char *b)
 {
     unsigned char left[16], right[16];

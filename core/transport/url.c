@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/time_internal.h"
+#include "record/bytes.h"
 #include "transport/destination.h"
 
 #include <ctype.h>
@@ -15,7 +17,7 @@
 static const struct {
     const char *prefix;
     nl_scheme scheme;
-    bool authority; /* "//" follows, and a host */
+    bool authority; /* "//" and a host follow */
 } schemes[] = {
     {"x-netlog:", NL_SCHEME_NETLOG, true},      {"x-netlogs:", NL_SCHEME_NETLOGS, true},
     {"x-netlog+udp:", NL_SCHEME_UDP, true},     {"udp:", NL_SCHEME_UDP, true},
@@ -26,12 +28,7 @@ static const struct {
 
 enum { SCHEME_COUNT = sizeof schemes / sizeof schemes[0] };
 
-static int hex_digit(char c)
-{
-    return isdigit((unsigned char)c) ? c - '0' : isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10 : -1;
-}
-
-/* text[0..size) with %HH decoded, a new string; NULL with the reason when an escape is none or stands for NUL. */
+/* Returns text[0..size) with %HH decoded; NULL if an escape is invalid or stands for NUL. */
 static char *url_decode(const char *text, size_t size)
 {
     char *out = nl_memory_check(malloc(size + 1)), *at = out;
@@ -42,8 +39,8 @@ static char *url_decode(const char *text, size_t size)
             *at++ = text[i];
             continue;
         }
-        int high = i + 1 < size ? hex_digit(text[i + 1]) : -1;
-        int low = i + 2 < size ? hex_digit(text[i + 2]) : -1;
+        int high = i + 1 < size ? nl_hex_digit(text[i + 1]) : -1;
+        int low = i + 2 < size ? nl_hex_digit(text[i + 2]) : -1;
         if (high < 0 || low < 0 || high + low == 0) {
             nl_error_set(NL_ERROR_INVALID, "\"%.*s\" is not a valid escape; use %%HH, except %%00",
                          size - i < 3 ? (int)(size - i) : 3, text + i);
@@ -57,7 +54,7 @@ static char *url_decode(const char *text, size_t size)
     return out;
 }
 
-/* Name and value are still encoded. */
+/* Adds an option; name and value are still encoded. */
 static nl_status add_pair(nl_url *url, nl_string name, nl_string value)
 {
     nl_url_option *options = realloc(url->options, (url->option_count + 1) * sizeof *options);
@@ -83,7 +80,7 @@ static nl_status add_option(nl_url *url, const char *text, size_t size)
     return add_pair(url, (nl_string){text, name}, (nl_string){equals + 1, size - name - 1});
 }
 
-/* What follows the '?': NAME=VALUE&NAME=VALUE. */
+/* Parses NAME=VALUE&NAME=VALUE behind the '?'. */
 static nl_status parse_options(nl_url *url, const char *text)
 {
     while (*text != '\0') {
@@ -98,18 +95,16 @@ static nl_status parse_options(nl_url *url, const char *text)
 static nl_status parse_port(nl_url *url, const char *text, size_t size)
 {
     unsigned long port = 0;
-    for (size_t i = 0; i < size && port <= 65535; i++) {
-        if (!isdigit((unsigned char)text[i]))
-            return nl_error_set(NL_ERROR_INVALID, "\"%.*s\" is no port", (int)size, text);
+    size_t digits = nl_digits(text, size);
+    for (size_t i = 0; i < digits && port <= 65535; i++)
         port = port * 10 + (unsigned long)(text[i] - '0');
-    }
-    if (size == 0 || port > 65535)
+    if (size == 0 || digits < size || port > 65535)
         return nl_error_set(NL_ERROR_INVALID, "\"%.*s\" is not a port; use 0 to 65535", (int)size, text);
     url->port = (uint16_t)port;
     return NL_OK;
 }
 
-/* HOST, HOST:PORT, [ADDRESS], [ADDRESS]:PORT, perhaps with a slash behind. */
+/* Parses HOST, HOST:PORT, [ADDRESS] or [ADDRESS]:PORT, with an optional slash. */
 static nl_status parse_host(nl_url *url, const char *text, size_t size)
 {
     if (size > 0 && text[size - 1] == '/')
@@ -119,7 +114,7 @@ static nl_status parse_host(nl_url *url, const char *text, size_t size)
         host = text + 1;
         host_end = memchr(text, ']', size);
         if (host_end == NULL)
-            return nl_error_set(NL_ERROR_INVALID, "no ] after the address");
+            return nl_error_set(NL_ERROR_INVALID, "missing ] after the address");
         colon = host_end + 1;
     } else {
         colon = memchr(text, ':', size);
@@ -127,11 +122,11 @@ static nl_status parse_host(nl_url *url, const char *text, size_t size)
         host_end = colon;
     }
     if (host == host_end)
-        return nl_error_set(NL_ERROR_INVALID, "no host");
+        return nl_error_set(NL_ERROR_INVALID, "missing host");
     url->port = NL_DEFAULT_PORT;
     if (colon < end) {
         if (*colon != ':')
-            return nl_error_set(NL_ERROR_INVALID, "\"%.*s\" behind the host", (int)(end - colon), colon);
+            return nl_error_set(NL_ERROR_INVALID, "unexpected \"%.*s\" after the host", (int)(end - colon), colon);
         if (parse_port(url, colon + 1, (size_t)(end - colon - 1)) != NL_OK)
             return NL_FAILED;
     }
@@ -139,44 +134,45 @@ static nl_status parse_host(nl_url *url, const char *text, size_t size)
     if (url->host == NULL)
         return NL_FAILED;
     if (strpbrk(url->host, "/@ \t\r\n") != NULL)
-        return nl_error_set(NL_ERROR_INVALID, "\"%s\" is no host", url->host);
+        return nl_error_set(NL_ERROR_INVALID, "\"%s\" is not a host", url->host);
     return NL_OK;
 }
 
 static nl_status parse_path(nl_url *url, const char *text, size_t size, const char *what)
 {
-    /* file:///tmp/a and unix:///run/b have an empty authority before their path. */
+    /* file:///tmp/a and unix:///run/b have an empty host. */
     if (url->scheme != NL_SCHEME_MEMORY && size >= 3 && memcmp(text, "///", 3) == 0) {
         text += 2;
         size -= 2;
     } else if (url->scheme != NL_SCHEME_MEMORY && size >= 2 && memcmp(text, "//", 2) == 0) {
-        return nl_error_set(NL_ERROR_INVALID, "a %s of another host; write three slashes for one of this", what);
+        return nl_error_set(NL_ERROR_INVALID, "the %s would be on another host; write three slashes for a local %s",
+                            what, what);
     }
     if (size == 0)
-        return nl_error_set(NL_ERROR_INVALID, "no %s", what);
+        return nl_error_set(NL_ERROR_INVALID, "missing %s", what);
     url->path = url_decode(text, size);
     return url->path != NULL ? NL_OK : NL_FAILED;
 }
 
-/* USER:PASSWORD@HOSTS/STREAM: of the servers only that they are there, and no path, is looked at. */
+/* Parses USER:PASSWORD@HOSTS/STREAM. Checks only that there are hosts and no further path. */
 static nl_status parse_nats(nl_url *url, const char *text, size_t size)
 {
     const char *slash = memrchr(text, '/', size), *at = memrchr(text, '@', size), *end = text + size;
     if (slash == NULL || slash + 1 == end)
-        return nl_error_set(NL_ERROR_INVALID, "no stream; use nats://HOST/STREAM");
+        return nl_error_set(NL_ERROR_INVALID, "missing stream; use nats://HOST/STREAM");
     if (at != NULL && at < slash) {
         const char *colon = memchr(text, ':', (size_t)(at - text));
         if (colon == NULL)
-            return nl_error_set(NL_ERROR_INVALID, "no password; use USER:PASSWORD@");
+            return nl_error_set(NL_ERROR_INVALID, "missing password; use USER:PASSWORD@");
         if (add_pair(url, (nl_string){"user", 4}, (nl_string){text, (size_t)(colon - text)}) != NL_OK ||
             add_pair(url, (nl_string){"password", 8}, (nl_string){colon + 1, (size_t)(at - colon - 1)}) != NL_OK)
             return NL_FAILED;
         text = at + 1;
     }
     if (text == slash)
-        return nl_error_set(NL_ERROR_INVALID, "no host");
+        return nl_error_set(NL_ERROR_INVALID, "missing host");
     if (memchr(text, '/', (size_t)(slash - text)) != NULL)
-        return nl_error_set(NL_ERROR_INVALID, "\"%.*s\" is no host", (int)(slash - text), text);
+        return nl_error_set(NL_ERROR_INVALID, "\"%.*s\" is not a host", (int)(slash - text), text);
     url->host = strndup(text, (size_t)(slash - text));
     if (url->host == NULL)
         return nl_memory_failed();
@@ -184,7 +180,7 @@ static nl_status parse_nats(nl_url *url, const char *text, size_t size)
     return url->path != NULL ? NL_OK : NL_FAILED;
 }
 
-/* What stands between the scheme and the options. */
+/* Parses the part between the scheme and the options. */
 static nl_status parse_rest(nl_url *url, const char *text, size_t size)
 {
     switch (url->scheme) {
@@ -228,11 +224,11 @@ static nl_status parse_scheme(nl_url *url, const char *text)
         return text[size] == '?' ? parse_options(url, text + size + 1) : NL_OK;
     }
     return nl_error_set(NL_ERROR_UNSUPPORTED,
-                        "unknown scheme: file, unix, memory, x-netlog, x-netlogs, x-netlog+udp, inherited, nats and "
-                        "x-syslog are known");
+                        "unknown scheme; use file, unix, memory, x-netlog, x-netlogs, x-netlog+udp, inherited, nats or "
+                        "x-syslog");
 }
 
-/* Whether text begins with letters, digits, '+', '-' or '.' and "://": then a bare file name is hardly meant. */
+/* Returns whether text begins with a scheme, known or not, and is probably not a file name. */
 static bool has_scheme(const char *text)
 {
     for (int i = 0; i < SCHEME_COUNT; i++)
@@ -244,7 +240,7 @@ static bool has_scheme(const char *text)
     return size > 0 && strncmp(text + size, "://", 3) == 0;
 }
 
-/* Whether something like ?name=value follows what may be a file's name. */
+/* Returns whether text ends with options behind what may be a file name. */
 static bool has_options(const char *text)
 {
     const char *name = strrchr(text, '?');
@@ -272,10 +268,9 @@ nl_url *nl_url_parse(const char *text)
         if (url->path == NULL)
             status = nl_memory_failed();
         else if (*text == '\0')
-            status = nl_error_set(NL_ERROR_NOT_FOUND, "no file");
+            status = nl_error_set(NL_ERROR_NOT_FOUND, "missing file name");
         else if (has_options(text) && access(text, F_OK) != 0)
-            status = nl_error_set(NL_ERROR_NOT_FOUND,
-                                  "there is no such file; where options are meant it is file:%.200s", text);
+            status = nl_error_set(NL_ERROR_NOT_FOUND, "no such file; to give options, write file:%.200s", text);
     }
     if (status == NL_OK)
         return url;
@@ -326,13 +321,13 @@ static bool url_row_is_valid(const nl_option *row, nl_scheme scheme)
 static nl_status url_set_option(const nl_url *url, const nl_url_option *option, const nl_option *row, void *settings)
 {
     if (!url_row_is_valid(row, url->scheme))
-        return nl_error_set(NL_ERROR_INVALID, "option %s: only URLs of %s have it", row->name, row->commands);
+        return nl_error_set(NL_ERROR_INVALID, "option %s is valid only in URLs of %s", row->name, row->commands);
     if (settings == NULL || nl_option_set(row, settings, option->value))
         return NL_OK;
     return nl_error_prepend("option %s", row->name);
 }
 
-/* "unknown option "rnig"; did you mean ring? (known: policy, block, ring)" */
+/* Example: unknown option "rnig" (did you mean ring?); the options are policy, block, ring */
 static nl_status url_reject_option(const nl_url *url, const char *name, const nl_url_rows tables[])
 {
     nl_option_nearest nearest = {0};
@@ -405,6 +400,11 @@ int nl_path_descriptor(const char *path)
         }
     }
     return -1;
+}
+
+bool nl_url_is_collector(const nl_url *url)
+{
+    return url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS || url->scheme == NL_SCHEME_UNIX;
 }
 
 bool nl_url_is_of_process(const nl_url *url)

@@ -1,11 +1,11 @@
-/* The URLs of netlogger/url.h, parsed. */
+/* Parsed URLs of sources and destinations (netlogger/url.h). */
 #ifndef NETLOGGER_TRANSPORT_URL_H
 #define NETLOGGER_TRANSPORT_URL_H
 
 #include "base/option.h"
 
 typedef enum nl_scheme {
-    NL_SCHEME_STDIO, /* "-" */
+    NL_SCHEME_STDIO,
     NL_SCHEME_FILE,
     NL_SCHEME_NETLOG,
     NL_SCHEME_UNIX,
@@ -24,40 +24,43 @@ typedef struct nl_url_option {
 
 typedef struct nl_url {
     nl_scheme scheme;
-    char *text; /* as it was given, for messages */
-    char *host; /* a collector's name or address without brackets; the servers of NATS; NULL otherwise */
+    char *text; /* for messages */
+    char *host; /* name or address of a collector, without brackets; servers of NATS; or NULL */
     uint16_t port;
-    char *path; /* file, socket, memory's, socket's or stream's name or syslog facility; NULL where there is none */
+    char *path; /* file, socket, name of memory, inherited socket or stream, or syslog facility; or NULL */
     nl_url_option *options;
     size_t option_count;
 } nl_url;
 
 /*
- * Parses text; to be freed with nl_url_free (NULL is allowed). NULL with the reason in nl_error_message() when it is no
- * URL of ours. These calls are thread-safe for URLs that no other thread frees meanwhile; not for signal handlers.
+ * Parses a URL. Returns NULL on failure. The caller frees the URL; NULL is allowed. Any thread; not safe in signal
+ * handlers.
  */
 nl_url *nl_url_parse(const char *text);
 void nl_url_free(nl_url *url);
 
-/* The value of an option, NULL when it was not given; belongs to url. */
+/* Returns the value of an option, or NULL. It belongs to url. */
 const char *nl_url_option_value(const nl_url *url, const char *name);
 
-/* What precedes the colon: "x-netlog"; "-" for standard input and output. Static storage. */
+/* Returns the name of a scheme, such as "x-netlog", in static storage; "-" for standard input and output. */
 const char *nl_scheme_name(nl_scheme scheme);
 
-/* Rows of options that a URL may have, and the settings that they set; NULL: other code reads their values. */
+/* Returns whether the URL names a collector: x-netlog, x-netlogs or unix. */
+bool nl_url_is_collector(const nl_url *url);
+
+/* Rows of options, and the settings for them; NULL: accept the options without storing them. */
 typedef struct nl_url_rows {
     const nl_option *rows; /* NULL ends an array of tables */
     void *settings;
 } nl_url_rows;
 
 /*
- * Sets every option of the URL by the rows of the tables that are valid in URLs and for its scheme (nl_option's
- * commands). NL_FAILED with the reason in nl_error_message() when an option is unknown or its value is invalid.
+ * Sets all options of a URL. Rows must be valid in URLs and for the URL's scheme (nl_option's commands). Returns
+ * NL_FAILED if an option is unknown or invalid.
  */
 nl_status nl_url_read_options(const nl_url *url, const nl_url_rows tables[]);
 
-/* As nl_url_read_options with one table, ignoring options that the rows do not have. */
+/* As nl_url_read_options with one table, but ignores options that are not in it. */
 nl_status nl_url_pick_options(const nl_url *url, const nl_option *rows, void *settings);
 
 #endif

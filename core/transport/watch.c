@@ -10,7 +10,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-/* How long a wait lasts at most, in milliseconds, when the kernel tells of changes, and when it does not. */
+/* Maximum wait in milliseconds with and without inotify. */
 enum { TOLD_MS = 1000, UNTOLD_MS = 100 };
 
 void nl_watch_init(nl_watch *watch)
@@ -18,7 +18,7 @@ void nl_watch_init(nl_watch *watch)
     watch->fd = -1;
 }
 
-/* Watches the file, if it is there, and its folder, for another of its name. False when neither can be watched. */
+/* Watches the file, and its directory for a new file of that name. Returns false if neither can be watched. */
 static bool watch_begin(nl_watch *watch, const char *path)
 {
     char folder[PATH_MAX];
@@ -49,7 +49,7 @@ void nl_watch_wait(nl_watch *watch, const char *path, int timeout_ms)
     struct pollfd ready = {.fd = watch->fd, .events = POLLIN};
     if (poll(&ready, 1, at_most(timeout_ms, TOLD_MS)) <= 0)
         return;
-    /* What happened does not matter, only that something did. */
+    /* Which change it was does not matter. */
     char events[4096];
     while (read(watch->fd, events, sizeof events) > 0)
         ;

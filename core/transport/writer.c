@@ -17,13 +17,13 @@ struct nl_writer {
     nl_destination *destination;
     nl_format format;
     size_t buffer_size;
-    bool line_levels; /* syslog: records of different levels are not written together */
-    nl_level level;   /* of what is buffered */
+    bool line_levels; /* syslog: each write has records of one level */
+    nl_level level;   /* level of the buffered records */
     nl_encoder *encoder;
-    nl_buffer buffer; /* what was encoded before the rest, which is in the encoder */
+    nl_buffer buffer; /* encoded records; later ones are in the encoder */
 };
 
-/* Level 0 is stored as -1: 0 stands for the destination's default. */
+/* Stores level 0 as -1, because 0 is the destination's default. */
 static bool set_zstd(void *settings, const nl_option *row, const char *value)
 {
     nl_option plain = *row;
@@ -132,7 +132,7 @@ nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *option
     }
     writer->destination = destination;
     writer->format = settled.format;
-    /* Text is not compressed: a destination must be able to tell whole records from parts. */
+    /* Text is not compressed, because a destination must find the ends of records. */
     bool compress = settled.zstd_level > 0 && settled.format == NL_FORMAT_NLB;
     writer->encoder = nl_encoder_new(&(nl_encoder_options){
         .format = settled.format, .zstd_level = compress ? settled.zstd_level : 0, .canonical = settled.canonical});
@@ -172,14 +172,13 @@ nl_status nl_writer_flush(nl_writer *writer)
     return status == NL_OK ? write_buffer(writer) : status;
 }
 
-/* After something was added. */
 static nl_status write_if_full(nl_writer *writer)
 {
     bool full = writer->buffer.size + nl_encoder_size(writer->encoder) > writer->buffer_size;
     return full ? nl_writer_flush(writer) : NL_OK;
 }
 
-/* Before something of that level is added. */
+/* Flushes if the next records have another level that must be separate. */
 static nl_status writer_begin(nl_writer *writer, nl_level level)
 {
     nl_status status = NL_OK;
@@ -200,7 +199,7 @@ nl_status nl_writer_put(nl_writer *writer, const nl_record *record)
     return write_if_full(writer);
 }
 
-/* Lines that are as much as the buffer holds, nothing being in it: they go their way without being copied. */
+/* Writes lines that fill the empty buffer without copying them. */
 static nl_status write_through(nl_writer *writer, const char *lines, size_t size)
 {
     size_t written = 0;
@@ -227,7 +226,7 @@ nl_status nl_writer_put_blocks(nl_writer *writer, const char *data, size_t size,
     NL_REQUIRE(writer->format == NL_FORMAT_NLB, "the writer's format is text", NL_FAILED);
     size_t whole = nl_destination_whole(writer->destination, data, size);
     *taken = 0;
-    if (nl_encoder_finish(writer->encoder, &writer->buffer) != NL_OK || /* what was put before goes before */
+    if (nl_encoder_finish(writer->encoder, &writer->buffer) != NL_OK || /* earlier records come first */
         !nl_buffer_append(&writer->buffer, data, whole))
         return NL_FAILED;
     *taken = whole;

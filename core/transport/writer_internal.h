@@ -1,4 +1,4 @@
-/* What a log takes over from writers: how a destination's options are read. */
+/* The options of a destination, for logs and nlwrite. */
 #ifndef NETLOGGER_TRANSPORT_WRITER_INTERNAL_H
 #define NETLOGGER_TRANSPORT_WRITER_INTERNAL_H
 
@@ -7,16 +7,16 @@
 #include "transport/url.h"
 #include "transport/writer.h"
 
-/* As nl_writer_open, of a parsed URL; ident is the program's name for syslog, or NULL. */
+/* As nl_writer_open, for a parsed URL. ident is the program's name for syslog, or NULL. */
 nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *options, const char *ident);
 
-/* The options of a destination, about a nl_writer_options. */
+/* Rows for nl_writer_options. */
 extern const nl_option nl_writer_rows[];
 
-/* Reads a destination's options (?append=no&format=nlb&zstd=3&timeout=10s) over what options has. */
+/* Sets options from those of a URL (?append=no&format=nlb&zstd=3&timeout=10s). */
 nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options);
 
-/* Chooses the format where none was given. */
+/* Chooses the format if it is unknown. */
 void nl_writer_options_settle(nl_writer_options *options, const nl_url *url);
 
 #endif

@@ -1,18 +1,18 @@
 /*
- * A program that adapts to the network: it sends over TCP at the rate that --rate gives, and slower while the kernel
- * retransmits.
+ * adaptive_send adapts to the network: it sends over TCP, and more slowly while the kernel retransmits segments.
  *
- *   adaptive_send --receive PORT                       takes what is sent, and throws it away
+ *   adaptive_send --receive PORT                       receives and discards data
  *   adaptive_send [OPTION...] HOST PORT                sends
  *
- *     --records URL     where records RetransmitRate come from: a pipe from nlkernel live (-, the default), a
- *                       collector, or a log
- *     --rate BYTES      what is sent a second, at most (default 2000000)
- *     --seconds N       how long (default 10)
+ *     --records URL     source of records RetransmitRate: a pipe from nlkernel live (-, the default), a collector, or a
+ *                       log
+ *     --rate BYTES      maximum rate in bytes/s (default 2000000)
+ *     --seconds N       duration (default 10)
+ *     --dest URL        destination of events (default $NETLOGGER_DEST)
  *
- * nlkernel live applies the rules of adaptive.rules to the kernel's events and writes records RetransmitRate, with
- * RATE, several times a second. While RATE is above RETRANSMITS_MAX, the program halves its rate each time; while RATE
- * is 0, the program raises its rate by a tenth. It logs its rate as SendRate to $NETLOGGER_DEST.
+ * nlkernel live applies the rules of adaptive.rules to the kernel's events and writes records RetransmitRate with the
+ * field RATE several times per second. If RATE is above RETRANSMITS_MAX, the program halves its rate; if RATE is 0, the
+ * program raises its rate by a tenth. It logs its rate as SendRate.
  */
 #include <netlogger.h>
 
@@ -45,7 +45,7 @@ static int adaptive_send_fail(const char *what)
     return 1;
 }
 
-/* ---- the other end ---- */
+/* ---- the receiver ---- */
 
 static int receive(const char *port)
 {
@@ -53,7 +53,7 @@ static int receive(const char *port)
     static char buffer[1 << 16];
     int one = 1;
     if (getaddrinfo("0.0.0.0", port, &hints, &found) != 0)
-        return adaptive_send_fail("that is no port");
+        return adaptive_send_fail("invalid port");
     int listener = socket(found->ai_family, SOCK_STREAM, 0);
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (bind(listener, found->ai_addr, found->ai_addrlen) != 0 || listen(listener, 1) != 0)
@@ -64,7 +64,7 @@ static int receive(const char *port)
     return 0;
 }
 
-/* ---- this end ---- */
+/* ---- the sender ---- */
 
 static int dial(const char *host, const char *port)
 {
@@ -80,7 +80,7 @@ static int dial(const char *host, const char *port)
     return fd;
 }
 
-/* Sends up to size bytes, as the socket takes them. False when the other end is gone. */
+/* Sends up to size bytes without waiting. Returns false if the connection is broken. */
 static bool send_some(int fd, size_t size)
 {
     static const char data[1 << 16];
@@ -129,7 +129,7 @@ static int send_adaptively(int fd, nl_reader *reader, double rate_max, double se
     NL_EVENT(log, NL_USAGE, "SendBegin", "RATE", rate);
     while (now_s() < end_s) {
         if (!send_some(fd, (size_t)(rate * SLICE_MS / 1000)))
-            return adaptive_send_fail("the other end is gone");
+            return adaptive_send_fail("the receiver closed the connection");
         rate = adapt(reader, rate, rate_max, log);
         poll(NULL, 0, SLICE_MS);
     }
@@ -140,13 +140,11 @@ static int send_adaptively(int fd, nl_reader *reader, double rate_max, double se
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"receive", required_argument, NULL, 'r'},
-        {"records", required_argument, NULL, 's'},
-        {"rate", required_argument, NULL, 'b'},
-        {"seconds", required_argument, NULL, 't'},
-        {0},
+        {"receive", required_argument, NULL, 'r'}, {"records", required_argument, NULL, 's'},
+        {"rate", required_argument, NULL, 'b'},    {"seconds", required_argument, NULL, 't'},
+        {"dest", required_argument, NULL, 'd'},    {0},
     };
-    const char *records = "-";
+    const char *records = "-", *dest = NULL;
     double rate = 2e6, seconds = 10;
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (option) {
@@ -161,15 +159,19 @@ int main(int argc, char **argv)
         case 't':
             seconds = strtod(optarg, NULL);
             break;
+        case 'd':
+            dest = optarg;
+            break;
         default:
             return 2;
         }
     if (argc - optind != 2 || rate < RATE_MIN)
-        return adaptive_send_fail("usage: adaptive_send [--records URL] [--rate BYTES] [--seconds N] HOST PORT");
+        return adaptive_send_fail(
+            "usage: adaptive_send [--records URL] [--rate BYTES] [--seconds N] [--dest URL] HOST PORT");
     nl_reader *reader = nl_reader_open(records, &(nl_reader_options){.nonblocking = true});
     if (reader == NULL)
         return adaptive_send_fail(nl_error_message());
-    nl_log *log = nl_open("adaptive_send", NULL);
+    nl_log *log = nl_open("adaptive_send", dest);
     int fd = dial(argv[optind], argv[optind + 1]);
     int status = fd < 0 ? adaptive_send_fail(strerror(errno)) : send_adaptively(fd, reader, rate, seconds, log);
     nl_reader_close(reader);

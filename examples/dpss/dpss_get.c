@@ -1,16 +1,16 @@
 /*
- * dpss_get: fetches a file that is striped over several dpss_servers (block i comes from server i modulo their number),
- * over parallel connections, and says when each block was asked for, arrived bit by bit, and was complete.
+ * dpss_get fetches a file that is striped over several dpss_servers: server I modulo the number of servers has block I.
+ * It uses parallel connections and logs when it requests each block, receives a part of it, and completes it.
  */
 #define _GNU_SOURCE 1
 
+#include "arguments.h"
 #include "dpss_protocol.h"
 
 #include <netlogger.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -26,14 +26,14 @@
 #include <unistd.h>
 
 typedef struct server {
-    char *name;    /* as it was given */
-    char *address; /* cut into the next two */
+    char *name;    /* as in the command line */
+    char *address; /* memory of host and port */
     const char *host;
     const char *port;
-    atomic_uint_least64_t next; /* how many of its blocks have been asked for, by any stream */
+    atomic_uint_least64_t next; /* number of its blocks that streams have requested */
     atomic_uint_least64_t blocks;
     atomic_uint_least64_t bytes;
-    atomic_int_least64_t last_ns; /* when its latest block was complete */
+    atomic_int_least64_t last_ns; /* time of its latest complete block */
 } server;
 
 typedef struct transfer {
@@ -42,9 +42,9 @@ typedef struct transfer {
     uint64_t file_size;
     uint64_t block_count;
     uint32_t block_size;
-    unsigned depth; /* requests under way at once on each connection */
-    int file;       /* -1: what arrives is thrown away */
-    int64_t end_ns; /* nothing is asked for after that; 0: all is */
+    unsigned depth; /* maximum number of outstanding requests per connection */
+    int file;       /* -1: the data is discarded */
+    int64_t end_ns; /* no requests are sent after this time; 0: no limit */
     nl_log *log;
     atomic_bool failed;
 } transfer;
@@ -54,7 +54,7 @@ typedef struct stream {
     transfer *transfer;
     server *server;
     size_t server_index;
-    unsigned number; /* among all, for the log */
+    unsigned number; /* among all streams, for the log */
     int fd;
     pthread_t thread;
     bool running;
@@ -69,7 +69,7 @@ static int64_t now_ns(void)
 
 static bool dpss_get_fail(transfer *t, const server *srv, const char *what, const char *problem)
 {
-    /* The first failure is the one to tell; what follows from it is not news. */
+    /* Report only the first failure: it causes the others. */
     if (!atomic_exchange(&t->failed, true))
         fprintf(stderr, "dpss_get: %s: %s: %s\n", srv->name, what, problem);
     return false;
@@ -108,10 +108,10 @@ static const char *receive_failure(void)
 
 static const char *status_text(uint32_t status)
 {
-    return status == DPSS_NO_BLOCK      ? "it has no such block"
-           : status == DPSS_DISK_FAILED ? "it cannot read its disk"
-           : status == DPSS_BAD_REQUEST ? "it does not take our request"
-                                        : "an unknown status";
+    return status == DPSS_NO_BLOCK      ? "the server does not have this block"
+           : status == DPSS_DISK_FAILED ? "the server cannot read its disk"
+           : status == DPSS_BAD_REQUEST ? "the server rejected the request"
+                                        : "unknown status";
 }
 
 static bool receive_response(stream *s, dpss_response *response)
@@ -120,13 +120,13 @@ static bool receive_response(stream *s, dpss_response *response)
     if (!dpss_receive(s->fd, header, sizeof header))
         return dpss_get_fail(s->transfer, s->server, "receive", receive_failure());
     if (!dpss_parse_response(header, response))
-        return dpss_get_fail(s->transfer, s->server, "receive", "that is no answer of a dpss_server");
+        return dpss_get_fail(s->transfer, s->server, "receive", "unexpected reply; is this a dpss_server?");
     if (response->status != DPSS_DONE)
         return dpss_get_fail(s->transfer, s->server, "receive", status_text(response->status));
     return true;
 }
 
-/* Asks for the next of the server's blocks that nobody has asked for. False in *asked when there is none left. */
+/* Requests the server's next block. Sets *asked to false if no blocks are left. */
 static bool request_next(stream *s, bool *asked)
 {
     transfer *t = s->transfer;
@@ -165,7 +165,7 @@ static bool store(transfer *t, const char *data, size_t size, uint64_t offset)
     return true;
 }
 
-/* Receives one block, each read() an event. */
+/* Receives one block and logs each read. */
 static bool receive_block(stream *s, char *buffer)
 {
     transfer *t = s->transfer;
@@ -174,7 +174,7 @@ static bool receive_block(stream *s, char *buffer)
         return false;
     uint64_t offset = response.block * t->block_size;
     if (response.block >= t->block_count || response.size > t->block_size || offset + response.size > t->file_size)
-        return dpss_get_fail(t, s->server, "receive", "a block that was not asked for");
+        return dpss_get_fail(t, s->server, "receive", "unexpected block");
     size_t have = 0;
     while (have < response.size) {
         ssize_t got = recv(s->fd, buffer + have, (size_t)response.size - have, 0);
@@ -283,20 +283,9 @@ typedef struct arguments {
     transfer transfer;
     unsigned streams, seconds;
     const char *output;
-    const char *log;
+    const char *dest;
     bool json;
 } arguments;
-
-static unsigned long parse_number(const char *name, const char *text, unsigned long maximum)
-{
-    char *end;
-    unsigned long value = strtoul(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end != '\0' || value == 0 || value > maximum) {
-        fprintf(stderr, "dpss_get: --%s: invalid number %s; use 1 to %lu\n", name, text, maximum);
-        exit(2);
-    }
-    return value;
-}
 
 static void add_server(transfer *t, const char *address)
 {
@@ -315,71 +304,58 @@ static void free_servers(transfer *t)
     free(t->servers);
 }
 
-static const char usage[] =
-    "usage: dpss_get [OPTION...] HOST[:PORT]...\n"
-    "Fetch a file that is striped over several dpss_servers.\n\n"
-    "  -o, --output=FILE       write the data to FILE (default: discard it)\n"
-    "  -s, --streams=N         number of connections to each server (default 1)\n"
-    "  -p, --pipeline=N        maximum number of outstanding requests per connection (default 2)\n"
-    "  -b, --block-size=BYTES  size of a block (default 65536)\n"
-    "  -t, --seconds=N         send no requests after N seconds; a partial file is a success\n"
-    "  -d, --log=URL           destination of events (default $NETLOGGER_DEST)\n"
-    "  -j, --json              print the table as JSON\n"
-    "  -h, --help              print this help\n";
+static const struct argp_option options[] = {
+    {"output", 'o', "FILE", 0, "Write the data to FILE (default: discard it)", 0},
+    {"streams", 's', "N", 0, "Number of connections to each server (default 1)", 0},
+    {"pipeline", 'p', "N", 0, "Maximum number of outstanding requests per connection (default 2)", 0},
+    {"block-size", 'b', "SIZE", 0, "Size of a block (default 64k)", 0},
+    {"seconds", 't', "N", 0, "Send no requests after N seconds; a partial file is a success", 0},
+    {"dest", 'd', "URL", 0, "Destination of events (default $NETLOGGER_DEST)", 0},
+    {"json", 'j', NULL, 0, "Print the table as JSON", 0},
+    {0},
+};
 
-/* Reads the command line; exits when it is invalid. */
-static void dpss_get_read_arguments(int argc, char **argv, arguments *a)
+static error_t dpss_get_parse(int key, char *text, struct argp_state *state)
 {
-    static const struct option options[] = {
-        {"output", required_argument, NULL, 'o'},
-        {"streams", required_argument, NULL, 's'},
-        {"pipeline", required_argument, NULL, 'p'},
-        {"block-size", required_argument, NULL, 'b'},
-        {"seconds", required_argument, NULL, 't'},
-        {"log", required_argument, NULL, 'd'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {0},
-    };
-    for (int option; (option = getopt_long(argc, argv, "o:s:p:b:t:d:jh", options, NULL)) != -1;)
-        switch (option) {
-        case 'o':
-            a->output = optarg;
-            break;
-        case 's':
-            a->streams = (unsigned)parse_number("streams", optarg, 64);
-            break;
-        case 'p':
-            a->transfer.depth = (unsigned)parse_number("pipeline", optarg, 1024);
-            break;
-        case 'b':
-            a->transfer.block_size = (uint32_t)parse_number("block-size", optarg, DPSS_BLOCK_MAX);
-            break;
-        case 't':
-            a->seconds = (unsigned)parse_number("seconds", optarg, 86400);
-            break;
-        case 'd':
-            a->log = optarg;
-            break;
-        case 'j':
-            a->json = true;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            exit(0);
-        default:
-            exit(2);
-        }
-    if (optind == argc) {
-        fputs("dpss_get: missing HOST; see dpss_get --help\n", stderr);
-        exit(2);
+    arguments *a = state->input;
+    switch (key) {
+    case 'o':
+        a->output = text;
+        return 0;
+    case 's':
+        a->streams = (unsigned)arguments_number(state, text, units_none, 1, 64, "1 to 64");
+        return 0;
+    case 'p':
+        a->transfer.depth = (unsigned)arguments_number(state, text, units_none, 1, 1024, "1 to 1024");
+        return 0;
+    case 'b':
+        a->transfer.block_size =
+            (uint32_t)arguments_number(state, text, units_size, 1, DPSS_BLOCK_MAX, "a size such as 64k, at most 16m");
+        return 0;
+    case 't':
+        a->seconds = (unsigned)arguments_number(state, text, units_none, 1, 86400, "1 to 86400");
+        return 0;
+    case 'd':
+        a->dest = text;
+        return 0;
+    case 'j':
+        a->json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        add_server(&a->transfer, text);
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        argp_failure(state, 2, 0, "missing HOST; see dpss_get --help");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
-    for (int i = optind; i < argc; i++)
-        add_server(&a->transfer, argv[i]);
 }
 
-/* The output is written aside, under a name that nobody can have put something in place of, and takes its own when it
- * is complete. */
+static const struct argp argp = {
+    options, dpss_get_parse, "HOST[:PORT]...", "Fetch a file that is striped over several dpss_servers.", 0, 0, 0};
+
+/* Opens a temporary file, which gets the name of the output when it is complete. */
 static bool open_output(arguments *a, char *aside, size_t size)
 {
     a->transfer.file = -1;
@@ -393,7 +369,7 @@ static bool open_output(arguments *a, char *aside, size_t size)
     }
     mode_t mask = umask(0);
     umask(mask);
-    fchmod(a->transfer.file, 0666 & ~mask); /* nobody else could read it as mkostemp makes it */
+    fchmod(a->transfer.file, 0666 & ~mask); /* mkostemp gives rights to the owner only */
     return true;
 }
 
@@ -413,14 +389,12 @@ static bool finish_output(const arguments *a, const char *aside, bool good)
 int main(int argc, char **argv)
 {
     arguments a = {.streams = 1, .transfer = {.depth = 2, .block_size = 65536}};
-    dpss_get_read_arguments(argc, argv, &a);
+    arguments_parse(&argp, argc, argv, &a);
     transfer *t = &a.transfer;
     char aside[4096];
     if (!open_output(&a, aside, sizeof aside))
         return 1;
-    t->log = nl_open("dpss_get", a.log);
-    if (t->log == NULL && *nl_error_message() != '\0')
-        fprintf(stderr, "dpss_get: %s; fetching without a log\n", nl_error_message());
+    t->log = nl_open("dpss_get", a.dest); /* NULL, if it fails, is a log that writes nothing */
 
     bool good = ask_size(t, &t->servers[0], &t->file_size);
     t->block_count = (t->file_size + t->block_size - 1) / t->block_size;
@@ -432,8 +406,7 @@ int main(int argc, char **argv)
     good = finish_output(&a, aside, good);
     if (good)
         print_table(t, start_ns, a.json);
-    if (nl_close(t->log) != NL_OK)
-        fprintf(stderr, "dpss_get: %s\n", nl_error_message());
+    nl_close(t->log);
     free_servers(t);
     return good ? 0 : 1;
 }

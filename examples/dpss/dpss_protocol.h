@@ -1,13 +1,13 @@
 /*
- * The block protocol: a client asks for blocks of a file, one request a block, and the server answers each in turn. All
- * numbers are in network byte order.
+ * The block protocol: a client sends one request per block of a file, and the server answers the requests in order. All
+ * numbers are in network byte order. The functions have no state; errno is set as described.
  *
  *   request   uint32 magic "DPSQ"   uint32 operation   uint64 block   uint32 block size
  *   response  uint32 magic "DPSA"   uint32 status      uint64 block   uint64 size      then that many bytes, for a READ
  *
- * Operations: SIZE asks how large the file is (the answer is in size, no bytes follow); READ asks for the bytes of a
- * block, fewer at the end of the file. A client may send further requests before the answers have come. Status is 0, or
- * why not.
+ * Operations: SIZE requests the size of the file (no bytes follow the response); READ requests the bytes of a block,
+ * which is shorter at the end of the file. A client may send requests before it has received earlier responses. Status
+ * is 0 or an error.
  */
 #ifndef DPSS_PROTOCOL_H
 #define DPSS_PROTOCOL_H
@@ -36,17 +36,17 @@ typedef struct dpss_response {
     uint64_t size; /* of the file, or of the bytes that follow */
 } dpss_response;
 
-/* Numbers to bytes and back. Parsing is false when the magic is missing. */
+/* Convert requests and responses to bytes and back. The parsers return false if the magic number is missing. */
 void dpss_put_request(const dpss_request *request, unsigned char out[DPSS_REQUEST_SIZE]);
 bool dpss_parse_request(const unsigned char in[DPSS_REQUEST_SIZE], dpss_request *request);
 void dpss_put_response(const dpss_response *response, unsigned char out[DPSS_RESPONSE_SIZE]);
 bool dpss_parse_response(const unsigned char in[DPSS_RESPONSE_SIZE], dpss_response *response);
 
-/* Sends or receives all of size bytes. False when the connection ended or failed; errno is 0 when it just ended. */
+/* Send or receive size bytes. Return false on failure, with errno, which is 0 if the peer closed the connection. */
 bool dpss_send(int fd, const void *data, size_t size);
 bool dpss_receive(int fd, void *data, size_t size);
 
-/* Splits "HOST:PORT" or "HOST" in place. */
+/* Splits "HOST:PORT" or "HOST" in place; host and port point into address. */
 void dpss_split_address(char *address, const char **host, const char **port);
 
 #endif

@@ -1,19 +1,19 @@
 /*
- * dpss_server: serves the blocks of one file over TCP, and says what it does with each of them.
+ * dpss_server serves the blocks of one file over TCP.
  *
- * It is half of the worked example of how a program is instrumented: one event where a block's request has come, one on
- * each side of whatever may take time (the disk, the network), each with the block's number, which ties the events of
- * one block together across programs and hosts.
+ * It is one half of the worked example of instrumentation. It logs an event when it receives a request, and before and
+ * after each operation that can take time (disk, network). Each event has the number of the block, which joins the
+ * events of one block across programs and hosts.
  */
 #define _GNU_SOURCE 1
 
+#include "arguments.h"
 #include "dpss_protocol.h"
 
 #include <netlogger.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -30,13 +30,13 @@ enum { SEND_BUFFER = 1 << 20 };
 typedef struct server {
     const char *path;
     int file;
-    nl_log *log; /* NULL when logging is off: every call takes that */
+    nl_log *log; /* NULL if logging is off, which every call accepts */
 } server;
 
 typedef struct client {
     const server *server;
     int fd;
-    char *block; /* room for one */
+    char *block; /* memory for one block */
     size_t capacity;
 } client;
 
@@ -49,7 +49,7 @@ static bool answer(client *c, dpss_status status, uint64_t block, uint64_t size)
 
 static bool answer_size(client *c)
 {
-    off_t size = lseek(c->server->file, 0, SEEK_END); /* of a disk, too, of which fstat says nothing */
+    off_t size = lseek(c->server->file, 0, SEEK_END); /* also the size of a disk, which fstat does not return */
     if (size < 0)
         return answer(c, DPSS_DISK_FAILED, 0, 0);
     return answer(c, DPSS_DONE, 0, (uint64_t)size);
@@ -97,14 +97,14 @@ static void *serve_client(void *argument)
     client *c = argument;
     sigset_t all;
     sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, NULL); /* a signal to stop is for the thread that accepts */
+    pthread_sigmask(SIG_BLOCK, &all, NULL); /* the accepting thread handles signals */
     unsigned char bytes[DPSS_REQUEST_SIZE];
     bool good = true;
     while (good && dpss_receive(c->fd, bytes, sizeof bytes)) {
         dpss_request request;
         if (!dpss_parse_request(bytes, &request)) {
             nl_write(c->server->log, NL_WARNING, "BadRequest", NULL);
-            break; /* no request of ours: there is no telling where the next one would begin */
+            break; /* the beginning of the next request is unknown */
         }
         if (request.operation == DPSS_SIZE)
             good = answer_size(c);
@@ -130,7 +130,7 @@ static void start_client(const server *srv, int fd)
     *c = (client){.server = srv, .fd = fd};
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
-    /* Room for some blocks: the thread goes on to the next one while the network carries the last. */
+    /* The thread reads the next block while the network sends the previous one. */
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){SEND_BUFFER}, sizeof(int));
     if (pthread_create(&thread, NULL, serve_client, c) != 0) {
         close(fd);
@@ -173,51 +173,41 @@ static void on_stop(int signal)
 
 typedef struct arguments {
     char *listen;
-    const char *log;
+    const char *dest;
     const char *path;
 } arguments;
 
-static const char usage[] =
-    "usage: dpss_server [OPTION...] FILE\n"
-    "Serve the blocks of FILE, which may be a disk, over TCP.\n\n"
-    "  -l, --listen=HOST[:PORT]  address on which to listen (default 127.0.0.1:" DPSS_DEFAULT_PORT ")\n"
-    "  -d, --log=URL             destination of events (default $NETLOGGER_DEST)\n"
-    "  -h, --help                print this help\n";
+static const struct argp_option options[] = {
+    {"listen", 'l', "HOST[:PORT]", 0, "Address on which to listen (default 127.0.0.1:" DPSS_DEFAULT_PORT ")", 0},
+    {"dest", 'd', "URL", 0, "Destination of events (default $NETLOGGER_DEST)", 0},
+    {0},
+};
 
-/* Reads the command line; exits when it is invalid. */
-static void dpss_server_read_arguments(int argc, char **argv, arguments *a)
+static error_t dpss_server_parse(int key, char *text, struct argp_state *state)
 {
-    static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
-                                            {"log", required_argument, NULL, 'd'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
-    for (int option; (option = getopt_long(argc, argv, "l:d:h", options, NULL)) != -1;)
-        switch (option) {
-        case 'l':
-            a->listen = optarg;
-            break;
-        case 'd':
-            a->log = optarg;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            exit(0);
-        default:
-            exit(2);
-        }
-    if (argc - optind != 1) {
-        fprintf(stderr, "dpss_server: %s; see dpss_server --help\n",
-                optind == argc ? "missing FILE" : "more than one FILE");
-        exit(2);
-    }
-    a->path = argv[optind];
+    arguments *a = state->input;
+    if (key == 'l')
+        a->listen = text;
+    else if (key == 'd')
+        a->dest = text;
+    else if (key == ARGP_KEY_ARG && a->path == NULL)
+        a->path = text;
+    else if (key == ARGP_KEY_ARG || key == ARGP_KEY_NO_ARGS)
+        argp_failure(state, 2, 0, "%s; see dpss_server --help",
+                     a->path == NULL ? "missing FILE" : "more than one FILE");
+    else
+        return ARGP_ERR_UNKNOWN;
+    return 0;
 }
+
+static const struct argp argp = {
+    options, dpss_server_parse, "FILE", "Serve the blocks of FILE, which may be a disk, over TCP.", 0, 0, 0};
 
 int main(int argc, char **argv)
 {
     char default_address[] = "127.0.0.1";
     arguments a = {.listen = default_address};
-    dpss_server_read_arguments(argc, argv, &a);
+    arguments_parse(&argp, argc, argv, &a);
     server srv = {.path = a.path, .file = open(a.path, O_RDONLY | O_CLOEXEC)};
     if (srv.file < 0) {
         fprintf(stderr, "dpss_server: open %s: %s\n", a.path, strerror(errno));
@@ -226,11 +216,9 @@ int main(int argc, char **argv)
     int fd = listen_on(a.listen);
     if (fd < 0)
         return 1;
-    srv.log = nl_open("dpss_server", a.log);
-    if (srv.log == NULL && *nl_error_message() != '\0')
-        fprintf(stderr, "dpss_server: %s; serving without a log\n", nl_error_message());
+    srv.log = nl_open("dpss_server", a.dest);
 
-    struct sigaction stop = {.sa_handler = on_stop}; /* without SA_RESTART: accept is interrupted */
+    struct sigaction stop = {.sa_handler = on_stop}; /* no SA_RESTART, so that the signal interrupts accept */
     sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGINT, &stop, NULL);
     while (!stopping) {
@@ -238,8 +226,8 @@ int main(int argc, char **argv)
         if (peer >= 0)
             start_client(&srv, peer);
         else if (errno == EMFILE || errno == ENFILE)
-            usleep(10000); /* until some client is done */
+            usleep(10000); /* wait until a client disconnects */
     }
     nl_flush(srv.log);
-    return 0; /* threads that still serve end with the process, at whose end the library sends what they have logged */
+    return 0; /* exit() ends the other threads and sends the events that they have logged */
 }

@@ -1,11 +1,11 @@
 /*
- * What is wrong with a program, put into it from outside: LD_PRELOAD=fault.so, and in the environment
+ * Injects faults into a program with LD_PRELOAD=fault.so and environment variables:
  *
- *   FAULT_STORE=SECONDS       pwrite() takes so much longer, as if the program slept there
- *   FAULT_STORE_LOCK=SECONDS  a lock is held in pwrite() for so long, half less to half more, by one thread at a time
- *   FAULT_CLOCK=SECONDS       the time of day is ahead by so much (behind, when it is negative)
+ *   FAULT_STORE=SECONDS       delays each pwrite() by SECONDS
+ *   FAULT_STORE_LOCK=SECONDS  holds a lock in pwrite() for SECONDS +/- 50 %, one thread at a time
+ *   FAULT_CLOCK=SECONDS       sets the time of day ahead by SECONDS, or back if negative
  *
- * The last one does what libfaketime does, for the clock of the time of day alone.
+ * FAULT_CLOCK does what libfaketime does, but only for the real-time clock.
  */
 #define _GNU_SOURCE 1
 

@@ -9,8 +9,8 @@ struct path {
     path_settings settings;
     path_counts counts;
     uint64_t chance;
-    int64_t free_ns; /* when the link has sent all that waits for it */
-    int64_t last_ns; /* when the last packet that kept its place comes out */
+    int64_t free_ns; /* when the link has sent all waiting packets */
+    int64_t last_ns; /* arrival of the last packet that was not reordered */
     path_packet **heap;
     size_t count, capacity;
 };
@@ -37,7 +37,7 @@ void path_free(path *p)
     free(p);
 }
 
-/* 0 to 1, without 1: Vigna's xorshift64*. */
+/* Returns a random number from 0 up to, but not including, 1: Vigna's xorshift64*. */
 static double path_draw(path *p)
 {
     p->chance ^= p->chance >> 12;
@@ -46,7 +46,7 @@ static double path_draw(path *p)
     return (double)(p->chance * 0x2545f4914f6cdd1du >> 11) / 9007199254740992.0;
 }
 
-/* ---- the queue: a heap, by time, then by the order in which they came ---- */
+/* ---- the queue: a heap, ordered by arrival, then by serial number ---- */
 
 static bool before(const path_packet *a, const path_packet *b)
 {
@@ -86,9 +86,9 @@ static path_packet *pop(path *p)
     return first;
 }
 
-/* ---- a packet's fate ---- */
+/* ---- packets ---- */
 
-/* When the link will have sent it; INT64_MIN when its buffer is full. */
+/* Returns when the link will have sent the packet; INT64_MIN if its buffer is full. */
 static int64_t send_at(path *p, size_t size, int64_t now_ns)
 {
     const path_settings *s = &p->settings;

@@ -1,12 +1,12 @@
 /*
- * A modelled network path, in one direction: packets go in, and come out when they would at the other end.
+ * A model of a network path in one direction.
  *
- * A packet first waits for the link, which carries so many bits a second; where more bytes wait for it than its buffer
- * holds, the packet is dropped. Then it is lost, by chance, or under way for the delay and some jitter. Packets stay in
- * order, unless one is chosen to overtake: that one is there at once, as with Linux's netem. Chance is a generator with
- * a seed: the same packets at the same times have the same fate.
+ * A packet first waits for the link, which has a rate and a buffer; a full buffer drops the packet. Then the packet is
+ * lost at random, or arrives after the delay and some jitter. Packets stay in order, except that randomly chosen
+ * packets arrive without delay, as with netem. The random numbers have a seed: the same packets at the same times have
+ * the same result.
  *
- * It knows no clock: whoever calls says what time it is, in nanoseconds that never go back. One thread at a time.
+ * The caller passes the time in nanoseconds, which must not decrease. One thread at a time.
  */
 #ifndef DPSS_PATH_H
 #define DPSS_PATH_H
@@ -16,23 +16,23 @@
 #include <stdint.h>
 
 typedef struct path_settings {
-    double rate;         /* bits/s; 0: as fast as they come */
+    double rate;         /* bits/s; 0: unlimited */
     int64_t delay_ns;    /* of every packet */
-    int64_t jitter_ns;   /* added to that or taken off, up to so much, evenly */
+    int64_t jitter_ns;   /* maximum deviation from the delay, uniformly distributed */
     double loss;         /* 0 to 1, of packets */
     double overtaking;   /* 0 to 1, of packets */
-    size_t buffer_bytes; /* 0: without a limit */
+    size_t buffer_bytes; /* 0: unlimited */
     uint64_t seed;
 } path_settings;
 
 typedef struct path_counts {
-    uint64_t packets, bytes;    /* that went in */
-    uint64_t lost, overflowed;  /* packets: by chance, at the buffer */
+    uint64_t packets, bytes;    /* received */
+    uint64_t lost, overflowed;  /* packets lost at random, or dropped by the buffer */
     uint64_t overtook, arrived; /* packets */
 } path_counts;
 
 typedef struct path_packet {
-    int64_t due_ns; /* when it comes out */
+    int64_t due_ns; /* time of arrival */
     uint64_t serial;
     size_t size;
     unsigned char bytes[];
@@ -40,17 +40,17 @@ typedef struct path_packet {
 
 typedef struct path path;
 
-/* NULL when there is no memory. */
+/* Returns NULL if memory runs out. */
 path *path_new(const path_settings *settings);
 void path_free(path *p);
 
-/* Copies a packet in. False, and counted as overflowed, where there is no memory. */
+/* Copies a packet into the path. Returns false if memory runs out; the packet counts as overflowed. */
 bool path_put(path *p, const void *bytes, size_t size, int64_t now_ns);
 
-/* When the next packet comes out; INT64_MAX while there is none. */
+/* Returns the time at which the next packet arrives; INT64_MAX if there is none. */
 int64_t path_next_ns(const path *p);
 
-/* The next packet that is due by now, which is the caller's to free; NULL when there is none. */
+/* Returns the next packet that has arrived by now_ns, or NULL. The caller frees it. */
 path_packet *path_take(path *p, int64_t now_ns);
 
 path_counts path_count(const path *p);

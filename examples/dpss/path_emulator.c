@@ -1,23 +1,22 @@
 /*
- * path_emulator: a network path between network namespaces, for kernels without netem. It makes a TUN device in each
- * namespace that it is told, and moves packets between them through modelled paths (path.h), one for each device that
- * packets come out of. Only root may. When it is ended, the devices go, and it says what became of the packets.
+ * path_emulator emulates a network path between network namespaces, for kernels without netem. It creates a TUN device
+ * in each given namespace and moves packets between them through modelled paths (path.h), one per receiving device. It
+ * needs root. At its end the kernel removes the devices, and the program prints the number of packets.
  */
 #define _GNU_SOURCE 1
 
+#include "arguments.h"
 #include "path.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <linux/if_tun.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,11 +28,11 @@
 enum { ENDS_MAX = 64, PACKET_MAX = 65536, BATCH = 64 };
 
 typedef struct end {
-    char *name; /* of the namespace; "" for the one it was started in */
+    char *name; /* of the namespace; "" for the one of this process */
     char *device;
-    uint32_t network, mask; /* whose packets come out there: IPv4, host order */
+    uint32_t network, mask; /* IPv4 addresses behind the device, in host byte order */
     int fd;
-    path *way; /* to it */
+    path *way; /* to this end */
     uint64_t refused;
 } end;
 
@@ -41,7 +40,7 @@ typedef struct emulator {
     path_settings settings;
     end ends[ENDS_MAX];
     size_t count;
-    uint64_t astray; /* packets for nobody */
+    uint64_t astray; /* packets to unknown addresses */
 } emulator;
 
 static volatile sig_atomic_t stopping;
@@ -86,7 +85,7 @@ static bool open_device(end *e)
         return path_emulator_fail(e, "/dev/net/tun");
     struct ifreq wanted = {.ifr_flags = IFF_TUN | IFF_NO_PI};
     snprintf(wanted.ifr_name, sizeof wanted.ifr_name, "%s", e->device);
-    return ioctl(e->fd, TUNSETIFF, &wanted) == 0 || path_emulator_fail(e, "make the device");
+    return ioctl(e->fd, TUNSETIFF, &wanted) == 0 || path_emulator_fail(e, "create the device");
 }
 
 static bool open_ends(emulator *m)
@@ -101,10 +100,9 @@ static bool open_ends(emulator *m)
         settings.seed = settings.seed * ENDS_MAX + i;
         e->way = path_new(&settings);
         if (e->way == NULL)
-            good = path_emulator_fail(e, "make its path");
+            good = path_emulator_fail(e, "create its path");
         else
-            good = open_device(e) &&
-                   (setns(own, CLONE_NEWNET) == 0 || path_emulator_fail(e, "come back from the namespace"));
+            good = open_device(e) && (setns(own, CLONE_NEWNET) == 0 || path_emulator_fail(e, "leave the namespace"));
     }
     if (own >= 0)
         close(own);
@@ -113,7 +111,7 @@ static bool open_ends(emulator *m)
 
 /* ---- packets ---- */
 
-/* The end that a packet is for: of two the other one, of more the one whose network its IPv4 address is in. */
+/* Returns the end to which a packet goes: the other end of two, otherwise by the IPv4 address. */
 static end *destination(emulator *m, const end *from, const unsigned char *packet, size_t size)
 {
     if (m->count == 2)
@@ -144,7 +142,7 @@ static void read_packets(emulator *m, end *from)
     }
 }
 
-/* What a device does not take (it is down) is gone, as on a wire. */
+/* A device that is down drops its packets. */
 static void write_packets(end *to)
 {
     path_packet *packet;
@@ -176,62 +174,15 @@ static void path_emulator_run(emulator *m, const sigset_t *open_signals)
 
 /* ---- arguments ---- */
 
-typedef struct unit {
-    const char *name;
-    double times;
-} unit;
-
-/* A number and one of some units. False when it is anything else. */
-static bool quantity(const char *text, const unit *units, double *value)
-{
-    char *rest;
-    *value = strtod(text, &rest);
-    if (rest == text || !(*value >= 0) || *value > 1e18)
-        return false;
-    for (; units->name != NULL; units++)
-        if (strcmp(units->name, rest) == 0) {
-            *value *= units->times;
-            return true;
-        }
-    return false;
-}
-
-static const unit rates[] = {{"bit", 1}, {"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}, {NULL, 0}};
-static const unit times[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {NULL, 0}};
-static const unit shares[] = {{"", 1}, {"%", 0.01}, {NULL, 0}};
-static const unit sizes[] = {{"", 1}, {"k", 1024}, {"m", 1048576}, {NULL, 0}};
-
-static const unit numbers[] = {{"", 1}, {NULL, 0}};
-
-/* Reports an invalid command line and exits. */
-__attribute__((format(printf, 1, 2))) _Noreturn static void fail_usage(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("path_emulator: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputs("; see path_emulator --help\n", stderr);
-    va_end(arguments);
-    exit(2);
-}
-
-static double parse_quantity(const char *text, const unit *units, double maximum, const char *example)
-{
-    double value;
-    if (!quantity(text, units, &value) || value > maximum)
-        fail_usage("%s is not %s", text, example);
-    return value;
-}
-
 /* NAMESPACE:DEVICE[=ADDRESS/BITS] */
-static void add_end(emulator *m, char *text)
+static void add_end(const struct argp_state *state, emulator *m, char *text)
 {
     if (m->count == ENDS_MAX)
-        fail_usage("more than %d ends", ENDS_MAX);
+        argp_failure(state, 2, 0, "more than %d ends", ENDS_MAX);
     end *e = &m->ends[m->count++];
     char *device = strrchr(text, ':'), *network = device != NULL ? strchr(device, '=') : NULL;
     if (device == NULL || device[1] == '\0')
-        fail_usage("%s is not NAMESPACE:DEVICE", text);
+        argp_failure(state, 2, 0, "%s is not NAMESPACE:DEVICE", text);
     *e = (end){.name = text, .device = device + 1, .fd = -1};
     *device = '\0';
     if (network == NULL)
@@ -245,75 +196,72 @@ static void add_end(emulator *m, char *text)
         count = strtol(bits, &rest, 10);
     }
     if (inet_pton(AF_INET, network, &address) != 1 || count < 0 || count > 32 || (rest != NULL && *rest != '\0'))
-        fail_usage("%s is not ADDRESS/BITS", network);
+        argp_failure(state, 2, 0, "%s is not ADDRESS/BITS", network);
     e->mask = count == 0 ? 0 : UINT32_MAX << (32 - count);
     e->network = ntohl(address.s_addr) & e->mask;
 }
 
-static const char usage[] =
-    "usage: path_emulator [OPTION...] NAMESPACE:DEVICE[=ADDRESS/BITS]...\n"
-    "Carry packets between TUN devices in network namespaces, as a long path would.\n\n"
-    "NAMESPACE is one of ip-netns(8), a file such as /proc/PID/ns/net, or empty for this namespace.\n"
-    "With more than two devices, ADDRESS/BITS names the IPv4 packets that leave by each device.\n"
-    "Prints \"ready\" when the devices exist.\n\n"
-    "  -r, --rate=RATE         rate of each direction's link: 155mbit (default: unlimited)\n"
-    "  -d, --delay=TIME        one-way delay: 30ms (default 0)\n"
-    "  -j, --jitter=TIME       variation of the delay (default 0)\n"
-    "  -l, --loss=SHARE        share of packets that are lost: 1% or 0.01 (default 0)\n"
-    "  -o, --overtaking=SHARE  share of packets that arrive without delay, before others (default 0)\n"
-    "  -b, --buffer=BYTES      size of the queue before the link: 512k (default: unlimited)\n"
-    "  -s, --seed=N            seed of the random numbers (default 0)\n"
-    "  -h, --help              print this help\n";
+static const struct argp_option options[] = {
+    {"rate", 'r', "RATE", 0, "Rate of each direction's link: 155mbit (default: unlimited)", 0},
+    {"delay", 'd', "TIME", 0, "One-way delay: 30ms (default 0)", 0},
+    {"jitter", 'j', "TIME", 0, "Variation of the delay (default 0)", 0},
+    {"loss", 'l', "SHARE", 0, "Share of packets that are lost: 1% or 0.01 (default 0)", 0},
+    {"overtaking", 'o', "SHARE", 0, "Share of packets that arrive without delay, before others (default 0)", 0},
+    {"buffer", 'b', "SIZE", 0, "Size of the queue before the link: 512k (default: unlimited)", 0},
+    {"seed", 's', "N", 0, "Seed of the random numbers (default 0)", 0},
+    {0},
+};
 
-/* Reads the command line; exits when it is invalid. */
-static void path_emulator_read_arguments(int argc, char **argv, emulator *m)
+static error_t path_emulator_parse(int key, char *text, struct argp_state *state)
 {
-    static const struct option options[] = {
-        {"rate", required_argument, NULL, 'r'},
-        {"delay", required_argument, NULL, 'd'},
-        {"jitter", required_argument, NULL, 'j'},
-        {"loss", required_argument, NULL, 'l'},
-        {"overtaking", required_argument, NULL, 'o'},
-        {"buffer", required_argument, NULL, 'b'},
-        {"seed", required_argument, NULL, 's'},
-        {"help", no_argument, NULL, 'h'},
-        {0},
-    };
+    emulator *m = state->input;
     path_settings *s = &m->settings;
-    for (int option; (option = getopt_long(argc, argv, "r:d:j:l:o:b:s:h", options, NULL)) != -1;)
-        switch (option) {
-        case 'r':
-            s->rate = parse_quantity(optarg, rates, 1e12, "a rate such as 155mbit");
-            break;
-        case 'd':
-            s->delay_ns = (int64_t)parse_quantity(optarg, times, 1e12, "a time such as 30ms");
-            break;
-        case 'j':
-            s->jitter_ns = (int64_t)parse_quantity(optarg, times, 1e12, "a time such as 2ms");
-            break;
-        case 'l':
-            s->loss = parse_quantity(optarg, shares, 1, "a share such as 1%");
-            break;
-        case 'o':
-            s->overtaking = parse_quantity(optarg, shares, 1, "a share such as 1%");
-            break;
-        case 'b':
-            s->buffer_bytes = (size_t)parse_quantity(optarg, sizes, 1e12, "a size such as 512k");
-            break;
-        case 's':
-            s->seed = (uint64_t)parse_quantity(optarg, numbers, 1e15, "a number");
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            exit(0);
-        default:
-            exit(2);
-        }
-    for (int i = optind; i < argc; i++)
-        add_end(m, argv[i]);
-    if (m->count < 2)
-        fail_usage("fewer than two ends");
+    switch (key) {
+    case 'r':
+        s->rate = arguments_number(state, text, units_rate, 0, 1e12, "a rate such as 155mbit");
+        return 0;
+    case 'd':
+        s->delay_ns = (int64_t)arguments_number(state, text, units_time, 0, 1e12, "a time such as 30ms");
+        return 0;
+    case 'j':
+        s->jitter_ns = (int64_t)arguments_number(state, text, units_time, 0, 1e12, "a time such as 2ms");
+        return 0;
+    case 'l':
+        s->loss = arguments_number(state, text, units_share, 0, 1, "a share such as 1%");
+        return 0;
+    case 'o':
+        s->overtaking = arguments_number(state, text, units_share, 0, 1, "a share such as 1%");
+        return 0;
+    case 'b':
+        s->buffer_bytes = (size_t)arguments_number(state, text, units_size, 0, 1e12, "a size such as 512k");
+        return 0;
+    case 's':
+        s->seed = (uint64_t)arguments_number(state, text, units_none, 0, 1e15, "a number");
+        return 0;
+    case ARGP_KEY_ARG:
+        add_end(state, m, text);
+        return 0;
+    case ARGP_KEY_END:
+        if (m->count < 2)
+            argp_failure(state, 2, 0, "fewer than two ends; see path_emulator --help");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
 }
+
+static const struct argp argp = {
+    options,
+    path_emulator_parse,
+    "NAMESPACE:DEVICE[=ADDRESS/BITS]...",
+    "Carry packets between TUN devices in network namespaces, as a long path would.\v"
+    "NAMESPACE is one of ip-netns(8), a file such as /proc/PID/ns/net, or empty for this namespace. With more than two "
+    "devices, ADDRESS/BITS names the IPv4 packets that leave by each device. The program prints \"ready\" when the "
+    "devices "
+    "exist.",
+    0,
+    0,
+    0};
 
 static void print_counts(const emulator *m)
 {
@@ -325,24 +273,24 @@ static void print_counts(const emulator *m)
                m->ends[i].refused);
     }
     if (m->astray > 0)
-        printf("for nobody packets=%" PRIu64 "\n", m->astray);
+        printf("to unknown addresses packets=%" PRIu64 "\n", m->astray);
 }
 
 int main(int argc, char **argv)
 {
     emulator m = {0};
-    path_emulator_read_arguments(argc, argv, &m);
+    arguments_parse(&argp, argc, argv, &m);
     sigset_t stops, open_signals;
     sigemptyset(&stops);
     sigaddset(&stops, SIGTERM);
     sigaddset(&stops, SIGINT);
-    sigprocmask(SIG_BLOCK, &stops, &open_signals); /* they are taken in ppoll alone */
+    sigprocmask(SIG_BLOCK, &stops, &open_signals); /* only ppoll receives them */
     sigdelset(&open_signals, SIGTERM);
     sigdelset(&open_signals, SIGINT);
     struct sigaction stop = {.sa_handler = on_stop};
     sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGINT, &stop, NULL);
-    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* 50 us otherwise, which packets would come late by */
+    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* the default of 50 us would delay packets */
     bool good = open_ends(&m);
     if (good) {
         printf("ready\n");

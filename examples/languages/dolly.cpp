@@ -1,7 +1,7 @@
 /* The example of the paper in C++: c++ -std=c++17 dolly.cpp $(pkg-config --cflags --libs netlogger) */
 #include <netlogger.hpp>
 
-#include <iostream>
+#include <string>
 
 using namespace netlogger::literals;
 
@@ -9,12 +9,6 @@ int main(int argc, char **argv)
 {
     const std::string host = argc > 1 ? argv[1] : "dolly.lbl.gov", port = argc > 2 ? argv[2] : "14830";
     int size = 49332;
-    try {
-        netlogger::log log("testprog", "x-netlog://" + host + ":" + port);
-        log.event("WriteData"_e, "SEND.SZ"_f = size);
-        log.close();
-    } catch (const netlogger::error &error) {
-        std::cerr << "dolly: " << error.what() << '\n';
-        return 1;
-    }
+    netlogger::log log("testprog", "x-netlog://" + host + ":" + port);
+    log.event("WriteData"_e, "SEND.SZ"_f = size);
 }

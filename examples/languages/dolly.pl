@@ -11,4 +11,3 @@ my $size = 49332;
 
 my $log = NetLogger->open('testprog', "x-netlog://$host:$port");
 $log->write('WriteData', "SEND.SZ=$size");
-$log->close;

@@ -62,8 +62,8 @@ static nl_log *classic_open_log(const char *program_name, const char *url_text, 
         add_append(&url, parsed, (flags & NL_APPEND) != 0);
         nl_buffer_append(&url, "", 1);
     }
-    bool good = parsed != NULL && nl_memory_failures == failures;
-    nl_log *log = good ? nl_open(program_name, url.data) : NULL;
+    /* nl_open reports an invalid URL. */
+    nl_log *log = nl_memory_failures == failures ? nl_open(program_name, url.data) : NULL;
     nl_url_free(parsed);
     nl_buffer_free(&url);
     return log;

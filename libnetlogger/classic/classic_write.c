@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "record/text.h"
-#include "record/ulm.h"
 #include "log/log_internal.h"
 #include "log/scratch.h"
 #include "base/buffer.h"

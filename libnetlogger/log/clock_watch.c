@@ -220,10 +220,17 @@ void nl_clock_watch_begin(nl_log *log)
     w->in_burst = BURST;
 }
 
+/* The first record waits for the destination, so that a log that never reaches it contains the program's events only.
+ */
+static bool waits_for_destination(const nl_log *log)
+{
+    return log->watch->report_ns == 0 && log->outbox.away;
+}
+
 void nl_clock_watch_look(nl_log *log)
 {
     nl_clock_watch *w = log->watch;
-    if (w == NULL)
+    if (w == NULL || waits_for_destination(log))
         return;
     int64_t now_ns = nl_monotonic_ns();
     look_for_step(log, now_ns);
@@ -246,7 +253,7 @@ void nl_clock_watch_look(nl_log *log)
 void nl_clock_watch_finish(nl_log *log)
 {
     nl_clock_watch *w = log->watch;
-    if (w == NULL || !is_running(log))
+    if (w == NULL || !is_running(log) || waits_for_destination(log))
         return;
     int64_t now_ns = nl_monotonic_ns();
     if (w->report_ns == 0) { /* this is the first look */

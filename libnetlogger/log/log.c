@@ -8,10 +8,12 @@
 #include "base/signals.h"
 #include "base/text.h"
 #include "log/marker.h"
+#include "log/report.h"
 #include "log/session.h"
 #include "log/site.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -315,7 +317,10 @@ static nl_destination_options destination_options(nl_log *log, const nl_writer_o
                                     .ident = log->prog.data};
 }
 
-/* Opens the destination; one that is away for now is none the worse when something stands in for it. */
+/*
+ * Opens the destination. A destination that cannot be reached now is tried again later; a URL that can never work
+ * fails.
+ */
 static nl_status open_destination(nl_log *log)
 {
     nl_outbox *outbox = &log->outbox;
@@ -324,9 +329,16 @@ static nl_status open_destination(nl_log *log)
     outbox->how = destination_options(log, &log->options.writer);
     if (open_backup(log) != NL_OK || nl_outbox_open_spool(outbox) != NL_OK)
         return NL_FAILED;
+    outbox->how.connect_later = true;
+    nl_error_clear();
     outbox->destination = nl_destination_open(log->url, &outbox->how);
-    bool stands_in = outbox->backup_url != NULL || log->options.spool != NULL;
-    return outbox->destination != NULL || stands_in ? NL_OK : NL_FAILED;
+    const nl_error_code code = nl_error_get_code();
+    if (outbox->destination == NULL && code != NL_ERROR_UNREACHABLE && outbox->backup_url == NULL)
+        return NL_FAILED;
+    if (code != NL_ERROR_NONE)
+        nl_outbox_note_failure(outbox);
+    nl_error_clear();
+    return NL_OK;
 }
 
 static void free_log(nl_log *log)
@@ -365,7 +377,8 @@ static void begin_activation(nl_log *log)
     nl_log_start(log);
 }
 
-static nl_log *open_url(const char *prog, nl_url *url, const nl_environment *environment)
+/* Sets *quiet if the URL says so. */
+static nl_log *open_url(const char *prog, nl_url *url, const nl_environment *environment, bool *quiet)
 {
     nl_log *log = nl_memory_check(calloc(1, sizeof *log));
     if (log == NULL) {
@@ -385,6 +398,8 @@ static nl_log *open_url(const char *prog, nl_url *url, const nl_environment *env
     pthread_cond_init(&log->flushed, NULL);
     nl_status status = log->host.data != NULL && log->prog.data != NULL ? nl_log_options_read(&log->options, url, true)
                                                                         : nl_memory_failed();
+    *quiet |= log->options.quiet % 2 == 1;
+    log->outbox.reports = !*quiet;
     if (status == NL_OK)
         status = open_destination(log);
     else
@@ -413,12 +428,17 @@ nl_log *nl_open(const char *prog, const char *url_text)
         nl_error_clear();
         return NULL;
     }
-    if (!good)
-        return NULL;
-    nl_error_clear();
+    bool quiet = environment.quiet % 2 == 1;
+    nl_log *log = NULL;
     const nl_visit visit = nl_enter();
-    nl_url *url = make_whole(nl_url_parse(url_text));
-    nl_log *log = url != NULL ? open_url(prog, url, &environment) : NULL;
+    nl_report_begin();
+    if (good) {
+        nl_error_clear();
+        nl_url *url = make_whole(nl_url_parse(url_text));
+        log = url != NULL ? open_url(prog, url, &environment, &quiet) : NULL;
+    }
+    if (log == NULL && !quiet)
+        nl_report(NL_MESSAGE_OPEN, NULL, "%s", nl_error_message());
     nl_leave(&visit);
     return log;
 }
@@ -539,21 +559,38 @@ static void leave_for_recovery(nl_log *log)
         nl_mapping_leave(&ring->mapping);
 }
 
-/* waiting could not be sent; lost never came into a ring. */
-static nl_status say_undelivered(nl_status status, uint64_t waiting, uint64_t lost, bool left)
+/*
+ * Puts the number of undelivered events, and where they are, before the thread's error. waiting events could not be
+ * sent; lost events never came into a ring; with kept, the waiting events stay in shared memory.
+ */
+static nl_status fail_undelivered(nl_status status, uint64_t waiting, uint64_t lost, bool kept)
 {
-    unsigned long long all = waiting + lost, dropped = lost;
-    static const char cause[] = "there was no room in the ring, no memory, or a signal handler came in the middle of "
-                                "another event";
+    static const char cause[] = "the ring was full, memory was short, or a signal handler interrupted another event";
+    const char *directory = kept ? nl_session_directory() : "";
+    const char *plural = waiting + lost == 1 ? "" : "s";
+    const char *where = kept ? "; nlrecover delivers " : "", *what = !kept          ? ""
+                                                                     : waiting == 1 ? "it from "
+                                                                                    : "them from ";
     if (waiting == 0 && status == NL_OK)
-        nl_error_set(NL_ERROR_INVALID, "%s", cause);
+        nl_error_set(NL_ERROR_LIMIT, "%s", cause);
     if (waiting == 0)
-        return nl_error_prepend("%llu events could not be delivered", all);
-    const char *hope = left ? "; nlrecover can bring them later" : "";
+        return nl_error_prepend("%" PRIu64 " event%s lost", lost, plural);
     if (lost == 0)
-        return nl_error_prepend("%llu events could not be delivered%s", all, hope);
-    return nl_error_prepend("%llu events could not be delivered: %llu are lost (%s), %llu wait%s", all, dropped, cause,
-                            all - dropped, hope);
+        return nl_error_prepend("%" PRIu64 " event%s not delivered%s%s%s", waiting, plural, where, what, directory);
+    return nl_error_prepend("%" PRIu64 " event%s not delivered: %" PRIu64 " lost (%s), %" PRIu64 " waiting%s%s%s",
+                            waiting + lost, plural, lost, cause, waiting, where, what, directory);
+}
+
+/* Reports what a log that ends leaves behind. */
+static void report_left(const nl_log *log, nl_status status, bool spooled)
+{
+    if (!log->outbox.reports)
+        return;
+    if (status != NL_OK)
+        nl_report(NL_MESSAGE_CLOSE, log->url, "%s", nl_error_message());
+    if (spooled)
+        nl_report(NL_MESSAGE_CLOSE, log->url,
+                  "events remain in the spool %s; the next program with this URL delivers them", log->options.spool);
 }
 
 nl_status nl_close(nl_log *log)
@@ -583,12 +620,15 @@ nl_status nl_close(nl_log *log)
         next = ring->next;
         nl_ring_remove(ring);
     }
-    if (log->url != log->control.first_url)
-        nl_url_free(log->control.first_url);
-    if (nl_outbox_close(&log->outbox) != NL_OK)
+    const bool spooled = nl_outbox_is_spooled(&log->outbox);
+    if (nl_outbox_close_destination(&log->outbox) != NL_OK)
         status = NL_FAILED;
     if (waiting + lost > 0)
-        status = say_undelivered(status, waiting, lost, left);
+        status = fail_undelivered(status, waiting, lost, left);
+    report_left(log, status, spooled);
+    if (log->url != log->control.first_url)
+        nl_url_free(log->control.first_url);
+    nl_outbox_close(&log->outbox);
     free_log(log);
     tidy_session();
     nl_signals_release(&held);
@@ -596,14 +636,27 @@ nl_status nl_close(nl_log *log)
     return status;
 }
 
-/* Asked while the writer thread, and perhaps the program's threads, are at work: it only looks. */
-static bool is_all_sent(nl_log *log)
+/*
+ * Reports what a log leaves behind when the program ends; returns whether all was sent. It only reads: the writer
+ * thread, and perhaps the program's threads, are running.
+ */
+static bool finish_at_exit(nl_log *log)
 {
     bool all_sent = true;
     pthread_mutex_lock(&log->mutex);
     for (const nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
         all_sent &= nl_ring_is_empty(ring) && !nl_ring_has_lost(ring);
     all_sent &= nl_outbox_is_empty(&log->outbox);
+    nl_status status = NL_OK;
+    if (!all_sent) {
+        nl_error_restore(&log->flush_error);
+        uint64_t lost = log->lost + log->refused;
+        uint64_t waiting = nl_outbox_waiting(&log->outbox);
+        waiting += left_in_rings(log, &lost);
+        if (waiting + lost > 0)
+            status = fail_undelivered(NL_FAILED, waiting, lost, can_be_recovered(log));
+    }
+    report_left(log, status, nl_outbox_is_spooled(&log->outbox));
     pthread_mutex_unlock(&log->mutex);
     return all_sent;
 }
@@ -627,7 +680,7 @@ __attribute__((destructor)) static void at_exit(void)
     }
     bool all_sent = true;
     for (nl_log *log = logs; log != NULL; log = log->next)
-        all_sent &= is_all_sent(log);
+        all_sent &= finish_at_exit(log);
     if (all_sent) { /* otherwise the rings stay, for nlrecover */
         for (nl_log *log = logs; log != NULL; log = log->next) {
             for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next)

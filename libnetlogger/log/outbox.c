@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/monotonic.h"
+#include "log/report.h"
 #include "record/encoder.h"
 
 #include <string.h>
@@ -185,9 +186,20 @@ static nl_status write_primary(nl_outbox *outbox, nl_level level, bool at_once)
     return write_batch(outbox, outbox->destination, level);
 }
 
-/* A destination that is away is tried again after a pause that doubles each time. */
-static void note_away(nl_outbox *outbox)
+/* Reports the thread's error about the destination, the first time that it has this code. */
+static void report_failure(nl_outbox *outbox, const nl_url *url)
 {
+    const nl_error_code code = nl_error_get_code();
+    if (!outbox->reports || (outbox->reported & 1U << code) != 0)
+        return;
+    const bool absent = nl_url_is_collector(url) && (code == NL_ERROR_UNREACHABLE || code == NL_ERROR_NOT_FOUND);
+    outbox->reported |= 1U << code;
+    nl_report(NL_MESSAGE_RETRY, url, "%s; %sretrying", nl_error_message(), absent ? "is netlogd running there? " : "");
+}
+
+void nl_outbox_note_failure(nl_outbox *outbox)
+{
+    report_failure(outbox, outbox->url);
     outbox->pause_ns = outbox->away ? 2 * outbox->pause_ns : FIRST_PAUSE_NS;
     if (outbox->pause_ns > LONGEST_PAUSE_NS)
         outbox->pause_ns = LONGEST_PAUSE_NS;
@@ -301,9 +313,12 @@ nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once)
             close_backup(outbox);
             return NL_OK;
         }
-        note_away(outbox);
+        nl_outbox_note_failure(outbox);
     }
-    return stand_in(outbox, level, status);
+    status = stand_in(outbox, level, status);
+    if (status == NL_FAILED && has_stand_in(outbox))
+        report_failure(outbox, outbox->backup_url != NULL ? outbox->backup_url : outbox->url);
+    return status;
 }
 
 void nl_outbox_change(nl_outbox *outbox, nl_url *url, nl_destination *destination, const nl_writer_options *writer)
@@ -337,14 +352,20 @@ void nl_outbox_after_fork(nl_outbox *outbox)
     outbox->how.truncate = false;
 }
 
-nl_status nl_outbox_close(nl_outbox *outbox)
+nl_status nl_outbox_close_destination(nl_outbox *outbox)
 {
-    nl_status status = outbox->destination != NULL ? nl_destination_close(outbox->destination, true) : NL_OK;
+    nl_destination *destination = outbox->destination;
+    outbox->destination = NULL;
+    return destination != NULL ? nl_destination_close(destination, true) : NL_OK;
+}
+
+void nl_outbox_close(nl_outbox *outbox)
+{
+    nl_outbox_close_destination(outbox);
     close_backup(outbox);
     nl_spool_close(outbox->spool);
     nl_buffer_free(&outbox->spooled);
     nl_url_free(outbox->url);
     nl_url_free(outbox->backup_url);
     nl_mapping_remove(&outbox->mapping);
-    return status;
 }

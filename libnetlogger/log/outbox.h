@@ -28,6 +28,8 @@ typedef struct nl_outbox {
     bool away;              /* the latest try failed */
     uint64_t to_spool;      /* records that went there */
     uint64_t from_spool;    /* records that were delivered out of it */
+    bool reports;           /* failures go to nl_report, once per error code */
+    unsigned reported;      /* these codes, as bits */
     bool hurry;             /* a flush begins: one try is made whatever the time, also when something stands in */
 } nl_outbox;
 
@@ -56,6 +58,10 @@ nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once);
  */
 nl_status nl_outbox_sync(nl_outbox *outbox, bool flush);
 
+/* Notes that the destination could not be opened or written, for the reason in the thread's error: it is tried again
+ * later. */
+void nl_outbox_note_failure(nl_outbox *outbox);
+
 /* Whether records wait in the spool. */
 bool nl_outbox_is_spooled(const nl_outbox *outbox);
 
@@ -74,7 +80,10 @@ void nl_outbox_change(nl_outbox *outbox, nl_url *url, nl_destination *destinatio
 /* In the child after fork: what the parent has is the parent's. */
 void nl_outbox_after_fork(nl_outbox *outbox);
 
-/* Closes the destination. NL_FAILED with the reason when that fails. */
-nl_status nl_outbox_close(nl_outbox *outbox);
+/* Closes the destination. Returns NL_FAILED with the reason if that fails. */
+nl_status nl_outbox_close_destination(nl_outbox *outbox);
+
+/* Closes all that is open and frees what the outbox owns. */
+void nl_outbox_close(nl_outbox *outbox);
 
 #endif

@@ -267,6 +267,11 @@ bool nl_session_is_kept(void)
     return kept;
 }
 
+const char *nl_session_directory(void)
+{
+    return folder_path;
+}
+
 void nl_session_remove(void)
 {
     int in = folder_state == MADE && !kept ? open_folder() : -1;

@@ -47,6 +47,9 @@ void nl_shared_head_set(nl_shared_head *head);
 void nl_session_keep(void);
 bool nl_session_is_kept(void);
 
+/* The path of the process's directory. Static storage. */
+const char *nl_session_directory(void);
+
 /* Removes the folder, if the process has one; what is mapped stays usable. */
 void nl_session_remove(void);
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "record/ulm.h"
+#include "record/text.h"
 #include "log/event_kind.h"
 #include "log/payload.h"
 #include "log/scratch.h"
@@ -154,7 +154,7 @@ static bool is_bare(const nl_record *head)
 
 static nl_member member_of(const nl_plan_field *field)
 {
-    return nl_ulm.member(field->name, field->name_size);
+    return nl_text_member(&nl_ulm, field->name, field->name_size);
 }
 
 /* Whether a field of the format is called as what every record has, which it then says. */

@@ -115,13 +115,13 @@ const nl_option output_file_rows[] = {
 
 const nl_option output_spool_rows[] = {
     {.name = "spool",
-     .value = "FOLDER",
+     .value = "DIRECTORY",
      .is_path = true,
      .places = NL_OPTION_IN_URL,
      .initial = "(required)",
      .set = set_spool,
      NL_OPTION_MEMBER(output_options, spool_root),
-     .help = "Store records in FOLDER/DESTINATION.FORMAT/ until they are delivered; netlogd creates this folder. "
+     .help = "Store records in DIRECTORY/DESTINATION.FORMAT/ until they are delivered; netlogd creates this folder. "
              "Neither folder may belong to another user, or be writable by other users"},
     {.name = "spool_size",
      .type = NL_OPTION_SIZE,
@@ -165,13 +165,13 @@ static nl_status settle_files(const nl_url *url, output_options *options)
     return NL_OK;
 }
 
-/* FOLDER/WHITHER.nlb/spool-{N}.nlb: what is no letter, digit, dot or hyphen in the target becomes '_'. */
+/* DIRECTORY/WHITHER.nlb/spool-{N}.nlb: what is no letter, digit, dot or hyphen in the target becomes '_'. */
 static nl_status settle_spool(output_options *options)
 {
     const char *folder = options->spool_root;
     if (folder == NULL)
         return nl_error_set(NL_ERROR_INVALID,
-                            "missing option spool=FOLDER, where records wait until they are delivered");
+                            "missing option spool=DIRECTORY, where records wait until they are delivered");
     if (options->format == NL_FORMAT_UNKNOWN)
         options->format = options->kind->format;
     if (options->kind->numbered && options->format != NL_FORMAT_NLB)

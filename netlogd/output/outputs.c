@@ -3,36 +3,63 @@
 #include "outputs.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "program/program.h"
 #include "reader/admission.h"
-#include "base/memory.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct outputs {
-    output **at;
-    size_t count;
-    nl_streams *streams; /* what all of them have */
-    bool full;           /* output_is_full of one, perhaps */
-};
+static output **outputs;
+static size_t output_count;
+static nl_streams *streams; /* what all outputs have */
+static bool any_full;       /* an output may be full (output_is_full) */
 
-/* ---- what they have ---- */
+static bool any_output(bool (*is)(const output *out))
+{
+    for (size_t i = 0; i < output_count; i++)
+        if (is(outputs[i]))
+            return true;
+    return false;
+}
+
+static bool all_outputs(bool (*is)(const output *out))
+{
+    for (size_t i = 0; i < output_count; i++)
+        if (!is(outputs[i]))
+            return false;
+    return true;
+}
+
+/* Calls a function for each output, whatever the results; keeps the first error. */
+static nl_status each_output(nl_status (*function)(output *out))
+{
+    nl_error error;
+    nl_status status = NL_OK;
+    for (size_t i = 0; i < output_count; i++) {
+        if (function(outputs[i]) == NL_OK || status != NL_OK)
+            continue;
+        status = NL_FAILED;
+        nl_error_save(&error);
+    }
+    return status == NL_OK ? NL_OK : nl_error_restore(&error);
+}
+
+/* ---- what the outputs have ---- */
 
 typedef struct meeting {
-    outputs *all;
     output *one;
-    bool behind; /* what it lacks may yet come again */
+    bool behind; /* clients may send again what it lacks */
 } meeting;
 
-/* What neither of the states lacks. Its gaps are in *gaps. */
-static nl_stream_state common(const nl_stream_state *a, const nl_stream_state *b, nl_buffer *gaps)
+/* Returns what neither of the states lacks. Its gaps are in *gaps. */
+static nl_stream_state intersect(const nl_stream_state *a, const nl_stream_state *b, nl_buffer *gaps)
 {
     const nl_stream_state *less = a->next < b->next ? a : b, *more = less == a ? b : a;
     nl_stream_state both = *less;
     gaps->size = 0;
-    /* Both rise; where they overlap they are joined. */
+    /* Both lists rise; gaps that overlap are joined. */
     for (size_t i = 0, k = 0; i < less->gap_count || k < more->gap_count;) {
         bool first = k == more->gap_count || (i < less->gap_count && less->gaps[i].from <= more->gaps[k].from);
         nl_number_range gap = first ? less->gaps[i++] : more->gaps[k++];
@@ -48,43 +75,44 @@ static nl_stream_state common(const nl_stream_state *a, const nl_stream_state *b
     return both;
 }
 
-/* A stream of one that was killed: others that were killed and do not know it have had nothing of it. */
+/* A stream of an output that was killed: others that were killed and do not know it have had nothing of it. */
 static void meet_killed(void *user, const nl_stream_state *state)
 {
-    meeting *m = user;
+    const meeting *m = user;
     nl_stream_state joint = *state, other;
     nl_buffer gaps = {0}, before = {0};
-    for (size_t i = 0; i < m->all->count; i++) {
-        output *out = m->all->at[i];
+    for (size_t i = 0; i < output_count; i++) {
+        output *out = outputs[i];
         if (out == m->one || output_get_past(out) != OUTPUT_PAST_KILLED)
             continue;
         if (!nl_streams_get(output_streams(out), state->stream, &other)) {
             other = (nl_stream_state){.latest_ns = state->latest_ns};
             memcpy(other.stream, state->stream, sizeof other.stream);
         }
-        nl_buffer free_one = before; /* joint's gaps may be in the other */
+        nl_buffer free_one = before; /* the other may hold joint's gaps */
         before = gaps;
         gaps = free_one;
-        joint = common(&joint, &other, &gaps);
+        joint = intersect(&joint, &other, &gaps);
     }
-    nl_streams_set(m->all->streams, &joint);
+    nl_streams_set(streams, &joint);
     nl_buffer_free(&gaps);
     nl_buffer_free(&before);
 }
 
-/* A stream of one that had ended: who has more of it was there for longer. */
+/* A stream of an output that had ended: the output that has most of it existed for longest. */
 static void meet_ended(void *user, const nl_stream_state *state)
 {
-    meeting *m = user;
+    (void)user;
     nl_stream_state known;
-    if (!nl_streams_get(m->all->streams, state->stream, &known) || known.next < state->next)
-        nl_streams_set(m->all->streams, state);
+    if (!nl_streams_get(streams, state->stream, &known) || known.next < state->next)
+        nl_streams_set(streams, state);
 }
 
-/* A stream of all: one that is not behind goes on where they do; one that is, and does not know it, has had nothing. */
-static void take_over(void *user, const nl_stream_state *state)
+/* A stream of all outputs: an output that is not behind continues where they do; an output that is behind, and does not
+ * know the stream, has had nothing of it. */
+static void adopt_stream(void *user, const nl_stream_state *state)
 {
-    meeting *m = user;
+    const meeting *m = user;
     nl_stream_state known, set = *state;
     bool knows = nl_streams_get(output_streams(m->one), state->stream, &known);
     if (knows && (m->behind || known.next >= state->next))
@@ -96,92 +124,72 @@ static void take_over(void *user, const nl_stream_state *state)
     nl_streams_set(output_streams(m->one), &set);
 }
 
-/* A collector to which its own records come back, round other ones, has them. */
-static void know_own(outputs *all, const output *out)
+/* Marks the output's own stream as complete: its records may come back through other collectors. */
+static void know_own(const output *out)
 {
     const unsigned char *own = output_own_stream(out);
     nl_stream_state state = {.next = UINT64_MAX};
     if (own == NULL)
         return;
     memcpy(state.stream, own, sizeof state.stream);
-    nl_streams_set(all->streams, &state);
+    nl_streams_set(streams, &state);
 }
 
-/* Brings one that joins the others to what they have, and notes it. */
-static nl_status outputs_join(outputs *all, output *one, bool behind)
+/* Brings an output that joins the others up to what they have, and notes that in its journal. */
+static nl_status outputs_join(output *one, bool behind)
 {
-    nl_streams_list(all->streams, take_over, &(meeting){all, one, behind});
+    nl_streams_list(streams, adopt_stream, &(meeting){one, behind});
     return output_note_streams(one);
 }
 
-/* What all have, from what each has. */
-static nl_status meet(outputs *all)
+static bool is_killed(const output *out)
 {
-    bool killed = false;
-    for (size_t i = 0; i < all->count; i++)
-        killed = killed || output_get_past(all->at[i]) == OUTPUT_PAST_KILLED;
-    for (size_t i = 0; i < all->count; i++) {
-        output *one = all->at[i];
-        if (!killed)
-            nl_streams_list(output_streams(one), meet_ended, &(meeting){.all = all, .one = one});
-        else if (output_get_past(one) == OUTPUT_PAST_KILLED)
-            nl_streams_list(output_streams(one), meet_killed, &(meeting){.all = all, .one = one});
-    }
+    return output_get_past(out) == OUTPUT_PAST_KILLED;
+}
+
+static bool has_past(const output *out)
+{
+    return output_get_past(out) != OUTPUT_PAST_NONE;
+}
+
+/* Computes what all outputs have from what each has. */
+static nl_status meet(void)
+{
+    bool killed = any_output(is_killed), any = any_output(has_past);
     nl_status status = NL_OK;
-    bool any = false;
-    for (size_t i = 0; i < all->count; i++)
-        any = any || output_get_past(all->at[i]) != OUTPUT_PAST_NONE;
-    for (size_t i = 0; i < all->count && status == NL_OK && any && all->count > 1; i++)
-        status = outputs_join(all, all->at[i], output_get_past(all->at[i]) == OUTPUT_PAST_KILLED);
-    for (size_t i = 0; i < all->count; i++)
-        know_own(all, all->at[i]);
+    for (size_t i = 0; i < output_count; i++)
+        if (!killed || is_killed(outputs[i]))
+            nl_streams_list(output_streams(outputs[i]), killed ? meet_killed : meet_ended,
+                            &(meeting){.one = outputs[i]});
+    for (size_t i = 0; i < output_count && status == NL_OK && any && output_count > 1; i++)
+        status = outputs_join(outputs[i], is_killed(outputs[i]));
+    for (size_t i = 0; i < output_count; i++)
+        know_own(outputs[i]);
     return status;
 }
 
 /* ---- opening ---- */
 
-static void outputs_add(outputs *all, output *out)
-{
-    all->at = nl_memory_check(realloc(all->at, (all->count + 1) * sizeof(output *)));
-    all->at[all->count++] = out;
-}
-
 static output *open_text(const char *text)
 {
     output_options options;
-    /* Its options were looked at before. */
     return output_options_parse(text, &options) == NL_OK ? output_open(&options) : NULL;
 }
 
-static void free_all(outputs *all)
+static void free_all(void)
 {
-    nl_streams_free(all->streams);
-    free(all->at);
-    free(all);
+    deliveries_end();
+    nl_streams_free(streams);
+    free(outputs);
 }
 
-typedef struct levelling {
-    const outputs *all;
-    bool level;
-} levelling;
-
-/* Closes them from that one on, without a word: there is another one to be said. */
-static void give_up(outputs *all, size_t from)
-{
-    nl_error error;
-    nl_error_save(&error);
-    while (all->count > from)
-        output_abandon(all->at[--all->count]);
-    nl_error_restore(&error);
-}
-
-/* Whether two of the texts mean the same; each is good by itself. */
-static bool is_twice(char *const *texts, size_t i, size_t k)
+/* Whether two URLs, both valid, have the same target. */
+static bool is_twice(const char *one, const char *other)
 {
     output_options a, b;
     bool same = false;
-    if (output_options_parse(texts[i], &a) == NL_OK) {
-        if (output_options_parse(texts[k], &b) == NL_OK) {
+    if (output_options_parse(one, &a) == NL_OK) {
+        if (output_options_parse(other, &b) == NL_OK) {
             same = output_options_same_target(&a, &b);
             output_options_free(&b);
         }
@@ -190,78 +198,72 @@ static bool is_twice(char *const *texts, size_t i, size_t k)
     return same;
 }
 
-/* Whether texts could be opened, as far as can be seen in them. If not, the reason is in nl_error_message(). */
-static bool can_be(char *const *texts, size_t count)
+static nl_status check_targets(char *const *texts, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < i; k++)
-            if (is_twice(texts, i, k)) {
-                nl_error_set(NL_ERROR_SYSTEM, "output %s: it is there twice, as %s too", texts[i], texts[k]);
-                return false;
-            }
-    return true;
+            if (is_twice(texts[i], texts[k]))
+                return nl_error_set(NL_ERROR_INVALID, "output %s: another output, %s, has the same target", texts[i],
+                                    texts[k]);
+    return NL_OK;
 }
 
-outputs *outputs_open(char *const *texts, size_t count)
+nl_status outputs_open(char *const *texts, size_t count)
 {
-    if (!can_be(texts, count))
-        return NULL;
-    outputs *all = nl_memory_check(calloc(1, sizeof *all));
-    all->streams = nl_streams_new();
-    nl_status status = NL_OK;
-    for (size_t i = 0; i < count && status == NL_OK; i++) {
-        output *out = open_text(texts[i]);
-        if (out == NULL)
-            status = NL_FAILED;
-        else
-            outputs_add(all, out);
-    }
-    if (status == NL_OK && meet(all) == NL_OK)
-        return all;
-    give_up(all, 0);
-    deliveries_end();
-    free_all(all);
-    return NULL;
+    nl_error error;
+    if (check_targets(texts, count) != NL_OK)
+        return NL_FAILED;
+    streams = nl_streams_new();
+    outputs = nl_memory_check(calloc(count + 1, sizeof *outputs));
+    while (output_count < count && (outputs[output_count] = open_text(texts[output_count])) != NULL)
+        output_count++;
+    if (output_count == count && meet() == NL_OK)
+        return NL_OK;
+    nl_error_save(&error);
+    while (output_count > 0)
+        output_abandon(outputs[--output_count]);
+    free_all();
+    return nl_error_restore(&error);
 }
 
-static void output_outputs_start(output *out, nl_log *log)
+static void start_output(output *out, nl_log *log)
 {
     output_start(out, log);
     output_report_repairs(out, log);
 }
 
-void outputs_start(outputs *all, nl_log *log)
+void outputs_start(nl_log *log)
 {
-    for (size_t i = 0; i < all->count; i++)
-        output_outputs_start(all->at[i], log);
+    for (size_t i = 0; i < output_count; i++)
+        start_output(outputs[i], log);
 }
 
 /* ---- changing ---- */
 
 typedef struct change {
     output_options options;
-    output *there;  /* that has the target already */
-    output *opened; /* anew */
+    output *existing; /* has the target already */
+    output *opened;   /* for a new target */
 } change;
 
-static output *outputs_find(const outputs *all, const output_options *options)
+static output *find_output(const output_options *options)
 {
-    for (size_t i = 0; i < all->count; i++)
-        if (output_options_same_target(output_get_options(all->at[i]), options))
-            return all->at[i];
+    for (size_t i = 0; i < output_count; i++)
+        if (output_options_same_target(output_get_options(outputs[i]), options))
+            return outputs[i];
     return NULL;
 }
 
-/* Opens what is new. */
-static nl_status prepare(outputs *all, change *changes, char *const *texts, size_t count)
+/* Opens the new outputs. */
+static nl_status prepare(change *changes, char *const *texts, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         change *c = &changes[i];
         if (output_options_parse(texts[i], &c->options) != NL_OK)
             return NL_FAILED;
-        c->there = outputs_find(all, &c->options);
-        if (c->there == NULL &&
-            ((c->opened = output_open(&c->options)) == NULL || outputs_join(all, c->opened, false) != NL_OK))
+        c->existing = find_output(&c->options);
+        if (c->existing == NULL &&
+            ((c->opened = output_open(&c->options)) == NULL || outputs_join(c->opened, false) != NL_OK))
             return NL_FAILED;
     }
     return NL_OK;
@@ -279,262 +281,230 @@ static void undo(change *changes, size_t count)
     nl_error_restore(&error);
 }
 
-static bool is_kept(const change *changes, size_t count, const output *out)
+static bool stays(const change *changes, size_t count, const output *out)
 {
     for (size_t i = 0; i < count; i++)
-        if (changes[i].there == out)
+        if (changes[i].existing == out)
             return true;
     return false;
 }
 
-static void close_one(output *out, nl_log *log)
+static void close_output(output *out, nl_log *log)
 {
-    const char *target = output_get_options(out)->target;
     delivery_state state = {0};
     output_delivers(out, &state);
-    nl_write(log, NL_USAGE, "Netlogd.OutputClosed", "OUTPUT=%s SPOOLED=%llu", target,
+    nl_write(log, NL_USAGE, "Netlogd.OutputClosed", "OUTPUT=%s SPOOLED=%llu", output_get_options(out)->target,
              (unsigned long long)state.waiting);
     if (output_close(out) != NL_OK) {
-        program_error("%s; what it had not taken is not written", nl_error_message());
+        program_error("%s; the records that it had not written are lost", nl_error_message());
         nl_write(log, NL_ERROR, "Netlogd.OutputClosed", "REASON=%s", nl_error_message());
     }
 }
 
-/* Nothing fails any more, but that options of one that is there stay as they were. */
-static void carry_out(outputs *all, change *changes, size_t count, nl_log *log)
+/* Only new options of an existing output can still fail; then the old options stay. */
+static void carry_out(change *changes, size_t count, nl_log *log)
 {
-    output **now = nl_memory_check(calloc(count + 1, sizeof(output *)));
-    for (size_t i = 0; i < all->count; i++)
-        if (!is_kept(changes, count, all->at[i]))
-            close_one(all->at[i], log);
+    output **now = nl_memory_check(calloc(count + 1, sizeof *now));
+    for (size_t i = 0; i < output_count; i++)
+        if (!stays(changes, count, outputs[i]))
+            close_output(outputs[i], log);
     for (size_t i = 0; i < count; i++) {
         change *c = &changes[i];
-        now[i] = c->there != NULL ? c->there : c->opened;
+        now[i] = c->existing != NULL ? c->existing : c->opened;
         if (c->opened != NULL) {
-            output_outputs_start(c->opened, log);
-            know_own(all, c->opened);
+            start_output(c->opened, log);
+            know_own(c->opened);
             nl_write(log, NL_USAGE, "Netlogd.OutputOpened", "OUTPUT=%s", output_get_options(c->opened)->target);
-        } else if (strcmp(c->options.url->text, output_get_options(c->there)->url->text) == 0) {
+        } else if (strcmp(c->options.url->text, output_get_options(c->existing)->url->text) == 0) {
             output_options_free(&c->options);
-        } else if (output_change(c->there, &c->options) != NL_OK) {
+        } else if (output_change(c->existing, &c->options) != NL_OK) {
             program_error("%s; its options are not changed", nl_error_message());
         }
     }
-    free(all->at);
-    all->at = now;
-    all->count = count;
+    free(outputs);
+    outputs = now;
+    output_count = count;
 }
 
-nl_status outputs_change(outputs *all, char *const *texts, size_t count, nl_log *log)
+nl_status outputs_change(char *const *texts, size_t count, nl_log *log)
 {
-    if (!can_be(texts, count))
+    if (check_targets(texts, count) != NL_OK)
         return NL_FAILED;
-    outputs_settle(all); /* one that cannot be written may be what is to be changed */
+    outputs_settle(); /* a failure is ignored: the change may replace the output that cannot be written */
     change *changes = nl_memory_check(calloc(count + 1, sizeof *changes));
-    nl_status status = prepare(all, changes, texts, count);
+    nl_status status = prepare(changes, texts, count);
     if (status == NL_OK)
-        carry_out(all, changes, count, log);
+        carry_out(changes, count, log);
     else
         undo(changes, count);
     free(changes);
     return status;
 }
 
-/* ---- all of them ---- */
+/* ---- all outputs ---- */
 
-nl_streams *outputs_streams(outputs *all)
+nl_streams *outputs_streams(void)
 {
-    return all->streams;
+    return streams;
 }
 
-void outputs_touch_stream(outputs *all, const unsigned char stream[16])
+void outputs_touch_stream(const unsigned char stream[16])
 {
-    nl_streams_touch(all->streams, stream);
-    for (size_t i = 0; i < all->count; i++)
-        nl_streams_touch(output_streams(all->at[i]), stream);
+    nl_streams_touch(streams, stream);
+    for (size_t i = 0; i < output_count; i++)
+        nl_streams_touch(output_streams(outputs[i]), stream);
 }
 
-bool outputs_admit_block(outputs *all, const nl_block_header *block, unsigned owner)
+bool outputs_admit_block(const nl_block_header *block, unsigned owner)
 {
-    bool admitted = nl_streams_admit(all->streams, block, owner);
-    for (size_t i = 0; i < all->count && admitted; i++)
-        admitted = nl_streams_admit(output_streams(all->at[i]), block, owner);
+    bool admitted = nl_streams_admit(streams, block, owner);
+    for (size_t i = 0; i < output_count && admitted; i++)
+        admitted = nl_streams_admit(output_streams(outputs[i]), block, owner);
     return admitted;
 }
 
-output *outputs_get(const outputs *all, size_t i)
+output *outputs_get(size_t i)
 {
-    return i < all->count ? all->at[i] : NULL;
+    return i < output_count ? outputs[i] : NULL;
 }
 
-uint64_t outputs_encoded(const outputs *all)
+uint64_t outputs_encoded(void)
 {
     uint64_t encoded = 0;
-    for (size_t i = 0; i < all->count; i++)
-        encoded += output_encoded(all->at[i]);
-    return all->count > 0 ? encoded / all->count : 0;
+    for (size_t i = 0; i < output_count; i++)
+        encoded += output_encoded(outputs[i]);
+    return output_count > 0 ? encoded / output_count : 0;
 }
 
-bool outputs_want_blocks(const outputs *all)
+bool outputs_want_blocks(void)
 {
-    for (size_t i = 0; i < all->count; i++)
-        if (!output_wants_blocks(all->at[i]))
-            return false;
-    return true;
+    return all_outputs(output_wants_blocks);
 }
 
-/* Calls a function of each, whatever comes of the others; the error is the first. */
-static nl_status each(outputs *all, nl_status (*function)(output *out))
+/* No output notes what it has before each has a journal. */
+static nl_status outputs_begin(void)
 {
-    nl_error error;
-    nl_status status = NL_OK;
-    for (size_t i = 0; i < all->count; i++) {
-        if (function(all->at[i]) == NL_OK || status != NL_OK)
-            continue;
-        status = NL_FAILED;
-        nl_error_save(&error);
-    }
-    return status == NL_OK ? NL_OK : nl_error_restore(&error);
+    return output_count > 1 ? each_output(output_begin) : NL_OK;
 }
 
-/* None notes what it has before each has a journal. */
-static nl_status outputs_begin(outputs *all)
+/* Settles outputs whose files must not grow further. No block is partly put. Failures are tried again. */
+static void end_full_files(void)
 {
-    return all->count > 1 ? each(all, output_begin) : NL_OK;
+    bool begun = outputs_begin() == NL_OK;
+    for (size_t i = 0; i < output_count && begun; i++)
+        if (output_is_full(outputs[i]))
+            output_settle(outputs[i]);
+    any_full = false;
 }
 
-/* Settles those whose files are to grow no further. No block is read in part. What fails is tried again. */
-static void end_full_files(outputs *all)
+void outputs_put(const nl_record *record, const uint64_t *sequence)
 {
-    bool begun = outputs_begin(all) == NL_OK;
-    for (size_t i = 0; i < all->count && begun; i++)
-        if (output_is_full(all->at[i]))
-            output_settle(all->at[i]);
-    all->full = false;
+    for (size_t i = 0; i < output_count; i++)
+        any_full = output_put(outputs[i], record, sequence) || any_full;
+    if (any_full && sequence == NULL)
+        end_full_files();
 }
 
-void outputs_put(outputs *all, const nl_record *record, const uint64_t *sequence)
-{
-    for (size_t i = 0; i < all->count; i++)
-        all->full = output_put(all->at[i], record, sequence) || all->full;
-    if (all->full && sequence == NULL)
-        end_full_files(all);
-}
-
-bool outputs_put_block(outputs *all, const nl_block_view *block)
+bool outputs_put_block(const nl_block_view *block)
 {
     bool whole = block->taken;
-    if (all->full)
-        end_full_files(all);
-    for (size_t i = 0; i < all->count; i++)
-        whole = output_begin_block(all->at[i], block) && whole;
-    for (size_t i = 0; i < all->count && whole; i++)
-        all->full = output_put_block(all->at[i], block) || all->full;
-    if (all->full && whole)
-        end_full_files(all);
+    if (any_full)
+        end_full_files();
+    for (size_t i = 0; i < output_count; i++)
+        whole = output_begin_block(outputs[i], block) && whole;
+    for (size_t i = 0; i < output_count && whole; i++)
+        any_full = output_put_block(outputs[i], block) || any_full;
+    if (any_full && whole)
+        end_full_files();
     return whole;
 }
 
-nl_status outputs_flush(outputs *all)
+nl_status outputs_flush(void)
 {
-    return outputs_begin(all) == NL_OK ? each(all, output_flush) : NL_FAILED;
+    return outputs_begin() == NL_OK ? each_output(output_flush) : NL_FAILED;
 }
 
-nl_status outputs_settle(outputs *all)
+nl_status outputs_settle(void)
 {
-    return outputs_begin(all) == NL_OK ? each(all, output_settle) : NL_FAILED;
+    return outputs_begin() == NL_OK ? each_output(output_settle) : NL_FAILED;
 }
 
-bool outputs_are_empty(const outputs *all)
+bool outputs_are_empty(void)
 {
-    for (size_t i = 0; i < all->count; i++)
-        if (!output_is_empty(all->at[i]))
-            return false;
-    return true;
+    return all_outputs(output_is_empty);
 }
 
-bool outputs_are_blocked(const outputs *all)
+bool outputs_are_blocked(void)
 {
-    for (size_t i = 0; i < all->count; i++)
-        if (output_is_blocked(all->at[i]))
-            return true;
-    return false;
+    return any_output(output_is_blocked);
 }
 
-bool outputs_are_due(const outputs *all)
+bool outputs_are_due(void)
 {
-    for (size_t i = 0; i < all->count; i++)
-        if (output_is_due(all->at[i]))
-            return true;
-    return false;
+    return any_output(output_is_due);
 }
 
-bool outputs_are_settled(const outputs *all)
+bool outputs_are_settled(void)
 {
-    for (size_t i = 0; i < all->count; i++)
-        if (!output_is_settled(all->at[i]))
-            return false;
-    return true;
+    return all_outputs(output_is_settled);
 }
 
-int outputs_settle_ms(const outputs *all)
+int outputs_settle_ms(void)
 {
-    int least = INT_MAX;
-    for (size_t i = 0; i < all->count; i++)
-        if (!output_is_settled(all->at[i])) {
-            int ms = output_settle_ms(all->at[i]);
-            least = ms < least ? ms : least;
+    int minimum = INT_MAX;
+    for (size_t i = 0; i < output_count; i++)
+        if (!output_is_settled(outputs[i])) {
+            int ms = output_settle_ms(outputs[i]);
+            minimum = ms < minimum ? ms : minimum;
         }
-    return least;
+    return minimum;
 }
 
-bool outputs_have_seal_due(const outputs *all)
+bool outputs_have_seal_due(void)
 {
-    for (size_t i = 0; i < all->count; i++)
-        if (output_is_seal_due(all->at[i]))
-            return true;
-    return false;
+    return any_output(output_is_seal_due);
 }
 
-nl_status outputs_reopen(outputs *all)
+nl_status outputs_reopen(void)
 {
-    return outputs_begin(all) == NL_OK ? each(all, output_reopen) : NL_FAILED;
+    return outputs_begin() == NL_OK ? each_output(output_reopen) : NL_FAILED;
 }
 
-/* Whether an output has the same of a stream as another has. */
-static void outputs_compare(void *user, const nl_stream_state *state)
+/* ---- closing ---- */
+
+/* Clears *level if an output has not the same of a stream as the one that has this state. */
+static void compare_stream(void *user, const nl_stream_state *state)
 {
-    levelling *l = user;
+    bool *level = user;
     nl_stream_state other;
-    for (size_t i = 0; i < l->all->count && l->level; i++)
-        l->level =
-            nl_streams_get(output_streams(l->all->at[i]), state->stream, &other) && other.next == state->next &&
+    for (size_t i = 0; i < output_count && *level; i++)
+        *level =
+            nl_streams_get(output_streams(outputs[i]), state->stream, &other) && other.next == state->next &&
             other.gap_count == state->gap_count &&
             (state->gap_count == 0 || memcmp(other.gaps, state->gaps, state->gap_count * sizeof *state->gaps) == 0);
 }
 
-/* Whether all have the same. After a kill one may have what another has not until the clients have sent it again. */
-static bool are_level(outputs *all)
+/* Whether all outputs have the same. After a kill they may differ until clients have sent blocks again. */
+static bool are_level(void)
 {
-    levelling l = {all, true};
-    for (size_t i = 0; i < all->count && all->count > 1; i++)
-        nl_streams_list(output_streams(all->at[i]), outputs_compare, &l);
-    return l.level;
+    bool level = true;
+    for (size_t i = 0; i < output_count && output_count > 1; i++)
+        nl_streams_list(output_streams(outputs[i]), compare_stream, &level);
+    return level;
 }
 
-nl_status outputs_close(outputs *all)
+nl_status outputs_close(void)
 {
-    nl_status status = outputs_begin(all) == NL_OK ? NL_OK : NL_FAILED;
-    nl_status closed = each(all, are_level(all) ? output_close : output_close_behind);
-    deliveries_end();
-    free_all(all);
+    nl_status status = outputs_begin();
+    nl_status closed = each_output(are_level() ? output_close : output_close_behind);
+    free_all();
     return status == NL_OK ? closed : status;
 }
 
-const output *outputs_with_all(const outputs *all)
+const output *outputs_with_all(void)
 {
-    for (size_t i = 0; i < all->count; i++)
-        if (output_holds_all(all->at[i]))
-            return all->at[i];
+    for (size_t i = 0; i < output_count; i++)
+        if (output_holds_all(outputs[i]))
+            return outputs[i];
     return NULL;
 }

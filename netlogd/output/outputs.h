@@ -1,25 +1,24 @@
 /*
- * All outputs of netlogd: a record goes to each whose filter (the option where=) it is true of.
+ * All outputs of netlogd. A record goes to each output whose filter (the option where=) matches it.
  *
- * Exactly once, for each. Clients are told that a block was taken when every output has settled it: has it in its file
- * and in its journal, or has noted in its journal that nothing of it was meant for it. Between two outputs' journals
- * netlogd may be killed: then one has what the other has not, and the client, who was told nothing, sends it again.
- * Therefore each output remembers streams for itself, all of them, whatever its filter; and the streams that decoders
- * pass over what was met by (outputs_streams) say what all outputs have. What any of them has not is decoded, and each
- * takes of it what is new to itself.
+ * Each output keeps each record exactly once. A block is acknowledged to its client when every output has settled it:
+ * has it in its file and in its journal, or has noted in its journal that no record of it matches. netlogd may be
+ * killed between the journals of two outputs. Then one output has what the other lacks, and the client, which got no
+ * acknowledgement, sends the block again. Therefore each output remembers all streams, whatever its filter, and
+ * outputs_streams, by which decoders skip numbers, says what all outputs have. A block that any output lacks is
+ * decoded, and each output takes from it what is new to it.
  *
- * For that to be right after any kill, it must be known from the journals what each output was to have:
+ * For that to hold after any kill, the journals must tell what each output should have:
+ * - An output whose journal says that netlogd ended properly, or that has no journal, or that joins a running netlogd,
+ *   lacks nothing that a client will send again. Where others are further in a stream, it continues where they do, gaps
+ *   included. It notes that before it takes any record.
+ * - An output that was killed and does not know a stream has had nothing of it. The first numbers may come again.
+ * - No output notes streams before each output has a journal that says that it is being written.
  *
- *   - One whose journal says that netlogd had ended in good order, or that has none, or that joins a running netlogd,
- *     missed nothing that anybody will send again: where others are further in a stream it goes on where they do, gaps
- *     and all. It notes that before it takes anything.
- *   - One that was killed and does not know a stream has had nothing of it. The first numbers of it may come yet.
- *   - No output notes streams before each has a journal that says that it is being written.
+ * An output that cannot be written stops all clients, so that memory does not grow; the records of the others are
+ * written and settled.
  *
- * An output that cannot be written holds up all clients, so that memory does not grow; the others' records are written
- * and settled. What comes again of them after a kill they know.
- *
- * One thread.
+ * The module owns the list of outputs. The server's thread only.
  */
 #ifndef NETLOGD_OUTPUT_OUTPUTS_H
 #define NETLOGD_OUTPUT_OUTPUTS_H
@@ -28,58 +27,55 @@
 
 #include "record/block_read.h"
 
-typedef struct outputs outputs;
+/* Opens the outputs with these URLs. NL_FAILED after setting the error. */
+nl_status outputs_open(char *const *texts, size_t count);
 
-/* Opens what texts name. NULL with the reason in nl_error_message(). */
-outputs *outputs_open(char *const *texts, size_t count);
-
-/* Begins to deliver: not before the last fork. Says in netlogd's own log what was repaired, and what comes of
- * delivering; log may be NULL, and lasts until outputs_close. */
-void outputs_start(outputs *all, nl_log *log);
+/* Starts delivery; the process must not fork after that. Repairs and failed deliveries are written to log, which must
+ * stay until outputs_close and may be NULL. */
+void outputs_start(nl_log *log);
 
 /*
- * What there are becomes what texts name: those that are there stay, or change their options, others are closed, and
- * opened. On NL_FAILED nothing has changed. What was put before is settled first, or fails.
+ * Replaces the outputs by those with these URLs. Existing outputs stay, or change their options; others are closed or
+ * opened. Settles the old ones first. On NL_FAILED nothing has changed.
  */
-nl_status outputs_change(outputs *all, char *const *texts, size_t count, nl_log *log);
+nl_status outputs_change(char *const *texts, size_t count, nl_log *log);
 
-/* What all outputs have of the streams of clients, from before too: for their decoders. */
-nl_streams *outputs_streams(outputs *all);
+/* Returns what all outputs have of the streams of clients, for decoders. */
+nl_streams *outputs_streams(void);
 
-/* Notes that a stream is in use, though nothing may come of it at the moment: no output forgets it before others. */
-void outputs_touch_stream(outputs *all, const unsigned char stream[16]);
+/* Notes that a stream is in use, although no record of it may come now: outputs forget other streams first. */
+void outputs_touch_stream(const unsigned char stream[16]);
 
-/*
- * Whether all outputs have space for a block, by nl_streams_admit (reader/admission.h). A block that is refused must
- * not be put: no output may count numbers as seen that did not come.
- */
-bool outputs_admit_block(outputs *all, const nl_block_header *block, unsigned owner);
+/* Whether all outputs have space for a block (nl_streams_admit). A rejected block must not be put, because no output
+ * may count numbers as seen that did not come. */
+bool outputs_admit_block(const nl_block_header *block, unsigned owner);
 
-/* The outputs one by one, in their order. NULL: there is none of that number. */
-output *outputs_get(const outputs *all, size_t i);
+/* Returns the output at an index, or NULL. */
+output *outputs_get(size_t i);
 
-/* As output_... of each, or whether it is so of any, or of all. Failures: the reason is that of the first. */
-uint64_t outputs_encoded(const outputs *all); /* on average */
-bool outputs_want_blocks(const outputs *all);
-void outputs_put(outputs *all, const nl_record *record, const uint64_t *sequence);
+/* The functions of output.h for all outputs, or whether something holds for any or for all of them. Failures set the
+ * first output's error. */
+uint64_t outputs_encoded(void); /* on average */
+bool outputs_want_blocks(void);
+void outputs_put(const nl_record *record, const uint64_t *sequence);
 
-/* Puts a block that was taken into all outputs. Returns false if its records are to be put: an output has had a part of
- * the block, or the block was not taken. */
-bool outputs_put_block(outputs *all, const nl_block_view *block);
-nl_status outputs_flush(outputs *all);
-nl_status outputs_settle(outputs *all);
-bool outputs_are_empty(const outputs *all);
-bool outputs_are_blocked(const outputs *all);
-bool outputs_are_due(const outputs *all);
-bool outputs_are_settled(const outputs *all);
-int outputs_settle_ms(const outputs *all); /* of those that are not settled */
-bool outputs_have_seal_due(const outputs *all);
-nl_status outputs_reopen(outputs *all);
+/* Puts a block into all outputs. Returns false if its records must be put instead: an output has a part of the block,
+ * or the decoder does not show the block as a whole. */
+bool outputs_put_block(const nl_block_view *block);
+nl_status outputs_flush(void);
+nl_status outputs_settle(void);
+bool outputs_are_empty(void);
+bool outputs_are_blocked(void);
+bool outputs_are_due(void);
+bool outputs_are_settled(void);
+int outputs_settle_ms(void); /* of those that are not settled */
+bool outputs_have_seal_due(void);
+nl_status outputs_reopen(void);
 
-/* Waits for what is on its way, about as long as ending.h says is left. */
-nl_status outputs_close(outputs *all);
+/* Settles and closes all outputs; waits for deliveries about as long as ending.h allows. */
+nl_status outputs_close(void);
 
-/* The first output that output_holds_all of; NULL when there is none. */
-const output *outputs_with_all(const outputs *all);
+/* Returns the first output for which output_holds_all, or NULL. */
+const output *outputs_with_all(void);
 
 #endif

@@ -86,13 +86,13 @@ void active_summarize(active *s)
 /* ---- the process ---- */
 
 /* Writes an event about the sensor to the log, and to its subscriptions if it is unusual. Frees the event. */
-static void active_report(active *s, nl_record *event, bool unusual)
+static void active_report(active *s, nl_record *event, bool unusual, bool is_failure)
 {
     if (s->agent->log != NULL)
         nl_write_record(s->agent->log, event);
     for (subscription *m = s->members; m != NULL && unusual; m = m->next_member)
         if (!m->over)
-            subscription_put_event(m, event);
+            subscription_put_event(m, event, is_failure);
     nl_record_free(event);
 }
 
@@ -105,7 +105,7 @@ static void on_ended(void *user, const char *reason, double retry_s)
     agent_add_text(event, "SENSOR", s->spec->text);
     agent_add_text(event, "REASON", reason);
     nl_record_add_double(event, "AGAIN", retry_s);
-    active_report(s, event, true);
+    active_report(s, event, true, true);
 }
 
 static void on_started(void *user, bool again)
@@ -114,7 +114,7 @@ static void on_started(void *user, bool again)
     nl_record *event = agent_record(s->agent, NL_USAGE, again ? "Nlagentd.SensorRestarted" : "Nlagentd.SensorStarted");
     s->agent->counts.starts++;
     agent_add_text(event, "SENSOR", s->spec->text);
-    active_report(s, event, again);
+    active_report(s, event, again, false);
 }
 
 static void active_stop(active *s)
@@ -125,7 +125,7 @@ static void active_stop(active *s)
     active_forget_latest(s);
     nl_record *event = agent_record(s->agent, NL_USAGE, "Nlagentd.SensorStopped");
     agent_add_text(event, "SENSOR", s->spec->text);
-    active_report(s, event, false);
+    active_report(s, event, false, false);
 }
 
 void active_adjust(active *s)

@@ -155,7 +155,7 @@ shared_record *subscription_take(subscription *s);
 /* For active.c: offers a record, a summary, or an event of the agent. */
 void subscription_put(subscription *s, shared_record *record);
 void subscription_put_summary(subscription *s, const nl_record *record, unsigned minutes);
-void subscription_put_event(subscription *s, const nl_record *record);
+void subscription_put_event(subscription *s, const nl_record *record, bool is_failure);
 
 /* Ends subscriptions whose lease is over, and those that are over and were read. Call it every second. */
 void subscriptions_sweep(agent *a);

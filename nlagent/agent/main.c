@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "program/message_output.h"
+#include "program/own_log.h"
 #include "program/program.h"
 #include "service/confine.h"
 #include "service/daemon.h"
@@ -320,7 +321,7 @@ static void open_log(serving *s)
     agent *a = &s->agent;
     if (daemon_has_no_streams() && strcmp(s->settings->log, "file:///dev/stderr") == 0)
         return;
-    a->log = nl_open("nlagentd", s->settings->log);
+    a->log = program_open_log("nlagentd", s->settings->log, true);
     if (a->log == NULL)
         program_error("cannot open nlagentd's own log: %s", nl_error_message());
     nl_set_policy(a->log, NL_POLICY_NEWEST, 0, NL_LEVEL_NONE); /* a slow reader of the log must not delay clients */

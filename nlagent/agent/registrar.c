@@ -62,18 +62,7 @@ static bool register_with_agent(registrar *r, const directory_sensor *sensors, s
     nl_buffer message = {0};
     soap_call answer;
     soap_begin(&message, "Register");
-    soap_open(&message, "agent");
-    soap_put(&message, "host", r->options.host);
-    soap_put(&message, "url", r->options.url);
-    soap_put_number(&message, "ttl", r->options.ttl_s);
-    for (size_t i = 0; i < count; i++) {
-        soap_open(&message, "sensor");
-        soap_put(&message, "name", sensors[i].name);
-        soap_put(&message, "what", sensors[i].what);
-        soap_put(&message, "events", sensors[i].events);
-        soap_close(&message, "sensor");
-    }
-    soap_close(&message, "agent");
+    soap_put_agent(&message, r->options.host, r->options.url, r->options.ttl_s, sensors, count);
     soap_end(&message, "Register");
     bool good = client_call(r->client, &message, &answer);
     soap_call_free(&answer);

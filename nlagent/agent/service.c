@@ -24,16 +24,68 @@ enum {
     REPLY_MAX = 32 << 20  /* bytes */
 };
 
+/* A reply under construction. Records are elements, or lines of ULM if the client requested format=ulm. */
+typedef struct reply {
+    nl_buffer out;
+    nl_buffer lines;
+    bool as_lines;
+} reply;
+
 typedef struct call {
     agent *agent;
     exchange *exchange;
     const soap_call *soap;
     const char *consumer;
     unsigned rights;
-    nl_buffer out; /* the reply */
+    reply reply;
     bool deferred; /* it is sent later */
     bool failed;   /* with this thread's error */
 } call;
+
+/* ---- replies ---- */
+
+static void reply_put_record(reply *r, const nl_record *record)
+{
+    if (r->as_lines)
+        nl_record_encode(record, NL_FORMAT_ULM, &r->lines);
+    else
+        soap_put_record(&r->out, record);
+}
+
+/* Lines are passed on as they are. */
+static void reply_put_shared(reply *r, shared_record *record)
+{
+    if (r->as_lines)
+        nl_buffer_append(&r->lines, record->line, record->size);
+    else if (shared_record_decode(record) != NULL)
+        soap_put_record(&r->out, shared_record_decode(record));
+}
+
+static size_t reply_size(const reply *r)
+{
+    return r->out.size + r->lines.size;
+}
+
+/* Sends the reply, or a fault with this thread's error, and frees it. */
+static void reply_send(reply *r, exchange *x, const char *operation, bool failed)
+{
+    char name[SOAP_NAME_SIZE + 16];
+    snprintf(name, sizeof name, "%sResponse", operation);
+    nl_buffer message = {0};
+    if (failed) {
+        soap_put_fault(&message);
+    } else {
+        soap_begin(&message, name);
+        if (r->lines.size > 0)
+            soap_put_lines(&message, &r->lines);
+        nl_buffer_append(&message, r->out.data, r->out.size);
+        soap_end(&message, name);
+    }
+    exchange_answer(x, &message, failed);
+    nl_buffer_free(&message);
+    nl_buffer_free(&r->out);
+    nl_buffer_free(&r->lines);
+}
 
 /* ---- arguments and rights ---- */
 
@@ -104,28 +156,28 @@ static bool service_check_reading(call *c, const char *sensor, unsigned right)
 static void put_definition(call *c, const definition *d, bool detailed)
 {
     nl_record *state = nl_record_new();
-    soap_open(&c->out, "sensor");
-    soap_put(&c->out, "name", d->name);
-    soap_put(&c->out, "what", d->what);
-    soap_put(&c->out, "arguments", d->arguments_help);
+    soap_open(&c->reply.out, "sensor");
+    soap_put(&c->reply.out, "name", d->name);
+    soap_put(&c->reply.out, "what", d->what);
+    soap_put(&c->reply.out, "arguments", d->arguments_help);
     for (const active *s = c->agent->sensors; s != NULL; s = s->next) {
         if (s->definition != d)
             continue;
         nl_record_clear(state);
         active_describe(s, state);
-        soap_open(&c->out, "instance");
-        soap_put_fields(&c->out, state);
-        soap_close(&c->out, "instance");
+        soap_open(&c->reply.out, "instance");
+        soap_put_fields(&c->reply.out, state);
+        soap_close(&c->reply.out, "instance");
     }
     for (const sensor_field *f = detailed ? d->fields : NULL; f != NULL && f->event != NULL; f++) {
-        soap_open(&c->out, "field");
-        soap_put(&c->out, "event", f->event);
-        soap_put(&c->out, "name", f->name);
-        soap_put(&c->out, "unit", f->unit);
-        soap_put(&c->out, "meaning", f->meaning);
-        soap_close(&c->out, "field");
+        soap_open(&c->reply.out, "field");
+        soap_put(&c->reply.out, "event", f->event);
+        soap_put(&c->reply.out, "name", f->name);
+        soap_put(&c->reply.out, "unit", f->unit);
+        soap_put(&c->reply.out, "meaning", f->meaning);
+        soap_close(&c->reply.out, "field");
     }
-    soap_close(&c->out, "sensor");
+    soap_close(&c->reply.out, "sensor");
     nl_record_free(state);
 }
 
@@ -161,7 +213,7 @@ static void do_status(call *c)
         nl_record_add_uint(record, counts[i].name, counts[i].value);
     if (a->directory != NULL)
         nl_record_add_uint(record, "AGENTS", directory_size(a->directory));
-    soap_put_record(&c->out, record);
+    reply_put_record(&c->reply, record);
     nl_record_free(record);
 }
 
@@ -176,7 +228,7 @@ static void do_settings(call *c)
             nl_record *record = agent_record(c->agent, NL_USAGE, "Nlagentd.Setting");
             agent_add_text(record, "OPTION", row->name);
             agent_add_text(record, "VALUE", value);
-            soap_put_record(&c->out, record);
+            reply_put_record(&c->reply, record);
             nl_record_free(record);
         }
 }
@@ -209,10 +261,10 @@ static void do_subscribe(call *c)
         c->failed = true;
         return;
     }
-    soap_put(&c->out, "subscription", s->id);
-    soap_put(&c->out, "sensor", s->sensor->spec->text);
-    soap_put_number(&c->out, "interval", s->interval_s);
-    soap_put_number(&c->out, "lease", s->lease_s);
+    soap_put(&c->reply.out, "subscription", s->id);
+    soap_put(&c->reply.out, "sensor", s->sensor->spec->text);
+    soap_put_number(&c->reply.out, "interval", s->interval_s);
+    soap_put_number(&c->reply.out, "lease", s->lease_s);
 }
 
 /* Returns the client's subscription that no other request is reading; NULL on failure. */
@@ -242,7 +294,7 @@ typedef struct pending {
     subscription *subscription;
     struct event *timer;
     size_t max;
-    bool is_query, has_records;
+    bool is_query, has_records, as_lines;
 } pending;
 
 static void pending_free(pending *p)
@@ -261,61 +313,41 @@ static void on_client_gone(void *user)
     pending_free(user);
 }
 
-static bool is_event(const nl_record *record, const char *name)
+/* Appends the queued records. Returns false and sets the error if there are none, or if the sensor failed. */
+static bool put_records(subscription *s, size_t max, reply *to)
 {
-    return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
-}
-
-/* Appends the queued records to out. Returns false and sets the error if there are none, or if the sensor failed. */
-static bool put_records(subscription *s, size_t max, nl_buffer *out)
-{
-    char scratch[NL_FIELD_TEXT_SIZE];
     size_t count = 0;
     bool failed = false;
     shared_record *r;
     nl_error_set(NL_ERROR_TIMEOUT, "the sensor has logged nothing");
     for (; count < max && (r = subscription_take(s)) != NULL; count++) {
         nl_field reason;
-        const nl_record *record = shared_record_decode(r);
-        if (record != NULL &&
-            (is_event(record, "Nlagentd.SensorFailed") || is_event(record, "Nlagentd.CostlyFilter")) &&
-            nl_record_find(record, "REASON", &reason)) {
-            nl_string text = nl_field_text(&reason, scratch);
-            nl_error_set(NL_ERROR_TIMEOUT, "%.*s", (int)text.size, text.data);
+        if (r->is_failure && nl_record_find(shared_record_decode(r), "REASON", &reason)) {
+            nl_error_set(NL_ERROR_TIMEOUT, "%.*s", (int)reason.string.size, reason.string.data);
             failed = true;
         }
-        if (record != NULL)
-            soap_put_record(out, record);
+        reply_put_shared(to, r);
         shared_record_release(r);
     }
     return count > 0 && !failed;
 }
 
-static void put_fetched(subscription *s, size_t max, nl_buffer *out)
+static void put_fetched(subscription *s, size_t max, reply *to)
 {
     double missed = (double)s->missed;
-    put_records(s, max, out);
-    soap_put_number(out, "missed", missed);
+    put_records(s, max, to);
+    soap_put_number(&to->out, "missed", missed);
 }
 
 static void pending_answer(pending *p)
 {
-    nl_buffer out = {0};
-    const char *name = p->is_query ? "QueryResponse" : "FetchResponse";
+    reply r = {.as_lines = p->as_lines};
     bool good = true;
-    soap_begin(&out, name);
     if (p->is_query)
-        good = put_records(p->subscription, p->max, &out);
+        good = put_records(p->subscription, p->max, &r);
     else
-        put_fetched(p->subscription, p->max, &out);
-    if (good) {
-        soap_end(&out, name);
-    } else {
-        out.size = 0;
-        soap_put_fault(&out);
-    }
-    exchange_answer(p->exchange, &out, !good);
-    nl_buffer_free(&out);
+        put_fetched(p->subscription, p->max, &r);
+    reply_send(&r, p->exchange, p->is_query ? "Query" : "Fetch", !good);
     pending_free(p);
 }
 
@@ -339,7 +371,12 @@ static void on_records(void *user)
 static void defer_answer(call *c, subscription *s, bool is_query, size_t max, double wait_s)
 {
     pending *p = nl_memory_check(calloc(1, sizeof *p));
-    *p = (pending){.agent = c->agent, .exchange = c->exchange, .subscription = s, .max = max, .is_query = is_query};
+    *p = (pending){.agent = c->agent,
+                   .exchange = c->exchange,
+                   .subscription = s,
+                   .max = max,
+                   .is_query = is_query,
+                   .as_lines = c->reply.as_lines};
     p->timer = evtimer_new(c->agent->base, on_timer, p);
     struct timeval time = {.tv_sec = (time_t)wait_s, .tv_usec = (suseconds_t)(fmod(wait_s, 1) * 1e6)};
     if (p->timer == NULL || event_add(p->timer, &time) != 0)
@@ -359,7 +396,7 @@ static void do_fetch(call *c)
     size_t count = max >= 1 && max <= FETCH_MAX ? (size_t)max : FETCH_MAX;
     if (s->count > 0 || s->missed > 0 || !(wait_s > 0)) {
         subscription_renew(s);
-        put_fetched(s, count, &c->out);
+        put_fetched(s, count, &c->reply);
     } else {
         defer_answer(c, s, false, count, wait_s < FETCH_WAIT_MAX_S ? wait_s : FETCH_WAIT_MAX_S);
     }
@@ -371,15 +408,14 @@ static bool put_latest(call *c, const active *s, const nl_filter *filter)
     size_t count = 0;
     for (size_t i = 0; i < s->latest_count; i++) {
         bool matches = true;
-        const nl_record *record = shared_record_decode(s->latest[i]);
-        if (record != NULL && filter != NULL &&
-            condition_match(&c->agent->matching, filter, record, &matches) != NL_OK) {
+        const nl_record *fields = filter != NULL ? shared_record_decode(s->latest[i]) : NULL;
+        if (fields != NULL && condition_match(&c->agent->matching, filter, fields, &matches) != NL_OK) {
             service_fail(c, NL_ERROR_LIMIT, "the expression costs too much");
             return false;
         }
-        if (record == NULL || !matches)
+        if (!matches)
             continue;
-        soap_put_record(&c->out, record);
+        reply_put_shared(&c->reply, s->latest[i]);
         count++;
     }
     return count > 0;
@@ -428,7 +464,7 @@ static void do_start(call *c)
     s->held_interval_s = interval_s;
     active_summarize(s);
     active_adjust(s);
-    soap_put(&c->out, "sensor", s->spec->text);
+    soap_put(&c->reply.out, "sensor", s->spec->text);
 }
 
 /* Returns whether the argument sensor is valid. *s is NULL if the sensor has not run. */
@@ -449,14 +485,14 @@ static void do_stop(call *c)
         s->held = false;
         active_adjust(s);
     }
-    soap_put(&c->out, "sensor", s != NULL ? s->spec->text : service_text(c, "sensor"));
+    soap_put(&c->reply.out, "sensor", s != NULL ? s->spec->text : service_text(c, "sensor"));
 }
 
 static void put_summary(void *user, const nl_record *record)
 {
     call *c = user;
-    if (c->out.size < REPLY_MAX)
-        soap_put_record(&c->out, record);
+    if (reply_size(&c->reply) < REPLY_MAX)
+        reply_put_record(&c->reply, record);
 }
 
 static void do_summaries(call *c)
@@ -471,7 +507,7 @@ static void do_summaries(call *c)
         return;
     active_summarize(s);
     summaries_list(s->summaries, minutes, since_ns, put_summary, c);
-    if (c->out.size >= REPLY_MAX)
+    if (reply_size(&c->reply) >= REPLY_MAX)
         service_fail(c, NL_ERROR_LIMIT, "the reply is too large; request less with since");
 }
 
@@ -480,7 +516,7 @@ static void do_summaries(call *c)
 static bool service_check_directory(call *c)
 {
     if (c->agent->directory == NULL)
-        service_fail(c, NL_ERROR_NOT_FOUND, "this agent is not a directory; start one with nlagentd --directory");
+        service_fail(c, NL_ERROR_NOT_FOUND, "this agent is not a directory; start one with nlagentd --serve-directory");
     return c->agent->directory != NULL;
 }
 
@@ -535,7 +571,7 @@ static void do_register(call *c)
     else if (!directory_register(c->agent->directory, host, url, ttl_s, sensors, count))
         service_fail(c, NL_ERROR_LIMIT, "the directory is full");
     else
-        soap_put_number(&c->out, "ttl", ttl_s);
+        soap_put_number(&c->reply.out, "ttl", ttl_s);
 }
 
 static void do_withdraw(call *c)
@@ -548,18 +584,7 @@ static void do_withdraw(call *c)
 
 static void put_agent(void *user, const char *host, const char *url, const directory_sensor *sensors, size_t count)
 {
-    nl_buffer *out = user;
-    soap_open(out, "agent");
-    soap_put(out, "host", host);
-    soap_put(out, "url", url);
-    for (size_t i = 0; i < count; i++) {
-        soap_open(out, "sensor");
-        soap_put(out, "name", sensors[i].name);
-        soap_put(out, "what", sensors[i].what);
-        soap_put(out, "events", sensors[i].events);
-        soap_close(out, "sensor");
-    }
-    soap_close(out, "agent");
+    soap_put_agent(user, host, url, 0, sensors, count);
 }
 
 static void do_find(call *c)
@@ -574,7 +599,7 @@ static void do_find(call *c)
         return;
     }
     directory_expire(c->agent->directory);
-    directory_find(c->agent->directory, filter, put_agent, &c->out);
+    directory_find(c->agent->directory, filter, put_agent, &c->reply.out);
     nl_filter_free(filter);
 }
 
@@ -636,7 +661,7 @@ static void do_collect(call *c)
     if (name == NULL)
         c->failed = true;
     else
-        soap_put(&c->out, "collection", name);
+        soap_put(&c->reply.out, "collection", name);
 }
 
 static void do_release(call *c)
@@ -659,20 +684,21 @@ static const struct {
     {"Summaries", do_summaries}, {"Register", do_register},       {"Withdraw", do_withdraw},
     {"Find", do_find},           {"Collect", do_collect},         {"Release", do_release},
 };
+enum { OPERATION_COUNT = sizeof operations / sizeof operations[0] };
 
 static void perform(call *c)
 {
-    char name[SOAP_NAME_SIZE + 16];
-    for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++) {
-        if (strcmp(operations[i].name, c->soap->operation) != 0)
-            continue;
-        snprintf(name, sizeof name, "%sResponse", operations[i].name);
-        soap_begin(&c->out, name);
+    const char *format = service_text(c, "format");
+    size_t i = 0;
+    while (i < OPERATION_COUNT && strcmp(operations[i].name, c->soap->operation) != 0)
+        i++;
+    if (format != NULL && strcmp(format, "xml") != 0 && strcmp(format, "ulm") != 0)
+        service_fail(c, NL_ERROR_INVALID, "format: unknown format; use xml or ulm");
+    c->reply.as_lines = format != NULL && strcmp(format, "ulm") == 0;
+    if (i == OPERATION_COUNT)
+        service_fail(c, NL_ERROR_NOT_FOUND, "unknown operation \"%s\"", c->soap->operation);
+    else if (!c->failed)
         operations[i].function(c);
-        soap_end(&c->out, name);
-        return;
-    }
-    service_fail(c, NL_ERROR_NOT_FOUND, "unknown operation \"%s\"", c->soap->operation);
 }
 
 void service_do(agent *a, exchange *x, const char *message, size_t size, const char *consumer, unsigned rights)
@@ -683,13 +709,8 @@ void service_do(agent *a, exchange *x, const char *message, size_t size, const c
         perform(&c);
     else
         c.failed = true;
-    if (c.failed) {
-        a->counts.refused++;
-        c.out.size = 0;
-        soap_put_fault(&c.out);
-    }
+    a->counts.refused += c.failed;
     if (!c.deferred)
-        exchange_answer(x, &c.out, c.failed);
-    nl_buffer_free(&c.out);
+        reply_send(&c.reply, x, soap.operation, c.failed);
     soap_call_free(&soap);
 }

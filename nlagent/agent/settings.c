@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKEN_MAX = 300 };
-
 agent_settings *agent_settings_new(void)
 {
     agent_settings *s = nl_memory_check(calloc(1, sizeof *s));
@@ -104,22 +102,12 @@ static bool agent_set_token(void *to, const nl_option *row, const char *value)
 {
     agent_settings *s = to;
     nl_option plain = *row;
-    char token[TOKEN_MAX];
-    if (!confine_keep_file(value, CONFINE_READ))
+    char *token = confine_keep_file(value, CONFINE_READ) ? client_read_secret(value) : NULL;
+    if (token == NULL)
         return false;
-    FILE *file = fopen(value, "re");
-    bool good = file != NULL && fgets(token, sizeof token, file) != NULL;
-    plain.set = NULL;
-    if (!good)
-        nl_error_set(NL_ERROR_INVALID, "read %s: %s", value,
-                     file == NULL || ferror(file) ? strerror(errno) : "the file is empty");
-    if (file != NULL)
-        fclose(file);
-    if (!good)
-        return false;
-    token[strcspn(token, "\r\n")] = '\0';
     free(s->token);
-    s->token = program_copy(token);
+    s->token = token;
+    plain.set = NULL;
     return nl_option_set(&plain, s, value);
 }
 
@@ -161,7 +149,7 @@ const nl_option agent_settings_rows[] = {
      .places = NL_OPTION_IN_DAEMON,
      NL_OPTION_MEMBER(agent_settings, sensor_program),
      .help = "Program that runs the included sensors"},
-    {.name = "directory",
+    {.name = "serve-directory",
      .type = NL_OPTION_FLAG,
      .places = NL_OPTION_IN_DAEMON,
      NL_OPTION_MEMBER(agent_settings, is_directory),

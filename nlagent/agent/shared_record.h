@@ -11,6 +11,7 @@
 
 typedef struct shared_record {
     unsigned users;
+    bool is_failure;     /* an event of nlagentd whose REASON says why the sensor's records do not come */
     int64_t received_ns; /* when nlagentd received it, since 1970 */
     nl_record *decoded;  /* NULL until shared_record_decode */
     size_t size;         /* with the newline */

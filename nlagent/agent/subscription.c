@@ -142,9 +142,10 @@ static void subscription_append(subscription *s, shared_record *record)
     s->is_scheduled = true;
 }
 
-void subscription_put_event(subscription *s, const nl_record *record)
+void subscription_put_event(subscription *s, const nl_record *record, bool is_failure)
 {
     shared_record *shared = shared_record_encode(record);
+    shared->is_failure = is_failure;
     subscription_append(s, shared);
     shared_record_release(shared);
 }
@@ -157,7 +158,7 @@ static void subscription_end_costly(subscription *s)
     nl_record *record = agent_record(s->sensor->agent, NL_WARNING, "Nlagentd.CostlyFilter");
     agent_add_text(record, "SENSOR", sensor);
     agent_add_text(record, "REASON", reason);
-    subscription_put_event(s, record);
+    subscription_put_event(s, record, true);
     nl_write(s->sensor->agent->log, NL_WARNING, "Nlagentd.CostlyFilter", "SENSOR=%s CONSUMER=%s REASON=%s", sensor,
              s->owner, reason);
     nl_record_free(record);
@@ -189,7 +190,7 @@ void subscription_put(subscription *s, shared_record *record)
 void subscription_put_summary(subscription *s, const nl_record *record, unsigned minutes)
 {
     if (!s->over && s->summary_minutes == minutes && subscription_wants(s, record))
-        subscription_put_event(s, record);
+        subscription_put_event(s, record, false);
 }
 
 /* Returns the record that reports the dropped records. */

@@ -78,7 +78,7 @@ static bool run_pass(store *s, const query *q, passing *p, const char *sql)
     if (p->kind->end != NULL)
         p->kind->end(p->e, &p->s);
     drain(&p->s);
-    p->kind->close(p->e);
+    exporter_close(p->e);
     nl_record_free(p->record);
     nl_buffer_free(&p->s.bytes);
     nl_buffer_free(&p->s.report_text);

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "pipeline/pipeline_inside.h"
+#include "pipeline/chunks.h"
 #include "base/memory.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 /* ---- chunks ---- */
 
-static void prepare_sink(pipeline *p, sink *s)
+static void chunk_prepare_sink(pipeline *p, sink *s)
 {
     s->where = p->pass->where;
     s->fraction = p->pass->reading->fraction;
@@ -17,7 +17,7 @@ static void prepare_sink(pipeline *p, sink *s)
     s->lines_before = p->lines;
 }
 
-static void empty_chunk(chunk *c)
+static void chunk_empty(chunk *c)
 {
     sink *s = &c->s;
     s->bytes.size = s->report_text.size = s->report_count = 0;
@@ -26,20 +26,12 @@ static void empty_chunk(chunk *c)
     memset(s->losses, 0, sizeof s->losses);
     c->in.size = 0;
     c->lines = 0;
-    c->blocks = c->in_place = c->last = false;
+    c->blocks = c->is_converted = c->last = false;
     c->expanded = 0;
     c->state = CHUNK_FREE;
 }
 
-uint64_t pipeline_count_lines(const char *at, size_t size)
-{
-    uint64_t count = 0;
-    for (const char *end = at + size; size > 0 && (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
-        count++;
-    return count;
-}
-
-void pipeline_commit(pipeline *p, chunk *c)
+void chunk_commit(pipeline *p, chunk *c)
 {
     pass *pass = p->pass;
     if (!p->stopped && !p->failed) {
@@ -58,10 +50,10 @@ void pipeline_commit(pipeline *p, chunk *c)
             p->failed = !output_write(pass->out, c->s.bytes.data, c->s.bytes.size);
         p->lines += c->lines;
     }
-    empty_chunk(c);
+    chunk_empty(c);
 }
 
-/* Waits for the oldest chunk that is on its way, and commits it. */
+/* Waits for the oldest chunk and commits it. */
 static void commit_oldest(pipeline *p)
 {
     chunk *c = &p->chunks[p->committed % p->chunk_count];
@@ -69,7 +61,7 @@ static void commit_oldest(pipeline *p)
     while (c->state != CHUNK_DONE)
         pthread_cond_wait(&p->done, &p->lock);
     pthread_mutex_unlock(&p->lock);
-    pipeline_commit(p, c);
+    chunk_commit(p, c);
     p->committed++;
 }
 
@@ -79,12 +71,12 @@ static void commit_all(pipeline *p)
         commit_oldest(p);
 }
 
-/* What a chunk's bytes become. */
-static void convert(chunk *c, importer *in, exporter *out)
+/* Converts the bytes of a chunk. */
+static void chunk_convert(chunk *c, importer *in, exporter *out)
 {
     const importer_kind *kind = in->kind;
     c->s.out = out;
-    c->lines = c->blocks ? 0 : pipeline_count_lines(c->in.data, c->in.size);
+    c->lines = c->blocks ? 0 : cutter_count_lines(c->in.data, c->in.size);
     kind->read(in, c->in.data, c->in.size, &c->s);
     if (c->last && kind->end != NULL && !c->s.stopped)
         kind->end(in, &c->s);
@@ -92,30 +84,30 @@ static void convert(chunk *c, importer *in, exporter *out)
         out->kind->flush(out, &c->s);
 }
 
-static void *work(void *user);
+static void *run_thread(void *user);
 
 static void start_workers(pipeline *p)
 {
     unsigned wanted = p->pass->from->in_order || p->pass->to->in_order ? 0 : p->pass->threads;
-    while (p->thread_count < wanted && pthread_create(&p->threads[p->thread_count], NULL, work, p) == 0)
+    while (p->thread_count < wanted && pthread_create(&p->threads[p->thread_count], NULL, run_thread, p) == 0)
         p->thread_count++;
     if (p->thread_count == 0)
-        p->in_order = importer_open(p->pass->from, p->import_shared);
+        p->in_order = importer_open(p->pass->from, p->cut.head);
 }
 
-void pipeline_dispatch(pipeline *p)
+void chunk_dispatch(pipeline *p)
 {
-    chunk *c = pipeline_filling(p);
-    if (!c->in_place && p->thread_count == 0 && p->in_order == NULL)
+    chunk *c = chunk_filling(p);
+    if (!c->is_converted && p->thread_count == 0 && p->in_order == NULL)
         start_workers(p);
-    if (!c->in_place)
-        prepare_sink(p, &c->s);
-    if (p->in_order != NULL && !c->in_place) {
-        convert(c, p->in_order, p->own);
-        c->in_place = true;
+    if (!c->is_converted)
+        chunk_prepare_sink(p, &c->s);
+    if (p->in_order != NULL && !c->is_converted) {
+        chunk_convert(c, p->in_order, p->own);
+        c->is_converted = true;
     }
     pthread_mutex_lock(&p->lock);
-    c->state = c->in_place ? CHUNK_DONE : CHUNK_READY;
+    c->state = c->is_converted ? CHUNK_DONE : CHUNK_READY;
     p->filled++;
     pthread_cond_signal(&p->ready);
     pthread_mutex_unlock(&p->lock);
@@ -126,11 +118,11 @@ void pipeline_dispatch(pipeline *p)
     program_progress("converting", nl_source_position(p->source), nl_source_size(p->source), p->pass->records);
 }
 
-static void *work(void *user)
+static void *run_thread(void *user)
 {
     pipeline *p = user;
     pass *pass = p->pass;
-    importer *in = importer_open(pass->from, p->import_shared);
+    importer *in = importer_open(pass->from, p->cut.head);
     exporter *out = exporter_open(pass->to, pass->export_shared);
     pthread_mutex_lock(&p->lock);
     for (;;) {
@@ -140,7 +132,7 @@ static void *work(void *user)
             chunk *c = &p->chunks[p->taken++ % p->chunk_count];
             c->state = CHUNK_TAKEN;
             pthread_mutex_unlock(&p->lock);
-            convert(c, in, out);
+            chunk_convert(c, in, out);
             pthread_mutex_lock(&p->lock);
             c->state = CHUNK_DONE;
             pthread_cond_signal(&p->done);
@@ -151,58 +143,65 @@ static void *work(void *user)
         }
     }
     pthread_mutex_unlock(&p->lock);
-    pass->from->close(in);
-    pass->to->close(out);
+    importer_close(in);
+    exporter_close(out);
     return NULL;
 }
 
-/* ---- what the main thread converts itself ---- */
+/* ---- conversion in the main thread ---- */
 
-chunk *pipeline_in_place(pipeline *p)
+chunk *chunk_convert_here(pipeline *p)
 {
-    if (!pipeline_filling(p)->in_place && pipeline_filling(p)->in.size > 0)
-        pipeline_dispatch(p);
-    chunk *c = pipeline_filling(p);
-    if (!c->in_place) {
-        c->in_place = true;
-        prepare_sink(p, &c->s);
+    if (!chunk_filling(p)->is_converted && chunk_filling(p)->in.size > 0)
+        chunk_dispatch(p);
+    chunk *c = chunk_filling(p);
+    if (!c->is_converted) {
+        c->is_converted = true;
+        chunk_prepare_sink(p, &c->s);
         c->s.out = p->own;
     }
     return c;
 }
 
-void pipeline_dispatch_in_place(pipeline *p)
+void chunk_dispatch_converted(pipeline *p)
 {
-    chunk *c = pipeline_filling(p);
+    chunk *c = chunk_filling(p);
     if (p->own->kind->flush != NULL)
         p->own->kind->flush(p->own, &c->s);
-    pipeline_dispatch(p);
+    chunk_dispatch(p);
 }
 
-static void drain(sink *s)
+static void pipeline_drain(sink *s)
 {
     pipeline *p = s->drain_user;
     p->failed = p->failed || !output_write(p->pass->out, s->bytes.data, s->bytes.size);
     s->bytes.size = 0;
 }
 
-void pipeline_write_edge(pipeline *p, void (*edge)(exporter *e, sink *s))
+/* Writes the head or the foot of the output. */
+static void pipeline_write_edge(pipeline *p, void (*edge)(exporter *e, sink *s))
 {
-    sink s = {.out = p->own, .drain = drain, .drain_user = p};
+    sink s = {.out = p->own, .drain = pipeline_drain, .drain_user = p};
     if (edge == NULL || p->failed)
         return;
     edge(p->own, &s);
-    drain(&s);
+    pipeline_drain(&s);
     for (size_t i = 0; i < LOSS_COUNT; i++)
         p->pass->losses[i] += s.losses[i];
     nl_buffer_free(&s.bytes);
 }
 
-/* ---- a whole pass ---- */
+void pipeline_begin_output(pipeline *p)
+{
+    if (!p->begun)
+        pipeline_write_edge(p, p->pass->to->begin);
+    p->begun = true;
+}
+
+/* ---- passes ---- */
 
 static void open_pipeline(pipeline *p)
 {
-    p->wanted = PIPELINE_CHUNK_SIZE;
     p->chunk_count = 2 * p->pass->threads + 2;
     p->chunks = nl_memory_check(calloc(p->chunk_count, sizeof *p->chunks));
     pthread_mutex_init(&p->lock, NULL);
@@ -225,16 +224,13 @@ static void close_pipeline(pipeline *p)
 {
     end_workers(p);
     if (p->in_order != NULL)
-        p->pass->from->close(p->in_order);
-    p->pass->to->close(p->own);
-    if (p->import_shared != NULL)
-        p->pass->from->unshare(p->import_shared);
+        importer_close(p->in_order);
+    exporter_close(p->own);
+    cutter_reset(&p->cut);
     for (size_t i = 0; i < p->chunk_count; i++) {
         chunk *c = &p->chunks[i];
         nl_buffer_free(&c->in);
-        nl_buffer_free(&c->s.bytes);
-        nl_buffer_free(&c->s.report_text);
-        free(c->s.reports);
+        sink_free(&c->s);
     }
     free(p->chunks);
     pthread_cond_destroy(&p->done);
@@ -243,39 +239,33 @@ static void close_pipeline(pipeline *p)
     program_progress_end();
 }
 
-static bool say_status(const pipeline *p, nl_status status)
+bool pass_reads_directory(const pass *p)
 {
-    if (status == NL_MALFORMED)
-        program_error("%s: unrecognized format; name it with --from-format", p->name);
-    else if (status == NL_FAILED && !p->pass->is_first)
-        program_error("%s", nl_error_message());
-    return status != NL_MALFORMED && status != NL_FAILED && !p->failed;
+    return p->from != NULL && p->from->read_path != NULL;
 }
 
-/* Reads one source of the input; what it became is committed. */
-static bool read_source(pipeline *p, const char *name)
+/* Reads one source of the input and commits its chunks. */
+static bool pipeline_read_source(pipeline *p, const char *name)
 {
     p->name = name;
-    if (pass_reads_folder(p->pass))
-        return pipeline_read_folder(p, name);
-    p->source = program_source_open_stored(p->pass->read_from != NULL ? p->pass->read_from : name);
-    if (p->source == NULL) {
-        program_error("%s", nl_error_message());
-        return false;
-    }
+    if (pass_reads_directory(p->pass))
+        return input_read_directory(p);
+    p->source = program_source_open_stored(p->pass->copy != NULL ? p->pass->copy : name);
+    if (p->source == NULL)
+        return program_print_error();
     p->lines = p->offset = 0;
-    bool good = say_status(p, pipeline_read_all(p));
+    bool good = input_read(p);
     commit_all(p);
     nl_source_close(p->source);
     return good;
 }
 
-/* Of what is read one after another only lines and blocks make one log. */
+/* Only logs in the formats of the library can be joined. */
 static bool can_go_on(const pipeline *p, size_t i)
 {
     if (i == 0 || p->pass->from == NULL || p->pass->from->blocks)
         return true;
-    program_error("%s: files of format %s are not read one after another: convert each by itself", p->pass->sources[i],
+    program_error("%s: cannot join files in the format %s; convert each file by itself", p->pass->sources[i],
                   p->pass->from->name);
     return false;
 }
@@ -284,14 +274,14 @@ bool pass_run(pass *pass)
 {
     pipeline p = {.pass = pass};
     bool good = true;
-    pass->threads = pass->threads > PIPELINE_MOST_THREADS ? PIPELINE_MOST_THREADS : pass->threads;
+    pass->threads = pass->threads > THREADS_MAX ? THREADS_MAX : pass->threads;
     open_pipeline(&p);
     for (size_t i = 0; i < pass->source_count && !p.failed && !p.stopped; i++) {
         if (!can_go_on(&p, i)) {
             good = false;
             break;
         }
-        good = read_source(&p, pass->sources[i]) && good;
+        good = pipeline_read_source(&p, pass->sources[i]) && good;
     }
     if (p.begun)
         pipeline_write_edge(&p, pass->to->end);

@@ -1,6 +1,6 @@
 /*
- * One pass over an input: it is cut into chunks, several threads convert them, and what they made is put together in
- * the input's order.
+ * One pass over the input of a conversion. The main thread cuts the input into chunks of whole records, several threads
+ * convert the chunks, and the main thread writes the results in the order of the input.
  */
 #ifndef NLCONV_PIPELINE_H
 #define NLCONV_PIPELINE_H
@@ -9,30 +9,31 @@
 #include "convert/output.h"
 
 typedef struct pass {
-    char **sources; /* of the input, one after another: several are an archive's files */
+    char **sources; /* read one after another: several are the files of an archive */
     size_t source_count;
-    const char *read_from;     /* where a single one is really read; NULL: there */
-    bool is_first;             /* another follows, which reports what can't be read */
-    const importer_kind *from; /* NULL at first: told by the content */
+    const char *copy;          /* of a single source that can be read only once; NULL: none */
+    bool is_first;             /* another pass follows and reports malformed input */
+    const importer_kind *from; /* NULL: detect; set by the pass */
     const exporter_kind *to;
     void *export_shared;
-    program_reading *reading; /* malformed input is reported to it */
+    program_reading *reading; /* gets the reports of malformed input */
     const nl_filter *where;
-    bool strict;
+    bool strict; /* stop at the first malformed input */
     import_about about;
-    bool undated; /* there were times that nobody knows what they count from */
-    output *out;  /* NULL when the exporter's kind learns */
+    output *out; /* NULL: the exporter's kind learns instead */
     unsigned threads;
-    uint64_t records; /* converted */
+    /* results */
+    bool undated;     /* times had an unknown origin */
+    uint64_t records; /* number converted */
     uint64_t losses[LOSS_COUNT];
-    bool stopped;   /* by malformed input, as strict has it */
-    bool unwritten; /* the output is not what it should be */
+    bool stopped;   /* by malformed input */
+    bool unwritten; /* the output is not complete */
 } pass;
 
-/* False, after having said why, when reading or writing failed; what was read until then is in the output. */
+/* Runs a pass. Returns false after reporting that reading or writing failed; the output has what was read before. */
 bool pass_run(pass *p);
 
-/* Whether its format is one of folders. */
-bool pass_reads_folder(const pass *p);
+/* Returns whether the input is a directory in a foreign format. */
+bool pass_reads_directory(const pass *p);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The program around the functions and the table of them, which are made from the schema. */
+/* The measuring program without the functions that depend on the schema. */
 static const char program_top[] = "#define _GNU_SOURCE 1\n"
                                   "#include \"events.h\"\n"
                                   "#include <stdio.h>\n"
@@ -53,7 +53,7 @@ static const char program_main[] =
     "    nl_memory_free(\"nlschema\");\n"
     "    return size;\n"
     "}\n\n"
-    "/* Some events at a time, so that what keeps them until they are written is never full. */\n"
+    "/* Logs some events at a time, so that the buffer of the log is never full. */\n"
     "static double measure_round(nl_log *log, void (*call)(nl_log *, unsigned long), unsigned long count)\n"
     "{\n"
     "    double sum = 0;\n"
@@ -86,7 +86,7 @@ static const char program_main[] =
     "    return 0;\n"
     "}\n";
 
-/* What a field typically holds, as C. */
+/* Returns a typical value of a field, in C. */
 static char *typical_value(const schema_field *f)
 {
     static const char *const values[] = {
@@ -134,47 +134,45 @@ static GString *make_program(const schema *s)
     return out;
 }
 
-/*
- * Runs a command, with no NETLOGGER_... in its environment. Returns what it printed, to be freed; NULL when it failed.
- */
+/* Runs a command without settings of NetLogger in its environment. Returns its output for g_free, or NULL. */
 static char *bench_run(char **command)
 {
-    char **environment = g_get_environ(), *printed = NULL, *said = NULL;
-    static const char *const unwanted[] = {"NETLOGGER_DEST", "NETLOGGER_ON", "NETLOGGER_LEVEL", "NETLOGGER_HOST"};
-    for (size_t i = 0; i < G_N_ELEMENTS(unwanted); i++)
-        environment = g_environ_unsetenv(environment, unwanted[i]);
+    char **environment = g_get_environ(), *printed = NULL, *errors = NULL;
+    static const char *const variables[] = {"NETLOGGER_DEST", "NETLOGGER_ON", "NETLOGGER_LEVEL", "NETLOGGER_HOST"};
+    for (size_t i = 0; i < G_N_ELEMENTS(variables); i++)
+        environment = g_environ_unsetenv(environment, variables[i]);
     GError *error = NULL;
     int status = 0;
-    bool good =
-        g_spawn_sync(NULL, command, environment, G_SPAWN_SEARCH_PATH, NULL, NULL, &printed, &said, &status, &error) ||
+    bool ok =
+        g_spawn_sync(NULL, command, environment, G_SPAWN_SEARCH_PATH, NULL, NULL, &printed, &errors, &status, &error) ||
         glib_error_take(error);
-    if (good && status != 0)
-        good =
-            nl_error_false(NL_ERROR_SYSTEM, "%s failed%s%s", command[0], *said != '\0' ? ":\n" : "", g_strchomp(said));
+    if (ok && status != 0)
+        ok = nl_error_false(NL_ERROR_SYSTEM, "%s failed%s%s", command[0], *errors != '\0' ? ":\n" : "",
+                            g_strchomp(errors));
     g_strfreev(environment);
-    g_free(said);
-    if (good)
+    g_free(errors);
+    if (ok)
         return printed;
     g_free(printed);
     return NULL;
 }
 
-/* Adds the arguments in text, split as a shell does, to a command. */
+/* Appends the arguments in text, split as by a shell, to a command. */
 static bool add_arguments(GPtrArray *command, const char *text)
 {
     GError *error = NULL;
     char **arguments = NULL;
-    bool good = g_shell_parse_argv(text, NULL, &arguments, &error) || error->code == G_SHELL_ERROR_EMPTY_STRING;
-    if (!good)
+    bool ok = g_shell_parse_argv(text, NULL, &arguments, &error) || error->code == G_SHELL_ERROR_EMPTY_STRING;
+    if (!ok)
         nl_error_set(NL_ERROR_INVALID, "\"%s\": %s", text, error->message);
     g_clear_error(&error);
     for (char **argument = arguments; argument != NULL && *argument != NULL; argument++)
         g_ptr_array_add(command, g_strdup(*argument));
     g_strfreev(arguments);
-    return good;
+    return ok;
 }
 
-/* Adds what the user gave, or what pkg-config says. */
+/* Appends the flags that the user gave, or those of pkg-config. */
 static bool add_flags(GPtrArray *command, const char *given, const char *asked)
 {
     if (given != NULL)
@@ -183,30 +181,30 @@ static bool add_flags(GPtrArray *command, const char *given, const char *asked)
     char *question[] = {(char *)(program != NULL && *program != '\0' ? program : "pkg-config"), (char *)asked,
                         (char *)"netlogger", NULL};
     char *flags = bench_run(question);
-    bool good = flags != NULL && add_arguments(command, flags);
+    bool ok = flags != NULL && add_arguments(command, flags);
     g_free(flags);
-    return good;
+    return ok;
 }
 
 static bool compile(const schema_bench_options *how, const char *source, const char *program)
 {
     const char *cc = g_getenv("CC");
     GPtrArray *command = g_ptr_array_new_with_free_func(g_free);
-    bool good = add_arguments(command, cc != NULL && *cc != '\0' ? cc : "cc") &&
-                add_arguments(command, "-std=gnu11 -O2") && add_flags(command, how->cflags, "--cflags");
+    bool ok = add_arguments(command, cc != NULL && *cc != '\0' ? cc : "cc") &&
+              add_arguments(command, "-std=gnu11 -O2") && add_flags(command, how->cflags, "--cflags");
     g_ptr_array_add(command, g_strdup(source));
     g_ptr_array_add(command, g_strdup("-o"));
     g_ptr_array_add(command, g_strdup(program));
-    good = good && add_flags(command, how->libs, "--libs");
+    ok = ok && add_flags(command, how->libs, "--libs");
     g_ptr_array_add(command, NULL);
-    char *printed = good ? bench_run((char **)command->pdata) : NULL;
-    good = printed != NULL;
+    char *printed = ok ? bench_run((char **)command->pdata) : NULL;
+    ok = printed != NULL;
     g_free(printed);
     g_ptr_array_unref(command);
-    return good;
+    return ok;
 }
 
-/* Writes, compiles and runs the program in a folder. What it printed, to be freed. */
+/* Writes, compiles and runs the program. Returns its output for g_free, or NULL. */
 static char *schema_bench_measure(const schema *s, const schema_bench_options *how, char *const files[3])
 {
     GString *header = g_string_new(NULL), *source = make_program(s);
@@ -258,21 +256,21 @@ static void append_table(const schema *s, const char *printed, bool json, GStrin
 bool schema_bench(const schema *s, const schema_bench_options *how, GString *out)
 {
     GError *error = NULL;
-    char *folder = g_dir_make_tmp("nlschema-XXXXXX", &error);
-    if (folder == NULL)
+    char *directory = g_dir_make_tmp("nlschema-XXXXXX", &error);
+    if (directory == NULL)
         return glib_error_take(error);
-    char *files[] = {g_build_filename(folder, "events.h", NULL), g_build_filename(folder, "bench.c", NULL),
-                     g_build_filename(folder, "bench", NULL)};
+    char *files[] = {g_build_filename(directory, "events.h", NULL), g_build_filename(directory, "bench.c", NULL),
+                     g_build_filename(directory, "bench", NULL)};
     char *printed = schema_bench_measure(s, how, files);
-    bool good = printed != NULL;
-    if (good)
+    bool ok = printed != NULL;
+    if (ok)
         append_table(s, printed, how->json, out);
     g_free(printed);
     for (size_t i = 0; i < G_N_ELEMENTS(files); i++) {
         g_unlink(files[i]);
         g_free(files[i]);
     }
-    g_rmdir(folder);
-    g_free(folder);
-    return good;
+    g_rmdir(directory);
+    g_free(directory);
+    return ok;
 }

@@ -40,13 +40,13 @@ struct schema_check {
     const schema *schema;
     bool strict;
     GHashTable *events; /* name to schema_event * */
-    GString *name;      /* of the event that is looked at, NUL-terminated */
+    GString *name;      /* of the present event, ended by NUL */
     uint64_t records;
     uint64_t counts[KINDS];
     GPtrArray *findings[KINDS]; /* finding *, the first SHOWN */
 };
 
-/* The record that is looked at. */
+/* The present record. */
 typedef struct subject {
     schema_check *check;
     const nl_record *record;
@@ -88,8 +88,8 @@ void schema_check_free(schema_check *c)
     g_free(c);
 }
 
-/* What there is to show of bytes from a log. */
-static char *shown(nl_string text)
+/* Returns the begin of text for messages, for g_free. */
+static char *shorten(nl_string text)
 {
     size_t size = MIN(text.size, VALUE_SHOWN);
     while (size < text.size && size > 0 && ((unsigned char)text.data[size] & 0xc0) == 0x80)
@@ -101,7 +101,7 @@ static char *shown(nl_string text)
     return out;
 }
 
-/* Counts a deviation of a kind and keeps its words when it is among the first. */
+/* Counts a deviation. Keeps its text if it is among the first of its kind. */
 NL_PRINTF(3, 4)
 static void found(const subject *s, kind k, const char *format, ...)
 {
@@ -115,20 +115,20 @@ static void found(const subject *s, kind k, const char *format, ...)
     va_end(arguments);
     f->source = g_strdup(s->source);
     f->number = s->number;
-    f->event = shown(s->record->event);
+    f->event = shorten(s->record->event);
     g_ptr_array_add(c->findings[k], f);
 }
 
-/* Whether text, which is of a field that is not as it should be, is worth more words: it is among the first. */
+/* Counts an invalid value of a field. */
 static void found_value(const subject *s, kind k, const schema_field *f, nl_string text)
 {
     if (s->check->counts[k] >= SHOWN) {
         s->check->counts[k]++;
         return;
     }
-    char *value = shown(text), *type = schema_field_type(f), *plain = schema_plain(type);
+    char *value = shorten(text), *type = schema_field_type(f), *plain = schema_plain(type);
     found(s, k, "%s: \"%s\" %s %s", f->name, value,
-          k == WRONG_TYPE     ? "is no"
+          k == WRONG_TYPE     ? "is not of type"
           : k == OUT_OF_RANGE ? "is out of the range of"
                               : "is not in",
           plain);
@@ -145,7 +145,7 @@ static void check_integer(const subject *s, const schema_field *f, nl_string tex
         [SCHEMA_INT8] = {INT8_MIN, INT8_MAX},    [SCHEMA_INT16] = {INT16_MIN, INT16_MAX},
         [SCHEMA_INT32] = {INT32_MIN, INT32_MAX}, [SCHEMA_INT64] = {INT64_MIN, INT64_MAX},
         [SCHEMA_UINT8] = {0, UINT8_MAX},         [SCHEMA_UINT16] = {0, UINT16_MAX},
-        [SCHEMA_UINT32] = {0, UINT32_MAX},       [SCHEMA_UINT64] = {0, 0}, /* read as what it is */
+        [SCHEMA_UINT32] = {0, UINT32_MAX},       [SCHEMA_UINT64] = {0, 0}, /* not used */
     };
     size_t sign = text.size > 0 && (text.data[0] == '-' || text.data[0] == '+'), at = sign;
     while (at < text.size && g_ascii_isdigit(text.data[at]))
@@ -155,10 +155,10 @@ static void check_integer(const subject *s, const schema_field *f, nl_string tex
         return;
     }
     char *copy = g_strndup(text.data, text.size), *number = copy + (text.data[0] == '+');
-    bool good = f->type == SCHEMA_UINT64
-                    ? g_ascii_string_to_unsigned(number, 10, 0, UINT64_MAX, NULL, NULL)
-                    : g_ascii_string_to_signed(number, 10, ranges[f->type].least, ranges[f->type].most, NULL, NULL);
-    if (!good)
+    bool ok = f->type == SCHEMA_UINT64
+                  ? g_ascii_string_to_unsigned(number, 10, 0, UINT64_MAX, NULL, NULL)
+                  : g_ascii_string_to_signed(number, 10, ranges[f->type].least, ranges[f->type].most, NULL, NULL);
+    if (!ok)
         found_value(s, OUT_OF_RANGE, f, text);
     g_free(copy);
 }
@@ -207,7 +207,7 @@ static void check_value(const subject *s, const schema_field *f, const nl_field 
         break;
     case SCHEMA_STRING:
     case SCHEMA_BYTES:
-        break; /* any value is one */
+        break; /* any value is valid */
     default:
         check_integer(s, f, text);
     }
@@ -216,12 +216,12 @@ static void check_value(const subject *s, const schema_field *f, const nl_field 
 static void check_level(const subject *s, const schema_event *e)
 {
     const nl_record *r = s->record;
-    /* Many a log has no levels at all, which is for who wrote it to know. */
+    /* Many logs have no levels. */
     if (r->level == e->level || (r->level == NL_LEVEL_NONE && r->level_text.data == NULL))
         return;
     const char *name = nl_level_name(r->level);
-    char *level = shown(r->level == NL_LEVEL_NONE ? r->level_text : (nl_string){name, strlen(name)});
-    found(s, WRONG_LEVEL, "its level is %s, not %s", level, nl_level_name(e->level));
+    char *level = shorten(r->level == NL_LEVEL_NONE ? r->level_text : (nl_string){name, strlen(name)});
+    found(s, WRONG_LEVEL, "level %s instead of %s", level, nl_level_name(e->level));
     g_free(level);
 }
 
@@ -246,11 +246,11 @@ static void check_fields(const subject *s, const schema_event *e)
         guint index;
         const schema_field *f = find_field(e, field->name, &index);
         if (f != NULL && (seen & 1u << index) != 0)
-            found(s, REPEATED_FIELD, "%s is there again", f->name);
+            found(s, REPEATED_FIELD, "%s is repeated", f->name);
         else if (f != NULL)
             check_value(s, f, field);
-        else if (field->name.size < 3 || memcmp(field->name.data, "NL.", 3) != 0) /* NetLogger's own are no one's */
-            found(s, UNEXPECTED_FIELD, "%.*s is no field of it", (int)MIN(field->name.size, VALUE_SHOWN),
+        else if (field->name.size < 3 || memcmp(field->name.data, "NL.", 3) != 0) /* fields of NetLogger itself */
+            found(s, UNEXPECTED_FIELD, "%.*s is not a declared field", (int)MIN(field->name.size, VALUE_SHOWN),
                   field->name.data);
         if (f != NULL)
             seen |= 1u << index;
@@ -271,7 +271,7 @@ void schema_check_record(schema_check *c, const nl_record *record, const char *s
         g_string_append_len(c->name, record->event.data, (gssize)record->event.size);
     const schema_event *e = g_hash_table_lookup(c->events, c->name->str);
     if (e == NULL || c->name->len != strlen(e->name)) {
-        found(&s, UNKNOWN_EVENT, "is no event of %s", c->schema->name);
+        found(&s, UNKNOWN_EVENT, "not an event of %s", c->schema->name);
         return;
     }
     check_level(&s, e);
@@ -309,7 +309,7 @@ void schema_check_report(const schema_check *c, GString *out)
     for (int k = 0; k < KINDS; k++)
         if (c->counts[k] > 0)
             g_string_append_printf(out, "  %-16s %8" PRIu64 "%s\n", kind_names[k], c->counts[k],
-                                   is_deviation(c, (kind)k) ? "" : "  (only a warning)");
+                                   is_deviation(c, (kind)k) ? "" : "  (warning)");
 }
 
 json_object *schema_check_report_json(const schema_check *c)

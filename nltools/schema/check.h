@@ -1,4 +1,4 @@
-/* nlschema check: whether a log is what a schema says. Uses GLib; one thread. */
+/* nlschema check: compares logs with a schema. One thread. */
 #ifndef NLTOOLS_SCHEMA_CHECK_H
 #define NLTOOLS_SCHEMA_CHECK_H
 
@@ -6,17 +6,17 @@
 
 typedef struct schema_check schema_check;
 
-/* A check against s, which it borrows; freed with schema_check_free. strict: an unknown event is a deviation too. */
+/* Returns a new check against s, which must outlive it. strict: an unknown event is a deviation, too. */
 schema_check *schema_check_new(const schema *s, bool strict);
 void schema_check_free(schema_check *c);
 
-/* Looks at a record, which is number (from 1) in the log source. */
+/* Checks the record with that number, from 1, of the log source. */
 void schema_check_record(schema_check *c, const nl_record *record, const char *source, uint64_t number);
 
-/* How many deviations there were so far. */
+/* Returns the number of deviations so far. */
 uint64_t schema_check_deviations(const schema_check *c);
 
-/* Adds to out what was found: the first of each kind, and how many there are of each. */
+/* Appends the first deviations of each kind, and their number. */
 void schema_check_report(const schema_check *c, GString *out);
 
 /* The same as JSON, for json_object_put. */

@@ -1,4 +1,4 @@
-/* nlschema doc: the events of a schema for people to read. */
+/* nlschema doc: documents a schema. */
 #include "config.h"
 
 #include "schema.h"
@@ -9,7 +9,7 @@
 enum { COLUMNS = 4 };
 static const char *const headings[COLUMNS] = {"Field", "Type", "Unit", "Description"};
 
-/* Text as it may stand anywhere in Markdown, a table's cell included. */
+/* Escapes text for Markdown, also for the cells of tables. */
 static char *markdown(const char *text)
 {
     char *plain = schema_plain(text);
@@ -34,7 +34,7 @@ static char *html(const char *text)
     return escaped;
 }
 
-/* What one style spells otherwise than another. */
+/* The parts in which styles differ. */
 typedef struct style {
     char *(*text)(const char *text);
     void (*begin)(const schema *s, GString *out);
@@ -150,7 +150,7 @@ static void make_cells(const style *st, const schema_field *f, char *cells[COLUM
     g_free(whole);
 }
 
-/* Calls with each row of an event's table, the headings first; measures when out is NULL. */
+/* Appends each row of an event's table, the headings first. Only sets the widths if out is NULL. */
 static void each_row(const style *st, const schema_event *e, size_t widths[COLUMNS], GString *out)
 {
     for (guint row = 0; row <= e->fields->len; row++) {

@@ -1,4 +1,4 @@
-/* nlschema header: a function for each event, which the compiler checks and inlines. */
+/* nlschema header: writes a function for each event, which the compiler checks and inlines. */
 #include "config.h"
 
 #include "schema.h"
@@ -20,21 +20,21 @@ void schema_append_literal(GString *out, const char *text)
     g_string_append_c(out, '"');
 }
 
-/* Adds text as it may stand in a comment: neither its end, nor another's beginning, nor a trigraph. */
+/* Appends text for a comment, without the end or begin of a comment and trigraphs. */
 static void append_comment(GString *out, const char *text)
 {
     char *plain = schema_plain(text);
     for (const char *at = plain; *at != '\0'; at++) {
-        bool apart = at > plain &&
-                     ((at[-1] == '*' && *at == '/') || (at[-1] == '/' && *at == '*') || (at[-1] == '?' && *at == '?'));
-        if (apart)
+        bool is_special = at > plain && ((at[-1] == '*' && *at == '/') || (at[-1] == '/' && *at == '*') ||
+                                         (at[-1] == '?' && *at == '?'));
+        if (is_special)
             g_string_append_c(out, ' ');
         g_string_append_c(out, *at);
     }
     g_free(plain);
 }
 
-/* Adds an item of a list of arguments, on a new line when this one is full. indent: of such a line. */
+/* Appends an item of an argument list, on a new line with indent spaces if the present line is full. */
 static void append_item(GString *out, const char *item, size_t indent, bool last)
 {
     const char *line = strrchr(out->str, '\n');

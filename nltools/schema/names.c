@@ -1,139 +1,37 @@
-/* What a schema's events, fields and values are called in C and C++. */
+/* The names in C and C++ of everything that a schema declares. */
 #include "config.h"
 
 #include "schema.h"
 
+#include "base/option.h"
+
 #include <string.h>
 
-/* What no function or parameter may be called: words of C and C++, macros that are often there, types, builtins. */
-static const char *const reserved[] = {
-    "alignas",
-    "aligned_alloc",
-    "alignof",
-    "and",
-    "and_eq",
-    "asm",
-    "atomic_cancel",
-    "atomic_commit",
-    "atomic_noexcept",
-    "auto",
-    "bitand",
-    "bitor",
-    "bool",
-    "break",
-    "case",
-    "catch",
-    "char",
-    "char16_t",
-    "char32_t",
-    "char8_t",
-    "class",
-    "co_await",
-    "co_return",
-    "co_yield",
-    "compl",
-    "complex",
-    "concept",
-    "const",
-    "const_cast",
-    "consteval",
-    "constexpr",
-    "constinit",
-    "continue",
-    "decltype",
-    "default",
-    "delete",
-    "do",
-    "double",
-    "dynamic_cast",
-    "else",
-    "enum",
-    "errno",
-    "explicit",
-    "export",
-    "extern",
-    "false",
-    "float",
-    "for",
-    "friend",
-    "goto",
-    "i386",
-    "if",
-    "imaginary",
-    "inline",
-    "int",
-    "linux",
-    "log",
-    "long",
-    "mutable",
-    "namespace",
-    "new",
-    "noexcept",
-    "noreturn",
-    "not",
-    "not_eq",
-    "nullptr",
-    "operator",
-    "or",
-    "or_eq",
-    "posix_memalign",
-    "private",
-    "protected",
-    "public",
-    "reflexpr",
-    "register",
-    "reinterpret_cast",
-    "requires",
-    "restrict",
-    "return",
-    "short",
-    "signed",
-    "sizeof",
-    "static",
-    "static_assert",
-    "static_cast",
-    "stderr",
-    "stdin",
-    "stdout",
-    "struct",
-    "switch",
-    "synchronized",
-    "template",
-    "this",
-    "thread_local",
-    "throw",
-    "true",
-    "try",
-    "typedef",
-    "typeid",
-    "typename",
-    "typeof",
-    "typeof_unqual",
-    "union",
-    "unix",
-    "unsigned",
-    "using",
-    "virtual",
-    "void",
-    "volatile",
-    "while",
-    "xor",
-    "xor_eq",
-    NULL,
-};
+/* Names that no function or parameter may have: keywords of C and C++, common macros, types and builtins. */
+static const char reserved[] =
+    " alignas aligned_alloc alignof and and_eq asm atomic_cancel atomic_commit atomic_noexcept auto"
+    " bitand bitor bool break case catch char char16_t char32_t char8_t class co_await co_return co_yield"
+    " compl complex concept const const_cast consteval constexpr constinit continue decltype default"
+    " delete do double dynamic_cast else enum errno explicit export extern false float for friend goto"
+    " i386 if imaginary inline int linux log long mutable namespace new noexcept noreturn not not_eq"
+    " nullptr operator or or_eq posix_memalign private protected public reflexpr register"
+    " reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast"
+    " stderr stdin stdout struct switch synchronized template this thread_local throw true try typedef"
+    " typeid typename typeof typeof_unqual union unix unsigned using virtual void volatile while xor"
+    " xor_eq ";
 
 typedef struct naming {
     const schema *schema;
     GPtrArray *mistakes;
-    GHashTable *taken; /* names that a whole file shares, to what has it: char * */
+    GHashTable *taken; /* a name in the scope of the file to a description of what has it, char * */
 } naming;
 
 static bool is_reserved(const char *name)
 {
-    return g_strv_contains(reserved, name) || g_str_has_prefix(name, "nl_");
+    return nl_option_list_has(reserved, ' ', name, strlen(name)) || g_str_has_prefix(name, "nl_");
 }
 
-/* Whether a name may be a type's: size_t, int_least8_t. With more words before the _t it is none of C's. */
+/* Whether a name may be a type of C, such as size_t or int_least8_t. */
 static bool is_type(const char *name)
 {
     const char *last = strrchr(name, '_');
@@ -141,7 +39,7 @@ static bool is_type(const char *name)
                                             g_str_has_prefix(name, "uint_") || strcmp(name, "max_align_t") == 0);
 }
 
-/* Adds name to out in lower or upper case, each byte that cannot be in a name in C as _. */
+/* Appends name in lower or upper case, with _ for each byte that a C name cannot have. */
 static void append_mangled(GString *out, const char *name, bool upper)
 {
     for (; *name != '\0'; name++) {
@@ -150,7 +48,7 @@ static void append_mangled(GString *out, const char *name, bool upper)
     }
 }
 
-/* The names with _ between them; those after the first that is NULL are not looked at. */
+/* Joins up to four names with _; NULL ends the list. */
 static char *names_join(bool upper, const char *first, const char *second, const char *third, const char *fourth)
 {
     const char *const names[] = {first, second, third, fourth};
@@ -163,15 +61,14 @@ static char *names_join(bool upper, const char *first, const char *second, const
     return g_string_free(out, FALSE);
 }
 
-/* Takes a name that the whole file shares for what, which is then this function's to free. */
+/* Reserves a name in the scope of the file for what, a description that this function frees. */
 static void names_take(naming *n, const char *name, unsigned line, char *what)
 {
     const char *other = g_hash_table_lookup(n->taken, name);
     if (other != NULL)
-        schema_mistake_add(n->mistakes, line, "%s would be called %s in C, as %s is", what, name, other);
+        schema_mistake_add(n->mistakes, line, "%s and %s have the same C name, %s", other, what, name);
     else if (is_reserved(name) || is_type(name))
-        schema_mistake_add(n->mistakes, line,
-                           "%s would be called %s in C, which is not to be had: say another prefix=", what, name);
+        schema_mistake_add(n->mistakes, line, "%s has the reserved C name %s; change prefix=", what, name);
     if (other == NULL)
         g_hash_table_insert(n->taken, g_strdup(name), what);
     else
@@ -215,12 +112,12 @@ static void name_event(naming *n, schema_event *e)
     }
 }
 
-/* A parameter hides what is called like it outside, and the macro in the function's body needs that. */
+/* The name of a parameter must not hide a name that the macro in the function's body uses. */
 static char *parameter_name(const naming *n, const char *name)
 {
     GString *out = g_string_new(NULL);
     append_mangled(out, name, false);
-    if (out->str[0] == '_') /* names that begin so are the compiler's, and with nl_ the library's */
+    if (out->str[0] == '_') /* reserved for the compiler, as nl_ is for the library */
         g_string_prepend_c(out, 'f');
     else if (g_str_has_prefix(out->str, "nl_"))
         g_string_prepend(out, "f_");
@@ -237,8 +134,8 @@ static void name_parameters(naming *n, schema_event *e)
         f->parameter = parameter_name(n, f->name);
         const schema_field *other = g_hash_table_lookup(taken, f->parameter);
         if (other != NULL)
-            schema_mistake_add(n->mistakes, f->line, "%s would be called %s in C, as %s is", f->name, f->parameter,
-                               other->name);
+            schema_mistake_add(n->mistakes, f->line, "%s and %s have the same C name, %s", other->name, f->name,
+                               f->parameter);
         g_hash_table_insert(taken, f->parameter, f);
     }
     g_hash_table_unref(taken);

@@ -1,7 +1,9 @@
-/* Reading a schema file: GKeyFile gives the values, a scan of its own the lines and what GKeyFile would pass over. */
+/* Reads a schema file line by line. Fields become optional last, as they may be declared after the key "optional". */
 #include "config.h"
 
 #include "schema.h"
+
+#include "record/field_name.h"
 
 #include <string.h>
 
@@ -12,27 +14,24 @@ static const char *const type_names[] = {
     [SCHEMA_BYTES] = "bytes",   [SCHEMA_ENUM] = "enum",
 };
 
-/* A line of the file that says something: KEY=VALUE in the section of an event, or in [schema] when event is NULL. */
-typedef struct entry {
+/* A list of optional fields, which is read last. */
+typedef struct optional_list {
     unsigned line;
     schema_event *event;
-    char *section; /* both as they are spelt */
-    char *key;
-} entry;
+    char *value;
+} optional_list;
 
 typedef struct reading {
     schema *schema;
     GPtrArray *mistakes;
-    GPtrArray *entries;   /* entry * */
-    GString *good;        /* the lines that GKeyFile is to see */
-    GHashTable *sections; /* name, quotes included, to the schema_event * */
-    GHashTable *keys;     /* "EVENT]KEY", as no name holds a ], to the line of what was met so far */
-    unsigned schema_line; /* of [schema]; 0 while there was none */
-    /* Where the scan is: */
-    unsigned line;
-    char *section; /* as it is spelt; NULL before the first, and in one that is no good */
-    bool skipping;
-    schema_event *event;
+    GPtrArray *optional;  /* optional_list * */
+    GHashTable *events;   /* name to schema_event * */
+    GHashTable *keys;     /* "EVENT]KEY", as no name contains a ], to the line of the key */
+    unsigned schema_line; /* of [schema]; 0: none yet */
+    unsigned line;        /* the present line */
+    bool in_section;      /* the present line is in a valid section */
+    bool skipping;        /* the present line is in an invalid section */
+    schema_event *event;  /* of the present section; NULL in [schema] */
 } reading;
 
 static void free_mistake(gpointer data)
@@ -65,12 +64,10 @@ static void free_event(gpointer data)
     g_free(e);
 }
 
-static void free_entry(gpointer data)
+static void free_optional(gpointer data)
 {
-    entry *e = data;
-    g_free(e->section);
-    g_free(e->key);
-    g_free(e);
+    g_free(((optional_list *)data)->value);
+    g_free(data);
 }
 
 void schema_free(schema *s)
@@ -89,9 +86,11 @@ void schema_mistake_add(GPtrArray *mistakes, unsigned line, const char *format, 
     schema_mistake *m = g_new0(schema_mistake, 1);
     va_list arguments;
     va_start(arguments, format);
-    m->line = line;
-    m->text = g_strdup_vprintf(format, arguments);
+    char *text = g_strdup_vprintf(format, arguments);
     va_end(arguments);
+    m->line = line;
+    m->text = schema_plain(text);
+    g_free(text);
     g_ptr_array_add(mistakes, m);
 }
 
@@ -117,46 +116,36 @@ char *schema_plain(const char *text)
     for (const char *at = valid; *at != '\0'; at = g_utf8_next_char(at)) {
         gunichar c = g_utf8_get_char(at);
         GUnicodeType type = g_unichar_type(c);
-        bool shown = type != G_UNICODE_CONTROL && type != G_UNICODE_FORMAT && type != G_UNICODE_LINE_SEPARATOR &&
-                     type != G_UNICODE_PARAGRAPH_SEPARATOR;
-        g_string_append_unichar(out, shown ? c : ' ');
+        bool visible = type != G_UNICODE_CONTROL && type != G_UNICODE_FORMAT && type != G_UNICODE_LINE_SEPARATOR &&
+                       type != G_UNICODE_PARAGRAPH_SEPARATOR;
+        g_string_append_unichar(out, visible ? c : ' ');
     }
     g_free(valid);
     return g_string_free(out, FALSE);
 }
 
-/* A name as it is spelt in the file, without the quotes that may be around it. */
-static char *unquoted(const char *spelt)
-{
-    size_t size = strlen(spelt);
-    if (size >= 2 && spelt[0] == '"' && spelt[size - 1] == '"')
-        return g_strndup(spelt + 1, size - 2);
-    return g_strdup(spelt);
-}
+/* ---- names ---- */
 
-/* Whether a name is one that a log can hold as it is. */
-static bool is_name(const char *name)
+/* Returns a name without the double quotes that may be around it. */
+static char *unquoted(const char *text)
 {
-    if (!g_ascii_isalpha(*name) && *name != '_')
-        return false;
-    while (g_ascii_isalnum(*name) || (*name != '\0' && strchr("._-", *name) != NULL))
-        name++;
-    return *name == '\0';
+    size_t size = strlen(text);
+    if (size >= 2 && text[0] == '"' && text[size - 1] == '"')
+        return g_strndup(text + 1, size - 2);
+    return g_strdup(text);
 }
 
 static bool check_name(reading *r, const char *what, const char *name)
 {
-    if (is_name(name))
+    if (nl_is_name((nl_string){name, strlen(name)}))
         return true;
-    char *plain = schema_plain(name);
-    schema_mistake_add(
-        r->mistakes, r->line,
-        "\"%s\" is no name for %s: letters, digits, '.', '_' and '-' are, beginning with a letter or '_'", plain, what);
-    g_free(plain);
+    schema_mistake_add(r->mistakes, r->line,
+                       "\"%s\" is not a name for %s; use letters, digits, '.', '_' and '-', the first a letter or '_'",
+                       name, what);
     return false;
 }
 
-/* Fields that every record has by itself, by their names in ULM and in BP. */
+/* Whether every record has the field, by its name in ULM or BP. */
 static bool is_standard(const char *name)
 {
     static const char *const standard[] = {"DATE", "HOST", "PROG",  "LVL",   "NL.EVNT", "ts",
@@ -164,115 +153,252 @@ static bool is_standard(const char *name)
     return g_strv_contains(standard, name);
 }
 
-static schema_event *new_event(reading *r, char *name)
-{
-    schema_event *e = g_new0(schema_event, 1);
-    e->name = name;
-    e->line = r->line;
-    e->level = NL_USAGE;
-    e->description = g_strdup("");
-    e->fields = g_ptr_array_new_with_free_func(free_field);
-    g_ptr_array_add(r->schema->events, e);
-    return e;
-}
+/* ---- fields ---- */
 
-/* Once a section is known as good, GKeyFile sees its line. */
-static void enter_section(reading *r, const char *spelt, schema_event *event)
+/* Reads the values between the parentheses of enum(...). */
+static void read_enum(reading *r, schema_field *f, const char *text)
 {
-    r->section = g_strdup(spelt);
-    r->skipping = false;
-    r->event = event;
-    g_string_append_printf(r->good, "[%s]\n", spelt);
-}
-
-static void scan_event(reading *r, const char *spelt)
-{
-    char *name = unquoted(spelt);
-    schema_event *e = g_hash_table_lookup(r->sections, name);
-    if (e != NULL)
-        schema_mistake_add(r->mistakes, r->line, "the event %s is declared a second time, first in line %u", name,
-                           e->line);
-    /* The rest of a second one is read as if it were more of the first: that finds what else is wrong there. */
-    if (e == NULL && check_name(r, "an event", name)) {
-        e = new_event(r, g_strdup(name));
-        g_hash_table_insert(r->sections, g_strdup(name), e);
+    char **values = g_strsplit(text, "|", 0);
+    bool ok = true;
+    for (char **v = values; *v != NULL && ok; v++) {
+        g_strstrip(*v);
+        ok = **v != '\0';
+        if (!ok)
+            schema_mistake_add(r->mistakes, r->line, "%s: an enum has an empty value; write enum(a|b|c)", f->name);
+        else if (g_ptr_array_find_with_equal_func(f->values, *v, g_str_equal, NULL))
+            schema_mistake_add(r->mistakes, r->line, "%s: the value %s is repeated", f->name, *v);
+        else
+            g_ptr_array_add(f->values, g_strdup(*v));
     }
-    if (e != NULL)
-        enter_section(r, spelt, e);
-    g_free(name);
+    if (*values == NULL)
+        schema_mistake_add(r->mistakes, r->line, "%s: an enum has no values; write enum(a|b|c)", f->name);
+    g_strfreev(values);
 }
 
-static void scan_section(reading *r, char *text)
+/* Reads the type at the begin of text. Returns the rest, or NULL if the type is invalid. */
+static const char *read_type(reading *r, schema_field *f, const char *text)
 {
-    char *end = strchr(text, ']');
-    g_free(r->section);
-    r->section = NULL;
-    r->skipping = true;
-    if (end == NULL || end[1] != '\0') {
-        schema_mistake_add(r->mistakes, r->line, "a section's line is [NAME] and no more");
+    if (g_str_has_prefix(text, "enum(")) {
+        const char *end = strchr(text, ')');
+        if (end == NULL) {
+            schema_mistake_add(r->mistakes, r->line, "%s: the enum has no )", f->name);
+            return NULL;
+        }
+        char *values = g_strndup(text + 5, (size_t)(end - text - 5));
+        read_enum(r, f, values);
+        g_free(values);
+        f->type = SCHEMA_ENUM;
+        return end + 1;
+    }
+    size_t size = strcspn(text, "; \t");
+    for (unsigned i = 0; i < SCHEMA_ENUM; i++)
+        if (strlen(type_names[i]) == size && memcmp(type_names[i], text, size) == 0) {
+            f->type = (schema_type)i;
+            return text + size;
+        }
+    char *word = g_strndup(text, strcspn(text, ";"));
+    schema_mistake_add(r->mistakes, r->line,
+                       "%s: \"%s\" is not a type; use bool, int8 to int64, uint8 to uint64, float, double, string, "
+                       "bytes or enum(a|b|c)",
+                       f->name, g_strstrip(word));
+    g_free(word);
+    return NULL;
+}
+
+static void read_field(reading *r, char *name, const char *value)
+{
+    schema_event *event = r->event;
+    schema_field *f = g_new0(schema_field, 1);
+    f->name = name;
+    f->line = r->line;
+    f->values = g_ptr_array_new_with_free_func(g_free);
+    f->constants = g_ptr_array_new_with_free_func(g_free);
+    const char *rest = read_type(r, f, value);
+    char **parts = g_strsplit(rest != NULL ? rest : "", ";", 3);
+    guint count = g_strv_length(parts);
+    if (count > 0 && *g_strstrip(parts[0]) != '\0')
+        schema_mistake_add(r->mistakes, r->line, "%s: \"; UNIT; DESCRIPTION\" must follow the type", name);
+    f->unit = g_strdup(count > 1 ? g_strstrip(parts[1]) : "");
+    f->description = g_strdup(count > 2 ? g_strstrip(parts[2]) : "");
+    g_strfreev(parts);
+    if (is_standard(name))
+        schema_mistake_add(r->mistakes, r->line, "every event has %s; do not declare it", name);
+    g_ptr_array_add(event->fields, f);
+    if (event->fields->len == SCHEMA_FIELDS_MAX + 1)
+        schema_mistake_add(r->mistakes, r->line, "%s is field %d of %s; the maximum is %d", name, SCHEMA_FIELDS_MAX + 1,
+                           event->name, SCHEMA_FIELDS_MAX);
+}
+
+static void read_optional(reading *r, const optional_list *o)
+{
+    char **names = g_strsplit(o->value, ";", 0);
+    for (char **name = names; *name != NULL; name++) {
+        bool found = *g_strstrip(*name) == '\0';
+        for (guint i = 0; i < o->event->fields->len; i++) {
+            schema_field *f = g_ptr_array_index(o->event->fields, i);
+            if (strcmp(f->name, *name) == 0)
+                found = f->optional = o->event->has_optional = true;
+        }
+        if (!found)
+            schema_mistake_add(r->mistakes, o->line, "optional: %s has no field \"%s\"", o->event->name, *name);
+    }
+    g_strfreev(names);
+}
+
+/* ---- keys ---- */
+
+static void read_schema_key(reading *r, const char *key, const char *value)
+{
+    schema *s = r->schema;
+    char **to = strcmp(key, "name") == 0          ? &s->name
+                : strcmp(key, "prefix") == 0      ? &s->prefix
+                : strcmp(key, "description") == 0 ? &s->description
+                                                  : NULL;
+    if (to == NULL) {
+        schema_mistake_add(r->mistakes, r->line, "[schema] has no key %s; use name, prefix or description", key);
         return;
     }
-    *end = '\0';
-    if (strcmp(text + 1, "schema") != 0) {
-        scan_event(r, text + 1);
-        return;
-    }
-    if (r->schema_line != 0)
-        schema_mistake_add(r->mistakes, r->line, "[schema] is there a second time, first in line %u", r->schema_line);
-    else
-        r->schema_line = r->line;
-    enter_section(r, "schema", NULL);
+    if (to != &s->description && (!g_ascii_isalpha(*value) || !nl_is_name((nl_string){value, strlen(value)})))
+        schema_mistake_add(r->mistakes, r->line, "%s: \"%s\" is not a name that begins with a letter", key, value);
+    g_free(*to);
+    *to = g_strdup(value);
 }
 
-/* Whether a key of an event says something of it; any other, and these in quotes, declares a field. */
+/* Whether a key describes its event. Any other key, and these in quotes, declare a field. */
 static bool is_own_key(const char *key)
 {
     return strcmp(key, "level") == 0 || strcmp(key, "description") == 0 || strcmp(key, "optional") == 0;
 }
 
-/* Takes a KEY=VALUE into the entries, unless there was one of that key. */
-static void scan_entry(reading *r, char *text)
+static void read_event_key(reading *r, const char *key, const char *value)
 {
-    char *equals = strchr(text, '=');
-    *equals = '\0';
-    g_strchomp(text);
-    char *name = unquoted(text);
-    bool good = check_name(r, r->event != NULL ? "a field" : "a key", name);
-    char *id = g_strdup_printf("%s]%s", r->event != NULL ? r->event->name : "", is_own_key(name) ? text : name);
-    unsigned first = GPOINTER_TO_UINT(g_hash_table_lookup(r->keys, id));
-    if (good && first != 0) {
-        schema_mistake_add(r->mistakes, r->line, "%s is there a second time, first in line %u", name, first);
-    } else if (good) {
-        entry *e = g_new0(entry, 1);
-        *e = (entry){r->line, r->event, g_strdup(r->section), g_strdup(text)};
-        g_ptr_array_add(r->entries, e);
-        g_hash_table_insert(r->keys, g_strdup(id), GUINT_TO_POINTER(r->line));
-        g_string_append_printf(r->good, "%s=%s\n", text, equals + 1);
+    schema_event *e = r->event;
+    if (!is_own_key(key)) {
+        read_field(r, unquoted(key), value);
+    } else if (strcmp(key, "level") == 0) {
+        e->level = nl_level_parse(value, strlen(value));
+        if (e->level == NL_LEVEL_NONE)
+            schema_mistake_add(r->mistakes, r->line, "\"%s\" is not a level; use one of " NL_LEVEL_NAMES, value);
+    } else if (strcmp(key, "description") == 0) {
+        g_free(e->description);
+        e->description = g_strdup(value);
+    } else {
+        optional_list *o = g_new0(optional_list, 1);
+        *o = (optional_list){r->line, e, g_strdup(value)};
+        g_ptr_array_add(r->optional, o);
     }
-    g_free(id);
+}
+
+/* Replaces \s, \n, \t, \r and \\ in place. Returns false if another character follows a backslash. */
+static bool unescape(char *text)
+{
+    static const char letters[] = "sntr\\", values[] = " \n\t\r\\";
+    char *out = text;
+    for (; *text != '\0'; text++) {
+        if (*text != '\\') {
+            *out++ = *text;
+            continue;
+        }
+        const char *letter = *++text != '\0' ? strchr(letters, *text) : NULL;
+        if (letter == NULL)
+            return false;
+        *out++ = values[letter - letters];
+    }
+    *out = '\0';
+    return true;
+}
+
+static void read_key(reading *r, char *key, char *value)
+{
+    char *name = unquoted(key);
+    char *id = g_strdup_printf("%s]%s", r->event != NULL ? r->event->name : "", is_own_key(name) ? key : name);
+    unsigned first = GPOINTER_TO_UINT(g_hash_table_lookup(r->keys, id));
+    if (!check_name(r, r->event != NULL ? "a field" : "a key", name)) {
+        g_free(id);
+    } else if (first != 0) {
+        schema_mistake_add(r->mistakes, r->line, "%s is repeated; it is already in line %u", name, first);
+        g_free(id);
+    } else {
+        g_hash_table_insert(r->keys, id, GUINT_TO_POINTER(r->line));
+        if (!unescape(value))
+            schema_mistake_add(r->mistakes, r->line, "%s: invalid escape; use \\s, \\n, \\t, \\r or \\\\", name);
+        else if (r->event != NULL)
+            read_event_key(r, key, value);
+        else
+            read_schema_key(r, key, value);
+    }
     g_free(name);
 }
 
-static void scan_line(reading *r, char *text, size_t size)
+/* ---- sections and lines ---- */
+
+/* A repeated section is read as a part of the first one, to find more mistakes. */
+static void begin_event(reading *r, const char *text)
+{
+    char *name = unquoted(text);
+    schema_event *e = g_hash_table_lookup(r->events, name);
+    if (e != NULL) {
+        schema_mistake_add(r->mistakes, r->line, "the event %s is repeated; it is already in line %u", name, e->line);
+    } else if (check_name(r, "an event", name)) {
+        e = g_new0(schema_event, 1);
+        e->name = g_strdup(name);
+        e->line = r->line;
+        e->level = NL_USAGE;
+        e->description = g_strdup("");
+        e->fields = g_ptr_array_new_with_free_func(free_field);
+        g_ptr_array_add(r->schema->events, e);
+        g_hash_table_insert(r->events, e->name, e);
+    }
+    r->in_section = e != NULL;
+    r->event = e;
+    g_free(name);
+}
+
+static void read_section(reading *r, char *text)
+{
+    char *end = strchr(text, ']');
+    r->in_section = false;
+    r->skipping = true;
+    if (end == NULL || end[1] != '\0') {
+        schema_mistake_add(r->mistakes, r->line, "invalid section; write [NAME] alone on the line");
+        return;
+    }
+    *end = '\0';
+    if (strcmp(text + 1, "schema") != 0) {
+        begin_event(r, text + 1);
+        return;
+    }
+    if (r->schema_line != 0)
+        schema_mistake_add(r->mistakes, r->line, "[schema] is repeated; it is already in line %u", r->schema_line);
+    else
+        r->schema_line = r->line;
+    r->in_section = true;
+    r->event = NULL;
+}
+
+static void read_line(reading *r, char *text, size_t size)
 {
     if (!g_utf8_validate(text, (gssize)size, NULL)) {
-        schema_mistake_add(r->mistakes, r->line, "is not UTF-8, or holds a NUL");
+        schema_mistake_add(r->mistakes, r->line, "not UTF-8, or with a NUL");
         return;
     }
     g_strstrip(text);
+    char *equals = strchr(text, '=');
     if (*text == '\0' || *text == '#')
         return;
-    if (*text == '[')
-        scan_section(r, text);
-    else if (strchr(text, '=') == NULL)
-        schema_mistake_add(r->mistakes, r->line, "is neither [EVENT], KEY=VALUE nor a comment with #");
-    else if (r->section != NULL)
-        scan_entry(r, text);
-    else if (!r->skipping)
-        schema_mistake_add(r->mistakes, r->line, "comes before any section");
+    if (*text == '[') {
+        read_section(r, text);
+    } else if (equals == NULL) {
+        schema_mistake_add(r->mistakes, r->line, "neither [EVENT], KEY=VALUE nor a comment with #");
+    } else if (r->in_section) {
+        *equals = '\0';
+        read_key(r, g_strchomp(text), g_strchug(equals + 1));
+    } else if (!r->skipping) {
+        schema_mistake_add(r->mistakes, r->line, "before the first section");
+    }
 }
 
-static void scan(reading *r, const char *data, size_t size)
+static void read_lines(reading *r, const char *data, size_t size)
 {
     const char *at = data, *end = data + size;
     if (size >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0)
@@ -284,178 +410,19 @@ static void scan(reading *r, const char *data, size_t size)
         memcpy(text, at, length);
         text[length] = '\0';
         r->line++;
-        scan_line(r, text, length);
+        read_line(r, text, length);
         g_free(text);
         at += length + 1;
     }
 }
 
-/* Cuts the values of enum(...) at the bars. False when they are no good. */
-static bool read_values(reading *r, schema_field *f, const char *text)
-{
-    char **values = g_strsplit(text, "|", 0);
-    bool good = true;
-    for (char **v = values; *v != NULL && good; v++) {
-        g_strstrip(*v);
-        good = **v != '\0';
-        if (!good)
-            schema_mistake_add(r->mistakes, f->line, "%s: an enum's values are not empty: enum(a|b|c)", f->name);
-        else if (g_ptr_array_find_with_equal_func(f->values, *v, g_str_equal, NULL)) {
-            char *plain = schema_plain(*v);
-            schema_mistake_add(r->mistakes, f->line, "%s: the value %s is there twice", f->name, plain);
-            g_free(plain);
-        } else
-            g_ptr_array_add(f->values, g_strdup(*v));
-    }
-    if (*values == NULL)
-        schema_mistake_add(r->mistakes, f->line, "%s: an enum needs values: enum(a|b|c)", f->name);
-    g_strfreev(values);
-    return good;
-}
-
-/* Reads the type that text begins with. Returns what follows it, NULL after having said what is wrong. */
-static const char *read_type(reading *r, schema_field *f, const char *text)
-{
-    if (g_str_has_prefix(text, "enum(")) {
-        const char *end = strchr(text, ')');
-        if (end == NULL) {
-            schema_mistake_add(r->mistakes, f->line, "%s: the enum has no )", f->name);
-            return NULL;
-        }
-        char *values = g_strndup(text + 5, (size_t)(end - text - 5));
-        read_values(r, f, values);
-        g_free(values);
-        f->type = SCHEMA_ENUM;
-        return end + 1;
-    }
-    size_t size = strcspn(text, "; \t");
-    for (unsigned i = 0; i < SCHEMA_ENUM; i++)
-        if (strlen(type_names[i]) == size && memcmp(type_names[i], text, size) == 0) {
-            f->type = (schema_type)i;
-            return text + size;
-        }
-    char *word = g_strndup(text, strcspn(text, ";")), *plain = schema_plain(g_strstrip(word));
-    schema_mistake_add(r->mistakes, f->line,
-                       "%s: \"%s\" is no type: bool, int8 to int64, uint8 to uint64, float, double, string, bytes and "
-                       "enum(a|b|c) are",
-                       f->name, plain);
-    g_free(word);
-    g_free(plain);
-    return NULL;
-}
-
-static void read_field(reading *r, schema_event *event, unsigned line, char *name, const char *value)
-{
-    schema_field *f = g_new0(schema_field, 1);
-    f->name = name;
-    f->line = line;
-    f->values = g_ptr_array_new_with_free_func(g_free);
-    f->constants = g_ptr_array_new_with_free_func(g_free);
-    const char *rest = read_type(r, f, value);
-    char **parts = g_strsplit(rest != NULL ? rest : "", ";", 3);
-    guint count = g_strv_length(parts);
-    if (count > 0 && *g_strstrip(parts[0]) != '\0')
-        schema_mistake_add(r->mistakes, line, "%s: after the type comes \"; UNIT; DESCRIPTION\"", name);
-    f->unit = g_strdup(count > 1 ? g_strstrip(parts[1]) : "");
-    f->description = g_strdup(count > 2 ? g_strstrip(parts[2]) : "");
-    g_strfreev(parts);
-    if (is_standard(name))
-        schema_mistake_add(r->mistakes, line, "every event has %s anyway: it is not to be declared", name);
-    g_ptr_array_add(event->fields, f);
-    if (event->fields->len == SCHEMA_FIELDS_MAX + 1)
-        schema_mistake_add(r->mistakes, line, "%s is field %d of %s: %d is the most", name, SCHEMA_FIELDS_MAX + 1,
-                           event->name, SCHEMA_FIELDS_MAX);
-}
-
-static void read_optional(reading *r, const entry *e, const char *value)
-{
-    char **names = g_strsplit(value, ";", 0);
-    for (char **name = names; *name != NULL; name++) {
-        bool found = *g_strstrip(*name) == '\0';
-        for (guint i = 0; i < e->event->fields->len; i++) {
-            schema_field *f = g_ptr_array_index(e->event->fields, i);
-            if (strcmp(f->name, *name) != 0)
-                continue;
-            found = f->optional = e->event->has_optional = true;
-        }
-        char *plain = schema_plain(*name);
-        if (!found)
-            schema_mistake_add(r->mistakes, e->line, "optional: %s has no field \"%s\"", e->event->name, plain);
-        g_free(plain);
-    }
-    g_strfreev(names);
-}
-
-static void read_schema_entry(reading *r, const entry *e, const char *value)
-{
-    schema *s = r->schema;
-    char **to = strcmp(e->key, "name") == 0          ? &s->name
-                : strcmp(e->key, "prefix") == 0      ? &s->prefix
-                : strcmp(e->key, "description") == 0 ? &s->description
-                                                     : NULL;
-    if (to == NULL) {
-        schema_mistake_add(r->mistakes, e->line, "[schema] has name, prefix and description, and no %s", e->key);
-        return;
-    }
-    if (to != &s->description && (!is_name(value) || !g_ascii_isalpha(*value))) {
-        char *plain = schema_plain(value);
-        schema_mistake_add(r->mistakes, e->line, "%s: \"%s\" is no name that begins with a letter", e->key, plain);
-        g_free(plain);
-    }
-    g_free(*to);
-    *to = g_strdup(value);
-}
-
-static void read_entry(reading *r, const entry *e, const char *value)
-{
-    if (e->event == NULL) {
-        read_schema_entry(r, e, value);
-    } else if (strcmp(e->key, "level") == 0) {
-        e->event->level = nl_level_parse(value, strlen(value));
-        char *plain = schema_plain(value);
-        if (e->event->level == NL_LEVEL_NONE)
-            schema_mistake_add(r->mistakes, e->line, "\"%s\" is not a level; use one of " NL_LEVEL_NAMES, plain);
-        g_free(plain);
-    } else if (strcmp(e->key, "description") == 0) {
-        g_free(e->event->description);
-        e->event->description = g_strdup(value);
-    } else {
-        read_field(r, e->event, e->line, unquoted(e->key), value);
-    }
-}
-
-/* Reads what the scan found. Which fields are optional comes last, as they may be declared after that is said. */
-static void read_entries(reading *r)
-{
-    GKeyFile *file = g_key_file_new();
-    GError *error = NULL;
-    if (!g_key_file_load_from_data(file, r->good->str, r->good->len, G_KEY_FILE_NONE, &error)) {
-        schema_mistake_add(r->mistakes, 0, "%s", error->message);
-        g_clear_error(&error);
-    }
-    for (int optional = 0; optional < 2; optional++)
-        for (guint i = 0; i < r->entries->len; i++) {
-            const entry *e = g_ptr_array_index(r->entries, i);
-            if ((e->event != NULL && strcmp(e->key, "optional") == 0) != (optional == 1))
-                continue;
-            char *value = g_key_file_get_string(file, e->section, e->key, &error);
-            if (error != NULL) /* it may have given a value all the same */
-                schema_mistake_add(r->mistakes, e->line, "%s: after \\ comes one of s, n, t, r and \\", e->key);
-            else if (optional == 1)
-                read_optional(r, e, value);
-            else
-                read_entry(r, e, value);
-            g_free(value);
-            g_clear_error(&error);
-        }
-    g_key_file_free(file);
-}
+/* ---- the whole ---- */
 
 static void check_whole(reading *r)
 {
     schema *s = r->schema;
     if (r->schema_line == 0)
-        schema_mistake_add(r->mistakes, r->line > 0 ? 1 : 0, "there is no [schema]");
+        schema_mistake_add(r->mistakes, r->line > 0 ? 1 : 0, "missing [schema]");
     else if (s->name == NULL)
         schema_mistake_add(r->mistakes, r->schema_line, "[schema] has no name=");
     if (s->events->len == 0)
@@ -476,20 +443,18 @@ static int compare_lines(gconstpointer a, gconstpointer b)
 
 static void read_data(reading *r, const char *data, size_t size)
 {
-    r->entries = g_ptr_array_new_with_free_func(free_entry);
-    r->good = g_string_new("[.]\n"); /* a section, as in the first GKeyFile takes a key "Encoding" for its own */
-    r->sections = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    r->optional = g_ptr_array_new_with_free_func(free_optional);
+    r->events = g_hash_table_new(g_str_hash, g_str_equal);
     r->keys = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    scan(r, data, size);
-    read_entries(r);
+    read_lines(r, data, size);
+    for (guint i = 0; i < r->optional->len; i++)
+        read_optional(r, g_ptr_array_index(r->optional, i));
     check_whole(r);
     schema_name_all(r->schema, r->mistakes);
     g_ptr_array_sort(r->mistakes, compare_lines);
-    g_ptr_array_unref(r->entries);
-    g_string_free(r->good, TRUE);
-    g_hash_table_unref(r->sections);
+    g_ptr_array_unref(r->optional);
+    g_hash_table_unref(r->events);
     g_hash_table_unref(r->keys);
-    g_free(r->section);
 }
 
 schema *schema_read(const char *path, GPtrArray **mistakes)

@@ -1,5 +1,5 @@
 /*
- * The schema: the events that a program logs, with the type, unit and meaning of each of their fields.
+ * A schema declares the events that a program logs, with the type, unit and meaning of each of their fields.
  *
  *   [schema]
  *   name=dpss
@@ -12,15 +12,14 @@
  *   FILE=string; ; the file's name
  *   optional=FILE
  *
- * It is a GLib key file, as nlv's files are: # begins a comment line; \n, \t, \r, \s and \\ stand in a value for a
- * newline, tab, return, space and backslash. Each section but [schema] is an event, each key of it a field but level
- * (Usage when it is not said), description and optional (a list with ; of the fields that need not be there). A name in
- * double quotes is always an event's or a field's: "level"=int32. A field's value is its type, its unit and its
- * description; the last two may be left out. Types: bool, int8 to int64, uint8 to uint64, float, double, string (text),
- * bytes (any) and enum(a|b|c). prefix= in [schema] is what names in C begin with, the schema's name when it is not
- * said.
+ * The syntax is that of GLib key files: # begins a comment line; \n, \t, \r, \s and \\ in a value are a newline, tab,
+ * return, space and backslash. Each section except [schema] is an event. Its keys are fields, except level (default
+ * Usage), description and optional (fields that may be absent, separated by ;). A name in double quotes is always that
+ * of an event or field: "level"=int32. The value of a field is its type, unit and description; unit and description may
+ * be absent. Types: bool, int8 to int64, uint8 to uint64, float, double, string (text), bytes (any) and enum(a|b|c).
+ * Names in C begin with prefix= of [schema], whose default is the schema's name.
  *
- * Everything here belongs to nlschema, uses GLib and is for one thread.
+ * Used by nlschema only. One thread.
  */
 #ifndef NLTOOLS_SCHEMA_H
 #define NLTOOLS_SCHEMA_H
@@ -30,7 +29,7 @@
 #include <glib.h>
 #include <json-c/json.h>
 
-enum { SCHEMA_FIELDS_MAX = 16 }; /* what one NL_EVENT takes */
+enum { SCHEMA_FIELDS_MAX = 16 }; /* the maximum of NL_EVENT */
 
 typedef enum schema_type {
     SCHEMA_BOOL,
@@ -51,16 +50,15 @@ typedef enum schema_type {
 
 typedef struct schema_field {
     char *name;
-    unsigned line; /* where it is declared, from 1 */
+    unsigned line; /* of the declaration, from 1 */
     schema_type type;
     GPtrArray *values; /* char *, of an enum; otherwise empty */
-    char *unit;        /* "" when none is said, as the description */
-    char *description;
+    char *unit;        /* "": none */
+    char *description; /* "": none */
     bool optional;
-    /* What the header calls it: */
-    char *parameter;
-    char *c_type;         /* an enum's own type for an enum */
-    GPtrArray *constants; /* char *, one for each value */
+    char *parameter;      /* name in C */
+    char *c_type;         /* for an enum, its own type */
+    GPtrArray *constants; /* char *, the names in C of the values */
 } schema_field;
 
 typedef struct schema_event {
@@ -70,7 +68,7 @@ typedef struct schema_event {
     char *description;
     GPtrArray *fields; /* schema_field * */
     bool has_optional;
-    char *function; /* what the header calls it */
+    char *function; /* name in C */
 } schema_event;
 
 typedef struct schema {
@@ -80,44 +78,39 @@ typedef struct schema {
     GPtrArray *events; /* schema_event * */
 } schema;
 
-/* One thing that is wrong in a schema file. */
+/* A mistake in a schema file. */
 typedef struct schema_mistake {
-    unsigned line; /* from 1; 0 when it is about no line of it */
+    unsigned line; /* from 1; 0: none */
     char *text;
 } schema_mistake;
 
 /*
- * Reads a schema; "-" is standard input. NULL when anything is wrong with it: *mistakes (schema_mistake *, to be freed
- * with g_ptr_array_unref) then holds all that is, in the order of lines; otherwise it is NULL.
+ * Reads a schema from a file; "-" is standard input. If the schema has mistakes, returns NULL and sets *mistakes to all
+ * of them (schema_mistake *), in the order of lines, for g_ptr_array_unref.
  */
 schema *schema_read(const char *path, GPtrArray **mistakes);
 void schema_free(schema *s);
 
-/* Adds a mistake. */
+/* Adds a mistake. Control characters in the text become spaces. */
 void schema_mistake_add(GPtrArray *mistakes, unsigned line, const char *format, ...) NL_PRINTF(3, 4);
 
-/*
- * Gives everything its name in C: function, parameter, c_type, constants. A name that is not to be had (two events of
- * one function, a keyword, a name of the library) is a mistake.
- */
+/* Sets all names in C: function, parameter, c_type, constants. Adds a mistake for each name that is reserved or not
+ * unique. */
 void schema_name_all(schema *s, GPtrArray *mistakes);
 
-/* A type's name as a schema spells it, without an enum's values; static storage. */
+/* Returns the name of a type in schemas, without the values of an enum; static storage. */
 const char *schema_type_name(schema_type type);
 
-/* A field's type as the schema spells it, an enum with its values; to be freed with g_free. */
+/* Returns the type of a field as in the schema, with the values of an enum, for g_free. */
 char *schema_field_type(const schema_field *field);
 
-/*
- * Text without anything that could be more than text where it is shown: control and formatting characters become
- * spaces, bytes that are no UTF-8 are replaced. To be freed with g_free.
- */
+/* Returns text as valid UTF-8, with spaces for control and formatting characters, for g_free. */
 char *schema_plain(const char *text);
 
-/* Adds text to out as a C string literal, quotes included, in ASCII and without trigraphs. */
+/* Appends text as a C string literal with its quotes, in ASCII and without trigraphs. */
 void schema_append_literal(GString *out, const char *text);
 
-/* What the commands make of a schema; each adds to out. */
+/* The output of the commands. schema_json returns a document for json_object_put; the others append to out. */
 typedef enum schema_doc_style { SCHEMA_MARKDOWN, SCHEMA_HTML, SCHEMA_TEXT } schema_doc_style;
 void schema_header(const schema *s, GString *out);
 void schema_doc(const schema *s, schema_doc_style style, GString *out);

@@ -7,13 +7,14 @@
 #include "charts/chart.h"
 
 #include <math.h>
-#include <string.h>
+#include <stdio.h>
 
 enum { WIDTH = 1200, PANEL = 310, MARGIN_X = 90, MARGIN_TOP = 64, MARGIN_BOTTOM = 44, POINTS = 300 };
+enum { ROWS = 20, BAR = 50 /* of the histogram as text */ };
 
-/* ---- what is drawn ---- */
+/* ---- pictures ---- */
 
-/* A series over time: the mean of each interval's values, or, by rate, their sum a second. */
+/* Draws the mean of each interval's values, or, with rate, their sum per second. */
 static void draw_series(chart p, series *s, bool rate, const char *title)
 {
     if (s->count > POINTS)
@@ -26,7 +27,7 @@ static void draw_series(chart p, series *s, bool rate, const char *title)
             p.most = MAX(p.most, s->intervals[i].sum * scale / (rate ? 1 : (double)s->intervals[i].count));
     p.most = chart_round_up(p.most);
     chart_frame(&p, title);
-    chart_heights(&p, rate ? chart_write_quantity : chart_write_time);
+    chart_heights(&p, rate ? units_quantity : units_time);
     chart_times_of_day(&p);
     chart_color(p.cr, rate ? 0x2c8c5a : 0xc0562b, 0.85);
     for (size_t i = 0; i < s->count; i++) {
@@ -67,20 +68,20 @@ static void plot_draw(cairo_t *cr, void *user)
     int count = all->count;
     for (int i = 0; i < count; i++) {
         char *ids = g_strjoinv(", ", measures[i]->definition->ids);
-        char *title = g_strdup_printf("Lifelines by %s: %" G_GUINT64_FORMAT, ids, measures[i]->requests);
+        char *title = g_strdup_printf("Requests by %s: %" G_GUINT64_FORMAT, ids, measures[i]->requests);
         chart_color(cr, 0x000000, 1);
         chart_text(cr, 24, 30 + i * PANEL + 12, 0, 16, title);
         if (measures[i]->requests > 0) {
-            chart_histogram(panel_at(cr, 0, WIDTH / 2.0, i), &measures[i]->totals, "how long they took, and how many",
-                            chart_write_time);
+            chart_histogram(panel_at(cr, 0, WIDTH / 2.0, i), &measures[i]->totals, "number of requests by duration",
+                            units_time);
             draw_series(panel_at(cr, WIDTH / 2.0, WIDTH / 2.0, i), &measures[i]->totals_series, false,
-                        "how long they took, by when they ended (means)");
+                        "mean duration by end time");
         }
         g_free(title);
         g_free(ids);
     }
     if (t != NULL && t->records > 0) {
-        char *title = g_strdup_printf("%s a second", t->field);
+        char *title = g_strdup_printf("%s per second", t->field);
         draw_series(panel_at(cr, 0, WIDTH, count), &t->series, true, title);
         g_free(title);
     }
@@ -90,4 +91,39 @@ bool plot_write(const char *path, measure *const *measures, int count, throughpu
 {
     drawn all = {measures, count, t};
     return chart_save(path, WIDTH, (count + (t != NULL)) * PANEL + 40, plot_draw, &all);
+}
+
+/* ---- text ---- */
+
+/* Prints rows that each span the same factor, from the minimum to the maximum. */
+static void print_histogram(nl_distribution *d)
+{
+    double low = log((double)MAX(d->least, 1)), high = log((double)MAX(d->most, 1));
+    uint64_t counts[ROWS], most = 1;
+    int rows = high > low ? ROWS : 1;
+    for (int i = 0; i < rows; i++) {
+        double from_ns = i == 0 ? -1 : exp(low + (high - low) * i / rows);
+        double to_ns = i == rows - 1 ? (double)d->most : exp(low + (high - low) * (i + 1) / rows);
+        counts[i] = nl_distribution_between(d, from_ns, to_ns);
+        most = MAX(most, counts[i]);
+    }
+    for (int i = 0; i < rows; i++) {
+        char text[UNITS_SIZE];
+        printf("  %11s %9" G_GUINT64_FORMAT " ", units_time(exp(low + (high - low) * i / rows), text), counts[i]);
+        for (int bar = 0; bar < (int)ceil(BAR * (double)counts[i] / (double)most); bar++)
+            printf("#");
+        printf("\n");
+    }
+    printf("\n");
+}
+
+void plot_print(measure *const *measures, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char *ids = g_strjoinv(", ", measures[i]->definition->ids);
+        printf("Durations of requests by %s\n\n  %11s %9s\n", ids, "from", "count");
+        g_free(ids);
+        if (measures[i]->totals.count > 0)
+            print_histogram(&measures[i]->totals);
+    }
 }

@@ -11,7 +11,7 @@
 
 enum { NAME_WIDTH_MIN = 30, NAME_WIDTH_MAX = 72, ROWS_MAX = 30 };
 
-/* A name of the log's, as a terminal may have it. */
+/* Prints a name from the log, without control characters. */
 static void print_padded(const char *text, int width)
 {
     char *shown = printable(text);
@@ -26,7 +26,7 @@ char *report_segment_name(const measure *m, uint16_t from, uint16_t to)
     return g_strdup_printf("%s -> %s", m->definition->events[from], m->definition->events[to]);
 }
 
-/* The width of the column that segments' names are in. */
+/* Returns the width of the column of segment names. */
 static int width_of_names(const measure *m, const GPtrArray *segments)
 {
     int width = NAME_WIDTH_MIN;
@@ -91,19 +91,19 @@ static void print_pairs(const measure *m, const char *by)
         width = CLAMP((int)strlen(((pair *)g_ptr_array_index(m->pairs, i))->name) + 18, width, NAME_WIDTH_MAX);
     if (m->pairs->len == 0)
         return;
-    print_head("start to end", width, by);
+    print_head("pair", width, by);
     for (guint i = 0; i < m->pairs->len; i++) {
         pair *p = g_ptr_array_index(m->pairs, i);
         print_row(m, p->name, width, p->by);
         print_times(&p->inclusive, m->totals.total);
         if (p->exclusive.total < p->inclusive.total) {
-            print_row(m, "  without inner", width, p->by);
+            print_row(m, "  exclusive", width, p->by);
             print_times(&p->exclusive, m->totals.total);
         }
         if (p->no_end > 0)
-            printf("    %" PRIu64 " of them never ended\n", p->no_end);
+            printf("    %" PRIu64 " have no end\n", p->no_end);
         if (p->no_start > 0)
-            printf("    %" PRIu64 " ended without having started\n", p->no_start);
+            printf("    %" PRIu64 " have no start\n", p->no_start);
     }
 }
 
@@ -124,7 +124,7 @@ static void print_oddity(const measure *m, const oddity *o, const char *what, bo
 {
     if (o->count == 0)
         return;
-    printf("  %" PRIu64 " of them ", o->count);
+    printf("  %" PRIu64 " request%s ", o->count, o->count == 1 ? "" : "s");
     print_padded(what, 0);
     printf("\n");
     for (guint i = 0; i < o->examples->len; i++) {
@@ -146,7 +146,7 @@ static void print_slowest(const measure *m)
 {
     if (m->slowest->len == 0)
         return;
-    printf("\n  the slowest\n");
+    printf("\n  slowest requests\n");
     for (guint i = 0; i < m->slowest->len; i++) {
         const example *e = &g_array_index(m->slowest, example, i);
         char text[UNITS_SIZE];
@@ -154,7 +154,7 @@ static void print_slowest(const measure *m)
         printf("  %s", units_time((double)e->total_ns, text));
         if (e->longest_ns >= 0) {
             char *name = report_segment_name(m, e->first, e->last);
-            printf(", of it %s ", units_time((double)e->longest_ns, text));
+            printf(", of which %s in ", units_time((double)e->longest_ns, text));
             print_padded(name, 0);
             g_free(name);
         }
@@ -165,18 +165,18 @@ static void print_slowest(const measure *m)
 void report_measure(const measure *m, const char *by)
 {
     char *ids = g_strjoinv(", ", m->definition->ids), text[UNITS_SIZE];
-    printf("Lifelines by %s: %" PRIu64 ", %s in all", ids, m->requests, units_time(m->totals.total, text));
+    printf("Requests by %s: %" PRIu64 ", %s in total", ids, m->requests, units_time(m->totals.total, text));
     printf(", %s each\n", units_time(nl_distribution_mean(&m->totals), text));
     g_free(ids);
-    char *without = g_strdup_printf("without %s, their first event", m->definition->events[0]);
+    char *without = g_strdup_printf("without %s, the first event", m->definition->events[0]);
     print_oddity(m, &m->no_start, without, true);
     g_free(without);
-    without = g_strdup_printf("without %s, their last event", m->definition->events[m->event_count - 1]);
+    without = g_strdup_printf("without %s, the last event", m->definition->events[m->event_count - 1]);
     print_oddity(m, &m->no_end, without, true);
     g_free(without);
     print_oddity(m, &m->disordered, "with events in another order", false);
     if (gather_early(m->gatherer) > 0)
-        printf("  %" PRIu64 " of them were measured before they ended; allow more with --memory\n",
+        printf("  %" PRIu64 " requests were measured before they ended; allow more with --memory\n",
                gather_early(m->gatherer));
     if (m->left_out > 0)
         printf("  %" PRIu64 " times were left out: too many segments and groups\n", m->left_out);
@@ -186,14 +186,14 @@ void report_measure(const measure *m, const char *by)
     for (guint i = 0; i < m->segments->len; i++)
         exact = exact && nl_distribution_is_exact(&((segment *)g_ptr_array_index(m->segments, i))->times);
     if (!exact)
-        printf("  ~: of so many times that it is exact to 1 %% only\n");
+        printf("  ~: within 1 %%, because of the number of values\n");
     print_slowest(m);
     printf("\n");
 }
 
 /* ---- throughput ---- */
 
-/* One, two or five times a power of ten, so that there are few enough rows to be looked at. */
+/* Returns 1, 2 or 5 times a power of ten, so that there are at most ROWS_MAX rows. */
 static int64_t nice_interval_ns(double span_ns)
 {
     static const int steps[] = {1, 2, 5};
@@ -209,16 +209,16 @@ void report_throughput(throughput *t, int64_t interval_ns)
     char text[UNITS_SIZE], time[NL_TIME_TEXT_SIZE];
     printf("%s: %s", t->field, units_quantity(t->total, text));
     printf(" in %" PRIu64 " records", t->records);
-    printf(", %s a second\n", units_quantity(throughput_mean(t), text));
+    printf(", %s per second\n", units_quantity(throughput_mean(t), text));
     if (t->unusable > 0)
-        printf("  %" PRIu64 " values are no numbers\n", t->unusable);
+        printf("  %" PRIu64 " values are not numbers\n", t->unusable);
     if (interval_ns == 0)
         interval_ns = nice_interval_ns((double)t->series.width_ns * (double)t->series.count);
     series_widen(&t->series, interval_ns);
     double most = 0;
     for (size_t i = 0; i < t->series.count; i++)
         most = MAX(most, t->series.intervals[i].sum);
-    printf("\n  %-28s %9s %11s %12s\n", "from", "records", "sum", "a second");
+    printf("\n  %-28s %9s %11s %12s\n", "from", "records", "sum", "per second");
     for (size_t i = 0; i < t->series.count; i++) {
         const series_interval *interval = &t->series.intervals[i];
         nl_time_format_iso(series_from_ns(&t->series, i), time);
@@ -258,7 +258,7 @@ static void print_compared(measure *const *logs, int count, const segment *s)
         printf(" %8s\n", "-");
 }
 
-/* All segments that one of the logs has, by their places. */
+/* Returns the segments of all logs, in the order of their events. */
 static GPtrArray *all_segments(measure *const *logs, int count)
 {
     GPtrArray *all = g_ptr_array_new();
@@ -283,12 +283,12 @@ void report_comparison(measure *const *logs, char *const *names, int count)
 {
     char *ids = g_strjoinv(", ", logs[0]->definition->ids), text[UNITS_SIZE];
     GPtrArray *all = all_segments(logs, count);
-    printf("Lifelines by %s\n", ids);
+    printf("Requests by %s\n", ids);
     for (int i = 0; i < count; i++) {
         printf("  %d  ", i + 1);
         print_padded(names[i], 0);
         printf(": %" PRIu64 ", %s each", logs[i]->requests, units_time(nl_distribution_mean(&logs[i]->totals), text));
-        printf(", without the first event %" PRIu64 ", without the last %" PRIu64 ", in another order %" PRIu64 "\n",
+        printf("; %" PRIu64 " without the first event, %" PRIu64 " without the last, %" PRIu64 " in another order\n",
                logs[i]->no_start.count, logs[i]->no_end.count, logs[i]->disordered.count);
     }
     int width = width_of_names(logs[0], all);

@@ -1,4 +1,4 @@
-/* What was found out, as text for people or JSON for programs, on standard output. */
+/* Reports measures, as text on standard output or as JSON. */
 #ifndef NLSTAT_REPORT_H
 #define NLSTAT_REPORT_H
 
@@ -9,16 +9,16 @@
 
 #include <json-c/json.h>
 
-/* The name of a segment or of a repeated event, to be freed with g_free. */
+/* Returns the name of a segment, for g_free. */
 char *report_segment_name(const measure *m, uint16_t from, uint16_t to);
 
-/* Tables. by is the field that objects are told apart by, or NULL. */
+/* Print tables. by is the field that groups requests, or NULL. */
 void report_measure(const measure *m, const char *by);
 void report_throughput(throughput *t, int64_t interval_ns);
 
 /*
- * Several logs side by side: count of them with the names of their files, all with the same lifeline. Means and 99th
- * percentiles of each segment, and how the last log's mean compares with the first's.
+ * Prints the measures of one lifeline in count logs side by side: for each segment, the means and 99th percentiles, and
+ * the ratio of the last log's mean to the first's. names are those of the logs.
  */
 void report_comparison(measure *const *logs, char *const *names, int count);
 

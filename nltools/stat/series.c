@@ -19,7 +19,7 @@ int64_t series_from_ns(const series *s, size_t i)
     return (int64_t)((uint64_t)s->from_ns + i * (uint64_t)s->width_ns); /* unsigned, for times far apart */
 }
 
-/* Puts the intervals into others, factor times as wide, whose bounds are multiples of that width. */
+/* Joins factor intervals into each new one. Bounds are multiples of the width. */
 static void series_join(series *s, int64_t factor)
 {
     int64_t width_ns = s->width_ns * factor, from_ns = floor_to(s->from_ns, width_ns);
@@ -37,7 +37,7 @@ static void series_join(series *s, int64_t factor)
     s->count = used;
 }
 
-/* Makes room for one at time_ns; where it is. */
+/* Returns the index of the interval of a time, after making that interval. */
 static size_t reach(series *s, int64_t time_ns)
 {
     for (;;) {
@@ -45,9 +45,9 @@ static size_t reach(series *s, int64_t time_ns)
         int64_t from_ns = s->count == 0 || at_ns < s->from_ns ? at_ns : s->from_ns;
         int64_t last_ns = s->count == 0 ? at_ns : series_from_ns(s, s->count - 1);
         last_ns = at_ns > last_ns ? at_ns : last_ns;
-        /* Unsigned, for times as far apart as can be. */
-        uint64_t wanted = ((uint64_t)last_ns - (uint64_t)from_ns) / (uint64_t)s->width_ns + 1;
-        if (wanted > SERIES_MAX) {
+        uint64_t count /* unsigned, because the difference of the times may not fit an int64_t */
+            = ((uint64_t)last_ns - (uint64_t)from_ns) / (uint64_t)s->width_ns + 1;
+        if (count > SERIES_MAX) {
             series_join(s, 2);
             continue;
         }
@@ -58,9 +58,9 @@ static size_t reach(series *s, int64_t time_ns)
             s->count += shift;
         }
         s->from_ns = from_ns;
-        if (wanted > s->count)
-            memset(s->intervals + s->count, 0, (wanted - s->count) * sizeof *s->intervals);
-        s->count = wanted;
+        if (count > s->count)
+            memset(s->intervals + s->count, 0, (count - s->count) * sizeof *s->intervals);
+        s->count = count;
         return (size_t)((at_ns - from_ns) / s->width_ns);
     }
 }
@@ -71,8 +71,7 @@ void series_add(series *s, int64_t time_ns, double value)
         s->intervals = g_new0(series_interval, SERIES_MAX + 1);
         s->width_ns = FIRST_WIDTH_NS;
     }
-    time_ns =
-        CLAMP(time_ns, INT64_MIN / 2, INT64_MAX / 2); /* years 1824 to 2116: rounding never goes beyond an int64_t */
+    time_ns = CLAMP(time_ns, INT64_MIN / 2, INT64_MAX / 2); /* the years 1824 to 2116, so that rounded times fit */
     size_t at = reach(s, time_ns);
     s->intervals[at].sum += value;
     s->intervals[at].count++;

@@ -1,8 +1,8 @@
 /*
- * A sum over time, in intervals of one width: how much of something there was in each.
+ * A series sums values over time, in intervals of equal width.
  *
- * The intervals begin as a millisecond each and become twice as wide whenever there would be more than SERIES_MAX, so
- * that memory is bounded whatever times come, in whatever order. One thread at a time.
+ * The width begins at 1 ms and doubles when there would be more than SERIES_MAX intervals, so that memory is bounded
+ * for any times in any order. A series begins as zeros. One thread at a time.
  */
 #ifndef NLSTAT_SERIES_H
 #define NLSTAT_SERIES_H
@@ -18,23 +18,22 @@ typedef struct series_interval {
 } series_interval;
 
 typedef struct series {
-    int64_t from_ns; /* where the first interval begins */
+    int64_t from_ns; /* begin of the first interval */
     int64_t width_ns;
     series_interval *intervals;
     size_t count;
 } series;
 
-/* A series begins as all zeros. */
+/* Adds a value at a time. */
 void series_add(series *s, int64_t time_ns, double value);
 
-/* Makes the intervals at least width_ns wide (as near above as doubling and joining get), for looking at. Nothing may
- * be added afterwards. */
+/* Joins intervals until they are at least width_ns wide. Do not add values afterwards. */
 void series_widen(series *s, int64_t width_ns);
 
-/* Where an interval begins. */
+/* Returns the begin of an interval. */
 int64_t series_from_ns(const series *s, size_t i);
 
-/* Frees what it holds; it is as at the beginning then. */
+/* Frees the intervals. The series is empty afterwards. */
 void series_clear(series *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* nl_string as the key of a GHashTable: cheaper than C strings where texts come without their NUL. */
+/* nl_string as the key of a GHashTable, for texts without a NUL at the end. */
 #ifndef NLSTAT_TEXT_KEY_H
 #define NLSTAT_TEXT_KEY_H
 
@@ -19,7 +19,7 @@ static inline gboolean text_key_equal(gconstpointer a, gconstpointer b)
     return first->size == second->size && memcmp(first->data, second->data, first->size) == 0;
 }
 
-/* A key with its text behind it, to be freed with g_free. */
+/* Returns a key with a copy of its text, for g_free. */
 static inline nl_string *text_key_new(nl_string text)
 {
     nl_string *key = g_malloc(sizeof *key + text.size);

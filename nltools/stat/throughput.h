@@ -1,4 +1,4 @@
-/* How much there was of what a field counts (bytes, most often), over time. One thread at a time. */
+/* Sums a field, mostly bytes, over time. One thread at a time. */
 #ifndef NLSTAT_THROUGHPUT_H
 #define NLSTAT_THROUGHPUT_H
 
@@ -11,14 +11,14 @@ typedef struct throughput {
     series series;
     double total;
     uint64_t records;  /* with the field */
-    uint64_t unusable; /* whose field is no number */
+    uint64_t unusable; /* with a field that is not a number */
     int64_t from_ns, to_ns;
 } throughput;
 
-/* A throughput begins as all zeros but for the field. */
+/* Adds a record. A throughput begins as zeros except the field. */
 void throughput_add(throughput *t, const nl_record *record);
 
-/* The same per second of the whole time; 0 when that is none. */
+/* Returns the mean per second; 0 if all records have the same time. */
 double throughput_mean(const throughput *t);
 
 void throughput_clear(throughput *t);

@@ -5,20 +5,15 @@
 
 #include "program/program.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <gio/gio.h>
-#include <glib-unix.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     STREAMS_MAX = 256,
     ROWS_MAX = 100000,
     LOADLINES_MAX = 24,
     LOADLINES_PER_EVENT = 2,
-    PENDING_MAX = 4 << 20, /* bytes that wait for the log's reader; nobody is asked for more meanwhile */
-    GATHER_MS = 700,       /* wait for further events before redrawing */
+    GATHER_MS = 700, /* wait for further events before redrawing */
 };
 
 /* An event that a sensor has logged, and which of its fields are drawn. */
@@ -35,10 +30,7 @@ struct agents {
     GPtrArray *streams;
     GPtrArray *events;
     agents_options options;
-    char path[32];    /* of the pipe's other end */
-    int pipe[2];      /* the log, from here to the model; -1: none yet */
-    GString *pending; /* what waits to be read from it */
-    guint writing;    /* the source that waits for that */
+    feed *feed; /* NULL until it is needed */
     guint drawing_due;
     char *drawn; /* when that was told last */
     guint quiet;
@@ -46,44 +38,11 @@ struct agents {
 
 /* ---- the log ---- */
 
-const char *agents_log(agents *a)
+feed *agents_feed(agents *a)
 {
-    if (a->pipe[0] < 0 && pipe2(a->pipe, O_CLOEXEC | O_NONBLOCK) != 0)
-        return NULL;
-    snprintf(a->path, sizeof a->path, "/dev/fd/%d", a->pipe[0]);
-    return a->path;
-}
-
-static void hold_streams(agents *a, bool hold)
-{
-    for (guint i = 0; i < a->streams->len; i++)
-        stream_hold(g_ptr_array_index(a->streams, i), hold);
-}
-
-static gboolean agents_flush(int fd, GIOCondition condition, gpointer user);
-
-static void write_pending(agents *a)
-{
-    while (a->pending->len > 0 && a->pipe[1] >= 0) {
-        ssize_t done = write(a->pipe[1], a->pending->str, a->pending->len);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
-            break;
-        g_string_erase(a->pending, 0, done);
-    }
-    if (a->pending->len > 0 && a->writing == 0 && a->pipe[1] >= 0)
-        a->writing = g_unix_fd_add(a->pipe[1], G_IO_OUT, agents_flush, a);
-    hold_streams(a, a->pending->len > PENDING_MAX);
-}
-
-static gboolean agents_flush(int fd, GIOCondition condition, gpointer user)
-{
-    agents *a = user;
-    (void)fd, (void)condition;
-    a->writing = 0;
-    write_pending(a);
-    return G_SOURCE_REMOVE;
+    if (a->feed == NULL)
+        a->feed = feed_new();
+    return a->feed;
 }
 
 /* ---- what is drawn ---- */
@@ -214,23 +173,7 @@ static stream *find_stream(const agents *a, const char *url, const char *sensor)
 
 static void on_record(void *user, const stream *from, const nl_record *record)
 {
-    agents *a = user;
-    nl_buffer line = {0};
-    if (!stream_is_own_event(record))
-        note_event(a, stream_sensor(from), record);
-    if (record->raw_format == NL_FORMAT_ULM) { /* as the sensor wrote it */
-        g_string_append_len(a->pending, record->raw.data, (gssize)record->raw.size);
-        g_string_append_c(a->pending, '\n');
-        return;
-    }
-    nl_record_encode(record, NL_FORMAT_ULM, &line);
-    g_string_append_len(a->pending, line.data, (gssize)line.size);
-    nl_buffer_free(&line);
-}
-
-static void on_read(void *user)
-{
-    write_pending(user);
+    note_event(user, stream_sensor(from), record);
 }
 
 static void on_state(void *user, const stream *of)
@@ -247,8 +190,8 @@ bool agents_add(agents *a, const char *url, const char *sensor)
         a->callbacks.changed(a->callbacks.user, url, sensor, "so many sensors at once are too many");
         return false;
     }
-    stream_callbacks callbacks = {on_record, on_read, on_state, a};
-    stream *s = stream_new(&a->options, url, sensor, callbacks);
+    stream_callbacks callbacks = {on_record, on_state, a};
+    stream *s = stream_new(&a->options, url, sensor, agents_feed(a), callbacks);
     if (s == NULL) {
         a->callbacks.changed(a->callbacks.user, url, sensor, nl_error_message());
         return false;
@@ -361,20 +304,13 @@ static void give_up(agents *a)
     g_clear_object(&a->looking);
 }
 
-static const char *default_directory(void)
-{
-    const char *directory = g_getenv("NLAGENT_DIRECTORY");
-    const char *agent = directory != NULL ? directory : g_getenv("NLAGENT");
-    return agent != NULL ? agent : AGENTS_DEFAULT_URL;
-}
-
 void agents_find(agents *a, const char *directory, const char *expression)
 {
     search *f = g_new0(search, 1);
     bool named = directory != NULL && *directory != '\0';
     give_up(a);
     *f = (search){.options = a->options,
-                  .url = g_strdup(named ? directory : default_directory()),
+                  .url = g_strdup(named ? directory : agents_directory_url(&a->options)),
                   .expression = g_strdup(expression),
                   .rows = g_ptr_array_new_with_free_func(free_row)};
     a->looking = g_cancellable_new();
@@ -389,14 +325,11 @@ void agents_find(agents *a, const char *directory, const char *expression)
 
 agents *agents_new(agents_callbacks callbacks)
 {
-    static char token[AGENTS_TOKEN_SIZE]; /* threads use it for as long as they like */
     agents *a = g_new0(agents, 1);
     a->callbacks = callbacks;
     a->streams = g_ptr_array_new_with_free_func(stream_free);
     a->events = g_ptr_array_new_with_free_func(free_event);
-    a->pending = g_string_new(NULL);
-    a->pipe[0] = a->pipe[1] = -1;
-    if (!agents_options_from_environment(&a->options, token))
+    if (!agents_options_from_environment(&a->options))
         program_error("%s", nl_error_message());
     return a;
 }
@@ -404,16 +337,12 @@ agents *agents_new(agents_callbacks callbacks)
 void agents_free(agents *a)
 {
     give_up(a);
-    if (a->writing != 0)
-        g_source_remove(a->writing);
     if (a->drawing_due != 0)
         g_source_remove(a->drawing_due);
-    for (int i = 0; i < 2; i++)
-        if (a->pipe[i] >= 0)
-            close(a->pipe[i]);
     g_ptr_array_free(a->streams, TRUE);
     g_ptr_array_free(a->events, TRUE);
-    g_string_free(a->pending, TRUE);
+    if (a->feed != NULL)
+        feed_unref(a->feed);
     g_free(a->drawn);
     g_free(a);
 }

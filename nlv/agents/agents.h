@@ -6,6 +6,7 @@
 #ifndef NLV_AGENTS_H
 #define NLV_AGENTS_H
 
+#include "model/feed.h"
 #include "requests/drawing.h"
 
 typedef struct agents agents;
@@ -48,8 +49,8 @@ const char *agents_state(const agents *a, const char *url, const char *sensor);
 void agents_each(const agents *a, void (*function)(void *user, const char *url, const char *sensor, const char *state),
                  void *user);
 
-/* The log in which all records are: the URL of a pipe within this process; NULL: it cannot be made. */
-const char *agents_log(agents *a);
+/* The feed that gets all records; the agents keep their reference. */
+feed *agents_feed(agents *a);
 
 /* What is drawn of the sensors that are there now: loadlines, the caller's. All events that ever came are its quiet
  * ones. */

@@ -7,53 +7,57 @@
 
 #include <string.h>
 
-enum { QUEUE_MAX = 4096 }; /* records that wait for the main loop; the agent waits meanwhile */
+enum { EVENTS_MAX = 1024, REASON_MAX = 300 };
 
 /* What the thread that reads and the main loop share. */
 typedef struct mailbox {
     gint users;
-    GMutex lock;
-    GCond changed;
-    GQueue records; /* nl_record, of the mailbox */
-    bool closed;    /* nobody takes records any more */
-    bool announced; /* the main loop will take them */
-    stream *owner;  /* only for the main loop's thread; NULL: freed */
-    gathering *gathering;
+    feed *feed;
     char *sensor, *sensors[2];
+    gathering *gathering;
+    stream *owner; /* only for the main loop's thread; NULL: freed */
+
+    /* The thread's own. */
+    GHashTable *met; /* names of events */
+    bool was_lost;   /* the latest record says so */
+
+    GMutex lock; /* of all members below */
+    GQueue news; /* nl_record: first of their events, or about the stream itself */
+    bool is_closed, is_announced;
 } mailbox;
 
 struct stream {
     char *url, *state;
     mailbox *box;
     stream_callbacks callbacks;
-    bool held;
 };
 
 static void mailbox_unref(mailbox *box)
 {
     if (!g_atomic_int_dec_and_test(&box->users))
         return;
-    for (nl_record *record; (record = g_queue_pop_head(&box->records)) != NULL;)
-        nl_record_free(record);
+    g_queue_clear_full(&box->news, (GDestroyNotify)nl_record_free);
+    g_hash_table_destroy(box->met);
     g_mutex_clear(&box->lock);
-    g_cond_clear(&box->changed);
+    feed_unref(box->feed);
     g_free(box->sensor);
     g_free(box);
 }
 
-/* ---- what it says of itself ---- */
+/* ---- the state ---- */
 
 static bool is_event(const nl_record *record, const char *name)
 {
     return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
 }
 
-static bool begins_with(nl_string text, const char *message)
+static bool begins_with(nl_string text, const char *prefix)
 {
-    return text.size >= strlen(message) && memcmp(text.data, message, strlen(message)) == 0;
+    return text.size >= strlen(prefix) && memcmp(text.data, prefix, strlen(prefix)) == 0;
 }
 
-bool stream_is_own_event(const nl_record *record)
+/* Whether a record is about the stream itself. */
+static bool is_own_event(const nl_record *record)
 {
     return begins_with(record->event, "Nlagent.") || begins_with(record->event, "Nlagentd.");
 }
@@ -67,92 +71,91 @@ static void set_state(stream *s, const char *message)
     s->callbacks.state(s->callbacks.user, s);
 }
 
-/* Its state by what came. */
-static void stream_note(stream *s, const nl_record *record)
+static void note_own_event(stream *s, const nl_record *record)
 {
     nl_field reason;
     char scratch[NL_FIELD_TEXT_SIZE];
-    bool is_lost = is_event(record, "Nlagent.Lost"), is_failed = is_event(record, "Nlagentd.SensorFailed");
-    if (!is_lost && !is_failed) {
-        if (!stream_is_own_event(record))
-            set_state(s, "running");
+    bool is_lost = is_event(record, "Nlagent.Lost");
+    if (!is_lost && !is_event(record, "Nlagentd.SensorFailed"))
         return;
-    }
-    const char *what = is_lost ? "lost, tried again: " : "the sensor failed: ";
-    nl_string value = {0};
+    nl_string value = {"", 0};
     if (nl_record_find(record, "REASON", &reason))
         value = nl_field_text(&reason, scratch);
-    char *message = g_strdup_printf("%s%.*s", what, (int)MIN(value.size, 300), value.data != NULL ? value.data : "");
+    char *message = g_strdup_printf("%s: %.*s", is_lost ? "lost, tried again" : "the sensor failed",
+                                    (int)MIN(value.size, REASON_MAX), value.data);
     set_state(s, message);
     g_free(message);
 }
 
-/* ---- records, from the thread to the main loop ---- */
+/* ---- from the thread to the main loop ---- */
 
-static gboolean stream_take_records(gpointer user)
+static gboolean take_news(gpointer user)
 {
     mailbox *box = user;
     stream *s = box->owner;
-    GQueue taken = G_QUEUE_INIT;
     g_mutex_lock(&box->lock);
-    box->announced = false;
-    if (s != NULL && !s->held) {
-        taken = box->records;
-        g_queue_init(&box->records);
-        g_cond_signal(&box->changed);
-    }
+    GQueue news = box->news;
+    g_queue_init(&box->news);
+    box->is_announced = false;
     g_mutex_unlock(&box->lock);
-    bool some = !g_queue_is_empty(&taken);
-    for (nl_record *record; (record = g_queue_pop_head(&taken)) != NULL;) {
-        stream_note(s, record);
-        s->callbacks.record(s->callbacks.user, s, record);
-        nl_record_free(record);
+    for (nl_record *record; (record = g_queue_pop_head(&news)) != NULL; nl_record_free(record)) {
+        if (s == NULL)
+            continue;
+        if (is_own_event(record)) {
+            note_own_event(s, record);
+        } else {
+            set_state(s, "running");
+            s->callbacks.record(s->callbacks.user, s, record);
+        }
     }
-    if (some)
-        s->callbacks.read(s->callbacks.user);
     mailbox_unref(box);
     return G_SOURCE_REMOVE;
 }
 
-/* Within the lock. */
-static void announce(mailbox *box)
+/* Whether the main loop must hear of a record. */
+static bool is_news(mailbox *box, const nl_record *record)
 {
-    if (box->announced || g_queue_is_empty(&box->records))
-        return;
-    box->announced = true;
-    g_atomic_int_inc(&box->users);
-    g_idle_add_full(G_PRIORITY_DEFAULT, stream_take_records, box, NULL);
+    bool was_lost = box->was_lost;
+    box->was_lost = is_own_event(record);
+    if (box->was_lost || was_lost)
+        return true;
+    char *name = g_strndup(record->event.data, record->event.size);
+    if (g_hash_table_size(box->met) < EVENTS_MAX && !g_hash_table_contains(box->met, name))
+        return g_hash_table_add(box->met, name);
+    g_free(name);
+    return false;
 }
 
-/* Of the thread that reads. */
-static bool put_record(void *user, const nl_record *record)
+static void announce(mailbox *box, const nl_record *record)
 {
-    mailbox *box = user;
     nl_record *copy = nl_record_new();
     nl_record_copy(copy, record);
     g_mutex_lock(&box->lock);
-    while (!box->closed && g_queue_get_length(&box->records) >= QUEUE_MAX)
-        g_cond_wait(&box->changed, &box->lock);
-    bool wanted = !box->closed;
-    g_queue_push_tail(&box->records, copy);
-    if (wanted)
-        announce(box);
+    if (g_queue_get_length(&box->news) >= EVENTS_MAX) /* a newer record has the newer state */
+        nl_record_free(g_queue_pop_head(&box->news));
+    g_queue_push_tail(&box->news, copy);
+    if (!box->is_announced) {
+        g_atomic_int_inc(&box->users);
+        g_idle_add_full(G_PRIORITY_DEFAULT, take_news, box, NULL);
+    }
+    box->is_announced = true;
     g_mutex_unlock(&box->lock);
-    return wanted;
 }
 
-void stream_hold(stream *s, bool hold)
+static bool put_record(void *user, const nl_record *record)
 {
-    s->held = hold;
-    g_mutex_lock(&s->box->lock);
-    if (!hold)
-        announce(s->box);
-    g_mutex_unlock(&s->box->lock);
+    mailbox *box = user;
+    g_mutex_lock(&box->lock);
+    bool is_open = !box->is_closed;
+    g_mutex_unlock(&box->lock);
+    if (is_open && is_news(box, record))
+        announce(box, record);
+    return is_open && feed_put(box->feed, record);
 }
 
 /* ---- life ---- */
 
-/* In a thread of its own: the one that reads may be connecting to an agent that is away. */
+/* Runs in a thread of its own, because the reading thread may wait for an agent that is away. */
 static gpointer end_reading(gpointer user)
 {
     mailbox *box = user;
@@ -165,30 +168,30 @@ static void close_mailbox(mailbox *box)
 {
     box->owner = NULL;
     g_mutex_lock(&box->lock);
-    box->closed = true;
-    g_cond_signal(&box->changed);
+    box->is_closed = true;
     g_mutex_unlock(&box->lock);
     g_thread_unref(g_thread_new("end of stream", end_reading, box));
 }
 
-stream *stream_new(const agents_options *options, const char *url, const char *sensor, stream_callbacks callbacks)
+stream *stream_new(const agents_options *options, const char *url, const char *sensor, feed *into,
+                   stream_callbacks callbacks)
 {
     mailbox *box = g_new0(mailbox, 1);
-    box->users = 1;
-    g_mutex_init(&box->lock);
-    g_cond_init(&box->changed);
-    g_queue_init(&box->records);
-    box->sensor = box->sensors[0] = g_strdup(sensor);
-    box->gathering = gather_new(
-        &(gather_options){.client = options->client, .sensors = box->sensors, .put = put_record, .user = box});
-    if (!gather_add(box->gathering, url)) {
-        close_mailbox(box);
-        return NULL;
-    }
     stream *s = g_new0(stream, 1);
     *s = (stream){.url = g_strdup(url), .state = g_strdup("asked for"), .box = box, .callbacks = callbacks};
+    box->users = 1;
     box->owner = s;
-    return s;
+    box->feed = feed_ref(into);
+    box->met = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    box->sensor = box->sensors[0] = g_strdup(sensor);
+    g_mutex_init(&box->lock);
+    g_queue_init(&box->news);
+    box->gathering = gather_new(
+        &(gather_options){.client = options->client, .sensors = box->sensors, .put = put_record, .user = box});
+    if (gather_add(box->gathering, url))
+        return s;
+    stream_free(s);
+    return NULL;
 }
 
 void stream_free(gpointer data)

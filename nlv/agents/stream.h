@@ -1,41 +1,39 @@
 /*
- * A sensor's records, subscribed to in this process: a thread of its own (agents/gather.h) asks the agent, and again
- * when the agent was away, and reports that by events of its own in the stream. See agents.h. All functions and
- * callbacks are of the main loop's thread.
+ * One sensor of an agent, subscribed to by a thread of its own (agents/gather.h), which connects again when the agent
+ * was away. The thread decodes the records and passes them to a feed. The main loop hears of the first record of each
+ * event and of the state of the stream.
+ *
+ * All functions and callbacks run in the main loop's thread.
  */
 #ifndef NLV_AGENTS_STREAM_H
 #define NLV_AGENTS_STREAM_H
 
 #include "agents/find.h"
+#include "model/feed.h"
 
 #include <glib.h>
 
 typedef struct stream stream;
 
 typedef struct stream_callbacks {
-    void (*record)(void *user, const stream *from, const nl_record *record);
-    void (*read)(void *user); /* after the records that came at once */
+    void (*record)(void *user, const stream *from, const nl_record *record); /* the first of its event */
     void (*state)(void *user, const stream *of);
     void *user;
 } stream_callbacks;
 
-/* NULL with the reason in nl_error_message(). options must last as long as the program. */
-stream *stream_new(const agents_options *options, const char *url, const char *sensor, stream_callbacks callbacks);
+/* Returns NULL and sets the error on failure. options must last as long as the program. The stream keeps a reference to
+ * the feed. */
+stream *stream_new(const agents_options *options, const char *url, const char *sensor, feed *into,
+                   stream_callbacks callbacks);
 
-/* Ends it (a stream *), without waiting for the agent. */
+/* Ends a stream (stream *) without waiting for the agent. */
 void stream_free(gpointer s);
-
-/* Takes no more records for the moment, or does again. */
-void stream_hold(stream *s, bool hold);
 
 bool stream_is(const stream *s, const char *url, const char *sensor);
 const char *stream_url(const stream *s);
 const char *stream_sensor(const stream *s);
 
-/* Its state, as text for people. */
+/* The state as text for people. */
 const char *stream_state(const stream *s);
-
-/* Whether a record is about the stream, and of no sensor. */
-bool stream_is_own_event(const nl_record *record);
 
 #endif

@@ -106,7 +106,7 @@ static void run_pass(passing *p, model *m, const GArray *places)
     if (p->kind->end != NULL)
         p->kind->end(p->exporter, &p->sink);
     drain(p);
-    p->kind->close(p->exporter);
+    exporter_close(p->exporter);
     nl_buffer_free(&p->sink.bytes);
     nl_buffer_free(&p->sink.report_text);
 }

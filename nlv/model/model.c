@@ -1,56 +1,60 @@
 #include "config.h"
 
-#include "model/model_private.h"
-#include "requests/printable.h"
-#include "filter/filter_text.h"
+#include "model/model.h"
+
 #include "base/time_internal.h"
+#include "filter/filter_text.h"
+#include "model/loader.h"
+#include "requests/printable.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
+
+enum { COLORS_EVERY_MS = 200 };
+
+struct model {
+    pthread_mutex_t turn; /* held by the thread that waits for the lock, so that drawing does not overtake the loader */
+    pthread_mutex_t lock; /* of the members below, except the atomic ones and the loader */
+    store *store;
+    drawing *drawing;
+    colors *colors;
+    gint64 colored_us;
+    GString *name;
+    GPtrArray *files;   /* log_file, the sources', by number */
+    GPtrArray *notices; /* char *: not taken yet */
+    GHashTable *told;   /* the texts of all notices */
+    nl_filter *filter, *next_filter;
+    drawing *next_drawing, *next_extra;
+    atomic_bool filter_changed, drawing_changed, extra_changed, clocks_changed, corrects_clocks;
+    const correction *clocks; /* NULL: times are as they were logged */
+    GPtrArray *corrections;   /* all that were ever used: searches may still use former ones */
+    time_range expected;      /* of records that were not read yet */
+    atomic_size_t memory_max;
+    atomic_bool is_limit_silent, is_full;
+    atomic_uint generation;
+    atomic_ullong done_bytes, all_bytes;
+    atomic_bool is_unsettled;
+    loader *loader;
+};
 
 /* ---- life ---- */
-
-static uint64_t new_seed(void)
-{
-    uint64_t seed;
-    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
-        seed = (uint64_t)g_get_monotonic_time();
-    return seed;
-}
-
-static size_t default_memory(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES), page_size = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page_size > 0 ? (size_t)pages / 2 * (size_t)page_size : (size_t)1 << 30;
-}
-
-store *model_new_store(const drawing *d, bool looks_out)
-{
-    batch_names names = {names_new(), names_new(), names_new(), names_new()};
-    return store_new(spec_new(d, names.events, new_seed()), names, looks_out);
-}
 
 model *model_new(drawing *d, program_reading *reading)
 {
     model *m = g_new0(model, 1);
     pthread_mutex_init(&m->turn, NULL);
     pthread_mutex_init(&m->lock, NULL);
-    m->reading = reading;
-    m->memory_max = default_memory();
-    m->inferred = d == NULL;
     m->drawing = d != NULL ? d : drawing_new();
-    m->given = d != NULL ? drawing_copy(d) : NULL;
-    m->store = model_new_store(m->drawing, m->inferred);
+    m->store = loader_new_store(m->drawing, d == NULL);
     m->colors = colors_new();
     m->name = g_string_new(NULL);
     m->files = g_ptr_array_new();
     m->notices = g_ptr_array_new_with_free_func(g_free);
     m->told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     m->corrections = g_ptr_array_new_with_free_func((GDestroyNotify)correction_free);
-    m->fresh = g_ptr_array_new();
-    m->sources = g_ptr_array_new();
+    m->loader = loader_new(m, d, reading);
     return m;
 }
 
@@ -64,40 +68,14 @@ model *model_of_store(store *s, drawing *d, program_reading *reading)
 
 void model_set_options(model *m, model_options options)
 {
-    m->options = options;
-    if (options.records_max > 0)
-        model_set_records_max(m, options.records_max);
-    if (options.memory_max > 0)
-        m->memory_max = options.memory_max;
+    loader_set_options(m->loader, &options);
     if (options.fix_clocks)
         model_correct_clocks(m, true);
 }
 
-uint32_t model_records_max(const model *m)
-{
-    return m->has_records_max ? m->records_max : m->is_live ? MODEL_LIVE_MAX : 0;
-}
-
-void model_set_records_max(model *m, uint32_t records)
-{
-    m->records_max = records;
-    m->has_records_max = true;
-}
-
-static void close_sources(GPtrArray *sources)
-{
-    for (guint i = 0; i < sources->len; i++)
-        source_close(g_ptr_array_index(sources, i));
-    g_ptr_array_free(sources, TRUE);
-}
-
 void model_free(model *m)
 {
-    m->stopping = true;
-    if (m->started)
-        pthread_join(m->thread, NULL);
-    close_sources(m->sources);
-    close_sources(m->fresh);
+    loader_free(m->loader);
     g_ptr_array_free(m->notices, TRUE);
     g_hash_table_destroy(m->told);
     g_ptr_array_free(m->files, TRUE);
@@ -105,39 +83,69 @@ void model_free(model *m)
     nl_filter_free(m->next_filter);
     drawing_free(m->next_drawing);
     drawing_free(m->next_extra);
-    drawing_free(m->given);
-    drawing_free(m->extra);
     colors_free(m->colors);
-    model_forget_full(m);
     store_free(m->store);
     g_ptr_array_free(m->corrections, TRUE);
     drawing_free(m->drawing);
     g_string_free(m->name, TRUE);
-    g_free(m->inferred_text);
     pthread_mutex_destroy(&m->turn);
     pthread_mutex_destroy(&m->lock);
     g_free(m);
 }
 
+static void add_source(model *m, source *s, const char *name)
+{
+    model_lock(m);
+    g_string_append_printf(m->name, "%s%s", m->name->len > 0 ? ", " : "", name);
+    model_unlock(m);
+    loader_add_source(m->loader, s);
+}
+
 bool model_add_source(model *m, const char *url, bool follow)
 {
-    source *s = source_open(url, follow, m->reading);
+    source *s = source_open(url, follow, loader_reading(m->loader));
     if (s == NULL)
         return false;
     char *base = g_path_get_basename(url);
-    model_lock(m);
-    m->is_live = m->is_live || (follow && s->path == NULL);
-    g_ptr_array_add(m->fresh, s);
-    g_string_append_printf(m->name, "%s%s", m->name->len > 0 ? ", " : "",
-                           strcmp(url, "-") == 0 ? "standard input" : base);
-    model_unlock(m);
+    add_source(m, s, strcmp(url, "-") == 0 ? "standard input" : base);
     g_free(base);
     return true;
 }
 
-/* ---- what is drawn of it ---- */
+void model_add_feed(model *m, feed *f, const char *name)
+{
+    add_source(m, source_open_feed(f, name, loader_reading(m->loader)), name);
+}
 
-/* Another store and drawing, both taken over; gives the former store, the caller's. */
+void model_load(model *m)
+{
+    loader_load(m->loader);
+}
+
+void model_start(model *m)
+{
+    loader_start(m->loader);
+}
+
+void model_lock(model *m)
+{
+    pthread_mutex_lock(&m->turn);
+    pthread_mutex_lock(&m->lock);
+    pthread_mutex_unlock(&m->turn);
+}
+
+void model_unlock(model *m)
+{
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* ---- for the loader ---- */
+
+store *model_own_store(model *m)
+{
+    return m->store;
+}
+
 store *model_replace_store(model *m, store *fresh, drawing *d, colors_mode mode)
 {
     model_lock(m);
@@ -145,36 +153,130 @@ store *model_replace_store(model *m, store *fresh, drawing *d, colors_mode mode)
     drawing *old_drawing = m->drawing;
     m->store = fresh;
     m->drawing = d;
-    model_assign_colors(m, mode);
+    model_assign_colors(m, mode, false);
     model_unlock(m);
     drawing_free(old_drawing);
     return old_store;
 }
 
-/* All is read again, for another drawing. */
-void model_begin_anew(model *m, drawing *d, colors_mode mode)
+void model_add_found_points(model *m)
 {
-    model_forget_full(m);
-    m->verifying = VERIFY_NOTHING;
-    m->is_full = m->has_told_missing = false;
-    store_free(model_replace_store(m, model_new_store(d, m->inferred), d, mode));
-    for (guint i = 0; i < m->sources->len; i++)
-        source_rewind(g_ptr_array_index(m->sources, i));
+    const store *s = m->store;
+    for (size_t i = m->drawing->points->len; i < s->point_count; i++) {
+        const char *event = names_text(s->names.events, s->found[i - s->spec->point_count]);
+        drawing_add_point(m->drawing, event, event);
+    }
 }
 
-void model_assign_colors(model *m, colors_mode mode)
+void model_assign_colors(model *m, colors_mode mode, bool often)
 {
+    if (often && g_get_monotonic_time() - m->colored_us < COLORS_EVERY_MS * INT64_C(1000))
+        return;
     colors_assign(m->colors, m->store, mode);
     m->colored_us = g_get_monotonic_time();
 }
+
+void model_add_file(model *m, log_file *f)
+{
+    f->is_numbered = true;
+    f->number = m->files->len;
+    g_ptr_array_add(m->files, f);
+}
+
+const GPtrArray *model_files(const model *m)
+{
+    return m->files;
+}
+
+model_request model_take_request(model *m, bool clocks)
+{
+    model_request r = {.corrects_clocks = m->corrects_clocks};
+    model_lock(m);
+    r.has_filter = atomic_exchange(&m->filter_changed, false);
+    r.has_drawing = atomic_exchange(&m->drawing_changed, false);
+    r.has_extra = atomic_exchange(&m->extra_changed, false);
+    r.has_clocks = clocks && atomic_exchange(&m->clocks_changed, false);
+    r.drawing = m->next_drawing;
+    r.extra = m->next_extra;
+    m->next_drawing = m->next_extra = NULL;
+    if (r.has_filter) {
+        r.former_filter = m->filter != NULL ? g_strdup(nl_filter_text(m->filter)) : NULL;
+        nl_filter_free(m->filter);
+        m->filter = m->next_filter;
+        m->next_filter = NULL;
+    }
+    model_unlock(m);
+    return r;
+}
+
+bool model_has_request(const model *m)
+{
+    return m->filter_changed || m->drawing_changed || m->extra_changed;
+}
+
+const nl_filter *model_current_filter(const model *m)
+{
+    return m->filter;
+}
+
+const correction *model_clocks(const model *m)
+{
+    return m->clocks;
+}
+
+void model_set_clocks(model *m, correction *c)
+{
+    model_lock(m);
+    m->clocks = c;
+    if (c != NULL)
+        g_ptr_array_add(m->corrections, c);
+    model_unlock(m);
+}
+
+void model_set_expected(model *m, time_range range)
+{
+    model_lock(m);
+    m->expected = range;
+    model_unlock(m);
+}
+
+void model_set_progress(model *m, uint64_t done_bytes, uint64_t all_bytes)
+{
+    m->done_bytes = done_bytes;
+    m->all_bytes = all_bytes;
+}
+
+void model_changed(model *m, bool is_settled)
+{
+    m->is_unsettled = !is_settled;
+    m->generation++;
+}
+
+void model_set_limit(model *m, size_t memory_max, bool is_silent, bool is_full)
+{
+    m->memory_max = memory_max;
+    m->is_limit_silent = is_silent;
+    m->is_full = is_full;
+}
+
+void model_tell(model *m, char *text)
+{
+    model_lock(m);
+    if (g_hash_table_add(m->told, g_strdup(text)))
+        g_ptr_array_add(m->notices, text);
+    else
+        g_free(text);
+    model_unlock(m);
+}
+
+/* ---- requests ---- */
 
 void model_set_drawing(model *m, drawing *d)
 {
     model_lock(m);
     drawing_free(m->next_drawing);
     m->next_drawing = d;
-    m->drawing_changed = true;
-    m->unsettled = true;
+    m->drawing_changed = m->is_unsettled = true;
     model_unlock(m);
 }
 
@@ -183,8 +285,7 @@ void model_set_extra(model *m, drawing *extra)
     model_lock(m);
     drawing_free(m->next_extra);
     m->next_extra = extra;
-    m->extra_changed = true;
-    m->unsettled = true;
+    m->extra_changed = m->is_unsettled = true;
     model_unlock(m);
 }
 
@@ -196,8 +297,7 @@ bool model_set_filter(model *m, const char *expression)
     model_lock(m);
     nl_filter_free(m->next_filter);
     m->next_filter = filter;
-    m->filter_changed = true;
-    m->unsettled = true;
+    m->filter_changed = m->is_unsettled = true;
     model_unlock(m);
     return true;
 }
@@ -207,6 +307,24 @@ const char *model_filter(const model *m)
     const nl_filter *filter = m->filter_changed ? m->next_filter : m->filter;
     return filter != NULL ? nl_filter_text(filter) : NULL;
 }
+
+void model_correct_clocks(model *m, bool correct)
+{
+    m->corrects_clocks = correct;
+    m->clocks_changed = m->is_unsettled = true;
+}
+
+bool model_corrects_clocks(const model *m)
+{
+    return m->corrects_clocks;
+}
+
+bool model_has_right_clocks(const model *m)
+{
+    return m->clocks != NULL;
+}
+
+/* ---- queries ---- */
 
 static void free_blocks(void *job)
 {
@@ -230,41 +348,12 @@ GArray *model_jobs(const model *m)
     return jobs;
 }
 
-/* ---- what is told ---- */
-
-/* Tells it, once; text is taken over. */
-void model_tell(model *m, char *text)
-{
-    if (g_hash_table_contains(m->told, text)) {
-        g_free(text);
-        return;
-    }
-    g_hash_table_add(m->told, g_strdup(text));
-    model_lock(m);
-    g_ptr_array_add(m->notices, text);
-    model_unlock(m);
-}
-
 char *model_take_notice(model *m)
 {
     model_lock(m);
     char *text = m->notices->len > 0 ? g_ptr_array_steal_index(m->notices, 0) : NULL;
     model_unlock(m);
     return text;
-}
-
-/* ---- asking ---- */
-
-void model_lock(model *m)
-{
-    pthread_mutex_lock(&m->turn);
-    pthread_mutex_lock(&m->lock);
-    pthread_mutex_unlock(&m->turn);
-}
-
-void model_unlock(model *m)
-{
-    pthread_mutex_unlock(&m->lock);
 }
 
 unsigned model_generation(const model *m)
@@ -280,7 +369,7 @@ double model_progress(const model *m)
 
 bool model_is_settled(const model *m)
 {
-    return !m->unsettled;
+    return !m->is_unsettled;
 }
 
 const store *model_store(const model *m)
@@ -298,23 +387,14 @@ size_t model_count(const model *m)
     return m->store->count - m->store->first + m->store->late.count;
 }
 
-size_t model_memory(const model *m)
-{
-    size_t sum = store_memory(m->store) + model_kept_memory(m);
-    for (guint i = 0; i < m->files->len; i++)
-        sum += ((const log_file *)g_ptr_array_index(m->files, i))->blocks->len * sizeof(log_block);
-    return sum;
-}
-
 char *model_missing(const model *m)
 {
-    uint64_t missing = model_records_max(m) == 0 ? store_missing(m->store) : 0;
+    uint64_t missing = m->is_limit_silent ? 0 : store_missing(m->store);
     if (missing == 0 && !m->is_full)
         return NULL;
-    const char *rest = m->is_full ? ", and the rest of the log was not read" : "";
     return g_strdup_printf("The memory limit of %zu MiB is reached: the %" G_GUINT64_FORMAT
                            " oldest records are not shown%s; select records with --where, or raise --max-memory",
-                           m->memory_max >> 20, missing, rest);
+                           m->memory_max >> 20, missing, m->is_full ? ", and the rest of the log was not read" : "");
 }
 
 bool model_time_range(const model *m, int64_t *from_ns, int64_t *to_ns)
@@ -325,9 +405,9 @@ bool model_time_range(const model *m, int64_t *from_ns, int64_t *to_ns)
         *from_ns = store_time(s, s->first);
         *to_ns = store_time(s, s->count - 1);
     }
-    if (any && m->has_expected) {
-        *from_ns = MIN(*from_ns, m->expected_from_ns);
-        *to_ns = MAX(*to_ns, m->expected_to_ns);
+    if (any && m->expected.is_known) {
+        *from_ns = MIN(*from_ns, m->expected.from_ns);
+        *to_ns = MAX(*to_ns, m->expected.to_ns);
     }
     return any;
 }
@@ -368,7 +448,7 @@ bool model_record(const model *m, uint32_t record, void (*take)(void *user, cons
     return record >= s->first && record < s->count && model_record_at(m, store_place(s, record), take, user);
 }
 
-/* A record is handed on with its time set right, and the one that it was logged with. */
+/* Corrects the time of a record before it passes it on. */
 typedef struct correcting {
     const correction *clocks;
     void (*take)(void *user, const nl_record *record);
@@ -404,7 +484,7 @@ static void append_fields(void *user, const nl_record *record)
     }
 }
 
-/* How right the record's time is, as far as that is told. */
+/* Appends what the log says about the accuracy of the host's clock. */
 static void append_clock(GString *text, store_clock clock)
 {
     double middle_ns = (clock.low_ns + clock.high_ns) / 2, error_ns = (clock.high_ns - clock.low_ns) / 2;

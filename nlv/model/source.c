@@ -13,6 +13,7 @@ enum {
     STREAM_SIZE = 4 << 20, /* bytes taken from a stream at once, so that other sources get their turn */
     CUT_SIZE = 32 << 20,   /* bytes of blocks that are cut and then scanned by all threads */
     LAST_LINE = 1 << 20,   /* bytes of a line that is not complete yet, at most */
+    FED_AT_ONCE = 4096,    /* records */
 };
 
 static char *path_of(const char *url)
@@ -139,8 +140,8 @@ uint64_t source_done(const source *s)
 
 bool source_has_read_all(const source *s)
 {
-    return s->files->len > 0 && is_last_file(s) && s->stream == NULL && s->archive_next == s->archive_count &&
-           s->at + LAST_LINE >= log_file_size(source_file(s)) &&
+    return s->files->len > 0 && s->feed == NULL && is_last_file(s) && s->stream == NULL &&
+           s->archive_next == s->archive_count && s->at + LAST_LINE >= log_file_size(source_file(s)) &&
            (source_file(s)->format != NL_FORMAT_NLB || has_scanned_blocks(s));
 }
 
@@ -207,8 +208,28 @@ source *source_open(const char *url, bool follow, program_reading *reading)
     return s;
 }
 
+source *source_open_feed(feed *f, const char *name, program_reading *reading)
+{
+    source *s = g_new0(source, 1);
+    s->url = g_strdup(name);
+    s->follow = true;
+    s->reading = reading;
+    s->feed = f;
+    s->files = g_ptr_array_new_with_free_func((GDestroyNotify)log_file_free);
+    log_file *spill = log_file_spill(reading->fraction);
+    if (spill == NULL)
+        program_fail(PROGRAM_PROBLEM, "create a temporary file: %s", strerror(errno));
+    spill->format = NL_FORMAT_ULM;
+    add_file(s, spill);
+    return s;
+}
+
 void source_close(source *s)
 {
+    if (s->feed != NULL) {
+        feed_close(s->feed);
+        feed_unref(s->feed);
+    }
     close_decoder(s);
     for (guint i = 0; i < s->files->len; i++)
         block_cutter_free(s->cutters[i]);
@@ -396,7 +417,7 @@ static bool may_grow(const source *s)
     if (!is_last_file(s))
         return false;
     if (source_file(s)->is_spill)
-        return s->stream != NULL && !s->begins_spill;
+        return s->feed != NULL || (s->stream != NULL && !s->begins_spill);
     return s->follow;
 }
 
@@ -413,6 +434,8 @@ static source_state look_in_file(const source *s)
         has_more = !has_scanned_blocks(s) || block_cutter_offset(c) < size || (!grows && !block_cutter_is_finished(c));
     else
         has_more = size > s->at && has_line(s, size);
+    if (!has_more && s->feed != NULL)
+        return feed_is_empty(s->feed) ? SOURCE_QUIET : SOURCE_FED;
     return has_more ? SOURCE_MORE : grows ? SOURCE_QUIET : SOURCE_LAST;
 }
 
@@ -511,6 +534,29 @@ void source_decode_odd(source *s, scan_part *p, extractor *x)
     }
     if (s->decoder != NULL)
         nl_decoder_pass_over(s->decoder, f->format, p->lines_after, p->bytes_after);
+}
+
+void source_take_fed(source *s, batch *rows, extractor *x)
+{
+    log_file *f = source_file(s);
+    nl_buffer line = {0};
+    nl_record *record;
+    while (rows->count < FED_AT_ONCE && (record = feed_take(s->feed)) != NULL) {
+        line.size = 0;
+        if (record->raw_format == NL_FORMAT_ULM)
+            nl_buffer_append(&line, record->raw.data, record->raw.size);
+        else
+            nl_record_encode(record, NL_FORMAT_ULM, &line);
+        if (line.size == 0 || line.data[line.size - 1] != '\n')
+            nl_buffer_append(&line, "\n", 1);
+        uint64_t offset = log_file_size(f);
+        if (!log_file_append(f, line.data, line.size))
+            program_fail(PROGRAM_PROBLEM, "write a temporary file: %s", strerror(errno));
+        extract(x, record, place_make(f->number, offset), rows);
+        nl_record_free(record);
+    }
+    s->at = log_file_size(f);
+    nl_buffer_free(&line);
 }
 
 void source_finish(source *s, batch *rows, extractor *x)

@@ -7,6 +7,7 @@
 #define NLV_SOURCE_H
 
 #include "model/block_cutter.h"
+#include "model/feed.h"
 #include "model/prints.h"
 #include "model/scan.h"
 
@@ -19,13 +20,12 @@ typedef struct source {
     guint current;    /* the one that is read now */
     uint64_t at;      /* what is before in it was read */
     prints prints;    /* of what was read of the only file */
-    guint full_current;
-    uint64_t full_at; /* by the model: what is before is in its store of all */
     char **archive;   /* paths of the files of an archive, archive_count of them, up to archive_next opened */
     size_t archive_count, archive_next;
     nl_decoder *decoder;    /* of lines of text that are not plain; */
     block_cutter **cutters; /* of each file: NULL of text */
     nl_source *stream;      /* whose bytes go into spills; NULL: it has ended, or there is none */
+    feed *feed;             /* whose records go into the only spill; NULL: there is none */
     bool begins_spill;      /* the next bytes of the stream are those of another file */
     bool is_finished;       /* the current file is read, and the next one is not there yet */
     bool ended;             /* nothing will come any more */
@@ -38,8 +38,12 @@ typedef struct source {
 source *source_open(const char *url, bool follow, program_reading *reading);
 void source_close(source *s);
 
+/* A source whose records come decoded. Takes over a reference to the feed. */
+source *source_open_feed(feed *f, const char *name, program_reading *reading);
+
 typedef enum source_state {
     SOURCE_MORE,  /* there is more to be scanned in the current file */
+    SOURCE_FED,   /* the feed has records: source_take_fed */
     SOURCE_QUIET, /* nothing now */
     SOURCE_LAST,  /* the current file is complete: source_finish, then source_go_on */
     SOURCE_ENDED, /* nothing will come */
@@ -62,6 +66,9 @@ scan_job source_job(const source *s);
 
 /* Reads what of a part is not plain: its records are added to the part's rows. */
 void source_decode_odd(source *s, scan_part *p, extractor *x);
+
+/* Adds records of the feed to rows, and their bytes to the spill. */
+void source_take_fed(source *s, batch *rows, extractor *x);
 
 /* Adds the records of a last line without newline to rows. */
 void source_finish(source *s, batch *rows, extractor *x);

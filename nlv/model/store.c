@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { LEAST_SLOTS = 1024, TAIL_MAX = 4 * STORE_CHUNK, LATE_SHARE = 4, SHRUNK_SHARE = 4 };
+enum { LEAST_SLOTS = 1024, TAIL_MAX = 4 * STORE_CHUNK, LATE_SHARE = 4, SHRUNK_SHARE = 16 };
 
 /* ---- life ---- */
 
@@ -805,14 +805,6 @@ static void drop_before(store *s, uint32_t first)
     each_list(s, drop_from_list, &first);
     for (unsigned layer = 0; layer < s->spec->layers; layer++)
         drop_objects(&s->objects[layer], first);
-}
-
-void store_drop(store *s, uint32_t most)
-{
-    uint32_t first = s->count > most ? s->count - most : 0;
-    first -= first % STORE_CHUNK;
-    if (first > s->first)
-        drop_before(s, first);
 }
 
 bool store_shrink(store *s, size_t limit)

@@ -109,9 +109,6 @@ void store_settle(store *s);
  */
 void store_color_objects(store *s);
 
-/* Forgets the oldest records beyond most, in chunks. */
-void store_drop(store *s, uint32_t most);
-
 /* The bytes of memory of a store, without what is mapped, and with what putting late records in place will need. */
 size_t store_memory(const store *s);
 

@@ -52,7 +52,6 @@ static const entry entries[] = {
     {COMMAND_CLOCKS, "_View", "Correct the cloc_ks, or not", {{GDK_KEY_F7, 0}}},
     {COMMAND_DARK, "_View", "_Dark or light", {{GDK_KEY_d, CONTROL}}},
     {COMMAND_REAL_TIME, "_Play", "_Real time", {{GDK_KEY_space, 0}}},
-    {COMMAND_KEEP, "_Play", "Records _kept…", {{GDK_KEY_k, 0}}},
     {COMMAND_PLAY, "_Play", "_Play from here", {{GDK_KEY_p, 0}}},
     {COMMAND_FASTER, "_Play", "_Faster", {{GDK_KEY_period, 0}}},
     {COMMAND_SLOWER, "_Play", "_Slower", {{GDK_KEY_comma, 0}}},

@@ -2,6 +2,7 @@
 
 #include "view/editor.h"
 
+#include "requests/printable.h"
 #include "view/lifeline_page.h"
 #include "view/row_page.h"
 
@@ -22,7 +23,9 @@ struct editor {
 
 static void editor_say(editor *e, const char *text)
 {
-    gtk_label_set_text(GTK_LABEL(e->message), text);
+    char *valid = printable(text);
+    gtk_label_set_text(GTK_LABEL(e->message), valid);
+    g_free(valid);
 }
 
 /* Shows another draft, which is taken over. */

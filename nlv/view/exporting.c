@@ -9,10 +9,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A dialog for a name with a row of widgets below the files. */
-static GtkWidget *save_dialog(window *w, const char *title, const char *name, GtkWidget *extra)
+struct exporting {
+    GtkWindow *window;
+    model *model;
+    canvas *canvas;
+    void (*say)(void *user, const char *text);
+    void *user;
+    char *caption; /* of pictures; NULL: none */
+    int writing;   /* threads that write records */
+};
+
+exporting *exporting_new(GtkWindow *window, model *m, canvas *c, void (*say)(void *user, const char *text), void *user)
 {
-    GtkWidget *dialog = gtk_file_chooser_dialog_new(title, GTK_WINDOW(w->top), GTK_FILE_CHOOSER_ACTION_SAVE, "_Cancel",
+    exporting *e = g_new0(exporting, 1);
+    *e = (exporting){.window = window, .model = m, .canvas = c, .say = say, .user = user};
+    return e;
+}
+
+void exporting_free(exporting *e)
+{
+    g_free(e->caption);
+    g_free(e);
+}
+
+bool exporting_is_busy(const exporting *e)
+{
+    return e->writing > 0;
+}
+
+/* A dialog for a file name with a row of widgets below the files. */
+static GtkWidget *save_dialog(exporting *e, const char *title, const char *name, GtkWidget *extra)
+{
+    GtkWidget *dialog = gtk_file_chooser_dialog_new(title, e->window, GTK_FILE_CHOOSER_ACTION_SAVE, "_Cancel",
                                                     GTK_RESPONSE_CANCEL, "_Save", GTK_RESPONSE_ACCEPT, NULL);
     gtk_dialog_set_default_response(GTK_DIALOG(dialog), GTK_RESPONSE_ACCEPT);
     gtk_file_chooser_set_current_name(GTK_FILE_CHOOSER(dialog), name);
@@ -33,38 +61,72 @@ static void add_labelled(GtkWidget *row, const char *text, GtkWidget *widget, bo
 
 /* ---- the picture ---- */
 
-static void write_picture(window *w, const char *path)
+static void write_picture(exporting *e, const char *path)
 {
-    scene_view view = *canvas_view(w->canvas);
-    view.caption = w->caption;
+    scene_view view = *canvas_view(e->canvas);
+    view.caption = e->caption;
     if (!render_knows(path)) {
-        window_say(w, "The name has to end in .png, .svg or .pdf");
+        e->say(e->user, "The file name must end in .png, .svg or .pdf");
         return;
     }
-    model_lock(w->model);
-    bool good = render_to_file(w->model, &view, path);
-    model_unlock(w->model);
+    model_lock(e->model);
+    bool good = render_to_file(e->model, &view, path);
+    model_unlock(e->model);
     char *said = g_strdup_printf("Saved %s", path);
-    window_say(w, good ? said : nl_error_message());
+    e->say(e->user, good ? said : nl_error_message());
     g_free(said);
 }
 
-void exporting_picture(window *w)
+void exporting_picture(exporting *e)
 {
     GtkWidget *row = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6), *caption = gtk_entry_new();
-    gtk_entry_set_text(GTK_ENTRY(caption), w->caption != NULL ? w->caption : "");
-    gtk_entry_set_placeholder_text(GTK_ENTRY(caption), "What is to be seen, below the picture");
+    gtk_entry_set_text(GTK_ENTRY(caption), e->caption != NULL ? e->caption : "");
+    gtk_entry_set_placeholder_text(GTK_ENTRY(caption), "Text below the picture");
     add_labelled(row, "Ca_ption", caption, true);
-    GtkWidget *dialog = save_dialog(w, "Save the picture (.png, .svg or .pdf)", "nlv.png", row);
+    GtkWidget *dialog = save_dialog(e, "Save the picture (.png, .svg or .pdf)", "nlv.png", row);
     if (gtk_dialog_run(GTK_DIALOG(dialog)) == GTK_RESPONSE_ACCEPT) {
         char *path = gtk_file_chooser_get_filename(GTK_FILE_CHOOSER(dialog));
         const char *text = gtk_entry_get_text(GTK_ENTRY(caption));
-        g_free(w->caption);
-        w->caption = *text != '\0' ? g_strdup(text) : NULL;
-        write_picture(w, path);
+        g_free(e->caption);
+        e->caption = *text != '\0' ? g_strdup(text) : NULL;
+        write_picture(e, path);
         g_free(path);
     }
     gtk_widget_destroy(dialog);
+}
+
+static void on_draw_page(GtkPrintOperation *operation, GtkPrintContext *context, int page, gpointer user)
+{
+    (void)operation, (void)page;
+    exporting *e = user;
+    scene_view view = *canvas_view(e->canvas);
+    view.width = gtk_print_context_get_width(context);
+    view.height = gtk_print_context_get_height(context);
+    view.dark = false;
+    view.caption = e->caption;
+    model_lock(e->model);
+    scene_draw(e->model, &view, gtk_print_context_get_cairo_context(context));
+    model_unlock(e->model);
+}
+
+void exporting_print(exporting *e)
+{
+    GtkPrintOperation *operation = gtk_print_operation_new();
+    GtkPageSetup *page = gtk_page_setup_new();
+    GError *error = NULL;
+    gtk_page_setup_set_orientation(page, GTK_PAGE_ORIENTATION_LANDSCAPE);
+    gtk_print_operation_set_default_page_setup(operation, page);
+    gtk_print_operation_set_n_pages(operation, 1);
+    gtk_print_operation_set_unit(operation, GTK_UNIT_POINTS);
+    gtk_print_operation_set_job_name(operation, gtk_window_get_title(e->window));
+    g_signal_connect(operation, "draw-page", G_CALLBACK(on_draw_page), e);
+    GtkPrintOperationResult result =
+        gtk_print_operation_run(operation, GTK_PRINT_OPERATION_ACTION_PRINT_DIALOG, e->window, &error);
+    if (result == GTK_PRINT_OPERATION_RESULT_ERROR)
+        e->say(e->user, error->message);
+    g_clear_error(&error);
+    g_object_unref(page);
+    g_object_unref(operation);
 }
 
 /* ---- records ---- */
@@ -72,7 +134,7 @@ void exporting_picture(window *w)
 enum { OF_CHOSEN, OF_MARKED, OF_VISIBLE, OF_ALL };
 
 typedef struct writing {
-    window *w;
+    exporting *exporting;
     GArray *places;
     char *format, *path;
     uint64_t written;
@@ -92,7 +154,7 @@ static void write_in_thread(GTask *task, gpointer source, gpointer data, GCancel
 {
     (void)source, (void)cancellable;
     writing *o = data;
-    bool good = export_records(o->w->model, o->places, o->format, o->path, &o->written);
+    bool good = export_records(o->exporting->model, o->places, o->format, o->path, &o->written);
     if (!good)
         nl_error_save(&o->error);
     g_task_return_boolean(task, good);
@@ -101,47 +163,47 @@ static void write_in_thread(GTask *task, gpointer source, gpointer data, GCancel
 static void on_written(GObject *source, GAsyncResult *result, gpointer user)
 {
     (void)source;
-    window *w = user;
+    exporting *e = user;
     const writing *o = g_task_get_task_data(G_TASK(result));
     char *said = o->error.code != NL_ERROR_NONE
                      ? g_strdup(o->error.message)
                      : g_strdup_printf("Saved %" G_GUINT64_FORMAT " of %u records as %s in %s", o->written,
                                        o->places->len, o->format, o->path);
-    w->openings--;
-    window_say(w, said);
+    e->writing--;
+    e->say(e->user, said);
     g_free(said);
 }
 
-static GArray *places_of(window *w, int which)
+static GArray *places_of(exporting *e, int which)
 {
-    const scene_view *view = canvas_view(w->canvas);
-    model_lock(w->model);
+    const scene_view *view = canvas_view(e->canvas);
+    model_lock(e->model);
     GArray *places;
     if (which == OF_CHOSEN)
-        places = export_places_of_object(w->model, view->selected_lifeline, (uint32_t)view->selected);
+        places = export_places_of_object(e->model, view->selected_lifeline, (uint32_t)view->selected);
     else if (which == OF_MARKED)
-        places = export_places_of_range(w->model, MIN(view->range_from_ns, view->range_to_ns),
+        places = export_places_of_range(e->model, MIN(view->range_from_ns, view->range_to_ns),
                                         MAX(view->range_from_ns, view->range_to_ns));
     else if (which == OF_VISIBLE)
-        places = export_places_of_range(w->model, view->from_ns, view->to_ns);
+        places = export_places_of_range(e->model, view->from_ns, view->to_ns);
     else
-        places = export_places_of_range(w->model, INT64_MIN, INT64_MAX);
-    model_unlock(w->model);
+        places = export_places_of_range(e->model, INT64_MIN, INT64_MAX);
+    model_unlock(e->model);
     return places;
 }
 
-static void write_records(window *w, int which, const char *format, char *path)
+static void write_records(exporting *e, int which, const char *format, char *path)
 {
     writing *o = g_new0(writing, 1);
-    *o = (writing){.w = w, .places = places_of(w, which), .format = g_strdup(format), .path = path};
-    w->openings++; /* the model is needed until it is done */
-    GTask *task = g_task_new(NULL, NULL, on_written, w);
+    *o = (writing){.exporting = e, .places = places_of(e, which), .format = g_strdup(format), .path = path};
+    e->writing++;
+    GTask *task = g_task_new(NULL, NULL, on_written, e);
     g_task_set_task_data(task, o, free_writing);
     g_task_run_in_thread(task, write_in_thread);
     g_object_unref(task);
 }
 
-/* The name ends as the format is called, unless the user has given it another end. */
+/* The file name ends with the name of the format, unless the user has given it another ending. */
 static void on_format(GtkComboBox *box, gpointer user)
 {
     GtkFileChooser *dialog = user;
@@ -183,18 +245,18 @@ static GtkWidget *which_box(const scene_view *view)
     return box;
 }
 
-void exporting_records(window *w)
+void exporting_records(exporting *e)
 {
     GtkWidget *row = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6);
-    GtkWidget *which = which_box(canvas_view(w->canvas)), *format = format_box();
+    GtkWidget *which = which_box(canvas_view(e->canvas)), *format = format_box();
     add_labelled(row, "_Records of", which, false);
     add_labelled(row, "_in the format", format, true);
     char *name = g_strdup_printf("records.%s", export_format(0));
-    GtkWidget *dialog = save_dialog(w, "Save records", name, row);
+    GtkWidget *dialog = save_dialog(e, "Save records", name, row);
     g_free(name);
     g_signal_connect(format, "changed", G_CALLBACK(on_format), dialog);
     if (gtk_dialog_run(GTK_DIALOG(dialog)) == GTK_RESPONSE_ACCEPT)
-        write_records(w, atoi(gtk_combo_box_get_active_id(GTK_COMBO_BOX(which))),
+        write_records(e, atoi(gtk_combo_box_get_active_id(GTK_COMBO_BOX(which))),
                       gtk_combo_box_get_active_id(GTK_COMBO_BOX(format)),
                       gtk_file_chooser_get_filename(GTK_FILE_CHOOSER(dialog)));
     gtk_widget_destroy(dialog);

@@ -1,11 +1,25 @@
-/* Saving the picture with a caption, and the records of what is chosen, marked or visible. */
+/*
+ * Saving and printing the picture, and saving records of the chosen lifeline, of the marked time, of the view or of
+ * all. The module owns the caption and counts the threads that write records.
+ */
 #ifndef NLV_EXPORTING_H
 #define NLV_EXPORTING_H
 
-#include "view/window_private.h"
+#include "view/canvas.h"
 
-/* Each asks for a name, and says what came of it. Records are written by a thread; the window lives on. */
-void exporting_picture(window *w);
-void exporting_records(window *w);
+typedef struct exporting exporting;
+
+/* say shows a message in the window. All arguments must outlive the object. */
+exporting *exporting_new(GtkWindow *window, model *m, canvas *c, void (*say)(void *user, const char *text), void *user);
+void exporting_free(exporting *e);
+
+/* Each asks for a file name, and shows what came of it. A thread writes the records. */
+void exporting_picture(exporting *e);
+void exporting_records(exporting *e);
+
+void exporting_print(exporting *e);
+
+/* Whether a thread still writes records, and needs the model. */
+bool exporting_is_busy(const exporting *e);
 
 #endif

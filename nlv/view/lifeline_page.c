@@ -2,6 +2,8 @@
 
 #include "view/lifeline_page.h"
 
+#include "record/terminal.h"
+#include "requests/printable.h"
 #include "view/name_list.h"
 
 #include <string.h>
@@ -63,9 +65,11 @@ static void list_lifelines(lifeline_page *p, int active)
 {
     p->own_change = true;
     gtk_combo_box_text_remove_all(GTK_COMBO_BOX_TEXT(p->which));
-    for (guint i = 0; i < p->drawing->lifelines->len; i++)
-        gtk_combo_box_text_append_text(GTK_COMBO_BOX_TEXT(p->which),
-                                       ((drawing_lifeline *)g_ptr_array_index(p->drawing->lifelines, i))->name);
+    for (guint i = 0; i < p->drawing->lifelines->len; i++) {
+        char *valid = printable(((drawing_lifeline *)g_ptr_array_index(p->drawing->lifelines, i))->name);
+        gtk_combo_box_text_append_text(GTK_COMBO_BOX_TEXT(p->which), valid);
+        g_free(valid);
+    }
     gtk_combo_box_set_active(GTK_COMBO_BOX(p->which), MIN(active, (int)p->drawing->lifelines->len - 1));
     p->own_change = false;
     show(p);
@@ -190,11 +194,10 @@ static void add_chosen(void *user)
     GPtrArray *events = events_of(l);
     GArray *places = name_list_chosen(p->all);
     for (guint i = 0; i < places->len; i++) {
-        char *name = name_list_name(p->all, g_array_index(places, int, i));
-        if (g_strv_contains((const char *const *)l->events, name))
-            g_free(name);
-        else
-            g_ptr_array_add(events, name);
+        guint place = (guint)g_array_index(places, int, i);
+        const char *name = g_array_index(p->catalog->events, catalog_event, place).name;
+        if (!g_strv_contains((const char *const *)l->events, name))
+            g_ptr_array_add(events, g_strdup(name));
     }
     g_array_free(places, TRUE);
     replace_events(p, l, events, 0);
@@ -265,7 +268,8 @@ static void offer_fields(GtkWidget *box, char *const *first, char *const *fields
     for (; *first != NULL; first++)
         gtk_combo_box_text_append_text(GTK_COMBO_BOX_TEXT(box), *first);
     for (; *fields != NULL; fields++)
-        gtk_combo_box_text_append_text(GTK_COMBO_BOX_TEXT(box), *fields);
+        if (!nl_terminal_controls(*fields, strlen(*fields))) /* a name that nobody can type */
+            gtk_combo_box_text_append_text(GTK_COMBO_BOX_TEXT(box), *fields);
 }
 
 void lifeline_page_edit(lifeline_page *p, drawing *d, const catalog *c)

@@ -47,15 +47,6 @@ void name_list_choose(name_list *l, int place)
     gtk_tree_path_free(path);
 }
 
-char *name_list_name(const name_list *l, int place)
-{
-    GtkTreeIter at;
-    char *name = NULL;
-    if (gtk_tree_model_iter_nth_child(GTK_TREE_MODEL(l->store), &at, NULL, place))
-        gtk_tree_model_get(GTK_TREE_MODEL(l->store), &at, 0, &name, -1);
-    return name;
-}
-
 static void name_list_on_destroy(GtkWidget *widget, gpointer user)
 {
     (void)widget;

@@ -20,7 +20,4 @@ GArray *name_list_chosen(const name_list *l);
 /* Chooses only the one at a place, and shows it. */
 void name_list_choose(name_list *l, int place);
 
-/* The name at a place, to be freed with g_free; NULL when there is none. */
-char *name_list_name(const name_list *l, int place);
-
 #endif

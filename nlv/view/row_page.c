@@ -2,6 +2,7 @@
 
 #include "view/row_page.h"
 
+#include "requests/printable.h"
 #include "view/name_list.h"
 
 #include <string.h>
@@ -88,7 +89,8 @@ static void row_page_add_row(row_page *p, guint at)
     gpointer item = g_ptr_array_index(list_of(p), at);
     const drawing_loadline *l = item;
     const drawing_point *point = item;
-    char *text = p->is_loadlines ? g_strdup_printf("%s  %s", l->event, l->field) : g_strdup(point->event);
+    char *raw = p->is_loadlines ? g_strdup_printf("%s  %s", l->event, l->field) : g_strdup(point->event);
+    char *text = printable(raw);
     GtkWidget *label = gtk_label_new(text),
               *remove = gtk_button_new_from_icon_name("list-remove-symbolic", GTK_ICON_SIZE_BUTTON);
     char *tip = g_strdup_printf("Draws %s no more", text);
@@ -108,6 +110,7 @@ static void row_page_add_row(row_page *p, guint at)
     gtk_grid_attach(GTK_GRID(p->rows), remove, 3, row, 1, 1);
     g_free(tip);
     g_free(text);
+    g_free(raw);
 }
 
 static void add_headings(row_page *p)

@@ -32,9 +32,17 @@ static void set_row(sensor_pane *p, GtkTreeIter *row, const char *state)
     g_free(valid);
 }
 
+/* Text of a directory as the markup of a tooltip, to be freed with g_free. */
+static char *tooltip(const char *text)
+{
+    char *valid = printable(text), *markup = g_markup_escape_text(valid, -1);
+    g_free(valid);
+    return markup;
+}
+
 static void add_host(sensor_pane *p, const char *host, const char *url, GtkTreeIter *row)
 {
-    char *name = printable(host), *tip = g_markup_escape_text(url, -1);
+    char *name = printable(host), *tip = tooltip(url);
     gtk_tree_store_append(p->store, row, NULL);
     gtk_tree_store_set(p->store, row, COLUMN_NAME, name, COLUMN_URL, url, COLUMN_SENSOR, "", COLUMN_TIP, tip, -1);
     g_free(name);
@@ -83,7 +91,7 @@ static bool find_row(sensor_pane *p, const char *url, const char *sensor, GtkTre
 static void add_sensor(sensor_pane *p, GtkTreeIter *host, const char *url, const char *sensor, const char *events)
 {
     GtkTreeIter row;
-    char *name = printable(sensor), *tip = g_markup_escape_text(events, -1);
+    char *name = printable(sensor), *tip = tooltip(events);
     gtk_tree_store_append(p->store, &row, host);
     gtk_tree_store_set(p->store, &row, COLUMN_IS_SENSOR, TRUE, COLUMN_NAME, name, COLUMN_URL, url, COLUMN_SENSOR,
                        sensor, COLUMN_TIP, tip, -1);
@@ -155,16 +163,12 @@ static void on_drawn(void *user)
     p->callbacks.draw(p->callbacks.user, agents_loadlines(p->agents));
 }
 
-/* All sensors come in one log, which the window opens with the first. */
-static bool sensor_pane_begin(sensor_pane *p)
+/* All sensors' records form one log, which the window opens with the first sensor. */
+static void sensor_pane_begin(sensor_pane *p)
 {
-    if (p->has_begun)
-        return true;
-    const char *path = agents_log(p->agents);
-    p->has_begun = path != NULL && p->callbacks.begin(p->callbacks.user, path);
     if (!p->has_begun)
-        sensor_pane_say(p, "The sensors' records cannot be read: no pipe can be made.");
-    return p->has_begun;
+        p->callbacks.begin(p->callbacks.user, agents_feed(p->agents));
+    p->has_begun = true;
 }
 
 static void toggle(sensor_pane *p, GtkTreePath *path)
@@ -179,8 +183,8 @@ static void toggle(sensor_pane *p, GtkTreePath *path)
                        COLUMN_SENSOR, &sensor, -1);
     if (is_sensor && ticked)
         agents_remove(p->agents, url, sensor);
-    else if (is_sensor && sensor_pane_begin(p))
-        agents_add(p->agents, url, sensor);
+    else if (is_sensor && agents_add(p->agents, url, sensor))
+        sensor_pane_begin(p);
     g_free(url);
     g_free(sensor);
 }

@@ -5,6 +5,7 @@
 #ifndef NLV_SENSOR_PANE_H
 #define NLV_SENSOR_PANE_H
 
+#include "model/feed.h"
 #include "requests/drawing.h"
 
 #include <gtk/gtk.h>
@@ -13,8 +14,8 @@
 typedef struct sensor_pane sensor_pane;
 
 typedef struct sensor_pane_callbacks {
-    /* The first sensor was ticked: the log at path is where all of them come from. False when it cannot be opened. */
-    bool (*begin)(void *user, const char *path);
+    /* The first sensor was ticked; the feed gets the records of all sensors. */
+    void (*begin)(void *user, feed *f);
     /* Loadlines, taken over, that are to be drawn beside all else from now on. */
     void (*draw)(void *user, drawing *loadlines);
     void *user;

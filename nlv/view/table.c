@@ -2,6 +2,8 @@
 
 #include "view/table.h"
 
+#include "requests/printable.h"
+
 #include <stdbool.h>
 
 enum { COLUMNS_MAX = 8 };
@@ -13,9 +15,10 @@ static void table_put(GtkWidget *grid, const char *text, int column, int row, bo
 {
     bool is_number = g_object_get_data(G_OBJECT(grid), keys[column]) != NULL;
     GtkWidget *label = gtk_label_new(NULL);
-    char *markup = is_heading  ? g_markup_printf_escaped("<small>%s</small>", text)
-                   : is_number ? g_markup_printf_escaped("<span font_features='tnum=1'>%s</span>", text)
-                               : g_markup_printf_escaped("%s", text);
+    char *valid = printable(text);
+    char *markup = is_heading  ? g_markup_printf_escaped("<small>%s</small>", valid)
+                   : is_number ? g_markup_printf_escaped("<span font_features='tnum=1'>%s</span>", valid)
+                               : g_markup_printf_escaped("%s", valid);
     gtk_label_set_markup(GTK_LABEL(label), markup);
     g_free(markup);
     gtk_label_set_xalign(GTK_LABEL(label), is_number ? 1 : 0);
@@ -24,8 +27,9 @@ static void table_put(GtkWidget *grid, const char *text, int column, int row, bo
     gtk_label_set_ellipsize(GTK_LABEL(label), is_number ? PANGO_ELLIPSIZE_NONE : PANGO_ELLIPSIZE_MIDDLE);
     if (!is_number) {
         gtk_widget_set_hexpand(label, TRUE);
-        gtk_widget_set_tooltip_text(label, text);
+        gtk_widget_set_tooltip_text(label, valid);
     }
+    g_free(valid);
     if (is_heading)
         gtk_style_context_add_class(gtk_widget_get_style_context(label), "dim-label");
     gtk_grid_attach(GTK_GRID(grid), label, column, row, 1, 1);
@@ -34,10 +38,11 @@ static void table_put(GtkWidget *grid, const char *text, int column, int row, bo
 GtkWidget *table_new(const char *title, const char *const *columns)
 {
     GtkWidget *grid = gtk_grid_new(), *heading = gtk_label_new(NULL);
-    char *markup = g_markup_printf_escaped("<b>%s</b>", title);
+    char *valid = printable(title), *markup = g_markup_printf_escaped("<b>%s</b>", valid);
     int count = 0;
     gtk_label_set_markup(GTK_LABEL(heading), markup);
     g_free(markup);
+    g_free(valid);
     gtk_label_set_xalign(GTK_LABEL(heading), 0);
     gtk_label_set_ellipsize(GTK_LABEL(heading), PANGO_ELLIPSIZE_MIDDLE);
     gtk_grid_set_column_spacing(GTK_GRID(grid), 10);

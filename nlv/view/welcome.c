@@ -2,6 +2,7 @@
 
 #include "view/welcome.h"
 #include "program/glib_error.h"
+#include "requests/printable.h"
 
 #include <errno.h>
 #include <netlogger.h>
@@ -133,14 +134,16 @@ static void add_recent(GtkWidget *box, welcome_callbacks callbacks)
         bool is_log = g_strcmp0(gtk_recent_info_get_mime_type(info), log_type) == 0; /* and nothing that was printed */
         if (path != NULL && is_log && gtk_recent_info_has_application(info, "nlv") &&
             g_file_test(path, G_FILE_TEST_EXISTS)) {
-            GtkWidget *button = choice_button("", path, path, callbacks);
-            char *label = g_path_get_basename(path);
+            char *tip = printable(path), *base = g_path_get_basename(path), *label = printable(base);
+            GtkWidget *button = choice_button("", tip, path, callbacks);
             gtk_button_set_use_underline(GTK_BUTTON(button), FALSE);
             gtk_button_set_label(GTK_BUTTON(button), label);
             gtk_widget_set_halign(gtk_bin_get_child(GTK_BIN(button)), GTK_ALIGN_START);
             gtk_button_set_relief(GTK_BUTTON(button), GTK_RELIEF_NONE);
             gtk_box_pack_start(GTK_BOX(box), button, FALSE, FALSE, 0);
             g_free(label);
+            g_free(base);
+            g_free(tip);
             shown++;
         }
         g_free(path);

@@ -2,27 +2,125 @@
 
 #include "view/window.h"
 
-#include "scene/render.h"
-#include "view/commands.h"
-#include "view/welcome.h"
-#include "view/window_private.h"
+#include "base/error.h"
 #include "base/time_internal.h"
+#include "requests/printable.h"
+#include "view/bookmarks.h"
+#include "view/canvas.h"
+#include "view/chooser.h"
+#include "view/command_palette.h"
+#include "view/commands.h"
+#include "view/editor.h"
+#include "view/exporting.h"
+#include "view/playback.h"
+#include "view/search_bar.h"
+#include "view/sensor_pane.h"
+#include "view/session_keeper.h"
+#include "view/side_panel.h"
+#include "view/welcome.h"
 
 #include <limits.h>
 #include <string.h>
 
 enum {
-    TICK_MS = 30,     /* how often it is looked whether there is something new to be shown */
-    READING_MS = 100, /* how often it is shown at most while a log is read, which needs the processors itself */
+    TICK_MS = 30,     /* between two looks for something new */
+    READING_MS = 100, /* between two pictures while a log is read, which needs the processors itself */
+    NOTICE_LINES = 5,
+    SENSORS_WIDTH_S = 60, /* the first view, if sensors are the first log */
 };
 
-/* ---- what is said ---- */
+static const double zoom_step = 0.8, pan_step = 0.1;
 
-void window_say(window *w, const char *text)
+typedef struct window {
+    GtkWidget *top;
+    GtkWidget *stack; /* the canvas and the side panel, or the welcome page */
+    GtkWidget *welcome, *side, *status;
+    GtkWidget *info, *info_text; /* the bar of notices */
+    canvas *canvas;
+    side_panel *panel;
+    search_bar *search;
+    chooser *chooser;
+    editor *editor;
+    playback *playback;
+    sensor_pane *sensors;
+    bookmarks *bookmarks;
+    exporting *exporting;
+    session_keeper *keeper;
+    model *model;
+    program_reading *reading;
+    char *typed;         /* the filter that was typed; NULL: none */
+    char *drawing_text;  /* what the user draws; NULL: what is inferred */
+    bool is_first_shown; /* a first record was shown */
+    bool is_touched;     /* the user has moved the view, so it is no longer fitted to the log */
+    bool is_measuring;   /* one end of a measurement is marked */
+    bool choice_waits;   /* the lifeline that the session has chosen is not in the model yet */
+    unsigned generation; /* of the model, when it was last shown */
+    gint64 shown_us;     /* when that was */
+    uint64_t malformed;  /* pieces of malformed input that were reported */
+    int source_count;
+    int openings; /* threads that open a log */
+    guint ticking;
+} window;
+
+/* Messages of other threads, for the tick to show. */
+static GAsyncQueue *messages;
+
+/* ---- text ---- */
+
+/* Puts text of logs into a label without characters that would reorder or hide it. */
+static void show_status(window *w, const char *text)
 {
-    gtk_label_set_text(GTK_LABEL(w->info_text), text);
+    char *valid = printable(text);
+    gtk_label_set_text(GTK_LABEL(w->status), valid);
+    g_free(valid);
+}
+
+static void show_info(window *w, const char *lines)
+{
+    gtk_label_set_text(GTK_LABEL(w->info_text), lines);
     gtk_widget_show(w->info);
     gtk_info_bar_set_revealed(GTK_INFO_BAR(w->info), TRUE);
+}
+
+static void window_say(void *user, const char *text)
+{
+    char *valid = printable(text);
+    show_info(user, valid);
+    g_free(valid);
+}
+
+/* Adds a line to the latest notices. */
+static void add_notice(window *w, const char *text)
+{
+    char *valid = printable(text);
+    const char *shown = gtk_widget_get_visible(w->info) ? gtk_label_get_text(GTK_LABEL(w->info_text)) : "";
+    char **lines = g_strsplit(shown, "\n", -1);
+    guint count = g_strv_length(lines), first = count >= NOTICE_LINES ? count - NOTICE_LINES + 1 : 0;
+    char *before = g_strjoinv("\n", lines + first);
+    char *all = g_strconcat(before, *before != '\0' ? "\n" : "", valid, NULL);
+    show_info(w, all);
+    g_free(all);
+    g_free(before);
+    g_strfreev(lines);
+    g_free(valid);
+}
+
+static void on_message(const char *message)
+{
+    g_async_queue_push(messages, g_strdup(message));
+}
+
+static void show_notices(window *w)
+{
+    for (char *text; (text = g_async_queue_try_pop(messages)) != NULL || (text = model_take_notice(w->model)) != NULL;
+         g_free(text))
+        add_notice(w, text);
+    if (w->reading->malformed == w->malformed)
+        return;
+    w->malformed = w->reading->malformed;
+    char *text = g_strdup_printf("%" G_GUINT64_FORMAT " malformed lines were skipped", w->malformed);
+    window_say(w, text);
+    g_free(text);
 }
 
 static void on_info_response(GtkInfoBar *bar, gint response, gpointer user)
@@ -32,7 +130,7 @@ static void on_info_response(GtkInfoBar *bar, gint response, gpointer user)
     gtk_widget_hide(GTK_WIDGET(bar));
 }
 
-void window_show_title(window *w)
+static void show_title(window *w)
 {
     const scene_view *view = canvas_view(w->canvas);
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
@@ -43,20 +141,24 @@ void window_show_title(window *w)
     if (w->source_count == 0)
         title = g_strdup("nlv");
     else if (model_count(w->model) == 0)
-        title = g_strdup_printf("nlv: %s  nothing yet", model_name(w->model));
+        title = g_strdup_printf("nlv: %s  no records yet", model_name(w->model));
     else
-        title =
-            g_strdup_printf("nlv: %s  %.23s to %.23s%s", model_name(w->model), from, to, w->live ? "  real time" : "");
+        title = g_strdup_printf("nlv: %s  %.23s to %.23s%s", model_name(w->model), from, to,
+                                playback_is_live(w->playback) ? "  real time" : "");
     model_unlock(w->model);
-    gtk_window_set_title(GTK_WINDOW(w->top), title);
+    char *valid = printable(title);
+    gtk_window_set_title(GTK_WINDOW(w->top), valid);
+    g_free(valid);
     g_free(title);
 }
 
-void window_show_counts(window *w)
+static void show_counts(window *w)
 {
-    model_lock(w->model);
     GString *text = g_string_new(NULL);
+    model_lock(w->model);
     g_string_append_printf(text, "%'zu records", model_count(w->model));
+    if (store_missing(model_store(w->model)) > 0)
+        g_string_append(text, ", the newest");
     if (model_filter(w->model) != NULL)
         g_string_append_printf(text, "   only %s (Ctrl+L changes that)", model_filter(w->model));
     if (model_corrects_clocks(w->model))
@@ -64,78 +166,18 @@ void window_show_counts(window *w)
     model_unlock(w->model);
     if (model_progress(w->model) < 1)
         g_string_append_printf(text, "   reading, %.0f %%", 100 * model_progress(w->model));
-    if (w->speed > 0)
-        g_string_append_printf(text, "   playing at %g times real time (, and . change it)", w->speed);
-    gtk_label_set_text(GTK_LABEL(w->status), w->source_count > 0 ? text->str : "");
+    if (playback_speed(w->playback) > 0)
+        g_string_append_printf(text, "   playing at %g times real time (, and . change it)",
+                               playback_speed(w->playback));
+    show_status(w, w->source_count > 0 ? text->str : "");
     g_string_free(text, TRUE);
 }
 
-static void show_malformed(window *w)
-{
-    uint64_t malformed = w->reading->malformed;
-    if (malformed == w->malformed)
-        return;
-    w->malformed = malformed;
-    char *text = g_strdup_printf("%" G_GUINT64_FORMAT " malformed lines were passed over", malformed);
-    window_say(w, text);
-    g_free(text);
-}
+/* ---- the view ---- */
 
-/* What threads have said, for the tick to show it. */
-static GAsyncQueue *messages;
-
-static void on_message(const char *message)
-{
-    g_async_queue_push(messages, g_strdup(message));
-}
-
-/* One below the other, the latest few. */
-static void add_notice(window *w, char *text)
-{
-    enum { LINES = 5 };
-    const char *shown = gtk_widget_get_visible(w->info) ? gtk_label_get_text(GTK_LABEL(w->info_text)) : "";
-    char **lines = g_strsplit(shown, "\n", -1);
-    guint count = g_strv_length(lines), first = count >= LINES ? count - LINES + 1 : 0;
-    char *before = g_strjoinv("\n", lines + first);
-    char *all = *before != '\0' ? g_strdup_printf("%s\n%s", before, text) : g_strdup(text);
-    window_say(w, all);
-    g_free(all);
-    g_free(before);
-    g_strfreev(lines);
-    g_free(text);
-}
-
-static void show_notices(window *w)
-{
-    char *text;
-    while ((text = g_async_queue_try_pop(messages)) != NULL || (text = model_take_notice(w->model)) != NULL)
-        add_notice(w, text);
-}
-
-/* ---- moving ---- */
-
-static void on_hover(void *user, const char *text)
+static void show_chosen(void *user)
 {
     window *w = user;
-    if (*text != '\0')
-        gtk_label_set_text(GTK_LABEL(w->status), text);
-    else
-        window_show_counts(w);
-}
-
-/* Whoever moves the view by hand looks at history. */
-static void on_moved(void *user)
-{
-    window *w = user;
-    w->touched = true;
-    w->speed = 0;
-    if (w->live)
-        window_set_live(w, false);
-    window_show_title(w);
-}
-
-void window_show_chosen(window *w)
-{
     const scene_view *view = canvas_view(w->canvas);
     if (view->selected < 0) {
         side_panel_show_hint(w->panel);
@@ -145,16 +187,12 @@ void window_show_chosen(window *w)
     gtk_widget_show(w->side);
 }
 
-static void on_chosen(void *user)
+static void show_range(void *user)
 {
-    window_show_chosen(user);
-}
-
-void window_show_range(window *w)
-{
+    window *w = user;
     const scene_view *view = canvas_view(w->canvas);
     if (!view->has_range) {
-        window_show_chosen(w);
+        show_chosen(w);
         return;
     }
     side_panel_show_range(w->panel, MIN(view->range_from_ns, view->range_to_ns),
@@ -162,29 +200,49 @@ void window_show_range(window *w)
     gtk_widget_show(w->side);
 }
 
-static void on_ranged(void *user)
+/* Chooses the lifeline that the session has chosen, once its record is there. */
+static void choose_waiting(window *w)
 {
-    window_show_range(user);
+    const session *s = session_keeper_session(w->keeper);
+    scene_view *view = canvas_view(w->canvas);
+    if (!w->choice_waits)
+        return;
+    model_lock(w->model);
+    const store *from = model_store(w->model);
+    uint32_t record = store_find_time(from, s->choice_ns);
+    while (record < from->count && store_time(from, record) == s->choice_ns &&
+           store_place(from, record) != s->choice_place)
+        record++;
+    bool found = record < from->count && store_place(from, record) == s->choice_place &&
+                 s->choice_lifeline < from->spec->lifeline_count;
+    if (found) {
+        uint32_t object = store_object(from, record, from->spec->lifelines[s->choice_lifeline].layer);
+        view->selected = object != STORE_NONE ? (int64_t)object : -1;
+        view->selected_lifeline = s->choice_lifeline;
+    }
+    model_unlock(w->model);
+    w->choice_waits = !found;
+    if (found)
+        show_chosen(w);
 }
 
-/* ---- what comes ---- */
-
-void window_show_news(window *w)
+static void show_news(window *w)
 {
     model_lock(w->model);
     size_t count = model_count(w->model);
     model_unlock(w->model);
-    if (!w->first_shown && count > 0) {
-        w->first_shown = true;
-        if (!w->touched)
+    if (!w->is_first_shown && count > 0) {
+        w->is_first_shown = true;
+        if (!w->is_touched)
             canvas_fit(w->canvas);
         gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
+        gtk_widget_show(playback_player(w->playback));
     }
-    if (w->live)
-        window_follow_time(w);
-    window_choose_waiting(w);
-    window_show_counts(w);
-    window_show_title(w);
+    if (playback_is_live(w->playback))
+        playback_follow(w->playback);
+    choose_waiting(w);
+    show_counts(w);
+    show_title(w);
     canvas_redraw(w->canvas);
 }
 
@@ -193,61 +251,202 @@ static gboolean on_tick(gpointer user)
     window *w = user;
     unsigned generation = model_generation(w->model);
     search_bar_tick(w->search);
-    if (w->speed > 0)
-        window_play_on(w);
-    show_malformed(w);
+    playback_tick(w->playback);
     show_notices(w);
-    window_session_look(w);
-    window_show_player(w);
+    if (w->is_first_shown && !playback_is_live(w->playback) && playback_speed(w->playback) == 0)
+        session_keeper_tick(w->keeper);
     gint64 now_us = g_get_monotonic_time();
     if (generation == w->generation || (model_progress(w->model) < 1 && now_us - w->shown_us < READING_MS * 1000))
         return G_SOURCE_CONTINUE;
     w->shown_us = now_us;
     w->generation = generation;
-    if (!w->live && !w->touched)
+    if (!playback_is_live(w->playback) && !w->is_touched)
         canvas_fit(w->canvas);
-    window_show_news(w);
+    show_news(w);
     return G_SOURCE_CONTINUE;
 }
 
-/* ---- logs ---- */
-
-static void on_open(void *user, const char *url)
+static void on_hover(void *user, const char *text)
 {
-    window_open(user, url);
+    window *w = user;
+    if (*text != '\0')
+        show_status(w, text);
+    else
+        show_counts(w);
 }
 
-static void on_choose_log(void *user)
+static void on_moved(void *user)
 {
-    window_choose_log(user);
+    window *w = user;
+    w->is_touched = true;
+    playback_stop(w->playback);
+    show_title(w);
 }
 
-/* ---- searching ---- */
+static void on_playback(void *user)
+{
+    window *w = user;
+    w->is_touched = w->is_touched || playback_speed(w->playback) > 0;
+    show_news(w);
+}
 
-/* The next match is looked for from the one before, while that is visible; else from the middle of the view. */
-static int64_t where_to_search(void *user, bool backwards)
+/* Shows a log that grows, in real time. */
+static void follow(window *w)
+{
+    gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
+    playback_set_live(w->playback, true);
+}
+
+/* Centres the view on a time, without changing its width. */
+static void show_time(window *w, int64_t time_ns)
+{
+    const scene_view *view = canvas_view(w->canvas);
+    int64_t half = (view->to_ns - view->from_ns) / 2;
+    canvas_show(w->canvas, time_ns - half, time_ns + half);
+}
+
+/* The time that was searched for, if it is visible; otherwise fallback_ns. */
+static int64_t marked_time(window *w, int64_t fallback_ns)
+{
+    const scene_view *view = canvas_view(w->canvas);
+    bool is_visible = view->has_mark && view->mark_ns >= view->from_ns && view->mark_ns <= view->to_ns;
+    return is_visible ? view->mark_ns : fallback_ns;
+}
+
+/* ---- opening logs ---- */
+
+typedef struct opening {
+    window *w;
+    char *url;
+    nl_error error; /* NL_ERROR_NONE: it was opened */
+} opening;
+
+static void free_opening(gpointer data)
+{
+    opening *o = data;
+    g_free(o->url);
+    g_free(o);
+}
+
+static void open_in_thread(GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+    (void)source, (void)cancellable;
+    opening *o = data;
+    bool good = model_add_source(o->w->model, o->url, true);
+    if (!good)
+        nl_error_save(&o->error);
+    g_task_return_boolean(task, good);
+}
+
+static void on_opened(GObject *source, GAsyncResult *result, gpointer user)
+{
+    (void)source;
+    window *w = user;
+    const opening *o = g_task_get_task_data(G_TASK(result));
+    w->openings--;
+    if (o->error.code != NL_ERROR_NONE) {
+        window_say(w, o->error.message);
+        return;
+    }
+    w->source_count++;
+    w->is_touched = false;
+    session_keeper_opened(w->keeper, o->url);
+    gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
+    gtk_widget_grab_focus(canvas_widget(w->canvas));
+    if (strstr(o->url, "://") != NULL || g_str_has_prefix(o->url, "unix:"))
+        follow(w);
+    else
+        welcome_remember(o->url);
+    show_title(w);
+}
+
+/* Opens a log in a thread, because a collector may take long to answer. */
+static void open_log(void *user, const char *url)
+{
+    window *w = user;
+    opening *o = g_new0(opening, 1);
+    *o = (opening){.w = w, .url = g_strdup(url)};
+    w->openings++;
+    GTask *task = g_task_new(NULL, NULL, on_opened, w);
+    g_task_set_task_data(task, o, free_opening);
+    g_task_run_in_thread(task, open_in_thread);
+    g_object_unref(task);
+}
+
+static void choose_log(void *user)
+{
+    window *w = user;
+    GtkFileChooserNative *dialog =
+        gtk_file_chooser_native_new("Open a log", GTK_WINDOW(w->top), GTK_FILE_CHOOSER_ACTION_OPEN, "_Open", "_Cancel");
+    if (gtk_native_dialog_run(GTK_NATIVE_DIALOG(dialog)) == GTK_RESPONSE_ACCEPT) {
+        char *path = gtk_file_chooser_get_filename(GTK_FILE_CHOOSER(dialog));
+        open_log(w, path);
+        g_free(path);
+    }
+    g_object_unref(dialog);
+}
+
+static void on_drop(GtkWidget *widget, GdkDragContext *context, int x, int y, GtkSelectionData *data, guint info,
+                    guint time, gpointer user)
+{
+    (void)widget, (void)x, (void)y, (void)info;
+    char **uris = gtk_selection_data_get_uris(data);
+    for (char **uri = uris; uris != NULL && *uri != NULL; uri++) {
+        char *path = g_filename_from_uri(*uri, NULL, NULL);
+        if (path != NULL)
+            open_log(user, path);
+        g_free(path);
+    }
+    gtk_drag_finish(context, uris != NULL, FALSE, time);
+    g_strfreev(uris);
+}
+
+/* ---- sensors ---- */
+
+static void on_sensors_begin(void *user, feed *f)
+{
+    window *w = user;
+    model_add_feed(w->model, feed_ref(f), "sensors");
+    if (w->source_count++ == 0) {
+        scene_view *view = canvas_view(w->canvas);
+        view->to_ns = g_get_real_time() * 1000;
+        view->from_ns = view->to_ns - SENSORS_WIDTH_S * NL_NS_PER_SECOND;
+        w->is_touched = true; /* not fitted to the first second */
+    }
+    follow(w);
+}
+
+static void on_sensors_draw(void *user, drawing *loadlines)
+{
+    window *w = user;
+    model_set_extra(w->model, loadlines);
+}
+
+static void toggle_sensors(window *w)
+{
+    GtkWidget *pane = sensor_pane_widget(w->sensors);
+    if (!gtk_widget_get_visible(pane)) {
+        sensor_pane_show(w->sensors);
+        return;
+    }
+    gtk_widget_hide(pane);
+    gtk_widget_grab_focus(canvas_widget(w->canvas));
+}
+
+/* ---- searching and filtering ---- */
+
+/* The next match is looked for from the one before, if that is visible; otherwise from the edge of the view. */
+static int64_t on_where(void *user, bool backwards)
 {
     window *w = user;
     const scene_view *view = canvas_view(w->canvas);
-    (void)backwards;
-    if (view->has_mark && view->mark_ns >= view->from_ns && view->mark_ns <= view->to_ns)
-        return view->mark_ns;
-    return backwards ? view->to_ns : view->from_ns;
+    return marked_time(w, backwards ? view->to_ns : view->from_ns);
 }
 
-static void on_found(void *user, int64_t time_ns, uint32_t record)
+/* Chooses the lifeline of a record, if it has one. The model is locked. */
+static void choose_record(scene_view *view, const store *s, uint32_t record)
 {
-    window *w = user;
-    scene_view *view = canvas_view(w->canvas);
-    view->has_mark = true;
-    view->mark_ns = time_ns;
-    if (time_ns < view->from_ns || time_ns > view->to_ns) {
-        int64_t half = (view->to_ns - view->from_ns) / 2;
-        canvas_show(w->canvas, time_ns - half, time_ns + half);
-    }
     view->selected = -1;
-    model_lock(w->model);
-    const store *s = model_store(w->model);
     for (unsigned layer = 0; record < s->count && layer < s->spec->layers && view->selected < 0; layer++) {
         spec_step step = spec_step_of(s->spec, store_event(s, record), layer);
         uint32_t object = store_object(s, record, layer);
@@ -256,16 +455,30 @@ static void on_found(void *user, int64_t time_ns, uint32_t record)
         view->selected = object;
         view->selected_lifeline = step.lifeline;
     }
+}
+
+static void on_found(void *user, int64_t time_ns, uint32_t record)
+{
+    window *w = user;
+    scene_view *view = canvas_view(w->canvas);
+    view->has_mark = true;
+    view->mark_ns = time_ns;
+    if (time_ns < view->from_ns || time_ns > view->to_ns)
+        show_time(w, time_ns);
+    model_lock(w->model);
+    const store *s = model_store(w->model);
+    choose_record(view, s, record);
     char *text = record < s->count ? model_describe(w->model, record) : g_strdup("");
     model_unlock(w->model);
-    on_chosen(w);
-    gtk_label_set_text(GTK_LABEL(w->status), text);
+    show_chosen(w);
+    show_status(w, text);
     g_free(text);
     canvas_redraw(w->canvas);
 }
 
-/* What is shown is what was typed and what is ticked. */
-bool window_apply_filter(window *w, const char *typed)
+/* Shows only the records that match what was typed and whose boxes are ticked. Returns false and sets the error if what
+ * was typed is invalid. */
+static bool apply_filter(window *w, const char *typed)
 {
     char *ticked = chooser_expression(w->chooser);
     char *both = typed != NULL && ticked != NULL ? g_strdup_printf("(%s) && %s", typed, ticked) : NULL;
@@ -274,7 +487,7 @@ bool window_apply_filter(window *w, const char *typed)
     g_free(ticked);
     if (good) {
         canvas_clear(w->canvas);
-        window_show_counts(w);
+        show_counts(w);
     }
     return good;
 }
@@ -282,13 +495,12 @@ bool window_apply_filter(window *w, const char *typed)
 static bool on_filter(void *user, const char *expression)
 {
     window *w = user;
-    /* By itself, as a bracket too many would else be taken for one of ours. */
+    /* An expression with an unbalanced parenthesis could be valid together with ours. */
     nl_filter *alone = expression != NULL ? nl_filter_parse(expression) : NULL;
-    if ((expression != NULL && alone == NULL) || !window_apply_filter(w, expression)) {
-        nl_filter_free(alone);
-        return false;
-    }
+    bool good = (expression == NULL || alone != NULL) && apply_filter(w, expression);
     nl_filter_free(alone);
+    if (!good)
+        return false;
     g_free(w->typed);
     w->typed = g_strdup(expression);
     return true;
@@ -297,17 +509,124 @@ static bool on_filter(void *user, const char *expression)
 static void on_ticked(void *user)
 {
     window *w = user;
-    if (!window_apply_filter(w, w->typed))
+    if (!apply_filter(w, w->typed))
         window_say(w, nl_error_message());
 }
 
-static void on_left(void *user)
+static void on_search_left(void *user)
 {
     window *w = user;
     gtk_widget_grab_focus(canvas_widget(w->canvas));
 }
 
-/* ---- bookmarks ---- */
+/* ---- the session ---- */
+
+static void note_choice(window *w, session *s)
+{
+    const scene_view *view = canvas_view(w->canvas);
+    if (w->choice_waits) /* the choice is as the session says */
+        return;
+    s->has_choice = false;
+    model_lock(w->model);
+    const store *from = model_store(w->model);
+    if (view->selected >= 0 && view->selected_lifeline < from->spec->lifeline_count) {
+        unsigned layer = from->spec->lifelines[view->selected_lifeline].layer;
+        uint32_t record = store_last_step(from, (uint32_t)view->selected, layer);
+        s->has_choice = record < from->count && record >= from->first;
+        if (s->has_choice) {
+            s->choice_ns = store_time(from, record);
+            s->choice_place = store_place(from, record);
+            s->choice_lifeline = view->selected_lifeline;
+        }
+    }
+    model_unlock(w->model);
+}
+
+static void on_note_session(void *user, session *s)
+{
+    window *w = user;
+    const scene_view *view = canvas_view(w->canvas);
+    bool is_live = playback_is_live(w->playback);
+    s->all = !w->is_touched && !is_live;
+    if (!is_live && playback_speed(w->playback) == 0) { /* otherwise the view moves by itself */
+        s->from_ns = view->from_ns;
+        s->to_ns = view->to_ns;
+    }
+    s->clocks = model_corrects_clocks(w->model);
+    g_free(s->filter);
+    s->filter = g_strdup(w->typed);
+    for (int i = 0; i < SESSION_NAMES; i++) {
+        g_strfreev(s->hidden[i]);
+        s->hidden[i] = chooser_hidden(w->chooser, i);
+    }
+    g_free(s->drawing);
+    s->drawing = g_strdup(w->drawing_text);
+    note_choice(w, s);
+}
+
+static void apply_drawing(window *w, const char *text)
+{
+    drawing *d = text != NULL ? drawing_parse(text) : NULL;
+    if (text != NULL && d == NULL) {
+        window_say(w, nl_error_message());
+        return;
+    }
+    g_free(w->drawing_text);
+    w->drawing_text = g_strdup(text);
+    model_set_drawing(w->model, d);
+}
+
+static bool has_same_hidden(const session *a, const session *b)
+{
+    for (int i = 0; i < SESSION_NAMES; i++)
+        if (!g_strv_equal((const char *const *)a->hidden[i], (const char *const *)b->hidden[i]))
+            return false;
+    return true;
+}
+
+static void apply_filters(window *w, const session *s)
+{
+    for (int i = 0; i < SESSION_NAMES; i++)
+        chooser_hide(w->chooser, i, s->hidden[i]);
+    g_free(w->typed);
+    w->typed = g_strdup(s->filter);
+    search_bar_set_filter(w->search, w->typed);
+    on_ticked(w);
+}
+
+static void on_apply_session(void *user, const session *before, const session *s)
+{
+    window *w = user;
+    scene_view *view = canvas_view(w->canvas);
+    if (g_strcmp0(before->drawing, s->drawing) != 0)
+        apply_drawing(w, s->drawing);
+    if (g_strcmp0(before->filter, s->filter) != 0 || !has_same_hidden(before, s))
+        apply_filters(w, s);
+    if (before->clocks != s->clocks)
+        model_correct_clocks(w->model, s->clocks);
+    w->is_touched = !s->all;
+    if (s->all) {
+        canvas_fit(w->canvas);
+    } else if (s->from_ns < s->to_ns) {
+        view->from_ns = s->from_ns;
+        view->to_ns = s->to_ns;
+    }
+    view->marks = s->marks;
+    view->selected = -1;
+    w->choice_waits = s->has_choice;
+    if (!s->has_choice)
+        show_chosen(w);
+    show_news(w);
+}
+
+static void undo(window *w, int step)
+{
+    const char *difference = session_keeper_undo(w->keeper, step);
+    char *text = difference != NULL ? g_strdup_printf("%s: %s", step < 0 ? "Undone" : "Redone", difference)
+                                    : g_strdup(step < 0 ? "Nothing to undo" : "Nothing to redo");
+    show_status(w, text);
+    g_free(text);
+}
 
 static void on_marks(void *user)
 {
@@ -317,15 +636,10 @@ static void on_marks(void *user)
 
 static void on_go(void *user, int64_t time_ns)
 {
-    window *w = user;
-    const scene_view *view = canvas_view(w->canvas);
-    int64_t half = (view->to_ns - view->from_ns) / 2;
-    canvas_show(w->canvas, time_ns - half, time_ns + half);
+    show_time(user, time_ns);
 }
 
-/* ---- the editor ---- */
-
-/* The editor's: another drawing, or (NULL) what is found out. What was chosen is of the former one. */
+/* The editor's drawing; NULL: what is inferred. A choice belonged to the former one. */
 static void on_drawing(void *user, drawing *d)
 {
     window *w = user;
@@ -335,9 +649,252 @@ static void on_drawing(void *user, drawing *d)
     model_set_drawing(w->model, d);
 }
 
-/* ---- the keyboard ---- */
+/* ---- commands ---- */
 
-/* Whether what has the keyboard, in a popover that was just asked for, is not there yet: it can't take a key. */
+static int64_t middle_of_view(const scene_view *view)
+{
+    return view->from_ns + (view->to_ns - view->from_ns) / 2;
+}
+
+static void add_bookmark(window *w)
+{
+    const scene_view *view = canvas_view(w->canvas);
+    session *s = session_keeper_session(w->keeper);
+    int64_t time_ns;
+    if (!canvas_pointed(w->canvas, &time_ns))
+        time_ns = view->has_mark ? view->mark_ns : middle_of_view(view);
+    guint at = session_mark_add(s, time_ns, "");
+    bookmarks_show(w->bookmarks, s, (int)at);
+    canvas_redraw(w->canvas);
+}
+
+static void show_next_bookmark(window *w, bool backwards)
+{
+    scene_view *view = canvas_view(w->canvas);
+    const session_mark *mark =
+        session_mark_next(session_keeper_session(w->keeper), marked_time(w, middle_of_view(view)), backwards);
+    if (mark == NULL) {
+        show_status(w, "No bookmark there");
+        return;
+    }
+    view->has_mark = true;
+    view->mark_ns = mark->time_ns;
+    char *text = g_strdup_printf("Bookmark: %s", mark->note);
+    show_time(w, mark->time_ns);
+    show_status(w, text);
+    g_free(text);
+}
+
+/* Marks one end of a measurement, and measures at the other end; at a record, if the pointer is on one. */
+static void measure(window *w)
+{
+    scene_view *view = canvas_view(w->canvas);
+    int64_t time_ns;
+    if (!canvas_pointed(w->canvas, &time_ns))
+        return;
+    if (w->is_measuring) {
+        view->has_range = true;
+        view->is_zooming = false;
+        view->range_from_ns = view->mark_ns;
+        view->range_to_ns = time_ns;
+        show_range(w);
+    }
+    view->has_mark = !w->is_measuring;
+    view->mark_ns = time_ns;
+    w->is_measuring = !w->is_measuring;
+    show_status(w, w->is_measuring ? "Press M at the other end to measure the time between" : "");
+    canvas_redraw(w->canvas);
+}
+
+static void show_all(window *w)
+{
+    scene_view *view = canvas_view(w->canvas);
+    int64_t from_ns = view->from_ns, to_ns = view->to_ns;
+    canvas_fit(w->canvas);
+    int64_t all_from_ns = view->from_ns, all_to_ns = view->to_ns;
+    view->from_ns = from_ns;
+    view->to_ns = to_ns;
+    canvas_show(w->canvas, all_from_ns, all_to_ns);
+    w->is_touched = false; /* new records are shown too */
+}
+
+/* Hides the search bar; if it is hidden, removes marks. */
+static void clear(window *w)
+{
+    if (w->source_count > 0)
+        gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
+    if (!search_bar_hide(w->search))
+        canvas_clear(w->canvas);
+}
+
+static void connect_to_collector(window *w)
+{
+    gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "welcome");
+    welcome_begin_address(w->welcome);
+}
+
+static void toggle_dark(window *w)
+{
+    bool dark = !canvas_view(w->canvas)->dark;
+    canvas_view(w->canvas)->dark = dark;
+    g_object_set(gtk_settings_get_default(), "gtk-application-prefer-dark-theme", dark, NULL);
+    canvas_redraw(w->canvas);
+}
+
+static void toggle_clocks(window *w)
+{
+    canvas_clear(w->canvas);
+    model_correct_clocks(w->model, !model_corrects_clocks(w->model));
+}
+
+static void show_keys(window *w)
+{
+    GtkWidget *dialog = gtk_dialog_new_with_buttons("Keys and pointer", GTK_WINDOW(w->top),
+                                                    GTK_DIALOG_MODAL | GTK_DIALOG_DESTROY_WITH_PARENT, "_Close",
+                                                    GTK_RESPONSE_CLOSE, NULL);
+    GtkWidget *label = gtk_label_new(NULL), *scrolled = gtk_scrolled_window_new(NULL, NULL);
+    char *text = commands_help();
+    gtk_label_set_markup(GTK_LABEL(label), text);
+    gtk_label_set_xalign(GTK_LABEL(label), 0);
+    g_free(text);
+    g_object_set(label, "margin", 12, NULL);
+    g_object_set(scrolled, "propagate-natural-height", TRUE, "max-content-height", 560, "hscrollbar-policy",
+                 GTK_POLICY_NEVER, "vexpand", TRUE, NULL);
+    gtk_container_add(GTK_CONTAINER(scrolled), label);
+    gtk_container_add(GTK_CONTAINER(gtk_dialog_get_content_area(GTK_DIALOG(dialog))), scrolled);
+    gtk_widget_show_all(dialog);
+    gtk_dialog_run(GTK_DIALOG(dialog));
+    gtk_widget_destroy(dialog);
+}
+
+static void on_command(void *user, command which)
+{
+    window *w = user;
+    switch (which) {
+    case COMMAND_OPEN:
+        choose_log(w);
+        break;
+    case COMMAND_CONNECT:
+        connect_to_collector(w);
+        break;
+    case COMMAND_EXPORT:
+        exporting_picture(w->exporting);
+        break;
+    case COMMAND_EXPORT_RECORDS:
+        exporting_records(w->exporting);
+        break;
+    case COMMAND_PRINT:
+        exporting_print(w->exporting);
+        break;
+    case COMMAND_LAST_TIME:
+        if (!session_keeper_restore(w->keeper))
+            window_say(w, "There is no saved session of these logs");
+        break;
+    case COMMAND_QUIT:
+        gtk_widget_destroy(w->top);
+        break;
+    case COMMAND_UNDO:
+        undo(w, -1);
+        break;
+    case COMMAND_REDO:
+        undo(w, 1);
+        break;
+    case COMMAND_EDIT:
+        editor_show(w->editor);
+        break;
+    case COMMAND_BOOKMARK:
+        add_bookmark(w);
+        break;
+    case COMMAND_BOOKMARKS:
+        bookmarks_show(w->bookmarks, session_keeper_session(w->keeper), -1);
+        break;
+    case COMMAND_NEXT_BOOKMARK:
+        show_next_bookmark(w, false);
+        break;
+    case COMMAND_PREVIOUS_BOOKMARK:
+        show_next_bookmark(w, true);
+        break;
+    case COMMAND_MEASURE:
+        measure(w);
+        break;
+    case COMMAND_ALL:
+        show_all(w);
+        break;
+    case COMMAND_ZOOM_IN:
+        canvas_zoom(w->canvas, zoom_step);
+        break;
+    case COMMAND_ZOOM_OUT:
+        canvas_zoom(w->canvas, 1 / zoom_step);
+        break;
+    case COMMAND_LEFT:
+        canvas_pan(w->canvas, -pan_step);
+        break;
+    case COMMAND_RIGHT:
+        canvas_pan(w->canvas, pan_step);
+        break;
+    case COMMAND_BACK:
+        canvas_go(w->canvas, -1);
+        break;
+    case COMMAND_FORWARD:
+        canvas_go(w->canvas, 1);
+        break;
+    case COMMAND_ZOOM_TO_MARKED:
+        canvas_show_range(w->canvas);
+        break;
+    case COMMAND_CLEAR:
+        clear(w);
+        break;
+    case COMMAND_SIDE:
+        gtk_widget_set_visible(w->side, !gtk_widget_get_visible(w->side));
+        break;
+    case COMMAND_DARK:
+        toggle_dark(w);
+        break;
+    case COMMAND_SENSORS:
+        toggle_sensors(w);
+        break;
+    case COMMAND_REAL_TIME:
+        playback_set_live(w->playback, !playback_is_live(w->playback));
+        break;
+    case COMMAND_CLOCKS:
+        toggle_clocks(w);
+        break;
+    case COMMAND_PLAY:
+        playback_toggle(w->playback);
+        break;
+    case COMMAND_FASTER:
+        playback_speed_up(w->playback, 2);
+        break;
+    case COMMAND_SLOWER:
+        playback_speed_up(w->playback, 0.5);
+        break;
+    case COMMAND_FIND:
+        search_bar_begin_find(w->search);
+        break;
+    case COMMAND_NEXT:
+        search_bar_next(w->search, false);
+        break;
+    case COMMAND_PREVIOUS:
+        search_bar_next(w->search, true);
+        break;
+    case COMMAND_FILTER:
+        search_bar_begin_filter(w->search);
+        break;
+    case COMMAND_CHOOSE:
+        chooser_show(w->chooser);
+        break;
+    case COMMAND_PALETTE:
+        command_palette_show(w->top, on_command, w);
+        break;
+    case COMMAND_SHORTCUTS:
+        show_keys(w);
+        break;
+    case COMMAND_NONE:
+        break;
+    }
+}
+
+/* Whether the widget with the focus is in a popover that is not there yet, and cannot take a key. */
 static bool is_focus_coming(GtkWidget *top)
 {
     GtkWidget *focus = gtk_window_get_focus(GTK_WINDOW(top));
@@ -352,7 +909,7 @@ static gboolean on_key(GtkWidget *widget, GdkEventKey *event, gpointer user)
     command which = commands_of_key(event, GTK_IS_EDITABLE(focus) || in_pane);
     if (which == COMMAND_NONE)
         return is_focus_coming(widget);
-    window_command(w, which);
+    on_command(w, which);
     return TRUE;
 }
 
@@ -362,28 +919,21 @@ static gboolean on_key_release(GtkWidget *widget, GdkEventKey *event, gpointer u
     return is_focus_coming(widget);
 }
 
-static void on_live_toggled(GtkToggleButton *button, gpointer user)
-{
-    window *w = user;
-    if (w->own_change)
-        return;
-    w->speed = 0;
-    window_set_live(w, gtk_toggle_button_get_active(button));
-    if (w->live)
-        window_show_news(w);
-}
+/* ---- making the window ---- */
 
-/* ---- making it ---- */
+/* Hides a widget until gtk_widget_show is called for it. */
+static void hide_at_first(GtkWidget *widget)
+{
+    gtk_widget_show_all(widget);
+    gtk_widget_set_no_show_all(widget, TRUE);
+    gtk_widget_hide(widget);
+}
 
 static GtkWidget *make_top_bar(window *w)
 {
     GtkWidget *bar = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6);
-    w->live_button = gtk_toggle_button_new_with_label("Real time");
-    gtk_widget_set_can_focus(w->live_button, FALSE);
-    gtk_widget_set_tooltip_text(w->live_button, "Move on as the log grows (space)");
-    g_signal_connect(w->live_button, "toggled", G_CALLBACK(on_live_toggled), w);
-    gtk_box_pack_start(GTK_BOX(bar), commands_menu_bar(window_command, w), TRUE, TRUE, 0);
-    gtk_box_pack_end(GTK_BOX(bar), w->live_button, FALSE, FALSE, 4);
+    gtk_box_pack_start(GTK_BOX(bar), commands_menu_bar(on_command, w), TRUE, TRUE, 0);
+    gtk_box_pack_end(GTK_BOX(bar), playback_button(w->playback), FALSE, FALSE, 4);
     return bar;
 }
 
@@ -397,68 +947,90 @@ static GtkWidget *make_info(window *w)
     gtk_info_bar_set_message_type(GTK_INFO_BAR(w->info), GTK_MESSAGE_INFO);
     gtk_container_add(GTK_CONTAINER(gtk_info_bar_get_content_area(GTK_INFO_BAR(w->info))), w->info_text);
     g_signal_connect(w->info, "response", G_CALLBACK(on_info_response), w);
-    gtk_widget_show_all(w->info);
-    gtk_widget_set_no_show_all(w->info, TRUE);
-    gtk_widget_hide(w->info);
+    hide_at_first(w->info);
     return w->info;
 }
 
-static GtkWidget *make_main(window *w, bool dark)
+static GtkWidget *make_main(window *w, const window_options *look)
 {
     GtkWidget *pane = gtk_paned_new(GTK_ORIENTATION_HORIZONTAL);
-    w->canvas = canvas_new(w->model, dark, (canvas_callbacks){on_hover, on_moved, on_chosen, on_ranged, w});
-    canvas_view(w->canvas)->marks = w->session->marks;
+    w->canvas = canvas_new(w->model, look->dark, (canvas_callbacks){on_hover, on_moved, show_chosen, show_range, w});
+    scene_view *view = canvas_view(w->canvas);
+    view->marks = session_keeper_session(w->keeper)->marks;
+    if (look->since_ns != INT64_MIN || look->until_ns != INT64_MAX) {
+        view->from_ns = look->since_ns != INT64_MIN ? look->since_ns : view->from_ns;
+        view->to_ns = look->until_ns != INT64_MAX ? look->until_ns : view->to_ns;
+        w->is_touched = view->from_ns < view->to_ns;
+    }
     w->panel = side_panel_new(w->model);
     w->side = side_panel_widget(w->panel);
     gtk_paned_pack1(GTK_PANED(pane), canvas_widget(w->canvas), TRUE, FALSE);
     gtk_paned_pack2(GTK_PANED(pane), w->side, FALSE, FALSE);
-    gtk_widget_show_all(w->side);
-    gtk_widget_set_no_show_all(w->side, TRUE);
-    gtk_widget_hide(w->side);
+    hide_at_first(w->side);
     return pane;
+}
+
+static GtkWidget *make_center(window *w, const window_options *look)
+{
+    GtkWidget *both = gtk_paned_new(GTK_ORIENTATION_HORIZONTAL);
+    w->stack = gtk_stack_new();
+    w->welcome = welcome_new((welcome_callbacks){open_log, choose_log, w});
+    gtk_stack_add_named(GTK_STACK(w->stack), w->welcome, "welcome");
+    gtk_stack_add_named(GTK_STACK(w->stack), make_main(w, look), "canvas");
+    w->sensors = sensor_pane_new(look->directory, (sensor_pane_callbacks){on_sensors_begin, on_sensors_draw, w});
+    gtk_paned_pack1(GTK_PANED(both), sensor_pane_widget(w->sensors), FALSE, FALSE);
+    gtk_paned_pack2(GTK_PANED(both), w->stack, TRUE, FALSE);
+    return both;
+}
+
+static GtkWidget *make_foot(window *w)
+{
+    GtkWidget *foot = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 8), *player = playback_player(w->playback);
+    w->status = gtk_label_new("");
+    gtk_label_set_xalign(GTK_LABEL(w->status), 0);
+    gtk_label_set_ellipsize(GTK_LABEL(w->status), PANGO_ELLIPSIZE_END);
+    gtk_widget_set_margin_start(w->status, 8);
+    gtk_box_pack_start(GTK_BOX(foot), w->status, TRUE, TRUE, 0);
+    gtk_box_pack_end(GTK_BOX(foot), player, FALSE, FALSE, 4);
+    hide_at_first(player);
+    return foot;
 }
 
 static void window_on_destroy(GtkWidget *widget, gpointer user)
 {
     window *w = user;
     (void)widget;
-    g_source_remove(w->ticking); /* what else is due in this turn of the loop finds no widgets any more */
-    window_session_keep(w);
+    g_source_remove(w->ticking); /* the widgets are gone soon */
+    session_keeper_save(w->keeper);
     gtk_main_quit();
 }
 
-static void build(window *w, const char *directory, bool dark)
+static void build(window *w, const window_options *look)
 {
     w->top = gtk_window_new(GTK_WINDOW_TOPLEVEL);
     gtk_window_set_default_size(GTK_WINDOW(w->top), 1200, 800);
     gtk_window_set_title(GTK_WINDOW(w->top), "nlv");
-    w->stack = gtk_stack_new();
-    w->welcome = welcome_new((welcome_callbacks){on_open, on_choose_log, w});
-    gtk_stack_add_named(GTK_STACK(w->stack), w->welcome, "welcome");
-    gtk_stack_add_named(GTK_STACK(w->stack), make_main(w, dark), "canvas");
-    w->search = search_bar_new(w->model, (search_bar_callbacks){where_to_search, on_found, on_filter, on_left, w});
-    w->status = gtk_label_new("");
-    gtk_label_set_xalign(GTK_LABEL(w->status), 0);
-    gtk_label_set_ellipsize(GTK_LABEL(w->status), PANGO_ELLIPSIZE_END);
-    gtk_widget_set_margin_start(w->status, 8);
-    GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0), *top_bar = make_top_bar(w);
+    GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0), *center = make_center(w, look);
+    w->playback = playback_new(w->model, w->canvas, (playback_callbacks){on_playback, w});
+    GtkWidget *top_bar = make_top_bar(w);
+    w->search = search_bar_new(w->model, (search_bar_callbacks){on_where, on_found, on_filter, on_search_left, w});
     w->chooser = chooser_new(w->model, top_bar, on_ticked, w);
     w->bookmarks = bookmarks_new(top_bar, (bookmarks_callbacks){on_marks, on_go, w});
+    w->editor = editor_new(GTK_WINDOW(w->top), w->model, look->config, (editor_callbacks){on_drawing, w});
+    w->exporting = exporting_new(GTK_WINDOW(w->top), w->model, w->canvas, window_say, w);
     gtk_box_pack_start(GTK_BOX(box), top_bar, FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(box), make_info(w), FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(box), search_bar_widget(w->search), FALSE, FALSE, 0);
-    gtk_box_pack_start(GTK_BOX(box), window_sensors_beside(w, directory, w->stack), TRUE, TRUE, 0);
-    GtkWidget *foot = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 8);
-    GtkWidget *player = window_make_player(w);
-    gtk_box_pack_start(GTK_BOX(foot), w->status, TRUE, TRUE, 0);
-    gtk_box_pack_end(GTK_BOX(foot), player, FALSE, FALSE, 4);
-    gtk_box_pack_start(GTK_BOX(box), foot, FALSE, FALSE, 0);
+    gtk_box_pack_start(GTK_BOX(box), center, TRUE, TRUE, 0);
+    gtk_box_pack_start(GTK_BOX(box), make_foot(w), FALSE, FALSE, 0);
     gtk_container_add(GTK_CONTAINER(w->top), box);
-    window_accept_drops(w);
+    gtk_drag_dest_set(w->top, GTK_DEST_DEFAULT_ALL, NULL, 0, GDK_ACTION_COPY);
+    gtk_drag_dest_add_uri_targets(w->top);
+    g_signal_connect(w->top, "drag-data-received", G_CALLBACK(on_drop), w);
     g_signal_connect(w->top, "key-press-event", G_CALLBACK(on_key), w);
     g_signal_connect(w->top, "key-release-event", G_CALLBACK(on_key_release), w);
     g_signal_connect(w->top, "destroy", G_CALLBACK(window_on_destroy), w);
-    if (dark)
+    if (look->dark)
         g_object_set(gtk_settings_get_default(), "gtk-application-prefer-dark-theme", TRUE, NULL);
 }
 
@@ -468,43 +1040,52 @@ static bool add_first_sources(window *w, char **sources, int source_count)
         if (model_add_source(w->model, sources[i], true)) {
             w->source_count++;
             welcome_remember(sources[i]);
-            window_session_opened(w, sources[i]);
+            session_keeper_opened(w->keeper, sources[i]);
         }
     return source_count == 0 || w->source_count > 0;
 }
 
-int window_run(drawing *d, const char *config, program_reading *reading, model_options options, char **sources,
-               int source_count, const char *directory, bool dark)
+static void show(window *w, const window_options *look)
+{
+    gtk_widget_show_all(w->top);
+    gtk_stack_set_visible_child_name(GTK_STACK(w->stack), w->source_count > 0 ? "canvas" : "welcome");
+    if (w->source_count > 0)
+        gtk_widget_grab_focus(canvas_widget(w->canvas));
+    if (look->where != NULL && on_filter(w, look->where))
+        search_bar_set_filter(w->search, look->where);
+    if (look->directory != NULL)
+        sensor_pane_show(w->sensors);
+}
+
+int window_run(drawing *d, program_reading *reading, model_options options, char **sources, int source_count,
+               const window_options *look)
 {
     if (!gtk_init_check(NULL, NULL)) {
-        program_error("there is no display; --render FILE draws without one");
+        program_error("cannot open a display; use --render FILE to draw without one");
         return PROGRAM_PROBLEM;
     }
     messages = g_async_queue_new_full(g_free);
     program_set_listener(on_message);
     static window w; /* a thread that waits for a collector may outlive this call */
-    w = (window){.reading = reading, .model = model_new(d, reading), .generation = UINT_MAX, .last_speed = 1};
+    w = (window){.reading = reading, .model = model_new(d, reading), .generation = UINT_MAX};
     model_set_options(w.model, options);
     w.drawing_text = d != NULL ? drawing_text(d) : NULL;
-    window_session_begin(&w);
+    w.keeper = session_keeper_new((session_callbacks){on_note_session, on_apply_session, &w});
     if (!add_first_sources(&w, sources, source_count))
         return PROGRAM_PROBLEM;
-    build(&w, directory, dark);
-    w.editor = editor_new(GTK_WINDOW(w.top), w.model, config, (editor_callbacks){on_drawing, &w});
-    gtk_widget_show_all(w.top);
-    gtk_stack_set_visible_child_name(GTK_STACK(w.stack), w.source_count > 0 ? "canvas" : "welcome");
-    if (w.source_count > 0)
-        gtk_widget_grab_focus(canvas_widget(w.canvas));
+    build(&w, look);
+    show(&w, look);
     model_start(w.model);
-    if (directory != NULL)
-        sensor_pane_show(w.sensors);
     w.ticking = g_timeout_add(TICK_MS, on_tick, &w);
     gtk_main();
-    window_session_end(&w);
     program_set_listener(NULL);
+    session_keeper_free(w.keeper);
     editor_free(w.editor);
-    if (w.openings == 0) /* otherwise a thread still waits for a collector, and ends with the program */
+    if (w.openings == 0 && !exporting_is_busy(w.exporting)) { /* otherwise a thread still uses them */
+        exporting_free(w.exporting);
         model_free(w.model);
+    }
+    g_free(w.drawing_text);
     g_free(w.typed);
     return program_reading_finish(reading);
 }

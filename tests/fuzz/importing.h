@@ -25,7 +25,7 @@ static inline void fuzz_describe(exporter *base, const nl_record *record, bool t
         fuzz_check_written(record, NL_FORMAT_ULM);
 }
 
-static const exporter_kind fuzz_describer_kind = {.name = "description", .put = fuzz_describe};
+static const exporter_kind fuzz_describer_kind = {.name = "description", .size = sizeof(fuzz_describer), .put = fuzz_describe};
 
 static inline void fuzz_empty_sink(sink *s)
 {
@@ -70,14 +70,14 @@ static inline void fuzz_import(const importer_kind *kind, const char *data, size
         fuzz_read_chunk(in, data + at, whole, s);
         at += whole;
         if (!kind->in_order) { /* another thread's turn */
-            kind->close(in);
+            importer_close(in);
             in = importer_open(kind, shared);
         }
     }
     fuzz_read_chunk(in, data + at, size - at, s);
     if (kind->end != NULL)
         kind->end(in, s);
-    kind->close(in);
+    importer_close(in);
     if (kind->unshare != NULL && shared != NULL)
         kind->unshare(shared);
 }
@@ -94,7 +94,7 @@ static inline size_t fuzz_some_place(const uint8_t *data, size_t size)
 static inline void fuzz_check_import(const importer_kind *kind, const uint8_t *data, size_t size)
 {
     static const import_about about = {.host = "h", .written_ns = INT64_C(1767363010) * NL_NS_PER_SECOND};
-    fuzz_describer whole = {{&fuzz_describer_kind}, true}, cut = {{&fuzz_describer_kind}, false};
+    fuzz_describer whole = {{&fuzz_describer_kind, NULL}, true}, cut = {{&fuzz_describer_kind, NULL}, false};
     sink in_one = {.out = &whole.base, .about = &about}, in_two = {.out = &cut.base, .about = &about};
     char *copy = fuzz_copy(data, size);
     if (kind->detect != NULL)

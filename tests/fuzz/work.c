@@ -17,7 +17,6 @@
 #include "record/block.h"
 #include "record/bytes.h"
 #include "record/varint.h"
-#include "record/work.h"
 
 #include <zstd.h>
 

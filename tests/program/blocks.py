@@ -30,11 +30,11 @@ def string(text):
     return varint(len(text)) + text
 
 
-def block(payload, count, raw_size=None, stream=bytes(16), first=0):
+def block(payload, count, raw_size=None, stream=bytes(16), first=0, lost=0):
     """A block with count records. raw_size is the size of a compressed payload before its compression."""
     def header(crc):
         return struct.pack("<4sHBBIIII16sQqqQqqQ", b"NLB1", 96, 1, raw_size is not None, crc, len(payload),
-                           len(payload) if raw_size is None else raw_size, count, stream, first, 0, 0, 0, 0, 0, 0)
+                           len(payload) if raw_size is None else raw_size, count, stream, first, 0, 0, lost, 0, 0, 0)
     return header(crc32c(header(0) + payload)) + payload
 
 

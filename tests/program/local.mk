@@ -39,6 +39,7 @@ program_tests += \
 	tests/program/test_subscribe.py \
 	tests/program/test_dependencies.py \
 	tests/program/test_documented.py \
+	tests/program/test_netlogd_limits.py \
 	tests/program/test_netlogd_nats.py \
 	tests/program/test_python.py \
 	tests/program/test_scarce_memory.py \
@@ -65,6 +66,7 @@ program_tests += \
 	tests/program/test_manual.py \
 	tests/program/test_marker.py \
 	tests/program/test_netlogctl.py \
+	tests/program/test_certificates.py \
 	tests/program/test_netlogd.py \
 	tests/program/test_netlogd_hostile.py \
 	tests/program/test_netlogd_tls.py \

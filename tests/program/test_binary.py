@@ -137,7 +137,7 @@ class Binary(support.Case):
     def test_syslog_takes_none(self):
         result = self.run_program(self.nlwrite, "--dest", "x-syslog://?format=nlb", "E")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("syslog takes lines of text, not format nlb", result.stderr)
+        self.assertIn("syslog accepts only text; use format=ulm", result.stderr)
 
     def test_wrong_options(self):
         for option in ("zstd=", "zstd=20", "zstd=-1", "zstd=x"):

@@ -86,7 +86,7 @@ static int errors()
     for (int i = 0; i < 4; i++)
         try {
             if (i == 0)
-                netlogger::log("p", "file:///nowhere/at/all");
+                netlogger::log("p", "file:///nowhere/at/all?quiet=yes");
             else if (i == 1)
                 netlogger::reader("/nowhere");
             else if (i == 2)

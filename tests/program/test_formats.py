@@ -293,6 +293,29 @@ class Formats(collector.Case):
             self.assertEqual(self.run_program(nlarchive, "load", database, path).returncode, 0)
             self.assertEqual(self.says(nlarchive, "query", "--format", "ulm", database).count("\n"), count)
 
+    def test_a_followed_gzip_file_that_is_replaced(self):
+        """The new file may be compressed or not, and in another format; a member that was cut short is reported."""
+        path, new = self.scratch / "a.log", self.scratch / "new"
+        ulm = ["".join(f"DATE=2026112301{n:02}{i:02}.000000 HOST=h PROG=p NL.EVNT=e{n}\n" for i in range(20)) for n in range(5)]
+        json = "".join(f'{{"ts":"2026-11-23T01:04:{i:02}Z","host":"h","prog":"p","event":"e4"}}\n' for i in range(20))
+        contents = [gzip.compress(ulm[0].encode()), gzip.compress(ulm[1].encode()), ulm[2].encode(), gzip.compress(ulm[3].encode()),
+                    gzip.compress(json.encode())]
+        path.write_bytes(contents[0])
+        follow = self.start(self.nlsort, "--follow", "--window", "0.1", "--format", "ulm", path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for n, content in enumerate(contents):
+            if n > 0:
+                new.write_bytes(content)
+                new.rename(path)
+            self.assertEqual([follow.stdout.readline() for _ in range(20)], ulm[n].splitlines(keepends=True))
+        new.write_bytes(contents[0][:-8])
+        new.rename(path)
+        self.assertEqual([follow.stdout.readline() for _ in range(20)], ulm[0].splitlines(keepends=True))
+        new.write_bytes(contents[1])
+        new.rename(path)
+        self.assertEqual([follow.stdout.readline() for _ in range(20)], ulm[1].splitlines(keepends=True))
+        follow.terminate()
+        self.assertIn("cut short", follow.communicate(timeout=30)[1])
+
     def test_a_followed_file_whose_first_byte_comes_alone(self):
         path, out, lines = self.scratch / "a.log", self.scratch / "out.log", "".join(self.ulm.splitlines(keepends=True)[:3])
         path.touch()

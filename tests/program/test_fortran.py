@@ -60,7 +60,7 @@ program client
     call log%write("Never")
     call off%write("Nowhere", "A", 1)
 
-    call log%open("fortran", "file:///nowhere/at/all", stat, message)
+    call log%open("fortran", "file:///nowhere/at/all?quiet=yes", stat, message)
     if (stat == 0 .or. index(message, "No such file") == 0) error stop 4
     call reader%open(path, "A ==", stat=stat, errmsg=message)
     if (stat == 0 .or. message == "") error stop 5

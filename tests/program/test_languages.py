@@ -188,6 +188,52 @@ class Readme(collector.Case):
         self.assertEqual((said, lines), ("", ["WriteData SEND.SZ=49332"]))
 
 
+CLASSIC = """
+#include <NetLogger.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    char url[100];
+    snprintf(url, sizeof url, "x-netlog://%s:%s", argv[1], argv[argc - 1]);
+    NL_Handle *log = NetLoggerOpen("testprog", url, 0);
+    NetLoggerWrite(log, "WriteData", "", "SEND.SZ=%d", 49332);
+    NetLoggerClose(log);
+    return 0;
+}
+"""
+
+
+class Unreachable(collector.Case):
+    """What the first program of a user does whose collector is not running."""
+
+    def check(self, command):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        memory = self.scratch / "shm"
+        memory.mkdir()
+        environment = {**os.environ, "NETLOGGER_SHM": str(memory)}
+        environment.pop("NETLOGGER_CLOCK", None)
+        result = self.run_compiler(*command, "127.0.0.1", port, env=environment)
+        url = f"x-netlog://127.0.0.1:{port}"
+        refused = f"connect to 127.0.0.1:{port}: Connection refused"
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, rf"\Anetlogger: {url}: {refused}; is netlogd running there\? retrying\n"
+                         rf"netlogger: {url}: 1 event not delivered; nlrecover delivers it from {memory}/netlogger-\S+: {refused}\n\Z")
+        quiet = self.run_compiler(*command, "127.0.0.1", port, env={**environment, "NETLOGGER_QUIET": "1"})
+        self.assertEqual((quiet.returncode, quiet.stderr), (0, ""))
+        delivered = self.scratch / "delivered.log"
+        recovered = self.run_program(support.program("nltools/nlrecover"), "--dest", delivered, env=environment)
+        self.assertEqual(recovered.returncode, 0, recovered.stderr)
+        self.assertEqual([line.split(" LVL=")[1] for line in delivered.read_text().splitlines()],
+                         2 * ["Usage NL.EVNT=WriteData SEND.SZ=49332"])
+
+    def test_c(self):
+        self.check(compiled_c(self, "dolly"))
+
+    def test_classic(self):
+        self.check([self.compile_client(CLASSIC)])
+
+
 def add_language(language):
     def test_ten(self):
         self.check_ten(language)
@@ -195,9 +241,13 @@ def add_language(language):
     def test_dolly(self):
         self.check_dolly(LANGUAGES[language])
 
+    def test_unreachable(self):
+        self.check(LANGUAGES[language](self, "dolly"))
+
     name = language.lower().replace("+", "x")
     setattr(Languages, f"test_{name}_emits_the_same_ten_events", test_ten)
     setattr(Languages, f"test_the_papers_example_in_{name}", test_dolly)
+    setattr(Unreachable, f"test_{name}", test_unreachable)
 
 
 for language in LANGUAGES:

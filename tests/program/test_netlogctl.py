@@ -253,7 +253,7 @@ class Netlogctl(support.Case):
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(str(self.control))
             s.sendall(record(1))
-            self.assertIn(b"no request", s.recv(1000))
+            self.assertIn(b"not a request", s.recv(1000))
         self.stop(process)
         self.assertIn("No such file", self.ctl("status", status=1))
 

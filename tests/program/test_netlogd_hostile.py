@@ -154,19 +154,19 @@ def damaged_text():
 
 # What comes before the newline of a request, and the answer's first record.
 REQUESTS = {
-    b"": "there is no verb",
-    b" " * 100: "there is no verb",
-    b"nonsense": "there is no verb",
-    b"SUBSCRIBE": "there is no verb",
-    b"\xff\xfe\0\x01": "there is no verb",
-    b"v" * 9000: "the line is too long",
-    b"subscribe WHERE": "what follows the verb is not NAME=value",
-    b"subscribe =": "what follows the verb is not NAME=value",
-    b'subscribe WHERE="': "what follows the verb is not NAME=value|WHERE",
+    b"": "unknown verb",
+    b" " * 100: "unknown verb",
+    b"nonsense": "unknown verb",
+    b"SUBSCRIBE": "unknown verb",
+    b"\xff\xfe\0\x01": "unknown verb",
+    b"v" * 9000: "the line is longer than 8192 bytes",
+    b"subscribe WHERE": "the text after the verb is not NAME=value",
+    b"subscribe =": "the text after the verb is not NAME=value",
+    b'subscribe WHERE="': "the text after the verb is not NAME=value|WHERE",
     b'subscribe WHERE=""': "WHERE|expression|column",
-    b"subscribe NOSUCH=1": "subscribe has no NOSUCH",
-    b"subscribe " + b"N" * 5000 + b"=1": "subscribe has no NNN",
-    b"subscribe HOST=x": "subscribe has no HOST",
+    b"subscribe NOSUCH=1": "subscribe has no field NOSUCH",
+    b"subscribe " + b"N" * 5000 + b"=1": "subscribe has no field NNN",
+    b"subscribe HOST=x": "subscribe has no field HOST",
     b"subscribe FORMAT=xml": "FORMAT|format",
     b"subscribe FORMAT=" + b"x" * 5000: "FORMAT is too long",
     b"subscribe SINCE=yesterday-ish": "SINCE",
@@ -177,8 +177,8 @@ REQUESTS = {
     b'subscribe WHERE="A =~ /(a{1000}){1000}/"': "column",
     b'subscribe WHERE="\\x00"': "NUL",
 }
-FOR_CONTROL = {b"status": "answered over the control socket only", b"reload": "answered over the control socket only"}
-ONLY_CONTROL = {b"status X=1": "status has no X", b"tell": "tell wants COMMAND", b"tell COMMAND=" + b"c" * 5000: "too long"}
+FOR_CONTROL = {b"status": "answered only over the control socket", b"reload": "answered only over the control socket"}
+ONLY_CONTROL = {b"status X=1": "status has no field X", b"tell": "tell needs COMMAND", b"tell COMMAND=" + b"c" * 5000: "too long"}
 
 DATAGRAMS = {
     "nothing": (b"", 0, 0),
@@ -406,7 +406,7 @@ class Hostile(collector.Case):
             while data := s.recv(4096):
                 answer += data
         self.assertRegex(answer, rb"WHAT=foreign COUNT=%d " % count)
-        self.assertRegex(self.said(), r"NL.EVNT=Netlogd.Foreign PEER=\S+ REASON=\"closed: it speaks HTTP\"")
+        self.assertRegex(self.said(), r"NL.EVNT=Netlogd.Foreign PEER=\S+ REASON=\"closed: it sent HTTP\"")
         self.lives()
 
     def test_invented_streams(self):
@@ -433,7 +433,7 @@ class Hostile(collector.Case):
                 self.assertTrue(self.is_closed(s))
         most = 8192 + 50 * (time.monotonic() - began + 1) + 1
         self.assertTrue(8192 <= streams() <= most, (streams(), most))
-        self.assertRegex(self.said(), r"NL.EVNT=Netlogd.Refused PEER=127.0.0.3:\d+ REASON=\"closed: its address or certificate begins too many")
+        self.assertRegex(self.said(), r"NL.EVNT=Netlogd.Refused PEER=127.0.0.3:\d+ REASON=\"closed: its sender begins too many")
         before = self.status()
         with from_address("127.0.0.2") as s:
             for data in (honest, block(payload(), 1)):
@@ -499,7 +499,7 @@ class Hostile(collector.Case):
         for line in (record(1, 1), b"\xff" * 5000 + b"\n", b"\0\n", GOOD_BLOCK + b"\n", b"NETLOGGER/\n"):
             with self.connect("control") as s:
                 s.sendall(line)
-                self.assertIn(b"no request", s.recv(65536))
+                self.assertIn(b"not a request", s.recv(65536))
                 self.assertTrue(self.is_closed(s))
         self.lives()
 
@@ -855,7 +855,7 @@ class Bombs(collector.Case):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
             s.sendto(b"".join(block(packed(payload), 450, flags=1, raw_size=len(payload)) for _ in range(30)),
                      ("127.0.0.1", self.port))
-            support.wait_until(lambda: "more records in its blocks than can be taken" in self.said(), what="it is cut off")
+            support.wait_until(lambda: "its blocks cause too much work" in self.said(), what="it is cut off")
             s.sendto(record(1, 1), ("127.0.0.1", self.port))
         support.wait_until(lambda: self.written().endswith(record(1, 1)), what="what comes behind it")
         self.stop(process)

@@ -347,7 +347,7 @@ class Nats(Case):
         port, late = support.free_port(), self.ports[0]
         self.launch_publisher(self.output_url(), port)
         reader = self.launch_reader("b")
-        support.wait_until(lambda: "trying again" in self.heard("b"), what="it is told")
+        support.wait_until(lambda: "retrying" in self.heard("b"), what="it is told")
         for client in self.load(port, 0):
             self.assertEqual(client.wait(60), 0)
         self.cluster(1)
@@ -385,7 +385,7 @@ class Nats(Case):
         for name, options in (("c", f"ca={other.ca}"), ("d", f"ca={authority.ca}"),
                               ("e", f"ca={authority.ca}&cert={stranger}&key={stranger}"), ("f", f"{tls}&name=elsewhere")):
             self.launch_reader(name, f"{options}&durable={name}")
-            support.wait_until(lambda: "trying again" in self.heard(name), what=f"{name} is told")
+            support.wait_until(lambda: "retrying" in self.heard(name), what=f"{name} is told")
         self.assertEqual(sum(self.events(*"cdef").values()), 0)
 
     def test_counts(self):
@@ -411,16 +411,16 @@ class Nats(Case):
 
     def test_what_is_wrong_at_the_start(self):
         port = support.free_port()
-        for url, why in ((f"nats://127.0.0.1:{port}", "no stream"), ("nats:///S", "no host"),
+        for url, why in ((f"nats://127.0.0.1:{port}", "missing stream"), ("nats:///S", "missing host"),
                          ("nats://h:99999/S", "is no port"), ("nats://h,,i/S", "a host is empty"),
-                         ("nats://h/S.T", "is not a name"), ("nats://u@h/S", "no password"),
+                         ("nats://h/S.T", "is not a name"), ("nats://u@h/S", "missing password"),
                          ("nats://h/S?share=3/2", "is not K/N"), ("nats://h/S?shards=0", "use 1 to 256"),
                          ("nats://h/S?durable=a.b", "use letters, digits"), ("nats://h/S?wahtever=1", "unknown option"),
                          ("nats://h/S?password_file=/nonexistent", "No such file"), ("nats://h/S?user=u", "belong together"),
                          ("nats://h/S?subject=a..b", "empty part"), ("nats://h/S?max_age=x", "is not a duration")):
             self.assertIn(why, self.fails("--listen", url, status=2), url)
         spool = f"spool={self.scratch}/spool"
-        for url, why in (("nats://h/S", "missing option spool=FOLDER"), (f"nats://h/S?{spool}&messages=host", "is not one of program|shard"),
+        for url, why in (("nats://h/S", "missing option spool=DIRECTORY"), (f"nats://h/S?{spool}&messages=host", "is not one of program|shard"),
                          (f"nats://h/S?{spool}&durable=d", "durable"), (f"nats://h/S?{spool}&format=ulm", "only format nlb")):
             result = self.run_program(self.netlogd, "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}", "--output",
                                       url, timeout=10)

@@ -507,9 +507,9 @@ class Output(support.Case):
                                     (2, f"file:{self.folder}/a-{{N}}.log?rotate_time=0", "0 is out of range; use at least 1ms"),
                                     (2, f"file:{self.folder}/{{N}}/a.log", "not in its folder's"),
                                     (2, f"file:{self.folder}/a.log?where=A=", "column 3: a value"),
-                                    (2, "x-netlog://localhost", "missing option spool=FOLDER"),
+                                    (2, "x-netlog://localhost", "missing option spool=DIRECTORY"),
                                     (2, f"x-netlog://localhost?spool={self.folder}&format=ulm", "only format nlb"),
-                                    (2, f"x-syslog://moon?spool={self.folder}", "no facility"),
+                                    (2, f"x-syslog://moon?spool={self.folder}", "unknown syslog facility"),
                                     (2, "memory:x", "cannot be written there"),
                                     (1, f"{self.folder}/no/", "No such file"),
                                     (1, f"x-netlog://localhost?spool={self.folder}/no/no", "No such file")]:

@@ -20,7 +20,7 @@ class Hostile(nlagents.Agent):
         return int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{agent.pid}/status").read()).group(1))
 
     def test_each_is_refused_with_a_fault(self):
-        agent = self.start_agent("--directory")
+        agent = self.start_agent("--serve-directory")
         call = nlagents.ENVELOPE % ("List", "", "List")
         laughs = '<!DOCTYPE l [<!ENTITY a "lol">' + "".join(
             f'<!ENTITY {chr(98 + i)} "' + f"&{chr(97 + i)};" * 10 + '">' for i in range(12)) + "]>"
@@ -38,13 +38,13 @@ class Hostile(nlagents.Agent):
             "a name": (nlagents.ENVELOPE % ("List", f"<{'a' * 200000}/>", "List"), "Client"),
             "nothing": ("", "Client"),
             "no XML": ("hello", "Client"),
-            "no SOAP": ("<a/>", "no Envelope"),
+            "no SOAP": ("<a/>", "not a SOAP Envelope"),
             "SOAP 1.2": (call.replace("schemas.xmlsoap.org/soap/envelope/", "www.w3.org/2003/05/soap-envelope"), "VersionMismatch"),
             "must understand": (call.replace("<s:Body>", '<s:Header><x s:mustUnderstand="1"/></s:Header><s:Body>'), "MustUnderstand"),
             "another's": (call.replace("urn:netlogger:agent:1", "urn:x"), "namespace"),
             "unknown": (nlagents.ENVELOPE % ("Nothing", "", "Nothing"), "NotFound"),
             "two": (call.replace("</s:Body>", "<b/></s:Body>"), "more than one"),
-            "no body": (re.sub("<s:Body>.*</s:Body>", "<s:Body/>", call), "nothing in the Body"),
+            "no body": (re.sub("<s:Body>.*</s:Body>", "<s:Body/>", call), "the Body is empty"),
             "half": (call[:-40], "Client"),
             "instruction": (call.replace("<s:Body>", "<?x y?><s:Body>"), "processing instructions"),
             "no number": (nlagents.ENVELOPE % ("Subscribe", "<sensor>load</sensor><interval>x</interval>", "Subscribe"), "interval: invalid number"),
@@ -391,14 +391,14 @@ class Access(nlagents.Agent):
         agent = self.start_agent("--access", path, listen="https://127.0.0.1:%d" + f"?cert={s}/server.pem&key={s}/server.key&ca={s}/ca.pem")
         agent.url = f"https://127.0.0.1:{agent.port}"
         def as_user(name, *arguments):
-            return self.ask(agent, "--ca", s / "ca.pem", "--cert", s / f"{name}.pem", "--key", s / f"{name}.key", *arguments)
+            return self.ask(agent, "--ca", s / "ca.pem", "--cert", s / f"{name}.pem", "--cert-key", s / f"{name}.key", *arguments)
         result = as_user("alice", "query", "load")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("LoadAverage", as_user("alice", "subscribe", "load", "-i", "0.1", "--duration", "1").stdout)
         self.assertIn("AccessDenied", as_user("mallory", "query", "load").stderr)
         self.assertEqual(as_user("mallory", "summaries", "load").returncode, 0)
         self.assertEqual(self.ask(agent, "--ca", s / "ca.pem", "list").returncode, 1, "without a certificate")
-        self.assertEqual(self.ask(agent, "--cert", s / "alice.pem", "--key", s / "alice.key", "list").returncode, 1,
+        self.assertEqual(self.ask(agent, "--cert", s / "alice.pem", "--cert-key", s / "alice.key", "list").returncode, 1,
                          "an agent that nobody vouches for")
 
     def test_peers_by_name(self):
@@ -407,7 +407,7 @@ class Access(nlagents.Agent):
         agent = self.start_agent(listen="https://127.0.0.1:%d" + f"?cert={s}/server.pem&key={s}/server.key&ca={s}/ca.pem&peers=alice")
         agent.url = f"https://127.0.0.1:{agent.port}"
         def as_user(name):
-            return self.ask(agent, "--ca", s / "ca.pem", "--cert", s / f"{name}.pem", "--key", s / f"{name}.key", "list")
+            return self.ask(agent, "--ca", s / "ca.pem", "--cert", s / f"{name}.pem", "--cert-key", s / f"{name}.key", "list")
         self.assertEqual(as_user("alice").returncode, 0)
         self.assertEqual(as_user("mallory").returncode, 1)
 

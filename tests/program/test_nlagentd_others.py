@@ -12,7 +12,7 @@ import support
 
 class Directory(nlagents.Agent):
     def test_agents_register_and_are_found_and_expire(self):
-        directory = self.start_agent("--directory", name="dir")
+        directory = self.start_agent("--serve-directory", name="dir")
         agents = [self.start_agent("--register", directory.url, "--ttl", "3", name=f"dpss{i}") for i in range(3)]
         support.wait_until(lambda: len(self.ask(directory, "find", "sensor=tcp").stdout.splitlines()) == 3, what="agents")
         found = self.ask(directory, "find", "sensor=tcp & host=dpss*").stdout
@@ -50,7 +50,7 @@ class Directory(nlagents.Agent):
         self.assertFalse(os.path.exists(f"/proc/{pids[0]}"))
 
     def test_an_agent_of_many_sensors(self):
-        directory = self.start_agent("--directory")
+        directory = self.start_agent("--serve-directory")
         sensors = "".join(f"<sensor><name>s{i}</name><what>w</what><events>E</events></sensor>" for i in range(512))
         status, text = self.call(directory, "Register", [("agent", f"<host>h</host><url>http://h:1</url>{sensors}")])
         self.assertEqual(status, 200, text)
@@ -83,7 +83,7 @@ class Directory(nlagents.Agent):
         port, out = support.free_port(), self.scratch / "merged.log"
         self.start(netlogd, "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}", "--output", out, stderr=subprocess.DEVNULL)
         support.wait_until(lambda: support.can_connect(port))
-        directory = self.start_agent("--directory", name="dir")
+        directory = self.start_agent("--serve-directory", name="dir")
         agent = self.start_agent("--register", directory.url, name="dpss1")
         support.wait_until(lambda: "dpss1" in self.ask(directory, "find", "").stdout)
         status, text = self.call(directory, "Collect", [("hosts", "host=dpss*"), ("sensor", "load"), ("sensor", "tcp"),
@@ -111,7 +111,7 @@ class Directory(nlagents.Agent):
 
 class Manual(nlagents.Agent):
     def test_examples_run(self):
-        agent = self.start_agent("--directory")
+        agent = self.start_agent("--serve-directory")
         other = self.start_agent("--register", agent.url, name="dpss1")
         support.wait_until(lambda: "dpss1" in self.ask(agent, "find", "").stdout)
         page = (support.SOURCE / "doc/man/nlagent.1").read_text()
@@ -199,7 +199,7 @@ class Others(nlagents.Agent):
     def test_zeep(self):
         if self.run_program("/usr/bin/python3", "-c", "import zeep").returncode != 0:
             self.skipTest("python3-zeep is not here")
-        agent = self.start_agent("--directory")
+        agent = self.start_agent("--serve-directory")
         script = textwrap.dedent(f"""
             import zeep
             client = zeep.Client("{agent.url}/nlagent.wsdl")

@@ -246,7 +246,7 @@ class Nlconv(support.Case):
         cases = {
             "ulm": (b"DATE=20260101000000 A=1\nrubbish\nDATE=20260101000001 A=2\n", b":2: "),
             "json": (b'{"ts":1}\n{"ts":1,}\n\n{"ts":2}\n', b":2: "),
-            "csv": (b'ts,a\n1,"x\ny"\n2,3,4\n3,z\n', b":4: there are more cells"),
+            "csv": (b'ts,a\n1,"x\ny"\n2,3,4\n3,z\n', b":4: more cells"),
             "xml": (b'<log>\n<record time="1"/>\n<record time="x"/>\n<record time="2"/></log>', b":3: the time can't be read"),
         }
         for format, (text, place) in cases.items():
@@ -269,6 +269,16 @@ class Nlconv(support.Case):
             with self.subTest(text=text):
                 self.assertIn(b"-:1: ", self.convert("--from-format", "xml", "--format", "ulm", input=text, status=1).stderr)
         self.assertIn(b"unrecognized format", self.convert("--format", "ulm", input=b"<html/>", status=1).stderr)
+
+    def test_encodings_of_xml(self):
+        document = '<?xml version="1.0" encoding="{}"?>\n<log>\n<record time="2026-01-01T00:00:00Z" event="e"><f n="A">\u00e9</f></record></log>\n'
+        for name, codec in ("UTF-8", "utf-8"), ("iso-8859-1", "latin-1"), ("UTF-16", "utf-16"):
+            with self.subTest(name):
+                self.assertIn("A=\u00e9".encode(), self.convert("--from-format", "xml", "--format", "ulm", input=document.format(name).encode(codec)).stdout)
+        for name in "UT-F8", "X", "windows-1252":
+            with self.subTest(name):
+                result = self.convert("--format", "ulm", input=document.format(name).encode("latin-1"), status=1)
+                self.assertEqual((result.stdout, result.stderr), (b"", b'nlconv: -:1: unsupported encoding; convert the document to UTF-8: "%s"\n' % name.encode()))
 
     def test_xml_attacks_cost_little(self):
         """Each ends the reading or the record within seconds and in bounded memory; the record before it is read."""

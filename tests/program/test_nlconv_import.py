@@ -263,7 +263,7 @@ class Strace(ImportCase):
         (self.scratch / "trace").write_text(text)
         self.assertEqual(self.run_program(self.nlconv, "--format", "ulm", "-o", self.scratch / "log", self.scratch / "trace").returncode, 0)
         shown = self.run_program(nlstat, self.scratch / "log").stdout
-        self.assertIn("Lifelines by CALL: 200", shown)
+        self.assertIn("Requests by CALL: 200", shown)
         self.assertRegex(shown, r"read.start -> read.end +\S+ % +100 ")
 
 

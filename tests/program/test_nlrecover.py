@@ -230,45 +230,72 @@ class Nlrecover(support.Case):
         self.assertEqual(self.recover().returncode, 0)
         self.assert_numbers((self.scratch / "e.log").read_text(), 1)
 
-    def test_all_users(self):
-        """Each user's events go where that user may write, whatever a URL names, and with no right but to change the user."""
+    def prepare_users(self, *users):
+        """Makes a shared memory and a home for each user. Returns the homes' parent, the shared memory and the homes."""
         if os.geteuid() != 0:
             self.skipTest("only root can recover the processes of other users")
         shared = pathlib.Path(tempfile.mkdtemp(prefix="netlogger-users-", dir="/dev/shm"))
         self.addCleanup(shutil.rmtree, shared)
-        shared.chmod(0o1777)
-        program = shutil.copy(self.program, shared)
         shm = shared / "shm"
         shm.mkdir()
-        shm.chmod(0o1777)
+        for path in shared, shm:
+            path.chmod(0o1777)
         self.environment["NETLOGGER_SHM"] = str(shm)
-        library = support.BUILD / "libnetlogger/.libs"
-        library = shutil.copytree(library, shared / "lib")
-        self.environment["LD_LIBRARY_PATH"] = str(library)
-        users = (61001, 61002)
+        self.environment["LD_LIBRARY_PATH"] = str(shutil.copytree(support.BUILD / "libnetlogger/.libs", shared / "lib"))
+        self.shared_program = shutil.copy(self.program, shared)
         homes = {user: shared / str(user) for user in users}
         for user, home in homes.items():
             home.mkdir(mode=0o700)
             os.chown(home, user, user)
+        return shared, shm, homes
 
-        def log_as(user, url):
-            result = self.run_program(program, url, "1000", user=user, group=user, extra_groups=[], env=self.environment,
-                                      cwd=homes[user])
-            self.assertEqual(result.returncode, -signal.SIGKILL, result.stderr)
+    def log_as(self, user, home, url, groups=()):
+        result = self.run_program(self.shared_program, url, "1000", user=user, group=user, extra_groups=groups, env=self.environment, cwd=home)
+        self.assertEqual(result.returncode, -signal.SIGKILL, result.stderr)
+
+    def test_users_without_entries(self):
+        """Users in no database, in a group that is in none, and with a second group: each has its rights and no others."""
+        unknown, no_group, known = 61001, 61002, 61003
+        shared, _, homes = self.prepare_users(unknown, no_group, known)
+        (shared / "passwd").write_text("root:x:0:0::/root:/bin/sh\n"
+                                       f"nogroup1:x:{no_group}:61012::/:/bin/sh\nknown:x:{known}:61013::/:/bin/sh\n")
+        (shared / "group").write_text("root:x:0:\nknown:x:61013:\nsecond:x:61014:known\n")
+        second = shared / "second"
+        second.mkdir()
+        os.chown(second, 0, 61014)
+        second.chmod(0o770)
+        logs = {unknown: homes[unknown] / "own.log", no_group: homes[no_group] / "own.log", known: second / "own.log"}
+        for user, log in logs.items():
+            self.log_as(user, homes[user], f"file:{log}", groups=[61014] if user == known else [])
+            log.unlink()
+        result = self.run_program("unshare", "-m", "sh", "-c", 'mount --bind "$1/passwd" /etc/passwd && mount --bind "$1/group" /etc/group && exec "$2" --everyone',
+                                  "sh", shared, support.program("nltools/nlrecover"), env=self.environment)
+        if "unshare failed" in result.stderr or "mount:" in result.stderr:
+            self.skipTest("needs the right to mount")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for user, group in (unknown, 65534), (no_group, 61012), (known, 61013):
+            self.assert_numbers(logs[user].read_text())
+            status = logs[user].stat()
+            self.assertEqual((status.st_uid, status.st_gid), (user, group))
+
+    def test_all_users(self):
+        """Each user's events go where that user may write, whatever a URL names, and with no right but to change the user."""
+        users = (61001, 61002)
+        shared, shm, homes = self.prepare_users(*users)
 
         # A user's shared memory names a file that only root may write to now.
         secret = shared / "secret.log"
         for _ in range(50):
             secret.write_text("")
             secret.chmod(0o666)
-            log_as(users[0], f"file:{secret}")
+            self.log_as(users[0], homes[users[0]], f"file:{secret}")
             written = secret.read_text()
             if not re.match(r"[^:]*: 0 events", self.recover("--list", "--everyone").stderr):
                 break
             self.recover("--everyone")
         secret.chmod(0o600)
         for user in users:
-            log_as(user, f"file:{homes[user]}/own.log")
+            self.log_as(user, homes[user], f"file:{homes[user]}/own.log")
         self.be_killed(f"file:{shared}/root.log")
         waiting = {path.name.split("-")[1] for path in shm.iterdir()}
         self.assertEqual(waiting, {"0", "61001", "61002"})

@@ -135,8 +135,8 @@ class Nlschema(support.Case):
         self.compile(text, "#include <errno.h>\n#include <stdio.h>\n")
 
     def test_functions_that_are_not_to_be_had(self):
-        self.mistakes("[schema]\nname=static\n[assert]\n", "3: the event assert would be called static_assert")
-        self.mistakes("[schema]\nname=nl\n[Write]\n", "3: the event Write would be called nl_write")
+        self.mistakes("[schema]\nname=static\n[assert]\n", "3: the event assert has the reserved C name static_assert")
+        self.mistakes("[schema]\nname=nl\n[Write]\n", "3: the event Write has the reserved C name nl_write")
         self.mistakes("[schema]\nname=size\n[t]\n", "3: .*size_t")
         self.compile("[schema]\nname=nl\nprefix=mine\n[Write]\n")
 
@@ -145,7 +145,7 @@ class Nlschema(support.Case):
         path = f"[schema]\nname=evil\ndescription={evil}\n[E]\ndescription={evil}\nF=int32; {evil}; {evil}\n"
         path += 'G=enum("|*/|??/|\\\\|%s|x\\n y|/*|é|;); ' + evil + "\n"
         # The values' names in C are all alike but for their number of _, so that one is told from the other.
-        self.mistakes(path, *["7: the value .* of G of E would be called EVIL_E_G__"] * 4)
+        self.mistakes(path, *["7: .*the value .* of G of E have the same C name, EVIL_E_G__"] * 4)
         path = path.replace('"|*/|??/|\\\\|%s|', '"|*/|??/|%s; "|').replace("|/*|é|;)", "|;;;;)")
         header = self.compile(path)
         self.assertIn(r'return "\?\?/";', header)
@@ -169,14 +169,14 @@ class Nlschema(support.Case):
         self.assertEqual(len(json.loads(self.run_schema("json", self.schema(text)).stdout)["events"]), 1000)
 
     def test_mistakes_of_the_file(self):
-        self.mistakes("", " there is no .schema.", " no event is declared")
-        self.mistakes("# nothing\n", "1: there is no", "1: no event")
-        self.mistakes(b"[schema]\nname=a\xff\n[E]\nF=int32; \0\n", "1: .schema. has no name", "2: is not UTF-8", "4: is not UTF-8")
+        self.mistakes("", " missing .schema.", " no event is declared")
+        self.mistakes("# nothing\n", "1: missing .schema.", "1: no event")
+        self.mistakes(b"[schema]\nname=a\xff\n[E]\nF=int32; \0\n", "1: .schema. has no name", "2: not UTF-8", "4: not UTF-8")
         self.mistakes("[schema\n[E] x\nA=int32\n[]\n[a b]\n=int8\nx",
-                      "1: a section's line", "1: there is no", "2: a section's line", '4: "" is no name', '5: "a b" is no name',
-                      "7: is neither", "7: no event")
+                      "1: invalid section", "1: missing .schema.", "2: invalid section", '4: "" is not a name', '5: "a b" is not a name',
+                      "7: neither", "7: no event")
         self.mistakes("name=x\n[schema]\nname=1x\nprefix=_\nfoo=\n[E]\nA B=int8\n=int8\n",
-                      "1: comes before", '3: name: "1x"', '4: prefix: "_"', "5: .* no foo", '7: "A B"', '8: ""')
+                      "1: before the first section", '3: name: "1x"', '4: prefix: "_"', "5: .* no key foo", '7: "A B"', '8: ""')
         result = self.run_schema("json", self.scratch / "none", status=1)
         self.assertIn("No such file", result.stderr)
 
@@ -184,17 +184,17 @@ class Nlschema(support.Case):
         self.mistakes(
             "[schema]\nname=a\n[E]\nA=int32\nA=int64\nB=\nC=integer\nD=enum()\nF=enum(a\nG=enum(a|a||b)\nH=string text\n"
             "HOST=string\nlevel=Loud\ndescription=\\q\noptional=A;Z\n\n[E]\nA=bool\n[e]\n[A.b]\n[A-B]\n[A]\nX.Y=bool\nX-Y=bool\n",
-            "5: A is there a second time, first in line 4", '6: B: "" is no type', '7: C: "integer" is no type',
-            "8: D: an enum needs values", r"9: F: the enum has no \)", "10: G: the value a is there twice",
-            "10: G: an enum's values are not empty", '11: H: after the type comes', "12: every event has HOST",
-            '13: "Loud" is not a level; use one of Emergency, .*Debug', r"14: description: after \\", '15: .* no field "Z"', "17: .*a second time, first in line 3",
-            "18: A is there a second time, first in line 4", "19: .* a_e in C, as the event E is",
-            "21: .* a_a_b in C, as the event A.b is", "24: X-Y would be called x_y in C, as X.Y is")
+            "5: A is repeated; it is already in line 4", '6: B: "" is not a type', '7: C: "integer" is not a type',
+            "8: D: an enum has no values", r"9: F: the enum has no \)", "10: G: the value a is repeated",
+            "10: G: an enum has an empty value", '11: H: "; UNIT; DESCRIPTION" must follow the type', "12: every event has HOST",
+            '13: "Loud" is not a level; use one of Emergency, .*Debug', r"14: description: invalid escape", '15: .* no field "Z"', "17: .*repeated; it is already in line 3",
+            "18: A is repeated; it is already in line 4", "19: the event E and the event e have the same C name, a_e",
+            "21: the event A.b and the event A-B have the same C name, a_a_b", "24: X.Y and X-Y have the same C name, x_y")
 
     def test_sixteen_fields_are_the_most(self):
         fields = "".join(f"F{i}=int32\n" for i in range(16))
         self.compile("[schema]\nname=a\n[E]\n" + fields)
-        self.mistakes("[schema]\nname=a\n[E]\n" + fields + "G=int8\nH=int8\n", "20: G is field 17 of E: 16 is the most")
+        self.mistakes("[schema]\nname=a\n[E]\n" + fields + "G=int8\nH=int8\n", "20: G is field 17 of E; the maximum is 16")
 
     def test_names_in_quotes_are_fields(self):
         text = '\ufeff[schema]\r\nname=a\r\n["schema"]\r\n"level"=int32\r\n"optional"=bool\r\nlevel=Error\r\noptional="level"\r\n'
@@ -306,7 +306,7 @@ class Nlschema(support.Case):
         path.write_text(line * 25)
         result = self.run_schema("check", self.schema("[schema]\nname=a\n[E]\nF=int8\n"), path, path, status=1)
         lines = result.stdout.splitlines()
-        self.assertEqual(lines[:11], [f'{path}: record {i}: E: F: " [31m " is no int8' for i in range(1, 11)] +
+        self.assertEqual(lines[:11], [f'{path}: record {i}: E: F: " [31m " is not of type int8' for i in range(1, 11)] +
                          ["  and 40 more: wrong type"])
         self.assertEqual(lines[-2:], ["50 records, 50 deviations from a", "  wrong type             50"])
         result = self.run_schema("check", DPSS, self.scratch / "none.log", status=1)

@@ -65,7 +65,7 @@ class Nlstat(support.Case):
         self.assertEqual([(e["name"], e["first"]) for e in found["without_last_examples"]],
                          [("r1", "Client.Recv"), ("r3", "Client.Recv"), ("r5", "Client.Recv")])
         text = self.run_program(self.nlstat, "--missing", "1", log).stdout
-        self.assertIn("25 of them without Client.Recv, their last event\n", text)
+        self.assertIn("25 requests without Client.Recv, the last event\n", text)
         self.assertEqual(text.count("lacks Client.Recv"), 1)
 
     def test_by_host_is_the_rarest_visited(self):
@@ -96,8 +96,8 @@ class Nlstat(support.Case):
         jobs = ("--id", "xwf.id,job.id,job_inst.id", "--where", 'NL.EVNT ~ "stampede.job_inst.*"')
         text = self.run_program(self.nlstat, *jobs, log)
         self.assertEqual(text.returncode, 0, text.stderr)
-        self.assertIn("Lifelines by xwf.id, job.id, job_inst.id: 40,", text.stdout)
-        self.assertIn("2 of them without stampede.job_inst.post.end", text.stdout)
+        self.assertIn("Requests by xwf.id, job.id, job_inst.id: 40,", text.stdout)
+        self.assertIn("2 requests without stampede.job_inst.post.end", text.stdout)
         for number in (7, 30):
             self.assertRegex(text.stdout, f"/merge_mProjectPP-3.3_PID{number}_ID{number}/{number} .*lacks stampede.job_inst.post.start")
         found = self.found(*jobs, log)[0]
@@ -181,7 +181,7 @@ class Nlstat(support.Case):
             result = self.run_program(self.nlstat, "--plot", self.scratch / name, "--throughput", "KIND", log)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertTrue((self.scratch / name).read_bytes().startswith(begin))
-        self.assertIn("How long lifelines by REQ.ID took", self.run_program(self.nlstat, "--plot", "-", log).stdout)
+        self.assertIn("Durations of requests by REQ.ID", self.run_program(self.nlstat, "--plot", "-", log).stdout)
         for path in ("/nowhere/a.png", "/nowhere/a.svg"):
             result = self.run_program(self.nlstat, "--plot", path, log)
             self.assertEqual(result.returncode, 1)
@@ -205,7 +205,7 @@ class Nlstat(support.Case):
     def test_strict(self):
         log = self.log(requests() + "rubbish\n" + requests())
         result = self.run_program(self.nlstat, log)
-        self.assertIn("Lifelines by REQ.ID", result.stdout)
+        self.assertIn("Requests by REQ.ID", result.stdout)
         strict = self.run_program(self.nlstat, "--strict", log)
         self.assertEqual((strict.returncode, strict.stdout), (1, ""))
         self.assertIn(f"{log}:201: ", strict.stderr)
@@ -218,11 +218,11 @@ class Nlstat(support.Case):
                                 for at, event in enumerate(("x\033[31mred", "w", "z\u009b31m")[i % 4 == 0:3 - (i % 4 == 1)][::-1 if i % 4 == 2 else 1])))
         for options in ["--slowest", "3", "--missing", "3", path], ["--compare", path, path], ["--plot", "-", path]:
             said = self.run_program(self.nlstat, "--id", "REQ.ID", *options).stdout
-            self.assertIn("Lifelines by REQ.ID", said)
+            self.assertIn("Requests by REQ.ID", said)
             self.assertNotIn("\033", said)
             self.assertNotIn("\u009b", said)
             if "--missing" in options:
-                for shown in "of them without x?[31mred, their first", "lacks x?[31mred", "lacks z?31m", "before ", "of it ", "x?[31mred -> w":
+                for shown in "requests without x?[31mred, the first", "lacks x?[31mred", "lacks z?31m", "before ", "of which ", "x?[31mred -> w":
                     self.assertIn(shown, said)
 
     def test_odd_input(self):

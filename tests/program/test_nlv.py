@@ -168,7 +168,7 @@ class Render(support.Case):
         as_logged, corrected, coarse = picture(20), picture(20, "--fix-clocks"), picture(80000, "--fix-clocks")
         self.assertGreater(as_logged[0], 100)
         self.assertEqual(corrected[0], 0)
-        self.assertRegex(corrected[2], r"by the clock of a now; added: b \+200 ms \(\S+ \d+(\.\d+)? us\)")
+        self.assertRegex(corrected[2], r"to the clock of a; added: b \+200 ms \(\S+ \d+(\.\d+)? us\)")
         self.assertGreater(coarse[1], corrected[1] + 100, "what is still not known")
 
     def test_clocks_that_cannot_be_corrected(self):
@@ -176,7 +176,7 @@ class Render(support.Case):
         self.log.write_text("DATE=20260101120000 HOST=a NL.EVNT=A ID=1\nDATE=20260101120001 HOST=b NL.EVNT=B ID=1\n")
         result = self.render("a.png", "--fix-clocks", self.log)
         self.assertEqual(result.returncode, 0)
-        self.assertIn("No clock could be set right", result.stderr)
+        self.assertIn("No clock can be corrected", result.stderr)
         with open(self.log, "a") as log:
             for offset, error in (("nan", 1), ("1e300", 1), (-1e14, 0), (1, "inf"), (9e14, 9e14), ("x", "y"), (0, -1)):
                 log.write(f"DATE=20260101120002 HOST=b NL.EVNT=ClockOffset CLOCK.COLLECTOR=a CLOCK.OFFSET={offset} CLOCK.ERROR={error}\n")
@@ -246,6 +246,8 @@ class Render(support.Case):
             (["a.png", "--since", "yesterday", self.log], 2, "yesterday"),
             (["a.png", "--config", self.log, self.log], 1, str(self.log)),
             (["a.png"], 2, "missing SOURCE"),
+            (["a.png", "--where", "HOST == nowhere", self.log], 1, "no records"),
+            (["a.png", "--where", "HOST ==", self.log], 2, "--where"),
         ]:
             result = self.render(*arguments)
             self.assertEqual(result.returncode, status, (arguments, result.stderr))

@@ -21,7 +21,7 @@ class Sensors(nlv_window.WindowCase):
 
     def start_agent(self, port=None, *options):
         port = port or support.free_port()
-        process = self.start(self.nlagentd, "--foreground", "--directory", "--listen", f"http://127.0.0.1:{port}", "--host", "dpss1", "--log",
+        process = self.start(self.nlagentd, "--foreground", "--serve-directory", "--listen", f"http://127.0.0.1:{port}", "--host", "dpss1", "--log",
                              "/dev/null", "--register", f"http://127.0.0.1:{port}", *options, stderr=subprocess.DEVNULL)
         process.port, process.url = port, f"http://127.0.0.1:{port}"
         support.wait_until(lambda: support.can_connect(port), what="nlagentd")

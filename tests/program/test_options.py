@@ -26,7 +26,7 @@ REQUIRED_LETTERS = {name: letter for letter, name in LETTERS.items() if letter i
 VOCABULARY = {"from-format": ({"text"}, {"FORMAT"}), "format": ({"text", "choice"}, None), "since": ({"time"}, {"TIME"}), "until": ({"time"}, {"TIME"}),
               "dest": ({"text"}, {"URL"}), "output": ({"text"}, {"FILE", "FILE|FOLDER/|URL"}), "id": ({"text"}, {"FIELD,..."}), "by": ({"text"}, {"FIELD"}),
               "where": ({"text"}, {"EXPRESSION"}), "follow": ({"flag"}, {None}), "count": ({"count"}, {"COUNT"}), "config": ({"text"}, {"FILE"}),
-              "help": ({"choice"}, {"json|words|urls"}), "version": ({"flag"}, {None}), "json": ({"flag"}, {None}), "quiet": ({"flag"}, {None}),
+              "help": ({"choice"}, {"json|words|urls"}), "version": ({"flag"}, {None}), "json": ({"flag"}, {None}), "quiet": ({"flag", "choice"}, {None, "yes|no"}),
               "interval": ({"duration"}, {"DURATION"}), "duration": ({"duration"}, {"DURATION"}), "buffer-size": ({"size"}, {"SIZE"})}
 GONE = {"from", "to", "most", "seconds", "minutes", "filter", "usage", "calls", "least-interval"}
 # Wording that STYLE.md replaces.
@@ -233,20 +233,20 @@ class Options(support.Case):
                 self.assert_same(self.url_value(nlwrite, f"{base}?{name}={other.replace(' ', '%20')}", name, **{option["environment"]: value}), other, option, "url")
             if "schemes" in option:
                 result = self.run_command([nlwrite], f"--dest=memory:m?{name}=x", "--help=json")
-                self.assertIn(f"option {name}: only URLs of {option['schemes']} have it", result.stderr)
+                self.assertIn(f"option {name} is valid only in URLs of {option['schemes']}", result.stderr)
             count += 1
         self.assertGreater(count, 15)
         self.assertIn('unknown option "rnig" (did you mean ring?)', self.run_command([nlwrite], "--dest=file:a.log?rnig=1m", "--help=json").stderr)
 
     def test_variables_of_the_library(self):
         nlwrite = support.program("nltools/nlwrite")
-        good = {"level": "Error", "on": "yes", "host": "h", "shm": str(self.scratch), "destination": "file:a.log"}
+        good = {"level": "Error", "on": "yes", "quiet_logs": "1", "host": "h", "shm": str(self.scratch), "destination": "file:a.log"}
         variables = {row["name"]: row for row in self.describe([nlwrite])["variables"]}
         self.assertEqual(variables.keys(), good.keys())
         for name, row in variables.items():
             result = self.run_command([nlwrite], "--dest=-", "E", **{row["environment"]: good[name]})
             self.assertEqual((result.returncode, result.stderr), (0, ""), name)
-        for name, words in ("NETLOGGER_LEVEL", "is not one of the levels"), ("NETLOGGER_CLOCK", "is not no or a duration"), ("NETLOGGER_ON", "is not one of no|yes"):
+        for name, words in ("NETLOGGER_LEVEL", "is not one of the levels"), ("NETLOGGER_CLOCK", "is not no or a duration"), ("NETLOGGER_ON", "is not one of no|yes"), ("NETLOGGER_QUIET", "is not one of no|yes"):
             result = self.run_command([nlwrite], "--dest=-", "E", **{name: "nonsense"})
             self.assertEqual(result.returncode, 1, name)
             self.assertRegex(result.stderr, rf'\Anlwrite: [^\n]*{name}: "nonsense" {words}[^\n]*\n\Z')

@@ -97,7 +97,7 @@ class SetUserId(support.Case):
         self.assertIn("NETLOGGER_DEST", environment)
         environment |= {
             "NETLOGGER_DEST": destination, "NETLOGGER_SHM": f"{self.trap}/shm", "NETLOGGER_HOST": "forged",
-            "NETLOGGER_ACTIVATION": f"{self.trap}/activation", "NETLOGGER_LEVEL": "Emergency", "NETLOGGER_CLOCK": "0.1",
+            "NETLOGGER_ACTIVATION": f"{self.trap}/activation", "NETLOGGER_LEVEL": "Emergency", "NETLOGGER_CLOCK": "0.1", "NETLOGGER_QUIET": "yes",
             "NETLOGGER_SCHEMAS": f"{self.trap}/schemas",
             "NETLOGD_CONTROL": f"{self.trap}/control", "NLAGENT": f"http://127.0.0.1:{self.port}/",
             "NOTIFY_SOCKET": f"{self.trap}/notify", "LISTEN_FDS": "1", "PATH": f"{self.trap}/bin",

@@ -213,7 +213,7 @@ class Sources(support.Case):
             (self.archive / f"{i}.csv").write_text("DATE,NL.EVNT\n2026-01-01T00:00:00Z,E\n")
         result = self.run_program(self.nlconv, "--format", "ulm", self.archive)
         self.assertEqual(result.returncode, 1)
-        self.assertIn("2.csv: files of format csv are not read one after another", result.stderr)
+        self.assertIn("2.csv: cannot join files in the format csv", result.stderr)
 
     def test_folders_that_hold_nothing_or_may_not_be_read(self):
         for command in self.readers():

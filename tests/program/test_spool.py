@@ -169,7 +169,7 @@ class Spool(support.Case):
                 self.assertEqual(numbers, sorted(numbers))
             else:
                 self.assertEqual(result.returncode, 2)
-                self.assertIn("nlrecover can bring them later", result.stderr)
+                self.assertIn("nlrecover delivers them from ", result.stderr)
                 self.assertIn("is full", result.stderr)
                 self.assertIn(0, numbers)
             self.output.unlink()

@@ -1,10 +1,16 @@
 """No program prints a character of a log that controls a terminal: core/record/terminal.h lists them."""
+import base64
+import fcntl
+import html
+import http.server
 import os
 import pathlib
 import pty
 import re
 import socket
 import subprocess
+import termios
+import threading
 import tty
 
 import nlb_decoder
@@ -20,6 +26,42 @@ def found(data):
     """What of the list is in output, single bytes that are no UTF-8 among it; newlines and tabs are the program's own."""
     text = data.decode("utf-8", "surrogateescape")
     return LISTED.findall(text) + [c for c in text if "\udc80" <= c <= "\udc9f"]
+
+
+class HostileAgent(http.server.BaseHTTPRequestHandler):
+    """An agent whose replies hold each character of the list that XML allows, and raw ones in records."""
+
+    TEXT = "a" + "".join(chr(code) for code in CODES if code >= 0x20 or chr(code) in "\t\n\r") + "b"
+    LINES = b"".join(b"DATE=20260101000000 HOST=h%s PROG=p LVL=Usage NL.EVNT=E V=%s\n" % (v, v) for v in VALUES if b"\n" not in v)
+
+    def reply(self, body, status=200):
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self):
+        request = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        operation = re.search(r"<s:Body><(\w+)", request)[1]
+        text = html.escape(self.TEXT).replace("\r", "&#13;")
+        inside = {
+            "List": f"<sensor><name>{text}</name><what>{text}</what><arguments>{text}</arguments><instance><sensor>{text}</sensor>"
+                    f"<failure>{text}</failure></instance><field><event>{text}</event><meaning>{text}</meaning></field></sensor>",
+            "Find": f"<agent><host>{text}</host><url>{text}</url><sensor><name>{text}</name><events>{text}</events></sensor></agent>",
+            "Status": f"<lines>{base64.b64encode(self.LINES).decode()}</lines>",
+            "Subscribe": "<subscription>x</subscription>"}.get(operation)
+        name = f'{operation}Response xmlns="urn:netlogger:agent:1"'
+        if inside is None:
+            name, inside = "s:Fault", f"<faultcode>s:Client</faultcode><faultstring>{text}</faultstring>"
+        body = (f'<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body><{name}>{inside}</{name.split()[0]}>'
+                "</s:Body></s:Envelope>")
+        self.reply(body.encode())
+
+    def do_GET(self):
+        self.reply(self.LINES)
+
+    def log_message(self, *_):
+        pass
 
 
 class Terminal(support.Case):
@@ -51,11 +93,25 @@ class Terminal(support.Case):
                 if self.blocks in arguments:
                     self.assertEqual(printed.count(KEPT.encode()), len(VALUES), "other characters stay as they are")
 
+    def test_nlagent_prints_none_of_a_hostile_agent(self):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), HostileAgent)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for arguments in [("list", "--details"), ("find",), ("status",), ("query", "s"), ("subscribe", "s", "--duration", "1")]:
+            printed, messages = self.output("nlagent/nlagent", "--agent", f"http://127.0.0.1:{server.server_port}", *arguments)
+            self.assertEqual((found(printed), found(messages)), ([], []), arguments)
+            self.assertGreater(len(printed + messages), 30, arguments)
+            if arguments[0] == "find":
+                self.assertEqual(printed.count(b"\n"), 1, "one line for each sensor")
+                self.assertEqual(printed.count(b"\t"), 3, "which the host cannot divide")
+
     def on_terminal(self, program, *arguments):
         """What the program writes to a terminal."""
         master, slave = pty.openpty()
         tty.setraw(slave)
-        process = subprocess.Popen([support.program(program), *map(str, arguments)], stdout=slave, stderr=slave)
+        process = subprocess.Popen([support.program(program), *map(str, arguments)], stdout=slave, stderr=slave,
+                                   start_new_session=True, preexec_fn=lambda: fcntl.ioctl(1, termios.TIOCSCTTY, 0))
         os.close(slave)
         printed = bytearray()
         try:
@@ -68,6 +124,9 @@ class Terminal(support.Case):
         return bytes(printed)
 
     def test_nlsort_escapes_on_a_terminal_only(self):
+        for output in "/dev/stdout", "/dev/fd/1", "file:/dev/tty":
+            printed = self.on_terminal("nlsort/nlsort", "-o", output, self.text)
+            self.assertEqual((len(printed.splitlines()), found(printed)), (len(VALUES) - 1, []), output)
         for options in [], ["--unique"], ["--merge"], ["--key", "V"], ["--window", "1"]:
             self.assertEqual(sorted(self.output("nlsort/nlsort", *options, self.text)[0].splitlines()),
                              sorted(self.text.read_bytes().splitlines()), "byte by byte")

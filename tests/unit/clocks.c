@@ -39,32 +39,32 @@ void request_put(request *r, const nl_record *record)
 
 /* ---- tests ---- */
 
-static bool put_event(clocks *c, const char *event, const char *host, const char *peer)
+static bool put_event(const char *event, const char *host, const char *peer)
 {
     nl_record *record = nl_record_new();
     nl_record_set_event(record, event, strlen(event));
     nl_record_set_host(record, host, strlen(host));
-    bool of_clock = clocks_put(c, record, peer);
+    bool of_clock = clocks_put(record, peer);
     nl_record_free(record);
     return of_clock;
 }
 
 /* Puts records of count new hosts from the address 10.0.0.LETTER; the hosts' names begin with the letter. */
-static void put_hosts(clocks *c, char letter, size_t count)
+static void put_hosts(char letter, size_t count)
 {
     static unsigned number;
     char host[32], peer[32];
     snprintf(peer, sizeof peer, "10.0.0.%d:1000", letter);
     for (size_t i = 0; i < count; i++) {
         snprintf(host, sizeof host, "%c%u", letter, number++);
-        assert_true(put_event(c, "ClockKernel", host, peer));
+        assert_true(put_event("ClockKernel", host, peer));
     }
 }
 
-static void assert_hosts(const clocks *c, size_t a, size_t b, size_t others)
+static void assert_hosts(size_t a, size_t b, size_t others)
 {
     memset(described, 0, sizeof described);
-    clocks_describe(c, NULL);
+    clocks_describe(NULL);
     assert_int_equal(described['a'], a);
     assert_int_equal(described['b'], b);
     assert_int_equal(described['c'], others);
@@ -73,27 +73,25 @@ static void assert_hosts(const clocks *c, size_t a, size_t b, size_t others)
 static void test_only_records_of_clocks_count_as_such(void **state)
 {
     (void)state;
-    clocks *c = clocks_new(NULL);
-    assert_false(put_event(c, "E", "a", "10.0.0.1:1000"));
-    assert_false(put_event(c, "ClockMarket.Open", "a", "10.0.0.1:1000"));
-    assert_hosts(c, 0, 0, 0);
-    assert_true(put_event(c, "ClockTracking", "a", "10.0.0.1:1000"));
-    assert_hosts(c, 1, 0, 0);
-    clocks_free(c);
+    clocks_start(NULL);
+    assert_false(put_event("E", "a", "10.0.0.1:1000"));
+    assert_false(put_event("ClockMarket.Open", "a", "10.0.0.1:1000"));
+    assert_hosts(0, 0, 0);
+    assert_true(put_event("ClockTracking", "a", "10.0.0.1:1000"));
+    assert_hosts(1, 0, 0);
 }
 
 /* The hosts of a are fewer than those of b, after c displaced one; then b may displace none but its own. */
 static void test_more_hosts_never_displace_those_of_fewer(void **state)
 {
     (void)state;
-    clocks *c = clocks_new(NULL);
-    put_hosts(c, 'a', HOSTS_MAX / 2);
-    put_hosts(c, 'b', HOSTS_MAX / 2);
-    put_hosts(c, 'c', 1);
-    assert_hosts(c, HOSTS_MAX / 2 - 1, HOSTS_MAX / 2, 1);
-    put_hosts(c, 'b', 10);
-    assert_hosts(c, HOSTS_MAX / 2 - 1, HOSTS_MAX / 2, 1);
-    clocks_free(c);
+    clocks_start(NULL);
+    put_hosts('a', HOSTS_MAX / 2);
+    put_hosts('b', HOSTS_MAX / 2);
+    put_hosts('c', 1);
+    assert_hosts(HOSTS_MAX / 2 - 1, HOSTS_MAX / 2, 1);
+    put_hosts('b', 10);
+    assert_hosts(HOSTS_MAX / 2 - 1, HOSTS_MAX / 2, 1);
 }
 
 int main(void)

@@ -12,40 +12,36 @@ enum { COUNT = 5 };
 
 struct connection {
     connections_entry listed;
-    connections *all;
     int64_t since_ns;
     unsigned visits;
 };
 
-static connections *fill(connection members[COUNT])
+static void fill(connection members[COUNT])
 {
-    connections *all = connections_new();
     for (int i = 0; i < COUNT; i++) {
-        members[i] = (connection){.all = all};
+        members[i] = (connection){0};
         members[i].listed.owner = &members[i];
-        connections_add(all, &members[i].listed);
+        connections_add(&members[i].listed);
     }
-    return all;
 }
 
 static void remove_visited(connection *c, void *user)
 {
     c->visits++;
     if (user == NULL || c == user)
-        connections_remove(c->all, &c->listed);
+        connections_remove(&c->listed);
 }
 
 static void test_visits_meet_each_although_they_close(void **state)
 {
     (void)state;
     connection members[COUNT];
-    connections *all = fill(members);
-    connections_visit(all, remove_visited, &members[2]);
-    connections_visit(all, remove_visited, NULL);
-    connections_visit(all, remove_visited, NULL);
+    fill(members);
+    connections_visit(remove_visited, &members[2]);
+    connections_visit(remove_visited, NULL);
+    connections_visit(remove_visited, NULL);
     for (int i = 0; i < COUNT; i++)
         assert_int_equal(members[i].visits, i == 2 ? 1 : 2);
-    connections_free(all);
 }
 
 static int64_t since_ns(const connection *c)
@@ -57,40 +53,41 @@ static void test_the_worst_holds_its_share_for_longest(void **state)
 {
     (void)state;
     connection members[COUNT];
-    connections *all = fill(members);
-    assert_null(connections_find_worst(all, since_ns));
-    connections_set_held(all, &members[0].listed, 1); /* less than its share */
+    fill(members);
+    assert_null(connections_find_worst(since_ns));
+    connections_set_held(&members[0].listed, 1); /* less than its share */
     members[0].since_ns = 1;
     for (int i = 1; i < 4; i++) {
-        connections_set_held(all, &members[i].listed, 100);
+        connections_set_held(&members[i].listed, 100);
         members[i].since_ns = i == 3 ? 0 : 10 - i;
     }
-    assert_int_equal(connections_get_held(all), 301);
-    assert_ptr_equal(connections_find_worst(all, since_ns), &members[2]);
-    connections_remove(all, &members[2].listed);
-    assert_ptr_equal(connections_find_worst(all, since_ns), &members[1]);
-    connections_remove(all, &members[1].listed);
-    assert_ptr_equal(connections_find_worst(all, since_ns), &members[3]);
-    connections_remove(all, &members[3].listed);
-    assert_int_equal(connections_get_held(all), 1);
-    connections_free(all);
+    assert_int_equal(connections_get_held(), 301);
+    assert_ptr_equal(connections_find_worst(since_ns), &members[2]);
+    connections_remove(&members[2].listed);
+    assert_ptr_equal(connections_find_worst(since_ns), &members[1]);
+    connections_remove(&members[1].listed);
+    assert_ptr_equal(connections_find_worst(since_ns), &members[3]);
+    connections_remove(&members[3].listed);
+    assert_int_equal(connections_get_held(), 1);
+    connections_visit(remove_visited, NULL);
+    assert_int_equal(connections_get_held(), 0);
 }
 
 static void test_each_is_acknowledged_once(void **state)
 {
     (void)state;
     connection members[COUNT];
-    connections *all = fill(members);
-    assert_null(connections_next_to_acknowledge(all));
+    fill(members);
+    assert_null(connections_next_to_acknowledge());
     for (int i = 0; i < COUNT; i++)
         for (int times = 0; times <= i; times++)
-            connections_await_acknowledgement(all, &members[i].listed);
-    connections_remove(all, &members[1].listed);
-    for (const connection *c; (c = connections_next_to_acknowledge(all)) != NULL;)
+            connections_await_acknowledgement(&members[i].listed);
+    connections_remove(&members[1].listed);
+    for (const connection *c; (c = connections_next_to_acknowledge()) != NULL;)
         members[c - members].visits++;
     for (int i = 0; i < COUNT; i++)
         assert_int_equal(members[i].visits, i == 1 ? 0 : 1);
-    connections_free(all);
+    connections_visit(remove_visited, NULL);
 }
 
 int main(void)

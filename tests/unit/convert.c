@@ -264,7 +264,7 @@ static void describe(const nl_record *record, const limits *l, nl_buffer *out)
 static limits described;
 
 static const exporter_kind describer;
-static exporter describing = {&describer};
+static exporter describing = {&describer, NULL};
 
 static void put_description(exporter *e, const nl_record *record, bool typed, sink *s)
 {
@@ -296,7 +296,7 @@ static void put_all(const exporter_kind *kind, void *shared, nl_record **records
         kind->flush(e, s);
     if (kind->end != NULL)
         kind->end(e, s);
-    kind->close(e);
+    exporter_close(e);
 }
 
 static nl_buffer export_all(const exporter_kind *kind, nl_record **records, bool typed)
@@ -350,7 +350,7 @@ static void import_all(const importer_kind *kind, const nl_buffer *bytes, sink *
     read_chunk(in, bytes->data + at, bytes->size - at, s);
     if (kind->end != NULL)
         kind->end(in, s);
-    kind->close(in);
+    importer_close(in);
     if (kind->unshare != NULL)
         kind->unshare(shared);
 }

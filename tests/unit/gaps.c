@@ -21,32 +21,31 @@ static void set_stream(nl_streams *streams, uint64_t next, uint64_t from, uint64
 }
 
 /* A gap of ten records that was reported, of which five have come since. */
-static gaps *gaps_begin(nl_streams *streams)
+static void gaps_begin(nl_streams *streams)
 {
-    gaps *g = gaps_new(streams, NULL);
+    gaps_start(streams, NULL);
     nl_lost lost = {.stream = {1}, .count = 10, .numbers = {0, 10}};
     set_stream(streams, RECORDS, 0, 10);
-    gaps_note(g, &lost, "peer", "", 1);
-    assert_int_equal(gaps_count_lost(g), 0);
-    gaps_check(g, INT64_MAX);
-    assert_int_equal(gaps_count_lost(g), 10);
+    gaps_note(&lost, "peer", "", 1);
+    assert_int_equal(gaps_count_lost(), 0);
+    gaps_check(INT64_MAX);
+    assert_int_equal(gaps_count_lost(), 10);
     set_stream(streams, RECORDS, 5, 10);
-    gaps_check(g, INT64_MAX);
-    assert_int_equal(gaps_count_lost(g), 5);
-    return g;
+    gaps_check(INT64_MAX);
+    assert_int_equal(gaps_count_lost(), 5);
 }
 
 static void test_found(void **state)
 {
     (void)state;
     nl_streams *streams = nl_streams_new();
-    gaps *g = gaps_begin(streams);
+    gaps_begin(streams);
     set_stream(streams, RECORDS, 0, 0);
-    gaps_check(g, INT64_MAX);
-    assert_int_equal(gaps_get_counts(g)->lost, 10);
-    assert_int_equal(gaps_get_counts(g)->found, 10);
-    assert_int_equal(gaps_count_lost(g), 0);
-    gaps_free(g);
+    gaps_check(INT64_MAX);
+    assert_int_equal(gaps_get_counts()->lost, 10);
+    assert_int_equal(gaps_get_counts()->found, 10);
+    assert_int_equal(gaps_count_lost(), 0);
+    gaps_free();
     nl_streams_free(streams);
 }
 
@@ -55,17 +54,17 @@ static void test_forgotten(void **state)
 {
     (void)state;
     nl_streams *streams = nl_streams_new();
-    gaps *g = gaps_begin(streams);
+    gaps_begin(streams);
     nl_streams_clear(streams);
-    gaps_check(g, INT64_MAX);
-    assert_int_equal(gaps_count_lost(g), 5);
+    gaps_check(INT64_MAX);
+    assert_int_equal(gaps_count_lost(), 5);
     set_stream(streams, 3, 0, 0); /* it has begun again */
-    gaps_check(g, INT64_MAX);
-    assert_int_equal(gaps_count_lost(g), 5);
+    gaps_check(INT64_MAX);
+    assert_int_equal(gaps_count_lost(), 5);
     set_stream(streams, RECORDS, 0, 0);
-    gaps_check(g, INT64_MAX);
-    assert_int_equal(gaps_count_lost(g), 0);
-    gaps_free(g);
+    gaps_check(INT64_MAX);
+    assert_int_equal(gaps_count_lost(), 0);
+    gaps_free();
     nl_streams_free(streams);
 }
 

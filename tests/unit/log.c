@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -418,8 +419,168 @@ static void levels_and_off(void **state)
     unsetenv("NETLOGGER_DEST");
     assert_null(nl_open("p", NULL));
     assert_string_equal(nl_error_message(), "");
-    assert_null(nl_open("p", "x-netlog://127.0.0.1:1?timeout=1"));
-    assert_non_null(strstr(nl_error_message(), "connect to 127.0.0.1:1: Connection refused"));
+}
+
+/* ---- destinations that cannot be reached ---- */
+
+enum { MESSAGES_MAX = 8 };
+
+static struct {
+    unsigned count;
+    nl_message_kind kinds[MESSAGES_MAX];
+    char texts[MESSAGES_MAX][1024];
+} messages;
+
+static void keep_message(void *user, nl_message_kind kind, const char *message)
+{
+    assert_ptr_equal(user, &messages);
+    assert_true(messages.count < MESSAGES_MAX);
+    messages.kinds[messages.count] = kind;
+    snprintf(messages.texts[messages.count++], sizeof messages.texts[0], "%s", message);
+}
+
+static void begin_messages(void)
+{
+    memset(&messages, 0, sizeof messages);
+    nl_set_message_handler(keep_message, &messages);
+}
+
+/* Binds a socket to a port of the loopback interface, on which nobody listens yet, and puts its URL into url. */
+static int closed_port(char url[64], const char *options)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    snprintf(url, 64, "x-netlog://127.0.0.1:%d%s", ntohs(address.sin_port), options);
+    return fd;
+}
+
+static void an_absent_collector_is_reported_once_and_at_close(void **state)
+{
+    (void)state;
+    char url[64], expected[256];
+    int fd = closed_port(url, "");
+    begin_messages();
+    nl_log *log = nl_open("p", url);
+    assert_non_null(log);
+    assert_string_equal(nl_error_message(), "");
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(nl_write(log, NL_USAGE, "E", "I=%d", i), NL_OK);
+    assert_int_equal(nl_flush(log), NL_FAILED);
+    assert_int_equal(nl_flush(log), NL_FAILED);
+    assert_int_equal(messages.count, 1);
+    assert_int_equal(messages.kinds[0], NL_MESSAGE_RETRY);
+    snprintf(expected, sizeof expected, "%s: connect to %s: Connection refused; is netlogd running there? retrying",
+             url, url + strlen("x-netlog://"));
+    assert_string_equal(messages.texts[0], expected);
+    assert_int_equal(nl_close(log), NL_FAILED);
+    assert_non_null(strstr(nl_error_message(), "3 events not delivered; nlrecover delivers them from /"));
+    assert_int_equal(messages.count, 2);
+    assert_int_equal(messages.kinds[1], NL_MESSAGE_CLOSE);
+    assert_non_null(strstr(messages.texts[1], nl_error_message()));
+    const char *directory = strstr(nl_error_message(), " from /") + strlen(" from ");
+    char path[256];
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(directory, ":"), directory);
+    assert_int_equal(access(path, F_OK), 0);
+    close(fd);
+    nl_set_message_handler(NULL, NULL);
+}
+
+static void events_wait_for_the_collector(void **state)
+{
+    (void)state;
+    char url[64], text[4096] = "";
+    int fd = closed_port(url, "?clock=no");
+    begin_messages();
+    nl_log *log = nl_open("p", url);
+    for (int i = 0; i < 3; i++)
+        nl_write(log, NL_USAGE, "E", "I=%d", i);
+    assert_int_equal(nl_flush(log), NL_FAILED);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(nl_flush(log), NL_OK);
+    int connection = accept(fd, NULL, NULL);
+    assert_int_equal(nl_close(log), NL_OK);
+    size_t size = 0;
+    for (ssize_t got; (got = read(connection, text + size, sizeof text - 1 - size)) > 0;)
+        size += (size_t)got;
+    assert_non_null(strstr(text, "NL.EVNT=E I=0\n"));
+    assert_non_null(strstr(text, "NL.EVNT=E I=2\n"));
+    assert_int_equal(messages.count, 1);
+    close(connection);
+    close(fd);
+    nl_set_message_handler(NULL, NULL);
+}
+
+static void messages_can_be_switched_off(void **state)
+{
+    (void)state;
+    char url[64];
+    int fd = closed_port(url, "?quiet=yes");
+    begin_messages();
+    nl_log *log = nl_open("p", url);
+    nl_write(log, NL_USAGE, "E", NULL);
+    assert_int_equal(nl_close(log), NL_FAILED);
+    assert_null(nl_open("p", "x-netlog://h?quiet=yes&unknown=1"));
+    *strchr(url, '?') = '\0';
+    setenv("NETLOGGER_QUIET", "1", 1);
+    log = nl_open("p", url);
+    nl_write(log, NL_USAGE, "E", NULL);
+    assert_int_equal(nl_close(log), NL_FAILED);
+    assert_null(nl_open("p", "unknown://x"));
+    unsetenv("NETLOGGER_QUIET");
+    assert_int_equal(messages.count, 0);
+    assert_null(nl_open("p", "unknown://x"));
+    assert_int_equal(messages.count, 1);
+    close(fd);
+    nl_set_message_handler(NULL, NULL);
+}
+
+/* These can never work, with a spool neither. */
+static void invalid_destinations_fail(void **state)
+{
+    (void)state;
+    static const char *const urls[] = {"unknown://x", "x-netlog://h?unknown=1", "file:///no/such/directory/a.log",
+                                       "x-netlogs://127.0.0.1:1?ca=/no/such.pem",
+                                       "x-netlogs://127.0.0.1:1?ca=/no/such.pem&spool=/tmp"};
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+        begin_messages();
+        assert_null(nl_open("p", urls[i]));
+        assert_true(*nl_error_message() != '\0');
+        assert_int_equal(messages.count, 1);
+        assert_int_equal(messages.kinds[0], NL_MESSAGE_OPEN);
+        assert_string_equal(messages.texts[0], nl_error_message());
+    }
+    nl_set_message_handler(NULL, NULL);
+}
+
+/* Standard error gets whole lines; a descriptor that the program put in its place does not. */
+static void messages_go_to_standard_error(void **state)
+{
+    (void)state;
+    int ends[2], other[2], saved = dup(STDERR_FILENO);
+    char text[2048] = "", url[64];
+    int fd = closed_port(url, "");
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(pipe(other), 0);
+    dup2(ends[1], STDERR_FILENO);
+    nl_log *log = nl_open("p", url);
+    nl_write(log, NL_USAGE, "E", NULL);
+    dup2(other[1], STDERR_FILENO);
+    nl_status status = nl_close(log);
+    dup2(saved, STDERR_FILENO);
+    close(ends[1]);
+    close(other[1]);
+    assert_int_equal(status, NL_FAILED);
+    assert_true(read(ends[0], text, sizeof text - 1) > 0);
+    assert_int_equal(strncmp(text, "netlogger: x-netlog://127.0.0.1:", strlen("netlogger: x-netlog://127.0.0.1:")), 0);
+    assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+    assert_int_equal(read(other[0], text, sizeof text), 0);
+    close(ends[0]);
+    close(other[0]);
+    close(saved);
+    close(fd);
 }
 
 static void buffered_until_flushed(void **state)
@@ -769,6 +930,11 @@ int main(void)
         cmocka_unit_test(any_bytes_come_back),
         cmocka_unit_test(bad_formats_are_refused),
         cmocka_unit_test(levels_and_off),
+        cmocka_unit_test(an_absent_collector_is_reported_once_and_at_close),
+        cmocka_unit_test(events_wait_for_the_collector),
+        cmocka_unit_test(messages_can_be_switched_off),
+        cmocka_unit_test(invalid_destinations_fail),
+        cmocka_unit_test(messages_go_to_standard_error),
         cmocka_unit_test(buffered_until_flushed),
         cmocka_unit_test(records_are_completed),
         cmocka_unit_test(values_that_are_not_printed),

@@ -3,6 +3,7 @@
 #include "reader/reader.h"
 #include "record/encoder.h"
 #include "base/buffer.h"
+#include "base/error.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -114,9 +115,7 @@ static void reads_a_file_and_says_how_far(void **state)
     nl_reader *reader = reader_open_log(path, false, false);
     assert_int_equal(nl_reader_size(reader), status.st_size);
     assert_int_equal(nl_reader_position(reader), 0);
-    assert_int_equal(nl_reader_format(reader), NL_FORMAT_UNKNOWN);
     expect_lines(reader, 0, 1);
-    assert_int_equal(nl_reader_format(reader), NL_FORMAT_ULM);
     assert_true(nl_reader_position(reader) > 0 && nl_reader_position(reader) < nl_reader_size(reader));
     expect_lines(reader, 1, 50000);
     expect_status(reader, NL_END);
@@ -493,23 +492,54 @@ static void waits_without_spinning(void **state)
     nl_reader_close(reader);
 }
 
+/* A program decides by the code what to do about a log that cannot be read. */
+static void failures_have_codes(void **state)
+{
+    (void)state;
+    char cut[120], socket_url[120], option[120];
+    snprintf(cut, sizeof cut, "%s.zst", path);
+    snprintf(socket_url, sizeof socket_url, "unix:%s", path);
+    snprintf(option, sizeof option, "file:%s?colour=red", path);
+    put_lines(path, 0, 0, 10);
+    reader_put(cut, 0, "\x28\xb5\x2f\xfd", 4);
+    const struct {
+        const char *url;
+        nl_error_code code;
+    } cases[] = {
+        {"/tmp/no/such/file", NL_ERROR_NOT_FOUND},
+        {"memory:nothing-was-written-there", NL_ERROR_NOT_FOUND},
+        {"x-netlog://127.0.0.1:1", NL_ERROR_UNREACHABLE},
+        {socket_url, NL_ERROR_UNREACHABLE},
+        {"x-syslog://", NL_ERROR_UNSUPPORTED},
+        {"gopher://host", NL_ERROR_UNSUPPORTED},
+        {"x-netlog://host:port", NL_ERROR_INVALID},
+        {option, NL_ERROR_INVALID},
+        {cut, NL_ERROR_INVALID},
+        {folder, NL_ERROR_SYSTEM},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const nl_record *record;
+        nl_error_clear();
+        nl_reader *reader = nl_reader_open(cases[i].url, NULL);
+        nl_status status = reader != NULL ? nl_reader_next(reader, &record) : NL_FAILED;
+        if (status != NL_FAILED || nl_error_get_code() != cases[i].code)
+            fail_msg("%s: status %d, code %d: %s", cases[i].url, status, nl_error_get_code(), nl_error_message());
+        nl_reader_close(reader);
+    }
+    unlink(cut);
+}
+
 int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(seeks_a_time_by_headers),
-        IN_FOLDER(seeks_step_by_step),
-        IN_FOLDER(reads_a_file_and_says_how_far),
-        IN_FOLDER(says_why_it_cannot_open),
-        IN_FOLDER(reads_memory),
-        IN_FOLDER(reads_compressed_frames),
-        IN_FOLDER(keeps_what_came_before_damage),
-        IN_FOLDER(short_files_are_text),
-        IN_FOLDER(reads_a_pipe_without_waiting),
-        IN_FOLDER(reads_standard_input),
-        IN_FOLDER(follows_a_file_through_its_life),
-        IN_FOLDER(follows_what_is_compressed),
-        IN_FOLDER(waits_for_a_log_that_grows),
+        IN_FOLDER(failures_have_codes),        IN_FOLDER(seeks_a_time_by_headers),
+        IN_FOLDER(seeks_step_by_step),         IN_FOLDER(reads_a_file_and_says_how_far),
+        IN_FOLDER(says_why_it_cannot_open),    IN_FOLDER(reads_memory),
+        IN_FOLDER(reads_compressed_frames),    IN_FOLDER(keeps_what_came_before_damage),
+        IN_FOLDER(short_files_are_text),       IN_FOLDER(reads_a_pipe_without_waiting),
+        IN_FOLDER(reads_standard_input),       IN_FOLDER(follows_a_file_through_its_life),
+        IN_FOLDER(follows_what_is_compressed), IN_FOLDER(waits_for_a_log_that_grows),
         IN_FOLDER(waits_without_spinning),
     };
     return cmocka_run_group_tests_name("reader", tests, NULL, NULL);

@@ -34,7 +34,6 @@ typedef struct client {
 
 struct world {
     struct event_base *base;
-    turns *turns;
     uint64_t random;
     uint64_t work; /* units of all clients */
     unsigned before_count;
@@ -52,31 +51,32 @@ static uint64_t pick(world *w, uint64_t below)
     return w->random % below;
 }
 
-static void note_turn(void *user)
+static world *current;
+
+static void note_turn(void)
 {
-    world *w = user;
-    w->before_count++;
-    event_base_loopbreak(w->base);
+    current->before_count++;
+    event_base_loopbreak(current->base);
 }
 
 static void wait_for_turn(client *c)
 {
     if (!turns_is_waiting(&c->turn))
         c->waits_from = c->world->work;
-    turns_wait(c->world->turns, &c->turn, c->rest);
+    turns_wait(&c->turn, c->rest);
 }
 
 static void do_work(client *c, bool at_once)
 {
     world *w = c->world;
-    uint64_t budget = at_once ? turns_budget_at_once(w->turns) : TURNS_BUDGET, done = TURNS_READ_WORK;
+    uint64_t budget = at_once ? turns_budget_at_once() : TURNS_BUDGET, done = TURNS_READ_WORK;
     while (c->to_do > 0 && done + (at_once ? c->piece : 0) <= budget) {
         uint64_t piece = c->piece < c->to_do ? c->piece : c->to_do;
         done += piece;
         c->to_do -= piece;
     }
     w->work += done;
-    turns_charge(w->turns, &c->turn, done);
+    turns_charge(&c->turn, done);
     if (c->busy)
         c->to_do += 10 * TURNS_BUDGET;
     c->rest = c->to_do > 0;
@@ -99,7 +99,7 @@ static void arrive(client *c, uint64_t work)
     c->to_do += work;
     if (turns_is_waiting(&c->turn))
         return;
-    if (turns_may_begin(c->world->turns, &c->turn))
+    if (turns_may_begin(&c->turn))
         do_work(c, true);
     else
         wait_for_turn(c);
@@ -118,7 +118,8 @@ static int set_up(void **state)
     if (w == NULL || (w->base = event_base_new()) == NULL)
         return -1;
     event_base_priority_init(w->base, PRIORITIES);
-    w->turns = turns_new(w->base, PRIORITIES - 1, note_turn, w);
+    turns_start(w->base, PRIORITIES - 1, note_turn);
+    current = w;
     for (size_t i = 0; i < CLIENTS_MAX; i++)
         w->clients[i].world = w;
     *state = w;
@@ -128,7 +129,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     world *w = *state;
-    turns_free(w->turns);
+    turns_free();
     event_base_free(w->base);
     free(w);
     return 0;
@@ -199,7 +200,7 @@ static void check_visits(void **state, bool at_once)
     uint64_t bound = 20 * (w->count + VISITORS + 1) * (uint64_t)TURNS_BUDGET;
     for (int visit = 0; visit < 100000; visit++) {
         client *visitor = &w->clients[w->count + (size_t)visit % VISITORS];
-        turns_leave(w->turns, &visitor->turn);
+        turns_leave(&visitor->turn);
         turns_begin(visitor, 20000, false);
         if (at_once) {
             arrive(visitor, 60000);
@@ -282,7 +283,7 @@ static void test_turns_come_between(void **state)
         arrive(&w->clients[(i + 1) % w->count], 2);
     assert_in_range(w->work, TURNS_AT_ONCE, TURNS_AT_ONCE + TURNS_BUDGET);
     run_turn(w);
-    assert_true(turns_may_begin(w->turns, &w->clients[0].turn));
+    assert_true(turns_may_begin(&w->clients[0].turn));
 }
 
 static void be_active(evutil_socket_t fd, short what, void *user)
@@ -334,7 +335,7 @@ static void test_order(void **state)
             c->to_do = 1;
             c->rest = pick(w, 2) == 1;
             wait_for_turn(c);
-            turns_leave(w->turns, &w->clients[pick(w, i + 1)].turn);
+            turns_leave(&w->clients[pick(w, i + 1)].turn);
         }
         for (size_t i = 0; i < w->count; i++)
             if (turns_is_waiting(&w->clients[i].turn))

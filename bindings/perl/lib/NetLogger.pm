@@ -19,13 +19,13 @@ sub _fields_of {
     my ($format) = @_;
     return $formats{$format} if $formats{$format};
     my ($before, @parts) = split $pair, $format;
-    Carp::croak("no NAME=value begins it: $format") if !@parts || $before =~ /\S/;
     my @fields;
+    @parts = () if @parts && $before =~ /\S/; # no fields: values do not match
     while (my ($name, $value) = splice @parts, 0, 2) {
         $value = '' if !defined $value;
         $value =~ s/\s+\z//;
         (my $rest = $value) =~ s/$conversion//g;
-        Carp::croak("no conversion: $value") if $rest =~ /%/;
+        return [] if $rest =~ /%/;
         my $count = 0;
         for my $taken (grep { $_ ne '%%' } $value =~ /$conversion/g) {
             $count += 1 + ($taken =~ tr/*//);
@@ -40,13 +40,14 @@ sub write {
     my ($self, $event, $format, @values) = @_;
     return $self->event($event) if !defined $format || $format !~ /\S/;
     return $self->_write_text('Usage', $event, $format) if !@values;
-    my @pairs;
+    my (@pairs, @rest);
+    @rest = @values;
     for my $field (@{ _fields_of($format) }) {
         my ($name, $value_format, $count) = @$field;
-        Carp::croak("not enough values for the format") if $count > @values;
-        push @pairs, $name, sprintf $value_format, splice @values, 0, $count;
+        return $self->event($event, MSG => $format, VALUES => "@values") if $count > @rest;
+        push @pairs, $name, sprintf $value_format, splice @rest, 0, $count;
     }
-    Carp::croak("more values than the format takes") if @values;
+    return $self->event($event, MSG => $format, VALUES => "@values") if @rest;
     return $self->event($event, @pairs);
 }
 

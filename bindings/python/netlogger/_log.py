@@ -71,7 +71,8 @@ class Log(_core.Log):
     "x-netlog://HOST[:PORT]", "-", "memory:NAME" and more, with options ("?policy=newest"), or a path, or None for
     $NETLOGGER_DEST. When that is unset, or $NETLOGGER_ON is 0, logging is off: every call returns False.
 
-    Raises Error, in the library's words, when it can't be opened.
+    A destination that cannot be reached now is tried again later; a line on standard error reports it. Raises Error if
+    the URL is invalid or can never work.
     """
 
     def __init__(self, prog: str, url: Union[str, os.PathLike[str], None] = None) -> None:
@@ -96,20 +97,22 @@ class Log(_core.Log):
             log.write("WriteData", "SEND.SZ=" + str(size))
             log.write("WriteData", "SEND.SZ=%d FILE=%s", size, name)
 
-        With values, fields are told apart by the format, never by what is put in. Without, the text is read as a line
-        of a log is: quotes and escapes count, a value goes on to the next NAME=. ValueError when it is no such text.
+        With values, the format determines the fields. Without values, the text is read like a line of a log: quotes and
+        escapes count, and a value ends before the next NAME=. A text without fields, or a format that does not match its
+        values, becomes the field MSG.
         """
         if not values:
             return self._write_text(level, event, format) if format.strip() else self.log(level, event)
         fields: Dict[str, object] = {}
         at = 0
-        for name, value_format, count in _fields_of(format):
-            if at + count > len(values):
-                raise TypeError("not enough values for the format")
-            fields[name] = value_format % values[at : at + count]
-            at += count
-        if at < len(values):
-            raise TypeError("more values than the format takes")
+        try:
+            for name, value_format, count in _fields_of(format):
+                fields[name] = value_format % values[at : at + count]
+                at += count
+            if at < len(values):
+                raise TypeError("more values than the format takes")
+        except Exception:  # logging an event never fails because of its values
+            fields = {"MSG": format, "VALUES": values}
         return self.log(level, event, fields)
 
     def write_record(self, record: Record) -> bool:

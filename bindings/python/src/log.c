@@ -104,11 +104,25 @@ static void add_fields(call *c, PyObject *fields)
     }
 }
 
+/* Takes the place of a value whose conversion raised an exception: logging does not raise it. */
+static int take_unprintable(PyObject *object, nl_field *value, PyObject **kept)
+{
+    PyErr_Clear();
+    PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
+    PyObject *text = name != NULL ? PyUnicode_FromFormat("<unprintable %S>", name) : NULL;
+    value->type = NL_TYPE_STRING;
+    int result = text != NULL ? nlpy_take_text(text, &value->string, kept) : -1;
+    Py_XDECREF(name);
+    Py_XDECREF(text);
+    return result;
+}
+
 static int take_values(call *c)
 {
     c->size = sizeof(nl_event_header);
     for (Py_ssize_t i = 0; i < c->count; i++) {
-        if (nlpy_take(c->objects[i], &c->values[i], &c->kept[i]) < 0)
+        if (nlpy_take(c->objects[i], &c->values[i], &c->kept[i]) < 0 &&
+            take_unprintable(c->objects[i], &c->values[i], &c->kept[i]) < 0)
             return -1;
         c->size += c->values[i].type == NL_TYPE_STRING ? 4 + c->values[i].string.size : 8;
     }
@@ -146,8 +160,11 @@ static nl_status write_event(py_log *self, nl_event_kind *kind, const call *c)
 static PyObject *write_call(py_log *self, nl_level level, PyObject *event, call *c)
 {
     bool own;
-    nl_event_kind *kind =
-        take_values(c) == 0 && check_open(self) ? nlpy_kind_find(level, event, c->names, c->count, &own) : NULL;
+    if (take_values(c) < 0)
+        return NULL;
+    if (!self->is_open) /* a value's conversion closed it */
+        Py_RETURN_FALSE;
+    nl_event_kind *kind = nlpy_kind_find(level, event, c->names, c->count, &own);
     if (kind == NULL)
         return NULL;
     nl_status status = write_event(self, kind, c);
@@ -160,13 +177,11 @@ static PyObject *write_call(py_log *self, nl_level level, PyObject *event, call 
 static PyObject *emit(py_log *self, nl_level level, PyObject *event, PyObject *first, PyObject *second)
 {
     call c;
-    if (!check_open(self))
-        return NULL;
     if (!PyUnicode_Check(event)) {
         PyErr_SetString(PyExc_TypeError, "an event's name is a str");
         return NULL;
     }
-    if (!nl_is_on(self->log, level))
+    if (!nl_is_on(self->log, level)) /* also when it is closed */
         Py_RETURN_FALSE;
     Py_ssize_t count = (first != NULL ? PyDict_Size(first) : 0) + (second != NULL ? PyDict_Size(second) : 0);
     if (log_make_room(&c, count) < 0)
@@ -264,16 +279,16 @@ static PyObject *write_record(py_log *self, const nl_record *record)
     return PyBool_FromLong(status == NL_OK || status == NL_MALFORMED);
 }
 
-/* text as the fields of a line. */
-static int log_add_text(nl_record *record, nl_string text, nl_buffer *line)
+/* Adds the fields of a text; a text that has none becomes the field MSG. */
+static void log_add_text(nl_record *record, nl_string text, nl_buffer *line)
 {
     static const char date[] = "DATE=20000101000000 ";
     nl_buffer_append(line, date, sizeof date - 1);
     nl_buffer_append(line, text.data, text.size);
     if (nl_record_decode(record, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, line->data, line->size) == NL_OK)
-        return 0;
-    PyErr_SetString(PyExc_ValueError, nl_error_message());
-    return -1;
+        return;
+    nl_record_clear(record);
+    nl_record_add_string(record, "MSG", text.data, text.size);
 }
 
 static PyObject *log_write_text(PyObject *object, PyObject *args)
@@ -284,7 +299,7 @@ static PyObject *log_write_text(PyObject *object, PyObject *args)
     nl_level level;
     nl_string event_bytes, text_bytes;
     nl_buffer line = {0};
-    if (!PyArg_ParseTuple(args, "iUU", &number, &event, &text) || !check_open(self))
+    if (!PyArg_ParseTuple(args, "iUU", &number, &event, &text))
         return NULL;
     if (number <= NL_LEVEL_NONE || number > NL_DEBUG) {
         PyErr_SetString(PyExc_ValueError, "a level is one of " NL_LEVEL_NAMES);
@@ -294,8 +309,8 @@ static PyObject *log_write_text(PyObject *object, PyObject *args)
     if (!nl_is_on(self->log, level))
         Py_RETURN_FALSE;
     nl_record *record = nl_record_new();
-    if (nlpy_take_text(event, &event_bytes, &kept_event) == 0 && nlpy_take_text(text, &text_bytes, &kept_text) == 0 &&
-        log_add_text(record, text_bytes, &line) == 0) {
+    if (nlpy_take_text(event, &event_bytes, &kept_event) == 0 && nlpy_take_text(text, &text_bytes, &kept_text) == 0) {
+        log_add_text(record, text_bytes, &line);
         nl_record_set_time(record, 0);
         nl_record_set_level(record, level);
         nl_record_set_event(record, event_bytes.data, event_bytes.size);
@@ -357,9 +372,10 @@ static PyObject *log_write_record(PyObject *object, PyObject *args)
     long long time_ns;
     int level;
     PyObject *host, *prog, *event, *pairs, *result = NULL;
-    if (!PyArg_ParseTuple(args, "LiOOOO!", &time_ns, &level, &host, &prog, &event, &PyTuple_Type, &pairs) ||
-        !check_open(self))
+    if (!PyArg_ParseTuple(args, "LiOOOO!", &time_ns, &level, &host, &prog, &event, &PyTuple_Type, &pairs))
         return NULL;
+    if (!self->is_open)
+        Py_RETURN_FALSE;
     if (level < NL_LEVEL_NONE || level > NL_DEBUG) {
         PyErr_SetString(PyExc_ValueError, "a level is one of " NL_LEVEL_NAMES);
         return NULL;
@@ -452,9 +468,7 @@ static nl_status close_it(py_log *self)
 static PyObject *log_close(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    if (close_it((py_log *)object) == NL_FAILED)
-        return nlpy_raise("close failed");
-    Py_RETURN_NONE;
+    return PyBool_FromLong(close_it((py_log *)object) != NL_FAILED);
 }
 
 static PyObject *log_closed(PyObject *object, void *unused)
@@ -476,11 +490,7 @@ static int log_init(PyObject *object, PyObject *args, PyObject *keywords)
             return -1;
         url = PyBytes_AsString(url_bytes);
     }
-    if (close_it(self) == NL_FAILED) { /* __init__ called again */
-        Py_XDECREF(url_bytes);
-        nlpy_raise("close failed");
-        return -1;
-    }
+    close_it(self); /* __init__ called again */
     nl_log *log;
     nl_error_clear();
     WITHOUT_LOCK(log = nl_open(prog, url));
@@ -540,8 +550,8 @@ static PyMethodDef log_methods[] = {
      "flush($self)\n--\n\nSends what was logged and waits for that. Raises Error when it cannot be sent now; it is "
      "kept."},
     {"close", log_close, METH_NOARGS,
-     "close($self)\n--\n\nFlushes and closes. Raises Error when something is not delivered; it is closed all the "
-     "same."},
+     "close($self)\n--\n\nSends what was logged and closes the log. Returns False if not all of it is delivered; then "
+     "the library\nprints how many events remain, and where."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -32,8 +32,8 @@
  * functions are not safe. A call that interrupts another call of the same thread is rejected and counted as lost. These
  * guarantees require that the process had fewer than 32 pthread keys when the library was loaded.
  *
- * The library never ends the program, never raises SIGPIPE in it, and never prints. All functions accept a NULL log and
- * do nothing, so programs need no checks after nl_open. If memory runs out, events in the rings wait, and events for
+ * The library never ends the program and never raises SIGPIPE in it. It prints only what nl_set_message_handler
+ * describes. All functions accept a NULL log and do nothing, so programs need no checks after nl_open. If memory runs out, events in the rings wait, and events for
  * which no ring can be allocated are counted as lost.
  *
  * netlogger(7) describes the environment variables. The library ignores them in a program that has more rights than the
@@ -54,11 +54,33 @@ typedef struct nl_log nl_log;
 /*
  * Opens a log. prog is the program's name (PROG), copied. url is a destination with options, such as
  * "x-netlog://dolly?format=nlb&ring=4m", as netlogger(7) describes; NULL stands for $NETLOGGER_DEST; when that is
- * unset or empty too, logging is off. Returns NULL when it can't be opened
- * (nl_error_message() says why) or logging is off (then nl_error_message() is ""). The log is closed with nl_close.
- * Thread-safe; not for signal handlers.
+ * unset or empty too, logging is off. A destination that cannot be reached now, such as a collector that is not
+ * running, is no failure: the log keeps the events in its rings, or in its spool, tries again after pauses of 0.1 s
+ * that double up to 10 s, and delivers them; one line on standard error reports it. Returns NULL if the URL is invalid
+ * or the destination can never work, such as a file in a missing directory (nl_error_message() has the reason, and one
+ * line on standard error too), or if logging is off (then nl_error_message() is ""). Close the log with nl_close. It
+ * can wait for the connection as long as timeout= of the URL. Thread-safe; not for signal handlers.
  */
 NL_API nl_log *nl_open(const char *prog, const char *url);
+
+/* Why a log prints a message. */
+typedef enum nl_message_kind {
+    NL_MESSAGE_OPEN,  /* nl_open failed */
+    NL_MESSAGE_RETRY, /* the destination cannot be reached or written; the log tries again */
+    NL_MESSAGE_CLOSE, /* the log ends, and not all events are delivered */
+} nl_message_kind;
+
+/* Receives a message of one line, without a newline, which is valid during the call. user is that of
+ * nl_set_message_handler. The library calls it in the calling thread or in the writer thread. It must not use the log.
+ */
+typedef void nl_message_handler(void *user, nl_message_kind kind, const char *message);
+
+/*
+ * Sets the function that receives all messages of logs; NULL: the library prints them on standard error, which is the
+ * default. A log reports each kind of failure of its destination once. NETLOGGER_QUIET=1, or quiet=yes in the URL,
+ * prevents the messages. Call it before nl_open.
+ */
+NL_API void nl_set_message_handler(nl_message_handler *handler, void *user);
 
 /*
  * Writes one event. event is its name (NL.EVNT). format consists of NAME=conversion pairs with the conversions of

@@ -1,0 +1,48 @@
+/*
+ * Cuts the bytes of one input into pieces that an importer reads: finds the format, passes over the head, and finds the
+ * last whole record. The readers of foreign formats (translate.c) and nlconv's pipeline add bytes to `in` and call
+ * cutter_next. Every byte is in exactly one piece. One thread at a time.
+ */
+#ifndef NETLOGGER_CONVERT_CUTTER_H
+#define NETLOGGER_CONVERT_CUTTER_H
+
+#include "base/buffer.h"
+#include "convert/convert.h"
+
+typedef struct cutter {
+    const importer_kind *from; /* NULL: not known yet */
+    size_t piece_size;         /* bytes that should be there before a piece is cut */
+    nl_buffer in;              /* bytes that are not in a piece yet */
+    void *head;                /* what from->head made, for the importers */
+    size_t wanted;             /* bytes that should be there before cutter_next is called again */
+    bool in_long_line;         /* in begins in a line that is too long for a record */
+} cutter;
+
+typedef enum cut {
+    CUT_NOTHING, /* more bytes are needed, or the input has ended */
+    CUT_RECORDS, /* the piece has whole records; it may be empty at the end of the input */
+    CUT_OTHER,   /* the piece has no records: a head, or a line that is too long, which is reported to the sink */
+} cut;
+
+/*
+ * Finds the format of the bytes in `in` unless it is known. now: decide by the bytes that are there. Returns false
+ * while more bytes are needed; if it returns true with from == NULL, the format is unknown.
+ */
+bool cutter_detect(cutter *c, bool now);
+
+/*
+ * Finds the next piece, the first *size bytes of `in`, which the caller removes. Call cutter_detect first. all: no more
+ * bytes come; then the last piece is CUT_RECORDS.
+ */
+cut cutter_next(cutter *c, bool all, sink *s, size_t *size);
+
+/* Removes the first bytes of `in`. */
+void cutter_remove(cutter *c, size_t size);
+
+/* Begins a new input. Frees everything except `from`. */
+void cutter_reset(cutter *c);
+
+/* Returns the number of newlines in size bytes. */
+uint64_t cutter_count_lines(const char *data, size_t size);
+
+#endif

@@ -1,0 +1,46 @@
+/*
+ * Limits for what clients may cause in the long run, which reconnecting does not reset: new streams, and text that is
+ * much larger than the bytes received.
+ *
+ * The module owns a bucket for each owner of streams and for each address. A secret hash assigns owners and addresses
+ * to buckets, which bounds memory and time; those in one bucket share its limit. The server's thread only.
+ *
+ * Streams. netlogd remembers 65,536 streams. It rejects new streams rather than forget a stream that was in use within
+ * the last ten minutes (reader/admission.h), whose blocks would then be stored twice. An owner of streams is the holder
+ * of a certificate, or an address without one, or an input from NATS. An owner may begin STREAMS_BURST streams at
+ * once, and STREAMS_RATE per second after that. All owners together may begin ALL_STREAMS_BURST at once and
+ * STREAMS_RATE per second after that, but each owner may always begin STREAMS_FREE. So it takes more than ten minutes,
+ * or hundreds of owners, to fill the table.
+ *
+ * Text. A block may expand about 1,100 times, so a client with a slow line could fill a disk. Text usually has about 25
+ * times the bytes of ordinary blocks. The bucket of an address holds the bytes that netlogd writes for its clients
+ * (the average of all outputs), less TEXT_RATIO times the bytes that they sent, less TEXT_RATE per second. While it
+ * holds more than TEXT_BURST, netlogd does not read those of its clients that expand that much themselves. Their
+ * records wait; none is lost.
+ */
+#ifndef NETLOGD_CLIENT_LIMITS_H
+#define NETLOGD_CLIENT_LIMITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { STREAMS_BURST = 8192, ALL_STREAMS_BURST = 24576, STREAMS_RATE = 50, STREAMS_FREE = 64 };
+enum { TEXT_RATIO = 128, TEXT_RATE = 8 << 20, TEXT_BURST = 64 << 20 };
+
+/* Returns the number, from 1, of the owner of a client's streams. name is its address, as listener_address_text writes
+ * it, or another name. */
+unsigned stream_limit_owner(const char *name);
+
+/* Whether the owner may begin another stream, which is then counted. */
+bool stream_limit_admit(unsigned owner, int64_t now_ns);
+
+/* Returns by how many bytes text exceeds what so many received bytes allow; below 0 if it does not. */
+int64_t text_limit_excess(uint64_t text, uint64_t received);
+
+/* Adds an excess to the bucket of a client. peer is its address, as listener_address_text writes it. */
+void text_limit_add(const char *peer, int64_t excess, int64_t now_ns);
+
+/* Returns for how many seconds the clients of that address that expand too much must wait. */
+double text_limit_wait_s(const char *peer, int64_t now_ns);
+
+#endif

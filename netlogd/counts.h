@@ -1,0 +1,49 @@
+/*
+ * What netlogd counts, and throttled events about what clients may cause as often as they like.
+ *
+ * The module owns the counts since the start, the rate of records, and what is still to be reported. The server's
+ * thread only.
+ */
+#ifndef NETLOGD_COUNTS_H
+#define NETLOGD_COUNTS_H
+
+#include <netlogger.h>
+
+typedef enum count {
+    COUNT_RECORDS,
+    COUNT_BYTES,
+    COUNT_MALFORMED,       /* pieces of input */
+    COUNT_CONNECTIONS,     /* so far */
+    COUNT_WORK,            /* units (reader/decoder_work.h) that clients caused */
+    COUNT_REQUESTS,        /* whose line was read */
+    COUNT_REQUESTS_FAILED, /* requests that netlogd rejected */
+    COUNT_CUT_OFF,         /* connections closed because clients took too much memory */
+    /* The following are for counts_report, too. */
+    COUNT_REFUSED,         /* connections: not from an allowed network, or too many */
+    COUNT_STREAMS_REFUSED, /* blocks rejected because too many streams began */
+    COUNT_GAPS_REFUSED,    /* blocks rejected because their streams have too many gaps */
+    COUNT_EXPANDING,       /* times that a client had to wait because its records expand too much */
+    COUNT_DISPLACED,       /* connections closed for new ones, because there were too many */
+    COUNT_OVER_RATE,       /* datagrams dropped because of max-rate or their work */
+    COUNT_FOREIGN,         /* connections of other protocols, such as HTTP */
+    COUNT_COUNT,
+} count;
+
+void counts_start(void);
+
+void counts_add(count which, uint64_t number);
+uint64_t counts_get(count which);
+
+/*
+ * Adds 1 to a count, from COUNT_REFUSED on, and writes an event about it to netlogd's log: at once the first time, then
+ * at most once a second, with the number of occurrences since the last event. peer and reason are copied.
+ */
+void counts_report(count which, const char *peer, const char *reason);
+
+/* Writes the events that are due at that time of nl_monotonic_ns, and computes the rate. Called every second. */
+void counts_tick(int64_t now_ns);
+
+/* Records per second in the latest second. */
+double counts_get_rate(void);
+
+#endif

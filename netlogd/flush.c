@@ -1,0 +1,209 @@
+#include "config.h"
+
+#include "flush.h"
+
+#include "base/error.h"
+#include "base/monotonic.h"
+#include "connection.h"
+#include "connections.h"
+#include "datagrams.h"
+#include "nats_reader.h"
+#include "output/outputs.h"
+#include "program/program.h"
+#include "server.h"
+#include "turns.h"
+
+enum {
+    RETRY_MS = 250,
+    REPORT_SECONDS = 10,    /* minimum time between two messages about a pause */
+    LATE_MS = 10,           /* between checks whether records have waited too long */
+    LATE_NS = 2000000,      /* for which records wait while clients have bytes to read */
+    LATE_MAX_NS = 50000000, /* the same, if a flush takes long */
+    FLUSH_SHARE = 5,        /* at most 1 of so many parts of the time is spent on flushes */
+};
+
+static struct {
+    struct event *flush;  /* when no client has bytes to read */
+    struct event *late;   /* when clients always have bytes to read */
+    struct event *retry;  /* while an output is blocked */
+    struct event *settle; /* for outputs with a timed fsync= */
+    int64_t since_ns;     /* when the first record that is not flushed was put; 0: all are flushed */
+    bool at_once;         /* clients that did not wait for their turns brought some of these records */
+    int64_t latest_ns;    /* duration of the latest flush */
+    int64_t duration_ns;  /* minimum of the latest two; one may have been preempted */
+    int64_t ended_ns;
+    bool paused;
+    bool reported;       /* this pause */
+    int64_t reported_ns; /* when a pause was reported; 0: never */
+} flush;
+
+static void pause_connection(connection *c, void *user)
+{
+    connection_pause(c, *(const bool *)user);
+}
+
+static void set_paused(bool pause)
+{
+    flush.paused = pause;
+    connections_visit(pause_connection, &pause);
+    datagrams_pause(pause);
+    nats_readers_pause(pause);
+}
+
+/* Reports each pause once, but not too often: a slow reader of a pipe causes one after the other. */
+static void report_pause(void)
+{
+    int64_t now_ns = nl_monotonic_ns();
+    if (flush.reported || (flush.reported_ns != 0 && now_ns - flush.reported_ns < REPORT_SECONDS * NL_NS_PER_SECOND))
+        return;
+    program_error("%s; clients wait until the output can be written; no record is lost", nl_error_message());
+    flush.reported = true;
+    flush.reported_ns = now_ns;
+}
+
+static void pause_clients(void)
+{
+    if (flush.paused)
+        return;
+    report_pause();
+    set_paused(true);
+    event_add(flush.retry, &(struct timeval){.tv_usec = RETRY_MS * 1000});
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what, (void)user;
+    if (outputs_settle() != NL_OK) {
+        event_add(flush.retry, &(struct timeval){.tv_usec = RETRY_MS * 1000});
+        report_pause();
+        return;
+    }
+    if (flush.reported)
+        program_error("all outputs can be written again");
+    flush.reported = false;
+    flush_acknowledge();
+    set_paused(false);
+}
+
+void flush_acknowledge(void)
+{
+    for (connection *c; (c = connections_next_to_acknowledge()) != NULL;)
+        connection_acknowledge(c);
+    nats_readers_acknowledge();
+}
+
+static void flush_all(void)
+{
+    flush.since_ns = 0;
+    flush.at_once = false;
+    if (flush.paused && !server_is_stopping())
+        return;
+    int64_t began_ns = nl_monotonic_ns();
+    nl_status status = outputs_flush();
+    flush.ended_ns = nl_monotonic_ns();
+    int64_t duration_ns = flush.ended_ns - began_ns;
+    flush.duration_ns = duration_ns < flush.latest_ns ? duration_ns : flush.latest_ns;
+    flush.latest_ns = duration_ns;
+    if (status != NL_OK) {
+        pause_clients();
+    } else if (outputs_are_settled()) {
+        flush_acknowledge();
+    } else {
+        int left_ms = outputs_settle_ms();
+        event_add(flush.settle, &(struct timeval){.tv_sec = left_ms / 1000, .tv_usec = left_ms % 1000 * 1000});
+    }
+}
+
+bool flush_now(void)
+{
+    flush_all();
+    return !flush.paused;
+}
+
+static void on_flush(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what, (void)user;
+    turns_idle();
+    flush_all();
+}
+
+void flush_settle(void)
+{
+    if (flush.paused)
+        return;
+    if (outputs_settle() != NL_OK)
+        pause_clients();
+    else
+        flush_acknowledge();
+}
+
+static void on_settle(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what, (void)user;
+    flush_settle();
+}
+
+/* Whether records have waited too long for a flush. */
+static bool is_late(void)
+{
+    if (flush.since_ns == 0)
+        return false;
+    int64_t late_ns = FLUSH_SHARE * flush.duration_ns;
+    late_ns = late_ns < LATE_NS ? LATE_NS : late_ns > LATE_MAX_NS ? LATE_MAX_NS : late_ns;
+    return nl_monotonic_ns() - flush.since_ns >= late_ns;
+}
+
+/* The flush event may never come while clients have bytes to read. This timer has their priority. */
+static void on_late(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what, (void)user;
+    if (is_late())
+        flush_all();
+    else if (flush.since_ns != 0)
+        event_add(flush.late, &(struct timeval){.tv_usec = LATE_MS * 1000});
+}
+
+void flush_before_turn(void)
+{
+    bool may_flush = nl_monotonic_ns() - flush.ended_ns >= (FLUSH_SHARE - 1) * flush.duration_ns;
+    if ((flush.at_once && may_flush) || is_late())
+        flush_all();
+}
+
+void flush_request(bool at_once)
+{
+    flush.at_once |= at_once;
+    if (flush.since_ns == 0) {
+        flush.since_ns = nl_monotonic_ns();
+        if (!event_pending(flush.late, EV_TIMEOUT, NULL))
+            event_add(flush.late, &(struct timeval){.tv_usec = LATE_MS * 1000});
+    }
+    if (outputs_are_blocked())
+        pause_clients();
+    else if (outputs_are_due() || is_late())
+        flush_all();
+    else if (!server_is_stopping())
+        event_active(flush.flush, EV_TIMEOUT, 0);
+}
+
+bool flush_is_paused(void)
+{
+    return flush.paused;
+}
+
+void flush_start(void)
+{
+    flush.flush = server_new_event(-1, 0, on_flush, NULL);
+    event_priority_set(flush.flush, SERVER_PRIORITY_FLUSH);
+    flush.late = server_new_event(-1, 0, on_late, NULL);
+    flush.retry = server_new_event(-1, 0, on_retry, NULL);
+    flush.settle = server_new_event(-1, 0, on_settle, NULL);
+}
+
+void flush_free(void)
+{
+    event_free(flush.flush);
+    event_free(flush.late);
+    event_free(flush.retry);
+    event_free(flush.settle);
+}

@@ -1,0 +1,15 @@
+/* Learns the offsets of the hosts' clocks from the logs of a model. Caller: the loader; no state. */
+#ifndef NLV_CLOCK_LEARNING_H
+#define NLV_CLOCK_LEARNING_H
+
+#include "model/model_loading.h"
+
+#include <stdatomic.h>
+
+/* Reads all logs, as far as they were read, and finds the corrections; the caller's. *stopping ends it early. */
+correction *clock_learning_run(model *m, const atomic_bool *stopping);
+
+/* What was found, as a sentence, to be freed with g_free. */
+char *clock_learning_describe(const correction *c);
+
+#endif

@@ -1,0 +1,655 @@
+#include "config.h"
+
+#include "model/loader.h"
+
+#include "base/time_internal.h"
+#include "filter/filter_text.h"
+#include "model/checks.h"
+#include "model/clock_learning.h"
+#include "model/full_store.h"
+#include "model/index_keeper.h"
+#include "model/subset.h"
+
+#include <glib/gstdio.h>
+#include <pthread.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { WAIT_MS = 20, LIVE_MEMORY_MAX = 1 << 30 };
+
+struct loader {
+    model *model;
+    program_reading *reading;
+    pthread_mutex_t lock; /* of fresh */
+    GPtrArray *fresh;     /* source: added, and not read yet */
+    GPtrArray *sources;   /* source */
+    inference *inference;
+    index_keeper *keeper;
+    full_store *full;
+    model_options options;
+    size_t memory_max; /* bytes */
+    bool is_live;      /* a source goes on, and is no file */
+    bool is_full;      /* the memory limit is reached, and nothing more can be forgotten: reading has ended */
+    bool has_told_missing, is_checked;
+    bool is_unsettled;
+    pthread_t thread;
+    bool is_started;
+    atomic_bool stopping;
+};
+
+/* ---- life ---- */
+
+static uint64_t new_seed(void)
+{
+    uint64_t seed;
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
+        seed = (uint64_t)g_get_monotonic_time();
+    return seed;
+}
+
+store *loader_new_store(const drawing *d, bool looks_out)
+{
+    batch_names names = {names_new(), names_new(), names_new(), names_new()};
+    return store_new(spec_new(d, names.events, new_seed()), names, looks_out);
+}
+
+static size_t half_of_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page_size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page_size > 0 ? (size_t)pages / 2 * (size_t)page_size : (size_t)LIVE_MEMORY_MAX;
+}
+
+loader *loader_new(model *m, const drawing *given, program_reading *reading)
+{
+    loader *l = g_new0(loader, 1);
+    l->model = m;
+    l->reading = reading;
+    pthread_mutex_init(&l->lock, NULL);
+    l->fresh = g_ptr_array_new_with_free_func((GDestroyNotify)source_close);
+    l->sources = g_ptr_array_new_with_free_func((GDestroyNotify)source_close);
+    l->inference = inference_new(given);
+    l->keeper = index_keeper_new(0);
+    l->full = full_store_new();
+    l->memory_max = half_of_memory();
+    return l;
+}
+
+void loader_free(loader *l)
+{
+    l->stopping = true;
+    if (l->is_started)
+        pthread_join(l->thread, NULL);
+    g_ptr_array_free(l->fresh, TRUE);
+    g_ptr_array_free(l->sources, TRUE);
+    inference_free(l->inference);
+    index_keeper_free(l->keeper);
+    full_store_free(l->full, model_own_store(l->model));
+    pthread_mutex_destroy(&l->lock);
+    g_free(l);
+}
+
+void loader_set_options(loader *l, const model_options *options)
+{
+    l->options = *options;
+    l->memory_max = options->memory_max > 0 ? options->memory_max : half_of_memory();
+    index_keeper_free(l->keeper);
+    l->keeper = index_keeper_new(options->index_size);
+}
+
+program_reading *loader_reading(const loader *l)
+{
+    return l->reading;
+}
+
+void loader_add_source(loader *l, source *s)
+{
+    pthread_mutex_lock(&l->lock);
+    g_ptr_array_add(l->fresh, s);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* ---- state of the reading ---- */
+
+static bool has_filter(const loader *l)
+{
+    return model_current_filter(l->model) != NULL;
+}
+
+static void loader_changed(loader *l)
+{
+    l->is_unsettled = true;
+    model_changed(l->model, false);
+}
+
+/* The only log, if its store is worth an index; otherwise NULL. */
+static source *indexed_source(const loader *l)
+{
+    if (has_filter(l) || model_clocks(l->model) != NULL || l->options.no_index || l->is_full ||
+        store_missing(model_own_store(l->model)) > 0 || l->sources->len != 1)
+        return NULL;
+    source *s = g_ptr_array_index(l->sources, 0);
+    return index_keeper_wants(l->keeper, s) ? s : NULL;
+}
+
+static void count_bytes(loader *l)
+{
+    uint64_t done = 0, all = 0;
+    for (guint i = 0; i < l->sources->len; i++) {
+        done += source_done(g_ptr_array_index(l->sources, i));
+        all += source_size(g_ptr_array_index(l->sources, i));
+    }
+    model_set_progress(l->model, done, l->is_full ? done : MAX(all, done));
+}
+
+static void set_full(loader *l, bool is_full)
+{
+    l->is_full = is_full;
+    model_set_limit(l->model, l->memory_max, l->is_live, is_full);
+}
+
+/* Reads all logs again, for a drawing that is taken over. tries: an index may be used. */
+static void read_again(loader *l, drawing *d, colors_mode mode, bool tries)
+{
+    store *fresh = loader_new_store(d, inference_is_active(l->inference));
+    full_store_forget(l->full, model_own_store(l->model));
+    index_keeper_reset(l->keeper, tries);
+    l->has_told_missing = false;
+    set_full(l, false);
+    store_free(model_replace_store(l->model, fresh, d, mode));
+    for (guint i = 0; i < l->sources->len; i++)
+        source_rewind(g_ptr_array_index(l->sources, i));
+    loader_changed(l);
+}
+
+/* ---- memory ---- */
+
+static size_t memory_besides_store(const loader *l)
+{
+    const GPtrArray *files = model_files(l->model);
+    const store *full = full_store_get(l->full);
+    size_t sum = full != NULL && full != model_own_store(l->model) ? store_memory(full) : 0;
+    for (guint i = 0; i < files->len; i++)
+        sum += ((const log_file *)g_ptr_array_index(files, i))->blocks->len * sizeof(log_block);
+    return sum;
+}
+
+/* Frees the bytes of forgotten records, in files that are the program's own. */
+static void forget_bytes(loader *l)
+{
+    const store *s = model_own_store(l->model);
+    unsigned file = place_file(store_place(s, s->first));
+    uint64_t first_left = UINT64_MAX;
+    for (uint32_t record = s->first; record < MIN(s->count, s->first + STORE_CHUNK); record++)
+        if (place_file(store_place(s, record)) == file)
+            first_left = MIN(first_left, place_position(store_place(s, record)));
+    log_file_forget(g_ptr_array_index(model_files(l->model), file), first_left);
+}
+
+/* Forgets the full store, and then the oldest records, until the memory limit holds. The model is locked. */
+static void keep_within_memory(loader *l)
+{
+    store *s = model_own_store(l->model);
+    if (memory_besides_store(l) + store_memory(s) <= l->memory_max)
+        return;
+    full_store_forget(l->full, s);
+    size_t others = memory_besides_store(l);
+    uint32_t first = s->first;
+    bool shrunk = others < l->memory_max && store_shrink(s, l->memory_max - others);
+    if (shrunk && s->first > first)
+        forget_bytes(l);
+    set_full(l, !shrunk);
+}
+
+/* ---- reading ---- */
+
+static void take_rows(loader *l, batch *rows)
+{
+    if (rows->count == 0)
+        return;
+    model_lock(l->model);
+    store_append(model_own_store(l->model), rows);
+    keep_within_memory(l);
+    model_add_found_points(l->model);
+    model_assign_colors(l->model, COLORS_MORE, true);
+    model_unlock(l->model);
+    loader_changed(l);
+}
+
+static void note_scanned(loader *l, const source *s)
+{
+    model_lock(l->model);
+    log_file *f = source_file(s);
+    f->scanned = MAX(f->scanned, s->at);
+    model_unlock(l->model);
+}
+
+typedef struct part_reading {
+    loader *loader;
+    source *source;
+    extractor *extractor;
+    bool met_nul;
+} part_reading;
+
+static bool take_part(void *user, scan_part *part)
+{
+    part_reading *r = user;
+    loader *l = r->loader;
+    if (part->met_nul) {
+        r->met_nul = true;
+        return false;
+    }
+    source_decode_odd(r->source, part, r->extractor);
+    if (part->end > part->from) {
+        r->source->at = part->end;
+        if (part->print != 0)
+            prints_add(&r->source->prints, part->from, part->end, part->print);
+        note_scanned(l, r->source);
+    }
+    take_rows(l, &part->rows);
+    count_bytes(l);
+    return !l->stopping && !l->is_full && !model_has_request(l->model);
+}
+
+static extractor *new_extractor(const loader *l)
+{
+    const store *s = model_own_store(l->model);
+    extractor *x = g_new0(extractor, 1);
+    x->spec = s->spec;
+    x->names = s->names;
+    x->filter = model_current_filter(l->model);
+    x->clocks = model_clocks(l->model);
+    return x;
+}
+
+/* Finds the next blocks of a log of blocks. */
+static void cut_blocks(loader *l, source *s)
+{
+    GArray *found = g_array_new(FALSE, FALSE, sizeof(log_block));
+    source_cut(s, found);
+    model_lock(l->model);
+    if (found->len > 0)
+        log_file_add_blocks(source_file(s), found);
+    keep_within_memory(l);
+    model_unlock(l->model);
+    g_array_free(found, TRUE);
+}
+
+static void scan_source(loader *l, source *s)
+{
+    const store *into = model_own_store(l->model);
+    cut_blocks(l, s);
+    scan_job job = source_job(s);
+    part_reading r = {l, s, new_extractor(l), false};
+    job.spec = into->spec;
+    job.names = into->names;
+    job.filter = r.extractor->filter;
+    job.clocks = r.extractor->clocks;
+    job.has_prints = indexed_source(l) == s;
+    scan_run(&job, take_part, &r);
+    g_free(r.extractor);
+    if (r.met_nul) { /* the text has blocks between its lines */
+        model_lock(l->model);
+        source_expect_blocks(s);
+        model_unlock(l->model);
+        inference_restart(l->inference);
+        read_again(l, drawing_copy(model_drawing(l->model)), COLORS_ANEW, false);
+    }
+}
+
+/* Takes the records of a feed, or those of a last line without newline. */
+static void take_directly(loader *l, source *s, void (*take)(source *s, batch *rows, extractor *x))
+{
+    extractor *x = new_extractor(l);
+    batch rows = {0};
+    batch_clear(&rows, x->spec->layers);
+    take(s, &rows, x);
+    take_rows(l, &rows);
+    batch_free(&rows);
+    g_free(x);
+}
+
+/* Numbers the files that a source has opened. */
+static void number_files(loader *l, const source *s)
+{
+    for (guint i = 0; i < s->files->len; i++) {
+        log_file *f = g_ptr_array_index(s->files, i);
+        if (f->is_numbered)
+            continue;
+        if (model_files(l->model)->len == PLACE_FILES_MAX)
+            program_fail(PROGRAM_PROBLEM, "too many files");
+        model_lock(l->model);
+        model_add_file(l->model, f);
+        model_unlock(l->model);
+    }
+}
+
+static void take_over_sources(loader *l)
+{
+    pthread_mutex_lock(&l->lock);
+    while (l->fresh->len > 0) {
+        source *s = g_ptr_array_steal_index(l->fresh, 0);
+        l->is_live = l->is_live || (s->follow && s->path == NULL);
+        g_ptr_array_add(l->sources, s);
+        l->is_checked = false;
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (l->is_live && l->options.memory_max == 0)
+        l->memory_max = MIN(l->memory_max, LIVE_MEMORY_MAX);
+    set_full(l, l->is_full);
+    for (guint i = 0; i < l->sources->len; i++)
+        number_files(l, g_ptr_array_index(l->sources, i));
+}
+
+static bool is_empty_file(const source *s)
+{
+    GStatBuf status;
+    return s->path != NULL && s->at == 0 && g_stat(s->path, &status) == 0 && S_ISREG(status.st_mode) &&
+           status.st_size == 0;
+}
+
+/* Reports what is odd about the logs, once they were read for the first time. */
+static void check_logs(loader *l)
+{
+    if (l->is_checked || l->sources->len == 0 || has_filter(l))
+        return;
+    l->is_checked = true;
+    for (guint i = 0; i < l->sources->len; i++) {
+        const source *s = g_ptr_array_index(l->sources, i);
+        const log_file *f = source_file(s);
+        if (is_empty_file(s))
+            model_tell(l->model, g_strdup_printf("%s: the log is empty; records will be shown as they arrive", s->url));
+        else if (f != NULL && !f->is_spill && f->format != NL_FORMAT_NLB && log_file_size(f) > s->at)
+            model_tell(l->model, g_strdup_printf(
+                                     "%s: the last line is incomplete; it will be shown when it is complete", s->url));
+    }
+    const source *only = l->sources->len == 1 ? g_ptr_array_index(l->sources, 0) : NULL;
+    GPtrArray *found = g_ptr_array_new();
+    checks_add(model_own_store(l->model), only != NULL && only->path != NULL, found);
+    for (guint i = 0; i < found->len; i++)
+        model_tell(l->model, g_ptr_array_index(found, i));
+    g_ptr_array_free(found, TRUE);
+}
+
+/* ---- filters, drawings and clocks ---- */
+
+static bool has_read_all(const loader *l)
+{
+    for (guint i = 0; i < l->sources->len; i++)
+        if (!source_has_read_all(g_ptr_array_index(l->sources, i)))
+            return false;
+    return l->sources->len > 0 && !l->is_full;
+}
+
+/* Keeps the store of all records, if there is memory for another store beside it. */
+static void keep_full(loader *l)
+{
+    store *s = model_own_store(l->model);
+    model_lock(l->model);
+    store_settle(s);
+    model_unlock(l->model);
+    if (store_missing(s) == 0 && memory_besides_store(l) + store_memory(s) <= l->memory_max / 2)
+        full_store_keep(l->full, s, l->sources);
+}
+
+/* Shows the current filter without reading the logs, if the full store allows that. */
+static bool show_from_full(loader *l)
+{
+    const nl_filter *filter = model_current_filter(l->model);
+    store *full = full_store_get(l->full);
+    if (full == NULL || (filter != NULL && !subset_is_enough(filter)))
+        return false;
+    drawing *d = drawing_copy(model_drawing(l->model));
+    store *fresh = filter == NULL ? full : subset_new(full, filter, d, &l->stopping);
+    if (fresh == NULL) {
+        drawing_free(d);
+        return false;
+    }
+    store *old = model_replace_store(l->model, fresh, d, COLORS_AGAIN);
+    if (old != full)
+        store_free(old);
+    full_store_skip(l->full, l->sources);
+    index_keeper_pause(l->keeper);
+    return true;
+}
+
+/* Reads the logs again for the current filter. The full store stays. */
+static void read_for_filter(loader *l)
+{
+    drawing *d = drawing_copy(model_drawing(l->model));
+    if (full_store_get(l->full) == NULL || !has_filter(l)) {
+        read_again(l, d, COLORS_AGAIN, !has_filter(l));
+        return;
+    }
+    store *old = model_replace_store(l->model, loader_new_store(d, inference_is_active(l->inference)), d, COLORS_AGAIN);
+    if (old != full_store_get(l->full))
+        store_free(old);
+    l->has_told_missing = false;
+    set_full(l, false);
+    for (guint i = 0; i < l->sources->len; i++)
+        source_rewind(g_ptr_array_index(l->sources, i));
+    index_keeper_pause(l->keeper);
+}
+
+static void take_over_filter(loader *l, char *former)
+{
+    if (full_store_get(l->full) == NULL && former == NULL && !l->is_live && has_read_all(l))
+        keep_full(l);
+    if (!show_from_full(l))
+        read_for_filter(l);
+    inference_settle(l->inference, 0);
+    loader_changed(l);
+    g_free(former);
+}
+
+static void take_over_drawing(loader *l, const model_request *r)
+{
+    if (r->has_drawing)
+        inference_set_given(l->inference, r->drawing);
+    if (r->has_extra)
+        inference_set_extra(l->inference, r->extra);
+    read_again(l, inference_first_drawing(l->inference), COLORS_ANEW, !has_filter(l));
+}
+
+/* Times are corrected, or no longer: returns whether the logs are read again. */
+static bool take_over_clocks(loader *l, bool correct)
+{
+    model *m = l->model;
+    if (!correct && model_clocks(m) == NULL)
+        return false;
+    correction *c = correct ? clock_learning_run(m, &l->stopping) : NULL;
+    if (c != NULL)
+        model_tell(m, clock_learning_describe(c));
+    model_set_clocks(m, c);
+    read_again(l, drawing_copy(model_drawing(m)), COLORS_AGAIN, !has_filter(l) && c == NULL);
+    inference_settle(l->inference, 0);
+    return true;
+}
+
+/* Takes requests of other threads; those for clocks only once all was read. Returns whether something else is shown. */
+static bool take_over_requests(loader *l, bool clocks)
+{
+    model_request r = model_take_request(l->model, clocks && l->sources->len > 0);
+    if (r.has_filter)
+        take_over_filter(l, r.former_filter);
+    if (r.has_drawing || r.has_extra)
+        take_over_drawing(l, &r);
+    l->is_unsettled = l->is_unsettled || r.has_clocks;
+    bool is_corrected = r.has_clocks && take_over_clocks(l, r.corrects_clocks);
+    return r.has_filter || r.has_drawing || r.has_extra || is_corrected;
+}
+
+/* Infers what to draw, if there is enough more of the logs. Returns whether the logs are read again. */
+static bool infer(loader *l)
+{
+    time_range range = {0};
+    drawing *d = NULL;
+    if (!inference_sample(l->inference, l->sources, &range, &d))
+        return false;
+    model_set_expected(l->model, range);
+    if (d != NULL)
+        read_again(l, d, COLORS_ANEW, false);
+    return d != NULL;
+}
+
+/* ---- the index ---- */
+
+static void try_index(loader *l)
+{
+    if (l->sources->len == 0)
+        return;
+    source *s = indexed_source(l);
+    bool is_active = inference_is_active(l->inference);
+    index_found found;
+    if (!index_keeper_open(l->keeper, s, is_active ? NULL : model_drawing(l->model), l->is_started, &found))
+        return;
+    store_free(model_replace_store(l->model, found.store, found.drawing, COLORS_ANEW));
+    model_lock(l->model);
+    source_skip_to(s, found.at);
+    source_file(s)->scanned = found.at;
+    if (source_file(s)->format == NL_FORMAT_NLB)
+        log_file_add_blocks(source_file(s), found.blocks);
+    model_unlock(l->model);
+    g_array_free(found.blocks, TRUE);
+    prints_free(&s->prints);
+    s->prints = found.prints;
+    inference_settle(l->inference, found.at);
+    loader_changed(l);
+}
+
+/* Verifies more of the index that was opened. Returns whether to call it again, or to read the log again. */
+static bool verify_index(loader *l)
+{
+    source *s = index_keeper_is_verifying(l->keeper) ? indexed_source(l) : NULL;
+    if (s == NULL) /* with a filter, it waits */
+        return false;
+    index_verdict verdict = index_keeper_verify(l->keeper, model_own_store(l->model), s, l->is_started);
+    if (verdict == INDEX_KEEPER_DONE || verdict == INDEX_KEEPER_MORE)
+        return verdict == INDEX_KEEPER_MORE;
+    if (verdict == INDEX_KEEPER_CHANGED)
+        model_tell(l->model,
+                   g_strdup_printf("%s: the log has changed since it was last opened; reading it again", s->url));
+    model_lock(l->model);
+    source_forget_blocks(s);
+    model_unlock(l->model);
+    inference_restart(l->inference);
+    read_again(l, drawing_copy(model_drawing(l->model)), COLORS_ANEW, false);
+    index_keeper_discard(l->keeper, s);
+    return true;
+}
+
+static void write_index(loader *l)
+{
+    source *s = indexed_source(l);
+    if (s != NULL)
+        index_keeper_write(l->keeper, model_own_store(l->model), model_drawing(l->model),
+                           inference_is_active(l->inference), s, &l->stopping);
+}
+
+/* ---- the loop ---- */
+
+/* Reads some of one source. Returns whether there was anything. */
+static bool read_source(loader *l, source *s, source_state state)
+{
+    if (state == SOURCE_MORE)
+        scan_source(l, s);
+    if (state == SOURCE_FED) {
+        take_directly(l, s, source_take_fed);
+        note_scanned(l, s);
+    }
+    if (state == SOURCE_LAST) {
+        take_directly(l, s, source_finish);
+        source_go_on(s);
+    }
+    if (full_store_is_behind(l->full, l->sources))
+        full_store_forget(l->full, model_own_store(l->model));
+    return state == SOURCE_MORE || state == SOURCE_FED || state == SOURCE_LAST;
+}
+
+/* Reads some of every source. Returns whether there was anything; *ended is whether nothing more will come. */
+static bool read_on(loader *l, bool *ended)
+{
+    bool any = false;
+    *ended = true;
+    take_over_sources(l);
+    take_over_requests(l, false);
+    try_index(l);
+    for (guint i = 0; i < l->sources->len && !l->stopping && !l->is_full; i++) {
+        source *s = g_ptr_array_index(l->sources, i);
+        source_state state = source_look(s);
+        if (s->notice != NULL)
+            model_tell(l->model, g_steal_pointer(&s->notice));
+        number_files(l, s);
+        if (infer(l)) {
+            *ended = false;
+            return true;
+        }
+        any = read_source(l, s, state) || any;
+        *ended = *ended && state == SOURCE_ENDED;
+    }
+    count_bytes(l);
+    return any;
+}
+
+/* Nothing more to read for the moment: puts late records in place and completes colours. */
+static void settle(loader *l)
+{
+    model *m = l->model;
+    if (!l->is_unsettled)
+        return;
+    model_lock(m);
+    store_settle(model_own_store(m));
+    model_unlock(m);
+    store_color_objects(model_own_store(m)); /* takes long, and drawing may go on meanwhile */
+    model_lock(m);
+    model_add_found_points(m);
+    /* Names that were seen in another order before there was a filter keep their colours. */
+    bool is_first = !index_keeper_has_written(l->keeper) && !has_filter(l) && full_store_get(l->full) == NULL;
+    model_assign_colors(m, is_first ? COLORS_ANEW : COLORS_MORE, false);
+    char *missing = l->has_told_missing ? NULL : model_missing(m);
+    model_unlock(m);
+    model_set_expected(m, (time_range){0});
+    l->has_told_missing = l->has_told_missing || missing != NULL;
+    if (missing != NULL)
+        model_tell(m, missing);
+    l->is_unsettled = false;
+    model_changed(m, true);
+}
+
+void loader_load(loader *l)
+{
+    for (bool ended = false; !ended;) {
+        bool any = read_on(l, &ended);
+        if (!any && !ended)
+            g_usleep(1000);
+        while (ended && verify_index(l))
+            ended = index_keeper_is_verifying(l->keeper); /* otherwise the log is read again */
+        ended = ended && !take_over_requests(l, true);
+    }
+    settle(l);
+    write_index(l);
+}
+
+static void *loader_run(void *user)
+{
+    loader *l = user;
+    while (!l->stopping) {
+        bool ended;
+        if (read_on(l, &ended) || take_over_requests(l, true))
+            continue;
+        settle(l);
+        check_logs(l);
+        if (verify_index(l))
+            continue;
+        write_index(l);
+        g_usleep(WAIT_MS * 1000);
+    }
+    return NULL;
+}
+
+void loader_start(loader *l)
+{
+    l->is_started = pthread_create(&l->thread, NULL, loader_run, l) == 0;
+    if (!l->is_started)
+        program_fail(PROGRAM_PROBLEM, "cannot create a thread");
+}

@@ -1,0 +1,114 @@
+"""netlogctl certificates, checked by openssl and by a real netlogd and nlwrite with TLS."""
+import re
+import stat
+import subprocess
+
+import support
+
+
+class Certificates(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.netlogctl = support.program("netlogd/netlogctl")
+        self.directory = self.scratch / "ca"
+
+    def run_with(self, status, *command):
+        """Runs a program that must end with this status; returns what it printed on standard output and error."""
+        result = self.run_program(*command)
+        self.assertEqual(result.returncode, status, result)
+        return result.stdout + result.stderr
+
+    def make(self, *hosts, status=0):
+        return self.run_with(status, self.netlogctl, "certificates", "--ca", self.directory, *hosts)
+
+    def openssl(self, *arguments):
+        return self.run_with(0, "openssl", *arguments)
+
+    def issue(self, host, days):
+        """A certificate of the authority, with the host's own key, that is valid for so many days."""
+        request = self.scratch / "request"
+        self.openssl("req", "-new", "-key", self.directory / f"{host}.key", "-subj", f"/CN={host}", "-out", request)
+        self.openssl("x509", "-req", "-in", request, "-CA", self.directory / "ca.crt", "-CAkey", self.directory / "ca.key", "-days", str(days),
+                     "-out", self.directory / f"{host}.crt")
+
+    def days(self, host):
+        return [days for days in range(0, 4000, 5)
+                if subprocess.run(["openssl", "x509", "-in", self.directory / f"{host}.crt", "-noout", "-checkend", str(days * 86400)],
+                                  stdout=subprocess.DEVNULL, check=False).returncode == 0][-1]
+
+    def test_files(self):
+        printed = self.make("collector.example.org", "10.0.0.1", "::1")
+        names = {path.name for path in self.directory.iterdir()}
+        self.assertEqual(names, {f"{n}.{k}" for n in ("ca", "collector.example.org", "10.0.0.1", "::1") for k in ("crt", "key")})
+        for path in self.directory.iterdir():
+            self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600, path)
+        self.assertEqual(stat.S_IMODE(self.directory.stat().st_mode), 0o700)
+        for host, name in ("collector.example.org", "DNS:collector.example.org"), ("10.0.0.1", "IP Address:10.0.0.1"):
+            self.assertIn(name, self.openssl("x509", "-in", self.directory / f"{host}.crt", "-noout", "-ext", "subjectAltName"))
+            for purpose in "sslserver", "sslclient":
+                self.openssl("verify", "-x509_strict", "-purpose", purpose, "-CAfile", self.directory / "ca.crt", self.directory / f"{host}.crt")
+        self.assertTrue(360 <= self.days("10.0.0.1") <= 365)
+        self.assertTrue(3645 <= self.days("ca") <= 3650)
+        self.assertIn("netlogd --listen 'x-netlogs://", printed)
+        self.assertIn("--dest 'x-netlogs://collector.example.org?cert=", printed)
+
+    def test_the_printed_commands(self):
+        printed = self.make("127.0.0.1", "localhost").replace("/etc/netlogger", str(self.directory))
+        listen = re.search(r"netlogd --listen '([^']*)'", printed)[1].replace("0.0.0.0", "127.0.0.1:0")
+        output, messages = self.scratch / "out.log", self.scratch / "messages"
+        with open(messages, "wb") as stderr:
+            self.start(support.program("netlogd/netlogd"), "--foreground", "--listen", listen, "--output", output, "--log", "/dev/null",
+                       stderr=stderr)
+        support.wait_until(lambda: "listening" in messages.read_text(), what="netlogd")
+        port = re.search(r"listening on x-netlogs://127\.0\.0\.1:(\d+)", messages.read_text())[1]
+        dest = re.search(r"--dest '([^']*)'", printed)[1].replace("127.0.0.1?", f"127.0.0.1:{port}?")
+        self.run_with(0, support.program("nltools/nlwrite"), "--dest", dest, "Test.Event")
+        support.wait_until(lambda: output.exists() and "Test.Event" in output.read_text(), what="the event")
+        # The same without a certificate is refused.
+        refused = self.run_program(support.program("nltools/nlwrite"), "--dest", re.sub(r"cert=[^&]*&key=[^&]*&", "", dest), "Other.Event")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertNotIn("Other.Event", output.read_text())
+
+    def test_renewal(self):
+        self.make("a", "b")
+        key, kept = (self.directory / "a.key").read_bytes(), (self.directory / "b.crt").read_bytes()
+        authority = (self.directory / "ca.crt").read_bytes()
+        self.issue("a", 30)
+        printed = self.make("a", "b")
+        self.assertRegex(printed, r"a\.crt: renewed, valid until")
+        self.assertRegex(printed, r"b\.crt: kept, valid until")
+        self.assertTrue(self.days("a") >= 360)
+        self.assertEqual(key, (self.directory / "a.key").read_bytes())
+        self.assertEqual(kept, (self.directory / "b.crt").read_bytes())
+        self.assertEqual(authority, (self.directory / "ca.crt").read_bytes())
+        # A certificate of another authority, or of another key, is replaced.
+        (self.directory / "a.crt").write_bytes(kept)
+        self.assertRegex(self.make("a"), r"a\.crt: renewed")
+        (self.directory / "b.key").unlink()
+        self.assertRegex(self.make("b"), r"b\.crt: renewed")
+        self.openssl("verify", "-CAfile", self.directory / "ca.crt", self.directory / "a.crt", self.directory / "b.crt")
+
+    def test_what_cannot_be_done(self):
+        for host in "../x", "", "a b", "-a", "ca", "x" * 300:
+            problem = self.make("--", "good", host, status=1)
+            self.assertEqual(problem, f"netlogctl: {host}: not the name or the address of a host\n")
+            self.assertEqual(list(self.directory.iterdir()), [])
+        self.assertIn("missing HOST", self.make(status=2))
+        self.assertIn("missing --ca DIR", self.run_with(2, self.netlogctl, "certificates", "a"))
+        self.make("a")
+        key = (self.directory / "ca.key").read_bytes()
+        (self.directory / "ca.key").unlink()
+        self.assertRegex(self.make("a", status=1), r"^netlogctl: \S*ca\.key is missing; restore it")
+        (self.directory / "ca.key").write_bytes((self.directory / "a.key").read_bytes())
+        self.assertIn("is not the key of", self.make("a", status=1))
+        (self.directory / "ca.key").write_bytes(b"damaged")
+        self.assertEqual(self.make("a", status=1).count("\n"), 1)
+        (self.directory / "ca.key").write_bytes(key)
+        self.directory.chmod(0o777)
+        self.assertIn("other users can write to", self.make("a", status=1))
+        self.directory = self.scratch / "missing" / "ca"
+        self.assertIn("No such file or directory", self.make("a", status=1))
+
+
+if __name__ == "__main__":
+    support.main()
