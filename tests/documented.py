@@ -51,7 +51,7 @@ WORDS = [
      [("doc/man/netlogd.conf.5", r"^\.It Ic ([a-z-]+)"), ("packaging/netlogd.conf", r"^#?([a-z-]+) \S+$|^#?(output|listen) ")]),
     ("section of nlv's files", [("common/requests/drawing.c", r'(?:strcmp|prefix)\(section, "(\w+) ?"', "bool read_section(", "\n}")],
      [("doc/man/nlv.1", r"^\[(\w+)", ".Sh WHAT IS DRAWN", ".Sh")]),
-    ("key of nlv's files", [("common/requests/drawing.c", r'(?:needed|needed_list|g_key_file_get_\w+)\(file, section, "(\w+)"')],
+    ("key of nlv's files", [("common/requests/drawing.c", r'(?:read_text|read_list|g_key_file_get_\w+)\(file, section, "(\w+)"')],
      [("doc/man/nlv.1", r"^\.Cm ([a-z]+)(?:=\w+)?$|^([a-z]+)=", ".Sh WHAT IS DRAWN", ".Sh")]),
     ("key of nlschema's files", [("nltools/schema/schema.c", r'strcmp\((?:e->)?key, "(\w+)"\)')],
      [("doc/man/nlschema.1", r"^(?:\.Ql )?([a-z]+)=", ".Sh DESCRIPTION", ".Sh")]),

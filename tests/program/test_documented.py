@@ -129,7 +129,7 @@ class Documented(support.Case):
               for event in ("Netlogd.Tls", "Noise.Begin", "Summary", "ClockStep", "Netlogd.OverRate")),
             ("netlogd/server.c", r"\Z", 'void f(nl_log *log) { NL_EVENT(log, NL_USAGE, "Fresh", "A", 1); }\n', "event: Fresh is not in doc/events.md"),
             (page, "`Netlogd.Garbage`", "`Netlogd.Gone`", "event: Netlogd.Gone is in doc/events.md, and gone"),
-            (page, r"reads from there \| `URL`", "reads from there | `GONE`", "field of Netlogd.Listen: URL is not in doc/events.md",
+            (page, r"reads from, a URL \| `URL`", "reads from, a URL | `GONE`", "field of Netlogd.Listen: URL is not in doc/events.md",
              "field of Netlogd.Listen: GONE is in doc/events.md, and gone"),
             (page, "`SIDE`", "side", "field of Bench: SIDE is not in doc/events.md"))
 
