@@ -14,15 +14,15 @@
 #include <unistd.h>
 
 static pthread_rwlock_t tags_lock = PTHREAD_RWLOCK_INITIALIZER;
-static char *global_tag; /* NULL for none */
-static int tags_in_use;  /* atomic: while there are none, writers take no lock */
+static char *global_tag; /* NULL: none */
+static int tags_in_use;  /* atomic: without tags, writers take no lock */
 
 static void append(nl_buffer *out, const char *text)
 {
     nl_buffer_append(out, text, strlen(text));
 }
 
-/* The url with what the toolkit meant by it spelt out: relative files, syslog's facility. */
+/* Appends the URL with the toolkit's defaults written out: relative files, the facility of syslog. */
 static void append_meant(nl_buffer *out, const char *url)
 {
     static const char file[] = "file://", syslog[] = "x-syslog://";
@@ -37,7 +37,7 @@ static void append_meant(nl_buffer *out, const char *url)
     append(out, url);
 }
 
-/* A file's url with the option append, which it lacks. Without a scheme it is a bare name and has no options yet. */
+/* Adds the missing option append to the URL of a file. A bare path has no options. */
 static void add_append(nl_buffer *url, const nl_url *parsed, bool append_wanted)
 {
     bool bare = strcmp(parsed->text, parsed->path) == 0;
@@ -110,7 +110,7 @@ void NetLoggerSetLevel(NL_Handle *handle, int log_level)
         __atomic_store_n(&handle->level, log_level, __ATOMIC_RELAXED);
 }
 
-/* The tag at *place becomes a copy of tag; NULL and "" stand for none. It stays as it is when there is no memory. */
+/* Replaces the tag at *place by a copy of tag; NULL and "" mean none. Keeps it if memory runs out. */
 static nl_status set_tag(char **place, const char *tag)
 {
     char *copy = tag != NULL && *tag != '\0' ? strdup(tag) : NULL;

@@ -1,8 +1,8 @@
 /*
- * The classic interface (include/NetLogger.h) from inside: a log with tags and a level of its own.
+ * The internals of the classic interface (include/NetLogger.h): a log with tags and its own level.
  *
- * classic.c opens, closes and tags; classic_write.c makes events of what the calls bring. As the toolkit had it, tags,
- * const_fmt and variable_fmt are texts that together are the rest of a line.
+ * classic.c opens, closes and tags logs; classic_write.c makes events of calls. As in the old toolkit, tags, const_fmt
+ * and variable_fmt together are the text of a line.
  */
 #ifndef NETLOGGER_CLASSIC_CLASSIC_H
 #define NETLOGGER_CLASSIC_CLASSIC_H
@@ -14,13 +14,13 @@
 struct NL_Handle {
     nl_log *log;
     int level; /* atomic */
-    char *tag; /* NULL for none; with the tags locked */
+    char *tag; /* NULL: none; protected by tags_lock */
 };
 
-/* Appends the handle's tag and the global one to out, each with a blank behind it. Thread-safe. */
+/* Appends the handle's tag and the global tag to out, each with a space after it. Thread-safe. */
 void nl_classic_append_tags(NL_Handle *handle, nl_buffer *out);
 
-/* The calls of the interface with -DOLD_API, by the names that the library exports them under. */
+/* The functions of the interface with -DOLD_API, by their exported names. */
 NETLOGGER_CLASSIC_API int NetLoggerOldWrite(NL_Handle *handle, const char *keyword, const char *fmt, ...);
 NETLOGGER_CLASSIC_API int NetLoggerOldGTWrite(NL_Handle *handle, long sec, long usec, const char *keyword,
                                               const char *fmt, ...);

@@ -1,4 +1,7 @@
-/* The classic calls that write: what they bring becomes a record, and goes into the ring of the calling thread. */
+/*
+ * The writing functions of the classic interface: they make a record of a call and put it into the calling thread's
+ * ring.
+ */
 #include "config.h"
 
 #include "classic/classic.h"
@@ -16,21 +19,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a call brings, beside its handle. */
+/* The arguments of a call, except its handle. */
 typedef struct classic_event {
     int64_t time_ns; /* 0: now */
     const char *keyword;
     const char *constant; /* may be NULL */
-    const char *format;   /* NULL when there is data instead */
+    const char *format;   /* NULL: data is used instead */
     const char *data;
 } classic_event;
 
-/* ---- text into fields ---- */
+/* ---- from text to fields ---- */
 
 /*
- * A line is begun that the text decoder reads, so that its rules for fields hold here. The time is a place holder;
- * words before the first field of what follows are read as more of the event's name, which is where they are found
- * then.
+ * The beginning of a line for the text decoder, so that its rules for fields apply. The time is a placeholder. The
+ * decoder adds words before the first field to the name of the event, where read_line finds them.
  */
 static const char line_start[] = "DATE=20000101000000 NL.EVNT=- ";
 enum { EVENT_START_SIZE = 2 };
@@ -49,7 +51,7 @@ static void classic_write_add_text(nl_scratch *s, const char *text)
     nl_buffer_append(&s->text, " ", 1);
 }
 
-/* Appends what printf makes of it: the caller's format, which is checked nowhere, as it never was. */
+/* Appends the text that printf makes of the caller's format, which is not checked. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 static nl_status add_printed(nl_scratch *s, const char *format, va_list *arguments)
@@ -75,7 +77,7 @@ static nl_status add_printed(nl_scratch *s, const char *format, va_list *argumen
 }
 #pragma GCC diagnostic pop
 
-/* A line cannot have more than one line. */
+/* Replaces newlines, because a record is one line. */
 static void join_lines(nl_scratch *s)
 {
     nl_buffer *text = &s->text;
@@ -86,7 +88,10 @@ static void join_lines(nl_scratch *s)
             text->data[i] = ' ';
 }
 
-/* The line's fields into the record; all of it into one field where it cannot be read, such as with a second DATE. */
+/*
+ * Decodes the line's fields into the record, or stores all of it in the field MSG if it is invalid, for example
+ * because of a second DATE.
+ */
 static void read_line(nl_scratch *s)
 {
     nl_record *record = s->record;
@@ -119,9 +124,9 @@ static void complete(nl_record *record, const classic_event *event)
         record->level = NL_USAGE;
 }
 
-/* ---- an event ---- */
+/* ---- events ---- */
 
-/* When memory ran out, the line or the record may lack fields: it is lost, and counted. */
+/* If memory ran out, the line or the record may lack fields: the event is lost and counted. */
 static nl_status check_memory(NL_Handle *handle, unsigned failures)
 {
     if (nl_memory_failures == failures)
@@ -148,7 +153,7 @@ static nl_status classic_write_put_text(NL_Handle *handle, nl_scratch *s, const 
     return nl_write_record(handle->log, s->record);
 }
 
-/* By the format's fields where it has them; what goes before them is read from its text. */
+/* Uses the fields of the format; the text before the format is decoded. */
 static nl_status classic_write_put(NL_Handle *handle, nl_scratch *s, const classic_event *event, va_list *arguments,
                                    unsigned failures)
 {
@@ -195,201 +200,147 @@ static int write_event(NL_Handle *handle, const classic_event *event, va_list *a
     return status == NL_OFF ? 0 : status == NL_FAILED ? -1 : 1;
 }
 
-static int write_formatted(NL_Handle *handle, int64_t time_ns, const char *keyword, const char *constant,
-                           const char *format, va_list *arguments)
-{
-    classic_event event = {time_ns, keyword, constant, format != NULL ? format : "", NULL};
-    return write_event(handle, &event, arguments);
-}
-
-static int write_data(NL_Handle *handle, int64_t time_ns, const char *keyword, const char *constant, const char *data)
-{
-    classic_event event = {time_ns, keyword, constant, NULL, data};
-    return write_event(handle, &event, NULL);
-}
-
 static bool is_filtered(NL_Handle *handle, int level)
 {
     int threshold = handle != NULL ? __atomic_load_n(&handle->level, __ATOMIC_RELAXED) : 0;
     return threshold <= 0 || level > threshold;
 }
 
-/* Nanoseconds since 1970; 0 with the reason when the time is not after that, or beyond 2262. */
-static int64_t time_of(long sec, long usec)
+/* Sets the event's time in nanoseconds since 1970. Returns false if it is before 1970 or after 2262. */
+static bool set_time(classic_event *event, long sec, long usec)
 {
-    int64_t time_ns;
     int64_t fraction_ns;
-    if (sec > 0 && !__builtin_mul_overflow((int64_t)sec, INT64_C(1000000000), &time_ns) &&
+    if (sec > 0 && !__builtin_mul_overflow((int64_t)sec, INT64_C(1000000000), &event->time_ns) &&
         !__builtin_mul_overflow((int64_t)usec, INT64_C(1000), &fraction_ns) &&
-        !__builtin_add_overflow(time_ns, fraction_ns, &time_ns) && time_ns > 0)
-        return time_ns;
-    nl_error_set(NL_ERROR_INVALID, "%ld seconds and %ld microseconds are no time of an event", sec, usec);
-    return 0;
+        !__builtin_add_overflow(event->time_ns, fraction_ns, &event->time_ns) && event->time_ns > 0)
+        return true;
+    nl_error_set(NL_ERROR_INVALID, "%ld seconds and %ld microseconds are not a valid time", sec, usec);
+    return false;
 }
 
-/* ---- the calls ---- */
+/*
+ * ---- the functions ----
+ *
+ * Lvl functions compare a level with the threshold of the handle, GT functions have a time. All others are alike.
+ */
+
+/* Writes the event of a function with a format, whose last named parameter is FORMAT. */
+#define WRITE_FORMATTED(CONSTANT, FORMAT, ...)                                                                         \
+    do {                                                                                                               \
+        classic_event event = {0, keyword, CONSTANT, (FORMAT) != NULL ? (FORMAT) : "", NULL};                          \
+        __VA_ARGS__                                                                                                    \
+        va_list arguments;                                                                                             \
+        va_start(arguments, FORMAT);                                                                                   \
+        int result = write_event(handle, &event, &arguments);                                                          \
+        va_end(arguments);                                                                                             \
+        return result;                                                                                                 \
+    } while (0)
+
+/* The same with data. */
+#define WRITE_DATA(CONSTANT, DATA, ...)                                                                                \
+    do {                                                                                                               \
+        classic_event event = {0, keyword, CONSTANT, NULL, DATA};                                                      \
+        __VA_ARGS__                                                                                                    \
+        return write_event(handle, &event, NULL);                                                                      \
+    } while (0)
+
+#define RETURN_IF_FILTERED                                                                                             \
+    if (is_filtered(handle, lvl))                                                                                      \
+        return 0;
+#define SET_TIME                                                                                                       \
+    if (handle != NULL && !set_time(&event, sec, usec))                                                                \
+        return -1;
 
 int NetLoggerWrite(NL_Handle *handle, const char *keyword, const char *const_fmt, const char *variable_fmt, ...)
 {
-    va_list arguments;
-    va_start(arguments, variable_fmt);
-    int result = write_formatted(handle, 0, keyword, const_fmt, variable_fmt, &arguments);
-    va_end(arguments);
-    return result;
-}
-
-int NetLoggerGTWrite(NL_Handle *handle, long sec, long usec, const char *keyword, const char *const_fmt,
-                     const char *variable_fmt, ...)
-{
-    int64_t time_ns = handle != NULL ? time_of(sec, usec) : 1;
-    if (time_ns == 0)
-        return -1;
-    va_list arguments;
-    va_start(arguments, variable_fmt);
-    int result = write_formatted(handle, time_ns, keyword, const_fmt, variable_fmt, &arguments);
-    va_end(arguments);
-    return result;
+    WRITE_FORMATTED(const_fmt, variable_fmt, );
 }
 
 int NetLoggerWriteLvl(NL_Handle *handle, int lvl, const char *keyword, const char *const_fmt, const char *variable_fmt,
                       ...)
 {
-    if (is_filtered(handle, lvl))
-        return 0;
-    va_list arguments;
-    va_start(arguments, variable_fmt);
-    int result = write_formatted(handle, 0, keyword, const_fmt, variable_fmt, &arguments);
-    va_end(arguments);
-    return result;
+    WRITE_FORMATTED(const_fmt, variable_fmt, RETURN_IF_FILTERED);
+}
+
+int NetLoggerGTWrite(NL_Handle *handle, long sec, long usec, const char *keyword, const char *const_fmt,
+                     const char *variable_fmt, ...)
+{
+    WRITE_FORMATTED(const_fmt, variable_fmt, SET_TIME);
 }
 
 int NetLoggerGTWriteLvl(NL_Handle *handle, long sec, long usec, int lvl, const char *keyword, const char *const_fmt,
                         const char *variable_fmt, ...)
 {
-    if (is_filtered(handle, lvl))
-        return 0;
-    int64_t time_ns = handle != NULL ? time_of(sec, usec) : 1;
-    if (time_ns == 0)
-        return -1;
-    va_list arguments;
-    va_start(arguments, variable_fmt);
-    int result = write_formatted(handle, time_ns, keyword, const_fmt, variable_fmt, &arguments);
-    va_end(arguments);
-    return result;
+    WRITE_FORMATTED(const_fmt, variable_fmt, RETURN_IF_FILTERED SET_TIME);
 }
 
 int NetLoggerWriteString(NL_Handle *handle, const char *keyword, const char *const_data, const char *variable_data)
 {
-    return write_data(handle, 0, keyword, const_data, variable_data);
-}
-
-int NetLoggerWriteText(struct nl_log *log, const char *keyword, const char *data)
-{
-    return write_data(&(NL_Handle){.log = log}, 0, keyword, NULL, data);
+    WRITE_DATA(const_data, variable_data, );
 }
 
 int NetLoggerWriteStringLvl(NL_Handle *handle, int lvl, const char *keyword, const char *const_data,
                             const char *variable_data)
 {
-    if (is_filtered(handle, lvl))
-        return 0;
-    return write_data(handle, 0, keyword, const_data, variable_data);
+    WRITE_DATA(const_data, variable_data, RETURN_IF_FILTERED);
 }
 
 int NetLoggerGTWriteString(NL_Handle *handle, long sec, long usec, const char *keyword, const char *const_data,
                            const char *variable_data)
 {
-    int64_t time_ns = handle != NULL ? time_of(sec, usec) : 1;
-    if (time_ns == 0)
-        return -1;
-    return write_data(handle, time_ns, keyword, const_data, variable_data);
+    WRITE_DATA(const_data, variable_data, SET_TIME);
 }
 
 int NetLoggerGTWriteStringLvl(NL_Handle *handle, int lvl, long sec, long usec, const char *keyword,
                               const char *const_data, const char *variable_data)
 {
-    if (is_filtered(handle, lvl))
-        return 0;
-    int64_t time_ns = handle != NULL ? time_of(sec, usec) : 1;
-    if (time_ns == 0)
-        return -1;
-    return write_data(handle, time_ns, keyword, const_data, variable_data);
+    WRITE_DATA(const_data, variable_data, RETURN_IF_FILTERED SET_TIME);
 }
 
-/* ---- those of -DOLD_API: NetLogger.h gives them the names above ---- */
+int NetLoggerWriteText(struct nl_log *log, const char *keyword, const char *data)
+{
+    NL_Handle *handle = &(NL_Handle){.log = log};
+    WRITE_DATA(NULL, data, );
+}
+
+/* ---- the functions of -DOLD_API, which NetLogger.h renames ---- */
 
 int NetLoggerOldWrite(NL_Handle *handle, const char *keyword, const char *fmt, ...)
 {
-    va_list arguments;
-    va_start(arguments, fmt);
-    int result = write_formatted(handle, 0, keyword, NULL, fmt, &arguments);
-    va_end(arguments);
-    return result;
-}
-
-int NetLoggerOldGTWrite(NL_Handle *handle, long sec, long usec, const char *keyword, const char *fmt, ...)
-{
-    int64_t time_ns = handle != NULL ? time_of(sec, usec) : 1;
-    if (time_ns == 0)
-        return -1;
-    va_list arguments;
-    va_start(arguments, fmt);
-    int result = write_formatted(handle, time_ns, keyword, NULL, fmt, &arguments);
-    va_end(arguments);
-    return result;
+    WRITE_FORMATTED(NULL, fmt, );
 }
 
 int NetLoggerOldWriteLvl(NL_Handle *handle, int lvl, const char *keyword, const char *fmt, ...)
 {
-    if (is_filtered(handle, lvl))
-        return 0;
-    va_list arguments;
-    va_start(arguments, fmt);
-    int result = write_formatted(handle, 0, keyword, NULL, fmt, &arguments);
-    va_end(arguments);
-    return result;
+    WRITE_FORMATTED(NULL, fmt, RETURN_IF_FILTERED);
+}
+
+int NetLoggerOldGTWrite(NL_Handle *handle, long sec, long usec, const char *keyword, const char *fmt, ...)
+{
+    WRITE_FORMATTED(NULL, fmt, SET_TIME);
 }
 
 int NetLoggerOldGTWriteLvl(NL_Handle *handle, long sec, long usec, int lvl, const char *keyword, const char *fmt, ...)
 {
-    if (is_filtered(handle, lvl))
-        return 0;
-    int64_t time_ns = handle != NULL ? time_of(sec, usec) : 1;
-    if (time_ns == 0)
-        return -1;
-    va_list arguments;
-    va_start(arguments, fmt);
-    int result = write_formatted(handle, time_ns, keyword, NULL, fmt, &arguments);
-    va_end(arguments);
-    return result;
+    WRITE_FORMATTED(NULL, fmt, RETURN_IF_FILTERED SET_TIME);
 }
 
 int NetLoggerOldWriteString(NL_Handle *handle, const char *keyword, const char *data)
 {
-    return write_data(handle, 0, keyword, NULL, data);
+    WRITE_DATA(NULL, data, );
 }
 
 int NetLoggerOldWriteStringLvl(NL_Handle *handle, int lvl, const char *keyword, const char *data)
 {
-    if (is_filtered(handle, lvl))
-        return 0;
-    return write_data(handle, 0, keyword, NULL, data);
+    WRITE_DATA(NULL, data, RETURN_IF_FILTERED);
 }
 
 int NetLoggerOldGTWriteString(NL_Handle *handle, long sec, long usec, const char *keyword, const char *data)
 {
-    int64_t time_ns = handle != NULL ? time_of(sec, usec) : 1;
-    if (time_ns == 0)
-        return -1;
-    return write_data(handle, time_ns, keyword, NULL, data);
+    WRITE_DATA(NULL, data, SET_TIME);
 }
 
 int NetLoggerOldGTWriteStringLvl(NL_Handle *handle, int lvl, long sec, long usec, const char *keyword, const char *data)
 {
-    if (is_filtered(handle, lvl))
-        return 0;
-    int64_t time_ns = handle != NULL ? time_of(sec, usec) : 1;
-    if (time_ns == 0)
-        return -1;
-    return write_data(handle, time_ns, keyword, NULL, data);
+    WRITE_DATA(NULL, data, RETURN_IF_FILTERED SET_TIME);
 }

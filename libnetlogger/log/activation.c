@@ -15,11 +15,11 @@
 
 enum {
     LOOK_EVERY_NS = 250 * 1000000,
-    FRESH_NS = 50 * 1000000, /* a file may change again without its time changing: so long a time is too short */
-    FILE_MAX = 1 << 20,      /* bytes that are read */
+    FRESH_NS = 50 * 1000000, /* a file can change twice within this time without a new modification time */
+    FILE_MAX = 1 << 20,      /* in bytes */
 };
 
-/* ---- lists of commands, each with its NUL ---- */
+/* ---- lists of commands, each with a NUL ---- */
 
 static const char *next_command(const nl_buffer *list, const char *at)
 {
@@ -40,7 +40,7 @@ static bool is_of_kind(const char *command, const char *kind)
     return strncasecmp(command, kind, strlen(kind)) == 0 && command[strlen(kind)] == ' ';
 }
 
-/* The commands of one kind, in their order. */
+/* Returns the commands of one kind, in their order. */
 static nl_buffer of_kind(const nl_buffer *list, const char *kind)
 {
     nl_buffer found = {0};
@@ -58,9 +58,9 @@ static size_t count_of(const nl_buffer *list)
     return count;
 }
 
-/* ---- from one version of the file to the next ---- */
+/* ---- changes from one version of the file to the next ---- */
 
-/* What came of a version. */
+/* The results of a version. */
 typedef struct outcome {
     size_t undone;
     nl_buffer failures;
@@ -68,7 +68,7 @@ typedef struct outcome {
 
 static void add_failure(outcome *o)
 {
-    enum { ENOUGH = 400 }; /* to see what is wrong with the file */
+    enum { ENOUGH = 400 };
     if (o->failures.size > ENOUGH)
         return;
     if (o->failures.size > 0)
@@ -85,8 +85,8 @@ static void do_one(nl_log *log, const nl_activation *activation, const char *com
 }
 
 /*
- * Of these the order matters, or only the last counts: nothing is done while they stay the same, so that what the
- * program itself has changed since stays changed; otherwise all that the file said before is undone first.
+ * Applies the commands of a kind for which the order matters or only the last one counts. Does nothing if they are
+ * unchanged, to keep later changes by the program; otherwise undoes the previous version first.
  */
 static void change_together(nl_log *log, nl_activation *activation, const nl_buffer *now, const char *kind, outcome *o)
 {
@@ -99,7 +99,7 @@ static void change_together(nl_log *log, nl_activation *activation, const nl_buf
                                        : activation->level_before;
     for (const char *at = NULL; !same && (at = next_command(&old, at)) != NULL;) {
         o->undone += !is_in(&new, at);
-        /* Of those of which one counts the new one replaces the old. */
+        /* A new level or destination replaces the old one without undoing it. */
         if ((is_of_kind(at, "event") || new.size == 0) && nl_control_undo(log, activation, at) != NL_OK)
             add_failure(o);
     }
@@ -109,7 +109,7 @@ static void change_together(nl_log *log, nl_activation *activation, const nl_buf
     nl_buffer_free(&new);
 }
 
-/* Probes stay, with their counts, where both versions have them. */
+/* Probes that are in both versions stay, with their counts. */
 static void change_markers(nl_log *log, const nl_activation *activation, const nl_buffer *now, outcome *o)
 {
     const nl_buffer *before = &activation->done;
@@ -137,7 +137,7 @@ static void activation_say(nl_log *log, const nl_activation *activation, const c
     nl_log_say(log, record);
 }
 
-/* text is NULL when there is no file any more: then all is undone. */
+/* text is NULL if the file no longer exists; then all commands are undone. */
 static void apply(nl_log *log, nl_activation *activation, const char *text)
 {
     const unsigned failures = nl_memory_failures;
@@ -145,7 +145,7 @@ static void apply(nl_log *log, nl_activation *activation, const char *text)
     outcome o = {0};
     if (text != NULL && nl_control_do(NULL, activation->origin, text, strlen(text), &now) != NL_OK)
         add_failure(&o);
-    if (nl_memory_failures != failures) { /* the list may not be whole: everything stays as it is */
+    if (nl_memory_failures != failures) { /* the list may be incomplete: change nothing */
         nl_buffer_free(&now);
         nl_buffer_free(&o.failures);
         return;
@@ -164,7 +164,7 @@ static void apply(nl_log *log, nl_activation *activation, const char *text)
 
 /* ---- the file ---- */
 
-/* The file's text, NUL-terminated, NULs in it made blanks; NULL when there is none. */
+/* Returns the file's text with a NUL, and spaces instead of NULs in it; NULL if there is no file. */
 static char *read_file(const char *path, struct stat *seen)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -195,7 +195,7 @@ static int64_t time_of(const struct timespec *time)
     return (int64_t)time->tv_sec * NL_NS_PER_SECOND + time->tv_nsec;
 }
 
-/* Whether the file may be another than the one that was read. */
+/* Returns whether the file may differ from the one that was read. */
 static bool may_have_changed(const nl_activation *activation)
 {
     struct stat now;
@@ -220,7 +220,7 @@ void nl_activation_look(nl_log *log)
     struct stat seen = activation->seen;
     char *text = read_file(activation->path, &seen);
     if (nl_memory_failures != failures)
-        return; /* the next look reads it */
+        return; /* the next check reads it */
     activation->seen = seen;
     bool same =
         text == NULL ? activation->text == NULL : activation->text != NULL && strcmp(text, activation->text) == 0;

@@ -7,13 +7,13 @@
 #include <string.h>
 
 enum {
-    READINGS = 3,              /* the tightest of so many is taken */
-    SPACING_NS = 20 * 1000000, /* points closer than this give way to newer ones */
-    STEP_NS = 200 * 1000,      /* further than this from where it was expected, the clock was stepped ... */
-    STEP_PART = 1000,          /* ... plus a thousandth of the time since: no daemon slews faster */
+    READINGS = 3,              /* the best of these is used */
+    SPACING_NS = 20 * 1000000, /* newer points replace closer ones */
+    STEP_NS = 200 * 1000,      /* a larger difference from the expected time is a step ... */
+    STEP_PART = 1000,          /* ... plus a thousandth of the elapsed time: no daemon slews faster */
 };
 
-#define SANE_NS (INT64_C(1) << 62) /* until 2116 */
+#define SANE_NS (INT64_C(1) << 62) /* until the year 2116 */
 
 uint64_t nl_private_slow_ticks(void)
 {
@@ -41,13 +41,13 @@ static nl_clock_point read_both(bool slow)
     return best;
 }
 
-/* Makes the segment from point i to the next the one in use. */
+/* Makes the segment from point i to the next point the segment in use. */
 static void use_segment(nl_clock *clock, size_t i)
 {
     const nl_clock_point *from = &clock->points[i], *to = from + 1;
     clock->segment = i;
     int64_t apart_ns = (int64_t)((uint64_t)to->time_ns - (uint64_t)from->time_ns);
-    /* Points out of damaged memory may be further apart than times reach: then the way that checks is taken. */
+    /* Points from damaged memory may be further apart than int64_t allows; then the checked path is used. */
     clock->segment_ticks = apart_ns > -SANE_NS && apart_ns < SANE_NS ? to->ticks - from->ticks : 0;
     clock->ns_per_tick = (double)apart_ns / (double)(to->ticks - from->ticks);
 }
@@ -57,7 +57,7 @@ static void add_point(nl_clock *clock, nl_clock_point point)
     if (clock->count > 0 && point.ticks <= clock->points[clock->count - 1].ticks)
         return;
     if (clock->count == NL_CLOCK_POINTS) {
-        /* Every other one goes: what is still waiting after that long is told its time a little less finely. */
+        /* Remove every other point. The times of events that wait so long become less precise. */
         for (size_t i = 0; i < NL_CLOCK_POINTS / 2; i++)
             clock->points[i] = clock->points[2 * i];
         clock->count = NL_CLOCK_POINTS / 2;
@@ -72,21 +72,21 @@ void nl_clock_start(nl_clock *clock)
     add_point(clock, read_both(clock->slow));
 }
 
-/* Whether the latest segment is a step: one tick in which the clock was set. */
+/* Returns whether the latest segment is a step: one tick in which the clock was set. */
 static bool ends_with_step(const nl_clock *clock)
 {
     const nl_clock_point *last = &clock->points[clock->count - 1];
     return clock->count >= 3 && last->ticks - last[-1].ticks == 1;
 }
 
-/* The latest rate that there is; a step has none. Of two points at least. */
+/* Returns the latest rate; a step has none. Requires two points. */
 static double latest_rate(const nl_clock *clock)
 {
     const nl_clock_point *to = &clock->points[clock->count - (ends_with_step(clock) ? 2 : 1)], *from = to - 1;
     return (double)(int64_t)((uint64_t)to->time_ns - (uint64_t)from->time_ns) / (double)(to->ticks - from->ticks);
 }
 
-/* The time of ticks outside of all segments, or within the one in use. */
+/* Returns the time of ticks outside of all segments, or in the segment in use. */
 static int64_t extrapolate(const nl_clock *clock, uint64_t ticks)
 {
     const nl_clock_point *from = &clock->points[clock->segment], *last = &clock->points[clock->count - 1];
@@ -97,7 +97,7 @@ static int64_t extrapolate(const nl_clock *clock, uint64_t ticks)
     }
     double away_ns = (double)(int64_t)(ticks - from->ticks) * rate;
     int64_t time_ns;
-    /* Only ticks or points out of damaged memory are further away than times reach. */
+    /* Only ticks or points from damaged memory are out of range. */
     if (away_ns < -0x1p62 || away_ns > 0x1p62 || __builtin_add_overflow(from->time_ns, (int64_t)away_ns, &time_ns))
         return from->time_ns;
     return time_ns;
@@ -125,7 +125,7 @@ uint64_t nl_clock_update(nl_clock *clock)
     return now.ticks;
 }
 
-/* With a single point there is no rate yet, but that of the monotonic clock is known. */
+/* A single point gives no rate, but the rate of the monotonic clock is known. */
 static int64_t only_point_ns(const nl_clock *clock, uint64_t ticks)
 {
     const nl_clock_point *only = &clock->points[0];
@@ -143,7 +143,7 @@ int64_t nl_clock_find_time_ns(nl_clock *clock, uint64_t ticks)
     bool before = ticks < clock->points[i].ticks && i > 0;
     bool behind = ticks > clock->points[i + 1].ticks && i + 2 < clock->count;
     if (before || behind) {
-        size_t low = 0, high = clock->count - 2; /* the last point that is not behind ticks, within the segments */
+        size_t low = 0, high = clock->count - 2; /* find the last point at or before ticks */
         while (low < high) {
             size_t middle = (low + high + 1) / 2;
             if (clock->points[middle].ticks <= ticks)
@@ -170,7 +170,7 @@ void nl_clock_save(const nl_clock *clock, nl_clock_point points[2])
     const nl_clock_point *last = &clock->points[count - 1];
     points[1] = *last;
     points[0] = count < 2 ? *last : last[-1];
-    if (ends_with_step(clock)) { /* the rate before it holds */
+    if (ends_with_step(clock)) { /* the rate before the step applies */
         points[0].ticks = last->ticks - (last[-1].ticks - last[-2].ticks);
         points[0].time_ns = last->time_ns - (last[-1].time_ns - last[-2].time_ns);
     }

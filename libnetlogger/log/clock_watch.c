@@ -17,37 +17,37 @@
 #include <time.h>
 
 enum {
-    GIVE_UP_NS = 200 * 1000000,    /* after which chronyd answers no more */
-    LAST_WAIT_MS = 5,              /* for its answer, when the log is closed */
-    BURST = 4,                     /* exchanges one after the other, to begin with */
+    GIVE_UP_NS = 200 * 1000000,    /* limit for the reply of chronyd */
+    LAST_WAIT_MS = 5,              /* for the reply when the log is closed */
+    BURST = 4,                     /* quick exchanges at the beginning */
     BURST_PAUSE_NS = 10 * 1000000, /* between them */
-    STEP_NS = 50 * 1000,           /* by which a clock jumps, at least, that was set, ... */
-    STEP_PPM = 1000,               /* ... and so much of the time since the look before: two clocks may run apart */
-    APART_NS = 10 * 1000,          /* what two readings of clocks may take that are compared */
-    DRIFT_PPM = 15,                /* of a clock, as RFC 5905 supposes */
+    STEP_NS = 50 * 1000,           /* minimum jump of a clock that was set ... */
+    STEP_PPM = 1000,               /* ... plus this part of the time since the last check: two clocks drift */
+    APART_NS = 10 * 1000,          /* maximum time for reading two clocks that are compared */
+    DRIFT_PPM = 15,                /* drift of a clock that RFC 5905 assumes */
 };
 
 enum { NL_CLOCK_SAMPLES = 8 };
 
 struct nl_clock_watch {
     int64_t every_ns;
-    int64_t report_ns; /* on the monotonic clock, as the others: the next report */
+    int64_t report_ns; /* time of the next report, on the monotonic clock */
 
-    /* A question to chronyd that is not answered yet. */
-    int fd; /* -1: there is none */
+    /* A request to chronyd without a reply yet. */
+    int fd; /* -1: none */
     nl_identity identity;
     bool to_ask, own_socket;
     uint32_t number;
     int64_t give_up_ns;
 
-    /* Exchanges since the latest report, in a circle; the latest is at (sample_count - 1) % NL_CLOCK_SAMPLES. */
+    /* Exchanges since the latest report, a circular buffer; the latest is at (sample_count - 1) % NL_CLOCK_SAMPLES. */
     nl_exchange samples[NL_CLOCK_SAMPLES];
     unsigned sample_count;
-    int64_t exchange_ns; /* the next */
-    unsigned in_burst;   /* exchanges that are still to follow one another quickly */
+    int64_t exchange_ns; /* time of the next exchange */
+    unsigned in_burst;   /* remaining quick exchanges */
 
-    int64_t ahead_ns;    /* the real-time clock before one that nobody sets ... */
-    int64_t compared_ns; /* ... when they were compared; 0: they were not */
+    int64_t ahead_ns;    /* the real-time clock minus the boot-time clock ... */
+    int64_t compared_ns; /* ... at this time; 0: not compared yet */
 };
 
 static void clock_watch_say(nl_log *log, nl_record *record, bool synchronized)
@@ -87,7 +87,7 @@ static void clock_watch_ask(nl_clock_watch *w, bool own_socket, int64_t now_ns)
         clock_watch_ask(w, true, now_ns);
 }
 
-/* Reads the answer, if there is one by now. */
+/* Reads the reply if it has arrived. */
 static void hear(nl_log *log, int64_t now_ns)
 {
     nl_clock_watch *w = log->watch;
@@ -119,7 +119,7 @@ static bool can_exchange(const nl_log *log)
     return log->options.writer.format == NL_FORMAT_NLB && log->outbox.destination != NULL && !log->outbox.away;
 }
 
-/* How far the offset may be off by now. */
+/* Returns the present bound of the offset's error. */
 static int64_t error_ns(const nl_exchange *e, int64_t now_ns)
 {
     return e->delay_ns / 2 + (now_ns - e->monotonic_ns) / 1000000 * DRIFT_PPM;
@@ -157,9 +157,9 @@ static void exchange(nl_log *log, int64_t now_ns)
     w->exchange_ns = now_ns + (w->in_burst > 0 ? BURST_PAUSE_NS : w->every_ns / NL_CLOCK_SAMPLES);
 }
 
-/* ---- clocks that are set ---- */
+/* ---- steps of the clock ---- */
 
-/* The monotonic clock that goes on while the machine sleeps, as the real-time clock does. */
+/* Returns the boot-time clock, which like the real-time clock includes the time when the machine sleeps. */
 static int64_t boot_ns(void)
 {
     struct timespec now;
@@ -167,7 +167,7 @@ static int64_t boot_ns(void)
     return now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
 }
 
-/* The real-time clock before that one. False when the two could not be read at one time. */
+/* Stores the difference of the real-time clock. Returns false if the two clocks could not be read at the same time. */
 static bool compare_clocks(int64_t *ahead_ns)
 {
     int64_t before_ns = boot_ns(), real_ns = nl_time_now_ns(), after_ns = boot_ns();
@@ -175,7 +175,7 @@ static bool compare_clocks(int64_t *ahead_ns)
     return after_ns - before_ns < APART_NS;
 }
 
-/* What adjusts a clock's speed does so to both clocks alike: they differ when one was set. */
+/* Slewing affects both clocks; only setting the real-time clock makes them differ. */
 static void look_for_step(nl_log *log, int64_t now_ns)
 {
     nl_clock_watch *w = log->watch;
@@ -197,9 +197,7 @@ static void look_for_step(nl_log *log, int64_t now_ns)
     w->exchange_ns = now_ns;
 }
 
-/* ---- */
-
-/* Without a thread there is nobody who could be given records at the end: saying one would have it started. */
+/* A log without a thread at its end cannot write records: they would start the thread. */
 static bool is_running(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);
@@ -214,7 +212,7 @@ void nl_clock_watch_begin(nl_log *log)
         return;
     nl_clock_watch *w = log->watch = nl_memory_check(calloc(1, sizeof *w));
     if (w == NULL)
-        return; /* the log says nothing of its clock */
+        return; /* the log has no records about its clock */
     w->fd = -1;
     w->every_ns = log->options.clock_ns;
     w->in_burst = BURST;
@@ -256,7 +254,7 @@ void nl_clock_watch_finish(nl_log *log)
     if (w == NULL || !is_running(log) || waits_for_destination(log))
         return;
     int64_t now_ns = nl_monotonic_ns();
-    if (w->report_ns == 0) { /* this is the first look */
+    if (w->report_ns == 0) { /* first check */
         say_kernel(log);
         w->to_ask = true;
     }
@@ -271,8 +269,7 @@ void nl_clock_watch_finish(nl_log *log)
     say_offset(log, nl_monotonic_ns());
 }
 
-/* It goes on as the parent does, whose host it is on; but the question is the parent's, and so is the first report, if
- * it is yet to come. */
+/* The host's clock is the same, but the pending request and the first report belong to the parent. */
 void nl_clock_watch_after_fork(nl_clock_watch *watch)
 {
     if (watch == NULL)

@@ -1,12 +1,12 @@
 /*
- * A log's own records of how good its clock is: what the kernel and chronyd say (timekeeping/quality.h) when the log is
- * opened and every so often, and, where the destination is a collector that acknowledges, by how much this clock and
- * the collector's differ (ClockOffset), by exchanges of timestamps (doc/binary-format.md, "Time"). All of it is the
- * writer thread's; a log without it (clock=no) pays a comparison a look.
+ * A log's records about the quality of its clock: the state of the kernel's clock and of chronyd
+ * (base/clock_quality.h) when the log is opened and at intervals, steps of the clock (ClockStep), and the difference
+ * from the clock of an acknowledging collector (ClockOffset), measured by exchanges of timestamps
+ * (doc/binary-format.md, "Time"). The writer thread owns the state. A log with clock=no has none.
  *
- * An exchange gives the offset to within half of what the way there and back took, so the one that took least of the
- * last eight counts (the minimum filter of RFC 5905), the earlier ones being worth less as clocks drift. A clock that
- * is set while the log is open is noticed by comparison with the monotonic clock (ClockStep), and measured anew.
+ * An exchange gives the offset to within half of the round-trip time, so that the exchange with the shortest round
+ * trip of the last eight counts (the minimum filter of RFC 5905), with a penalty for age. A comparison with the
+ * monotonic clock detects steps, after which the offset is measured again.
  */
 #ifndef NETLOGGER_LOG_CLOCK_WATCH_H
 #define NETLOGGER_LOG_CLOCK_WATCH_H
@@ -15,16 +15,16 @@
 
 typedef struct nl_clock_watch nl_clock_watch;
 
-/* The log is being opened, and has no thread yet: makes log->watch, NULL when nothing is to be watched. */
+/* Sets log->watch if the log has clock records, otherwise NULL. Call it before the log has a thread. */
 void nl_clock_watch_begin(nl_log *log);
 
-/* Does what is due. By the writer thread. */
+/* Does what is due. Called by the writer thread. */
 void nl_clock_watch_look(nl_log *log);
 
-/* The log is being closed: says what is known and was not said. By the writer thread. */
+/* Writes the remaining records when the log is closed. Called by the writer thread. */
 void nl_clock_watch_finish(nl_log *log);
 
-/* In the child after fork; NULL is allowed, as below. */
+/* Call it in the child after fork. watch may be NULL, also below. */
 void nl_clock_watch_after_fork(nl_clock_watch *watch);
 
 void nl_clock_watch_free(nl_clock_watch *watch);

@@ -26,18 +26,18 @@ struct nl_control_probe {
     nl_probe_kind kind;
     char *pattern;
     char *to;
-    char *command; /* as nl_control_do wrote it */
+    char *command; /* normalized by nl_control_do */
     uint64_t reported;
 };
 
-/* A line's words, in a copy of it. */
+/* The words of a line, in a copy of it. */
 typedef struct command {
     char *arguments[WORDS_MAX];
     size_t count;
     char text[LINE_MAX_SIZE];
 } command;
 
-/* ---- counts are reported ---- */
+/* ---- reports of counts ---- */
 
 static void say_count(nl_log *log, const nl_control_probe *probe, const nl_probe_info *info)
 {
@@ -82,7 +82,7 @@ void nl_control_report(nl_log *log)
     control->report_ns = now_ns + REPORT_EVERY_NS;
 }
 
-/* ---- probes; with control->mutex ---- */
+/* ---- probes; control->mutex is held ---- */
 
 static void free_probe(nl_control_probe *probe)
 {
@@ -92,7 +92,7 @@ static void free_probe(nl_control_probe *probe)
     free(probe);
 }
 
-/* NULL when there is no memory. */
+/* Returns NULL if memory runs out. */
 static nl_control_probe *make_probe(nl_control_origin origin, const nl_control_probe *wanted, const char *text)
 {
     nl_control_probe *made = nl_memory_check(malloc(sizeof *made));
@@ -109,8 +109,8 @@ static nl_control_probe *make_probe(nl_control_origin origin, const nl_control_p
     return NULL;
 }
 
-/* Nobody waits here for those who are in the probe: they may be waiting for the writer thread. */
-static void take_off(nl_log *log, nl_control_probe **at)
+/* Does not wait for threads in the probe, because they may be waiting for the writer thread. */
+static void probe_detach(nl_log *log, nl_control_probe **at)
 {
     nl_control_probe *probe = *at;
     nl_probe_info info;
@@ -120,8 +120,8 @@ static void take_off(nl_log *log, nl_control_probe **at)
     free_probe(probe);
 }
 
-static nl_status put_on(nl_log *log, nl_control_origin origin, const nl_control_probe *wanted, nl_level level,
-                        const char *text)
+static nl_status probe_attach(nl_log *log, nl_control_origin origin, const nl_control_probe *wanted, nl_level level,
+                              const char *text)
 {
     nl_log_control *control = &log->control;
     nl_control_probe **at = &control->probes;
@@ -145,11 +145,11 @@ static nl_status put_on(nl_log *log, nl_control_origin origin, const nl_control_
     return NL_OK;
 }
 
-static void take_off_pattern(nl_log *log, const char *pattern)
+static void probes_detach_pattern(nl_log *log, const char *pattern)
 {
     for (nl_control_probe **at = &log->control.probes; *at != NULL;)
         if (strcmp((*at)->pattern, pattern) == 0)
-            take_off(log, at);
+            probe_detach(log, at);
         else
             at = &(*at)->next;
 }
@@ -159,7 +159,7 @@ void nl_control_finish(nl_log *log)
     pthread_mutex_lock(&log->control.mutex);
     log->control.closing = true;
     while (log->control.probes != NULL)
-        take_off(log, &log->control.probes);
+        probe_detach(log, &log->control.probes);
     pthread_mutex_unlock(&log->control.mutex);
 }
 
@@ -181,14 +181,14 @@ void nl_control_free(nl_log *log)
     pthread_mutex_destroy(&control->mutex);
 }
 
-/* ---- the commands: with log NULL they are only read ---- */
+/* ---- commands; with log NULL they are only checked ---- */
 
 static nl_status do_level(nl_log *log, nl_control_origin origin, const command *c)
 {
     (void)origin;
     nl_level level = c->count == 2 ? nl_level_parse(c->arguments[1], strlen(c->arguments[1])) : NL_LEVEL_NONE;
     if (level == NL_LEVEL_NONE)
-        return nl_error_set(NL_ERROR_INVALID, "\"level\" wants a level's name");
+        return nl_error_set(NL_ERROR_INVALID, "\"level\" requires one of " NL_LEVEL_NAMES);
     if (log != NULL)
         nl_set_level(log, level);
     return NL_OK;
@@ -199,15 +199,15 @@ static nl_status do_event(nl_log *log, nl_control_origin origin, const command *
     (void)origin;
     bool off = c->count == 3 && strcasecmp(c->arguments[2], "off") == 0;
     if (c->count != 3 || (!off && strcasecmp(c->arguments[2], "on") != 0))
-        return nl_error_set(NL_ERROR_INVALID, "\"event\" wants a pattern, and off or on");
+        return nl_error_set(NL_ERROR_INVALID, "\"event\" requires a pattern, and off or on");
     if (strlen(c->arguments[1]) >= NL_SITE_PATTERN_SIZE)
-        return nl_error_set(NL_ERROR_LIMIT, "a pattern has at most %d bytes", NL_SITE_PATTERN_SIZE - 1);
+        return nl_error_set(NL_ERROR_LIMIT, "the pattern is longer than %d bytes", NL_SITE_PATTERN_SIZE - 1);
     if (log != NULL)
         nl_sites_switch(c->arguments[1], off);
     return NL_OK;
 }
 
-/* What is to be done at the marker; NL_END for "off". */
+/* Sets the action at the marker; returns NL_END for "off". */
 static nl_status read_marker(const command *c, nl_probe_kind *kind, nl_level *level)
 {
     const char *what = c->count >= 3 ? c->arguments[2] : "", *more = c->count == 4 ? c->arguments[3] : NULL;
@@ -228,7 +228,7 @@ static nl_status read_marker(const command *c, nl_probe_kind *kind, nl_level *le
         return NL_OK;
     if (c->count == 3 && strcasecmp(what, "off") == 0)
         return NL_END;
-    return nl_error_set(NL_ERROR_INVALID, "\"marker\" wants a pattern, and log [LEVEL], count, time PATTERN, or off");
+    return nl_error_set(NL_ERROR_INVALID, "\"marker\" requires a pattern, and log [LEVEL], count, time PATTERN or off");
 }
 
 static void control_join(const command *c, char text[LINE_MAX_SIZE])
@@ -251,13 +251,13 @@ static nl_status do_marker(nl_log *log, nl_control_origin origin, const command 
     control_join(c, text);
     pthread_mutex_lock(&log->control.mutex);
     if (status == NL_END)
-        take_off_pattern(log, wanted.pattern);
-    status = status == NL_OK ? put_on(log, origin, &wanted, level, text) : NL_OK;
+        probes_detach_pattern(log, wanted.pattern);
+    status = status == NL_OK ? probe_attach(log, origin, &wanted, level, text) : NL_OK;
     pthread_mutex_unlock(&log->control.mutex);
     return status;
 }
 
-/* Files are those of the program's user: what would be read and written by their names a collector has no say in. */
+/* A collector must not choose files that the program reads or writes with its user's rights. */
 static nl_status check_collectors_url(const char *text)
 {
     nl_url *url = nl_url_parse(text);
@@ -268,14 +268,14 @@ static nl_status check_collectors_url(const char *text)
     nl_url_free(url);
     if (good)
         return NL_OK;
-    return nl_error_set(NL_ERROR_INVALID, netlog ? "a collector can name no file to a program"
-                                                 : "a collector can only send a program to another collector");
+    return nl_error_set(NL_ERROR_INVALID,
+                        netlog ? "a collector may not name files" : "a collector may only name another collector");
 }
 
 static nl_status do_destination(nl_log *log, nl_control_origin origin, const command *c)
 {
     if (c->count != 2)
-        return nl_error_set(NL_ERROR_INVALID, "\"destination\" wants a URL");
+        return nl_error_set(NL_ERROR_INVALID, "\"destination\" requires a URL");
     if (origin == NL_CONTROL_COLLECTOR && check_collectors_url(c->arguments[1]) != NL_OK)
         return NL_FAILED;
     return log != NULL ? nl_log_set_destination(log, c->arguments[1], false) : NL_OK;
@@ -283,7 +283,7 @@ static nl_status do_destination(nl_log *log, nl_control_origin origin, const com
 
 /* ---- lines ---- */
 
-/* Splits a line at blanks. False when there is nothing in it but perhaps a comment. */
+/* Splits a line at whitespace. Returns false if the line is empty or a comment. */
 static bool split(command *c, const char *line, size_t size)
 {
     memcpy(c->text, line, size);
@@ -305,11 +305,12 @@ static nl_status do_command(nl_log *log, nl_control_origin origin, const command
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (strcasecmp(c->arguments[0], all[i].name) == 0)
             return all[i].function(log, origin, c);
-    return nl_error_set(NL_ERROR_NOT_FOUND, "unknown command \"%s\": level, event, marker and destination are known",
+    return nl_error_set(NL_ERROR_NOT_FOUND,
+                        "unknown command \"%s\"; the commands are level, event, marker and destination",
                         c->arguments[0]);
 }
 
-/* Puts the latest failure behind those before, as long as there is room. */
+/* Appends the latest error to the failures, up to a limit. */
 static void add_failure(nl_buffer *failures, size_t line)
 {
     char number[48];
@@ -326,9 +327,9 @@ static nl_status do_line(nl_log *log, nl_control_origin origin, const char *line
 {
     command c;
     if (size >= sizeof c.text)
-        return nl_error_set(NL_ERROR_LIMIT, "longer than %zu bytes", sizeof c.text - 1);
+        return nl_error_set(NL_ERROR_LIMIT, "the line is longer than %zu bytes", sizeof c.text - 1);
     if (memchr(line, '\0', size) != NULL)
-        return nl_error_set(NL_ERROR_INVALID, "there is a NUL in it");
+        return nl_error_set(NL_ERROR_INVALID, "the line contains a NUL");
     if (!split(&c, line, size))
         return NL_OK;
     nl_status status = do_command(log, origin, &c);
@@ -377,7 +378,7 @@ nl_status nl_control_undo(nl_log *log, const nl_activation *activation, const ch
         pthread_mutex_lock(&log->control.mutex);
         for (nl_control_probe **at = &log->control.probes; *at != NULL; at = &(*at)->next)
             if ((*at)->origin == activation->origin && strcmp((*at)->command, text) == 0) {
-                take_off(log, at);
+                probe_detach(log, at);
                 break;
             }
         pthread_mutex_unlock(&log->control.mutex);

@@ -1,4 +1,6 @@
-/* What an event costs its caller, measured on the spot. */
+/*
+ * Measures the cost of an event to its caller.
+ */
 #include "config.h"
 
 #include "base/error.h"
@@ -15,15 +17,15 @@
 enum {
     RING_SIZE = 64 << 10,
     EVENT_MAX = 1 << 10, /* more than NL_FIELDS_MAX typical values */
-    EVENTS = 1000,       /* a round */
+    EVENTS = 1000,       /* per round */
     ROUNDS = 7,
 };
 
-/* Typical values: a string, and bytes for a number of any type. */
+/* Typical values: a string, and bytes for numbers of any type. */
 static const char typical_text[] = "/data/run-17/block-0042";
 static const uint64_t typical_bits = 0x0000001cbe991a14;
 
-/* What is measured, and the answers. */
+/* Input and results of the measurement. */
 typedef struct measuring {
     nl_event_site **sites;
     nl_event_cost *costs;
@@ -72,7 +74,7 @@ static void put_typical(char *at, const nl_event_site *site)
     }
 }
 
-/* EVENTS of them as the program would log them: nl_write looks for the format first. */
+/* Logs EVENTS events as the program would; nl_write looks up the format first. */
 static void log_some(measuring *m, nl_event_site *site, const nl_format_site *format, size_t size)
 {
     for (int i = 0; i < EVENTS; i++) {
@@ -80,7 +82,7 @@ static void log_some(measuring *m, nl_event_site *site, const nl_format_site *fo
             nl_format_site_find(&m->cache, format->level, format->event, format->format);
         nl_ring_producer *ring;
         char *at = nl_private_begin(&m->gate, site, size, &ring);
-        if (at == NULL) /* never: the ring is there, and has room */
+        if (at == NULL) /* impossible: the ring exists and has space */
             return;
         put_typical(at, site);
         nl_private_commit(ring, size);
@@ -89,7 +91,7 @@ static void log_some(measuring *m, nl_event_site *site, const nl_format_site *fo
 
 static void costs_measure(measuring *m, const nl_event_site *measured, nl_event_cost *cost)
 {
-    /* A copy: it stays numbered whatever becomes of the other, so that nothing but the scratch ring is looked for. */
+    /* A copy with a fixed number, so that each event only looks for the scratch ring. */
     nl_event_site site = *measured;
     site.id = NL_SITE_FIRST;
     const nl_format_site *format = nl_format_site_of(measured);
@@ -107,7 +109,7 @@ static void costs_measure(measuring *m, const nl_event_site *measured, nl_event_
     }
 }
 
-/* In a thread of its own the scratch ring is a log's as every log's is, and no signal handler's event can get there. */
+/* Runs in a thread of its own, which signal handlers do not interrupt, and whose scratch ring is like that of a log. */
 static void *measure_all(void *user)
 {
     measuring *m = user;
@@ -136,7 +138,7 @@ static void free_measuring(measuring *m)
     free(m);
 }
 
-/* NULL when there is no memory. */
+/* Returns NULL if memory runs out. */
 static measuring *prepare(void)
 {
     measuring *m = nl_memory_check(calloc(1, sizeof *m));

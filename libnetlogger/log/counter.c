@@ -1,4 +1,6 @@
-/* In a file of its own, so that a test can say that there is no counter. */
+/*
+ * A separate file, so that a test can replace it and have no counter.
+ */
 #include "config.h"
 
 #include "log/clock.h"
@@ -18,8 +20,8 @@ static bool is_invariant(void)
 }
 
 /*
- * Whether the kernel has found the counters of the processors to run apart, or at another rate than it should: then it
- * takes it off this list. Where there is no list (a container's /sys may be empty) the processor's word holds.
+ * The kernel removes the counter from this list if the counters of the processors differ or have a wrong rate. Without
+ * the list, as in a container with an empty /sys, trust the processor.
  */
 static bool is_trusted(void)
 {
@@ -30,7 +32,7 @@ static bool is_trusted(void)
         close(fd);
     if (size <= 0)
         return true;
-    list[size] = ' '; /* in place of the newline */
+    list[size] = ' '; /* replaces the newline */
     return strstr(list, " tsc ") != NULL;
 }
 

@@ -43,7 +43,7 @@ void nl_drain_finish(nl_drain *drain)
     free(drain->shapes);
 }
 
-/* Reads a value of a raw type at *at into field. False when it ends behind end. */
+/* Reads a value of a raw type at *at into field. Returns false if it extends beyond end. */
 static inline bool get_value(const char **at, const char *end, unsigned raw_type, nl_field *field)
 {
     const char *value = *at;
@@ -110,7 +110,7 @@ static void add_time(nl_record *record, const char *name, int64_t time_ns)
     nl_record_add_string(record, name, text, size);
 }
 
-/* The log's own record of what is missing from it: full and refused as nl_lost_event has them. */
+/* Makes drain->record a report of losses; full and refused are as in nl_lost_event. */
 static void lost_record(nl_drain *drain, const nl_ring *ring, uint64_t full, uint64_t refused, int64_t from_ns,
                         int64_t to_ns)
 {
@@ -142,7 +142,7 @@ static int64_t round_time(int64_t time_ns)
     return time_ns < INT64_MIN + part ? time_ns : time_ns - part;
 }
 
-/* What every record has. */
+/* Sets the members that every record has. */
 static void complete(nl_drain *drain, int64_t time_ns)
 {
     nl_record *record = drain->record;
@@ -166,10 +166,7 @@ static bool put_lost(nl_drain *drain, nl_ring *ring, const char *payload, size_t
     return true;
 }
 
-/*
- * What cannot be read is a record that a program has made by hand, with names or types that are none, or memory that it
- * has overwritten.
- */
+/* An event is unreadable if a program composed it with invalid names or types, or overwrote its memory. */
 bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
 {
     nl_record_clear(drain->record);
@@ -191,7 +188,7 @@ bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *head
     return good;
 }
 
-/* ---- the rings by the time of their next event: a binary heap ---- */
+/* ---- a binary heap of rings by the time of their next event ---- */
 
 static uint64_t next_ticks(const nl_ring *ring)
 {
@@ -236,7 +233,10 @@ static void fill_heap(nl_drain *drain, nl_ring *rings)
         sift_down(drain, i);
 }
 
-/* The shape of the site's lines, made of the record when it is the site's first. NULL when it is no site's. */
+/*
+ * Returns the shape of the site's lines, which the site's first record determines; NULL if it is not a registered
+ * site.
+ */
 static const nl_text_shape *text_shape(nl_drain *drain, const nl_text_format *format, uint32_t id)
 {
     if (id < NL_SITE_FIRST)
@@ -255,7 +255,7 @@ static const nl_text_shape *text_shape(nl_drain *drain, const nl_text_format *fo
     return drain->text_shapes[id];
 }
 
-/* Encodes one event, and counts its record. False when it is left for the next batch. */
+/* Encodes one event and counts its record. Returns false if the event must wait for the next batch. */
 static bool drain_put_text(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event,
                            nl_buffer *out, uint64_t *count)
 {
@@ -297,8 +297,8 @@ static uint64_t take_text(nl_drain *drain, nl_ring *rings, uint64_t until_ticks,
 }
 
 /*
- * Where no event begins the program has overwritten the memory, and none of what is behind can be found: it is passed
- * over, and a record says how many bytes that was, which is at least one event. Returns how many records that are.
+ * The program has overwritten the memory of an event, so that the following events cannot be found. Skips them; a
+ * record reports the number of skipped bytes, which are at least one event. Returns the number of records.
  */
 static uint64_t pass_over(nl_drain *drain, nl_ring *ring, nl_buffer *out)
 {

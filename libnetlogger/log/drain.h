@@ -1,6 +1,6 @@
 /*
- * Out of the rings: events into records, in the order of their times, encoded for the destination. The writer thread of
- * a log does this, and after a crash whoever recovers its rings.
+ * Takes events out of rings, makes records of them in order of time, and encodes them for the destination. Used by a
+ * log's writer thread, and by recovery after a crash. An nl_drain belongs to one thread.
  */
 #ifndef NETLOGGER_LOG_DRAIN_H
 #define NETLOGGER_LOG_DRAIN_H
@@ -14,36 +14,36 @@
 typedef struct nl_drain {
     nl_format format;
     int zstd_level;
-    bool one_level; /* syslog: a batch holds records of one level only */
+    bool one_level; /* syslog: a batch contains records of one level */
     nl_string host, prog;
     nl_clock clock;
     nl_site_table sites;
     nl_record *record;
-    nl_level level; /* of the batch, with one_level */
-    uint64_t lost;  /* events that were reported as lost, so far */
-    nl_ring **heap; /* text: the rings that have events, by the time of their next one */
+    nl_level level; /* level of the batch, with one_level */
+    uint64_t lost;  /* number of events reported as lost */
+    nl_ring **heap; /* text: rings with events, ordered by the time of their next event */
     size_t heap_size, heap_capacity;
-    nl_text_shape **text_shapes; /* text: by site, NULL where there was none of its events yet */
+    nl_text_shape **text_shapes; /* text: by site; NULL: no events yet */
     size_t text_shape_capacity;
     nl_known_second second;
     nl_block_writer block;
-    unsigned block_source; /* binary: the source of typed events in this block, plus one */
-    unsigned *shapes;      /* by site, its shape in this block, plus one */
+    unsigned block_source; /* binary: index of the source of typed events in this block, plus 1 */
+    unsigned *shapes;      /* by site: index of its shape in this block, plus 1 */
     size_t shape_capacity;
 } nl_drain;
 
-/* host and prog are borrowed. False when there is no memory; nl_drain_finish is called all the same. */
+/* host and prog must outlive the drain. Returns false if memory runs out; call nl_drain_finish also then. */
 bool nl_drain_start(nl_drain *drain, nl_format format, nl_string host, nl_string prog);
 void nl_drain_finish(nl_drain *drain);
 
-/* What is taken from here on is encoded so. */
+/* Sets the format of records taken from now on. */
 void nl_drain_set_format(nl_drain *drain, nl_format format);
 
 /*
- * Takes events up to until_ticks out of the rings in the list (pinned, by ->next), encodes them to the end of out until
- * it holds limit bytes, and moves their ->at and ->sequence. Text is in order of time over all rings; in blocks each
- * ring's events stand by themselves. *count is the number of records. NL_FAILED, with out as it was, when there is no
- * memory: what the rings' ->at and ->sequence say then is to be forgotten (nl_ring_pin reads them again).
+ * Takes events up to until_ticks from the pinned rings of a list, appends them encoded to out until it has limit
+ * bytes, and advances each ring's at and sequence. Text is ordered by time over all rings; each block has the events
+ * of one ring. Sets *count to the number of records. If memory runs out, returns NL_FAILED with out unchanged; the
+ * rings' at and sequence are invalid until nl_ring_pin.
  */
 nl_status nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit,
                         uint64_t *count);

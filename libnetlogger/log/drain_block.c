@@ -1,4 +1,6 @@
-/* The fast way from a ring into a block: values go over one by one, no record is made of them. */
+/*
+ * The fast path from a ring into a block, which copies values without making records.
+ */
 #include "config.h"
 
 #include "log/drain_internal.h"
@@ -11,12 +13,12 @@
 #include <string.h>
 
 enum {
-    NUMBERS_SIZE = NL_FIELDS_MAX * NL_VARINT_SIZE, /* what all numbers of an event can take */
-    BLOCK_SIZE = 60 << 10,                         /* of records that follow one another quickly */
-    BLOCK_EVENTS = 64 << 10,                       /* bytes of a ring that may go into one block in any case */
+    NUMBERS_SIZE = NL_FIELDS_MAX * NL_VARINT_SIZE, /* maximum size of the numbers of an event */
+    BLOCK_SIZE = 60 << 10,                         /* of typed events in succession */
+    BLOCK_EVENTS = 64 << 10,                       /* bytes of a ring that may always go into one block */
     RUN_EVENT_MAX = 4096,
-    LARGE_SIZE = 64 << 10, /* more than the definition of a shape takes */
-    AHEAD = 2048,          /* bytes of the ring that are on their way from the producer's processor */
+    LARGE_SIZE = 64 << 10, /* more than the definition of a shape */
+    AHEAD = 2048,          /* prefetch distance in bytes of the ring */
 };
 _Static_assert(RUN_EVENT_MAX / 2 + NUMBERS_SIZE + NL_BLOCK_RECORD_HEAD < RUN_EVENT_MAX, "there is room for one more");
 
@@ -57,7 +59,7 @@ static unsigned add_shape(nl_drain *drain, const nl_site *site)
                                                                .field_count = site->field_count});
 }
 
-/* The shape of a site in this block, added when it is the site's first event in it; or NL_BLOCK_NO_PLACE. */
+/* Returns the shape of a site in this block, adding it at the site's first event; or NL_BLOCK_NO_PLACE. */
 static unsigned shape_of(nl_drain *drain, uint32_t id, const nl_site *site)
 {
     if (id >= drain->shape_capacity) {
@@ -75,8 +77,9 @@ static unsigned shape_of(nl_drain *drain, uint32_t id, const nl_site *site)
 }
 
 /*
- * Copies a value from the ring into the block; *from moves on. All values but the bytes of strings are known to be
- * there; of those there are *left, which goes down. NULL when a string is longer than that. bmi2: nl_varint_put_by.
+ * Copies a value from the ring at *from, which it advances, into the block. All values except the bytes of strings are
+ * in the ring; *left bytes remain for strings. Returns NULL if a string is longer than *left. bmi2: see
+ * nl_varint_put_by.
  */
 static inline __attribute__((always_inline)) char *put_value(char *at, const char *records, const char **from,
                                                              size_t *left, unsigned raw_type, uint64_t *before,
@@ -118,7 +121,7 @@ static inline __attribute__((always_inline)) char *put_value(char *at, const cha
     return NULL;
 }
 
-/* Whether its strings end within it. Its other values are known to be there. */
+/* Returns whether the event's strings end in the event. Its other values do. */
 static bool is_whole(const nl_site *site, const nl_event_header *header, const char *event)
 {
     size_t left = header->size - site->least_size;
@@ -135,7 +138,10 @@ static bool is_whole(const nl_site *site, const nl_event_header *header, const c
     return true;
 }
 
-/* A typed event into the block. False when it is damaged or there is no memory; the block is as before then. */
+/*
+ * Adds a typed event to the block. Returns false, with the block unchanged, if the event is damaged or memory runs
+ * out.
+ */
 static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
 {
     const nl_site *site = nl_site_table_get(&drain->sites, header->site);
@@ -160,11 +166,11 @@ static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *hea
     return true;
 }
 
-/* ---- typed events that follow one another ---- */
+/* ---- typed events in succession ---- */
 
-/* What the latest of them has in common with the next, as a rule. */
+/* The properties of the latest event that the next one usually shares. */
 typedef struct run_site {
-    const nl_site *site; /* NULL: there was none yet */
+    const nl_site *site; /* NULL: no event yet */
     uint32_t id;
     unsigned shape;
     int64_t expanded; /* nl_block_known_shape */
@@ -186,7 +192,7 @@ static inline __attribute__((always_inline)) bool turn_to_site(nl_drain *drain, 
     return true;
 }
 
-/* Copies an event into the block, since_ns after the one before it; left as put_value has it, which see. */
+/* Copies an event into the block, since_ns after the previous event. For *left and the result, see put_value. */
 static inline __attribute__((always_inline)) char *put_event(char *at, const char *records, const run_site *of,
                                                              const char *event, size_t left, int64_t since_ns,
                                                              bool bmi2)
@@ -202,9 +208,9 @@ static inline __attribute__((always_inline)) char *put_event(char *at, const cha
 }
 
 /*
- * Puts as many typed events as follow one another up to until, are not large, and lie within the clock's segment in
- * use. Everything is at hand in variables: a store into the block might, for all that the compiler knows, change
- * whatever lies in memory. The block holds a record already. Returns how many; what stops it is for put_typed.
+ * Adds consecutive typed events up to until that are small and in the clock's segment in use. Keeps all state in local
+ * variables, because the compiler must assume that a store into the block changes memory. The block has a record
+ * already. Returns the number of events; put_typed handles the event at which it stops.
  */
 static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *drain, nl_ring *ring, uint64_t until,
                                                                    uint64_t until_ticks, bool bmi2)
@@ -217,7 +223,7 @@ static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *dra
     const char *data = ring->data;
     const uint64_t mask = ring->mask, published = ring->end;
     uint64_t position = ring->at;
-    /* Strings have a part of the expanded size of their own: they are no larger than the ring's bytes up to until. */
+    /* Strings have their own share of the expanded size: they are at most as large as the ring's bytes up to until. */
     const int64_t expanded = (int64_t)NL_BLOCK_FULL_EXPANDED - (int64_t)block->expanded;
     int64_t expanded_left = expanded;
     int64_t last_ns = ring->last_time_ns, block_last_ns = block->last_time_ns, first_ns = INT64_MAX;
@@ -230,7 +236,8 @@ static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *dra
         memcpy(&header, event, sizeof header);
         if (!turn_to_site(drain, header.site, &latest))
             break;
-        size_t left = (size_t)header.size - latest.site->least_size; /* a very large number when it is none */
+        size_t left =
+            (size_t)header.size - latest.site->least_size; /* wraps to a huge number if the event is too small */
         if (left > RUN_EVENT_MAX / 2 || header.size > published - position || header.ticks > until_ticks ||
             !nl_clock_segment_has(&clock, header.ticks))
             break;
@@ -266,7 +273,7 @@ __attribute__((target("bmi,bmi2,lzcnt"))) static uint64_t put_run_bmi2(nl_drain 
 static uint64_t put_run(nl_drain *drain, nl_ring *ring, uint64_t until, uint64_t until_ticks)
 {
 #ifdef __x86_64__
-    /* Older processors of AMD's have the instruction, but take longer over it than the portable way. */
+    /* Older AMD processors have the instruction, but the portable code is faster there. */
     if (__builtin_cpu_supports("bmi2") && (__builtin_cpu_is("intel") || __builtin_cpu_is("znver3")))
         return put_run_bmi2(drain, ring, until, until_ticks);
 #endif
@@ -275,7 +282,9 @@ static uint64_t put_run(nl_drain *drain, nl_ring *ring, uint64_t until, uint64_t
 
 /* ---- a block ---- */
 
-/* What does not fit into a block that holds count records begins the next, and if it is too large for any it is lost.
+/*
+ * An event that does not fit into a block of count records begins the next block; if it is too large for any block, it
+ * is lost.
  */
 static bool put_only(nl_drain *drain, nl_ring *ring, const nl_event_header *header, uint64_t count)
 {
@@ -286,8 +295,8 @@ static bool put_only(nl_drain *drain, nl_ring *ring, const nl_event_header *head
 }
 
 /*
- * An event into the block, which holds count records. One that is damaged begins a block, with a record that says so:
- * of what put_run did with it before, nothing may stay. False when it is left for the next block.
+ * Adds an event to a block of count records. A damaged event begins a block with a report, because nothing of
+ * put_run's attempt may remain. Returns false if the event must wait for the next block.
  */
 static bool put_event_or_loss(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event,
                               uint64_t count)
@@ -304,7 +313,7 @@ static bool put_event_or_loss(nl_drain *drain, nl_ring *ring, const nl_event_hea
     return nl_block_put(&drain->block, drain->record) || put_only(drain, ring, header, count);
 }
 
-/* At the start of a block: what was lost before it goes into its header. */
+/* Puts the losses before the first event into the header of the block. */
 static void note_lost(nl_drain *drain, const char *event, nl_block_identity *identity)
 {
     nl_lost_event lost;
@@ -316,8 +325,8 @@ static void note_lost(nl_drain *drain, const char *event, nl_block_identity *ide
 }
 
 /*
- * What a block may take out of a ring: a part, so that its thread has room again while the rest is being encoded; and
- * of a very large one no more than a quarter of what a block's records may expand to.
+ * Returns how much a block may take from a ring: a part, so that the thread has space again while the rest is encoded,
+ * and of a very large ring at most a quarter of the maximum expanded size.
  */
 static uint64_t most_of(const nl_ring *ring)
 {
@@ -357,7 +366,7 @@ uint64_t nl_drain_block(nl_drain *drain, nl_ring *ring, uint64_t until_ticks, nl
            header.ticks <= until_ticks) {
         if (header.site == NL_SITE_LOST) {
             if (count > 0)
-                break; /* it begins the next block */
+                break; /* the next block begins with it */
             if (header.size == sizeof header + sizeof(nl_lost_event))
                 note_lost(drain, event, &identity);
         }

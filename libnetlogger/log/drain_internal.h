@@ -1,4 +1,6 @@
-/* What the two halves of the drain, text and blocks, share. */
+/*
+ * Shared by the two halves of the drain, text (drain.c) and blocks (drain_block.c).
+ */
 #ifndef NETLOGGER_LOG_DRAIN_INTERNAL_H
 #define NETLOGGER_LOG_DRAIN_INTERNAL_H
 
@@ -7,8 +9,8 @@
 enum { ROUNDING_NS = 2000 };
 
 /*
- * The time of an event. Times within a thread never run backwards by the rounding where two readings of the clock meet;
- * a step of the clock shows.
+ * Returns the time of an event. Rounding between two readings of the clock never makes a thread's times decrease; a
+ * step of the clock does.
  */
 static inline int64_t nl_drain_time_ns(nl_drain *drain, nl_ring *ring, uint64_t ticks)
 {
@@ -20,20 +22,22 @@ static inline int64_t nl_drain_time_ns(nl_drain *drain, nl_ring *ring, uint64_t 
     return time_ns;
 }
 
-/* Makes drain->record of the event at ring->at. False when that cannot be read: the record says then that it is lost.
+/*
+ * Makes drain->record of the event at ring->at. If the event is damaged, returns false; the record then reports the
+ * loss.
  */
 bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event);
 
-/* Makes drain->record the one that says that an event is lost, and why; it is counted. */
+/* Makes drain->record a report of a lost event with its reason, and counts it. */
 void nl_drain_lose(nl_drain *drain, nl_ring *ring, uint64_t ticks, const char *reason);
 
-/* Appends a block of drain->record alone, which is small, to out. */
+/* Appends a block with only drain->record to out. */
 void nl_drain_block_record(nl_drain *drain, const nl_ring *ring, nl_buffer *out);
 
-/* Throws away the block that was begun. */
+/* Discards the unfinished block. */
 void nl_drain_block_forget(nl_drain *drain);
 
-/* Appends one block of the ring's events to out. Returns the number of records in it. */
+/* Appends a block of the ring's events to out. Returns the number of its records. */
 uint64_t nl_drain_block(nl_drain *drain, nl_ring *ring, uint64_t until_ticks, nl_buffer *out);
 
 #endif

@@ -15,9 +15,9 @@
 
 enum { BUCKETS = 1024, TEXT_SIZE_MAX = 4096, VARIANTS_MAX = 16 };
 
-/* The events of a kind whose values are of these types. */
+/* The events of a kind whose values have these types. */
 struct nl_event_variant {
-    uint64_t types; /* of all values, TYPE_BITS each */
+    uint64_t types; /* TYPE_BITS bits per value */
     nl_event_site site;
     nl_event_variant *next;
     const char *names[NL_FIELDS_MAX];
@@ -27,11 +27,11 @@ struct nl_event_variant {
 enum { TYPE_BITS = 3 };
 _Static_assert(NL_TYPE_BOOL < 1 << TYPE_BITS && NL_FIELDS_MAX * TYPE_BITS <= 64, "the types of all values fit");
 
-/* The process's kinds, by their bytes; with the registry locked. */
+/* The process's kinds by hash; protected by the registry's lock. */
 static nl_event_kind *buckets[BUCKETS];
 static unsigned shared_count;
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 static nl_string copy_name(nl_string name)
 {
@@ -56,7 +56,7 @@ void nl_event_kind_free(nl_event_kind *kind)
         release(kind);
 }
 
-/* ---- the process's ---- */
+/* ---- shared kinds ---- */
 
 static bool same_text(nl_string a, nl_string b)
 {
@@ -81,7 +81,7 @@ static nl_event_kind **bucket_of(const nl_event_kind *kind)
     return &buckets[hash % BUCKETS];
 }
 
-/* Whether its events can have a site: what that can hold, and the record way has more room for. */
+/* Returns whether its events can have a site, which has stricter limits than a whole record. */
 static bool can_have_sites(const nl_event_kind *kind)
 {
     if (kind->field_count > NL_FIELDS_MAX || kind->event.size >= TEXT_SIZE_MAX ||
@@ -93,7 +93,7 @@ static bool can_have_sites(const nl_event_kind *kind)
     return true;
 }
 
-/* The process's kind that is the same; kind itself, when it has become that; or NULL. */
+/* Returns the equal kind of the process, or kind itself, now shared, or NULL. */
 static nl_event_kind *share(nl_event_kind *kind)
 {
     nl_event_kind **bucket = bucket_of(kind), *found = NULL;
@@ -137,7 +137,7 @@ nl_event_kind *nl_event_kind_new(nl_level level, nl_string event, const nl_strin
     return shared;
 }
 
-/* ---- its sites ---- */
+/* ---- sites ---- */
 
 static unsigned char raw_type(nl_type type)
 {
@@ -169,7 +169,7 @@ static nl_event_variant *make_variant(const nl_event_kind *kind, const nl_field 
     return variant;
 }
 
-/* *count: those that were looked at. */
+/* Sets *count to the number of variants searched. */
 static nl_event_variant *find_variant(nl_event_kind *kind, uint64_t types, unsigned *count)
 {
     nl_event_variant *variant = __atomic_load_n(&kind->variants, __ATOMIC_ACQUIRE);
@@ -185,7 +185,7 @@ static nl_event_variant *find_or_make_variant(nl_event_kind *kind, const nl_fiel
     nl_registry_lock();
     nl_event_variant *variant = find_variant(kind, types, &count);
     if (variant == NULL && count < VARIANTS_MAX) {
-        variant = make_variant(kind, values, types); /* NULL: the event goes as a whole record */
+        variant = make_variant(kind, values, types); /* NULL: the event is written as a whole record */
         if (variant != NULL) {
             variant->next = kind->variants;
             __atomic_store_n(&kind->variants, variant, __ATOMIC_RELEASE);

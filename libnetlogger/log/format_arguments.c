@@ -26,7 +26,7 @@ typedef enum length {
     LENGTH_LD
 } length;
 
-/* How a field's value is taken from the arguments. */
+/* How the value of a field is taken from the arguments. */
 typedef enum taken_as {
     PRINTED, /* piece by piece */
     AS_STRING,
@@ -48,15 +48,15 @@ typedef enum taken_as {
 
 enum { SPEC_SIZE = 64, NAME_SIZE = 256 };
 
-/* Text of a value as it stands in the format; or one conversion, "%-*.3ld", from its '%' on. */
+/* A part of a value: literal text, or one conversion such as "%-*.3ld", from its '%'. */
 struct nl_plan_piece {
     const char *text; /* in the plan's copy of the format */
     size_t size;
-    char letter; /* of the conversion, '\0' when it is text */
+    char letter; /* of the conversion; '\0': literal text */
     length length;
 };
 
-/* ---- reading a format ---- */
+/* ---- parsing ---- */
 
 static void skip_number(const char **at)
 {
@@ -80,7 +80,7 @@ static length read_length(const char **at)
     return LENGTH_NONE;
 }
 
-/* Reads the conversion whose '%' is at *at. */
+/* Parses the conversion that begins at *at. */
 static nl_status read_conversion(nl_plan_piece *piece, const char **at)
 {
     piece->text = (*at)++;
@@ -100,7 +100,7 @@ static nl_status read_conversion(nl_plan_piece *piece, const char **at)
     return piece->size < SPEC_SIZE ? NL_OK : nl_error_set(NL_ERROR_LIMIT, "a conversion in the format is too long");
 }
 
-/* The '=' of the NAME= at at; NULL when there is none. */
+/* Returns the '=' of NAME= at at, or NULL. */
 static const char *name_end(const char *at)
 {
     if (!isalpha((unsigned char)*at) && *at != '_')
@@ -114,7 +114,7 @@ static const char *skip_blanks(const char *at)
     return at + strspn(at, " \t\r\n");
 }
 
-/* NULL when there is no memory. */
+/* Returns NULL if memory runs out. */
 static nl_plan_piece *add_piece(nl_plan *plan)
 {
     nl_plan_piece *pieces = nl_memory_check(reallocarray(plan->pieces, plan->piece_count + 1, sizeof *pieces));
@@ -126,7 +126,7 @@ static nl_plan_piece *add_piece(nl_plan *plan)
     return piece;
 }
 
-/* One byte that stands for itself: it lengthens the piece of text before it, unless a backslash lies between. */
+/* Adds a literal byte, which extends the previous literal piece unless a backslash lies between. */
 static nl_status add_byte(nl_plan *plan, const nl_plan_field *field, const char *at)
 {
     nl_plan_piece *piece = plan->piece_count > field->piece ? &plan->pieces[plan->piece_count - 1] : NULL;
@@ -141,8 +141,8 @@ static nl_status add_byte(nl_plan *plan, const nl_plan_field *field, const char 
 }
 
 /*
- * Reads one value, *at behind the '='. It ends before the blanks in front of the next NAME=, or with the quote that
- * closes it when it begins with one.
+ * Parses a value from *at, after the '='. It ends before the spaces in front of the next NAME=, or at its closing
+ * quote.
  */
 static nl_status read_value(nl_plan *plan, const nl_plan_field *field, const char **at)
 {
@@ -183,7 +183,7 @@ static taken_as signed_of(length length)
     return (taken_as)by_length[length];
 }
 
-/* How values of a field are taken that is nothing but this conversion, without flags, width or precision. */
+/* Returns how to take a value that is only this conversion, without flags, width or precision. */
 static taken_as plain_kind(const nl_plan_piece *piece)
 {
     static const unsigned char sizes[] = {
@@ -253,7 +253,7 @@ static nl_status read_format(nl_plan *plan, const char *format)
             return NL_FAILED;
         at = skip_blanks(at);
     }
-    /* All of it has been read: the names may end where their '=' was. */
+    /* Parsing is complete: replace each '=' by the NUL of the name. */
     for (size_t i = 0; i < plan->field_count; i++)
         plan->format[plan->fields[i].name - plan->format + (ptrdiff_t)plan->fields[i].name_size] = '\0';
     return NL_OK;
@@ -288,7 +288,7 @@ unsigned nl_plan_printed(const nl_plan *plan)
 
 /* ---- printing ---- */
 
-/* One conversion ready for snprintf: every '*' replaced by the number that it stood for. */
+/* A conversion for snprintf, with numbers in place of each '*'. */
 typedef struct conversion {
     char text[SPEC_SIZE];
     size_t size;
@@ -306,13 +306,12 @@ static nl_status format_arguments_add_text(conversion *c, const char *text, size
     return NL_OK;
 }
 
-/* The number that a '*' stands for, the next argument. */
+/* Replaces a '*' by the next argument. */
 static nl_status add_number(conversion *c, va_list *arguments)
 {
     char number[16];
     int size = snprintf(number, sizeof number, "%d", va_arg(*arguments, int));
-    /* printf takes a negative precision as none; written out, it would be none too (".-1" is refused): leave it
-     * out. */
+    /* printf ignores a negative precision, but rejects ".-1": omit it. */
     if (number[0] == '-' && c->text[c->size - 1] == '.') {
         c->text[--c->size] = '\0';
         return NL_OK;
@@ -334,8 +333,7 @@ static nl_status spell(conversion *c, const nl_plan_piece *piece, va_list *argum
     return NL_OK;
 }
 
-/* Prints into the scratch buffer with snprintf's arguments; -Wformat cannot see through, the conversion was checked
- * above. */
+/* Prints to the scratch buffer. -Wformat cannot check the conversion; read_conversion did. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 #define PRINT(value)                                                                                                   \
@@ -371,7 +369,7 @@ static nl_status print_integer(nl_buffer *out, const conversion *c, va_list *arg
         PRINT_ARGUMENT(size_t);
     case LENGTH_T:
         PRINT_ARGUMENT(ptrdiff_t);
-    default: /* char and short come as int; the modifier in the text cuts them */
+    default: /* char and short are passed as int; the modifier in the text truncates them */
         PRINT_ARGUMENT(int);
     }
 }
@@ -386,7 +384,7 @@ static nl_status print_string(nl_buffer *out, const conversion *c, va_list *argu
     text = text != NULL ? text : "(null)";
     if (c->size > 2)
         PRINT(text);
-    return nl_buffer_append(out, text, strlen(text)) ? NL_OK : NL_FAILED; /* a plain %s of any length */
+    return nl_buffer_append(out, text, strlen(text)) ? NL_OK : NL_FAILED; /* plain %s of any length */
 }
 
 static nl_status print_conversion(nl_buffer *out, const conversion *c, va_list *arguments, int error)
@@ -424,7 +422,7 @@ static nl_status print_conversion(nl_buffer *out, const conversion *c, va_list *
 }
 #pragma GCC diagnostic pop
 
-/* Prints a value to the end of out. */
+/* Appends the printed value to out. */
 static nl_status print_value(nl_buffer *out, const nl_plan *plan, const nl_plan_field *field, int error,
                              va_list *arguments)
 {
@@ -440,9 +438,9 @@ static nl_status print_value(nl_buffer *out, const nl_plan *plan, const nl_plan_
     return NL_OK;
 }
 
-/* ---- taking the arguments ---- */
+/* ---- arguments ---- */
 
-/* A value that is not printed. The types are those that printf would take; char and short come as int. */
+/* Takes a value that is not printed. The types are those of printf; char and short are passed as int. */
 static void take_value(nl_field *field, taken_as kind, va_list *arguments)
 {
     const char *text;
@@ -478,7 +476,7 @@ static void take_value(nl_field *field, taken_as kind, va_list *arguments)
     field->string = (nl_string){text, strlen(text)};
 }
 
-/* What was printed lies in scratch, whose memory may have moved while it grew: now the strings can point there. */
+/* Sets the strings of printed values, because the memory of scratch could move until all were printed. */
 static void find_printed(const nl_plan *plan, nl_field *fields, const nl_buffer *scratch)
 {
     size_t at = 0;

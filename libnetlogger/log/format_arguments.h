@@ -1,12 +1,11 @@
 /*
- * printf formats that hold fields: "SEND.SZ=%ld FILE=%s".
+ * printf formats of fields: "SEND.SZ=%ld FILE=%s".
  *
- * The format, never what is put into it, says where a field ends: each value is printed by itself, so that a %s may
- * bring blanks, quotes or NAME= with it and still be one value.
+ * The format alone determines where a field ends: each value is printed separately, so that a %s with spaces, quotes
+ * or NAME= is one value.
  *
- * A format is read once, into a plan. By it the arguments of any number of calls are taken: a value that is one plain
- * conversion of an integer or a string is taken as it is, since writing it as text gives what printf gives; any other
- * is printed.
+ * A format is parsed once, into a plan, for any number of calls. A value that is one plain conversion of an integer or
+ * a string is taken without printing it, because its text is the same; other values are printed.
  */
 #ifndef NETLOGGER_LOG_FORMAT_ARGUMENTS_H
 #define NETLOGGER_LOG_FORMAT_ARGUMENTS_H
@@ -18,15 +17,15 @@
 typedef struct nl_plan_piece nl_plan_piece;
 
 typedef struct nl_plan_field {
-    const char *name; /* NUL-terminated; the plan's */
+    const char *name; /* with a NUL; owned by the plan */
     size_t name_size;
-    unsigned char raw_type; /* NL_RAW_..., how its values lie in a ring: a string, or an integer of 32 or 64 bits */
+    unsigned char raw_type; /* NL_RAW_..., its encoding in a ring: a string or an integer of 32 or 64 bits */
     unsigned char taken_as;
-    size_t piece, piece_count; /* of what its value is made */
+    size_t piece, piece_count; /* the pieces of its value */
 } nl_plan_field;
 
 typedef struct nl_plan {
-    char *format; /* a copy, cut up */
+    char *format; /* a copy with NULs */
     nl_plan_field *fields;
     size_t field_count;
     nl_plan_piece *pieces;
@@ -34,20 +33,19 @@ typedef struct nl_plan {
 } nl_plan;
 
 /*
- * Reads a format. NL_OK, or NL_FAILED with the reason and an empty plan when it is not a row of NAME=value, holds %n,
- * or a conversion that printf(3) has not. NULL is a format without fields. To be freed with nl_plan_free either way.
+ * Parses a format; NULL has no fields. Returns NL_FAILED with an empty plan if the format is not a sequence of
+ * NAME=value, or has %n or an unknown conversion. Free the plan with nl_plan_free in either case.
  */
 nl_status nl_plan_make(nl_plan *plan, const char *format);
 void nl_plan_free(nl_plan *plan);
 
-/* How many fields' values are printed. */
+/* Returns the number of printed values. */
 unsigned nl_plan_printed(const nl_plan *plan);
 
 /*
- * Takes the arguments of a call into fields, of which there is room for the plan's field_count: of type NL_TYPE_STRING,
- * NL_TYPE_INT or NL_TYPE_UINT as their raw types say. Strings view the arguments, or scratch, which is emptied first.
- * error is what %m stands for. NL_FAILED with the reason when a value cannot be printed. Any number of threads may use
- * a plan at once.
+ * Stores the arguments of a call in fields, which has space for field_count, as NL_TYPE_STRING, NL_TYPE_INT or
+ * NL_TYPE_UINT. Strings point to arguments or to scratch, which is cleared first. error is the value of %m. Returns
+ * NL_FAILED if a value cannot be printed. Threads may share a plan.
  */
 nl_status nl_plan_take(const nl_plan *plan, nl_field *fields, nl_buffer *scratch, int error, va_list *arguments);
 

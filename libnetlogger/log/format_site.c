@@ -12,7 +12,7 @@
 
 enum { BUCKETS = 1024, PROBES = 4, EVENT_SIZE_MAX = 4096 };
 
-/* The process's sites, by their bytes; with the registry locked. */
+/* The process's sites by hash; protected by the registry's lock. */
 static nl_format_site *buckets[BUCKETS];
 static unsigned shared_count;
 
@@ -26,9 +26,9 @@ static bool is_of(const nl_format_site *site, nl_level level, const char *event,
     return site->level == level && strcmp(site->event, event) == 0 && same_text(site->format, format);
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
-/* Whether its events can be typed ones: what a site can hold, and what the record way has more room for. */
+/* Returns whether its events can be typed, which has stricter limits than a whole record. */
 static bool can_be_typed(const nl_format_site *site)
 {
     return site->level >= NL_LEVEL_NONE && site->level <= NL_DEBUG && site->event_size < EVENT_SIZE_MAX &&
@@ -57,7 +57,7 @@ static bool describe(nl_format_site *site)
     return true;
 }
 
-/* Only one that is no other thread's is ever freed; such a one has no site. */
+/* Frees a site of one thread, which has no number. */
 static void release(nl_format_site *site)
 {
     if (site == NULL || site->is_shared)
@@ -89,7 +89,7 @@ static nl_format_site *format_site_make(nl_level level, const char *event, const
     return NULL;
 }
 
-/* ---- the process's ---- */
+/* ---- shared sites ---- */
 
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
@@ -115,7 +115,7 @@ static void share(nl_format_site *site)
         return;
     shared_count++;
     site->is_shared = true;
-    site->is_typed = can_be_typed(site) && describe(site); /* otherwise its events go as whole records */
+    site->is_typed = can_be_typed(site) && describe(site); /* otherwise its events are written as whole records */
     nl_format_site **bucket = bucket_of(site->level, site->event, site->format);
     site->next = *bucket;
     *bucket = site;
@@ -133,7 +133,7 @@ static nl_format_site *find_or_make(nl_level level, const char *event, const cha
     return site;
 }
 
-/* ---- the thread's ---- */
+/* ---- the thread's cache ---- */
 
 static size_t first_entry(nl_level level, const char *event, const char *format)
 {
@@ -152,7 +152,7 @@ nl_format_site *nl_format_site_find(nl_format_cache *cache, nl_level level, cons
         if (cache->entries[at].format != format || cache->entries[at].event != event ||
             cache->entries[at].level != level)
             continue;
-        /* The caller may have put other text there since. */
+        /* The caller may have changed the text at this pointer. */
         if (is_of(cache->entries[at].site, level, event, format))
             return cache->entries[at].site;
         break;

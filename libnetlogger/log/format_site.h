@@ -1,10 +1,9 @@
 /*
- * The sites of nl_write: for every event's name, level and format that it is called with a plan of the format, and,
- * where possible, a site as every NL_EVENT has one, so that its events go into the ring like NL_EVENT's.
+ * The sites of nl_write. For each event name, level and format there is a plan of the format and, if possible, a site
+ * like that of an NL_EVENT, so that its events go into the ring in the same way.
  *
- * The first NL_FORMAT_SITES_MAX of them are the process's and stay. Should there be more, as in a program that makes
- * its formats as it goes, each thread keeps those that it used last, without a site: their events go into the ring as
- * whole records.
+ * The process shares and keeps the first NL_FORMAT_SITES_MAX sites. Beyond that, as in a program that composes
+ * formats, each thread caches the sites that it used last: their events go into the ring as whole records.
  */
 #ifndef NETLOGGER_LOG_FORMAT_SITE_H
 #define NETLOGGER_LOG_FORMAT_SITE_H
@@ -14,9 +13,9 @@
 #define NL_FORMAT_SITES_MAX 4096
 
 typedef struct nl_format_site {
-    nl_event_site site; /* not numbered unless is_typed */
+    nl_event_site site; /* has a number only if is_typed */
     bool is_typed;
-    bool is_shared; /* with other threads: one of the process's */
+    bool is_shared; /* shared by all threads */
     nl_level level;
     char *event, *format; /* copies; format may be NULL */
     size_t event_size;
@@ -24,7 +23,7 @@ typedef struct nl_format_site {
     struct nl_format_site *next; /* with the same hash */
 } nl_format_site;
 
-/* What a thread has found lately, by the pointers that it was called with; nothing but zeroes at first. */
+/* A thread's cache of sites, by the pointers of its calls. Initially zero. */
 enum { NL_FORMAT_CACHE_SIZE = 256 };
 typedef struct nl_format_cache {
     struct {
@@ -35,12 +34,12 @@ typedef struct nl_format_cache {
 } nl_format_cache;
 
 /*
- * The site of these, made when there is none. NULL with the reason when the format is bad. It lasts until the thread's
- * next call. Not reentered, and not with nl_inside set.
+ * Returns the site, which it creates if necessary; valid until the thread's next call. Returns NULL with the reason if
+ * the format is invalid. Not reentrant; not for calls with nl_inside set.
  */
 nl_format_site *nl_format_site_find(nl_format_cache *cache, nl_level level, const char *event, const char *format);
 
-/* What nl_write made of it: the whole of which this is the site; NULL when it is an NL_EVENT's. */
+/* Returns the format site that contains this site; NULL for a site of an NL_EVENT. */
 const nl_format_site *nl_format_site_of(const nl_event_site *site);
 
 void nl_format_cache_free(nl_format_cache *cache);

@@ -11,7 +11,7 @@
 enum { PAUSE_FIRST_NS = 1000, PAUSE_LAST_NS = 1000 * 1000 };
 
 typedef struct stripe {
-    uint32_t inside[2]; /* threads, by the phase in which they entered */
+    uint32_t inside[2]; /* number of threads, by the phase in which they entered */
     char rest_of_the_cache_line[56];
 } stripe;
 
@@ -20,7 +20,7 @@ static uint32_t phase;
 static uint32_t threads_seen;
 static pthread_mutex_t waiting = PTHREAD_MUTEX_INITIALIZER;
 static __thread unsigned own_stripe;           /* plus 1 */
-static __thread unsigned own_phase_plus_1 = 0; /* 0: not inside */
+static __thread unsigned own_phase_plus_1 = 0; /* 0: not entered */
 
 unsigned nl_grace_stripe(void)
 {
@@ -63,15 +63,15 @@ static void wait_for_phase(unsigned old)
 }
 
 /*
- * Who enters after the phase has changed is not waited for, so that the wait ends although threads come all the time.
- * Both phases are waited for: a thread may have looked at the phase, slept, and entered in the old one only after that
- * was found empty. It has found nothing that was gone before, but what the next wait is for.
+ * Threads that enter after the change of phase are not waited for, so that the wait ends. It waits for both phases,
+ * because a thread may read the phase, sleep, and enter in the old phase after that was empty. Such a thread finds
+ * only objects of the next grace period.
  */
 void nl_grace_wait(void)
 {
     NL_REQUIRE(own_phase_plus_1 == 0, "called from inside", );
     int cancel_state;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* who waits holds locks */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* the waiting thread holds locks */
     pthread_mutex_lock(&waiting);
     for (int i = 0; i < 2; i++) {
         unsigned old = phase;

@@ -1,9 +1,9 @@
 /*
- * Waiting until nobody uses a thing any more that threads use without a lock.
+ * Grace periods: wait until no thread uses an object that threads use without a lock.
  *
- * A user enters, looks the thing up, uses it, and leaves. Who takes it away makes it impossible to find, waits for the
- * grace (everyone who had entered before has left), and frees it. Entering and leaving is an atomic addition on a cache
- * line that few threads share; safe in signal handlers.
+ * A user enters, finds the object, uses it, and leaves. To free an object, make it unreachable, wait for the grace
+ * period (every thread that had entered has left), and free it. Entering and leaving is an atomic addition to a cache
+ * line that few threads share. Safe in signal handlers.
  */
 #ifndef NETLOGGER_LOG_GRACE_H
 #define NETLOGGER_LOG_GRACE_H
@@ -12,20 +12,20 @@
 
 enum { NL_GRACE_STRIPES = 16 };
 
-/* This thread's stripe of counters: threads take them in turn. */
+/* Returns this thread's index of the counters. */
 unsigned nl_grace_stripe(void);
 
-/* Enters. False, with nothing to leave, when this thread is inside already. */
+/* Enters. Returns false, with nothing to leave, if this thread has entered already. */
 bool nl_grace_enter(void);
 void nl_grace_leave(void);
 
-/* Whether this thread is inside. */
+/* Returns whether this thread has entered. */
 bool nl_grace_is_inside(void);
 
-/* Waits for all who are inside. Not from inside. */
+/* Waits for all threads that have entered. The caller must not have entered. */
 void nl_grace_wait(void);
 
-/* In the child after fork: only this thread is left. */
+/* Call it in the child after fork, which has only this thread. */
 void nl_grace_after_fork(void);
 
 #endif

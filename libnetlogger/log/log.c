@@ -23,7 +23,7 @@
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static nl_log *logs;
 static unsigned logs_opened;
-static unsigned logs_in_use; /* those in the list, and those that are being closed */
+static unsigned logs_in_use; /* logs in the list, and logs that are being closed */
 
 void nl_registry_lock(void)
 {
@@ -36,13 +36,13 @@ void nl_registry_unlock(void)
 }
 
 /*
- * fork: no lock is held when the process is copied. What the parent's writer thread was at just then is in no state
- * that the child could use: the child forgets it, rings and all (they are the parent's, in shared memory, and so is
- * what they hold), and begins anew, as streams of its own, at its first event.
+ * fork: locks everything, so that the child's copy is consistent. The parent's writer thread may have been at any
+ * point, so the child forgets its state and the rings, which belong to the parent. It begins new streams at its first
+ * event.
  */
 static void before_fork(void)
 {
-    nl_inside++; /* a signal handler that comes now must not wait for these locks */
+    nl_inside++; /* a signal handler must not wait for these locks */
     pthread_mutex_lock(&registry);
     for (nl_log *log = logs; log != NULL; log = log->next) {
         pthread_mutex_lock(&log->control.mutex);
@@ -78,7 +78,7 @@ static void forget_parent(nl_log *log)
     log->unnamed = 0;
     log->told_unnamed = false;
     nl_outbox_after_fork(&log->outbox);
-    log->drain_ready = false; /* what it had allocated is lost: the parent's thread may have been in the middle of it */
+    log->drain_ready = false; /* its memory leaks: the parent's thread may have been changing it */
     log->encoded = (nl_buffer){0};
     nl_clock_watch_after_fork(log->watch);
     if (log->control.next.url != NULL)
@@ -93,7 +93,7 @@ static void after_fork_in_child(void)
     nl_session_after_fork();
     nl_sites_forget();
     nl_producer_after_fork();
-    logs_in_use = 0; /* a log that another thread was closing is the parent's alone */
+    logs_in_use = 0; /* logs that another thread was closing belong to the parent */
     for (nl_log *log = logs; log != NULL; log = log->next, logs_in_use++)
         forget_parent(log);
     unlock_all();
@@ -129,7 +129,7 @@ static void remove_from_registry(nl_log *log)
     nl_registry_unlock();
 }
 
-/* The last log is closed, its writer thread too: the shared memory is given back. */
+/* Frees the shared memory after the last log and its writer thread have ended. */
 static void tidy_session(void)
 {
     nl_registry_lock();
@@ -152,11 +152,11 @@ static nl_string this_host(const nl_environment *environment)
     return nl_string_copy((nl_string){name, strlen(name)});
 }
 
-/* Appends a path, whole; one that is relative begins in folder. */
-static void append_whole_path(nl_buffer *out, const char *folder, const char *path)
+/* Appends a path; a relative path begins in directory. */
+static void append_whole_path(nl_buffer *out, const char *directory, const char *path)
 {
     if (path[0] != '/') {
-        nl_url_append_escaped(out, folder);
+        nl_url_append_escaped(out, directory);
         nl_buffer_append(out, "/", 1);
     }
     nl_url_append_escaped(out, path);
@@ -170,24 +170,24 @@ static bool is_file_option(const char *name)
     return row != NULL && row->is_path;
 }
 
-static void append_whole_url(nl_buffer *out, const char *folder, const nl_url *url);
+static void append_whole_url(nl_buffer *out, const char *directory, const nl_url *url);
 
-/* A URL within a URL. */
-static void append_backup(nl_buffer *out, const char *folder, const char *value)
+/* Appends a URL as the value of an option. */
+static void append_backup(nl_buffer *out, const char *directory, const char *value)
 {
     nl_buffer whole = {0};
     nl_url *backup = nl_url_parse(value);
     if (backup != NULL)
-        append_whole_url(&whole, folder, backup);
+        append_whole_url(&whole, directory, backup);
     else
-        nl_buffer_append(&whole, value, strlen(value)); /* whoever opens it says what is wrong */
+        nl_buffer_append(&whole, value, strlen(value)); /* opening it reports the error */
     if (nl_buffer_append(&whole, "", 1))
         nl_url_append_escaped(out, whole.data);
     nl_buffer_free(&whole);
     nl_url_free(backup);
 }
 
-static void append_options(nl_buffer *out, const char *folder, const nl_url *url)
+static void append_options(nl_buffer *out, const char *directory, const nl_url *url)
 {
     for (size_t i = 0; i < url->option_count; i++) {
         const nl_url_option *option = &url->options[i];
@@ -195,9 +195,9 @@ static void append_options(nl_buffer *out, const char *folder, const nl_url *url
         nl_url_append_escaped(out, option->name);
         nl_buffer_append(out, "=", 1);
         if (is_file_option(option->name))
-            append_whole_path(out, folder, option->value);
+            append_whole_path(out, directory, option->value);
         else if (strcmp(option->name, "backup") == 0)
-            append_backup(out, folder, option->value);
+            append_backup(out, directory, option->value);
         else
             nl_url_append_escaped(out, option->value);
     }
@@ -216,7 +216,7 @@ bool nl_log_url_names_file(const nl_url *url)
     return names;
 }
 
-/* Whether it names a file in a way that holds in one folder only. */
+/* Returns whether the URL has a relative path. */
 static bool is_relative(const nl_url *url)
 {
     bool relative = has_path(url) && url->path[0] != '/';
@@ -227,68 +227,65 @@ static bool is_relative(const nl_url *url)
             relative = backup != NULL && is_relative(backup);
             nl_url_free(backup);
         } else {
-            /* An empty one is an error, and stays one. */
+            /* An empty path stays an error. */
             relative = is_file_option(option->name) && option->value[0] != '/' && option->value[0] != '\0';
         }
     }
     return relative;
 }
 
-static void append_whole_url(nl_buffer *out, const char *folder, const nl_url *url)
+static void append_whole_url(nl_buffer *out, const char *directory, const nl_url *url)
 {
     if (has_path(url)) {
         const char *scheme = url->scheme == NL_SCHEME_FILE ? "file://" : "unix://";
         nl_buffer_append(out, scheme, strlen(scheme));
-        append_whole_path(out, folder, url->path);
+        append_whole_path(out, directory, url->path);
     } else {
         nl_buffer_append(out, url->text, strcspn(url->text, "?"));
     }
-    append_options(out, folder, url);
+    append_options(out, directory, url);
 }
 
 /*
- * Makes every path in it whole: the program may go to another folder before a file is opened, or opened again. Returns
- * the URL to be used from here on; NULL is allowed. NULL when there is no memory.
+ * Makes all paths absolute, because the program may change its directory before it opens files. Takes url, which may
+ * be NULL, and returns the URL to use; NULL if memory runs out.
  */
 static nl_url *make_whole(nl_url *url)
 {
     if (url == NULL || !is_relative(url))
         return url;
-    char *folder = getcwd(NULL, 0);
-    if (folder == NULL && errno == ENOMEM) {
+    char *directory = getcwd(NULL, 0);
+    if (directory == NULL && errno == ENOMEM) {
         nl_memory_failed();
         nl_url_free(url);
         return NULL;
     }
-    if (folder == NULL)
+    if (directory == NULL)
         return url;
     const unsigned failures = nl_memory_failures;
     nl_buffer text = {0};
-    append_whole_url(&text, folder, url);
+    append_whole_url(&text, directory, url);
     nl_buffer_append(&text, "", 1);
     nl_url *whole = nl_memory_failures == failures ? nl_url_parse(text.data) : NULL;
     nl_buffer_free(&text);
-    free(folder);
+    free(directory);
     if (whole == NULL && nl_memory_failures == failures)
         return url;
     nl_url_free(url);
     return whole;
 }
 
-/* A path of the program's, whole; to be freed. NULL when there is no memory. */
+/* Returns an absolute path, which the caller frees; NULL if memory runs out. */
 static char *whole_path(const char *path)
 {
-    char *folder = path[0] != '/' ? getcwd(NULL, 0) : NULL, *whole;
-    if (asprintf(&whole, "%s%s%s", folder != NULL ? folder : "", folder != NULL ? "/" : "", path) < 0)
+    char *directory = path[0] != '/' ? getcwd(NULL, 0) : NULL, *whole;
+    if (asprintf(&whole, "%s%s%s", directory != NULL ? directory : "", directory != NULL ? "/" : "", path) < 0)
         whole = NULL;
-    free(folder);
+    free(directory);
     return nl_memory_check(whole);
 }
 
-/*
- * The URL for another process. Texts too long for shared memory are left away: such a log can be recovered to a
- * destination that is given then.
- */
+/* Stores the URL for recovery, unless it is too long: such a log can only be recovered to another destination. */
 void nl_log_note_url(nl_log *log)
 {
     const nl_url *url = log->url;
@@ -298,7 +295,7 @@ void nl_log_note_url(nl_log *log)
         memcpy(log->whole_url, url->text, size);
 }
 
-/* What stands in for the destination while it is away. */
+/* Parses the URL of the destination that is used while the first is unreachable. */
 static nl_status open_backup(nl_log *log)
 {
     if (log->options.backup == NULL)
@@ -363,7 +360,7 @@ void nl_log_start(nl_log *log)
     pthread_mutex_unlock(&log->mutex);
 }
 
-/* What the activation file says holds from the first event on; the writer thread looks at it from then on. */
+/* Executes the activation file before the first event; the writer thread checks it from then on. */
 static void begin_activation(nl_log *log)
 {
     const char *path = log->options.activation;
@@ -372,12 +369,12 @@ static void begin_activation(nl_log *log)
     log->control.activation.origin = NL_CONTROL_FILE;
     log->control.activation.path = whole_path(path);
     if (log->control.activation.path == NULL)
-        return; /* the log works, but nothing switches it */
+        return; /* the log works without activation */
     nl_activation_look(log);
     nl_log_start(log);
 }
 
-/* Sets *quiet if the URL says so. */
+/* Sets *quiet if the URL contains quiet=yes. */
 static nl_log *open_url(const char *prog, nl_url *url, const nl_environment *environment, bool *quiet)
 {
     nl_log *log = nl_memory_check(calloc(1, sizeof *log));
@@ -403,7 +400,7 @@ static nl_log *open_url(const char *prog, nl_url *url, const nl_environment *env
     if (status == NL_OK)
         status = open_destination(log);
     else
-        nl_url_free(url); /* else it is the outbox's from there on */
+        nl_url_free(url); /* otherwise the outbox owns it */
     if (status != NL_OK) {
         nl_outbox_close(&log->outbox);
         free_log(log);
@@ -413,7 +410,7 @@ static nl_log *open_url(const char *prog, nl_url *url, const nl_environment *env
     add_to_registry(log);
     nl_clock_watch_begin(log);
     begin_activation(log);
-    /* Not at the first event, which may come from a signal handler: starting a thread allocates. */
+    /* Not at the first event, which may be in a signal handler: starting a thread allocates memory. */
     nl_log_start(log);
     return log;
 }
@@ -513,8 +510,8 @@ void nl_set_idle(nl_log *log, int64_t idle_ns)
 }
 
 /*
- * Events that are still in the rings: they could not be taken over. To *lost are added those that the rings had no room
- * for. The writer thread may be at the rings: left alone.
+ * Returns the number of events that are still in the rings, and adds lost events to *lost. Does not change the rings,
+ * which the writer thread may be reading.
  */
 static uint64_t left_in_rings(const nl_log *log, uint64_t *lost)
 {
@@ -537,7 +534,7 @@ static uint64_t left_in_rings(const nl_log *log, uint64_t *lost)
     return count;
 }
 
-/* Whether another process can find what is left: it lies in files, and goes where another process can bring it. */
+/* Returns whether another process can find and deliver what remains. */
 static bool can_be_recovered(const nl_log *log)
 {
     if (log->url->scheme == NL_SCHEME_STDIO || log->url->scheme == NL_SCHEME_MEMORY || !log->outbox.mapping.named)
@@ -548,7 +545,9 @@ static bool can_be_recovered(const nl_log *log)
     return true;
 }
 
-/* Leaves batch and rings for nlrecover, which looks at them when the process ends, or has closed its last log. */
+/*
+ * Keeps the batch and the rings for nlrecover, which delivers them after the process has ended or closed its last log.
+ */
 static void leave_for_recovery(nl_log *log)
 {
     nl_registry_lock();
@@ -560,8 +559,8 @@ static void leave_for_recovery(nl_log *log)
 }
 
 /*
- * Puts the number of undelivered events, and where they are, before the thread's error. waiting events could not be
- * sent; lost events never came into a ring; with kept, the waiting events stay in shared memory.
+ * Puts the number of undelivered events and their place before the thread's error. waiting: could not be sent; lost:
+ * never entered a ring; kept: the waiting events stay in shared memory.
  */
 static nl_status fail_undelivered(nl_status status, uint64_t waiting, uint64_t lost, bool kept)
 {
@@ -581,7 +580,7 @@ static nl_status fail_undelivered(nl_status status, uint64_t waiting, uint64_t l
                             waiting + lost, plural, lost, cause, waiting, where, what, directory);
 }
 
-/* Reports what a log that ends leaves behind. */
+/* Reports what a closed log leaves behind. */
 static void report_left(const nl_log *log, nl_status status, bool spooled)
 {
     if (!log->outbox.reports)
@@ -599,11 +598,11 @@ nl_status nl_close(nl_log *log)
         return NL_OK;
     const nl_visit visit = nl_enter();
     nl_held_signals held;
-    nl_signals_hold(&held); /* without a writer thread this one writes */
+    nl_signals_hold(&held); /* without a writer thread, this thread writes */
     nl_control_finish(log);
     nl_markers_forget_log(log);
     nl_registry_lock();
-    nl_producer_report_lost(log); /* what this thread refused since its latest event, or flush */
+    nl_producer_report_lost(log); /* losses since this thread's latest event or flush */
     nl_registry_unlock();
     remove_from_registry(log);
     nl_writer_thread_stop(log);
@@ -637,8 +636,8 @@ nl_status nl_close(nl_log *log)
 }
 
 /*
- * Reports what a log leaves behind when the program ends; returns whether all was sent. It only reads: the writer
- * thread, and perhaps the program's threads, are running.
+ * Reports what a log leaves behind at the end of the program; returns whether all is sent. Only reads, because the
+ * writer thread and the program's threads may be running.
  */
 static bool finish_at_exit(nl_log *log)
 {
@@ -661,7 +660,7 @@ static bool finish_at_exit(nl_log *log)
     return all_sent;
 }
 
-/* The program ends and has not closed its logs: what they hold is sent, and the shared memory given back. */
+/* Sends the events of logs that the program has not closed, and removes the shared memory. */
 __attribute__((destructor)) static void at_exit(void)
 {
     const nl_visit visit = nl_enter();
@@ -670,7 +669,7 @@ __attribute__((destructor)) static void at_exit(void)
         nl_control_finish(log);
         nl_producer_report_lost(log);
         pthread_mutex_lock(&log->mutex);
-        nl_writer_thread_ask(log); /* all of them first: they wait for their destinations together */
+        nl_writer_thread_ask(log); /* all of them first, so that they wait at the same time */
         pthread_mutex_unlock(&log->mutex);
     }
     for (nl_log *log = logs; log != NULL; log = log->next) {
@@ -681,7 +680,7 @@ __attribute__((destructor)) static void at_exit(void)
     bool all_sent = true;
     for (nl_log *log = logs; log != NULL; log = log->next)
         all_sent &= finish_at_exit(log);
-    if (all_sent) { /* otherwise the rings stay, for nlrecover */
+    if (all_sent) { /* otherwise the rings stay for nlrecover */
         for (nl_log *log = logs; log != NULL; log = log->next) {
             for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
                 nl_mapping_forget(&ring->mapping);

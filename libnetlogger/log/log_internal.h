@@ -1,18 +1,18 @@
 /*
- * A log from inside.
+ * The struct of a log and the interfaces between its modules:
  *
- *   producer.c        the slow half of NL_EVENT: a thread's first event, a full ring; threads that end
- *   write.c           nl_write and its like, through the same ring
- *   writer_thread.c   takes events out of the rings and sends them
+ *   producer.c        the slow path of NL_EVENT: a thread's first event, a full ring, the end of a thread
+ *   write.c           nl_write and similar functions, through the same ring
+ *   writer_thread.c   takes events from the rings and sends them
  *   log.c             open, close, fork
- *   clock_watch.c     how good the clock is, said in the log
- *   control.c         what is changed while the program runs; activation.c: by a file; own_records.c: said in the log
+ *   clock_watch.c     records about the quality of the clock
+ *   control.c         changes while the program runs; activation.c: from a file; own_records.c: records of the log
  *
- * Locks, in this order where several are taken: the registry's, one a process (which logs and threads there are); a
- * log's control.mutex (what commands have changed), then its mutex (its list of rings, what was asked of its writer
- * thread); and, one a process each and last, those of the sites' rules (site.c), the folder in shared memory
- * (session.c) and the markers (marker.c). No producer takes any but at a thread's first event, and whoever holds one is
- * marked (nl_inside), so that a signal handler's event in the middle of that is refused, not deadlocked.
+ * Order of locks: the process's registry (logs and threads); a log's control.mutex (results of commands); its mutex
+ * (the list of rings, requests to its writer thread); and last one of the process's locks of site rules (site.c), of
+ * the directory in shared memory (session.c) and of markers (marker.c). Producers lock only at a thread's first event.
+ * nl_inside marks a thread that may hold a lock, so that an event of a signal handler there is refused instead of
+ * causing a deadlock.
  */
 #ifndef NETLOGGER_LOG_LOG_INTERNAL_H
 #define NETLOGGER_LOG_LOG_INTERNAL_H
@@ -29,63 +29,63 @@
 #include <pthread.h>
 
 struct nl_log {
-    nl_log_gate gate; /* the first member: what NL_EVENT sees is the log */
+    nl_log_gate gate; /* the first member: NL_EVENT sees it as the log */
     nl_log *next;     /* in the registry */
     nl_url *url;
     nl_log_options options;
-    char whole_url[1024]; /* for who recovers what this process leaves; "" when it does not fit */
+    char whole_url[1024]; /* for recovery; "" if it is too long */
     unsigned number;      /* unique in the process */
     nl_string host, prog;
 
-    pthread_mutex_t mutex; /* for what follows up to the next comment */
+    pthread_mutex_t mutex; /* for the members up to the next comment */
     nl_ring *rings;
     unsigned rings_made;
     bool running; /* the writer thread */
     bool stop;
-    unsigned beginning;       /* threads at their first event, whose ring is not there yet ... */
-    uint64_t beginning_ticks; /* ... and when the first of them began */
-    int unnamed;              /* errno: why memory is not in files, so that a kill loses what is there; 0: all is */
+    unsigned beginning;       /* number of threads at their first event that have no ring yet */
+    uint64_t beginning_ticks; /* when the first of them began */
+    int unnamed;              /* errno that prevented memory in files, which a kill loses; 0: none */
     pthread_t thread;
     uint64_t flush_wanted, flush_done; /* counts of nl_flush */
     pthread_cond_t flushed;
-    nl_status status;       /* of the writer thread's latest look */
+    nl_status status;       /* of the writer thread's latest cycle */
     nl_error error;         /* of status */
-    nl_status flush_status; /* of the latest finished flush: a later look must not change its result */
+    nl_status flush_status; /* of the latest finished flush; later cycles do not change it */
     nl_error flush_error;
 
     nl_log_control control;
-    nl_clock_watch *watch; /* the writer thread's; NULL: nothing is watched */
+    nl_clock_watch *watch; /* owned by the writer thread; NULL: none */
 
-    uint32_t wake; /* futex: 1 when the writer thread is to look at once */
-    bool asleep;   /* it sleeps for longer than a ring may take to fill: the next event is to wake it */
+    uint32_t wake; /* futex: 1 wakes the writer thread */
+    bool asleep;   /* it sleeps so long that a ring could fill: the next event wakes it */
 
-    /* The writer thread's own. */
+    /* Owned by the writer thread. */
     nl_outbox outbox;
     nl_drain drain;
     bool drain_ready;
     nl_buffer encoded;
     uint64_t clock_ticks; /* of the latest reading of the clock */
-    uint64_t waiting;     /* bytes in the fullest ring at the latest look */
-    int64_t drained_ns;   /* on the monotonic clock: when rings were emptied last, for blocks */
-    uint64_t flush_ticks; /* nl_flush wants the events up to there; 0: it has not been found out yet */
+    uint64_t waiting;     /* bytes in the fullest ring in the latest cycle */
+    int64_t drained_ns;   /* when the rings were last emptied, on the monotonic clock; for blocks */
+    uint64_t flush_ticks; /* nl_flush needs the events up to there; 0: not determined yet */
     bool left;            /* some of them are still in the rings */
     bool told_unnamed;
-    uint64_t lost;    /* events; those without any ring included */
-    uint64_t refused; /* events from signal handlers that are to be counted in the next ring; they add to it */
+    uint64_t lost;    /* events, including those without a ring */
+    uint64_t refused; /* events of signal handlers, to be counted in the next ring; signal handlers increment it */
 };
 
-/* Above zero while this thread is inside the library, perhaps with a lock. */
+/* Greater than 0 while this thread is in the library and may hold a lock. */
 extern __thread unsigned nl_inside __attribute__((tls_model("initial-exec")));
 
-/* What nl_leave restores. */
+/* State that nl_leave restores. */
 typedef struct nl_visit {
     int saved_errno;
     int cancel_state;
 } nl_visit;
 
 /*
- * Around what takes locks or may wait: signal handlers' events are refused meanwhile, and the thread is not cancelled,
- * which would leave the locks locked.
+ * Enclose code that takes locks or waits. Meanwhile the library refuses events of signal handlers, and the thread
+ * cannot be cancelled, which would leave locks locked.
  */
 static inline nl_visit nl_enter(void)
 {
@@ -106,78 +106,82 @@ static inline void nl_leave(const nl_visit *visit)
 
 /* ---- producer.c ---- */
 
-/* The calling thread's ring with room for an event of size bytes, marked as busy; NULL when it is lost (and counted).
+/*
+ * Returns the calling thread's ring with space for an event of size bytes, marked as busy; NULL if the event is lost,
+ * which is counted.
  */
 nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size);
 
 /*
- * As nl_vwrite, of an event that has head's level, time, host and program, and head's fields before the format's, whose
- * LVL, HOST and PROG are the record's. event is its name, NUL-terminated. NL_AGAIN, nothing being written, when the
- * format is no row of fields.
+ * As nl_vwrite, for an event with head's level, time, host, program and fields. LVL, HOST and PROG in the format set
+ * the record's members. event has a NUL. Returns NL_AGAIN, having written nothing, if the format is not a sequence of
+ * fields.
  */
 nl_status nl_vwrite_after(nl_log *log, const nl_record *head, const char *event, const char *format, va_list arguments);
 
-/* Makes a site known, if it is not. False when there is no memory for that. */
+/* Registers a site that is not registered yet. Returns false if memory runs out. */
 bool nl_producer_know_site(nl_event_site *site);
 
-/* Counts an event as lost that never came as far as a ring, for lack of memory. */
+/* Counts an event that is lost before it reaches a ring because memory ran out. */
 void nl_producer_lose(nl_log *log);
 
-/* Counts an event as refused: it came from a signal handler in the middle of another. */
+/* Counts an event of a signal handler that interrupted another event. */
 void nl_producer_refuse(nl_log *log);
 
-/* Puts what this thread has lost, and could not report yet, into its ring. Whether there was anything. With the
- * registry locked. */
+/* Writes this thread's unreported losses to its ring. Returns whether there were any. The registry is locked. */
 bool nl_producer_report_lost(nl_log *log);
 
 /*
- * Writes down in shared memory what the log is, before its first event, so that it can be recovered however early the
- * process is killed; and when that changes. False when there is no memory. With log->mutex held.
+ * Describes the log in shared memory, before its first event and after changes, so that it can be recovered. Returns
+ * false if memory runs out. log->mutex is held.
  */
 bool nl_log_write_down(nl_log *log);
 
-/* A slot in every thread's array for a new log; NL_PRIVATE_SLOTS when all are taken. With the registry locked. */
+/*
+ * Reserves a slot in every thread's array for a new log; returns NL_PRIVATE_SLOTS if all are used. The registry is
+ * locked.
+ */
 unsigned nl_slot_take(void);
 
-/* No thread has a ring of that log any more; its slot is free. With the registry locked. */
+/* Removes the log's rings from all threads and frees its slot. The registry is locked. */
 void nl_slot_release(nl_log *log);
 
-/* In the child after fork: only this thread is left, and it has no rings. */
+/* Call it in the child after fork, which has only this thread and no rings. */
 void nl_producer_after_fork(void);
 
 /* ---- writer_thread.c ---- */
 
-/* Starts the writer thread, with log->mutex held. False when there can't be one. */
+/* Starts the writer thread. Returns false on failure. log->mutex is held. */
 bool nl_writer_thread_start(nl_log *log);
 
 /*
- * Asks for everything to be sent; and waits for what was asked: NL_OK or NL_FAILED with the reason. With log->mutex
- * held.
+ * Requests that everything is sent, and waits for the result of a request: NL_OK, or NL_FAILED with the reason.
+ * log->mutex is held.
  */
 uint64_t nl_writer_thread_ask(nl_log *log);
 nl_status nl_writer_thread_await(nl_log *log, uint64_t wanted);
 
-/* Tells it to look at once. Safe in signal handlers. */
+/* Wakes the writer thread. Safe in signal handlers. */
 void nl_writer_thread_wake(void *log);
 
-/* Sends everything, ends it and waits for that. */
+/* Sends everything and ends the thread. */
 void nl_writer_thread_stop(nl_log *log);
 
 /* ---- log.c ---- */
 
 /*
- * Opens another destination, which the writer thread then uses from its next look on; what waits goes there. NL_FAILED
- * with the reason when it can't be opened: nothing has changed then. A file is not started anew when it is to go on.
+ * Opens another destination, which the writer thread uses from its next cycle. Waiting events go there too. Returns
+ * NL_FAILED with the reason, having changed nothing, if it cannot be opened. With go_on, a file is not truncated.
  */
 nl_status nl_log_set_destination(nl_log *log, const char *url, bool go_on);
 
-/* Whether who logs there has files read or written that the URL names: by its path, or by options. */
+/* Returns whether the URL names files, by its path or its options. */
 bool nl_log_url_names_file(const nl_url *url);
 
-/* Notes the destination as another process understands it. */
+/* Stores the URL for recovery by another process. */
 void nl_log_note_url(nl_log *log);
 
-/* Starts the writer thread, if it does not run yet. */
+/* Starts the writer thread unless it is running. */
 void nl_log_start(nl_log *log);
 
 void nl_registry_lock(void);

@@ -1,6 +1,6 @@
 /*
- * A gate's chain is an array that never changes: attaching and detaching makes a new one. Who passes the marker finds
- * the chain without a lock; an old chain, and a probe that is detached, are freed when nobody can be using them.
+ * The chain of a gate is an immutable array: attaching and detaching creates a new one. Threads that pass a marker
+ * find the chain without a lock. Old chains and detached probes are freed after a grace period.
  */
 #include "config.h"
 
@@ -19,11 +19,11 @@
 
 typedef struct link {
     nl_probe_object *probe;
-    bool ends; /* the marker is the second of a time */
+    bool ends; /* the marker ends a measured time */
 } link;
 
 typedef struct chain {
-    struct chain *next; /* of those that are to be freed */
+    struct chain *next; /* in the list of chains to free */
     size_t count;
     link links[];
 } chain;
@@ -36,9 +36,9 @@ typedef struct block {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static block *blocks;
-static nl_probe_object *probes; /* in the order in which they were attached */
+static nl_probe_object *probes; /* in the order of attachment */
 static nl_probe_object *old_probes;
-static nl_probe_object *stuck_probes; /* detached, but there was no memory to take them out of all chains */
+static nl_probe_object *stuck_probes; /* detached, but still in chains, because memory ran out */
 static chain *old_chains;
 static nl_probe last_id;
 static uint64_t slots_taken[NL_TIME_PROBES_MAX / 64];
@@ -59,7 +59,7 @@ static void after_fork_in_child(void)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Before any log's own handlers, so that this lock is taken last. */
+/* Runs before the fork handlers of logs, so that this lock is taken last. */
 __attribute__((constructor(101))) static void watch_forks(void)
 {
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
@@ -84,7 +84,7 @@ void nl_private_marker_reached(nl_marker_gate *gate, const char *name, const nl_
     errno = saved;
 }
 
-/* ---- gates and their chains; with the lock ---- */
+/* ---- gates and their chains; the lock is held ---- */
 
 static nl_marker_gate *gate_of(const nl_marker_entry *entry)
 {
@@ -101,12 +101,12 @@ static bool is_match(const char *pattern, const char *name)
     return pattern != NULL && fnmatch(pattern, name, 0) == 0;
 }
 
-/* The probes that are to be in the chain of a marker of that name. Without links only counts them. */
+/* Finds the probes of a marker with this name. With links NULL only counts them. */
 static size_t find_links(const char *name, link *links)
 {
     size_t count = 0;
     for (nl_probe_object *probe = probes; probe != NULL; probe = probe->next) {
-        /* A marker that ends a time and begins the next does it in that order. */
+        /* A marker that ends a time and begins the next does so in this order. */
         if (is_match(probe->to, name) && count++ < SIZE_MAX && links != NULL)
             links[count - 1] = (link){probe, true};
         if (is_match(probe->pattern, name) && count++ < SIZE_MAX && links != NULL)
@@ -115,7 +115,7 @@ static size_t find_links(const char *name, link *links)
     return count;
 }
 
-/* The library's half of the gate's state; the other is the tracers'. */
+/* The library's half of the gate's state; the other half belongs to tracers. */
 typedef uint16_t __attribute__((may_alias)) half;
 
 static void set_chain(nl_marker_gate *gate, chain *now)
@@ -129,7 +129,7 @@ static void set_chain(nl_marker_gate *gate, chain *now)
     }
 }
 
-/* False when there is no memory: the chain stays as it is. */
+/* Returns false, with the chain unchanged, if memory runs out. */
 static bool arm(nl_marker_gate *gate, const char *name)
 {
     size_t count = find_links(name, NULL);
@@ -155,8 +155,8 @@ static bool is_in_chain(const nl_marker_gate *gate, const nl_probe_object *probe
 }
 
 /*
- * After a probe was attached, or detached: the chains of its markers are made anew, each once. False when there was no
- * memory for some of them.
+ * Updates the chains of a probe's markers after attaching or detaching, each once. Returns false if memory ran out for
+ * some of them.
  */
 static bool arm_all(const nl_probe_object *probe, bool attached)
 {
@@ -172,7 +172,7 @@ static bool arm_all(const nl_probe_object *probe, bool attached)
     return good;
 }
 
-/* ---- what is old is freed ---- */
+/* ---- freeing ---- */
 
 static void free_all(nl_probe_object *some_probes, chain *some_chains)
 {
@@ -186,7 +186,7 @@ static void free_all(nl_probe_object *some_probes, chain *some_chains)
     }
 }
 
-/* Waits until nobody is in what was detached before. Always waits: another thread may have taken it to be freed. */
+/* Waits for a grace period, also if there is nothing to free: another thread may be freeing it. */
 static void settle(void)
 {
     lock();
@@ -199,7 +199,7 @@ static void settle(void)
     free_all(some_probes, some_chains);
 }
 
-/* ---- programs and libraries come and go ---- */
+/* ---- loading and unloading of programs and libraries ---- */
 
 void nl_private_markers_add(const nl_marker_entry *begin, const nl_marker_entry *end)
 {
@@ -234,7 +234,7 @@ void nl_private_markers_remove(const nl_marker_entry *begin)
     pthread_mutex_unlock(&mutex);
 }
 
-/* ---- attach, detach ---- */
+/* ---- attaching and detaching ---- */
 
 static bool take_slot(unsigned *slot)
 {
@@ -249,8 +249,8 @@ static bool take_slot(unsigned *slot)
 }
 
 /*
- * Takes *at out of the list. When there is no memory for shorter chains it stays in some of them, does nothing there,
- * and is never freed. With the lock.
+ * Removes *at from the list. If memory for shorter chains runs out, the probe stays in some chains without effect and
+ * is never freed. The lock is held.
  */
 static void delist(nl_probe_object **at)
 {
@@ -265,8 +265,8 @@ static void delist(nl_probe_object **at)
 }
 
 /*
- * Gives the probe its number, puts it last, and arms its markers. 0, and the probe is detached again, when there is no
- * memory. With the lock.
+ * Appends the probe to the list with a new number, and arms its markers. Returns 0, with the probe detached, if memory
+ * runs out. The lock is held.
  */
 static nl_probe enlist(nl_probe_object *probe)
 {
@@ -283,7 +283,7 @@ static nl_probe enlist(nl_probe_object *probe)
     return 0;
 }
 
-/* A copy of what is wanted. NULL when there is no memory. */
+/* Returns a copy of the wanted probe; NULL if memory runs out. */
 static nl_probe_object *make_probe(const nl_probe_object *wanted, const char *pattern, const char *to)
 {
     nl_probe_object *probe = nl_memory_check(malloc(sizeof *probe));
@@ -384,19 +384,19 @@ void nl_markers_forget_log(nl_log *log)
         else
             at = &(*at)->next;
     pthread_mutex_unlock(&mutex);
-    if (!nl_grace_is_inside()) /* also what another thread has taken to be freed may be this log's */
+    if (!nl_grace_is_inside()) /* probes of this log may be among those that another thread is freeing */
         settle();
 }
 
-/* ---- lists: copied with the lock, told without ---- */
+/* ---- lists, which are copied with the lock and reported without it ---- */
 
 typedef struct text_of_markers {
     nl_buffer text;
-    size_t *probes; /* of each place */
+    size_t *probes; /* per marker */
     size_t count;
 } text_of_markers;
 
-/* Compilers make several of one place: by inlining, from a template. */
+/* Compilers duplicate a marker by inlining and in templates. */
 static bool is_repeated(const block *in, const nl_marker_entry *entry)
 {
     const char *name = marker_name_of(entry), *place = name + strlen(name) + 1;
@@ -408,13 +408,13 @@ static bool is_repeated(const block *in, const nl_marker_entry *entry)
     return false;
 }
 
-/* A place's three texts, each with its NUL. False when there is no memory. */
+/* Appends the marker's three texts, each with a NUL. Returns false if memory runs out. */
 static bool copy_entry(nl_buffer *text, const nl_marker_entry *entry)
 {
     const char *at = marker_name_of(entry);
     for (int i = 0; i < 3; i++) {
         size_t size = strlen(at);
-        /* The fields' names have a blank after each, the last too. */
+        /* A space follows each field name; omit the last one. */
         size_t shown = i == 2 && size > 0 ? size - 1 : size;
         if (!nl_buffer_append(text, at, shown) || !nl_buffer_append(text, "", 1))
             return false;
@@ -472,7 +472,7 @@ static size_t count_places(const nl_probe_object *probe)
     return count;
 }
 
-/* What there is of probes; pattern and to are copies. */
+/* The present probes; pattern and to are copies. */
 typedef struct probe_list {
     nl_probe_info *infos;
     size_t count;

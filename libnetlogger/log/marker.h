@@ -1,6 +1,6 @@
 /*
- * The markers of the process and the probes that are attached to them: what of it the rest of the library uses. The
- * lock inside is held for moments only, and whoever holds it takes no other.
+ * Internal interface to the markers of the process and their probes. The module's lock is held only briefly, and its
+ * holder takes no other lock.
  */
 #ifndef NETLOGGER_LOG_MARKER_H
 #define NETLOGGER_LOG_MARKER_H
@@ -8,12 +8,12 @@
 #include <netlogger.h>
 
 /*
- * As nl_marker_detach, but does not wait: for the log's writer thread, which those who are in a probe may be waiting
- * for. *info, when not NULL, is what it has found.
+ * As nl_marker_detach, but does not wait, because a thread in a probe may be waiting for the writer thread. Stores the
+ * result in *info, unless that is NULL.
  */
 nl_status nl_marker_detach_at_once(nl_probe probe, nl_probe_info *info);
 
-/* Detaches every probe that logs in log, and waits. */
+/* Detaches every probe that logs to log, and waits for its users. */
 void nl_markers_forget_log(nl_log *log);
 
 #endif

@@ -44,7 +44,7 @@ bool nl_outbox_has_room(nl_outbox *outbox, size_t size)
     return true;
 }
 
-/* The order of stores is what recovery after a kill relies on: shared.h. */
+/* Recovery after a kill relies on the order of stores: see shared.h. */
 void nl_outbox_commit(nl_outbox *outbox, nl_ring *rings, const nl_buffer *bytes, uint64_t records)
 {
     nl_shared_log *shared = outbox->shared;
@@ -85,7 +85,7 @@ bool nl_outbox_is_empty(const nl_outbox *outbox)
     return outbox->shared == NULL || __atomic_load_n(&outbox->shared->batch_size, __ATOMIC_ACQUIRE) == 0;
 }
 
-/* The size first: who comes after a kill then finds nothing to do. */
+/* Stores the size first: recovery then finds nothing to do. */
 static void empty_batch(nl_shared_log *shared)
 {
     __atomic_store_n(&shared->batch_size, 0, __ATOMIC_RELEASE);
@@ -110,7 +110,7 @@ static nl_status write_batch(nl_outbox *outbox, nl_destination *destination, nl_
     return status;
 }
 
-/* Encodes the log's own record of count records that the full spool dropped. It belongs to no stream. */
+/* Encodes a record that the full spool dropped count records. It belongs to no stream. */
 static nl_status encode_lost(const nl_outbox *outbox, uint64_t count, nl_buffer *bytes)
 {
     static const char event[] = "NetLogger.Lost", reason[] = "the spool was full";
@@ -137,7 +137,7 @@ out:
     return status;
 }
 
-/* Logs what the full spool dropped, in place of the dropped records, and announces their numbers. */
+/* Sends a report of the records that the full spool dropped, and announces their sequence numbers. */
 static nl_status report_lost(nl_outbox *outbox)
 {
     uint64_t lost = nl_spool_lost(outbox->spool);
@@ -154,7 +154,7 @@ static nl_status report_lost(nl_outbox *outbox)
     return status;
 }
 
-/* Delivers what is on disk, which is older than the batch. */
+/* Delivers the spool, which is older than the batch. */
 static nl_status deliver_spool(nl_outbox *outbox, nl_level level)
 {
     nl_status status = NL_OK;
@@ -186,7 +186,7 @@ static nl_status write_primary(nl_outbox *outbox, nl_level level, bool at_once)
     return write_batch(outbox, outbox->destination, level);
 }
 
-/* Reports the thread's error about the destination, the first time that it has this code. */
+/* Reports the thread's error about the destination, unless an error with this code was reported. */
 static void report_failure(nl_outbox *outbox, const nl_url *url)
 {
     const nl_error_code code = nl_error_get_code();
@@ -224,7 +224,7 @@ static nl_status write_backup(nl_outbox *outbox, nl_level level)
 static void close_backup(nl_outbox *outbox)
 {
     nl_destination *backup = outbox->backup;
-    outbox->backup = NULL; /* first, for a fork may come in between */
+    outbox->backup = NULL; /* first, because of fork */
     if (backup != NULL)
         nl_destination_close(backup, true);
 }
@@ -238,7 +238,7 @@ nl_status nl_outbox_open_spool(nl_outbox *outbox)
     return outbox->spool != NULL ? NL_OK : NL_FAILED;
 }
 
-/* How much of data is put into the spool at once: some whole records, or a single one that is larger. */
+/* Returns the size of the next piece for the spool: some whole records, or one larger record. */
 static size_t spool_piece(const nl_outbox *outbox, const char *data, size_t size)
 {
     if (size <= SPOOL_PIECE)
@@ -248,8 +248,8 @@ static size_t spool_piece(const nl_outbox *outbox, const char *data, size_t size
 }
 
 /*
- * The batch goes to disk, in pieces, so that a full spool gives up no more than it must. Killed between the two steps,
- * a piece is delivered twice, which a collector of blocks notices.
+ * Moves the batch to the spool in pieces, so that a full spool drops as little as possible. A kill between the two
+ * steps delivers a piece twice, which collectors detect in blocks.
  */
 static nl_status write_spool(nl_outbox *outbox)
 {
@@ -291,7 +291,7 @@ static bool has_stand_in(const nl_outbox *outbox)
 static nl_status stand_in(nl_outbox *outbox, nl_level level, nl_status status)
 {
     if (has_stand_in(outbox) && (outbox->shared == NULL || outbox->shared->batch_size == 0))
-        return NL_OK; /* all that waits, waits on disk */
+        return NL_OK; /* everything is on disk */
     if (outbox->backup_url != NULL)
         return write_backup(outbox, level);
     return outbox->spool != NULL ? write_spool(outbox) : status;
@@ -328,11 +328,11 @@ void nl_outbox_change(nl_outbox *outbox, nl_url *url, nl_destination *destinatio
     close_backup(outbox);
     outbox->destination = destination;
     outbox->url = url;
-    outbox->how.truncate = false; /* that is done */
+    outbox->how.truncate = false; /* it was truncated when it was opened */
     outbox->how.timeout_ms = writer->timeout_ms;
     outbox->how.format = writer->format;
     outbox->away = false;
-    if (outbox->shared != NULL) /* where in the file the batch began */
+    if (outbox->shared != NULL) /* where the batch began in the file */
         __atomic_store_n(&outbox->shared->file_offset, UINT64_MAX, __ATOMIC_RELEASE);
 }
 
@@ -341,14 +341,14 @@ void nl_outbox_after_fork(nl_outbox *outbox)
     nl_mapping_remove(&outbox->mapping);
     outbox->shared = NULL;
     outbox->away = false;
-    nl_spool_close(outbox->spool); /* the parent's; the child opens one of its own */
+    nl_spool_close(outbox->spool); /* the parent's; the child opens its own */
     outbox->spool = NULL;
-    outbox->spooled = (nl_buffer){0}; /* the parent's thread may have been in the middle of it */
+    outbox->spooled = (nl_buffer){0}; /* leaks: the parent's thread may have been changing it */
     if (outbox->destination != NULL)
         nl_destination_after_fork(outbox->destination);
     if (outbox->backup != NULL)
         nl_destination_after_fork(outbox->backup);
-    /* A file that was started anew is appended to from here on. */
+    /* The file was truncated already. */
     outbox->how.truncate = false;
 }
 

@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A destination that stays away must not let these fill the memory: those that come after so many are not kept. */
+/* Limit for the records of a log whose destination is unreachable; later records are dropped. */
 enum { SAID_MAX = 10000 };
 
-/* What is encoded of them at once: well within what a batch has room for (NL_SHARED_BATCH_SIZE), as it can't be
- * divided. */
+/* Bytes to encode at once: much less than the batch (NL_SHARED_BATCH_SIZE), as they cannot be divided. */
 enum { SAID_BYTES = 256 << 10 };
 
 nl_record *nl_log_record(nl_log *log, nl_level level, const char *event)

@@ -9,7 +9,7 @@
 
 static const uint32_t ABSENT = UINT32_MAX;
 
-/* The numbers' place in a record's payload: everything of fixed size stands first. */
+/* The numbers of a record, which come first in its payload. */
 typedef struct payload_head {
     int64_t time_ns;
     uint32_t level;

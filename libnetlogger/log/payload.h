@@ -1,25 +1,25 @@
 /*
- * A whole record as an event's payload (NL_SITE_RECORD): what nl_write and nl_write_record put into the ring. Like the
- * ring it is of this machine only: multi-byte values unaligned, in its own order.
+ * A whole record as the payload of an event (NL_SITE_RECORD), written by nl_write and nl_write_record. Values are
+ * unaligned and in this machine's byte order.
  */
 #ifndef NETLOGGER_LOG_PAYLOAD_H
 #define NETLOGGER_LOG_PAYLOAD_H
 
 #include <netlogger.h>
 
-/* The bytes that record takes. Strings longer than NL_PAYLOAD_STRING_MAX are cut there. */
+/* Returns the size of the payload. Strings longer than NL_PAYLOAD_STRING_MAX are truncated. */
 #define NL_PAYLOAD_STRING_MAX (128 * 1024)
 size_t nl_payload_size(const nl_record *record);
 
-/* The size of its longest field. */
+/* Returns the size of the longest field. */
 size_t nl_payload_longest(const nl_record *record);
 
-/* Writes it to at, where that many bytes are. */
+/* Writes the payload to at, which has space for its size. */
 void nl_payload_put(char *at, const nl_record *record);
 
 /*
- * Reads it into record, which was cleared; its strings view the payload. An absent time is 0, an absent string has data
- * NULL. False when the bytes are no such payload.
+ * Reads a payload into an empty record, whose strings point into the payload. A missing time is 0; a missing string
+ * has data NULL. Returns false if the payload is invalid.
  */
 bool nl_payload_get(const char *at, size_t size, nl_record *record);
 

@@ -15,7 +15,7 @@ typedef struct start {
     int64_t time_ns;
 } start;
 
-/* A thread's starts, by slot. From no heap, so that a marker may stand in a signal handler. */
+/* A thread's starts by slot. Not from the heap, because a marker may be in a signal handler. */
 static __thread start *starts;
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
@@ -31,7 +31,10 @@ static void make_key(void)
     pthread_key_create(&key, on_thread_exit);
 }
 
-/* At once: setting a process's later keys allocates, and a first event may come from a signal handler. */
+/*
+ * When the library is loaded, because setting a later key of a process allocates, and a marker may be in a signal
+ * handler.
+ */
 __attribute__((constructor)) static void on_load(void)
 {
     pthread_once(&key_once, make_key);
@@ -49,7 +52,7 @@ static start *own_start(unsigned slot)
     return &starts[slot];
 }
 
-/* The class of a time: below 8 ns its own, then the exponent and the three bits after the first. */
+/* Returns the class of a time: the time itself below 8 ns, otherwise the exponent and the next three bits. */
 static unsigned class_of(uint64_t time_ns)
 {
     if (time_ns < 8)
@@ -58,7 +61,7 @@ static unsigned class_of(uint64_t time_ns)
     return (exponent - 2) * 8 + (unsigned)(time_ns >> (exponent - 3) & 7);
 }
 
-/* The middle of a class. */
+/* Returns the middle of a class. */
 static int64_t time_of_class(unsigned class)
 {
     if (class < 8)
@@ -119,7 +122,7 @@ void nl_probe_pass(nl_probe_object *probe, bool ends, const char *marker, const 
         probe->function(probe->user, marker, fields, count);
 }
 
-/* The time that so many of a thousand do not exceed. */
+/* Returns the time that a share of the times, in thousandths, does not exceed. */
 static int64_t percentile(const nl_probe_times *times, uint64_t count, unsigned per_mille)
 {
     uint64_t rank = (count * per_mille + 999) / 1000, seen = 0;

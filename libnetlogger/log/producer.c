@@ -13,21 +13,21 @@
 __thread nl_ring_producer *nl_private_rings[NL_PRIVATE_SLOTS];
 __thread unsigned nl_inside;
 
-enum { SLOTS = 496 }; /* logs that are open at once and whose rings a thread finds without a lock */
+enum { SLOTS = 496 }; /* maximum number of open logs whose rings threads find without a lock */
 
-/* A thread that has logged. From no heap, so that its first event may come from a signal handler. */
+/* A thread that has logged. Not from the heap, because its first event may be in a signal handler. */
 typedef struct nl_thread {
     struct nl_thread *next;
     nl_ring_producer **slots;                /* its nl_private_rings */
     nl_ring *more[SLOTS - NL_PRIVATE_SLOTS]; /* of logs with later slots */
-    nl_ring *rings;                          /* all, by ->next_of_thread */
+    nl_ring *rings;                          /* by next_of_thread */
 } nl_thread;
 
 static nl_thread *threads;
 static bool slots_taken[SLOTS];
 static __thread nl_thread *self;
-static __thread unsigned exits; /* calls of on_thread_exit */
-static __thread bool gone;      /* no ring any more, and nothing that would clear one up */
+static __thread unsigned exits; /* number of calls of on_thread_exit */
+static __thread bool gone;      /* the thread is ending and must not create rings */
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
@@ -41,7 +41,7 @@ static void remove_thread(nl_thread *thread)
     nl_pages_free(thread, sizeof *thread);
 }
 
-/* What was refused or lost while threads had no ring in the log, or this one was at its. */
+/* Counts events that were lost or refused while threads had no ring in the log or this ring was busy. */
 static void count_refused(nl_ring *ring)
 {
     nl_log *log = ring->log;
@@ -56,8 +56,8 @@ static void count_refused(nl_ring *ring)
 }
 
 /*
- * From here on until busy is 0 again signal handlers leave the ring alone: their events are refused. The mark comes
- * before the time, as nl_private_begin has it; the writer thread looks at both.
+ * Marks the ring as busy: until busy is 0, the library refuses events of signal handlers. The mark precedes the time,
+ * as in nl_private_begin, because the writer thread reads both.
  */
 static void hold(nl_ring *ring)
 {
@@ -74,15 +74,15 @@ static void let_go(nl_ring *ring)
 static void on_thread_exit(void *unused)
 {
     /*
-     * Other destructors may log until the last round but one; the last is the thread sanitizer's own, after which no
-     * mutex may be touched in a program built with it. Signal handlers may come even after that.
+     * Other destructors may log until the last round but one. In the last round, the thread sanitizer forbids locks.
+     * Signal handlers may run even later.
      */
     if (self == NULL || (++exits < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(key, unused) == 0))
         return;
     gone = true;
     const nl_visit visit = nl_enter();
     nl_registry_lock();
-    /* First of all signal handlers lose sight of the rings. */
+    /* Hide the rings from signal handlers first. */
     nl_thread *thread = self;
     memset(nl_private_rings, 0, sizeof nl_private_rings);
     self = NULL;
@@ -101,7 +101,10 @@ static void make_key(void)
     pthread_key_create(&key, on_thread_exit);
 }
 
-/* At once: setting a process's later keys allocates, and a first event may come from a signal handler. */
+/*
+ * When the library is loaded, because setting a later key of a process allocates, and a first event may be in a signal
+ * handler.
+ */
 __attribute__((constructor)) static void on_load(void)
 {
     pthread_once(&key_once, make_key);
@@ -121,7 +124,7 @@ static bool know_thread(void)
     return true;
 }
 
-/* A ring whose thread is gone and whose events are all sent. */
+/* Returns an empty ring of a thread that has ended, or NULL. */
 static nl_ring *reuse_ring(nl_log *log)
 {
     for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next) {
@@ -161,7 +164,7 @@ static uint64_t ticks_now(void)
     return nl_private_ticks(&(nl_ring_producer){.slow_clock = !nl_clock_has_counter()});
 }
 
-/* The calling thread's ring in that log; NULL when it has none, or the log is one of very many. */
+/* Returns the calling thread's ring in the log; NULL if it has none or the log has no slot. */
 static nl_ring *known_ring(const nl_log *log)
 {
     unsigned slot = log->gate.slot;
@@ -182,7 +185,10 @@ static void set_known_ring(nl_thread *thread, const nl_log *log, nl_ring *ring)
         __atomic_store_n(&thread->more[slot - NL_PRIVATE_SLOTS], ring, __ATOMIC_RELAXED);
 }
 
-/* Sees to it that there is all that a ring needs, and looks for one that is free. False when there is no memory. */
+/*
+ * Ensures that the log has a description and a writer thread, and looks for a free ring. Returns false if memory runs
+ * out.
+ */
 static bool prepare_ring(nl_log *log, nl_ring **reused, unsigned *number)
 {
     pthread_mutex_lock(&log->mutex);
@@ -207,7 +213,7 @@ static void add_ring(nl_log *log, nl_ring *ring)
     pthread_mutex_unlock(&log->mutex);
 }
 
-/* From here on the writer thread knows that an event with this time is to come. */
+/* Announces to the writer thread that an event with this time follows. */
 static uint64_t begin_first(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);
@@ -226,8 +232,8 @@ static void end_first(nl_log *log)
 }
 
 /*
- * A ring for this thread's first event in a log, made without the registry's lock: threads that begin together do not
- * wait for each other.
+ * Creates a ring for this thread's first event in a log without the registry's lock, so that threads that start
+ * together do not wait for each other.
  */
 static nl_ring *make_ring(nl_log *log)
 {
@@ -237,7 +243,7 @@ static nl_ring *make_ring(nl_log *log)
     bool good = know_thread();
     for (nl_ring *old = good ? self->rings : NULL; old != NULL && ring == NULL; old = old->next_of_thread)
         ring = old->log == log ? old : NULL;
-    bool is_old = ring != NULL; /* of one of very many logs */
+    bool is_old = ring != NULL; /* of a log without a slot */
     good = good && (is_old || prepare_ring(log, &ring, &number));
     nl_registry_unlock();
     if (!good || is_old)
@@ -255,14 +261,14 @@ static nl_ring *make_ring(nl_log *log)
     return ring;
 }
 
-/* The ring of a thread that has none in the log yet, or has to look for it, held. NULL when the event is lost. */
+/* Returns the busy ring of a thread that has no known ring in the log; NULL if the event is lost. */
 static nl_ring *first_ring(nl_log *log)
 {
     uint64_t called = begin_first(log);
     nl_ring *ring = make_ring(log);
     if (ring == NULL) {
         __atomic_add_fetch(&log->lost, 1, __ATOMIC_RELAXED);
-    } else if (ring->producer.busy) { /* a signal handler, in the middle of this thread's event */
+    } else if (ring->producer.busy) { /* a signal handler interrupted an event of this thread */
         nl_ring_refuse(ring);
         ring = NULL;
     } else {
@@ -274,11 +280,11 @@ static nl_ring *first_ring(nl_log *log)
     return ring;
 }
 
-/* The ring, ready for an event; NULL when that is lost. Not reentered: nl_inside is set. */
+/* Returns the busy ring with space for the event; NULL if the event is lost. Not reentrant: nl_inside is set. */
 static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
 {
     nl_ring *ring = known_ring(log);
-    bool in_the_middle = ring != NULL && ring->producer.busy; /* a signal handler, of this thread's event */
+    bool in_the_middle = ring != NULL && ring->producer.busy; /* a signal handler interrupted this thread's event */
     if (in_the_middle) {
         nl_ring_refuse(ring);
         return NULL;
@@ -291,7 +297,7 @@ static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
     if (__atomic_load_n(&log->asleep, __ATOMIC_SEQ_CST))
         nl_writer_thread_wake(log);
     bool found = nl_ring_make_room(ring, size, level, nl_writer_thread_wake, log);
-    if (__atomic_load_n(&log->asleep, __ATOMIC_SEQ_CST)) /* since then, perhaps, and its limit was overwritten */
+    if (__atomic_load_n(&log->asleep, __ATOMIC_SEQ_CST)) /* it fell asleep meanwhile, and its limit was overwritten */
         nl_ring_stop_at(ring, 0);
     if (found)
         return ring;
@@ -330,7 +336,7 @@ nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size)
 bool nl_producer_know_site(nl_event_site *site)
 {
     if (nl_inside > 0)
-        return true; /* about to be refused */
+        return true; /* the event will be refused */
     if (__atomic_load_n(&site->id, __ATOMIC_ACQUIRE) != 0)
         return true;
     const nl_visit visit = nl_enter();
@@ -344,7 +350,7 @@ bool nl_producer_know_site(nl_event_site *site)
 nl_ring_producer *nl_private_prepare(nl_log_gate *gate, nl_event_site *site, size_t size)
 {
     nl_log *log = (nl_log *)(void *)gate;
-    if (!nl_producer_know_site(site)) { /* there is no memory for its names */
+    if (!nl_producer_know_site(site)) { /* no memory for its names */
         nl_producer_lose(log);
         return NULL;
     }

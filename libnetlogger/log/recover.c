@@ -20,10 +20,10 @@
 
 enum {
     BATCH_SIZE = 128 << 10,
-    UNFINISHED_S = 60, /* no process takes that long to make its folder */
+    UNFINISHED_S = 60, /* time after which a process has certainly finished creating its directory */
 };
 
-/* ---- another destination than the log's own: bytes are decoded, and records written there ---- */
+/* ---- another destination than the log's own: bytes are decoded, and the records written to it ---- */
 
 typedef struct other_destination {
     nl_destination base;
@@ -54,7 +54,7 @@ static nl_status other_write(nl_destination *destination, nl_level level, const 
 
 static nl_status other_close(nl_destination *destination, bool keep)
 {
-    (void)destination, (void)keep; /* one for all logs: its owner closes it */
+    (void)destination, (void)keep; /* all logs share it: its owner closes it */
     return NL_OK;
 }
 
@@ -85,8 +85,8 @@ static uint64_t count_waiting(const nl_remains_log *log)
 }
 
 /*
- * Opens a file for reading and writing, if it is a regular one of that owner's. The file is examined before it is
- * opened: the shared memory of another user may name any file, and to open a device can have effects. -1 with errno.
+ * Opens a regular file of this owner for reading and writing. Examines the file before opening it, because the shared
+ * memory of another user may name any file, and opening a device can have effects. Returns -1 with errno on failure.
  */
 static int open_owned(const char *path, uid_t owner)
 {
@@ -107,16 +107,16 @@ static int open_owned(const char *path, uid_t owner)
     return fd;
 }
 
-/* Whether to try again may help: the error is no property of the file. */
+/* Returns whether a later attempt may succeed: the error is not a property of the file. */
 static bool is_shortage(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO || error == EINTR;
 }
 
 /*
- * Opens the file that the batch was being written to; *fd is -1 when it was no file, or cannot be opened by this user.
- * For the folder of another user (for root), it opens only files of that user: what that user wrote must not make root
- * cut off the end of any other file.
+ * Opens the file to which the batch was being written; sets *fd to -1 if it was not a file or this user cannot open
+ * it. For the directory of another user (as root), opens only that user's files, so that the user cannot make root
+ * truncate other files.
  */
 static nl_status open_file(const nl_shared_log *shared, uid_t owner, int *fd)
 {
@@ -136,7 +136,7 @@ static nl_status open_file(const nl_shared_log *shared, uid_t owner, int *fd)
     return status;
 }
 
-/* Where the log's bytes are to go from here. */
+/* Sets the destination of the log's bytes. */
 static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_log *log)
 {
     nl_outbox *outbox = &log->outbox;
@@ -160,7 +160,7 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
         return nl_error_set(NL_ERROR_INVALID, "where it went is gone with the process: a destination must be given");
     if (outbox->url == NULL || nl_log_options_read(&options, outbox->url, false) != NL_OK)
         return NL_FAILED;
-    if (remains->copied) /* another user's spool is for that user's programs */
+    if (remains->copied) /* only programs of the other user may deliver that user's spool */
         options.spool = NULL;
     log->options = options;
     outbox->options = &log->options;
@@ -171,13 +171,13 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
     return NL_OK;
 }
 
-/* Takes what is in the rings into the batch. NL_OK; NL_END when nothing was left; NL_FAILED when there is no memory. */
+/* Moves events from the rings to the batch. Returns NL_OK; NL_END if nothing was left; NL_FAILED if memory runs out. */
 static nl_status recover_take(nl_remains_log *log, nl_drain *drain, nl_buffer *bytes, uint64_t *records)
 {
     nl_status status = NL_END;
     for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next) {
         nl_ring_pin(ring);
-        if (ring->at == ring->end) { /* what the thread could not report itself any more */
+        if (ring->at == ring->end) { /* losses that the thread could not report */
             nl_ring_report_lost(ring);
             ring->end = ring->shared->published;
         }
@@ -210,7 +210,7 @@ static nl_status send_all(const nl_remains *remains, nl_remains_log *log, uint64
     drain.sites.shared = (const nl_shared_sites *)(const void *)remains->sites.memory;
     drain.sites.size = remains->sites.size;
     nl_clock_restore(&drain.clock, shared->clock, shared->slow_clock);
-    nl_clock_update(&drain.clock); /* what came after the last reading lies between that and now */
+    nl_clock_update(&drain.clock); /* so that times after the last reading can be interpolated */
     nl_buffer bytes = {0};
     *records = shared->batch_records;
     nl_status status = nl_outbox_send(&log->outbox, drain.level, true);
@@ -234,7 +234,7 @@ static void report_log(recovery *r, const nl_recovered *what)
     r->failed |= what->status != NL_OK;
     if (r->report == NULL)
         return;
-    nl_signals_release(&r->held); /* the program may write in its callback, and expects its own signals there */
+    nl_signals_release(&r->held); /* the program's callback may write, and receives its own signals */
     r->report(r->user, what);
     nl_signals_hold(&r->held);
 }
@@ -249,7 +249,7 @@ static void report_status(recovery *r, const nl_shared_log *shared, uint64_t rec
                                   .message = status != NL_OK ? nl_error_message() : ""});
 }
 
-/* Reports that logs of that folder cannot be read. It is tried again by the next recovery. */
+/* Reports that logs of this directory cannot be read now. The next recovery tries again. */
 static void report_unreadable(recovery *r, const char *name)
 {
     unsigned user;
@@ -260,7 +260,7 @@ static void report_unreadable(recovery *r, const char *name)
                    .process = process, .prog = "?", .url = name, .status = NL_FAILED, .message = nl_error_message()});
 }
 
-/* Whether the log is at its destination, whole. */
+/* Returns whether all of the log is at its destination. */
 static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *log)
 {
     nl_shared_log *shared = log->outbox.shared;
@@ -269,7 +269,7 @@ static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *
         report_status(r, shared, records, NL_OK);
         return false;
     }
-    if (nl_format_get_info((nl_format)shared->format) == NULL) /* not written down yet: it has not logged anything */
+    if (nl_format_get_info((nl_format)shared->format) == NULL) /* no description yet: the log has no events */
         return records == 0;
     nl_status status = open_outbox(r, remains, log);
     if (status == NL_OK)
@@ -285,7 +285,7 @@ static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *
     return status == NL_OK;
 }
 
-/* ---- folders ---- */
+/* ---- directories ---- */
 
 static void remove_folder(int parent, const char *name, int folder)
 {
@@ -297,13 +297,13 @@ static void remove_folder(int parent, const char *name, int folder)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && strcmp(entry->d_name, "lock") != 0)
             unlinkat(folder, entry->d_name, 0);
     closedir(files);
-    unlinkat(folder, "lock", 0); /* last: a folder without one has nothing that could be recovered */
+    unlinkat(folder, "lock", 0); /* last, because a directory without it has nothing to recover */
     unlinkat(parent, name, AT_REMOVEDIR);
 }
 
 /*
- * What a process that was killed while it removed its folder has left: an empty one without a lock. A process that
- * lives is just about to remove it.
+ * Removes an empty directory without a lock, which a process left that was killed while it removed it, or which a
+ * living process is about to remove.
  */
 static void remove_empty(int parent, const char *name)
 {
@@ -311,7 +311,7 @@ static void remove_empty(int parent, const char *name)
     int process;
     if (sscanf(name, "netlogger-%u-%d-", &user, &process) == 2 && process > 0 && kill(process, 0) != 0 &&
         errno == ESRCH)
-        unlinkat(parent, name, AT_REMOVEDIR); /* refused unless it is empty */
+        unlinkat(parent, name, AT_REMOVEDIR); /* fails unless the directory is empty */
 }
 
 static void recover_folder(recovery *r, int parent, const char *name)
@@ -329,7 +329,7 @@ static void recover_folder(recovery *r, int parent, const char *name)
     bool whole = nl_remains_count_logs(&remains, &count) == NL_OK;
     if (!whole)
         report_unreadable(r, name);
-    /* Logs are numbered as they are opened; closed ones are gone, so that there are gaps. */
+    /* Logs are numbered in the order of opening; closed logs leave gaps. */
     for (unsigned number = 0; number < count; number++) {
         status = nl_remains_open_log(&remains, number, &log);
         if (status == NL_OK) {
@@ -345,7 +345,7 @@ static void recover_folder(recovery *r, int parent, const char *name)
     nl_remains_close(&remains);
 }
 
-/* What a process that was killed while it made its folder has left: nothing but perhaps a lock. */
+/* Removes what a process left that was killed while it created its directory: at most a lock. */
 static void remove_unfinished(int parent, const char *name)
 {
     unsigned user, process;
@@ -361,7 +361,7 @@ static void remove_unfinished(int parent, const char *name)
     close(folder);
 }
 
-/* Whether this user may look at it, by the name that it must have and the owner that it really has. */
+/* Returns whether this user may recover the directory, judging by its name and owner. */
 static bool is_ours(const recovery *r, int parent, const char *name)
 {
     unsigned user, process;

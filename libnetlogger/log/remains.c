@@ -19,8 +19,8 @@
 enum { LOGS_MAX = 1000000 };
 
 /*
- * All of this memory is a stranger's word: of a program that may have overwritten it before it died. Sizes are checked
- * against the files' own, numbers against what they can be, and texts are cut at the end of their field.
+ * Nothing in this memory can be trusted, because the program may have overwritten it before it died. The module checks
+ * sizes against the files, numbers against their ranges, and ends texts at the end of their field.
  */
 
 static bool is_head(const nl_shared_head *head)
@@ -29,8 +29,9 @@ static bool is_head(const nl_shared_head *head)
 }
 
 /*
- * Copies a file to memory of this process, laid out as by nl_mapping_map. Bytes that the file no longer has are zero.
- * Holes stay holes, so that the copy takes no more memory than the file's owner has filled. NULL with errno.
+ * Copies a file to memory of this process, in the layout of nl_mapping_map. Bytes that are missing in the file are
+ * zero. Holes stay holes, so that the copy needs only the memory that the file's owner has filled. Returns NULL with
+ * errno on failure.
  */
 static char *copy_file(int fd, size_t size, size_t repeat)
 {
@@ -53,8 +54,8 @@ static char *copy_file(int fd, size_t size, size_t repeat)
 }
 
 /*
- * Maps a file of the folder, or copies it; the part behind repeat once more behind it. NL_END when there is no such
- * file, or when it is not one of ours. NL_FAILED when that is not known: then nothing of the folder may be removed.
+ * Maps or copies a file of the directory, with the part after repeat a second time. Returns NL_END if there is no such
+ * file or it is invalid; NL_FAILED if that is unknown: then nothing in the directory may be removed.
  */
 static nl_status map_file(const nl_remains *remains, const char *name, size_t size_min, size_t size_max, size_t repeat,
                           nl_mapping *mapping)
@@ -89,7 +90,7 @@ failed:
     return NL_FAILED;
 }
 
-/* Closes the file of memory that needs no more reservations: a program has many threads, and few descriptors. */
+/* Closes a file whose memory is complete, because a program may have few descriptors and many threads. */
 static void close_file(nl_mapping *mapping)
 {
     if (mapping->fd >= 0)
@@ -98,9 +99,9 @@ static void close_file(nl_mapping *mapping)
 }
 
 /*
- * Whether the process still runs: NL_OK when it has the folder's files mapped, NL_END otherwise. A process that closes
- * all its descriptors, as daemons do, closes its lock too. A process of another PID namespace or user cannot be asked;
- * then the lock alone decides. NL_FAILED when it is not known.
+ * Returns NL_OK if the process still runs and has files of the directory mapped, otherwise NL_END. A process that
+ * closes all its descriptors, as daemons do, closes its lock too. For a process of another PID namespace or user, only
+ * the lock decides. Returns NL_FAILED if the state is unknown.
  */
 static nl_status find_mapped(const char *name)
 {
@@ -115,7 +116,7 @@ static nl_status find_mapped(const char *name)
     bool found = false;
     while (!found && fgets(line, sizeof line, maps) != NULL)
         found = strstr(line, name) != NULL;
-    /* The maps of a process that just ended cannot be read: ESRCH. */
+    /* ESRCH: the process has just ended. */
     bool failed = !found && ferror(maps) != 0 && errno != ESRCH;
     if (failed)
         nl_error_set_errno("read %s", path);
@@ -172,7 +173,7 @@ static bool is_sound(const nl_ring *ring)
     return shared->size == ring->mask + 1 && shared->published >= tail && shared->published - tail <= shared->size;
 }
 
-/* Opens a ring and adds it to the log's. NL_FAILED when it may hold events that cannot be read now. */
+/* Opens a ring and adds it to the log. Returns NL_FAILED if the ring may have events that cannot be read now. */
 static nl_status open_ring(const nl_remains *remains, const char *name, nl_remains_log *log)
 {
     nl_mapping mapping;
@@ -196,7 +197,10 @@ static nl_status open_ring(const nl_remains *remains, const char *name, nl_remai
     return NL_OK;
 }
 
-/* Calls function for each name in the folder, until it fails. NL_FAILED, too, when the folder cannot be read. */
+/*
+ * Calls function for each name in the directory until it fails. Also returns NL_FAILED if the directory cannot be
+ * read.
+ */
 static nl_status list_folder(const nl_remains *remains, nl_status (*function)(void *user, const char *name), void *user)
 {
     int fd = openat(remains->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -237,7 +241,7 @@ static nl_status open_rings(const nl_remains *remains, unsigned number, nl_remai
     return list_folder(remains, on_name_of_ring, &search);
 }
 
-/* The writer thread was killed between deciding that events are the batch's and saying so everywhere: shared.h. */
+/* Completes a commit during which the writer thread was killed: see shared.h. */
 static void finish_commit(nl_remains_log *log)
 {
     nl_shared_log *shared = log->outbox.shared;
@@ -289,7 +293,7 @@ nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_rem
     end_text(shared->url, sizeof shared->url);
     end_text(shared->prog, sizeof shared->prog);
     end_text(shared->host, sizeof shared->host);
-    if (open_rings(remains, number, log) != NL_OK) { /* a ring may be missing: nothing is changed */
+    if (open_rings(remains, number, log) != NL_OK) { /* a ring may be missing: change nothing */
         nl_remains_close_log(log);
         return NL_FAILED;
     }
@@ -311,7 +315,7 @@ void nl_remains_close_log(nl_remains_log *log)
     nl_mapping_remove(&log->outbox.mapping);
 }
 
-/* The data first: a header never speaks of what is not there. Where it fails, more is sent again. */
+/* Write the data before the header that describes it. After a failure, more is sent again. */
 static void save_file(const nl_remains *remains, const nl_mapping *mapping, size_t size)
 {
     struct stat status;
@@ -330,15 +334,15 @@ void nl_remains_save_log(const nl_remains *remains, const nl_remains_log *log)
 {
     if (!remains->copied)
         return;
-    /* The batch first: killed in between, what was in a ring is sent twice, but not lost. */
+    /* Write the batch first: a kill between the two steps sends events twice instead of losing them. */
     save_file(remains, &log->outbox.mapping, NL_SHARED_HEADER + log->outbox.shared->batch_size);
     for (const nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
         save_file(remains, &ring->mapping, NL_SHARED_HEADER + ring->mask + 1);
 }
 
-/* ---- the batch that was on its way into a file ---- */
+/* ---- a batch that was being written to a file ---- */
 
-/* How much of data[0..size) is whole records. */
+/* Returns how much of data[0..size) is whole records. */
 static size_t whole_records(const nl_shared_log *shared, const char *data, size_t size)
 {
     if (shared->format != NL_FORMAT_NLB) {
@@ -353,16 +357,16 @@ static size_t whole_records(const nl_shared_log *shared, const char *data, size_
     return at;
 }
 
-/* The prefixes of a text that stand in a file. */
+/* The prefixes of a text that are in a file. */
 typedef struct found_prefix {
-    size_t longest; /* bytes of the longest one */
-    uint64_t end;   /* where the first that is so long ends */
-    size_t at_end;  /* bytes of the longest one that ends the file */
+    size_t longest; /* bytes of the longest prefix */
+    uint64_t end;   /* end of the first prefix of this length */
+    size_t at_end;  /* bytes of the longest prefix that ends the file */
 } found_prefix;
 
 /*
- * For each prefix of text, the longest shorter prefix that it ends with: the table of Knuth, Morris and Pratt ("Fast
- * Pattern Matching in Strings", 1977). To be freed. NULL when there is no memory.
+ * Returns, for each prefix of text, the length of the longest shorter prefix that is its suffix: the table of Knuth,
+ * Morris and Pratt ("Fast Pattern Matching in Strings", 1977). The caller frees it. Returns NULL if memory runs out.
  */
 static uint32_t *make_prefix_table(const char *text, size_t size)
 {
@@ -380,8 +384,8 @@ static uint32_t *make_prefix_table(const char *text, size_t size)
 }
 
 /*
- * Looks for text, which is not empty, in the file from offset on. The file is read and not mapped: its owner may cut it
- * off meanwhile.
+ * Searches for the non-empty text in the file from offset. Reads the file instead of mapping it, because its owner may
+ * truncate it.
  */
 static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t size, found_prefix *found)
 {
@@ -395,7 +399,7 @@ static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t
     while (got != 0 && found->longest < size) {
         got = pread(fd, piece, PIECE, (off_t)offset);
         if (got < 0 && errno != EINTR) {
-            failed = errno == EIO; /* otherwise it is a pipe or the like, which holds nothing */
+            failed = errno == EIO; /* otherwise it is not a regular file */
             break;
         }
         for (ssize_t i = 0; i < got && found->longest < size; i++) {
@@ -457,7 +461,7 @@ nl_status nl_remains_settle_batch(nl_shared_log *shared, const char *batch, int 
     if (cut_off && ends_file && whole < there &&
         (fstat(fd, &status) != 0 || ftruncate(fd, status.st_size - (off_t)(there - whole)) != 0))
         return nl_error_set_errno("cut off the last record of a file");
-    /* A record that another program's text follows cannot be completed: it is written again. */
+    /* A record before another program's text cannot be completed: write it again. */
     shared->batch_start += cut_off || !ends_file ? whole : there;
     if (shared->batch_start == shared->batch_size)
         shared->batch_size = shared->batch_start = shared->batch_records = 0;

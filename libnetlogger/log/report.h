@@ -13,7 +13,7 @@
 /* Notes which file standard error is. Call it when a log is opened. */
 void nl_report_begin(void);
 
-/* Reports a line about url, without the URL's options; NULL: the message says what it is about. */
+/* Reports a message about url, whose options it omits. NULL: the message itself names its object. */
 void nl_report(nl_message_kind kind, const nl_url *url, const char *format, ...) NL_PRINTF(3, 4);
 
 #endif

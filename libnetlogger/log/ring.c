@@ -17,9 +17,9 @@
 
 enum {
     LOST_SIZE = sizeof(nl_event_header) + sizeof(nl_lost_event),
-    SPINS = 200,          /* times that a full ring is looked at again before sleeping */
-    SLEEP_NS = 20 * 1000, /* about what the reader takes for a batch */
-    OVERWRITE_PART = 16,  /* drop oldest frees a 16th of the ring at a time */
+    SPINS = 200,          /* checks of a full ring before sleeping */
+    SLEEP_NS = 20 * 1000, /* about the time that the reader needs for a batch */
+    OVERWRITE_PART = 16,  /* policy oldest frees a 16th of the ring at a time */
 };
 
 static uint64_t ring_size(const nl_ring *ring)
@@ -34,7 +34,7 @@ void nl_ring_begin_stream(nl_ring *ring)
         memcpy(shared->stream, &(int64_t){nl_time_now_ns()}, sizeof(int64_t));
     shared->thread = (uint32_t)syscall(SYS_gettid);
     shared->thread_gone = 0;
-    /* The writer thread looks at it in every ring, also in an empty one. */
+    /* The writer thread reads it in every ring, also in an empty one. */
     __atomic_store_n(&shared->sequence, 0, __ATOMIC_RELAXED);
     ring->last_time_ns = 0;
     ring->stuck_since_ns = 0;
@@ -74,7 +74,7 @@ nl_ring *nl_ring_make(size_t size, unsigned log, unsigned number)
     ring->shared->log = log;
     ring->producer.limit = size;
     ring->producer.slow_clock = !nl_clock_has_counter();
-    /* Touched now, or a thread's first events would wait for a page fault each. */
+    /* Touch all pages now, so that a thread's first events cause no page faults. */
     memset(ring->producer.data, 0, size);
     nl_ring_begin_stream(ring);
     return ring;
@@ -86,7 +86,7 @@ void nl_ring_remove(nl_ring *ring)
     nl_pages_free(ring, sizeof *ring);
 }
 
-/* Only the ring's thread changes the counts; others may look whether there are any. */
+/* Only the ring's thread changes the counts; other threads may read them. */
 static void set_lost(nl_lost_event *lost, uint64_t full, uint64_t refused)
 {
     __atomic_store_n(&lost->full, full, __ATOMIC_RELAXED);
@@ -130,7 +130,7 @@ void nl_ring_report_lost(nl_ring *ring)
         return;
     nl_ring_producer *p = &ring->producer;
     char *at = p->data + (p->head & p->mask);
-    /* Not behind the event that is about to follow, which has the time of its call. */
+    /* Not after the following event, whose time is that of its call. */
     uint64_t ticks = p->busy == 2 ? p->called : nl_private_ticks(p);
     nl_event_header header = {LOST_SIZE, NL_SITE_LOST, ticks};
     memcpy(at, &header, sizeof header);
@@ -140,13 +140,13 @@ void nl_ring_report_lost(nl_ring *ring)
     __atomic_store_n(p->published, p->head, __ATOMIC_RELEASE);
 }
 
-/* Room for the event, and for the report of what was lost before it. */
+/* Returns whether there is space for the event and for a report of losses before it. */
 static bool fits(const nl_ring *ring, size_t size)
 {
     return free_size(ring) >= size + (nl_ring_has_lost(ring) ? LOST_SIZE : 0);
 }
 
-/* Counts what lies between from and to as lost. Events there are whole: the producer itself wrote them. */
+/* Counts the events between from and to as lost. They are complete: this producer wrote them. */
 static void count_overwritten(nl_ring *ring, uint64_t from, uint64_t to, nl_lost_event *lost)
 {
     nl_event_header header;
@@ -167,7 +167,7 @@ static void count_overwritten(nl_ring *ring, uint64_t from, uint64_t to, nl_lost
     }
 }
 
-/* Drop oldest: takes the oldest events away, unless the reader is at them right now. */
+/* Policy oldest: removes the oldest events, unless the reader is active. */
 static bool overwrite(nl_ring *ring, size_t size)
 {
     uint64_t tail = __atomic_load_n(&ring->shared->tail, __ATOMIC_ACQUIRE);
@@ -207,7 +207,7 @@ static bool wait_for_room(nl_ring *ring, size_t size, void (*wake)(void *user), 
         nanosleep(&(struct timespec){.tv_nsec = waited_ns < 10000000 ? SLEEP_NS : 50 * SLEEP_NS}, NULL);
         waited_ns = nl_monotonic_ns() - start_ns;
     }
-    /* The events after this one do not wait as long again, until something has moved. */
+    /* Later events do not wait again until the reader has moved. */
     ring->stuck_since_ns = start_ns;
     ring->stuck_tail = nl_ring_tail(ring);
     return fits(ring, size);
@@ -244,13 +244,13 @@ static bool find_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(v
 bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user)
 {
     bool found = find_room(ring, size, level, wake, user);
-    /* What was lost is reported with the next event that is not, so that losses do not fill the ring by themselves. */
+    /* Report losses with the next event that has space, so that reports do not fill the ring. */
     if (found)
         nl_ring_report_lost(ring);
     else
         nl_ring_count_lost(ring, 1, 0);
     set_limit(ring);
-    if (__atomic_load_n(&ring->refused, __ATOMIC_RELAXED) > 0) /* in the meantime */
+    if (__atomic_load_n(&ring->refused, __ATOMIC_RELAXED) > 0) /* meanwhile */
         nl_ring_stop_at(ring, 0);
     return found;
 }

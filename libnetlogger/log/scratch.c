@@ -33,7 +33,7 @@ static void make_key(void)
     pthread_key_create(&key, free_scratch);
 }
 
-/* At once: setting a process's later keys allocates. */
+/* When the library is loaded, because setting a later key of a process allocates. */
 __attribute__((constructor)) static void on_load(void)
 {
     pthread_once(&key_once, make_key);

@@ -1,6 +1,7 @@
 /*
- * What a thread needs to write, kept so that nothing is allocated once warm. Itself it is from no heap, nor are the
- * fields of most events, so that a signal handler's call may be the thread's first. It goes with the thread.
+ * Memory that each thread keeps for writing, so that later calls allocate nothing. It does not come from the heap, nor
+ * do the fields of most events, so that a thread's first call may be in a signal handler. It is freed when the thread
+ * ends.
  */
 #ifndef NETLOGGER_LOG_SCRATCH_H
 #define NETLOGGER_LOG_SCRATCH_H
@@ -9,17 +10,17 @@
 
 typedef struct nl_scratch {
     nl_format_cache cache;
-    nl_field *fields; /* nl_scratch_want_fields */
+    nl_field *fields; /* set by nl_scratch_want_fields */
     size_t field_capacity;
     nl_buffer bytes; /* of printed values */
     nl_field usual[NL_FIELDS_MAX];
 
-    /* The classic calls', which use what is above by way of nl_vwrite_after. */
-    nl_record *record; /* NULL before the first */
+    /* For the classic calls, which use the members above through nl_vwrite_after. */
+    nl_record *record; /* NULL before the first call */
     nl_buffer text;
 } nl_scratch;
 
-/* Which half of it is being used: a signal handler's call finds it in no state to be used then. */
+/* The parts in use. A call in a signal handler must not use them. */
 typedef struct nl_scratch_use {
     bool by_write, by_classic;
 } nl_scratch_use;
@@ -29,13 +30,13 @@ extern __thread nl_scratch_use nl_scratch_used __attribute__((tls_model("initial
 
 nl_scratch *nl_scratch_make(void);
 
-/* The calling thread's. NULL when there is no memory. */
+/* Returns the calling thread's scratch; NULL if memory runs out. */
 static inline nl_scratch *nl_scratch_own(void)
 {
     return nl_scratch_here != NULL ? nl_scratch_here : nl_scratch_make();
 }
 
-/* Sees to it that fields has room for so many; what is there may be gone. False when there is no memory. */
+/* Makes space for count fields, whose contents may be lost. Returns false if memory runs out. */
 bool nl_scratch_want_fields(nl_scratch *scratch, size_t count);
 
 #endif

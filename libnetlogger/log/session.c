@@ -18,13 +18,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The folder, and the file in it that is locked; a program may have closed either descriptor. */
+/* The directory and the locked file in it. The program may have closed either descriptor. */
 static enum { NOT_YET, MADE, NONE } folder_state;
-static pthread_mutex_t folder_mutex = PTHREAD_MUTEX_INITIALIZER; /* for making it */
+static pthread_mutex_t folder_mutex = PTHREAD_MUTEX_INITIALIZER; /* for creating it */
 static int folder = -1, lock_file = -1, why_none;
 static nl_identity folder_identity, lock_identity;
 static char folder_path[256];
-static bool kept; /* with what a closed log could not deliver; the registry's lock guards it */
+static bool kept; /* a closed log left events; protected by the registry's lock */
 
 const char *nl_session_parent(void)
 {
@@ -33,7 +33,7 @@ const char *nl_session_parent(void)
     return environment.shm;
 }
 
-/* The lock says that the process lives: the kernel takes it away however the process ends. */
+/* The lock shows that the process lives: the kernel releases it when the process ends in any way. */
 static bool take_lock(int in, int flags)
 {
     lock_file = openat(in, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
@@ -42,7 +42,9 @@ static bool take_lock(int in, int flags)
     return lock_file >= 0 && fcntl(lock_file, F_OFD_SETLK, &lock) == 0;
 }
 
-/* It gets its name when the lock is there: who finds a folder that is not locked may take the process for dead. */
+/*
+ * The directory gets its name after the lock, because recovery takes an unlocked directory for that of a dead process.
+ */
 static bool make_folder(void)
 {
     char hidden[sizeof folder_path + 1];
@@ -62,7 +64,10 @@ static bool make_folder(void)
     return folder >= 0 && take_lock(folder, O_CREAT | O_EXCL) && rename(hidden, folder_path) == 0;
 }
 
-/* Opens again what the program has closed, as daemons do. False when the folder is not there, or not to be entered. */
+/*
+ * Reopens descriptors that the program has closed, as daemons do. Returns false if the directory is missing or
+ * inaccessible.
+ */
 static bool reopen_folder(void)
 {
     if (!nl_identity_holds(&folder_identity, folder)) {
@@ -79,7 +84,7 @@ static bool reopen_folder(void)
     return nl_identity_holds(&lock_identity, lock_file) || take_lock(folder, 0);
 }
 
-/* The folder's descriptor, made at first; -1 with errno. */
+/* Returns the descriptor of the directory, which the first call creates; -1 with errno on failure. */
 static int open_folder(void)
 {
     pthread_mutex_lock(&folder_mutex);
@@ -101,8 +106,10 @@ static int open_file(const nl_mapping *mapping, int flags)
     return in >= 0 ? openat(in, mapping->name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600) : -1;
 }
 
-/* Maps what stands at repeat once more at its end. Memory without a file is copied by asking to move none of it:
- * mremap(2). */
+/*
+ * Maps the bytes from repeat a second time at the end. For anonymous memory, mremap(2) with an old size of 0 does
+ * that.
+ */
 static bool map_again(char *memory, int fd, size_t size, size_t repeat)
 {
     size_t again = size - repeat;
@@ -127,7 +134,7 @@ char *nl_mapping_map(int fd, size_t size, size_t repeat)
     return NULL;
 }
 
-/* A file that may not become so large would bring the program a signal. */
+/* Returns whether a file may have this size. Otherwise writing would raise a signal in the program. */
 static bool may_be_large(size_t size)
 {
     struct rlimit limit;
@@ -147,13 +154,13 @@ static bool reserve(int fd, size_t from, size_t to)
 static void unlink_file(const nl_mapping *mapping)
 {
     int saved = errno;
-    int in = mapping->named && folder_state == MADE ? open_folder() : -1; /* after fork it is the parent's */
+    int in = mapping->named && folder_state == MADE ? open_folder() : -1; /* after fork it belongs to the parent */
     if (in >= 0)
         unlinkat(in, mapping->name, 0);
     errno = saved;
 }
 
-/* The descriptor is closed as soon as the file is mapped: a program has many threads, and few descriptors. */
+/* Closes the descriptor after mapping, because a program may have few descriptors and many threads. */
 static bool make_file(nl_mapping *mapping, size_t size, size_t reserved, size_t repeat)
 {
     errno = EFBIG;
@@ -184,8 +191,7 @@ bool nl_mapping_make(nl_mapping *mapping, size_t size, size_t reserved, size_t r
     mapping->size = repeat > 0 ? 2 * size - repeat : size;
     if (make_file(mapping, size, reserved, repeat))
         return true;
-    /* No room for files (a container's /dev/shm is small, files may be limited), or no right to make one: memory
-     * without a name may still be had. */
+    /* A container's /dev/shm may be small, and the size of files limited: use anonymous memory. */
     mapping->error = errno != 0 ? errno : ENOENT;
     mapping->memory = nl_mapping_map(-1, size, repeat);
     return mapping->memory != NULL;

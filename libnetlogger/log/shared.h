@@ -1,25 +1,23 @@
 /* clang-format off */
 /*
- * What lies in shared memory, so that events outlive the process that logged them.
+ * The layout of shared memory, in which events outlive the process that logged them.
  *
- * A process has a folder, /dev/shm/netlogger-UID-PID-RANDOM, which only its user may enter:
+ * A process has a directory, /dev/shm/netlogger-UID-PID-RANDOM, that only its user may enter:
  *
- *   lock        empty; locked (fcntl) as long as the process lives
- *   sites       nl_shared_sites: every NL_EVENT that was reached, with its names and types
- *   log-N       nl_shared_log: where a log goes, its clock, and the batch of encoded records on their way out
- *   ring-N-M    nl_shared_ring: the events of one thread in log N that are not in a batch yet
+ *   lock        empty; locked (fcntl) while the process lives
+ *   sites       nl_shared_sites: every NL_EVENT that the process has reached, with names and types
+ *   log-N       nl_shared_log: a log's destination, its clock, and the batch of encoded records
+ *   ring-N-M    nl_shared_ring: events of one thread in log N that are not in a batch yet
  *
- * A killed process leaves whatever its last store was. Hence the order of stores is the protocol:
+ * A process can be killed after any store, so the order of stores is the protocol:
  *
- *   - a producer copies an event, then stores nl_shared_ring.published: only complete events lie before it;
- *   - the writer thread encodes events at the end of the batch, notes in each ring where it has come to (next_tail)
- *     and in the log how long the batch is then (next_size), then stores nl_shared_log.commit: from there on the events
- *     are the batch's. Then it makes both true (tail, batch_size) and stores applied. Who finds commit and applied
- *     unequal finishes that;
- *   - before the batch is written to a file the file's size is noted, so that after a crash one can look whether it is
- *     there.
+ *   - A producer copies an event, then stores nl_shared_ring.published: all events before it are complete.
+ *   - The writer thread encodes events at the end of the batch, notes its new position in each ring (next_tail) and the
+ *     new size of the batch (next_size), then stores nl_shared_log.commit: from then on the events belong to the batch.
+ *     Then it stores tail, batch_size and applied. If commit and applied differ, recovery completes these stores.
+ *   - The writer thread notes the size of a file before it writes the batch, so that recovery can find the batch there.
  *
- * All of one machine, in its own byte order, and of one version: NL_SHARED_VERSION.
+ * The layout is for one machine, with its byte order, and for one version: NL_SHARED_VERSION.
  */
 /* clang-format on */
 #ifndef NETLOGGER_LOG_SHARED_H
@@ -33,30 +31,30 @@
 
 enum {
     NL_SHARED_HEADER = 4096,         /* bytes before a ring's data, the batch, the sites */
-    NL_SHARED_SITES_SIZE = 64 << 20, /* of address space; pages are taken as they are needed */
-    NL_SHARED_BATCH_SIZE = 4 << 20,  /* likewise */
+    NL_SHARED_SITES_SIZE = 64 << 20, /* of address space; memory is allocated when needed */
+    NL_SHARED_BATCH_SIZE = 4 << 20,  /* of address space */
     NL_STREAM_ID_SIZE = 16,
 };
 
 /*
- * The largest event. As text it takes four times as much, and the batch that it comes into, which may hold some
- * already, must have room for that: otherwise it would stand in the way of all that follows for ever.
+ * The maximum size of an event. Its text is up to four times as large, and the batch must have space for it besides
+ * what it holds; otherwise the event would block all later events.
  */
 enum { NL_EVENT_MAX = 960 << 10 };
 _Static_assert(4 * NL_EVENT_MAX + (256 << 10) <= NL_SHARED_BATCH_SIZE, "a batch has room for any event");
 _Static_assert(NL_FIELDS_MAX *NL_VALUE_SIZE_MAX + 1024 <= NL_EVENT_MAX, "no NL_EVENT is larger: it does not ask");
 
-/* The sites of events that are no NL_EVENT's. */
+/* The sites of events that are not from NL_EVENT. */
 enum {
-    NL_SITE_RECORD = 1, /* a whole record, names and all: nl_write, nl_write_record */
+    NL_SITE_RECORD = 1, /* a whole record with names: nl_write, nl_write_record */
     NL_SITE_LOST = 2,   /* nl_lost_event: events were lost here */
     NL_SITE_FIRST = 3,
 };
 
-/* What follows the header of an NL_SITE_LOST event. */
+/* Follows the header of an NL_SITE_LOST event. */
 typedef struct nl_lost_event {
-    uint64_t full;    /* events dropped because the ring was full, or they were too large for it */
-    uint64_t refused; /* events that came from signal handlers in the middle of another */
+    uint64_t full;    /* events dropped because the ring was full or they were too large */
+    uint64_t refused; /* events of signal handlers that interrupted another event */
     uint64_t from_ticks;
     uint64_t to_ticks;
 } nl_lost_event;
@@ -69,19 +67,21 @@ typedef struct nl_shared_head {
 
 typedef struct nl_shared_sites {
     nl_shared_head head;
-    _Alignas(NL_CACHE_LINE) uint64_t published; /* bytes of sites behind the header, whole ones */
+    _Alignas(NL_CACHE_LINE) uint64_t published; /* bytes of complete sites after the header */
 } nl_shared_sites;
 
-/* A site: this, then its event's name, then of each field a byte of type, the name; every text is uint16_t size and
- * bytes. */
+/*
+ * A site: this struct, the event's name, then for each field a type byte and the name. Each text is a uint16_t size
+ * and its bytes.
+ */
 typedef struct nl_shared_site {
-    uint32_t size; /* bytes, these included */
+    uint32_t size; /* bytes, including this struct */
     uint32_t id;
     uint16_t level;
     uint16_t field_count;
 } nl_shared_site;
 
-/* A reading of both clocks, and the rate between them. */
+/* A reading of both clocks. */
 typedef struct nl_clock_point {
     uint64_t ticks;
     int64_t time_ns;
@@ -96,18 +96,18 @@ typedef struct nl_shared_log {
     char url[1024];
     char prog[256];
     char host[256];
-    nl_clock_point clock[2]; /* the latest two readings that are far enough apart to tell the rate */
-    uint64_t file_offset;    /* size of the destination file before the batch was written; UINT64_MAX: it is no file */
+    nl_clock_point clock[2]; /* the latest two readings that are far enough apart to give the rate */
+    uint64_t file_offset;    /* size of the destination file before the batch was written; UINT64_MAX: not a file */
     _Alignas(NL_CACHE_LINE) uint64_t batch_size;
     uint64_t batch_records;
-    uint64_t batch_start; /* bytes of it that the destination has taken */
+    uint64_t batch_start; /* bytes of the batch that the destination has accepted */
     uint64_t next_size;
     uint64_t next_records;
     uint64_t commit;
     uint64_t applied;
 } nl_shared_log;
 
-/* The top bit of tail: the reader is at work, the producer must not move it. */
+/* The top bit of tail: the reader is active, and the producer must not move tail. */
 #define NL_TAIL_PINNED (UINT64_C(1) << 63)
 
 typedef struct nl_shared_ring {
@@ -118,12 +118,12 @@ typedef struct nl_shared_ring {
     uint32_t thread;
     _Alignas(NL_CACHE_LINE) uint64_t published; /* by the producer */
     uint32_t thread_gone;
-    nl_lost_event lost;                    /* not in the ring yet, because there was no room */
-    _Alignas(NL_CACHE_LINE) uint64_t tail; /* by the reader; with drop oldest by the producer too */
-    uint64_t sequence;                     /* of the event at tail; lost ones count where they are reported */
+    nl_lost_event lost;                    /* not in the ring yet */
+    _Alignas(NL_CACHE_LINE) uint64_t tail; /* by the reader; with policy oldest also by the producer */
+    uint64_t sequence;                     /* of the event at tail; a report of losses advances it by their number */
     uint64_t next_tail;
     uint64_t next_sequence;
-    uint64_t next_commit; /* nl_shared_log.commit that next_tail belongs to */
+    uint64_t next_commit; /* the value of nl_shared_log.commit to which next_tail belongs */
 } nl_shared_ring;
 
 _Static_assert(sizeof(nl_shared_ring) <= NL_SHARED_HEADER, "a ring's header fits its page");

@@ -19,7 +19,7 @@
 enum { RESERVE_STEP = 64 * 1024, RULES_MAX = 64 };
 
 static nl_mapping mapping = {.fd = -1};
-static nl_shared_sites *sites; /* mapping's memory, when that is ready: writer threads look without a lock */
+static nl_shared_sites *sites; /* the mapping's memory, once it is complete: writer threads read it without a lock */
 static size_t reserved;
 static uint32_t next_id = NL_SITE_FIRST;
 static nl_event_site *registered;
@@ -92,7 +92,7 @@ static bool is_switched_off(const char *event)
     return off;
 }
 
-/* Where the program or shared library begins in which address is; NULL when it is in none. */
+/* Returns the base address of the program or shared library that contains an address; NULL if none does. */
 static const void *module_of(const void *address)
 {
     Dl_info info;
@@ -159,7 +159,7 @@ void nl_sites_switch(const char *pattern, bool off)
     size_t at = 0;
     while (at < rule_count && strcmp(rules[at].pattern, pattern) != 0)
         at++;
-    if (at == RULES_MAX) /* the oldest rule goes; what it has switched stays so */
+    if (at == RULES_MAX) /* remove the oldest rule, whose effect stays */
         at = 0;
     if (at < rule_count)
         memmove(&rules[at], &rules[at + 1], (--rule_count - at) * sizeof rules[0]);
@@ -193,7 +193,7 @@ bool nl_sites_is_off(nl_string event)
         return false;
     const nl_visit visit = nl_enter();
     char *name = event.size < sizeof usual ? usual : malloc(event.size + 1);
-    if (name == NULL) { /* better logged than lost */
+    if (name == NULL) { /* log the event rather than lose it */
         nl_leave(&visit);
         return false;
     }
@@ -227,7 +227,7 @@ void nl_sites_forget(void)
     registered = NULL;
     next_id = NL_SITE_FIRST;
     __atomic_store_n(&sites, NULL, __ATOMIC_RELAXED);
-    if (nl_session_is_kept()) /* what is left there is of these sites */
+    if (nl_session_is_kept()) /* the remaining events refer to these sites */
         nl_mapping_leave(&mapping);
     else
         nl_mapping_remove(&mapping);
@@ -249,7 +249,7 @@ size_t nl_raw_size(unsigned raw_type)
     return raw_type < sizeof sizes ? sizes[raw_type] : 0;
 }
 
-/* A text at *at, which moves behind it; false when it would end behind end. */
+/* Reads a text at *at and advances *at; returns false if the text extends beyond end. */
 static bool get_text(const char **at, const char *end, nl_string *text)
 {
     uint16_t size;
@@ -264,7 +264,7 @@ static bool get_text(const char **at, const char *end, nl_string *text)
     return true;
 }
 
-/* Reads one site. False when it is none, which only damaged memory can bring. */
+/* Reads one site. Returns false for an invalid one, in damaged memory. */
 static bool read_site(nl_site *site, const char *at, const char *end, const nl_shared_site *head)
 {
     *site = (nl_site){

@@ -1,5 +1,7 @@
-/* nl_write and its like: a call's values, taken by the plan of its format or by its kind, go into the ring as
- * NL_EVENT's do. */
+/*
+ * nl_write and similar functions put the values of a call into the ring as NL_EVENT does, using the plan of its format
+ * or its kind.
+ */
 #include "config.h"
 
 #include "log/log_internal.h"
@@ -17,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL_EVENT = 16 << 10 /* bytes: what any ring takes */ };
+enum { SMALL_EVENT = 16 << 10 /* bytes that any ring accepts */ };
 
 static bool is_off(const nl_log *log, nl_level level)
 {
@@ -29,7 +31,7 @@ static nl_status no_room(size_t size)
     return nl_error_set(NL_ERROR_LIMIT, "the event is lost: there was no room for %zu bytes in the log's ring", size);
 }
 
-/* The event is in the ring; its longest value may have been too long. */
+/* Returns the status of a logged event, whose longest value may have been truncated. */
 static nl_status logged(size_t longest)
 {
     if (longest <= NL_PAYLOAD_STRING_MAX)
@@ -39,10 +41,7 @@ static nl_status logged(size_t longest)
     return NL_MALFORMED;
 }
 
-/*
- * As nl_private_begin, whose short way does not look whether an event is larger than the part of a ring that it may be
- * (log.h).
- */
+/* As nl_private_begin, but also rejects events that are larger than the limit of log.h. */
 static char *write_begin(nl_log *log, nl_event_site *site, size_t size, nl_ring_producer **ring)
 {
     if (size <= SMALL_EVENT)
@@ -58,7 +57,7 @@ static char *write_begin(nl_log *log, nl_event_site *site, size_t size, nl_ring_
     return at + sizeof header;
 }
 
-/* A whole record into the ring, unless its event is switched off. */
+/* Puts a whole record into the ring, unless its event is switched off. */
 static nl_status put_record(nl_log *log, const nl_record *record)
 {
     if (nl_inside == 0 && nl_sites_is_off(record->event))
@@ -74,14 +73,14 @@ static nl_status put_record(nl_log *log, const nl_record *record)
     return logged(nl_payload_longest(record));
 }
 
-/* A value as it is in records. */
+/* Truncates a value to the maximum size in records. */
 static nl_string cut(nl_string string)
 {
     string.size = string.size < NL_PAYLOAD_STRING_MAX ? string.size : NL_PAYLOAD_STRING_MAX;
     return string;
 }
 
-/* The bytes that the values take in the ring, and in *longest those of the longest string before it is cut. */
+/* Returns the size of the values in the ring; sets *longest to the length of the longest string before truncation. */
 static size_t typed_size(const nl_event_site *site, const nl_field *fields, size_t *longest)
 {
     size_t size = sizeof(nl_event_header);
@@ -121,7 +120,7 @@ static void put_values(char *at, const nl_event_site *site, const nl_field *fiel
     }
 }
 
-/* An event of a site into the ring. NL_AGAIN when the site cannot be made known: there is no memory for it. */
+/* Puts an event of a site into the ring. Returns NL_AGAIN if memory for registering the site runs out. */
 static nl_status put_typed(nl_log *log, nl_event_site *site, const nl_field *fields)
 {
     if (!nl_producer_know_site(site))
@@ -145,7 +144,7 @@ static nl_status write_refuse(nl_log *log)
     return nl_error_set(NL_ERROR_BUSY, "the event is lost: a signal handler wrote it in the middle of another");
 }
 
-/* Whether an event is to have no more than a call of nl_write brings. */
+/* Returns whether an event has only what a call of nl_write supplies. */
 static bool is_bare(const nl_record *head)
 {
     return head->time_ns == 0 && head->host.data == NULL && head->prog.data == NULL && head->field_count == 0 &&
@@ -157,7 +156,7 @@ static nl_member member_of(const nl_plan_field *field)
     return nl_text_member(&nl_ulm, field->name, field->name_size);
 }
 
-/* Whether a field of the format is called as what every record has, which it then says. */
+/* Returns whether a field of the format has the name of a record's member, whose value it then is. */
 static bool says_member(const nl_plan *plan)
 {
     for (size_t i = 0; i < plan->field_count; i++) {
@@ -168,7 +167,7 @@ static bool says_member(const nl_plan *plan)
     return false;
 }
 
-/* What the fields of record from place before on, which are the plan's, say of level, host and program. */
+/* Moves the level, host and program from the fields after the first before ones to the record's members. */
 static void take_members(nl_record *record, nl_field *fields, size_t before, const nl_plan *plan,
                          char scratch[NL_MEMBER_COUNT][NL_FIELD_TEXT_SIZE])
 {
@@ -190,7 +189,7 @@ static void take_members(nl_record *record, nl_field *fields, size_t before, con
     }
 }
 
-/* head: what the event has beside its format's fields, which go behind its own; NULL for nothing. */
+/* head: members and fields of the event before those of the format; NULL: none. */
 static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_record *head, nl_scratch *s, int error,
                                va_list *arguments)
 {
@@ -218,7 +217,10 @@ static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_recor
     return says && is_off(log, record.level) ? NL_OFF : put_record(log, &record);
 }
 
-/* function is the one that the program called; head as write_by_plan has it. NL_AGAIN when the format is bad. */
+/*
+ * function is the function that the program called; for head see write_by_plan. Returns NL_AGAIN if the format is
+ * invalid.
+ */
 static nl_status write_event(const char *function, nl_log *log, nl_level level, const char *event,
                              const nl_record *head, const char *format, va_list arguments)
 {
@@ -291,7 +293,7 @@ nl_status nl_write_record(nl_log *log, const nl_record *record)
     return status;
 }
 
-/* The event as a whole record: it has no site. */
+/* Writes an event without a site as a whole record. */
 static nl_status put_whole(nl_log *log, const nl_event_kind *kind, const nl_field *values)
 {
     for (size_t i = 0; i < kind->field_count; i++)

@@ -18,20 +18,21 @@
 #include <unistd.h>
 
 enum {
-    BATCH_SIZE = 128 << 10,        /* bytes that are encoded before they are sent: text ... */
-    BLOCKS_SIZE = 8 << 10,         /* ... and blocks, which hold many events in few bytes */
-    HURRY_PAUSE_NS = 100 * 1000,   /* between looks while events come so fast that a ring may soon be full */
-    TIMER_SLACK_NS = 10 * 1000,    /* how late a pause may end: the usual 50,000 are much of the shortest */
-    BUSY_PAUSE_NS = 1000 * 1000,   /* while events come */
-    SHORT_PAUSE_NS = 20 * 1000000, /* in which no ring fills: whoever sleeps for longer is woken by the next event */
-    BLOCK_AGE_NS = 100 * 1000000,  /* blocks: how long events wait for more to share a block with ... */
-    LIVE_AGE_NS = 10 * 1000000,    /* ... where somebody may be watching, ... */
-    BLOCK_FILL = 32 << 10,         /* ... unless a ring holds so many bytes */
-    VISIBLE_NS = 10 * 1000,        /* more than a store takes to be seen by another processor */
-    PATIENCE_NS = 100 * 1000000,   /* that a thread in the middle of an event is waited for */
-    HELD_UP_NS = 50 * 1000,        /* between looks, by a flush, for such a thread */
+    BATCH_SIZE = 128 << 10,      /* bytes of text to encode before sending ... */
+    BLOCKS_SIZE = 8 << 10,       /* ... and of blocks, which have many events in few bytes */
+    HURRY_PAUSE_NS = 100 * 1000, /* between cycles while a ring may soon be full */
+    TIMER_SLACK_NS = 10 * 1000, /* maximum delay of a pause; the default of 50,000 is too much for the shortest pause */
+    BUSY_PAUSE_NS = 1000 * 1000, /* while there are events */
+    SHORT_PAUSE_NS =
+        20 * 1000000,             /* no ring fills within this time; in longer sleeps the next event wakes the thread */
+    BLOCK_AGE_NS = 100 * 1000000, /* blocks: events wait this long for others, to share a block ... */
+    LIVE_AGE_NS = 10 * 1000000,   /* ... to a collector, for live views, ... */
+    BLOCK_FILL = 32 << 10,        /* ... unless a ring has this many bytes */
+    VISIBLE_NS = 10 * 1000,       /* more than a store needs to become visible to another processor */
+    PATIENCE_NS = 100 * 1000000,  /* maximum wait for a thread in the middle of an event */
+    HELD_UP_NS = 50 * 1000,       /* between a flush's checks for such a thread */
     STACK_SIZE = 512 << 10,
-    FREE_RINGS = 16, /* rings kept for threads to come */
+    FREE_RINGS = 16, /* empty rings kept for future threads */
 };
 
 void nl_writer_thread_wake(void *user)
@@ -41,7 +42,7 @@ void nl_writer_thread_wake(void *user)
         syscall(SYS_futex, &log->wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* Whether it was woken before the pause was over. */
+/* Returns whether the thread was woken before the end of the pause. */
 static bool sleep_until_woken(nl_log *log, int64_t pause_ns)
 {
     struct timespec pause = {pause_ns / NL_NS_PER_SECOND, pause_ns % NL_NS_PER_SECOND};
@@ -51,9 +52,9 @@ static bool sleep_until_woken(nl_log *log, int64_t pause_ns)
     return __atomic_exchange_n(&log->wake, 0, __ATOMIC_ACQ_REL) != 0;
 }
 
-/* ---- one look at the rings ---- */
+/* ---- one cycle ---- */
 
-/* What follows from the destination. */
+/* Sets the options of the drain that depend on the destination. */
 static void follow_destination(nl_log *log)
 {
     nl_drain_set_format(&log->drain, log->options.writer.format);
@@ -74,7 +75,7 @@ static void get_ready(nl_log *log)
     pthread_mutex_unlock(&log->mutex);
 }
 
-/* A ring is removed by this thread only, so that the list may be walked without the lock. */
+/* Only this thread removes rings, so that it may read the list without the lock. */
 static nl_ring *rings_of(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);
@@ -83,7 +84,7 @@ static nl_ring *rings_of(nl_log *log)
     return rings;
 }
 
-/* Blocks are worth their header when they hold many events: few events wait a little for more. */
+/* Returns whether to take events now. In blocks, few events wait for more, to justify a block's header. */
 static bool is_time(nl_log *log, nl_ring *rings, bool everything)
 {
     uint64_t most = 0;
@@ -110,17 +111,16 @@ static bool is_full(const nl_log *log)
 }
 
 /*
- * Up to when events can be put in order over all threads: a thread may have read the counter and not yet published its
- * event. The counter was read last at before_ticks, long enough ago for a producer's mark (busy), set before it reads
- * the counter, to be seen by now. A thread that stands still in the middle of an event holds the others up, but not for
- * long.
+ * Returns the time up to which events of all threads can be ordered: a thread may have read the counter without having
+ * published its event. before_ticks is so long ago that a producer's mark (busy), which precedes its reading of the
+ * counter, is visible. A thread that is stopped in the middle of an event delays the others only for a limited time.
  */
 static uint64_t ordered_until(nl_ring *rings, uint64_t before_ticks, uint64_t patience_ticks)
 {
     uint64_t until = before_ticks;
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next) {
         unsigned busy = __atomic_load_n(&ring->producer.busy, __ATOMIC_ACQUIRE);
-        if (busy == 2) { /* it makes room for an event that will have the time of its call */
+        if (busy == 2) { /* it makes space for an event that will have the time of its call */
             uint64_t called = __atomic_load_n(&ring->producer.called, __ATOMIC_ACQUIRE);
             if (called > ring->safe_ticks)
                 ring->safe_ticks = called - 1 < before_ticks ? called - 1 : before_ticks;
@@ -141,7 +141,7 @@ static uint64_t ordered_until(nl_ring *rings, uint64_t before_ticks, uint64_t pa
     return until;
 }
 
-/* Reads the clock. Returns its reading at the look before, or, when everything up to now is wanted, of a moment ago. */
+/* Reads the clock. Returns the reading of the previous cycle, or a recent one if everything up to now is needed. */
 static uint64_t read_clock(nl_log *log, bool everything)
 {
     nl_clock *clock = &log->drain.clock;
@@ -160,13 +160,15 @@ static uint64_t read_clock(nl_log *log, bool everything)
     return before_ticks;
 }
 
-/* Up to when events are taken at this look. The rings were listed after before_ticks: none is missing that has older
- * events. */
+/*
+ * Returns the time up to which this cycle takes events. The list of rings is newer than before_ticks, so that it has
+ * all rings with older events.
+ */
 static uint64_t take_until(nl_log *log, nl_ring *rings, uint64_t before_ticks)
 {
-    if (log->flush_ticks == UINT64_MAX) /* nobody logs any more */
+    if (log->flush_ticks == UINT64_MAX) /* no threads log any more */
         return UINT64_MAX;
-    if (log->drain.format == NL_FORMAT_NLB) /* each thread's events stand by themselves */
+    if (log->drain.format == NL_FORMAT_NLB) /* blocks need no order between threads */
         return log->clock_ticks;
     uint64_t patience_ticks = nl_clock_ticks(&log->drain.clock, PATIENCE_NS);
     pthread_mutex_lock(&log->mutex);
@@ -177,7 +179,7 @@ static uint64_t take_until(nl_log *log, nl_ring *rings, uint64_t before_ticks)
     return ordered_until(rings, before_ticks, patience_ticks);
 }
 
-/* That a kill would lose what is in memory, when it turns out to be so. */
+/* Reports once that memory is not in files, so that a kill would lose events. */
 static void tell_unnamed(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);
@@ -194,9 +196,9 @@ static void tell_unnamed(nl_log *log)
 }
 
 /*
- * Whether a ring still holds events that a flush wants: the batch was full, or they had to wait for a thread in the
- * middle of an older one. Those that came later are not asked for, or a flush would never end while others log. At the
- * end there is also to be told what was lost last, for which there was no room in a full ring.
+ * Returns whether a ring still has events that a flush needs, because the batch was full or they wait for a thread in
+ * the middle of an older event. Later events do not count, so that a flush ends while other threads log. When the log
+ * is closed, losses that did not fit into a full ring also remain.
  */
 static bool is_left(const nl_log *log, const nl_ring *rings)
 {
@@ -212,7 +214,7 @@ static bool is_left(const nl_log *log, const nl_ring *rings)
     return log->control.said_count > 0;
 }
 
-/* Takes a batch out of the rings. NL_FAILED when there is no memory for it: then everything stays where it is. */
+/* Moves events from the rings to the batch. Returns NL_FAILED, having moved nothing, if memory runs out. */
 static nl_status writer_thread_take(nl_log *log, bool everything)
 {
     const unsigned failures = nl_memory_failures;
@@ -253,7 +255,7 @@ static nl_status writer_thread_take(nl_log *log, bool everything)
     return status;
 }
 
-/* What threads that are gone have left: their last losses are reported, their rings kept for others, or removed. */
+/* Reports the last losses of threads that have ended, and keeps or removes their rings. */
 static void tidy(nl_log *log, bool closing)
 {
     unsigned spare = 0;
@@ -287,8 +289,8 @@ static void note_status(nl_log *log, nl_status status)
 }
 
 /*
- * Takes the destination that is to follow, if there is one. What waits goes there too, unless it is written in another
- * format: then it is sent first, however long that takes.
+ * Switches to the next destination, if there is one. Waiting records go there too, unless their format differs: then
+ * they are sent first.
  */
 static void change_destination(nl_log *log)
 {
@@ -316,8 +318,8 @@ static void change_destination(nl_log *log)
 }
 
 /*
- * Whether to look again at once. Nobody tells this thread that a ring fills, as that would cost a system call on the
- * way of an event, so it sees to it that none does while it sleeps.
+ * Returns whether to begin the next cycle at once. Producers do not report filling rings, which would cost a system
+ * call, so that this thread must prevent that a ring fills while it sleeps.
  */
 static bool is_more(const nl_log *log, bool everything)
 {
@@ -326,7 +328,7 @@ static bool is_more(const nl_log *log, bool everything)
     return is_full(log) || (log->encoded.size > 0 && log->waiting >= log->options.ring_size / 4);
 }
 
-/* Memory may be short for a moment only: what is asked for now is tried more than once. */
+/* Lack of memory may be short: a flush tries several times. */
 static nl_status take_again(nl_log *log, bool everything)
 {
     enum { ATTEMPTS = 3 };
@@ -336,7 +338,7 @@ static nl_status take_again(nl_log *log, bool everything)
     return status;
 }
 
-/* Takes and sends what there is. Returns whether there may be more at once. */
+/* Takes and sends events. Returns whether there may be more. */
 static bool writer_thread_look(nl_log *log, bool everything, bool closing)
 {
     get_ready(log);
@@ -360,7 +362,7 @@ static bool writer_thread_look(nl_log *log, bool everything, bool closing)
 
 /* ---- the thread ---- */
 
-/* Gives the callers of nl_flush up to now the result of the latest look. */
+/* Gives the result of the latest cycle to the callers of nl_flush. */
 static void finish_flush(nl_log *log, uint64_t wanted)
 {
     pthread_mutex_lock(&log->mutex);
@@ -381,7 +383,7 @@ static int64_t next_pause_ns(const nl_log *log, int64_t pause_ns)
     return pause_ns < SHORT_PAUSE_NS && pause_ns * 5 / 4 < longest_ns ? pause_ns * 5 / 4 : longest_ns;
 }
 
-/* Has each thread's next event come by and wake this one. */
+/* Makes each thread's next event take the slow path, which wakes this thread. */
 static void watch_rings(nl_log *log)
 {
     __atomic_store_n(&log->asleep, true, __ATOMIC_SEQ_CST);
@@ -389,7 +391,7 @@ static void watch_rings(nl_log *log)
         nl_ring_stop_at(ring, 0);
 }
 
-/* Whether nothing waits, and nobody is in the middle of an event. */
+/* Returns whether no events wait and no thread is in the middle of an event. */
 static bool is_quiet(nl_log *log)
 {
     bool quiet = nl_outbox_is_empty(&log->outbox) && !nl_outbox_is_spooled(&log->outbox) && log->encoded.size == 0;
@@ -400,8 +402,8 @@ static bool is_quiet(nl_log *log)
 }
 
 /*
- * Sleeps. For longer than a ring may take to fill only a short pause after its rings were watched: an event that began
- * before can be seen by then. Returns the pause that the next one follows from: after an event the shortest.
+ * Sleeps. The first sleep after watch_rings is short, because an event may have begun before. Returns the basis of the
+ * next pause, which is the shortest after an event.
  */
 static int64_t take_a_pause(nl_log *log, int64_t pause_ns)
 {
@@ -417,9 +419,9 @@ static int64_t take_a_pause(nl_log *log, int64_t pause_ns)
 static void *writer_thread_run(void *user)
 {
     nl_log *log = user;
-    nl_inside = 1; /* what is logged from in here (it could only be by a signal handler) is refused */
+    nl_inside = 1; /* the library refuses events in this thread, which only a signal handler could log */
     int64_t pause_ns = BUSY_PAUSE_NS;
-    __atomic_store_n(&log->asleep, false, __ATOMIC_RELAXED); /* the parent's of a fork may have been */
+    __atomic_store_n(&log->asleep, false, __ATOMIC_RELAXED); /* it may be set from before a fork */
     for (bool stop = false; !stop;) {
         pthread_mutex_lock(&log->mutex);
         uint64_t wanted = log->flush_wanted;
@@ -449,7 +451,7 @@ static void *writer_thread_run(void *user)
     return NULL;
 }
 
-/* Apart, because run is also called in a thread of the program's, when there was none to be had. */
+/* Separate from writer_thread_run, which also runs in a thread of the program if no thread can be created. */
 static void *thread_main(void *log)
 {
     prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS);
@@ -470,7 +472,7 @@ bool nl_writer_thread_start(nl_log *log)
 
 uint64_t nl_writer_thread_ask(nl_log *log)
 {
-    if (!log->running && log->rings != NULL) /* there was no thread to be had until now */
+    if (!log->running && log->rings != NULL) /* a thread could not be created before */
         log->running = nl_writer_thread_start(log);
     nl_writer_thread_wake(log);
     return log->running ? ++log->flush_wanted : 0;
@@ -491,7 +493,7 @@ void nl_writer_thread_stop(nl_log *log)
     bool running = log->running;
     log->stop = true;
     pthread_mutex_unlock(&log->mutex);
-    if (!running && log->rings != NULL) { /* there was no thread to be had */
+    if (!running && log->rings != NULL) { /* a thread could not be created */
         unsigned inside = nl_inside;
         writer_thread_run(log);
         nl_inside = inside;
