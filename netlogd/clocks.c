@@ -40,34 +40,17 @@ typedef struct host_clock {
     int64_t reported_ns; /* when, by the monotonic clock; 0: never */
 } host_clock;
 
-/* The neighbours of a host in a list of hosts by the time of their latest records. */
-typedef struct neighbours {
-    uint16_t previous, next; /* HOSTS_MAX: none */
-} neighbours;
-
-typedef struct host_list {
-    uint16_t oldest, newest;
-} host_list;
-
-/*
- * A client that invents hosts causes several searches for each of its records, so each search must be short: hosts and
- * owners are found by hashes in arrays of their own, and the oldest host by lists.
- */
+/* A client that invents hosts causes several searches for each of its records. What they compare is in arrays of its
+ * own, so that a search is short. */
 static struct {
     nl_log *log;
     uint64_t seed; /* of the hashes, unknown to clients */
     size_t count;
-    uint64_t host_hashes[HOSTS_MAX]; /* of hosts[].host */
-    int64_t heard_ns[HOSTS_MAX];     /* when the latest record of the host came, by the monotonic clock */
-    uint16_t owner_of[HOSTS_MAX];    /* index of the host's owner: the address of its first record */
-    host_list all;
-    neighbours in_all[HOSTS_MAX], in_own[HOSTS_MAX]; /* own: the list of the host's owner */
+    uint64_t hashes[HOSTS_MAX];  /* of the host's name */
+    uint64_t owners[HOSTS_MAX];  /* hash of the host's owner: the address of its first record */
+    unsigned shares[HOSTS_MAX];  /* number of hosts of that owner */
+    int64_t heard_ns[HOSTS_MAX]; /* when the latest record of the host came, by the monotonic clock */
     host_clock hosts[HOSTS_MAX];
-    uint64_t owner_hashes[HOSTS_MAX];
-    uint16_t owner_counts[HOSTS_MAX]; /* of the owner's hosts; 0: the entry is unused */
-    host_list owned[HOSTS_MAX];
-    char owners[HOSTS_MAX][PEER_ADDRESS_SIZE];
-    size_t largest;    /* an owner with the most hosts */
     uint64_t reported; /* warnings since: */
     int64_t reported_since_ns;
 } table;
@@ -76,7 +59,6 @@ void clocks_start(nl_log *log)
 {
     memset(&table, 0, sizeof table);
     table.log = log;
-    table.all = (host_list){HOSTS_MAX, HOSTS_MAX};
     if (getrandom(&table.seed, sizeof table.seed, 0) != sizeof table.seed)
         table.seed = (uint64_t)nl_monotonic_ns();
 }
@@ -92,61 +74,33 @@ static void clocks_copy(char *to, size_t capacity, nl_string from)
              from.data != NULL ? from.data : "");
 }
 
-/* Returns the index of the owner of that name, which may be new, or HOSTS_MAX if there are too many. */
-static size_t find_owner(const char *name)
+/* Changes the number of hosts of an owner in all its entries, and returns it. */
+static unsigned change_share(uint64_t owner, int change)
 {
-    uint64_t hash = hash_bytes(table.seed, name, strlen(name));
-    size_t unused = HOSTS_MAX;
-    for (size_t i = 0; i < HOSTS_MAX; i++) {
-        if (table.owner_counts[i] > 0 && table.owner_hashes[i] == hash && strcmp(table.owners[i], name) == 0)
-            return i;
-        unused = unused == HOSTS_MAX && table.owner_counts[i] == 0 ? i : unused;
-    }
-    if (unused < HOSTS_MAX) {
-        table.owner_hashes[unused] = hash;
-        snprintf(table.owners[unused], sizeof table.owners[unused], "%s", name);
-    }
-    return unused;
-}
-
-static void list_append(host_list *list, neighbours *links, size_t host)
-{
-    links[host] = (neighbours){list->newest, HOSTS_MAX};
-    *(list->newest < HOSTS_MAX ? &links[list->newest].next : &list->oldest) = (uint16_t)host;
-    list->newest = (uint16_t)host;
-}
-
-static void list_remove(host_list *list, neighbours *links, size_t host)
-{
-    neighbours n = links[host];
-    *(n.previous < HOSTS_MAX ? &links[n.previous].next : &list->oldest) = n.next;
-    *(n.next < HOSTS_MAX ? &links[n.next].previous : &list->newest) = n.previous;
-}
-
-static void count_host(size_t owner, int change)
-{
-    table.owner_counts[owner] = (uint16_t)(table.owner_counts[owner] + change);
-    if (table.owner_counts[owner] > table.owner_counts[table.largest])
-        table.largest = owner;
+    unsigned share = 0;
+    for (size_t i = 0; i < table.count; i++)
+        if (table.owners[i] == owner)
+            share = table.shares[i] += (unsigned)change;
+    return share;
 }
 
 /*
- * Returns the index of the host that a new host of owner replaces in a full table: the oldest host if it has expired,
- * otherwise the oldest host of the owner with the most hosts. So hosts that one address invents never replace those of
- * an address with fewer hosts.
+ * Returns the index of the host that a new host of owner replaces in a full table: the one that was silent for the
+ * longest, if it has expired, or of those of the owner with the most hosts. If owner has as many, one of its own is
+ * replaced. So hosts that one address invents never replace those of an address with fewer hosts.
  */
-static size_t find_replaceable(size_t owner)
+static size_t find_replaceable(uint64_t owner)
 {
-    if (nl_monotonic_ns() - table.heard_ns[table.all.oldest] >= EXPIRES_NS)
-        return table.all.oldest;
-    if (owner == HOSTS_MAX || table.owner_counts[owner] != table.owner_counts[table.largest])
-        for (size_t i = 0; i < HOSTS_MAX; i++)
-            if (table.owner_counts[i] > table.owner_counts[table.largest])
-                table.largest = i;
-    return table
-        .owned[owner < HOSTS_MAX && table.owner_counts[owner] == table.owner_counts[table.largest] ? owner
-                                                                                                   : table.largest]
-        .oldest;
+    size_t oldest = 0, found = 0;
+    for (size_t i = 1; i < HOSTS_MAX; i++) {
+        oldest = table.heard_ns[i] < table.heard_ns[oldest] ? i : oldest;
+        unsigned most = table.shares[found];
+        bool own = table.owners[i] == owner, own_found = table.owners[found] == owner;
+        if (table.shares[i] > most || (table.shares[i] == most && own && !own_found) ||
+            (table.owners[i] == table.owners[found] && table.heard_ns[i] < table.heard_ns[found]))
+            found = i;
+    }
+    return nl_monotonic_ns() - table.heard_ns[oldest] >= EXPIRES_NS ? oldest : found;
 }
 
 /* Returns the index for a new host. */
@@ -154,22 +108,16 @@ static size_t add_host(const char *peer)
 {
     char name[PEER_ADDRESS_SIZE];
     peer_address(peer, name);
-    size_t h = table.count;
-    if (h < HOSTS_MAX) {
-        table.count++;
-    } else {
-        h = find_replaceable(find_owner(name));
-        list_remove(&table.all, table.in_all, h);
-        list_remove(&table.owned[table.owner_of[h]], table.in_own, h);
-        count_host(table.owner_of[h], -1);
+    uint64_t owner = hash_bytes(table.seed, name, strlen(name));
+    size_t h = table.count < HOSTS_MAX ? table.count++ : HOSTS_MAX;
+    if (h == HOSTS_MAX) {
+        h = find_replaceable(owner);
+        change_share(table.owners[h], -1);
+        table.owners[h] = 0;
     }
-    size_t owner = find_owner(name); /* not HOSTS_MAX: each owner has a host, and a host is free */
-    if (table.owner_counts[owner] == 0)
-        table.owned[owner] = (host_list){HOSTS_MAX, HOSTS_MAX};
-    count_host(owner, 1);
-    table.owner_of[h] = (uint16_t)owner;
-    list_append(&table.all, table.in_all, h);
-    list_append(&table.owned[owner], table.in_own, h);
+    unsigned share = change_share(owner, 1);
+    table.owners[h] = owner;
+    table.shares[h] = share > 0 ? share : 1;
     table.hosts[h] = (host_clock){0};
     return h;
 }
@@ -181,17 +129,12 @@ static host_clock *clocks_find(nl_string name, const char *peer)
     clocks_copy(host, sizeof host, name);
     uint64_t hash = hash_bytes(table.seed, host, strlen(host));
     size_t h = 0;
-    while (h < table.count && (table.host_hashes[h] != hash || strcmp(table.hosts[h].host, host) != 0))
+    while (h < table.count && (table.hashes[h] != hash || strcmp(table.hosts[h].host, host) != 0))
         h++;
     if (h == table.count) {
         h = add_host(peer);
         memcpy(table.hosts[h].host, host, sizeof host);
-        table.host_hashes[h] = hash;
-    } else {
-        list_remove(&table.all, table.in_all, h);
-        list_remove(&table.owned[table.owner_of[h]], table.in_own, h);
-        list_append(&table.all, table.in_all, h);
-        list_append(&table.owned[table.owner_of[h]], table.in_own, h);
+        table.hashes[h] = hash;
     }
     table.heard_ns[h] = nl_monotonic_ns();
     return &table.hosts[h];

@@ -197,11 +197,9 @@ static int serve_outputs(arguments *a, recovery *recovering)
             nl_write(parts.log, NL_WARNING, "Netlogd.NotConfined", "REASON=%s", nl_error_message());
         outputs_start(parts.log);
         if (s->pid_file == NULL || wrote_pid_file) {
-            recovery_report_to(recovering, parts.log);
             message_output_never_wait();
             status = server_run(&parts);
             message_output_report_dropped(program_get_name());
-            recovery_end(recovering, RECOVERY_PATIENCE_MS); /* if the server could not start */
         }
     }
     recovery_free(recovering);

@@ -1,12 +1,16 @@
-/* netlogctl: asks a running netlogd how it is and tells it what to do, over its control socket (doc/requests.md). */
+/* netlogctl: prints the state of a running netlogd, and sends it commands, over its control socket (doc/requests.md).
+ */
 #include "config.h"
 
 #include "certificates.h"
 
-#include "program/encoding.h"
+#include "program/json_document.h"
 #include "program/program.h"
 #include "base/time_internal.h"
 #include "base/error.h"
+#include "base/memory.h"
+#include "record/terminal.h"
+#include "transport/destination.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -16,7 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { COLUMNS_MAX = 24, TIMEOUT_SECONDS = 30 };
+enum { COLUMNS_MAX = 24, NAME_WIDTH = 14, TIMEOUT_SECONDS = 30 };
 
 typedef struct arguments {
     const char *socket;
@@ -26,7 +30,7 @@ typedef struct arguments {
     int word_count;
 } arguments;
 
-/* The times are sent as they are written: netlogd reads them. */
+/* Checks the time, which is sent to netlogd as it is written. */
 static bool set_since(void *settings, const nl_option *row, const char *value)
 {
     int64_t time_ns;
@@ -99,14 +103,14 @@ static const options_usage usage = {
     .notes = "Example: netlogctl --socket /run/netlogd/control --prog 'dpss*' tell 'level Debug'",
 };
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static int connect_socket(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t length = strlen(path);
     if (length >= sizeof address.sun_path)
-        program_fail(PROGRAM_USAGE, "%s: the name is too long for a socket", path);
+        program_fail(PROGRAM_USAGE, "%s: too long for the name of a socket", path);
     memcpy(address.sun_path, path, length);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct timeval timeout = {.tv_sec = TIMEOUT_SECONDS};
@@ -117,7 +121,7 @@ static int connect_socket(const char *path)
 }
 
 /* Appends NAME="value", as ULM quotes it. */
-static void netlogctl_add(nl_buffer *line, const char *name, const char *value)
+static void add_value(nl_buffer *line, const char *name, const char *value)
 {
     nl_buffer_append(line, " ", 1);
     nl_buffer_append(line, name, strlen(name));
@@ -140,19 +144,19 @@ static void send_request(int fd, const arguments *a)
     nl_buffer_append(&line, "NETLOGGER/1 ", 12);
     nl_buffer_append(&line, a->operands[0], strlen(a->operands[0]));
     if (a->word_count > 1)
-        netlogctl_add(&line, "COMMAND", a->operands[1]);
+        add_value(&line, "COMMAND", a->operands[1]);
     if (a->prog != NULL)
-        netlogctl_add(&line, "PROG", a->prog);
+        add_value(&line, "PROG", a->prog);
     nl_buffer_append(&line, "\n", 1);
     if (send(fd, line.data, line.size, MSG_NOSIGNAL) != (ssize_t)line.size)
-        program_fail(PROGRAM_PROBLEM, "ask netlogd: %s", strerror(errno));
+        program_fail(PROGRAM_PROBLEM, "send the request: %s", strerror(errno));
     nl_buffer_free(&line);
 }
 
 typedef struct answer {
     nl_record **records;
     size_t count;
-    bool done; /* its last record came */
+    bool done; /* the last record has come */
 } answer;
 
 static bool is_event(const nl_record *record, const char *name)
@@ -160,12 +164,12 @@ static bool is_event(const nl_record *record, const char *name)
     return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
 }
 
-static void netlogctl_take(answer *all, const nl_record *record)
+static void take_record(answer *all, const nl_record *record)
 {
     nl_field reason;
     char scratch[NL_FIELD_TEXT_SIZE];
     if (is_event(record, "Netlogd.Error")) {
-        nl_string text = {"it says no", strlen("it says no")};
+        nl_string text = {"the request failed", strlen("the request failed")};
         if (nl_record_find(record, "REASON", &reason))
             text = nl_field_text(&reason, scratch);
         program_fail(PROGRAM_PROBLEM, "netlogd: %.*s", (int)text.size, text.data);
@@ -174,9 +178,7 @@ static void netlogctl_take(answer *all, const nl_record *record)
         all->done = true;
         return;
     }
-    all->records = realloc(all->records, (all->count + 1) * sizeof(nl_record *));
-    if (all->records == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    all->records = nl_memory_check(realloc(all->records, (all->count + 1) * sizeof(nl_record *)));
     all->records[all->count] = nl_record_new();
     nl_record_copy(all->records[all->count++], record);
 }
@@ -191,116 +193,127 @@ static answer read_answer(int fd)
         const nl_record *record;
         nl_decoder_feed(decoder, bytes, (size_t)got);
         while (nl_decoder_next(decoder, &record) == NL_OK)
-            netlogctl_take(&all, record);
+            take_record(&all, record);
     }
     nl_decoder_free(decoder);
     if (!all.done)
-        program_fail(PROGRAM_PROBLEM, "netlogd's answer is cut short");
+        program_fail(PROGRAM_PROBLEM, "netlogd's answer is incomplete; is netlogd still running?");
     return all;
 }
 
 /* ---- printing ---- */
 
-/* What is no UTF-8 is replaced: clients may call themselves whatever they like. */
-static void print_json_string(nl_string text)
+/* Prints text, with ? for characters that control a terminal: clients choose the names of programs and hosts. */
+static void print_text(nl_string text)
 {
-    nl_buffer quoted = {0};
-    json_put_valid(&quoted, text);
-    fwrite(quoted.data, 1, quoted.size, stdout);
-    nl_buffer_free(&quoted);
+    char *copy = program_format("%.*s", (int)text.size, text.data != NULL ? text.data : "");
+    program_replace_controls(copy, strlen(copy));
+    fputs(copy, stdout);
+    free(copy);
 }
 
-/* Whether text is a number as JSON has it. */
-static bool is_number(nl_string text)
+/* Prints JSON, whose strings may hold characters beyond ASCII that control a terminal, with escapes for these. */
+static void print_json_text(const char *json, size_t size)
 {
-    size_t at = text.size > 0 && text.data[0] == '-', digits = at;
-    while (digits < text.size && isdigit((unsigned char)text.data[digits]))
-        digits++;
-    if (digits == at || (text.data[at] == '0' && digits > at + 1))
-        return false;
-    if (digits == text.size)
-        return true;
-    for (at = digits + 1; at < text.size; at++)
-        if (!isdigit((unsigned char)text.data[at]))
-            return false;
-    return text.data[digits] == '.' && digits + 1 < text.size;
-}
-
-static void print_json_member(const char *name, size_t size, nl_string value, bool first)
-{
-    if (!first)
-        fputs(", ", stdout);
-    print_json_string((nl_string){name, size});
-    fputs(": ", stdout);
-    bool is_truth = (value.size == 4 && memcmp(value.data, "true", 4) == 0) ||
-                    (value.size == 5 && memcmp(value.data, "false", 5) == 0);
-    if (is_truth || is_number(value))
-        printf("%.*s", (int)value.size, value.data);
-    else
-        print_json_string(value);
-}
-
-static void print_json_fields(const nl_record *record, bool first)
-{
-    char scratch[NL_FIELD_TEXT_SIZE];
-    for (size_t i = 0; i < record->field_count; i++) {
-        nl_string name = record->fields[i].name;
-        print_json_member(name.data, name.size, nl_field_text(&record->fields[i], scratch), first && i == 0);
-    }
-}
-
-static void print_json_array(const answer *all, size_t from)
-{
-    putchar('[');
-    for (size_t i = from; i < all->count; i++) {
-        fputs(i > from ? ",\n {" : "{", stdout);
-        print_json_fields(all->records[i], true);
-        putchar('}');
-    }
-    putchar(']');
-}
-
-/* With one, the first record is it, and those behind are its outputs. */
-static void print_json(const answer *all, bool one)
-{
-    if (!one) {
-        print_json_array(all, 0);
-    } else if (all->count > 0) {
-        putchar('{');
-        print_json_fields(all->records[0], true);
-        if (all->count > 1) {
-            fputs(all->records[0]->field_count > 0 ? ", \"OUTPUTS\": " : "\"OUTPUTS\": ", stdout);
-            print_json_array(all, 1);
-        }
-        putchar('}');
+    for (const char *end = json + size; json < end;) {
+        bool controls;
+        size_t length = nl_terminal_character(json, end, &controls);
+        const unsigned char *at = (const unsigned char *)json;
+        if (!controls || *at < ' ')
+            fwrite(json, 1, length, stdout);
+        else
+            printf("\\u%04x", length == 1   ? at[0]
+                              : length == 2 ? (at[0] & 0x1fu) << 6 | (at[1] & 0x3fu)
+                                            : (at[0] & 0xfu) << 12 | (at[1] & 0x3fu) << 6 | (at[2] & 0x3fu));
+        json += length;
     }
     putchar('\n');
 }
 
-/* Of one record: a line for each field. */
+static void print_json(json_object *document, int style)
+{
+    const char *text = json_object_to_json_string_ext(document, style | JSON_C_TO_STRING_NOSLASHESCAPE);
+    print_json_text(text, strlen(text));
+    json_object_put(document);
+}
+
+/* Whether text is a number in JSON's notation. */
+static bool is_number(const char *text)
+{
+    text += *text == '-';
+    size_t digits = strspn(text, "0123456789"), fraction = 0;
+    if (digits == 0 || (text[0] == '0' && digits > 1))
+        return false;
+    if (text[digits] == '.' && (fraction = strspn(text + digits + 1, "0123456789")) > 0)
+        digits += 1 + fraction;
+    return text[digits] == '\0';
+}
+
+static void add_member(json_object *object, nl_string name, nl_string value)
+{
+    char *key = program_format("%.*s", (int)name.size, name.data),
+         *text = program_format("%.*s", (int)value.size, value.data);
+    if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
+        json_add_bool(object, key, *text == 't');
+    else if (is_number(text))
+        json_object_object_add(object, key, json_object_new_double_s(strtod(text, NULL), text));
+    else
+        json_add_text(object, key, text);
+    free(key);
+    free(text);
+}
+
+static json_object *json_of_record(const nl_record *record)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    json_object *object = json_object_new_object();
+    for (size_t i = 0; i < record->field_count; i++)
+        add_member(object, record->fields[i].name, nl_field_text(&record->fields[i], scratch));
+    return object;
+}
+
+static json_object *json_of_records(const answer *all, size_t from)
+{
+    json_object *array = json_object_new_array();
+    for (size_t i = from; i < all->count; i++)
+        json_object_array_add(array, json_of_record(all->records[i]));
+    return array;
+}
+
+/* Prints an answer. one: the first record is the answer, and the others are its outputs. */
+static void print_json_answer(const answer *all, bool one)
+{
+    json_object *document = one && all->count > 0 ? json_of_record(all->records[0]) : json_of_records(all, 0);
+    if (one && all->count > 1)
+        json_object_object_add(document, "OUTPUTS", json_of_records(all, 1));
+    print_json(document, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
+}
+
+/* Prints a record with a line for each field. */
 static void print_lines(const nl_record *record)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
     for (size_t i = 0; i < record->field_count; i++) {
-        nl_string name = record->fields[i].name, value = nl_field_text(&record->fields[i], scratch);
+        nl_string name = record->fields[i].name;
         for (size_t k = 0; k < name.size; k++)
             putchar(tolower((unsigned char)name.data[k]));
-        printf("%*s  %.*s\n", name.size < 14 ? (int)(14 - name.size) : 0, "", (int)value.size, value.data);
+        printf("%*s  ", name.size < NAME_WIDTH ? (int)(NAME_WIDTH - name.size) : 0, "");
+        print_text(nl_field_text(&record->fields[i], scratch));
+        putchar('\n');
     }
 }
 
-static nl_string cell(const nl_record *record, size_t column, nl_string name, char scratch[NL_FIELD_TEXT_SIZE])
+static nl_string find_cell(const nl_record *record, nl_string name, char scratch[NL_FIELD_TEXT_SIZE])
 {
-    /* Records of one answer are alike, but that a field may be missing. */
     for (size_t i = 0; i < record->field_count; i++) {
-        const nl_field *field = &record->fields[(i + column) % record->field_count];
+        const nl_field *field = &record->fields[i];
         if (field->name.size == name.size && memcmp(field->name.data, name.data, name.size) == 0)
             return nl_field_text(field, scratch);
     }
     return (nl_string){"-", 1};
 }
 
-/* The columns: all fields that any of the records has. */
+/* Finds the columns: all fields of all records. */
 static size_t find_columns(const answer *all, nl_string columns[COLUMNS_MAX])
 {
     size_t count = 0;
@@ -319,27 +332,27 @@ static size_t find_columns(const answer *all, nl_string columns[COLUMNS_MAX])
 static void print_table(const answer *all)
 {
     nl_string columns[COLUMNS_MAX];
-    int widths[COLUMNS_MAX];
+    size_t widths[COLUMNS_MAX];
     char scratch[NL_FIELD_TEXT_SIZE];
     size_t count = find_columns(all, columns);
     for (size_t c = 0; c < count; c++) {
-        widths[c] = (int)columns[c].size;
+        widths[c] = columns[c].size;
         for (size_t r = 0; r < all->count; r++) {
-            int width = (int)cell(all->records[r], c, columns[c], scratch).size;
+            size_t width = find_cell(all->records[r], columns[c], scratch).size;
             widths[c] = width > widths[c] ? width : widths[c];
         }
     }
     for (size_t r = 0; r <= all->count && count > 0; r++) {
         for (size_t c = 0; c < count; c++) {
-            nl_string text = r == 0 ? columns[c] : cell(all->records[r - 1], c, columns[c], scratch);
-            int pad = c + 1 < count ? widths[c] - (int)text.size + 2 : 0;
-            printf("%.*s%*s", (int)text.size, text.data, pad, "");
+            nl_string text = r == 0 ? columns[c] : find_cell(all->records[r - 1], columns[c], scratch);
+            print_text(text);
+            printf("%*s", c + 1 < count ? (int)(widths[c] - text.size + 2) : 0, "");
         }
         putchar('\n');
     }
 }
 
-/* One record, and what belongs to it. */
+/* Prints the first record, and a table of the others. */
 static void print_one(const answer *all)
 {
     print_lines(all->records[0]);
@@ -351,43 +364,34 @@ static void print_one(const answer *all)
 
 /* ---- tail ---- */
 
-static void add_escaped(nl_buffer *url, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        char escape[4];
-        snprintf(escape, sizeof escape, "%%%02x", (unsigned char)*text);
-        if (isalnum((unsigned char)*text) || strchr("/._-", *text) != NULL)
-            nl_buffer_append(url, text, 1);
-        else
-            nl_buffer_append(url, escape, 3);
-    }
-}
-
 static void add_option(nl_buffer *url, const char *name, const char *value)
 {
     if (value == NULL)
         return;
     nl_buffer_append(url, memchr(url->data, '?', url->size) != NULL ? "&" : "?", 1);
     nl_buffer_append(url, name, strlen(name));
-    add_escaped(url, value);
+    nl_url_append_escaped(url, value);
 }
 
 static void print_json_record(const nl_record *record)
 {
     char date[NL_TIME_TEXT_SIZE];
-    nl_string time = {date, nl_time_format_iso(record->time_ns, date)};
-    putchar('{');
-    print_json_member("ts", 2, time, true);
-    if (record->host.data != NULL)
-        print_json_member("host", 4, record->host, false);
-    if (record->prog.data != NULL)
-        print_json_member("prog", 4, record->prog, false);
-    if (record->level_text.data != NULL)
-        print_json_member("level", 5, record->level_text, false);
-    if (record->event.data != NULL)
-        print_json_member("event", 5, record->event, false);
-    print_json_fields(record, false);
-    puts("}");
+    nl_time_format_iso(record->time_ns, date);
+    const struct {
+        const char *name;
+        nl_string value;
+    } members[] = {{"ts", {date, strlen(date)}},
+                   {"host", record->host},
+                   {"prog", record->prog},
+                   {"level", record->level_text},
+                   {"event", record->event}};
+    json_object *object = json_object_new_object(), *fields = json_of_record(record);
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+        if (members[i].value.data != NULL)
+            add_member(object, (nl_string){members[i].name, strlen(members[i].name)}, members[i].value);
+    json_object_object_foreach(fields, name, value) json_object_object_add(object, name, json_object_get(value));
+    json_object_put(fields);
+    print_json(object, JSON_C_TO_STRING_SPACED);
 }
 
 static int tail(const arguments *a)
@@ -397,7 +401,7 @@ static int tail(const arguments *a)
     if (base == NULL)
         program_fail(PROGRAM_PROBLEM, "connect to %s: %s", a->socket, strerror(errno));
     nl_buffer_append(&url, "unix:", 5);
-    add_escaped(&url, base);
+    nl_url_append_escaped(&url, base);
     add_option(&url, "where=", a->where);
     add_option(&url, "since=", a->since);
     nl_buffer_append(&url, "", 1);
@@ -406,7 +410,7 @@ static int tail(const arguments *a)
     nl_buffer_free(&url);
     if (reader == NULL)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
-    setvbuf(stdout, NULL, _IOLBF, 0); /* so that a record is seen when it comes */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* print each record when it comes */
     const nl_record *record;
     nl_buffer line = {0};
     nl_status status;
@@ -451,7 +455,7 @@ int main(int argc, char **argv)
     answer all = read_answer(fd);
     bool one = is_tell || strcmp(verb, "status") == 0;
     if (a.json)
-        print_json(&all, one);
+        print_json_answer(&all, one);
     else if (one && all.count > 0)
         print_one(&all);
     else

@@ -6,6 +6,7 @@
 #include "base/monotonic.h"
 #include "base/thread.h"
 #include "program/program.h"
+#include "server.h"
 #include "service/confine.h"
 
 #include <errno.h>
@@ -37,14 +38,10 @@ typedef struct report {
 struct recovery {
     pid_t process;
     int socket;
-    pthread_t thread; /* reads the reports */
-    bool reads;       /* the thread was started */
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
+    struct event *readable;
     bool ended;          /* the process */
     bool ending;         /* recovery_end was called */
     int64_t patience_ns; /* end of the patience, by the monotonic clock */
-    nl_log *log;
 };
 
 /* ---- the recovering process ---- */
@@ -67,9 +64,14 @@ static void recovery_copy(char to[TEXT_SIZE], const char *from)
     snprintf(to, TEXT_SIZE, "%s", from != NULL ? from : "");
 }
 
+static void send_to_netlogd(int fd, const report *r)
+{
+    while (send(fd, r, sizeof *r, MSG_NOSIGNAL) < 0 && errno == EINTR)
+        ;
+}
+
 static void send_report(void *user, const nl_recovered *what)
 {
-    const int *fd = user;
     /* The other logs of a process whose recovery fails remain, although they are empty. */
     bool nothing = what->status == NL_OK && what->records == 0;
     if (nothing || (what->status != NL_OK && was_reported(what->process)))
@@ -78,8 +80,7 @@ static void send_report(void *user, const nl_recovered *what)
     recovery_copy(r.prog, what->prog);
     recovery_copy(r.url, what->url);
     recovery_copy(r.message, what->message);
-    while (send(*fd, &r, sizeof r, MSG_NOSIGNAL) < 0 && errno == EINTR)
-        ;
+    send_to_netlogd(*(const int *)user, &r);
 }
 
 /* Ends the process at once when the other end is closed, or netlogd was killed. */
@@ -103,45 +104,53 @@ static void recover_repeatedly(int fd, unsigned interval_s)
 {
     pthread_t thread;
     struct pollfd end = {.fd = fd, .events = POLLIN | POLLRDHUP};
-    if (nl_thread_create(&thread, NULL, watch_other_end, &fd) != 0)
+    int error = nl_thread_create(&thread, NULL, watch_other_end, &fd);
+    if (error != 0) {
+        report r = {.process = getpid(), .status = NL_FAILED};
+        snprintf(r.message, sizeof r.message, "events of killed programs are not recovered: start a thread: %s",
+                 strerror(error));
+        send_to_netlogd(fd, &r);
         return;
+    }
     int interval_ms = interval_s < INT32_MAX / MS_PER_S ? (int)interval_s * MS_PER_S : INT32_MAX;
     do
         nl_recover(NULL, send_report, &fd);
     while (poll(&end, 1, interval_ms) <= 0);
 }
 
-/* ---- its other end ---- */
+/* ---- netlogd ---- */
 
-static void log_report(recovery *r, const report *what)
+static void log_report(const report *what)
 {
-    pthread_mutex_lock(&r->mutex);
     if (what->status == NL_OK)
-        nl_write(r->log, NL_USAGE, "Netlogd.Recovered", "PROCESS=%d PROGRAM=%s RECORDS=%" PRIu64 " URL=%s",
+        nl_write(server_log(), NL_USAGE, "Netlogd.Recovered", "PROCESS=%d PROGRAM=%s RECORDS=%" PRIu64 " URL=%s",
                  what->process, what->prog, what->records, what->url);
     else
-        nl_write(r->log, NL_WARNING, "Netlogd.RecoverFailed",
+        nl_write(server_log(), NL_WARNING, "Netlogd.RecoverFailed",
                  "PROCESS=%d PROGRAM=%s RECORDS=%" PRIu64 " URL=%s REASON=%s", what->process, what->prog, what->records,
                  what->url, what->message);
-    pthread_mutex_unlock(&r->mutex);
 }
 
-static void *read_reports(void *user)
+/* Reads one report, if there is one. */
+static void read_report(recovery *r)
 {
-    recovery *r = user;
     report what;
-    for (;;) {
-        ssize_t size = recv(r->socket, &what, sizeof what, 0);
-        if (size == (ssize_t)sizeof what)
-            log_report(r, &what);
-        else if (size >= 0 || errno != EINTR)
-            break;
-    }
-    pthread_mutex_lock(&r->mutex);
-    r->ended = true;
-    pthread_cond_signal(&r->changed);
-    pthread_mutex_unlock(&r->mutex);
-    return NULL;
+    ssize_t size = recv(r->socket, &what, sizeof what, MSG_DONTWAIT);
+    if (size == (ssize_t)sizeof what && what.process == r->process)
+        program_error("%s", what.message);
+    else if (size == (ssize_t)sizeof what)
+        log_report(&what);
+    else if (size >= 0 || (errno != EINTR && errno != EAGAIN))
+        r->ended = true;
+}
+
+static void on_report(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    recovery *r = user;
+    read_report(r);
+    if (r->ended)
+        event_del(r->readable);
 }
 
 static recovery *recovery_fail(const char *what, int error, recovery *r)
@@ -173,22 +182,21 @@ recovery *recovery_start(unsigned interval_s, bool confined)
         close(r->socket);
         return recovery_fail("fork", error, r);
     }
-    pthread_mutex_init(&r->mutex, NULL);
-    nl_monotonic_cond_init(&r->changed);
     return r;
 }
 
-void recovery_report_to(recovery *r, nl_log *log)
+void recovery_watch(recovery *r)
 {
     if (r == NULL)
         return;
-    r->log = log;
-    int error = nl_thread_create(&r->thread, NULL, read_reports, r);
-    r->reads = error == 0;
-    if (error == 0)
-        return;
-    program_error("events of killed programs are not recovered: start a thread: %s", strerror(error));
-    shutdown(r->socket, SHUT_RDWR);
+    r->readable = server_new_event(r->socket, EV_READ | EV_PERSIST, on_report, r);
+    event_add(r->readable, NULL);
+}
+
+void recovery_unwatch(recovery *r)
+{
+    if (r != NULL)
+        event_free(r->readable);
 }
 
 void recovery_end(recovery *r, int64_t patience_ms)
@@ -202,37 +210,21 @@ void recovery_end(recovery *r, int64_t patience_ms)
     shutdown(r->socket, SHUT_WR);
 }
 
-bool recovery_is_over(recovery *r)
+bool recovery_is_over(const recovery *r)
 {
-    if (r == NULL)
-        return true;
-    pthread_mutex_lock(&r->mutex);
-    bool over = !r->reads || r->ended || nl_monotonic_ns() >= r->patience_ns;
-    pthread_mutex_unlock(&r->mutex);
-    return over;
-}
-
-static void wait_for_end(recovery *r)
-{
-    struct timespec until = nl_monotonic_timespec(r->patience_ns);
-    pthread_mutex_lock(&r->mutex);
-    while (!r->ended && pthread_cond_timedwait(&r->changed, &r->mutex, &until) == 0)
-        ;
-    pthread_mutex_unlock(&r->mutex);
+    return r == NULL || r->ended || nl_monotonic_ns() >= r->patience_ns;
 }
 
 void recovery_free(recovery *r)
 {
     if (r == NULL)
         return;
-    if (r->reads && r->ending)
-        wait_for_end(r);
-    shutdown(r->socket, SHUT_RDWR); /* ends the reading thread and the process */
-    if (r->reads)
-        pthread_join(r->thread, NULL);
-    close(r->socket);
+    while (r->ending && !recovery_is_over(r)) {
+        struct pollfd reports = {.fd = r->socket, .events = POLLIN};
+        poll(&reports, 1, (int)((r->patience_ns - nl_monotonic_ns()) / NS_PER_MS) + 1);
+        read_report(r);
+    }
+    close(r->socket); /* ends the process */
     waitpid(r->process, NULL, 0);
-    pthread_mutex_destroy(&r->mutex);
-    pthread_cond_destroy(&r->changed);
     free(r);
 }

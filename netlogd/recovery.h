@@ -4,8 +4,8 @@
  *
  * A separate process does this, because a destination that does not answer must not delay clients, and because it may
  * write wherever killed programs logged to, which the process that serves clients may not (confined.h). The recovering
- * process reports over a socket, and ends when the other end is closed. A thread of netlogd writes the reports to
- * netlogd's own log. The module owns both.
+ * process reports over a socket, and ends when the other end is closed. The module owns the process. The server's
+ * thread only.
  */
 #ifndef NETLOGD_RECOVERY_H
 #define NETLOGD_RECOVERY_H
@@ -22,19 +22,21 @@ enum { RECOVERY_PATIENCE_MS = 3000 }; /* at the end, for a recovery that is in p
  * are threads and sockets, which the process would inherit. NULL after a failure was reported. */
 recovery *recovery_start(unsigned interval_s, bool confined);
 
-/* Writes an event to log, which may be NULL, for each recovered log from now on. */
-void recovery_report_to(recovery *r, nl_log *log);
+/* Writes an event to netlogd's own log for each recovered log, from recovery_watch, which needs the
+ * server's event loop, to recovery_unwatch. NULL is allowed. */
+void recovery_watch(recovery *r);
+void recovery_unwatch(recovery *r);
 
 /*
  * Requests the end of recovery, without waiting: a recovery in progress may be sending records to this server. After
  * that, recovery_is_over returns whether it has ended, or patience_ms have passed since recovery_end was called (the
- * earliest of several calls counts). For one thread; NULL is allowed.
+ * earliest of several calls counts). NULL is allowed.
  */
 void recovery_end(recovery *r, int64_t patience_ms);
-bool recovery_is_over(recovery *r);
+bool recovery_is_over(const recovery *r);
 
-/* Ends it; after recovery_end, waits until it is over. The next start repeats an interrupted recovery. NULL is allowed.
- */
+/* Ends it; after recovery_end, waits until it is over. The next start repeats an
+ * interrupted recovery. NULL is allowed. */
 void recovery_free(recovery *r);
 
 #endif

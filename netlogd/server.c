@@ -223,6 +223,7 @@ static void start(void)
     gaps_start(outputs_streams(), parts->log);
     counts_start();
     activation_start(server.settings->activation);
+    recovery_watch(parts->recovering);
     accepting_start(parts->listeners, parts->listener_count, parts->control);
     if (parts->metrics_fd >= 0)
         metrics_start(parts->metrics_fd);
@@ -330,6 +331,7 @@ static void free_parts(void)
         event_free(server.signals[i]);
     event_free(server.clock);
     event_free(server.recovery);
+    recovery_unwatch(server.parts->recovering);
     flush_free();
     background_free();
     turns_free();

@@ -1,7 +1,7 @@
 /*
- * Another collector: blocks, acknowledged. It knows what it has by streams and numbers, so that what is sent again is
- * taken once. Blocks that passed through here whole are still of their producers' streams; all other records are of one
- * of this output's own (output.c).
+ * Output to another collector, in acknowledged blocks. The collector knows by streams and numbers which records it has,
+ * so that repeated blocks are taken once. Blocks that passed through netlogd whole belong to their producers' streams;
+ * all other records belong to a stream of this output (output.c).
  */
 #include "config.h"
 
@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "options.h"
+#include "transport/destination.h"
 #include "transport/dial.h"
 #include "transport/writer.h"
 
@@ -20,7 +21,7 @@ enum { TIMEOUT_MS = 10000 };
 
 static const nl_url_rows own_tables[] = {{nl_dialer_rows, NULL}, {0}};
 
-/* The URL with those options only that a writer knows, to be freed. */
+/* Returns the URL with only a writer's options, for free(). */
 static char *url_for_writer(const output_options *options)
 {
     nl_buffer url = {0};
@@ -34,11 +35,7 @@ static char *url_for_writer(const output_options *options)
         nl_buffer_append(&url, row->name, strlen(row->name));
         nl_buffer_append(&url, "=", 1);
         any = true;
-        for (; *value != '\0'; value++) {
-            char escape[4];
-            snprintf(escape, sizeof escape, "%%%02x", (unsigned char)*value);
-            nl_buffer_append(&url, escape, 3);
-        }
+        nl_url_append_escaped(&url, value);
     }
     nl_buffer_append(&url, "", 1);
     return url.data;

@@ -123,7 +123,7 @@ class Limits(collector.Case):
         self.stop(process)
 
     def test_rejected_hosts_are_charged(self):
-        process = self.serve_tls("&hosts=certificate")
+        process = self.serve_tls("&certified_hosts=yes")
         certificate = self.authority.certify("h1")
         works = []
         for client in (1, 2):

@@ -6,10 +6,12 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import time
 import urllib.request
 
+import blocks
 import collector
 import support
 
@@ -408,6 +410,29 @@ class Nats(Case):
         self.kill(self.servers[0])
         support.wait_until(lambda: "netlogd_nats_away 1\n" in urllib.request.urlopen(
             f"http://127.0.0.1:{port}/metrics", timeout=20).read().decode(), what="that it is away")
+
+    def test_streams_of_an_input(self):
+        """An input from NATS may begin as many streams as a client; NATS keeps the messages of others."""
+        self.cluster(1)
+        port, control = support.free_port(), self.scratch / "control"
+        publisher = self.launch_publisher(self.output_url(), port)
+        for part in range(2):  # from two addresses, each of which may begin some thousand streams
+            data = b"".join(blocks.numbers(b"p", [n], struct.pack("<QQ", n + 1, part + 1), 0) for n in range(4500))
+            with socket.create_connection(("127.0.0.1", port), source_address=(f"127.0.0.{part + 2}", 0)) as s:
+                s.sendall(data)
+                s.shutdown(socket.SHUT_WR)
+                while s.recv(4096):
+                    pass
+        began = time.monotonic()
+        reader = self.launch("b", "--listen", f"{self.place()}?durable=b", "--output", self.scratch / "b.log", "--control",
+                             f"unix:{control}")
+        support.wait_until(lambda: "left in NATS: its sender begins too many streams" in self.heard("b"), what="the reason")
+        lines = (self.scratch / "b.log").read_bytes().count(b"\n")
+        self.assertLessEqual(lines, 8192 + 50 * (time.monotonic() - began + 1))
+        self.stop(reader)
+        self.stop(publisher)
+        lines = (self.scratch / "b.log").read_bytes().count(b"\n")
+        self.assertTrue(8192 <= lines <= 8192 + 50 * (time.monotonic() - began + 1), lines)
 
     def test_what_is_wrong_at_the_start(self):
         port = support.free_port()

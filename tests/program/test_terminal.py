@@ -170,6 +170,36 @@ class Terminal(support.Case):
         self.assertEqual((found(own.read_bytes()), found(messages.read_bytes())), ([], []))
         self.assertIn(b"Netlogd.Malformed", own.read_bytes())
 
+    def test_netlogctl_prints_none(self):
+        """A collector's answers hold what clients send: the names of programs and hosts, and lists of them."""
+        path = self.scratch / "control"
+        names = [value for value in VALUES if b"\n" not in value]
+        rows = [(1000000, b"Netlogd.Client", [(b"PEER", value), (b"CLIENT", KEPT.encode())]) for value in names]
+        text = b"".join(b'DATE=20260101000000.000000 HOST=h%s PROG=netlogd LVL=Usage NL.EVNT=Netlogd.Client PEER=%s CLIENT="%s"\n' %
+                        (value, value, KEPT.encode()) for value in names)
+        done = b"DATE=20260101000000.000000 HOST=h PROG=netlogd LVL=Usage NL.EVNT=Netlogd.Done\n"
+        error = b"DATE=20260101000000.000000 HOST=h PROG=netlogd LVL=Error NL.EVNT=Netlogd.Error REASON=%s\n"
+        stream = b"DATE=20260101000000.000000 HOST=h PROG=netlogd LVL=Usage NL.EVNT=Netlogd.Subscribed FORMAT=ulm\n"
+        answers = [(["clients"], nlb_decoder.encode(rows, b"s" * 16) + done, 0), (["clients"], text + done, 0),
+                   (["--json", "clients"], text + done, 0), (["status"], text + done, 0),
+                   (["tail"], stream + text, 0), (["--json", "tail"], stream + text, 0)]
+        answers += [(["clients"], error % value, 1) for value in names]
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+            listener.listen()
+            for arguments, answer, status in answers:
+                process = self.start(support.program("netlogd/netlogctl"), "--socket", path, *arguments, stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE)
+                with listener.accept()[0] as connection:
+                    while not connection.recv(4096).endswith(b"\n"):
+                        pass
+                    connection.sendall(answer)
+                    connection.shutdown(socket.SHUT_WR)
+                    printed, said = process.communicate(timeout=60)
+                self.assertEqual((found(printed), found(said)), ([], []), (arguments, answer[:200]))
+                if status == 0:
+                    self.assertGreaterEqual(printed.count(KEPT.encode()) + printed.count(b"Netlogd.Client"), 1, arguments)
+
     def end(self, netlogd):
         netlogd.terminate()
         self.assertEqual(netlogd.wait(20), 0)

@@ -164,6 +164,14 @@ tests_unit_turns_unit_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS)
 tests_unit_turns_unit_LDADD = $(unit_ldadd) $(EVENT_LIBS)
 
 if BUILD_NETLOGD
+unit_tests += %D%/flush.unit
+endif
+tests_unit_flush_unit_SOURCES = %D%/flush.c netlogd/flush.c
+tests_unit_flush_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
+tests_unit_flush_unit_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS)
+tests_unit_flush_unit_LDADD = $(unit_ldadd) $(EVENT_LIBS)
+
+if BUILD_NETLOGD
 unit_tests += %D%/clocks.unit
 endif
 tests_unit_clocks_unit_SOURCES = %D%/clocks.c netlogd/clocks.c netlogd/peer_address.c
