@@ -1,19 +1,17 @@
-# nlsensor, and what nlagentd starts, of the same sources but for where records go.
+# nlsensor, and the program that nlagentd starts. They differ in where records go.
 nlagent_sensor_sources = %D%/nlsensor.c %D%/output.h %D%/sensors/spec.c %D%/sensors/spec.h $(nlagent_sensor_kinds)
 nlagent_sensor_kinds = \
-	%D%/sensors/sensor.h %D%/sensors/kinds.c %D%/sensors/proc.c \
-	%D%/sensors/http.c %D%/sensors/http.h \
-	%D%/sensors/clock.c %D%/sensors/collectd.c %D%/sensors/connections.c %D%/sensors/cpu.c %D%/sensors/disk.c %D%/sensors/filesystem.c \
-	%D%/sensors/interrupts.c %D%/sensors/load.c %D%/sensors/memory.c %D%/sensors/network.c %D%/sensors/ping.c \
-	%D%/sensors/pressure.c %D%/sensors/processes.c %D%/sensors/prometheus.c %D%/sensors/server.c %D%/sensors/swap.c \
-	%D%/sensors/tcp.c %D%/sensors/vm.c
+	%D%/sensors/sensor.h %D%/sensors/kinds.c %D%/sensors/proc.c %D%/sensors/http.c %D%/sensors/http.h \
+	%D%/sensors/clock.c %D%/sensors/collectd.c %D%/sensors/connections.c %D%/sensors/counters.c %D%/sensors/cpu.c \
+	%D%/sensors/disk.c %D%/sensors/filesystem.c %D%/sensors/interrupts.c %D%/sensors/load.c %D%/sensors/network.c \
+	%D%/sensors/ping.c %D%/sensors/pressure.c %D%/sensors/processes.c %D%/sensors/prometheus.c %D%/sensors/server.c
 
 bin_PROGRAMS += nlagent/nlsensor
 nlagent_nlsensor_SOURCES = $(nlagent_sensor_sources) %D%/output_log.c
 nlagent_nlsensor_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlagent_nlsensor_LDADD = $(common_libs)
 
-# Of the library's inside it takes only what it needs, and so no shared library but libc's.
+# It needs no shared library but libc, to use less memory.
 pkglibexec_PROGRAMS = nlagent/sensor
 nlagent_sensor_SOURCES = $(nlagent_sensor_sources) %D%/output_text.c
 nlagent_sensor_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
@@ -44,5 +42,5 @@ nlagent_nlagent_CPPFLAGS = $(nlagent_cppflags)
 nlagent_nlagent_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(LDAP_CFLAGS) -pthread
 nlagent_nlagent_LDADD = $(common_libs) $(AGENT_LIBS) $(LDAP_LIBS)
 
-# Recipes for those who add to it.
+# Recipes.
 EXTRA_DIST += %D%/sensors/README.md %D%/agent/README.md

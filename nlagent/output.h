@@ -1,7 +1,6 @@
 /*
- * Where nlsensor's records go. output_log.c logs them to any destination, standard output among them; output_text.c,
- * for nlagentd's sensors, only writes to standard output, and does without what a log takes: TLS, a thread and its
- * memory.
+ * Where nlsensor's records go. output_log.c writes to any destination. output_text.c, for the sensors of nlagentd,
+ * writes only to standard output, and needs no TLS, no thread and less memory.
  */
 #ifndef NLAGENT_OUTPUT_H
 #define NLAGENT_OUTPUT_H
@@ -9,18 +8,18 @@
 #include <netlogger.h>
 
 typedef struct output {
-    bool good; /* nothing went wrong so far */
+    bool good; /* no error so far */
     nl_log *log;
-    nl_buffer text; /* of the look, until it is over */
+    nl_buffer text; /* of the present measurement */
     char host[256];
 } output;
 
-/* Ends the program, with the reason, when it can't be opened. */
+/* Ends the program with a message if the destination cannot be opened. */
 void output_open(output *out, const char *destination);
 
 /* Returns false after reporting the problem. */
 bool output_put(output *out, nl_record *record);
-bool output_flush(output *out); /* a look is over */
-bool output_close(output *out); /* whether all went well, all the time */
+bool output_flush(output *out); /* at the end of a measurement */
+bool output_close(output *out); /* returns whether there was no error at all */
 
 #endif

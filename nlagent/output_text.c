@@ -26,7 +26,7 @@ bool output_put(output *out, nl_record *record)
     return true;
 }
 
-/* An empty line where there is no record, so that who reads knows that the sensor is alive. */
+/* Writes an empty line if there is no record, so that nlagentd knows that the sensor is alive. */
 bool output_flush(output *out)
 {
     if (out->text.size == 0)

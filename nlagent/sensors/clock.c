@@ -1,6 +1,6 @@
 /*
- * How far this host's clock is off: from the kernel in any case, and from chronyd where it runs (timekeeping/quality.h,
- * by which programs that log say the same of their hosts).
+ * The error of this host's clock, from the kernel, and from chronyd if it runs. Programs that log report the same of
+ * their hosts (base/clock_quality.h).
  */
 #include "config.h"
 
@@ -18,16 +18,16 @@ typedef struct clock_state {
     uint32_t number;
 } clock_state;
 
-/* Looks at chronyd by one of its two ways. Whether it answered. */
-static bool log_chrony(sensor_look *look, bool own_socket)
+/* Queries chronyd over its Unix socket or over UDP. Returns whether it replied. */
+static bool log_chrony(measurement *m, bool own_socket)
 {
-    clock_state *s = look->state;
+    clock_state *s = m->state;
     int fd = nl_chrony_ask(++s->number, own_socket);
     if (fd < 0)
         return false;
     bool synchronized = true;
     struct pollfd ready = {.fd = fd, .events = POLLIN};
-    nl_record *record = look_begin(look, NL_CLOCK_TRACKING);
+    nl_record *record = record_begin(m, NL_CLOCK_TRACKING);
     nl_chrony_answer answer =
         poll(&ready, 1, ANSWER_MS) == 1 ? nl_chrony_take(fd, s->number, record, &synchronized) : NL_CHRONY_NONE;
     nl_chrony_close(fd);
@@ -35,47 +35,47 @@ static bool log_chrony(sensor_look *look, bool own_socket)
         return false;
     if (!synchronized)
         nl_record_set_level(record, NL_WARNING);
-    look_end(look);
+    record_end(m);
     return true;
 }
 
-static bool clock_look(sensor_look *look)
+static bool clock_measure(measurement *m)
 {
     bool synchronized;
-    nl_record *record = look_begin(look, NL_CLOCK_KERNEL);
+    nl_record *record = record_begin(m, NL_CLOCK_KERNEL);
     if (!nl_quality_add_kernel(record, &synchronized))
-        return nl_error_false(NL_ERROR_SYSTEM, "adjtimex: the kernel does not tell of its clock");
+        return nl_error_false(NL_ERROR_SYSTEM, "adjtimex: the kernel does not report its clock's quality");
     if (!synchronized)
         nl_record_set_level(record, NL_WARNING);
-    look_end(look);
-    if (!log_chrony(look, false))
-        log_chrony(look, true);
+    record_end(m);
+    if (!log_chrony(m, false))
+        log_chrony(m, true);
     return true;
 }
 
 static const sensor_field fields[] = {
-    {"ClockKernel", "CLOCK.SYNCHRONIZED", "", "whether something keeps the clock right, as far as the kernel knows"},
-    {"ClockKernel", "CLOCK.OFFSET", "us", "that the kernel is still to correct"},
-    {"ClockKernel", "CLOCK.ERROR", "us", "at most, as was said to the kernel"},
-    {"ClockKernel", "CLOCK.ERROR.ESTIMATED", "us", "as was said to the kernel"},
-    {"ClockKernel", "CLOCK.FREQUENCY", "ppm", "by which the kernel corrects the clock's speed"},
-    {"ClockTracking", "CLOCK.SOURCE", "", "which server, or reference clock, chronyd goes by"},
-    {"ClockTracking", "CLOCK.SYNCHRONIZED", "", "whether chronyd keeps the clock right"},
-    {"ClockTracking", "CLOCK.STRATUM", "", "how many servers away the reference clock is"},
-    {"ClockTracking", "CLOCK.LEAP", "", "0 as usual, 1 or 2 a leap second comes, 3 not synchronized"},
-    {"ClockTracking", "CLOCK.OFFSET", "us", "of the system's clock from chronyd's estimate; positive: it is slow"},
-    {"ClockTracking", "CLOCK.OFFSET.LAST", "us", "found by the latest measurement"},
-    {"ClockTracking", "CLOCK.OFFSET.RMS", "us", "of measurements, on the long average"},
-    {"ClockTracking", "CLOCK.FREQUENCY", "ppm", "by which the clock would be wrong, left alone"},
-    {"ClockTracking", "CLOCK.SKEW", "ppm", "how far that may be wrong"},
-    {"ClockTracking", "CLOCK.ERROR", "us", "that the clock has at most: offset, dispersion and half the delay"},
+    {"ClockKernel", "CLOCK.SYNCHRONIZED", "", "whether a program synchronizes the clock, as the kernel knows"},
+    {"ClockKernel", "CLOCK.OFFSET", "us", "offset that the kernel is still correcting"},
+    {"ClockKernel", "CLOCK.ERROR", "us", "maximum error that the kernel was told"},
+    {"ClockKernel", "CLOCK.ERROR.ESTIMATED", "us", "estimated error that the kernel was told"},
+    {"ClockKernel", "CLOCK.FREQUENCY", "ppm", "correction of the clock's speed"},
+    {"ClockTracking", "CLOCK.SOURCE", "", "server or reference clock of chronyd"},
+    {"ClockTracking", "CLOCK.SYNCHRONIZED", "", "whether chronyd synchronizes the clock"},
+    {"ClockTracking", "CLOCK.STRATUM", "", "number of servers to the reference clock"},
+    {"ClockTracking", "CLOCK.LEAP", "", "0 normal, 1 or 2 leap second to come, 3 not synchronized"},
+    {"ClockTracking", "CLOCK.OFFSET", "us", "difference from chronyd's estimate; positive: the clock is slow"},
+    {"ClockTracking", "CLOCK.OFFSET.LAST", "us", "offset of the latest measurement"},
+    {"ClockTracking", "CLOCK.OFFSET.RMS", "us", "long-term average of measured offsets"},
+    {"ClockTracking", "CLOCK.FREQUENCY", "ppm", "error of the clock's speed without correction"},
+    {"ClockTracking", "CLOCK.SKEW", "ppm", "uncertainty of the frequency"},
+    {"ClockTracking", "CLOCK.ERROR", "us", "maximum error: offset, dispersion and half the delay"},
     {0},
 };
 
 const sensor_kind clock_sensor = {.name = "clock",
-                                  .what = "the clock's offset and error: of the kernel, and of chronyd where it runs",
+                                  .what = "offset and error of the clock, from the kernel, and from chronyd if it runs",
                                   .arguments = "",
                                   .is_default = true,
                                   .fields = fields,
-                                  .look = clock_look,
+                                  .measure = clock_measure,
                                   .state_size = sizeof(clock_state)};

@@ -1,7 +1,7 @@
 /*
- * What collectd measures, over the socket of its plugin unixsock: LISTVAL says which values there are and of when,
- * GETVAL what one of them is (collectd-unixsock(5)). An identifier HOST/PLUGIN-INSTANCE/TYPE-INSTANCE becomes an event
- * PLUGIN.TYPE, and fields; a value is logged once, with its own time.
+ * The values of collectd, over the socket of its plugin unixsock: LISTVAL lists identifiers with times, GETVAL gets one
+ * value (collectd-unixsock(5)). The identifier HOST/PLUGIN-INSTANCE/TYPE-INSTANCE becomes the event PLUGIN.TYPE and
+ * fields. The sensor logs each value once, with its own time.
  */
 #include "config.h"
 
@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/hash_bytes.h"
-#include "base/buffer.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -25,7 +25,7 @@
 
 #define DEFAULT_SOCKET "/run/collectd-unixsock"
 
-enum { TIMEOUT_S = 5, VALUES_MAX = 20000, ANSWER_MAX = 8 << 20, LINE_MAX = 1024, NAME_MAX = 256, PIECE = 4096 };
+enum { TIMEOUT_S = 5, VALUES_MAX = 20000, LIST_SIZE_MAX = 8 << 20, LINE_SIZE = 1024, NAME_SIZE = 256 };
 
 /* A value that was logged. */
 typedef struct seen {
@@ -36,102 +36,78 @@ typedef struct seen {
 typedef struct collectd_state {
     char socket[sizeof((struct sockaddr_un *)0)->sun_path];
     char match[256]; /* a glob of identifiers without their host; "": all */
-    int fd;
-    nl_buffer in; /* what was read, from at on not yet looked at */
-    size_t at;
+    FILE *stream;    /* NULL: not connected */
+    char line[LINE_SIZE];
     nl_buffer list;
     seen *seen;
     size_t seen_count;
 } collectd_state;
 
-static bool collectd_start(void *state, const sensor_spec *spec)
+static bool collectd_open(void *state, const sensor_spec *spec)
 {
     collectd_state *s = state;
     const char *path = spec_argument(spec, "socket"), *match = spec_argument(spec, "match");
     path = path != NULL ? path : DEFAULT_SOCKET;
     if (strlen(path) >= sizeof s->socket)
-        return nl_error_false(NL_ERROR_INVALID, "the socket's path is too long");
+        return nl_error_false(NL_ERROR_INVALID, "the path of the socket is too long");
     memcpy(s->socket, path, strlen(path) + 1);
     snprintf(s->match, sizeof s->match, "%s", match != NULL ? match : "");
-    s->fd = -1;
     return true;
 }
 
-/* ---- talking ---- */
+/* ---- requests ---- */
 
-static bool collectd_connect_to(collectd_state *s)
+static bool collectd_connect(collectd_state *s)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const struct timeval timeout = {.tv_sec = TIMEOUT_S};
-    memcpy(address.sun_path, s->socket, sizeof s->socket); /* both are of that size */
-    s->in.size = s->at = 0;
-    s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (s->fd < 0 || connect(s->fd, (struct sockaddr *)&address, sizeof address) != 0)
-        return nl_error_set_errno("connect"), false;
-    setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-    setsockopt(s->fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
-    return true;
-}
-
-static bool collectd_say(collectd_state *s, const char *text)
-{
-    for (size_t size = strlen(text); size > 0;) {
-        ssize_t sent = send(s->fd, text, size, MSG_NOSIGNAL);
-        if (sent < 0 && errno != EINTR)
-            return nl_error_set_errno("send"), false;
-        text += sent > 0 ? sent : 0;
-        size -= sent > 0 ? (size_t)sent : 0;
+    memcpy(address.sun_path, s->socket, sizeof s->socket);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+        nl_error_set_errno("connect");
+        if (fd >= 0)
+            close(fd);
+        return false;
     }
-    return true;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+    s->stream = fdopen(fd, "r");
+    return nl_memory_check(s->stream) != NULL;
 }
 
-/* The next line of the answer, without its end, valid until the next call; NULL on failure. */
-static char *read_line(collectd_state *s)
+/* Returns the next line without its newline, valid until the next call; NULL on failure. */
+static char *collectd_read_line(collectd_state *s)
 {
-    for (;;) {
-        char *begin = s->in.data + s->at;
-        char *end = s->in.size > s->at ? memchr(begin, '\n', s->in.size - s->at) : NULL;
-        if (end != NULL) {
-            if (end - begin >= LINE_MAX)
-                return nl_error_null(NL_ERROR_PROTOCOL, "it is no collectd: a line is too long");
-            *end = '\0';
-            s->at += (size_t)(end + 1 - begin);
-            return begin;
-        }
-        if (s->at > 0)
-            memmove(s->in.data, begin, s->in.size - s->at);
-        s->in.size -= s->at;
-        s->at = 0;
-        if (s->in.size > LINE_MAX)
-            return nl_error_null(NL_ERROR_PROTOCOL, "it is no collectd: a line is too long");
-        nl_buffer_reserve(&s->in, PIECE);
-        ssize_t got = recv(s->fd, s->in.data + s->in.size, PIECE, 0);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0) {
-            if (got < 0 && errno != EAGAIN)
-                return nl_error_set_errno("read"), NULL;
-            return nl_error_null(NL_ERROR_UNREACHABLE,
-                                 got == 0 ? "it has closed the connection" : "it does not answer");
-        }
-        s->in.size += (size_t)got;
+    if (fgets(s->line, sizeof s->line, s->stream) == NULL) {
+        if (ferror(s->stream) && errno != EAGAIN)
+            return nl_error_set_errno("read"), NULL;
+        return nl_error_null(NL_ERROR_UNREACHABLE,
+                             ferror(s->stream) ? "no reply in time" : "collectd closed the connection");
     }
+    char *end = strchr(s->line, '\n');
+    if (end == NULL)
+        return nl_error_null(NL_ERROR_PROTOCOL, "a line is too long; is this collectd?");
+    *end = '\0';
+    return s->line;
 }
 
-/* Asks, and reads the first line of the answer: how many follow, below 0 for an error. False on failure. */
-static bool collectd_ask(collectd_state *s, const char *request, long *count)
+/* Sends a request and reads the first line of the reply: how many lines follow, or a negative number for an error. */
+static bool collectd_request(collectd_state *s, const char *request, long *count)
 {
-    char *line = collectd_say(s, request) ? read_line(s) : NULL, *end;
+    char *end;
+    if (send(fileno(s->stream), request, strlen(request), MSG_NOSIGNAL) != (ssize_t)strlen(request))
+        return nl_error_set_errno("send"), false;
+    const char *line = collectd_read_line(s);
     if (line == NULL)
         return false;
     *count = strtol(line, &end, 10);
     return (end != line && *count <= VALUES_MAX) ||
-           nl_error_false(NL_ERROR_PROTOCOL, "it is no collectd: what it answers is no count");
+           nl_error_false(NL_ERROR_PROTOCOL, "the reply has no count; is this collectd?");
 }
 
 /* ---- values ---- */
 
-/* Whether it was logged before with that time. They mostly come in the same order: *from is where the next one is. */
+/* Returns whether a value was logged with that time. The order is mostly the same: *from is the expected place. */
 static bool was_seen(const collectd_state *s, uint64_t key, double time, size_t *from)
 {
     for (size_t i = 0; i < s->seen_count; i++) {
@@ -144,7 +120,7 @@ static bool was_seen(const collectd_state *s, uint64_t key, double time, size_t 
     return false;
 }
 
-/* "cpu-0" becomes "cpu" and "0". */
+/* Splits "cpu-0" into "cpu" and "0". Returns the latter, or NULL. */
 static char *cut_instance(char *part)
 {
     char *dash = strchr(part, '-');
@@ -153,10 +129,10 @@ static char *cut_instance(char *part)
     return dash;
 }
 
-/* A name of a value, "shortterm", in capitals. */
+/* Adds a line NAME=VALUE as a field, whose name is in upper case. */
 static void add_value(nl_record *record, const char *line, bool *any)
 {
-    char name[NAME_MAX];
+    char name[NAME_SIZE];
     size_t size = strcspn(line, "=");
     if (line[size] != '=' || size == 0 || size >= sizeof name)
         return;
@@ -164,16 +140,16 @@ static void add_value(nl_record *record, const char *line, bool *any)
         name[i] = (char)toupper((unsigned char)line[i]);
     name[size] = '\0';
     double value = strtod(line + size + 1, NULL);
-    if (isfinite(value)) /* what collectd does not know yet is none */
+    if (isfinite(value)) /* collectd has no value yet otherwise */
         nl_record_add_double(record, name, value);
     *any = *any || isfinite(value);
 }
 
-/* Asks for one value and logs it. False when the connection is of no use any more. */
-static bool log_value(sensor_look *look, double time, const char *identifier, uint64_t *count)
+/* Requests one value and logs it. Returns false if the connection is unusable. */
+static bool log_value(measurement *m, double time, const char *identifier, uint64_t *count)
 {
-    collectd_state *s = look->state;
-    char request[2 * LINE_MAX + 16] = "GETVAL \"", *to = request + strlen(request), event[LINE_MAX], parts[LINE_MAX];
+    collectd_state *s = m->state;
+    char request[2 * LINE_SIZE + 16] = "GETVAL \"", *to = request + strlen(request), event[LINE_SIZE], parts[LINE_SIZE];
     for (const char *c = identifier; *c != '\0'; c++) {
         if (*c == '"' || *c == '\\')
             *to++ = '\\';
@@ -181,21 +157,21 @@ static bool log_value(sensor_look *look, double time, const char *identifier, ui
     }
     memcpy(to, "\"\n", sizeof "\"\n");
     long values;
-    if (!collectd_ask(s, request, &values))
+    if (!collectd_request(s, request, &values))
         return false;
     snprintf(parts, sizeof parts, "%s", identifier);
     char *rest = parts, *host = strsep(&rest, "/"), *plugin = strsep(&rest, "/"), *type = rest;
     bool any = false, is_good = plugin != NULL && type != NULL;
     char *instance = is_good ? cut_instance(plugin) : NULL, *type_instance = is_good ? cut_instance(type) : NULL;
     snprintf(event, sizeof event, "%.400s.%.400s", is_good ? plugin : "", is_good ? type : "");
-    nl_record *record = look_begin(look, event);
+    nl_record *record = record_begin(m, event);
     add_text(record, "COLLECTD.HOST", host);
     if (instance != NULL)
         add_text(record, "PLUGIN.INSTANCE", instance);
     if (type_instance != NULL)
         add_text(record, "TYPE.INSTANCE", type_instance);
     for (; values > 0; values--) {
-        const char *line = read_line(s);
+        const char *line = collectd_read_line(s);
         if (line == NULL)
             return false;
         add_value(record, line, &any);
@@ -203,31 +179,31 @@ static bool log_value(sensor_look *look, double time, const char *identifier, ui
     if (!any || !is_good)
         return true;
     if (time > 0 && time < 9e9)
-        nl_record_set_time(record, (int64_t)(time * 1000) * 1000000); /* the value's own, in ms */
-    look_end(look);
+        nl_record_set_time(record, (int64_t)(time * 1000) * 1000000); /* in ms */
+    record_end(m);
     ++*count;
     return true;
 }
 
-/* Reads which values there are into the list: lines "TIME IDENTIFIER". */
+/* Reads the list of values: lines "TIME IDENTIFIER". */
 static bool read_list(collectd_state *s)
 {
     long count;
     s->list.size = 0;
-    if (!collectd_ask(s, "LISTVAL\n", &count))
+    if (!collectd_request(s, "LISTVAL\n", &count))
         return false;
-    for (; count > 0 && s->list.size < ANSWER_MAX; count--) {
-        const char *line = read_line(s);
+    for (; count > 0 && s->list.size < LIST_SIZE_MAX; count--) {
+        const char *line = collectd_read_line(s);
         if (line == NULL)
             return false;
         nl_buffer_append(&s->list, line, strlen(line) + 1);
     }
-    return count <= 0 || nl_error_false(NL_ERROR_PROTOCOL, "there are too many values");
+    return count <= 0 || nl_error_false(NL_ERROR_PROTOCOL, "too many values");
 }
 
-static bool log_values(sensor_look *look, uint64_t *count)
+static bool log_values(measurement *m, uint64_t *count)
 {
-    collectd_state *s = look->state;
+    collectd_state *s = m->state;
     seen *now = calloc(VALUES_MAX, sizeof *now);
     size_t now_count = 0, from = 0;
     bool good = now != NULL;
@@ -241,7 +217,7 @@ static bool log_values(sensor_look *look, uint64_t *count)
         uint64_t key = hash_bytes(0, identifier, strlen(identifier));
         now[now_count++] = (seen){key, time};
         if (!was_seen(s, key, time, &from))
-            good = log_value(look, time, identifier, count);
+            good = log_value(m, time, identifier, count);
     }
     if (good) {
         free(s->seen);
@@ -253,42 +229,42 @@ static bool log_values(sensor_look *look, uint64_t *count)
     return good;
 }
 
-static bool collectd_look(sensor_look *look)
+static bool collectd_measure(measurement *m)
 {
-    collectd_state *s = look->state;
+    collectd_state *s = m->state;
     uint64_t count = 0;
-    bool good = (s->fd >= 0 || collectd_connect_to(s)) && read_list(s) && log_values(look, &count);
-    if (!good && s->fd >= 0) {
-        close(s->fd);
-        s->fd = -1;
+    bool good = (s->stream != NULL || collectd_connect(s)) && read_list(s) && log_values(m, &count);
+    if (!good && s->stream != NULL) {
+        fclose(s->stream);
+        s->stream = NULL;
     }
-    nl_record *record = look_begin(look, "CollectdRead");
+    nl_record *record = record_begin(m, "CollectdRead");
     add_text(record, "COLLECTD.SOCKET", s->socket);
     nl_record_add_uint(record, "SAMPLES", count);
     if (!good)
         add_text(record, "COLLECTD.ERROR", nl_error_message());
-    look_end(look);
+    record_end(m);
     return true;
 }
 
 static const sensor_field fields[] = {
-    {"PLUGIN.TYPE", "COLLECTD.HOST", "", "that the value is of, as collectd calls it"},
-    {"PLUGIN.TYPE", "PLUGIN.INSTANCE", "", "which of several: eth0, root"},
-    {"PLUGIN.TYPE", "TYPE.INSTANCE", "", "which of several: idle, used"},
-    {"PLUGIN.TYPE", "VALUE", "", "each value is a field of its own name, in capitals; what is counted up as a rate/s"},
-    {"CollectdRead", "COLLECTD.SOCKET", "", "that was read"},
-    {"CollectdRead", "SAMPLES", "records", "that are new"},
-    {"CollectdRead", "COLLECTD.ERROR", "", "what went wrong"},
+    {"PLUGIN.TYPE", "COLLECTD.HOST", "", "host of the value, as collectd names it"},
+    {"PLUGIN.TYPE", "PLUGIN.INSTANCE", "", "instance: eth0, root"},
+    {"PLUGIN.TYPE", "TYPE.INSTANCE", "", "instance: idle, used"},
+    {"PLUGIN.TYPE", "VALUE", "", "each value is a field with its name in upper case; counters are rates per second"},
+    {"CollectdRead", "COLLECTD.SOCKET", "", "path of the socket"},
+    {"CollectdRead", "SAMPLES", "records", "new values"},
+    {"CollectdRead", "COLLECTD.ERROR", "", "error message"},
     {0},
 };
 
 const sensor_kind collectd_sensor = {.name = "collectd",
-                                     .what = "what collectd measures, by its plugin unixsock",
+                                     .what = "values of collectd, from its plugin unixsock",
                                      .arguments = " socket match ",
                                      .arguments_help = "socket=PATH (default " DEFAULT_SOCKET
-                                                       "); match=GLOB: of PLUGIN-INSTANCE/TYPE-INSTANCE, as "
+                                                       "); match=GLOB: PLUGIN-INSTANCE/TYPE-INSTANCE, such as "
                                                        "interface-*/if_octets",
                                      .fields = fields,
-                                     .open = collectd_start,
-                                     .look = collectd_look,
+                                     .open = collectd_open,
+                                     .measure = collectd_measure,
                                      .state_size = sizeof(collectd_state)};

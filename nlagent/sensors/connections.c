@@ -1,6 +1,6 @@
 /*
- * TCP connections one by one, as the kernel sees each: windows, round trips, what held the sender up. By sock_diag(7)
- * and struct tcp_info; in the manner of Web100 (RFC 4898).
+ * The kernel's view of each TCP connection: windows, round-trip times, and what limits the sender. sock_diag(7), struct
+ * tcp_info; similar to Web100 (RFC 4898).
  */
 #include "config.h"
 
@@ -27,12 +27,12 @@ enum { SHOWN_MAX = 512, ESTABLISHED = 1, LISTENING = 10, STATES = 12 };
 
 typedef struct connections_state {
     int fd;
-    long port;     /* of either side; 0: any */
+    long port;     /* local or remote; 0: any */
     char peer[64]; /* a glob; "": any */
     int shown;
 } connections_state;
 
-static bool connections_start(void *state, const sensor_spec *spec)
+static bool connections_open(void *state, const sensor_spec *spec)
 {
     connections_state *s = state;
     const char *peer = spec_argument(spec, "peer");
@@ -45,8 +45,8 @@ static bool connections_start(void *state, const sensor_spec *spec)
     return s->fd >= 0;
 }
 
-/* Asks for all connections of a family but those that only listen or have ended. */
-static bool connections_ask(int fd, int family)
+/* Requests all connections of a family, except listening and closed ones. */
+static bool connections_request(int fd, int family)
 {
     struct {
         struct nlmsghdr head;
@@ -76,7 +76,7 @@ static const char *state_name(unsigned state)
     return state < STATES ? names[state] : "";
 }
 
-/* What the kernel tells counts from the connection's beginning; so do these. */
+/* The counters start with the connection. */
 static void add_info(nl_record *record, const struct tcp_info *i)
 {
     const struct {
@@ -111,10 +111,10 @@ static void add_info(nl_record *record, const struct tcp_info *i)
     nl_record_add_uint(record, "TCP.LIMITED.NETWORK", i->tcpi_busy_time > limited ? i->tcpi_busy_time - limited : 0);
 }
 
-static void log_connection(sensor_look *look, const struct inet_diag_msg *d, const struct tcp_info *info,
+static void log_connection(measurement *m, const struct inet_diag_msg *d, const struct tcp_info *info,
                            const char *algorithm)
 {
-    connections_state *s = look->state;
+    connections_state *s = m->state;
     char local[64], peer[64];
     unsigned ports[2] = {ntohs(d->id.idiag_sport), ntohs(d->id.idiag_dport)};
     address_text(d, d->id.idiag_src, ports[0], local);
@@ -122,7 +122,7 @@ static void log_connection(sensor_look *look, const struct inet_diag_msg *d, con
     if ((s->port != 0 && (long)ports[0] != s->port && (long)ports[1] != s->port) ||
         (s->peer[0] != '\0' && fnmatch(s->peer, peer, 0) != 0) || s->shown++ >= SHOWN_MAX)
         return;
-    nl_record *record = look_begin(look, "TcpConnection");
+    nl_record *record = record_begin(m, "TcpConnection");
     add_text(record, "TCP.LOCAL", local);
     add_text(record, "TCP.PEER", peer);
     add_text(record, "TCP.STATE", state_name(d->idiag_state));
@@ -131,10 +131,10 @@ static void log_connection(sensor_look *look, const struct inet_diag_msg *d, con
     nl_record_add_uint(record, "TCP.QUEUE.OUT", d->idiag_wqueue);
     add_text(record, "TCP.ALGORITHM", algorithm);
     add_info(record, info);
-    look_end(look);
+    record_end(m);
 }
 
-static void take_message(sensor_look *look, const struct nlmsghdr *head)
+static void log_message(measurement *m, const struct nlmsghdr *head)
 {
     const struct inet_diag_msg *d = NLMSG_DATA(head);
     struct tcp_info info = {0};
@@ -144,18 +144,18 @@ static void take_message(sensor_look *look, const struct nlmsghdr *head)
     for (const struct rtattr *a = (const struct rtattr *)(d + 1); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
         size_t size = RTA_PAYLOAD(a);
         if (a->rta_type == INET_DIAG_INFO) {
-            memcpy(&info, RTA_DATA(a), size < sizeof info ? size : sizeof info); /* older kernels tell less */
+            memcpy(&info, RTA_DATA(a), size < sizeof info ? size : sizeof info); /* older kernels have fewer members */
             has_info = true;
         } else if (a->rta_type == INET_DIAG_CONG) {
             snprintf(algorithm, sizeof algorithm, "%.*s", (int)size, (const char *)RTA_DATA(a));
         }
     }
     if (has_info)
-        log_connection(look, d, &info, algorithm);
+        log_connection(m, d, &info, algorithm);
 }
 
 /* Reads the answer to its end. */
-static bool read_answer(sensor_look *look, int fd)
+static bool read_reply(measurement *m, int fd)
 {
     static _Alignas(struct nlmsghdr) char bytes[32 << 10];
     for (;;) {
@@ -170,19 +170,19 @@ static bool read_answer(sensor_look *look, int fd)
                 return true;
             if (head->nlmsg_type == NLMSG_ERROR)
                 return false;
-            take_message(look, head);
+            log_message(m, head);
         }
     }
 }
 
-static bool connections_look(sensor_look *look)
+static bool connections_measure(measurement *m)
 {
-    connections_state *s = look->state;
+    connections_state *s = m->state;
     s->shown = 0;
-    bool four = connections_ask(s->fd, AF_INET) && read_answer(look, s->fd);
-    bool six = connections_ask(s->fd, AF_INET6) && read_answer(look, s->fd);
+    bool four = connections_request(s->fd, AF_INET) && read_reply(m, s->fd);
+    bool six = connections_request(s->fd, AF_INET6) && read_reply(m, s->fd);
     if (!four && !six)
-        nl_error_set(NL_ERROR_SYSTEM, "sock_diag: the kernel does not tell of its connections");
+        nl_error_set(NL_ERROR_SYSTEM, "sock_diag: the kernel does not list connections");
     return four || six;
 }
 
@@ -192,45 +192,44 @@ static bool connections_look(sensor_look *look)
     }
 
 static const sensor_field fields[] = {
-    TCP("TCP.LOCAL", "", "address and port here"),
-    TCP("TCP.PEER", "", "address and port there"),
+    TCP("TCP.LOCAL", "", "local address and port"),
+    TCP("TCP.PEER", "", "remote address and port"),
     TCP("TCP.STATE", "", "established, close-wait ..."),
-    TCP("TCP.INODE", "", "of the socket, which tells it from others"),
-    TCP("TCP.QUEUE.IN", "bytes", "received that the program has not read"),
-    TCP("TCP.QUEUE.OUT", "bytes", "written that were not acknowledged"),
-    TCP("TCP.ALGORITHM", "", "of congestion control"),
-    TCP("TCP.CWND", "segments", "the congestion window"),
-    TCP("TCP.SSTHRESH", "segments", "where slow start ends"),
-    TCP("TCP.MSS", "bytes", "the largest segment"),
-    TCP("TCP.WINDOW", "bytes", "that the peer offers to take"),
-    TCP("TCP.WINDOW.RECEIVE", "bytes", "that are offered to the peer, about"),
-    TCP("TCP.RTT", "us", "there and back, smoothed"),
-    TCP("TCP.RTT.VAR", "us", "by which that varies"),
-    TCP("TCP.RTT.MIN", "us", "there and back, at least"),
-    TCP("TCP.RTO", "us", "until an unacknowledged segment is sent again"),
-    TCP("TCP.UNACKED", "segments", "that are on their way"),
-    TCP("TCP.LOST", "segments", "that are thought lost, now"),
-    TCP("TCP.RETRANS", "segments", "sent again since the connection began"),
-    TCP("TCP.BYTES.SENT", "bytes", "sent since the connection began, again ones too"),
-    TCP("TCP.BYTES.ACKED", "bytes", "acknowledged since the connection began"),
-    TCP("TCP.BYTES.RECEIVED", "bytes", "received since the connection began"),
-    TCP("TCP.BYTES.RETRANS", "bytes", "sent again since the connection began"),
-    TCP("TCP.UNSENT", "bytes", "written and not sent yet"),
-    TCP("TCP.RATE", "bytes/s", "delivered, as measured lately"),
-    TCP("TCP.BUSY", "us", "with something to send, since the connection began"),
-    TCP("TCP.LIMITED.RECEIVER", "us", "of these held up by the peer's window"),
-    TCP("TCP.LIMITED.BUFFER", "us", "of these held up by the send buffer"),
-    TCP("TCP.LIMITED.NETWORK", "us", "of these the rest: held up by congestion control"),
+    TCP("TCP.INODE", "", "inode of the socket, which identifies it"),
+    TCP("TCP.QUEUE.IN", "bytes", "received, not read by the program"),
+    TCP("TCP.QUEUE.OUT", "bytes", "written, not acknowledged"),
+    TCP("TCP.ALGORITHM", "", "congestion control algorithm"),
+    TCP("TCP.CWND", "segments", "congestion window"),
+    TCP("TCP.SSTHRESH", "segments", "slow start threshold"),
+    TCP("TCP.MSS", "bytes", "maximum segment size"),
+    TCP("TCP.WINDOW", "bytes", "receive window of the peer"),
+    TCP("TCP.WINDOW.RECEIVE", "bytes", "receive window for the peer, approximately"),
+    TCP("TCP.RTT", "us", "smoothed round-trip time"),
+    TCP("TCP.RTT.VAR", "us", "variation of the round-trip time"),
+    TCP("TCP.RTT.MIN", "us", "minimum round-trip time"),
+    TCP("TCP.RTO", "us", "retransmission timeout"),
+    TCP("TCP.UNACKED", "segments", "in flight"),
+    TCP("TCP.LOST", "segments", "presumed lost now"),
+    TCP("TCP.RETRANS", "segments", "retransmitted since the start"),
+    TCP("TCP.BYTES.SENT", "bytes", "sent since the start, with retransmissions"),
+    TCP("TCP.BYTES.ACKED", "bytes", "acknowledged since the start"),
+    TCP("TCP.BYTES.RECEIVED", "bytes", "received since the start"),
+    TCP("TCP.BYTES.RETRANS", "bytes", "retransmitted since the start"),
+    TCP("TCP.UNSENT", "bytes", "written, not sent"),
+    TCP("TCP.RATE", "bytes/s", "recent delivery rate"),
+    TCP("TCP.BUSY", "us", "time with data to send since the start"),
+    TCP("TCP.LIMITED.RECEIVER", "us", "part of TCP.BUSY, limited by the peer's window"),
+    TCP("TCP.LIMITED.BUFFER", "us", "part of TCP.BUSY, limited by the send buffer"),
+    TCP("TCP.LIMITED.NETWORK", "us", "rest of TCP.BUSY, limited by congestion control"),
     {0},
 };
 
 const sensor_kind connections_sensor = {
     .name = "connections",
-    .what = "TCP connections one by one: windows, round trips, what holds the sender up",
+    .what = "each TCP connection: windows, round-trip times, limits of the sender",
     .arguments = " port peer ",
-    .arguments_help =
-        "port=N: those with that port on either side; peer=GLOB: of the peer's ADDRESS:PORT; the first 512",
+    .arguments_help = "port=N: local or remote port; peer=GLOB: remote ADDRESS:PORT; the first 512 connections",
     .fields = fields,
-    .open = connections_start,
-    .look = connections_look,
+    .open = connections_open,
+    .measure = connections_measure,
     .state_size = sizeof(connections_state)};

@@ -1,5 +1,4 @@
-/* Where the processors' time went since the last look, in percent of it, of all and of each. proc_stat(5), the lines
- * "cpu". */
+/* The states of all processors and of each, in percent of the time since the last measurement. proc_stat(5), "cpu". */
 #include "config.h"
 
 #include "sensors/sensor.h"
@@ -27,10 +26,10 @@ static void add_states(nl_record *record, const uint64_t rise[STATES], uint64_t 
         add_rounded(record, names[i], (double)rise[i] * percent, 2);
 }
 
-/* A line "cpu3 1 2 3 ...", or "cpu  1 2 3 ..." of all. */
-static bool look_at_line(sensor_look *look, const char *line)
+/* Measures a line "cpu3 1 2 3 ...", or "cpu  1 2 3 ..." for all processors. */
+static bool measure_line(measurement *m, const char *line)
 {
-    cpu_state *s = look->state;
+    cpu_state *s = m->state;
     uint64_t now[STATES] = {0}, rise[STATES], all = 0;
     char key[16];
     snprintf(key, sizeof key, "%.*s", (int)strcspn(line, " "), line);
@@ -44,35 +43,35 @@ static bool look_at_line(sensor_look *look, const char *line)
     if (all == 0)
         return true;
     bool one = key[3] != '\0';
-    nl_record *record = look_begin(look, one ? "CpuOne" : "CpuLoad");
+    nl_record *record = record_begin(m, one ? "CpuOne" : "CpuLoad");
     if (one)
         nl_record_add_uint(record, "CPU.ID", strtoull(key + 3, NULL, 10));
     add_states(record, rise, all);
-    look_end(look);
+    record_end(m);
     return true;
 }
 
-static bool cpu_look(sensor_look *look)
+static bool cpu_measure(measurement *m)
 {
-    cpu_state *s = look->state;
+    cpu_state *s = m->state;
     bool any = false;
     if (!proc_read("/proc/stat", &s->text))
         return false;
     counters_begin(&s->counters);
     for (const char *line = s->text.data; line != NULL && strncmp(line, "cpu", 3) == 0; line = proc_next_line(line))
-        any = look_at_line(look, line) || any;
+        any = measure_line(m, line) || any;
     if (!any)
-        nl_error_set(NL_ERROR_SYSTEM, "/proc/stat: there is no line of the processors' times");
+        nl_error_set(NL_ERROR_SYSTEM, "/proc/stat: no line \"cpu\"");
     return any;
 }
 
 #define STATE_FIELDS(event)                                                                                            \
-    {event, "CPU.BUSY", "%", "all but idle and waiting for I/O"}, {event, "CPU.USER", "%", "user code"},               \
-        {event, "CPU.NICE", "%", "user code of lowered priority"}, {event, "CPU.SYS", "%", "the kernel"},              \
-        {event, "CPU.IDLE", "%", "nothing to do"}, {event, "CPU.IOWAIT", "%", "idle while I/O was waited for"},        \
-        {event, "CPU.IRQ", "%", "interrupts"}, {event, "CPU.SOFTIRQ", "%", "what interrupts left to be done"},         \
+    {event, "CPU.BUSY", "%", "not idle, and not waiting for I/O"}, {event, "CPU.USER", "%", "user code"},              \
+        {event, "CPU.NICE", "%", "user code with lowered priority"}, {event, "CPU.SYS", "%", "kernel code"},           \
+        {event, "CPU.IDLE", "%", "idle"}, {event, "CPU.IOWAIT", "%", "idle while waiting for I/O"},                    \
+        {event, "CPU.IRQ", "%", "interrupts"}, {event, "CPU.SOFTIRQ", "%", "softirqs"},                                \
     {                                                                                                                  \
-        event, "CPU.STEAL", "%", "taken by the hypervisor for others"                                                  \
+        event, "CPU.STEAL", "%", "used by the hypervisor for other guests"                                             \
     }
 
 static const sensor_field fields[] = {
@@ -83,9 +82,9 @@ static const sensor_field fields[] = {
 };
 
 const sensor_kind cpu_sensor = {.name = "cpu",
-                                .what = "where the processors' time goes: CpuLoad of all, CpuOne of each",
+                                .what = "processor states: CpuLoad for all processors, CpuOne for each",
                                 .arguments = "",
                                 .is_default = true,
                                 .fields = fields,
-                                .look = cpu_look,
+                                .measure = cpu_measure,
                                 .state_size = sizeof(cpu_state)};

@@ -1,6 +1,6 @@
 /*
- * Space on filesystems that are kept on devices of this host. Those of others, over the network, are left out: asking
- * for them may take for ever. proc_pid_mountinfo(5), statvfs(3).
+ * Space on the file systems of this host's devices. Network file systems are left out, because a query may never
+ * return. proc_pid_mountinfo(5), statvfs(3).
  */
 #include "config.h"
 
@@ -15,12 +15,12 @@ enum { MOUNTS_MAX = 64, DEVICE_SIZE = 24 };
 
 typedef struct filesystem_state {
     nl_buffer text;
-    char devices[MOUNTS_MAX][DEVICE_SIZE]; /* seen in this look */
+    char devices[MOUNTS_MAX][DEVICE_SIZE]; /* of this measurement */
     size_t count;
-    const char *only; /* a place that was asked for; NULL: all */
+    const char *only; /* the mount point to measure; NULL: all */
 } filesystem_state;
 
-static bool filesystem_start(void *state, const sensor_spec *spec)
+static bool filesystem_open(void *state, const sensor_spec *spec)
 {
     static char only[SPEC_SIZE_MAX];
     filesystem_state *s = state;
@@ -32,7 +32,7 @@ static bool filesystem_start(void *state, const sensor_spec *spec)
     return true;
 }
 
-/* \040 is a blank. */
+/* Decodes escapes, in place: \040 is a blank. */
 static void unescape(char *text)
 {
     char *to = text;
@@ -47,7 +47,7 @@ static void unescape(char *text)
     *to = '\0';
 }
 
-/* Whether it is the first mount of its device. */
+/* Returns whether this is the first mount of its device. */
 static bool is_new(filesystem_state *s, const char *device)
 {
     for (size_t i = 0; i < s->count; i++)
@@ -59,13 +59,13 @@ static bool is_new(filesystem_state *s, const char *device)
     return true;
 }
 
-static void log_space(sensor_look *look, const char *mount, const char *type, const char *source)
+static void log_space(measurement *m, const char *mount, const char *type, const char *source)
 {
     struct statvfs space;
     if (statvfs(mount, &space) != 0 || space.f_blocks == 0)
         return;
     uint64_t unit = space.f_frsize;
-    nl_record *record = look_begin(look, "FilesystemSpace");
+    nl_record *record = record_begin(m, "FilesystemSpace");
     add_text(record, "FS.MOUNT", mount);
     add_text(record, "FS.TYPE", type);
     add_text(record, "FS.DEVICE", source);
@@ -74,12 +74,12 @@ static void log_space(sensor_look *look, const char *mount, const char *type, co
     nl_record_add_uint(record, "FS.AVAILABLE", space.f_bavail * unit);
     nl_record_add_uint(record, "FS.FILES", space.f_files);
     nl_record_add_uint(record, "FS.FILES.FREE", space.f_ffree);
-    look_end(look);
+    record_end(m);
 }
 
-static void look_at_line(sensor_look *look, const char *line)
+static void measure_line(measurement *m, const char *line)
 {
-    filesystem_state *s = look->state;
+    filesystem_state *s = m->state;
     char device[DEVICE_SIZE], mount[512], type[40], source[256];
     const char *second = strstr(line, " - ");
     if (second == NULL || sscanf(line, "%*s %*s %23s %*s %511s", device, mount) != 2 ||
@@ -88,38 +88,39 @@ static void look_at_line(sensor_look *look, const char *line)
     unescape(mount);
     bool wanted = s->only != NULL ? strcmp(s->only, mount) == 0 : strncmp(source, "/dev/", 5) == 0;
     if (wanted && is_new(s, device))
-        log_space(look, mount, type, source);
+        log_space(m, mount, type, source);
 }
 
-static bool filesystem_look(sensor_look *look)
+static bool filesystem_measure(measurement *m)
 {
-    filesystem_state *s = look->state;
+    filesystem_state *s = m->state;
     if (!proc_read("/proc/self/mountinfo", &s->text))
         return false;
     s->count = 0;
     for (const char *line = s->text.data; line != NULL && *line != '\0'; line = proc_next_line(line))
-        look_at_line(look, line);
+        measure_line(m, line);
     return true;
 }
 
 static const sensor_field fields[] = {
-    {"FilesystemSpace", "FS.MOUNT", "", "the folder where it is"},
-    {"FilesystemSpace", "FS.TYPE", "", "ext4, xfs ..."},
-    {"FilesystemSpace", "FS.DEVICE", "", "that it is on"},
-    {"FilesystemSpace", "FS.TOTAL", "bytes", "there are"},
-    {"FilesystemSpace", "FS.FREE", "bytes", "free, for root"},
-    {"FilesystemSpace", "FS.AVAILABLE", "bytes", "free, for everybody"},
-    {"FilesystemSpace", "FS.FILES", "files", "there can be; 0 where there is no bound"},
-    {"FilesystemSpace", "FS.FILES.FREE", "files", "there can be more"},
+    {"FilesystemSpace", "FS.MOUNT", "", "mount point"},
+    {"FilesystemSpace", "FS.TYPE", "", "type: ext4, xfs ..."},
+    {"FilesystemSpace", "FS.DEVICE", "", "device"},
+    {"FilesystemSpace", "FS.TOTAL", "bytes", "total space"},
+    {"FilesystemSpace", "FS.FREE", "bytes", "free for root"},
+    {"FilesystemSpace", "FS.AVAILABLE", "bytes", "free for all users"},
+    {"FilesystemSpace", "FS.FILES", "files", "maximum number of files; 0: no limit"},
+    {"FilesystemSpace", "FS.FILES.FREE", "files", "number of files that can be created"},
     {0},
 };
 
 const sensor_kind filesystem_sensor = {.name = "filesystem",
-                                       .what = "space on the filesystems of this host's devices, or of one mount",
+                                       .what =
+                                           "space on the file systems of this host's devices, or on one file system",
                                        .arguments = " mount ",
-                                       .arguments_help = "mount=FOLDER: that one alone, of whatever kind",
+                                       .arguments_help = "mount=DIRECTORY: only this file system, of any type",
                                        .is_default = true,
                                        .fields = fields,
-                                       .open = filesystem_start,
-                                       .look = filesystem_look,
+                                       .open = filesystem_open,
+                                       .measure = filesystem_measure,
                                        .state_size = sizeof(filesystem_state)};

@@ -41,7 +41,7 @@ bool http_place_read(const char *url, http_place *p)
     return p->host[0] != '\0' && has_port && (http || port != NULL) && strpbrk(url, " \r\n") == NULL;
 }
 
-/* 0, or an errno. */
+/* Returns 0 or an errno. */
 static int wait_for(int fd, short what, int64_t deadline_ns)
 {
     int64_t left_ms = (deadline_ns - nl_monotonic_ns()) / 1000000;
@@ -50,7 +50,7 @@ static int wait_for(int fd, short what, int64_t deadline_ns)
     return count > 0 ? 0 : count == 0 ? ETIMEDOUT : errno;
 }
 
-/* A socket, or -1 with errno. */
+/* Returns a socket, or -1 with errno. */
 static int http_connect_to(const struct addrinfo *address, int64_t deadline_ns)
 {
     int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error = 0;
@@ -67,12 +67,12 @@ static int http_connect_to(const struct addrinfo *address, int64_t deadline_ns)
     return -1;
 }
 
-static int dial(const http_place *p, int64_t deadline_ns)
+static int http_dial(const http_place *p, int64_t deadline_ns)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *addresses;
     int error = getaddrinfo(p->host, p->port, &hints, &addresses), fd = -1;
     if (error != 0) {
-        nl_error_set(NL_ERROR_NOT_FOUND, "look up the host: %s", gai_strerror(error));
+        nl_error_set(NL_ERROR_NOT_FOUND, "resolve the host name: %s", gai_strerror(error));
         return -1;
     }
     for (const struct addrinfo *one = addresses; one != NULL && fd < 0; one = one->ai_next)
@@ -97,8 +97,8 @@ static bool send_all(int fd, const char *text, int64_t deadline_ns)
     return true;
 }
 
-/* Reads until the other side ends. */
-static bool http_read_all(int fd, size_t most, int64_t deadline_ns, nl_buffer *body)
+/* Reads until the server closes the connection. */
+static bool http_read_all(int fd, size_t max_size, int64_t deadline_ns, nl_buffer *body)
 {
     body->size = 0;
     for (;;) {
@@ -112,50 +112,50 @@ static bool http_read_all(int fd, size_t most, int64_t deadline_ns, nl_buffer *b
         body->data[body->size] = '\0';
         if (got == 0)
             return true;
-        if (body->size > most) {
+        if (body->size > max_size) {
             errno = EMSGSIZE;
             return false;
         }
     }
 }
 
-/* Takes the head off. */
-static bool take_head(http_answer *a)
+/* Parses the head and removes it. */
+static bool parse_head(http_reply *a)
 {
     const char *end = strstr(a->body.data, "\r\n\r\n");
     if (sscanf(a->body.data, "HTTP/1.%*1[01] %d", &a->status) != 1 || end == NULL)
-        return nl_error_false(NL_ERROR_PROTOCOL, "read: that is no answer of HTTP");
+        return nl_error_false(NL_ERROR_PROTOCOL, "read: the reply is not HTTP");
     size_t head = (size_t)(end + 4 - a->body.data);
     a->body.size -= head;
     memmove(a->body.data, a->body.data + head, a->body.size + 1);
     return true;
 }
 
-static bool http_ask(int fd, const http_place *p, size_t most, int64_t deadline_ns, http_answer *a)
+static bool http_ask(int fd, const http_place *p, size_t max_size, int64_t deadline_ns, http_reply *a)
 {
     char request[1024];
-    /* HTTP/1.0: the answer ends with the connection, and is in one piece. */
+    /* With HTTP/1.0, the reply is not in chunks, and ends with the connection. */
     snprintf(request, sizeof request, "GET %s HTTP/1.0\r\nHost: %s:%s\r\nUser-Agent: netlogger/%s\r\n\r\n", p->path,
              p->host, p->port, PACKAGE_VERSION);
     if (!send_all(fd, request, deadline_ns))
         return nl_error_set_errno("send"), false;
-    if (!http_read_all(fd, most, deadline_ns, &a->body))
+    if (!http_read_all(fd, max_size, deadline_ns, &a->body))
         return nl_error_set_errno("read"), false;
-    return take_head(a);
+    return parse_head(a);
 }
 
-bool http_get(const http_place *p, int timeout_ms, size_t most, http_answer *a)
+bool http_get(const http_place *p, int timeout_ms, size_t max_size, http_reply *a)
 {
     int64_t start_ns = nl_monotonic_ns(), deadline_ns = start_ns + timeout_ms * INT64_C(1000000);
     a->connected = false;
     a->status = 0;
-    int fd = dial(p, deadline_ns);
-    a->connect_ms = a->answer_ms = (double)(nl_monotonic_ns() - start_ns) / 1e6;
+    int fd = http_dial(p, deadline_ns);
+    a->connect_ms = a->reply_ms = (double)(nl_monotonic_ns() - start_ns) / 1e6;
     if (fd < 0)
         return false;
     a->connected = true;
-    bool good = p->plain_tcp || http_ask(fd, p, most, deadline_ns, a);
-    a->answer_ms = (double)(nl_monotonic_ns() - start_ns) / 1e6;
+    bool good = p->plain_tcp || http_ask(fd, p, max_size, deadline_ns, a);
+    a->reply_ms = (double)(nl_monotonic_ns() - start_ns) / 1e6;
     close(fd);
     return good;
 }

@@ -1,4 +1,4 @@
-/* One HTTP GET, for sensors that look at servers: within a time, of a bounded answer. */
+/* HTTP GET for sensors, with a timeout and a bounded reply. It blocks. One thread. */
 #ifndef NLAGENT_HTTP_H
 #define NLAGENT_HTTP_H
 
@@ -7,25 +7,25 @@
 typedef struct http_place {
     char host[256];
     char port[8];
-    char path[512]; /* with its query; "" when the URL is tcp:// */
-    bool plain_tcp; /* connect only */
+    char path[512]; /* with its query; "" for tcp:// */
+    bool plain_tcp; /* only connect */
 } http_place;
 
-/* Reads http://HOST[:PORT][/PATH] or tcp://HOST:PORT. False when it is neither. */
+/* Parses http://HOST[:PORT][/PATH] or tcp://HOST:PORT. Returns false if the URL is neither. */
 bool http_place_read(const char *url, http_place *place);
 
-typedef struct http_answer {
+typedef struct http_reply {
     bool connected;
-    int status;        /* 0: it was not asked, or has not answered */
-    double connect_ms; /* how long connecting took */
-    double answer_ms;  /* and all of it */
-    nl_buffer body;    /* NUL-terminated; the caller's, used again by the next call */
-} http_answer;
+    int status;        /* 0: no reply */
+    double connect_ms; /* duration of connecting */
+    double reply_ms;   /* duration of the whole request */
+    nl_buffer body;    /* ends with NUL; owned by the caller, overwritten by the next call */
+} http_reply;
 
 /*
- * Connects, asks and reads the answer, all within timeout_ms, at most most bytes of it. Returns true when all went
- * well, whatever the status; false sets the error.
+ * Sends a request and reads a reply of at most max_size bytes, within timeout_ms. Returns true for a complete reply
+ * with any status. Returns false and sets the error on failure.
  */
-bool http_get(const http_place *place, int timeout_ms, size_t most, http_answer *answer);
+bool http_get(const http_place *place, int timeout_ms, size_t max_size, http_reply *reply);
 
 #endif

@@ -1,5 +1,4 @@
-/* Interrupts, context switches and what interrupts leave to be done. proc_stat(5); each line of proc_interrupts(5)
- * where that is asked for. */
+/* Interrupts, context switches and softirqs. proc_stat(5); with each=yes also each line of proc_interrupts(5). */
 #include "config.h"
 
 #include "sensors/sensor.h"
@@ -23,7 +22,7 @@ typedef struct interrupts_state {
     counters counters;
 } interrupts_state;
 
-static bool interrupts_start(void *state, const sensor_spec *spec)
+static bool interrupts_open(void *state, const sensor_spec *spec)
 {
     const char *each = spec_argument(spec, "each");
     ((interrupts_state *)state)->each = each != NULL && strcmp(each, "yes") == 0;
@@ -32,23 +31,23 @@ static bool interrupts_start(void *state, const sensor_spec *spec)
     return nl_error_false(NL_ERROR_INVALID, "expected each=yes or each=no");
 }
 
-static void log_all(sensor_look *look, const uint64_t *rise)
+static void log_all(measurement *m, const uint64_t *rise)
 {
-    nl_record *record = look_begin(look, "InterruptRate");
-    add_rate(record, "IRQ.ALL", rise[ALL], look->seconds);
-    add_rate(record, "SWITCHES", rise[SWITCHES], look->seconds);
-    add_rate(record, "SOFTIRQ.ALL", rise[SOFT_ALL], look->seconds);
+    nl_record *record = record_begin(m, "InterruptRate");
+    add_rate(record, "IRQ.ALL", rise[ALL], m->seconds);
+    add_rate(record, "SWITCHES", rise[SWITCHES], m->seconds);
+    add_rate(record, "SOFTIRQ.ALL", rise[SOFT_ALL], m->seconds);
     for (int i = 0; i < SOFT_KINDS; i++)
-        add_rate(record, soft_names[i], rise[SOFT_FIRST + i], look->seconds);
-    look_end(look);
+        add_rate(record, soft_names[i], rise[SOFT_FIRST + i], m->seconds);
+    record_end(m);
 }
 
-/* "  24:   12   3  PCI-MSI ... virtio0-config" */
-static void look_at_line(sensor_look *look, const char *line)
+/* Measures a line "  24:   12   3  PCI-MSI ... virtio0-config". */
+static void measure_line(measurement *m, const char *line)
 {
-    interrupts_state *s = look->state;
+    interrupts_state *s = m->state;
     uint64_t sum = 0, one, rise;
-    char name[COUNTERS_KEY], device[80] = "";
+    char name[COUNTERS_KEY_SIZE], device[80] = "";
     const char *colon = strchr(line, ':'), *end = line + strcspn(line, "\n");
     line += strspn(line, " ");
     if (colon == NULL || colon > end)
@@ -57,26 +56,26 @@ static void look_at_line(sensor_look *look, const char *line)
     colon++;
     while (proc_numbers(&colon, &one, 1) == 1)
         sum += one;
-    if (!counters_rise(&s->counters, name, &sum, 1, &rise) || rise == 0 || look->seconds <= 0)
+    if (!counters_rise(&s->counters, name, &sum, 1, &rise) || rise == 0 || m->seconds <= 0)
         return;
     colon += strspn(colon, " ");
     snprintf(device, sizeof device, "%.*s", (int)(colon < end ? end - colon : 0), colon);
-    nl_record *record = look_begin(look, "InterruptLine");
+    nl_record *record = record_begin(m, "InterruptLine");
     add_text(record, "IRQ.NAME", name);
-    add_rate(record, "IRQ.RATE", rise, look->seconds);
+    add_rate(record, "IRQ.RATE", rise, m->seconds);
     add_text(record, "IRQ.DEVICE", device);
-    look_end(look);
+    record_end(m);
 }
 
-static bool interrupts_look(sensor_look *look)
+static bool interrupts_measure(measurement *m)
 {
-    interrupts_state *s = look->state;
+    interrupts_state *s = m->state;
     uint64_t now[VALUES] = {0}, rise[VALUES];
     if (!proc_read("/proc/stat", &s->text))
         return false;
     const char *soft = strstr(s->text.data, "\nsoftirq ");
     if (!proc_find(s->text.data, "intr ", &now[ALL]) || !proc_find(s->text.data, "ctxt ", &now[SWITCHES]))
-        return nl_error_false(NL_ERROR_SYSTEM, "/proc/stat: it says nothing of interrupts");
+        return nl_error_false(NL_ERROR_SYSTEM, "/proc/stat: no line \"intr\" or \"ctxt\"");
     if (soft != NULL) {
         soft += strlen("\nsoftirq ");
         proc_numbers(&soft, &now[SOFT_ALL], SOFT_KINDS + 1);
@@ -84,20 +83,20 @@ static bool interrupts_look(sensor_look *look)
     for (int i = ALL; i < VALUES; i++)
         rise[i] = proc_rise(s->values[i], now[i]);
     memcpy(s->values, now, sizeof now);
-    if (look->seconds > 0)
-        log_all(look, rise);
+    if (m->seconds > 0)
+        log_all(m, rise);
     if (s->each && proc_read("/proc/interrupts", &s->text)) {
         counters_begin(&s->counters);
         for (const char *line = s->text.data; line != NULL; line = proc_next_line(line))
-            look_at_line(look, line);
+            measure_line(m, line);
     }
     return true;
 }
 
 static const sensor_field fields[] = {
-    {"InterruptRate", "IRQ.ALL", "interrupts/s", "of hardware"},
-    {"InterruptRate", "SWITCHES", "switches/s", "from task to task"},
-    {"InterruptRate", "SOFTIRQ.ALL", "softirqs/s", "of all kinds"},
+    {"InterruptRate", "IRQ.ALL", "interrupts/s", "hardware interrupts"},
+    {"InterruptRate", "SWITCHES", "switches/s", "context switches"},
+    {"InterruptRate", "SOFTIRQ.ALL", "softirqs/s", "all kinds"},
     {"InterruptRate", "SOFTIRQ.HI", "softirqs/s", "urgent tasklets"},
     {"InterruptRate", "SOFTIRQ.TIMER", "softirqs/s", "timers"},
     {"InterruptRate", "SOFTIRQ.NET.TX", "softirqs/s", "packets sent"},
@@ -105,10 +104,10 @@ static const sensor_field fields[] = {
     {"InterruptRate", "SOFTIRQ.BLOCK", "softirqs/s", "block devices"},
     {"InterruptRate", "SOFTIRQ.POLL", "softirqs/s", "polled devices"},
     {"InterruptRate", "SOFTIRQ.TASKLET", "softirqs/s", "tasklets"},
-    {"InterruptRate", "SOFTIRQ.SCHED", "softirqs/s", "the scheduler's balancing"},
-    {"InterruptRate", "SOFTIRQ.HRTIMER", "softirqs/s", "timers of high resolution"},
+    {"InterruptRate", "SOFTIRQ.SCHED", "softirqs/s", "load balancing of the scheduler"},
+    {"InterruptRate", "SOFTIRQ.HRTIMER", "softirqs/s", "high-resolution timers"},
     {"InterruptRate", "SOFTIRQ.RCU", "softirqs/s", "read-copy-update"},
-    {"InterruptLine", "IRQ.NAME", "", "of the line, as /proc/interrupts has it"},
+    {"InterruptLine", "IRQ.NAME", "", "name of the line in /proc/interrupts"},
     {"InterruptLine", "IRQ.RATE", "interrupts/s", "on all processors"},
     {"InterruptLine", "IRQ.DEVICE", "", "controller and devices"},
     {0},
@@ -117,9 +116,10 @@ static const sensor_field fields[] = {
 const sensor_kind interrupts_sensor = {.name = "interrupts",
                                        .what = "interrupts, context switches and softirqs",
                                        .arguments = " each ",
-                                       .arguments_help = "each=yes: InterruptLine too, of each line that had any",
+                                       .arguments_help =
+                                           "each=yes: also InterruptLine, for each line that had interrupts",
                                        .is_default = true,
                                        .fields = fields,
-                                       .open = interrupts_start,
-                                       .look = interrupts_look,
+                                       .open = interrupts_open,
+                                       .measure = interrupts_measure,
                                        .state_size = sizeof(interrupts_state)};

@@ -1,4 +1,4 @@
-/* How many tasks want to run. proc_loadavg(5). */
+/* The number of tasks that run or wait. proc_loadavg(5). */
 #include "config.h"
 
 #include "sensors/sensor.h"
@@ -11,38 +11,38 @@ typedef struct load_state {
     nl_buffer text;
 } load_state;
 
-static bool load_look(sensor_look *look)
+static bool load_measure(measurement *m)
 {
-    load_state *s = look->state;
+    load_state *s = m->state;
     double loads[3];
     unsigned runnable, all;
     if (!proc_read("/proc/loadavg", &s->text))
         return false;
     if (sscanf(s->text.data, "%lf %lf %lf %u/%u", &loads[0], &loads[1], &loads[2], &runnable, &all) != 5)
-        return nl_error_false(NL_ERROR_SYSTEM, "/proc/loadavg: it is not as it is known");
-    nl_record *record = look_begin(look, "LoadAverage");
+        return nl_error_false(NL_ERROR_SYSTEM, "/proc/loadavg: unknown format");
+    nl_record *record = record_begin(m, "LoadAverage");
     nl_record_add_double(record, "LOAD.1", loads[0]);
     nl_record_add_double(record, "LOAD.5", loads[1]);
     nl_record_add_double(record, "LOAD.15", loads[2]);
     nl_record_add_uint(record, "LOAD.RUNNABLE", runnable);
     nl_record_add_uint(record, "LOAD.TASKS", all);
-    look_end(look);
+    record_end(m);
     return true;
 }
 
 static const sensor_field fields[] = {
-    {"LoadAverage", "LOAD.1", "tasks", "that run or wait, on the average of 1 minute"},
-    {"LoadAverage", "LOAD.5", "tasks", "the same, of 5 minutes"},
-    {"LoadAverage", "LOAD.15", "tasks", "the same, of 15 minutes"},
-    {"LoadAverage", "LOAD.RUNNABLE", "tasks", "that run or could, now"},
-    {"LoadAverage", "LOAD.TASKS", "tasks", "threads that there are, now"},
+    {"LoadAverage", "LOAD.1", "tasks", "running or waiting, 1-minute average"},
+    {"LoadAverage", "LOAD.5", "tasks", "running or waiting, 5-minute average"},
+    {"LoadAverage", "LOAD.15", "tasks", "running or waiting, 15-minute average"},
+    {"LoadAverage", "LOAD.RUNNABLE", "tasks", "running or runnable now"},
+    {"LoadAverage", "LOAD.TASKS", "tasks", "all threads now"},
     {0},
 };
 
 const sensor_kind load_sensor = {.name = "load",
-                                 .what = "how many tasks want to run",
+                                 .what = "the number of tasks that run or wait",
                                  .arguments = "",
                                  .is_default = true,
                                  .fields = fields,
-                                 .look = load_look,
+                                 .measure = load_measure,
                                  .state_size = sizeof(load_state)};

@@ -1,4 +1,4 @@
-/* What network interfaces of this network namespace carry. proc_pid_net(5), /proc/net/dev. */
+/* The traffic of each network interface of this network namespace. proc_pid_net(5), /proc/net/dev. */
 #include "config.h"
 
 #include "sensors/sensor.h"
@@ -13,61 +13,61 @@ typedef struct network_state {
     counters counters;
 } network_state;
 
-static void look_at_line(sensor_look *look, const char *line)
+static void measure_line(measurement *m, const char *line)
 {
-    network_state *s = look->state;
+    network_state *s = m->state;
     uint64_t now[COLUMNS], rise[COLUMNS];
-    char name[COUNTERS_KEY];
+    char name[COUNTERS_KEY_SIZE];
     const char *colon = strchr(line, ':');
     if (colon == NULL || colon > line + strcspn(line, "\n"))
-        return; /* the table's head */
+        return; /* the head of the table */
     line += strspn(line, " ");
     snprintf(name, sizeof name, "%.*s", (int)(colon - line), line);
     colon++;
     if (proc_numbers(&colon, now, COLUMNS) != COLUMNS || !counters_rise(&s->counters, name, now, COLUMNS, rise) ||
-        look->seconds <= 0)
+        m->seconds <= 0)
         return;
-    nl_record *record = look_begin(look, "NetworkInterface");
+    nl_record *record = record_begin(m, "NetworkInterface");
     add_text(record, "NET.NAME", name);
-    add_rate(record, "NET.IN", rise[IN], look->seconds);
-    add_rate(record, "NET.OUT", rise[OUT], look->seconds);
-    add_rate(record, "NET.IN.PACKETS", rise[IN_PACKETS], look->seconds);
-    add_rate(record, "NET.OUT.PACKETS", rise[OUT_PACKETS], look->seconds);
+    add_rate(record, "NET.IN", rise[IN], m->seconds);
+    add_rate(record, "NET.OUT", rise[OUT], m->seconds);
+    add_rate(record, "NET.IN.PACKETS", rise[IN_PACKETS], m->seconds);
+    add_rate(record, "NET.OUT.PACKETS", rise[OUT_PACKETS], m->seconds);
     nl_record_add_uint(record, "NET.IN.ERRORS", rise[IN_ERRORS]);
     nl_record_add_uint(record, "NET.OUT.ERRORS", rise[OUT_ERRORS]);
     nl_record_add_uint(record, "NET.IN.DROPS", rise[IN_DROPS]);
     nl_record_add_uint(record, "NET.OUT.DROPS", rise[OUT_DROPS]);
-    look_end(look);
+    record_end(m);
 }
 
-static bool network_look(sensor_look *look)
+static bool network_measure(measurement *m)
 {
-    network_state *s = look->state;
+    network_state *s = m->state;
     if (!proc_read("/proc/self/net/dev", &s->text))
         return false;
     counters_begin(&s->counters);
     for (const char *line = s->text.data; line != NULL; line = proc_next_line(line))
-        look_at_line(look, line);
+        measure_line(m, line);
     return true;
 }
 
 static const sensor_field fields[] = {
-    {"NetworkInterface", "NET.NAME", "", "of the interface"},
+    {"NetworkInterface", "NET.NAME", "", "name of the interface"},
     {"NetworkInterface", "NET.IN", "bytes/s", "received"},
     {"NetworkInterface", "NET.OUT", "bytes/s", "sent"},
     {"NetworkInterface", "NET.IN.PACKETS", "packets/s", "received"},
     {"NetworkInterface", "NET.OUT.PACKETS", "packets/s", "sent"},
-    {"NetworkInterface", "NET.IN.ERRORS", "packets", "received wrong since the record before"},
-    {"NetworkInterface", "NET.OUT.ERRORS", "packets", "not sent for an error since the record before"},
-    {"NetworkInterface", "NET.IN.DROPS", "packets", "received and dropped since the record before"},
-    {"NetworkInterface", "NET.OUT.DROPS", "packets", "dropped instead of sent since the record before"},
+    {"NetworkInterface", "NET.IN.ERRORS", "packets", "received with errors since the last record"},
+    {"NetworkInterface", "NET.OUT.ERRORS", "packets", "not sent because of errors since the last record"},
+    {"NetworkInterface", "NET.IN.DROPS", "packets", "received and dropped since the last record"},
+    {"NetworkInterface", "NET.OUT.DROPS", "packets", "dropped before sending since the last record"},
     {0},
 };
 
 const sensor_kind network_sensor = {.name = "network",
-                                    .what = "what each network interface carries",
+                                    .what = "traffic of each network interface",
                                     .arguments = "",
                                     .is_default = true,
                                     .fields = fields,
-                                    .look = network_look,
+                                    .measure = network_measure,
                                     .state_size = sizeof(network_state)};

@@ -1,7 +1,7 @@
 /*
- * Round trips to a host by ICMP echo, and how many are lost. A look takes the answers that came since the last one,
- * with the time when the kernel received each, and sends the next; so it never waits. What is not answered by the look
- * after the next is lost. Uses ICMP sockets (net.ipv4.ping_group_range), or raw ones where this user may.
+ * Round-trip times to a host by ICMP echo, and losses. A measurement reads the replies since the last one, with the
+ * kernel's time of each, and sends new requests; it never waits. A request without a reply after two intervals is lost.
+ * The sensor uses ICMP sockets (net.ipv4.ping_group_range), or raw sockets if the user may.
  */
 #include "config.h"
 
@@ -21,12 +21,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { COUNT_MAX = 100, ANSWERS = 4 * COUNT_MAX };
+enum { COUNT_MAX = 100, REPLIES_MAX = 4 * COUNT_MAX };
 
-/* What goes there and back behind the head of ICMP. */
+/* The data after the ICMP header. */
 typedef struct payload {
-    uint64_t mark; /* tells ours from others' */
-    uint32_t look, number;
+    uint64_t mark; /* identifies packets of this process */
+    uint32_t round, number;
     int64_t sent_ns;
 } payload;
 
@@ -37,11 +37,11 @@ typedef struct ping_state {
     socklen_t peer_size;
     char host[256], address[INET6_ADDRSTRLEN];
     uint64_t mark;
-    uint32_t look;
+    uint32_t round; /* number of the measurement */
     long count;
-    uint32_t sent[2]; /* in this look and in the one before, by the look's number modulo 2 */
-    uint32_t answered[2];
-    double sum_us, least_us, most_us; /* of the answers that this look finds */
+    uint32_t sent[2]; /* in this round and the one before, by the round modulo 2 */
+    uint32_t replied[2];
+    double sum_us, min_us, max_us; /* of the replies that this measurement reads */
     uint32_t found;
 } ping_state;
 
@@ -60,7 +60,7 @@ static bool open_socket(ping_state *s)
     return true;
 }
 
-static bool ping_start(void *state, const sensor_spec *spec)
+static bool ping_open(void *state, const sensor_spec *spec)
 {
     ping_state *s = state;
     const char *host = spec_argument(spec, "host");
@@ -86,7 +86,7 @@ static uint16_t checksum(const void *data, size_t size)
     const unsigned char *at = data;
     uint32_t sum = 0;
     for (size_t i = 0; i + 1 < size; i += 2)
-        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): a packet is set whole, and has no gaps */
+        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): the packet has no padding */
         sum += (uint32_t)at[i] << 8 | at[i + 1];
     while (sum >> 16)
         sum = (sum & 0xffff) + (sum >> 16);
@@ -96,20 +96,20 @@ static uint16_t checksum(const void *data, size_t size)
 static void send_one(ping_state *s, uint32_t number)
 {
     struct {
-        struct icmphdr head; /* of the same size and shape for IPv6 */
+        struct icmphdr head; /* the same for IPv6 */
         payload load;
     } packet = {.head = {.type = s->peer.ss_family == AF_INET6 ? ICMP6_ECHO_REQUEST : ICMP_ECHO,
-                         .un.echo = {.id = htons((uint16_t)getpid()), .sequence = htons((uint16_t)s->look)}},
-                .load = {.mark = s->mark, .look = s->look, .number = number}};
+                         .un.echo = {.id = htons((uint16_t)getpid()), .sequence = htons((uint16_t)s->round)}},
+                .load = {.mark = s->mark, .round = s->round, .number = number}};
     packet.load.sent_ns = nl_time_now_ns();
     if (s->peer.ss_family == AF_INET)
-        packet.head.checksum = checksum(&packet, sizeof packet); /* of IPv6 the kernel makes it */
-    s->sent[s->look % 2]++;                                      /* what cannot be sent is lost too */
+        packet.head.checksum = checksum(&packet, sizeof packet); /* the kernel computes that of IPv6 */
+    s->sent[s->round % 2]++;                                     /* an unsent packet counts as lost */
     if (sendto(s->fd, &packet, sizeof packet, 0, (const struct sockaddr *)&s->peer, s->peer_size) < 0)
         return;
 }
 
-/* When the kernel received it. */
+/* Returns when the kernel received the message. */
 static int64_t received_ns(struct msghdr *message)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c))
@@ -121,31 +121,31 @@ static int64_t received_ns(struct msghdr *message)
     return nl_time_now_ns();
 }
 
-static void take_answer(ping_state *s, const unsigned char *bytes, size_t size, int64_t at_ns)
+static void read_reply(ping_state *s, const unsigned char *bytes, size_t size, int64_t at_ns)
 {
     payload load;
     struct icmphdr head;
     bool six = s->peer.ss_family == AF_INET6;
-    size_t skip = s->raw && !six && size > 0 ? (size_t)(bytes[0] & 15) * 4 : 0; /* the head of IP */
+    size_t skip = s->raw && !six && size > 0 ? (size_t)(bytes[0] & 15) * 4 : 0; /* the IP header */
     if (size < skip + sizeof head + sizeof load)
         return;
     memcpy(&head, bytes + skip, sizeof head);
     memcpy(&load, bytes + skip + sizeof head, sizeof load);
-    if (head.type != (six ? ICMP6_ECHO_REPLY : ICMP_ECHOREPLY) || load.mark != s->mark || s->look - load.look > 1)
-        return; /* another's, or too late */
+    if (head.type != (six ? ICMP6_ECHO_REPLY : ICMP_ECHOREPLY) || load.mark != s->mark || s->round - load.round > 1)
+        return; /* of another process, or too late */
     double us = (double)(at_ns - load.sent_ns) / 1e3;
     us = us > 0 ? us : 0; /* the clock was set back meanwhile */
-    s->least_us = s->found == 0 || us < s->least_us ? us : s->least_us;
-    s->most_us = s->found == 0 || us > s->most_us ? us : s->most_us;
+    s->min_us = s->found == 0 || us < s->min_us ? us : s->min_us;
+    s->max_us = s->found == 0 || us > s->max_us ? us : s->max_us;
     s->sum_us = (s->found == 0 ? 0 : s->sum_us) + us;
     s->found++;
-    s->answered[load.look % 2]++;
+    s->replied[load.round % 2]++;
 }
 
-static void take_answers(ping_state *s)
+static void read_replies(ping_state *s)
 {
     s->found = 0;
-    for (int i = 0; i < ANSWERS; i++) {
+    for (int i = 0; i < REPLIES_MAX; i++) {
         unsigned char bytes[256];
         _Alignas(struct cmsghdr) char control[128];
         struct iovec part = {bytes, sizeof bytes};
@@ -154,61 +154,60 @@ static void take_answers(ping_state *s)
         ssize_t got = recvmsg(s->fd, &message, 0);
         if (got < 0)
             break;
-        take_answer(s, bytes, (size_t)got, received_ns(&message));
+        read_reply(s, bytes, (size_t)got, received_ns(&message));
     }
 }
 
-static void log_round_trips(sensor_look *look, uint32_t sent, uint32_t lost)
+static void log_round_trips(measurement *m, uint32_t sent, uint32_t lost)
 {
-    const ping_state *s = look->state;
-    nl_record *record = look_begin(look, "Ping");
+    const ping_state *s = m->state;
+    nl_record *record = record_begin(m, "Ping");
     add_text(record, "PING.HOST", s->host);
     add_text(record, "PING.ADDRESS", s->address);
     if (s->found > 0) {
         add_rounded(record, "PING.RTT", s->sum_us / s->found, 1);
-        add_rounded(record, "PING.RTT.MIN", s->least_us, 1);
-        add_rounded(record, "PING.RTT.MAX", s->most_us, 1);
+        add_rounded(record, "PING.RTT.MIN", s->min_us, 1);
+        add_rounded(record, "PING.RTT.MAX", s->max_us, 1);
     }
     nl_record_add_uint(record, "PING.ANSWERED", s->found);
     add_rounded(record, "PING.LOSS", sent > 0 ? 100.0 * lost / sent : 0, 1);
-    look_end(look);
+    record_end(m);
 }
 
-static bool ping_look(sensor_look *look)
+static bool ping_measure(measurement *m)
 {
-    ping_state *s = look->state;
-    take_answers(s);
-    if (look->seconds > 0) {
-        /* Those of the look before last that are not here have had two intervals' time. */
-        uint32_t before = (s->look - 1) % 2, now = s->look % 2;
-        uint32_t sent = s->look > 1 ? s->sent[before] : s->sent[now];
-        uint32_t lost = s->look > 1 ? s->sent[before] - s->answered[before] : 0;
-        log_round_trips(look, sent, lost);
+    ping_state *s = m->state;
+    read_replies(s);
+    if (m->seconds > 0) {
+        /* The requests of the round before the last had two intervals for their replies. */
+        uint32_t before = (s->round - 1) % 2, now = s->round % 2;
+        uint32_t sent = s->round > 1 ? s->sent[before] : s->sent[now];
+        uint32_t lost = s->round > 1 ? s->sent[before] - s->replied[before] : 0;
+        log_round_trips(m, sent, lost);
     }
-    s->look++;
-    s->sent[s->look % 2] = s->answered[s->look % 2] = 0;
+    s->round++;
+    s->sent[s->round % 2] = s->replied[s->round % 2] = 0;
     for (long i = 0; i < s->count; i++)
         send_one(s, (uint32_t)i);
     return true;
 }
 
 static const sensor_field fields[] = {
-    {"Ping", "PING.HOST", "", "that was asked"},
-    {"Ping", "PING.ADDRESS", "", "of that host"},
-    {"Ping", "PING.RTT", "us", "there and back, on the average; not there when nothing came back"},
-    {"Ping", "PING.RTT.MIN", "us", "there and back, at least"},
-    {"Ping", "PING.RTT.MAX", "us", "there and back, at most"},
-    {"Ping", "PING.ANSWERED", "packets", "that came back since the record before"},
-    {"Ping", "PING.LOSS", "%", "of the packets of the look before the last that have not come back"},
+    {"Ping", "PING.HOST", "", "host"},
+    {"Ping", "PING.ADDRESS", "", "address of the host"},
+    {"Ping", "PING.RTT", "us", "mean round-trip time; absent without replies"},
+    {"Ping", "PING.RTT.MIN", "us", "minimum round-trip time"},
+    {"Ping", "PING.RTT.MAX", "us", "maximum round-trip time"},
+    {"Ping", "PING.ANSWERED", "packets", "replies since the last record"},
+    {"Ping", "PING.LOSS", "%", "of the packets of the measurement before the last, lost"},
     {0},
 };
 
 const sensor_kind ping_sensor = {.name = "ping",
-                                 .what = "round trips to a host, and loss",
+                                 .what = "round-trip times to a host, and loss",
                                  .arguments = " host count ",
-                                 .arguments_help =
-                                     "host=NAME, which has to be said; count=N packets a look (default 1)",
+                                 .arguments_help = "host=NAME (required); count=N: packets per measurement (default 1)",
                                  .fields = fields,
-                                 .open = ping_start,
-                                 .look = ping_look,
+                                 .open = ping_open,
+                                 .measure = ping_measure,
                                  .state_size = sizeof(ping_state)};

@@ -15,17 +15,17 @@
 
 /* ---- fields ---- */
 
-nl_record *look_begin(sensor_look *look, const char *event)
+nl_record *record_begin(measurement *m, const char *event)
 {
-    nl_record_clear(look->record);
-    nl_record_set_level(look->record, NL_SYSTEM);
-    nl_record_set_event(look->record, event, strlen(event));
-    return look->record;
+    nl_record_clear(m->record);
+    nl_record_set_level(m->record, NL_SYSTEM);
+    nl_record_set_event(m->record, event, strlen(event));
+    return m->record;
 }
 
-void look_end(sensor_look *look)
+void record_end(measurement *m)
 {
-    look->emit(look);
+    m->emit(m);
 }
 
 void add_rounded(nl_record *record, const char *name, double value, int decimals)
@@ -74,7 +74,7 @@ const char *proc_next_line(const char *at)
     return at == NULL || at[1] == '\0' ? NULL : at + 1;
 }
 
-/* The first line that begins with name; NULL when there is none. */
+/* Returns the first line that begins with name, or NULL. */
 static const char *find_line(const char *text, const char *name)
 {
     size_t size = strlen(name);
@@ -83,7 +83,7 @@ static const char *find_line(const char *text, const char *name)
     return text;
 }
 
-static bool number_behind(const char *at, uint64_t *value)
+static bool parse_number(const char *at, uint64_t *value)
 {
     char *end;
     *value = strtoull(at, &end, 10);
@@ -93,27 +93,10 @@ static bool number_behind(const char *at, uint64_t *value)
 bool proc_find(const char *text, const char *name, uint64_t *value)
 {
     const char *line = find_line(text, name);
-    return line != NULL && number_behind(line + strlen(name), value);
+    return line != NULL && parse_number(line + strlen(name), value);
 }
 
-size_t proc_find_all(const char *text, const char *const *names, size_t count, uint64_t *values)
-{
-    size_t found = 0;
-    const char *from = text;
-    for (size_t i = 0; i < count; i++) {
-        const char *line = find_line(from, names[i]);
-        if (line == NULL)
-            line = find_line(text, names[i]); /* in another order than is usual */
-        values[i] = 0;
-        if (line == NULL || !number_behind(line + strlen(names[i]), &values[i]))
-            continue;
-        found++;
-        from = line;
-    }
-    return found;
-}
-
-/* The value under a name; the lines are those behind the table's name. */
+/* Finds the value under a name; both lines are given without the table's name. */
 static bool column(const char *names, const char *values, const char *name, uint64_t *value)
 {
     size_t wanted = strlen(name);
@@ -122,30 +105,25 @@ static bool column(const char *names, const char *values, const char *name, uint
         values += strspn(values, " ");
         size_t size = strcspn(names, " \n");
         if (size == wanted && strncmp(names, name, size) == 0)
-            return number_behind(values, value);
+            return parse_number(values, value);
         names += size;
         values += strcspn(values, " \n");
     }
     return false;
 }
 
-size_t proc_find_columns(const char *text, const char *table, const char *const *names, size_t count, uint64_t *values)
+bool proc_find_column(const char *text, const char *table, const char *name, uint64_t *value)
 {
-    size_t found = 0, size = strlen(table);
-    const char *heads = find_line(text, table), *line = heads == NULL ? NULL : proc_next_line(heads);
-    bool good = line != NULL && strncmp(line, table, size) == 0;
-    for (size_t i = 0; i < count; i++) {
-        values[i] = 0;
-        found += good && column(heads + size, line + size, names[i], &values[i]);
-    }
-    return found;
+    size_t size = strlen(table);
+    const char *head = find_line(text, table), *line = head == NULL ? NULL : proc_next_line(head);
+    return line != NULL && strncmp(line, table, size) == 0 && column(head + size, line + size, name, value);
 }
 
-size_t proc_numbers(const char **at, uint64_t *values, size_t most)
+size_t proc_numbers(const char **at, uint64_t *values, size_t max)
 {
     size_t count = 0;
     const char *from = *at;
-    while (count < most) {
+    while (count < max) {
         while (*from == ' ' || *from == '\t')
             from++;
         if (*from < '0' || *from > '9')
@@ -167,8 +145,8 @@ uint64_t proc_rise(uint64_t before, uint64_t now)
 /* ---- counters ---- */
 
 struct counters_row {
-    char key[COUNTERS_KEY];
-    unsigned turn; /* when it was met last */
+    char key[COUNTERS_KEY_SIZE];
+    unsigned round; /* the last measurement that had it */
     uint64_t values[COUNTERS_MAX];
 };
 
@@ -176,19 +154,19 @@ void counters_begin(counters *c)
 {
     size_t kept = 0;
     for (size_t i = 0; i < c->count; i++)
-        if (c->rows[i].turn == c->turn)
+        if (c->rows[i].round == c->round)
             c->rows[kept++] = c->rows[i];
     c->count = kept;
-    c->turn++;
-    c->at = 0;
+    c->round++;
+    c->next = 0;
 }
 
 static counters_row *find_row(counters *c, const char *key)
 {
     for (size_t i = 0; i < c->count; i++) {
-        size_t place = (c->at + i) % c->count;
+        size_t place = (c->next + i) % c->count;
         if (strcmp(c->rows[place].key, key) == 0) {
-            c->at = place + 1 < c->count ? place + 1 : 0;
+            c->next = place + 1 < c->count ? place + 1 : 0;
             return &c->rows[place];
         }
     }
@@ -208,7 +186,7 @@ static counters_row *proc_add_row(counters *c, const char *key)
 
 bool counters_rise(counters *c, const char *key, const uint64_t *now, size_t count, uint64_t *rise)
 {
-    char cut[COUNTERS_KEY];
+    char cut[COUNTERS_KEY_SIZE];
     snprintf(cut, sizeof cut, "%s", key);
     counters_row *row = find_row(c, cut);
     bool known = row != NULL;
@@ -217,6 +195,6 @@ bool counters_rise(counters *c, const char *key, const uint64_t *now, size_t cou
     for (size_t i = 0; i < count && known; i++)
         rise[i] = proc_rise(row->values[i], now[i]);
     memcpy(row->values, now, count * sizeof *now);
-    row->turn = c->turn;
+    row->round = c->round;
     return known;
 }

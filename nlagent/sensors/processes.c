@@ -1,7 +1,6 @@
 /*
- * Processes: how many there are and come, and, of those that are asked for, what each does. proc_stat(5),
- * proc_pid_stat(5). A process is told by its number and the time when it began, so that a number that is used again is
- * another process.
+ * The number of processes, and the resource use of selected ones. proc_stat(5), proc_pid_stat(5). The process ID and
+ * the start time identify a process, because the kernel uses IDs again.
  */
 #include "config.h"
 
@@ -24,12 +23,12 @@ typedef struct processes_state {
     nl_buffer text;
     uint64_t forks;
     counters counters;
-    char match[128]; /* a glob of names; "": none are asked for */
-    long pid;        /* or that one; 0: none */
+    char match[128]; /* a glob of names; "": none */
+    long pid;        /* the ID of one process; 0: none */
     bool files;
 } processes_state;
 
-static bool processes_start(void *state, const sensor_spec *spec)
+static bool processes_open(void *state, const sensor_spec *spec)
 {
     processes_state *s = state;
     const char *match = spec_argument(spec, "match"), *files = spec_argument(spec, "files");
@@ -40,30 +39,30 @@ static bool processes_start(void *state, const sensor_spec *spec)
     return true;
 }
 
-static bool log_summary(sensor_look *look)
+static bool log_summary(measurement *m)
 {
-    static const char *const lines[] = {"processes ", "procs_running ", "procs_blocked "};
-    processes_state *s = look->state;
-    uint64_t now[3], tasks = 0;
+    processes_state *s = m->state;
+    uint64_t all, running, blocked, tasks = 0;
     if (!proc_read("/proc/stat", &s->text))
         return false;
-    if (proc_find_all(s->text.data, lines, 3, now) < 3)
-        return nl_error_false(NL_ERROR_SYSTEM, "/proc/stat: it says nothing of processes");
-    uint64_t forks = proc_rise(s->forks, now[0]);
-    s->forks = now[0];
+    if (!proc_find(s->text.data, "processes ", &all) || !proc_find(s->text.data, "procs_running ", &running) ||
+        !proc_find(s->text.data, "procs_blocked ", &blocked))
+        return nl_error_false(NL_ERROR_SYSTEM, "/proc/stat: no counts of processes");
+    uint64_t forks = proc_rise(s->forks, all);
+    s->forks = all;
     if (proc_read("/proc/loadavg", &s->text) && strchr(s->text.data, '/') != NULL)
         tasks = strtoull(strchr(s->text.data, '/') + 1, NULL, 10);
-    nl_record *record = look_begin(look, "ProcessSummary");
+    nl_record *record = record_begin(m, "ProcessSummary");
     nl_record_add_uint(record, "PROCS.TASKS", tasks);
-    nl_record_add_uint(record, "PROCS.RUNNING", now[1]);
-    nl_record_add_uint(record, "PROCS.BLOCKED", now[2]);
-    if (look->seconds > 0)
-        add_rate(record, "PROCS.FORKS", forks, look->seconds);
-    look_end(look);
+    nl_record_add_uint(record, "PROCS.RUNNING", running);
+    nl_record_add_uint(record, "PROCS.BLOCKED", blocked);
+    if (m->seconds > 0)
+        add_rate(record, "PROCS.FORKS", forks, m->seconds);
+    record_end(m);
     return true;
 }
 
-/* What of a line of /proc/PID/stat is logged: the numbers behind the state, counted from the parent's. */
+/* The numbers after the state in /proc/PID/stat: their places. */
 enum { PARENT, USER = 10, SYSTEM, THREADS = 16, BEGAN = 18, VIRTUAL, NUMBERS };
 
 typedef struct process {
@@ -73,7 +72,7 @@ typedef struct process {
     uint64_t numbers[NUMBERS];
 } process;
 
-/* Names may hold blanks and parentheses; the last one ends them. Some numbers are negative; those are passed over. */
+/* The last parenthesis ends the name, which may contain others. Negative numbers are not used. */
 static bool read_process(const char *text, process *p)
 {
     const char *open = strchr(text, '('), *close = strrchr(text, ')');
@@ -92,7 +91,7 @@ static bool read_process(const char *text, process *p)
     return true;
 }
 
-/* Of statm, for stat's count of it is only about right. */
+/* Reads statm, because the number in stat is inexact. */
 static uint64_t resident_pages(processes_state *s, const char *pid)
 {
     char path[64];
@@ -110,25 +109,25 @@ static uint64_t count_files(const char *pid)
     char path[64];
     uint64_t count = 0;
     snprintf(path, sizeof path, "/proc/%s/fd", pid);
-    DIR *folder = opendir(path);
-    while (folder != NULL && readdir(folder) != NULL)
+    DIR *directory = opendir(path);
+    while (directory != NULL && readdir(directory) != NULL)
         count++;
-    if (folder != NULL)
-        closedir(folder);
+    if (directory != NULL)
+        closedir(directory);
     return count >= 2 ? count - 2 : 0; /* . and .. */
 }
 
-static void log_process(sensor_look *look, const process *p)
+static void log_process(measurement *m, const process *p)
 {
-    processes_state *s = look->state;
-    char key[COUNTERS_KEY], state[2] = {p->state, '\0'};
+    processes_state *s = m->state;
+    char key[COUNTERS_KEY_SIZE], state[2] = {p->state, '\0'};
     const uint64_t now[2] = {p->numbers[USER], p->numbers[SYSTEM]};
     uint64_t rise[2];
     snprintf(key, sizeof key, "%s.%" PRIu64, p->pid, p->numbers[BEGAN]);
     if (!counters_rise(&s->counters, key, now, 2, rise))
         return;
-    double percent = look->seconds > 0 ? 100.0 / (double)sysconf(_SC_CLK_TCK) / look->seconds : 0;
-    nl_record *record = look_begin(look, "Process");
+    double percent = m->seconds > 0 ? 100.0 / (double)sysconf(_SC_CLK_TCK) / m->seconds : 0;
+    nl_record *record = record_begin(m, "Process");
     nl_record_add_uint(record, "PROC.ID", strtoull(p->pid, NULL, 10));
     add_text(record, "PROC.NAME", p->name);
     nl_record_add_uint(record, "PROC.PARENT", p->numbers[PARENT]);
@@ -140,71 +139,72 @@ static void log_process(sensor_look *look, const process *p)
     nl_record_add_uint(record, "PROC.THREADS", p->numbers[THREADS]);
     if (s->files)
         nl_record_add_uint(record, "PROC.FILES", count_files(p->pid));
-    look_end(look);
+    record_end(m);
 }
 
-/* Whether it was shown. */
-static bool look_at(sensor_look *look, const char *pid)
+/* Logs a process. Returns false if it does not match. */
+static bool measure_process(measurement *m, const char *pid)
 {
-    processes_state *s = look->state;
+    processes_state *s = m->state;
     char path[64];
     process p = {.pid = pid};
     snprintf(path, sizeof path, "/proc/%s/stat", pid);
     if (!proc_read(path, &s->text) || !read_process(s->text.data, &p) ||
         (s->match[0] != '\0' && fnmatch(s->match, p.name, 0) != 0))
-        return false; /* another, or one that has just ended */
-    log_process(look, &p);
+        return false; /* or it has just ended */
+    log_process(m, &p);
     return true;
 }
 
-static bool processes_look(sensor_look *look)
+static bool processes_measure(measurement *m)
 {
-    processes_state *s = look->state;
-    if (!log_summary(look))
+    processes_state *s = m->state;
+    if (!log_summary(m))
         return false;
     counters_begin(&s->counters);
     if (s->pid != 0) {
         char pid[24];
         snprintf(pid, sizeof pid, "%ld", s->pid);
-        look_at(look, pid);
+        measure_process(m, pid);
     } else if (s->match[0] != '\0') {
-        DIR *folder = opendir("/proc");
+        DIR *directory = opendir("/proc");
         int shown = 0;
-        for (const struct dirent *entry; folder != NULL && shown < SHOWN_MAX && (entry = readdir(folder)) != NULL;)
+        for (const struct dirent *entry;
+             directory != NULL && shown < SHOWN_MAX && (entry = readdir(directory)) != NULL;)
             if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-                shown += look_at(look, entry->d_name);
-        if (folder != NULL)
-            closedir(folder);
+                shown += measure_process(m, entry->d_name);
+        if (directory != NULL)
+            closedir(directory);
     }
     return true;
 }
 
 static const sensor_field fields[] = {
-    {"ProcessSummary", "PROCS.TASKS", "tasks", "threads that there are, now"},
-    {"ProcessSummary", "PROCS.RUNNING", "tasks", "that run or could, now"},
-    {"ProcessSummary", "PROCS.BLOCKED", "tasks", "that wait for I/O, now"},
-    {"ProcessSummary", "PROCS.FORKS", "tasks/s", "begun"},
-    {"Process", "PROC.ID", "", "number of the process"},
-    {"Process", "PROC.NAME", "", "of its program, 15 bytes of it"},
-    {"Process", "PROC.PARENT", "", "number of its parent"},
-    {"Process", "PROC.STATE", "", "R runs, S sleeps, D waits for I/O, T stopped, Z ended"},
+    {"ProcessSummary", "PROCS.TASKS", "tasks", "all threads now"},
+    {"ProcessSummary", "PROCS.RUNNING", "tasks", "running or runnable now"},
+    {"ProcessSummary", "PROCS.BLOCKED", "tasks", "waiting for I/O now"},
+    {"ProcessSummary", "PROCS.FORKS", "tasks/s", "started"},
+    {"Process", "PROC.ID", "", "process ID"},
+    {"Process", "PROC.NAME", "", "name of the program, 15 bytes at most"},
+    {"Process", "PROC.PARENT", "", "ID of the parent"},
+    {"Process", "PROC.STATE", "", "R running, S sleeping, D waiting for I/O, T stopped, Z ended"},
     {"Process", "PROC.USER", "%", "of a processor's time, in user code"},
     {"Process", "PROC.SYS", "%", "of a processor's time, in the kernel"},
-    {"Process", "PROC.RESIDENT", "bytes", "of memory in use"},
-    {"Process", "PROC.VIRTUAL", "bytes", "of addresses in use"},
-    {"Process", "PROC.THREADS", "threads", "that it has"},
-    {"Process", "PROC.FILES", "files", "that it has open; only with files=yes, and where this user may look"},
+    {"Process", "PROC.RESIDENT", "bytes", "resident memory"},
+    {"Process", "PROC.VIRTUAL", "bytes", "virtual memory"},
+    {"Process", "PROC.THREADS", "threads", "number of threads"},
+    {"Process", "PROC.FILES", "files", "open files; only with files=yes and permission"},
     {0},
 };
 
 const sensor_kind processes_sensor = {
     .name = "processes",
-    .what = "processes: ProcessSummary of all, Process of each that is asked for",
+    .what = "processes: ProcessSummary for all, Process for each selected one",
     .arguments = " match pid files ",
     .arguments_help =
-        "match=GLOB: those whose name matches, the first 256; pid=N: that one; files=yes: count open files",
+        "match=GLOB: the first 256 processes with such a name; pid=N: one process; files=yes: count open files",
     .is_default = true,
     .fields = fields,
-    .open = processes_start,
-    .look = processes_look,
+    .open = processes_open,
+    .measure = processes_measure,
     .state_size = sizeof(processes_state)};

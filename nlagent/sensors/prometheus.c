@@ -1,7 +1,6 @@
 /*
- * What an exporter for Prometheus says, each sample a record: the text format 0.0.4, as its documentation
- * "exposition formats" has it. The event is the metric's name; labels become fields, with a name that is not to be
- * taken (VALUE) in capitals as it is, for names are told by case.
+ * The samples of an exporter for Prometheus, in text format 0.0.4 (Prometheus documentation, "Exposition formats"). The
+ * event is the metric's name, VALUE is the sample, and each label is a field.
  */
 #include "config.h"
 
@@ -16,27 +15,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_MAX = 16 << 20, TIMEOUT_MS = 5000, RECORDS_MAX = 20000, NAME_MAX = 256, VALUE_MAX = 1024 };
+enum { REPLY_MAX = 16 << 20, TIMEOUT_MS = 5000, RECORDS_MAX = 20000, NAME_MAX = 256, VALUE_MAX = 1024 };
 
 typedef struct prometheus_state {
     http_place place;
-    http_answer answer;
+    http_reply reply;
     char url[SPEC_SIZE_MAX];
-    char match[256]; /* a glob of names; "": all */
+    char match[256]; /* a glob of metric names; "": all */
 } prometheus_state;
 
-static bool prometheus_start(void *state, const sensor_spec *spec)
+static bool prometheus_open(void *state, const sensor_spec *spec)
 {
     prometheus_state *s = state;
     const char *url = spec_argument(spec, "url"), *match = spec_argument(spec, "match");
     if (url == NULL || !http_place_read(url, &s->place) || s->place.plain_tcp)
         return nl_error_false(NL_ERROR_INVALID, "expected url=http://HOST:PORT/metrics");
-    snprintf(s->url, sizeof s->url, "%s", url); /* a part of a specification that was of that size */
+    snprintf(s->url, sizeof s->url, "%s", url);
     snprintf(s->match, sizeof s->match, "%s", match != NULL ? match : "");
     return true;
 }
 
-/* A label's value behind its opening quote, unescaped. Returns what is behind the closing one; NULL without one. */
+/* Reads a label's value after its opening quote. Returns the text after the closing quote, or NULL. */
 static const char *read_value(const char *at, char value[VALUE_MAX], size_t *size)
 {
     for (*size = 0; *at != '"'; at++) {
@@ -51,7 +50,7 @@ static const char *read_value(const char *at, char value[VALUE_MAX], size_t *siz
     return at + 1;
 }
 
-/* {name="value",...} becomes fields. Returns what is behind it; NULL when it is not well-formed. */
+/* Adds the fields of {name="value",...}. Returns the text after it, or NULL if it is malformed. */
 static const char *read_labels(nl_record *record, const char *at)
 {
     char name[NAME_MAX], value[VALUE_MAX];
@@ -69,10 +68,10 @@ static const char *read_labels(nl_record *record, const char *at)
     return at + 1;
 }
 
-/* One line; what is no sample is passed over. Whether it was logged. */
-static bool look_at_line(sensor_look *look, const char *line)
+/* Logs the sample in a line. Returns false if the line has none. */
+static bool measure_line(measurement *m, const char *line)
 {
-    const prometheus_state *s = look->state;
+    const prometheus_state *s = m->state;
     size_t size = strcspn(line, "{ \t\n");
     char name[NAME_MAX], *end;
     if (*line == '#' || size == 0 || size >= sizeof name)
@@ -80,7 +79,7 @@ static bool look_at_line(sensor_look *look, const char *line)
     snprintf(name, sizeof name, "%.*s", (int)size, line);
     if (s->match[0] != '\0' && fnmatch(s->match, name, 0) != 0)
         return false;
-    nl_record *record = look_begin(look, name);
+    nl_record *record = record_begin(m, name);
     const char *at = line + size;
     if (*at == '{' && (at = read_labels(record, at)) == NULL)
         return false;
@@ -90,47 +89,47 @@ static bool look_at_line(sensor_look *look, const char *line)
     nl_record_add_double(record, "VALUE", value);
     long long ms = strtoll(at = end, &end, 10);
     if (end != at && strspn(at, " \t") > 0 && ms > 0 && ms < INT64_MAX / 1000000)
-        nl_record_set_time(record, ms * 1000000); /* the sample's own */
-    look_end(look);
+        nl_record_set_time(record, ms * 1000000); /* the sample has a time */
+    record_end(m);
     return true;
 }
 
-static bool prometheus_look(sensor_look *look)
+static bool prometheus_measure(measurement *m)
 {
-    prometheus_state *s = look->state;
-    const http_answer *a = &s->answer;
-    bool good = http_get(&s->place, TIMEOUT_MS, ANSWER_MAX, &s->answer);
+    prometheus_state *s = m->state;
+    const http_reply *a = &s->reply;
+    bool good = http_get(&s->place, TIMEOUT_MS, REPLY_MAX, &s->reply);
     uint64_t count = 0;
     for (const char *line = good && a->status == 200 ? a->body.data : NULL; line != NULL && count < RECORDS_MAX;
          line = proc_next_line(line))
-        count += look_at_line(look, line);
-    nl_record *record = look_begin(look, "PrometheusRead");
+        count += measure_line(m, line);
+    nl_record *record = record_begin(m, "PrometheusRead");
     add_text(record, "SERVER.URL", s->url);
     nl_record_add_uint(record, "SAMPLES", count);
     if (a->status != 0)
         nl_record_add_int(record, "SERVER.STATUS", a->status);
     if (!good)
         add_text(record, "SERVER.ERROR", nl_error_message());
-    look_end(look);
+    record_end(m);
     return true;
 }
 
 static const sensor_field fields[] = {
-    {"METRIC", "VALUE", "", "of the metric whose name is the event; in the unit that its name says"},
-    {"METRIC", "LABEL", "", "each label is a field of its own name"},
-    {"PrometheusRead", "SERVER.URL", "", "that was read"},
-    {"PrometheusRead", "SAMPLES", "records", "that it gave"},
-    {"PrometheusRead", "SERVER.STATUS", "", "of HTTP"},
-    {"PrometheusRead", "SERVER.ERROR", "", "what went wrong"},
+    {"METRIC", "VALUE", "", "value of the metric that is the event; its name tells the unit"},
+    {"METRIC", "LABEL", "", "each label is a field with its name"},
+    {"PrometheusRead", "SERVER.URL", "", "URL of the exporter"},
+    {"PrometheusRead", "SAMPLES", "records", "samples read"},
+    {"PrometheusRead", "SERVER.STATUS", "", "HTTP status"},
+    {"PrometheusRead", "SERVER.ERROR", "", "error message"},
     {0},
 };
 
 const sensor_kind prometheus_sensor = {
     .name = "prometheus",
-    .what = "what an exporter for Prometheus says",
+    .what = "samples of an exporter for Prometheus",
     .arguments = " url match ",
-    .arguments_help = "url=http://HOST:PORT/metrics, which has to be said; match=GLOB: of the metrics' names",
+    .arguments_help = "url=http://HOST:PORT/metrics (required); match=GLOB: only metrics with these names",
     .fields = fields,
-    .open = prometheus_start,
-    .look = prometheus_look,
+    .open = prometheus_open,
+    .measure = prometheus_measure,
     .state_size = sizeof(prometheus_state)};

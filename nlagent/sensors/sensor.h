@@ -1,13 +1,13 @@
 /*
- * A host sensor: something of the kernel's that is looked at again and again, each look some records.
+ * Host sensors. A sensor measures the kernel or a server at an interval; each measurement gives some records.
  *
- * A sensor is one file here and one line in kinds.c's table. Its look function reads what it needs (from /proc mostly),
- * begins a record of one of the events that its fields name, adds them and ends it, as often as there are things of its
- * kind. Counters of the kernel only rise; a sensor logs how much they rose since its last look, most as rates, so its
- * first look logs nothing of them. What it logs is said once, in its table of fields, from which --list, doc/sensors.md
- * and the directory's entries come.
+ * A sensor is one file here and one row in the table of kinds.c. Its measure function reads values, mostly from /proc,
+ * and logs a record for each object of its kind: record_begin, add fields, record_end. Kernel counters only rise. A
+ * sensor logs how much they rose since its last measurement, mostly as rates; its first measurement logs none of these.
+ * The table of fields is the only description of the records; --list, doc/sensors.md and directory entries come from
+ * it.
  *
- * A sensor is named with what it is to look at: "cpu", "ping?host=dpss1.lbl.gov" (spec.h).
+ * A specification names a sensor with its arguments: "cpu", "ping?host=dpss1.lbl.gov" (spec.h). One thread.
  */
 #ifndef NLAGENT_SENSOR_H
 #define NLAGENT_SENSOR_H
@@ -16,21 +16,21 @@
 
 #include <netlogger.h>
 
-/* One look of one sensor. */
-typedef struct sensor_look sensor_look;
-struct sensor_look {
-    void *state;       /* state_size bytes of the sensor's own, zero at first */
-    double seconds;    /* since the last look; 0 for the first */
-    nl_record *record; /* between look_begin and look_end */
-    void (*emit)(sensor_look *look);
+/* One measurement by one sensor. */
+typedef struct measurement measurement;
+struct measurement {
+    void *state;       /* state_size bytes of the sensor, zero at first */
+    double seconds;    /* since the last measurement; 0 in the first one */
+    nl_record *record; /* between record_begin and record_end */
+    void (*emit)(measurement *m);
     void *user; /* emit's */
 };
 
-/* Begins a record of that event, to which fields are added; and has it logged. */
-nl_record *look_begin(sensor_look *look, const char *event);
-void look_end(sensor_look *look);
+/* Begin a record, to which the sensor then adds fields, and log it. */
+nl_record *record_begin(measurement *m, const char *event);
+void record_end(measurement *m);
 
-/* What one field of one event is. A field with more than one event is said once for each. */
+/* The description of one field of one event. */
 typedef struct sensor_field {
     const char *event;
     const char *name;
@@ -40,22 +40,22 @@ typedef struct sensor_field {
 
 typedef struct sensor_kind {
     const char *name;
-    const char *what;           /* in a line */
-    const char *arguments;      /* the names of what it may be told, each between blanks; "" for none */
-    const char *arguments_help; /* what they mean; NULL for none */
-    bool is_default;            /* runs when no sensor is named: it needs to be told nothing, and costs little */
-    const sensor_field *fields; /* up to one without an event */
-    /* Once, before the first look; NULL when nothing is to be done. Returns false on failure. */
+    const char *what;           /* one line */
+    const char *arguments;      /* names, each between blanks; "" for none */
+    const char *arguments_help; /* NULL for none */
+    bool is_default;            /* runs if no sensor is named: it needs no arguments and costs little */
+    const sensor_field *fields; /* ended by a field without an event */
+    /* Called once, before the first measurement. Returns false and sets the error on failure. NULL: nothing to do. */
     bool (*open)(void *state, const sensor_spec *spec);
-    /* Looks. Returns false and sets the error when this host does not have what the sensor measures. */
-    bool (*look)(sensor_look *look);
+    /* Returns false and sets the error if this host does not have what the sensor measures. */
+    bool (*measure)(measurement *m);
     size_t state_size;
 } sensor_kind;
 
-/* All there are, up to NULL. */
+/* All sensors, up to NULL. */
 extern const sensor_kind *const sensor_kinds[];
 
-/* NULL when nothing of that name exists. */
+/* Returns the sensor with that name, or NULL. */
 const sensor_kind *sensor_kind_find(const char *name);
 
 extern const sensor_kind clock_sensor, collectd_sensor, connections_sensor, cpu_sensor, disk_sensor, filesystem_sensor,
@@ -64,59 +64,56 @@ extern const sensor_kind clock_sensor, collectd_sensor, connections_sensor, cpu_
 
 /* ---- fields ---- */
 
-/* How much a counter rose, as a rate in units a second, rounded to tenths. */
+/* Adds a rise as a rate per second, rounded to tenths. */
 void add_rate(nl_record *record, const char *name, uint64_t rise, double seconds);
 
-/* A number rounded to so many decimals. */
+/* Adds a number rounded to so many decimals. */
 void add_rounded(nl_record *record, const char *name, double value, int decimals);
 
 void add_text(nl_record *record, const char *name, const char *value);
 
 /* ---- reading /proc ---- */
 
-/* Reads a file of /proc whole into buffer, NUL-terminated. False when that fails. */
+/* Reads a whole file into buffer, which ends with NUL. Returns false and sets the error on failure. */
 bool proc_read(const char *path, nl_buffer *buffer);
 
-/* The number behind "name" and blanks at the start of a line; false when there is no such line. */
+/* Finds the number after "name" and blanks at the begin of a line. Returns false if there is no such line. */
 bool proc_find(const char *text, const char *name, uint64_t *value);
 
-/* The same for several in the order of the lines, which is faster: values of those that are not there are 0. Returns
- * how many there are. */
-size_t proc_find_all(const char *text, const char *const *names, size_t count, uint64_t *values);
-
 /*
- * The numbers in a table like /proc/net/snmp, where a line "Tcp: A B C" of names is followed by "Tcp: 1 2 3" of values;
- * those that are not there are 0. Returns how many there are.
+ * Finds a number in a table such as /proc/net/snmp: a line of names, "Tcp: A B C", is followed by a line of values,
+ * "Tcp: 1 2 3". Returns false if there is no such column.
  */
-size_t proc_find_columns(const char *text, const char *table, const char *const *names, size_t count, uint64_t *values);
+bool proc_find_column(const char *text, const char *table, const char *name, uint64_t *value);
 
-/* Numbers with blanks between, to the line's end at most. Returns how many, at most most; moves *at behind them. */
-size_t proc_numbers(const char **at, uint64_t *values, size_t most);
+/* Reads numbers separated by blanks, at most max, up to the end of the line. Returns their count; moves *at past them.
+ */
+size_t proc_numbers(const char **at, uint64_t *values, size_t max);
 
-/* The start of the next line; NULL behind the last. */
+/* Returns the begin of the next line, or NULL after the last. */
 const char *proc_next_line(const char *at);
 
-/* How much a counter rose; when it fell (it was reset, or wrapped) what it shows now. */
+/* Returns how much a counter rose, or its present value if it was reset. */
 uint64_t proc_rise(uint64_t before, uint64_t now);
 
-/* ---- counters of things that come and go: devices, processes ---- */
+/* ---- counters of objects that come and go, such as devices and processes ---- */
 
-enum { COUNTERS_MAX = 20, COUNTERS_KEY = 48 };
+enum { COUNTERS_MAX = 20, COUNTERS_KEY_SIZE = 48 };
 
 typedef struct counters_row counters_row;
 
-/* Zeroes at first. Lasts as long as the process. */
+/* Zero at first; never freed. */
 typedef struct counters {
     counters_row *rows;
     size_t count, capacity;
-    size_t at; /* where the next is expected: things mostly come in the same order */
-    unsigned turn;
+    size_t next; /* the row that is expected: objects mostly come in the same order */
+    unsigned round;
 } counters;
 
-/* Begins a look: what the look before did not mention is forgotten. */
+/* Begins a measurement: forgets the objects that the last one did not have. */
 void counters_begin(counters *c);
 
-/* By how much count counters of the thing of that name rose since the last look. False when it was not there then. */
+/* Sets rise to how much the counters of an object rose since the last measurement. Returns false for a new object. */
 bool counters_rise(counters *c, const char *key, const uint64_t *now, size_t count, uint64_t *rise);
 
 #endif

@@ -22,7 +22,7 @@ static int hex(char digit)
     return digit >= '0' && digit <= '9' ? digit - '0' : isxdigit((unsigned char)digit) ? (digit | 32) - 'a' + 10 : -1;
 }
 
-/* Decodes %XX in place. False when what comes out could not be written again. */
+/* Decodes %XX in place. Returns false if the result has control characters. */
 static bool spec_decode(char *text)
 {
     char *to = text;
@@ -47,7 +47,7 @@ static int spec_compare(const void *a, const void *b)
     return strcmp(((const sensor_argument *)a)->name, ((const sensor_argument *)b)->name);
 }
 
-/* Takes name=value&name=value apart in place. */
+/* Splits name=value&name=value in place. */
 static bool spec_read_arguments(sensor_spec *s, char *text)
 {
     for (char *rest = text, *part; (part = strsep(&rest, "&")) != NULL;) {
@@ -56,11 +56,11 @@ static bool spec_read_arguments(sensor_spec *s, char *text)
             return nl_error_false(NL_ERROR_INVALID, "expected NAME=VALUE instead of \"%s\"", part);
         *value++ = '\0';
         if (s->count == SPEC_ARGUMENTS_MAX)
-            return nl_error_false(NL_ERROR_INVALID, "there are too many arguments: \"%s\"", part);
+            return nl_error_false(NL_ERROR_INVALID, "too many arguments: \"%s\"", part);
         if (spec_argument(s, part) != NULL)
-            return nl_error_false(NL_ERROR_INVALID, "it is said twice: \"%s\"", part);
+            return nl_error_false(NL_ERROR_INVALID, "repeated argument: \"%s\"", part);
         if (!spec_decode(value))
-            return nl_error_false(NL_ERROR_INVALID, "its value can't be read: \"%s\"", part);
+            return nl_error_false(NL_ERROR_INVALID, "invalid value: \"%s\"", part);
         s->arguments[s->count++] = (sensor_argument){strdup(part), strdup(value)};
     }
     return true;
@@ -85,7 +85,7 @@ sensor_spec *spec_parse(const char *text)
 {
     size_t name_size = strcspn(text, "?");
     if (strlen(text) > SPEC_SIZE_MAX || !is_name(text, name_size))
-        return nl_error_null(NL_ERROR_INVALID, "it is no name of a sensor: \"%.60s\"", text);
+        return nl_error_null(NL_ERROR_INVALID, "invalid name of a sensor: \"%.60s\"", text);
     sensor_spec *s = nl_memory_check(calloc(1, sizeof *s));
     char *copy = nl_memory_check(strdup(text));
     s->name = strndup(text, name_size);
@@ -120,17 +120,17 @@ const char *spec_argument(const sensor_spec *s, const char *name)
     return NULL;
 }
 
-bool spec_number(const sensor_spec *s, const char *name, long least, long most, long otherwise, long *value)
+bool spec_number(const sensor_spec *s, const char *name, long min, long max, long initial, long *value)
 {
     const char *text = spec_argument(s, name);
     char *end;
-    *value = otherwise;
+    *value = initial;
     if (text == NULL)
         return true;
     *value = strtol(text, &end, 10);
-    if (end != text && *end == '\0' && *value >= least && *value <= most)
+    if (end != text && *end == '\0' && *value >= min && *value <= max)
         return true;
-    return nl_error_false(NL_ERROR_INVALID, "%s=%s: use a whole number from %ld to %ld", name, text, least, most);
+    return nl_error_false(NL_ERROR_INVALID, "%s=%s: use a whole number from %ld to %ld", name, text, min, max);
 }
 
 const char *spec_unknown(const sensor_spec *s, const char *names)

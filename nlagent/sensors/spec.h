@@ -1,12 +1,11 @@
 /*
- * A sensor as consumers name it: its name, and what it is to look at.
+ * The specification of a sensor: its name and arguments.
  *
  *   cpu
  *   ping?host=dpss1.lbl.gov
  *   processes?match=nlsort&files=yes
  *
- * %20 and its like are decoded in values. The same sensor named in another order of arguments is the same: the
- * canonical text has them by name.
+ * Values may contain %XX. The order of arguments does not matter: the canonical text sorts them. Any thread.
  */
 #ifndef NLAGENT_SPEC_H
 #define NLAGENT_SPEC_H
@@ -28,19 +27,19 @@ typedef struct sensor_spec {
 } sensor_spec;
 
 /*
- * Reads one. A name is letters, digits, '-', '_' and '.'; a value any bytes but NUL and control characters. NULL on
- * failure. To be freed with spec_free.
+ * Parses a specification. A name consists of letters, digits, '-', '_' and '.'; a value of any bytes except control
+ * characters. The caller frees the result. Returns NULL on failure.
  */
 sensor_spec *spec_parse(const char *text);
 void spec_free(sensor_spec *spec); /* NULL is allowed */
 
-/* NULL when it was not given. */
+/* Returns an argument's value, or NULL. */
 const char *spec_argument(const sensor_spec *spec, const char *name);
 
-/* A whole number within bounds; otherwise when it was not given. Returns false when it is invalid. */
-bool spec_number(const sensor_spec *spec, const char *name, long least, long most, long otherwise, long *value);
+/* Reads an integer argument between min and max, or uses the initial value. Returns false if it is invalid. */
+bool spec_number(const sensor_spec *spec, const char *name, long min, long max, long initial, long *value);
 
-/* The first argument whose name is not among names, each of which stands between blanks; NULL when all are. */
+/* Returns the first argument that is not among names (each between blanks), or NULL. */
 const char *spec_unknown(const sensor_spec *spec, const char *names);
 
 #endif
