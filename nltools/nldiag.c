@@ -51,10 +51,9 @@ static observed *observe(arguments *a, char *const *files, int count, bool *ok)
     for (int i = 0; i < count; i++)
         *ok = observed_read(o, files[i]) && *ok;
     observed_finish(o);
-    char *limits = report_limits(o);
+    const char *limits = report_limits(o);
     if (limits != NULL)
         program_error("%s", limits);
-    g_free(limits);
     return o;
 }
 

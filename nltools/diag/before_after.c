@@ -45,18 +45,15 @@ static share_of_change compare_way(const observed *o, const slices *s, guint fir
 static void show_way(finding *made, const observed *o, const share_of_change *c, double difference_ns)
 {
     const leg *l = g_ptr_array_index(observed_legs(o), c->first);
-    char *before = text_ns(c->before_times > 0 ? c->before_ns / c->before_times : 0),
-         *after = text_ns(c->after_times > 0 ? c->after_ns / c->after_times : 0),
-         *part = text_share(MIN(1, (c->after_ns - c->before_ns) / difference_ns));
+    const char *before = text_ns(c->before_times > 0 ? c->before_ns / c->before_times : 0),
+               *after = text_ns(c->after_times > 0 ? c->after_ns / c->after_times : 0),
+               *part = text_share(MIN(1, (c->after_ns - c->before_ns) / difference_ns));
     finding_evidence(made,
                      "%s -> %s%s%s is %s of the difference: %s each before, %s after; passed %.2f times an object "
                      "before, %.2f after",
                      l->from, l->to, c->end == c->first + 1 && leg_is_local(l) && l->from_host != 0 ? " on " : "",
                      c->end == c->first + 1 && leg_is_local(l) ? observed_host(o, l->from_host) : "", part, before,
                      after, c->before_times, c->after_times);
-    g_free(before);
-    g_free(after);
-    g_free(part);
 }
 
 static gint compare_changes(gconstpointer a, gconstpointer b)

@@ -142,7 +142,7 @@ static void look_at(findings *f, const leg *l)
         return;
     partner with = best_partner(o, l, means);
     bool moved = with.resource != NULL && fabs(with.correlation) >= CORRELATION_MIN;
-    char *where = text_leg(o, l), *mean = text_ns(l->mean_ns), *low = text_ns((double)l->low_ns);
+    const char *where = text_leg(o, l), *mean = text_ns(l->mean_ns), *low = text_ns((double)l->low_ns);
     finding *made = findings_add(f, "varies", leg_share(o, l) * above / (1 + above), moved ? 0.5 : 0.3,
                                  "slow at some times: %s", where);
     finding_evidence(made, "it takes %s on the average, %s or less one time in ten", mean, low);
@@ -158,9 +158,6 @@ static void look_at(findings *f, const leg *l)
     finding_advice(made, "%s",
                    moved ? "look at what that number is of, at the slow times"
                          : "log the sensors of these hosts, or the kernel's events, to see what is different then");
-    g_free(where);
-    g_free(mean);
-    g_free(low);
 }
 
 void find_changes(findings *f)

@@ -35,8 +35,8 @@ static void find_measured(findings *f, guint host)
     if (!c->is_off)
         return;
     const char *name = observed_host(o, host);
-    char *off = text_ns(fabs(c->ahead_ns)), *least = text_ns(c->least_ns), *most = text_ns(c->most_ns),
-         *error = text_ns(c->error_ns);
+    const char *off = text_ns(fabs(c->ahead_ns)), *least = text_ns(c->least_ns), *most = text_ns(c->most_ns),
+               *error = text_ns(c->error_ns);
     finding *made = findings_add(f, "clock", share_of(o, furthest_ns(c)), 0.95, "the clock of %s is %s %s", name, off,
                                  c->ahead_ns > 0 ? "fast" : "slow");
     finding_evidence(made,
@@ -49,17 +49,13 @@ static void find_measured(findings *f, guint host)
                    "times right: nlsort --fix-clocks",
                    name);
     finding_place(made, o, host, NULL);
-    g_free(off);
-    g_free(least);
-    g_free(most);
-    g_free(error);
 }
 
 static void find_by_messages(findings *f, const clock_error *e)
 {
     const observed *o = f->observed;
-    char *off = text_ns(fabs((double)e->taken_ns)), *least = text_ns((double)e->least_ns),
-         *most = text_ns((double)e->most_ns);
+    const char *off = text_ns(fabs((double)e->taken_ns)), *least = text_ns((double)e->least_ns),
+               *most = text_ns((double)e->most_ns);
     const char *host = observed_host(o, e->host), *reference = observed_host(o, e->reference);
     finding *made = findings_add(f, "clock", share_of(o, (double)e->taken_ns), 0.95, "the clock of %s is %s %s", host,
                                  off, e->taken_ns > 0 ? "fast" : "slow");
@@ -71,9 +67,6 @@ static void find_by_messages(findings *f, const clock_error *e)
                      off);
     finding_advice(made, "keep %s's clock right: chronyc tracking there says by what it goes now", host);
     finding_place(made, o, e->host, NULL);
-    g_free(off);
-    g_free(least);
-    g_free(most);
 }
 
 void find_clocks(findings *f)
@@ -97,12 +90,11 @@ static void doubt(finding *made, const observed *o)
     double doubt_ns = observed_clock_doubt_ns(o, l->from_host, l->to_host);
     bool is_unkept = observed_clock(o, l->from_host)->is_unkept || observed_clock(o, l->to_host)->is_unkept;
     if (isfinite(doubt_ns)) {
-        char *text = text_ns(doubt_ns);
+        const char *text = text_ns(doubt_ns);
         bool is_much = doubt_ns > l->mean_ns;
         finding_evidence(made, "the clocks of %s and %s are known to within %s of each other%s", from, to, text,
                          is_much ? ", which is more than that way takes" : "");
         made->sure *= is_much ? 0.7 : 1;
-        g_free(text);
     } else {
         finding_evidence(made,
                          "nobody compared the clocks of %s and %s%s: that way may be longer or shorter than it seems",
@@ -128,25 +120,24 @@ static bool is_compared(const observed *o, guint host)
     return false;
 }
 
-char *text_clock(const observed *o, guint host)
+const char *text_clock(const observed *o, guint host)
 {
     const host_clock *c = observed_clock(o, host);
     const char *name = observed_host(o, host), *kept = c->is_unkept ? "; it says that nothing keeps it right" : "";
     if (!is_compared(o, host))
         return NULL;
     if (c->reference == NULL && !isfinite(c->error_ns))
-        return c->is_unkept ? g_strdup_printf("%s: compared with no other%s", name, kept) : NULL;
-    char *error = text_ns(c->error_ns), *off = text_ns(fabs(c->ahead_ns)), *text;
+        return c->is_unkept ? text_format("%s: compared with no other%s", name, kept) : NULL;
+    const char *text;
+    const char *error = text_ns(c->error_ns), *off = text_ns(fabs(c->ahead_ns));
     if (c->reference == NULL)
-        text = g_strdup_printf("%s: right to within %s, as it says itself", name, error);
+        text = text_format("%s: right to within %s, as it says itself", name, error);
     else if (strcmp(c->reference, name) == 0)
-        text = g_strdup_printf("%s: the others were measured against it%s", name, kept);
+        text = text_format("%s: the others were measured against it%s", name, kept);
     else if (!c->is_off)
-        text = g_strdup_printf("%s: as that of %s, to within %s%s", name, c->reference, error, kept);
+        text = text_format("%s: as that of %s, to within %s%s", name, c->reference, error, kept);
     else
-        text = g_strdup_printf("%s: %s %s, to within %s, which was set right for all above%s", name, off,
-                               c->ahead_ns > 0 ? "fast" : "slow", error, kept);
-    g_free(error);
-    g_free(off);
+        text = text_format("%s: %s %s, to within %s, which was set right for all above%s", name, off,
+                           c->ahead_ns > 0 ? "fast" : "slow", error, kept);
     return text;
 }

@@ -220,7 +220,8 @@ static finding *tell_course(findings *f, const slices *s, const course *c)
     const observed *o = f->observed;
     bool is_worse = c->after_ns > c->before_ns;
     int64_t at_ns = slice_from_ns(o, s, c->cut);
-    char at[NL_TIME_TEXT_SIZE], *before = text_ns(c->before_ns), *after = text_ns(c->after_ns);
+    char at[NL_TIME_TEXT_SIZE];
+    const char *before = text_ns(c->before_ns), *after = text_ns(c->after_ns);
     nl_time_format_iso(at_ns, at);
     const char *of = s->host != 0 ? " of " : "", *host = observed_host(o, s->host);
     double share = share_of_course(s, c), sure = MIN(0.9, c->explained) * (is_explained(f, share) ? 0.5 : 1);
@@ -239,8 +240,6 @@ static finding *tell_course(findings *f, const slices *s, const course *c)
                    : is_worse ? "look for what was changed or started then"
                               : "look for what was not there yet: caches, connections, compiled code; or what ended "
                                 "then");
-    g_free(before);
-    g_free(after);
     return made;
 }
 

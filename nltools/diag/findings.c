@@ -8,10 +8,16 @@
 static void free_finding(gpointer data)
 {
     finding *f = data;
-    g_free(f->title);
-    g_free(f->advice);
     g_ptr_array_free(f->evidence, TRUE);
     g_free(f);
+}
+
+/* Returns a text that lasts until the program ends. Frees text. */
+static const char *intern(char *text)
+{
+    const char *interned = g_intern_string(text);
+    g_free(text);
+    return interned;
 }
 
 findings *findings_new(const observed *o)
@@ -37,12 +43,12 @@ finding *findings_add(findings *f, const char *cause, double share, double sure,
     finding *made = g_new0(finding, 1);
     va_list arguments;
     va_start(arguments, title);
-    made->title = g_strdup_vprintf(title, arguments);
+    made->title = intern(g_strdup_vprintf(title, arguments));
     va_end(arguments);
     made->cause = cause;
     made->share = CLAMP(share, 0, 1);
     made->sure = CLAMP(sure, 0, 1);
-    made->evidence = g_ptr_array_new_with_free_func(g_free);
+    made->evidence = g_ptr_array_new();
     made->from_ns = observed_from_ns(f->observed);
     made->to_ns = observed_to_ns(f->observed);
     g_ptr_array_add(f->list, made);
@@ -53,7 +59,7 @@ void finding_evidence(finding *f, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    g_ptr_array_add(f->evidence, g_strdup_vprintf(format, arguments));
+    g_ptr_array_add(f->evidence, (gpointer)intern(g_strdup_vprintf(format, arguments)));
     va_end(arguments);
 }
 
@@ -61,8 +67,7 @@ void finding_advice(finding *f, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    g_free(f->advice);
-    f->advice = g_strdup_vprintf(format, arguments);
+    f->advice = intern(g_strdup_vprintf(format, arguments));
     va_end(arguments);
 }
 
@@ -126,9 +131,18 @@ void findings_rank(findings *f)
     }
 }
 
-/* ---- words ---- */
+/* ---- texts ---- */
 
-char *text_ns(double ns)
+const char *text_format(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const char *text = intern(g_strdup_vprintf(format, arguments));
+    va_end(arguments);
+    return text;
+}
+
+const char *text_ns(double ns)
 {
     static const struct {
         double ns;
@@ -138,26 +152,22 @@ char *text_ns(double ns)
     while (i + 1 < G_N_ELEMENTS(units) && fabs(ns) < units[i].ns)
         i++;
     double value = ns / units[i].ns;
-    return g_strdup_printf("%.*f %s", fabs(value) < 10 ? 2 : fabs(value) < 100 ? 1 : 0, value, units[i].unit);
+    return text_format("%.*f %s", fabs(value) < 10 ? 2 : fabs(value) < 100 ? 1 : 0, value, units[i].unit);
 }
 
-char *text_share(double share)
+const char *text_share(double share)
 {
-    return g_strdup_printf("%.*f %%", share < 0.0995 ? 1 : 0, 100 * share);
+    return text_format("%.*f %%", share < 0.0995 ? 1 : 0, 100 * share);
 }
 
-char *text_leg(const observed *o, const leg *l)
+const char *text_leg(const observed *o, const leg *l)
 {
-    GString *out = g_string_new(NULL);
-    if (strcmp(l->from, l->to) == 0)
-        g_string_printf(out, "%s, first to last", l->from);
-    else
-        g_string_printf(out, "%s -> %s", l->from, l->to);
-    if (leg_is_local(l) && l->from_host != 0)
-        g_string_append_printf(out, " on %s", observed_host(o, l->from_host));
-    else if (!leg_is_local(l))
-        g_string_append_printf(out, " from %s to %s", observed_host(o, l->from_host), observed_host(o, l->to_host));
-    return g_string_free(out, FALSE);
+    const char *events = strcmp(l->from, l->to) == 0 ? text_format("%s, first to last", l->from)
+                                                     : text_format("%s -> %s", l->from, l->to);
+    const char *from = observed_host(o, l->from_host);
+    if (!leg_is_local(l))
+        return text_format("%s from %s to %s", events, from, observed_host(o, l->to_host));
+    return l->from_host != 0 ? text_format("%s on %s", events, from) : events;
 }
 
 double leg_share(const observed *o, const leg *l)

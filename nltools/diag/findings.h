@@ -1,9 +1,9 @@
 /*
- * Causes: what nldiag says of why a program is slow, each with what it explains, how sure it is, and its evidence.
+ * The causes that nldiag finds, each with the share of time that it explains, its certainty and its evidence.
  *
- * A principle is a function that looks at an observed log and adds the causes that it finds. It claims a share of the
- * time of all objects, and says how sure it is that removing the cause would give that time back; the product is what
- * causes are ranked by. One that explains less than FINDING_MIN is not told.
+ * A rule is a function that searches an observed log and adds findings. The share is of the time of all objects; the
+ * certainty is the probability that removing the cause would save that time. Findings are ranked by the product, and
+ * dropped if it is below FINDING_MIN. Texts are interned: they last until the program ends. One thread.
  */
 #ifndef NLDIAG_FINDINGS_H
 #define NLDIAG_FINDINGS_H
@@ -12,26 +12,26 @@
 
 #define FINDING_MIN 0.1
 
-/* From this share on what is unread says that a program does not keep up with what comes. */
+/* From this share of unread bytes on, a program does not keep up with its input. */
 #define UNREAD 0.2
 
-/* So many passages, or objects, say what they wait for. */
+/* Minimum number of passages, or objects, for a finding. */
 #define PASSAGES_TELLING 30
 
-/* What is slower than others of its sort: certainly, and more than these differ by, if they are enough for that. */
+/* A member of a group is slower than the others if it is so certainly, and by more than the others differ. */
 #define CERTAIN 4.0  /* standard errors: by chance once in ten thousands */
 #define UNLIKE 3.0   /* standard deviations of the others' means */
 #define OTHERS_MIN 3 /* for a spread of theirs */
 
-/* From this share of its speed on, headers aside, an interface carries no more. */
+/* From this share of its speed on, without headers, an interface is full. */
 #define LINK_FULL 0.9
 
 typedef struct finding {
     const char *cause; /* one word, for programs: those of nldiag(1) */
-    char *title;
+    const char *title;
     double share, sure;  /* 0 to 1 */
-    GPtrArray *evidence; /* char * */
-    char *advice;
+    GPtrArray *evidence; /* const char * */
+    const char *advice;
     int64_t from_ns, to_ns; /* when */
     const char *host;       /* NULL when it is of no one host */
     const leg *leg;         /* whose time it is, NULL when it is no one's */
@@ -39,7 +39,7 @@ typedef struct finding {
     bool is_of_host;        /* share is of the time of objects that the host is known by */
 } finding;
 
-/* What a host's processors, disks and memory were under, from whatever sensors the log has; NAN where it has none. */
+/* The load of a host's processors, disks and memory, from the records of its sensors. NAN: unknown. */
 typedef struct pressure {
     double cpu_busy;      /* %, of all processors */
     double cpu_waited;    /* %, of the time some task waited for one */
@@ -68,20 +68,20 @@ typedef struct findings {
 findings *findings_new(const observed *o);
 void findings_free(findings *f);
 
-/* A new finding that holds for the time of all objects, to be filled in; the list's own. title is printf's. */
+/* Adds a finding for the whole time, which the caller completes and the list owns. title is that of printf. */
 finding *findings_add(findings *f, const char *cause, double share, double sure, const char *title, ...)
     G_GNUC_PRINTF(5, 6);
 
 void finding_evidence(finding *f, const char *format, ...) G_GNUC_PRINTF(2, 3);
 void finding_advice(finding *f, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
-/* Where: the host's name and the leg. Either may be 0 or NULL. */
+/* Sets the host (0: none) and the leg (NULL: none). */
 void finding_place(finding *f, const observed *o, guint host, const leg *l);
 
-/* Puts them in order, and takes out those that explain too little. */
+/* Merges and sorts the findings, and drops those that explain too little. */
 void findings_rank(findings *f);
 
-/* ---- the principles, in this order: the last one goes by what the others found ---- */
+/* ---- the rules, in the order of their calls: the last ones depend on what others found ---- */
 
 void find_clocks(findings *f); /* what was measured, and clocks.c's corrections: clock */
 void find_peers(findings *f); /* one host slower than those that do the same: disk, cpu, memory, loss, softirq, balance,
@@ -101,33 +101,34 @@ void doubt_clocks(findings *f);
 
 /* ---- what they share ---- */
 
-/* "1.2 ms", "35 %": the caller's to free. */
-char *text_ns(double ns);
-char *text_share(double share);
+/* Like printf. */
+const char *text_format(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
-/* "DiskReadStart -> DiskReadEnd on dpss3", "... from a to b": the caller's to free. */
-char *text_leg(const observed *o, const leg *l);
+/* "1.2 ms", "35 %", "DiskReadStart -> DiskReadEnd on dpss3", "... from a to b". */
+const char *text_ns(double ns);
+const char *text_share(double share);
+const char *text_leg(const observed *o, const leg *l);
 
-/* The share of all objects' time that a leg takes. */
+/* Returns the share of all objects' time that a leg takes. */
 double leg_share(const observed *o, const leg *l);
 
-/* Whether two legs are between the same events of a lifeline, on whatever hosts. Such lie beside each other. */
+/* Returns whether two legs are between the same events, on any hosts. Such legs are neighbours. */
 bool leg_is_same_way(const leg *a, const leg *b);
 
-/* The number after the last leg of the same way as one of a list. */
+/* Returns the index after the last leg between the same events as a leg. */
 guint leg_way_end(const GPtrArray *legs, guint number);
 
-/* Whether a leg stays on one host. */
+/* Returns whether a leg is on one host. */
 bool leg_is_local(const leg *l);
 
-/* Whether passages end one at a time, as they did not begin, at a distance that several keep. */
+/* Returns whether passages end one at a time, at a minimum distance, although they did not begin so. */
 bool leg_ends_singly(const leg *l);
 
-/* What is known of a host's clock, as a sentence: the caller's to free; NULL when its times are compared with nobody's,
- * or nothing is known. */
-char *text_clock(const observed *o, guint host);
+/* What is known of a host's clock, as a sentence. NULL if its times are not compared with another's, or nothing is
+ * known. */
+const char *text_clock(const observed *o, guint host);
 
-/* Of each host, by its number; the caller's to free. */
+/* Returns the pressure of each host, by its number, for g_free. */
 pressure *pressures_new(const observed *o);
 
 #endif

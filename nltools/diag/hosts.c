@@ -65,14 +65,10 @@ static finding *hosts_tell(findings *f, guint host, const char *cause, const bur
     finding *made = findings_add(f, cause, share_of(o, b), sure, "%s %s", title, observed_host(o, host));
     finding_place(made, o, host, b->worst);
     if (b->worst != NULL) {
-        char *where = text_leg(o, b->worst), *part = text_share(leg_share(o, b->worst)),
-             *mean = text_ns(b->worst->mean_ns), *low = text_ns((double)b->worst->low_ns);
+        const char *where = text_leg(o, b->worst), *part = text_share(leg_share(o, b->worst)),
+                   *mean = text_ns(b->worst->mean_ns), *low = text_ns((double)b->worst->low_ns);
         finding_evidence(made, "%s takes %s of all time: %s on the average, %s or less one time in ten", where, part,
                          mean, low);
-        g_free(where);
-        g_free(part);
-        g_free(mean);
-        g_free(low);
     }
     return made;
 }

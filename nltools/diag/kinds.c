@@ -140,8 +140,8 @@ static void tell_kind(findings *f, const kind *k, guint first, guint end, double
     const observed *o = f->observed;
     const leg *l = g_ptr_array_index(observed_legs(o), first);
     const char *name = observed_kind_name(o, k->field), *value = observed_kind_value(o, k->field, k->value);
-    char *here = text_ns(mean_of(&k->here)), *elsewhere_text = text_ns(mean_of(&k->elsewhere)),
-         *part = text_share(k->here.n / (k->here.n + k->elsewhere.n));
+    const char *here = text_ns(mean_of(&k->here)), *elsewhere_text = text_ns(mean_of(&k->elsewhere)),
+               *part = text_share(k->here.n / (k->here.n + k->elsewhere.n));
     finding *made =
         findings_add(f, "kind", share, sure, "%s -> %s is slow where %s is %s", l->from, l->to, name, value);
     finding_evidence(made, "it takes such an object %s on the average, one with any other %s %s; %s are such", here,
@@ -154,9 +154,6 @@ static void tell_kind(findings *f, const kind *k, guint first, guint end, double
     finding_place(made, o, end == first + 1 ? l->to_host : 0, l);
     finding_advice(made, "look at what is done otherwise for these, unless they have to take so long: a missing index, "
                          "another way through the code, more data, something that only they wait for");
-    g_free(here);
-    g_free(elsewhere_text);
-    g_free(part);
 }
 
 void find_kinds(findings *f)

@@ -229,7 +229,7 @@ static void find_streams(findings *f)
     if (share < 0.5 || most == NULL || most->low_ns < 2000000 || (double)most->high_ns > 1.5 * (double)most->low_ns ||
         queues || !is_idle(f) || waits || leg_ends_singly(most))
         return;
-    char *took = text_ns((double)most->median_ns), *where = text_leg(o, most), *part = text_share(share);
+    const char *took = text_ns((double)most->median_ns), *where = text_leg(o, most), *part = text_share(share);
     finding *made = findings_add(f, "streams", share, wall > 0 ? 0.8 : 0.6,
                                  "too little is under way at once: %.1f on the average", in_flight(o));
     finding_evidence(made, "%s of all time goes between hosts; %s takes %s nearly every time, as long as the way is",
@@ -241,9 +241,6 @@ static void find_streams(findings *f)
                          100 * busy / wall);
     finding_place(made, o, 0, most);
     finding_advice(made, "ask for the next ones before the last have come: more streams, more requests ahead on each");
-    g_free(took);
-    g_free(where);
-    g_free(part);
 }
 
 void find_network(findings *f)

@@ -281,8 +281,9 @@ static void pauses_tell(findings *f, guint host, const rhythm *r)
     const observed *o = f->observed;
     double wall = (double)(observed_to_ns(o) - observed_from_ns(o));
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): only a rhythm of pauses is told of */
-    char first[NL_TIME_TEXT_SIZE], *period = text_ns(r->period_ns), *each = text_ns(r->total_ns / r->pauses->len),
-                                   *part = text_share(r->total_ns / wall);
+    char first[NL_TIME_TEXT_SIZE];
+    const char *period = text_ns(r->period_ns), *each = text_ns(r->total_ns / r->pauses->len),
+               *part = text_share(r->total_ns / wall);
     finding *made = findings_add(f, "pause", r->total_ns / wall, 0.95 - r->spread, "%s stops every %s for %s",
                                  host == 0 ? "everything" : observed_host(o, host), period, each);
     finding_evidence(made, "%u times nothing happened for %s, %s of the time; the distances differ by %.0f %%",
@@ -295,9 +296,6 @@ static void pauses_tell(findings *f, guint host, const rhythm *r)
         "look for what happens every %s there: garbage collection, a checkpoint, a cron job, a burst of writing "
         "back (nlkernel record shows who runs then)",
         period);
-    g_free(period);
-    g_free(each);
-    g_free(part);
 }
 
 /* ---- at uneven distances ---- */
@@ -315,8 +313,8 @@ static void tell_uneven(findings *f, guint host, const GArray *pauses, double he
     const observed *o = f->observed;
     guint third = pauses->len / 3;
     double first_ns = mean_took(pauses, 0, third), last_ns = mean_took(pauses, pauses->len - third, pauses->len);
-    char first[NL_TIME_TEXT_SIZE], *each = text_ns(mean_took(pauses, 0, pauses->len)), *early = text_ns(first_ns),
-                                   *late = text_ns(last_ns);
+    char first[NL_TIME_TEXT_SIZE];
+    const char *each = text_ns(mean_took(pauses, 0, pauses->len)), *early = text_ns(first_ns), *late = text_ns(last_ns);
     finding *made = findings_add(f, "pause", held / observed_total_ns(o), 0.75, "%s stops now and then, for %s",
                                  observed_host(o, host), each);
     finding_evidence(made, "%u times nothing happened there for %s on the average, while what was under way waited",
@@ -329,9 +327,6 @@ static void tell_uneven(findings *f, guint host, const GArray *pauses, double he
     finding_place(made, o, host, NULL);
     finding_advice(made, "look for what stops it: garbage collection, writing back, being out of memory, a lock over "
                          "all (nlkernel record shows who runs then)");
-    g_free(each);
-    g_free(early);
-    g_free(late);
 }
 
 /* The host on which most is held up. */

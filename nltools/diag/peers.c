@@ -53,23 +53,29 @@ static double square_error(const leg *l)
     return squares / (double)batches / (double)batches;
 }
 
-/* What the other legs' means differ by. */
-static double spread_of_others(const leg *const *family, guint count, guint left_out, double usual_ns)
+/* The means of the other legs: their median (NAN if there are none) and their spread around it. */
+typedef struct usual {
+    double ns, spread_ns;
+} usual;
+
+static usual usual_of_others(const leg *const *family, guint count, guint left_out)
 {
     double *means = g_new(double, count);
     guint others = 0;
     for (guint i = 0; i < count; i++)
         if (i != left_out && family[i]->count >= PASSAGES_MIN)
             means[others++] = family[i]->mean_ns;
-    double spread = others >= OTHERS_MIN ? spread_around(means, others, usual_ns) : 0;
+    usual u = {others > 0 ? median(means, others) : NAN, 0};
+    if (others >= OTHERS_MIN)
+        u.spread_ns = spread_around(means, others, u.ns);
     g_free(means);
-    return spread;
+    return u;
 }
 
-static bool is_certain(const leg *const *family, guint count, guint index, double usual_ns)
+static bool is_certain(const leg *l, const usual *u)
 {
-    double error = sqrt(square_error(family[index])), excess = family[index]->mean_ns - usual_ns;
-    return excess >= CERTAIN * error && excess >= UNLIKE * spread_of_others(family, count, index, usual_ns);
+    double excess = l->mean_ns - u->ns;
+    return excess >= CERTAIN * sqrt(square_error(l)) && excess >= UNLIKE * u->spread_ns;
 }
 
 /* By how many times more objects pass the leg than the others of its family, on the median. */
@@ -84,19 +90,6 @@ static double load_of(const leg *const *family, guint count, guint index)
     double times = (double)family[index]->count / counts[others / 2];
     g_free(counts);
     return times;
-}
-
-/* The median of the other legs' means and medians: what the leg usually takes. */
-static double usual(const leg *const *family, guint count, guint left_out)
-{
-    double *means = g_new(double, count);
-    guint others = 0;
-    for (guint i = 0; i < count; i++)
-        if (i != left_out && family[i]->count >= PASSAGES_MIN)
-            means[others++] = family[i]->mean_ns;
-    double middle = others > 0 ? median(means, others) : NAN;
-    g_free(means);
-    return middle;
 }
 
 static void charge(GArray *peers, guint host, const leg *l, double usual_ns, guint others, double load)
@@ -123,12 +116,12 @@ static void compare_family(GArray *peers, const leg *const *family, guint count)
     }
     for (guint i = 0; i < count; i++) {
         const leg *l = family[i];
-        double usual_ns = usual(family, count, i);
+        usual u = usual_of_others(family, count, i);
         guint host = varying_host(l, from_varies, to_varies);
-        if (host == 0 || l->count < PASSAGES_MIN || isnan(usual_ns) || l->mean_ns < SLOWER * usual_ns ||
-            (double)l->high_ns < usual_ns || !is_certain(family, count, i, usual_ns))
+        if (host == 0 || l->count < PASSAGES_MIN || isnan(u.ns) || l->mean_ns < SLOWER * u.ns ||
+            (double)l->high_ns < u.ns || !is_certain(l, &u))
             continue;
-        charge(peers, host, l, usual_ns, count - 1, load_of(family, count, i));
+        charge(peers, host, l, u.ns, count - 1, load_of(family, count, i));
     }
 }
 
@@ -147,14 +140,18 @@ static GArray *compare_hosts(const observed *o)
 
 /* ---- why ---- */
 
-/* What the other hosts that have legs are under, on the median. */
+static double member_of(const pressure *p, size_t member)
+{
+    return *(const double *)(const void *)((const char *)p + member);
+}
+
+/* The median of the other hosts' values. */
 static double elsewhere(const findings *f, guint host, size_t member)
 {
     guint count = observed_host_count(f->observed), known = 0;
     double *values = g_new(double, count);
     for (guint h = 1; h < count; h++) {
-        pressure p = f->pressures[h];
-        double value = *(const double *)(const void *)((const char *)&p + member);
+        double value = member_of(&f->pressures[h], member);
         if (h != host && !isnan(value))
             values[known++] = value;
     }
@@ -198,11 +195,6 @@ static const reason reasons[] = {
      "spread the receiving: RSS or RPS, larger segments (GRO), interrupts on other processors"},
 };
 
-static double member_of(const pressure *p, size_t member)
-{
-    return *(const double *)(const void *)((const char *)p + member);
-}
-
 static bool is_reason(const findings *f, const reason *r, const peer *p, const pressure *here, double *there)
 {
     double value = member_of(here, r->member);
@@ -228,17 +220,13 @@ static bool names_disk(const leg *l)
 
 static void show(finding *made, const observed *o, const peer *p)
 {
-    char *where = text_leg(o, p->worst), *mean = text_ns(p->worst->mean_ns), *usual_text = text_ns(p->usual_ns),
-         *part = text_share(p->worst_ns / observed_total_ns(o));
+    const char *where = text_leg(o, p->worst), *mean = text_ns(p->worst->mean_ns), *usual_text = text_ns(p->usual_ns),
+               *part = text_share(p->worst_ns / observed_total_ns(o));
     finding_evidence(made,
                      "%s: %s on the average, elsewhere %s (%.0f to compare with); the difference is %s of all time",
                      where, mean, usual_text, p->others, part);
     finding_place(made, o, p->host, p->worst);
     made->is_of_host = true;
-    g_free(where);
-    g_free(mean);
-    g_free(usual_text);
-    g_free(part);
 }
 
 static void show_pressure(finding *made, const reason *r, double here, double there)

@@ -210,9 +210,8 @@ static void show_queue(finding *made, const queue *q)
                          q->leg->to, events[c->until], c->places, q->is_shared ? " on all hosts together" : "",
                          100 * c->full);
     if (q->before > 0) {
-        char *before = text_share(q->before);
+        const char *before = text_share(q->before);
         finding_evidence(made, "what waits before it is due to it, too: another %s of all time", before);
-        g_free(before);
     }
 }
 
@@ -223,8 +222,8 @@ static void tell_queue(findings *f, const queue *q)
     pressure p = f->pressures[l->from_host];
     bool other = p.disk_busy >= 70 || p.cpu_busy >= 85 || p.io_waited >= 30;
     double sure = other ? 0.4 : l->sends ? 0.6 : 0.8;
-    char *where = text_leg(o, l), *one = text_ns(q->served_ns), *mean = text_ns(l->mean_ns),
-         *part = text_share(leg_share(o, l));
+    const char *where = text_leg(o, l), *one = text_ns(q->served_ns), *mean = text_ns(l->mean_ns),
+               *part = text_share(leg_share(o, l));
     finding *made =
         q->behind.places > 1
             ? findings_add(f, "lock", q->share + q->before, sure, "%u at a time: %s", q->behind.places, where)
@@ -246,10 +245,6 @@ static void tell_queue(findings *f, const queue *q)
                        "look for what only one may have at a time: a lock, one thread, one connection "
                        "(nlkernel rules run locking names locks)%s",
                        l->sends ? "; or for the way out of that host, which is full" : "");
-    g_free(where);
-    g_free(one);
-    g_free(mean);
-    g_free(part);
 }
 
 /* Where TCP has something to send for most of the time, legs that wait until they could send wait for that. */

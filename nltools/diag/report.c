@@ -20,28 +20,33 @@ bool report_has_wrong_clocks(const observed *o)
     return false;
 }
 
-char *report_limits(const observed *o)
+const char *report_limits(const observed *o)
 {
-    GString *out = g_string_new(NULL);
+    GPtrArray *limits = g_ptr_array_new();
     if (observed_sampled(o) < 1)
-        g_string_append_printf(out, "the verdict covers a sample, %.3g %% of the steps of requests",
-                               100 * observed_sampled(o));
+        g_ptr_array_add(limits, (gpointer)text_format("the verdict covers a sample, %.3g %% of the steps of requests, "
+                                                      "because of --memory",
+                                                      100 * observed_sampled(o)));
     if (observed_early(o) > 0)
-        g_string_append_printf(out, "%s%" G_GUINT64_FORMAT " requests were examined before they ended",
-                               out->len > 0 ? "; " : "", observed_early(o));
-    if (out->len > 0)
-        g_string_append(out, "; allow more with --memory");
+        g_ptr_array_add(limits, (gpointer)text_format("%" G_GUINT64_FORMAT
+                                                      " requests were examined before they ended, because of --memory",
+                                                      observed_early(o)));
     if (observed_passages_left_out(o) > 0)
-        g_string_append_printf(out,
-                               "%s%" G_GUINT64_FORMAT " times between events were left out: too many pairs of hosts",
-                               out->len > 0 ? "; " : "", observed_passages_left_out(o));
+        g_ptr_array_add(limits, (gpointer)text_format("%" G_GUINT64_FORMAT " times between events were left out, "
+                                                      "because of too many pairs of hosts",
+                                                      observed_passages_left_out(o)));
     if (observed_host_count(o) == HOSTS_MAX)
-        g_string_append_printf(out, "%sonly the first %d hosts were told apart", out->len > 0 ? "; " : "",
-                               HOSTS_MAX - 1);
-    return g_string_free(out, out->len == 0);
+        g_ptr_array_add(limits, (gpointer)text_format("only the first %d hosts were told apart", HOSTS_MAX - 1));
+    bool any = limits->len > 0;
+    g_ptr_array_add(limits, NULL);
+    char *joined = g_strjoinv("; ", (char **)limits->pdata);
+    const char *text = any ? g_intern_string(joined) : NULL;
+    g_free(joined);
+    g_ptr_array_free(limits, TRUE);
+    return text;
 }
 
-char *report_view(const findings *f, const finding *cause, const report_sources *sources)
+const char *report_view(const findings *f, const finding *cause, const report_sources *sources)
 {
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
     GString *out = g_string_new("nlv");
@@ -60,26 +65,25 @@ char *report_view(const findings *f, const finding *cause, const report_sources 
         g_string_append_printf(out, " %s", quoted);
         g_free(quoted);
     }
-    return g_string_free(out, FALSE);
+    const char *view = g_intern_string(out->str);
+    g_string_free(out, TRUE);
+    return view;
 }
 
 static void print_head(const observed *o)
 {
-    char *wall = text_ns((double)(observed_to_ns(o) - observed_from_ns(o)));
+    const char *wall = text_ns((double)(observed_to_ns(o) - observed_from_ns(o)));
     guint objects = observed_objects(o)->len;
     printable_print("%" G_GUINT64_FORMAT " records, %u objects on %u hosts in %s", observed_records(o), objects,
                     observed_host_count(o) - 1, wall);
     if (objects > 0) {
-        char *mean = text_ns(observed_total_ns(o) / objects);
+        const char *mean = text_ns(observed_total_ns(o) / objects);
         printable_print("; %s each on the average", mean);
-        g_free(mean);
     }
     printable_print("\n");
-    g_free(wall);
-    char *limits = report_limits(o);
+    const char *limits = report_limits(o);
     if (limits != NULL)
         printable_print("\nIncomplete: %s\n", limits);
-    g_free(limits);
 }
 
 /* The legs that take most, for who wants to look himself. */
@@ -98,12 +102,9 @@ static void print_legs(const observed *o)
     qsort(sorted, legs->len, sizeof *sorted, compare_totals);
     printable_print("\nWhere the time goes:\n");
     for (guint i = 0; i < legs->len && i < SHOWN; i++) {
-        char *where = text_leg(o, sorted[i]), *part = text_share(leg_share(o, sorted[i])),
-             *mean = text_ns(sorted[i]->mean_ns);
+        const char *where = text_leg(o, sorted[i]), *part = text_share(leg_share(o, sorted[i])),
+                   *mean = text_ns(sorted[i]->mean_ns);
         printable_print("  %7s  %s, %s on the average\n", part, where, mean);
-        g_free(where);
-        g_free(part);
-        g_free(mean);
     }
     g_free(sorted);
 }
@@ -112,17 +113,17 @@ static void print_clocks(const observed *o)
 {
     bool any = false;
     for (guint host = 1; host < observed_host_count(o); host++) {
-        char *text = text_clock(o, host);
+        const char *text = text_clock(o, host);
         if (text != NULL)
             printable_print("%s  %s\n", any ? "" : "\nClocks:\n", text);
         any = any || text != NULL;
-        g_free(text);
     }
 }
 
 static void print_cause(const findings *f, const finding *cause, guint number, const report_sources *sources)
 {
-    char *part = text_share(cause->share), *sure = text_share(cause->sure), *view = report_view(f, cause, sources);
+    const char *part = text_share(cause->share), *sure = text_share(cause->sure),
+               *view = report_view(f, cause, sources);
     printable_print("\n%u. %s [%s]\n   explains %s of all %s%s; %s sure\n", number, cause->title, cause->cause, part,
                     cause->is_of_objects ? "objects" : "time",
                     cause->from_ns > observed_from_ns(f->observed) ? " since then" : "", sure);
@@ -131,9 +132,6 @@ static void print_cause(const findings *f, const finding *cause, guint number, c
     if (cause->advice != NULL)
         printable_print("   try: %s\n", cause->advice);
     printable_print("   see: %s\n", view);
-    g_free(part);
-    g_free(sure);
-    g_free(view);
 }
 
 void report_text(const findings *f, const report_sources *sources)
@@ -173,9 +171,8 @@ static json_object *cause_object(const findings *f, const finding *cause, const 
         json_object_array_add(evidence, json_text(g_ptr_array_index(cause->evidence, i)));
     json_object_object_add(object, "evidence", evidence);
     json_add_text(object, "advice", cause->advice);
-    char *view = report_view(f, cause, sources);
+    const char *view = report_view(f, cause, sources);
     json_add_text(object, "view", view);
-    g_free(view);
     return object;
 }
 
@@ -205,9 +202,8 @@ void report_json(const findings *f, const report_sources *sources)
     json_add_int(document, "from_ns", observed_from_ns(o));
     json_add_int(document, "to_ns", observed_to_ns(o));
     json_add_double(document, "sampled", observed_sampled(o));
-    char *limits = report_limits(o);
+    const char *limits = report_limits(o);
     json_add_text(document, "incomplete", limits);
-    g_free(limits);
     if (observed_objects(o)->len > 0)
         json_add_bool(document, "healthy", f->list->len == 0);
     else

@@ -1,32 +1,32 @@
-/* What nldiag says, on standard output or into a file. */
+/* Reports of nldiag, on standard output or in a file. */
 #ifndef NLDIAG_REPORT_H
 #define NLDIAG_REPORT_H
 
 #include "diag/findings.h"
 
-/* sources are as they were given, count of them: for the commands that are proposed. */
+/* The sources on the command line, for the proposed commands. */
 typedef struct report_sources {
     char *const *names;
     int count;
-    const char *config; /* NULL when there is none */
+    const char *config; /* NULL: none */
 } report_sources;
 
-/* What the verdict does not cover because of memory limits, as a sentence for g_free; NULL if it covers everything. */
-char *report_limits(const observed *o);
+/* Returns what the verdict does not cover because of limits, as a sentence; NULL if it covers everything. */
+const char *report_limits(const observed *o);
 
 void report_text(const findings *f, const report_sources *sources);
 void report_json(const findings *f, const report_sources *sources);
 
-/* A page that needs nothing else, with a picture by nlv where that runs. Returns false on failure. */
+/* Writes a self-contained page, with pictures if nlv is installed. Returns false on failure. */
 bool report_html(const findings *f, const report_sources *sources, const char *path);
 
-/* The command that shows a cause in nlv: the caller's to free. Times are corrected there, too, where they are here. */
-char *report_view(const findings *f, const finding *cause, const report_sources *sources);
+/* Returns the command that shows a cause in nlv, with corrected times if nldiag corrected them. */
+const char *report_view(const findings *f, const finding *cause, const report_sources *sources);
 
-/* Whether a clock was measured to be off. */
+/* Returns whether a clock was measured to be wrong. */
 bool report_has_wrong_clocks(const observed *o);
 
-/* What changed from one log to another: objects' time, and which legs and resources it is due to. */
+/* Compares two logs: the time of objects, and the legs and resources that changed most. */
 void report_changes(const observed *before, const observed *after);
 
 #endif

@@ -58,7 +58,6 @@ static void append_picture(GString *out, const findings *f, const finding *cause
         if (ran && status == 0 && g_file_get_contents(picture, &bytes, &size, NULL) && size > 0) {
             char *text = g_base64_encode((const guchar *)bytes, size);
             g_string_append_printf(out, "<img alt=\"lifelines\" src=\"data:image/png;base64,%s\">\n", text);
-            g_free(text);
         }
         g_ptr_array_free(command, TRUE);
         g_unlink(picture);
@@ -70,7 +69,8 @@ static void append_picture(GString *out, const findings *f, const finding *cause
 
 static void append_cause(GString *out, const findings *f, const finding *cause, const report_sources *sources)
 {
-    char *part = text_share(cause->share), *sure = text_share(cause->sure), *view = report_view(f, cause, sources);
+    const char *part = text_share(cause->share), *sure = text_share(cause->sure),
+               *view = report_view(f, cause, sources);
     g_string_append(out, "<li><h2>");
     append_escaped(out, cause->title);
     g_string_append_printf(out, "</h2>\n<p>Explains %s of all time; %s sure.</p>\n<ul>\n", part, sure);
@@ -89,23 +89,19 @@ static void append_cause(GString *out, const findings *f, const finding *cause, 
     g_string_append(out, "<pre>");
     append_escaped(out, view);
     g_string_append(out, "</pre></li>\n");
-    g_free(part);
-    g_free(sure);
-    g_free(view);
 }
 
 static void append_clocks(GString *out, const observed *o)
 {
     bool any = false;
     for (guint host = 1; host < observed_host_count(o); host++) {
-        char *text = text_clock(o, host);
+        const char *text = text_clock(o, host);
         if (text == NULL)
             continue;
         g_string_append(out, any ? "<li>" : "<h2>Clocks</h2>\n<ul>\n<li>");
         append_escaped(out, text);
         g_string_append(out, "</li>\n");
         any = true;
-        g_free(text);
     }
     g_string_append(out, any ? "</ul>\n" : "");
 }
@@ -113,7 +109,7 @@ static void append_clocks(GString *out, const observed *o)
 bool report_html(const findings *f, const report_sources *sources, const char *path)
 {
     const observed *o = f->observed;
-    char *wall = text_ns((double)(observed_to_ns(o) - observed_from_ns(o)));
+    const char *wall = text_ns((double)(observed_to_ns(o) - observed_from_ns(o)));
     GString *out =
         g_string_new("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>nldiag</title>\n<style>"
                      "body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#222}"
@@ -125,13 +121,12 @@ bool report_html(const findings *f, const report_sources *sources, const char *p
     }
     g_string_append_printf(out, "<br>%" G_GUINT64_FORMAT " records, %u objects on %u hosts in %s</p>\n",
                            observed_records(o), observed_objects(o)->len, observed_host_count(o) - 1, wall);
-    char *limits = report_limits(o);
+    const char *limits = report_limits(o);
     if (limits != NULL) {
         g_string_append(out, "<p><b>Incomplete</b>: ");
         append_escaped(out, limits);
         g_string_append(out, "</p>\n");
     }
-    g_free(limits);
     if (observed_objects(o)->len == 0)
         g_string_append(out, "<p><b>No verdict</b>: the log has no requests.</p>\n");
     else if (f->list->len == 0)
@@ -145,6 +140,5 @@ bool report_html(const findings *f, const report_sources *sources, const char *p
     GError *error = NULL;
     bool written = g_file_set_contents(path, out->str, (gssize)out->len, &error) || glib_error_take(error);
     g_string_free(out, TRUE);
-    g_free(wall);
     return written;
 }

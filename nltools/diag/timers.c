@@ -62,7 +62,7 @@ static void find_timer(findings *f, const leg *l)
     if (m.share < 0.4 || m.low_ns < 1e6 || timer == 0 || p.cpu_busy >= 70 || p.disk_busy >= 50)
         return;
     double share = leg_share(o, l) * MIN(1, m.share * m.low_ns / l->mean_ns);
-    char *where = text_leg(o, l), *time = text_ns(timer), *band = text_ns(m.low_ns), *part = text_share(m.share);
+    const char *where = text_leg(o, l), *time = text_ns(timer), *band = text_ns(m.low_ns), *part = text_share(m.share);
     finding *made = findings_add(f, "timer", share, 0.5 + 0.4 * m.share - (isnan(p.cpu_busy) ? 0.1 : 0),
                                  "a wait of %s in %s", time, where);
     finding_evidence(made, "%s of its %zu passages take %s, to within 4 %%", part, l->count, band);
@@ -71,10 +71,6 @@ static void find_timer(findings *f, const leg *l)
     finding_place(made, o, l->from_host, l);
     finding_advice(
         made, "look for a sleep, a poll interval or a timer of %s there, and wait for what is awaited instead", time);
-    g_free(where);
-    g_free(time);
-    g_free(band);
-    g_free(part);
 }
 
 /* ---- a time-out ---- */
@@ -137,8 +133,8 @@ static void find_timeout(findings *f, const leg *l)
         return;
     double timer = round_ns(found.more_ns);
     double share = found.more_ns * found.share * (double)l->count / observed_total_ns(o);
-    char *where = text_leg(o, l), *time = text_ns(timer > 0 ? timer : found.more_ns), *part = text_share(found.share),
-         *more = text_ns(found.more_ns), *usual = text_ns(found.usual_ns);
+    const char *where = text_leg(o, l), *time = text_ns(timer > 0 ? timer : found.more_ns),
+               *part = text_share(found.share), *more = text_ns(found.more_ns), *usual = text_ns(found.usual_ns);
     finding *made = findings_add(f, "timer", share, timer > 0 ? 0.8 : 0.6, "some wait %s longer in %s", time, where);
     finding_evidence(made, "%s of its %zu passages take %s more than the others, which take %s; none are between", part,
                      l->count, more, usual);
@@ -147,11 +143,6 @@ static void find_timeout(findings *f, const leg *l)
                    "look for what is given up, or sent, after %s there: a time-out and another try, a name that "
                    "nobody answers for, a delayed acknowledgement",
                    time);
-    g_free(where);
-    g_free(time);
-    g_free(part);
-    g_free(more);
-    g_free(usual);
 }
 
 /* ---- a beat ---- */
@@ -193,14 +184,11 @@ static void find_beat(findings *f, const leg *l)
     double period = beat_ns(l);
     if (period < 1e6 || (double)l->high_ns > 1.2 * period || l->mean_ns < 0.25 * period)
         return;
-    char *where = text_leg(o, l), *time = text_ns(period), *mean = text_ns(l->mean_ns);
+    const char *where = text_leg(o, l), *time = text_ns(period), *mean = text_ns(l->mean_ns);
     finding *made = findings_add(f, "timer", leg_share(o, l), 0.85, "a beat of %s in %s", time, where);
     finding_evidence(made, "its passages end together, every %s; until then they wait, %s on the average", time, mean);
     finding_place(made, o, l->to_host, l);
     finding_advice(made, "look for a poll interval or a timer of %s there, and wait for what is awaited instead", time);
-    g_free(where);
-    g_free(time);
-    g_free(mean);
 }
 
 void find_timers(findings *f)

@@ -49,7 +49,7 @@ static void tell_unended(findings *f, const drawing_lifeline *lifeline, GArray *
     const observed *o = f->observed;
     g_array_sort(places, compare_unended);
     const unended *most = &g_array_index(places, unended, 0);
-    char *part = text_share((double)lost / (double)all);
+    const char *part = text_share((double)lost / (double)all);
     const char *end = lifeline->events[g_strv_length(lifeline->events) - 1];
     finding *made = findings_add(
         f, "unended", (double)lost / (double)all, 0.9, "%s never get to %s: the last of most is %s%s%s", part, end,
@@ -64,7 +64,6 @@ static void tell_unended(findings *f, const drawing_lifeline *lifeline, GArray *
     finding_place(made, o, most->host, NULL);
     finding_advice(made, "look for what becomes of them there: an error, an answer that is lost, a client that gave "
                          "up; or records that were lost");
-    g_free(part);
 }
 
 /* Where most objects of a lifeline are whole; where few are, its last event is not what they end with. */
