@@ -65,7 +65,6 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/clocks/name_table.c \
 	%D%/clocks/name_table.h \
 	%D%/convert/convert.h \
-	%D%/convert/losses.c \
 	%D%/convert/output.c \
 	%D%/convert/output.h \
 	%D%/convert/importers.c \

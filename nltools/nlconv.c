@@ -209,7 +209,7 @@ static bool convert(arguments *a, output *out, bool *keep)
     if (a->to->unshare != NULL)
         a->to->unshare(main_pass.export_shared);
     if (!a->quiet)
-        losses_say(main_pass.to->name, main_pass.losses);
+        losses_report(main_pass.to->name, main_pass.losses);
     say_undated(&main_pass);
     *keep = !main_pass.unwritten && !main_pass.stopped;
     return good && !main_pass.stopped;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SECOND_SIZE = 19 }; /* of YYYY-MM-DDTHH:MM:SS */
+enum { SECOND_SIZE = 19 }; /* YYYY-MM-DDTHH:MM:SS */
 
 void builder_begin(builder *b, size_t capacity)
 {
@@ -38,7 +38,7 @@ char *builder_bytes(builder *b, size_t size)
     return bytes;
 }
 
-/* Most times of a row are in the same second: then only the fraction is read. */
+/* Consecutive times are often in the same second, so that only the fraction must be read. */
 static bool read_known_second(const builder *b, nl_string text, int64_t *time_ns)
 {
     if (text.size < SECOND_SIZE + 3 || text.size > SECOND_SIZE + 11 || memcmp(text.data, b->second, SECOND_SIZE) != 0 ||
@@ -102,8 +102,8 @@ bool builder_set(builder *b, member m, nl_string text)
     return true;
 }
 
-/* A name of the same length with _ for the bytes that names can't have. */
-static nl_string mend_name(builder *b, nl_string name)
+/* Returns the name with "_" for invalid bytes. */
+static nl_string make_valid_name(builder *b, nl_string name)
 {
     static const char none[] = "_";
     char *mended = name.size > 0 ? builder_bytes(b, name.size) : NULL;
@@ -128,7 +128,7 @@ nl_field *builder_add_good_name(builder *b, nl_string name)
 static nl_field *add_bad_name(builder *b, nl_string name, sink *s)
 {
     sink_lose(s, LOSS_NAMES);
-    return builder_add_good_name(b, mend_name(b, name));
+    return builder_add_good_name(b, make_valid_name(b, name));
 }
 
 nl_field *builder_add_name(builder *b, nl_string name, sink *s)

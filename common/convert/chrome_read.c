@@ -1,9 +1,9 @@
 /*
- * Chrome's trace format (JSON) being read: {"traceEvents":[...]} or [...].
+ * Reads Chrome's trace format (JSON): {"traceEvents":[...]} or [...].
  *
- * What nlconv wrote comes back as it was: the args of its instant events are the records; its lifelines, loadlines and
- * names are passed over. An event of others is a record at its ts: name is the event; ph, cat, pid, tid, id, dur and
- * what is in args are fields. Metadata (ph M) is passed over.
+ * In nlconv's own traces, the args of the instant events are the records; other events are ignored. An event of another
+ * program becomes a record: its time is ts, its event is name, and ph, cat, pid, tid, id, dur and the args are fields.
+ * Metadata (ph M) is ignored.
  */
 #include "config.h"
 
@@ -17,7 +17,7 @@ typedef struct chrome_reader {
     importer base;
     builder builder;
     json_fields fields;
-    bool ended; /* the array is */
+    bool ended; /* the array has ended */
 } chrome_reader;
 
 static void chrome_read_close_reader(importer *base)
@@ -26,7 +26,7 @@ static void chrome_read_close_reader(importer *base)
     builder_free(&r->builder);
 }
 
-/* The end of the object or array that begins at at; NULL when it is not all there. */
+/* Returns the end of the object or array at at, or NULL if it is not complete. */
 static const char *balanced_end(const char *at, const char *end)
 {
     int depth = 0;
@@ -44,7 +44,7 @@ static const char *balanced_end(const char *at, const char *end)
     return NULL;
 }
 
-/* Whole events; all that follows the end of the array belongs to nothing. */
+/* Returns the size of the whole events, or of everything behind the end of the array. */
 static size_t cut_events(const char *data, size_t size)
 {
     const char *at = data, *end = data + size, *whole = data;
@@ -63,7 +63,7 @@ static size_t cut_events(const char *data, size_t size)
     return (size_t)(whole - data);
 }
 
-/* Up to and with the [ of the events. */
+/* Returns the end of the [ before the events. */
 static const char *find_array(const char *data, const char *end)
 {
     static const char name[] = "\"traceEvents\"";
@@ -85,7 +85,7 @@ static size_t read_head(const char *data, size_t size, bool all, void **shared, 
         return 0;
     *shared = &found;
     if (array == NULL && size > 0)
-        sink_malformed(s, 1, 0, "there is no array of traceEvents", data, size < 100 ? size : 100);
+        sink_malformed(s, 1, 0, "no array of traceEvents", data, size < 100 ? size : 100);
     return array != NULL ? (size_t)(array - data) : size;
 }
 
@@ -94,7 +94,7 @@ static void unshare(void *shared)
     (void)shared;
 }
 
-/* An event's members, as they are in the text; data is NULL of what is not there. */
+/* The members of an event. */
 enum { PHASE, CATEGORY, TIME, NAME, ARGS, DURATION, PID, TID, ID, MEMBER_COUNT };
 static const char *const member_names[MEMBER_COUNT] = {"ph", "cat", "ts", "name", "args", "dur", "pid", "tid", "id"};
 
@@ -117,7 +117,7 @@ static bool pick(json_fields *f, nl_string members[MEMBER_COUNT])
     return j->error == NULL;
 }
 
-/* Microseconds with a fraction, as nanoseconds; digits beyond those are lost. */
+/* Converts microseconds with a fraction to nanoseconds; drops further digits. */
 static bool read_time(nl_string text, int64_t *time_ns)
 {
     const char *at = text.data, *end = at + text.size;
@@ -154,7 +154,7 @@ static bool read_time(nl_string text, int64_t *time_ns)
     return text.size > (size_t)negative;
 }
 
-/* Goes on reading at a value. */
+/* Continues at a value. */
 static void enter(json_fields *f, nl_string value)
 {
     f->scan.at = value.data;
@@ -191,7 +191,7 @@ static bool take_foreign(json_fields *f, const nl_string members[MEMBER_COUNT])
     return json_take_members(f);
 }
 
-/* False with the reason in f->scan.error. */
+/* Returns false with the reason in f->scan.error. */
 static bool chrome_read_take_event(json_fields *f)
 {
     nl_string members[MEMBER_COUNT] = {0};
@@ -233,7 +233,7 @@ static void read_events(importer *base, const char *data, size_t size, sink *s)
             const char *stop = at;
             while (stop < end && *stop != '{' && *stop != ']')
                 stop++;
-            sink_malformed(s, line, (uint64_t)(at - data), "something that is no event", at, (size_t)(stop - at));
+            sink_malformed(s, line, (uint64_t)(at - data), "expected an event", at, (size_t)(stop - at));
             at = stop;
             continue;
         }

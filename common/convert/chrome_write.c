@@ -1,9 +1,9 @@
 /*
- * Chrome's trace format (JSON), as chrome://tracing and Perfetto's viewer open it.
+ * Writes Chrome's trace format (JSON) for chrome://tracing and Perfetto's viewer.
  *
- * Every record is an instant event whose args are the record as JSON lines have it, so that it is read back as it was.
- * Hosts are processes and programs their threads. After the records come lifelines, as nestable async events (one for
- * an object, within it one for each segment), and loadlines, as counters; these are not read back.
+ * A record becomes an instant event whose args are the record in JSON, so that nlconv can read it again. Hosts are
+ * processes, and programs are their threads. Then follow the lifelines, as nestable async events (one for an object,
+ * and one inside it for each segment), and the loadlines, as counters; nlconv does not read these again.
  */
 #include "config.h"
 
@@ -20,10 +20,10 @@
 typedef struct chrome_writer {
     exporter base;
     picture *picture;
-    const exporter_kind *args_kind; /* writes a record's args */
+    const exporter_kind *args_kind;
     exporter *args;
     bool begun;        /* an event was written */
-    char lifeline[16]; /* the number of the one that is being written */
+    char lifeline[16]; /* the number of the current lifeline */
 } chrome_writer;
 
 static void open_writer(exporter *base)
@@ -61,7 +61,7 @@ static void put_quoted(nl_buffer *out, const char *text)
     g_free(valid);
 }
 
-/* What every event has: {"ph":...,"ts":...,"pid":...,"tid":... */
+/* Writes {"ph":...,"ts":...,"pid":...,"tid":... */
 static void begin_event(chrome_writer *w, nl_buffer *out, const char *phase, int64_t time_ns, uint32_t host,
                         uint32_t prog)
 {
@@ -89,7 +89,7 @@ static void chrome_write_put(exporter *base, const nl_record *record, bool typed
     JSON_PUT(out, "}");
 }
 
-/* The part of a lifeline from one step to the next, or all of it. */
+/* Writes a segment of a lifeline, or the whole lifeline. */
 static void put_span(chrome_writer *w, const lifelines *l, size_t object, const char *name, size_t from, size_t to,
                      sink *s)
 {
@@ -144,7 +144,7 @@ static void put_counters(chrome_writer *w, const drawing_loadline *line, sink *s
     }
 }
 
-/* What processes and threads are called. */
+/* Names processes and threads. */
 static void put_names(chrome_writer *w, sink *s)
 {
     const trace *t = w->picture->trace;

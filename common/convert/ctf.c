@@ -1,11 +1,11 @@
 /*
- * CTF 1.8 traces, such as LTTng and barectf make, through babeltrace2's library: a folder with a file "metadata", or
- * one that holds such folders, which are read one after the other.
+ * Reads CTF 1.8 traces of LTTng and barectf with libbabeltrace2: a directory with a file "metadata", or a directory of
+ * such directories, in the order of their names.
  *
- * An event is a record: NL.EVNT its name, LVL its level, HOST the trace's hostname, PROG the context's procname. Fields
- * are those of the packet's context that tell the CPU, of the contexts of the event, and of the event; members of a
- * structure are OUTER.INNER, an array is text like [1,2], an enumeration its label, or, when it has not just one, its
- * value. Where events were discarded a record NetLogger.Lost says how many (COUNT), as nlkernel's does.
+ * An event becomes a record: NL.EVNT is its name, LVL its level, HOST the hostname of the trace, PROG the context's
+ * procname. Its fields are the CPU from the context of the packet, and the fields of the event and its contexts. The
+ * members of a structure are OUTER.INNER, an array is text such as [1,2], and an enumeration is its label, or its value
+ * if it does not have exactly one label. Discarded events become a record NetLogger.Lost with their COUNT.
  */
 #include "config.h"
 
@@ -20,9 +20,9 @@
 #include <sys/stat.h>
 
 enum {
-    FOLDER_DEPTH = 16,  /* within one another */
-    FIELD_DEPTH = 32,   /* likewise */
-    ROOM_MIN = 1 << 16, /* bytes for names and arrays of a record */
+    DIRECTORY_DEPTH_MAX = 16,
+    FIELD_DEPTH_MAX = 32,
+    RECORD_TEXT_SIZE = 1 << 16, /* bytes for names and arrays of a record */
 };
 
 typedef struct ctf_reader {
@@ -36,7 +36,7 @@ typedef struct ctf_reader {
 
 /* ---- values ---- */
 
-/* The label of an enumeration; NULL when there is not just one. */
+/* Returns the label of an enumeration, or NULL if there is not exactly one. */
 static const char *label_of(const bt_field *field, bool is_signed)
 {
     bt_field_class_enumeration_mapping_label_array labels;
@@ -47,14 +47,14 @@ static const char *label_of(const bt_field *field, bool is_signed)
     return found && count == 1 ? labels[0] : NULL;
 }
 
-/* Most have no sign only because they need none: an integer like others where it fits. */
+/* Stores an unsigned number as a signed integer if it fits. */
 static void set_unsigned(nl_field *value, uint64_t number)
 {
     value->type = number <= INT64_MAX ? NL_TYPE_INT : NL_TYPE_UINT;
     value->uint_value = number;
 }
 
-/* A field of one value, its type and value into value. False when it has members or elements. */
+/* Reads a field with one value. Returns false if it has members or elements. */
 static bool plain_value(const bt_field *field, nl_field *value)
 {
     bt_field_class_type type = bt_field_get_class_type(field);
@@ -88,7 +88,7 @@ static bool plain_value(const bt_field *field, nl_field *value)
     return true;
 }
 
-/* What a variant or an option holds; NULL: nothing. Other fields are themselves. */
+/* Returns the content of a variant or option, NULL if it is empty; otherwise the field itself. */
 static const bt_field *held(const bt_field *field)
 {
     bt_field_class_type type = bt_field_get_class_type(field);
@@ -117,12 +117,12 @@ static void ctf_put(nl_buffer *out, nl_string text)
     nl_buffer_append(out, text.data, text.size);
 }
 
-/* A value as text: 5, [1,2], {a=1,b=2} */
+/* Appends a value as text: 5, [1,2], {a=1,b=2}. */
 static void ctf_put_text(nl_buffer *out, const bt_field *field, int depth)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
     nl_field value = {0};
-    if (field == NULL || (field = held(field)) == NULL || depth == FIELD_DEPTH)
+    if (field == NULL || (field = held(field)) == NULL || depth == FIELD_DEPTH_MAX)
         return;
     if (plain_value(field, &value)) {
         ctf_put(out, nl_field_text(&value, scratch));
@@ -149,7 +149,7 @@ static void ctf_put_text(nl_buffer *out, const bt_field *field, int depth)
 
 static void add_members(ctf_reader *r, nl_string outer, const bt_field *structure, int depth);
 
-/* OUTER.INNER; without an outer one INNER as it is. */
+/* Makes OUTER.INNER, or INNER without an outer name. */
 static nl_string ctf_join(ctf_reader *r, nl_string outer, nl_string inner)
 {
     if (outer.size == 0)
@@ -179,7 +179,7 @@ static void add_array(ctf_reader *r, nl_string name, const bt_field *field, int 
 static void ctf_add_field(ctf_reader *r, nl_string name, const bt_field *field, int depth)
 {
     nl_field value = {0};
-    if (field == NULL || (field = held(field)) == NULL || depth == FIELD_DEPTH)
+    if (field == NULL || (field = held(field)) == NULL || depth == FIELD_DEPTH_MAX)
         return;
     bool plain = plain_value(field, &value);
     if (plain && text_is(name, "procname") && value.type == NL_TYPE_STRING && r->builder.record->prog.data == NULL) {
@@ -195,7 +195,7 @@ static void ctf_add_field(ctf_reader *r, nl_string name, const bt_field *field, 
     }
 }
 
-/* The members of a structure; NULL: there is none. */
+/* Adds the members of a structure, which may be NULL. */
 static void add_members(ctf_reader *r, nl_string outer, const bt_field *structure, int depth)
 {
     for (uint64_t i = 0, count = structure != NULL ? member_count(structure) : 0; i < count; i++)
@@ -203,7 +203,7 @@ static void add_members(ctf_reader *r, nl_string outer, const bt_field *structur
                       bt_field_structure_borrow_member_field_by_index_const(structure, i), depth);
 }
 
-/* Of a packet's context the CPU; the rest is about the packet. */
+/* Adds the CPU; the rest of the context is about the packet. */
 static void add_packet(ctf_reader *r, const bt_event *event)
 {
     static const char name[] = "cpu_id";
@@ -241,15 +241,15 @@ static void set_host(ctf_reader *r, const bt_stream *stream)
     r->builder.record->host = (nl_string){text, strlen(text)};
 }
 
-/* Begins a record at that time. False when there is none, which is then said. */
+/* Begins a record. Returns false after reporting that there is no time. */
 static bool begin_record(ctf_reader *r, const bt_clock_snapshot *time, const bt_stream *stream)
 {
     int64_t time_ns = 0;
-    builder_begin(&r->builder, ROOM_MIN);
+    builder_begin(&r->builder, RECORD_TEXT_SIZE);
     if (time == NULL ||
         bt_clock_snapshot_get_ns_from_origin(time, &time_ns) != BT_CLOCK_SNAPSHOT_GET_NS_FROM_ORIGIN_STATUS_OK) {
         bt_current_thread_clear_error();
-        sink_malformed(r->s, 0, 0, time == NULL ? "an event has no time" : "an event's time is beyond all times",
+        sink_malformed(r->s, 0, 0, time == NULL ? "event without a time" : "an event's time is beyond all times",
                        r->path, strlen(r->path));
         return false;
     }
@@ -314,7 +314,7 @@ static bt_graph_simple_sink_component_initialize_func_status on_begin(bt_message
     return BT_GRAPH_SIMPLE_SINK_COMPONENT_INITIALIZE_FUNC_STATUS_OK;
 }
 
-/* The statuses of the iterator and of the sink are the same numbers for the same things. */
+/* The status codes of iterators and sinks have the same values. */
 static bt_graph_simple_sink_component_consume_func_status on_messages(bt_message_iterator *messages, void *user)
 {
     ctf_reader *r = user;
@@ -335,11 +335,11 @@ static bt_graph_simple_sink_component_consume_func_status on_messages(bt_message
                          : BT_GRAPH_SIMPLE_SINK_COMPONENT_CONSUME_FUNC_STATUS_OK;
 }
 
-/* What babeltrace2 says went wrong: its first cause. */
+/* Reports the first cause of babeltrace2's error. */
 static void say_error(ctf_reader *r)
 {
     const bt_error *error = bt_current_thread_take_error();
-    const char *message = "the trace can't be read";
+    const char *message = "unreadable trace";
     if (error != NULL && bt_error_get_cause_count(error) > 0)
         message = bt_error_cause_get_message(bt_error_borrow_cause_by_index(error, 0));
     sink_malformed(r->s, 0, 0, message, r->path, strlen(r->path));
@@ -365,7 +365,7 @@ static bool add_source(bt_graph *graph, const plugins *p, const char *path, cons
     return good;
 }
 
-/* All streams of the trace into one, in order of time, into the reader. */
+/* Connects all streams of the trace through a muxer, which orders them by time, to the reader. */
 static bool connect(bt_graph *graph, const plugins *p, ctf_reader *r, const bt_component_source *source)
 {
     const bt_component_filter *muxer;
@@ -410,10 +410,7 @@ static int is_visible(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/*
- * Calls take for each trace in the folder, in the order of their names, until it is false. How many there were; take
- * NULL: no more than the first is looked for.
- */
+/* Calls take for each trace in a directory. Returns their number, or, with take NULL, whether there is one. */
 static size_t each_trace(const char *folder, int depth, void (*take)(void *user, const char *path), void *user)
 {
     if (has_metadata(folder)) {
@@ -423,7 +420,7 @@ static size_t each_trace(const char *folder, int depth, void (*take)(void *user,
     }
     struct dirent **entries;
     size_t found = 0;
-    int count = depth < FOLDER_DEPTH ? scandir(folder, &entries, is_visible, alphasort) : -1;
+    int count = depth < DIRECTORY_DEPTH_MAX ? scandir(folder, &entries, is_visible, alphasort) : -1;
     for (int i = 0; i < count; i++) {
         char path[4096];
         bool fits = (size_t)snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name) < sizeof path;
@@ -476,7 +473,7 @@ static bool detect_path(const char *path)
 
 const importer_kind ctf_importer = {
     .name = "ctf",
-    .what = "a folder with CTF 1.8 traces, as LTTng and barectf write them",
+    .what = "a directory with CTF 1.8 traces of LTTng or barectf",
     .in_order = true,
     .read_path = read_path,
     .detect_path = detect_path,

@@ -1,5 +1,4 @@
-/* The table of formats that are written. Apart from the table of importers, so that programs which only read link less.
- */
+/* The table of exporters. It is not with the importers, so that programs which only read link less code. */
 #include "config.h"
 
 #include "record/format_info.h"
@@ -8,16 +7,11 @@
 #include <string.h>
 #include <strings.h>
 
-/* clang-format off */
 static const exporter_kind *const exporters[] = {
-    &json_exporter, &csv_exporter,
-    &xml_exporter,
-    &otlp_exporter,
-    &spans_exporter, &chrome_exporter, &perfetto_exporter,
+    &json_exporter, &csv_exporter, &xml_exporter, &otlp_exporter, &spans_exporter, &chrome_exporter, &perfetto_exporter,
 };
-/* clang-format on */
 
-enum { OWN_COUNT = NL_FORMAT_COUNT - 1 /* of nl_format, which begins at 1 */ };
+enum { OWN_COUNT = NL_FORMAT_COUNT - 1 /* the formats of the library start at 1 */ };
 
 const exporter_kind *exporter_kind_at(size_t index)
 {

@@ -1,14 +1,13 @@
 /*
- * The text of ftrace's file trace, and of trace-cmd report, which is like it.
+ * Reads the text of ftrace's file trace, and of trace-cmd report, which is similar.
  *
  *   COMM-TID [(PID)] [CPU] FLAGS SECONDS: FUNCTION <-CALLER        the function tracer
- *   COMM-TID [(PID)] [CPU] FLAGS SECONDS: EVENT: what it says      events
+ *   COMM-TID [(PID)] [CPU] FLAGS SECONDS: EVENT: DETAILS           events
  *   CPU) DURATION us | FUNCTION() {                                the function graph tracer
  *
- * Records are as nlkernel's (doc/kernel-events.md). A call is ftrace.function with FUNCTION and CALLER, or
- * ftrace.funcgraph_entry with FUNCTION and DEPTH, and ftrace.funcgraph_exit when it returns; DURATION.NS where that is
- * said. The text does not say of which system an event is: its name is the event's alone. Times are of a clock that
- * begins when the machine is started: see import_about.
+ * The records have the fields of nlkernel's records (doc/kernel-events.md). A call is ftrace.function with FUNCTION and
+ * CALLER, or ftrace.funcgraph_entry with FUNCTION and DEPTH, followed by ftrace.funcgraph_exit with DURATION.NS. The
+ * text does not name the system of an event. Times count from the start of the machine: see import_about.
  */
 #include "config.h"
 
@@ -20,9 +19,9 @@
 
 enum { DEPTH_MAX = 64, NAME_MAX = 64, CPUS_MAX = 4096 };
 
-/* Whose calls a CPU's lines are about, and what of them was entered and not left. */
+/* The calls on a CPU that have not returned. */
 typedef struct graph_cpu {
-    int64_t tid; /* -1: not known */
+    int64_t tid; /* -1: unknown */
     char within[DEPTH_MAX][NAME_MAX];
 } graph_cpu;
 
@@ -30,7 +29,7 @@ typedef struct ftrace_reader {
     importer base;
     builder builder;
     graph_cpu *cpus[CPUS_MAX];
-    int64_t last_ns; /* lines without a time have the latest one */
+    int64_t last_ns; /* lines without a time have the latest time */
 } ftrace_reader;
 
 typedef struct trace_head {
@@ -39,7 +38,7 @@ typedef struct trace_head {
     nl_string rest;
 } trace_head;
 
-/* What digits say, at most 18 of them. */
+/* Converts at most 18 digits. */
 static int64_t ftrace_number_of(nl_string digits)
 {
     int64_t number = 0;
@@ -50,7 +49,7 @@ static int64_t ftrace_number_of(nl_string digits)
 
 /* ---- heads ---- */
 
-/* "COMM-TID" and perhaps "(PID)"; COMM may hold anything. */
+/* Reads "COMM-TID" and an optional "(PID)"; COMM may have any bytes. */
 static bool take_task(nl_string text, trace_head *h)
 {
     text_drop_blanks(&text);
@@ -75,7 +74,7 @@ static bool take_task(nl_string text, trace_head *h)
     return true;
 }
 
-/* [FLAGS] SECONDS: */
+/* Reads "[FLAGS] SECONDS:". */
 static bool take_stamp(nl_string text, trace_head *h)
 {
     for (int word = 0; word < 3; word++) {
@@ -107,7 +106,7 @@ static bool take_head(nl_string line, trace_head *h)
 
 /* ---- the function graph ---- */
 
-/* What is called, of "tcp_v4_rcv [module](skb=..) {"; the rest of the text begins at its bracket. */
+/* Reads the function's name from "tcp_v4_rcv [module](skb=..) {". The rest of the text begins at the parenthesis. */
 /* NOLINTBEGIN(clang-analyzer-core.*): a text without data has no size */
 static nl_string take_name(nl_string *text)
 {
@@ -121,7 +120,7 @@ static nl_string take_name(nl_string *text)
 }
 /* NOLINTEND(clang-analyzer-core.*) */
 
-/* "1.234 us", with marks as + or ! before it, in ns; -1 when there is none. */
+/* Converts "1.234 us", with marks such as + or ! before it, to ns. Returns -1 if there is no duration. */
 static int64_t duration_of(nl_string text)
 {
     const char *unit = text_find(text, " us");
@@ -136,9 +135,9 @@ static int64_t duration_of(nl_string text)
         return -1;
     memcpy(number, from, size);
     number[size] = '\0';
-    const double most_us = 9e15; /* what nanoseconds have room for */
+    const double maximum_us = 9e15;
     double duration_us = strtod(number, NULL);
-    return duration_us < most_us ? (int64_t)(duration_us * 1e3 + 0.5) : -1;
+    return duration_us < maximum_us ? (int64_t)(duration_us * 1e3 + 0.5) : -1;
 }
 
 static graph_cpu *cpu_of(ftrace_reader *r, nl_string digits)
@@ -181,7 +180,7 @@ static void begin_record(ftrace_reader *r, const char *event, nl_string prog, in
     r->last_ns = time_ns;
 }
 
-/* "|  FUNCTION() {" and its like, behind the bar. cpu may be NULL. */
+/* Reads "FUNCTION() {", "FUNCTION();" or "}" behind the bar. */
 static void take_graph(ftrace_reader *r, const trace_head *h, nl_string text, int64_t duration_ns, sink *s)
 {
     size_t indent = 0;
@@ -191,7 +190,7 @@ static void take_graph(ftrace_reader *r, const trace_head *h, nl_string text, in
     size_t depth = indent < 2 ? 0 : (indent - 2) / 2;
     graph_cpu *cpu = cpu_of(r, h->cpu);
     if (text.size == 0 || text_take(&text, "/*") || cpu == NULL)
-        return; /* a remark, as events beside the calls are */
+        return; /* a comment: an event between the calls */
     bool is_exit = *text.data == '}';
     nl_string name = {NULL, 0};
     char *within = depth < DEPTH_MAX ? cpu->within[depth] : NULL;
@@ -220,7 +219,7 @@ static void take_graph(ftrace_reader *r, const trace_head *h, nl_string text, in
     builder_finish(&r->builder, false, s);
 }
 
-/* " 0)   bash-12   =>  ls-13" */
+/* Reads " 0)   bash-12   =>  ls-13". */
 static bool take_switch(nl_string line, graph_cpu *cpu)
 {
     const char *arrow = text_find(line, "=>");
@@ -232,7 +231,7 @@ static bool take_switch(nl_string line, graph_cpu *cpu)
     return true;
 }
 
-/* "SECONDS.FRACTION |", which is there where it was asked for. */
+/* Reads an optional "SECONDS.FRACTION |". */
 static void take_bare_time(nl_string *text, int64_t *time_ns)
 {
     nl_string at = *text, seconds, fraction;
@@ -250,7 +249,7 @@ static void take_bare_time(nl_string *text, int64_t *time_ns)
     *time_ns += ftrace_number_of(seconds) * NL_NS_PER_SECOND;
 }
 
-/* "[SECONDS |] CPU) [COMM-TID |] [FLAGS |] [DURATION us] |  FUNCTION() {" False when it is none. */
+/* Reads "[SECONDS |] CPU) [COMM-TID |] [FLAGS |] [DURATION us] |  FUNCTION() {". */
 static bool take_graph_line(ftrace_reader *r, nl_string line, sink *s)
 {
     trace_head h = {.time_ns = r->last_ns}, task;
@@ -275,7 +274,7 @@ static bool take_graph_line(ftrace_reader *r, nl_string line, sink *s)
 
 /* ---- lines ---- */
 
-/* "FUNCTION <-CALLER"; trace-cmd has "<--", and offsets where it was asked for them. */
+/* Reads "FUNCTION <-CALLER". trace-cmd prints "<--", and offsets as an option. */
 static bool take_call(ftrace_reader *r, const trace_head *h, nl_string text, sink *s)
 {
     const char *arrow = text_find(text, " <-");
@@ -311,7 +310,7 @@ static void ftrace_take_event(ftrace_reader *r, const trace_head *h, nl_string e
     builder_finish(&r->builder, false, s);
 }
 
-/* What follows the head: a call, or an event. */
+/* Reads a call or an event behind the head. */
 static void take_rest(ftrace_reader *r, const trace_head *h, const text_lines *lines, sink *s)
 {
     nl_string text = h->rest;
@@ -330,7 +329,7 @@ static void take_rest(ftrace_reader *r, const trace_head *h, const text_lines *l
     else if (is_event)
         ftrace_take_event(r, h, event, said, s);
     else
-        lines_malformed(lines, "what happened is neither FUNCTION <-CALLER nor EVENT:", s);
+        lines_malformed(lines, "expected FUNCTION <-CALLER or EVENT:", s);
 }
 
 static bool is_decoration(nl_string line)
@@ -353,8 +352,7 @@ static void read_lines(importer *base, const char *data, size_t size, sink *s)
         if (take_head(lines.line, &h))
             take_rest(r, &h, &lines, s);
         else if (!is_decoration(lines.line) && !take_graph_line(r, lines.line, s))
-            lines_malformed(&lines, "the line is none of trace's: there is no COMM-TID [CPU] SECONDS: and no CPU) |",
-                            s);
+            lines_malformed(&lines, "expected COMM-TID [CPU] SECONDS: or CPU) |", s);
     }
 }
 
@@ -366,7 +364,7 @@ static void ftrace_close_reader(importer *base)
     builder_free(&r->builder);
 }
 
-/* Whether it says so, or the first line that is no decoration is such a one. */
+/* Looks for the tracer's comment, or for a head in the first line that is not a comment. */
 static bool ftrace_detect(const char *data, size_t size)
 {
     trace_head h;

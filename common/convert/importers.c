@@ -1,4 +1,4 @@
-/* The table of formats that are read. */
+/* The table of importers. */
 #include "config.h"
 
 #include "record/format.h"
@@ -8,21 +8,16 @@
 #include <string.h>
 #include <strings.h>
 
-/* clang-format off */
-/* In the order in which they are asked whether an input is theirs, before those of nl_format, and after: the most
- * certain first. */
+/* In the order of detection, with the most certain format first; the formats of the library are between the tables. */
 static const importer_kind *const first_importers[] = {
-    &xml_importer,
-    &otlp_importer, &chrome_importer, &journal_importer, &json_importer,
+    &xml_importer, &otlp_importer, &chrome_importer, &journal_importer, &json_importer,
 };
 static const importer_kind *const last_importers[] = {
-    &csv_importer, &strace_importer, &perf_importer, &ftrace_importer,
-    &ctf_importer,
+    &csv_importer, &strace_importer, &perf_importer, &ftrace_importer, &ctf_importer,
 };
-/* clang-format on */
 
 enum {
-    OWN_COUNT = NL_FORMAT_COUNT - 1, /* of nl_format, which begins at 1 */
+    OWN_COUNT = NL_FORMAT_COUNT - 1, /* the formats of the library start at 1 */
     FIRST_COUNT = sizeof first_importers / sizeof first_importers[0],
     LAST_COUNT = sizeof last_importers / sizeof last_importers[0],
 };

@@ -1,11 +1,10 @@
 /*
- * JSON lines: a record is an object on a line of its own,
+ * JSON lines: a record is an object on one line,
  *
  *   {"ts":"2000-03-30T11:23:20.957943Z","event":"WriteData","level":"Info","host":"h","prog":"p","SEND.SZ":49332}
  *
- * with the keys of keys.h and the values of json_text.h. What others write is read too: DATE for ts and so on, seconds
- * since 1970 for a time, objects within the object (their members are fields OUTER.INNER), arrays (as the text that
- * they are); null is a field that is not there.
+ * with the keys of keys.h and the values of json_text.h. The reader also accepts the names of ULM (DATE for ts),
+ * seconds since 1970 as a time, nested objects (fields OUTER.INNER), arrays (as text), and null (no field).
  */
 #include "config.h"
 
@@ -83,7 +82,6 @@ static void json_close_reader(importer *base)
     builder_free(&r->builder);
 }
 
-/* The object on a line. */
 static bool json_take_line(json_fields *r)
 {
     json_scan *j = &r->scan;

@@ -26,7 +26,6 @@ static member member_here(const json_fields *r, const builder_key *key)
     return r->only_fields ? MEMBER_NONE : builder_member(r->builder, key->member);
 }
 
-/* A value that is text, whatever it was. */
 static bool take_text(json_fields *r, const builder_key *key, nl_string text)
 {
     member m = member_here(r, key);
@@ -66,7 +65,7 @@ static bool equals(nl_string text, const char *word)
     return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
 }
 
-/* OUTER.INNER */
+/* Makes OUTER.INNER. */
 static bool json_fields_join(json_fields *r, nl_string outer, nl_string inner, nl_string *name)
 {
     char *bytes = builder_bytes(r->builder, outer.size + 1 + inner.size);
@@ -79,7 +78,7 @@ static bool json_fields_join(json_fields *r, nl_string outer, nl_string inner, n
     return true;
 }
 
-/* {"$bytes": ...} or {"$double": ...}, what JSON has no values for. */
+/* Reads {"$bytes": ...} or {"$double": ...}. */
 static bool take_special(json_fields *r, const builder_key *key, nl_string kind)
 {
     nl_string text;
@@ -109,7 +108,7 @@ static bool take_value_of(json_fields *r, nl_string name, int depth)
     return take_value(r, &key, depth);
 }
 
-/* An object within the object, whose { was taken. */
+/* Reads a nested object behind its {. */
 static bool take_object(json_fields *r, const builder_key *key, int depth)
 {
     bool first = true;
@@ -169,7 +168,7 @@ static bool begins_as(const json_scan *j, const json_known_key *k)
     return k->size > 0 && nl_begins_as(at, text, left, j->end);
 }
 
-/* Notes what the key is that stands with what is around it in [at, end). One with escapes is no part of it. */
+/* Stores a key with the bytes around it, [at, end), unless it has escapes. */
 static void know(json_known_key *k, const char *at, const char *end, const builder_key *key)
 {
     size_t size = (size_t)(end - at);
@@ -184,7 +183,7 @@ static void know(json_known_key *k, const char *at, const char *end, const build
     k->member = key->member;
 }
 
-/* Takes what stands before the value of the member at that place. False behind the last, or when something is wrong. */
+/* Reads up to the value of the member at index place. Returns false at the end and on an error. */
 static bool take_key(json_fields *r, size_t place, builder_key *key)
 {
     json_scan *j = &r->scan;

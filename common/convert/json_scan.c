@@ -56,7 +56,7 @@ static char *put_utf8(char *to, unsigned code)
     return to;
 }
 
-/* The four digits after \u, and the other half of a pair. NULL when there are none. */
+/* Decodes the digits after \u, and the second half of a pair. Returns NULL if they are malformed. */
 static char *unescape_code(const char **at, const char *end, char *to)
 {
     int code = hex4(*at, end);
@@ -73,7 +73,7 @@ static char *unescape_code(const char **at, const char *end, char *to)
     return put_utf8(to, (unsigned)code);
 }
 
-/* An escape, whose backslash was taken. NULL when it is none. */
+/* Decodes an escape behind its backslash. Returns NULL if it is malformed. */
 static char *unescape(const char **at, const char *end, char *to)
 {
     static const char letters[][2] = {{'"', '"'},  {'\\', '\\'}, {'/', '/'},  {'n', '\n'},
@@ -91,7 +91,7 @@ static char *unescape(const char **at, const char *end, char *to)
     return NULL;
 }
 
-/* A string that has escapes, the first at from; its closing quote is somewhere. Not inlined: most strings have none. */
+/* Decodes a string whose first escape is at from. Not inlined, because most strings have no escapes. */
 static __attribute__((noinline)) bool unescape_string(json_scan *j, const char *start, const char *from,
                                                       nl_string *string)
 {
@@ -122,7 +122,7 @@ static __attribute__((noinline)) bool unescape_string(json_scan *j, const char *
     return true;
 }
 
-/* The first byte from at on that stands for something else than itself in a string: '"', '\\', control characters. */
+/* Returns the first byte that does not stand for itself: '"', '\\', or a control character. */
 static const char *skip_plain(const char *at, const char *end)
 {
 #ifdef __SSE2__
@@ -143,7 +143,7 @@ static const char *skip_plain(const char *at, const char *end)
         uint64_t quote = word ^ ones * '"', backslash = word ^ ones * '\\';
         uint64_t low = (word - ones * ' ') & ~word;
         uint64_t found = (low | ((quote - ones) & ~quote) | ((backslash - ones) & ~backslash)) & highs;
-        if (found != 0) /* What is above the lowest bit may be borrowed from below. */
+        if (found != 0) /* bits above the lowest may be wrong because of borrows */
             return at + __builtin_ctzll(found) / 8;
     }
 #endif
@@ -273,7 +273,7 @@ bool json_any(json_scan *j, nl_string *text)
     return true;
 }
 
-/* ---- what strings and numbers mean ---- */
+/* ---- numbers ---- */
 
 static bool same(nl_string a, nl_string b)
 {
@@ -290,7 +290,7 @@ bool json_unsigned(nl_string text, uint64_t *value)
     return text.size > 0;
 }
 
-/* An integer's type and value. False when there is none that is written like this, or -0. */
+/* Sets an integer. Returns false if it would not be written as the same text. */
 static bool integer_value(nl_string text, nl_field *field)
 {
     bool negative = text.size > 0 && text.data[0] == '-';
@@ -308,7 +308,7 @@ static bool integer_value(nl_string text, nl_field *field)
     return true;
 }
 
-/* The same of other numbers. Not inlined: most are integers, which do not need its room on the stack. */
+/* As integer_value, for other numbers. Not inlined, to save stack in the common case. */
 static __attribute__((noinline)) bool double_value(nl_string text, nl_field *field)
 {
     char scratch[NL_FIELD_TEXT_SIZE + 2];

@@ -1,8 +1,8 @@
 /*
- * JSON (RFC 8259) being read, value by value. What is wrong is said in error, with everything after it not read.
+ * Reads JSON (RFC 8259) value by value, without a tree: conversions are a hot path. The first error ends the reading.
  *
- * Bytes beyond ASCII are taken as they are, UTF-8 or not. An escaped half of a surrogate pair that stands alone, as
- * some writers make of bytes that are no UTF-8, becomes the three bytes that it would be in UTF-8.
+ * Bytes beyond ASCII are accepted as they are, also invalid UTF-8. A single escaped half of a surrogate pair becomes
+ * three bytes, because some writers write invalid UTF-8 so. One thread at a time.
  */
 #ifndef NETLOGGER_CONVERT_JSON_SCAN_H
 #define NETLOGGER_CONVERT_JSON_SCAN_H
@@ -14,12 +14,12 @@
 typedef struct json_scan {
     const char *at, *end;
     const char *error; /* NULL: none */
-    /* Gives so many bytes for a string that has escapes; NULL: there is no room. */
+    /* Allocates bytes for a string with escapes; may return NULL. */
     char *(*allocate)(void *user, size_t size);
     void *user;
 } json_scan;
 
-enum { JSON_DEPTH = 64 }; /* arrays and objects within one another */
+enum { JSON_DEPTH = 64 }; /* maximum nesting of arrays and objects */
 
 static inline void json_blank(json_scan *j)
 {
@@ -27,10 +27,10 @@ static inline void json_blank(json_scan *j)
         j->at++;
 }
 
-/* Says what is wrong; false. */
+/* Sets the error unless there is one. Returns false. */
 bool json_fail(json_scan *j, const char *error);
 
-/* Whether the next byte that is not blank is that one, which is then taken. */
+/* Skips blanks, and the byte if it is next. Returns whether it was next. */
 static inline bool json_take(json_scan *j, char byte)
 {
     json_blank(j);
@@ -40,40 +40,38 @@ static inline bool json_take(json_scan *j, char byte)
     return true;
 }
 
-/* The next byte that is not blank; '\0' at the end. */
+/* Returns the next byte behind blanks; '\0' at the end. */
 static inline char json_peek(json_scan *j)
 {
     json_blank(j);
     return j->at < j->end ? *j->at : '\0';
 }
 
-/* Takes a string without its quotes and escapes: a view of the text, or of bytes that were allocated. */
+/* Reads a string: a view of the text, or of allocated bytes if it has escapes. */
 bool json_string(json_scan *j, nl_string *string);
 
-/* Takes a number, as it is written. */
+/* Reads a number as text. */
 bool json_number(json_scan *j, nl_string *text);
 
-/* Takes a word, "true" and the like. */
+/* Reads a word such as true. */
 bool json_word(json_scan *j, const char *word);
 
-/* Takes any value, as it is written. */
+/* Reads any value as text. */
 bool json_any(json_scan *j, nl_string *text);
 
 /*
- * Goes through an object or an array, whose { or [ was taken: json_next takes what stands before each member or value
- * but the first, and the end. True when there is one.
+ * Iterates over an object or array behind its { or [. Reads the comma before each member or value except the first, or
+ * the end. Returns whether there is a member or value. *first starts as true.
  */
 bool json_next(json_scan *j, char close, bool *first);
 
-/* Takes a member's name and the colon. */
+/* Reads the name of a member and the colon. */
 bool json_key(json_scan *j, nl_string *key);
 
-/* Digits as a number. False when text is something else, or does not fit. */
+/* Converts digits. Returns false for other text and for numbers that do not fit. */
 bool json_unsigned(nl_string text, uint64_t *value);
 
-/*
- * A number into a typed value that is written as the same text again, or, when there is none, into text.
- */
+/* Sets type and value of a field from a number. A number that no type would write as the same text becomes text. */
 void json_number_value(nl_string text, nl_field *field);
 
 #endif

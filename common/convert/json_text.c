@@ -20,7 +20,7 @@ void json_put_text(nl_buffer *out, nl_string text)
 
 bool json_is_number(nl_string text)
 {
-    enum { DIGITS = 15, DECIMALS = 9 }; /* so many every double holds, and the shortest text of it has no exponent */
+    enum { DIGITS = 15, DECIMALS = 9 }; /* any double holds so many digits, and is printed without an exponent */
     const char *at = text.data, *end = at + text.size;
     if (text.size == 0 || text.size > DIGITS + 2)
         return false;

@@ -4,7 +4,6 @@
 
 #include "convert/lines.h"
 
-/* SECONDS.FRACTION: */
 bool kernel_text_time(nl_string *text, int64_t *time_ns)
 {
     enum { SECONDS_MAX = 9 };
@@ -36,7 +35,7 @@ static bool is_name_byte(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* A field's name as nlkernel writes it. */
+/* Returns the name that nlkernel uses for a field. */
 static nl_string field_name(builder *b, nl_string name)
 {
     while (name.size > 1 && *name.data == '_')
@@ -56,7 +55,7 @@ static nl_string field_name(builder *b, nl_string name)
     return (nl_string){text, (size_t)(to - text)};
 }
 
-/* A value without what perf puts between values. */
+/* Removes the separators that perf prints between values. */
 static nl_string trim_value(nl_string value)
 {
     text_drop_blanks(&value);
@@ -66,7 +65,7 @@ static nl_string trim_value(nl_string value)
     return value;
 }
 
-/* The next "NAME=" or "NAME: " from at on that begins a word. Its place; SIZE_MAX when there is none. */
+/* Returns the offset of the next "NAME=" or "NAME: " that begins a word, or SIZE_MAX. */
 static size_t next_name(nl_string text, size_t at, size_t *size, size_t *sign)
 {
     while (at < text.size) {

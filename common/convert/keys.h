@@ -1,9 +1,9 @@
 /*
- * Names of fields as keys of formats in which a key may be there only once: JSON, CSV, OTLP.
+ * Unique keys for the fields of a record, for JSON, CSV and OTLP.
  *
- * The standard fields go by their BP names: ts, event, level, host, prog. Every other field's key is its name, and for
- * the second of that name NAME#2, and so on; a field that is called like a standard one in either text format (ts,
- * DATE, HOST ...) begins with #2 too. No name holds a #, so that a key tells its name.
+ * The keys of the standard fields are their BP names: ts, event, level, host, prog. The key of another field is its
+ * name; the second field with that name is NAME#2, and so on. A field with the name of a standard field in ULM or BP
+ * (ts, DATE, HOST ...) begins with #2. Names cannot contain "#".
  */
 #ifndef NETLOGGER_CONVERT_KEYS_H
 #define NETLOGGER_CONVERT_KEYS_H
@@ -14,10 +14,10 @@
 
 typedef enum member { MEMBER_NONE, MEMBER_TIME, MEMBER_EVENT, MEMBER_LEVEL, MEMBER_HOST, MEMBER_PROG } member;
 
-/* The standard field of that name in ULM or BP. */
+/* Returns the standard field with that name in ULM or BP. */
 member member_of(nl_string name);
 
-/* Counts the names of one record after the other. Zeroes at first. */
+/* Counts the names in a record. Starts as zeros. One thread at a time. */
 typedef struct keys {
     struct keys_slot *slots;
     size_t slot_count; /* a power of two */
@@ -25,18 +25,17 @@ typedef struct keys {
     uint64_t seed;
 } keys;
 
-/* Begins a record with so many fields. */
+/* Begins a record. */
 void keys_begin(keys *k, size_t field_count);
 
-/* The place of a field among those of its name in the record, from 1: what belongs behind the # when it is not 1. The
- * name must stay where it is until the next record. */
+/* Returns the number of the field among those with its name, from 1. The name must be valid until the next record. */
 uint32_t keys_count(keys *k, nl_string name);
 void keys_free(keys *k);
 
 /* Appends the key of a field. */
 void keys_put(keys *k, nl_string name, nl_buffer *out);
 
-/* The name in a key: what is before "#" and digits at its end. *repeated is whether there was such an end. */
+/* Returns the name in a key, without "#" and digits at the end; *repeated: the key had them. */
 nl_string key_name(nl_string key, bool *repeated);
 
 #endif

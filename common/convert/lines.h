@@ -1,4 +1,4 @@
-/* A chunk of text, line by line. */
+/* Reads a piece of text line by line, and lines word by word. One thread at a time for a piece. */
 #ifndef NETLOGGER_CONVERT_LINES_H
 #define NETLOGGER_CONVERT_LINES_H
 
@@ -7,11 +7,11 @@
 #include <string.h>
 
 typedef struct text_lines {
-    const char *start, *end; /* of the chunk */
+    const char *start, *end; /* of the piece */
     const char *next;
-    uint64_t number; /* of the line that was read last, from 1 */
-    uint64_t offset; /* of it, in the chunk */
-    nl_string line;  /* without its newline, and without the CR before that */
+    uint64_t number; /* of the latest line, from 1 */
+    uint64_t offset; /* of the latest line */
+    nl_string line;  /* the latest line without CR and LF */
 } text_lines;
 
 static inline text_lines lines_of(const char *data, size_t size)
@@ -34,16 +34,14 @@ static inline bool lines_next(text_lines *l)
     return true;
 }
 
-/* Notes that the line that was read last can't be. */
+/* Reports the latest line as malformed. */
 static inline void lines_malformed(const text_lines *l, const char *reason, sink *s)
 {
     sink_malformed(s, l->number, l->offset, reason, l->line.data, l->line.size);
 }
 
-/*
- * Text being taken to pieces from its beginning. Each function takes what it says from text when that begins with it,
- * and is false, with nothing taken, when it does not.
- */
+/* The functions text_* remove a part from the beginning of a text. They return false if the text does not begin with
+ * it. */
 static inline bool text_take(nl_string *text, const char *word)
 {
     size_t size = strlen(word);
@@ -76,7 +74,7 @@ static inline bool text_digits(nl_string *text, nl_string *digits)
     return size > 0;
 }
 
-/* Drops word from the end. */
+/* Removes word from the end. */
 static inline bool text_drop(nl_string *text, const char *word)
 {
     size_t size = strlen(word);
@@ -97,7 +95,7 @@ static inline bool text_is(nl_string text, const char *word)
     return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
 }
 
-/* Where word is in text; NULL when it is not. */
+/* Returns the first occurrence of word, or NULL. */
 static inline const char *text_find(nl_string text, const char *word)
 {
     return text.size > 0 ? memmem(text.data, text.size, word, strlen(word)) : NULL;

@@ -1,4 +1,4 @@
-/* The library's own formats, all of nl_format: it reads and writes them. */
+/* The formats of the library as importers and exporters. */
 #include "config.h"
 
 #include "record/format_info.h"
@@ -15,7 +15,7 @@
 
 typedef struct netlogger_importer {
     importer base;
-    sink *s; /* while read is running */
+    sink *s; /* during read */
 } netlogger_importer;
 
 static void netlogger_on_malformed(void *user, const nl_malformed *what)
@@ -46,7 +46,7 @@ static void read_records(importer *base, const char *data, size_t size, sink *s)
 
 /* ---- writing ---- */
 
-enum { GATHERED_MAX = 1 << 20 }; /* bytes of records that an exporter holds */
+enum { GATHERED_MAX = 1 << 20 }; /* bytes of records in an encoder */
 
 typedef struct netlogger_exporter {
     exporter base;
@@ -87,7 +87,7 @@ static void netlogger_flush(exporter *base, sink *s)
         nl_encoder_finish(e->encoder, &s->bytes);
 }
 
-/* ---- the rows, made of the library's table ---- */
+/* ---- rows, from the table of the library ---- */
 
 /* The row of NL_FORMAT_UNKNOWN is for logs whose format is detected: such a log may mix formats. */
 static importer_kind importer_kinds[NL_FORMAT_COUNT];

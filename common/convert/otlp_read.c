@@ -1,4 +1,4 @@
-/* OpenTelemetry's logs and spans being read: otlp_write.c says what our own look like, doc/formats.md the rest. */
+/* Reads OpenTelemetry's logs and spans. otlp_write.c describes NetLogger's own, doc/formats.md the others. */
 #include "config.h"
 
 #include "convert/otlp.h"
@@ -17,12 +17,12 @@ typedef struct otlp_reader {
     builder builder;
     const char *error; /* the first one in the line */
     sink *s;
-    nl_string resource, scope; /* as they are in the text */
-    nl_string trace, span;     /* likewise, of the span being read */
+    nl_string resource, scope; /* JSON text */
+    nl_string trace, span;     /* JSON text of the span's IDs */
     size_t line_size;
 } otlp_reader;
 
-/* A member that is looked for, and its value as it is in the text; data is NULL when it is not there. */
+/* A member to find; the data of its value, JSON text, is NULL if the object does not have it. */
 typedef struct wanted {
     const char *name;
     nl_string text;
@@ -42,7 +42,7 @@ static char *allocate(void *user, size_t size)
 
 static json_scan scan_of(otlp_reader *r, nl_string text)
 {
-    const char *end = text.data != NULL ? text.data + text.size : NULL; /* of what is not there */
+    const char *end = text.data != NULL ? text.data + text.size : NULL;
     return (json_scan){.at = text.data, .end = end, .allocate = allocate, .user = &r->builder};
 }
 
@@ -51,7 +51,7 @@ static bool equals(nl_string text, const char *word)
     return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
 }
 
-/* Looks for members of the object that text is. */
+/* Finds members of the object in text. */
 static bool pick(otlp_reader *r, nl_string text, wanted *members, size_t count)
 {
     json_scan j = scan_of(r, text);
@@ -69,7 +69,7 @@ static bool pick(otlp_reader *r, nl_string text, wanted *members, size_t count)
 }
 #define PICK(r, text, members) pick(r, text, members, sizeof(members) / sizeof((members)[0]))
 
-/* Calls take for each value of the array that text is. */
+/* Calls take for each value of the array in text. */
 static bool each(otlp_reader *r, nl_string text, bool (*take)(otlp_reader *r, nl_string value))
 {
     json_scan j = scan_of(r, text);
@@ -85,7 +85,7 @@ static bool each(otlp_reader *r, nl_string text, bool (*take)(otlp_reader *r, nl
     return j.error == NULL || otlp_read_fail(r, j.error);
 }
 
-/* A string's text, or a number's; none when text is none. */
+/* Converts a JSON string or number to text. */
 static bool text_of(otlp_reader *r, nl_string text, nl_string *out)
 {
     json_scan j = scan_of(r, text);
@@ -109,7 +109,7 @@ static bool bytes_of(otlp_reader *r, nl_string text, nl_string *out)
     return size != SIZE_MAX || otlp_read_fail(r, "a bytesValue is no base64");
 }
 
-/* {"values":[{"key":"uint", ...}]}, as we write large unsigned integers; other lists stay text. */
+/* Reads {"values":[{"key":"uint", ...}]}, NetLogger's large unsigned integers. Other lists stay text. */
 static bool list_value(otlp_reader *r, nl_string text, nl_field *field)
 {
     static const char before[] = "{\"values\":[{\"key\":\"uint\",\"value\":{\"stringValue\":\"", after[] = "\"}}]}";
@@ -134,7 +134,7 @@ static bool double_value(otlp_reader *r, nl_string text, nl_field *field)
     return nl_field_double(&as_text, &field->double_value) || otlp_read_fail(r, "a doubleValue is no number");
 }
 
-/* The value of an AnyValue; its name is left. */
+/* Sets type and value of a field from an AnyValue. */
 static bool any_value(otlp_reader *r, nl_string text, nl_field *field)
 {
     enum { STRING, INT, DOUBLE, BOOL, BYTES, ARRAY, LIST };
@@ -169,7 +169,7 @@ static bool any_value(otlp_reader *r, nl_string text, nl_field *field)
     return true;
 }
 
-/* An attribute's key and value, in field. */
+/* Sets a field from an attribute. */
 static bool read_attribute(otlp_reader *r, nl_string text, nl_field *field)
 {
     wanted w[] = {{.name = "key"}, {.name = "value"}};
@@ -241,7 +241,7 @@ static void begin_record(otlp_reader *r)
     builder_begin(&r->builder, 3 * r->line_size + 4096);
 }
 
-/* What a record has of its resource and its scope. */
+/* Adds the fields from the resource and the scope. */
 static bool take_surroundings(otlp_reader *r)
 {
     wanted resource[] = {{.name = "attributes"}}, scope[] = {{.name = "name"}};
@@ -254,7 +254,7 @@ static bool take_surroundings(otlp_reader *r)
     return true;
 }
 
-/* Nanoseconds since 1970. */
+/* Sets the time from nanoseconds since 1970. */
 static bool take_time(otlp_reader *r, nl_string text)
 {
     nl_string digits;
@@ -297,7 +297,7 @@ static bool otlp_read_add_text(otlp_reader *r, const char *name, nl_string text)
     return true;
 }
 
-/* The body is the event in what we write; beside the eventName of others it is a field. */
+/* The body is the event in NetLogger's own logs. In other logs with an eventName, the body is a field. */
 static bool otlp_read_take_event(otlp_reader *r, nl_string event, nl_string body)
 {
     nl_string name;
@@ -389,7 +389,7 @@ static bool take_span(otlp_reader *r, nl_string text)
            finish(r);
 }
 
-/* ---- the levels above ---- */
+/* ---- scopes and requests ---- */
 
 static bool take_scope(otlp_reader *r, nl_string text)
 {
@@ -409,7 +409,7 @@ static bool take_resource(otlp_reader *r, nl_string text)
     return each(r, w[1].text, take_scope) && each(r, w[2].text, take_scope);
 }
 
-/* A request, which is all of a line. */
+/* Reads a request, which is a line. */
 static bool otlp_read_take_line(otlp_reader *r, nl_string line)
 {
     wanted w[] = {{.name = "resourceLogs"}, {.name = "resourceSpans"}};

@@ -1,10 +1,9 @@
 /*
- * OpenTelemetry's logs (and, read only, spans) as JSON lines: each line is one ExportLogsServiceRequest or
- * ExportTraceServiceRequest.
+ * Writes OpenTelemetry's logs as JSON lines; each line is an ExportLogsServiceRequest.
  *
- * A record is a LogRecord; its event is eventName and body, its fields are attributes with the keys of keys.h. Records
- * that follow one another from the same host (resource attribute host.name) and program (service.name) share a line.
- * What LogRecord has no place for is in attributes of the names below.
+ * A record becomes a LogRecord. Its event is eventName and body; its fields are attributes with the keys of keys.h.
+ * Consecutive records from the same host (resource attribute host.name) and program (service.name) share a line.
+ * otlp.h has the attributes for the values that a LogRecord cannot hold.
  */
 #include "config.h"
 
@@ -22,9 +21,9 @@ enum { LINE_RECORDS = 100 };
 typedef struct otlp_writer {
     exporter base;
     keys keys;
-    nl_buffer source; /* host and program of the line that is open, to compare */
+    nl_buffer source; /* host and program of the open line */
     nl_buffer next;
-    unsigned count; /* of its records; 0: none is open */
+    unsigned count; /* records in the open line; 0: no line is open */
 } otlp_writer;
 
 static void otlp_write_close_writer(exporter *base)
@@ -105,7 +104,7 @@ void otlp_put_value(nl_buffer *out, const nl_field *field, bool typed, sink *s)
     put_word(out, "{\"intValue\":\"", nl_field_text(field, scratch), "\"}");
 }
 
-/* Begins an attribute, with what parts it from the one before. */
+/* Begins an attribute, with a comma before all but the first. */
 static void put_key(nl_buffer *out, bool *first, const char *key)
 {
     put_word(out, *first ? "{\"key\":\"" : ",{\"key\":\"", (nl_string){key, strlen(key)}, "\",\"value\":");
@@ -147,7 +146,7 @@ static void note_source(nl_buffer *source, const nl_record *record)
     }
 }
 
-/* Sees to it that a line of the record's host and program is open. */
+/* Opens a line for the record's host and program unless it is open. */
 static void begin_line(otlp_writer *w, const nl_record *record, nl_buffer *out)
 {
     note_source(&w->next, record);
@@ -167,12 +166,12 @@ static void begin_line(otlp_writer *w, const nl_record *record, nl_buffer *out)
     JSON_PUT(out, ",\"scopeLogs\":[{\"scope\":{\"name\":\"" OTLP_SCOPE "\"},\"logRecords\":[");
 }
 
-/* SeverityNumber, of which each range of four has one name. */
+/* SeverityNumber; each range of four numbers has one name. */
 static const unsigned char severities[] = {
     [NL_EMERGENCY] = 24, [NL_ALERT] = 21, [NL_ERROR] = 17,  [NL_WARNING] = 13,   [NL_AUTH] = 10,
     [NL_SECURITY] = 14,  [NL_USAGE] = 9,  [NL_SYSTEM] = 11, [NL_IMPORTANT] = 12, [NL_DEBUG] = 5};
 
-/* Whether the level needs an attribute of our own. */
+/* Returns whether the level needs an attribute of NetLogger. */
 static bool put_level(nl_buffer *out, const nl_record *record)
 {
     nl_string text = level_as_text(record);

@@ -1,6 +1,6 @@
 /*
- * Where the converted bytes go: standard output, or a file that takes its name when all of it is there. Every function
- * that fails says why on standard error.
+ * The output of a conversion: standard output, or a file that replaces the old file when it is complete. A function
+ * that fails reports the error on standard error. One thread.
  */
 #ifndef NETLOGGER_CONVERT_OUTPUT_H
 #define NETLOGGER_CONVERT_OUTPUT_H
@@ -10,12 +10,12 @@
 
 typedef struct output output;
 
-/* NULL or "-": standard output. NULL when it can't be opened. */
+/* Opens a file; NULL or "-" is standard output. Returns NULL if it fails. */
 output *output_open(const char *path);
 
 bool output_write(output *o, const char *data, size_t size);
 
-/* Closes it; the file takes its name, or, when it is not to be kept, is removed, and what was there stays. */
+/* Closes the output. keep: the file gets its name; otherwise it is removed and the old file stays. */
 bool output_close(output *o, bool keep);
 
 #endif

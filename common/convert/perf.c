@@ -1,14 +1,15 @@
 /*
- * What `perf script` prints in its default layout, with or without call chains:
+ * Reads the output of `perf script` in its default layout, with or without call chains:
  *
- *   COMM TID [CPU] SECONDS:  PERIOD EVENT: what it says
+ *   COMM TID [CPU] SECONDS:  PERIOD EVENT: DETAILS
  *           ADDRESS SYMBOL+OFFSET (FILE)
  *
- * A sample is a record as nlkernel's are (doc/kernel-events.md): PROG is the thread's name, LVL System, TID, PID, CPU;
- * the event of a tracepoint SYSTEM.EVENT and its fields NAME.OF.IT in capitals. A sample's PERIOD; of the innermost
- * frame SYMBOL, FILE and ADDRESS; and all of the chain as STACK, "outermost;...;innermost", when it is more than one.
+ * A sample becomes a record with the fields of nlkernel's records (doc/kernel-events.md): PROG is the name of the
+ * thread, with TID, PID and CPU. The event of a tracepoint is SYSTEM.EVENT; its fields are in capitals. Other fields
+ * are PERIOD; SYMBOL, FILE and ADDRESS of the innermost frame; and STACK, "outermost;...;innermost", if there are
+ * several frames.
  *
- * The times are of a clock that begins when the machine is started: see import_about.
+ * Times count from the start of the machine: see import_about.
  */
 #include "config.h"
 
@@ -27,16 +28,15 @@ typedef struct perf_reader {
     size_t frame_count;
 } perf_reader;
 
-/* The head of a sample, taken to pieces. */
 typedef struct perf_head {
     nl_string comm, pid, tid, cpu, period, event;
-    int64_t time_ns; /* of perf's clock */
+    int64_t time_ns; /* on perf's clock */
     nl_string rest;
 } perf_head;
 
 /* ---- heads ---- */
 
-/* A thread's or process's number; -1 is that of one which perf never heard of, ":-1" by name. */
+/* Reads the number of a thread or process; -1 is unknown to perf. */
 static bool take_id(nl_string *text, nl_string *id)
 {
     const char *start = text->data;
@@ -47,7 +47,7 @@ static bool take_id(nl_string *text, nl_string *id)
     return true;
 }
 
-/* Numbers, CPU and time, which follow the name. False when text does not begin with them. */
+/* Reads the numbers, CPU and time behind the name. */
 static bool take_numbers(nl_string text, perf_head *h)
 {
     if (!take_id(&text, &h->tid))
@@ -73,7 +73,7 @@ static bool take_numbers(nl_string text, perf_head *h)
     return kernel_text_time(&h->rest, &h->time_ns);
 }
 
-/* The name may hold blanks and digits: what follows it tells where it ends. */
+/* The name may have blanks and digits, so the text behind it determines its end. */
 static bool take_head(nl_string line, perf_head *h)
 {
     enum { COMM_LIMIT = 64 };
@@ -91,7 +91,7 @@ static bool take_head(nl_string line, perf_head *h)
     return false;
 }
 
-/* PERIOD and EVENT: */
+/* Reads "PERIOD EVENT:". */
 static bool perf_take_event(perf_head *h)
 {
     nl_string *text = &h->rest;
@@ -113,7 +113,7 @@ static bool perf_take_event(perf_head *h)
 
 /* ---- events and fields ---- */
 
-/* The event of a tracepoint, SYSTEM:EVENT; other events have modifiers behind a colon, or none. */
+/* Returns whether the event is SYSTEM:EVENT; behind the colon of other events are modifiers. */
 static bool is_tracepoint(nl_string event)
 {
     const char *colon = memchr(event.data, ':', event.size);
@@ -125,7 +125,7 @@ static bool is_tracepoint(nl_string event)
     return false;
 }
 
-/* SYSTEM.EVENT */
+/* Makes SYSTEM.EVENT. */
 static nl_string event_name(builder *b, nl_string event)
 {
     char *text = is_tracepoint(event) ? builder_bytes(b, event.size) : NULL;
@@ -144,7 +144,7 @@ static void perf_add(perf_reader *r, const char *name, nl_string value, sink *s)
         builder_add_text(&r->builder, (nl_string){name, strlen(name)}, value, s);
 }
 
-/* ADDRESS SYMBOL+0xOFFSET (FILE) */
+/* A line "ADDRESS SYMBOL+0xOFFSET (FILE)". */
 typedef struct perf_frame {
     nl_string address, symbol, file;
 } perf_frame;
@@ -191,7 +191,7 @@ static void add_stack(perf_reader *r, sink *s)
         perf_add(r, "STACK", (nl_string){stack->data, stack->size}, s);
 }
 
-/* The frames that follow a head. */
+/* Reads the frames behind a head. */
 static void take_chain(perf_reader *r, text_lines *lines, sink *s)
 {
     text_lines ahead = *lines;
@@ -200,7 +200,7 @@ static void take_chain(perf_reader *r, text_lines *lines, sink *s)
     while (lines_next(&ahead) && ahead.line.size > 0 && *ahead.line.data == '\t') {
         *lines = ahead;
         if (!take_frame(ahead.line, &f)) {
-            lines_malformed(&ahead, "the line is no frame of a call chain", s);
+            lines_malformed(&ahead, "expected a frame of a call chain", s);
             continue;
         }
         if (r->frame_count == 0)
@@ -247,15 +247,15 @@ static void read_samples(importer *base, const char *data, size_t size, sink *s)
         if (lines.line.size == 0 || *lines.line.data == '#')
             continue;
         if (!take_head(lines.line, &h))
-            lines_malformed(&lines, "the line is no sample: there is no COMM TID [CPU] SECONDS:", s);
+            lines_malformed(&lines, "expected COMM TID [CPU] SECONDS:", s);
         else if (!perf_take_event(&h))
-            lines_malformed(&lines, "the sample has no event", s);
+            lines_malformed(&lines, "sample without an event", s);
         else
             read_sample(r, &h, &lines, s);
     }
 }
 
-/* Whole samples: the last may have frames that come yet. */
+/* Returns the size of the samples except the last, whose frames may not have come. */
 static size_t cut_samples(const char *data, size_t size)
 {
     for (const char *end = data + size, *newline; end > data; end = newline) {
@@ -276,7 +276,7 @@ static void perf_close_reader(importer *base)
     nl_buffer_free(&r->stack);
 }
 
-/* Whether the first line that is no comment is a sample's. */
+/* Looks at the first line that is not a comment. */
 static bool perf_detect(const char *data, size_t size)
 {
     perf_head h;
@@ -288,7 +288,7 @@ static bool perf_detect(const char *data, size_t size)
 
 const importer_kind perf_importer = {
     .name = "perf",
-    .what = "what perf script prints",
+    .what = "the output of perf script",
     .detect = perf_detect,
     .cut = cut_samples,
     .size = sizeof(perf_reader),

@@ -1,9 +1,9 @@
 /*
- * Perfetto's protobuf traces (perfetto/trace/trace.proto), for its viewer.
+ * Writes Perfetto's protobuf traces (perfetto/trace/trace.proto).
  *
- * The segments of lifelines are slices, on tracks of the host and program where each began (a track for as many as run
- * at once), and a flow leads from each of an object's slices to its next. Loadlines are counters; all other records are
- * instants. Fields are debug annotations. Messages are written by hand: they are but varints and lengths.
+ * The segments of lifelines are slices on the tracks of the host and program where they begin, with one track for each
+ * concurrent segment. A flow leads from each slice of an object to the next. Loadlines are counters; other records are
+ * instants. Fields are debug annotations.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* The numbers of the fields that are used. */
+/* The numbers of protobuf fields. */
 enum {
     TRACE_PACKET = 1,
     PACKET_CLOCKS = 6,
@@ -112,7 +112,7 @@ typedef struct perfetto_writer {
     uint64_t next_track; /* uuid */
 } perfetto_writer;
 
-/* A host and program: a track of its own for instants, and lanes below it for slices that run at once. */
+/* A host and program: a track for instants, and lanes below it for concurrent slices. */
 typedef struct place {
     gint64 key;
     uint64_t track;
@@ -157,7 +157,7 @@ static void end_packet(perfetto_writer *w, sink *s)
     sink_drain(s);
 }
 
-/* Puts a track's descriptor, of which the part that is process or counter is in w->part; its uuid. */
+/* Writes the descriptor of a track; its process or counter is in w->part. Returns its uuid. */
 static uint64_t put_track(perfetto_writer *w, const char *name, uint64_t parent, unsigned part, sink *s)
 {
     uint64_t uuid = w->next_track++;
@@ -212,7 +212,7 @@ static void end_event(perfetto_writer *w, int64_t time_ns, sink *s)
     end_packet(w, s);
 }
 
-/* The event's name and fields. */
+/* Writes the name and the fields of an event. */
 static void put_record(perfetto_writer *w, const char *category, const trace_record *r)
 {
     const trace *t = w->picture->trace;
@@ -228,13 +228,13 @@ static void put_record(perfetto_writer *w, const char *category, const trace_rec
 
 /* ---- slices ---- */
 
-/* A segment's begin or end. Those of a track must nest, so that what ends comes before what begins at the same time. */
+/* The begin or end of a segment. The slices of a track must nest, so ends precede begins at the same time. */
 typedef struct edge {
     int64_t time_ns;
-    int kind;         /* 0: the end of one that lasts, 1: a beginning, 2: the end of one that does not */
+    int kind;         /* 0: end, 1: begin, 2: end of a segment of no duration */
     size_t step;      /* where the segment begins */
-    uint64_t flow;    /* into it; the one out of it is the next */
-    bool first, last; /* of the object's */
+    uint64_t flow;    /* into the segment; the next number is the flow out of it */
+    bool first, last; /* of the object's segments */
 } edge;
 
 static int compare_edges(const void *a, const void *b)
@@ -277,7 +277,7 @@ static uint64_t take_lane(perfetto_writer *w, place *p, const lifelines *l, sink
     return lane;
 }
 
-/* Another lifeline begins at an earlier time again: its slices need lanes of their own. */
+/* Another lifeline begins at an earlier time, so that its slices need new lanes. */
 static void forget_lanes(gpointer key, gpointer value, gpointer user)
 {
     (void)key, (void)user;
@@ -313,7 +313,7 @@ static void put_slices(perfetto_writer *w, const lifelines *l, uint64_t *flow, s
     g_hash_table_foreach(w->places, forget_lanes, NULL);
 }
 
-/* ---- the rest ---- */
+/* ---- counters, instants, clocks ---- */
 
 static void put_counters(perfetto_writer *w, const drawing_loadline *line, sink *s)
 {
@@ -341,7 +341,7 @@ static void put_counters(perfetto_writer *w, const drawing_loadline *line, sink 
     g_hash_table_destroy(tracks);
 }
 
-/* Whether a record is no step of any lifeline, but the last one of an object, which no slice begins with. */
+/* Returns for each record whether no slice begins with it. */
 static bool *find_instants(const perfetto_writer *w)
 {
     const trace *t = w->picture->trace;
@@ -370,7 +370,7 @@ static void put_instants(perfetto_writer *w, sink *s)
     g_free(instants);
 }
 
-/* Times are of the real-time clock; readers that count from the start of the machine are told that it is the same. */
+/* Declares that the boot-time clock equals the real-time clock of the records. */
 static void put_clocks(perfetto_writer *w, sink *s)
 {
     static const uint64_t clocks[] = {REALTIME, BOOT_TIME};

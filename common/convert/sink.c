@@ -3,6 +3,7 @@
 #include "convert/convert.h"
 #include "base/memory.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,4 +92,26 @@ void importer_close(importer *i)
     if (i->kind->close != NULL)
         i->kind->close(i);
     free(i);
+}
+
+/* ---- losses ---- */
+
+void losses_report(const char *format, const uint64_t losses[LOSS_COUNT])
+{
+    /* singular and plural, behind the number */
+    static const char *const messages[LOSS_COUNT][2] = {
+        [LOSS_TYPES] = {"numeric or boolean value was written as text",
+                        "numeric or boolean values were written as text"},
+        [LOSS_UNSIGNED] = {"unsigned integer was written as signed", "unsigned integers were written as signed"},
+        [LOSS_EMPTY] = {"record lost an empty standard field", "records lost empty standard fields"},
+        [LOSS_NAMES] = {"field name has \"_\" instead of other bytes", "field names have \"_\" instead of other bytes"},
+        [LOSS_SPELLING] = {"level was written as a level of this format",
+                           "levels were written as levels of this format"},
+        [LOSS_FIELDS] = {"field was left out", "fields were left out"},
+        [LOSS_TIMES] = {"time lost digits", "times lost digits"},
+        [LOSS_RECORDS] = {"record was left out", "records were left out"},
+    };
+    for (size_t i = 0; i < LOSS_COUNT; i++)
+        if (losses[i] > 0)
+            program_error("%s: %" PRIu64 " %s", format, losses[i], messages[i][losses[i] != 1]);
 }

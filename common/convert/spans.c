@@ -1,7 +1,7 @@
 /*
- * OpenTelemetry's spans as JSON lines: each object of a lifeline is a trace. Its root span lasts from the first step to
- * the last and has each step as an event with its fields; a span below it is the time from one step to the next, in the
- * resource where that began.
+ * Writes OpenTelemetry's spans as JSON lines. An object of a lifeline becomes a trace. Its root span lasts from the
+ * first step to the last, with each step as an event with its fields. Below it is a span for each segment, in the
+ * resource where the segment begins.
  */
 #include "config.h"
 
@@ -60,7 +60,7 @@ static NL_PRINTF(2, 3) void put_formatted(nl_buffer *out, const char *format, ..
     json_put(out, text, (size_t)size < sizeof text ? (size_t)size : sizeof text - 1);
 }
 
-/* Times before 1970 can't be said. */
+/* OTLP has no times before 1970. */
 static uint64_t unix_time(int64_t time_ns, sink *s)
 {
     if (time_ns < 0)
@@ -86,7 +86,7 @@ static void put_step(const trace *t, const trace_record *r, sink *s)
     JSON_PUT(out, "]}");
 }
 
-/* A span up to its times; span 0 is the root. */
+/* Writes a span without its times; span 0 is the root. */
 static void begin_span(const trace *t, const trace_record *from, const trace_record *to, nl_string name,
                        uint64_t trace_id, size_t span, sink *s)
 {
@@ -129,7 +129,7 @@ static void put_object(spans_writer *w, const lifelines *l, size_t object, uint6
     sink_drain(s);
 }
 
-/* Ids are the same in every run over the same log, and all different within it. */
+/* The IDs are hashes of the log, so that each run makes the same IDs. */
 static void spans_end(exporter *base, sink *s)
 {
     spans_writer *w = (spans_writer *)base;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The slot of a text, or the free one where it belongs. */
+/* Returns the slot of a text, or the free slot for it. */
 static uint32_t *find_slot(const text_set *set, nl_string text)
 {
     for (size_t at = hash_bytes(0, text.data, text.size);; at++) {

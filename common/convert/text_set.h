@@ -1,10 +1,10 @@
-/* A set of texts, numbered from 0 as they come. */
+/* A set of texts, numbered from 0 in the order of their addition. One thread at a time. */
 #ifndef NETLOGGER_CONVERT_TEXT_SET_H
 #define NETLOGGER_CONVERT_TEXT_SET_H
 
 #include <netlogger.h>
 
-/* Zeroes at first. */
+/* Starts as zeros. */
 typedef struct text_set {
     nl_string *texts;
     size_t count, capacity;
@@ -12,10 +12,10 @@ typedef struct text_set {
     size_t slot_count;
 } text_set;
 
-/* The number of a text; SIZE_MAX when it is not there. */
+/* Returns the number of a text, or SIZE_MAX. */
 size_t text_set_find(const text_set *set, nl_string text);
 
-/* The number of a text, which is added, copied, when it is not there. */
+/* Returns the number of a text; adds a copy if the set does not have it. */
 size_t text_set_add(text_set *set, nl_string text, bool *added);
 
 void text_set_clear(text_set *set);

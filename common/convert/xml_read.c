@@ -1,7 +1,7 @@
 /*
- * Reads XML with libxml2's push parser; xml_write.c describes the format. Memory is bounded by the largest record: the
- * handlers build no tree, libxml2's limits apply (no XML_PARSE_HUGE), and a document type ends the reading before its
- * first declaration, so that no entity is ever defined.
+ * Reads XML with libxml2's push parser; xml_write.c describes the format. The largest record bounds the memory: the
+ * handlers build no tree, libxml2's limits apply (no XML_PARSE_HUGE), and the reader rejects a document type before its
+ * first declaration, so that no entity can be defined.
  */
 #include "config.h"
 
@@ -36,19 +36,19 @@ typedef struct xml_reader {
     sink *s;
     uint64_t bytes; /* given to the parser */
     int depth;      /* of elements */
-    int foreign;    /* elements, attributes and namespaces that are not of a log, so far */
+    int foreign;    /* unknown elements, attributes and namespaces so far */
     bool in_record, in_field, failed;
-    uint64_t line;                      /* where the record begins, from the input's start */
-    nl_buffer text;                     /* of the record: everything that is kept of it */
-    size_t members[MEMBER_PROG + 1][2]; /* where in text, and its size; SIZE_MAX: none */
-    char packed[64];                    /* attributes that are base64 */
+    uint64_t line;                      /* of the record in the input */
+    nl_buffer text;                     /* the texts of the record */
+    size_t members[MEMBER_PROG + 1][2]; /* offset in text, SIZE_MAX: none; and size */
+    char packed[64];                    /* names of the attributes in base64 */
     field_slot *fields;
     size_t count, capacity;
-    const char *bad; /* what is wrong with the record */
+    const char *problem; /* the first error in the record; NULL: none */
     builder builder;
 } xml_reader;
 
-/* The line where the parser is, from the input's start. */
+/* Returns the parser's line in the input. */
 static uint64_t line_now(const xml_reader *r)
 {
     return (uint64_t)xmlSAX2GetLineNumber(r->parser);
@@ -61,11 +61,11 @@ static bool xml_read_is(const xmlChar *name, const char *word)
 
 static void xml_read_refuse(xml_reader *r, const char *problem)
 {
-    if (r->bad == NULL)
-        r->bad = problem;
+    if (r->problem == NULL)
+        r->problem = problem;
 }
 
-/* Ends the reading of the document. */
+/* Reports an error and ends the reading. */
 static void give_up(xml_reader *r, const char *problem, const xmlChar *name)
 {
     if (r->failed)
@@ -81,7 +81,7 @@ static void refuse_foreign(xml_reader *r, const char *problem)
     r->foreign++;
 }
 
-/* Whether a record may hold size more bytes. */
+/* Returns whether the record may have size more bytes. */
 static bool fits(xml_reader *r, size_t size)
 {
     bool good = size <= RECORD_SIZE_MAX - r->text.size - r->count * sizeof *r->fields;
@@ -98,20 +98,20 @@ static size_t xml_read_keep(xml_reader *r, const void *data, size_t size)
     return at;
 }
 
-/* libxml2 gives an attribute as name, prefix, namespace, value, end of value. */
-enum { ATTRIBUTE_WORDS = 5 };
+/* pointers of an attribute in libxml2: name, prefix, namespace, value, end of value */
+enum { ATTRIBUTE_POINTERS = 5 };
 
 static void begin_record(xml_reader *r, int count, const xmlChar **attributes)
 {
     r->in_record = true;
     r->text.size = 0;
     r->count = 0;
-    r->bad = NULL;
+    r->problem = NULL;
     r->packed[0] = '\0';
     r->line = line_now(r);
     for (member m = MEMBER_NONE; m <= MEMBER_PROG; m++)
         r->members[m][0] = SIZE_MAX;
-    for (int i = 0; i < count; i++, attributes += ATTRIBUTE_WORDS) {
+    for (int i = 0; i < count; i++, attributes += ATTRIBUTE_POINTERS) {
         size_t size = (size_t)(attributes[4] - attributes[3]);
         nl_string name = {(const char *)attributes[0], strlen((const char *)attributes[0])};
         if (xml_read_is(attributes[0], "time"))
@@ -124,7 +124,7 @@ static void begin_record(xml_reader *r, int count, const xmlChar **attributes)
             memcpy(r->packed, attributes[3], size);
             r->packed[size] = '\0';
         } else {
-            refuse_foreign(r, "a record has an unknown attribute");
+            refuse_foreign(r, "unknown attribute of a record");
         }
     }
 }
@@ -160,7 +160,7 @@ static void begin_field(xml_reader *r, int count, const xmlChar **attributes)
     }
     field_slot *field = &r->fields[r->count++];
     *field = (field_slot){.name = SIZE_MAX};
-    for (int i = 0; i < count; i++, attributes += ATTRIBUTE_WORDS) {
+    for (int i = 0; i < count; i++, attributes += ATTRIBUTE_POINTERS) {
         size_t size = (size_t)(attributes[4] - attributes[3]);
         if (xml_read_is(attributes[0], "n")) {
             field->name = xml_read_keep(r, attributes[3], size);
@@ -170,11 +170,11 @@ static void begin_field(xml_reader *r, int count, const xmlChar **attributes)
         } else if (xml_read_is(attributes[0], "e") && size == 6 && memcmp(attributes[3], "base64", 6) == 0) {
             field->packed = true;
         } else {
-            refuse_foreign(r, "a field has an unknown attribute");
+            refuse_foreign(r, "unknown attribute of a field");
         }
     }
     if (field->name == SIZE_MAX)
-        xml_read_refuse(r, "a field has no name");
+        xml_read_refuse(r, "field without a name");
     field->value = r->text.size;
     r->in_field = true;
 }
@@ -188,19 +188,19 @@ static void start_element(void *user, const xmlChar *name, const xmlChar *prefix
     bool ours = uri == NULL || xml_read_is(uri, XML_NAMESPACE);
     r->foreign += depth > 0 ? namespaces : 0;
     if (depth == 0 && !(ours && xml_read_is(name, "log"))) {
-        give_up(r, "the document is no log", name);
+        give_up(r, "not a NetLogger log", name);
     } else if (depth == 1 && ours && xml_read_is(name, "record")) {
         begin_record(r, count, attributes);
     } else if (depth == 2 && r->in_record && ours && xml_read_is(name, "f")) {
         begin_field(r, count, attributes);
     } else {
-        refuse_foreign(r, "a record holds an unknown element");
+        refuse_foreign(r, "unknown element in a record");
         if (depth == 1)
-            sink_malformed(r->s, line_now(r) - r->s->lines_before, 0, "an element that is no record",
-                           (const char *)name, strlen((const char *)name));
+            sink_malformed(r->s, line_now(r) - r->s->lines_before, 0, "unknown element", (const char *)name,
+                           strlen((const char *)name));
     }
     if (r->foreign > FOREIGN_MAX || depth > DEPTH_MAX)
-        give_up(r, "too many or too deep elements and attributes that are not of a log", name);
+        give_up(r, "unknown elements are too many or too deep", name);
 }
 
 static void characters(void *user, const xmlChar *text, int size)
@@ -215,7 +215,7 @@ static nl_string view(const xml_reader *r, size_t at, size_t size)
     return size > 0 ? (nl_string){r->text.data + at, size} : (nl_string){"", 0};
 }
 
-/* Takes base64 out of a value, in place. */
+/* Decodes base64 in place. */
 static bool unpack(xml_reader *r, nl_string *value)
 {
     if (value->size == 0)
@@ -223,7 +223,7 @@ static bool unpack(xml_reader *r, nl_string *value)
     char *bytes = r->text.data + (value->data - r->text.data);
     size_t size = base64_get(*value, bytes);
     if (size == SIZE_MAX) {
-        xml_read_refuse(r, "a value is no base64");
+        xml_read_refuse(r, "invalid base64");
         return false;
     }
     value->size = size;
@@ -240,7 +240,7 @@ static void take_member(xml_reader *r, member m)
     if (m != MEMBER_TIME && strstr(r->packed, names[m]) != NULL && !unpack(r, &text))
         return;
     if (!builder_set(&r->builder, m, text))
-        xml_read_refuse(r, "the time can't be read");
+        xml_read_refuse(r, "invalid time");
 }
 
 static bool xml_set_value(nl_field *field, nl_type type, nl_string text)
@@ -271,20 +271,20 @@ static void take_field(xml_reader *r, const field_slot *slot)
         return;
     nl_field *field = builder_add_name(&r->builder, view(r, slot->name, slot->name_size), r->s);
     if (!xml_set_value(field, slot->type, value))
-        xml_read_refuse(r, "a value is not of its type");
+        xml_read_refuse(r, "a value does not have its type");
 }
 
 static void end_record(xml_reader *r)
 {
     builder_begin(&r->builder, r->text.size);
-    for (member m = MEMBER_TIME; m <= MEMBER_PROG && r->bad == NULL; m++)
+    for (member m = MEMBER_TIME; m <= MEMBER_PROG && r->problem == NULL; m++)
         take_member(r, m);
-    for (size_t i = 0; i < r->count && r->bad == NULL; i++)
+    for (size_t i = 0; i < r->count && r->problem == NULL; i++)
         take_field(r, &r->fields[i]);
-    if (r->bad == NULL && !builder_finish(&r->builder, true, r->s))
-        xml_read_refuse(r, "a record has no time");
-    if (r->bad != NULL)
-        sink_malformed(r->s, r->line - r->s->lines_before, 0, r->bad, "", 0);
+    if (r->problem == NULL && !builder_finish(&r->builder, true, r->s))
+        xml_read_refuse(r, "record without a time");
+    if (r->problem != NULL)
+        sink_malformed(r->s, r->line - r->s->lines_before, 0, r->problem, "", 0);
     r->in_record = false;
 }
 
@@ -302,11 +302,11 @@ static void end_element(void *user, const xmlChar *name, const xmlChar *prefix, 
     }
 }
 
-/* Entities could make much of little; logs have no use for them. */
+/* Without a document type there are no entities, which could expand without bound. */
 static void refuse_document_type(void *user, const xmlChar *name, const xmlChar *external, const xmlChar *system)
 {
     (void)external, (void)system;
-    give_up(user, "a log has no document type", name);
+    give_up(user, "document types are not allowed", name);
 }
 
 static void ignore(void *user, const char *format, ...)
@@ -328,8 +328,7 @@ static void xml_read_open_reader(importer *base)
                              .warning = ignore};
     xmlSetGenericErrorFunc(NULL, ignore); /* libxml2 would print some errors */
     r->parser = nl_memory_check(xmlCreatePushParserCtxt(&handler, r, NULL, 0, NULL));
-    /* NOENT concerns only &amp; and the other four entities of XML itself: without it &amp; in an attribute stays as
-     * it is. No other entity can be defined. */
+    /* Without NOENT, &amp; in an attribute would stay as it is. No other entities can be defined. */
     xmlCtxtUseOptions(r->parser, XML_PARSE_NOENT | XML_PARSE_NONET | XML_PARSE_BIG_LINES);
 }
 
@@ -344,13 +343,13 @@ static void xml_read_close_reader(importer *base)
     free(r->fields);
 }
 
-/* What libxml2 found; the rest of the document is lost, for nothing tells where it would be well-formed again. */
+/* Reports libxml2's error. The rest of the document cannot be read. */
 static void say_error(xml_reader *r)
 {
     const xmlError *error = xmlCtxtGetLastError(r->parser);
     char message[200];
     snprintf(message, sizeof message, "%s",
-             error != NULL && error->message != NULL ? error->message : "it is not well-formed");
+             error != NULL && error->message != NULL ? error->message : "not well-formed");
     size_t size = strlen(message);
     while (size > 0 && message[size - 1] == '\n')
         message[--size] = '\0';
@@ -359,7 +358,7 @@ static void say_error(xml_reader *r)
     r->failed = true;
 }
 
-/* How many bytes the parser holds; 0 when it does not know, in encodings other than UTF-8. */
+/* Returns the number of bytes in the parser's buffer; 0 if it is unknown, in encodings other than UTF-8. */
 static int64_t waiting_size(const xml_reader *r)
 {
     long consumed = xmlByteConsumed(r->parser);
@@ -394,7 +393,7 @@ static void read_end(importer *base, sink *s)
     parse(r, "", 0, true, s);
 }
 
-/* The parser takes pieces that end anywhere, but records are not cut where that can be seen. */
+/* The parser accepts any pieces, but a piece of whole records gives complete output earlier. */
 static size_t cut_records(const char *data, size_t size)
 {
     static const char close[] = "</record>";
@@ -419,7 +418,7 @@ static size_t cut_records(const char *data, size_t size)
 static const char *const encodings[] = {"UTF-8", "US-ASCII", "ASCII", "ISO-8859-1", "UTF-16", "UTF-16LE", "UTF-16BE"};
 enum { DECLARATION_SIZE_MAX = 1024 };
 
-/* What all readers of a document share. */
+/* The shared state of the importers. */
 static bool document_is_readable = true, document_is_unreadable = false;
 
 /* Returns the encoding that an XML declaration names; data is NULL if it names none. */
@@ -470,7 +469,7 @@ static void xml_read_unshare(void *shared)
     (void)shared;
 }
 
-/* A declaration, a comment, or an element called log: lines of other formats may begin with <, as in <idle>-0. */
+/* Accepts a declaration, a comment or an element log. Lines of other formats may begin with <, as in <idle>-0. */
 static bool xml_read_detect(const char *data, size_t size)
 {
     static const char mark[] = "\xef\xbb\xbf";

@@ -1,14 +1,13 @@
 /*
- * XML, as doc/netlogger.xsd says:
+ * Writes XML by the schema doc/netlogger.xsd:
  *
  *   <log xmlns="urn:netlogger:log:1">
  *   <record time="2000-03-30T11:23:20.957943Z" event="WriteData" level="Info" host="h" prog="p"><f n="SEND.SZ"
  *     t="int">49332</f></record>
  *   </log>
  *
- * A value that XML can't hold (bytes that are no UTF-8, control characters) is in base64: an f says so with e="base64",
- * a record by naming its attributes that are, as in base64="host prog". Written by hand, for speed; read with libxml2
- * (xml_read.c).
+ * Values that XML cannot hold (invalid UTF-8, control characters) are in base64: an f then has e="base64", and a record
+ * names such attributes as in base64="host prog".
  */
 #include "config.h"
 
@@ -22,7 +21,7 @@
 typedef struct xml_writer {
     exporter base;
     time_text time;
-    nl_buffer text; /* the time's */
+    nl_buffer text; /* of the time */
 } xml_writer;
 
 static void xml_write_close_writer(exporter *base)

@@ -98,7 +98,7 @@ bool query_run(store *s, const query *q, output *out)
     if (q->to->unshare != NULL)
         q->to->unshare(shared);
     if (!q->quiet)
-        losses_say(q->to->name, main_pass.s.losses);
+        losses_report(q->to->name, main_pass.s.losses);
     if (main_pass.unreadable > 0)
         program_error("%" PRIu64 " records can't be read: the archive is damaged", main_pass.unreadable);
     free(sql);
