@@ -1,4 +1,4 @@
-/* nlv: draws logs, in a window or (--render) into a file. */
+/* nlv: draws logs, in a window or, with --render, into a file. */
 #include "config.h"
 
 #include "model/model.h"
@@ -17,7 +17,7 @@ typedef struct arguments {
     const char *write_config;
     const char *title, *caption;
     int width, height;
-    window_options look; /* also of a picture */
+    window_options look; /* also used for a picture */
     model_options model;
     char **sources;
     int source_count;
@@ -163,14 +163,14 @@ static void render(const arguments *a, const model *m)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
 }
 
-/* Prints what a window would show in its bar. */
+/* Prints the notices that the window would show. */
 static void print_notices(model *m)
 {
     for (char *text; (text = model_take_notice(m)) != NULL; g_free(text))
         program_error("%s", text);
 }
 
-/* Everything without a window. Returns the exit status. */
+/* Draws without a window. Returns the exit status. */
 static int work_headless(arguments *a)
 {
     model *m = model_new(read_config(a->look.config), &a->reading);

@@ -16,23 +16,23 @@ enum {
     GATHER_MS = 700, /* wait for further events before redrawing */
 };
 
-/* An event that a sensor has logged, and which of its fields are drawn. */
+/* An event that a sensor has logged, and the fields that are drawn of it. */
 typedef struct event {
     char *name, *sensor;
     char *fields[LOADLINES_PER_EVENT];
     size_t count;
-    bool is_of_one; /* of several things, which a field of text tells apart */
+    bool is_of_one; /* its records are about several things, told apart by a field of text */
 } event;
 
 struct agents {
     agents_callbacks callbacks;
-    GCancellable *looking; /* NULL: nothing is looked up */
+    GCancellable *looking; /* NULL: no search is under way */
     GPtrArray *streams;
     GPtrArray *events;
     agents_options options;
     feed *feed; /* NULL until it is needed */
     guint drawing_due;
-    char *drawn; /* when that was told last */
+    char *drawn; /* the latest loadlines that the callback drawn reported */
     guint quiet;
 };
 
@@ -85,7 +85,7 @@ static bool is_number(const nl_field *field)
     return nl_field_double(field, &value);
 }
 
-/* Whether it tells things apart, or how much there is at all, which says nothing over time. */
+/* Whether a field identifies things or is a constant total: neither is worth a loadline. */
 static bool is_dull(const char *name)
 {
     return g_str_has_suffix(name, ".ID") || g_str_has_suffix(name, ".TOTAL");
@@ -101,7 +101,7 @@ static event *find_event(const agents *a, const char *name)
     return NULL;
 }
 
-/* An event that is met for the first time: its first numbers are what is drawn of it. */
+/* Notes a new event and selects its first numbers for loadlines. */
 static void note_event(agents *a, const char *sensor, const nl_record *record)
 {
     char *name = g_strndup(record->event.data, record->event.size);
@@ -133,7 +133,10 @@ static bool is_wanted(const agents *a, const char *sensor)
     return false;
 }
 
-/* Where a sensor has an event of all, those of each are left out: their lines would be one. */
+/*
+ * If a sensor has an event about the whole host, its events about single things are not drawn: their values would form
+ * one line.
+ */
 static bool has_whole(const agents *a, const char *sensor)
 {
     for (guint i = 0; i < a->events->len; i++) {
@@ -247,12 +250,12 @@ static gint by_host(gconstpointer left, gconstpointer right)
     return order != 0 ? order : strcmp(a->sensor, b->sensor);
 }
 
-/* A look-up, in a thread of its own. */
+/* A search in a directory, run by a thread of its own. */
 typedef struct search {
     agents_options options;
     char *url, *expression;
     GPtrArray *rows;
-    char *problem; /* "": none */
+    char *problem; /* "" if it succeeded */
 } search;
 
 static void free_search(gpointer data)
@@ -289,7 +292,8 @@ static void on_found(GObject *source, GAsyncResult *result, gpointer user)
 {
     (void)source;
     const search *f = g_task_get_task_data(G_TASK(result));
-    if (!g_task_propagate_boolean(G_TASK(result), NULL)) /* given up: the agents may be gone, too */
+    if (!g_task_propagate_boolean(G_TASK(result),
+                                  NULL)) /* the search was cancelled, and the agents object may be freed */
         return;
     agents *a = user;
     g_clear_object(&a->looking);

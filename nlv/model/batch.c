@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LEAST_ROOM = 1024 };
+enum { CAPACITY_MIN = 1024 };
 
 void batch_clear(batch *b, unsigned layers)
 {
@@ -29,7 +29,7 @@ void batch_free(batch *b)
 batch_row *batch_add(batch *b)
 {
     if (b->count == b->capacity) {
-        b->capacity = MAX(2 * b->capacity, LEAST_ROOM);
+        b->capacity = MAX(2 * b->capacity, CAPACITY_MIN);
         b->rows = g_renew(batch_row, b->rows, b->capacity);
         b->steps = g_renew(batch_step, b->steps, b->capacity * b->layers);
     }
@@ -42,15 +42,15 @@ batch_row *batch_add(batch *b)
 
 void batch_add_value(batch *b, batch_row *row, uint16_t loadline, float value)
 {
-    if (b->value_count == b->value_room) {
-        b->value_room = MAX(2 * b->value_room, LEAST_ROOM);
-        b->values = g_renew(batch_value, b->values, b->value_room);
+    if (b->value_count == b->value_capacity) {
+        b->value_capacity = MAX(2 * b->value_capacity, CAPACITY_MIN);
+        b->values = g_renew(batch_value, b->values, b->value_capacity);
     }
     b->values[b->value_count++] = (batch_value){loadline, value};
     row->value_count++;
 }
 
-/* As nl_record_find, which looks for the standard names first; most that are asked for are none of them. */
+/* Like nl_record_find, but looks at the fields first, because few requests are for standard fields. */
 static bool batch_find(const nl_record *record, const spec_field *wanted, nl_field *field)
 {
     for (size_t i = 0; i < record->field_count; i++) {
@@ -71,7 +71,7 @@ static bool find_id(const nl_record *record, const spec_field choices[SPEC_CHOIC
     return false;
 }
 
-/* The key of the object that a record is a step of; 0 when it lacks one of the id fields. */
+/* The key of the object that a record is a step of; 0 if the record lacks an ID field. */
 static uint64_t key_of(const spec *s, uint16_t lifeline, const nl_record *record)
 {
     const spec_lifeline *l = &s->lifelines[lifeline];
@@ -118,7 +118,7 @@ static bool get_number(const nl_record *record, const char *name, double *value)
     return nl_record_find(record, name, &field) && nl_field_double(&field, value) && isfinite((float)*value);
 }
 
-/* What was added to a record's time, here or when the log was corrected. */
+/* The nanoseconds that were added to a record's time, here or when the log was corrected. */
 static double added_ns(const nl_record *record, int64_t time_ns)
 {
     nl_field field;
@@ -149,7 +149,7 @@ void extract(extractor *x, const nl_record *record, uint64_t place, batch *b)
     if (!nl_filter_matches(x->filter, record))
         return;
     batch_row *row = batch_add(b);
-    /* Years 1824 to 2116, so that differences are times too. */
+    /* Years 1824 to 2116, so that differences fit too. */
     int64_t time_ns =
         x->clocks != NULL ? correction_time(x->clocks, record->host, record->time_ns, NULL) : record->time_ns;
     row->time_ns = CLAMP(time_ns, INT64_MIN / 2, INT64_MAX / 2);

@@ -1,6 +1,6 @@
 /*
- * Records on their way from a log into the store: what the spec wants of them, in arrays beside each other. A batch
- * belongs to one thread at a time.
+ * Decoded records on their way from a log into the store, reduced to what the spec needs. A batch belongs to one
+ * thread at a time.
  */
 #ifndef NLV_BATCH_H
 #define NLV_BATCH_H
@@ -9,7 +9,7 @@
 
 #include "clocks/correction.h"
 
-/* Where a record is: the number of its file, and its position in it (log_file.h). */
+/* The place of a record: the number of its file, and its position in the file (log_file.h). */
 enum { PLACE_POSITION_BITS = 48, PLACE_FILES_MAX = 1 << 16 };
 
 static inline uint64_t place_make(unsigned file, uint64_t position)
@@ -30,17 +30,17 @@ static inline uint64_t place_position(uint64_t place)
 typedef struct batch_row {
     int64_t time_ns;
     uint64_t place;
-    uint16_t event, host, prog; /* names */
+    uint16_t event, host, prog; /* numbers of names */
     uint16_t value_count;
     uint32_t first_value;
 } batch_row;
 
-/* What a row is in a layer. */
+/* A row's part in a layer. */
 typedef struct batch_step {
-    uint64_t key;     /* of its object, by the spec's seed; 0: it is of none */
-    uint32_t object;  /* its number, once the store knows it */
-    uint16_t color;   /* a value of the lifeline's field, when that is what colours are by; otherwise NAMES_NONE */
-    uint16_t visitor; /* 1: the first of its object */
+    uint64_t key;    /* of its object, made with the spec's seed; 0: the row belongs to no object */
+    uint32_t object; /* the object's number in the store */
+    uint16_t color;  /* the name of the colour field's value, if the lifeline has one; otherwise NAMES_NONE */
+    uint16_t visitor;
 } batch_step;
 
 typedef struct batch_value {
@@ -54,31 +54,31 @@ typedef struct batch {
     batch_step *steps; /* layers for each row */
     size_t count, capacity;
     batch_value *values;
-    size_t value_count, value_room;
+    size_t value_count, value_capacity;
 } batch;
 
 void batch_clear(batch *b, unsigned layers);
-void batch_free(batch *b); /* what it holds */
+void batch_free(batch *b); /* frees the members, not the batch */
 
-/* A new row at the end, its steps all of nothing; valid until the next one. */
+/* Adds a row at the end, whose steps belong to no object. It is valid until the next call. */
 batch_row *batch_add(batch *b);
 void batch_add_value(batch *b, batch_row *row, uint16_t loadline, float value);
 
-/* The names that a store's numbers stand for. */
+/* The names behind the store's numbers. */
 typedef struct batch_names {
     names *events, *hosts, *progs, *colors;
 } batch_names;
 
-/* What a thread needs to take records apart. All zero at first. */
+/* What a thread needs to extract rows from records. Initially all zero. */
 typedef struct extractor {
     const spec *spec;
-    const nl_filter *filter;  /* others are passed over; NULL: none is */
-    const correction *clocks; /* what sets times right; NULL: they are as they were logged */
+    const nl_filter *filter;  /* only matching records are extracted; NULL: all */
+    const correction *clocks; /* corrects the times; NULL: as they were logged */
     batch_names names;
     name_cache events, hosts, progs, colors;
 } extractor;
 
-/* Adds a record that is at place, when the filter matches it. */
+/* Adds a row for a record at a place, if the filter matches it. */
 void extract(extractor *x, const nl_record *record, uint64_t place, batch *b);
 
 #endif

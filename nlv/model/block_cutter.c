@@ -6,8 +6,8 @@
 
 enum {
     PIECE_SIZE = 1 << 20,
-    STRETCH_SIZE = 64 << 10, /* of text, in bytes: decoding begins at its start for each record that is fetched */
-    LINE_SLACK = 64,         /* bytes of a line in front of and behind its record */
+    STRETCH_SIZE = 64 << 10, /* bytes of text; fetching a record decodes from the start of its stretch */
+    LINE_SLACK = 64,         /* bytes around a record that its line may have */
 };
 
 struct block_cutter {
@@ -16,10 +16,10 @@ struct block_cutter {
     const log_file *file;
     nl_decoder *decoder;
     uint64_t base;   /* offset of the decoder's first byte */
-    uint64_t offset; /* what is before was fed */
+    uint64_t offset; /* the bytes before it were fed */
     uint64_t first;  /* position of the next record */
-    log_block text;  /* the open stretch; size 0: there is none */
-    GArray *found;   /* of the call under way */
+    log_block text;  /* the open stretch; size 0: none */
+    GArray *found;   /* of the current call */
     bool finished;
 };
 
@@ -44,7 +44,10 @@ static void end_text(block_cutter *c)
     c->text.size = 0;
 }
 
-/* Of a block of which a part was read before, the rest counts; if that is in several parts, all from the first on. */
+/*
+ * Skips the records of a block that were read before. If these are not at its start, all from the first new one on
+ * count.
+ */
 static void add_block(void *user, const nl_block_view *view)
 {
     block_cutter *c = user;
@@ -95,8 +98,8 @@ bool block_cutter_is_finished(const block_cutter *c)
 }
 
 /*
- * The offset of a record of text, which was handed out after a piece was fed that ends at c->offset. Either the record
- * lies in the piece, or it began before, and the first newline of the piece ends it.
+ * The offset of a record of text. c->offset is the end of the piece that was fed last. Either the record lies in the
+ * piece, or it began before, and the first newline in the piece ends it.
  */
 static uint64_t find_text(const block_cutter *c, nl_string raw, const char *piece, size_t size)
 {

@@ -1,7 +1,7 @@
 /*
- * Finds the blocks of a log in the binary format while it grows, and stretches of text among them. It verifies
- * checksums, follows the streams' numbers and reports damage and loss, but it decodes no block: scan.h does that, in
- * several threads.
+ * Finds the blocks of a binary log while it grows, and stretches of text between blocks. It verifies checksums,
+ * follows the streams' sequence numbers, and reports damage and loss. It does not decode blocks; threads do that later
+ * (scan.h).
  *
  * One thread.
  */
@@ -15,9 +15,8 @@
 typedef struct block_cutter block_cutter;
 
 /*
- * Begins at an offset of a file, at the start of a block or record. name is what reports call the log. reading gets the
- * reports and is told at the end what was counted. first is the position of the next record. Freed by
- * block_cutter_free.
+ * Begins at an offset of a file, which is the start of a block or record. name is the log's name in reports. reading
+ * gets the reports and the counts. first is the position of the next record.
  */
 block_cutter *block_cutter_new(program_reading *reading, const char *name, const log_file *file, uint64_t offset,
                                uint64_t first);
@@ -26,14 +25,14 @@ void block_cutter_free(block_cutter *c);
 /* The offset up to which it has read. */
 uint64_t block_cutter_offset(const block_cutter *c);
 
-/* Reads up to size bytes more and appends the blocks that are complete to found. */
+/* Reads up to size bytes more and appends complete blocks (log_block) to found. */
 void block_cutter_read(block_cutter *c, uint64_t size, GArray *found);
 
-/* Says that the file is complete: appends the last line, if it has no newline. */
+/* Ends the file: appends the last line, even without a newline. */
 void block_cutter_finish(block_cutter *c, GArray *found);
 bool block_cutter_is_finished(const block_cutter *c);
 
-/* Calls take for the records of a block that could not be read without fault, and reports what is wrong with it. */
+/* Calls take for the records of a damaged block, and reports the damage. */
 void block_cutter_decode_odd(const block_cutter *c, const log_block *b, const char *bytes, log_block_take *take,
                              void *user);
 

@@ -6,14 +6,15 @@
 #include <string.h>
 
 enum {
-    EVENLY = 1500,         /* records looked at, spread over the log */
-    EACH = 6,              /* of every event, its first ones */
-    SCANNED_MAX = 1 << 20, /* records among which these are looked for */
+    EVENLY = 1500,         /* records from all parts of the log */
+    EACH = 6,              /* the first records of every event */
+    SCANNED_MAX = 1 << 20, /* records among which these are searched */
     FIELDS_MAX = 1 << 16,  /* of all events together */
 };
 
 typedef struct gathering {
-    GHashTable *events; /* name to a table of fields: name to whether it was a number always, as 1 + that */
+    GHashTable *events; /* from the name to a table of fields, which maps the field's name to 2 if all its values were
+                           numbers, otherwise to 1 */
     size_t fields;      /* in all tables */
 } gathering;
 
@@ -52,7 +53,7 @@ static void catalog_take(void *user, const nl_record *record)
     }
 }
 
-/* The first few records of every event among the first of the log, and others from all over it. */
+/* Takes the first records of every event and others from all parts of the log. */
 static void catalog_look(const model *m, gathering *g)
 {
     const store *s = model_store(m);
@@ -70,7 +71,7 @@ static void catalog_look(const model *m, gathering *g)
 
 static gint by_name(gconstpointer a, gconstpointer b)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b); /* names are first in both structs */
+    return strcmp(*(const char *const *)a, *(const char *const *)b); /* both structs begin with the name */
 }
 
 static GArray *fields_of(GHashTable *table)

@@ -8,7 +8,7 @@
 
 enum { HOSTS_NAMED = 5 };
 
-#define UNKEPT_NS 1e9 /* what a clock may be off that something keeps right is less by far */
+#define UNKEPT_NS 1e9 /* a synchronized clock is off by far less */
 
 static const int64_t year_ns = INT64_C(31556952) * NL_NS_PER_SECOND;
 
@@ -34,8 +34,8 @@ static int64_t end_of_chunk(const store *s, uint32_t number)
 }
 
 /*
- * A stretch of nothing that is more than half of all: then it is within the longest chunk, and the only one. In it two
- * clusters of records are far apart, and each is a pixel wide.
+ * Reports a gap of more than half of the log's time, in which the two clusters of records around it are a pixel wide
+ * each. Such a gap lies within the chunk with the longest time.
  */
 static void check_gap(const store *s, GPtrArray *notices)
 {
@@ -83,7 +83,7 @@ static int compare_times(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* What segments of lifelines take in the median, of some; 0 where there are none. */
+/* The median duration of lifelines' segments, from a sample; 0 if there are none. */
 static double usual_segment_ns(const store *s)
 {
     enum { LOOKED_AT = 20000 };
@@ -103,7 +103,7 @@ static double usual_segment_ns(const store *s)
     return median;
 }
 
-/* What is wrong with a host's clock, as words in parentheses; NULL when nothing is that matters. */
+/* What is wrong with a host's clock, as text; NULL if nothing is that matters. To be freed with g_free. */
 static char *clock_fault(const store *s, uint16_t host, double matters_ns)
 {
     store_clock measured = store_clock_measured(s, host, s->count - 1), said = store_clock_said(s, host, s->count - 1),
@@ -127,8 +127,10 @@ static char *clock_fault(const store *s, uint16_t host, double matters_ns)
     return description;
 }
 
-/* Hosts that say themselves that nothing keeps their clocks right (the kernel then says 16 s of their error), and those
- * that were measured to be off by more than what is drawn of them lasts. */
+/*
+ * Reports hosts that say that their clocks are not synchronized (the kernel then reports an error of 16 s), and hosts
+ * whose clocks are off by more than a usual segment takes.
+ */
 static void check_clocks(const store *s, GPtrArray *notices)
 {
     GString *hosts = g_string_new(NULL);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 enum {
-    NAMES_ROOM = NAMES_NONE + 1,
-    OBJECTS_LOOKED_AT = 2000000, /* all of them; of more, none, as every name may be a colour of theirs */
+    NAMES_CAPACITY = NAMES_NONE + 1,
+    OBJECTS_LOOKED_AT = 2000000, /* with more objects than this, every name gets a colour */
 };
 
 colors *colors_new(void)
@@ -14,7 +14,7 @@ colors *colors_new(void)
     colors *c = g_new0(colors, 1);
     c->texts = g_ptr_array_new_with_free_func(g_free);
     for (int kind = 0; kind < 3; kind++)
-        c->of[kind] = memset(g_new(uint16_t, NAMES_ROOM), 0xff, NAMES_ROOM * sizeof(uint16_t));
+        c->of[kind] = memset(g_new(uint16_t, NAMES_CAPACITY), 0xff, NAMES_CAPACITY * sizeof(uint16_t));
     return c;
 }
 
@@ -26,7 +26,7 @@ void colors_free(colors *c)
     g_free(c);
 }
 
-/* What is to get a colour. */
+/* The names that need a colour. */
 typedef struct wanted {
     const colors *colors;
     bool *seen[3];
@@ -56,7 +56,7 @@ static gint by_text(gconstpointer a, gconstpointer b)
     return strcmp(((const fresh_name *)a)->text, ((const fresh_name *)b)->text);
 }
 
-/* The fresh names get the next numbers, or that of one of the same text. */
+/* Gives new names the next numbers, or the number of an equal text. */
 static void give(colors *c, wanted *w)
 {
     g_array_sort(w->fresh, by_text);
@@ -72,7 +72,7 @@ static void give(colors *c, wanted *w)
     g_array_set_size(w->fresh, 0);
 }
 
-/* Whatever may be a colour of this kind: when there are too many objects to ask each. */
+/* Adds all names of a kind, if there are too many objects to look at each. */
 static void want_all(wanted *w, const store *s, color_kind kind)
 {
     const names *texts = kind == COLOR_BY_HOST   ? s->names.hosts
@@ -99,7 +99,7 @@ static void want_objects(wanted *w, const store *s, unsigned layer)
             want(w, s, kind, store_color(s, i, layer));
 }
 
-/* Lifelines of one layer may be coloured by different things: then each object says what it is. */
+/* If the lifelines of a layer have different colour fields, each object tells its own. */
 static void want_each_object(wanted *w, const store *s, unsigned layer)
 {
     const objects *o = &s->objects[layer];
@@ -136,9 +136,9 @@ void colors_assign(colors *c, const store *s, colors_mode mode)
 {
     wanted w = {.colors = c, .fresh = g_array_new(FALSE, FALSE, sizeof(fresh_name))};
     for (int kind = 0; kind < 3; kind++) {
-        w.seen[kind] = g_new0(bool, NAMES_ROOM);
+        w.seen[kind] = g_new0(bool, NAMES_CAPACITY);
         if (mode != COLORS_MORE)
-            memset(c->of[kind], 0xff, NAMES_ROOM * sizeof *c->of[kind]);
+            memset(c->of[kind], 0xff, NAMES_CAPACITY * sizeof *c->of[kind]);
     }
     if (mode == COLORS_ANEW)
         g_ptr_array_set_size(c->texts, 0);

@@ -11,7 +11,7 @@
 #include <glib.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 256, /* records between which the model is let go */ DRAIN_SIZE = 1 << 20 };
+enum { AT_ONCE = 256, /* records, then other threads may lock the model */ DRAIN_SIZE = 1 << 20 };
 
 const char *export_format(size_t i)
 {
@@ -63,7 +63,7 @@ typedef struct passing {
     sink sink;
     int fd;
     uint64_t records;
-    bool failed; /* with this thread's error */
+    bool failed; /* this thread's error says why */
     bool unlearned;
 } passing;
 
@@ -111,7 +111,10 @@ static void run_pass(passing *p, model *m, const GArray *places)
     nl_buffer_free(&p->sink.report_text);
 }
 
-/* What is drawn, in a file, for formats that hold lifelines; NULL when it can't be written. To be removed and freed. */
+/*
+ * Writes the drawing to a temporary file, for formats that need lifelines. The caller removes and frees it. Returns
+ * NULL on failure.
+ */
 static char *drawing_file(model *m)
 {
     char *path = NULL;
@@ -159,7 +162,7 @@ bool export_records(model *m, const GArray *places, const char *format, const ch
     *written = 0;
     if (kind == NULL)
         return nl_error_false(NL_ERROR_INVALID, "%s is no format", format);
-    /* One might wait for a pipe's reader for ever. */
+    /* opening a pipe could block forever */
     if (g_file_test(path, G_FILE_TEST_EXISTS) && !g_file_test(path, G_FILE_TEST_IS_REGULAR))
         return nl_error_false(NL_ERROR_INVALID, "%s: it is no file", path);
     nl_replacement file;

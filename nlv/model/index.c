@@ -15,11 +15,11 @@
 
 enum {
     INDEX_VERSION = 5,
-    PIECE = 1 << 20,   /* is written and hashed at once */
+    PIECE = 1 << 20,   /* bytes that are written and hashed at once */
     ALIGN = 64,        /* of sections */
-    WITNESS = 4 << 10, /* bytes of the log whose hash is kept */
-    SAMPLES = 8,       /* pieces of a log that is not sure to be the same, looked at at once */
-    MOST_SECTIONS = 1 << 20,
+    WITNESS = 4 << 10, /* bytes at both ends of the log that are hashed */
+    SAMPLES = 8,       /* pieces of a log that may have changed, compared when it is opened */
+    SECTIONS_MAX = 1 << 20,
 };
 
 static const char magic[8] = {'N', 'L', 'V', 'I', 'N', 'D', 'E', 'X'};
@@ -33,28 +33,28 @@ typedef struct header {
     uint32_t version, byte_order;
     uint64_t inode, log_size, log_at;
     int64_t mtime_ns, ctime_ns;
-    uint64_t first_hash, last_hash; /* of the log's first bytes, and of those before log_at */
+    uint64_t first_hash, last_hash; /* of the log's first bytes, and of the bytes before log_at */
     uint64_t seed;
     uint32_t fraction, format, inferred, unused;
     uint32_t layers, count, colored, list_count;
     uint32_t object_counts[SPEC_LAYERS];
     uint64_t section_count, sections_offset, sections_hash;
-    /* Of sections and bytes, at the start: they are looked at when it is opened. */
+    /* sections and bytes at the start, verified when the index is opened */
     uint64_t at_once_count, at_once_size;
-    uint64_t hash; /* of all before it */
+    uint64_t hash; /* of all members before */
 } header;
 
 typedef enum list_kind { LIST_SEGMENT, LIST_START, LIST_LOADLINE, LIST_POINT } list_kind;
 
 typedef struct list_entry {
-    uint32_t kind, owner, place; /* place: in the lifeline's array; the host */
+    uint32_t kind, owner, place; /* place: the index in the lifeline's array, or the host */
     uint32_t has_values;
     uint64_t count;
 } list_entry;
 
 /*
- * The first sections. There follow, of each list, its tops and the records that its blocks begin with; then the nodes
- * of each list: that is what a picture is made of. Then the columns, the objects, and the entries of each list.
+ * The first sections. Then come the tops of each list and the first records of its blocks, and the nodes of each list:
+ * a picture needs these. After them come the columns, the objects and the entries of each list.
  */
 enum {
     SECTION_DRAWING,
@@ -104,7 +104,7 @@ static uint64_t witness(const log_file *file, uint64_t offset, size_t size)
     return got < 0 ? 0 : hash_bytes((uint64_t)got, bytes, (size_t)got);
 }
 
-/* What tells one log from another, and whether it is still the one. */
+/* Fills in what identifies the log and tells whether it has changed. */
 static bool identify(const log_file *file, uint64_t at, header *h)
 {
     struct stat status;
@@ -123,7 +123,7 @@ static bool identify(const log_file *file, uint64_t at, header *h)
     return true;
 }
 
-/* Whether the log may be the one; *is_sure: it is. */
+/* Whether the index may belong to the log; *is_sure: it does. */
 static bool is_of_log(const header *h, const log_file *file, bool *is_sure)
 {
     header now = {.version = INDEX_VERSION};
@@ -141,7 +141,7 @@ typedef struct writing {
     int fd;
     char *piece;
     size_t used;
-    uint64_t offset; /* of what is in the piece */
+    uint64_t offset; /* of the bytes in piece */
     GArray *sections;
     const atomic_bool *stopping;
     bool failed;
@@ -208,7 +208,7 @@ static void put_names(writing *w, const names *n)
     end_section(w);
 }
 
-/* A column of all chunks, one behind the other. member is its place in struct chunk. */
+/* Writes a column of all chunks. member is its offset in struct chunk. */
 static void put_column(writing *w, const store *s, size_t member, size_t size)
 {
     begin_section(w);
@@ -224,7 +224,7 @@ static void put_objects(writing *w, const objects *o, size_t member, size_t size
     begin_section(w);
     for (uint32_t i = 0; i * (uint64_t)STORE_CHUNK < o->count; i++) {
         const void *const *column = (const void *const *)(const void *)((const char *)&o->chunks[i] + member);
-        index_put(w, *column, STORE_CHUNK * size); /* whole: what is behind the last one is to be filled later */
+        index_put(w, *column, STORE_CHUNK * size); /* whole chunks, because entries are added later */
     }
     end_section(w);
 }
@@ -234,7 +234,7 @@ static size_t blocks_of(uint64_t count)
     return (size_t)((count + LIST_BLOCK - 1) / LIST_BLOCK);
 }
 
-/* Writes an array and as many zero bytes as a whole block has after it. */
+/* Writes an array and pads it with zeros to the size of a whole block. */
 static void put_padded(writing *w, const void *data, size_t size, size_t whole)
 {
     static const char zeros[LIST_BLOCK * sizeof(uint32_t)];
@@ -303,7 +303,7 @@ static GArray *all_lists(const store *s)
     return all;
 }
 
-/* What lists there are, and their upper levels. */
+/* Writes the directory of lists, and their upper levels. */
 static void put_lists(writing *w, const GArray *all)
 {
     begin_section(w);
@@ -349,7 +349,7 @@ typedef struct contents {
     const atomic_bool *stopping;
 } contents;
 
-/* The blocks up to what was read. */
+/* Writes the table of blocks up to an offset. */
 static void put_blocks(writing *w, const log_file *file, uint64_t at)
 {
     guint count = log_file_find_block(file, at);
@@ -389,7 +389,7 @@ static bool write_to(int fd, const contents *c)
 {
     const store *s = c->store;
     header h;
-    memset(&h, 0, sizeof h); /* what lies between its members is written, too */
+    memset(&h, 0, sizeof h); /* padding is written too */
     h.version = INDEX_VERSION;
     h.byte_order = 0x01020304;
     h.inferred = c->inferred;
@@ -437,10 +437,10 @@ bool index_write(const store *s, const drawing *d, bool inferred, const char *pa
     char *place = beside(path), *other = in_cache(path);
     bool good = write_at(place, &c);
     if (!good && !*stopping) {
-        char *folder = g_path_get_dirname(other);
-        if (g_mkdir_with_parents(folder, 0700) == 0)
+        char *directory = g_path_get_dirname(other);
+        if (g_mkdir_with_parents(directory, 0700) == 0)
             good = write_at(other, &c);
-        g_free(folder);
+        g_free(directory);
     }
     g_free(place);
     g_free(other);
@@ -455,7 +455,7 @@ typedef struct mapping {
     int fd;
     const header *h;
     const section *sections;
-    size_t next; /* section to be taken */
+    size_t next; /* the next section */
     bool bad;
 } mapping;
 
@@ -473,7 +473,7 @@ static bool is_sane(mapping *m)
     m->h = h;
     if (m->size < sizeof *h || h->at_once_count < SECTIONS_FIXED || h->at_once_count > h->section_count ||
         memcmp(h->magic, magic, sizeof magic) != 0 || h->version != INDEX_VERSION || h->byte_order != 0x01020304 ||
-        h->hash != hash_bytes(0, m->data, offsetof(header, hash)) || h->section_count > MOST_SECTIONS ||
+        h->hash != hash_bytes(0, m->data, offsetof(header, hash)) || h->section_count > SECTIONS_MAX ||
         h->layers == 0 || h->layers > SPEC_LAYERS)
         return false;
     size_t size = h->section_count * sizeof(section);
@@ -492,7 +492,7 @@ static bool is_sane(mapping *m)
     return true;
 }
 
-/* The next section, which has that size; bad is set otherwise. */
+/* Returns the next section, which must have this size; otherwise sets bad. */
 static void *index_take(mapping *m, uint64_t size)
 {
     if (m->bad || m->next >= m->h->section_count || m->sections[m->next].size != size) {
@@ -517,7 +517,7 @@ static void take_names(mapping *m, names *n)
     }
 }
 
-/* A section's own copy, in something of at least room bytes. */
+/* Returns a copy of the next section with at least capacity bytes. */
 static void *index_copy(mapping *m, uint64_t size, size_t capacity)
 {
     const void *from = index_take(m, size);
@@ -570,7 +570,7 @@ static void take_columns(mapping *m, store *s)
     s->count = (uint32_t)count;
 }
 
-/* The list that an entry is about, made in the store; NULL when the drawing has none such. */
+/* Makes the list that an entry describes; returns NULL if the drawing has no such list. */
 static list *index_place_of(store *s, const list_entry *e)
 {
     if (e->kind == LIST_SEGMENT || e->kind == LIST_START) {
@@ -639,7 +639,7 @@ static void take_all(mapping *m, store *s, const list_entry *entries)
 {
     uint32_t count = m->h->list_count;
     list **lists = g_new0(list *, count + 1);
-    s->count = (uint32_t)m->h->count; /* what lists are compared with */
+    s->count = (uint32_t)m->h->count; /* for comparison with the lists */
     for (uint32_t i = 0; i < count && !m->bad; i++)
         m->bad = !take_upper_levels(m, s, &entries[i], &lists[i]);
     s->count = 0;
@@ -648,7 +648,7 @@ static void take_all(mapping *m, store *s, const list_entry *entries)
     for (uint32_t i = 0; i < count && !m->bad; i++)
         m->bad = !take_nodes(m, lists[i]);
     uint64_t to = m->bad || m->next >= m->h->section_count ? 0 : m->sections[m->next].offset;
-    if (to > from) /* they are wanted soon, but not waited for */
+    if (to > from) /* read ahead without waiting */
         madvise(m->data + from / 4096 * 4096, (size_t)(to - from / 4096 * 4096), MADV_WILLNEED);
     if (!m->bad)
         take_columns(m, s);
@@ -657,7 +657,7 @@ static void take_all(mapping *m, store *s, const list_entry *entries)
     g_free(lists);
 }
 
-/* The store that is in the mapping, which is its own then; NULL when there is none. */
+/* Builds the store in the mapping, which it takes over. Returns NULL if the index is not valid. */
 static store *build(mapping *m, const drawing *d, prints *p, GArray *blocks)
 {
     batch_names names = {names_new(), names_new(), names_new(), names_new()};
@@ -690,12 +690,12 @@ static store *build(mapping *m, const drawing *d, prints *p, GArray *blocks)
         return s;
     }
     prints_free(p);
-    store_free(s); /* and the mapping with it */
+    store_free(s); /* also unmaps the index */
     m->data = NULL;
     return NULL;
 }
 
-/* Whether the index is of what is wanted; then its drawing is in *d. */
+/* Whether the index has the wanted drawing; sets *d to it. */
 static bool is_wanted(const mapping *m, const drawing *wanted, drawing **d)
 {
     const section *own = &m->sections[SECTION_DRAWING];
@@ -711,7 +711,7 @@ static bool is_wanted(const mapping *m, const drawing *wanted, drawing **d)
     return good;
 }
 
-/* Whether some pieces of the log are as they were. */
+/* Whether some pieces of the log are unchanged. */
 static bool has_samples(const prints *p, const log_file *file)
 {
     for (size_t i = 0; i < SAMPLES && p->count > 0; i++)
@@ -785,7 +785,7 @@ index_state index_check(const store *s, index_position *at, uint64_t bytes)
 {
     if (s->mapped == NULL)
         return INDEX_SOUND;
-    /* The file is read and not the mapping, whose pages may have been changed since, and would all be ours then. */
+    /* reads the file, because pages of the mapping may have been changed */
     const header *h = (const header *)s->mapped;
     const section *sections = (const section *)(const void *)((const char *)s->mapped + h->sections_offset);
     char *piece = g_malloc(PIECE);

@@ -7,9 +7,9 @@
 #include <string.h>
 
 enum {
-    SNAP = 8,        /* nodes: from so many on a range's ends are moved to theirs */
-    OF_A_COLUMN = 4, /* nodes of a column: from so many on it begins and ends with one */
-    GROWTH = 8,      /* of a list's first block, from LIST_NODE to LIST_BLOCK entries in two steps */
+    SNAP = 8,        /* nodes; the ends of longer ranges move to those of nodes */
+    OF_A_COLUMN = 4, /* nodes; columns with more begin and end with a node */
+    GROWTH = 8,      /* factor by which a list's first block grows, from LIST_NODE to LIST_BLOCK entries */
 };
 
 static void free_block(list_block *b)
@@ -73,7 +73,7 @@ static void add_to_node(list_node *n, uint32_t record, float measure, uint16_t a
 
 static void own_block(list_block *b);
 
-/* The memory of a block with count entries. */
+/* The entries that fit into the memory of a block with count entries. */
 static size_t capacity_for(size_t block, size_t count)
 {
     size_t capacity = LIST_BLOCK;
@@ -148,7 +148,7 @@ static void join_node(list_node *to, const list_node *from)
     }
 }
 
-/* A block of a mapped index becomes the list's own, so that it can be changed. */
+/* Copies a block of a mapped index, so that it can be changed. */
 static void own_block(list_block *b)
 {
     if (!b->borrowed)
@@ -182,7 +182,7 @@ void list_truncate(list *l, size_t count, list_measure *measure, const void *use
     size_t node = in_block / LIST_NODE;
     b->nodes[node] = empty_node;
     size_t begin = (kept - 1) * LIST_BLOCK, first = node * LIST_NODE;
-    if (begin + first < l->start) /* the store has nothing of a dropped entry to measure it by */
+    if (begin + first < l->start) /* the store cannot measure dropped entries */
         first = MIN(l->start - begin, in_block);
     for (size_t i = first; i < in_block; i++)
         add_to_node(&b->nodes[node], b->records[i], measure_at(l, begin + i, measure, user), (uint16_t)i);
@@ -194,13 +194,13 @@ void list_truncate(list *l, size_t count, list_measure *measure, const void *use
 void list_drop(list *l, uint32_t record)
 {
     size_t block = l->start / LIST_BLOCK;
-    /* Up to the block that begins where all is to stay, less the one before it, which may reach there. */
+    /* frees up to the block before the one that begins at or after record */
     for (; (block + 1) * LIST_BLOCK < l->count && l->first[block + 1] <= record; block++)
         free_block(&l->blocks[block]);
     l->start = list_find(l, record, MAX(l->start, block * LIST_BLOCK));
 }
 
-/* The first place in a rising array from which on nothing is below value. */
+/* The first index in [low, high) of a rising array whose value is not below value; high if there is none. */
 static size_t lower_bound(const uint32_t *array, size_t low, size_t high, uint32_t value)
 {
     while (low < high) {
@@ -218,7 +218,7 @@ static size_t nodes_of(size_t entries)
     return (entries + LIST_NODE - 1) / LIST_NODE;
 }
 
-/* The same of a block's nodes, by the records that they begin with. */
+/* The same for a block's nodes, by their first records. */
 static size_t lower_node(const list_block *b, size_t low, size_t high, uint32_t record)
 {
     while (low < high) {
@@ -236,7 +236,7 @@ size_t list_find(const list *l, uint32_t record, size_t from)
     size_t blocks = block_count(l), block = from / LIST_BLOCK;
     if (from >= l->count)
         return l->count;
-    /* Mostly the next one is near: steps that double, then halves. */
+    /* the entry is usually near: double the step, then bisect */
     size_t step = 1, high = block + 1;
     while (high < blocks && l->first[high] < record) {
         block = high;
@@ -248,7 +248,7 @@ size_t list_find(const list *l, uint32_t record, size_t from)
     size_t size = MIN(l->count - block * LIST_BLOCK, LIST_BLOCK);
     size_t low = block == from / LIST_BLOCK ? from % LIST_BLOCK : 0;
     const uint32_t *records = l->blocks[block].records;
-    /* The last node that begins before it, by what nodes know: they lie beside each other. */
+    /* the last node that begins before record; nodes are adjacent in memory */
     size_t node = lower_node(&l->blocks[block], low / LIST_NODE + 1, nodes_of(size), record) - 1;
     low = MAX(low, node * LIST_NODE);
     return block * LIST_BLOCK + lower_bound(records, low, MIN(size, (node + 1) * LIST_NODE), record);
@@ -267,7 +267,7 @@ size_t list_find_near(const list *l, uint32_t record, size_t from, size_t grain)
         return list_find(l, record, from);
     if (from >= l->count)
         return l->count;
-    size_t next = lower_bound(l->first, block, blocks, record); /* all that is before it begins before record */
+    size_t next = lower_bound(l->first, block, blocks, record); /* all blocks before it begin before record */
     size_t found = next > block ? (next - 1) * LIST_BLOCK : 0;
     if (grain == LIST_NODE && next > block) {
         size_t last = next - 1, size = MIN(l->count - last * LIST_BLOCK, LIST_BLOCK);
@@ -275,11 +275,11 @@ size_t list_find_near(const list *l, uint32_t record, size_t from, size_t grain)
         low = lower_node(&l->blocks[last], low, nodes_of(size), record);
         found = last * LIST_BLOCK + (low > 0 ? low - 1 : 0) * LIST_NODE;
     }
-    /* Where there are few, to a node would be far too much, or nothing. */
+    /* with few entries, moving to a node would move too far */
     return found >= from + grain ? found : list_find(l, record, from);
 }
 
-/* The colour that most of some have; count of them, every one or, of a node's entries, some. */
+/* The colour of more than half of the entries, or LIST_COLOR_MIXED. */
 static uint16_t prevailing(const uint16_t *colors, size_t count)
 {
     uint16_t own = LIST_COLOR_MIXED;
@@ -385,7 +385,7 @@ list_extremes list_find_extremes(const list *l, size_t from, size_t to, list_mea
             from = end;
         }
     }
-    /* Entries that were dropped are still known to their nodes. */
+    /* nodes still count dropped entries */
     e.least_at = e.least_at < l->start ? first : e.least_at;
     if (e.most_at < l->start) {
         e.most_at = first;

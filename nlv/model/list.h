@@ -1,10 +1,11 @@
 /*
- * Records of one kind (the ends of one segment of lifelines, the values of one loadline on one host, one sort of
- * point) in order of time, with levels of detail: of every 64 and of every 4096 it is known where the least and the
- * most measure is (a latency, a value) and of which colour they are, so that what a pixel shows of a million is found
- * by looking at a few, and at nothing of what lies between: neither in memory nor, in a mapped index, on the disk.
+ * Records of one kind in order of time: the ends of one segment of lifelines, the values of one loadline on one host,
+ * or one kind of point. A list has levels of detail: a node for every 64 entries and one for every 4,096 hold the
+ * minimum and maximum measure (a duration, a value), their places, and the prevailing colour. A pixel that shows a
+ * million entries needs a few nodes and no entry, neither in memory nor on the disk.
  *
- * Four bytes a record, eight with values, and half a byte for the levels. No locks: who writes keeps readers away.
+ * An entry takes 4 bytes, or 8 with a value, and half a byte for the levels. No locks: the owner of the store has
+ * them.
  */
 #ifndef NLV_LIST_H
 #define NLV_LIST_H
@@ -16,52 +17,52 @@
 
 enum { LIST_NODE = 64, LIST_BLOCK = 4096, LIST_NODES = LIST_BLOCK / LIST_NODE };
 
-/* Names that stand for colours in nodes, besides those of names.h. */
-enum { LIST_COLOR_MIXED = 0xfffc /* no colour prevails */, LIST_COLOR_UNKNOWN = 0xfffd /* nobody looked */ };
+/* Colours in nodes besides the names of names.h. */
+enum { LIST_COLOR_MIXED = 0xfffc /* no colour prevails */, LIST_COLOR_UNKNOWN = 0xfffd /* not determined yet */ };
 
-/* What is known of a row of entries: the extremes and where, from the start of their block. */
+/* What is known of some entries. Places count from the start of their block. */
 typedef struct list_node {
     float least, most, sum;
     float sample;   /* the measure of the first entry */
-    uint32_t first; /* its record */
+    uint32_t first; /* the record of the first entry */
     uint16_t least_at, most_at;
-    uint16_t color, most_color; /* the name of the colour that prevails, and that of the entry with the most */
+    uint16_t color, most_color; /* the prevailing colour, and that of the entry with the maximum */
 } list_node;
 
 typedef struct list_block {
-    uint32_t *records; /* rising */
-    float *values;     /* NULL when the measure is not kept */
+    uint32_t *records; /* in rising order */
+    float *values;     /* NULL if the list keeps no values */
     list_node *nodes;
-    bool borrowed; /* of a mapped index: not to be freed, and full */
+    bool borrowed; /* from a mapped index: full, and not to be freed */
 } list_block;
 
 typedef struct list {
     list_block *blocks;
     list_node *tops; /* of each block */
-    uint32_t *first; /* record of each block, beside each other */
-    size_t count;    /* of entries, those that were dropped too */
-    size_t start;    /* the first that was not dropped */
+    uint32_t *first; /* the first record of each block, adjacent for searching */
+    size_t count;    /* of entries, with the dropped ones */
+    size_t start;    /* the first entry that was not dropped */
     size_t capacity; /* of blocks */
-    size_t colored;  /* entries up to there have nodes whose colours are known */
-    bool has_values; /* the measure is kept */
+    size_t colored;  /* the entries before it have nodes with colours */
+    bool has_values; /* the list keeps the measures */
     float most;      /* see list_most */
 } list;
 
-/* The measure of an entry, for who has it only from the store. */
+/* Computes the measure of an entry from the store, for lists without values. */
 typedef float list_measure(const void *user, uint32_t record);
 
-void list_free(list *l); /* what it holds */
+void list_free(list *l); /* frees the members, not the list */
 
-/* The bytes of memory of a list, without what is mapped. */
+/* The bytes of memory of a list, without the parts that are mapped. */
 size_t list_memory(const list *l);
 
-/* record is not before the last one. */
+/* Adds an entry. Its record is not before the last one. */
 void list_append(list *l, uint32_t record, float measure);
 
-/* Leaves the first count entries. measure is asked of those whose node is cut, unless values are kept. */
+/* Keeps the first count entries. measure is for lists without values. */
 void list_truncate(list *l, size_t count, list_measure *measure, const void *user);
 
-/* Forgets entries whose record is before that one. Those that stay keep their places. */
+/* Forgets the entries before a record. The others keep their places. */
 void list_drop(list *l, uint32_t record);
 
 static inline uint32_t list_at(const list *l, size_t i)
@@ -74,45 +75,47 @@ static inline float list_value(const list *l, size_t i)
     return l->blocks[i / LIST_BLOCK].values[i % LIST_BLOCK];
 }
 
-/* The place of the first entry from from on, which is not before start, that is not before record; count when there is
- * none. */
+/*
+ * The place of the first entry at or after record, searched from from on, which is at or after start; count if there
+ * is none.
+ */
 size_t list_find(const list *l, uint32_t record, size_t from);
 
 /*
- * How exactly places are to be known where so many entries fall on so many columns: 1, LIST_NODE or LIST_BLOCK, at most
- * a quarter of a column.
+ * How exactly the places of columns must be known, if so many entries fall on so many columns: to 1, LIST_NODE or
+ * LIST_BLOCK entries, which is at most a quarter of a column.
  */
 size_t list_grain(size_t entries, size_t columns);
 
-/* As list_find, but up to a node or block earlier, by grain, and looking at these alone, where so many lie between. */
+/* Like list_find, but the place may be up to one node or block (grain) earlier. */
 size_t list_find_near(const list *l, uint32_t record, size_t from, size_t grain);
 
-/* The node or block, by grain, that has an entry. */
+/* The node or block (grain) of an entry. */
 static inline const list_node *list_node_of(const list *l, size_t i, size_t grain)
 {
     return grain == LIST_BLOCK ? &l->tops[i / LIST_BLOCK]
                                : &l->blocks[i / LIST_BLOCK].nodes[i % LIST_BLOCK / LIST_NODE];
 }
 
-/* The name of an entry's colour. */
+/* The colour of an entry, as the number of a name. */
 typedef uint16_t list_color(const void *user, uint32_t record);
 
-/* Lets nodes know their colours, of all entries or of those that came since. */
+/* Sets the colours of nodes: of all, or of those with new entries. */
 void list_color_nodes(list *l, bool anew, list_color *color, const void *user);
 
-/* The least and the most measure of about [from, to), which is not empty, with their places, and the sum of all. */
+/* The extremes of about the entries [from, to), which are not empty. */
 typedef struct list_extremes {
     size_t least_at, most_at;
     float least, most;
-    double sum; /* of all, and how many they are */
+    double sum; /* of all measures, and their count */
     size_t count;
-    uint16_t most_color; /* of the one with the most, or LIST_COLOR_UNKNOWN */
+    uint16_t most_color; /* of the entry with the maximum, or LIST_COLOR_UNKNOWN */
 } list_extremes;
 
-/* For wide ranges its ends are moved to those of nodes nearby. measure as above. */
+/* Finds them. The ends of wide ranges move to those of nodes nearby. */
 list_extremes list_find_extremes(const list *l, size_t from, size_t to, list_measure *measure, const void *user);
 
-/* About the most measure of all entries, those that were taken out again too; -INFINITY of none. */
+/* About the maximum measure of all entries, with the removed ones; -INFINITY if there are none. */
 static inline float list_most(const list *l)
 {
     return l->count > 0 ? l->most : -INFINITY;

@@ -20,10 +20,10 @@ enum {
     LINE_SIZE_MAX = 2 << 20,
     PIECE_SIZE = 1 << 20,
     SAMPLE_PIECE_SIZE = 64 << 10,
-    TEXT_RECORD_SIZE = 128,        /* bytes of a line, about */
-    SAMPLE_EXPANSION_MAX = 8,      /* bytes of the records of a sample, for each byte that was requested */
-    OPEN_BLOCKS = 16,              /* so many producers' blocks lie beside each other in a collector's log */
-    OPEN_BLOCK_SIZE_MAX = 1 << 20, /* of one that stays open, in bytes */
+    TEXT_RECORD_SIZE = 128,        /* bytes of a usual line */
+    SAMPLE_EXPANSION_MAX = 8,      /* bytes of a sample's records in memory, per requested byte */
+    OPEN_BLOCKS = 16,              /* a collector's log has blocks of many producers side by side */
+    OPEN_BLOCK_SIZE_MAX = 1 << 20, /* bytes of a block that stays open */
 };
 
 ssize_t log_file_read_at(int fd, char *to, size_t size, uint64_t offset)
@@ -42,7 +42,7 @@ ssize_t log_file_read_at(int fd, char *to, size_t size, uint64_t offset)
 
 /* ---- opening ---- */
 
-/* The format of a text log that begins with these bytes; NL_FORMAT_UNKNOWN when they are no text. */
+/* The format of a text log that begins with these bytes; NL_FORMAT_UNKNOWN if they are not text. */
 static nl_format detect_text(const char *data, size_t size, nl_fraction fraction)
 {
     nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.fraction = fraction});
@@ -85,7 +85,7 @@ static log_file *log_file_new(int fd, nl_fraction fraction)
 log_file *log_file_open(const char *path, const program_reading *reading)
 {
     struct stat status;
-    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) /* opening a pipe would be noticed */
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) /* opening a pipe has effects */
         return NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
@@ -106,9 +106,9 @@ log_file *log_file_open(const char *path, const program_reading *reading)
 
 log_file *log_file_spill(nl_fraction fraction)
 {
-    const char *folder = getenv("TMPDIR");
+    const char *directory = getenv("TMPDIR");
     char path[4096];
-    snprintf(path, sizeof path, "%s/nlv.XXXXXX", folder != NULL && *folder != '\0' ? folder : "/var/tmp");
+    snprintf(path, sizeof path, "%s/nlv.XXXXXX", directory != NULL && *directory != '\0' ? directory : "/var/tmp");
     int fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)
         return NULL;
@@ -208,7 +208,7 @@ guint log_file_find_block(const log_file *f, uint64_t offset)
     return low;
 }
 
-/* The block that has the record at a position; NULL when there is none. */
+/* The block of a position; NULL if there is none. */
 static const log_block *block_of_position(const log_file *f, uint64_t position)
 {
     guint low = f->first_block, high = f->blocks->len;
@@ -225,7 +225,7 @@ static const log_block *block_of_position(const log_file *f, uint64_t position)
     return &g_array_index(f->blocks, log_block, low);
 }
 
-/* The next record of a decoder that was fed with all bytes that there are; its last line may have no end. */
+/* The next record of a decoder that was fed all bytes; the last line may have no newline. */
 static bool next_of_all(nl_decoder *decoder, const nl_record **record)
 {
     nl_status status = nl_decoder_next(decoder, record);
@@ -250,21 +250,21 @@ bool log_block_decode(const log_block *b, const log_file *f, nl_decoder **decode
     bool good = nl_decoder_get_stats(*decoder)->malformed == malformed && i >= (uint64_t)b->skip + b->count;
     if (good && nl_decoder_next(*decoder, &record) == NL_AGAIN)
         return true;
-    nl_decoder_free(*decoder); /* it was finished, or is inside of what is damaged */
+    nl_decoder_free(*decoder); /* the decoder was finished, or is in damaged bytes */
     *decoder = NULL;
     return good;
 }
 
 /*
- * A block whose records are being fetched: those behind the latest one need no decoding from the start. Records are
- * mostly fetched in the order of their times, and in a log of several producers that leads from block to block.
+ * A block whose records are being fetched. Decoding goes on from the latest record that was fetched. Records are
+ * usually fetched by time, which alternates between the blocks of several producers.
  */
 typedef struct log_file_open_block {
     uint64_t offset;
-    nl_decoder *decoder; /* NULL: none is open here */
+    nl_decoder *decoder; /* NULL: unused */
     char *bytes;
     uint64_t next; /* position of the decoder's next record */
-    uint64_t used; /* when, by log_file.uses */
+    uint64_t used; /* the value of log_file.uses then */
 } open_block;
 
 static void close_block(open_block *o)
@@ -291,7 +291,7 @@ static bool begin_block(const log_file *f, const log_block *b, open_block *o)
     return true;
 }
 
-/* The open block for a position: one that is open before it, or the one that was not used for longest, opened. */
+/* Returns the open block for a position, or opens the block in place of the one that was unused for longest. */
 static open_block *open_block_for(log_file *f, const log_block *b, uint64_t position)
 {
     if (f->open_blocks == NULL)
@@ -357,7 +357,7 @@ static bool log_file_decode(const log_file *f, const char *data, size_t size, si
         count++;
     }
     if (count == 0) {
-        nl_decoder_finish(decoder); /* the last line may have no end */
+        nl_decoder_finish(decoder); /* the last line may have no newline */
         while (count < max && nl_decoder_next(decoder, &record) == NL_OK) {
             take(user, record);
             count++;
@@ -445,7 +445,7 @@ void log_file_each(const log_file *f, log_file_take *take, bool (*go_on)(void *u
     (f->format == NL_FORMAT_NLB ? each_in_blocks : each_in_text)(f, take, go_on, user);
 }
 
-/* The bytes of a record in memory, about. A small block may hold records of many fields or long strings. */
+/* About the bytes of a record in memory. A small block may hold records with many fields or long strings. */
 static size_t record_size(const nl_record *record)
 {
     size_t size = TEXT_RECORD_SIZE;
@@ -454,7 +454,7 @@ static size_t record_size(const nl_record *record)
     return size;
 }
 
-/* The decoder finds the first whole block by itself. */
+/* The decoder finds the first whole block. */
 static void sample_blocks(const log_file *f, uint64_t offset, size_t size, log_file_take *take, void *user)
 {
     size_t count = size / TEXT_RECORD_SIZE, left = SAMPLE_EXPANSION_MAX * size;

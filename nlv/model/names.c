@@ -19,26 +19,26 @@ typedef struct entry {
 } entry;
 
 struct names {
-    pthread_mutex_t lock; /* of slots, and of who adds */
-    entry *entries;       /* room for all of them from the start, which costs nothing before it is used */
+    pthread_mutex_t lock; /* of slots and of additions */
+    entry *entries;       /* for NAMES_MAX entries; the system gives memory when it is used */
     atomic_size_t count;
     size_t bytes;    /* of all texts */
-    uint32_t *slots; /* open addressing, a number + 1; 0: empty */
+    uint32_t *slots; /* open addressing; a number + 1, or 0 if empty */
     size_t slot_count;
 };
 
-static void *room_for(size_t count, size_t size)
+static void *allocate(size_t count, size_t size)
 {
     return nl_memory_check(calloc(count, size));
 }
 
 names *names_new(void)
 {
-    names *n = room_for(1, sizeof *n);
+    names *n = allocate(1, sizeof *n);
     pthread_mutex_init(&n->lock, NULL);
-    n->entries = room_for(NAMES_MAX, sizeof *n->entries);
+    n->entries = allocate(NAMES_MAX, sizeof *n->entries);
     n->slot_count = 256;
-    n->slots = room_for(n->slot_count, sizeof *n->slots);
+    n->slots = allocate(n->slot_count, sizeof *n->slots);
     return n;
 }
 
@@ -58,7 +58,7 @@ static void grow_slots(names *n)
 {
     free(n->slots);
     n->slot_count *= 2;
-    n->slots = room_for(n->slot_count, sizeof *n->slots);
+    n->slots = allocate(n->slot_count, sizeof *n->slots);
     for (size_t i = 0; i < n->count; i++) {
         size_t at = n->entries[i].hash & (n->slot_count - 1);
         while (n->slots[at] != 0)
@@ -67,7 +67,7 @@ static void grow_slots(names *n)
     }
 }
 
-/* The slot of a text: its own, or the empty one where it would be. */
+/* The slot of a text, or the empty slot for it. */
 static size_t find_slot(const names *n, uint64_t hash, nl_string text)
 {
     size_t at = hash & (n->slot_count - 1);
@@ -81,13 +81,13 @@ static size_t find_slot(const names *n, uint64_t hash, nl_string text)
 
 static char *terminated(nl_string text)
 {
-    char *copy = room_for(text.size + 1, 1);
+    char *copy = allocate(text.size + 1, 1);
     for (size_t i = 0; i < text.size; i++)
         copy[i] = text.data[i] == '\0' ? ' ' : text.data[i];
     return copy;
 }
 
-/* The number of a text without a NUL. */
+/* The number of a text without NUL bytes. */
 static uint16_t model_names_put(names *n, nl_string text)
 {
     uint64_t hash = hash_bytes(0, text.data, text.size);
@@ -148,7 +148,7 @@ uint16_t names_put_cached(names *n, name_cache *cache, nl_string text)
         memcmp(cache->slots[at].text, text.data, text.size) == 0)
         return cache->slots[at].number;
     uint16_t number = names_put(n, text);
-    /* What has a NUL in it is kept as other bytes, and must not be taken for them. */
+    /* texts with NUL bytes are stored as other bytes, which must not match */
     if (number < NAMES_MAX && memchr(text.data, '\0', text.size) == NULL) {
         cache->slots[at].text = names_text(n, number);
         cache->slots[at].size = (uint32_t)text.size;

@@ -22,18 +22,18 @@ typedef struct names names;
 names *names_new(void);
 void names_free(names *n);
 
-/* The number of a name, a new one when it is new; NAMES_NONE of no string at all. */
+/* The number of a name, which is added if it is new; NAMES_NONE if there is no string. */
 uint16_t names_put(names *n, nl_string text);
 
-/* NAMES_NONE when it was never put. */
+/* NAMES_NONE if the name was not added. */
 uint16_t names_find(names *n, const char *text);
 
-/* NUL-terminated; a NUL within became a blank, since this is for looking at. "" of NAMES_NONE. */
+/* The text of a name, with blanks in place of NUL bytes; "" for NAMES_NONE. */
 const char *names_text(const names *n, uint16_t number);
 
 size_t names_count(const names *n);
 
-/* What a thread has looked up lately. All zero at first. */
+/* The names that a thread has looked up recently. Initially all zero. */
 typedef struct name_cache {
     struct {
         const char *text; /* NULL: empty */
@@ -42,7 +42,7 @@ typedef struct name_cache {
     } slots[NAME_CACHE_SLOTS];
 } name_cache;
 
-/* As names_put, mostly without a lock. */
+/* Like names_put, usually without a lock. */
 uint16_t names_put_cached(names *n, name_cache *cache, nl_string text);
 
 #endif

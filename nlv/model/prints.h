@@ -1,6 +1,6 @@
 /*
- * Fingerprints of what was read of a log, a piece of about a megabyte each, taken while it is scanned: by them an index
- * that was made of it knows whether what lies between its ends is still what it was. No locks.
+ * Fingerprints of a log, one for about each megabyte, made while the log is scanned. They tell whether the log has
+ * changed since its index was written. No locks.
  */
 #ifndef NLV_PRINTS_H
 #define NLV_PRINTS_H
@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PRINTS_PIECE = 1 << 20 /* bytes, of those that are read for their fingerprint alone */ };
+enum { PRINTS_PIECE = 1 << 20 /* bytes of a piece that is read only for its fingerprint */ };
 
 typedef struct print {
-    uint64_t end, hash; /* of the bytes from where the one before ends; hash 0: not known yet */
+    uint64_t end, hash; /* of the bytes since the end of the piece before; hash 0: unknown */
 } print;
 
 typedef struct prints {
@@ -20,27 +20,24 @@ typedef struct prints {
     size_t count, capacity;
 } prints;
 
-void prints_free(prints *p); /* what it holds */
+void prints_free(prints *p); /* frees the members, not the struct */
 
-/* How much of the log they are of. */
+/* The bytes of the log that they cover. */
 static inline uint64_t prints_end(const prints *p)
 {
     return p->count > 0 ? p->all[p->count - 1].end : 0;
 }
 
-/* The fingerprint of a piece. */
+/* The fingerprint of a piece; never 0. */
 uint64_t prints_hash(const char *data, size_t size);
 
-/*
- * Adds that of the bytes [from, to), which was made by prints_hash. What is known already is not added again; of small
- * pieces none is kept.
- */
+/* Adds the fingerprint of the bytes [from, to). Known bytes are ignored; small pieces get no fingerprint. */
 void prints_add(prints *p, uint64_t from, uint64_t to, uint64_t hash);
 
-/* Finds out what is not known, from the file, which is read there. False when it can't be read. */
+/* Reads the pieces without fingerprints from the file. Returns false if that fails. */
 bool prints_complete(prints *p, int fd);
 
-/* Whether the piece is in the file as it was. */
+/* Whether a piece of the file is unchanged. */
 bool prints_is_same(const prints *p, size_t piece, int fd);
 
 #endif

@@ -13,9 +13,9 @@
 
 enum {
     PIECE = 1 << 20,
-    BEYOND = 4 << 10,        /* read at once behind a piece, for the line that ends there */
-    LINE_LONGEST = 16 << 20, /* of what is longer, no end is looked for */
-    ODD_LONGEST = 2 << 20,   /* a decoder takes no longer record anyway */
+    BEYOND = 4 << 10,         /* bytes after a piece that are read with it, for the line that ends there */
+    LINE_SIZE_MAX = 16 << 20, /* bytes; the end of a longer line is not searched */
+    ODD_SIZE_MAX = 2 << 20,   /* bytes; a decoder accepts no longer record */
     THREADS_MAX = 64,
     LINES_AT_ONCE = 1024,
     RUN_SIZE = 256 << 10, /* bytes of blocks in a piece, */
@@ -29,13 +29,13 @@ typedef struct slot {
 
 typedef struct scan {
     const scan_job *job;
-    GArray *runs; /* size_t: the block that each piece begins with; NULL: text */
+    GArray *runs; /* size_t: the first block of each piece; NULL: text */
     size_t pieces;
-    slot *slots; /* a piece's is at its number modulo slot_count */
+    slot *slots; /* a piece uses the slot with its number modulo slot_count */
     size_t slot_count;
-    pthread_mutex_t lock; /* of all below, and of done */
+    pthread_mutex_t lock; /* of all members below, and of slot.done */
     pthread_cond_t changed;
-    size_t next, taken; /* to be begun; handed out */
+    size_t next, taken; /* pieces that were begun; pieces that were passed on */
     bool stopped;
 } scan;
 
@@ -48,8 +48,8 @@ typedef struct worker {
 } worker;
 
 /*
- * Reads the piece at start, from one byte before it where there is one, until the line that holds its last byte ends.
- * Returns the offset of the first byte that was read; what is there is in bytes.
+ * Reads the piece at start, with the byte before it, until the line with its last byte ends. Returns the offset of the
+ * first byte; the bytes are in w->bytes.
  */
 static uint64_t read_piece(worker *w, uint64_t start, uint64_t *piece_end)
 {
@@ -62,8 +62,8 @@ static uint64_t read_piece(worker *w, uint64_t start, uint64_t *piece_end)
         nl_buffer_reserve(&w->bytes, size - before + 64);
         ssize_t got = log_file_read_at(job->file->fd, w->bytes.data + before, size - before, first + before);
         w->bytes.size += (size_t)got;
-        uint64_t last = end - 1 - first; /* the newline behind the last line that begins here is not before it */
-        if (w->bytes.size < size || wanted == job->to || wanted - start > LINE_LONGEST ||
+        uint64_t last = end - 1 - first; /* the newline that ends the last line is at or after it */
+        if (w->bytes.size < size || wanted == job->to || wanted - start > LINE_SIZE_MAX ||
             memchr(w->bytes.data + MAX(before, last), '\n', size - MAX(before, last)) != NULL)
             return first;
         wanted = MIN(wanted + 8 * (wanted - end), job->to);
@@ -72,11 +72,11 @@ static uint64_t read_piece(worker *w, uint64_t start, uint64_t *piece_end)
 
 static void add_odd(scan_part *p, const log_block *block, uint64_t offset, const char *line, size_t size, bool ends)
 {
-    if (p->odd_count == p->odd_room) {
-        p->odd_room = MAX(2 * p->odd_room, 64);
-        p->odd = g_renew(scan_odd, p->odd, p->odd_room);
+    if (p->odd_count == p->odd_capacity) {
+        p->odd_capacity = MAX(2 * p->odd_capacity, 64);
+        p->odd = g_renew(scan_odd, p->odd, p->odd_capacity);
     }
-    size_t kept = block != NULL ? size : MIN(size, ODD_LONGEST);
+    size_t kept = block != NULL ? size : MIN(size, ODD_SIZE_MAX);
     p->odd[p->odd_count++] = (scan_odd){block, offset, p->odd_text.size, kept, p->lines_after, p->bytes_after};
     nl_buffer_append(&p->odd_text, line, kept);
     if (kept < size || !ends)
@@ -127,10 +127,10 @@ static void scan_text(worker *w, scan_part *p, uint64_t start)
     }
     uint64_t begin = first + (uint64_t)(line - data);
     if (begin >= piece_end || line >= end)
-        return; /* no line begins here */
+        return; /* no line begins in this piece */
     const char *last = data + (piece_end - 1 - first);
     const char *newline = last < end ? memchr(last, '\n', (size_t)(end - last)) : NULL;
-    bool endless = newline == NULL && (uint64_t)(end - data) >= LINE_LONGEST;
+    bool endless = newline == NULL && (uint64_t)(end - data) >= LINE_SIZE_MAX;
     if (newline == NULL)
         newline = memrchr(line, '\n', (size_t)(end - line));
     p->from = p->end = begin;
@@ -147,7 +147,7 @@ static void scan_text(worker *w, scan_part *p, uint64_t start)
 
 /* ---- blocks ---- */
 
-/* The blocks that each piece begins with: pieces are small enough for many threads, and not too many to hand out. */
+/* The first block of each piece. Pieces are small enough for many threads and large enough to be worth it. */
 static GArray *cut_runs(const scan_job *job)
 {
     GArray *runs = g_array_new(FALSE, FALSE, sizeof(size_t));
@@ -189,15 +189,16 @@ static void scan_block(worker *w, scan_part *p, const log_block *b, nl_decoder *
 static void scan_run_of_blocks(worker *w, scan_part *p, const log_block *b, const log_block *end, uint64_t from)
 {
     const scan_job *job = w->job;
-    bool has_print = job->has_prints && b->offset - from < PIECE; /* otherwise too much that is no block is between */
+    bool has_print =
+        job->has_prints && b->offset - from < PIECE; /* otherwise there are too many bytes that are in no block */
     uint64_t start = has_print ? from : b->offset, to = end[-1].offset + end[-1].size;
     w->bytes.size = 0;
     nl_buffer_reserve(&w->bytes, (size_t)(to - start) + 64);
     p->from = from;
     p->end = to;
     if (log_file_read_at(job->file->fd, w->bytes.data, (size_t)(to - start), start) != (ssize_t)(to - start))
-        return;                 /* the file was cut short */
-    nl_decoder *decoder = NULL; /* not kept: it would remember the numbers of all blocks */
+        return;                 /* the file was truncated */
+    nl_decoder *decoder = NULL; /* not kept, because it would remember the numbers of all blocks */
     for (; b < end; b++)
         scan_block(w, p, b, &decoder, w->bytes.data + (b->offset - start));
     nl_decoder_free(decoder);

@@ -1,6 +1,6 @@
 /*
- * A search: the records of a model that an expression matches, found by a thread of its own that reads the logs again.
- * What comes into a log after it was begun is not searched.
+ * A search for the records that match an expression. A thread of its own reads the logs again. Records that arrive
+ * later are not searched.
  */
 #ifndef NLV_SEARCH_H
 #define NLV_SEARCH_H
@@ -9,19 +9,21 @@
 
 typedef struct search search;
 
-/* NULL when the expression is none: nl_error_message() says why. The model must outlive it. */
+/* Returns NULL and sets the error if the expression is invalid. The model must outlive the search. */
 search *search_new(model *m, const char *expression);
 void search_free(search *s);
 
-/* Whether all was looked at, or more than 16 million records match; how much of it, 0 to 1; how many were found so far.
+/*
+ * Whether the search has ended, also because of more than 16 million matches; the share of the logs that was read, 0
+ * to 1; the number of matches.
  */
 bool search_is_done(const search *s);
 double search_progress(const search *s);
 size_t search_count(search *s);
 
 /*
- * The match that is next to a time, after or before it; false when there is none so far. *number counts from 1. The
- * record is that of the model now, STORE_NONE when it has it no more; the model is locked.
+ * Finds the match next to a time, after or before it. *number counts from 1. *record is STORE_NONE if the model no
+ * longer has the record. Returns false if there is no such match so far. The model is locked.
  */
 bool search_next(search *s, int64_t time_ns, bool backwards, int64_t *found_ns, uint32_t *record, size_t *number);
 

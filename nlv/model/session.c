@@ -224,14 +224,14 @@ session *session_read(const char *path)
 
 bool session_write(const session *s, const char *path)
 {
-    char *folder = g_path_get_dirname(path), *text = session_text(s);
+    char *directory = g_path_get_dirname(path), *text = session_text(s);
     GError *error = NULL;
-    bool good = g_mkdir_with_parents(folder, 0700) == 0;
+    bool good = g_mkdir_with_parents(directory, 0700) == 0;
     if (!good)
-        nl_error_set_errno("make %s", folder);
+        nl_error_set_errno("create %s", directory);
     else
         good = g_file_set_contents(path, text, -1, &error) || glib_error_take(error);
-    g_free(folder);
+    g_free(directory);
     g_free(text);
     return good;
 }

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 enum {
-    STREAM_SIZE = 4 << 20, /* bytes taken from a stream at once, so that other sources get their turn */
-    CUT_SIZE = 32 << 20,   /* bytes of blocks that are cut and then scanned by all threads */
-    LAST_LINE = 1 << 20,   /* bytes of a line that is not complete yet, at most */
+    STREAM_SIZE = 4 << 20, /* bytes read from a stream at once, so that other sources get their turn */
+    CUT_SIZE = 32 << 20,   /* bytes of blocks that are cut, and then scanned by all threads */
+    LAST_LINE = 1 << 20,   /* bytes of an incomplete line, at most */
     FED_AT_ONCE = 4096,    /* records */
 };
 
@@ -55,7 +55,7 @@ static void close_decoder(source *s)
     s->decoder = NULL;
 }
 
-/* Sees to it that the current file has what it is read with. */
+/* Makes the decoder or block cutter of the current file. */
 static void prepare_file(source *s)
 {
     const log_file *f = source_file(s);
@@ -120,7 +120,7 @@ uint64_t source_size(const source *s)
     return sum;
 }
 
-/* Whether all blocks of the current file that are known were scanned. */
+/* Whether all known blocks of the current file were scanned. */
 static bool has_scanned_blocks(const source *s)
 {
     const log_file *f = source_file(s);
@@ -134,7 +134,7 @@ uint64_t source_done(const source *s)
         sum += log_file_size(g_ptr_array_index(s->files, i));
     const block_cutter *c = cutter_of(s);
     if (c != NULL && has_scanned_blocks(s))
-        sum += block_cutter_offset(c) - s->at; /* no block is in the rest, or not yet a whole one */
+        sum += block_cutter_offset(c) - s->at; /* the rest has no complete block */
     return sum;
 }
 
@@ -156,7 +156,7 @@ static bool open_stream(source *s)
     return s->stream != NULL;
 }
 
-/* An archive's files stay open, for their records. */
+/* The files of an archive stay open, because their records are fetched later. */
 static void raise_file_limit(void)
 {
     struct rlimit limit;
@@ -166,7 +166,7 @@ static void raise_file_limit(void)
     }
 }
 
-/* Looks for files of an archive behind those that are known. */
+/* Adds new files of an archive. */
 static void list_archive(source *s)
 {
     char **names = NULL;
@@ -261,7 +261,7 @@ static bool is_plain_file(const char *path)
     return path != NULL && stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* A log that was empty, or not there, may have got a content that can be read in place. */
+/* A log that was empty or missing may have become a file that can be read in place. */
 static bool became_plain(source *s)
 {
     log_file *f = s->files->len == 0 && nl_source_position(s->stream) == 0 && s->archive == NULL && s->path != NULL
@@ -283,7 +283,7 @@ static void end_stream(source *s)
         log_file_complete(g_ptr_array_index(s->files, s->files->len - 1));
 }
 
-/* Appends bytes to the latest spill, or begins one. */
+/* Appends bytes to the current spill, or begins one. */
 static bool spill(source *s, const char *data, size_t size)
 {
     log_file *f =
@@ -302,7 +302,7 @@ static bool spill(source *s, const char *data, size_t size)
     return true;
 }
 
-/* Takes what a stream has now, as it is. */
+/* Reads the available bytes of a stream. */
 static void read_stream(source *s)
 {
     const char *data;
@@ -336,7 +336,7 @@ static void drop_next_of_archive(source *s)
             (s->archive_count - s->archive_next) * sizeof *s->archive);
 }
 
-/* Spills a file of an archive that is compressed, or too short to tell. NL_AGAIN: it is empty. */
+/* Spills a file of an archive that is compressed, or too short to tell. Returns NL_AGAIN if it is empty. */
 static nl_status spill_of_archive(source *s, const char *path)
 {
     const char *data;
@@ -371,7 +371,7 @@ static void open_next_of_archive(source *s)
         drop_next_of_archive(s);
 }
 
-/* Whether a followed file was cut short, or another has its name now: then that is the next file. */
+/* If a followed file was truncated, or another file has its name now, adds the new content as the next file. */
 static void look_for_replacement(source *s, uint64_t size, uint64_t read)
 {
     struct stat ours, named;
@@ -389,13 +389,13 @@ static void look_for_replacement(source *s, uint64_t size, uint64_t read)
     s->is_emptied = size == 0;
     log_file *fresh = log_file_open(s->path, s->reading);
     if (fresh == NULL)
-        return; /* nothing is in it yet */
+        return; /* it is still empty */
     notice(s, is_other ? "was replaced by another file, which is read too"
                        : "was cut short and is read again; what was read stays");
     add_file(s, fresh);
 }
 
-/* Whether a line ends in what was not scanned yet: looked at from the end, where it mostly does. */
+/* Whether a line ends in the bytes that were not scanned. Searches from the end, where a newline usually is. */
 static bool has_line(const source *s, uint64_t size)
 {
     char last[4096];
@@ -411,7 +411,7 @@ static bool has_line(const source *s, uint64_t size)
     return false;
 }
 
-/* Whether more may come into the current file. */
+/* Whether bytes may be added to the current file. */
 static bool may_grow(const source *s)
 {
     if (!is_last_file(s))
@@ -421,7 +421,7 @@ static bool may_grow(const source *s)
     return s->follow;
 }
 
-/* What there is in the current file. */
+/* The state of the current file. */
 static source_state look_in_file(const source *s)
 {
     const log_file *f = source_file(s);
@@ -506,7 +506,7 @@ static void take_odd_row(void *user, const nl_record *record, uint64_t position)
     extract(r->extractor, record, place_make(r->file, position), r->rows);
 }
 
-/* The records that the decoder has, whose text begins at data, which is at offset in the log. */
+/* Extracts the records that the decoder has. data is the text that it was fed last, at an offset of the log. */
 static void take_decoded(source *s, const char *data, size_t size, uint64_t offset, extractor *x, batch *rows)
 {
     const nl_record *record;

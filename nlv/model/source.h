@@ -1,7 +1,7 @@
 /*
- * A log that records come from: a file, which may grow, be cut short or be replaced; an archive, whose files are read
- * one after another; a pipe; a collector. It owns the files that records lie in (log_file.h). One thread, the model's
- * loader.
+ * A log: a file, which may grow, be truncated or be replaced; an archive, whose files are read one after another; a
+ * pipe; a collector; or a feed of decoded records. The source owns the files of records (log_file.h). One thread, the
+ * loader's.
  */
 #ifndef NLV_SOURCE_H
 #define NLV_SOURCE_H
@@ -13,58 +13,58 @@
 
 typedef struct source {
     char *url;
-    char *path; /* of a file; NULL of all else */
+    char *path; /* of a file; NULL for other sources */
     bool follow;
     program_reading *reading;
-    GPtrArray *files; /* log_file, in the order in which they are read */
-    guint current;    /* the one that is read now */
-    uint64_t at;      /* what is before in it was read */
+    GPtrArray *files; /* log_file, in the order of reading */
+    guint current;    /* index of the file that is read now */
+    uint64_t at;      /* the bytes before it were read, in the current file */
     prints prints;    /* of what was read of the only file */
-    char **archive;   /* paths of the files of an archive, archive_count of them, up to archive_next opened */
+    char **archive;   /* paths of an archive's files; those before archive_next are open */
     size_t archive_count, archive_next;
-    nl_decoder *decoder;    /* of lines of text that are not plain; */
-    block_cutter **cutters; /* of each file: NULL of text */
-    nl_source *stream;      /* whose bytes go into spills; NULL: it has ended, or there is none */
-    feed *feed;             /* whose records go into the only spill; NULL: there is none */
-    bool begins_spill;      /* the next bytes of the stream are those of another file */
-    bool is_finished;       /* the current file is read, and the next one is not there yet */
-    bool ended;             /* nothing will come any more */
-    char *notice;           /* what has happened to it, to be told and freed; NULL: nothing */
+    nl_decoder *decoder;    /* for lines that are not plain; */
+    block_cutter **cutters; /* of each file; NULL for text */
+    nl_source *stream;      /* its bytes go into spills; NULL: it has ended, or there is none */
+    feed *feed;             /* its records go into the only spill; NULL: there is none */
+    bool begins_spill;      /* the next bytes of the stream belong to another file */
+    bool is_finished;       /* the current file is read, and there is no next one yet */
+    bool ended;             /* nothing more will come */
+    char *notice;           /* what happened to the log, for the loader to take and free; NULL: nothing */
     bool is_emptied;
-    bool is_gone; /* its file has no name any more, which was told */
+    bool is_gone; /* the file has no name any more, and the notice was given */
 } source;
 
-/* NULL when it cannot be opened, which was reported. */
+/* Returns NULL after printing the reason. */
 source *source_open(const char *url, bool follow, program_reading *reading);
 void source_close(source *s);
 
-/* A source whose records come decoded. Takes over a reference to the feed. */
+/* A source of decoded records. Takes over a reference to the feed. */
 source *source_open_feed(feed *f, const char *name, program_reading *reading);
 
 typedef enum source_state {
-    SOURCE_MORE,  /* there is more to be scanned in the current file */
-    SOURCE_FED,   /* the feed has records: source_take_fed */
+    SOURCE_MORE,  /* the current file has more to scan */
+    SOURCE_FED,   /* the feed has records: call source_take_fed */
     SOURCE_QUIET, /* nothing now */
-    SOURCE_LAST,  /* the current file is complete: source_finish, then source_go_on */
-    SOURCE_ENDED, /* nothing will come */
+    SOURCE_LAST,  /* the current file is complete: call source_finish and source_go_on */
+    SOURCE_ENDED, /* nothing more will come */
 } source_state;
 
-/* Looks for more, in the source and in new files of it; never waits for a file or a collector. */
+/* Looks for more in the source; never waits for a file or a collector. */
 source_state source_look(source *s);
 
-/* The current file; NULL while there is none. */
+/* NULL if there is none yet. */
 log_file *source_file(const source *s);
 
 /*
- * Appends the blocks that come next in the current file, when it is one of blocks and all that are known were scanned.
- * They are to be added to the file, by log_file_add_blocks.
+ * Appends the next blocks (log_block) of the current file, if all known ones were scanned. The caller adds them to the
+ * file with log_file_add_blocks.
  */
 void source_cut(source *s, GArray *found);
 
-/* What of the current file to scan next. The job's blocks are the file's. */
+/* The part of the current file to scan next. The job's blocks belong to the file. */
 scan_job source_job(const source *s);
 
-/* Reads what of a part is not plain: its records are added to the part's rows. */
+/* Decodes the odd lines and blocks of a part, and adds their records to its rows. */
 void source_decode_odd(source *s, scan_part *p, extractor *x);
 
 /* Adds records of the feed to rows, and their bytes to the spill. */
@@ -76,23 +76,23 @@ void source_finish(source *s, batch *rows, extractor *x);
 /* Goes on to the next file, if there is one. */
 void source_go_on(source *s);
 
-/* All is to be read again, from what is there. */
+/* Begins to read again from the first byte that is left. */
 void source_rewind(source *s);
 
-/* The index has what is before an offset of the only file. */
+/* Skips the bytes before an offset of the only file, which the index has. */
 void source_skip_to(source *s, uint64_t at);
 
-/* What is known of the blocks of the only file is wrong. */
+/* Forgets the table of blocks of the only file. */
 void source_forget_blocks(source *s);
 
-/* What seemed text holds blocks too: it is to be read again as such. */
+/* The file seemed to be text, but has blocks: begins to read it again as blocks. */
 void source_expect_blocks(source *s);
 
-/* Bytes of all files so far, and how many were read. */
+/* The bytes of all files so far, and the bytes that were read. */
 uint64_t source_size(const source *s);
 uint64_t source_done(const source *s);
 
-/* Whether all there is was read, but for a last line that is not complete. */
+/* Whether everything was read, except for an incomplete last line. */
 bool source_has_read_all(const source *s);
 
 #endif

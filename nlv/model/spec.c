@@ -31,7 +31,7 @@ static spec_event *event_of(spec *s, names *events, const char *name)
     return &s->events[number];
 }
 
-/* The first layer in which none of the events is anything yet; SPEC_LAYERS when there is none. */
+/* The first layer in which none of the events has a step yet; SPEC_LAYERS if there is none. */
 static unsigned free_layer(spec *s, names *events, const drawing_lifeline *l)
 {
     unsigned layer = 0;
@@ -60,7 +60,7 @@ static void add_lifeline(spec *s, names *events, const drawing_lifeline *l, uint
     own->rows = MIN(g_strv_length(l->events), SPEC_ROWS);
     own->layer = free_layer(s, events, l);
     if (own->layer == SPEC_LAYERS)
-        own->layer = 0; /* of events that others have already nothing is drawn here */
+        own->layer = 0; /* then events that other lifelines have are not drawn here */
     s->layers = MAX(s->layers, own->layer + 1);
     for (; own->id_count < SPEC_IDS && l->ids[own->id_count] != NULL; own->id_count++)
         add_choices(own->ids[own->id_count], l->ids[own->id_count]);

@@ -1,8 +1,8 @@
 /*
- * What is to be taken out of records: a drawing, as numbers. Made once, then only read, by any thread.
+ * A drawing compiled to numbers: what to extract from records. It is constant, and any thread may read it.
  *
- * The events of the drawing are the first names of its store, so that an event's number below event_count is the place
- * of what is to be done with it.
+ * The events of the drawing are the first names of its store, so that the number of such an event is its index in
+ * events.
  */
 #ifndef NLV_SPEC_H
 #define NLV_SPEC_H
@@ -11,11 +11,11 @@
 #include "model/names.h"
 
 enum {
-    SPEC_LAYERS = 4, /* lifelines that share an event lie in different layers; beyond these one is left out */
+    SPEC_LAYERS = 4, /* lifelines that share an event are in different layers; further ones are not drawn */
     SPEC_IDS = 8,
-    SPEC_CHOICES = 4, /* of one id */
+    SPEC_CHOICES = 4, /* of an ID */
     SPEC_ROWS = 1024,
-    SPEC_LOADLINES = 8, /* of one event */
+    SPEC_LOADLINES = 8, /* of an event */
     SPEC_NONE = 0xffff,
 };
 
@@ -29,29 +29,29 @@ typedef struct spec_field {
 typedef struct spec_lifeline {
     unsigned rows, layer;
     unsigned id_count;
-    spec_field ids[SPEC_IDS][SPEC_CHOICES]; /* the first that a record has counts; name NULL behind the last */
+    spec_field ids[SPEC_IDS][SPEC_CHOICES]; /* the first field that a record has is used; a name of NULL ends them */
     bool again;                             /* an object begins with every first event */
     color_kind color;
     spec_field color_field;
 } spec_lifeline;
 
 /*
- * How wrong a host's clock may be, which is kept as loadlines that are not drawn, two of each kind: what is to be added
- * to the host's times, and what that may be wrong by, in nanoseconds. It was measured against the collector's clock;
- * or nlkernel says it, or the sensor of clocks and the library have it from chronyd, or from the kernel.
+ * Records that tell the error of a host's clock. Their values are kept as loadlines that are not drawn, two for each
+ * kind: the nanoseconds to add to the host's times, and the error of that. They come from the collector's
+ * measurements, from nlkernel, and from chronyd or the kernel through the sensor of clocks and the library.
  */
 enum { SPEC_MEASURED, SPEC_CLOCKS = 4, SPEC_CLOCK_LOADLINES = 2 * SPEC_CLOCKS };
 typedef struct spec_clock {
     const char *event;
-    const char *offset_field; /* NULL: 0, the host takes its clock for right */
+    const char *offset_field; /* NULL: the offset is 0 */
     const char *error_field;
     double unit_ns;
 } spec_clock;
 extern const spec_clock spec_clocks[SPEC_CLOCKS];
 
-/* What an event is in a layer. */
+/* The part of an event in a layer. */
 typedef struct spec_step {
-    uint16_t lifeline; /* SPEC_NONE: nothing */
+    uint16_t lifeline; /* SPEC_NONE: none */
     uint16_t row;
 } spec_step;
 
@@ -75,11 +75,11 @@ typedef struct spec {
     uint64_t seed;
 } spec;
 
-/* Puts the drawing's events first into names, which must be empty. seed is that of keys of objects. */
+/* Compiles a drawing. Adds its events to names, which must be empty. seed is for the keys of objects. */
 spec *spec_new(const drawing *d, names *events, uint64_t seed);
 void spec_free(spec *s);
 
-/* What an event is in a layer: its lifeline is SPEC_NONE when it is nothing. */
+/* The part of an event in a layer; its lifeline is SPEC_NONE if it has none. */
 static inline spec_step spec_step_of(const spec *s, uint16_t event, unsigned layer)
 {
     return event < s->event_count ? s->events[event].steps[layer] : (spec_step){SPEC_NONE, 0};

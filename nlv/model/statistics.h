@@ -1,4 +1,4 @@
-/* What a stretch of time holds: how many records of each event, how long each segment of lifelines took, loadlines. */
+/* Statistics of a time range: records per event, durations of segments, values of loadlines. */
 #ifndef NLV_STATISTICS_H
 #define NLV_STATISTICS_H
 
@@ -7,7 +7,7 @@
 typedef struct segment_statistics {
     size_t lifeline;
     unsigned from, to; /* rows */
-    size_t count;      /* of those that end in the stretch */
+    size_t count;      /* of the segments that end in the range */
     double least_ns, p50_ns, p90_ns, p99_ns, most_ns;
 } segment_statistics;
 
@@ -28,10 +28,10 @@ typedef struct statistics {
     GArray *segments;  /* segment_statistics, by lifeline and rows */
     GArray *loadlines; /* loadline_statistics */
     GArray *events;    /* event_count, the most frequent first */
-    bool sampled;      /* there are so many that percentiles and means are those of a part, evenly chosen */
+    bool sampled;      /* percentiles and means come from a sample */
 } statistics;
 
-/* Of the records from from_ns to to_ns. The model is locked. */
+/* The statistics of the records from from_ns to to_ns. The model is locked. */
 statistics *statistics_new(const model *m, int64_t from_ns, int64_t to_ns);
 void statistics_free(statistics *s);
 

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { LEAST_SLOTS = 1024, TAIL_MAX = 4 * STORE_CHUNK, LATE_SHARE = 4, SHRUNK_SHARE = 16 };
+enum { SLOTS_MIN = 1024, TAIL_MAX = 4 * STORE_CHUNK, LATE_SHARE = 4, SHRUNK_SHARE = 16 };
 
 /* ---- life ---- */
 
@@ -43,7 +43,7 @@ static void free_list(list *l)
 static void free_chunk(chunk *c)
 {
     if (!c->borrowed)
-        g_free(c->times); /* all its arrays are one piece */
+        g_free(c->times); /* one allocation for all arrays */
     *c = (chunk){0};
 }
 
@@ -51,12 +51,12 @@ static void free_objects(objects *o)
 {
     for (uint32_t i = 0; i * (uint64_t)STORE_CHUNK < o->count; i++)
         if (!o->chunks[i].borrowed)
-            g_free(o->chunks[i].keys); /* all its arrays are one piece */
+            g_free(o->chunks[i].keys); /* one allocation for all arrays */
     g_free(o->chunks);
     g_free(o->slots);
 }
 
-/* Calls function with every list, and with the layer whose segments it has or, of other lists, 0. */
+/* Calls function for every list, with the layer of its lifeline, or 0. */
 static void each_list(store *s, void (*function)(store *s, list *l, unsigned layer, const void *user), const void *user)
 {
     for (size_t i = 0; i < s->spec->lifeline_count; i++) {
@@ -131,7 +131,7 @@ static uint64_t key_of(const objects *o, uint32_t number)
 
 static void grow_slots(objects *o)
 {
-    size_t count = MAX(o->slot_count, LEAST_SLOTS);
+    size_t count = MAX(o->slot_count, SLOTS_MIN);
     while (o->count + 1 > count / 3 * 2)
         count *= 2;
     g_free(o->slots);
@@ -141,7 +141,7 @@ static void grow_slots(objects *o)
         if (o->chunks[i / STORE_CHUNK].keys == NULL)
             continue;
         size_t at = o->chunks[i / STORE_CHUNK].keys[i % STORE_CHUNK] & (count - 1);
-        /* Of several of one key the last is meant. */
+        /* the last object of a key is current */
         while (o->slots[at] != 0 && key_of(o, o->slots[at] - 1) != key_of(o, i))
             at = (at + 1) & (count - 1);
         o->slots[at] = i + 1;
@@ -152,7 +152,8 @@ static void own_objects_chunk(objects_chunk *c)
 {
     if (!c->borrowed && c->keys != NULL)
         return;
-    objects_chunk own = {.keys = g_malloc0((size_t)STORE_CHUNK * (8 + 4 + 2))}; /* the index has all of it */
+    objects_chunk own = {
+        .keys = g_malloc0((size_t)STORE_CHUNK * (8 + 4 + 2))}; /* zeros, because the index stores whole chunks */
     own.last = (uint32_t *)(void *)(own.keys + STORE_CHUNK);
     own.colors = (uint16_t *)(void *)(own.last + STORE_CHUNK);
     if (c->borrowed) {
@@ -181,7 +182,7 @@ static uint32_t add_object(objects *o, uint64_t key, uint16_t color)
     return number;
 }
 
-/* The object of a key, a new one when there is none yet, or it begins anew. */
+/* Returns the object of a key. Adds it if it is new or begins again. */
 static uint32_t find_object(objects *o, uint64_t key, uint16_t color, bool anew)
 {
     if (o->slots == NULL || o->count + 1 > o->slot_count / 3 * 2)
@@ -262,14 +263,17 @@ static list *found_loadline_list(const store *s, size_t loadline, uint16_t host)
     return NULL;
 }
 
-/* What was said last before a record, or else first, holds: its place in a list that is not empty. */
+/* The place in a list, which is not empty, of the last value at or before a record, or of the first value. */
 static size_t place_that_holds(const list *l, uint32_t record)
 {
     size_t at = list_find(l, record + 1, l->start);
     return at > l->start ? at - 1 : at;
 }
 
-/* What one kind of record says, and which one said it. Both of its lists have the same records. */
+/*
+ * What one kind of record says about a clock, and the record that said it. The lists of offsets and errors have the
+ * same records.
+ */
 static store_clock clock_of_kind(const store *s, unsigned kind, uint16_t host, uint32_t record, uint32_t *said_at)
 {
     size_t loadline = s->spec->drawn_loadlines + 2 * kind;
@@ -305,7 +309,7 @@ store_clock store_clock_furthest(const store *s, uint16_t host)
     return found;
 }
 
-/* The best of what was said before; else what is said first. */
+/* The most accurate value before the record; otherwise the first one after it. */
 store_clock store_clock_said(const store *s, uint16_t host, uint32_t record)
 {
     store_clock best = {0};
@@ -329,7 +333,7 @@ store_clock store_clock_said(const store *s, uint16_t host, uint32_t record)
     return best;
 }
 
-/* Where a host says of its clock what was measured to be false, the measurement holds. */
+/* A measurement overrides a contradicting statement of the host. */
 store_clock store_clock_at(const store *s, uint16_t host, uint32_t record)
 {
     store_clock measured = store_clock_measured(s, host, record), said = store_clock_said(s, host, record);
@@ -339,7 +343,7 @@ store_clock store_clock_at(const store *s, uint16_t host, uint32_t record)
     return both.low_ns <= both.high_ns ? both : measured;
 }
 
-/* The list of points that an event is in; NULL when it is in none. */
+/* The list of points of an event; NULL if it has none. */
 static list *point_list(store *s, uint16_t event)
 {
     const spec *sp = s->spec;
@@ -384,7 +388,7 @@ static void add_chunk(store *s)
     s->chunks[number] = c;
 }
 
-/* Counts that an object comes to a host, and lets it be coloured by the one that the fewest come to so far. */
+/* Counts the visit of an object to a host, and colours the object by the host with the fewest visits so far. */
 static void visit(store *s, uint32_t object, unsigned layer, uint16_t host, bool again)
 {
     if (host == NAMES_NONE)
@@ -400,7 +404,7 @@ static void add_step(store *s, uint32_t record, unsigned layer, const batch_row 
 {
     chunk *c = &s->chunks[record / STORE_CHUNK];
     uint32_t at = record % STORE_CHUNK;
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a chunk has room for every layer that there is */
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a chunk has arrays for every layer */
     c->objects[layer][at] = step->object;
     c->previous[layer][at] = STORE_NONE;
     if (step->object == STORE_NONE)
@@ -495,18 +499,18 @@ static bool is_sorted(const batch *b)
     return true;
 }
 
-/* The rows of a batch by time, those of the same time as they came; to be freed with g_free. */
+/* The rows of a batch in order of time; rows of equal time keep their order. To be freed with g_free. */
 static row_order *order_rows(const batch *b)
 {
     row_order *order = g_new(row_order, b->count + 1);
     for (size_t i = 0; i < b->count; i++)
         order[i] = (row_order){b->rows[i].time_ns, i};
     if (!is_sorted(b))
-        g_qsort_with_data(order, (gint)b->count, sizeof *order, compare_rows, NULL); /* it is stable */
+        g_qsort_with_data(order, (gint)b->count, sizeof *order, compare_rows, NULL); /* a stable sort */
     return order;
 }
 
-/* The values of a record that is the last of all lists that it is in, taken out of these. */
+/* Moves the values of a record, which is the last one of its lists, into a batch. */
 static void take_values(store *s, uint32_t record, batch *to, batch_row *row)
 {
     uint16_t event = store_event(s, record);
@@ -535,7 +539,7 @@ static void truncate_list(store *s, list *l, unsigned layer, const void *from)
     list_truncate(l, list_find(l, *(const uint32_t *)from, l->start), store_segment_ns, &measure);
 }
 
-/* Takes the records from from on out again: into taken, the last one first. */
+/* Moves the records from from on into taken, the last one first. */
 static void pull_back(store *s, uint32_t from, batch *taken)
 {
     for (uint32_t record = s->count; record-- > from;) {
@@ -560,7 +564,7 @@ static void pull_back(store *s, uint32_t from, batch *taken)
     s->count = from;
 }
 
-/* A chunk of a mapped index is changed in private copies of its pages, but it has no room beyond its records. */
+/* A chunk of a mapped index is copied before records are added, because it has no memory after its records. */
 static void own_last_chunk(store *s)
 {
     if (s->count % STORE_CHUNK == 0 || !s->chunks[s->count / STORE_CHUNK].borrowed)
@@ -582,13 +586,13 @@ static void own_last_chunk(store *s)
     }
 }
 
-/* The first record that is after a time. */
+/* The first record after a time. */
 static uint32_t find_after(const store *s, int64_t time_ns)
 {
     return time_ns == INT64_MAX ? s->count : store_find_time(s, time_ns + 1);
 }
 
-/* Puts rows, whose objects are known, where they belong, though what is there already has to be moved. */
+/* Puts rows, whose objects are known, in their places, and moves the records after them. */
 static void merge(store *s, const batch *b)
 {
     row_order *order = order_rows(b);
@@ -615,7 +619,7 @@ static void merge_late(store *s)
     batch_free(&late);
 }
 
-/* Lays a row by, until it is worth while to move all that lies behind it. */
+/* Keeps a late row until enough have gathered to move the records after them. */
 static void put_late(store *s, const batch *b, size_t i)
 {
     if (s->late.count == 0 || b->rows[i].time_ns < s->earliest_late)
@@ -705,7 +709,7 @@ static void color_step(store *s, uint32_t record, unsigned layer, uint32_t objec
     visit(s, object, layer, store_host(s, record), true);
 }
 
-/* By host: the one that the fewest objects visit says most about this one (a server rather than the client of all). */
+/* Colours each object by the host that the fewest objects visit: a server tells more than the client of all. */
 static void give_colors(store *s)
 {
     memset(s->visits, 0, (NAMES_NONE + 1) * sizeof *s->visits);
@@ -729,7 +733,7 @@ static uint16_t color_of_step(const void *user, uint32_t record)
 {
     const asked_colors *a = user;
     if (record < a->store->first)
-        return LIST_COLOR_UNKNOWN; /* it was dropped, its node was not yet */
+        return LIST_COLOR_UNKNOWN; /* the record was dropped, and its node was not */
     return store_color(a->store, store_object(a->store, record, a->layer), a->layer);
 }
 
@@ -739,8 +743,7 @@ static uint16_t color_of_host(const void *user, uint32_t record)
     return record >= a->store->first ? store_host(a->store, record) : LIST_COLOR_UNKNOWN;
 }
 
-/* Lists know the colours of what they draw, so that nobody has to look for them in as many places as there are pixels.
- */
+/* Sets the colours of nodes, so that drawing need not look them up for each pixel. */
 static void color_lists(store *s, bool anew)
 {
     for (size_t i = 0; i < s->spec->lifeline_count; i++) {
@@ -853,7 +856,7 @@ size_t store_memory(const store *s)
     return sum;
 }
 
-/* The last mark that is before a time: behind it the time is, or with the next one. The first mark when none is. */
+/* The last mark before a time, or the first mark. The time is in the interval that it begins, or at the next mark. */
 static uint32_t find_mark(const store *s, int64_t time_ns)
 {
     uint32_t low = s->first / STORE_MARK, high = (uint32_t)(((uint64_t)s->count + STORE_MARK - 1) / STORE_MARK);

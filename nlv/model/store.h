@@ -1,17 +1,15 @@
 /*
- * The store: all records of some logs in order of time, 30 bytes each, and what a drawing needs of them. No GTK.
+ * The store: the records of some logs in order of time, about 30 bytes each. No GTK.
  *
- * A record here is its time, the names of its event, host and program (as numbers), the place of its text in the log,
- * which is asked for all else, and, as a step of an object, the object's number and the step before it: from an
- * object's last step back one comes through all of it. Records are known by their numbers in the order of time; those
- * that came late are put where they belong.
+ * A record has a time, the numbers of the names of its event, host and program, the place of its text in the log, and
+ * for each layer its object and the object's step before it. From the last step of an object, these lead back through
+ * all its steps. A record's number is its position in the order of time; late records are inserted.
  *
- * What is drawn are lists (list.h): of the ends of lifelines' segments, by the rows that they join; of objects' first
- * steps, by row; of loadlines' values, by host; of points. An event of which the drawing says nothing becomes a point
- * where the store is told to look out for those.
+ * Lists (list.h) hold what is drawn: the ends of lifelines' segments by the rows that they join, objects' first steps
+ * by row, values of loadlines by host, and points. If requested, events that the drawing does not have become points.
  *
- * Arrays come in chunks of 65536 records, so that nothing is moved as a log grows, that old ones can be dropped, and
- * that a saved index is mapped as it is (index.h). No locks here: the model has one.
+ * Arrays come in chunks of 65,536 records, so that nothing moves as a log grows, old records can be dropped, and a
+ * saved index can be mapped (index.h). No locks: the model has one.
  */
 #ifndef NLV_STORE_H
 #define NLV_STORE_H
@@ -31,28 +29,28 @@ typedef struct chunk {
     int64_t *times;
     uint64_t *places;
     uint16_t *events, *hosts, *progs;
-    uint32_t *objects[SPEC_LAYERS], *previous[SPEC_LAYERS]; /* STORE_NONE: of none; the first */
-    bool borrowed;                                          /* of a mapped index */
+    uint32_t *objects[SPEC_LAYERS], *previous[SPEC_LAYERS]; /* STORE_NONE: no object; the first step */
+    bool borrowed;                                          /* from a mapped index */
 } chunk;
 
-/* Objects' tables, in chunks too. */
+/* The objects of a layer, in chunks. */
 typedef struct objects_chunk {
     uint64_t *keys;
-    uint32_t *last;   /* step; STORE_NONE while there is none */
-    uint16_t *colors; /* by host, program or field's value: see the lifeline */
+    uint32_t *last;   /* step; STORE_NONE: none yet */
+    uint16_t *colors; /* a host, program or field value, as the lifeline says */
     bool borrowed;
 } objects_chunk;
 
 typedef struct objects {
     objects_chunk *chunks;
     uint32_t count, capacity;
-    uint32_t *slots; /* open addressing, a number + 1; NULL until an object is looked for */
+    uint32_t *slots; /* open addressing, a number + 1; NULL until an object is searched */
     size_t slot_count;
 } objects;
 
 typedef struct lifeline_lists {
     unsigned rows;
-    list **segments; /* [from row * rows + to row], NULL when there is none */
+    list **segments; /* [from row * rows + to row]; NULL: none */
     list **starts;   /* [row] */
 } lifeline_lists;
 
@@ -62,7 +60,7 @@ typedef struct host_list {
 } host_list;
 
 typedef struct loadline_lists {
-    host_list *hosts; /* in the order in which they came */
+    host_list *hosts; /* in order of arrival */
     size_t count;
 } loadline_lists;
 
@@ -70,9 +68,9 @@ typedef struct store {
     spec *spec;
     batch_names names;
     chunk *chunks;
-    int64_t *marks;    /* the times of every so many records, STORE_MARK, beside each other */
-    uint32_t count;    /* of records, those that were dropped too */
-    uint32_t first;    /* the first that was not dropped */
+    int64_t *marks;    /* the time of every STORE_MARK-th record */
+    uint32_t count;    /* of records, with the dropped ones */
+    uint32_t first;    /* the first record that was not dropped */
     uint32_t capacity; /* of chunks */
     objects objects[SPEC_LAYERS];
     lifeline_lists *lifelines;
@@ -81,35 +79,38 @@ typedef struct store {
     uint16_t *found;       /* the events of the latter */
     size_t point_count;    /* of both */
     bool looks_out;        /* for events that the drawing does not have */
-    uint32_t *visits;      /* by host: how often an object came there */
-    uint8_t *point_hosts;  /* by host: whether there is a point on it */
-    batch late;            /* records before those that are here already, until it is worth while to move these */
-    int64_t earliest_late; /* time of them */
+    uint32_t *visits;      /* by host: how many objects came there */
+    uint8_t *point_hosts;  /* by host: whether it has a point */
+    batch late;            /* late records, until it is worth moving those after them */
+    int64_t earliest_late; /* the time of the earliest */
     void *mapped;          /* the index that chunks and lists are borrowed from; NULL: none */
     size_t mapped_size;
-    int mapped_fd;      /* its file */
-    uint64_t unordered; /* so many records came after later ones */
+    int mapped_fd;      /* of the index */
+    uint64_t unordered; /* records that came after later ones */
     uint64_t rejected;  /* records that were older than all that are left, or beyond STORE_NONE */
-    uint32_t colored;   /* so many records were there when objects were last given their colours */
+    uint32_t colored;   /* the count when objects were last coloured */
 } store;
 
-/* Takes over the spec; names are those that it was made with. */
+/* Takes over the spec and the names that it was made with. */
 store *store_new(spec *s, batch_names names, bool looks_out);
 void store_free(store *s);
 
-/* Adds what is in a batch, which is changed, in any order. */
+/* Adds the rows of a batch, in any order, and changes the batch. */
 void store_append(store *s, batch *b);
 
 /* Puts late records in their places. */
 void store_settle(store *s);
 
 /*
- * Gives objects their colours anew, when there are many more than when it was last done, and lets lists know of them.
- * Who draws meanwhile finds some of the old ones, some of the new.
+ * Colours objects again if there are many more than at the last time, and updates the lists. Drawing may go on
+ * meanwhile, with some old and some new colours.
  */
 void store_color_objects(store *s);
 
-/* The bytes of memory of a store, without what is mapped, and with what putting late records in place will need. */
+/*
+ * The bytes of memory of a store, without the parts that are mapped, and with what putting late records in place will
+ * need.
+ */
 size_t store_memory(const store *s);
 
 /* Forgets the oldest records until the store needs at most limit bytes. Returns false if it still needs more. */
@@ -121,31 +122,31 @@ static inline uint64_t store_missing(const store *s)
     return s->first + s->rejected;
 }
 
-/* The list of a loadline's values on a host, made when there is none; NULL for hosts beyond STORE_HOSTS_MAX. */
+/* The list of a loadline's values on a host, made if needed; NULL for hosts beyond STORE_HOSTS_MAX. */
 list *store_loadline_list(store *s, uint16_t loadline, uint16_t host);
 
-/* The first record that is not before a time; count when there is none. */
+/* The first record at or after a time; count if there is none. */
 uint32_t store_find_time(const store *s, int64_t time_ns);
 
-/* The same to STORE_MARK records: the next one whose time is beside others'. */
+/* The same, to the next multiple of STORE_MARK, which needs no access to chunks. */
 uint32_t store_find_time_near(const store *s, int64_t time_ns);
 
-/* What the log itself says of a host's clock at some record's time. */
+/* The error of a host's clock at a record, as the log tells it. */
 typedef struct store_clock {
     bool is_known;
-    bool is_measured;       /* against the collector's clock; otherwise it is what the host says */
-    double low_ns, high_ns; /* between these is what is to be added to its times */
+    bool is_measured;       /* against the collector's clock; otherwise the host says so */
+    double low_ns, high_ns; /* the correction of its times is between these */
 } store_clock;
 store_clock store_clock_at(const store *s, uint16_t host, uint32_t record);
 
-/* The measurement by which a host's clock was off the most; not known where none says that it was off at all. */
+/* The measurement by which a host's clock was off the most; unknown if it never was. */
 store_clock store_clock_furthest(const store *s, uint16_t host);
 
-/* The same as store_clock_at of measurements alone, and of what the host says alone. */
+/* Like store_clock_at, but from measurements alone, or from the host's statements alone. */
 store_clock store_clock_measured(const store *s, uint16_t host, uint32_t record);
 store_clock store_clock_said(const store *s, uint16_t host, uint32_t record);
 
-/* The measure of the end of a segment in a layer: how many nanoseconds it took. */
+/* The duration in nanoseconds of the segment that ends with a record. */
 typedef struct segment_measure {
     const store *store;
     unsigned layer;
@@ -182,13 +183,13 @@ static inline uint16_t store_prog(const store *s, uint32_t record)
     return store_chunk(s, record)->progs[record % STORE_CHUNK];
 }
 
-/* STORE_NONE when it is a step of none. */
+/* STORE_NONE: it belongs to no object. */
 static inline uint32_t store_object(const store *s, uint32_t record, unsigned layer)
 {
     return store_chunk(s, record)->objects[layer][record % STORE_CHUNK];
 }
 
-/* The step before it, if it was not dropped; otherwise STORE_NONE. Never the record itself or one after it. */
+/* The step before a record, or STORE_NONE if there is none or it was dropped. Always less than record. */
 static inline uint32_t store_previous(const store *s, uint32_t record, unsigned layer)
 {
     uint32_t before = store_chunk(s, record)->previous[layer][record % STORE_CHUNK];

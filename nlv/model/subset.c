@@ -24,10 +24,10 @@ typedef struct subsetting {
     store *part;
     const nl_filter *filter;
     nl_record *record;
-    GHashTable *known;                         /* event, host and program in 64 bits, to 1 + whether it matches */
-    uint16_t *events, *hosts, *progs, *colors; /* the part's names by the full one's */
+    GHashTable *known;                         /* from event, host and program in 64 bits to 1 + whether they match */
+    uint16_t *events, *hosts, *progs, *colors; /* the part's names, by those of the full store */
     bool *is_clock;                            /* by event */
-    size_t **cursors;                          /* in loadlines' lists, by loadline and place of the host */
+    size_t **cursors;                          /* in loadlines' lists, by loadline and index of the host */
     batch rows;
 } subsetting;
 
@@ -77,7 +77,7 @@ static bool *find_clocks(const store *full)
 
 /* ---- records ---- */
 
-/* The value that a record has in a loadline, if it has one. */
+/* Adds the value that a record has in a loadline, if it has one. */
 static void add_value(subsetting *s, uint32_t record, size_t loadline, batch_row *row)
 {
     const loadline_lists *l = &s->full->loadlines[loadline];

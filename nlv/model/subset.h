@@ -1,7 +1,4 @@
-/*
- * A part of a store, by a filter that asks for nothing but what the store itself has (event, host, program): made
- * without reading the logs again.
- */
+/* Makes a part of a store for a filter by event, host and program, without reading the logs. */
 #ifndef NLV_SUBSET_H
 #define NLV_SUBSET_H
 
@@ -10,12 +7,12 @@
 
 #include <stdatomic.h>
 
-/* Whether a filter is such a one. */
+/* Whether a filter uses only these fields. */
 bool subset_is_enough(const nl_filter *filter);
 
 /*
- * The records of full, which is settled, that match, as if only they had been read, drawn as d says, which is what full
- * is of. NULL when stopping became true, or there are so many names that they cannot be told apart.
+ * A store of the matching records of full, which is settled and has the drawing d. Returns NULL if *stopping became
+ * true or there are too many names to tell them apart.
  */
 store *subset_new(const store *full, const nl_filter *filter, const drawing *d, const atomic_bool *stopping);
 

@@ -10,7 +10,7 @@ typedef struct task {
     void *user;
     GMutex mutex;
     GCond changed;
-    bool is_taken, is_over; /* by the second thread; it is over for the second thread, or before it came */
+    bool is_taken, is_over; /* by the second thread; the second thread has ended, or came too late */
     int users;
 } task;
 

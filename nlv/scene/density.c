@@ -11,15 +11,15 @@
 
 struct density {
     double left, top, scale;
-    int width, height, pen; /* pen: pixels that a line is wide */
-    /* Of each pixel, column by column, as most lines are upright: */
-    float *totals;  /* of weights; below 0: a line on top */
-    int32_t *votes; /* lies behind the totals; meaningless where the total is 0 */
+    int width, height, pen; /* pen: width of a line in pixels */
+    /* Of each pixel, column by column, because most lines are steep: */
+    float *totals;  /* sums of weights; below 0: a line on top */
+    int32_t *votes; /* after the totals in memory; meaningless where the total is 0 */
     uint64_t work;
-    density *whole;           /* of which this is a band; NULL: it is none */
+    density *whole;           /* the area that this is a band of; NULL: none */
     int band_first, band_end; /* rows that may be drawn in */
-    int first_row, end_row;   /* in which something was drawn */
-    float single;             /* how strongly one line shows */
+    int first_row, end_row;   /* rows in which something was drawn */
+    float single;             /* strength of a single line */
 };
 
 density *density_new(double left, double top, double right, double bottom, double scale)
@@ -33,7 +33,7 @@ density *density_new(double left, double top, double right, double bottom, doubl
     d->first_row = d->band_end = d->height;
     d->pen = 1;
     d->single = 0.5f;
-    /* In one piece: two, each of half the size, the system would take back and give anew with every frame. */
+    /* One allocation: the system would return and clear two smaller ones for every frame. */
     size_t pixels = (size_t)d->width * d->height;
     d->totals = g_malloc_n(pixels, sizeof *d->totals + sizeof *d->votes);
     memset(d->totals, 0, pixels * sizeof *d->totals);
@@ -75,9 +75,9 @@ void density_join(density *band)
 }
 
 /*
- * A vote is a pixel's colour, in its lowest byte, and by how much that is ahead of the others, in a float's other bytes
- * (Boyer and Moore, MJRTY, 1981; with weights). Four pixels below each other vote at once, as that is where most of the
- * time goes: a comparison's result has all bits set where it is true.
+ * A vote holds a pixel's colour in its lowest byte, and its lead over other colours in the other bytes of a float
+ * (Boyer and Moore, MJRTY, 1981; with weights). Four adjacent pixels vote at once, because most time is spent here. A
+ * comparison sets all bits where it is true.
  */
 enum { COLOR_BITS = 0xff, HALF = 0x80, SIGN_BIT = INT32_MIN };
 typedef float four_floats __attribute__((vector_size(16), aligned(4)));
@@ -96,7 +96,7 @@ static inline void vote_four(float *totals, int32_t *votes, float weight, uint8_
     *(four_ints *)votes = (next & open) | (vote & ~open);
 }
 
-/* The same of one pixel. */
+/* The same for one pixel. */
 static inline void vote_one(float *total, int32_t *vote, float weight, uint8_t color)
 {
     if (*total < 0)
@@ -123,7 +123,7 @@ static inline void density_add(density *d, int x, int y, float weight, uint8_t c
     d->votes[at] = color;
 }
 
-/* Rows [from, to) of a column, all of them in the area: what most is spent on. */
+/* Adds to the rows [from, to) of a column, all within the area. Most time is spent here. */
 static void draw_upright(density *d, int column, int from, int to, float weight, uint8_t color, bool on_top)
 {
     if (column < 0 || column >= d->width || from >= to)
@@ -142,7 +142,7 @@ static void draw_upright(density *d, int column, int from, int to, float weight,
         vote_one(&d->totals[at], &d->votes[at], weight, color);
 }
 
-/* Along y, a pixel a row, parted between the two that are nearest. */
+/* Steps along y, a pixel a row, and divides the weight between the two nearest columns. */
 static void draw_steep(density *d, double x0, double y0, double x1, double y1, float weight, uint8_t color, bool top)
 {
     int from = (int)floor(MIN(y0, y1)), to = (int)ceil(MAX(y0, y1));
@@ -226,7 +226,7 @@ uint64_t density_work(const density *d)
     return d->work;
 }
 
-/* How strongly a pixel with so many lines shows: the first one as single says, the others by the logarithm. */
+/* The strength of a pixel with so many lines: single for one line, then by the logarithm. */
 static float strength_of(float total, float single, float log_most)
 {
     if (total < 1)
@@ -235,8 +235,8 @@ static float strength_of(float total, float single, float log_most)
 }
 
 /*
- * Strengths are looked up by the upper bits of a total, its exponent and the first four of its fraction, for totals
- * from 2^-8 to 2^32: a logarithm for every pixel would take longer than all else.
+ * Strengths come from a table by the exponent and the first four bits of the fraction of a total, from 2^-8 to 2^32,
+ * because a logarithm for every pixel would take too long.
  */
 enum { FRACTION_BITS = 4, FIRST_EXPONENT = -8, EXPONENTS = 40, STRENGTHS = EXPONENTS << FRACTION_BITS };
 
@@ -286,7 +286,7 @@ static void make_inks(ink inks[256], bool dark)
     }
 }
 
-/* The first and the last row in which there is anything; false when there is none. */
+/* Finds the first and the last row with content; returns false if there is none. */
 static bool find_rows(const density *d, int *first, int *end)
 {
     *first = MAX(d->first_row, 0);
@@ -295,11 +295,11 @@ static bool find_rows(const density *d, int *first, int *end)
 }
 
 enum {
-    FILLED_AT_ONCE = 16, /* columns: their cells, and a row of pixels, are near each other in memory */
-    SHARED_MIN = 100000, /* pixels that are worth another thread */
+    FILLED_AT_ONCE = 16, /* columns, whose cells and pixels are near each other in memory */
+    SHARED_MIN = 100000, /* pixels that are worth a second thread */
 };
 
-/* A picture that is filled, a strip after the other, by whoever has time. */
+/* A picture that two threads fill strip by strip. */
 typedef struct filling {
     const density *density;
     unsigned char *data;
@@ -333,7 +333,7 @@ static void fill_strip(const filling *f, int left, uint32_t *tables[256])
 static void fill_strips(void *user)
 {
     filling *f = user;
-    uint32_t *tables[256] = {NULL}; /* of a colour: the pixel of each strength, made when it is met */
+    uint32_t *tables[256] = {NULL}; /* of a colour: the pixel of each strength, made when it is first needed */
     for (int strip; (strip = f->next++) < f->strips;)
         fill_strip(f, strip * FILLED_AT_ONCE, tables);
     for (unsigned i = 0; i < 256; i++)
@@ -360,7 +360,7 @@ static void fill(const density *d, cairo_surface_t *surface, int first, int end,
     cairo_surface_mark_dirty(surface);
 }
 
-/* What the pixels of an area hold: of each four below each other, by their places among these. */
+/* Fills the pixels of an area, four at a time. */
 typedef struct tally {
     four_floats most, sum;
     four_ints touched; /* how many, below 0 */
@@ -374,7 +374,7 @@ static void count_four(tally *t, four_floats total)
     t->touched += is_touched;
 }
 
-/* The most lines of a pixel. Where they hardly overlap, each by itself shows more strongly. */
+/* The most lines on a pixel. If few lines overlap, each is drawn stronger. */
 static float find_most(density *d, int first, int end)
 {
     tally t = {0};
@@ -409,7 +409,7 @@ void density_paint(density *d, cairo_t *cr, bool dark, float most)
     cairo_translate(cr, d->left, d->top);
     cairo_scale(cr, 1 / d->scale, 1 / d->scale);
     cairo_set_source_surface(cr, surface, 0, first);
-    cairo_pattern_set_filter(cairo_get_source(cr), CAIRO_FILTER_FAST); /* matters only to what is coarse */
+    cairo_pattern_set_filter(cairo_get_source(cr), CAIRO_FILTER_FAST); /* matters only for coarse pictures */
     cairo_paint(cr);
     cairo_restore(cr);
     cairo_surface_destroy(surface);

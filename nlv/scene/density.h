@@ -1,7 +1,7 @@
 /*
- * Thousands of overlapping lines as a picture: how many cross each pixel, and which colour most of them have there.
- * A pixel shows one colour pure, the more of it the more lines there are (by the logarithm), so that colours never mix
- * to mud, and one line is still seen where there is nothing else.
+ * Draws thousands of overlapping lines as a picture of their density: how many lines cross each pixel, and the colour
+ * of most of them. A pixel has one pure colour, stronger with more lines (by the logarithm), so that colours do not
+ * mix and a single line stays visible.
  */
 #ifndef NLV_DENSITY_H
 #define NLV_DENSITY_H
@@ -12,33 +12,31 @@
 
 typedef struct density density;
 
-/* Pixels of the area; scale is how many there are to a unit of the user's. Freed with density_free. */
+/* pixels of the area; scale is the pixels per user unit. To be freed with density_free. */
 density *density_new(double left, double top, double right, double bottom, double scale);
 void density_free(density *d);
 
 /*
- * The part of an area from top to before bottom (units), to draw lines into that belong there: of others only what lies
- * in the part is drawn. Bands that do not overlap may be drawn into by one thread each. Ended with density_join, by the
- * thread that has the whole.
+ * A band of an area, from top to before bottom (units), that another thread may draw into; lines are cut at its
+ * borders. The owner of the area ends it with density_join.
  */
 density *density_band(density *whole, double top, double bottom);
 void density_join(density *band);
 
-/* How wide lines are, in units; at first they are a pixel wide, whatever a unit is. */
+/* Sets the width of lines in units; the default is one pixel. */
 void density_set_line_width(density *d, double width);
 
-/* Adds weight lines from one place to the other (user's units), in a colour below DENSITY_COLORS, or that of what is of
- * many. */
+/* Draws weight lines between two places (user units), in a colour below DENSITY_COLORS, or the colour of mixtures. */
 enum { DENSITY_COLORS = 0xfe, DENSITY_MIXED = 0xfe, DENSITY_ALARM = 0xff };
 void density_line(density *d, double x0, double y0, double x1, double y1, float weight, unsigned color);
 
-/* The same of a line that stands before all others, in one colour whatever lies behind. */
+/* Draws a line on top of all others in one colour. */
 void density_line_on_top(density *d, double x0, double y0, double x1, double y1, unsigned color);
 
-/* How many pixels were touched so far: what the drawing costs. */
+/* The number of pixels touched so far, which is the cost of drawing. */
 uint64_t density_work(const density *d);
 
-/* Puts the picture in its place. most: so many lines are as dark as it gets; 0: as many as there are. */
+/* Paints the picture. most: the number of lines for the full strength; 0: the maximum that occurs. */
 void density_paint(density *d, cairo_t *cr, bool dark, float most);
 
 #endif

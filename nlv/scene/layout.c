@@ -7,8 +7,8 @@
 
 static const double margin = 14, pane_gap = 18, label_gap = 8;
 
-/* Room for the labels at the left: the widest of them, but at most three tenths of all. */
-static double label_room(const model *m, const scene_view *view, cairo_t *cr)
+/* The width of the labels at the left: that of the widest, but at most three tenths of all. */
+static double label_width(const model *m, const scene_view *view, cairo_t *cr)
 {
     const drawing *d = model_drawing(m);
     double most = 56;
@@ -27,7 +27,7 @@ static double label_room(const model *m, const scene_view *view, cairo_t *cr)
     return MIN(most, view->width * 0.3);
 }
 
-/* How much height a pane asks for; they share what there is in these proportions. */
+/* The share of the height that a pane gets. */
 static double weight(const pane *p)
 {
     switch (p->kind) {
@@ -40,7 +40,7 @@ static double weight(const pane *p)
     }
 }
 
-/* A strip at the bottom, when it is asked for or something of the log is not visible. */
+/* A strip at the bottom, if requested or if a part of the log is not visible. */
 static void place_overview(layout *l, const model *m, const scene_view *view)
 {
     static const double height = 30;
@@ -63,7 +63,7 @@ static void add_pane(layout *l, pane_kind kind, guint index, unsigned rows)
 layout layout_make(const model *m, const scene_view *view, cairo_t *cr)
 {
     const drawing *d = model_drawing(m);
-    layout l = {.left = margin + label_room(m, view, cr) + label_gap, .right = view->width - margin - 6};
+    layout l = {.left = margin + label_width(m, view, cr) + label_gap, .right = view->width - margin - 6};
     if (l.right < l.left + 10)
         l.right = l.left + 10;
     for (guint i = 0; i < d->lifelines->len; i++)
@@ -98,7 +98,7 @@ layout layout_make(const model *m, const scene_view *view, cairo_t *cr)
 double layout_x(const layout *l, const scene_view *view, int64_t time_ns)
 {
     double share = ((double)time_ns - (double)view->from_ns) / ((double)view->to_ns - (double)view->from_ns);
-    /* Differences of times near each other are exact as integers; only far ones go through the doubles above. */
+    /* integers are exact for near times; only far ones need doubles */
     int64_t offset;
     if (!__builtin_sub_overflow(time_ns, view->from_ns, &offset))
         share = (double)offset / (double)(view->to_ns - view->from_ns);

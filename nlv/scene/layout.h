@@ -1,4 +1,4 @@
-/* Where everything stands in a view: panes above each other over one axis of time. */
+/* The places of all parts of a view: panes one below the other over one time axis. No state. */
 #ifndef NLV_LAYOUT_H
 #define NLV_LAYOUT_H
 
@@ -8,7 +8,7 @@ typedef enum pane_kind { PANE_LIFELINES, PANE_POINTS, PANE_LOADLINE } pane_kind;
 
 typedef struct pane {
     pane_kind kind;
-    guint index;        /* in the drawing's list of that kind; of points there is one pane */
+    guint index;        /* in the drawing's list of its kind; points have one pane */
     double top, bottom; /* of its plot */
     unsigned rows;
 } pane;
@@ -16,21 +16,21 @@ typedef struct pane {
 enum { LAYOUT_PANES = 32 };
 
 typedef struct layout {
-    double left, right; /* the plot, which stands for view->from_ns to to_ns */
+    double left, right; /* the plot, which shows view->from_ns to to_ns */
     double legend_y, axis_y, caption_y;
-    double caption_text_y;                /* the top of the view's caption in words */
+    double caption_text_y;                /* the top of the view's caption */
     double overview_top, overview_bottom; /* equal: there is none */
-    int64_t whole_from_ns, whole_to_ns;   /* what the overview shows */
+    int64_t whole_from_ns, whole_to_ns;   /* the time that the overview shows */
     pane panes[LAYOUT_PANES];
     unsigned pane_count;
 } layout;
 
 layout layout_make(const model *m, const scene_view *view, cairo_t *cr);
 
-/* The place of a time; times far outside are drawn near outside. */
+/* The x of a time. Times far outside are clamped to near outside. */
 double layout_x(const layout *l, const scene_view *view, int64_t time_ns);
 
-/* The time at a place in the plot, and beside it as far as times go. */
+/* The time at an x, also beside the plot. */
 int64_t layout_time(const layout *l, const scene_view *view, double x);
 
 /* The same in the overview. */

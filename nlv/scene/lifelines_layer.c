@@ -1,8 +1,8 @@
 /*
- * Lifelines: one polyline an object, a row an event. A few are drawn as lines with marks. Of many, a column of the plot
- * shows, of each kind of segment that ends in it, the quickest and the slowest and some between, which stand for all of
- * them (density.h): what that costs depends on the picture's size and not on the log's. Where time runs backwards from
- * one event to a later one, the piece is red and lies before all others.
+ * Lifelines: a polyline for each object, a row for each event. Few lifelines are drawn as lines with marks. With many,
+ * each column of the plot draws of each kind of segment the shortest, the longest and a sample of the others
+ * (density.h), so that the cost depends on the size of the picture and not of the log. Segments that run backwards in
+ * time are red and in front.
  */
 #include "config.h"
 
@@ -16,13 +16,13 @@
 #include <stdatomic.h>
 
 enum {
-    LINES_ON_PIXELS = 400, /* as many segments are drawn as lines */
+    LINES_ON_PIXELS = 400, /* segments that are drawn as lines */
     LINES_ON_PAPER = 6000,
     MARKS_UP_TO = 1200, /* segments */
     BETWEEN = 2,        /* segments of a column, besides its extremes */
-    REACHING_MAX = 500, /* segments of one kind that end beyond the plot's right end */
-    WORK_MAX = 190000,  /* units along lines that are drawn in a frame */
-    FIND_MAX = 2000,    /* segments of one kind that are looked at for the nearest */
+    REACHING_MAX = 500, /* segments of a kind that end beyond the right edge */
+    WORK_MAX = 190000,  /* length of the lines of a frame, in units */
+    FIND_MAX = 2000,    /* segments of a kind that are searched for the nearest */
 };
 
 void lifelines_layer_back(const layer_context *c, const pane *p)
@@ -30,13 +30,13 @@ void lifelines_layer_back(const layer_context *c, const pane *p)
     const drawing_lifeline *definition = g_ptr_array_index(model_drawing(c->model)->lifelines, p->index);
     layer_pane(c, p);
     double row_height = (p->bottom - p->top) / p->rows;
-    /* Where rows are narrower than a line of text only some have their label. */
+    /* If rows are narrower than text, only some have labels. */
     unsigned every = (unsigned)ceil(text_height(TEXT_NORMAL) / row_height);
     for (unsigned row = 0; row < p->rows; row++)
         layer_row(c, p, row, row % every == 0 ? definition->events[row] : "");
 }
 
-/* One kind of segment: those from one row to another. */
+/* One kind of segment: those between two rows. */
 typedef struct kind {
     const list *list;
     unsigned from, to; /* rows */
@@ -49,9 +49,9 @@ typedef struct drawer {
     unsigned layer;
     GArray *kinds; /* kind */
     size_t visible;
-    double pixel_ns;    /* how long a pixel is */
-    density *density;   /* NULL: lines are drawn */
-    double top, bottom; /* of what is drawn now: the pane, or a band of it */
+    double pixel_ns;    /* time of a pixel */
+    density *density;   /* NULL: vectors */
+    double top, bottom; /* the area to draw in: the pane, or a band of it */
 } drawer;
 
 static void find_kinds(drawer *d)
@@ -79,7 +79,7 @@ static bool is_backwards(const kind *k)
     return k->to < k->from;
 }
 
-/* One segment as it is. */
+/* Draws one segment as a line. */
 static void draw_segment(const drawer *d, const kind *k, uint32_t end)
 {
     const layer_context *c = d->c;
@@ -107,8 +107,8 @@ static int ink_of_name(const drawer *d, uint16_t name)
 }
 
 /*
- * The colour that most of a column's segments have, by some in its middle, which lie beside each other in memory; when
- * there is no such, that of mixtures. Nodes mostly know it: then the segments' objects need not be asked.
+ * The colour of most segments of a column, by its nodes or by a sample from its middle; if none prevails, that of
+ * mixtures.
  */
 static int prevailing(const drawer *d, const kind *k, size_t from, size_t count, size_t grain)
 {
@@ -131,8 +131,10 @@ static int prevailing(const drawer *d, const kind *k, size_t from, size_t count,
     return DENSITY_MIXED;
 }
 
-/* One of a column's many segments: where it ends is known to a pixel, and how long it took is kept beside it, so that
- * nothing has to be fetched from far away in memory. */
+/*
+ * Draws one of a column's many segments. Its end is known to a pixel, and its duration is in the list, so no distant
+ * memory is read.
+ */
 static void draw_quickly(const drawer *d, const kind *k, double x, double long_ns, float weight, int ink)
 {
     double x0 = x - MIN(long_ns / d->pixel_ns / d->c->scale, 1e6);
@@ -143,7 +145,7 @@ static void draw_quickly(const drawer *d, const kind *k, double x, double long_n
         density_line(d->density, x0, y0, x, y1, weight, (unsigned)ink);
 }
 
-/* How long an entry took, or one near it that its node knows. */
+/* The duration of an entry, or of one near it that its node knows. */
 static double long_ns_at(const kind *k, size_t i, size_t grain)
 {
     return grain > 1 ? list_node_of(k->list, i, grain)->sample : list_value(k->list, i);
@@ -153,10 +155,10 @@ static double long_ns_at(const kind *k, size_t i, size_t grain)
 typedef struct segment_column {
     double x, width;
     size_t from, to, grain;
-    int ink; /* of most of them */
+    int ink; /* the colour of most of them */
 } segment_column;
 
-/* An entry's place: of one among very many about, by how many are before it. */
+/* The x of an entry; among very many entries, interpolated. */
 static double column_x(const drawer *d, const kind *k, const segment_column *s, size_t i)
 {
     if (s->grain == 1)
@@ -165,7 +167,7 @@ static double column_x(const drawer *d, const kind *k, const segment_column *s, 
     return s->x + CLAMP(share, 0, 1) * s->width;
 }
 
-/* The colour to draw an entry with, which stands for others: its own where none prevails and it is near. */
+/* The colour of an entry that stands for others: its own, if no colour prevails and it is near. */
 static int column_ink(const drawer *d, const kind *k, const segment_column *s, size_t i)
 {
     if (s->ink != DENSITY_MIXED || s->grain > 1)
@@ -173,7 +175,7 @@ static int column_ink(const drawer *d, const kind *k, const segment_column *s, s
     return (int)(color_of(d, list_at(k->list, i)) % DENSITY_COLORS);
 }
 
-/* All segments of a column when they are few, otherwise some of them for all. */
+/* Draws all segments of a column if they are few, otherwise a sample. */
 static void draw_column(const drawer *d, const kind *k, segment_column s)
 {
     size_t from = s.from, to = s.to, count = to - from;
@@ -184,7 +186,7 @@ static void draw_column(const drawer *d, const kind *k, segment_column s)
     }
     s.ink = prevailing(d, k, from, count, s.grain);
     list_extremes e = list_find_extremes(k->list, from, to, NULL, NULL);
-    if (e.sum / (double)e.count < d->pixel_ns) { /* nearly all of them are upright, in one place */
+    if (e.sum / (double)e.count < d->pixel_ns) { /* nearly all of them are steep and in one place */
         draw_quickly(d, k, s.x + s.width / 2, 0, (float)count, s.ink);
     } else {
         for (size_t i = 0; i < BETWEEN; i++) {
@@ -201,7 +203,7 @@ static void draw_column(const drawer *d, const kind *k, segment_column s)
                          : (int)(color_of(d, list_at(k->list, e.most_at)) % DENSITY_COLORS));
 }
 
-/* How wide a segment of a kind is, in units: of some of them, the mean. */
+/* The mean width of a kind's segments in units, from a sample. */
 static double width_of(const drawer *d, const kind *k)
 {
     const layer_context *c = d->c;
@@ -217,7 +219,7 @@ static double width_of(const drawer *d, const kind *k)
     return sum / LOOKED_AT;
 }
 
-/* The segments that end within the plot. */
+/* Draws the segments that end within the plot. */
 static void draw_kind(const drawer *d, const kind *k)
 {
     const layer_context *c = d->c;
@@ -231,7 +233,7 @@ static void draw_kind(const drawer *d, const kind *k)
             draw_segment(d, k, list_at(k->list, i));
         return;
     }
-    /* Upright ones are one line a column; columns left out would be seen. Slanting ones cover them. */
+    /* steep segments are a line a column, and gaps would show; slanting ones cover gaps */
     double wanted = width * c->scale < 1 ? 0 : c->column_count * (BETWEEN + 2) / lines;
     unsigned step = (unsigned)CLAMP(ceil(wanted), 1, MAX(c->column_count / 8, 1));
     size_t from = k->first, grain = list_grain(count, c->column_count);
@@ -246,7 +248,7 @@ static void draw_kind(const drawer *d, const kind *k)
     }
 }
 
-/* The segments that begin before the plot's right end and end beyond it: found by how long they are. */
+/* Draws the segments that begin before the right edge and end beyond it, found by their duration. */
 static void draw_reaching(const drawer *d, const kind *k)
 {
     const store *s = d->c->store;
@@ -271,7 +273,7 @@ static void draw_reaching(const drawer *d, const kind *k)
     }
 }
 
-/* A dot where an object begins, so that one that never goes on is seen too. */
+/* Draws a dot where an object begins, so that an object with one step is visible. */
 static void draw_starts(const drawer *d)
 {
     const layer_context *c = d->c;
@@ -329,8 +331,8 @@ static void fill_bar(const drawer *d, double left, double right, double y, doubl
 }
 
 /*
- * How far off a record's time may be, as the log says it, where that is wide enough to be seen: a bar over the times
- * that it may truly be of, and, where the one that was logged is none of them, a thin line from there.
+ * Draws the error of a record's time, if it is wide enough to be visible: a bar over the possible times, and a thin
+ * line from the logged time if that is outside.
  */
 static void draw_clock_error(const drawer *d, uint32_t record, unsigned row)
 {
@@ -364,7 +366,7 @@ static void draw_clock_errors(const drawer *d)
     }
 }
 
-/* The chosen lifeline, before all others. */
+/* Draws the chosen lifeline in front of all others. */
 static void draw_selected(const drawer *d)
 {
     const layer_context *c = d->c;
@@ -394,7 +396,7 @@ static void draw_selected(const drawer *d)
     }
 }
 
-/* Whether something of a kind lies in what is drawn now; a line is so wide at most. */
+/* Whether a kind of segment touches the area; width is that of a line. */
 static bool is_here(const drawer *d, const kind *k)
 {
     enum { LINE = 2 };
@@ -415,7 +417,7 @@ static void draw_kinds(const drawer *d)
     draw_starts(d);
 }
 
-/* Bands of rows, each of which one thread draws. What crosses their border is looked up for both: hence only two. */
+/* Bands of rows, one for each thread. Segments that cross the border are looked up for both, hence only two bands. */
 enum { BANDS = 2 };
 typedef struct bands {
     drawer drawers[BANDS];
@@ -492,7 +494,7 @@ static void consider(scene_found *found, double distance, uint32_t record, int64
     *found = (scene_found){distance, record, object, lifeline};
 }
 
-/* How far a place is from a segment that ends with a record; nearer to its ends is nearer. */
+/* The distance of a place from the segment that ends with a record; less near its ends. */
 static void consider_segment(const drawer *d, const kind *k, uint32_t end, double x, double y, scene_found *found)
 {
     const layer_context *c = d->c;

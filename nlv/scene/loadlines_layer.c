@@ -1,7 +1,7 @@
 /*
- * Loadlines: a field's value over time as a curve, one for each host, scaled to an axis of its own. Where many values
- * fall on one column their mean is drawn, and behind it a band from their least to their most, so that a peak stays
- * visible however far one zooms out.
+ * Loadlines: a field's value over time as a curve for each host, on an axis of its own. If many values fall on one
+ * column, their mean is drawn, and behind it a band from their minimum to their maximum, so that peaks stay visible at
+ * every scale.
  */
 #include "config.h"
 
@@ -15,8 +15,8 @@
 #include <math.h>
 #include <stdatomic.h>
 
-/* Values of a curve that are drawn as a line: on a screen fewer, as a frame has no time for a line's edges. */
-enum { STROKED_MAX = 250, STROKED_MOST_ON_SCREEN = 50 };
+/* Values of a curve that are drawn as a line; on a screen fewer, because antialiasing takes time. */
+enum { STROKED_MAX = 250, STROKED_RASTER_MAX = 50 };
 
 typedef struct curve {
     const layer_context *c;
@@ -25,8 +25,10 @@ typedef struct curve {
     density *pixels;
 } curve;
 
-/* The axis: from zero when the values are near it, round numbers at both ends. All the log counts, not what is visible:
- * an axis that changes as one moves about would mislead. */
+/*
+ * The axis, from zero if the values are near it, with round numbers at both ends. It depends on the whole log, so that
+ * it does not change as the view moves.
+ */
 static bool find_range(curve *k, const loadline_lists *l)
 {
     double low = INFINITY, high = -INFINITY;
@@ -66,7 +68,7 @@ static void draw_axis(const curve *k, const drawing_loadline *definition, bool a
     cairo_t *cr = k->c->cr;
     bool dark = k->c->view->dark;
     layer_pane(k->c, k->p);
-    /* Both ends have their number, and the middle where there is room. */
+    /* Draws the numbers at both ends, and in the middle if there is enough height. */
     int parts = k->p->bottom - k->p->top > 3.5 * text_height(TEXT_SMALL) ? 2 : 1;
     double step = (k->high - k->low) / parts;
     if (!any)
@@ -90,7 +92,7 @@ static void draw_axis(const curve *k, const drawing_loadline *definition, bool a
     g_free(name);
 }
 
-/* As few values as are visible, with one beyond on each side so that the line goes on. */
+/* Draws the visible values and one beyond each edge, as a line. */
 static void stroke_curve(const curve *k, const list *l, size_t from, size_t to, color ink)
 {
     cairo_t *cr = k->c->cr;
@@ -112,14 +114,13 @@ typedef struct column_values {
     double x, mean, least, most;
 } column_values;
 
-/* One value, which has no band. */
+/* One value, without a band. */
 static column_values value_at(const curve *k, const list *l, size_t i)
 {
     return (column_values){layer_x(k->c, list_at(l, i)), list_value(l, i), INFINITY, -INFINITY};
 }
 
-/* Of each column that has values, and of the values before and behind them, so that the line goes on. How many there
- * are. */
+/* Finds the columns that have values, and the values before and after the view. Returns their number. */
 static unsigned find_columns(const curve *k, const list *l, size_t from, column_values *columns)
 {
     const layer_context *c = k->c;
@@ -133,7 +134,7 @@ static unsigned find_columns(const curve *k, const list *l, size_t from, column_
         if (to == from)
             continue;
         list_extremes e = list_find_extremes(l, from, to, NULL, NULL);
-        /* A record's own time would have to be fetched from far away. */
+        /* the record's own time would be a distant memory access */
         double x = grain > 1 || c->is_near ? c->layout->left + (column + 0.5) * unit
                                            : floor(layer_x(c, list_at(l, from))) + 0.5;
         columns[count++] = (column_values){x, e.sum / (double)e.count, e.least, e.most};
@@ -144,12 +145,12 @@ static unsigned find_columns(const curve *k, const list *l, size_t from, column_
     return count;
 }
 
-/* A loadline's curves, one for each host, looked up one after the other by whoever has time. */
+/* The curves of a loadline, one for each host, that two threads prepare. */
 typedef struct curves {
     const curve *shared;
     const loadline_lists *lists;
-    size_t stroked_most;
-    column_values **columns; /* of each host; NULL: its values are few, or none */
+    size_t stroked_max;
+    column_values **columns; /* of each host; NULL: it has few values or none */
     unsigned *counts;
     atomic_size_t next; /* host */
 } curves;
@@ -161,14 +162,14 @@ static void look_up_curves(void *user)
     for (size_t i; (i = all->next++) < all->lists->count;) {
         const list *l = all->lists->hosts[i].list;
         size_t from = l->count > l->start ? list_find(l, c->from, l->start) : 0;
-        if (l->count == l->start || list_find(l, c->to, from) - from <= all->stroked_most)
+        if (l->count == l->start || list_find(l, c->to, from) - from <= all->stroked_max)
             continue;
         all->columns[i] = g_new(column_values, c->column_count + 2);
         all->counts[i] = find_columns(all->shared, l, from, all->columns[i]);
     }
 }
 
-/* From least to most of every column, faintly. */
+/* Draws the bands from minimum to maximum. */
 static void draw_bands(const curve *k, const column_values *columns, unsigned count, unsigned number)
 {
     for (unsigned i = 0; i < count; i++)
@@ -189,13 +190,13 @@ static unsigned loadlines_layer_number_of(const curves *all, size_t i)
     return model_host_color(all->shared->c->model, all->lists->hosts[i].host);
 }
 
-/* Few values are a line. Of many there are bands, and then all means before them. */
+/* Few values are drawn as a line; many as bands, and then their means in front. */
 static void draw_curves(const curve *k, const loadline_lists *lists)
 {
     const layer_context *c = k->c;
     curves all = {.shared = k,
                   .lists = lists,
-                  .stroked_most = c->is_raster ? STROKED_MOST_ON_SCREEN : STROKED_MAX,
+                  .stroked_max = c->is_raster ? STROKED_RASTER_MAX : STROKED_MAX,
                   .columns = g_new0(column_values *, lists->count),
                   .counts = g_new0(unsigned, lists->count)};
     beside_run(look_up_curves, &all);

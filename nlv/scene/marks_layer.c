@@ -1,4 +1,4 @@
-/* Bookmarks: a flag with its note where each is, above each other where they are too close; in the overview a tick. */
+/* Bookmarks: a flag with the note at each time, in rows if they are too close; in the overview, a tick. */
 #include "config.h"
 
 #include "scene/layers.h"
@@ -8,11 +8,11 @@
 
 #include <math.h>
 
-enum { ROWS = 4 /* of notes, above each other */ };
+enum { ROWS = 4 /* of notes, one above the other */ };
 
 static const double note_most = 220;
 
-/* The topmost row in which there is room from x on; the last one when there is none. */
+/* The topmost row that is free at x; the last row if none is. */
 static unsigned row_for(const double ends[ROWS], double x)
 {
     for (unsigned row = 0; row < ROWS; row++)
@@ -49,7 +49,7 @@ void marks_layer_draw(const layer_context *c)
         double x = floor(layout_x(l, c->view, mark->time_ns)) + 0.5, dashes[] = {3, 3};
         const char *note = *mark->note != '\0' ? mark->note : "⚑";
         double wide = MIN(text_width(c->cr, note, TEXT_SMALL), note_most) + 8;
-        double left = MIN(x, l->right - wide); /* the last one leans to the left */
+        double left = MIN(x, l->right - wide); /* the last one extends to the left */
         unsigned row = row_for(ends, left);
         double y = top + row * (text_height(TEXT_SMALL) + 5);
         palette_set(c->cr, palette_accent(c->view->dark), 1);

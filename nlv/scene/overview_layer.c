@@ -1,4 +1,4 @@
-/* The whole log in a strip below the plot: how many records there are when, and which part of it is visible. */
+/* The whole log in a strip below the plot: the density of records over time, and the visible part. */
 #include "config.h"
 
 #include "scene/layers.h"
@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* Counting takes as long for the strip as for all of the plot, and it changes only when the log does. */
+/* The densities, kept until the log changes, because counting takes as long as for the plot. */
 static struct {
     const store *store;
     uint32_t first, count;
@@ -75,7 +75,7 @@ void overview_layer_draw(const layer_context *c)
     draw_bars(c);
     double from = CLAMP(layout_overview_x(l, c->view->from_ns), l->left, l->right - 2);
     double to = CLAMP(layout_overview_x(l, c->view->to_ns), from + 2, l->right);
-    palette_set(cr, palette_background(dark), 0.6); /* what is not visible steps back */
+    palette_set(cr, palette_background(dark), 0.6); /* dims what is not visible */
     cairo_rectangle(cr, l->left, l->overview_top, from - l->left, height);
     cairo_rectangle(cr, to, l->overview_top, l->right - to, height);
     cairo_fill(cr);

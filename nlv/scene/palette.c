@@ -16,7 +16,7 @@ color palette_series(size_t i, bool dark)
     const unsigned *own = dark ? on_dark : light;
     if (i < PALETTE_SERIES)
         return rgb(own[i]);
-    /* The same hues again, lighter and darker by turns: never quite the same colour, and in the same order. */
+    /* The same hues again, alternately lighter and darker. */
     color c = rgb(own[i % PALETTE_SERIES]);
     size_t turn = i / PALETTE_SERIES;
     double toward = turn % 2 == 1 ? (dark ? 1 : 0) : (dark ? 0.15 : 0.8);

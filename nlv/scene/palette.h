@@ -1,6 +1,6 @@
 /*
- * Colours. Those of series are Okabe and Ito's (https://jfly.uni-koeln.de/color/), which colour-blind people can tell
- * apart, with a darker purple before their light one.
+ * Colours. The series uses the palette of Okabe and Ito (https://jfly.uni-koeln.de/color/), which colour-blind people
+ * can tell apart, with a darker purple before the light one. No state.
  */
 #ifndef NLV_PALETTE_H
 #define NLV_PALETTE_H
@@ -15,18 +15,18 @@ typedef struct color {
 
 enum { PALETTE_SERIES = 8 };
 
-/* The colour of series i; after PALETTE_SERIES come darker and lighter ones of the same hues. */
+/* The colour of series i. After PALETTE_SERIES come darker and lighter ones of the same hues. */
 color palette_series(size_t i, bool dark);
 
 color palette_background(bool dark);
 color palette_pane(bool dark); /* behind a pane */
 color palette_grid(bool dark); /* hair lines */
 color palette_text(bool dark);
-color palette_muted(bool dark); /* text that is less important */
-color palette_mixed(bool dark); /* what is of many colours, none of which prevails */
-color palette_alarm(void);      /* what cannot be right, as time that runs backwards */
+color palette_muted(bool dark); /* less important text */
+color palette_mixed(bool dark); /* many colours, of which none prevails */
+color palette_alarm(void);      /* what is impossible, such as time that runs backwards */
 
-color palette_accent(bool dark); /* what the user has marked */
+color palette_accent(bool dark); /* marked by the user */
 
 void palette_set(cairo_t *cr, color c, double alpha);
 

@@ -1,6 +1,6 @@
 /*
- * Points: single happenings, a row for each kind. One that stands by itself is a glyph; where many fall together each
- * column has a bar, the higher the more there are.
+ * Points: single events, a row for each kind. Few points are glyphs; in columns with many, a bar shows how many there
+ * are.
  */
 #include "config.h"
 
@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-enum { APART = 5 /* units that a glyph wants on each side */, GLYPHS_MAX = 3000 };
+enum { APART = 5 /* units on each side of a glyph */, GLYPHS_MAX = 3000 };
 
 static const drawing_point *point_of_row(const layer_context *c, unsigned row)
 {
@@ -27,7 +27,7 @@ void points_layer_back(const layer_context *c, const pane *p)
         layer_row(c, p, row, row % every == 0 ? point_of_row(c, row)->name : "");
 }
 
-/* A glyph for each row in turn, so that neighbours differ in shape as well as in colour. */
+/* Glyphs in turn, so that adjacent rows differ in shape and colour. */
 static void glyph(cairo_t *cr, unsigned row, double x, double y, double size)
 {
     switch (row % 3) {
@@ -64,7 +64,7 @@ static unsigned color_of(const layer_context *c, uint32_t record)
     return model_host_color(c->model, store_host(c->store, record));
 }
 
-/* The number of the first one's colour, or of that which prevails among those that are near it. */
+/* The colour of the first entry, or the prevailing colour of its node. */
 static unsigned color_at(const points_row *r, size_t at, size_t grain)
 {
     uint16_t known = grain > 1 ? list_node_of(r->list, at, grain)->color : LIST_COLOR_UNKNOWN;
@@ -78,7 +78,7 @@ static double bar_height(const points_row *r, size_t count)
     return r->half * MIN(0.35 + log10((double)count) / 6, 1);
 }
 
-/* A bar in each column: there are many in all of them. */
+/* Draws a bar in each column. */
 static void draw_bars(const points_row *r, size_t from, size_t end, size_t grain)
 {
     const layer_context *c = r->c;

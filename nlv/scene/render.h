@@ -1,13 +1,13 @@
-/* A view drawn into a file, without any display: PNG, SVG or PDF, by the name's end. */
+/* Draws a view into a PNG, SVG or PDF file, by the ending of its name. Needs no display. */
 #ifndef NLV_RENDER_H
 #define NLV_RENDER_H
 
 #include "scene/scene.h"
 
-/* Draws and writes. Returns false on failure. */
+/* Returns false and sets the error on failure. */
 bool render_to_file(const model *m, const scene_view *view, const char *path);
 
-/* Whether the name ends as one of the formats does. */
+/* Whether the name has the ending of a known format. */
 bool render_knows(const char *path);
 
 #endif

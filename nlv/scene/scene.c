@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double find_distance = 9; /* pixels from the pointer to a mark */
+static const double find_distance = 9; /* pixels between the pointer and a mark */
 
 scene_view scene_fit(const model *m, double width, double height)
 {
@@ -85,7 +85,7 @@ static void draw_title(const layer_context *c)
               c->view->width - 28);
 }
 
-/* Whether time runs backwards anywhere: what is received before it was sent. */
+/* Whether time runs backwards in any segment. */
 static bool has_broken_order(const store *s)
 {
     for (size_t i = 0; i < s->spec->lifeline_count; i++) {
@@ -112,8 +112,10 @@ static double draw_legend_entry(const layer_context *c, double x, color ink, con
     return x + text_width(c->cr, name, TEXT_NORMAL) + 38;
 }
 
-/* What a colour stands for; of a host whose clock is off, or unsure, by what can be seen at this scale, how much that
- * is: among many lifelines no bars show it. To be freed with g_free. */
+/*
+ * What a colour stands for. If a host's clock is off, or unsure, by a visible time, the text says by how much. To be
+ * freed with g_free.
+ */
 static char *legend_text(const layer_context *c, const char *text)
 {
     uint16_t host = names_find(c->store->names.hosts, text);
@@ -132,7 +134,7 @@ static char *legend_text(const layer_context *c, const char *text)
     return with;
 }
 
-/* Which colour is which host (or whatever colours stand for); what finds no room is counted. */
+/* Draws what the colours stand for, and counts what does not fit. */
 static void draw_legend(const layer_context *c)
 {
     double x = c->layout->left, y = c->layout->legend_y;
@@ -160,7 +162,8 @@ static void draw_legend(const layer_context *c)
 static void draw_caption(const layer_context *c)
 {
     char from[NL_TIME_TEXT_SIZE], span[32];
-    nl_time_format_iso(MAX(c->view->from_ns, c->layout->whole_from_ns), from); /* not the day before for its room */
+    nl_time_format_iso(MAX(c->view->from_ns, c->layout->whole_from_ns),
+                       from); /* not the day before, if the view begins a little earlier */
     axis_span_label((double)(c->view->to_ns - c->view->from_ns), span);
     char *text = g_strdup_printf("%.10s UTC   %s shown   %zu records   %s%s", from, span, model_count(c->model),
                                  model_name(c->model), model_has_right_clocks(c->model) ? "   clocks corrected" : "");
@@ -188,7 +191,7 @@ static void draw_pane(const layer_context *c, const pane *p)
     cairo_restore(c->cr);
 }
 
-/* The stretch of time that is marked, with its length, and the time that was searched for. */
+/* Draws the marked time with its length, and the time that was searched for. */
 static void draw_marked(const layer_context *c)
 {
     const scene_view *view = c->view;
@@ -236,7 +239,7 @@ static void draw_marked(const layer_context *c)
     }
 }
 
-/* Pixels to a unit, and whether there are any. */
+/* Finds the pixels per unit, and whether there are pixels. */
 static void find_pixels(layer_context *c)
 {
     cairo_surface_type_t type = cairo_surface_get_type(cairo_get_target(c->cr));
@@ -249,7 +252,7 @@ static void find_pixels(layer_context *c)
     c->scale = c->is_raster ? CLAMP(c->view->is_coarse ? MIN(pixels / 2, 1) : pixels, 0.5, 8) : 1;
 }
 
-/* Which records are where: everything else is found from that. */
+/* Finds the visible records, and the first record of each column. */
 static void find_columns(layer_context *c)
 {
     const layout *l = c->layout;
@@ -258,13 +261,13 @@ static void find_columns(layer_context *c)
     double width = (l->right - l->left) / c->column_count;
     c->from = store_find_time(c->store, c->view->from_ns);
     c->to = c->view->to_ns == INT64_MAX ? c->store->count : store_find_time(c->store, c->view->to_ns + 1);
-    /* Where a column has many records it need not be known to the last one where it begins. */
+    /* in columns with many records, approximate limits suffice */
     c->is_near = (c->to - c->from) / c->column_count >= 8 * STORE_MARK;
     for (unsigned i = 0; i < c->column_count; i++) {
         int64_t time_ns = layout_time(l, c->view, l->left + i * width);
         uint32_t least = i > 0 ? c->columns[i - 1] : c->from;
         uint32_t record = c->is_near ? store_find_time_near(c->store, time_ns) : store_find_time(c->store, time_ns);
-        if (c->is_near && record <= least) /* there are few just here */
+        if (c->is_near && record <= least) /* this column has few records */
             record = store_find_time(c->store, time_ns);
         c->columns[i] = CLAMP(record, least, c->to);
     }

@@ -7,7 +7,7 @@
 
 enum { KEPT_MAX = 500 };
 
-/* Laying out text costs more than all else in a frame, and most of it is the same in the next one. */
+/* Layouts of texts, kept because making them is the most expensive part of a frame. */
 static GHashTable *kept;
 
 static PangoLayout *new_layout(cairo_t *cr, const char *text, text_size size)
@@ -26,7 +26,7 @@ static PangoLayout *new_layout(cairo_t *cr, const char *text, text_size size)
     return layout;
 }
 
-/* The layout of a text, at most that wide (units; 0: as wide as it is). It stays the cache's. */
+/* The layout of a text, at most that wide (units; 0: any width). The cache owns it. */
 static PangoLayout *layout_of(cairo_t *cr, const char *text, text_size size, double most)
 {
     char *key =

@@ -1,4 +1,4 @@
-/* Text through Pango: measured, ellipsised, placed by its edge. For one thread: what was laid out is kept. */
+/* Text with Pango: measuring, ellipsizing, placing. It keeps layouts, so one thread at a time. */
 #ifndef NLV_TEXT_H
 #define NLV_TEXT_H
 
@@ -6,20 +6,19 @@
 
 typedef enum text_size { TEXT_SMALL, TEXT_NORMAL, TEXT_TITLE } text_size;
 
-/* Where x says the text is. y is always its middle. */
+/* What x means. y is always the middle. */
 typedef enum text_edge { TEXT_LEFT, TEXT_CENTER, TEXT_RIGHT } text_edge;
 
-/* Draws text, cut with an ellipsis beyond most pixels (0: never cut). Returns the width that it took. */
+/* Draws text, with an ellipsis beyond most units (0: no limit). Returns its width. */
 double text_draw(cairo_t *cr, const char *text, text_size size, color c, text_edge edge, double x, double y,
                  double most);
 
-/* The width that text would take. */
 double text_width(cairo_t *cr, const char *text, text_size size);
 
 /* The height of a line. */
 double text_height(text_size size);
 
-/* Several lines, as wide as given: how high they are; draws them from x and the top y on. */
+/* A paragraph of a given width: its height; draws it at x with its top at y. */
 double text_paragraph_height(cairo_t *cr, const char *text, text_size size, double width);
 void text_draw_paragraph(cairo_t *cr, const char *text, text_size size, color c, double x, double y, double width);
 

@@ -11,7 +11,7 @@ struct bookmarks {
     bookmarks_callbacks callbacks;
 };
 
-/* What a widget of a row is about. */
+/* What a widget of a row belongs to. */
 typedef struct part {
     bookmarks *list;
     guint at;
@@ -54,7 +54,7 @@ static void on_go(GtkButton *button, gpointer user)
 
 static void fill(bookmarks *b, int focus);
 
-/* The row goes once its button no longer needs it. */
+/* Rebuilds the rows after the signal of a button that is in one. */
 static gboolean fill_later(gpointer user)
 {
     fill(user, -1);

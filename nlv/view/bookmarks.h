@@ -1,4 +1,4 @@
-/* The list of bookmarks with their notes, which are typed there: a popover. */
+/* The popover with the list of bookmarks and their notes. */
 #ifndef NLV_BOOKMARKS_H
 #define NLV_BOOKMARKS_H
 
@@ -9,15 +9,18 @@
 typedef struct bookmarks bookmarks;
 
 typedef struct bookmarks_callbacks {
-    void (*changed)(void *user);             /* a note was written, a bookmark removed */
-    void (*go)(void *user, int64_t time_ns); /* that time is to be shown */
+    void (*changed)(void *user);             /* a note was edited or a bookmark removed */
+    void (*go)(void *user, int64_t time_ns); /* the user wants to see that time */
     void *user;
 } bookmarks_callbacks;
 
-/* Belongs to its popover, beside relative_to. */
+/* Belongs to its popover, which points to relative_to. */
 bookmarks *bookmarks_new(GtkWidget *relative_to, bookmarks_callbacks callbacks);
 
-/* Shows the marks of a session, which are changed as the user goes along; focus: whose note is typed next, or -1. */
+/*
+ * Shows the bookmarks of a session, which the user then changes. focus: the bookmark whose note gets the keyboard; -1:
+ * none.
+ */
 void bookmarks_show(bookmarks *b, session *s, int focus);
 
 #endif

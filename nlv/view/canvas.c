@@ -11,10 +11,10 @@
 static const double zoom_step = 0.8, pan_step = 0.1, click_distance = 4;
 
 enum {
-    TAUGHT_MAX = 12, /* then who looks knows */
-    LONG_US = 8000,  /* for moves to look smooth a picture may take twice that: what comes into view may take more */
-    LONG_BY_UNITS_US = 11000, /* where a unit has one pixel, and coarse is seen more easily */
-    SETTLE_MS = 150,          /* after the latest move, before a coarse picture is drawn again */
+    TAUGHT_MAX = 12, /* hints shown; then the user knows */
+    LONG_US = 8000,  /* longer pictures are drawn coarsely while the view moves; new content may take twice that */
+    LONG_BY_UNITS_US = 11000, /* the same where a unit is one pixel, and coarse pictures are more visible */
+    SETTLE_MS = 150,          /* after the last move, before a coarse picture is drawn again */
 };
 
 typedef enum drag { DRAG_NONE, DRAG_PAN, DRAG_ZOOM, DRAG_RANGE, DRAG_OVERVIEW } drag;
@@ -26,20 +26,20 @@ struct canvas {
     canvas_callbacks callbacks;
     history history;
     drag drag;
-    bool dragged; /* far enough to be no click */
+    bool dragged; /* too far for a click */
     double press_x, press_y, last_x;
     double pointer_x, pointer_y;
     bool is_pointed;    /* the pointer is in the canvas */
-    char *hovered;      /* what is under the pointer; NULL: nothing */
-    int64_t hovered_ns; /* and when that was */
-    unsigned taught;    /* so often it was said what a click does */
-    history_view drawn; /* what the latest picture showed */
-    int64_t moved_us;   /* when the user moved it last: what follows a log moves by itself */
-    int64_t fine_us;    /* what the latest picture took that was not coarse */
-    guint settling;     /* the timer that draws a coarse one again; 0: none */
+    char *hovered;      /* text about the record under the pointer; NULL: none */
+    int64_t hovered_ns; /* its time */
+    unsigned taught;    /* hints shown so far */
+    history_view drawn; /* what the last picture showed */
+    int64_t moved_us;   /* of the user's last move */
+    int64_t fine_us;    /* what the last fine picture took */
+    guint settling;     /* the timer that draws a coarse picture again; 0: none */
 };
 
-/* A context to measure text with, outside of drawing. */
+/* A context for measuring text. */
 static cairo_t *measuring_context(void)
 {
     cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_A8, 1, 1);
@@ -77,7 +77,7 @@ static void moved(canvas *c, history_view before)
 
 /* ---- drawing ---- */
 
-/* What is under the pointer, beside it. */
+/* Shows the record under the pointer. */
 static void draw_hovered(const canvas *c, GtkWidget *widget, cairo_t *cr)
 {
     if (c->hovered == NULL || c->drag != DRAG_NONE)
@@ -117,9 +117,8 @@ static gboolean on_settled(gpointer user)
 }
 
 /*
- * Where drawing every pixel takes long, what moves is drawn by two of them, or by units, until it rests. By two pixels
- * of a unit each it is coarse to look at: only what the user moves is, and not what follows a log for as long as one
- * likes.
+ * Draws coarsely while the view moves, if a fine picture takes long. At one pixel per unit, coarse pictures are
+ * noticeable; then only moves by the user are coarse, and following a log is not.
  */
 static void choose_fineness(canvas *c)
 {
@@ -199,7 +198,7 @@ static bool is_overview(canvas *c, double x, double y, int64_t *time_ns)
     return is;
 }
 
-/* The view keeps its width, its middle goes to a time. */
+/* Moves the middle of the view to a time. */
 static void center(canvas *c, int64_t time_ns)
 {
     history_view before = now_shown(c);
@@ -240,7 +239,7 @@ static gboolean on_press(GtkWidget *widget, GdkEventButton *event, gpointer user
     return c->drag != DRAG_NONE;
 }
 
-/* What is under the pointer: its record in words. */
+/* Finds the record under the pointer. */
 static void find_hovered(canvas *c, double x, double y)
 {
     scene_found found;

@@ -1,9 +1,9 @@
 /*
- * The canvas: a widget that draws a scene and moves about in it.
+ * The canvas: a widget that draws a scene and moves the view.
  *
- * Wheel: zoom at the pointer. Drag: pan. Drag with Shift, or the middle button: zoom to what is dragged over. Drag with
- * the right button, or Ctrl: mark a stretch of time, whose statistics are then asked for. A click chooses a lifeline.
- * In the overview a click or a drag moves the view there. What keys do is in commands.h.
+ * Wheel: zoom at the pointer. Drag: pan. Drag with Shift or the middle button: zoom to the dragged range. Drag with
+ * Ctrl or the right button: mark a time range. Click: choose a lifeline. Click or drag in the overview: move the view
+ * there. Keys are in commands.h.
  */
 #ifndef NLV_CANVAS_H
 #define NLV_CANVAS_H
@@ -15,34 +15,34 @@
 typedef struct canvas canvas;
 
 typedef struct canvas_callbacks {
-    void (*hover)(void *user, const char *text); /* what is under the pointer, "" when nothing is */
+    void (*hover)(void *user, const char *text); /* the record under the pointer; "": none */
     void (*moved)(void *user);                   /* the user has moved the view */
-    void (*chosen)(void *user);                  /* a lifeline was chosen, or none: see the view */
-    void (*ranged)(void *user);                  /* a stretch of time was marked, or none any more */
+    void (*chosen)(void *user);                  /* the chosen lifeline has changed: see the view */
+    void (*ranged)(void *user);                  /* the marked time has changed: see the view */
     void *user;
 } canvas_callbacks;
 
-/* Belongs to its widget and goes with it. m must outlive it. */
+/* Belongs to its widget. m must outlive it. */
 canvas *canvas_new(model *m, bool dark, canvas_callbacks callbacks);
 GtkWidget *canvas_widget(canvas *c);
 
-/* The view; change it and call canvas_redraw. */
+/* The view; call canvas_redraw after changing it. */
 scene_view *canvas_view(canvas *c);
 void canvas_redraw(canvas *c);
 
-/* Shows all of the log; a stretch of it. The latter is a move of the user's. */
+/* Shows the whole log; shows a time range, as a move of the user. */
 void canvas_fit(canvas *c);
 void canvas_show(canvas *c, int64_t from_ns, int64_t to_ns);
 
-/* Moves of the user's: zooms around the middle, pans by a share of the width, goes back or forward through views. */
+/* Moves of the user: zooms around the middle, pans by a share of the width, goes back or forward through views. */
 void canvas_zoom(canvas *c, double factor);
 void canvas_pan(canvas *c, double share);
 void canvas_go(canvas *c, int step);
 
-/* The time that is pointed at: that of the record there, or of the place; false when the pointer is elsewhere. */
+/* The time of the record under the pointer, or of the pointer. Returns false if the pointer is elsewhere. */
 bool canvas_pointed(canvas *c, int64_t *time_ns);
 
-/* Shows what is marked; nothing is marked or chosen any more. */
+/* Zooms to the marked time; removes all marks and the choice. */
 void canvas_show_range(canvas *c);
 void canvas_clear(canvas *c);
 

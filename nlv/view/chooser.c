@@ -10,7 +10,7 @@ enum { GROUPS = 3, NAMES_SHOWN = 300 };
 typedef struct group {
     const char *field, *title;
     GtkWidget *box;
-    GHashTable *known; /* name to its check button */
+    GHashTable *known; /* from the name to its check button */
 } group;
 
 struct chooser {
@@ -19,7 +19,7 @@ struct chooser {
     group groups[GROUPS];
     void (*changed)(void *user);
     void *user;
-    bool is_own; /* boxes are being set by the program */
+    bool is_own; /* the program is setting boxes */
 };
 
 static void on_toggled(GtkToggleButton *button, gpointer user)
@@ -46,7 +46,7 @@ static void add_box(chooser *c, group *g, const char *name)
     g_free(valid);
 }
 
-/* Names that are not known yet get their boxes. What is filtered out keeps its own. */
+/* Adds boxes for new names. Names that the filter hides keep their boxes. */
 static void add_names(chooser *c, group *g, const names *all)
 {
     GPtrArray *fresh = g_ptr_array_new();
@@ -101,7 +101,7 @@ void chooser_show(chooser *c)
     gtk_popover_popup(GTK_POPOVER(c->popover));
 }
 
-/* A name within quotes, as expressions read it. */
+/* Appends a name in quotes, as expressions need it. */
 static void append_quoted(GString *text, const char *name)
 {
     g_string_append_c(text, '"');
@@ -126,7 +126,7 @@ char *chooser_expression(const chooser *c)
         while (g_hash_table_iter_next(&iterator, &name, &box)) {
             if (gtk_toggle_button_get_active(GTK_TOGGLE_BUTTON(box)))
                 continue;
-            /* What has no such field at all stays: it is none of those that are not ticked. */
+            /* records without the field stay */
             if (count++ == 0)
                 g_string_append_printf(text, "%s!(%s in (", text->len > 0 ? " && " : "", c->groups[i].field);
             else

@@ -1,4 +1,4 @@
-/* Check boxes for events, hosts and programs: what is to be seen of the log. */
+/* A popover with check boxes for events, hosts and programs, which select the records that are shown. */
 #ifndef NLV_CHOOSER_H
 #define NLV_CHOOSER_H
 
@@ -8,18 +8,18 @@
 
 typedef struct chooser chooser;
 
-/* changed is called when a box was ticked or unticked. Belongs to its widget, a popover beside relative_to. */
+/* changed is called when a box was ticked or unticked. Belongs to its popover, which points to relative_to. */
 chooser *chooser_new(model *m, GtkWidget *relative_to, void (*changed)(void *user), void *user);
 
-/* Shows it, with what the log holds by now. */
+/* Shows it, with the names that the model has now. */
 void chooser_show(chooser *c);
 
-/* The expression that says what is ticked, to be freed with g_free; NULL when all is. */
+/* The expression for the ticked boxes, to be freed with g_free; NULL if all are ticked. */
 char *chooser_expression(const chooser *c);
 
 /*
- * The names that are not ticked, of events (0), hosts (1) or programs (2): by name, NULL at the end, to be freed with
- * g_strfreev. And unticks just these, whether the log has them yet or not, without telling that something changed.
+ * The names of events (0), hosts (1) or programs (2) that are not ticked, sorted, NULL at the end, to be freed with
+ * g_strfreev; chooser_hide unticks exactly these, without calling changed.
  */
 char **chooser_hidden(const chooser *c, int group);
 void chooser_hide(chooser *c, int group, char *const *names);

@@ -15,7 +15,7 @@ static command command_of(GtkListBoxRow *row)
     return (command)GPOINTER_TO_INT(g_object_get_data(G_OBJECT(row), "command"));
 }
 
-/* Every word that was typed is in the name. */
+/* Whether the name contains every word that was typed. */
 static gboolean is_wanted(GtkListBoxRow *row, gpointer user)
 {
     const command_palette *p = user;
@@ -50,7 +50,7 @@ static void on_typed(GtkEditable *editable, gpointer user)
     choose_first(p);
 }
 
-/* The palette goes first: the command may show a window of its own. */
+/* Closes the palette first, because the command may show a window. */
 static void command_palette_run(command_palette *p, GtkListBoxRow *row)
 {
     if (row == NULL)

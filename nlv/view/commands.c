@@ -111,7 +111,7 @@ GtkWidget *commands_menu_bar(command_do *act, void *user)
     return bar;
 }
 
-/* Whether a key without Ctrl or Alt types something, or moves about in text. */
+/* Whether a key edits text or moves in it. */
 static bool is_for_text(const key *k)
 {
     return (k->modifiers & (CONTROL | ALT)) == 0 && (k->value < GDK_KEY_F1 || k->value > GDK_KEY_F12) &&
@@ -125,7 +125,7 @@ command commands_of_key(const GdkEventKey *event, bool typing)
     for (size_t i = 0; i < G_N_ELEMENTS(entries); i++)
         for (size_t k = 0; k < G_N_ELEMENTS(entries[i].keys); k++) {
             const key *own = &entries[i].keys[k];
-            /* Signs need Shift on some keyboards and not on others. */
+            /* signs need Shift on some keyboards */
             bool is_letter = (value >= GDK_KEY_a && value <= GDK_KEY_z) || value > 0xff;
             GdkModifierType wanted = is_letter ? modifiers : (GdkModifierType)(modifiers & ~SHIFT);
             if (own->value == value && own->value != 0 && own->modifiers == wanted && !(typing && is_for_text(own)))
@@ -134,7 +134,7 @@ command commands_of_key(const GdkEventKey *event, bool typing)
     return COMMAND_NONE;
 }
 
-/* A label without what marks its letter. */
+/* A label without its mnemonic mark. */
 static char *plain_label(const char *label)
 {
     char *plain = g_strdup(label), *to = plain;

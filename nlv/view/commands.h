@@ -1,7 +1,4 @@
-/*
- * What the user can have done: one table of commands with their names, menus and keys, which makes the menu bar, the
- * list of shortcuts, and what a key does.
- */
+/* The table of commands with their names, menus and keys. The menu bar, the list of keys and the keyboard use it. */
 #ifndef NLV_COMMANDS_H
 #define NLV_COMMANDS_H
 
@@ -56,14 +53,13 @@ typedef void command_do(void *user, command which);
 /* The menu bar; each item shows its key. */
 GtkWidget *commands_menu_bar(command_do *act, void *user);
 
-/* What a key stands for; typing: in a field for text only those count that no text has. */
+/* The command of a key. typing: the focus is in a text field, so keys that edit text are no commands. */
 command commands_of_key(const GdkEventKey *event, bool typing);
 
-/* All of them with their keys, and what the pointer does, as text with markup; to be freed with g_free. */
+/* All commands with their keys, and what the pointer does, as Pango markup; to be freed with g_free. */
 char *commands_help(void);
 
-/* The commands one after another: number i with its name and its key as text, to be freed with g_free; COMMAND_NONE
- * behind the last. */
+/* Command number i, with its name and its key as text, to be freed with g_free; COMMAND_NONE after the last one. */
 command commands_at(size_t i, char **name, char **key);
 
 #endif

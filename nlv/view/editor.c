@@ -10,7 +10,7 @@
 
 struct editor {
     GtkWindow *parent;
-    GtkWidget *window; /* NULL while it is not shown */
+    GtkWidget *window; /* NULL while it is hidden */
     GtkWidget *title, *message;
     lifeline_page *lifelines;
     row_page *loadlines, *points;
@@ -28,7 +28,7 @@ static void editor_say(editor *e, const char *text)
     g_free(valid);
 }
 
-/* Shows another draft, which is taken over. */
+/* Edits another draft, which is taken over. */
 static void edit(editor *e, drawing *d)
 {
     drawing *old = e->draft;
@@ -50,7 +50,7 @@ static void on_title(GtkEditable *editable, gpointer user)
     e->draft->title = *text != '\0' ? g_strdup(text) : NULL;
 }
 
-/* The draft as the file would give it back; NULL when that would not do, which is said. */
+/* A copy of the draft, if it is valid; otherwise shows the error and returns NULL. */
 static drawing *checked(editor *e)
 {
     drawing *d = drawing_check(e->draft) ? drawing_copy(e->draft) : NULL;
@@ -75,7 +75,7 @@ static void on_find_out(GtkButton *button, gpointer user)
     (void)button;
     editor *e = user;
     e->callbacks.draw(e->callbacks.user, NULL);
-    gtk_widget_destroy(e->window); /* it is not known yet */
+    gtk_widget_destroy(e->window); /* the inferred drawing is not known yet */
 }
 
 static GtkFileChooserNative *choose_file(editor *e, const char *title, bool save)

@@ -1,6 +1,6 @@
 /*
- * The editor of what is drawn: a window beside the main one in which events are put into lifelines, fields into
- * loadlines, events into points; what comes of it is drawn, and saved as the file that --config reads.
+ * The editor of the drawing: a window in which the user puts events into lifelines, fields into loadlines, and events
+ * into points. The user can draw the result, and save it for --config.
  */
 #ifndef NLV_EDITOR_H
 #define NLV_EDITOR_H
@@ -12,15 +12,15 @@
 typedef struct editor editor;
 
 typedef struct editor_callbacks {
-    void (*draw)(void *user, drawing *d); /* draw that, which is taken over; NULL: what is found out */
+    void (*draw)(void *user, drawing *d); /* draw d, taken over; NULL: what is inferred */
     void *user;
 } editor_callbacks;
 
-/* path: where the drawing came from, copied; NULL: from nowhere. The model must outlive it. */
+/* path is the file of the drawing, copied; NULL: none. The model must outlive the editor. */
 editor *editor_new(GtkWindow *parent, model *m, const char *path, editor_callbacks callbacks);
 void editor_free(editor *e);
 
-/* Shows it with what is drawn now. */
+/* Shows the editor with the current drawing. */
 void editor_show(editor *e);
 
 #endif

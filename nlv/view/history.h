@@ -1,4 +1,4 @@
-/* The views that the user has been at: back, and forward again. */
+/* The views that the user has seen, for going back and forward. */
 #ifndef NLV_HISTORY_H
 #define NLV_HISTORY_H
 
@@ -12,17 +12,17 @@ typedef struct history_view {
 
 typedef struct history {
     GArray *views;     /* history_view */
-    guint at;          /* the one that is shown */
+    guint at;          /* index of the current one */
     gint64 changed_us; /* when it was last moved */
 } history;
 
 void history_init(history *h);
-void history_free(history *h); /* what it holds */
+void history_free(history *h); /* frees the members, not the struct */
 
-/* The view has become another one. Moves that follow each other quickly are one. */
+/* Adds a view. Moves in quick succession count as one. */
 void history_move(history *h, history_view before, history_view now);
 
-/* Gives the view before or after the present one; false when there is none. */
+/* Goes to the view before (-1) or after (1). Returns false if there is none. */
 bool history_go(history *h, int step, history_view *view);
 
 #endif

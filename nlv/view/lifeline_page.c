@@ -10,7 +10,7 @@
 
 struct lifeline_page {
     GtkWidget *widget, *which, *form, *name, *ids, *color, *again;
-    name_list *all, *steps; /* the log's events; those of the lifeline, the last on top, as it is drawn */
+    name_list *all, *steps; /* the log's events; the lifeline's events, the last on top, as they are drawn */
     drawing *drawing;
     const catalog *catalog;
     bool own_change;
@@ -184,7 +184,7 @@ static GPtrArray *events_of(const drawing_lifeline *l)
     return events;
 }
 
-/* The events that are chosen of the log's come after those that are there, in the order of the list. */
+/* Appends the chosen events of the log. */
 static void add_chosen(void *user)
 {
     lifeline_page *p = user;
@@ -210,7 +210,7 @@ static void remove_chosen(void *user)
     if (l == NULL)
         return;
     GPtrArray *events = events_of(l);
-    GArray *places = name_list_chosen(p->steps); /* rising, so falling among the events */
+    GArray *places = name_list_chosen(p->steps); /* rising; the events are in the opposite order */
     guint count = events->len;
     for (guint i = 0; i < places->len; i++)
         g_free(g_ptr_array_remove_index(events, count - 1 - (guint)g_array_index(places, int, i)));
@@ -219,7 +219,7 @@ static void remove_chosen(void *user)
     replace_events(p, l, events, next);
 }
 
-/* The chosen event goes up or down in the list, which is later or earlier. */
+/* Moves the chosen event up or down in the list, which is later or earlier. */
 static void move_chosen(lifeline_page *p, int by)
 {
     drawing_lifeline *l = edited(p);
@@ -268,7 +268,7 @@ static void offer_fields(GtkWidget *box, char *const *first, char *const *fields
     for (; *first != NULL; first++)
         gtk_combo_box_text_append_text(GTK_COMBO_BOX_TEXT(box), *first);
     for (; *fields != NULL; fields++)
-        if (!nl_terminal_controls(*fields, strlen(*fields))) /* a name that nobody can type */
+        if (!nl_terminal_controls(*fields, strlen(*fields))) /* such a name cannot be typed */
             gtk_combo_box_text_append_text(GTK_COMBO_BOX_TEXT(box), *fields);
 }
 

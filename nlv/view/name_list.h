@@ -1,4 +1,4 @@
-/* A list of names, of which some can be chosen; typing looks for one. */
+/* A list of names, of which several can be chosen. */
 #ifndef NLV_NAME_LIST_H
 #define NLV_NAME_LIST_H
 
@@ -6,18 +6,17 @@
 
 typedef struct name_list name_list;
 
-/* title stands above it. activated is called when a name is clicked twice or Enter is pressed. Belongs to its widget.
- */
+/* title is its heading. activated is called after a double click or Enter. Belongs to its widget. */
 name_list *name_list_new(const char *title, void (*activated)(void *user), void *user);
 GtkWidget *name_list_widget(name_list *l);
 
 /* Shows other names (NULL at the end), which are copied. */
 void name_list_set(name_list *l, char *const *names);
 
-/* Those that are chosen, by place from 0; to be freed with g_array_free. */
+/* The indices (int) of the chosen names; to be freed with g_array_free. */
 GArray *name_list_chosen(const name_list *l);
 
-/* Chooses only the one at a place, and shows it. */
+/* Chooses only the name at an index, and shows it. */
 void name_list_choose(name_list *l, int place);
 
 #endif

@@ -11,19 +11,19 @@ struct row_page {
     bool is_loadlines;
     GtkWidget *widget, *rows;
     name_list *offered;
-    GArray *offers; /* offer: what stands in that list */
+    GArray *offers; /* offer: the entries of that list */
     drawing *drawing;
 };
 
-/* An event, and of a loadline the field; they belong to the catalog. */
+/* An event and, for a loadline, its field; the catalog owns them. */
 typedef struct offer {
     const char *event, *field;
 } offer;
 
-/* What a widget of a row is about. */
+/* What a widget of a row belongs to. */
 typedef struct part {
     row_page *page;
-    guint at; /* in the drawing's list */
+    guint at; /* index in the drawing's list */
     bool is_unit;
 } part;
 
@@ -50,7 +50,7 @@ static void on_edited(GtkEditable *editable, gpointer user)
     *to = g_strstrip(g_strdup(gtk_entry_get_text(GTK_ENTRY(editable))));
 }
 
-/* The row goes once its button no longer needs it. */
+/* Rebuilds the rows after the signal of a button that is in one. */
 static gboolean show_later(gpointer user)
 {
     show_rows(user);
@@ -168,7 +168,7 @@ static void draw_offer(row_page *p, const offer *o)
         drawing_add_point(p->drawing, o->event, o->event);
         return;
     }
-    /* Two events may have fields of the same name. */
+    /* another event may have a field of the same name */
     char *name = has_name(p, o->field) ? g_strdup_printf("%s %s", o->event, o->field) : g_strdup(o->field);
     drawing_add_loadline(p->drawing, name, o->event, o->field, "");
     g_free(name);

@@ -1,7 +1,4 @@
-/*
- * The page of the editor on which fields are put into loadlines, or events into points: what the log has to offer at
- * the left, what is drawn at the right, a row each.
- */
+/* The editor's page for loadlines or points: the log's fields or events at the left, the drawn ones at the right. */
 #ifndef NLV_ROW_PAGE_H
 #define NLV_ROW_PAGE_H
 
@@ -12,11 +9,11 @@
 
 typedef struct row_page row_page;
 
-/* Belongs to its widget and goes with it. is_loadlines: of loadlines, otherwise of points. */
+/* Belongs to its widget. is_loadlines: for loadlines, otherwise for points. */
 row_page *row_page_new(bool is_loadlines);
 GtkWidget *row_page_widget(row_page *p);
 
-/* Edits d from now on, which is changed as the user goes along, with what the log has to offer. Both outlive it. */
+/* Edits d from now on. d and the catalog must outlive the page. */
 void row_page_edit(row_page *p, drawing *d, const catalog *c);
 
 #endif

@@ -12,8 +12,8 @@ struct search_bar {
     GtkWidget *widget; /* a revealer */
     GtkWidget *find, *filter, *status;
     search *search;
-    char *searched;        /* the expression of it */
-    bool waits, backwards; /* a match is wanted, and there is none yet */
+    char *searched;        /* its expression */
+    bool waits, backwards; /* show the next match when the search ends */
     int64_t wanted_ns;
 };
 
@@ -31,7 +31,7 @@ static void mark_wrong(GtkWidget *entry, bool is_wrong)
         gtk_style_context_remove_class(style, GTK_STYLE_CLASS_ERROR);
 }
 
-/* A word by itself is taken as part of an event's name: what people type first. */
+/* The expression of an entry. A single word searches the names of events. */
 static char *expression_of(GtkWidget *entry)
 {
     char *text = g_strstrip(g_strdup(gtk_entry_get_text(GTK_ENTRY(entry))));
@@ -57,7 +57,7 @@ static void begin_search(search_bar *b, char *expression)
     search_bar_say(b, b->search == NULL && *expression != '\0' ? nl_error_message() : "");
 }
 
-/* Goes to the next match when there is one; otherwise waits for it while the search goes on. */
+/* Goes to the next match if the search has ended. */
 static void go_on(search_bar *b)
 {
     int64_t found_ns;
@@ -65,7 +65,7 @@ static void go_on(search_bar *b)
     size_t number;
     bool done = search_is_done(b->search);
     if (!done)
-        return; /* what is found first need not be what is next */
+        return; /* the first match found may not be the next one */
     model_lock(b->model);
     bool any = search_next(b->search, b->wanted_ns, b->backwards, &found_ns, &record, &number);
     bool wrapped = !any && search_count(b->search) > 0;
@@ -99,7 +99,7 @@ void search_bar_next(search_bar *b, bool backwards)
     search_bar_tick(b);
 }
 
-/* How far the logs have been read for what is shown only; and a way out of it. */
+/* Shows the progress of reading for a filter. */
 static void show_filtering(search_bar *b)
 {
     GtkEntry *entry = GTK_ENTRY(b->filter);
@@ -170,7 +170,7 @@ static void on_show_all(GtkButton *button, gpointer user)
 static void search_bar_begin(search_bar *b, GtkWidget *entry)
 {
     gtk_revealer_set_reveal_child(GTK_REVEALER(b->widget), TRUE);
-    gtk_widget_realize(entry); /* keys come before the revealer has done so */
+    gtk_widget_realize(entry); /* keys arrive before the revealer has realized it */
     gtk_widget_grab_focus(entry);
 }
 
@@ -249,7 +249,7 @@ search_bar *search_bar_new(model *m, search_bar_callbacks callbacks)
     gtk_label_set_xalign(GTK_LABEL(b->status), 0);
     gtk_box_pack_start(GTK_BOX(box), b->status, FALSE, FALSE, 0);
     b->filter = add_entry(box, "Show _only", "Show only: as above; empty: all", tip);
-    /* No icon within the entry: its accessible makes ATK complain. */
+    /* a button instead of an icon in the entry, which makes ATK print warnings */
     add_button(box, "edit-clear-symbolic", "Show all again", G_CALLBACK(on_show_all), b);
     gtk_container_add(GTK_CONTAINER(b->widget), box);
     g_signal_connect(b->find, "activate", G_CALLBACK(on_find), b);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { COLUMN_IS_SENSOR, COLUMN_TICKED, COLUMN_NAME, COLUMN_STATE, COLUMN_URL, COLUMN_SENSOR, COLUMN_TIP, COLUMNS };
-enum { OPEN_HOSTS = 12 /* with more of them than that, each is opened by hand */ };
+enum { OPEN_HOSTS = 12 /* with more hosts, rows are collapsed */ };
 
 struct sensor_pane {
     GtkWidget *widget, *directory, *which, *tree, *status;
@@ -49,7 +49,7 @@ static void add_host(sensor_pane *p, const char *host, const char *url, GtkTreeI
     g_free(tip);
 }
 
-/* The row of an agent that is ticked, made when there is none. */
+/* Finds the row of an agent, or adds one. */
 static void known_host(sensor_pane *p, const char *host, const char *url, GtkTreeIter *row)
 {
     GtkTreeModel *model = GTK_TREE_MODEL(p->store);
@@ -64,7 +64,7 @@ static void known_host(sensor_pane *p, const char *host, const char *url, GtkTre
     add_host(p, host, url, row);
 }
 
-/* The row of a sensor; false when there is none. */
+/* Finds the row of a sensor; returns false if there is none. */
 static bool find_row(sensor_pane *p, const char *url, const char *sensor, GtkTreeIter *row)
 {
     GtkTreeModel *model = GTK_TREE_MODEL(p->store);
@@ -100,7 +100,7 @@ static void add_sensor(sensor_pane *p, GtkTreeIter *host, const char *url, const
     g_free(tip);
 }
 
-/* What is ticked stays to be seen, and to be ended, when the directory does not know it any more. */
+/* Adds a sensor that is ticked but no longer in the directory, so that it can be unticked. */
 static void add_known(void *user, const char *url, const char *sensor, const char *state)
 {
     sensor_pane *p = user;
@@ -117,7 +117,7 @@ static void on_found(void *user, const GPtrArray *rows, const char *problem)
     sensor_pane *p = user;
     unsigned hosts = 0;
     GtkTreeIter host;
-    gtk_tree_view_set_model(GTK_TREE_VIEW(p->tree), NULL); /* it would look at each row as it comes */
+    gtk_tree_view_set_model(GTK_TREE_VIEW(p->tree), NULL); /* without it, each row is added faster */
     gtk_tree_store_clear(p->store);
     for (guint i = 0; i < rows->len; i++) {
         const agents_row *row = g_ptr_array_index(rows, i);
@@ -148,7 +148,7 @@ static void on_changed(void *user, const char *url, const char *sensor, const ch
     const char *state = agents_state(p->agents, url, sensor);
     if (find_row(p, url, sensor, &row))
         set_row(p, &row, state);
-    /* What went wrong has more words than the column shows. */
+    /* the column may be too narrow for an error */
     if (*message != '\0' && strcmp(message, "running") != 0 && strcmp(message, "asked for") != 0) {
         char *text = g_strdup_printf("%s: %s", sensor, message), *valid = printable(text);
         sensor_pane_say(p, valid);

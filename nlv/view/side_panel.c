@@ -67,7 +67,7 @@ static void find_name(void *user, const nl_record *record)
     }
 }
 
-/* The values of the id fields, as the log has them. */
+/* The values of the ID fields. */
 static char *side_panel_name_of(const model *m, const drawing_lifeline *definition, uint32_t record)
 {
     naming n = {g_string_new(NULL), definition->ids};

@@ -1,6 +1,6 @@
 /*
- * The panel at the side: the lifeline that was chosen, through all its events and hosts with the time of each segment
- * and its records; or the statistics of a stretch of time that was marked.
+ * The side panel: the events and records of the chosen lifeline, with the duration of each segment; or the statistics
+ * of the marked time.
  */
 #ifndef NLV_SIDE_PANEL_H
 #define NLV_SIDE_PANEL_H
@@ -11,14 +11,14 @@
 
 typedef struct side_panel side_panel;
 
-/* Belongs to its widget and goes with it. The model must outlive it. */
+/* Belongs to its widget. The model must outlive it. */
 side_panel *side_panel_new(model *m);
 GtkWidget *side_panel_widget(side_panel *p);
 
 void side_panel_show_lifeline(side_panel *p, size_t lifeline, uint32_t object);
 void side_panel_show_range(side_panel *p, int64_t from_ns, int64_t to_ns);
 
-/* Nothing is chosen: says what could be. */
+/* Explains what can be chosen. */
 void side_panel_show_hint(side_panel *p);
 
 #endif

@@ -1,13 +1,15 @@
-/* A table of text that grows by rows: a heading above, columns, those of numbers to the right. */
+/*
+ * A table of text with a title. Text is shown without control characters; columns of numbers are aligned at the right.
+ */
 #ifndef NLV_TABLE_H
 #define NLV_TABLE_H
 
 #include <gtk/gtk.h>
 
-/* columns are their headings, NULL at the end; those that begin with '#' are of numbers, and lose it. */
+/* columns are the headings, NULL at the end; a '#' before a heading marks a column of numbers. */
 GtkWidget *table_new(const char *title, const char *const *columns);
 
-/* Adds a row of as many texts. */
+/* Adds a row with a text for each column. */
 void table_add(GtkWidget *table, const char *const *texts);
 
 #endif

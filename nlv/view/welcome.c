@@ -8,13 +8,13 @@
 #include <netlogger.h>
 #include <string.h>
 
-static const char log_type[] = "application/x-netlogger-ulm"; /* told by their content when they are opened */
+static const char log_type[] = "application/x-netlogger-ulm"; /* the format is detected when a log is opened */
 
 enum { RECENT_MAX = 8, REQUESTS = 300 };
 
 typedef struct choice {
     welcome_callbacks callbacks;
-    char *url; /* NULL: from files */
+    char *url; /* NULL: the user chooses a file */
 } choice;
 
 static void free_choice(gpointer data, GClosure *closure)
@@ -27,7 +27,7 @@ static void free_choice(gpointer data, GClosure *closure)
 
 /* ---- an example ---- */
 
-/* A small service: requests from a client over two servers, one of which is slower now and then, and their load. */
+/* Writes the log of requests from a client to two servers, of which one is sometimes slow, and of their load. */
 static void write_example(GString *text)
 {
     static const char *const events[] = {"Client.Send", "Server.Recv", "Disk.Start",
@@ -67,18 +67,18 @@ static void write_example(GString *text)
 
 char *welcome_make_example(void)
 {
-    char *folder = g_build_filename(g_get_user_cache_dir(), "netlogger", NULL);
-    char *path = g_build_filename(folder, "example.log", NULL);
+    char *directory = g_build_filename(g_get_user_cache_dir(), "netlogger", NULL);
+    char *path = g_build_filename(directory, "example.log", NULL);
     GString *text = g_string_new(NULL);
     GError *error = NULL;
     write_example(text);
-    bool good = g_mkdir_with_parents(folder, 0700) == 0;
+    bool good = g_mkdir_with_parents(directory, 0700) == 0;
     if (!good)
-        nl_error_set_errno("make %s", folder);
+        nl_error_set_errno("create %s", directory);
     else
         good = g_file_set_contents(path, text->str, (gssize)text->len, &error) || glib_error_take(error);
     g_string_free(text, TRUE);
-    g_free(folder);
+    g_free(directory);
     if (!good)
         g_clear_pointer(&path, g_free);
     return path;
@@ -131,7 +131,7 @@ static void add_recent(GtkWidget *box, welcome_callbacks callbacks)
     for (GList *at = items; at != NULL && shown < RECENT_MAX; at = at->next) {
         GtkRecentInfo *info = at->data;
         char *path = g_filename_from_uri(gtk_recent_info_get_uri(info), NULL, NULL);
-        bool is_log = g_strcmp0(gtk_recent_info_get_mime_type(info), log_type) == 0; /* and nothing that was printed */
+        bool is_log = g_strcmp0(gtk_recent_info_get_mime_type(info), log_type) == 0; /* and no picture or print */
         if (path != NULL && is_log && gtk_recent_info_has_application(info, "nlv") &&
             g_file_test(path, G_FILE_TEST_EXISTS)) {
             char *tip = printable(path), *base = g_path_get_basename(path), *label = printable(base);

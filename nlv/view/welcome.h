@@ -1,24 +1,24 @@
-/* What the first window offers when there is no log: those opened lately, an example, a collector's address. */
+/* The page that is shown without a log: recent logs, an example, and the address of a collector. */
 #ifndef NLV_WELCOME_H
 #define NLV_WELCOME_H
 
 #include <gtk/gtk.h>
 
 typedef struct welcome_callbacks {
-    void (*open)(void *user, const char *url); /* a log, or a collector */
-    void (*choose)(void *user);                /* a log is to be chosen from files */
+    void (*open)(void *user, const char *url); /* open a log or a collector */
+    void (*choose)(void *user);                /* let the user choose a file */
     void *user;
 } welcome_callbacks;
 
 GtkWidget *welcome_new(welcome_callbacks callbacks);
 
-/* Puts the keyboard where a collector's address is typed. */
+/* Moves the focus to the entry for a collector's address. */
 void welcome_begin_address(GtkWidget *welcome);
 
-/* Remembers a log that was opened. */
+/* Adds a log to the recent ones. */
 void welcome_remember(const char *path);
 
-/* Writes the example; returns its path, to be freed with g_free; NULL on failure. */
+/* Writes the example log. Returns its path, to be freed with g_free; NULL on failure. */
 char *welcome_make_example(void);
 
 #endif
