@@ -406,7 +406,7 @@ static void forget_all(const char *log)
 int main(int argc, char **argv)
 {
     bool again = false, only_open = false;
-    double scale = 1, rate = 0, seconds = 0, most = 0;
+    double scale = 1, rate = 0, seconds = 0, max = 0;
     int width = 1280, height = 800;
     static driver d;
     program_start("drive");
@@ -422,7 +422,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--live") == 0 && i + 3 < argc) {
             rate = strtod(argv[++i], NULL);
             seconds = strtod(argv[++i], NULL);
-            most = strtod(argv[++i], NULL);
+            max = strtod(argv[++i], NULL);
         } else if (strcmp(argv[i], "--png") == 0 && i + 1 < argc)
             d.folder = argv[++i];
         else if (strcmp(argv[i], "--size") == 0 && i + 1 < argc && sscanf(argv[++i], "%dx%d", &width, &height) != 2)
@@ -442,7 +442,7 @@ int main(int argc, char **argv)
     if (!only_open)
         printf("  empty window %.3f s\n", now_s() - begin);
     if (rate > 0)
-        return follow(&d, argv[1], rate, seconds, (size_t)(most * 1e6));
+        return follow(&d, argv[1], rate, seconds, (size_t)(max * 1e6));
     begin = now_s();
     if (!model_add_source(d.model, argv[1], true))
         return 1;

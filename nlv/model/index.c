@@ -577,9 +577,9 @@ static list *index_place_of(store *s, const list_entry *e)
         if (e->owner >= s->spec->lifeline_count)
             return NULL;
         lifeline_lists *l = &s->lifelines[e->owner];
-        uint64_t most = e->kind == LIST_SEGMENT ? (uint64_t)l->rows * l->rows : l->rows;
+        uint64_t max = e->kind == LIST_SEGMENT ? (uint64_t)l->rows * l->rows : l->rows;
         list **place = e->kind == LIST_SEGMENT ? l->segments : l->starts;
-        if (e->place >= most || place[e->place] != NULL)
+        if (e->place >= max || place[e->place] != NULL)
             return NULL;
         return place[e->place] = g_new0(list, 1);
     }
@@ -605,10 +605,10 @@ static bool take_upper_levels(mapping *m, store *s, const list_entry *e, list **
     l->capacity = blocks;
     l->tops = g_memdup2(tops, blocks * sizeof *tops);
     l->first = g_memdup2(first, blocks * sizeof *first);
-    l->most = -INFINITY;
+    l->max = -INFINITY;
     l->blocks = g_new0(list_block, blocks);
     for (size_t i = 0; i < blocks; i++) {
-        l->most = MAX(l->most, tops[i].most);
+        l->max = MAX(l->max, tops[i].max);
         l->blocks[i].borrowed = true;
     }
     return true;

@@ -60,14 +60,14 @@ static void add_to_node(list_node *n, uint32_t record, float measure, uint16_t a
         n->first = record;
     }
     n->sum += measure;
-    if (measure < n->least) {
-        n->least = measure;
-        n->least_at = at;
+    if (measure < n->min) {
+        n->min = measure;
+        n->min_at = at;
     }
-    if (measure > n->most) {
-        n->most = measure;
-        n->most_at = at;
-        n->most_color = LIST_COLOR_UNKNOWN;
+    if (measure > n->max) {
+        n->max = measure;
+        n->max_at = at;
+        n->max_color = LIST_COLOR_UNKNOWN;
     }
 }
 
@@ -121,7 +121,7 @@ void list_append(list *l, uint32_t record, float measure)
         b->nodes[in_block / LIST_NODE] = empty_node;
     add_to_node(&b->nodes[in_block / LIST_NODE], record, measure, (uint16_t)in_block);
     add_to_node(&l->tops[l->count / LIST_BLOCK], record, measure, (uint16_t)in_block);
-    l->most = l->count == 0 ? measure : MAX(l->most, measure);
+    l->max = l->count == 0 ? measure : MAX(l->max, measure);
     l->count++;
 }
 
@@ -137,14 +137,14 @@ static void join_node(list_node *to, const list_node *from)
         to->first = from->first;
     }
     to->sum += from->sum;
-    if (from->least < to->least) {
-        to->least = from->least;
-        to->least_at = from->least_at;
+    if (from->min < to->min) {
+        to->min = from->min;
+        to->min_at = from->min_at;
     }
-    if (from->most > to->most) {
-        to->most = from->most;
-        to->most_at = from->most_at;
-        to->most_color = from->most_color;
+    if (from->max > to->max) {
+        to->max = from->max;
+        to->max_at = from->max_at;
+        to->max_color = from->max_color;
     }
 }
 
@@ -305,7 +305,7 @@ static void color_node(list_block *b, size_t node, size_t end, list_color *color
     for (size_t i = 0; i < asked; i++)
         colors[i] = color(user, b->records[from + i * count / asked]);
     n->color = prevailing(colors, asked);
-    n->most_color = color(user, b->records[n->most_at]);
+    n->max_color = color(user, b->records[n->max_at]);
 }
 
 void list_color_nodes(list *l, bool anew, list_color *color, const void *user)
@@ -323,7 +323,7 @@ void list_color_nodes(list *l, bool anew, list_color *color, const void *user)
             colors[i] = b->nodes[i].color;
         }
         top->color = prevailing(colors, nodes_of(end));
-        top->most_color = b->nodes[top->most_at / LIST_NODE].most_color;
+        top->max_color = b->nodes[top->max_at / LIST_NODE].max_color;
     }
     l->colored = l->count - l->count % LIST_NODE;
 }
@@ -331,14 +331,14 @@ void list_color_nodes(list *l, bool anew, list_color *color, const void *user)
 static void join_extremes(list_extremes *e, const list_node *n, size_t block)
 {
     e->sum += n->sum;
-    if (n->least < e->least) {
-        e->least = n->least;
-        e->least_at = block * LIST_BLOCK + n->least_at;
+    if (n->min < e->min) {
+        e->min = n->min;
+        e->min_at = block * LIST_BLOCK + n->min_at;
     }
-    if (n->most > e->most) {
-        e->most = n->most;
-        e->most_at = block * LIST_BLOCK + n->most_at;
-        e->most_color = n->most_color;
+    if (n->max > e->max) {
+        e->max = n->max;
+        e->max_at = block * LIST_BLOCK + n->max_at;
+        e->max_color = n->max_color;
     }
 }
 
@@ -348,14 +348,14 @@ static void join_entries(const list *l, list_extremes *e, size_t from, size_t to
     for (size_t i = from; i < to; i++) {
         float m = measure_at(l, i, measure, user);
         e->sum += m;
-        if (m < e->least) {
-            e->least = m;
-            e->least_at = i;
+        if (m < e->min) {
+            e->min = m;
+            e->min_at = i;
         }
-        if (m > e->most) {
-            e->most = m;
-            e->most_at = i;
-            e->most_color = LIST_COLOR_UNKNOWN;
+        if (m > e->max) {
+            e->max = m;
+            e->max_at = i;
+            e->max_color = LIST_COLOR_UNKNOWN;
         }
     }
 }
@@ -386,10 +386,10 @@ list_extremes list_find_extremes(const list *l, size_t from, size_t to, list_mea
         }
     }
     /* nodes still count dropped entries */
-    e.least_at = e.least_at < l->start ? first : e.least_at;
-    if (e.most_at < l->start) {
-        e.most_at = first;
-        e.most_color = LIST_COLOR_UNKNOWN;
+    e.min_at = e.min_at < l->start ? first : e.min_at;
+    if (e.max_at < l->start) {
+        e.max_at = first;
+        e.max_color = LIST_COLOR_UNKNOWN;
     }
     return e;
 }

@@ -22,11 +22,11 @@ enum { LIST_COLOR_MIXED = 0xfffc /* no colour prevails */, LIST_COLOR_UNKNOWN = 
 
 /* What is known of some entries. Places count from the start of their block. */
 typedef struct list_node {
-    float least, most, sum;
+    float min, max, sum;
     float sample;   /* the measure of the first entry */
     uint32_t first; /* the record of the first entry */
-    uint16_t least_at, most_at;
-    uint16_t color, most_color; /* the prevailing colour, and that of the entry with the maximum */
+    uint16_t min_at, max_at;
+    uint16_t color, max_color; /* the prevailing colour, and that of the entry with the maximum */
 } list_node;
 
 typedef struct list_block {
@@ -45,7 +45,7 @@ typedef struct list {
     size_t capacity; /* of blocks */
     size_t colored;  /* the entries before it have nodes with colours */
     bool has_values; /* the list keeps the measures */
-    float most;      /* see list_most */
+    float max;       /* see list_max */
 } list;
 
 /* Computes the measure of an entry from the store, for lists without values. */
@@ -105,20 +105,20 @@ void list_color_nodes(list *l, bool anew, list_color *color, const void *user);
 
 /* The extremes of about the entries [from, to), which are not empty. */
 typedef struct list_extremes {
-    size_t least_at, most_at;
-    float least, most;
+    size_t min_at, max_at;
+    float min, max;
     double sum; /* of all measures, and their count */
     size_t count;
-    uint16_t most_color; /* of the entry with the maximum, or LIST_COLOR_UNKNOWN */
+    uint16_t max_color; /* of the entry with the maximum, or LIST_COLOR_UNKNOWN */
 } list_extremes;
 
 /* Finds them. The ends of wide ranges move to those of nodes nearby. */
 list_extremes list_find_extremes(const list *l, size_t from, size_t to, list_measure *measure, const void *user);
 
 /* About the maximum measure of all entries, with the removed ones; -INFINITY if there are none. */
-static inline float list_most(const list *l)
+static inline float list_max(const list *l)
 {
-    return l->count > 0 ? l->most : -INFINITY;
+    return l->count > 0 ? l->max : -INFINITY;
 }
 
 #endif

@@ -47,8 +47,8 @@ static void add_segment(range *r, size_t lifeline, unsigned from_row, unsigned t
     s.p90_ns = quantile(r->sample, taken, 0.9);
     s.p99_ns = quantile(r->sample, taken, 0.99);
     list_extremes e = list_find_extremes(l, from, to, store_segment_ns, &measure);
-    s.least_ns = MIN(e.least, r->sample[0]);
-    s.most_ns = MAX(e.most, r->sample[taken - 1]);
+    s.min_ns = MIN(e.min, r->sample[0]);
+    s.max_ns = MAX(e.max, r->sample[taken - 1]);
     g_array_append_val(r->result->segments, s);
 }
 
@@ -59,7 +59,7 @@ static void add_loadline(range *r, size_t loadline, const host_list *own)
     if (from == to)
         return;
     list_extremes e = list_find_extremes(l, from, to, NULL, NULL);
-    loadline_statistics s = {loadline, own->host, to - from, e.least, e.sum / (double)e.count, e.most};
+    loadline_statistics s = {loadline, own->host, to - from, e.min, e.sum / (double)e.count, e.max};
     g_array_append_val(r->result->loadlines, s);
 }
 

@@ -8,14 +8,14 @@ typedef struct segment_statistics {
     size_t lifeline;
     unsigned from, to; /* rows */
     size_t count;      /* of the segments that end in the range */
-    double least_ns, p50_ns, p90_ns, p99_ns, most_ns;
+    double min_ns, p50_ns, p90_ns, p99_ns, max_ns;
 } segment_statistics;
 
 typedef struct loadline_statistics {
     size_t loadline;
     uint16_t host;
     size_t count;
-    double least, mean, most;
+    double min, mean, max;
 } loadline_statistics;
 
 typedef struct event_count {

@@ -297,13 +297,13 @@ store_clock store_clock_furthest(const store *s, uint16_t host)
     size_t loadline = s->spec->drawn_loadlines + 2 * SPEC_MEASURED;
     const list *offsets = found_loadline_list(s, loadline, host), *errors = found_loadline_list(s, loadline + 1, host);
     store_clock found = {0};
-    double most_ns = 0;
+    double max_ns = 0;
     for (size_t at = offsets != NULL ? offsets->start : 0; offsets != NULL && errors != NULL && at < offsets->count;
          at++) {
         double offset_ns = list_value(offsets, at), error_ns = list_value(errors, MIN(at, errors->count - 1));
-        if (fabs(offset_ns) - error_ns <= most_ns)
+        if (fabs(offset_ns) - error_ns <= max_ns)
             continue;
-        most_ns = fabs(offset_ns) - error_ns;
+        max_ns = fabs(offset_ns) - error_ns;
         found = (store_clock){true, true, offset_ns - error_ns, offset_ns + error_ns};
     }
     return found;

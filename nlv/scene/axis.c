@@ -9,7 +9,7 @@
 
 static const int64_t second_ns = NL_NS_PER_SECOND;
 
-int64_t axis_time_step_ns(int64_t at_least_ns)
+int64_t axis_time_step_ns(int64_t min_ns)
 {
     static const int64_t seconds[] = {1,        2,        5,         10,        15,       30,      60,      120,
                                       300,      600,      900,       1800,      3600,     7200,    10800,   21600,
@@ -17,10 +17,10 @@ int64_t axis_time_step_ns(int64_t at_least_ns)
                                       31536000, 63072000, 157680000, 315360000, 788400000};
     for (int64_t unit = 1; unit < second_ns; unit *= 10)
         for (int64_t factor = 1; factor <= 5; factor = factor == 1 ? 2 : factor + 3)
-            if (unit * factor >= at_least_ns)
+            if (unit * factor >= min_ns)
                 return unit * factor;
     for (size_t i = 0; i < sizeof seconds / sizeof seconds[0]; i++)
-        if (seconds[i] * second_ns >= at_least_ns)
+        if (seconds[i] * second_ns >= min_ns)
             return seconds[i] * second_ns;
     return INT64_C(1576800000) * second_ns;
 }
@@ -55,14 +55,14 @@ void axis_time_label(int64_t time_ns, int64_t step_ns, char out[NL_TIME_TEXT_SIZ
     snprintf(out, NL_TIME_TEXT_SIZE, "%.8s.%.*s", iso + 11, digits, part);
 }
 
-double axis_step(double at_least)
+double axis_step(double min)
 {
-    if (!(at_least > 0))
+    if (!(min > 0))
         return 1;
-    double unit = pow(10, floor(log10(at_least)));
+    double unit = pow(10, floor(log10(min)));
     double factors[] = {1, 2, 5, 10};
     for (int i = 0; i < 4; i++)
-        if (unit * factors[i] >= at_least * (1 - 1e-9))
+        if (unit * factors[i] >= min * (1 - 1e-9))
             return unit * factors[i];
     return unit * 10;
 }

@@ -4,8 +4,8 @@
 
 #include <netlogger.h>
 
-/* The smallest round step of time that is at least at_least_ns. */
-int64_t axis_time_step_ns(int64_t at_least_ns);
+/* The smallest round step of time that is at least min_ns. */
+int64_t axis_time_step_ns(int64_t min_ns);
 
 /* The first multiple of step at or after a time. */
 int64_t axis_first_tick_ns(int64_t from_ns, int64_t step_ns);
@@ -16,8 +16,8 @@ int64_t axis_first_tick_ns(int64_t from_ns, int64_t step_ns);
  */
 void axis_time_label(int64_t time_ns, int64_t step_ns, char out[NL_TIME_TEXT_SIZE]);
 
-/* The smallest of 1, 2, 5, 10, 20 ... (and their tenths) that is at least at_least. */
-double axis_step(double at_least);
+/* The smallest of 1, 2, 5, 10, 20 ... (and their tenths) that is at least min. */
+double axis_step(double min);
 
 /* A number with a prefix: "1.5 M". */
 void axis_number_label(double value, double step, char out[32]);

@@ -340,7 +340,7 @@ static void fill_strips(void *user)
         g_free(tables[i]);
 }
 
-static void fill(const density *d, cairo_surface_t *surface, int first, int end, bool dark, float most)
+static void fill(const density *d, cairo_surface_t *surface, int first, int end, bool dark, float max)
 {
     unsigned char *data = cairo_image_surface_get_data(surface);
     if (data == NULL)
@@ -351,7 +351,7 @@ static void fill(const density *d, cairo_surface_t *surface, int first, int end,
                  .first = first,
                  .end = end,
                  .strips = (d->width + FILLED_AT_ONCE - 1) / FILLED_AT_ONCE};
-    make_strengths(f.strengths, d->single, logf(MAX(most, 16)));
+    make_strengths(f.strengths, d->single, logf(MAX(max, 16)));
     make_inks(f.inks, dark);
     if ((int64_t)d->width * (end - first) >= SHARED_MIN)
         beside_run(fill_strips, &f);
@@ -362,14 +362,14 @@ static void fill(const density *d, cairo_surface_t *surface, int first, int end,
 
 /* Fills the pixels of an area, four at a time. */
 typedef struct tally {
-    four_floats most, sum;
+    four_floats max, sum;
     four_ints touched; /* how many, below 0 */
 } tally;
 
 static void count_four(tally *t, four_floats total)
 {
-    four_ints is_touched = total > 0, is_more = total > t->most;
-    t->most = (four_floats)(((four_ints)total & is_more) | ((four_ints)t->most & ~is_more));
+    four_ints is_touched = total > 0, is_more = total > t->max;
+    t->max = (four_floats)(((four_ints)total & is_more) | ((four_ints)t->max & ~is_more));
     t->sum += (four_floats)((four_ints)total & is_touched);
     t->touched += is_touched;
 }
@@ -386,25 +386,25 @@ static float find_most(density *d, int first, int end)
         for (; y < end; y++)
             count_four(&t, (four_floats){column[y]});
     }
-    float most = 0, sum = 0, touched = 0;
+    float max = 0, sum = 0, touched = 0;
     for (int i = 0; i < 4; i++) {
-        most = MAX(most, t.most[i]);
+        max = MAX(max, t.max[i]);
         sum += t.sum[i];
         touched -= (float)t.touched[i];
     }
     float mean = sum / MAX(touched, 1);
     d->single = mean < 1.5f ? 0.85f : mean < 4 ? 0.65f : 0.5f;
-    return most;
+    return max;
 }
 
-void density_paint(density *d, cairo_t *cr, bool dark, float most)
+void density_paint(density *d, cairo_t *cr, bool dark, float max)
 {
     int first, end;
     if (!find_rows(d, &first, &end))
         return;
-    most = most > 0 ? most : find_most(d, first, end);
+    max = max > 0 ? max : find_most(d, first, end);
     cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_ARGB32, d->width, end - first);
-    fill(d, surface, first, end, dark, most);
+    fill(d, surface, first, end, dark, max);
     cairo_save(cr);
     cairo_translate(cr, d->left, d->top);
     cairo_scale(cr, 1 / d->scale, 1 / d->scale);

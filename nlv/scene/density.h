@@ -36,7 +36,7 @@ void density_line_on_top(density *d, double x0, double y0, double x1, double y1,
 /* The number of pixels touched so far, which is the cost of drawing. */
 uint64_t density_work(const density *d);
 
-/* Paints the picture. most: the number of lines for the full strength; 0: the maximum that occurs. */
-void density_paint(density *d, cairo_t *cr, bool dark, float most);
+/* Paints the picture. max: the number of lines for the full strength; 0: the maximum that occurs. */
+void density_paint(density *d, cairo_t *cr, bool dark, float max);
 
 #endif

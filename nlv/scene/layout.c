@@ -11,20 +11,20 @@ static const double margin = 14, pane_gap = 18, label_gap = 8;
 static double label_width(const model *m, const scene_view *view, cairo_t *cr)
 {
     const drawing *d = model_drawing(m);
-    double most = 56;
+    double max = 56;
     for (guint i = 0; i < d->lifelines->len; i++) {
         const drawing_lifeline *l = g_ptr_array_index(d->lifelines, i);
         for (char **event = l->events; *event != NULL; event++)
-            most = MAX(most, text_width(cr, *event, TEXT_NORMAL));
+            max = MAX(max, text_width(cr, *event, TEXT_NORMAL));
     }
     for (guint i = 0; i < d->points->len; i++)
-        most = MAX(most, text_width(cr, ((drawing_point *)g_ptr_array_index(d->points, i))->name, TEXT_NORMAL));
+        max = MAX(max, text_width(cr, ((drawing_point *)g_ptr_array_index(d->points, i))->name, TEXT_NORMAL));
     for (guint i = 0; i < d->loadlines->len; i++) {
         char *name = loadlines_layer_name(g_ptr_array_index(d->loadlines, i));
-        most = MAX(most, text_width(cr, name, TEXT_NORMAL) + LOADLINE_NUMBERS);
+        max = MAX(max, text_width(cr, name, TEXT_NORMAL) + LOADLINE_NUMBERS);
         g_free(name);
     }
-    return MIN(most, view->width * 0.3);
+    return MIN(max, view->width * 0.3);
 }
 
 /* The share of the height that a pane gets. */

@@ -194,13 +194,13 @@ static void draw_column(const drawer *d, const kind *k, segment_column s)
             draw_quickly(d, k, column_x(d, k, &s, at), long_ns_at(k, at, s.grain), (float)(count - 2) / (float)BETWEEN,
                          column_ink(d, k, &s, at));
         }
-        draw_quickly(d, k, column_x(d, k, &s, e.least_at), e.least, 1, column_ink(d, k, &s, e.least_at));
+        draw_quickly(d, k, column_x(d, k, &s, e.min_at), e.min, 1, column_ink(d, k, &s, e.min_at));
     }
-    if (e.most >= d->pixel_ns)
-        draw_quickly(d, k, column_x(d, k, &s, e.most_at), e.most, 1,
-                     e.most_color != LIST_COLOR_UNKNOWN
-                         ? ink_of_name(d, e.most_color)
-                         : (int)(color_of(d, list_at(k->list, e.most_at)) % DENSITY_COLORS));
+    if (e.max >= d->pixel_ns)
+        draw_quickly(d, k, column_x(d, k, &s, e.max_at), e.max, 1,
+                     e.max_color != LIST_COLOR_UNKNOWN
+                         ? ink_of_name(d, e.max_color)
+                         : (int)(color_of(d, list_at(k->list, e.max_at)) % DENSITY_COLORS));
 }
 
 /* The mean width of a kind's segments in units, from a sample. */
@@ -257,11 +257,11 @@ static void draw_reaching(const drawer *d, const kind *k)
     unsigned drawn = 0;
     for (size_t i = k->end; i < l->count && drawn < REACHING_MAX;) {
         double beyond_ns = (double)(store_time(s, list_at(l, i)) - to_ns);
-        if (list_most(l) < beyond_ns)
+        if (list_max(l) < beyond_ns)
             return;
-        if (i % LIST_BLOCK == 0 && l->tops[i / LIST_BLOCK].most < beyond_ns) {
+        if (i % LIST_BLOCK == 0 && l->tops[i / LIST_BLOCK].max < beyond_ns) {
             i += LIST_BLOCK;
-        } else if (i % LIST_NODE == 0 && l->blocks[i / LIST_BLOCK].nodes[i % LIST_BLOCK / LIST_NODE].most < beyond_ns) {
+        } else if (i % LIST_NODE == 0 && l->blocks[i / LIST_BLOCK].nodes[i % LIST_BLOCK / LIST_NODE].max < beyond_ns) {
             i += LIST_NODE;
         } else {
             if (list_value(l, i) > beyond_ns) {
@@ -525,7 +525,7 @@ void lifelines_layer_find(const layer_context *c, const pane *p, double x, doubl
         for (unsigned looked = 0; at < k->list->count && looked < FIND_MAX; at++, looked++) {
             uint32_t record = list_at(k->list, at);
             if ((double)(store_time(c->store, record) - layout_time(c->layout, c->view, x + found->distance)) >
-                list_most(k->list))
+                list_max(k->list))
                 break;
             consider_segment(&d, k, record, x, y, found);
         }

@@ -37,8 +37,8 @@ static bool find_range(curve *k, const loadline_lists *l)
         if (values->count == values->start)
             continue;
         list_extremes e = list_find_extremes(values, values->start, values->count, NULL, NULL);
-        low = MIN(low, e.least);
-        high = MAX(high, e.most);
+        low = MIN(low, e.min);
+        high = MAX(high, e.max);
     }
     if (low > high)
         return false;
@@ -111,7 +111,7 @@ static void stroke_curve(const curve *k, const list *l, size_t from, size_t to, 
 
 /* What a column of the plot shows of a curve. */
 typedef struct column_values {
-    double x, mean, least, most;
+    double x, mean, min, max;
 } column_values;
 
 /* One value, without a band. */
@@ -137,7 +137,7 @@ static unsigned find_columns(const curve *k, const list *l, size_t from, column_
         /* the record's own time would be a distant memory access */
         double x = grain > 1 || c->is_near ? c->layout->left + (column + 0.5) * unit
                                            : floor(layer_x(c, list_at(l, from))) + 0.5;
-        columns[count++] = (column_values){x, e.sum / (double)e.count, e.least, e.most};
+        columns[count++] = (column_values){x, e.sum / (double)e.count, e.min, e.max};
         from = to;
     }
     if (from < l->count)
@@ -173,9 +173,9 @@ static void look_up_curves(void *user)
 static void draw_bands(const curve *k, const column_values *columns, unsigned count, unsigned number)
 {
     for (unsigned i = 0; i < count; i++)
-        if (columns[i].least <= columns[i].most)
-            density_line(k->pixels, columns[i].x, y_of(k, columns[i].least) + 0.5, columns[i].x,
-                         y_of(k, columns[i].most) - 0.5, 0.45f, number);
+        if (columns[i].min <= columns[i].max)
+            density_line(k->pixels, columns[i].x, y_of(k, columns[i].min) + 0.5, columns[i].x,
+                         y_of(k, columns[i].max) - 0.5, 0.45f, number);
 }
 
 static void draw_means(const curve *k, const column_values *columns, unsigned count, unsigned number)

@@ -20,7 +20,7 @@ static void count_records(const layer_context *c, unsigned width)
 {
     const layout *l = c->layout;
     const store *s = c->store;
-    double most = 0;
+    double max = 0;
     uint32_t before = s->first;
     bool near = (s->count - s->first) / width >= 8 * STORE_MARK;
     if (kept.store == s && kept.first == s->first && kept.count == s->count && kept.width == width &&
@@ -37,11 +37,11 @@ static void count_records(const layer_context *c, unsigned width)
         int64_t end_ns = layout_overview_time(l, l->left + x + 1);
         uint32_t next = x + 1 == width ? s->count : near ? store_find_time_near(s, end_ns) : store_find_time(s, end_ns);
         kept.heights[x] = log1p(next > before ? next - before : 0);
-        most = MAX(most, kept.heights[x]);
+        max = MAX(max, kept.heights[x]);
         before = MAX(before, next);
     }
-    for (unsigned x = 0; x < width && most > 0; x++)
-        kept.heights[x] /= most;
+    for (unsigned x = 0; x < width && max > 0; x++)
+        kept.heights[x] /= max;
 }
 
 static void draw_bars(const layer_context *c)

@@ -57,8 +57,8 @@ static void draw_time_axis(const layer_context *c)
     const scene_view *view = c->view;
     cairo_t *cr = c->cr;
     double plot = c->layout->right - c->layout->left;
-    double most = MAX(2, floor(plot / 110)); /* labels side by side */
-    int64_t step_ns = axis_time_step_ns((int64_t)((double)(view->to_ns - view->from_ns) / most));
+    double max = MAX(2, floor(plot / 110)); /* labels side by side */
+    int64_t step_ns = axis_time_step_ns((int64_t)((double)(view->to_ns - view->from_ns) / max));
     double top = c->layout->pane_count > 0 ? c->layout->panes[0].top : c->layout->axis_y;
     for (int64_t tick_ns = axis_first_tick_ns(view->from_ns, step_ns); tick_ns <= view->to_ns;) {
         double x = floor(layout_x(c->layout, view, tick_ns)) + 0.5;
@@ -124,10 +124,10 @@ static char *legend_text(const layer_context *c, const char *text)
         return g_strdup(*text == '\0' ? "(none)" : text);
     store_clock clock = store_clock_at(c->store, host, MIN(c->from, c->store->count - 1));
     bool is_off = clock.low_ns > 0 || clock.high_ns < 0;
-    double most_ns = fmax(fabs(clock.low_ns), fabs(clock.high_ns)), middle_ns = (clock.low_ns + clock.high_ns) / 2;
-    if (!clock.is_known || most_ns < 3 * pixel_ns)
+    double max_ns = fmax(fabs(clock.low_ns), fabs(clock.high_ns)), middle_ns = (clock.low_ns + clock.high_ns) / 2;
+    if (!clock.is_known || max_ns < 3 * pixel_ns)
         return g_strdup(text);
-    char *off = checks_time_text(is_off ? fabs(middle_ns) : most_ns);
+    char *off = checks_time_text(is_off ? fabs(middle_ns) : max_ns);
     char *with = is_off ? g_strdup_printf("%s (%s %s)", text, off, middle_ns > 0 ? "slow" : "fast")
                         : g_strdup_printf("%s (\302\261 %s)", text, off);
     g_free(off);
@@ -265,11 +265,11 @@ static void find_columns(layer_context *c)
     c->is_near = (c->to - c->from) / c->column_count >= 8 * STORE_MARK;
     for (unsigned i = 0; i < c->column_count; i++) {
         int64_t time_ns = layout_time(l, c->view, l->left + i * width);
-        uint32_t least = i > 0 ? c->columns[i - 1] : c->from;
+        uint32_t min = i > 0 ? c->columns[i - 1] : c->from;
         uint32_t record = c->is_near ? store_find_time_near(c->store, time_ns) : store_find_time(c->store, time_ns);
-        if (c->is_near && record <= least) /* this column has few records */
+        if (c->is_near && record <= min) /* this column has few records */
             record = store_find_time(c->store, time_ns);
-        c->columns[i] = CLAMP(record, least, c->to);
+        c->columns[i] = CLAMP(record, min, c->to);
     }
     c->columns[0] = c->from;
     c->columns[c->column_count] = c->to;

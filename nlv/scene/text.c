@@ -27,10 +27,10 @@ static PangoLayout *new_layout(cairo_t *cr, const char *text, text_size size)
 }
 
 /* The layout of a text, at most that wide (units; 0: any width). The cache owns it. */
-static PangoLayout *layout_of(cairo_t *cr, const char *text, text_size size, double most)
+static PangoLayout *layout_of(cairo_t *cr, const char *text, text_size size, double max)
 {
     char *key =
-        g_strdup_printf("%d %d %d %s", (int)cairo_surface_get_type(cairo_get_target(cr)), (int)size, (int)most, text);
+        g_strdup_printf("%d %d %d %s", (int)cairo_surface_get_type(cairo_get_target(cr)), (int)size, (int)max, text);
     if (kept == NULL)
         kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_object_unref);
     PangoLayout *layout = g_hash_table_lookup(kept, key);
@@ -42,18 +42,17 @@ static PangoLayout *layout_of(cairo_t *cr, const char *text, text_size size, dou
     if (g_hash_table_size(kept) >= KEPT_MAX)
         g_hash_table_remove_all(kept);
     layout = new_layout(cr, text, size);
-    if (most > 0) {
-        pango_layout_set_width(layout, (int)most * PANGO_SCALE);
+    if (max > 0) {
+        pango_layout_set_width(layout, (int)max * PANGO_SCALE);
         pango_layout_set_ellipsize(layout, PANGO_ELLIPSIZE_MIDDLE);
     }
     g_hash_table_insert(kept, key, layout);
     return layout;
 }
 
-double text_draw(cairo_t *cr, const char *text, text_size size, color c, text_edge edge, double x, double y,
-                 double most)
+double text_draw(cairo_t *cr, const char *text, text_size size, color c, text_edge edge, double x, double y, double max)
 {
-    PangoLayout *layout = layout_of(cr, text, size, most);
+    PangoLayout *layout = layout_of(cr, text, size, max);
     PangoRectangle ink, logical;
     pango_layout_get_extents(layout, &ink, &logical);
     double width = (double)logical.width / PANGO_SCALE, height = (double)logical.height / PANGO_SCALE;

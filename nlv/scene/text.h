@@ -9,9 +9,9 @@ typedef enum text_size { TEXT_SMALL, TEXT_NORMAL, TEXT_TITLE } text_size;
 /* What x means. y is always the middle. */
 typedef enum text_edge { TEXT_LEFT, TEXT_CENTER, TEXT_RIGHT } text_edge;
 
-/* Draws text, with an ellipsis beyond most units (0: no limit). Returns its width. */
+/* Draws text, with an ellipsis beyond max units (0: no limit). Returns its width. */
 double text_draw(cairo_t *cr, const char *text, text_size size, color c, text_edge edge, double x, double y,
-                 double most);
+                 double max);
 
 double text_width(cairo_t *cr, const char *text, text_size size);
 

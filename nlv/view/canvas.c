@@ -89,8 +89,8 @@ static void draw_hovered(const canvas *c, GtkWidget *widget, cairo_t *cr)
     char *text = g_strconcat(c->hovered, more, NULL);
     PangoLayout *layout = gtk_widget_create_pango_layout(widget, text);
     g_free(text);
-    double most = MIN(c->view.width * 0.5, 460);
-    pango_layout_set_width(layout, (int)(most * PANGO_SCALE));
+    double max = MIN(c->view.width * 0.5, 460);
+    pango_layout_set_width(layout, (int)(max * PANGO_SCALE));
     pango_layout_set_wrap(layout, PANGO_WRAP_WORD_CHAR);
     int width, height;
     pango_layout_get_pixel_size(layout, &width, &height);

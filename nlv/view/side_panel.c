@@ -162,13 +162,13 @@ static void add_segment_statistics(side_panel *p, const store *s, const statisti
         char *name = one->to == one->from + 1
                          ? g_strdup_printf("→ %s", definition->events[one->to])
                          : g_strdup_printf("%s → %s", definition->events[one->from], definition->events[one->to]);
-        char count[32], p50[32], p90[32], p99[32], most[32];
+        char count[32], p50[32], p90[32], p99[32], max[32];
         g_snprintf(count, sizeof count, "%zu", one->count);
         axis_span_label(one->p50_ns, p50);
         axis_span_label(one->p90_ns, p90);
         axis_span_label(one->p99_ns, p99);
-        axis_span_label(one->most_ns, most);
-        const char *texts[] = {name, count, p50, p90, p99, most};
+        axis_span_label(one->max_ns, max);
+        const char *texts[] = {name, count, p50, p90, p99, max};
         table_add(table, texts);
         g_free(name);
     }
@@ -183,11 +183,11 @@ static void add_loadline_statistics(side_panel *p, const store *s, const statist
     for (guint i = 0; i < of->loadlines->len; i++) {
         const loadline_statistics *one = &g_array_index(of->loadlines, loadline_statistics, i);
         const drawing_loadline *definition = g_ptr_array_index(model_drawing(p->model)->loadlines, one->loadline);
-        char least[32], mean[32], most[32];
-        g_snprintf(least, sizeof least, "%.6g", one->least);
+        char min[32], mean[32], max[32];
+        g_snprintf(min, sizeof min, "%.6g", one->min);
         g_snprintf(mean, sizeof mean, "%.6g", one->mean);
-        g_snprintf(most, sizeof most, "%.6g", one->most);
-        const char *texts[] = {definition->name, names_text(s->names.hosts, one->host), least, mean, most};
+        g_snprintf(max, sizeof max, "%.6g", one->max);
+        const char *texts[] = {definition->name, names_text(s->names.hosts, one->host), min, mean, max};
         table_add(table, texts);
     }
     side_panel_add(p, table);

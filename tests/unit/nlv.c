@@ -30,12 +30,12 @@ static const char *path_of(const char *name)
 
 static uint64_t state = 88172645463325252u;
 
-static unsigned nlv_draw(unsigned most)
+static unsigned nlv_draw(unsigned max)
 {
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;
-    return (unsigned)(state % most);
+    return (unsigned)(state % max);
 }
 
 /* ---- lists ---- */
@@ -51,13 +51,13 @@ static float measure_of(const void *user, uint32_t record)
 static void check_extremes(const list *l, size_t from, size_t to)
 {
     list_extremes e = list_find_extremes(l, from, to, measure_of, NULL);
-    assert_true(e.least == measures[list_at(l, e.least_at) / 3]);
-    assert_true(e.most == measures[list_at(l, e.most_at) / 3]);
-    assert_true(e.least_at + LIST_BLOCK > from && e.least_at < to);
+    assert_true(e.min == measures[list_at(l, e.min_at) / 3]);
+    assert_true(e.max == measures[list_at(l, e.max_at) / 3]);
+    assert_true(e.min_at + LIST_BLOCK > from && e.min_at < to);
     size_t slack = to - from >= 8 * LIST_BLOCK ? LIST_BLOCK : to - from >= 8 * LIST_NODE ? LIST_NODE : 0;
     for (size_t i = from; i + slack < to; i++) { /* a wide range may end a little earlier */
-        assert_true(measures[list_at(l, i) / 3] >= e.least);
-        assert_true(measures[list_at(l, i) / 3] <= e.most);
+        assert_true(measures[list_at(l, i) / 3] >= e.min);
+        assert_true(measures[list_at(l, i) / 3] <= e.max);
     }
 }
 

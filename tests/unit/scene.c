@@ -13,23 +13,23 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-static unsigned unit_scene_draw(unsigned most)
+static unsigned unit_scene_draw(unsigned max)
 {
     static uint64_t state = 88172645463325252u;
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;
-    return (unsigned)(state % most);
+    return (unsigned)(state % max);
 }
 
 enum { WIDTH = 61, HEIGHT = 83 };
 
 /* What an area shows, in a picture that was empty; freed by cairo. */
-static cairo_surface_t *painted(density *d, float most)
+static cairo_surface_t *painted(density *d, float max)
 {
     cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_ARGB32, WIDTH, HEIGHT);
     cairo_t *cr = cairo_create(surface);
-    density_paint(d, cr, false, most);
+    density_paint(d, cr, false, max);
     cairo_destroy(cr);
     cairo_surface_flush(surface);
     return surface;
