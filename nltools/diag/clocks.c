@@ -1,10 +1,9 @@
 /*
- * Wrong clocks, from causality: what went from host A to host B (two steps of one object, one after the other in the
- * lifeline's order) cannot have come before it went. With B's clock ahead by x the time on the way seems x longer, and
- * x shorter on the way back, so that the shortest ways in both directions are bounds of x (Duda, Harrus, Haddad,
- * Bernard, "Estimating Global Time in Distributed Systems", ICDCS 1987; their convex hulls find drift, too, which is
- * not looked for here). Only hosts are corrected of whose messages VIOLATIONS come before they went: a few do where two
- * steps are not really one after the other.
+ * Finds wrong clocks from messages: two successive steps of an object, on hosts A and B, cannot be in reverse order. If
+ * B's clock is ahead by x, the time from A to B seems x longer, and the time back x shorter. The shortest times in both
+ * directions are therefore bounds of x (Duda, Harrus, Haddad, Bernard, "Estimating Global Time in Distributed Systems",
+ * ICDCS 1987; this module does not estimate drift). A clock is corrected only if the share VIOLATIONS of its messages
+ * is reversed, because some steps are not really successive.
  */
 #include "config.h"
 
@@ -18,7 +17,7 @@
 enum { DELTAS_MAX = 1 << 16, DELTAS_MIN = 5 };
 #define VIOLATIONS 0.1
 
-/* How long messages from one host to another seem to have been on their way. */
+/* The apparent times of messages from one host to another. */
 typedef struct way {
     guint64 key; /* from host, to host */
     GArray *took_ns;
@@ -53,7 +52,7 @@ static void add_message(GHashTable *ways, guint from, guint to, int64_t took_ns)
         g_array_append_val(w->took_ns, took_ns);
 }
 
-/* By place, then time: the first of each place is what counts. */
+/* By place, then time: only the first step at each place counts. */
 static gint compare_places(gconstpointer a, gconstpointer b)
 {
     const step *first = a, *second = b;
@@ -74,10 +73,10 @@ static GHashTable *find_messages(const walks *all, guint reference)
 {
     GHashTable *ways = g_hash_table_new_full(hash64, g_int64_equal, NULL, free_way);
     GArray *ordered = g_array_new(FALSE, FALSE, sizeof(step));
-    for (guint i = 0; i < all->list->len; i++) {
-        const walk *w = &g_array_index(all->list, walk, i);
+    for (guint i = 0; i < all->objects->len; i++) {
+        const object *of = walks_object(all, i);
         g_array_set_size(ordered, 0);
-        g_array_append_vals(ordered, &g_array_index(all->steps, step, w->first), w->count);
+        g_array_append_vals(ordered, walks_steps(all, of), of->step_count);
         g_array_sort(ordered, compare_places);
         const step *before = NULL;
         for (guint k = 0; k < ordered->len; k++) {
@@ -94,7 +93,7 @@ static GHashTable *find_messages(const walks *all, guint reference)
     return ways;
 }
 
-/* The shortest way but for the shortest hundredth, which may be of steps that were not one after the other. */
+/* Finds the shortest time without the shortest hundredth, whose steps may not be successive. */
 static bool shortest(GHashTable *ways, guint from, guint to, int64_t *took_ns, uint64_t *count, uint64_t *violations)
 {
     guint64 key = key_of(from, to);
@@ -108,7 +107,7 @@ static bool shortest(GHashTable *ways, guint from, guint to, int64_t *took_ns, u
     return true;
 }
 
-/* The bounds of host's clock against that of reference, and what is to be taken off; false when nothing is wrong. */
+/* Finds the error of a host's clock against that of reference. Returns false if there is none. */
 static bool find_error(GHashTable *ways, guint host, guint reference, clock_error *found)
 {
     int64_t there, back;
@@ -117,7 +116,7 @@ static bool find_error(GHashTable *ways, guint host, guint reference, clock_erro
     bool has_back = shortest(ways, host, reference, &back, &count, &violations);
     if ((!has_there && !has_back) || (double)violations < VIOLATIONS * (double)count)
         return false;
-    /* Without a way back the least that makes sense of it. */
+    /* Without a way back, the smallest error that explains the times. */
     int64_t most = has_there ? there : MAX(-back, 0), least = has_back ? -back : MIN(there, 0);
     *found = (clock_error){.host = host,
                            .reference = reference,
@@ -128,7 +127,7 @@ static bool find_error(GHashTable *ways, guint host, guint reference, clock_erro
     return true;
 }
 
-/* The host that most objects visit: a client of all, mostly. */
+/* Returns the host with the most steps, mostly the client. */
 static guint reference_host(const walks *all, guint host_count)
 {
     uint64_t *visits = g_new0(uint64_t, host_count + 1);
@@ -155,12 +154,12 @@ static void apply(walks *all, const GArray *errors, guint host_count)
     int64_t *taken = g_new0(int64_t, host_count + 1);
     for (guint h = 0; h < host_count; h++)
         taken[h] = clocks_taken_ns(errors, h);
-    for (guint i = 0; i < all->list->len; i++) {
-        const walk *w = &g_array_index(all->list, walk, i);
-        step *steps = &g_array_index(all->steps, step, w->first);
-        for (guint k = 0; k < w->count; k++)
+    for (guint i = 0; i < all->objects->len; i++) {
+        const object *of = walks_object(all, i);
+        step *steps = walks_steps(all, of);
+        for (guint k = 0; k < of->step_count; k++)
             steps[k].time_ns -= taken[steps[k].host];
-        qsort(steps, w->count, sizeof *steps, step_compare);
+        qsort(steps, of->step_count, sizeof *steps, step_compare);
     }
     g_free(taken);
 }

@@ -1,4 +1,4 @@
-/* Legs: the passages of all objects, put together by where they lead. */
+/* Makes the legs: groups the passages of all objects by events and hosts. */
 #include "config.h"
 
 #include "diag/numbers.h"
@@ -37,7 +37,7 @@ static guint number_of(maker *m, guint64 key)
     return m->keys->len;
 }
 
-static void pass(maker *m, const walk *w, guint lifeline, const step *from, const step *to)
+static void pass(maker *m, guint object, guint lifeline, const step *from, const step *to)
 {
     guint number = number_of(m, key_of(lifeline, from, to));
     if (number == 0) {
@@ -46,34 +46,32 @@ static void pass(maker *m, const walk *w, guint lifeline, const step *from, cons
     }
     size_t *end = &g_array_index(m->ends, size_t, number - 1);
     if (m->passages != NULL)
-        m->passages[*end] = (passage){from->time_ns, to->time_ns - from->time_ns, w->object, number - 1};
+        m->passages[*end] = (passage){from->time_ns, to->time_ns - from->time_ns, object, number - 1};
     ++*end;
 }
 
-/* Passes the legs of a walk. The first to the last step of a repeated event is one passage, so that the passages add up
- * to the whole time of an object. */
-static void pass_walk(maker *m, const walk *w, const step *steps, guint lifeline)
+/* Passes the legs of an object. The first to the last step of a repeated event is one passage, so that the passages add
+ * up to the whole time of the object. */
+static void pass_object(maker *m, guint index, const object *of, const step *steps)
 {
-    for (guint i = 0; i < w->count;) {
+    for (guint i = 0; i < of->step_count;) {
         guint last = i;
-        while (last + 1 < w->count && steps[last + 1].place == steps[i].place && steps[last + 1].host == steps[i].host)
+        while (last + 1 < of->step_count && steps[last + 1].place == steps[i].place &&
+               steps[last + 1].host == steps[i].host)
             last++;
         if (last > i)
-            pass(m, w, lifeline, &steps[i], &steps[last]);
-        if (last + 1 < w->count)
-            pass(m, w, lifeline, &steps[last], &steps[last + 1]);
+            pass(m, index, of->lifeline, &steps[i], &steps[last]);
+        if (last + 1 < of->step_count)
+            pass(m, index, of->lifeline, &steps[last], &steps[last + 1]);
         i = last + 1;
     }
 }
 
-static void pass_all(maker *m, const walks *all, const GArray *objects)
+static void pass_all(maker *m, const walks *all)
 {
-    for (guint i = 0; i < all->list->len; i++) {
-        const walk *w = &g_array_index(all->list, walk, i);
-        guint lifeline = g_array_index(objects, object, w->object).lifeline;
-        if (lifeline < LIFELINES_MAX)
-            pass_walk(m, w, &g_array_index(all->steps, step, w->first), lifeline);
-    }
+    for (guint i = 0; i < all->objects->len; i++)
+        if (walks_object(all, i)->lifeline < LIFELINES_MAX)
+            pass_object(m, i, walks_object(all, i), walks_steps(all, walks_object(all, i)));
 }
 
 /* ---- grouping ---- */
@@ -155,13 +153,13 @@ static gint compare_legs(gconstpointer a, gconstpointer b)
     return (int)first->to_host - (int)second->to_host;
 }
 
-/* A place on a host, in 64 bits. */
+/* A place and a host in 64 bits. */
 static guint64 legs_place_of(const leg *l, bool end)
 {
     return (guint64)(end ? l->to_place : l->from_place) << 16 | (end ? l->to_host : l->from_host);
 }
 
-/* Of one lifeline's legs: the most that leave each place for another host; then who ends there. */
+/* Sets sends in the legs of a lifeline that end where most passages leave for another host. */
 static void mark_senders(GPtrArray *list, const drawing_lifeline *lifeline)
 {
     GHashTable *leaving = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
@@ -182,14 +180,14 @@ static void mark_senders(GPtrArray *list, const drawing_lifeline *lifeline)
     g_hash_table_destroy(leaving);
 }
 
-GPtrArray *legs_make(const walks *all, const GArray *objects, const drawing *d, passage **passages, uint64_t *left_out)
+GPtrArray *legs_make(const walks *all, const drawing *d, passage **passages, uint64_t *left_out)
 {
     maker m = {.by_key = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL),
                .keys = g_array_new(FALSE, FALSE, sizeof(guint64)),
                .ends = g_array_new(FALSE, FALSE, sizeof(size_t))};
-    pass_all(&m, all, objects);
+    pass_all(&m, all);
     m.passages = g_new(passage, place_passages(&m) + 1);
-    pass_all(&m, all, objects);
+    pass_all(&m, all);
     GPtrArray *list = make_legs(&m, d);
     g_ptr_array_sort(list, compare_legs);
     for (guint i = 0; i < d->lifelines->len; i++)

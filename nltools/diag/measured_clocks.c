@@ -1,7 +1,7 @@
 /*
- * What a log holds of its hosts' clocks: how they were measured against the collector's (ClockOffset), when they were
- * set (ClockStep), and what the hosts say themselves (ClockTracking, ClockKernel; doc/clocks.md). Only measurements
- * count here, messages are clocks.c's, which comes after this.
+ * Learns about the hosts' clocks from records: measurements against the collector's clock (ClockOffset), steps
+ * (ClockStep), and reports of the hosts (ClockTracking, ClockKernel; doc/clocks.md). Corrects the times of steps by the
+ * measurements, before clocks.c searches for errors in messages.
  */
 #include "config.h"
 
@@ -16,16 +16,16 @@
 
 enum { REPORTS_MAX = 1 << 16, HOST_NAME_SIZE_MAX = 255 };
 
-/* What a host says of its own clock, the latest word. */
-typedef struct own_word {
-    bool is_said, is_tracked; /* chronyd knows more than the kernel */
+/* The latest report of a host about its clock. */
+typedef struct clock_report {
+    bool is_tracked; /* by chronyd, which knows more than the kernel */
     bool is_unkept;
     double error_ns;
-} own_word;
+} clock_report;
 
 struct measured_clocks {
     correction *correction;
-    GHashTable *reports; /* own_word, by host */
+    GHashTable *reports; /* clock_report, by host */
 };
 
 measured_clocks *measured_clocks_new(void)
@@ -48,20 +48,20 @@ static bool is_event(const nl_record *record, const char *name)
     return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
 }
 
-static own_word *word_of(measured_clocks *m, nl_string host)
+static clock_report *report_of(measured_clocks *m, nl_string host)
 {
     char *name = g_strndup(host.data, MIN(host.size, HOST_NAME_SIZE_MAX));
-    own_word *found = g_hash_table_lookup(m->reports, name);
+    clock_report *found = g_hash_table_lookup(m->reports, name);
     if (found != NULL || g_hash_table_size(m->reports) >= REPORTS_MAX) {
         g_free(name);
         return found;
     }
-    found = g_new0(own_word, 1);
+    found = g_new0(clock_report, 1);
     g_hash_table_insert(m->reports, name, found);
     return found;
 }
 
-/* Text knows no kinds: a truth value that was read from it is a string. */
+/* In text formats, a boolean value is a string. */
 static bool is_false(const nl_field *field)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -69,16 +69,16 @@ static bool is_false(const nl_field *field)
     return (text.size == 5 && memcmp(text.data, "false", 5) == 0) || (text.size == 1 && *text.data == '0');
 }
 
-static void learn_word(measured_clocks *m, const nl_record *record, bool is_tracked)
+static void learn_report(measured_clocks *m, const nl_record *record, bool is_tracked)
 {
     nl_field error, kept;
     double value;
-    own_word *word = record->host.size > 0 ? word_of(m, record->host) : NULL;
-    if (word == NULL || (word->is_tracked && !is_tracked) || !nl_record_find(record, "CLOCK.ERROR", &error) ||
+    clock_report *report = record->host.size > 0 ? report_of(m, record->host) : NULL;
+    if (report == NULL || (report->is_tracked && !is_tracked) || !nl_record_find(record, "CLOCK.ERROR", &error) ||
         !nl_field_double(&error, &value) || !(value >= 0))
         return;
     bool is_unkept = nl_record_find(record, "CLOCK.SYNCHRONIZED", &kept) && is_false(&kept);
-    *word = (own_word){true, is_tracked, is_unkept, is_unkept ? INFINITY : value * 1e3};
+    *report = (clock_report){is_tracked, is_unkept, is_unkept ? INFINITY : value * 1e3};
 }
 
 void measured_clocks_learn(measured_clocks *m, const nl_record *record)
@@ -88,7 +88,7 @@ void measured_clocks_learn(measured_clocks *m, const nl_record *record)
     if (is_event(record, NL_CLOCK_OFFSET) || is_event(record, NL_CLOCK_STEP))
         correction_learn(m->correction, record);
     else if (is_event(record, NL_CLOCK_TRACKING) || is_event(record, NL_CLOCK_KERNEL))
-        learn_word(m, record, is_event(record, NL_CLOCK_TRACKING));
+        learn_report(m, record, is_event(record, NL_CLOCK_TRACKING));
 }
 
 static void take_measured(host_clock *clock, const correction_host *found, const char *reference)
@@ -107,9 +107,9 @@ static void take_clocks(const measured_clocks *m, const GPtrArray *hosts, host_c
 {
     const char *reference = correction_reference(m->correction);
     for (guint h = 0; h < hosts->len; h++) {
-        const own_word *word = g_hash_table_lookup(m->reports, g_ptr_array_index(hosts, h));
-        clocks[h].is_unkept = word != NULL && word->is_unkept;
-        clocks[h].error_ns = word != NULL ? word->error_ns : INFINITY;
+        const clock_report *report = g_hash_table_lookup(m->reports, g_ptr_array_index(hosts, h));
+        clocks[h].is_unkept = report != NULL && report->is_unkept;
+        clocks[h].error_ns = report != NULL ? report->error_ns : INFINITY;
     }
     for (size_t i = 0; i < correction_host_count(m->correction); i++) {
         correction_host found = correction_get_host(m->correction, i);
@@ -124,8 +124,8 @@ int64_t measured_clocks_time(const measured_clocks *m, const host_clock *clock, 
     return clock->is_off ? correction_time(m->correction, (nl_string){host, strlen(host)}, time_ns, NULL) : time_ns;
 }
 
-static void correct_walk(const measured_clocks *m, const GPtrArray *hosts, const host_clock *clocks, step *steps,
-                         uint32_t count)
+static void correct_steps(const measured_clocks *m, const GPtrArray *hosts, const host_clock *clocks, step *steps,
+                          uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         steps[i].time_ns =
@@ -141,9 +141,9 @@ host_clock *measured_clocks_correct(measured_clocks *m, const GPtrArray *hosts, 
     take_clocks(m, hosts, clocks);
     for (guint h = 1; h < hosts->len; h++)
         any = any || clocks[h].is_off;
-    for (guint i = 0; any && i < all->list->len; i++) {
-        const walk *w = &g_array_index(all->list, walk, i);
-        correct_walk(m, hosts, clocks, &g_array_index(all->steps, step, w->first), w->count);
+    for (guint i = 0; any && i < all->objects->len; i++) {
+        const object *of = walks_object(all, i);
+        correct_steps(m, hosts, clocks, walks_steps(all, of), of->step_count);
     }
     return clocks;
 }

@@ -1,3 +1,4 @@
+/* Observes a log: gathers objects, kinds and resources, corrects times, and makes legs. */
 #include "config.h"
 
 #include "diag/observed_inside.h"
@@ -8,15 +9,15 @@ enum { STEP_PLACES = 4096, VALUE_SIZE_MAX = 256, KIND_FIELDS_MAX = 128 };
 /* Other bits of the hash than kind_mask has. */
 enum { SAMPLE_BIT_FIRST = 32, SAMPLE_BITS_MAX = 30 };
 
-/* One lifeline's objects on their way into the walks. */
+/* The gatherer of a lifeline. */
 typedef struct gathering {
     observed *observed;
     guint lifeline, places;
     gather *gatherer;
-    GArray *hosts; /* guint16: the gatherer's number of a host to ours + 1 */
+    GArray *hosts; /* guint: the gatherer's number of a host to that of the observed log + 1 */
 } gathering;
 
-/* A field that perhaps has few values. */
+/* A field that may have few values. */
 typedef struct kind_field {
     char *name;
     GPtrArray *values; /* char *; the first is "" */
@@ -39,13 +40,12 @@ struct observed {
     GHashTable *step_events; /* of all lifelines */
     GHashTable *host_numbers;
     GPtrArray *hosts;
-    GArray *objects;
     walks walks;
     resources resources;
     kind_field kind_fields[KINDS_MAX];
     guint kind_count;
-    uint64_t kind_mask; /* objects count whose hash has none of these bits */
-    GHashTable *kinds;  /* hash, in it, to kinds */
+    uint64_t kind_mask; /* kinds are known of objects whose hash has none of these bits */
+    GHashTable *kinds;  /* hash, which is in the value, to kinds */
     GPtrArray *legs;
     passage *passages;
     measured_clocks *measured;
@@ -96,36 +96,32 @@ static bool is_sampled(const observed *o, uint64_t hash)
     return (hash & o->sample_mask) == o->sample_value;
 }
 
-/* Keeps the objects that are in the sample. */
+/* Removes the objects that are not in the sample. */
 static void thin_out(observed *o)
 {
-    guint count = 0, steps = 0;
-    for (guint i = 0; i < o->objects->len; i++) {
-        object one = g_array_index(o->objects, object, i);
-        walk w = g_array_index(o->walks.list, walk, i);
-        if (!is_sampled(o, one.hash))
+    guint count = 0;
+    size_t steps = 0;
+    for (guint i = 0; i < o->walks.objects->len; i++) {
+        object of = *walks_object(&o->walks, i);
+        if (!is_sampled(o, of.hash))
             continue;
-        memmove(&g_array_index(o->walks.steps, step, steps), &g_array_index(o->walks.steps, step, w.first),
-                w.count * sizeof(step));
-        g_array_index(o->objects, object, count) = one;
-        g_array_index(o->walks.list, walk, count) = (walk){count, w.count, steps};
-        steps += w.count;
-        count++;
+        memmove(&g_array_index(o->walks.steps, step, steps), walks_steps(&o->walks, &of), of.step_count * sizeof(step));
+        of.first_step = steps;
+        steps += of.step_count;
+        *walks_object(&o->walks, count++) = of;
     }
-    g_array_set_size(o->objects, count);
-    g_array_set_size(o->walks.list, count);
-    g_array_set_size(o->walks.steps, steps);
+    g_array_set_size(o->walks.objects, count);
+    g_array_set_size(o->walks.steps, (guint)steps);
 }
 
-/* Makes the sample half as large: of the two halves that the next bit of the hash tells apart, keeps the one with more
- * steps, so that the sample is never empty. */
+/* Halves the sample by the next bit of the hash. Keeps the half with more steps, so that the sample is never empty. */
 static void halve_sample(observed *o)
 {
     uint64_t bit = UINT64_C(1) << (SAMPLE_BIT_FIRST + o->sample_bits++);
     size_t with = 0;
-    for (guint i = 0; i < o->objects->len; i++)
-        if (g_array_index(o->objects, object, i).hash & bit)
-            with += g_array_index(o->walks.list, walk, i).count;
+    for (guint i = 0; i < o->walks.objects->len; i++)
+        if (walks_object(&o->walks, i)->hash & bit)
+            with += walks_object(&o->walks, i)->step_count;
     o->sample_mask |= bit;
     if (with > o->walks.steps->len / 2)
         o->sample_value |= bit;
@@ -134,11 +130,11 @@ static void halve_sample(observed *o)
         gather_sample(o->gatherings[i].gatherer, o->sample_mask, o->sample_value);
 }
 
-/* Whether the objects, and what is made of them later, need the memory that they may have. */
+/* Whether the objects and their legs use up the memory. The rest of the memory is for the gatherers. */
 static bool is_full(const observed *o)
 {
     return o->walks.steps->len * (sizeof(step) + sizeof(passage) + sizeof(int64_t)) +
-               o->objects->len * (sizeof(object) + sizeof(walk)) >
+               o->walks.objects->len * sizeof(object) >
            o->memory_max / 4 * 3;
 }
 
@@ -150,20 +146,23 @@ static void take_object(void *user, const gather_request *given)
         halve_sample(o);
     if (is_full(o) || !is_sampled(o, given->hash))
         return;
+    object made = {.from_ns = given->steps[0].time_ns,
+                   .to_ns = given->steps[given->step_count - 1].time_ns,
+                   .lifeline = (uint16_t)g->lifeline,
+                   .host = host_of(g, given->by),
+                   .step_count = (uint32_t)given->step_count,
+                   .first_step = o->walks.steps->len,
+                   .hash = given->hash};
     bool first = false, last = false;
-    walk w = {o->objects->len, (uint32_t)given->step_count, o->walks.steps->len};
     for (size_t i = 0; i < given->step_count; i++) {
         const gather_step *from = &given->steps[i];
-        step made = {from->time_ns, (uint16_t)MIN(from->event, STEP_PLACES - 1), host_of(g, from->by)};
-        g_array_append_val(o->walks.steps, made);
+        step s = {from->time_ns, (uint16_t)MIN(from->event, STEP_PLACES - 1), host_of(g, from->by)};
+        g_array_append_val(o->walks.steps, s);
         first = first || from->event == 0;
         last = last || from->event == g->places - 1;
     }
-    object made = {given->steps[0].time_ns, given->steps[given->step_count - 1].time_ns,
-                   (uint16_t)g->lifeline,   host_of(g, given->by),
-                   first && last,           given->hash};
-    g_array_append_val(o->objects, made);
-    g_array_append_val(o->walks.list, w);
+    made.whole = first && last;
+    g_array_append_val(o->walks.objects, made);
 }
 
 /* ---- kinds ---- */
@@ -185,7 +184,7 @@ static kinds *kinds_of(observed *o, uint64_t hash)
     return made;
 }
 
-/* Half of the objects go when they are too many. */
+/* Removes half of the objects if there are too many. */
 static void bound_kinds(observed *o)
 {
     if (g_hash_table_size(o->kinds) < KIND_OBJECTS)
@@ -194,7 +193,7 @@ static void bound_kinds(observed *o)
     g_hash_table_foreach_remove(o->kinds, is_left_out, o);
 }
 
-/* The number of a field's name; KINDS_MAX where there are too many. */
+/* Returns the number of a field, or KINDS_MAX if there are too many fields. */
 static guint kind_number(observed *o, nl_string name)
 {
     for (guint i = 0; i < o->kind_count; i++)
@@ -208,7 +207,7 @@ static guint kind_number(observed *o, nl_string name)
     return o->kind_count++;
 }
 
-/* 0 where there are too many: the field tells no kinds then,  */
+/* Returns the number of a value, or 0 if the field has too many values. */
 static uint8_t value_number(kind_field *f, const nl_field *field)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -238,7 +237,7 @@ static bool is_id(const drawing_lifeline *l, nl_string name)
     return false;
 }
 
-/* The first value that an object has of a field counts. */
+/* Notes the first values of an object's fields. */
 static void learn_kinds(observed *o, const drawing_lifeline *l, uint64_t hash, const nl_record *record)
 {
     if (hash == 0 || (hash & o->kind_mask) != 0 || l->again)
@@ -297,18 +296,17 @@ static void observed_take(void *user, const nl_record *record)
 
 /* ---- the end ---- */
 
-/* Objects' times are what their steps' corrected ones are. */
-static void take_times(observed *o)
+/* Sets the times of objects after the correction of their steps. */
+static void set_times(observed *o)
 {
-    for (guint i = 0; i < o->walks.list->len; i++) {
-        const walk *w = &g_array_index(o->walks.list, walk, i);
-        const step *steps = &g_array_index(o->walks.steps, step, w->first);
-        object *made = &g_array_index(o->objects, object, w->object);
-        made->from_ns = steps[0].time_ns;
-        made->to_ns = steps[w->count - 1].time_ns;
-        o->total_ns += (double)(made->to_ns - made->from_ns);
-        o->from_ns = i == 0 ? made->from_ns : MIN(o->from_ns, made->from_ns);
-        o->to_ns = i == 0 ? made->to_ns : MAX(o->to_ns, made->to_ns);
+    for (guint i = 0; i < o->walks.objects->len; i++) {
+        object *of = walks_object(&o->walks, i);
+        const step *steps = walks_steps(&o->walks, of);
+        of->from_ns = steps[0].time_ns;
+        of->to_ns = steps[of->step_count - 1].time_ns;
+        o->total_ns += (double)(of->to_ns - of->from_ns);
+        o->from_ns = i == 0 ? of->from_ns : MIN(o->from_ns, of->from_ns);
+        o->to_ns = i == 0 ? of->to_ns : MAX(o->to_ns, of->to_ns);
     }
 }
 
@@ -332,10 +330,10 @@ void observed_finish(observed *o)
         gather_finish(o->gatherings[i].gatherer);
     o->clocks = measured_clocks_correct(o->measured, o->hosts, &o->walks);
     o->clock_errors = clocks_correct(&o->walks, o->hosts->len);
-    take_times(o);
+    set_times(o);
     correct_resources(o);
     resources_finish(&o->resources);
-    o->legs = legs_make(&o->walks, o->objects, o->drawing, &o->passages, &o->passages_left_out);
+    o->legs = legs_make(&o->walks, o->drawing, &o->passages, &o->passages_left_out);
 }
 
 /* ---- life ---- */
@@ -348,9 +346,8 @@ observed *observed_new(subject_options *options)
     o->host_numbers = g_hash_table_new(g_str_hash, g_str_equal);
     o->hosts = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(o->hosts, g_strdup(""));
-    o->objects = g_array_new(FALSE, FALSE, sizeof(object));
     o->walks.steps = g_array_new(FALSE, FALSE, sizeof(step));
-    o->walks.list = g_array_new(FALSE, FALSE, sizeof(walk));
+    o->walks.objects = g_array_new(FALSE, FALSE, sizeof(object));
     o->measured = measured_clocks_new();
     resources_init(&o->resources);
     o->kinds = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
@@ -370,9 +367,8 @@ void observed_free(observed *o)
     g_hash_table_destroy(o->step_events);
     g_hash_table_destroy(o->host_numbers);
     g_ptr_array_free(o->hosts, TRUE);
-    g_array_free(o->objects, TRUE);
     g_array_free(o->walks.steps, TRUE);
-    g_array_free(o->walks.list, TRUE);
+    g_array_free(o->walks.objects, TRUE);
     resources_clear(&o->resources);
     g_hash_table_destroy(o->kinds);
     for (guint i = 0; i < o->kind_count; i++) {
@@ -395,7 +391,7 @@ bool observed_read(observed *o, const char *source)
     return subject_read(o->subject, source);
 }
 
-/* ---- asking ---- */
+/* ---- results ---- */
 
 int64_t observed_from_ns(const observed *o)
 {
@@ -445,7 +441,7 @@ const char *observed_host(const observed *o, guint number)
 
 const GArray *observed_objects(const observed *o)
 {
-    return o->objects;
+    return o->walks.objects;
 }
 
 const GPtrArray *observed_lifelines(const observed *o)
@@ -480,7 +476,7 @@ const char *observed_kind_value(const observed *o, guint field, guint value)
 
 const uint8_t *observed_kinds_of(const observed *o, guint object)
 {
-    uint64_t hash = g_array_index(o->objects, struct object, object).hash;
+    uint64_t hash = walks_object(&o->walks, object)->hash;
     const kinds *found = (hash & o->kind_mask) == 0 ? g_hash_table_lookup(o->kinds, &hash) : NULL;
     return found != NULL ? found->values : NULL;
 }
@@ -507,7 +503,6 @@ double observed_total_ns(const observed *o)
 
 const step *observed_steps(const observed *o, guint object, guint *count)
 {
-    const walk *w = &g_array_index(o->walks.list, walk, object);
-    *count = w->count;
-    return &g_array_index(o->walks.steps, step, w->first);
+    *count = walks_object(&o->walks, object)->step_count;
+    return walks_steps(&o->walks, walks_object(&o->walks, object));
 }

@@ -1,12 +1,14 @@
 /*
- * A log as nldiag looks at it: how long each object took from step to step and where (legs), and what the hosts' and
- * connections' numbers were meanwhile (resources).
+ * A log as the rules of nldiag search it.
  *
- * A leg is the way from one event to the next one on given hosts: DiskReadStart to DiskReadEnd on dpss3, BlockSendEnd
- * on dpss3 to BlockRead on client. A passage is one object's way over a leg. All passages are kept, 24 bytes each. A
- * resource is a numeric field of an event that comes again and again and is no step; it is told apart by host and by
- * what its event's text fields say (a disk's, a connection's name). Of each at most RESOURCE_SAMPLES are kept: then two
- * neighbours become their mean. One thread at a time.
+ * - An object is a request.
+ * - A leg is the way from one event to the next, on given hosts: DiskReadStart to DiskReadEnd on dpss3, BlockSendEnd on
+ *   dpss3 to BlockRead on client. A passage is the way of one object over a leg.
+ * - A resource is a numeric field of a repeated event that is no step, such as those of sensors. Resources differ by
+ *   host, event, field, and the text fields of the event, such as the name of a disk (its instance).
+ *
+ * Memory is bounded: if the objects need more than --memory, a sample of them is kept, chosen by the hash of their
+ * names; neighbouring samples of a resource are joined. One thread at a time.
  */
 #ifndef NLDIAG_OBSERVED_H
 #define NLDIAG_OBSERVED_H
@@ -14,7 +16,7 @@
 #include "stat/subject.h"
 
 enum {
-    HOSTS_MAX = 1 << 14, /* more hosts are not told apart; rules take time by hosts and legs */
+    HOSTS_MAX = 1 << 14, /* hosts beyond this count as host 0 */
     KINDS_MAX = 16,
     KIND_VALUES_MAX = 32,
     KIND_OBJECTS = 1 << 15
@@ -22,17 +24,16 @@ enum {
 
 typedef struct passage {
     int64_t from_ns, took_ns;
-    uint32_t object; /* of objects */
-    uint32_t leg;    /* of legs */
+    uint32_t object; /* index */
+    uint32_t leg;    /* index */
 } passage;
 
 typedef struct leg {
     const drawing_lifeline *lifeline;
-    const char *from, *to; /* events; the same for one that is repeated */
+    const char *from, *to; /* events; the same for a repeated event */
     guint from_place, to_place;
-    guint from_host, to_host; /* of hosts; 0: not said */
-    bool sends; /* it is on one host, and what follows mostly leads to another: who waits until he could send does here
-                 */
+    guint from_host, to_host; /* numbers; 0: unknown */
+    bool sends;        /* on one host, and mostly followed by a leg to another host: includes the wait until sending */
     passage *passages; /* by time */
     size_t count;
     double total_ns, mean_ns;
@@ -47,10 +48,12 @@ typedef struct step {
 
 typedef struct object {
     int64_t from_ns, to_ns;
-    uint16_t lifeline; /* of the drawing's */
-    uint16_t host;     /* the least common one of those that it visits */
-    bool whole;        /* it has its lifeline's first and last event */
-    uint64_t hash;     /* of its name */
+    uint16_t lifeline; /* number */
+    uint16_t host;     /* the host that the fewest objects visit */
+    bool whole;        /* has the first and the last event of its lifeline */
+    uint32_t step_count;
+    size_t first_step;
+    uint64_t hash; /* of its name */
 } object;
 
 typedef struct sample {
@@ -59,32 +62,32 @@ typedef struct sample {
 } sample;
 
 typedef struct resource {
-    const char *event, *field, *instance; /* instance is "" where there is but one */
+    const char *event, *field, *instance; /* instance "": none */
     guint host;
     GArray *samples; /* sample, by time after observed_finish */
-    guint joined;    /* how many values a sample is the mean of */
-    double last;     /* of those that wait to be joined */
+    guint joined;    /* number of values in a sample, which is their mean */
+    double last;     /* sum of the values that wait for a sample */
     guint waiting;
 } resource;
 
-/* What the log says of a host's clock: it was measured against another's, or the host itself says how right it is. */
+/* What the log says about a host's clock: measurements against another clock, or what the host itself reports. */
 typedef struct host_clock {
-    const char *reference; /* the host against whose clock it was measured; NULL: it was not */
-    bool is_off;           /* it was, and the two differ by more than the measurements may be wrong by */
-    double ahead_ns;       /* of the reference's, in the middle of its time; its least and most */
+    const char *reference; /* host against whose clock it was measured; NULL: none */
+    bool is_off;           /* measured, and the difference exceeds the error */
+    double ahead_ns;       /* of the reference, in the middle of the time; and its minimum and maximum */
     double least_ns, most_ns;
     double drift;    /* 1e-4 is 100 ppm fast */
-    double error_ns; /* of what was measured; or else what the host says; infinite where nobody knows */
+    double error_ns; /* of the measurements, or as the host reports; infinite: unknown */
     uint64_t measurements;
-    bool is_unkept; /* the host says that nothing keeps its clock right */
+    bool is_unkept; /* the host reports that its clock is not synchronized */
 } host_clock;
 
-/* What a host's clock is ahead of the reference host's, as causality shows it: positive, it is fast. */
+/* How far a host's clock is ahead of the reference host's, according to messages. */
 typedef struct clock_error {
     guint host, reference;
     int64_t least_ns, most_ns; /* bounds */
-    int64_t taken_ns;          /* what was taken off its times */
-    uint64_t violations;       /* received before sent, by these hosts' clocks */
+    int64_t taken_ns;          /* subtracted from its times */
+    uint64_t violations;       /* messages received before they were sent */
 } clock_error;
 
 typedef struct observed observed;
@@ -96,12 +99,10 @@ void observed_free(observed *o);
 /* Adds a source. Returns false after having reported what could not be read. */
 bool observed_read(observed *o, const char *source);
 
-/* After the last record. */
+/* Completes the results. Call it after the last record and before the functions below, whose results belong to o. */
 void observed_finish(observed *o);
 
-/* All below: after that; what is returned is the observed's own. */
-
-/* When the first object began and the last one ended; of records where there are no objects. */
+/* The begin of the first object and the end of the last one; without objects, those of the records. */
 int64_t observed_from_ns(const observed *o);
 int64_t observed_to_ns(const observed *o);
 
@@ -111,59 +112,59 @@ int64_t observed_to_ns(const observed *o);
  */
 double observed_sampled(const observed *o);
 
-/* How many objects were looked at before they ended, and how many passages belong to no leg, because of too many. */
+/* The number of objects that were examined before they ended, and of passages without a leg, because of limits. */
 uint64_t observed_early(const observed *o);
 uint64_t observed_passages_left_out(const observed *o);
 
-/* How many records there were. */
+/* The number of records. */
 uint64_t observed_records(const observed *o);
 
-/* Number 0 is "", no host. */
+/* Host 0 is "", an unknown host. */
 guint observed_host_count(const observed *o);
 const char *observed_host(const observed *o, guint number);
 
 const GArray *observed_objects(const observed *o);      /* object */
-const GPtrArray *observed_lifelines(const observed *o); /* drawing_lifeline, by objects' numbers of them */
+const GPtrArray *observed_lifelines(const observed *o); /* drawing_lifeline, by number */
 const GPtrArray *observed_legs(const observed *o);      /* leg; by place, then host */
 const GPtrArray *observed_resources(const observed *o); /* resource; by host */
-const GArray *observed_clock_errors(const observed *o); /* clock_error: by causality, what was measured taken off */
+const GArray *observed_clock_errors(const observed *o); /* clock_error, after measured errors were corrected */
 const host_clock *observed_clock(const observed *o, guint host);
 
-/* How much more or less than it seems the way between two hosts may have taken, for what is known of their clocks. */
+/* The maximum error of the time between events of two hosts, because of their clocks. */
 double observed_clock_doubt_ns(const observed *o, guint from_host, guint to_host);
 
-/* The time of all objects, from first to last step, together. */
+/* The sum of the times of all objects, from first to last step. */
 double observed_total_ns(const observed *o);
 
 /*
- * Fields of objects' records that have but few values, such as a request's type. What they are is kept of some
- * KIND_OBJECTS objects, whichever. A field's name is NULL where it turned out to have many values; value 0 is none.
+ * Fields of the objects' records with few values, such as a request's type, and their values for up to KIND_OBJECTS
+ * objects. The name of a field is NULL if it has many values. Value 0 is none.
  */
 guint observed_kind_count(const observed *o);
 const char *observed_kind_name(const observed *o, guint field);
 const char *observed_kind_value(const observed *o, guint field, guint value);
 
-/* The values of an object's fields, KINDS_MAX of them; NULL where it is none of those. */
+/* The values of an object's fields, KINDS_MAX of them; NULL: unknown. */
 const uint8_t *observed_kinds_of(const observed *o, guint object);
 
-/* The steps of an object, by its number, in order of time; *count of them. */
+/* The steps of an object in the order of time; *count of them. */
 const step *observed_steps(const observed *o, guint object, guint *count);
 
 /* ---- resources ---- */
 
-/* Those of a host, *count of them. */
+/* The resources of a host, *count of them. */
 resource *const *observed_resources_of(const observed *o, guint host, guint *count);
 
-/* The mean of its samples in a range of time; NAN where there is none. */
+/* The mean of the samples in a range of time; NAN without samples. */
 double resource_mean(const resource *r, int64_t from_ns, int64_t to_ns);
 
-/* Of a counter: how much it rose between its first and last sample in the range. */
+/* The increase of a counter between its first and last sample in a range of time. */
 double resource_rise(const resource *r, int64_t from_ns, int64_t to_ns);
 
-/* The share (0 to 1) of its samples in the range that are at least low. */
+/* The share (0 to 1) of the samples in a range of time that are at least low. */
 double resource_share_above(const resource *r, double low, int64_t from_ns, int64_t to_ns);
 
-/* The resource of that name; any instance when instance is NULL. NULL when there is none. */
+/* Finds a resource; instance NULL: any. Returns NULL if there is none. */
 const resource *observed_find(const observed *o, guint host, const char *event, const char *field,
                               const char *instance);
 

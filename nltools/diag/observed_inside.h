@@ -1,4 +1,4 @@
-/* What observed.c, legs.c, clocks.c, measured_clocks.c and resource.c share. */
+/* Shared by observed.c, legs.c, clocks.c, measured_clocks.c and resource.c. */
 #ifndef NLDIAG_OBSERVED_INSIDE_H
 #define NLDIAG_OBSERVED_INSIDE_H
 
@@ -19,20 +19,23 @@ void resources_clear(resources *all);
 void resources_add(resources *all, guint host, const nl_record *record);
 void resources_finish(resources *all);
 
-/* An object's steps, hosts being those of the observed. */
-typedef struct walk {
-    uint32_t object; /* of objects */
-    uint32_t count;
-    size_t first; /* of steps */
-} walk;
-
-/* The steps of all objects, as they were gathered. */
+/* All objects and their steps. */
 typedef struct walks {
-    GArray *steps; /* step */
-    GArray *list;  /* walk */
+    GArray *objects; /* object */
+    GArray *steps;   /* step; those of an object one after the other */
 } walks;
 
-/* By time, then place: how an object's steps are ordered. */
+static inline object *walks_object(const walks *all, guint index)
+{
+    return &g_array_index(all->objects, object, index);
+}
+
+static inline step *walks_steps(const walks *all, const object *of)
+{
+    return &g_array_index(all->steps, step, of->first_step);
+}
+
+/* Orders the steps of an object by time, then place. */
 int step_compare(const void *a, const void *b);
 
 /* ---- measured_clocks.c ---- */
@@ -42,33 +45,29 @@ typedef struct measured_clocks measured_clocks;
 measured_clocks *measured_clocks_new(void);
 void measured_clocks_free(measured_clocks *m);
 
-/* Takes a record that says something of a clock; others are passed over. */
+/* Learns from a record about clocks; ignores others. */
 void measured_clocks_learn(measured_clocks *m, const nl_record *record);
 
-/*
- * After the last record: host_clock of each of the hosts (char *), the caller's to free, but with texts of m. The times
- * of steps by clocks that are off become what they were by the reference's.
- */
+/* Returns the clocks of the hosts (char *), for g_free; their texts belong to m. Corrects the times of steps by clocks
+ * that are off. */
 host_clock *measured_clocks_correct(measured_clocks *m, const GPtrArray *hosts, walks *all);
 
-/* A time by the clock of a host, corrected if that is off. */
+/* Corrects a time by the clock of a host. */
 int64_t measured_clocks_time(const measured_clocks *m, const host_clock *clock, const char *host, int64_t time_ns);
 
 /* ---- clocks.c ---- */
 
-/*
- * Finds hosts whose clocks are wrong, by messages that came before they were sent, takes that off the times of their
- * steps (and puts each object's steps in order again), and returns what was found: clock_error.
- */
+/* Finds hosts with wrong clocks, from messages that arrive before they are sent. Corrects the times of their steps, and
+ * sorts the steps again. Returns the errors: clock_error. */
 GArray *clocks_correct(walks *all, guint host_count);
 
-/* What was taken off a host's times. */
+/* Returns what was subtracted from the times of a host. */
 int64_t clocks_taken_ns(const GArray *errors, guint host);
 
 /*
- * Returns the legs of all walks: leg, whose passages lie in *passages, which the caller frees. *left_out counts the
- * passages that were left out because there are too many legs.
+ * Returns the legs of all objects: leg, whose passages are in *passages, for g_free. *left_out counts the passages that
+ * were left out because there are too many legs.
  */
-GPtrArray *legs_make(const walks *all, const GArray *objects, const drawing *d, passage **passages, uint64_t *left_out);
+GPtrArray *legs_make(const walks *all, const drawing *d, passage **passages, uint64_t *left_out);
 
 #endif

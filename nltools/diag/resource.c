@@ -1,4 +1,4 @@
-/* Resources: numbers over time. */
+/* Resources: the samples of numeric fields. */
 #include "config.h"
 
 #include "diag/observed_inside.h"
@@ -17,7 +17,7 @@ enum {
     STRINGS_SIZE_MAX = 32 << 20,
 };
 
-/* What names an instance of a resource: text, or numbers that are no amounts. */
+/* Whether a field names an instance: text, or a number that is not an amount. */
 static bool is_name(const nl_field *field, double *value)
 {
     static const char *const names[] = {"CPU.ID", "PROC.ID", "PROC.PARENT", "TCP.INODE",
@@ -28,7 +28,7 @@ static bool is_name(const nl_field *field, double *value)
     return !nl_field_double(field, value) || !isfinite(*value);
 }
 
-/* Text that changes while what it is said of stays the same. */
+/* Whether a text field is a state, which changes without another instance. */
 static bool is_state(const nl_field *field)
 {
     static const char *const states[] = {"TCP.STATE", "TCP.ALGORITHM", "PROC.STATE", "PROC.PARENT", "TCP.INODE"};
@@ -176,9 +176,9 @@ void resources_clear(resources *all)
     g_string_free(all->instance, TRUE);
 }
 
-/* ---- asking ---- */
+/* ---- results ---- */
 
-/* The first sample at or after a time. */
+/* Returns the index of the first sample at or after a time. */
 static guint first_from(const resource *r, int64_t from_ns)
 {
     guint low = 0, high = r->samples->len;
@@ -217,7 +217,7 @@ double resource_share_above(const resource *r, double low, int64_t from_ns, int6
     return end > first ? (double)above / (end - first) : 0;
 }
 
-/* The first one of that host or a later one. */
+/* Returns the index of the first resource of a host or a later one. */
 static guint first_of(const GPtrArray *all, guint host)
 {
     guint low = 0, high = all->len;
