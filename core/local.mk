@@ -2,7 +2,6 @@
 noinst_LTLIBRARIES += %D%/libcore.la
 %C%_libcore_la_SOURCES = \
 	%D%/record/logfmt.c \
-	%D%/record/format_info.h \
 	%D%/base/memory.h \
 	%D%/reader/admission.h \
 	%D%/base/error.c \
@@ -63,9 +62,8 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/record/block_read.c \
 	%D%/record/block_read.h \
 	%D%/filter/filter.c \
-	%D%/filter/filter_cost.h \
 	%D%/filter/filter_internal.h \
-	%D%/filter/filter_text.h \
+	%D%/filter/filter.h \
 	%D%/filter/parse.c \
 	%D%/filter/operand.c \
 	%D%/filter/print.c \
@@ -106,7 +104,6 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/transport/watch.c \
 	%D%/transport/watch.h \
 	%D%/transport/writer.c \
-	%D%/transport/writer_internal.h \
 	%D%/reader/decoder.c \
 	%D%/reader/decoder.h \
 	%D%/reader/reader.h \

@@ -3,7 +3,7 @@
 #include "backlog.h"
 
 #include "output/output.h"
-#include "record/format_info.h"
+#include "record/format.h"
 #include "record/record_internal.h"
 
 enum {

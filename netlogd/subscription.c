@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/monotonic.h"
 #include "base/option.h"
-#include "filter/filter_cost.h"
+#include "filter/filter.h"
 #include "flush.h"
 #include "output/outputs.h"
 #include "past.h"
@@ -15,7 +15,6 @@
 #include "program/program.h"
 #include "record/encoder.h"
 #include "record/format.h"
-#include "record/format_info.h"
 #include "server.h"
 #include "service/allowance.h"
 

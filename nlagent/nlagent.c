@@ -9,7 +9,7 @@
 #include "base/time_internal.h"
 #include "program/own_log.h"
 #include "program/program.h"
-#include "record/format_info.h"
+#include "record/format.h"
 #include "transport/writer.h"
 
 #include <libxml/parser.h>

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "filter/filter_text.h"
+#include "filter/filter.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -4,7 +4,6 @@
 #include "command.h"
 #include "session.h"
 #include "record/format.h"
-#include "record/format_info.h"
 
 #include <stdlib.h>
 #include <string.h>

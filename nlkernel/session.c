@@ -8,7 +8,7 @@
 #include "child.h"
 #include "choice.h"
 #include "control.h"
-#include "filter/filter_text.h"
+#include "filter/filter.h"
 #include "functions.h"
 #include "instance.h"
 #include "lane.h"

@@ -1,6 +1,5 @@
 #include "config.h"
 
-#include "record/format_info.h"
 #include "fix_clocks.h"
 
 #include "temporary.h"

@@ -15,7 +15,6 @@
 #include "transport/writer.h"
 #include "record/format.h"
 #include "base/memory.h"
-#include "record/format_info.h"
 #include "base/error.h"
 
 #include <inttypes.h>

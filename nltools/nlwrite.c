@@ -9,7 +9,7 @@
 #include "transport/dial.h"
 #include "transport/log_options.h"
 #include "transport/source_collector.h"
-#include "transport/writer_internal.h"
+#include "transport/writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

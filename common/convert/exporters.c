@@ -1,7 +1,7 @@
 /* The table of exporters. It is not with the importers, so that programs which only read link less code. */
 #include "config.h"
 
-#include "record/format_info.h"
+#include "record/format.h"
 #include "convert/convert.h"
 
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "config.h"
 
 #include "record/format.h"
-#include "record/format_info.h"
 #include "convert/convert.h"
 
 #include <string.h>

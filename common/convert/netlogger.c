@@ -1,7 +1,6 @@
 /* The formats of the library as importers and exporters. */
 #include "config.h"
 
-#include "record/format_info.h"
 #include "convert/convert.h"
 #include "record/encoder.h"
 #include "record/format.h"

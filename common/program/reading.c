@@ -6,7 +6,6 @@
 #include "program/reading.h"
 #include "record/format.h"
 
-#include "record/format_info.h"
 #include "base/error.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "program/program.h"
-#include "filter/filter_text.h"
+#include "filter/filter.h"
 #include "base/memory.h"
 #include "base/error.h"
 

@@ -152,59 +152,44 @@ static unsigned pair(uint64_t pairs, unsigned place)
     return (unsigned)(pairs >> 16 * place) & 0xff;
 }
 
-/* Parses YYYYMMDDhhmmss.ffffff. Returns false if text, of 21 bytes, has another form. */
-static bool parse_usual_date(const char *text, civil *t)
+/* Reads hhmmss.ffffff at text + 8 as nanoseconds of the day. */
+static inline bool read_usual_clock(const char *text, int64_t *clock_ns)
 {
-    uint64_t date = eight_bytes(text), time = eight_bytes(text + 6);
     /* The last eight bytes are a digit, the point, and six digits. */
-    uint64_t fraction = eight_bytes(text + 13) >> 16 | UINT64_C(0x3030) << 48;
-    if (text[14] != '.' || !are_digits(date) || !are_digits(time) || !are_digits(fraction))
-        return false;
-    date = pairs_of(date);
-    time = pairs_of(time);
-    fraction = pairs_of(fraction);
-    *t = (civil){
-        .year = (int)(pair(date, 0) * 100 + pair(date, 1)),
-        .month = pair(date, 2),
-        .day = pair(date, 3),
-        .hour = pair(time, 1),
-        .minute = pair(time, 2),
-        .second = pair(time, 3),
-        .fraction_ns = (pair(fraction, 0) * 10000 + pair(fraction, 1) * 100 + pair(fraction, 2)) * 1000,
-    };
-    return true;
-}
-
-static bool learn_day(const char *text, nl_known_day *known, int64_t *time_ns)
-{
-    enum { FIRST_YEAR = 1700, LAST_YEAR = 2200 }; /* int64_t can hold every nanosecond of these years */
-    civil t;
-    if (!parse_usual_date(text, &t) || civil_to_ns(&t, time_ns) != NL_OK)
-        return false;
-    if (t.year >= FIRST_YEAR && t.year <= LAST_YEAR) {
-        known->digits = eight_bytes(text);
-        known->begin_ns = days_from_civil(t.year, t.month, t.day) * (SECONDS_PER_DAY * NL_NS_PER_SECOND);
-    }
-    return true;
-}
-
-bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int64_t *time_ns)
-{
-    if (size != USUAL_DATE)
-        return false;
-    if (eight_bytes(text) != known->digits)
-        return learn_day(text, known, time_ns);
     uint64_t time = eight_bytes(text + 6), fraction = eight_bytes(text + 13) >> 16 | UINT64_C(0x3030) << 48;
     if (text[14] != '.' || !are_digits(time) || !are_digits(fraction))
         return false;
     time = pairs_of(time);
     fraction = pairs_of(fraction);
     unsigned hour = pair(time, 1), minute = pair(time, 2), second = pair(time, 3);
-    if (hour > 23 || minute > 59 || second > 60)
-        return false;
     unsigned microseconds = pair(fraction, 0) * 10000 + pair(fraction, 1) * 100 + pair(fraction, 2);
-    *time_ns = known->begin_ns + (int64_t)(hour * 3600 + minute * 60 + second) * NL_NS_PER_SECOND +
-               (int64_t)microseconds * 1000;
+    *clock_ns = (int64_t)(hour * 3600 + minute * 60 + second) * NL_NS_PER_SECOND + (int64_t)microseconds * 1000;
+    return hour <= 23 && minute <= 59 && second <= 60;
+}
+
+bool nl_time_parse_day(const char *text, bool iso, int64_t *begin_ns)
+{
+    enum { FIRST_YEAR = 1700, LAST_YEAR = 2200 }; /* int64_t can hold every nanosecond of these years */
+    const char *month = text + 4 + iso, *day = month + 2 + iso;
+    if (nl_digits(text, 4) != 4 || nl_digits(month, 2) != 2 || nl_digits(day, 2) != 2 ||
+        (iso && (text[4] != '-' || text[7] != '-')))
+        return false;
+    civil t = {.year = (int)(two(text) * 100 + two(text + 2)), .month = two(month), .day = two(day)};
+    return t.year >= FIRST_YEAR && t.year <= LAST_YEAR && civil_to_ns(&t, begin_ns) == NL_OK;
+}
+
+bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int64_t *time_ns)
+{
+    int64_t clock_ns;
+    if (size != USUAL_DATE || !read_usual_clock(text, &clock_ns))
+        return false;
+    if (eight_bytes(text) != known->digits) {
+        int64_t begin_ns;
+        if (!nl_time_parse_day(text, false, &begin_ns)) /* a year that is not remembered, or invalid */
+            return nl_time_parse_calendar(text, size, NL_FRACTION_DECIMAL, time_ns) == NL_OK;
+        *known = (nl_known_day){eight_bytes(text), begin_ns};
+    }
+    *time_ns = known->begin_ns + clock_ns;
     return true;
 }
 
@@ -320,9 +305,6 @@ static bool is_iso(const char *text, size_t size)
 
 nl_status nl_time_parse_calendar(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
 {
-    civil t;
-    if (size == USUAL_DATE && parse_usual_date(text, &t))
-        return civil_to_ns(&t, time_ns);
     if (is_date(text, size))
         return parse_date(text, size, fraction, time_ns);
     if (is_iso(text, size))
@@ -381,35 +363,22 @@ static char *put_fraction(char *out, unsigned ns)
     return out;
 }
 
-static size_t spell_ulm(const civil *t, char *out)
+/* Writes a second in ULM or ISO 8601. Returns its size. */
+static size_t put_second(const civil *t, bool iso, char *out)
 {
+    const unsigned numbers[] = {t->month, t->day, t->hour, t->minute, t->second};
     char *at = put_two(put_two(out, (unsigned)t->year / 100), (unsigned)t->year % 100);
-    at = put_two(put_two(at, t->month), t->day);
-    at = put_two(put_two(put_two(at, t->hour), t->minute), t->second);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (iso)
+            *at++ = "--T::"[i];
+        at = put_two(at, numbers[i]);
+    }
     return (size_t)(at - out);
 }
 
-static size_t spell_iso(const civil *t, char *out)
+static inline size_t put_time(int64_t time_ns, nl_known_second *known, bool iso, char out[NL_TIME_TEXT_SIZE])
 {
-    char *at = put_two(put_two(out, (unsigned)t->year / 100), (unsigned)t->year % 100);
-    *at++ = '-';
-    at = put_two(at, t->month);
-    *at++ = '-';
-    at = put_two(at, t->day);
-    *at++ = 'T';
-    at = put_two(at, t->hour);
-    *at++ = ':';
-    at = put_two(at, t->minute);
-    *at++ = ':';
-    at = put_two(at, t->second);
-    return (size_t)(at - out);
-}
-
-/* Sets known to the second of time_ns. Returns the nanoseconds in it. */
-static inline unsigned know_second(nl_known_second *known, int64_t time_ns, size_t (*spell)(const civil *t, char *out))
-{
-    int64_t seconds = time_ns / NL_NS_PER_SECOND;
-    int64_t ns = time_ns % NL_NS_PER_SECOND;
+    int64_t seconds = time_ns / NL_NS_PER_SECOND, ns = time_ns % NL_NS_PER_SECOND;
     if (ns < 0) {
         ns += NL_NS_PER_SECOND;
         seconds--;
@@ -418,28 +387,24 @@ static inline unsigned know_second(nl_known_second *known, int64_t time_ns, size
         civil t;
         split_day(seconds, &t);
         known->seconds = seconds;
-        known->size = spell(&t, known->text);
+        known->size = put_second(&t, iso, known->text);
     }
-    return (unsigned)ns;
+    memcpy(out, known->text, sizeof known->text);
+    char *at = put_fraction(out + known->size, (unsigned)ns);
+    if (iso)
+        *at++ = 'Z';
+    *at = '\0';
+    return (size_t)(at - out);
 }
 
 size_t nl_time_put_ulm(int64_t time_ns, nl_known_second *known, char out[NL_TIME_TEXT_SIZE])
 {
-    unsigned ns = know_second(known, time_ns, spell_ulm);
-    memcpy(out, known->text, sizeof known->text);
-    char *at = put_fraction(out + known->size, ns);
-    *at = '\0';
-    return (size_t)(at - out);
+    return put_time(time_ns, known, false, out);
 }
 
 size_t nl_time_put_iso(int64_t time_ns, nl_known_second *known, char out[NL_TIME_TEXT_SIZE])
 {
-    unsigned ns = know_second(known, time_ns, spell_iso);
-    memcpy(out, known->text, sizeof known->text);
-    char *at = put_fraction(out + known->size, ns);
-    *at++ = 'Z';
-    *at = '\0';
-    return (size_t)(at - out);
+    return put_time(time_ns, known, true, out);
 }
 
 size_t nl_time_format_ulm(int64_t time_ns, char out[NL_TIME_TEXT_SIZE])

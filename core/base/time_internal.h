@@ -10,13 +10,19 @@
  */
 nl_status nl_time_parse_calendar(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns);
 
+/*
+ * Parses the day at the start of text, YYYYMMDD or with iso YYYY-MM-DD, of which all bytes are readable. Returns false
+ * if it is invalid or not in the years 1700 to 2200.
+ */
+bool nl_time_parse_day(const char *text, bool iso, int64_t *begin_ns);
+
 /* The day of the latest time. Most consecutive records have the same day. Begins as zeros. */
 typedef struct nl_known_day {
     uint64_t digits; /* its eight bytes */
     int64_t begin_ns;
 } nl_known_day;
 
-/* Parses YYYYMMDDhhmmss.ffffff quickly. Returns false, and sets no error, if text has another form or is invalid. */
+/* Parses YYYYMMDDhhmmss.ffffff quickly. Returns false if text has another form or is invalid. */
 bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int64_t *time_ns);
 
 /* The text of the latest second. Most consecutive records have the same second. Begins as zeros; for one format. */

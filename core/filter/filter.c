@@ -2,9 +2,8 @@
 #include "config.h"
 
 #include "base/error.h"
-#include "filter/filter_cost.h"
+#include "filter/filter.h"
 #include "filter/filter_internal.h"
-#include "filter/filter_text.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,40 @@
-/* Names and detection of formats, and packed records. Any thread. */
+/*
+ * Formats: their descriptors, names and detection, and packed records. Programs use the descriptors instead of naming
+ * formats, so that a new format is one file and one row of the table in format.c. Any thread.
+ */
 #ifndef NETLOGGER_RECORD_FORMAT_H
 #define NETLOGGER_RECORD_FORMAT_H
 
 #include <netlogger.h>
+
+/* Number of values of nl_format, with NL_FORMAT_UNKNOWN. */
+#define NL_FORMAT_COUNT (NL_FORMAT_LOGFMT + 1)
+
+typedef struct nl_format_info {
+    nl_format format;
+    const char *name;        /* in options such as format=NAME */
+    const char *description; /* one line for lists of formats */
+    const char *suffix;      /* of files, with the dot */
+    bool suffix_is_format;   /* the suffix implies the format; ".log" does not */
+    const char *media_type;
+    nl_string magic;                   /* first bytes of a binary format; data is NULL for text */
+    const struct nl_text_format *text; /* how to read and write lines; NULL for a binary format */
+} nl_format_info;
+
+/* Returns a format's descriptor, in static storage; NULL for NL_FORMAT_UNKNOWN and invalid values. */
+const nl_format_info *nl_format_get_info(nl_format format);
+
+/* Returns whether the format is text with one record per line. */
+static inline bool nl_format_is_text(nl_format format)
+{
+    const nl_format_info *info = nl_format_get_info(format);
+    return info != NULL && info->text != NULL;
+}
+
+/*
+ * Returns the names of all formats as choices of an option, indexed by nl_format: "|ulm|bp|nlb|logfmt". Static storage.
+ */
+const char *nl_format_choices(void);
 
 /* Returns "ulm", "bp", "logfmt" or "nlb"; "unknown" for other values. Static storage. */
 const char *nl_format_name(nl_format format);

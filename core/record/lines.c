@@ -12,13 +12,10 @@
 
 enum {
     BLOCK = 64, /* bytes that are checked together */
-    DAY_TEXT_SIZE = 10,
     YEAR_DIGITS = 4,
     FRACTION_DIGITS = 9,
     SHORT_FRACTION = 6, /* a shorter fraction may be in microseconds */
     LONGEST_PLAIN = 1 << 20,
-    FIRST_YEAR = 1700, /* the decoder handles other years, whose times may overflow */
-    LAST_YEAR = 2200,
 };
 
 struct nl_line_scanner {
@@ -89,20 +86,10 @@ static unsigned take_two(const char *text, unsigned most, bool *good)
 /* Sets the known day. */
 static bool know_day(nl_line_scanner *s, const char *text)
 {
-    char whole[DAY_TEXT_SIZE + 6];
-    size_t size = s->iso ? 10 : 8;
-    memcpy(whole, text, size);
-    if (!s->iso)
-        memcpy(whole + size, "000000", 6);
-    bool good = true;
-    unsigned year = take_two(text, 99, &good) * 100 + take_two(text + 2, 99, &good);
-    int64_t day_ns;
-    if (!good || year < FIRST_YEAR || year > LAST_YEAR ||
-        nl_time_parse_calendar(whole, s->iso ? size : size + 6, NL_FRACTION_DECIMAL, &day_ns) != NL_OK)
+    if (!nl_time_parse_day(text, s->iso, &s->day_ns))
         return false;
     s->day_word = nl_text_load_word(text);
     s->day_rest = s->iso ? load_half(text + 8) : 0;
-    s->day_ns = day_ns;
     return true;
 }
 

@@ -20,7 +20,7 @@
 
 #include "base/time_internal.h"
 #include "record/field_name.h"
-#include "record/format_info.h"
+#include "record/format.h"
 #include "record/record_internal.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
  */
 #include "config.h"
 
-#include "record/format_info.h"
+#include "record/format.h"
 #include "base/time_internal.h"
 #include "record/bytes.h"
 #include "record/text.h"

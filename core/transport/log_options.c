@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "record/format.h"
 #include "transport/dial.h"
-#include "transport/writer_internal.h"
+#include "transport/writer.h"
 
 #include <string.h>
 

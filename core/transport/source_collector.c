@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "record/format.h"
-#include "record/format_info.h"
 
 #include <errno.h>
 #include <poll.h>

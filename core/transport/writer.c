@@ -1,11 +1,10 @@
 #include "config.h"
 
-#include "record/format_info.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "transport/destination.h"
 #include "transport/dial.h"
-#include "transport/writer_internal.h"
+#include "transport/writer.h"
 #include "record/encoder.h"
 #include "record/format.h"
 

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "record/format_info.h"
+#include "record/format.h"
 #include "log/remains.h"
 
 #include "base/error.h"

@@ -1,6 +1,5 @@
 #include "config.h"
 
-#include "record/format_info.h"
 #include "options.h"
 
 #include "base/error.h"

@@ -10,7 +10,7 @@
 #include "journal.h"
 #include "record/terminal.h"
 #include "record/text.h"
-#include "filter/filter_cost.h"
+#include "filter/filter.h"
 #include "program/program.h"
 #include "repair.h"
 #include "seal.h"

@@ -6,7 +6,7 @@
 #include "base/hash_bytes.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
-#include "filter/filter_cost.h"
+#include "filter/filter.h"
 
 #include <math.h>
 #include <stdio.h>

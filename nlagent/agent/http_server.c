@@ -11,7 +11,6 @@
 #include "program/program.h"
 #include "record/encoder.h"
 #include "record/format.h"
-#include "record/format_info.h"
 #include "service/http_host.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include "archive/pushdown.h"
 
 #include "archive/store.h"
-#include "filter/filter_text.h"
+#include "filter/filter.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "model/loader.h"
 
 #include "base/time_internal.h"
-#include "filter/filter_text.h"
+#include "filter/filter.h"
 #include "model/checks.h"
 #include "model/clock_learning.h"
 #include "model/full_store.h"

@@ -3,7 +3,7 @@
 #include "model/log_file.h"
 
 #include "program/program.h"
-#include "record/format_info.h"
+#include "record/format.h"
 #include "base/buffer.h"
 
 #include <errno.h>

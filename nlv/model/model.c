@@ -3,7 +3,7 @@
 #include "model/model.h"
 
 #include "base/time_internal.h"
-#include "filter/filter_text.h"
+#include "filter/filter.h"
 #include "model/loader.h"
 #include "requests/printable.h"
 

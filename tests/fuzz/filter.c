@@ -3,7 +3,7 @@
  * its negation, twice and thrice, what it should.
  */
 #include "fuzz.h"
-#include "filter/filter_text.h"
+#include "filter/filter.h"
 
 /* The expression with that before and behind it; NULL when it is no longer within the bounds. */
 static nl_filter *compile_within(const char *before, const char *text, const char *behind)

@@ -12,7 +12,7 @@
  */
 #include "fuzz.h"
 
-#include "filter/filter_cost.h"
+#include "filter/filter.h"
 #include "reader/decoder_work.h"
 #include "record/block.h"
 #include "record/bytes.h"

@@ -1,9 +1,8 @@
 /* Filters: what an expression means, what is refused and how, and patterns beside those of libc. */
 #include "text_support.h"
 
-#include "filter/filter_cost.h"
+#include "filter/filter.h"
 #include "filter/pattern.h"
-#include "filter/filter_text.h"
 
 #include <fnmatch.h>
 #include <math.h>

@@ -1,5 +1,4 @@
 /* logfmt: what is read of other programs' lines, what is written, and which lines are taken for it. */
-#include "record/format_info.h"
 #include "text_support.h"
 #include "record/format.h"
 
