@@ -1,6 +1,8 @@
-/* Decodes a log whole, as programs that read do: decode FILE. For bench/compare, which counts the instructions. */
+/*
+ * Decodes a whole log, as programs that read do: decode FILE. bench/compare counts its instructions.
+ */
 #include <netlogger.h>
-#if __has_include("reader/decoder.h") /* not where an older revision is measured */
+#if __has_include("reader/decoder.h") /* for comparisons with older revisions */
 #include "reader/decoder.h"
 #endif
 

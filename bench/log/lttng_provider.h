@@ -1,4 +1,6 @@
-/* LTTng-UST's tracepoint with the same three fields. Included again and again by LTTng's own headers. */
+/*
+ * The tracepoint of LTTng-UST with the same three fields. LTTng's headers include this file repeatedly.
+ */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER bench
 

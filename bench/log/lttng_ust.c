@@ -1,6 +1,6 @@
 /*
- * An LTTng-UST tracepoint. Whether it is enabled, and where it writes, is the session daemon's affair: bench/log/run
- * names the session, set up beforehand, in $BENCH_LTTNG_SESSION; without it the tracepoint is dormant.
+ * A tracepoint of LTTng-UST. The session daemon determines whether it is enabled and where it writes. bench/log/run
+ * creates the session and names it in $BENCH_LTTNG_SESSION; without it, the tracepoint is dormant.
  */
 #include "measure.h"
 
@@ -26,7 +26,7 @@ static inline void one(uint64_t i)
     lttng_ust_tracepoint(bench, WriteData, (long)i, (int)i, "abcdefghijklmn");
 }
 
-/* How many events did not fit: none, as the channel blocks, but it is LTTng that knows. */
+/* Returns the number of lost events as LTTng reports it: 0, because the channel blocks. */
 static uint64_t discarded(void)
 {
     struct lttng_domain domain = {0};
@@ -45,7 +45,7 @@ static uint64_t discarded(void)
     return lost;
 }
 
-/* As "lttng stop" does it, but looking every half millisecond, not every 200, whether all has been written. */
+/* Stops the session as "lttng stop" does, but checks every 0.5 ms instead of 200 ms whether all is written. */
 static uint64_t side_close(void)
 {
     if (session == NULL)

@@ -1,20 +1,17 @@
 /*
- * The harness that every side of bench/log shares: what is timed, and how. C and C++.
+ * The harness that all sides of bench/log share: what is timed, and how. C and C++.
  *
- * A side is one small program. It includes this header, defines the three functions declared below, and its main
- * returns measure_main(argc, argv). one() is inlined into the loops here, so that what is timed is what a call costs
- * where it stands in a program.
+ * A side is a small program. It includes this header and defines the three functions below; its main returns
+ * measure_main(argc, argv). one() is inlined into the loops here, so that the time is that of a call in a program.
  *
- * A side that can't be built with what it finds defines MEASURE_MISSING, the reason, before it includes this, and only
- * main.
+ * A side that cannot be built here defines MEASURE_MISSING, the reason, before it includes this header, and only main.
  *
  *   SIDE calls EVENTS PATH     one thread: bursts, single calls, then EVENTS events without a pause
- *   SIDE threads EVENTS PATH   bursts in 1, 2, 4, 8 and 16 threads at once
- *   SIDE count EVENTS PATH     EVENTS events after a few to warm up and nothing else: for counting instructions of
- *                              measure_many
+ *   SIDE threads EVENTS PATH   bursts in 1, 2, 4, 8 and 16 threads at the same time
+ *   SIDE count EVENTS PATH     EVENTS events after a short warm-up, for counting the instructions of measure_many
  *   SIDE built                 {}, or {"missing": reason}
  *
- * The answer is one line of JSON on standard output; times are in nanoseconds.
+ * The output is one line of JSON; times are in nanoseconds.
  */
 #ifndef BENCH_LOG_MEASURE_H
 #define BENCH_LOG_MEASURE_H
@@ -37,27 +34,27 @@
 
 #ifndef MEASURE_MISSING
 
-/* Opens the log that goes to path, a file or folder that does not exist yet. Ends the program when it can't. */
+/* Opens the log at path, a file or directory that does not exist yet. Ends the program on failure. */
 static void side_open(const char *path);
 
-/* One event; i is its number, which is in it. Any thread. */
+/* Logs one event, which contains i. Any thread. */
 static inline __attribute__((always_inline)) void one(uint64_t i);
 
-/* Returns when every event is in the file. The result is how many were lost, as far as the side itself knows. */
+/* Returns when all events are in the file. The result is the number of lost events, if the side knows it. */
 static uint64_t side_close(void);
 
 enum {
-    MEASURE_BURST = 4096,      /* events: what fits into the smallest buffer among the sides, twice */
-    MEASURE_BURSTS = 31,       /* of which the median is taken */
-    MEASURE_THREAD_BURSTS = 8, /* of each thread */
+    MEASURE_BURST = 4096,      /* events that fit twice into the smallest buffer of all sides */
+    MEASURE_BURSTS = 31,       /* for the median */
+    MEASURE_THREAD_BURSTS = 8, /* per thread */
     MEASURE_THREADS = 16,
-    MEASURE_PAUSE_NS = 10 * 1000 * 1000,       /* for the consumer to empty the buffers, after each burst */
-    MEASURE_LONG_PAUSE_NS = 200 * 1000 * 1000, /* the same after EVENTS events, and while the clocks are compared */
+    MEASURE_PAUSE_NS = 10 * 1000 * 1000,       /* after each burst, for the consumer to empty the buffers */
+    MEASURE_LONG_PAUSE_NS = 200 * 1000 * 1000, /* after EVENTS events, and while the clocks are compared */
     MEASURE_PAIRS = 10000,                     /* empty pairs of counter readings */
     MEASURE_COUNT_WARM = 1000,
 };
 
-/* Set once a run; every thread only reads them. */
+/* Set once; the threads only read them. */
 static cpu_set_t measure_last_cpu;
 static double measure_ns_per_tick;
 
@@ -74,7 +71,7 @@ static void measure_pause(int64_t ns)
     nanosleep(&t, NULL);
 }
 
-/* The counter's speed, over long enough a time that the clock's own reading does not matter. */
+/* Measures the rate of the counter over a time that makes the cost of reading the clock negligible. */
 static void measure_calibrate(void)
 {
     double from = measure_now(CLOCK_MONOTONIC);
@@ -84,16 +81,16 @@ static void measure_calibrate(void)
     measure_ns_per_tick = took / (double)(__rdtsc() - ticks);
 }
 
-/* The loop whose time is taken. Not inlined, so that valgrind can tell its instructions by its name. */
+/* The timed loop. Not inlined, so that valgrind can find its instructions by its name. */
 __attribute__((noinline)) static void measure_many(uint64_t first, uint64_t count)
 {
     for (uint64_t i = first; i < first + count; i++) {
         one(i);
-        __asm__ volatile("" ::: "memory"); /* nothing that one() reads is kept in a register until the next */
+        __asm__ volatile("" ::: "memory"); /* keeps the compiler from holding state of one() in registers */
     }
 }
 
-/* Nothing before the first reading, and nothing of what follows the second, may run between the two. */
+/* Prevents that code before the first reading, or after the second, runs between the two. */
 static inline __attribute__((always_inline)) uint64_t measure_before(void)
 {
     _mm_lfence();
@@ -111,10 +108,7 @@ static inline __attribute__((always_inline)) uint64_t measure_after(void)
     return t;
 }
 
-/*
- * Times single calls. Into memory that is used again and again: each page of it that is new would have its price in
- * the time of the call after it.
- */
+/* Times single calls. Reuses the memory, because each new page would increase the time of the next call. */
 __attribute__((noinline)) static void measure_each(uint64_t first, uint32_t ticks[MEASURE_BURST])
 {
     for (uint64_t i = 0; i < MEASURE_BURST; i++) {
@@ -143,7 +137,7 @@ static double *measure_array(size_t count)
     double *values = (double *)malloc(count * sizeof *values);
     if (values == NULL)
         abort();
-    memset(values, 0xff, count * sizeof *values); /* the pages are there before anything is timed */
+    memset(values, 0xff, count * sizeof *values); /* allocate the pages before the measurement */
     return values;
 }
 
@@ -158,8 +152,8 @@ static double measure_empty_pair(void)
 }
 
 /*
- * The producer stays on the last processor. Threads that the side started before this are where the scheduler likes,
- * or with $MEASURE_APART on all processors but the last.
+ * Pins the producer to the last processor. Threads that the side has started run anywhere, or with $MEASURE_APART on
+ * all other processors.
  */
 static void measure_pin(void)
 {
@@ -214,7 +208,7 @@ static void measure_singles(uint64_t *next)
     for (int i = 0; i < 4; i++)
         printf("\"%s_ns\": %.1f, ", names[i],
                (measure_percentile(ticks, count, wanted[i]) - empty) * measure_ns_per_tick);
-    /* Something else that comes between now and then is in some of the bursts only. */
+    /* Interruptions occur in some bursts only. */
     printf("\"p99.9_median_ns\": %.1f, ",
            (measure_percentile(quiet, MEASURE_BURSTS, 50) - empty) * measure_ns_per_tick);
     printf("\"empty_pair_ns\": %.1f, ", empty * measure_ns_per_tick);
@@ -232,7 +226,10 @@ static int measure_add_size(const char *path, const struct stat *status, int kin
     return 0;
 }
 
-/* Closes, and says what is in the file or in all files of the folder then. The time when everything was there. */
+/*
+ * Closes the log and prints the contents of the file, or of all files of the directory. Returns the time when all was
+ * written.
+ */
 static double measure_finish(const char *path, uint64_t total)
 {
     uint64_t lost = side_close();
@@ -245,9 +242,9 @@ static double measure_finish(const char *path, uint64_t total)
 static void measure_calls(uint64_t events, const char *path)
 {
     uint64_t next = 0;
-    measure_many(next++, 1); /* what starts a thread late starts it now, unpinned */
+    measure_many(next++, 1); /* lets sides that start threads late start them now, unpinned */
     measure_pin();
-    measure_many(next, events); /* every page of every buffer has been used once */
+    measure_many(next, events); /* uses each page of each buffer once */
     next += events;
     measure_pause(MEASURE_LONG_PAUSE_NS);
     measure_bursts(&next);
@@ -265,7 +262,7 @@ typedef struct measure_thread {
     pthread_barrier_t *together;
     uint64_t first;
     int64_t pause_ns;
-    double clock_ns; /* what reading the two clocks adds to cpu_ns */
+    double clock_ns; /* the share of reading the two clocks in cpu_ns */
     double cpu_ns[MEASURE_THREAD_BURSTS];
     double wall_ns[MEASURE_THREAD_BURSTS];
 } measure_thread;
@@ -287,7 +284,7 @@ static void *measure_thread_main(void *argument)
     measure_thread *thread = (measure_thread *)argument;
     uint64_t next = thread->first;
     double clock_ns = measure_clock_pair();
-    for (int i = -1; i < MEASURE_THREAD_BURSTS; i++, next += MEASURE_BURST) { /* the first only warms up */
+    for (int i = -1; i < MEASURE_THREAD_BURSTS; i++, next += MEASURE_BURST) { /* the first round is the warm-up */
         measure_pause(thread->pause_ns);
         pthread_barrier_wait(thread->together);
         double cpu = measure_now(CLOCK_THREAD_CPUTIME_ID), wall = measure_now(CLOCK_MONOTONIC);

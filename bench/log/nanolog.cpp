@@ -1,7 +1,9 @@
-/* NanoLog in its C++17 mode, from the folder that the user names. */
+/*
+ * NanoLog in its C++17 mode, from the directory that the user names.
+ */
 #include "measure.h"
 
-#include <array> /* which the next does not see to */
+#include <array> /* which the next header lacks */
 #include "NanoLogCpp17.h"
 
 using namespace NanoLog::LogLevels;

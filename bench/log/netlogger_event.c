@@ -1,4 +1,6 @@
-/* NL_EVENT, the typed call, into a binary file; -DSIDE_OFF: with its level switched off. */
+/*
+ * NL_EVENT into a binary file. -DSIDE_OFF: with its level switched off.
+ */
 #include <netlogger.h>
 #ifndef NL_EVENT
 #define MEASURE_MISSING "the library has no NL_EVENT"

@@ -1,4 +1,6 @@
-/* The event call of the C++ binding, into a binary file: what NL_EVENT does, without a macro. */
+/*
+ * The event call of the C++ binding into a binary file: like NL_EVENT, but without a macro.
+ */
 #include <netlogger.hpp>
 
 #include "measure.h"

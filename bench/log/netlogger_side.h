@@ -1,4 +1,6 @@
-/* Opening and closing, for the sides on this project's own log. SIDE_OPTIONS: the url's; SIDE_OFF: the log is off. */
+/*
+ * Opens and closes NetLogger's logs. SIDE_OPTIONS: options of the URL; SIDE_OFF: the log is off.
+ */
 #ifndef BENCH_LOG_NETLOGGER_SIDE_H
 #define BENCH_LOG_NETLOGGER_SIDE_H
 

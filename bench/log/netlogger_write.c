@@ -1,4 +1,6 @@
-/* nl_write, the call in printf's style, into a text file. -DSIDE_OFF: with its level switched off. */
+/*
+ * nl_write into a text file. -DSIDE_OFF: with its level switched off.
+ */
 #include <netlogger.h>
 #include "measure.h"
 

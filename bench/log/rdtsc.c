@@ -1,9 +1,9 @@
 /*
- * No log: what reading the counter costs in the same loop, below which no event with a time of its own can come.
+ * No log: the cost of reading the counter in the same loop, which is the minimum for events with a time.
  *
- * With -DSIDE_BYTES also what an event's bytes cost, when all there is to do is to store them: in memory as large as a
- * log's ring, gone through again and again. Each page of it that the processor does not know the place of any more
- * makes the call wait that meets it first, one in 89: that is in p99 to p99.9, on virtual machines above all.
+ * With -DSIDE_BYTES also the cost of storing an event's bytes in memory as large as a log's ring, used repeatedly. The
+ * first call in each page waits for the translation of its address, which is one call in 89, and visible from p99 to
+ * p99.9, mainly in virtual machines.
  */
 #include "measure.h"
 
@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 
 enum {
-    RING = 1024 * 1024, /* a log's, unless told otherwise */
-    EVENT = 46,         /* what NL_EVENT puts into it for the event of the other sides */
+    RING = 1024 * 1024, /* the default size of a log's ring */
+    EVENT = 46,         /* size of the event of the other sides in the ring */
 };
 
 static char *ring;

@@ -1,4 +1,6 @@
-/* spdlog into a text file: asynchronous; -DSIDE_SYNC: formatted and written by the caller; -DSIDE_OFF: level off. */
+/*
+ * spdlog into a text file, asynchronously. -DSIDE_SYNC: the caller formats and writes; -DSIDE_OFF: the level is off.
+ */
 #include "measure.h"
 
 #include <spdlog/async.h>
@@ -28,7 +30,7 @@ static inline void one(uint64_t i)
     logger->info("WriteData OFFSET={} SIZE={} NAME={}", (long)i, (int)i, "abcdefghijklmn");
 }
 
-/* Taking down the thread pool writes what is queued; the file is closed with the sink. */
+/* Stopping the thread pool writes all queued messages; the sink closes the file. */
 static uint64_t side_close(void)
 {
     logger.reset();

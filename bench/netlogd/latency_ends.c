@@ -1,14 +1,14 @@
 /*
- * How long it takes from an application's NL_EVENT to a subscriber of the collector: bench/netlogd/latency compiles and
- * runs this, once against a netlogd and once against itself as a sink that only takes the records, which is what the
- * log's own thread takes of it.
+ * Measures the time from an application's NL_EVENT to a subscriber of the collector. bench/netlogd/latency compiles
+ * and runs this program, once with netlogd and once with itself as a sink that only receives the records, which gives
+ * the share of the log's own thread.
  *
- *   latency burst URL EVENTS        the greatest rate: events a second when all are logged at once
- *   latency through URL FORMAT RATE SECONDS    a subscriber of the same collector
+ *   latency burst URL EVENTS        the maximum rate: events per second if all are logged at once
+ *   latency through URL FORMAT RATE SECONDS    to a subscriber of the same collector
  *   latency sink FORMAT RATE SECONDS
  */
 #include <netlogger.h>
-#if __has_include("reader/decoder.h") /* not where an older revision is measured */
+#if __has_include("reader/decoder.h") /* for comparisons with older revisions */
 #include "reader/decoder.h"
 #endif
 
@@ -42,7 +42,7 @@ static void latency_ends_take(const nl_record *record)
         latencies[measured++] = nl_time_now_ns() - at_ns;
 }
 
-/* Events evenly, a millisecond's worth at once, each with the time of its call. */
+/* Logs events at a constant rate, a millisecond's events at a time, each with the time of its call. */
 static void log_paced(nl_log *log)
 {
     struct timespec next;
@@ -85,7 +85,7 @@ static void latency_ends_report(void)
            (double)latencies[measured - 1] / 1e6, measured);
 }
 
-/* ---- a collector that does nothing ---- */
+/* ---- a collector that discards records ---- */
 
 static int listener_fd;
 

@@ -1,18 +1,17 @@
 /*
  * The load of bench/netlogd/run, which compiles it.
  *
- *   load make FORMAT COUNT FILE        writes COUNT records, ulm or nlb; ulm has about 125 bytes a record
+ *   load make FORMAT COUNT FILE        writes COUNT records as ulm or nlb; ulm has about 125 bytes per record
  *   load text FILE PORT CONNECTIONS OUTPUT [CA]
- *       sends FILE's lines, parted among CONNECTIONS that were opened before; prints the seconds from the first byte to
- *       when OUTPUT has as many bytes as FILE
- *   load blocks FILE PORT [CA]         sends FILE's blocks; prints the seconds until all are acknowledged
- *   load idle FILE PORT CONNECTIONS [CA]
- *       opens CONNECTIONS, each of which sends FILE and then nothing; prints "idle", and ends with its standard input
+ *       sends FILE's lines over CONNECTIONS that are open before; prints the seconds from the first byte until OUTPUT
+ * has as many bytes as FILE load blocks FILE PORT [CA]         sends FILE's blocks; prints the seconds until all are
+ * acknowledged load idle FILE PORT CONNECTIONS [CA] opens CONNECTIONS, each of which sends FILE and then nothing;
+ * prints "idle", and ends when its standard input does
  *
- * With a CA, within TLS. PORT is one of this machine.
+ * With CA, the connections use TLS. PORT is on this machine.
  */
 #include <netlogger.h>
-#if __has_include("record/encoder.h") /* not where an older revision is measured */
+#if __has_include("record/encoder.h") /* for comparisons with older revisions */
 #include "record/encoder.h"
 #include "record/format.h"
 #endif
@@ -34,17 +33,17 @@
 #include <unistd.h>
 
 enum {
-    CHUNK = 256 << 10,      /* what a lone connection gives the kernel at once */
-    SMALL_CHUNK = 16 << 10, /* and one among many */
-    ENDED_NS = 60,          /* seconds after which an output that does not grow is given up */
+    CHUNK = 256 << 10,      /* bytes per send of a single connection */
+    SMALL_CHUNK = 16 << 10, /* of one connection among many */
+    ENDED_NS = 60,          /* seconds after which an output that does not grow counts as failed */
     ACK_SIZE = 16,
 };
 
 typedef struct client {
     int fd;
     SSL *ssl;
-    const char *at, *end; /* what it has not sent yet */
-    char ack[ACK_SIZE];   /* the frame that comes, so far */
+    const char *at, *end; /* the bytes that are not sent yet */
+    char ack[ACK_SIZE];   /* the frame received so far */
     size_t ack_size;
     uint64_t acknowledged;
 } client;
@@ -64,9 +63,9 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* ---- making it ---- */
+/* ---- writing records ---- */
 
-/* Records as a program writes them, of eight threads of four hosts, a microsecond apart. */
+/* Makes records of eight threads of four hosts, a microsecond apart. */
 static void make_record(nl_record *record, uint64_t i)
 {
     char host[32], file[32];
@@ -108,7 +107,7 @@ static void load_make(nl_format format, uint64_t count, const char *name)
     nl_encoder_free(encoder);
 }
 
-/* ---- sending it ---- */
+/* ---- sending ---- */
 
 static nl_string map(const char *name)
 {
@@ -146,7 +145,7 @@ static void open_client(client *c, uint16_t port)
     fcntl(c->fd, F_SETFL, O_NONBLOCK);
 }
 
-/* Opens clients, which share data among them by whole lines. */
+/* Opens clients and divides the whole lines of data among them. */
 static client *open_clients(size_t count, uint16_t port, nl_string data)
 {
     client *clients = calloc(count, sizeof *clients);
@@ -166,7 +165,7 @@ static client *open_clients(size_t count, uint16_t port, nl_string data)
     return clients;
 }
 
-/* Sends what the kernel takes, most at once. */
+/* Sends as much as the kernel accepts, at most the given number of bytes. */
 static void send_some(client *c, size_t most)
 {
     size_t left = (size_t)(c->end - c->at), size = left < most ? left : most, put = 0;
@@ -182,7 +181,9 @@ static void send_some(client *c, size_t most)
     c->at += put;
 }
 
-/* Reads what the collector says; the latest acknowledgement counts. False when there is nothing more now. */
+/*
+ * Reads frames of the collector and keeps the latest acknowledgement. Returns false if no more data is available now.
+ */
 static bool listen_some(client *c)
 {
     char *at = c->ack + c->ack_size;
@@ -214,7 +215,7 @@ static int watch(client *clients, size_t count, uint32_t events)
     return poll;
 }
 
-/* All clients in turn, each a chunk. */
+/* Sends one chunk of each client in turn. */
 static void send_all(client *clients, size_t count)
 {
     int poll = watch(clients, count, EPOLLOUT);

@@ -1,8 +1,8 @@
 /*
- * The least that a client of NATS JetStream can do with the same messages: nats_plain HOST:PORT STREAM REPLICAS FILE...
+ * The minimal work of a client of NATS JetStream with the same messages: nats_plain HOST:PORT STREAM REPLICAS FILE...
  *
- * Publishes the blocks of files, one a message, those of the Nth file into a stream of its own, 128 under way at most,
- * and waits for all acknowledgements; then reads them all and acknowledges each. Prints the seconds of both.
+ * Publishes the blocks of files as messages, each file to its own stream, with at most 128 outstanding messages, and
+ * waits for all acknowledgements. Then reads all messages and acknowledges each. Prints the seconds of both.
  */
 #include <nats/nats.h>
 #include <stdbool.h>
@@ -44,7 +44,7 @@ static char *read_file(const char *path, size_t *size)
     return data;
 }
 
-/* A file's messages, and how far they are published. */
+/* The messages of a file, and the position of the next one. */
 typedef struct source {
     char *data, subject[64];
     size_t size, at;
@@ -62,7 +62,7 @@ static void add_stream(jsCtx *js, source *s, const char *name, int replicas)
     expect_ok(js_AddStream(NULL, js, &config, NULL, NULL), "add a stream");
 }
 
-/* The file's next block, which has its header's size at byte 4 and its payload's at byte 12. */
+/* Publishes the file's next block, whose header has its size at byte 4 and the payload's size at byte 12. */
 static void publish_next(jsCtx *js, source *s)
 {
     uint16_t header;
@@ -79,7 +79,7 @@ static void publish_next(jsCtx *js, source *s)
     s->count++;
 }
 
-/* In turns, one block of each file that has more. */
+/* Publishes one block of each file in turn. */
 static void publish_all(jsCtx *js, source *sources, int count)
 {
     for (bool more = true; more;) {

@@ -1,19 +1,16 @@
 /*
- * Drives nlv's model and scene as its window does, without one, and prints what that takes:
- * drive LOG [--again] [--cold] [--scale N] [--size WxH] [--png FOLDER]
- * drive LOG --open
- * drive LOG --live RECORDS-A-SECOND SECONDS MEGABYTES
+ * Drives nlv's model and scene without a window, and prints times: drive LOG [--again] [--cold] [--scale N] [--size
+ * WxH] [--png DIRECTORY] drive LOG --open drive LOG --live RECORDS-PER-SECOND SECONDS MEGABYTES
  *
- * A log is opened and read by the model's own thread while frames are drawn into a picture in memory; then a scripted
- * way through it is gone, at every scale from all of the log down to a microsecond: zoom in at a place, pan a bit.
- * --cold: nothing of the log and its index is in the page cache when it is opened.
+ * The model's thread opens and reads a log while frames are drawn into an image. Then the program follows a script at
+ * every scale from the whole log down to a microsecond: zoom in, pan. --cold: the page cache has nothing of the log
+ * and its index when the log is opened.
  *
- * --open: only open the log and print one line: seconds until the first picture, seconds until the whole log is loaded,
- * the peak of the resident memory in MB, and the number of records. Then wait until the log's index was written.
+ * --open: only open the log, and print one line: seconds until the first picture, seconds until the whole log is
+ * loaded, the peak of resident memory in MB, and the number of records. Then wait until the log's index is written.
  *
- * --live: another process lets LOG.live grow by the lines of LOG, so many a second, and the model follows it and keeps
- * so many megabytes of records, while sixty frames a second are drawn of its last seconds, as the window does in real
- * time.
+ * --live: another process appends the lines of LOG to LOG.live at the given rate. The model follows the file and keeps
+ * MEGABYTES of records, while the program draws the last seconds 60 times per second, as the window does.
  */
 #include "config.h"
 
@@ -42,8 +39,10 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Processor time of this thread: what a frame would take if nobody else was there, but one that helps to draw it
- * (beside.h). */
+/*
+ * Returns the processor time of this thread: the time of a frame on an idle machine, except for the thread that helps
+ * with drawing (beside.h).
+ */
 static double spent_s(void)
 {
     struct timespec t;
@@ -84,7 +83,7 @@ typedef struct driver {
     cairo_t *cr;
     scene_view view;
     frames all, scale, rest;
-    double pixels;      /* to a unit */
+    double pixels;      /* per unit */
     const char *folder; /* for pictures; NULL: none */
 } driver;
 
@@ -96,7 +95,7 @@ static void drive_take(frames *f, double ms, double spent_ms)
     f->spent_ms[f->count++] = spent_ms;
 }
 
-/* Draws a frame, and notes in to (NULL: nowhere) what it took. */
+/* Draws a frame, and stores its cost in to (NULL: nowhere). */
 static void drive_draw(driver *d, frames *to, frames *and_to)
 {
     double begin = now_s(), spent = spent_s();
@@ -111,7 +110,7 @@ static void drive_draw(driver *d, frames *to, frames *and_to)
         drive_take(and_to, ms, spent_ms);
 }
 
-/* Coarse, as in the window, where the latest picture at rest took long. */
+/* Draws coarsely, as the window does, if the latest picture at rest took long. */
 static void frame(driver *d)
 {
     const frames *rest = &d->rest;
@@ -141,7 +140,7 @@ static void save(driver *d, const char *name)
     cairo_surface_write_to_png(d->surface, path);
 }
 
-/* Resident memory that is the program's own, in bytes, without the pages of mapped files. */
+/* Returns the resident memory of the program in bytes, without mapped files. */
 static double own_memory(void)
 {
     char line[256];
@@ -155,7 +154,7 @@ static double own_memory(void)
     return kib * 1024;
 }
 
-/* What this process had to wait for the disk for so far: page faults, and bytes that were read. */
+/* The waits of this process for the disk: page faults, and bytes read. */
 typedef struct disk {
     long faults;
     double bytes;
@@ -177,7 +176,7 @@ static disk disk_so_far(void)
     return sum;
 }
 
-/* Waits until the whole log is loaded, without drawing more than the first picture. */
+/* Waits until the whole log is loaded, and draws only the first picture. */
 static void drive_open_log(driver *d, const char *log, double begin)
 {
     struct rusage used;
@@ -231,7 +230,7 @@ static void read_log(driver *d, double begin, bool again)
         } else if (any && progress >= 1 && model_is_settled(d->model)) {
             indexed_s = now_s() - begin;
         }
-        usleep(again ? 1000 : 100000); /* as often as the window does while a log is read */
+        usleep(again ? 1000 : 100000); /* as often as the window does while it reads a log */
     }
     size_t count = model_count(d->model);
     printf("  first picture %.3f s, all of it %.3f s, %zu records\n", first_s, indexed_s, count);
@@ -242,7 +241,7 @@ static void read_log(driver *d, double begin, bool again)
     print_frames("while it was read", &meanwhile);
 }
 
-/* How long it takes until only what an expression says is shown; NULL: all again. */
+/* Measures the time until only records that match an expression are shown; NULL: all records. */
 static void filter_log(driver *d, const char *expression)
 {
     double begin = now_s();
@@ -256,7 +255,7 @@ static void filter_log(driver *d, const char *expression)
     fflush(stdout);
 }
 
-/* From all of the log in to a microsecond around a place. */
+/* Zooms from the whole log to a microsecond around a place. */
 static void go_through(driver *d)
 {
     int64_t from_ns, to_ns;
@@ -296,7 +295,9 @@ static void go_through(driver *d)
 
 /* ---- real time ---- */
 
-/* Lets a file grow by the lines of another, so many a second; counts them in *written. Until it is killed. */
+/*
+ * Appends the lines of one file to another at a given rate, and counts them in *written, until the process is killed.
+ */
 static void drive_grow(const char *from, const char *to, double rate, volatile uint64_t *written)
 {
     int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -330,7 +331,7 @@ static double processor_s(void)
            (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
-/* How many records were taken: those that were dropped, too. */
+/* Returns the number of records that were read, including dropped ones. */
 static uint64_t taken(const model *m)
 {
     return model_store(m)->count + model_store(m)->late.count;
@@ -361,7 +362,7 @@ static int follow(driver *d, const char *log, double rate, double seconds, size_
             d->view.from_ns = to_ns - INT64_C(5) * NL_NS_PER_SECOND;
         }
         model_unlock(d->model);
-        if (now_s() - begin > 1) /* what was there when it began has to be read first */
+        if (now_s() - begin > 1) /* the existing records have to be read first */
             behind_most = MAX(behind_most, wrote - MIN(have, wrote));
         drive_draw(d, &d->all, NULL);
         if (now_s() - told > seconds / 5) {
@@ -385,7 +386,7 @@ static int follow(driver *d, const char *log, double rate, double seconds, size_
     return 0;
 }
 
-/* Has the system forget what it has of a file in memory. */
+/* Removes a file from the page cache. */
 static void drive_forget(const char *path)
 {
     int fd = open(path, O_RDONLY);
@@ -438,7 +439,7 @@ int main(int argc, char **argv)
     program_reading reading = {0};
     double begin = now_s();
     d.model = model_new(NULL, &reading);
-    drive_draw(&d, NULL, NULL); /* the empty window: fonts are found here */
+    drive_draw(&d, NULL, NULL); /* the empty window, which loads fonts */
     if (!only_open)
         printf("  empty window %.3f s\n", now_s() - begin);
     if (rate > 0)
@@ -454,9 +455,9 @@ int main(int argc, char **argv)
     }
     read_log(&d, begin, again);
     go_through(&d);
-    filter_log(&d, "HOST != dpss1.lbl.gov"); /* what the store knows */
+    filter_log(&d, "HOST != dpss1.lbl.gov"); /* uses columns in memory */
     filter_log(&d, NULL);
-    filter_log(&d, "BLOCK.ID > 1000"); /* the log is read for that */
+    filter_log(&d, "BLOCK.ID > 1000"); /* reads the log */
     filter_log(&d, NULL);
     model_free(d.model);
     return 0;

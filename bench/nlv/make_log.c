@@ -1,14 +1,14 @@
 /*
- * Writes a log for bench/nlv/run: make_log FILE RECORDS. Blocks fetched from four servers in eight steps over a client,
- * as in examples/dpss, about 125 bytes a record, nearly in order as a collector writes them; between them the load of
- * each host, and once in a while something that happens rarely.
+ * Writes a log for bench/nlv/run: make_log FILE RECORDS. A client fetches blocks from four servers in eight steps, as
+ * in examples/dpss, with about 125 bytes per record, nearly in order as a collector writes them. In between are the
+ * load of each host and some rare events.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 8, FLIGHT = 64 /* blocks under way at once */ };
+enum { STEPS = 8, FLIGHT = 64 /* outstanding blocks */ };
 
 static const char *const events[STEPS] = {"BlockRequestSend", "BlockRequestRecv", "DiskReadStart", "DiskReadEnd",
                                           "BlockSendStart",   "BlockSendEnd",     "BlockRead",     "BlockDone"};
@@ -29,7 +29,7 @@ static uint64_t make_log_draw(uint64_t most) /* xorshift, by Marsaglia */
     return state % most;
 }
 
-/* Microseconds from 2026-01-01T00:00:00 in a month of days. */
+/* Prints a time in microseconds after 2026-01-01T00:00:00. */
 static void put_time(FILE *file, uint64_t ns)
 {
     uint64_t us = ns / 1000, second = us / 1000000, day = second / 86400;
@@ -86,14 +86,14 @@ int main(int argc, char **argv)
         }
         put_step(file, next);
         if (++next->step == STEPS) {
-            uint64_t pause_ns = 1000 + make_log_draw(20000); /* in each fourth part of time there is less to do */
+            uint64_t pause_ns = 1000 + make_log_draw(20000); /* every fourth interval has less load */
             pause_ns *= now_ns / UINT64_C(2000000000) % 4 == 3 ? 5000 : 1;
             *next = (block){id++, now_ns + pause_ns, 0};
             continue;
         }
         uint64_t us = usual_us[next->step] / 2 + make_log_draw(usual_us[next->step] + 1);
         if (make_log_draw(100000) == 0)
-            us *= 100; /* one that stands out */
+            us *= 100; /* an outlier */
         next->next_ns = now_ns + us * 1000;
     }
     return fclose(file) == 0 ? 0 : 1;

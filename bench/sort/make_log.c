@@ -1,4 +1,6 @@
-/* Writes a log: make_log RECORDS near|shuffled FILE. A record a microsecond, 131 bytes each. */
+/*
+ * Writes a log: make_log RECORDS near|shuffled FILE. One record per microsecond, 131 bytes each.
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,13 +29,13 @@ static int make_log_compare(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Eight hosts, each some milliseconds behind the one before, and no two records equally long on their way. */
+/* Eight hosts, each with some milliseconds more delay than the previous one, and a random part. */
 static void arrive_nearly_in_order(entry *entries, uint64_t count)
 {
     enum { PART = 1 << 20 };
     for (uint64_t i = 0; i < count; i++)
         entries[i].arrival = i + i % 8 * 200 + random_number() % 300;
-    for (uint64_t from = 0; from < count; from += PART / 2) /* parts that overlap by more than anything is late */
+    for (uint64_t from = 0; from < count; from += PART / 2) /* sort parts that overlap by more than the largest delay */
         qsort(entries + from, count - from < PART ? count - from : PART, sizeof *entries, make_log_compare);
 }
 

@@ -1,6 +1,6 @@
 /**
  * @file
- * NetLogger in C++17, over <netlogger.h>; nothing but this header, and -lnetlogger.
+ * NetLogger in C++17, on top of <netlogger.h>. Include this header and link with -lnetlogger.
  *
  *   using namespace netlogger::literals;
  *   netlogger::log log("testProg", "x-netlog://dolly.lbl.gov");
@@ -10,18 +10,18 @@
  *       ...
  *   }
  *
- * Names are literals, known when the program is compiled: an event takes what NL_EVENT takes (event.h), to the
- * instruction, and keeps what it promises: no lock, no system call, no allocation. Names that are known only when the
- * program runs, log.event(std::string, ...), go into the ring as whole records.
+ * Names are literals. Such an event compiles to the same instructions as NL_EVENT (event.h) and takes no lock, makes
+ * no system call and allocates no memory. Names that are known only at run time, as in log.event(std::string, ...), go
+ * into the ring as whole records.
  *
- * Values are numbers, bool, enumerations, and text: const char *, std::string, std::string_view, which is copied before
- * the call returns. Anything else is a compile error.
+ * Values are numbers, bool, enumerations and text: const char *, std::string, std::string_view, which are copied
+ * before the call returns. Other types are compile errors.
  *
- * What fails when a log or reader is opened, flushed, closed or read throws netlogger::error with the library's words.
- * Logging itself never throws: an event that could not be kept is counted, and the log says so (log.h). A destructor
- * does not throw either; call close() to know.
+ * Failures to open, flush or read throw netlogger::error with the library's message. Logging and closing do not throw:
+ * a lost event is counted and reported in the log (log.h), and close() returns whether all events were delivered.
  *
- * Any number of threads may use a log, one at a time a reader. A child goes on with a log after fork().
+ * Any number of threads may use a log; a reader is for one thread at a time. A child of fork() continues to use its
+ * logs.
  */
 #ifndef NETLOGGER_HPP
 #define NETLOGGER_HPP
@@ -43,30 +43,30 @@
 #include <utility>
 
 #if __cplusplus < 201703L
-#error "netlogger.hpp wants C++17"
+#error "netlogger.hpp requires C++17"
 #endif
 
 /** Logs, spans and readers. */
 namespace netlogger
 {
 
-/** What could not be done: thrown by all that can fail. */
+/** A failure, with the library's message. */
 class error : public std::runtime_error
 {
   public:
-    /** With the library's words for this thread's latest failure. */
+    /** Uses this thread's latest failure. */
     error() : std::runtime_error(nl_error_message())
     {
     }
-    /** With words of one's own. */
+    /** Uses another message. */
     explicit error(const std::string &what) : std::runtime_error(what)
     {
     }
 };
 
-/* ---- names, known when the program is compiled ---- */
+/* ---- names that are known at compile time ---- */
 
-/** Whether text is a name that a field can have. @param text ends with a NUL */
+/** Returns whether text is valid as the name of a field. @param text ends with a NUL */
 constexpr bool is_name(const char *text)
 {
     bool good = (*text | 0x20) >= 'a' && (*text | 0x20) <= 'z';
@@ -76,31 +76,31 @@ constexpr bool is_name(const char *text)
     return good;
 }
 
-/** An event's name, as a type: "WriteData"_e is one. */
+/** The name of an event, as a type: "WriteData"_e. */
 template <char... Text> struct event_name {
-    /** The name, with a NUL at its end. */
+    /** The name with a NUL. */
     static constexpr char text[] = {Text..., '\0'};
 };
 
-/** A field of a call: its name, and a reference to its value, good until the call returns. */
+/** A field of a call: its name and a reference to its value, valid until the call returns. */
 template <class Name, class Value> struct field {
-    /** What is logged; not owned. */
+    /** The value; not owned. */
     const Value &value;
 };
 
-/** A field's name, as a type: "SEND.SZ"_f is one. */
+/** The name of a field, as a type: "SEND.SZ"_f. */
 template <char... Text> struct field_name {
-    /** The name, with a NUL at its end. */
+    /** The name with a NUL. */
     static constexpr char text[] = {Text..., '\0'};
 
-    /** The field with that value, for the call in which it stands. */
+    /** Returns the field with this value, for use in the same call. */
     template <class Value> constexpr field<field_name, Value> operator=(const Value &value) const
     {
         return {value};
     }
 };
 
-/** What a program uses to write names: using namespace netlogger::literals. */
+/** Literals for names: using namespace netlogger::literals. */
 namespace literals
 {
 #pragma GCC diagnostic push
@@ -108,14 +108,14 @@ namespace literals
 #ifdef __clang__
 #pragma GCC diagnostic ignored "-Wgnu-string-literal-operator-template"
 #endif
-/** The name of an event. An extension that gcc and clang have in C++17. */
+/** The name of an event. An extension of gcc and clang in C++17. */
 template <class Char, Char... Text> constexpr event_name<Text...> operator""_e()
 {
     static_assert(sizeof...(Text) > 0, "an event has a name");
     return {};
 }
 
-/** The name of a field: letters, digits, '.', '_' and '-', the first a letter or '_'. */
+/** The name of a field: letters, digits, '.', '_' and '-', beginning with a letter or '_'. */
 template <class Char, Char... Text> constexpr field_name<Text...> operator""_f()
 {
     static_assert(is_name(field_name<Text...>::text), "a field's name is letters, digits, '.', '_' and '-'");
@@ -132,7 +132,7 @@ inline nl_string view(std::string_view text)
     return nl_bytes(text.data() != nullptr ? text.data() : "", text.size());
 }
 
-/* A value as the ring takes it. */
+/* Converts a value for the ring. */
 template <class Value> inline auto capture(const Value &value)
 {
     if constexpr (std::is_convertible_v<const Value &, std::string_view> && !std::is_pointer_v<std::decay_t<Value>> &&
@@ -147,7 +147,7 @@ template <class Value> inline auto capture(const Value &value)
 template <class Value>
 inline constexpr unsigned char raw_type = nl_private_type<decltype(capture(std::declval<const Value &>()))>::raw_type;
 
-/* All that never changes of an event; one in the program for each level, name, and names and types of fields. */
+/* The constant parts of an event: one site per level, name, and names and types of fields. */
 template <nl_level Level, class Event, class... Fields> struct site;
 template <nl_level Level, class Event, class... Names, class... Values>
 struct site<Level, Event, field<Names, Values>...> {
@@ -177,7 +177,7 @@ template <class... Captured> inline bool put(nl_log *log, nl_event_site *site, c
     return true;
 }
 
-/* ---- the same for names that are not known before ---- */
+/* ---- names that are known at run time ---- */
 
 inline nl_field typed(nl_string value)
 {
@@ -201,7 +201,7 @@ template <class Number> inline nl_field typed(Number value)
     return made;
 }
 
-/* Text as long as it is: what goes into the ring as a record is cut there, and later. */
+/* Converts a value for a record; the library truncates long text later. */
 template <class Value> inline auto whole(const Value &value)
 {
     using captured = decltype(capture(value));
@@ -221,7 +221,7 @@ template <class Name, class Value> inline nl_field named(const field<Name, Value
     return made;
 }
 
-/* A value that outlives the call: text is copied. */
+/* Copies a value that must outlive the call. */
 template <class Value> inline auto keep(const Value &value)
 {
     using captured = decltype(capture(value));
@@ -244,8 +244,8 @@ using status_name = field_name<'S', 'T', 'A', 'T', 'U', 'S'>;
 } // namespace detail
 
 /**
- * Sets the function that receives the messages of all logs; nullptr: standard error does. Call it before a log is
- * opened.
+ * Sets the function that receives the messages of all logs; nullptr: the library prints them. Call it before opening a
+ * log.
  *
  * @param handler called in any thread; it must not use logs
  * @param user passed to handler
@@ -258,37 +258,38 @@ inline void set_message_handler(nl_message_handler *handler, void *user = nullpt
 template <class Event, class... Fields> class span;
 
 /**
- * A log; log.h says what it does. Moved, not copied. Any number of threads may call what is const. Events may be
- * logged in signal handlers, as with NL_EVENT, when their names are literals.
+ * A log; see log.h. Movable, not copyable. Any number of threads may call its const members. Signal handlers may log
+ * events whose names are literals, as with NL_EVENT.
  */
 class log
 {
   public:
-    /** A log that is off: it takes everything and writes nothing. */
+    /** A log that is off: it accepts all calls and writes nothing. */
     log() = default;
 
     /**
-     * Opens a log. It is off, without an error, when logging is switched off or there is no destination.
+     * Opens a log. The log is off, without an error, if logging is switched off or there is no destination.
      *
      * @param prog the program's name in every record
-     * @param url where to, as nl_open takes it; nullptr: $NETLOGGER_DEST
-     * @throws netlogger::error if the URL is invalid or can never work, but not if the destination is unreachable now
+     * @param url the destination, see nl_open; nullptr: $NETLOGGER_DEST
+     * @throws netlogger::error if the URL is invalid or can never work, but not if the destination is unreachable
+     * now
      */
     explicit log(const char *prog, const char *url = nullptr) : handle(nl_open(prog, url))
     {
         if (handle == nullptr && *nl_error_message() != '\0')
             throw error();
     }
-    /** The same. */
+    /** The same with strings. */
     explicit log(const std::string &prog, const std::string &url) : log(prog.c_str(), url.c_str())
     {
     }
 
-    /** Takes over other's log; other is off then. */
+    /** Takes over the log of other, which is off afterwards. */
     log(log &&other) noexcept : handle(std::exchange(other.handle, nullptr))
     {
     }
-    /** Closes its own log, and takes over other's. */
+    /** Closes this log and takes over the log of other. */
     log &operator=(log &&other) noexcept
     {
         if (this != &other) {
@@ -303,24 +304,24 @@ class log
         nl_close(handle);
     }
 
-    /** Whether it is open. */
+    /** Returns whether the log is open. */
     explicit operator bool() const noexcept
     {
         return handle != nullptr;
     }
 
-    /** For the C interface: NL_EVENT(log.get(), ...), NL_MARKER's probes. The log stays this object's. */
+    /** Returns the log for the C interface: NL_EVENT(log.get(), ...), probes. This object owns it. */
     nl_log *get() const noexcept
     {
         return handle;
     }
 
     /**
-     * Writes an event: log.event("WriteData"_e, "SEND.SZ"_f = size). Waits for nothing but what the log's policy says.
+     * Writes an event: log.event("WriteData"_e, "SEND.SZ"_f = size). Waits only as the log's policy requires.
      *
      * @tparam Level its level
      * @param fields at most 16
-     * @return false when it is off, or lost: then it is counted, and the log says so
+     * @return false if it is off or lost; the log counts and reports losses
      */
     template <nl_level Level = NL_USAGE, char... Text, class... Names, class... Values>
     bool event(event_name<Text...>, const field<Names, Values> &...fields) const noexcept
@@ -331,7 +332,7 @@ class log
         return detail::put(handle, &site::it, detail::capture(fields.value)...);
     }
 
-    /** The same with a name that is known only now; it takes some times as long. */
+    /** The same with a name that is known at run time only; it takes several times as long. */
     template <nl_level Level = NL_USAGE, class... Names, class... Values>
     bool event(std::string_view name, const field<Names, Values> &...fields) const noexcept
     {
@@ -346,7 +347,7 @@ class log
         return nl_write_record(handle, &record) == NL_OK;
     }
 
-    /** event() with the level Error; error is the exception's name. */
+    /** event() with the level Error; error is the name of the exception. */
     template <class... Rest> bool error_event(const Rest &...rest) const noexcept
     {
         return event<NL_ERROR>(rest...);
@@ -362,7 +363,9 @@ class log
         return event<NL_DEBUG>(rest...);
     }
 
-    /** Name.start now, and Name.end when what is returned goes out of scope, both with these fields: see span. */
+    /**
+     * Writes Name.start now, and Name.end at the end of the returned object's scope, both with these fields: see span.
+     */
     template <char... Text, class... Names, class... Values>
     [[nodiscard]] auto span(event_name<Text...> name, const field<Names, Values> &...fields) const
     {
@@ -370,22 +373,27 @@ class log
     }
 
     /**
-     * Writes an event as nl_write does: NAME=conversion pairs and values as printf takes them.
+     * Writes an event as nl_write does: NAME=conversion pairs and values of printf.
      *
-     * @param name the event's name
+     * @param name the name of the event
      * @param format such as "SEND.SZ=%ld FILE=%s"; nullptr for no fields
      * @return false if the log is off or the event is lost
      */
     bool write(nl_level level, const char *name, const char *format, ...) const noexcept NL_PRINTF(4, 5);
 
-    /** Writes no events of levels after this one from now on. */
+    /** Sets the threshold: events of later levels are not written. */
     void set_level(nl_level level) const noexcept
     {
         nl_set_level(handle, level);
     }
 
-    /** Selects what happens to an event when its thread's ring is full: see nl_set_policy. Call it before other
-     * threads use the log. @param block_ns maximum wait in nanoseconds @param keep_level for NL_POLICY_LEVEL */
+    /**
+     *  Selects what happens to an event when its thread's ring is full: see nl_set_policy. Call it before other
+     * threads use the log.
+     *
+     * @param block_ns maximum wait in nanoseconds
+     * @param keep_level for NL_POLICY_LEVEL
+     */
     void set_policy(nl_policy policy, std::int64_t block_ns = 0, nl_level keep_level = NL_WARNING) const noexcept
     {
         nl_set_policy(handle, policy, block_ns, keep_level);
@@ -397,21 +405,25 @@ class log
         nl_set_idle(handle, idle_ns);
     }
 
-    /** Checks commands as a collector may send them, without executing any. @throws netlogger::error if one is wrong */
+    /**
+     * Checks commands as if from a collector, without executing them.
+     *
+     * @throws netlogger::error if a command is invalid
+     */
     static void check(std::string_view commands)
     {
         if (nl_control_check(commands.data(), commands.size()) == NL_FAILED)
             throw error();
     }
 
-    /** Does what the lines of commands say, as nl_control does. @throws netlogger::error when it can't */
+    /** Executes commands, see nl_control. @throws netlogger::error if a command fails */
     void control(std::string_view commands) const
     {
         if (nl_control(handle, commands.data(), commands.size()) == NL_FAILED)
             throw error();
     }
 
-    /** Sends what was written, and waits for that. @throws netlogger::error when not all of it could be sent */
+    /** Sends all events and waits until they are sent. @throws netlogger::error if some could not be sent */
     void flush() const
     {
         if (nl_flush(handle) == NL_FAILED)
@@ -419,9 +431,10 @@ class log
     }
 
     /**
-     * Flushes and closes; the log is off from here on. No other thread may be logging to it.
+     * Flushes and closes; the log is off afterwards. No other thread may be using it.
      *
-     * @return false if not all events were delivered; nl_error_message() has their number, the place and the reason
+     * @return false if not all events were delivered; nl_error_message() has their number, their place and the
+     * reason
      */
     bool close() noexcept
     {
@@ -442,9 +455,8 @@ inline bool log::write(nl_level level, const char *name, const char *format, ...
 }
 
 /**
- * The time between Name.start, written when it is made, and Name.end, written when it ends, with the same fields, so
- * that the two are found to belong together. Name.end says STATUS=0, or STATUS=-1 when an exception ends it. The log
- * must outlive it.
+ * The time between the events Name.start and Name.end, which have the same fields. Name.end has STATUS=0, or STATUS=-1
+ * if an exception ends the span. The log must outlive the span.
  */
 template <char... Text, class... Names, class... Values> class span<event_name<Text...>, field<Names, Values>...>
 {
@@ -452,7 +464,7 @@ template <char... Text, class... Names, class... Values> class span<event_name<T
     using end_name = typename detail::joined<event_name<Text...>, detail::end_suffix>::type;
 
   public:
-    /** Writes Name.start; log.span() makes it. Text in fields is copied. */
+    /** Writes Name.start; created by log.span(). Copies text in fields. */
     span(const netlogger::log &log, event_name<Text...>, const field<Names, Values> &...fields)
         : to(&log), exceptions(std::uncaught_exceptions()), values(detail::keep(fields.value)...)
     {
@@ -460,21 +472,21 @@ template <char... Text, class... Names, class... Values> class span<event_name<T
     }
     span(const span &) = delete;
     span &operator=(const span &) = delete;
-    /** Writes Name.end, unless that was done. */
+    /** Writes Name.end, unless the span has ended. */
     ~span()
     {
         if (to != nullptr)
             finish(std::uncaught_exceptions() > exceptions ? -1 : 0);
     }
 
-    /** Ends it now, with more fields: what is known only at the end. Later calls do nothing. */
+    /** Ends the span now, with more fields. Later calls do nothing. */
     template <class... MoreNames, class... MoreValues> void end(const field<MoreNames, MoreValues> &...more)
     {
         if (to != nullptr)
             finish(0, more...);
     }
 
-    /** The same as ended in failure: STATUS=-1. */
+    /** Ends the span as failed: STATUS=-1. */
     template <class... MoreNames, class... MoreValues> void fail(const field<MoreNames, MoreValues> &...more)
     {
         if (to != nullptr)
@@ -492,34 +504,34 @@ template <char... Text, class... Names, class... Values> class span<event_name<T
         to = nullptr;
     }
 
-    const netlogger::log *to; /* nullptr once it has ended */
-    int exceptions;           /* under way when it began */
+    const netlogger::log *to; /* nullptr after the end */
+    int exceptions;           /* number of active exceptions at the beginning */
     std::tuple<decltype(detail::keep(std::declval<const Values &>()))...> values;
 };
 
 /* ---- reading ---- */
 
-/** A field of a record that was read: its name and its value; good until the reader's next record. */
+/** A field of a record: its name and value; valid until the reader's next record. */
 class value
 {
   public:
-    /** What field, which the library found, holds. */
+    /** Wraps a field of the library. */
     explicit value(const nl_field &field) : field(field)
     {
     }
 
-    /** Its name. */
+    /** Returns its name. */
     std::string_view name() const
     {
         return {field.name.data, field.name.size};
     }
-    /** Its type; text formats have texts only. */
+    /** Returns its type; text formats have only text. */
     nl_type type() const
     {
         return field.type;
     }
 
-    /** As ULM writes it. */
+    /** Returns the value as ULM text. */
     std::string text() const
     {
         char scratch[NL_FIELD_TEXT_SIZE];
@@ -527,13 +539,13 @@ class value
         return {text.data, text.size};
     }
 
-    /** As a whole number; nothing when it is none, or has more than 64 bits. */
+    /** Returns the value as an integer; empty if it is not an integer of 64 bits. */
     std::optional<std::int64_t> integer() const
     {
         std::int64_t number;
         return nl_field_int(&field, &number) ? std::optional(number) : std::nullopt;
     }
-    /** As a number; nothing when it is none. */
+    /** Returns the value as a number; empty if it is not a number. */
     std::optional<double> number() const
     {
         double number;
@@ -544,58 +556,58 @@ class value
     nl_field field;
 };
 
-/** A record that was read; what it returns is good until the reader's next one. */
+/** A record; its results are valid until the reader's next record. */
 class record
 {
   public:
-    /** What data, the library's, holds. */
+    /** Wraps a record of the library. */
     explicit record(const nl_record *data = nullptr) : data(data)
     {
     }
 
-    /** Nanoseconds since 1970 UTC. */
+    /** Returns the time in nanoseconds since 1970 UTC. */
     std::int64_t time_ns() const
     {
         return data->time_ns;
     }
-    /** Its level; NL_LEVEL_NONE when it has none. */
+    /** Returns the level, or NL_LEVEL_NONE. */
     nl_level level() const
     {
         return data->level;
     }
-    /** Where it comes from; empty, as are those below, when it does not say. */
+    /** Returns the host; empty if the record has none, also below. */
     std::string_view host() const
     {
         return view(data->host);
     }
-    /** The program. */
+    /** Returns the program. */
     std::string_view prog() const
     {
         return view(data->prog);
     }
-    /** The event's name. */
+    /** Returns the name of the event. */
     std::string_view event() const
     {
         return view(data->event);
     }
-    /** How many fields it has beside these. */
+    /** Returns the number of other fields. */
     std::size_t size() const
     {
         return data->field_count;
     }
-    /** The field at a place, from 0. */
+    /** Returns the field at a position from 0. */
     value operator[](std::size_t place) const
     {
         return value(data->fields[place]);
     }
 
-    /** The first field of that name, a standard one too ("HOST", "DATE"); nothing when there is none. */
+    /** Returns the first field of this name, also a standard one ("HOST", "DATE"); empty if there is none. */
     std::optional<value> find(const char *name) const
     {
         nl_field field;
         return nl_record_find(data, name, &field) ? std::optional(value(field)) : std::nullopt;
     }
-    /** The record as text or as a block. @throws netlogger::error if it cannot be written in that format */
+    /** Returns the record as text or as a block. @throws netlogger::error if the format cannot represent it */
     std::string encode(nl_format format) const
     {
         nl_buffer buffer{};
@@ -606,7 +618,7 @@ class record
             throw error();
         return bytes;
     }
-    /** For the C interface: the library's record. */
+    /** Returns the record for the C interface. */
     const nl_record *get() const
     {
         return data;
@@ -620,7 +632,7 @@ class record
     const nl_record *data;
 };
 
-/** A copy of a record, which lasts as long as this object. */
+/** A copy of a record, which is valid as long as this object. */
 class stored_record
 {
   public:
@@ -633,12 +645,12 @@ class stored_record
         if (data->flags & NL_RECORD_INCOMPLETE)
             throw error();
     }
-    /** Empties the record, and keeps its memory for the next copy. */
+    /** Empties the record and keeps its memory for the next copy. */
     void clear() noexcept
     {
         nl_record_clear(data.get());
     }
-    /** The copy. */
+    /** Returns the copy. */
     record get() const
     {
         return record(data.get());
@@ -655,11 +667,11 @@ class stored_record
 };
 
 /**
- * The records of a source, once, in their order:
+ * The records of a source, in their order, for one pass:
  *
  *   for (const netlogger::record &record : netlogger::reader("a.log", "LVL <= Warning"))
  *
- * What cannot be read as a record is passed over and counted (stats().malformed). For one thread at a time.
+ * Malformed input is skipped and counted (stats().malformed). For one thread at a time.
  */
 class reader
 {
@@ -667,10 +679,10 @@ class reader
     /**
      * Opens a source.
      *
-     * @param source a file, "-", a collector: what nl_reader_open takes
-     * @param where an expression that chooses records (filter.h); "" for all
-     * @param follow at the end of a file wait for more
-     * @throws netlogger::error when it cannot be opened, or where is no expression
+     * @param source a file, "-", a collector: see nl_reader_open
+     * @param where an expression that selects records (filter.h); "": all
+     * @param follow wait at the end of a file for more
+     * @throws netlogger::error if the source cannot be opened or where is invalid
      */
     explicit reader(const std::string &source, const std::string &where = "", bool follow = false)
     {
@@ -686,7 +698,7 @@ class reader
             throw error();
     }
 
-    /** The next record, or nothing at the end. @throws netlogger::error when the source cannot be read */
+    /** Returns the next record, or nothing at the end. @throws netlogger::error if reading fails */
     std::optional<record> next()
     {
         const nl_record *found;
@@ -699,55 +711,55 @@ class reader
         return std::nullopt;
     }
 
-    /** Counts so far; good as long as the reader. */
+    /** Returns the counts so far; valid as long as the reader. */
     const nl_reader_stats &stats() const
     {
         return *nl_reader_get_stats(handle.get());
     }
 
-    /** An input iterator over the records that are left. */
+    /** An input iterator over the remaining records. */
     class iterator
     {
       public:
-        using iterator_category = std::input_iterator_tag; /**< It goes through once. */
-        using value_type = record;                         /**< What it is at. */
-        using difference_type = std::ptrdiff_t;            /**< None is taken. */
-        using pointer = const record *;                    /**< To what it is at. */
-        using reference = const record &;                  /**< The same. */
+        using iterator_category = std::input_iterator_tag; /**< Single pass. */
+        using value_type = record;                         /**< A record. */
+        using difference_type = std::ptrdiff_t;            /**< Not used. */
+        using pointer = const record *;                    /**< A pointer to the present record. */
+        using reference = const record &;                  /**< A reference to the present record. */
 
-        /** The end. */
+        /** Creates the end iterator. */
         iterator() = default;
-        /** At the reader's next record. */
+        /** Reads the reader's next record. */
         explicit iterator(reader &from) : from(&from), now(from.next())
         {
         }
-        /** The record; good until the next. */
+        /** Returns the record, which is valid until the next one. */
         reference operator*() const
         {
             return *now;
         }
-        /** The same. */
+        /** Returns its address. */
         pointer operator->() const
         {
             return &*now;
         }
-        /** Goes to the next record. @throws netlogger::error when the source cannot be read */
+        /** Reads the next record. @throws netlogger::error if reading fails */
         iterator &operator++()
         {
             now = from->next();
             return *this;
         }
-        /** The same. */
+        /** Reads the next record. @throws netlogger::error if reading fails */
         void operator++(int)
         {
             ++*this;
         }
-        /** Whether both are at the end, or neither. */
+        /** Returns whether both iterators are at the end, or neither. */
         bool operator==(const iterator &other) const
         {
             return now.has_value() == other.now.has_value();
         }
-        /** The opposite. */
+        /** The opposite of ==. */
         bool operator!=(const iterator &other) const
         {
             return !(*this == other);
@@ -757,12 +769,12 @@ class reader
         reader *from = nullptr;
         std::optional<record> now;
     };
-    /** The record that comes next. */
+    /** Reads the next record and returns its iterator. */
     iterator begin()
     {
         return iterator(*this);
     }
-    /** Behind the last. */
+    /** Returns the end iterator. */
     iterator end()
     {
         return {};
@@ -788,7 +800,7 @@ class reader
 namespace detail
 {
 
-/* Calls a C function that reports items of type Item to a callback; passes a callback's exception on to the caller. */
+/* Calls a C function that reports items of type Item to a callback, and rethrows the callback's exception. */
 template <class Item, class Each, class Call> nl_status for_each(Each &each, Call call)
 {
     struct visit {
@@ -814,13 +826,13 @@ template <class Item, class Each, class Call> nl_status for_each(Each &each, Cal
 } // namespace detail
 
 /**
- * A probe at the markers (NL_MARKER) whose names match a pattern (fnmatch(3)). The destructor detaches it. marker.h
- * describes the kinds of probes.
+ * A probe at the markers (NL_MARKER) whose names match a pattern (fnmatch(3)). The destructor detaches it. See
+ * marker.h for the kinds of probes.
  */
 class probe
 {
   public:
-    /** What call() calls, in the thread that passes the marker. It must not throw. */
+    /** The function of calling(), called in the thread that passes the marker. It must not throw. */
     using function = std::function<void(const char *marker, const nl_field *fields, std::size_t field_count)>;
 
     /** Logs each pass to log, which must outlive the probe. @throws netlogger::error if the pattern is empty */
@@ -859,7 +871,7 @@ class probe
             nl_marker_detach(number);
     }
 
-    /** What the probe has measured so far. @throws netlogger::error if something else detached the probe */
+    /** Returns the results so far. @throws netlogger::error if the probe is detached already */
     nl_probe_info read() const
     {
         nl_probe_info info;
@@ -880,7 +892,7 @@ class probe
     }
 
     nl_probe number;
-    std::unique_ptr<function> kept; /* of calling() */
+    std::unique_ptr<function> kept; /* for calling() */
 };
 
 /** Calls each(const nl_marker_info &) for each marker of the program. @throws netlogger::error if memory runs out */
@@ -898,9 +910,9 @@ template <class Each> void for_each_probe(Each each)
 }
 
 /**
- * Measures what logging costs and calls each(const nl_event_cost &) for each kind of event: see nl_event_costs.
+ * Measures the cost of logging and calls each(const nl_event_cost &) for each kind of event: see nl_event_costs.
  *
- * @throws netlogger::error if it cannot be measured
+ * @throws netlogger::error if the measurement fails
  */
 template <class Each> void for_each_event_cost(Each each)
 {
@@ -909,9 +921,9 @@ template <class Each> void for_each_event_cost(Each each)
 }
 
 /**
- * Delivers what ended programs left in shared memory and calls each(const nl_recovered &) for each of their logs.
+ * Delivers the events of ended programs and calls each(const nl_recovered &) for each of their logs.
  *
- * @return whether everything is delivered; nl_error_message() has the reason if not
+ * @return whether everything is delivered; otherwise nl_error_message() has the reason
  */
 template <class Each> bool recover(const nl_recover_options &options, Each each)
 {
@@ -921,12 +933,12 @@ template <class Each> bool recover(const nl_recover_options &options, Each each)
 
 /* ---- time ---- */
 
-/** The time now, in nanoseconds since 1970 UTC. */
+/** Returns the present time in nanoseconds since 1970 UTC. */
 inline std::int64_t now_ns()
 {
     return nl_time_now_ns();
 }
-/** Parses a ULM DATE, an ISO 8601 time or seconds since 1970. @throws netlogger::error if text is none of them */
+/** Parses a ULM DATE, an ISO 8601 time or seconds since 1970. @throws netlogger::error if text is invalid */
 inline std::int64_t parse_time(std::string_view text)
 {
     std::int64_t time_ns;
@@ -934,7 +946,7 @@ inline std::int64_t parse_time(std::string_view text)
         throw error();
     return time_ns;
 }
-/** A time, in nanoseconds since 1970 UTC, as a ULM DATE. */
+/** Returns a time in nanoseconds since 1970 UTC as a ULM DATE. */
 inline std::string format_time(std::int64_t time_ns)
 {
     char text[NL_TIME_TEXT_SIZE];

@@ -1,5 +1,6 @@
-/* What netlogger.f90 cannot say by itself: the options of a reader are a C struct whose layout is not Fortran's to
- * know. */
+/*
+ * Opens a reader for netlogger.f90, because its options are a C struct whose layout Fortran cannot know.
+ */
 #include <netlogger.h>
 
 nl_reader *nl_fortran_reader_open(const char *url, bool follow);

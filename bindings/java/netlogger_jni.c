@@ -1,8 +1,9 @@
 /*
- * The native part of the Java binding: what Native.java declares. The library is linked into it, so that the jar in
- * which it travels needs nothing else of this project.
+ * The native part of the Java binding: the functions that Native.java declares. It includes the library, so that the
+ * jar needs no other files of this project.
  *
- * Texts come as bytes in UTF-8, as JNI's own strings cannot hold all of them. Java throws what fails in here.
+ * Texts are passed as UTF-8 bytes, because JNI strings cannot represent all of them. Java throws the exceptions for
+ * failures here.
  */
 #include <netlogger.h>
 
@@ -19,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Event.java writes these in place. */
+/* Event.java writes these structs. */
 _Static_assert(sizeof(nl_field) == 40, "FIELD_SIZE");
 _Static_assert(offsetof(nl_field, type) == 16, "TYPE_AT");
 _Static_assert(offsetof(nl_field, string.data) == 24 && offsetof(nl_field, int_value) == 24, "VALUE_AT");
@@ -32,29 +33,28 @@ typedef struct java_reader {
     nl_buffer packed;
 } java_reader;
 
-/* Their prototypes are in Native.java. */
+/* Native.java declares the functions. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #define JAVA(result, name) JNIEXPORT result JNICALL Java_netlogger_Native_##name
 
-/* ---- logs that may be closed while others use them ---- */
+/* ---- logs that may be closed while other threads use them ---- */
 
-/* What Java has of a log. Never freed: events that were begun, and threads, may have it still when the log is closed.
- */
+/* Java's handle of a log. Never freed, because begun events and threads may refer to it after the log is closed. */
 typedef struct java_log {
-    nl_log *log; /* atomic; NULL: it is not open */
+    nl_log *log; /* atomic; NULL: not open */
 } java_log;
 
 /* A thread that uses logs. */
 typedef struct user {
-    java_log *busy_with; /* atomic; NULL: with none */
+    java_log *busy_with; /* atomic; NULL: none */
     struct user *next;
 } user;
 
-static user *users; /* with users_lock */
+static user *users; /* protected by users_lock */
 static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t user_key;
 static __thread user *own_user __attribute__((tls_model("initial-exec")));
-static bool every_use_has_a_fence; /* as the kernel does not let who closes have all threads make one */
+static bool every_use_has_a_fence; /* the kernel does not support membarrier */
 
 static void forget_user(void *gone)
 {
@@ -74,7 +74,7 @@ __attribute__((constructor)) static void begin(void)
     every_use_has_a_fence = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0;
 }
 
-/* The Java program gets an OutOfMemoryError; a library never ends its host program. */
+/* Throws OutOfMemoryError: a library must not end its host program. */
 static void throw_out_of_memory(JNIEnv *env)
 {
     jclass error = (*env)->FindClass(env, "java/lang/OutOfMemoryError");
@@ -82,7 +82,7 @@ static void throw_out_of_memory(JNIEnv *env)
         (*env)->ThrowNew(env, error, "netlogger: no native memory");
 }
 
-/* NULL, and a pending exception, when there is no memory. */
+/* Returns NULL with a pending exception if memory runs out. */
 static user *make_user(JNIEnv *env)
 {
     user *made = calloc(1, sizeof *made);
@@ -99,7 +99,7 @@ static user *make_user(JNIEnv *env)
 }
 
 /*
- * The log, which is not closed before leave is called; NULL, with nothing to leave, when it is not open, or when an
+ * Returns the log, which is not closed before leave. Returns NULL, with nothing to leave, if it is not open or an
  * exception is pending.
  */
 static nl_log *enter(JNIEnv *env, jlong handle)
@@ -124,7 +124,7 @@ static void leave(void)
     __atomic_store_n(&own_user->busy_with, NULL, __ATOMIC_RELEASE);
 }
 
-/* Waits for all who entered before it was taken away. */
+/* Waits for the threads that entered before the log was removed. */
 static void wait_for_users(const java_log *of)
 {
     struct timespec pause = {.tv_nsec = 1000};
@@ -139,7 +139,7 @@ static void wait_for_users(const java_log *of)
     pthread_mutex_unlock(&users_lock);
 }
 
-/* A copy, NUL-terminated, to be freed; NULL of null, or with a pending exception. *size may be NULL. */
+/* Returns a copy with a NUL, which the caller frees; NULL for null or with a pending exception. size may be NULL. */
 static char *copy_bytes(JNIEnv *env, jbyteArray bytes, size_t *size)
 {
     if (bytes == NULL || (*env)->ExceptionCheck(env))
@@ -280,7 +280,7 @@ JAVA(jint, writeText)(JNIEnv *env, jclass class, jlong handle, jbyteArray event,
     return result;
 }
 
-/* The bytes of names, each to be freed. */
+/* Copies the names, each of which the caller frees. */
 static void copy_names(JNIEnv *env, jobjectArray names, nl_string *out, jsize count)
 {
     for (jsize i = 0; i < count; i++) {

@@ -80,8 +80,8 @@ NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpen(const char *program_name, const c
 NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpenFd(const char *program_name, int fd, int flags);
 
 /*
- * Writes an event to a log of nl_open. data is the text of its fields, such as "SEND.SZ=49332 FILE=a", or NULL. Returns
- * 0 or NL_ERR. Thread-safe.
+ * Writes an event to a log of nl_open. data is the text of its fields, such as "SEND.SZ=49332 FILE=a", or NULL.
+ * Results are those of NetLoggerWrite. Thread-safe.
  */
 NETLOGGER_CLASSIC_API int NetLoggerWriteText(struct nl_log *log, const char *keyword, const char *data);
 

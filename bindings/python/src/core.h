@@ -1,11 +1,11 @@
 /*
- * netlogger._core: what Python needs of the library, on the limited API of 3.9.
+ * netlogger._core: the native part of the Python binding, with the limited API of Python 3.9.
  *
- *   values.c   Python's values as the library's, and back
- *   kinds.c    the kinds of events, found by the objects that a call brings
+ *   values.c   conversion between Python's values and the library's
+ *   kinds.c    a cache of kinds of events by the objects of a call
  *   log.c      Log
  *   reader.c   Reader
- *   module.c   the module, Error, what takes no object
+ *   module.c   the module, Error, functions without objects
  */
 #ifndef NETLOGGER_PYTHON_CORE_H
 #define NETLOGGER_PYTHON_CORE_H
@@ -20,14 +20,14 @@
 
 #include <string.h>
 
-/* Py_NewRef, which the limited API has from 3.10 on. */
+/* Py_NewRef, which the limited API has since 3.10. */
 static inline PyObject *nlpy_new_ref(PyObject *object)
 {
     Py_INCREF(object);
     return object;
 }
 
-/* Does a statement without the interpreter's lock, which others have meanwhile. */
+/* Executes a statement without the interpreter lock. */
 #define WITHOUT_LOCK(statement)                                                                                        \
     do {                                                                                                               \
         PyThreadState *state_ = PyEval_SaveThread();                                                                   \
@@ -39,38 +39,40 @@ static inline PyObject *nlpy_new_ref(PyObject *object)
 
 extern PyObject *nlpy_error; /* netlogger.Error */
 
-/* Raises Error with the library's words, or instead of none; returns NULL. */
+/* Raises Error with the library's message, or with instead if there is none. Returns NULL. */
 PyObject *nlpy_raise(const char *instead);
 
 /* ---- values.c ---- */
 
 /*
- * A Python value as a field's. Its bytes live as long as value and, when that is set, *keep, a new reference. 0, or -1
- * with an exception.
+ * Converts a Python value to a field. Its bytes are valid as long as value and *keep, a new reference or NULL. Returns
+ * 0, or -1 with an exception.
  */
 int nlpy_take(PyObject *value, nl_field *field, PyObject **keep);
 
-/* The bytes of a str in UTF-8, escaped ones as they were; they live as long as *keep, a new reference. */
+/*
+ * Returns the UTF-8 bytes of a str, with surrogate escapes decoded. They are valid as long as *keep, a new reference.
+ */
 int nlpy_take_text(PyObject *text, nl_string *bytes, PyObject **keep);
 
-/* A new reference to what a field holds; with numbers also text that is a number from end to end is one. */
+/* Returns the value of a field as a new reference. With numbers, text that is a number becomes a number. */
 PyObject *nlpy_give(const nl_field *field, bool numbers);
 
-/* A str of bytes in UTF-8, others escaped; None when there is no string at all. */
+/* Returns a str of UTF-8 bytes, with surrogate escapes for other bytes; None if there is no string. */
 PyObject *nlpy_give_text(nl_string text);
 
 /* ---- kinds.c ---- */
 
 /*
- * The kind of a level, an event's name and its fields' names, all str. *own is set when the caller has to free it. NULL
- * with an exception. To be used before any Python code runs.
+ * Returns the kind for a level and the names of an event and its fields, all str. Sets *own if the caller must free
+ * it. Returns NULL with an exception. Use it before any Python code runs.
  */
 nl_event_kind *nlpy_kind_find(nl_level level, PyObject *event, PyObject *const *names, Py_ssize_t count, bool *own);
 
 /* ---- log.c and reader.c ---- */
 
 extern unsigned
-    nlpy_waiting; /* threads that write an event, without the interpreter's lock, as they may have to wait */
+    nlpy_waiting; /* number of threads that write an event without the interpreter lock, because it may have to wait */
 
 int nlpy_log_add(PyObject *module);
 int nlpy_reader_add(PyObject *module);

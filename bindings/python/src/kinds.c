@@ -5,8 +5,8 @@
 enum { ENTRIES = 1024, NAMES_MAX = NL_FIELDS_MAX };
 
 /*
- * Kinds by the very objects that they were called with: the names in a program's text are the same objects with every
- * call. An entry keeps them, so that no other object can be where they are. Under the interpreter's lock.
+ * A cache of kinds by the objects of a call: the names in a program's source are the same objects in every call. An
+ * entry holds references, so that no other object can have the same address. Protected by the interpreter lock.
  */
 typedef struct entry {
     nl_event_kind *kind; /* NULL: free */
@@ -32,7 +32,7 @@ static bool is_of(const entry *at, nl_level level, PyObject *event, PyObject *co
            memcmp(at->names, names, (size_t)count * sizeof *names) == 0;
 }
 
-/* The kind of these texts, which the library looks for. */
+/* Returns the kind of these names from the library. */
 static nl_event_kind *kinds_make(nl_level level, PyObject *event, PyObject *const *names, Py_ssize_t count)
 {
     nl_event_kind *kind = NULL;
@@ -76,7 +76,7 @@ static void replace(entry *at, const entry *with)
         Py_DECREF(old.names[i]);
 }
 
-/* Whether all are plain str, which are forgotten without any Python code being run. */
+/* Returns whether all names have the type str, whose deallocation runs no Python code. */
 static bool are_plain(PyObject *event, PyObject *const *names, Py_ssize_t count)
 {
     bool plain = PyUnicode_CheckExact(event);
@@ -92,7 +92,7 @@ nl_event_kind *nlpy_kind_find(nl_level level, PyObject *event, PyObject *const *
     if (is_of(at, level, event, names, count))
         return at->kind;
     nl_event_kind *kind = kinds_make(level, event, names, count);
-    /* What others use while they wait without the interpreter's lock is not freed. */
+    /* Threads that wait without the interpreter lock may use old kinds, so that they must not be freed. */
     *own = nlpy_waiting > 0 || count > NAMES_MAX || !are_plain(event, names, count);
     if (kind == NULL || *own)
         return kind;

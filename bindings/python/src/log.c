@@ -10,12 +10,12 @@ enum { INLINE_FIELDS = NL_FIELDS_MAX };
 typedef struct py_log {
     PyObject_HEAD nl_log *log;
     bool is_open;
-    unsigned users;      /* threads that use log without the interpreter's lock */
+    unsigned users;      /* threads that use log without the interpreter lock */
     unsigned generation; /* of the process to which they belong */
 } py_log;
 
 unsigned nlpy_waiting;
-static unsigned generation; /* how often the process is a child of fork(): there no other thread is left */
+static unsigned generation; /* number of forks since the first process: a child has only one thread */
 
 static void in_child(void)
 {
@@ -23,7 +23,7 @@ static void in_child(void)
     nlpy_waiting = 0;
 }
 
-/* ---- using it without the interpreter's lock ---- */
+/* ---- use without the interpreter lock ---- */
 
 static bool check_open(py_log *self)
 {
@@ -57,15 +57,15 @@ static void wait_for_users(py_log *self)
 
 /* ---- one event ---- */
 
-/* What a call brings: first names and objects, then of the objects values. All references are its own. */
+/* The arguments of a call: names and objects first, then the values of the objects. Owns all references. */
 typedef struct call {
     Py_ssize_t count;
     PyObject **names;
     PyObject **objects;
-    PyObject **kept; /* what holds the bytes of a value, or NULL */
+    PyObject **kept; /* objects that own the bytes of values, or NULL */
     nl_field *values;
     size_t size; /* of the event in a ring */
-    void *more;  /* memory, when there are more than INLINE_FIELDS */
+    void *more;  /* memory for more than INLINE_FIELDS */
     PyObject *some_objects[3 * INLINE_FIELDS];
     nl_field some_values[INLINE_FIELDS];
 } call;
@@ -104,7 +104,7 @@ static void add_fields(call *c, PyObject *fields)
     }
 }
 
-/* Takes the place of a value whose conversion raised an exception: logging does not raise it. */
+/* Replaces a value whose conversion raised an exception, because logging must not raise it. */
 static int take_unprintable(PyObject *object, nl_field *value, PyObject **kept)
 {
     PyErr_Clear();
@@ -139,10 +139,10 @@ static void log_forget(call *c)
     PyMem_Free(c->more);
 }
 
-/* The interpreter's lock is let go only where the event may have to wait: that is dearer than the event itself. */
+/* Releases the interpreter lock only if the event may have to wait, because that costs more than the event. */
 static nl_status write_event(py_log *self, nl_event_kind *kind, const call *c)
 {
-    enum { NAMES = 4096 }; /* room for the names of an event that is written as a whole record */
+    enum { NAMES = 4096 }; /* space for the names of an event that is written as a whole record */
     if (nl_event_has_room(self->log, c->size + NAMES))
         return nl_event_write(self->log, kind, c->values);
     nl_status status;
@@ -156,13 +156,13 @@ static nl_status write_event(py_log *self, nl_event_kind *kind, const call *c)
     return status;
 }
 
-/* True when the event was logged, False when it is off or lost, which the log itself counts. */
+/* Returns True if the event was logged; False if it is off or lost, which the log counts. */
 static PyObject *write_call(py_log *self, nl_level level, PyObject *event, call *c)
 {
     bool own;
     if (take_values(c) < 0)
         return NULL;
-    if (!self->is_open) /* a value's conversion closed it */
+    if (!self->is_open) /* the conversion of a value closed the log */
         Py_RETURN_FALSE;
     nl_event_kind *kind = nlpy_kind_find(level, event, c->names, c->count, &own);
     if (kind == NULL)
@@ -173,7 +173,7 @@ static PyObject *write_call(py_log *self, nl_level level, PyObject *event, call 
     return PyBool_FromLong(status == NL_OK || status == NL_MALFORMED);
 }
 
-/* An event with the fields of two dicts, each of which may be NULL. */
+/* Logs an event with the fields of two dicts, which may be NULL. */
 static PyObject *emit(py_log *self, nl_level level, PyObject *event, PyObject *first, PyObject *second)
 {
     call c;
@@ -181,7 +181,7 @@ static PyObject *emit(py_log *self, nl_level level, PyObject *event, PyObject *f
         PyErr_SetString(PyExc_TypeError, "an event's name is a str");
         return NULL;
     }
-    if (!nl_is_on(self->log, level)) /* also when it is closed */
+    if (!nl_is_on(self->log, level)) /* false for a closed log too */
         Py_RETURN_FALSE;
     Py_ssize_t count = (first != NULL ? PyDict_Size(first) : 0) + (second != NULL ? PyDict_Size(second) : 0);
     if (log_make_room(&c, count) < 0)
@@ -195,7 +195,7 @@ static PyObject *emit(py_log *self, nl_level level, PyObject *event, PyObject *f
     return result;
 }
 
-/* What a call may bring in place of a dict. */
+/* Converts another mapping to a dict. */
 static PyObject *as_dict(PyObject *mapping)
 {
     if (!PyObject_HasAttrString(mapping, "keys")) {
@@ -208,7 +208,7 @@ static PyObject *as_dict(PyObject *mapping)
     return dict;
 }
 
-/* EVENT[, mapping], **fields, from args[at] on. */
+/* Logs EVENT[, mapping], **fields, from args[at] on. */
 static PyObject *emit_call(PyObject *self, nl_level level, PyObject *args, Py_ssize_t at, PyObject *fields)
 {
     Py_ssize_t given = PyTuple_Size(args) - at;
@@ -395,7 +395,7 @@ static PyObject *log_write_record(PyObject *object, PyObject *args)
     return result;
 }
 
-/* ---- what is not an event ---- */
+/* ---- control, flush and close ---- */
 
 static PyObject *log_is_on(PyObject *object, PyObject *args)
 {
@@ -490,7 +490,7 @@ static int log_init(PyObject *object, PyObject *args, PyObject *keywords)
             return -1;
         url = PyBytes_AsString(url_bytes);
     }
-    close_it(self); /* __init__ called again */
+    close_it(self); /* __init__ may be called again */
     nl_log *log;
     nl_error_clear();
     WITHOUT_LOCK(log = nl_open(prog, url));
@@ -499,7 +499,7 @@ static int log_init(PyObject *object, PyObject *args, PyObject *keywords)
         nlpy_raise("open failed");
         return -1;
     }
-    self->log = log; /* NULL when logging is switched off */
+    self->log = log; /* NULL if logging is off */
     self->is_open = true;
     return 0;
 }

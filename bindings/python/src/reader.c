@@ -8,14 +8,14 @@ typedef struct py_reader {
     nl_filter *filter;
     PyObject *record_class;
     bool numbers;
-    bool in_use; /* by a thread, without the interpreter's lock */
+    bool in_use; /* by a thread, without the interpreter lock */
 } py_reader;
 
 static PyObject *name_time, *name_level, *name_host, *name_prog, *name_event, *name_repeated;
 
-/* ---- a record as a Record ---- */
+/* ---- conversion of a record to a Record ---- */
 
-/* Sets an attribute to value, a new reference, which may be NULL after an exception. */
+/* Sets an attribute to value, a new reference, or NULL with an exception. */
 static bool set(PyObject *object, PyObject *name, PyObject *value)
 {
     if (value == NULL)
@@ -25,7 +25,7 @@ static bool set(PyObject *object, PyObject *name, PyObject *value)
     return result == 0;
 }
 
-/* Names repeat: all pairs are kept too. */
+/* Keeps all pairs, because names may repeat. */
 static PyObject *all_pairs(const nl_record *record, bool numbers)
 {
     PyObject *pairs = PyTuple_New((Py_ssize_t)record->field_count);
@@ -40,7 +40,7 @@ static PyObject *all_pairs(const nl_record *record, bool numbers)
     return pairs;
 }
 
-/* The first of fields with the same name is the one that is found. */
+/* If a name repeats, the dict has the first field. */
 static bool add_fields(PyObject *made, const nl_record *record, bool numbers)
 {
     bool repeated = false, good = true;
@@ -76,7 +76,7 @@ static PyObject *make_record(const py_reader *self, const nl_record *record)
 
 /* ---- reading ---- */
 
-/* The next record that the filter means, or what nl_reader_next says; without the interpreter's lock. */
+/* Reads the next record that matches the filter, without the interpreter lock. Results are those of nl_reader_next. */
 static nl_status next_meant(py_reader *self, const nl_record **record)
 {
     nl_status status;
@@ -94,8 +94,9 @@ static int64_t now_ns(void)
 }
 
 /*
- * As next_meant, and waits until until_ns, negative: for ever, but for the signals that Python wants to handle. The
- * waits grow from 0.1 to 10 ms. NL_AGAIN when the time is over. NL_FAILED with an exception when a handler raised one.
+ * As next_meant, but waits until until_ns, or without limit if that is negative, and handles Python's signals. The
+ * pauses grow from 0.1 to 10 ms. Returns NL_AGAIN at the end of the time, and NL_FAILED with the exception of a signal
+ * handler.
  */
 static nl_status wait_for_next(py_reader *self, int64_t until_ns, const nl_record **record)
 {
@@ -124,7 +125,7 @@ static bool check_usable(const py_reader *self)
     return self->reader != NULL && !self->in_use;
 }
 
-/* A record; NULL with an exception, or without one at the end or when the time is over. */
+/* Returns a record, or NULL: with an exception, or without one at the end or after the time. */
 static PyObject *next_record(py_reader *self, int64_t until_ns)
 {
     const nl_record *record;

@@ -21,7 +21,10 @@ int nlpy_take_text(PyObject *text, nl_string *bytes, PyObject **keep)
 {
     PyObject *encoded = PyUnicode_AsUTF8String(text);
     if (encoded == NULL && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
-        /* Bytes that were no UTF-8 when Python read them, as in names of files; then half of a pair that is no text. */
+        /*
+         * Surrogate escapes stand for bytes that were not UTF-8 when Python read them, as in file names. Other lone
+         * surrogates are encoded as they are.
+         */
         PyErr_Clear();
         encoded = PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape");
         if (encoded == NULL && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
@@ -43,7 +46,7 @@ static int take_as_text(PyObject *value, nl_field *field, PyObject **keep)
     return result;
 }
 
-/* Of more than 64 bits: text, of so many digits that Python prints none any more in hexadecimal. */
+/* Converts an integer of more than 64 bits to text; in hexadecimal if it has too many digits for Python to print. */
 static int take_huge(PyObject *value, nl_field *field, PyObject **keep)
 {
     PyObject *plain = PyNumber_Long(value), *text;

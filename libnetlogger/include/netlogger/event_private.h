@@ -1,10 +1,11 @@
 /*
- * How NL_EVENT does what event.h says. Compiled into programs, hence public, but not for them to use: what is here may
- * change with the library's major version only.
+ * The implementation of NL_EVENT, which is compiled into programs. Programs must not use these names; they may change
+ * with the library's major version.
  *
- * An event in a ring is a header and the values of its fields one behind the other, unaligned, in the machine's own
- * order: numbers as they are, a string as its size (uint32_t) and its bytes. What never changes (its name, level, the
- * fields' names and types) is in its site, a static variable at the place of the NL_EVENT, known by a number.
+ * An event in a ring consists of a header and the values of its fields, unaligned and in the machine's byte order:
+ * numbers as they are, a string as its size (uint32_t) and its bytes. The constant parts of the event (its name, its
+ * level, names and types of its fields) are in its site, a static variable at the place of the NL_EVENT, which has a
+ * number.
  */
 #ifndef NETLOGGER_EVENT_PRIVATE_H
 #define NETLOGGER_EVENT_PRIVATE_H
@@ -15,7 +16,7 @@
 
 NL_BEGIN_DECLS
 
-/* How a value lies in the ring. */
+/* The encoding of a value in the ring. */
 enum {
     NL_RAW_NONE = 0,
     NL_RAW_STRING,
@@ -32,59 +33,59 @@ enum {
     NL_RAW_BOOL,
 };
 
-/* One NL_EVENT in the program's text. */
+/* One NL_EVENT in the program. */
 typedef struct nl_event_site {
     const char *event;
-    const char *const *names;   /* field_count of them */
-    const unsigned char *types; /* likewise, NL_RAW_... */
+    const char *const *names;   /* an array of field_count */
+    const unsigned char *types; /* an array of field_count: NL_RAW_... */
     unsigned short field_count;
     unsigned char level;
-    unsigned char off; /* switched off by name: nothing is logged here */
-    unsigned id;       /* 0 until it is first reached */
+    unsigned char off; /* switched off by name */
+    unsigned id;       /* 0 until the program reaches it */
     struct nl_event_site *next;
 } nl_event_site;
 
-/* The part of a log that NL_EVENT looks at. */
+/* The part of a log that NL_EVENT reads. */
 typedef struct nl_log_gate {
-    int threshold; /* levels above this are off */
-    unsigned slot; /* which of a thread's rings is this log's */
+    int threshold; /* levels above this one are off */
+    unsigned slot; /* index of the log's ring among a thread's rings */
 } nl_log_gate;
 
 /*
- * The producer's side of a ring: bytes in memory that is mapped twice in a row, so that an event never wraps. Positions
- * count bytes ever written and are masked when used.
+ * The producer's side of a ring. Its memory is mapped twice in succession, so that no event wraps. Positions count all
+ * bytes ever written and are masked when they are used.
  */
 typedef struct nl_ring_producer {
     char *data;
-    uint64_t mask;       /* size - 1, size a power of two */
-    uint64_t head;       /* where the next event goes */
-    uint64_t limit;      /* up to here head may go before something has to be looked at: the reader's position */
-    uint64_t *published; /* what the reader may read up to; in shared memory */
-    unsigned busy;       /* 1: this thread is in the middle of an event; 2: it makes room for one */
+    uint64_t mask;       /* size - 1; size is a power of two */
+    uint64_t head;       /* position of the next event */
+    uint64_t limit;      /* an event beyond this position takes the slow path, which checks the reader's position */
+    uint64_t *published; /* end of the readable events; in shared memory */
+    unsigned busy;       /* 1: this thread is in the middle of an event; 2: it makes space for an event */
     unsigned slow_clock; /* no usable time-stamp counter: ticks are nl_private_slow_ticks */
-    uint64_t called;     /* by nl_private_prepare: ticks when it was called, which is the event's time */
+    uint64_t called;     /* set by nl_private_prepare: the ticks of its call, which are the time of the event */
 } nl_ring_producer;
 
 #define NL_PRIVATE_SLOTS 16
-#define NL_PRIVATE_AHEAD 256 /* bytes: some events; less than the smallest ring, which is mapped twice */
+#define NL_PRIVATE_AHEAD 256 /* bytes of some events; less than the smallest ring, which is mapped twice */
 extern NL_API __thread nl_ring_producer *nl_private_rings[NL_PRIVATE_SLOTS] __attribute__((tls_model("initial-exec")));
 
-/* Every event in the ring begins with these 16 bytes. */
+/* The 16 bytes at the beginning of every event in the ring. */
 typedef struct nl_event_header {
-    uint32_t size; /* bytes, these included */
+    uint32_t size; /* bytes, including this header */
     uint32_t site;
     uint64_t ticks;
 } nl_event_header;
 
 /*
- * The way of a first event, of a full ring, of a signal handler. The ring to use, marked as busy; NULL when the event
- * is not logged.
+ * The slow path: a first event, a full ring, a signal handler. Returns the ring, marked as busy; NULL if the event is
+ * not logged.
  */
 NL_API nl_ring_producer *nl_private_prepare(nl_log_gate *log, nl_event_site *site, size_t size);
 
 /*
- * A program or shared library ends, in which inside is: its sites, which lie in its memory, are not known any more.
- * Weak, so that what logs no event, though it includes this, can do without the library.
+ * Removes the sites of the program or shared library that contains inside when it is unloaded. Weak, so that a file
+ * that includes this header and logs no events does not need the library.
  */
 NL_API void nl_private_sites_leave(const void *inside) __attribute__((weak));
 
@@ -95,11 +96,13 @@ __attribute__((destructor)) static void nl_private_sites_end(void)
         nl_private_sites_leave(&inside);
 }
 
-/* Nanoseconds of the monotonic clock, which goes on when the real-time clock is set back. Safe in signal handlers. */
+/* Returns nanoseconds of the monotonic clock. Safe in signal handlers. */
 NL_API uint64_t nl_private_slow_ticks(void);
 
-/* The builtin rather than <x86intrin.h>, whose 45,000 lines take seven times as long to compile as all else that a
- * small program includes. */
+/*
+ * Uses the builtin, because <x86intrin.h> has 45,000 lines, which take seven times as long to compile as the rest of a
+ * small program.
+ */
 static inline uint64_t nl_private_ticks(const nl_ring_producer *ring)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -111,8 +114,9 @@ static inline uint64_t nl_private_ticks(const nl_ring_producer *ring)
 }
 
 /*
- * The writer thread may make it 0 at any time, which a plain load behind a fence sees as well. A relaxed one is an
- * instruction more, at which compilers begin to call what they put in line before: half as many instructions again.
+ * The writer thread may set the limit to 0 at any time. A plain load after a fence sees that as well. A relaxed atomic
+ * load needs one more instruction, after which compilers no longer inline the call, and the event needs half as many
+ * instructions again.
  */
 #if defined(__SANITIZE_THREAD__)
 #define NL_PRIVATE_LIMIT(ring) __atomic_load_n(&(ring)->limit, __ATOMIC_RELAXED)
@@ -127,7 +131,7 @@ static inline char *nl_private_begin(nl_log_gate *log, nl_event_site *site, size
     int ready = ring != NULL && id != 0 && !ring->busy;
     uint64_t ticks;
     if (__builtin_expect(ready, 1)) {
-        /* The mark comes before the look for room: a signal handler's event must not take the room in between. */
+        /* The mark precedes the check for space, so that a signal handler's event cannot take the space in between. */
         __atomic_store_n(&ring->busy, 1, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         ready = ring->head + size <= NL_PRIVATE_LIMIT(ring);
@@ -147,8 +151,7 @@ static inline char *nl_private_begin(nl_log_gate *log, nl_event_site *site, size
     }
     *out = ring;
     char *at = ring->data + (ring->head & ring->mask);
-    /* Of the events to come: the processor's own foresight ends at every page, and with it one event in 90 would wait.
-     */
+    /* For later events: the hardware prefetcher stops at each page, which would delay one event in 90. */
     __builtin_prefetch(at + NL_PRIVATE_AHEAD, 1);
     nl_event_header header = {NL_PRIVATE_CAST(uint32_t, size), id, ticks};
     memcpy(at, &header, sizeof header);
@@ -162,7 +165,7 @@ static inline void nl_private_commit(nl_ring_producer *ring, size_t size)
     __atomic_store_n(&ring->busy, 0, __ATOMIC_RELEASE);
 }
 
-/* Short copies without a call: what most strings in events are. */
+/* Copies short strings, which most strings in events are, without a call. */
 static inline void nl_private_copy(char *to, const char *from, size_t size)
 {
     if (size > 32) {
@@ -234,19 +237,19 @@ static inline nl_string nl_private_text(const char *text)
 
 NL_END_DECLS
 
-/* Plain char and long are as the machine has them. */
+/* The encodings of char and long depend on the machine. */
 enum {
     NL_RAW_CHAR = NL_PRIVATE_CAST(char, -1) < 0 ? NL_RAW_INT8 : NL_RAW_UINT8,
     NL_RAW_LONG = sizeof(long) == 8 ? NL_RAW_INT64 : NL_RAW_INT32,
     NL_RAW_ULONG = sizeof(long) == 8 ? NL_RAW_UINT64 : NL_RAW_UINT32,
 };
 
-/* In place of a value of a type that cannot be logged, so that the compiler complains about that but once. */
+/* The result for a type that cannot be logged, so that the compiler reports only one error. */
 typedef struct nl_private_refused {
     char nothing;
 } nl_private_refused;
 
-/* Every scalar type: X(a word for it, the type, what it is in the ring). */
+/* All scalar types: X(name, type, encoding in the ring). */
 #define NL_PRIVATE_SCALARS(X)                                                                                          \
     X(bool, bool, NL_RAW_BOOL)                                                                                         \
     X(char, char, NL_RAW_CHAR)                                                                                         \
@@ -267,7 +270,7 @@ typedef struct nl_private_refused {
 #define NL_PRIVATE_STATIC_ASSERT static_assert
 #define NL_PRIVATE_AUTO auto
 
-template <typename T> struct nl_private_type; /* of what nl_private_capture returns */
+template <typename T> struct nl_private_type; /* the type that nl_private_capture returns */
 #define NL_PRIVATE_OVERLOAD(word, type, raw)                                                                           \
     static inline type nl_private_capture(type value)                                                                  \
     {                                                                                                                  \
@@ -297,7 +300,10 @@ template <> struct nl_private_type<nl_string> {
     static constexpr unsigned char raw_type = NL_RAW_STRING;
 };
 
-/* An unscoped enumeration is the number that it is promoted to. Everything else is refused, without any conversion. */
+/*
+ * An unscoped enumeration is logged as the number to which it is promoted. Other types are rejected without a
+ * conversion.
+ */
 template <typename T> struct nl_private_is_number {
     static constexpr bool value = std::is_enum<T>::value && std::is_convertible<T, long long>::value;
 };
@@ -379,14 +385,14 @@ static inline nl_private_refused nl_private_refuse(const void *value)
     _Generic((value), nl_string : nl_private_put_string, default : nl_private_put_scalar)(at, &(value), sizeof(value))
 #endif
 
-/* ---- the macro's machinery ---- */
+/* ---- macros ---- */
 
 #define NL_PRIVATE_JOIN(a, b) NL_PRIVATE_JOIN_(a, b)
 #define NL_PRIVATE_JOIN_(a, b) a##b
 
 /*
- * How many pairs follow the event's name, and what form the arguments have: pairs, odd (half a pair too many), or many
- * (more than 16 pairs, up to where it can be told).
+ * The number of pairs after the name of the event, and the form of the arguments: pairs, odd (a name without value) or
+ * many (more than 16 pairs, as far as can be detected).
  */
 #define NL_PRIVATE_PAIRS(...) NL_PRIVATE_PICK(__VA_ARGS__, NL_PRIVATE_COUNTS)
 #define NL_PRIVATE_FORM(...) NL_PRIVATE_PICK(__VA_ARGS__, NL_PRIVATE_FORMS)
@@ -405,7 +411,7 @@ static inline nl_private_refused nl_private_refuse(const void *value)
         odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs,    \
         odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd
 
-/* EACH_n(m, name, value, ..., 0) is m(place, name, value) for each of the n pairs; places count down. */
+/* EACH_n(m, name, value, ..., 0) is m(place, name, value) for each of the n pairs, with decreasing places. */
 #define NL_PRIVATE_EACH_0(m, ...)
 #define NL_PRIVATE_EACH_1(m, name, value, ...) m(1, name, value)
 #define NL_PRIVATE_EACH_2(m, name, value, ...) m(2, name, value) NL_PRIVATE_EACH_1(m, __VA_ARGS__)
@@ -441,7 +447,7 @@ static inline nl_private_refused nl_private_refuse(const void *value)
         NL_PRIVATE_STATIC_ASSERT(0, problem);                                                                          \
     } while (0)
 
-/* A static site, a look at the gate, the values caught once, their size, the copy. */
+/* A static site, the check of the gate, one evaluation of the values, their size, and the copy. */
 #define NL_PRIVATE_EVENT_pairs(each, log_given, level_given, event_name, ...)                                          \
     do {                                                                                                               \
         NL_PRIVATE_STATIC_ASSERT(__builtin_constant_p(level_given), "the level of NL_EVENT is a constant");            \

@@ -1,15 +1,15 @@
 /*
- * How NL_MARKER does what marker.h says. Compiled into programs, hence public, but not for them to use: what is here
- * may change with the library's major version only.
+ * The implementation of NL_MARKER, which is compiled into programs. Programs must not use these names; they may change
+ * with the library's major version.
  *
- * What stands beside the code is written by the assembler, as only there inline functions and templates may put things
- * into sections of the same name as others do:
+ * The assembler writes the data beside the code, because only it can put data of inline functions and templates into
+ * sections of the same name as other data:
  *
- *   netlogger_NAME_semaphore  the marker's gate, in .probes: one for each name in a program or shared library. Its
- *                             first two bytes are the USDT semaphore, which the kernel counts up while a tracer is
- *                             attached; the next two are the library's. One load of four bytes sees both.
- *   nl_markers                an entry for each place: where its gate and its text are, relative to the entry, so that
- *                             nothing has to be relocated. The linker provides __start_nl_markers and
+ *   netlogger_NAME_semaphore  the marker's gate, in .probes: one per name and program or shared library. Its first two
+ *                             bytes are the USDT semaphore, which the kernel increments while a tracer is attached; the
+ *                             next two belong to the library. One load of four bytes reads both.
+ *   nl_markers                an entry per place with the addresses of its gate and its text relative to the entry, so
+ *                             that nothing needs relocation. The linker defines __start_nl_markers and
  *                             __stop_nl_markers.
  *   .note.stapsdt             the USDT note: https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation
  */
@@ -19,30 +19,31 @@
 NL_BEGIN_DECLS
 
 typedef struct nl_marker_gate {
-    uint32_t state;    /* two halves, the tracers' semaphore and then the library's; 0: dormant */
+    uint32_t state;    /* two halves: the tracers' semaphore, then the library's; 0: dormant */
     uint32_t reserved; /* */
-    void *chain;       /* the library's: the probes that are attached */
+    void *chain;       /* the library's: the attached probes */
 } nl_marker_gate;
 
 typedef struct nl_marker_entry {
-    int32_t gate; /* from here */
-    int32_t text; /* from here: the marker's name, its place, its fields' names, each with its NUL */
+    int32_t gate; /* relative to this member */
+    int32_t
+        text; /* relative to this member: the marker's name, its place and the names of its fields, each with a NUL */
 } nl_marker_entry;
 
 /*
- * The places between begin and end come (only the first such call of a shared library counts), and go. Weak, so that
- * what has no marker, though it includes this, can do without the library.
+ * Add the places between begin and end when a shared library is loaded (only its first call counts), and remove them.
+ * Weak, so that a file that includes this header and has no markers does not need the library.
  */
 NL_API void nl_private_markers_add(const nl_marker_entry *begin, const nl_marker_entry *end) __attribute__((weak));
 NL_API void nl_private_markers_remove(const nl_marker_entry *begin) __attribute__((weak));
 
-/* A marker that is not dormant is passed. */
+/* The program has passed a marker that is not dormant. */
 NL_API void nl_private_marker_reached(nl_marker_gate *gate, const char *name, const nl_field *fields, size_t count);
 
 extern const nl_marker_entry __start_nl_markers[] __attribute__((weak, visibility("hidden")));
 extern const nl_marker_entry __stop_nl_markers[] __attribute__((weak, visibility("hidden")));
 
-/* Both symbols are 0 where there is no marker. */
+/* Both symbols are 0 if there are no markers. */
 __attribute__((constructor)) static void nl_private_markers_begin(void)
 {
     const nl_marker_entry *begin = __start_nl_markers;
@@ -113,7 +114,7 @@ static inline nl_field nl_private_field_bool(const char *name, bool value)
 #define NL_PRIVATE_ADDRESS(pointer) ((int64_t)(intptr_t)(pointer))
 #endif
 
-/* A value as tracers are given it. */
+/* Returns a value in the form for tracers. */
 static inline int64_t nl_private_traced(const nl_field *field)
 {
     switch (field->type) {
@@ -177,7 +178,7 @@ static inline nl_field nl_private_field(const char *name, nl_private_refused val
              : nl_private_field_refused)(name, value)
 #endif
 
-/* ---- the macro's machinery ---- */
+/* ---- macros ---- */
 
 #define NL_PRIVATE_TEXT(...) NL_PRIVATE_TEXT_(__VA_ARGS__)
 #define NL_PRIVATE_TEXT_(...) #__VA_ARGS__
@@ -186,10 +187,10 @@ static inline nl_field nl_private_field(const char *name, nl_private_refused val
 #define NL_PRIVATE_FIELD_NAME(place, name, value) ".ascii " NL_PRIVATE_TEXT(name) ", \" \"\n"
 
 /*
- * The gate's symbol as the assembler is told it. GCC forgets in templates what name it was told for a variable, so it
- * says itself which it uses; Clang does not know that a variable of an unnamed namespace can be defined elsewhere. The
- * %c0 operand comes first everywhere. On i386 an address is no constant where code may lie anywhere: there are no
- * markers in C++ templates there.
+ * The symbol of the gate for the assembler. In templates, GCC forgets the assembler name of a variable, so the code
+ * names it; Clang does not accept that a variable of an unnamed namespace is defined elsewhere. The %c0 operand must
+ * be first. On i386, an address is not a constant in position-independent code, so that C++ templates have no markers
+ * there.
  */
 #if defined(__clang__) || defined(__i386__)
 #define NL_PRIVATE_GATE_NAME(marker) "netlogger_" #marker "_semaphore"
@@ -199,7 +200,7 @@ static inline nl_field nl_private_field(const char *name, nl_private_refused val
 #define NL_PRIVATE_GATE_OPERAND(marker) "i"(&netlogger_##marker##_semaphore)
 #endif
 
-/* The gate, once for each name: other translation units' are the same to the linker. And the place's entry. */
+/* The gate, one per name, which the linker merges over translation units; and the entry of the place. */
 #define NL_PRIVATE_GATE_ASM(gate)                                                                                      \
     ".ifndef " gate "\n"                                                                                               \
     ".pushsection .probes, \"awG\", @progbits, " gate ", comdat\n"                                                     \
@@ -217,7 +218,7 @@ static inline nl_field nl_private_field(const char *name, nl_private_refused val
     ".4byte 992f - 991b\n"                                                                                             \
     ".popsection\n"
 
-/* By itself and without operands, as then the file's name may hold any bytes. */
+/* Separate and without operands, so that the name of the file may contain any bytes. */
 #define NL_PRIVATE_PLACE_ASM(name, fields)                                                                             \
     ".pushsection nl_marker_text, \"a?\", @progbits\n"                                                                 \
     "992: .asciz \"" name "\"\n"                                                                                       \
@@ -276,7 +277,7 @@ static inline nl_field nl_private_field(const char *name, nl_private_refused val
 #define NL_PRIVATE_TRACED_7 NL_PRIVATE_TRACED_6, [a6] NL_PRIVATE_TRACED_OF(6)
 #define NL_PRIVATE_TRACED_8 NL_PRIVATE_TRACED_7, [a7] NL_PRIVATE_TRACED_OF(7)
 
-/* The gate is defined by the assembler, of which Clang knows nothing in an unnamed namespace. */
+/* The assembler defines the gate, which Clang does not accept in an unnamed namespace. */
 #define NL_PRIVATE_GATE_(marker)                                                                                       \
     extern nl_marker_gate netlogger_##marker##_semaphore __asm__("netlogger_" #marker "_semaphore")                    \
         __attribute__((visibility("hidden")));
@@ -288,7 +289,7 @@ static inline nl_field nl_private_field(const char *name, nl_private_refused val
 #define NL_PRIVATE_GATE(marker) NL_PRIVATE_GATE_(marker)
 #endif
 
-/* A look at the gate; then the values caught once, for tracers and for the library's probes. */
+/* The check of the gate, then one evaluation of the values for tracers and for the library's probes. */
 #define NL_PRIVATE_MARKER_odd(...)                                                                                     \
     NL_PRIVATE_WRONG("NL_MARKER(marker, field, value, ...): a field name without a value")
 #define NL_PRIVATE_MARKER_many(...) NL_PRIVATE_WRONG("a marker has at most 8 fields")
