@@ -329,7 +329,7 @@ void request_new(nl_channel channel, const char *peer, client_entry *entry, cons
     r->entry.fd = channel.fd;
     r->entry.close = close_entry;
     if (entry != NULL)
-        client_table_replace(accepting_get_clients(), entry, &r->entry);
+        client_table_replace(entry, &r->entry);
     if (server_settings()->handshake_s > 0) /* for the whole line */
         event_add(r->deadline, &(struct timeval){.tv_sec = server_settings()->handshake_s});
     add_to_line(r, data, size);

@@ -168,7 +168,7 @@ static void tell_host(const correction_host *h)
     } else {
         program_error("clock of %s: %+.6f s added (%+.6f to %+.6f), drift %+.2f ppm, error at most %s; %" PRIu64
                       " measurements, %" PRIu64 " messages, %u pieces, %u steps",
-                      h->name, h->offset_ns / 1e9, h->least_ns / 1e9, h->most_ns / 1e9, h->drift * 1e6, error,
+                      h->name, h->offset_ns / 1e9, h->min_ns / 1e9, h->max_ns / 1e9, h->drift * 1e6, error,
                       h->measurements, h->messages, h->pieces, h->steps);
         if (h->contradictions > 0)
             program_error("clock of %s: %" PRIu64

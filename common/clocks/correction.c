@@ -14,23 +14,23 @@
 
 #define ORIGINAL "DATE.ORIGINAL"
 
-/* Times in text are cut to microseconds, and reading a clock takes its time. */
+/* Times in text have microseconds, and reading a clock takes time. */
 #define ROUNDING_NS 2000.0
 
-/* An event's time is reckoned from the processor's counter between readings of the clock, which on a machine that is
- * much too busy may be some way off: messages that contradict by no more count, and bend the line. */
+/* Times come from the processor's counter between readings of the clock, and are imprecise on an overloaded host:
+ * messages that contradict measurements by less than this count. */
 #define STAMPS_NS 200e3
 
-/* Times of 1843 to 2096 are reckoned with: the difference of any two has room in 64 bits. */
-#define TIME_MOST_NS INT64_C(4000000000000000000)
+/* Times from 1843 to 2096 are used: the difference of any two fits into 64 bits. */
+#define TIME_MAX_NS INT64_C(4000000000000000000)
 
 enum { HOSTS_MAX = 1 << 16, NO_HOST = UINT32_MAX };
 
-/* What ties two hosts: of whichever is known first it makes a bound of the other. */
+/* A measurement or message between two hosts. When one clock is known, it bounds the other. */
 typedef struct relation {
     uint32_t host, other;
     bool is_measured;
-    /* of what was measured: other's clock minus host's; of a message from host to other: its times by both */
+    /* measured: other's clock minus host's; message from host to other: the times by both clocks */
     int64_t time_ns, other_ns;
     double offset_ns, error_ns;
 } relation;
@@ -39,12 +39,12 @@ typedef struct host {
     fit correction;
     fit_step *steps;
     size_t step_count;
-    int64_t first_ns, last_ns; /* of what is known of it */
+    int64_t first_ns, last_ns; /* of its records */
     uint64_t measurements, messages, contradictions;
     bool solved, is_known;
-    size_t first; /* of relations by host: where its own begin */
+    size_t first; /* index of its relations in by_host */
     size_t count;
-    uint64_t measured, there, back; /* relations with those that are solved: measurements, messages to and from them */
+    uint64_t measured, there, back; /* relations with solved hosts: measurements, messages to and from them */
 } host;
 
 struct correction {
@@ -53,8 +53,8 @@ struct correction {
     host *hosts;
     size_t capacity;
     relation *relations;
-    size_t relation_count, relation_room;
-    uint32_t *by_host; /* numbers of relations, those of each host together */
+    size_t relation_count, relation_capacity;
+    uint32_t *by_host; /* indexes of relations, grouped by host */
     messages *messages;
     uint32_t reference;
 };
@@ -88,9 +88,9 @@ static uint32_t host_of(correction *c, nl_string name)
 
 static void add_relation(correction *c, const relation *r)
 {
-    if (c->relation_count == c->relation_room) {
-        c->relation_room = c->relation_room == 0 ? 1024 : 2 * c->relation_room;
-        c->relations = nl_memory_check(reallocarray(c->relations, c->relation_room, sizeof *c->relations));
+    if (c->relation_count == c->relation_capacity) {
+        c->relation_capacity = c->relation_capacity == 0 ? 1024 : 2 * c->relation_capacity;
+        c->relations = nl_memory_check(reallocarray(c->relations, c->relation_capacity, sizeof *c->relations));
     }
     c->relations[c->relation_count++] = *r;
 }
@@ -110,19 +110,19 @@ static bool get_ns(const nl_record *record, const char *name, double *value)
     return true;
 }
 
-static bool is_reckoned_with(int64_t time_ns)
+static bool is_usable_time(int64_t time_ns)
 {
-    return time_ns > -TIME_MOST_NS && time_ns < TIME_MOST_NS;
+    return time_ns > -TIME_MAX_NS && time_ns < TIME_MAX_NS;
 }
 
-/* What was taken off already, of a log that was corrected before. */
+/* Returns the correction that the log already has. */
 static double corrected_ns(const nl_record *record)
 {
     nl_field field;
     int64_t original_ns;
     if (!nl_record_find(record, ORIGINAL, &field) || field.type != NL_TYPE_STRING ||
         nl_time_parse(field.string.data, field.string.size, NL_FRACTION_DECIMAL, &original_ns) != NL_OK ||
-        !is_reckoned_with(original_ns))
+        !is_usable_time(original_ns))
         return 0;
     return (double)(record->time_ns - original_ns);
 }
@@ -139,7 +139,7 @@ static void learn_offset(correction *c, const nl_record *record, uint32_t number
         return;
     offset_ns -= corrected_ns(record);
     int64_t other_ns = record->time_ns + (int64_t)offset_ns;
-    if (!is_reckoned_with(other_ns))
+    if (!is_usable_time(other_ns))
         return;
     add_relation(c, &(relation){.host = number,
                                 .other = other,
@@ -163,7 +163,7 @@ static void learn_step(correction *c, const nl_record *record, uint32_t number)
 
 void correction_learn(correction *c, const nl_record *record)
 {
-    if (record->event.size == 0 || !is_reckoned_with(record->time_ns))
+    if (record->event.size == 0 || !is_usable_time(record->time_ns))
         return;
     uint32_t number = host_of(c, record->host);
     if (number == NO_HOST)
@@ -181,7 +181,7 @@ void correction_learn(correction *c, const nl_record *record)
 
 /* ---- solving ---- */
 
-static void take_messages(correction *c)
+static void add_messages(correction *c)
 {
     message found;
     for (size_t at = 0; messages_next(c->messages, &at, &found);) {
@@ -193,7 +193,7 @@ static void take_messages(correction *c)
     }
 }
 
-/* Lists for each host the relations that it is in. */
+/* Groups the relations by host. */
 static void list_relations(correction *c)
 {
     for (size_t i = 0; i < c->relation_count; i++) {
@@ -214,7 +214,7 @@ static void list_relations(correction *c)
     }
 }
 
-/* Against whom most was measured, or else who has most messages. */
+/* Returns the host with the most measurements against it, else with the most messages. */
 static uint32_t choose_reference(correction *c)
 {
     uint32_t best = NO_HOST;
@@ -231,8 +231,8 @@ static uint32_t choose_reference(correction *c)
     return best;
 }
 
-/* A relation as a bound of number's correction, the other host's being known. Differences are kept small: times as
- * doubles are good to 256 ns only. */
+/* Returns a relation as a bound of a host's correction, if the other host is solved. The differences are small, because
+ * times as doubles are precise only to 256 ns. */
 static fit_bound bound_of(const correction *c, const relation *r, uint32_t number)
 {
     bool is_own = r->host == number;
@@ -245,7 +245,7 @@ static fit_bound bound_of(const correction *c, const relation *r, uint32_t numbe
     if (r->is_measured) {
         b.low_ns = difference - r->error_ns - its_error;
         b.high_ns = difference + r->error_ns + its_error;
-    } else if (is_own) { /* it sent before the other received */
+    } else if (is_own) { /* this host sent before the other received */
         b.high_ns = difference + its_error + ROUNDING_NS;
     } else {
         b.low_ns = difference - its_error - ROUNDING_NS;
@@ -253,7 +253,7 @@ static fit_bound bound_of(const correction *c, const relation *r, uint32_t numbe
     return b;
 }
 
-/* Leaves away messages that cannot be true, by what was measured. */
+/* Removes messages that the measurements make impossible. */
 static size_t drop_contradictions(host *h, const fit *measured, fit_bound *bounds, size_t count)
 {
     size_t kept = 0;
@@ -268,8 +268,8 @@ static size_t drop_contradictions(host *h, const fit *measured, fit_bound *bound
     return kept;
 }
 
-/* The bounds of a host by those that are solved; of measurements alone, or all. */
-static size_t gather(const correction *c, uint32_t number, bool all, fit_bound *bounds)
+/* Collects the bounds of a host from solved hosts: of measurements, or of all relations. */
+static size_t collect_bounds(const correction *c, uint32_t number, bool all, fit_bound *bounds)
 {
     const host *h = &c->hosts[number];
     size_t count = 0;
@@ -286,10 +286,10 @@ static void solve_host(correction *c, uint32_t number)
 {
     host *h = &c->hosts[number];
     fit_bound *bounds = nl_memory_check(reallocarray(NULL, h->count + 1, sizeof *bounds));
-    size_t count = gather(c, number, false, bounds);
+    size_t count = collect_bounds(c, number, false, bounds);
     fit measured = fit_find(bounds, count, h->steps, h->step_count);
     bool has_measured = count > 0;
-    count = gather(c, number, true, bounds);
+    count = collect_bounds(c, number, true, bounds);
     if (has_measured)
         count = drop_contradictions(h, &measured, bounds, count);
     h->correction = fit_find(bounds, count, h->steps, h->step_count);
@@ -298,7 +298,7 @@ static void solve_host(correction *c, uint32_t number)
     free(bounds);
 }
 
-/* How well a host is tied to those that are solved: measurements first, then messages there and back. */
+/* Returns the priority of a host: by measurements against solved hosts, then by messages in both directions. */
 static uint64_t tie_of(const host *h)
 {
     const uint64_t limit = (UINT64_C(1) << 20) - 1;
@@ -309,7 +309,7 @@ static uint64_t tie_of(const host *h)
     return measured << 40 | both << 20 | any;
 }
 
-/* From here on the clock of that host is known: those that have to do with it are tied to it. */
+/* Counts the relations of other hosts with a host that is solved now. */
 static void tie_others(correction *c, uint32_t number)
 {
     const host *h = &c->hosts[number];
@@ -324,7 +324,7 @@ static void tie_others(correction *c, uint32_t number)
 
 void correction_solve(correction *c)
 {
-    take_messages(c);
+    add_messages(c);
     c->reference = choose_reference(c);
     list_relations(c);
     if (c->reference == NO_HOST)
@@ -353,7 +353,7 @@ void correction_solve(correction *c)
 int64_t correction_time(const correction *c, nl_string host_name, int64_t time_ns, double *error_ns)
 {
     size_t number = name_table_find(&c->names, host_name);
-    const host *h = number != NAME_NONE && is_reckoned_with(time_ns) ? &c->hosts[number] : NULL;
+    const host *h = number != NAME_NONE && is_usable_time(time_ns) ? &c->hosts[number] : NULL;
     if (error_ns != NULL)
         *error_ns = h == NULL || !h->is_known  ? INFINITY
                     : h->correction.count == 0 ? 0 /* the reference */
@@ -361,7 +361,7 @@ int64_t correction_time(const correction *c, nl_string host_name, int64_t time_n
     if (h == NULL || h->correction.count == 0)
         return time_ns;
     double wanted_ns = fit_at(&h->correction, time_ns);
-    int64_t add_ns = fabs(wanted_ns) < (double)TIME_MOST_NS ? (int64_t)llround(wanted_ns) : 0, corrected_ns;
+    int64_t add_ns = fabs(wanted_ns) < (double)TIME_MAX_NS ? (int64_t)llround(wanted_ns) : 0, corrected_ns;
     return __builtin_add_overflow(time_ns, add_ns, &corrected_ns) ? time_ns : corrected_ns;
 }
 
@@ -380,7 +380,7 @@ bool correction_apply(const correction *c, const nl_record *record, nl_record *o
     return true;
 }
 
-/* ---- telling ---- */
+/* ---- results ---- */
 
 size_t correction_host_count(const correction *c)
 {
@@ -410,8 +410,8 @@ correction_host correction_get_host(const correction *c, size_t i)
     if (from_ns > to_ns)
         from_ns = to_ns = f->pieces[0].from_ns;
     result.offset_ns = fit_at(f, from_ns + (to_ns - from_ns) / 2);
-    result.least_ns = fmin(fit_at(f, from_ns), fit_at(f, to_ns));
-    result.most_ns = fmax(fit_at(f, from_ns), fit_at(f, to_ns));
+    result.min_ns = fmin(fit_at(f, from_ns), fit_at(f, to_ns));
+    result.max_ns = fmax(fit_at(f, from_ns), fit_at(f, to_ns));
     double length = 0;
     for (size_t k = 0; k < f->count; k++) {
         const fit_piece *p = &f->pieces[k];
@@ -421,8 +421,8 @@ correction_host correction_get_host(const correction *c, size_t i)
         result.steps += p->set;
         result.error_ns = fmax(result.error_ns, fmax(p->low_error_ns, p->high_error_ns));
         double at_end = p->at_ns + p->slope * (part - 1);
-        result.least_ns = fmin(result.least_ns, fmin(p->at_ns, at_end));
-        result.most_ns = fmax(result.most_ns, fmax(p->at_ns, at_end));
+        result.min_ns = fmin(result.min_ns, fmin(p->at_ns, at_end));
+        result.max_ns = fmax(result.max_ns, fmax(p->at_ns, at_end));
     }
     result.drift /= length;
     return result;

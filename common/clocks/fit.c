@@ -8,13 +8,13 @@
 #include <string.h>
 
 enum {
-    ROUNDS = 90,       /* of a search by thirds: (2/3)^90 of the range is left */
-    BOUNDS_MAX = 4096, /* per clock: of more, those are kept that bound most, a few for each stretch of time */
+    ROUNDS = 90,       /* of a ternary search, which leaves (2/3)^90 of the range */
+    BOUNDS_MAX = 4096, /* per clock; of more bounds, the tightest ones of each stretch of time are used */
 };
 
-#define STEEPEST 0.002 /* 2000 ppm: no clock drifts as fast, nor is it adjusted as fast by the kernel */
-#define UNUSUAL 0.0007 /* between two pieces: what is steeper than that was set, not slewed */
-#define UNSURE 0.0005  /* by which a clock may run otherwise where nothing is known of it */
+#define STEEPEST 0.002 /* 2000 ppm: faster than any clock drifts, and than the kernel adjusts it */
+#define UNUSUAL 0.0007 /* between two pieces: a steeper slope means that the clock was set, not slewed */
+#define UNSURE 0.0005  /* by how much the rate of a clock may differ where nothing is known */
 #define PREFERENCE 1e-3
 
 static int compare_bounds(const void *a, const void *b)
@@ -42,7 +42,7 @@ static double since(const stretch *s, size_t i)
     return (double)(s->bounds[i].time_ns - s->origin_ns);
 }
 
-/* Where a line of that slope may be at the origin: from *low to *high, which may cross. */
+/* Sets the range of a line with that slope at the origin. An empty range has *low above *high. */
 static void range_of(const stretch *s, double slope, double *low, double *high)
 {
     *low = -INFINITY;
@@ -56,7 +56,7 @@ static void range_of(const stretch *s, double slope, double *low, double *high)
     }
 }
 
-/* How wide that is: concave in the slope. */
+/* Returns the width of this range, which is concave in the slope. */
 static double width_of(const stretch *s, double slope)
 {
     double low, high;
@@ -64,7 +64,7 @@ static double width_of(const stretch *s, double slope)
     return high - low;
 }
 
-/* The width, and a little for slopes near the usual one, which decides where the bounds do not. */
+/* Returns the width, with a preference for the usual slope that decides where the bounds do not. */
 static double merit_of(const stretch *s, double slope, double usual, double span_ns)
 {
     double width = width_of(s, slope);
@@ -73,16 +73,16 @@ static double merit_of(const stretch *s, double slope, double usual, double span
 
 static double best_slope(const stretch *s, double usual)
 {
-    double least = -STEEPEST, most = STEEPEST;
+    double min = -STEEPEST, max = STEEPEST;
     double span_ns = since(s, s->count - 1) - since(s, 0) + 1e9;
     for (int i = 0; i < ROUNDS; i++) {
-        double first = least + (most - least) / 3, second = most - (most - least) / 3;
+        double first = min + (max - min) / 3, second = max - (max - min) / 3;
         if (merit_of(s, first, usual, span_ns) < merit_of(s, second, usual, span_ns))
-            least = first;
+            min = first;
         else
-            most = second;
+            max = second;
     }
-    return (least + most) / 2;
+    return (min + max) / 2;
 }
 
 static bool is_possible(const fit_bound *bounds, size_t count, double usual)
@@ -91,8 +91,8 @@ static bool is_possible(const fit_bound *bounds, size_t count, double usual)
     return width_of(&s, best_slope(&s, usual)) >= 0;
 }
 
-/* The steepest slope, in one direction, with which there still is a line. */
-static double steepest(const stretch *s, double possible, double limit)
+/* Returns the slope nearest to limit with which a line fits. */
+static double find_limit_slope(const stretch *s, double possible, double limit)
 {
     for (int i = 0; i < ROUNDS / 2; i++) {
         double middle = (possible + limit) / 2;
@@ -104,38 +104,38 @@ static double steepest(const stretch *s, double possible, double limit)
     return possible;
 }
 
-/* How far above (sign 1) or below (-1) the line another one within the bounds may be at a time. */
-static double most_off(const stretch *s, const fit_piece *p, double least, double most, double at_ns, double sign)
+/* Returns how far another line within the bounds may be above (sign 1) or below (-1) this one at a time. */
+static double find_distance(const stretch *s, const fit_piece *p, double min, double max, double at_ns, double sign)
 {
     double line = p->at_ns + p->slope * at_ns;
     for (int i = 0; i < ROUNDS; i++) {
-        double first = least + (most - least) / 3, second = most - (most - least) / 3, low, high, of_first, of_second;
+        double first = min + (max - min) / 3, second = max - (max - min) / 3, low, high, of_first, of_second;
         range_of(s, first, &low, &high);
         of_first = sign * ((sign > 0 ? high : low) + first * at_ns);
         range_of(s, second, &low, &high);
         of_second = sign * ((sign > 0 ? high : low) + second * at_ns);
         if (of_first < of_second)
-            least = first;
+            min = first;
         else
-            most = second;
+            max = second;
     }
-    double low, high, slope = (least + most) / 2;
+    double low, high, slope = (min + max) / 2;
     range_of(s, slope, &low, &high);
     return sign * ((sign > 0 ? high : low) + slope * at_ns - line);
 }
 
 static void find_errors(const stretch *s, fit_piece *p)
 {
-    double least = steepest(s, p->slope, -STEEPEST), most = steepest(s, p->slope, STEEPEST);
+    double min = find_limit_slope(s, p->slope, -STEEPEST), max = find_limit_slope(s, p->slope, STEEPEST);
     double places[] = {0, since(s, s->count - 1) / 2, since(s, s->count - 1)};
     p->low_error_ns = p->high_error_ns = 0;
     for (int i = 0; i < 3; i++) {
-        p->high_error_ns = fmax(p->high_error_ns, most_off(s, p, least, most, places[i], 1));
-        p->low_error_ns = fmax(p->low_error_ns, most_off(s, p, least, most, places[i], -1));
+        p->high_error_ns = fmax(p->high_error_ns, find_distance(s, p, min, max, places[i], 1));
+        p->low_error_ns = fmax(p->low_error_ns, find_distance(s, p, min, max, places[i], -1));
     }
 }
 
-/* The line for bounds within which there is one. */
+/* Returns the line for bounds that have one. */
 static fit_piece make_piece(const fit_bound *bounds, size_t count, double usual)
 {
     stretch s = {bounds, count, bounds[0].time_ns};
@@ -147,7 +147,7 @@ static fit_piece make_piece(const fit_bound *bounds, size_t count, double usual)
         find_errors(&s, &p);
         return p;
     }
-    /* Bounded from one side only: as little is done as must be. */
+    /* Bounds on one side only: use the smallest correction. */
     p.slope = usual;
     range_of(&s, usual, &low, &high);
     p.at_ns = low > 0 ? low : high < 0 ? high : 0;
@@ -156,11 +156,11 @@ static fit_piece make_piece(const fit_bound *bounds, size_t count, double usual)
     return p;
 }
 
-/* ---- fewer bounds ---- */
+/* ---- selecting bounds ---- */
 
 /*
- * Of many bounds those that bound most: in each stretch of time the highest low and the lowest high, as seen along a
- * line through the whole. Which are left away is no matter of what is true, only of how close one comes to it.
+ * Keeps the tightest of many bounds: in each stretch of time the highest low and the lowest high, relative to a line
+ * through all. Leaving bounds out makes the result less precise, but never wrong.
  */
 static size_t thin(fit_bound *bounds, size_t count)
 {
@@ -199,7 +199,7 @@ static void add_piece(fit *f, fit_piece piece)
     f->pieces[f->count++] = piece;
 }
 
-/* How many bounds from the first on there is a line for: by doubling, then by halves. */
+/* Returns how many bounds, from the first, one line fits: by doubling, then bisection. */
 static size_t longest(const fit_bound *bounds, size_t count, double usual)
 {
     size_t good = 1, bad = count + 1;
@@ -221,7 +221,7 @@ static size_t longest(const fit_bound *bounds, size_t count, double usual)
     return good;
 }
 
-/* Whether the clock jumped between two pieces, for nobody said that it was set. */
+/* Returns whether the clock jumped between two pieces without a record of a step. */
 static bool has_jumped(const fit_piece *before, const fit_piece *after)
 {
     double passed_ns = (double)(after->from_ns - before->to_ns);
@@ -229,7 +229,7 @@ static bool has_jumped(const fit_piece *before, const fit_piece *after)
     return fabs(after->at_ns - end_ns) > UNUSUAL * passed_ns + 100e3;
 }
 
-/* Pieces for the bounds of a clock that was not set meanwhile, as far as is known. */
+/* Adds the pieces for bounds between two steps. */
 static void add_pieces(fit *f, const fit_bound *bounds, size_t count, double *usual)
 {
     for (size_t at = 0, length; at < count; at += length) {
@@ -250,7 +250,7 @@ fit fit_find(fit_bound *bounds, size_t count, fit_step *steps, size_t step_count
 {
     fit f = {0};
     double usual = 0;
-    if (count > 0) /* qsort takes no NULL */
+    if (count > 0) /* qsort does not accept NULL */
         qsort(bounds, count, sizeof *bounds, compare_bounds);
     if (step_count > 0)
         qsort(steps, step_count, sizeof *steps, compare_steps);
@@ -262,7 +262,7 @@ fit fit_find(fit_bound *bounds, size_t count, fit_step *steps, size_t step_count
             end++;
         size_t first = f.count, kept = thin(bounds + at, end - at);
         add_pieces(&f, bounds + at, kept, &usual);
-        if (at > 0) { /* a step is between this and what was before */
+        if (at > 0) { /* a step is before these bounds */
             f.pieces[first].set = true;
             f.pieces[first].set_ns = steps[next - 1].time_ns;
         }
@@ -271,7 +271,7 @@ fit fit_find(fit_bound *bounds, size_t count, fit_step *steps, size_t step_count
     return f;
 }
 
-/* The piece that a time belongs to: the last that begins before it; *between: it is behind its end. */
+/* Returns the last piece that begins before a time. */
 static const fit_piece *piece_at(const fit *f, int64_t time_ns)
 {
     size_t low = 0, high = f->count;
@@ -302,7 +302,7 @@ double fit_at(const fit *f, int64_t time_ns)
     return end_ns + (after->at_ns - end_ns) * passed / (double)(after->from_ns - p->to_ns);
 }
 
-/* How far a time lies outside of a piece. */
+/* Returns the distance of a time from a piece. */
 static double outside(const fit_piece *p, int64_t time_ns)
 {
     return time_ns < p->from_ns ? (double)(p->from_ns - time_ns)

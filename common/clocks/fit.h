@@ -1,14 +1,14 @@
 /*
- * A clock's correction out of bounds: a function c of a clock's time, linear piece by piece, that keeps within
+ * Fits a clock's correction to bounds: a piecewise linear function c of the clock's time with
  *
  *   low <= c(time) <= high
  *
- * of every bound. A measurement (an exchange of timestamps) gives both, a message one: what was received at t cannot
- * have been sent later. Of all lines within the bounds the one is taken that keeps the furthest from them, which lies
- * midway between the convex hulls of the two kinds: A. Duda, G. Harrus, Y. Haddad, G. Bernard, "Estimating Global Time
- * in Distributed Systems", ICDCS 1987; L. Zhang, Z. Liu, C. Honghui Xia, "Clock Synchronization Algorithms for Network
- * Measurements", INFOCOM 2002. A piece is as long as there is such a line; then the next begins, and the two are
- * joined, unless the clock was set in between.
+ * for every bound. A measurement (an exchange of timestamps) gives both bounds, a message gives one: it was sent before
+ * it was received. The fit is the line farthest from all bounds, midway between the convex hulls of the two kinds: A.
+ * Duda, G. Harrus, Y. Haddad, G. Bernard, "Estimating Global Time in Distributed Systems", ICDCS 1987; L. Zhang, Z.
+ * Liu, C. Honghui Xia, "Clock Synchronization Algorithms for Network Measurements", INFOCOM 2002. A piece extends as
+ * long as a line fits; the next piece joins it, unless the clock was set between them. Out of memory, the program ends.
+ * One thread.
  */
 #ifndef NETLOGGER_TIMEKEEPING_FIT_H
 #define NETLOGGER_TIMEKEEPING_FIT_H
@@ -17,19 +17,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Nanoseconds. Infinite where there is no bound. */
+/* A side without a bound is infinite. */
 typedef struct fit_bound {
-    int64_t time_ns; /* by the clock that is corrected */
+    int64_t time_ns; /* by the clock to correct */
     double low_ns, high_ns;
 } fit_bound;
 
-/* The line at_ns + slope * (time - from_ns), good for times in [from_ns, to_ns]. */
+/* The line at_ns + slope * (time - from_ns) for times from from_ns to to_ns. */
 typedef struct fit_piece {
     int64_t from_ns, to_ns;
     double at_ns, slope;
-    double low_error_ns, high_error_ns; /* by so much the truth may be below and above; infinite: nothing says */
-    bool set;                           /* the clock was set, or jumped, between the piece before and this one ... */
-    int64_t set_ns;                     /* ... at that time of the clock, the first that it had after that */
+    double low_error_ns, high_error_ns; /* how far the true value may be below and above; may be infinite */
+    bool set;                           /* the clock was set, or jumped, before this piece ... */
+    int64_t set_ns;                     /* ... and first showed this time after that */
 } fit_piece;
 
 typedef struct fit {
@@ -37,20 +37,19 @@ typedef struct fit {
     size_t count;
 } fit;
 
-/* When a clock was set: the first time that it had after that. */
+/* A step of a clock. */
 typedef struct fit_step {
-    int64_t time_ns;
-    double step_ns; /* what was added to it */
+    int64_t time_ns; /* the first time after the step */
+    double step_ns;  /* added to the clock */
 } fit_step;
 
-/* The correction; bounds and steps are sorted by time here. Empty when there are no bounds. To be freed with fit_free.
- */
+/* Returns the correction, which the caller frees, after sorting bounds and steps by time. Empty without bounds. */
 fit fit_find(fit_bound *bounds, size_t count, fit_step *steps, size_t step_count);
 
-/* c(time); before the first piece, and behind the last, as these say. 0 of an empty one. */
+/* Returns c(time). The first and last piece extend outwards. An empty correction is 0. */
 double fit_at(const fit *f, int64_t time_ns);
 
-/* The larger of the two errors there; it grows with the time from what is known. */
+/* Returns the maximum error, which grows with the distance from the nearest bounds. */
 double fit_error_at(const fit *f, int64_t time_ns);
 
 void fit_free(fit *f);

@@ -16,17 +16,17 @@ enum {
     STEM_SIZE = 256,
 };
 
-/* What an event is, found once for its name: half of a pair. */
+/* The role of an event, found once for each name. */
 typedef enum side { NEITHER, SENT, RECEIVED } side;
 
 typedef struct event_kind {
     side side;
-    uint64_t pair; /* the same for both halves */
+    uint64_t pair; /* the same for both events of a message */
 } event_kind;
 
-/* One of which half may be there: hosts are NONE then. A receiver each, of one that goes to several. */
+/* A message, or a half of it: the host of a missing half is NONE. */
 typedef struct half {
-    uint64_t key; /* 0: the place is empty */
+    uint64_t key; /* 0: unused */
     uint32_t from, to;
     int64_t sent_ns, received_ns;
 } half;
@@ -35,7 +35,7 @@ struct messages {
     const correction_options *options;
     name_table events;
     event_kind *kinds; /* by the event's number */
-    size_t kind_room;
+    size_t kind_capacity;
     half *halves;
     size_t count, capacity;
 };
@@ -47,16 +47,16 @@ messages *messages_new(const correction_options *options)
     return m;
 }
 
-/* ---- what events are ---- */
+/* ---- events ---- */
 
-/* Longer words first where one begins another. */
+/* A word comes before the words that it begins with. */
 static const struct {
     const char *word;
     side side;
 } verbs[] = {{"received", RECEIVED}, {"receive", RECEIVED}, {"recvd", RECEIVED}, {"recv", RECEIVED}, {"rcvd", RECEIVED},
              {"rcv", RECEIVED},      {"sending", SENT},     {"send", SENT},      {"sent", SENT},     {"snd", SENT}};
 
-/* The first such word of a name. False when it has none. */
+/* Finds the first such word in a name. Returns false if there is none. */
 static bool find_word(const char *name, size_t *at, size_t *size, side *what)
 {
     for (*at = 0; name[*at] != '\0'; ++*at)
@@ -69,7 +69,7 @@ static bool find_word(const char *name, size_t *at, size_t *size, side *what)
     return false;
 }
 
-/* A name is half of a pair with one that differs from it in such a word alone. */
+/* The two events of a message have names that differ only in such a word. */
 static event_kind kind_by_name(const char *name)
 {
     size_t at, size;
@@ -104,21 +104,21 @@ static event_kind look_up(messages *m, nl_string event)
     if (known != NAME_NONE)
         return m->kinds[known];
     size_t number = name_table_add(&m->events, event);
-    if (number >= m->kind_room) {
-        m->kind_room = m->kind_room == 0 ? 64 : 2 * m->kind_room;
-        m->kinds = nl_memory_check(reallocarray(m->kinds, m->kind_room, sizeof *m->kinds));
+    if (number >= m->kind_capacity) {
+        m->kind_capacity = m->kind_capacity == 0 ? 64 : 2 * m->kind_capacity;
+        m->kinds = nl_memory_check(reallocarray(m->kinds, m->kind_capacity, sizeof *m->kinds));
     }
     return m->kinds[number] = kind_of(m->options, m->events.texts[number]);
 }
 
-/* ---- ids ---- */
+/* ---- IDs ---- */
 
 static bool is_named(nl_string name, const char *text)
 {
     return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0;
 }
 
-/* BLOCK.ID, block_id, requestId; not what only one host numbers, such as processes. */
+/* BLOCK.ID, block_id, requestId; but not IDs that are local to a host, such as those of processes. */
 static bool is_id_by_name(nl_string name)
 {
     static const char *const of_hosts[] = {"PID", "TID", "UID", "GID", "PPID", "TGID"};
@@ -141,7 +141,7 @@ static bool is_id(const correction_options *options, nl_string name)
     return options->id_count == 0 && is_id_by_name(name);
 }
 
-/* The ids of a record, whose order does not matter. False when it has none. */
+/* Hashes the IDs of a record in any order. Returns false if it has none. */
 static bool hash_ids(const correction_options *options, const nl_record *record, uint64_t *hash)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -182,8 +182,8 @@ static void messages_grow(messages *m)
 }
 
 /*
- * A message that is sent, or received, again keeps its earliest times: what was received first was sent no earlier than
- * what was sent first. One that hosts have sent alike, or received alike, is none that tells anything.
+ * Adds one half. A repeated message keeps its earliest times, because the first one received was not sent before the
+ * first one sent. A message that several hosts sent, or received, is useless.
  */
 static void messages_note(half *h, side side, uint32_t host, int64_t time_ns)
 {
@@ -192,7 +192,7 @@ static void messages_note(half *h, side side, uint32_t host, int64_t time_ns)
     if (*known == NONE || (*known == host && time_ns < *time))
         *time = time_ns;
     if (*known != NONE && *known != host)
-        h->from = h->to = host; /* from a host to itself: passed over */
+        h->from = h->to = host; /* from a host to itself: messages_next ignores it */
     else
         *known = host;
 }

@@ -1,5 +1,5 @@
-/* Which records are messages: sendings and receivings that belong together, by their events and ids. Of correction.c:
- * aborts when there is no memory, one thread. */
+/* Finds messages for correction.c: matches the records of sending and receiving by their events and IDs. Out of memory,
+ * the program ends. One thread. */
 #ifndef NETLOGGER_TIMEKEEPING_MESSAGES_H
 #define NETLOGGER_TIMEKEEPING_MESSAGES_H
 
@@ -8,19 +8,19 @@
 
 /* A message that was both sent and received. */
 typedef struct message {
-    uint32_t from, to; /* hosts, by their numbers */
+    uint32_t from, to; /* numbers of hosts */
     int64_t sent_ns, received_ns;
 } message;
 
 typedef struct messages messages;
 
-/* options are to outlive it. */
+/* The options must outlive the result, which the caller frees. */
 messages *messages_new(const correction_options *options);
 
-/* Takes a record of the host of that number. */
+/* Adds a record of a host. */
 void messages_put(messages *m, const nl_record *record, uint32_t host);
 
-/* The next message, from *at on, which is 0 at first. False when there are no more. */
+/* Finds the next message from *at, which is 0 at first. Returns false if there is no other. */
 bool messages_next(const messages *m, size_t *at, message *found);
 
 void messages_free(messages *m);

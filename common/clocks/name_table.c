@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A name that goes on behind a NUL, as only a forged log has it, counts as what is before it: texts end there. */
+/* Cuts a name at a NUL, which only a forged log has. */
 static nl_string up_to_nul(nl_string name)
 {
     if (name.size > 0)
@@ -16,7 +16,7 @@ static nl_string up_to_nul(nl_string name)
     return name;
 }
 
-/* Where the name, which has no NUL, is, or would be. */
+/* Returns the slot of a name without NUL, or the free slot for it. */
 static size_t name_table_place_of(const name_table *n, nl_string name)
 {
     size_t at = hash_bytes(0, name.data, name.size) & (n->slot_count - 1);

@@ -1,6 +1,6 @@
 /*
- * Names by numbers, from 0 in the order in which they come; {0} is empty. What is behind a NUL in one does not count.
- * Aborts when there is no memory. One thread at a time.
+ * A table of names, numbered from 0 in the order of adding; {0} is empty. A name ends at its first NUL. Out of memory,
+ * the program ends. One thread at a time; any number of threads for name_table_find.
  */
 #ifndef NETLOGGER_TIMEKEEPING_NAME_TABLE_H
 #define NETLOGGER_TIMEKEEPING_NAME_TABLE_H
@@ -8,21 +8,21 @@
 #include <netlogger.h>
 
 typedef struct name_table {
-    char **texts; /* by number; the table's own */
+    char **texts; /* by number; owned by the table */
     size_t count;
-    uint32_t *slots; /* number and one; 0: empty */
+    uint32_t *slots; /* numbers plus 1; 0: unused */
     size_t slot_count;
 } name_table;
 
 #define NAME_NONE SIZE_MAX
 
-/* The name's number; NAME_NONE when it is not there, as the empty one never is. */
+/* Returns the number of a name, or NAME_NONE. */
 size_t name_table_find(const name_table *n, nl_string name);
 
-/* The number of a name, not empty, that is added when it is not there. */
+/* Returns the number of a name, which must not be empty, after adding it if necessary. */
 size_t name_table_add(name_table *n, nl_string name);
 
-/* Frees what it holds; it is empty again. */
+/* Empties the table and frees its memory. */
 void name_table_free(name_table *n);
 
 #endif

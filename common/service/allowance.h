@@ -1,6 +1,6 @@
 /*
- * An allowance that grows with time, such as the records a client may send (max-rate), or the work it may cause. At
- * most the growth of a second is saved.
+ * An allowance that grows with time, such as the records that a client may send (max-rate), or the work that it may
+ * cause. It saves at most the growth of one second. One thread.
  */
 #ifndef NETLOGGER_SERVICE_ALLOWANCE_H
 #define NETLOGGER_SERVICE_ALLOWANCE_H
@@ -8,11 +8,11 @@
 #include <netlogger.h>
 
 typedef struct allowance {
-    double left; /* in the unit of the rate; below 0: it was exceeded */
+    double left; /* in units of the rate; negative: exceeded */
     int64_t at_ns;
 } allowance;
 
-/* An unused allowance that grows by rate each second. */
+/* Returns an unused allowance with that rate per second. */
 static inline allowance allowance_new(double rate, int64_t now_ns)
 {
     return (allowance){rate, now_ns};

@@ -17,34 +17,29 @@
 enum {
     HASH_SIZE = 4096, /* lists of addresses; a power of 2 */
     KEY_SIZE = 16,
-    /* A client that was heard of within that time is busy: only an address that holds less may displace it. */
+    /* A client heard of within this time is busy: only an address with fewer clients may displace it. */
     BUSY_NS = 1000000000,
-    TRIES_MAX = 64, /* clients that turn out to have sent something, for each new client */
+    TRIES_MAX = 64, /* clients with unread bytes to pass over */
 };
 
-/* Clients in the order in which they were heard of. */
-typedef struct client_list {
-    client_entry *first, *last;
-} client_list;
+typedef TAILQ_HEAD(client_list, client_entry) client_list;
 
 typedef struct client_address {
-    struct client_address *next_of_hash, **link_of_hash;
-    struct client_address *next, *previous; /* that hold as many clients, the silent ones first */
+    LIST_ENTRY(client_address) of_hash;
+    TAILQ_ENTRY(client_address) of_count; /* addresses with as many clients, the silent ones first */
     unsigned char key[KEY_SIZE];
     bool local; /* Unix sockets */
     size_t count;
     client_list unproven, proven;
 } client_address;
 
-typedef struct address_list {
-    client_address *first, *last;
-} address_list;
+typedef TAILQ_HEAD(address_list, client_address) address_list;
 
 struct client_table {
     size_t total_max, address_max, count;
-    client_address *hash[HASH_SIZE];
-    address_list *by_count; /* index: how many clients the addresses hold */
-    size_t by_count_size, most;
+    LIST_HEAD(, client_address) hash[HASH_SIZE];
+    address_list *by_count; /* index: the number of clients of the addresses */
+    size_t by_count_size, highest;
     uint64_t seed;
 };
 
@@ -83,44 +78,22 @@ static client_list *list_of_entry(const client_entry *e)
     return e->proven ? &e->address->proven : &e->address->unproven;
 }
 
-static void entry_append(client_entry *e)
-{
-    client_list *list = list_of_entry(e);
-    e->next = NULL;
-    e->previous = list->last;
-    *(list->last != NULL ? &list->last->next : &list->first) = e;
-    list->last = e;
-}
-
-static void entry_unlink(client_entry *e)
-{
-    client_list *list = list_of_entry(e);
-    *(e->previous != NULL ? &e->previous->next : &list->first) = e->next;
-    *(e->next != NULL ? &e->next->previous : &list->last) = e->previous;
-}
-
 static void address_append(client_table *t, client_address *a)
 {
-    address_list *list = &t->by_count[a->count];
-    a->next = NULL;
-    a->previous = list->last;
-    *(list->last != NULL ? &list->last->next : &list->first) = a;
-    list->last = a;
-    t->most = a->count > t->most ? a->count : t->most;
+    TAILQ_INSERT_TAIL(&t->by_count[a->count], a, of_count);
+    t->highest = a->count > t->highest ? a->count : t->highest;
 }
 
 static void address_unlink(client_table *t, client_address *a)
 {
-    address_list *list = &t->by_count[a->count];
-    *(a->previous != NULL ? &a->previous->next : &list->first) = a->next;
-    *(a->next != NULL ? &a->next->previous : &list->last) = a->previous;
-    while (t->most > 0 && t->by_count[t->most].first == NULL)
-        t->most--;
+    TAILQ_REMOVE(&t->by_count[a->count], a, of_count);
+    while (t->highest > 0 && TAILQ_EMPTY(&t->by_count[t->highest]))
+        t->highest--;
 }
 
 /* ---- addresses ---- */
 
-/* Returns whether peer is a Unix socket. */
+/* Writes the key of an address. Returns whether it is a Unix socket. */
 static bool address_key(const struct sockaddr *peer, unsigned char key[KEY_SIZE])
 {
     memset(key, 0, KEY_SIZE);
@@ -137,22 +110,22 @@ static bool address_key(const struct sockaddr *peer, unsigned char key[KEY_SIZE]
     return false;
 }
 
-static client_address **hash_slot(client_table *t, const unsigned char key[KEY_SIZE])
+static size_t hash_place(const client_table *t, const unsigned char key[KEY_SIZE])
 {
     uint64_t halves[2];
     memcpy(halves, key, sizeof halves);
     uint64_t hash = (halves[0] ^ t->seed) * UINT64_C(0xFF51AFD7ED558CCD);
     hash = (hash ^ (hash >> 32) ^ halves[1]) * UINT64_C(0xC4CEB9FE1A85EC53);
-    return &t->hash[(hash >> 40) & (HASH_SIZE - 1)];
+    return (hash >> 40) & (HASH_SIZE - 1);
 }
 
 static client_address *address_find(client_table *t, const struct sockaddr *peer)
 {
     unsigned char key[KEY_SIZE];
     bool local = address_key(peer, key);
-    client_address *a = *hash_slot(t, key);
+    client_address *a = LIST_FIRST(&t->hash[hash_place(t, key)]);
     while (a != NULL && (a->local != local || memcmp(a->key, key, KEY_SIZE) != 0))
-        a = a->next_of_hash;
+        a = LIST_NEXT(a, of_hash);
     return a;
 }
 
@@ -162,21 +135,10 @@ static client_address *address_new(client_table *t, const struct sockaddr *peer)
     if (a == NULL)
         return NULL;
     a->local = address_key(peer, a->key);
-    client_address **slot = hash_slot(t, a->key);
-    a->next_of_hash = *slot;
-    a->link_of_hash = slot;
-    if (a->next_of_hash != NULL)
-        a->next_of_hash->link_of_hash = &a->next_of_hash;
-    *slot = a;
+    TAILQ_INIT(&a->unproven);
+    TAILQ_INIT(&a->proven);
+    LIST_INSERT_HEAD(&t->hash[hash_place(t, a->key)], a, of_hash);
     return a;
-}
-
-static void address_free(client_address *a)
-{
-    *a->link_of_hash = a->next_of_hash;
-    if (a->next_of_hash != NULL)
-        a->next_of_hash->link_of_hash = a->link_of_hash;
-    free(a);
 }
 
 static bool reserve_counts(client_table *t, size_t count)
@@ -187,7 +149,13 @@ static bool reserve_counts(client_table *t, size_t count)
     address_list *larger = realloc(t->by_count, size * sizeof *larger);
     if (larger == NULL)
         return false;
-    memset(larger + t->by_count_size, 0, (size - t->by_count_size) * sizeof *larger);
+    for (size_t i = 0; i < t->by_count_size; i++) /* the last pointers of lists point into the array */
+        if (TAILQ_EMPTY(&larger[i]))
+            TAILQ_INIT(&larger[i]);
+        else
+            TAILQ_FIRST(&larger[i])->of_count.tqe_prev = &TAILQ_FIRST(&larger[i]);
+    for (size_t i = t->by_count_size; i < size; i++)
+        TAILQ_INIT(&larger[i]);
     t->by_count = larger;
     t->by_count_size = size;
     return true;
@@ -207,7 +175,7 @@ bool client_table_add(client_table *t, client_entry *e, const struct sockaddr *p
     e->address = a;
     e->proven = e->spared = false;
     e->heard_ns = now_ns;
-    entry_append(e);
+    TAILQ_INSERT_TAIL(list_of_entry(e), e, of_address);
     t->count++;
     return true;
 }
@@ -216,11 +184,11 @@ void client_table_heard(client_table *t, client_entry *e, int64_t now_ns)
 {
     if (e->address == NULL)
         return;
-    entry_unlink(e);
+    TAILQ_REMOVE(list_of_entry(e), e, of_address);
     e->proven = true;
     e->spared = false;
     e->heard_ns = now_ns;
-    entry_append(e);
+    TAILQ_INSERT_TAIL(list_of_entry(e), e, of_address);
     address_unlink(t, e->address);
     address_append(t, e->address);
 }
@@ -230,27 +198,28 @@ void client_table_remove(client_table *t, client_entry *e)
     client_address *a = e->address;
     if (a == NULL)
         return;
-    entry_unlink(e);
+    TAILQ_REMOVE(list_of_entry(e), e, of_address);
     e->address = NULL;
     address_unlink(t, a);
-    if (--a->count > 0)
+    if (--a->count > 0) {
         address_append(t, a);
-    else
-        address_free(a);
+    } else {
+        LIST_REMOVE(a, of_hash);
+        free(a);
+    }
     t->count--;
 }
 
-void client_table_replace(client_table *t, client_entry *old, client_entry *e)
+void client_table_replace(client_entry *old, client_entry *e)
 {
-    (void)t;
     if (old->address == NULL)
         return;
-    entry_unlink(old);
+    TAILQ_REMOVE(list_of_entry(old), old, of_address);
     e->address = old->address;
     e->proven = old->proven;
     e->spared = old->spared;
     e->heard_ns = old->heard_ns;
-    entry_append(e);
+    TAILQ_INSERT_TAIL(list_of_entry(e), e, of_address);
     old->address = NULL;
 }
 
@@ -258,13 +227,7 @@ void client_table_replace(client_table *t, client_entry *old, client_entry *e)
 
 static client_entry *stalest_of(const client_address *a)
 {
-    return a->unproven.first != NULL ? a->unproven.first : a->proven.first;
-}
-
-/* The address that has to give way for one more client of own (NULL: that has none): the one that holds most. */
-static client_address *address_to_thin(const client_table *t, client_address *own)
-{
-    return own != NULL && own->count == t->most ? own : t->by_count[t->most].first;
+    return !TAILQ_EMPTY(&a->unproven) ? TAILQ_FIRST(&a->unproven) : TAILQ_FIRST(&a->proven);
 }
 
 static bool has_unread(const client_entry *e)
@@ -274,8 +237,8 @@ static bool has_unread(const client_entry *e)
 }
 
 /*
- * Returns the client of a to close, or NULL when all clients are busy and busy_too is false. A client with unread bytes
- * is spared once, until it is heard of again: bytes that the daemon declines to read protect no client for longer.
+ * Returns the client of an address to close, or NULL if all are busy and busy_too is false. A client with unread bytes
+ * is spared once, until it is heard of again: bytes that the daemon does not read protect no client for longer.
  */
 static client_entry *find_silent(const client_address *a, bool busy_too, int64_t now_ns)
 {
@@ -287,9 +250,9 @@ static client_entry *find_silent(const client_address *a, bool busy_too, int64_t
         if (e->spared || !has_unread(e))
             return e;
         e->spared = true;
-        entry_unlink(e);
+        TAILQ_REMOVE(list_of_entry(e), e, of_address);
         e->heard_ns = now_ns;
-        entry_append(e);
+        TAILQ_INSERT_TAIL(list_of_entry(e), e, of_address);
     }
     return busy_too ? stalest : NULL;
 }
@@ -308,14 +271,14 @@ client_verdict client_table_admit(client_table *t, const struct sockaddr *peer, 
         return CLIENT_ADMITTED;
     if (t->count == 0)
         return CLIENT_TOO_MANY;
-    client_address *a = address_to_thin(t, own);
+    client_address *a = own != NULL && count == t->highest ? own : TAILQ_FIRST(&t->by_count[t->highest]);
     *displaced = find_silent(a, a->count > count + 1, now_ns);
     return *displaced != NULL ? CLIENT_DISPLACES : CLIENT_TOO_MANY;
 }
 
 client_entry *client_table_find_silent(client_table *t, int64_t now_ns)
 {
-    return t->count > 0 ? find_silent(t->by_count[t->most].first, false, now_ns) : NULL;
+    return t->count > 0 ? find_silent(TAILQ_FIRST(&t->by_count[t->highest]), false, now_ns) : NULL;
 }
 
 const char *client_verdict_message(client_verdict verdict)

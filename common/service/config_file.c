@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Cuts comment and blanks off a line. Returns its first byte. */
+/* Removes the comment and outer blanks of a line. Returns its begin. */
 static char *trim(char *line)
 {
     line[strcspn(line, "#\r\n")] = '\0';
@@ -23,7 +23,6 @@ static char *trim(char *line)
     return line;
 }
 
-/* Sets the option of that name. */
 static bool set_directive(const nl_option *rows, void *settings, const char *name, const char *value)
 {
     const nl_option *row = nl_option_find(rows, name, NL_OPTION_IN_FILE);

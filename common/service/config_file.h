@@ -1,23 +1,23 @@
 /*
- * A daemon's configuration file: lines "name value", as its options "--name=value"; '#' begins a comment.
+ * A daemon's configuration file. A line "name value" means the same as the option "--name=value"; '#' begins a comment.
  */
 #ifndef NETLOGGER_SERVICE_CONFIG_FILE_H
 #define NETLOGGER_SERVICE_CONFIG_FILE_H
 
 #include "base/option.h"
 
-/* Gets the message for a problem, a line without its end. */
+/* Gets the message for a problem, one line without a newline. */
 typedef void (*config_report)(void *user, const char *message);
 
-/* How a daemon reads its configuration file: a member of its settings, for the row of --config. */
+/* The member of a daemon's settings for --config. */
 typedef struct config_source {
-    const nl_option *rows; /* the directives, about the same settings */
-    config_report report;  /* NULL: problems end the process */
+    const nl_option *rows; /* of the same settings */
+    config_report report;  /* NULL: a problem ends the process */
     void *user;
-    bool failed; /* problems were reported */
+    bool failed; /* a problem was reported */
 } config_source;
 
-/* The row of --config; CONFIG is the member of SETTINGS. */
+/* The row of --config. config is the member of the settings. */
 #define CONFIG_FILE_ROW(settings, config)                                                                              \
     {                                                                                                                  \
         .name = "config", .letter = 'c', .value = "FILE", .set = config_file_set,                                      \
@@ -26,8 +26,8 @@ typedef struct config_source {
 
 nl_option_setter config_file_set;
 
-/* Sets each option that a line of the file names, by its row. False after having reported all problems, with their
- * lines; settings may then be partly changed. */
+/* Sets the options in the file. Returns false after reporting all problems with their lines; the settings may then be
+ * partly changed. */
 bool config_file_read(const char *path, const nl_option *rows, void *settings, config_report report, void *user);
 
 #endif

@@ -23,7 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What older headers lack: as in linux/landlock.h of Linux 6.12. */
+/* From linux/landlock.h of Linux 6.12, for older headers. */
 enum { FS_REFER = 1 << 13, FS_TRUNCATE = 1 << 14, FS_IOCTL_DEV = 1 << 15 };
 enum { NET_BIND_TCP = 1 << 0, NET_CONNECT_TCP = 1 << 1, RULE_NET_PORT = 2, SCOPE_SIGNAL = 1 << 1 };
 
@@ -47,7 +47,7 @@ enum {
 };
 
 typedef struct kept_path {
-    char *path; /* real from confine() on */
+    char *path; /* the real path, after confine() */
     confine_right right;
 } kept_path;
 
@@ -56,9 +56,9 @@ static size_t path_count;
 static uint64_t ports[64];
 static size_t port_count;
 static bool keeps_any_port;
-static bool holds, limits_ports; /* Landlock does */
+static bool holds, limits_ports; /* Landlock is in effect; it limits ports */
 
-/* ---- what is kept ---- */
+/* ---- rights to keep ---- */
 
 static void add_path(const char *path, confine_right right)
 {
@@ -102,8 +102,8 @@ static bool is_permitted(const char *path, confine_right right)
 static bool confine_refuse(const char *what)
 {
     return nl_error_false(NL_ERROR_PERMISSION,
-                          "%s: a running daemon uses only the directories and ports that its configuration named at "
-                          "its start; restart it (see confine)",
+                          "%s: a running daemon can use only the directories and ports that its configuration named "
+                          "at the start; restart it (see confine)",
                           what);
 }
 
@@ -115,7 +115,7 @@ bool confine_keep_directory(const char *path, confine_right right)
     return true;
 }
 
-/* A path's directory; of a device or pipe itself. */
+/* Keeps the directory of a path, or a device or pipe itself. */
 static void add_place(const char *path, confine_right right)
 {
     struct stat status;
@@ -129,7 +129,7 @@ static void add_place(const char *path, confine_right right)
 bool confine_keep_file(const char *path, confine_right right)
 {
     char real[PATH_MAX];
-    if (nl_path_descriptor(path) >= 0) /* it is open, and not opened again */
+    if (nl_path_descriptor(path) >= 0) /* it is open already */
         return true;
     if (holds)
         return is_permitted(path, right) || confine_refuse(path);
@@ -188,12 +188,12 @@ bool confine_keep_url(const nl_url *url)
         good = good && confine_keep_file(url->path, CONFINE_WRITE);
     if (url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS || url->scheme == NL_SCHEME_UDP)
         good = good && confine_keep_resolver() && confine_keep_port(url->port);
-    if (url->scheme == NL_SCHEME_NATS) /* a server names others, with their ports */
+    if (url->scheme == NL_SCHEME_NATS) /* a server may refer to others */
         good = good && confine_keep_resolver() && confine_keep_any_port();
     return good;
 }
 
-/* What libc and every daemon need. */
+/* Keeps what libc and every daemon need. */
 static void add_system(void)
 {
     static const char *const readable[] = {"/usr", "/lib", "/lib32", "/lib64", "/proc", "/sys/devices/system"};
@@ -210,7 +210,7 @@ static void add_system(void)
 
 /* ---- Landlock ---- */
 
-/* By the version of the kernel's interface. */
+/* Returns the rights that a version of the kernel's interface knows. */
 static ruleset_rights rights_of(int version)
 {
     return (ruleset_rights){
@@ -223,7 +223,7 @@ static ruleset_rights rights_of(int version)
     };
 }
 
-/* A path that does not exist is kept no longer. */
+/* Drops a path that does not exist. */
 static bool permit_path(int ruleset, kept_path *kept, uint64_t handled)
 {
     char real[PATH_MAX];
@@ -240,7 +240,7 @@ static bool permit_path(int ruleset, kept_path *kept, uint64_t handled)
                              : is_directory               ? DIRECTORY_READ
                                                           : FILE_READ);
     bool good = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0 ||
-                errno == EBADFD; /* a pipe's, which is not limited */
+                errno == EBADFD; /* a pipe: Landlock does not limit it */
     close(rule.parent_fd);
     return good;
 }

@@ -1,17 +1,15 @@
 /*
- * A daemon keeps only the rights that its configuration needs, so that a client who makes it run code of his own gains
- * little by that.
+ * Confinement of a daemon to the rights that its configuration needs, so that a client that makes the daemon run
+ * foreign code gains little.
  *
- * Two means of the kernel: seccomp (confine_calls.h) refuses system calls. Landlock refuses to read and write files,
- * and to connect to TCP ports, other than those that the configuration names. Neither can be taken back, and both hold
- * for all threads that are started later.
+ * seccomp (confine_calls.h) refuses system calls. Landlock refuses access to files, and connections to TCP ports, that
+ * the configuration does not name. Both are irrevocable, and apply to all threads that are started later.
  *
- * Before confine(), the functions confine_keep_... note what the configuration names. After it, they tell whether the
- * process has the right, and change nothing: a configuration that is read again may not name more. They return false
- * with an error that tells to restart the daemon. If confine() was not called, they return true. All functions are for
- * one thread.
+ * Before confine(), the functions confine_keep_... record what the configuration names. After it, they check whether
+ * the process has the right: a configuration that is read again may not name more. They return false and set the error
+ * if the daemon must be restarted. One thread.
  *
- * Rights are kept for directories, not for files, because files are replaced by renaming.
+ * Landlock rules apply to directories, not to files, because files are replaced by renaming.
  */
 #ifndef NETLOGGER_SERVICE_CONFINE_H
 #define NETLOGGER_SERVICE_CONFINE_H
@@ -24,38 +22,38 @@
 
 typedef enum confine_right { CONFINE_READ, CONFINE_WRITE /* and read */ } confine_right;
 
-/* Everything below a directory. It need not be there until confine() is called. */
+/* Everything below a directory, which must exist when confine() is called. */
 bool confine_keep_directory(const char *path, confine_right right);
 
-/* The directory of a file, and the one that a symbolic link of that name leads to; of a device or pipe only itself. */
+/* The directory of a file, and that of the target of a symbolic link; of a device or pipe only itself. */
 bool confine_keep_file(const char *path, confine_right right);
 
-/* To look up host names, and all that this reads: /etc, for one. */
+/* Resolving host names, with the files that this reads. */
 bool confine_keep_resolver(void);
 
-/* To connect to a TCP port; to any. The kernel limits ports since Linux 6.7. */
+/* Connecting to one TCP port, or to any. The kernel limits ports since Linux 6.7. */
 bool confine_keep_port(uint16_t port);
 bool confine_keep_any_port(void);
 
-/* The files and folders that the options of a URL name: certificates, keys, a spool. */
+/* The files and directories that a URL's options name: certificates, keys, a spool. */
 bool confine_keep_files_of(const nl_url *url);
 
-/* What a log's destination, or its backup, needs: the file, its spool, certificates, the port. */
+/* What a log's destination needs: the file, the spool, certificates, the port, the backup. */
 bool confine_keep_url(const nl_url *url);
 
-/* False when the kernel, or the build, has not all of it: the error tells what is missing, and the rest holds. */
+/* Confines the process. Returns false and sets the error if the kernel or this build lacks a part; the rest applies. */
 bool confine(void);
 
-/* For a process that starts programs: these need files and calls of their own, and lose only a few calls that no
- * program of a daemon needs. Returns as confine() does. */
+/* Confines a process that starts programs: it loses only the calls that no program of a daemon needs. Returns as
+ * confine() does. */
 bool confine_programs(void);
 
-/* Bytes of the name of a system call. */
+/* The maximum size of the name of a system call. */
 enum { CONFINE_CALL_SIZE = 40 };
 
 /*
- * Reports a system call that was refused since the last report on standard error, and returns its name for the daemon's
- * log. Returns false when all are reported; each is reported once.
+ * Reports a refused system call on standard error, each once, and writes its name for the daemon's log. Returns false
+ * if there is no other.
  */
 bool confine_report_refused(char name[CONFINE_CALL_SIZE]);
 

@@ -30,12 +30,12 @@
 #endif
 
 #ifndef PR_SET_VMA
-#define PR_SET_VMA 0x53564d41 /* libc names its memory */
+#define PR_SET_VMA 0x53564d41 /* libc uses it to name memory */
 #endif
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
-/* Calls that are allowed with all arguments, by name. libseccomp leaves out those that a processor lacks. */
+/* Calls that are allowed with any arguments. libseccomp leaves out those that the processor lacks. */
 static const char allowed[] =
     /* files */
     "access chmod close close_range copy_file_range creat dup dup2 dup3 faccessat faccessat2 fadvise64 fadvise64_64 "
@@ -56,29 +56,29 @@ static const char allowed[] =
     /* signals */
     "pause restart_syscall rt_sigaction rt_sigpending rt_sigprocmask rt_sigreturn rt_sigsuspend rt_sigtimedwait "
     "rt_sigtimedwait_time64 sigaltstack sigreturn "
-    /* time. adjtimex tells the clock's quality; setting the clock by it takes a privilege. */
+    /* time. adjtimex reports the clock's quality; setting the clock needs a privilege */
     "adjtimex clock_adjtime clock_adjtime64 clock_getres clock_getres_time64 clock_gettime clock_gettime64 "
     "clock_nanosleep clock_nanosleep_time64 gettimeofday nanosleep time timerfd_create timerfd_gettime "
     "timerfd_gettime64 timerfd_settime timerfd_settime64 "
     /* waiting */
     "epoll_create epoll_create1 epoll_ctl epoll_pwait epoll_wait eventfd eventfd2 _newselect poll ppoll ppoll_time64 "
     "pselect6 pselect6_time64 select "
-    /* sockets: which, is decided below */
+    /* sockets; restricted has the families */
     "accept accept4 bind connect getpeername getsockname getsockopt listen recv recvfrom recvmmsg recvmmsg_time64 "
     "recvmsg send sendmmsg sendmsg sendto setsockopt shutdown ";
 
-/* Likewise, but too new for the oldest libseccomp. */
+/* The same, but too new for the oldest libseccomp. */
 static const char allowed_if_known[] = "epoll_pwait2 fchmodat2 futex_waitv map_shadow_stack mseal";
 
 #ifdef HAS_SANITIZER
-/* Likewise: a leak is looked for in a process of its own, which traces this one. */
+/* The same: the leak detector traces this process from another one. */
 static const char allowed_to_sanitizer[] =
     "clone kill mprotect personality prctl ptrace process_vm_readv sched_setaffinity tgkill tkill";
 #else
 static const char allowed_to_sanitizer[] = "";
 #endif
 
-/* Calls that are allowed with some arguments only, each a 32-bit value under a mask. */
+/* Calls that are allowed with certain arguments only: 32-bit values under masks. */
 typedef struct argument {
     unsigned index;
     uint32_t mask, value;
@@ -86,7 +86,7 @@ typedef struct argument {
 
 typedef struct restricted_call {
     int call;
-    argument arguments[3]; /* up to a mask of 0 */
+    argument arguments[3]; /* ended by a mask of 0 */
 } restricted_call;
 
 #define EXACT(index, value)                                                                                            \
@@ -154,7 +154,7 @@ static const restricted_call restricted[] = {
     {SCMP_SYS(clone), {{CLONE_FLAGS_INDEX, CLONE_THREAD, CLONE_THREAD}}},
     {SCMP_SYS(mprotect), {{2, PROT_EXEC, 0}}},
 #endif
-    /* A resolver module is mapped to be executed, but nothing that can be written. */
+    /* Resolver modules are mapped as executable, but no memory is both writable and executable. */
     {SCMP_SYS(mmap), {{2, PROT_EXEC, 0}}},
     {SCMP_SYS(mmap), {{2, PROT_WRITE, 0}}},
     {SCMP_SYS(mmap2), {{2, PROT_EXEC, 0}}},
@@ -162,7 +162,7 @@ static const restricted_call restricted[] = {
     {SCMP_SYS(prlimit64), {EXACT(0, 0)}},
 };
 
-/* Not for programs that a daemon starts either. */
+/* Calls that programs of a daemon may not make either. */
 static const char never[] =
     "acct add_key chroot clock_settime create_module delete_module finit_module fsconfig fsmount fsopen fspick "
     "get_kernel_syms init_module io_uring_enter io_uring_register io_uring_setup ioperm iopl kexec_file_load "
@@ -174,11 +174,11 @@ static const char never[] =
 
 enum { REFUSED_MAX = 32 };
 
-/* Each number once, plus 1; 0: none yet. */
+/* The number of each refused call, plus 1; 0: unused. */
 static atomic_int refused[REFUSED_MAX];
-static int reported; /* of these */
+static int reported; /* how many of them */
 
-/* Sets what the interrupted call returns; 0: not known on this processor. */
+/* The register with the result of the refused call, on processors where it is known. */
 #if defined(__x86_64__)
 #define RESULT_OF(context) (context)->uc_mcontext.gregs[REG_RAX]
 #elif defined(__i386__)
@@ -223,7 +223,7 @@ enum { REFUSES = SCMP_ACT_TRAP };
 
 #else
 
-/* Refused calls are in the kernel's log only. */
+/* Only the kernel's log has refused calls. */
 static bool handle_refused(void)
 {
     return true;
@@ -250,13 +250,13 @@ bool confine_next_refused(char name[CONFINE_CALL_SIZE])
 
 /* ---- filters ---- */
 
-/* A call that the processor lacks is no error. */
+/* A call that the processor lacks is not an error. */
 static bool is_added(int result)
 {
     return result == 0 || result == -EDOM;
 }
 
-/* Adds the calls with these names. A name that libseccomp does not know is an error if all are to be known. */
+/* Adds the named calls. A name that libseccomp does not know is an error if all_known is set. */
 static bool add_calls(scmp_filter_ctx filter, uint32_t action, const char *names, bool all_known)
 {
     char name[CONFINE_CALL_SIZE];
@@ -280,7 +280,7 @@ static bool add_restricted(scmp_filter_ctx filter, const restricted_call *r)
     return is_added(seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, r->call, count, comparisons));
 }
 
-/* Signals are for this process only. */
+/* Allows signals to this process only. */
 static bool add_signals(scmp_filter_ctx filter)
 {
     return add_restricted(filter, &(restricted_call){SCMP_SYS(kill), {EXACT(0, getpid())}}) &&
@@ -294,7 +294,7 @@ static bool add_all(scmp_filter_ctx filter)
                 add_calls(filter, SCMP_ACT_ALLOW, allowed_to_sanitizer, true) && add_signals(filter);
     for (size_t i = 0; i < COUNT_OF(restricted) && good; i++)
         good = add_restricted(filter, &restricted[i]);
-    /* Its flags are in memory, where a filter cannot look: libc uses clone instead. */
+    /* A filter cannot check its flags, which are in memory: libc then uses clone. */
     return good && is_added(seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0));
 }
 

@@ -1,12 +1,13 @@
 /*
- * The filter of system calls, by seccomp through libseccomp. chrony's filter is the model: a list of what a daemon
- * needs, with the arguments that it needs.
+ * The seccomp filter of system calls, built with libseccomp: a list of the calls and arguments that a daemon needs, as
+ * in chrony.
  *
  * chrony kills a process that makes another call. netlogd must not lose events because a resolver module or a new libc
- * makes a call that this list lacks, so a refused call fails instead: with EPERM when the list has the call with
- * other arguments, and with ENOSYS otherwise, which makes libc use the older call. Each refused call is reported once.
+ * makes an unlisted call. Here, a refused call therefore fails: with EPERM if the list has it with other arguments,
+ * else with ENOSYS, which makes libc use an older call. Each refused call is reported once.
  *
- * Owns the list of refused calls, and the handler of SIGSYS. A thread that blocks SIGSYS is killed by a refused call.
+ * The module owns the list of refused calls and the handler of SIGSYS. A refused call kills a thread that blocks
+ * SIGSYS.
  */
 #ifndef NETLOGGER_SERVICE_CONFINE_CALLS_H
 #define NETLOGGER_SERVICE_CONFINE_CALLS_H
@@ -16,17 +17,17 @@
 
 #include "service/confine.h"
 
-/* Limits all threads of the process to the listed calls. False when the kernel or this build has no seccomp. */
+/* Limits all threads to the listed calls. Returns false if the kernel or this build has no seccomp. */
 bool confine_calls(void);
 
-/* Takes the calls from this process and from the programs that it executes which neither needs: those that change the
- * kernel, mount, or trade keys. False as above. */
+/* Denies this process, and the programs that it executes, calls that change the kernel, mount or use kernel keys.
+ * Returns false as confine_calls does. */
 bool confine_calls_of_programs(void);
 
-/* The next system call that was refused since the start, by name, each once. False when there is no other. */
+/* Writes the name of a refused call, each once. Returns false if there is no other. */
 bool confine_next_refused(char name[CONFINE_CALL_SIZE]);
 
-/* Whether libseccomp can build the filter of confine_calls for this architecture (SCMP_ARCH_...). For tests. */
+/* Returns whether libseccomp can build the filter for an architecture (SCMP_ARCH_...). For tests. */
 bool confine_calls_are_valid(uint32_t architecture);
 
 #endif

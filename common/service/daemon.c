@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int starter = -1; /* where the parent waits; -1: the process is not detached, or is ready */
+static int starter = -1; /* the pipe on which the parent waits; -1: not detached, or ready */
 static bool redirects;
 
 void daemon_detach(bool keep_streams)
@@ -18,10 +18,10 @@ void daemon_detach(bool keep_streams)
     int ends[2], status = 0;
     char ready;
     if (pipe2(ends, O_CLOEXEC) != 0)
-        program_fail(PROGRAM_PROBLEM, "go into the background: %s", strerror(errno));
+        program_fail(PROGRAM_PROBLEM, "start in the background: %s", strerror(errno));
     pid_t child = fork();
     if (child < 0)
-        program_fail(PROGRAM_PROBLEM, "go into the background: %s", strerror(errno));
+        program_fail(PROGRAM_PROBLEM, "start in the background: %s", strerror(errno));
     if (child == 0) {
         close(ends[0]);
         starter = ends[1];
@@ -50,7 +50,7 @@ void daemon_ready(void)
     if (nothing >= 0)
         close(nothing);
     if (write(starter, "", 1) != 1)
-        program_error("go into the background: %s", strerror(errno));
+        program_error("start in the background: %s", strerror(errno));
     close(starter);
     starter = -1;
 }

@@ -14,11 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { UNLESS_SAID_S = 10 };
+enum { DEFAULT_S = 10 };
 
-/* A process ends once. */
-static int64_t until_ns; /* 0: it has not begun */
-static unsigned allowed_s = UNLESS_SAID_S;
+static int64_t until_ns; /* 0: the end has not begun */
+static unsigned allowed_s = DEFAULT_S;
 static const char *to_remove;
 
 void ending_begin(unsigned seconds)
@@ -30,7 +29,7 @@ void ending_begin(unsigned seconds)
 int64_t ending_left_ms(void)
 {
     if (until_ns == 0)
-        return UNLESS_SAID_S * INT64_C(1000);
+        return DEFAULT_S * INT64_C(1000);
     int64_t left_ns = until_ns - nl_monotonic_ns();
     return left_ns > 0 ? left_ns / 1000000 : 0;
 }
@@ -52,8 +51,7 @@ static void *ending_end(void *unused)
     struct timespec until = nl_monotonic_timespec(until_ns);
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
         ;
-    program_error("somebody does not take what is on its way, and %u s have passed: ending; it stays in its spool",
-                  allowed_s);
+    program_error("ending after %u s with undelivered records, which stay in their spools", allowed_s);
     if (to_remove != NULL)
         ending_remove_pid_file(to_remove);
     _exit(PROGRAM_DONE);
@@ -67,5 +65,5 @@ void ending_enforce(const char *pid_file)
     if (error == 0)
         pthread_detach(thread);
     else
-        program_error("begin a thread: %s", strerror(error));
+        program_error("start a thread: %s", strerror(error));
 }

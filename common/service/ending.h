@@ -1,28 +1,26 @@
 /*
- * The end of the process, which takes no longer than stop-timeout says, whoever hangs: another collector that takes
- * nothing, a name server that does not answer, whoever takes netlogd's own events.
+ * The end of the process within stop-timeout, even if a peer hangs: another collector, a name server, or the
+ * destination of netlogd's own events.
  *
- * What waits for them is asked to hurry by the time that is left. What does so all the same is left behind: from the
- * moment when all that was received is in the outputs' files and journals, nothing is lost by an end of the process at
- * any moment, for what was to be delivered is in spools. Until then the end takes as long as the disk does.
- *
- * Of the server's thread.
+ * Code that waits for a peer limits its wait to ending_left_ms. When all received records are in the outputs' files and
+ * journals, netlogd calls ending_enforce: from then on the process may end at any moment without loss, because spools
+ * hold the undelivered records. Until then the end takes as long as the disk needs. One thread.
  */
 #ifndef NETLOGGER_SERVICE_ENDING_H
 #define NETLOGGER_SERVICE_ENDING_H
 
 #include <stdint.h>
 
-/* The end begins; it is to take so many seconds. */
+/* Begins the end, which may take so many seconds. */
 void ending_begin(unsigned seconds);
 
-/* Milliseconds that are left, 0 at least; before the end begins what holds unless something is said. */
+/* Returns the remaining milliseconds, or the default before the end begins. */
 int64_t ending_left_ms(void);
 
-/* All is written: when the time is over the process ends, wherever it is. pid_file, which goes first, may be NULL. */
+/* Makes the process end when the time is over, after removing pid_file, which may be NULL. */
 void ending_enforce(const char *pid_file);
 
-/* Removes the file, unless another process has written its number there: one that was begun while this one ended. */
+/* Removes the file, unless it has the ID of another process, which was started meanwhile. */
 void ending_remove_pid_file(const char *path);
 
 #endif

@@ -17,7 +17,7 @@
 
 enum { NAME_SIZE = 256 };
 
-/* This host's name in full, once it is known; it stays. */
+/* This host's full name, once it is known. */
 static char full_name[NAME_SIZE];
 static atomic_bool full_name_known;
 
@@ -44,7 +44,7 @@ void http_host_look_up(void)
         pthread_detach(thread);
 }
 
-/* Splits off the port and brackets: "[::1]:80" is "::1". False when that is not possible. */
+/* Removes the port and brackets: "[::1]:80" is "::1". Returns false if the text is malformed. */
 static bool read_authority(const char *text, char name[NAME_SIZE], const char **port)
 {
     bool bracket = *text == '[';
@@ -69,7 +69,7 @@ static bool is_listed(const char *name, const char *names)
     return false;
 }
 
-/* Whether name is an address of loopback, or the one of the socket. */
+/* Returns whether name is a loopback address, or that of the socket. */
 static bool is_own_address(const char *name, const struct sockaddr *local)
 {
     network own;
@@ -83,7 +83,7 @@ static bool is_own_address(const char *name, const struct sockaddr *local)
            (local != NULL && network_contains(&own, local));
 }
 
-/* Whether name is what this host calls itself, or its first label. */
+/* Returns whether name is a name of this host, or its first label. */
 static bool is_own_name(const char *name, const char *host_name)
 {
     if (host_name == NULL || *host_name == '\0')
@@ -116,7 +116,7 @@ int http_host_check(const char *host, const char *origin, const char *names, con
     }
     if (origin == NULL)
         return 0;
-    /* No page of ours exists, so a browser's request is of another origin, unless it has our very name and port. */
+    /* This server has no web pages, so any other origin is foreign. */
     const char *from = strstr(origin, "://");
     return from != NULL && host != NULL && strcasecmp(from + 3, host) == 0 ? 0 : 403;
 }

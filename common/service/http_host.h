@@ -1,10 +1,10 @@
 /*
- * Whether an HTTP request was meant for this server, by its Host and Origin headers.
+ * Checks the Host and Origin headers of an HTTP request, against DNS rebinding.
  *
- * A page in somebody's browser can have a name of its own resolve to an address of this machine (DNS rebinding), and
- * would then ask with the rights of loopback. The browser sends that name as Host, so a server answers only to names
- * that it has: localhost, the address on which the request came, this host's names, the names in its certificate, and
- * names that the administrator gave it. A page of another origin is refused by its Origin header.
+ * An attacker's web page can make its own name resolve to an address of this host, and then use the rights of loopback.
+ * The browser sends that name as Host. A server therefore accepts only its own names: localhost, the address of the
+ * socket, this host's names, the names in its certificate, and names that the administrator configured. A page of
+ * another origin is rejected by its Origin header. Any thread.
  */
 #ifndef NETLOGGER_SERVICE_HTTP_HOST_H
 #define NETLOGGER_SERVICE_HTTP_HOST_H
@@ -14,15 +14,14 @@
 struct sockaddr;
 
 /*
- * Returns 0 when the request may be answered, or the HTTP status to refuse it with: 400, 403 or 421. host and origin
- * are the headers' values, NULL when missing: no browser leaves Host out. names is what the administrator gave, with
- * commas between, or NULL; host_name is what this host is called; tls is the listener's, or NULL; local is the socket's
- * own address.
+ * Returns 0 if the request is acceptable, else the HTTP status 400, 403 or 421. host and origin are the headers'
+ * values, or NULL if missing; every browser sends Host. names: configured names, separated by commas, or NULL.
+ * host_name: the name of this host. tls: the listener's, or NULL. local: the socket's own address.
  */
 int http_host_check(const char *host, const char *origin, const char *names, const char *host_name, nl_tls *tls,
                     const struct sockaddr *local);
 
-/* Starts to look up this host's name in full, in a thread, because that can take long where no DNS server answers. */
+/* Resolves this host's full name in a thread, because that may take long. */
 void http_host_look_up(void);
 
 #endif

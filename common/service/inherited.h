@@ -1,25 +1,25 @@
 /*
- * What a service manager hands over and wants to be told, by systemd's protocols: sockets that it opened (LISTEN_PID,
- * LISTEN_FDS, LISTEN_FDNAMES; sd_listen_fds(3)), and where the service stands (NOTIFY_SOCKET; sd_notify(3)).
+ * systemd's protocols: sockets that the service manager opened (LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES;
+ * sd_listen_fds(3)), and notifications to it (NOTIFY_SOCKET; sd_notify(3)). One thread.
  */
 #ifndef NETLOGGER_SERVICE_INHERITED_H
 #define NETLOGGER_SERVICE_INHERITED_H
 
 #include <stddef.h>
 
-/* Takes the variables out of the environment. Call once, first of all. */
+/* Reads and removes the environment variables. Call it once, first. */
 void inherited_find(void);
 
-/* How many sockets there are. */
+/* Returns the number of sockets. */
 size_t inherited_count(void);
 
-/* The first socket above after (0 to begin with) of this name, or of any when name is "*"; -1 when there is none. */
+/* Returns the first socket above after (0 at first) with that name, or with any if name is "*"; -1: none. */
 int inherited_next(const char *name, int after);
 
-/* Its name. */
+/* Returns the name of a socket. */
 const char *inherited_name(int fd);
 
-/* Tells the service manager: "READY=1". Nothing happens without one. */
+/* Sends a state, such as "READY=1", to the service manager, if there is one. */
 void inherited_notify(const char *state);
 
 #endif

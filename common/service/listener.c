@@ -51,7 +51,7 @@ static bool failed(const char *url)
     return false;
 }
 
-/* Binds a new non-blocking socket and, when it is for connections, listens. -1 with errno set when that fails. */
+/* Returns a new non-blocking socket that is bound, and listens if it is a stream. Returns -1 with errno on failure. */
 static int bind_and_listen(const struct sockaddr *address, socklen_t size, int type)
 {
     int fd = socket(address->sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -73,12 +73,12 @@ static bool open_to_others(const char *url)
 {
     return nl_error_false(
         NL_ERROR_PERMISSION,
-        "listen on %s: that is open to other machines; say which may connect with --allow NETWORK, or "
-        "have clients show certificates: x-netlogs://HOST?cert=FILE&key=FILE&ca=FILE",
+        "listen on %s: the address is open to other hosts; add --allow NETWORK, or require client certificates: "
+        "x-netlogs://HOST?cert=FILE&key=FILE&ca=FILE",
         url);
 }
 
-/* As a URL: the scheme that asked has, and the address. */
+/* Returns a URL of the address. The caller frees it. */
 static char *listener_name_of(const char *scheme, const struct sockaddr *address)
 {
     char text[80], *name;
@@ -121,7 +121,7 @@ static bool open_internet(const nl_url *url, const listening *asked, bool remote
     return good;
 }
 
-/* A socket left behind by a netlogd that was killed is in the way; one that still answers is somebody else's. */
+/* Removes the socket of a killed daemon. A socket that accepts connections belongs to a running one. */
 static void remove_stale(const struct sockaddr_un *address)
 {
     struct stat status;
@@ -153,7 +153,7 @@ static bool open_unix(const nl_url *url, const listening *asked, listener **list
     return true;
 }
 
-/* What is to come in by an inherited socket; NULL when nothing can. */
+/* Returns the scheme of URLs for an inherited socket; NULL if the socket is unusable. */
 static const char *scheme_of(int fd, const listening *asked, int *type)
 {
     int accepting = 0;
@@ -172,7 +172,7 @@ static bool take_inherited(int fd, const listening *asked, bool remote_allowed, 
     struct sockaddr_storage bound = {0};
     const char *scheme = scheme_of(fd, asked, &type);
     if (scheme == NULL || getsockname(fd, (struct sockaddr *)&bound, &(socklen_t){sizeof bound}) != 0) {
-        return nl_error_false(NL_ERROR_INVALID, "listen on inherited:%s: it is no socket on which %s can arrive",
+        return nl_error_false(NL_ERROR_INVALID, "listen on inherited:%s: not a listening socket for %s",
                               inherited_name(fd), asked->tls != NULL ? "TLS" : "clients");
     }
     bool remote = !network_is_local((struct sockaddr *)&bound);
@@ -193,7 +193,7 @@ static bool open_inherited(const nl_url *url, const listening *asked, bool remot
 {
     int fd = inherited_next(url->path, 0);
     if (fd < 0)
-        nl_error_set(NL_ERROR_NOT_FOUND, "listen on %s: no such socket was handed over", url->text);
+        nl_error_set(NL_ERROR_NOT_FOUND, "listen on %s: systemd passed no socket with that name", url->text);
     bool good = fd >= 0;
     for (; good && fd >= 0; fd = inherited_next(url->path, fd))
         good = take_inherited(fd, asked, remote_allowed, listeners, count);
@@ -202,7 +202,7 @@ static bool open_inherited(const nl_url *url, const listening *asked, bool remot
 
 bool listener_open(const listening *asked, bool remote_allowed, listener **listeners, size_t *count)
 {
-    nl_url *url = nl_url_parse(asked->url); /* it was parsed before: see settings.c */
+    nl_url *url = nl_url_parse(asked->url); /* valid, because the settings have parsed it */
     bool good;
     if (url->scheme == NL_SCHEME_UNIX)
         good = open_unix(url, asked, listeners, count);
@@ -224,7 +224,7 @@ static void remove_path(listener *l)
 
 void listener_end(listener *l)
 {
-    remove_path(l); /* before another one can take it for a killed one's, and its own for ours */
+    remove_path(l); /* now, because the next daemon may create its socket there as soon as this one is shut down */
     shutdown(l->fd, SHUT_RDWR);
 }
 

@@ -1,67 +1,66 @@
-/* Sockets on which clients arrive: opened from a URL before anything else starts, so that what is wrong is said at
- * once. */
+/* Listening sockets of a daemon, which are opened from URLs before anything else starts. One thread. */
 #ifndef NETLOGGER_SERVICE_LISTENER_H
 #define NETLOGGER_SERVICE_LISTENER_H
 
 #include "transport/channel.h"
 #include "transport/url.h"
 
-/* One of the places where clients connect, or from where what others collected is read. */
+/* The configuration of a listener, or of another input. */
 typedef struct listening {
-    char *text;           /* as it was given; NULL: not by an option */
-    char *url;            /* without its options; of NATS with those that tell one reader from another */
-    char *nats;           /* of NATS: the whole URL; NULL: clients connect there */
-    nl_tls *tls;          /* NULL: plain */
-    bool authenticated;   /* the client has a certificate from a trusted CA */
-    bool hosts_certified; /* a record's HOST must be a name of its client's certificate */
-    char *names;          /* of HTTP: what this host is called besides, with commas between; NULL: nothing */
+    char *text;           /* the value of the option; NULL: not from an option */
+    char *url;            /* without options; for NATS with those that identify a reader */
+    char *nats;           /* for NATS: the whole URL; NULL: clients connect */
+    nl_tls *tls;          /* NULL: without TLS */
+    bool authenticated;   /* a client needs a certificate from a trusted CA */
+    bool hosts_certified; /* the HOST of a record must be a name in the client's certificate */
+    char *names;          /* for HTTP: additional names of this host, separated by commas; NULL: none */
 } listening;
 
-/* The options of a URL where clients connect. */
+/* The options of a listener's URL. */
 typedef struct listening_options {
     nl_tls_options tls;
     bool hosts_certified;
     const char *names;
 } listening_options;
 
-/* The options of TLS; hosts= of collectors; names= of HTTP. About a listening_options. */
+/* Rows of listening_options: for TLS, for collectors, and for HTTP. */
 extern const nl_option listening_tls_rows[], listening_hosts_rows[], listening_names_rows[];
 
 /*
- * Sets the members of a listening, except url and nats, from a URL's options. own: the rows besides those of TLS, or
- * NULL. secure: the URL demands TLS; otherwise TLS is used where it has options of TLS, if may_be_secure. False with
- * the error set.
+ * Reads the options of a URL into the members of a listening, except url and nats. own: rows besides those of TLS, or
+ * NULL. secure: the URL demands TLS. may_be_secure: options of TLS are allowed, and turn TLS on. Returns false and sets
+ * the error on failure.
  */
 bool listening_read(const nl_url *url, const nl_option *own, bool secure, bool may_be_secure, listening *l);
 void listening_free(listening *l);
 
-/* Turns http://HOST[:PORT] or https://, with options, into the x-netlog URL of the same address. False when text is
- * something else, or has no port though default_port is NULL. */
+/* Converts http://HOST[:PORT] or https://, with options, to the x-netlog URL of the same address. Returns false if text
+ * is something else, or has no port and default_port is NULL. */
 bool listening_from_http(const char *text, const char *default_port, char *url, size_t capacity);
 
 typedef struct listener {
     int fd;
-    const listening *asked; /* what it was opened for */
-    bool remote;            /* other machines can reach it */
-    bool datagrams;         /* not connections */
-    char *name;             /* as a URL, with the port that was really taken */
-    char *path;             /* of a Unix socket, to be removed at the end; NULL otherwise */
+    const listening *asked; /* its configuration */
+    bool remote;            /* other hosts can connect */
+    bool datagrams;
+    char *name; /* a URL with the real port */
+    char *path; /* of a Unix socket, removed at the end; else NULL */
 } listener;
 
 /*
- * Opens the sockets that asked names (a host name may have several addresses) and appends them to *listeners. Any
- * address off this machine is refused unless clients are authenticated for there or remote_allowed. False with the
- * error set.
+ * Opens the sockets of a configuration (a host name may have several addresses) and appends them to *listeners. An
+ * address that is open to other hosts needs client certificates or remote_allowed. Returns false and sets the error on
+ * failure.
  */
 bool listener_open(const listening *asked, bool remote_allowed, listener **listeners, size_t *count);
 
-/* Refuses who connects from now on, though it is still open. Not for those that systemd has opened. */
+/* Refuses further connections without closing the socket. Not for sockets that systemd opened. */
 void listener_end(listener *l);
 
-/* Closes them all, removes Unix sockets and frees the array. */
+/* Closes all sockets, removes Unix sockets and frees the array. */
 void listener_close_all(listener *listeners, size_t count);
 
-/* A socket address in words: "127.0.0.1:5000", "[::1]:5000", "a local client". */
+/* Writes an address as text: "127.0.0.1:5000", "[::1]:5000", "a local client". */
 struct sockaddr;
 void listener_address_text(const struct sockaddr *address, char *out, size_t size);
 

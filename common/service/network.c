@@ -20,21 +20,21 @@ bool network_parse(const char *text, network *result)
     memcpy(address, text, size);
     address[size] = '\0';
     *result = (network){.family = strchr(address, ':') != NULL ? AF_INET6 : AF_INET};
-    unsigned most = result->family == AF_INET6 ? 128 : 32;
+    unsigned bits_max = result->family == AF_INET6 ? 128 : 32;
     if (inet_pton(result->family, address, result->address) != 1)
         return false;
-    result->bits = most;
+    result->bits = bits_max;
     if (text[size] == '\0')
         return true;
     char *end;
     unsigned long bits = strtoul(text + size + 1, &end, 10);
-    if (text[size + 1] < '0' || text[size + 1] > '9' || *end != '\0' || bits > most)
+    if (text[size + 1] < '0' || text[size + 1] > '9' || *end != '\0' || bits > bits_max)
         return false;
     result->bits = (unsigned)bits;
     return true;
 }
 
-/* The bytes and family of a socket's address, IPv4 mapped into IPv6 taken as IPv4. */
+/* Returns the bytes of an address and sets its family; IPv4 mapped into IPv6 counts as IPv4. */
 static const unsigned char *bytes_of(const struct sockaddr *address, int *family)
 {
     *family = address->sa_family;

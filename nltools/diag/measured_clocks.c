@@ -95,8 +95,8 @@ static void take_measured(host_clock *clock, const correction_host *found, const
 {
     clock->reference = reference;
     clock->ahead_ns = -found->offset_ns;
-    clock->least_ns = -found->most_ns;
-    clock->most_ns = -found->least_ns;
+    clock->least_ns = -found->max_ns;
+    clock->most_ns = -found->min_ns;
     clock->drift = found->drift;
     clock->error_ns = found->error_ns;
     clock->measurements = found->measurements;

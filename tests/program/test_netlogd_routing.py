@@ -468,7 +468,7 @@ class Routing(support.Case):
         peer = hanging.accept()[0]  # which takes it and says nothing
         self.addCleanup(peer.close)
         c.stop()
-        self.assertIn("netlogd: somebody does not take what is on its way, and 1 s have passed", c.said())
+        self.assertIn("netlogd: ending after 1 s with undelivered records", c.said())
         self.assertFalse((self.scratch / "pid").exists())
         self.assertEqual((c.folder / "all.log").read_bytes(), line(1))
         top = self.collector("top", "top.log").start()

@@ -168,8 +168,8 @@ class NetlogdUdp(collector.Case):
         self.stop(process)
 
     def test_inherited_sockets_that_do_not_do(self):
-        for sockets, arguments, why in (([], ["--listen", "inherited:two"], "no such socket was handed over"),
-                                        (["one=tcp"], ["--listen", "inherited:two"], "no such socket was handed over"),
+        for sockets, arguments, why in (([], ["--listen", "inherited:two"], "systemd passed no socket with that name"),
+                                        (["one=tcp"], ["--listen", "inherited:two"], "systemd passed no socket with that name"),
                                         (["one=anywhere"], [], "--allow")):
             process = self.launch(sockets, *arguments)
             self.assertEqual(process.wait(20), 1)

@@ -367,7 +367,7 @@ class Access(nlagents.Agent):
             self.assertIn(words, result.stderr)
         result = self.run_program(self.nlagentd, "--listen", f"http://0.0.0.0:{support.free_port()}")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("open to other machines", result.stderr)
+        self.assertIn("open to other hosts", result.stderr)
 
     def make_certificates(self):
         script = """

@@ -75,7 +75,7 @@ static void test_limits(void **state)
     client_table_remove(t, &e[1]);
     client_table_remove(t, &e[1]); /* it is in no table: nothing happens */
     assert_int_equal(admit(t, "10.0.0.1", 0), CLIENT_ADMITTED);
-    client_table_replace(t, &e[0], &e[4]);
+    client_table_replace(&e[0], &e[4]);
     assert_int_equal(client_table_count(t), 3);
     client_table_remove(t, &e[2]);
     client_table_remove(t, &e[3]);
