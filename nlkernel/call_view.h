@@ -5,7 +5,8 @@
 #ifndef NLKERNEL_CALL_VIEW_H
 #define NLKERNEL_CALL_VIEW_H
 
-#include "calls_read.h"
+#include "calls.h"
+#include "log_input.h"
 #include "symbol_map.h"
 
 typedef struct call_view {
@@ -27,6 +28,13 @@ extern const nl_option call_view_rows[];
 /* The option groups of a command whose settings hold a call_view named view and a log_input named input. */
 #define CALL_VIEW_GROUPS(settings)                                                                                     \
     {"Which functions", call_view_rows, offsetof(settings, view)}, LOG_INPUT_GROUPS(settings)
+
+/* The description of the sources in --help. */
+#define CALLS_SOURCES                                                                                                  \
+    "A SOURCE is a log of nlkernel record --functions in any format, a file trace.dat of trace-cmd, the text of "      \
+    "ftrace's file trace or of trace-cmd report, or the output of perf script; all also compressed with zstd or "      \
+    "gzip. "                                                                                                           \
+    "Without SOURCE, read standard input"
 
 /* Reads the sources (none: standard input), selects functions and finishes input. Returns an exit status. */
 int call_view_read(call_view *v, log_input *input, char **names, size_t count);

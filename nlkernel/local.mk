@@ -11,14 +11,14 @@ nlkernel_nlkernel_SOURCES = \
 	%D%/rules_file.c %D%/rules_file.h %D%/summary.c %D%/summary_print.c %D%/summary_draw.c %D%/summary.h \
 	%D%/rules_run.c %D%/rules_run.h %D%/reporting.c %D%/reporting.h %D%/rules_command.c \
 	%D%/workload.c %D%/bench.c %D%/kernel_sum.c %D%/kernel_sum.h %D%/bpf/sum.h \
-	%D%/control.c %D%/control.h %D%/counters.c %D%/counters.h %D%/control_command.c %D%/calls.c %D%/calls.h %D%/calls_read.c %D%/calls_read.h %D%/trace_dat.c %D%/trace_dat.h \
-	%D%/symbol_map.c %D%/symbol_map.h %D%/dwarf.c %D%/symbols.c %D%/call_view.c %D%/call_view.h \
+	%D%/control.c %D%/control.h %D%/counters.c %D%/counters.h %D%/control_command.c %D%/calls.c %D%/calls.h %D%/trace_dat.c %D%/trace_dat.h \
+	%D%/symbol_map.c %D%/symbol_map.h %D%/symbols.c %D%/call_view.c %D%/call_view.h \
 	%D%/call_draw.c %D%/call_draw.h %D%/graph.c %D%/calls_command.c
 nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -Inlkernel
 nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS) $(GVC_CFLAGS) $(DW_CFLAGS) $(BPF_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) -pthread
 nlkernel_nlkernel_LDADD = $(common_libs) $(TRACEFS_LIBS) $(GVC_LIBS) $(DW_LIBS) $(BPF_LIBS)
 
-# The part that runs in the kernel, as a skeleton: libbpf's loader with the program within.
+# The program that runs in the kernel, as a skeleton of libbpf: its loader with the program inside.
 EXTRA_DIST += %D%/bpf/sum.bpf.c
 if BUILD_NLKERNEL
 nodist_nlkernel_nlkernel_SOURCES = nlkernel/bpf/sum.skel.h
@@ -39,12 +39,11 @@ NLKERNEL_RULES = \
 rulesdir = $(datadir)/netlogger/rules
 if BUILD_NLKERNEL
 dist_rules_DATA = $(NLKERNEL_RULES)
-all-local: nlkernel/rules/stamp
+all-local: copy-nlkernel-rules
 endif
-nlkernel/rules/stamp: $(NLKERNEL_RULES)
-	$(AM_V_GEN)$(MKDIR_P) nlkernel/rules && for rules in $(NLKERNEL_RULES); do \
-	  test -f nlkernel/rules/$${rules##*/} && test $(srcdir) = . || cp $(srcdir)/$$rules nlkernel/rules/; done && touch $@
-CLEANFILES += nlkernel/rules/stamp
+.PHONY: copy-nlkernel-rules
+copy-nlkernel-rules:
+	@test $(srcdir) = . || { $(MKDIR_P) nlkernel/rules && for rules in $(NLKERNEL_RULES); do cp -u $(srcdir)/$$rules nlkernel/rules/; done; }
 clean-local: clean-nlkernel-rules
 clean-nlkernel-rules:
 	test $(srcdir) = . || rm -rf nlkernel/rules

@@ -2,12 +2,11 @@
 
 #include "pushdown.h"
 
-#include "base/memory.h"
 #include "filter/filter_internal.h"
+#include "program/program.h"
 
+#include <glib.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The kernel rejects filters of a page or more. */
@@ -16,58 +15,45 @@ enum { TEXT_MAX = 3000 };
 /* A part of the filter, specialized for an event: a known result, or a text for the kernel. */
 typedef struct part {
     enum { PART_FALSE, PART_TRUE, PART_TEXT } kind;
-    bool inexact; /* also true for records that the filter does not match */
-    char *text;
+    bool inexact;     /* also true for records that the filter does not match */
+    const char *text; /* in the texts of the translation */
 } part;
 
 static const part never = {PART_FALSE, false, NULL}, always = {PART_TRUE, false, NULL},
                   perhaps = {PART_TRUE, true, NULL};
 
-NL_PRINTF(1, 2) static part text_part(const char *format, ...)
+/* The translation of a filter for an event. */
+typedef struct translation {
+    const kernel_event *event;
+    const nl_filter *filter;
+    nl_string host;
+    GStringChunk *texts;
+} translation;
+
+NL_PRINTF(2, 3) static part text_part(const translation *t, const char *format, ...)
 {
-    part made = {.kind = PART_TEXT};
     va_list arguments;
     va_start(arguments, format);
-    if (vasprintf(&made.text, format, arguments) < 0)
-        nl_memory_failed();
+    char *text = g_strdup_vprintf(format, arguments);
     va_end(arguments);
+    part made = {.kind = PART_TEXT, .text = g_string_chunk_insert(t->texts, text)};
+    g_free(text);
     return made;
 }
 
-static part pushdown_copy(const part *p)
-{
-    part made = *p;
-    if (p->kind == PART_TEXT) {
-        made.text = nl_memory_check(strdup(p->text));
-    }
-    return made;
-}
-
-static void free_part(part *p)
-{
-    free(p->text);
-    p->text = NULL;
-}
-
-/* Returns a && b, or a || b, and frees both. A text that becomes too long counts as true. */
-static part pushdown_join(part a, const char *word, part b)
+/* Returns a && b, or a || b. A text that becomes too long counts as true. */
+static part join_parts(const translation *t, part a, const char *word, part b)
 {
     bool both = strcmp(word, "&&") == 0;
     unsigned decided = both ? PART_FALSE : PART_TRUE, neutral = both ? PART_TRUE : PART_FALSE;
-    part made;
     if (a.kind == decided || b.kind == decided)
-        made = a.kind == decided && (b.kind != decided || !a.inexact) ? pushdown_copy(&a) : pushdown_copy(&b);
-    else if (a.kind == neutral || b.kind == neutral) {
-        made = a.kind == neutral ? pushdown_copy(&b) : pushdown_copy(&a);
-        made.inexact = a.inexact || b.inexact;
-    } else if (strlen(a.text) + strlen(b.text) > TEXT_MAX)
-        made = perhaps;
-    else {
-        made = text_part("(%s) %s (%s)", a.text, word, b.text);
-        made.inexact = a.inexact || b.inexact;
-    }
-    free_part(&a);
-    free_part(&b);
+        return a.kind == decided && (b.kind != decided || !a.inexact) ? a : b;
+    part made = perhaps;
+    if (a.kind == neutral || b.kind == neutral)
+        made = a.kind == neutral ? b : a;
+    else if (strlen(a.text) + strlen(b.text) <= TEXT_MAX)
+        made = text_part(t, "(%s) %s (%s)", a.text, word, b.text);
+    made.inexact = a.inexact || b.inexact || made.inexact;
     return made;
 }
 
@@ -105,7 +91,8 @@ static bool fits(field_kind kind, const nl_number *number)
     return number->integer <= top && number->integer >= (kind <= FIELD_INT64 ? -top - 1 : 0);
 }
 
-static part number_part(const char *name, field_kind kind, nl_operator operator, const nl_operand * operand)
+static part number_part(const translation *t, const char *name, field_kind kind, nl_operator operator,
+                        const nl_operand * operand)
 {
     static const char *const operators[] = {
         [NL_OPERATOR_EQUAL] = "==",      [NL_OPERATOR_NOT_EQUAL] = "!=", [NL_OPERATOR_LESS] = "<",
@@ -113,8 +100,8 @@ static part number_part(const char *name, field_kind kind, nl_operator operator,
     if (!fits(kind, &operand->number))
         return perhaps;
     if (operand->number.kind == NL_NUMBER_LARGE)
-        return text_part("%s %s %" PRIu64, name, operators[operator], operand->number.large);
-    return text_part("%s %s %" PRId64, name, operators[operator], operand->number.integer);
+        return text_part(t, "%s %s %" PRIu64, name, operators[operator], operand->number.large);
+    return text_part(t, "%s %s %" PRId64, name, operators[operator], operand->number.integer);
 }
 
 /* Returns whether the kernel takes the text between quotes literally. */
@@ -130,134 +117,116 @@ static bool is_plain(nl_string text, bool pattern)
     return !pattern || text.data[0] != '!';
 }
 
-static part string_part(const char *name, nl_operator operator, const nl_operand * operand)
+static part string_part(const translation *t, const char *name, nl_operator operator, const nl_operand * operand)
 {
     bool pattern = operator== NL_OPERATOR_GLOB || operator== NL_OPERATOR_NOT_GLOB;
     bool equal = operator== NL_OPERATOR_EQUAL || operator== NL_OPERATOR_NOT_EQUAL;
     if ((!pattern && !equal) || operand->number.kind != NL_NUMBER_NONE || !is_plain(operand->text, pattern))
         return perhaps;
     bool negated = operator== NL_OPERATOR_NOT_GLOB || operator== NL_OPERATOR_NOT_EQUAL;
-    return text_part("%s%s %s \"%.*s\"%s", negated ? "!(" : "", name, pattern ? "~" : "==", (int)operand->text.size,
+    return text_part(t, "%s%s %s \"%.*s\"%s", negated ? "!(" : "", name, pattern ? "~" : "==", (int)operand->text.size,
                      operand->text.data, negated ? ")" : "");
 }
 
-static part compare_part(const char *name, field_kind kind, nl_operator operator, const nl_operand * operand)
+static part compare_part(const translation *t, const char *name, field_kind kind, nl_operator operator,
+                         const nl_operand * operand)
 {
     if (kind == FIELD_TEXT || kind == FIELD_DYNAMIC_TEXT)
-        return string_part(name, operator, operand);
-    return operator<= NL_OPERATOR_GREATER_EQUAL ? number_part(name, kind, operator, operand) : perhaps;
+        return string_part(t, name, operator, operand);
+    return operator<= NL_OPERATOR_GREATER_EQUAL ? number_part(t, name, kind, operator, operand) : perhaps;
 }
 
-static part set_part(const char *name, field_kind kind, const nl_filter *filter, const nl_filter_test *test)
+static part set_part(const translation *t, const char *name, field_kind kind, const nl_filter_test *test)
 {
     bool in = test->operator== NL_OPERATOR_IN;
     part made = in ? never : always;
     for (uint32_t i = 0; i < test->operand_count; i++)
-        made = pushdown_join(made, in ? "||" : "&&",
-                             compare_part(name, kind, in ? NL_OPERATOR_EQUAL : NL_OPERATOR_NOT_EQUAL,
-                                          &filter->operands[test->first_operand + i]));
+        made = join_parts(t, made, in ? "||" : "&&",
+                          compare_part(t, name, kind, in ? NL_OPERATOR_EQUAL : NL_OPERATOR_NOT_EQUAL,
+                                       &t->filter->operands[test->first_operand + i]));
     return made;
 }
 
 /* Evaluates a test of a member that is the same in all records of this event. */
-static part constant_part(const kernel_event *event, const nl_filter *filter, const nl_filter_test *test,
-                          nl_string host)
+static part constant_part(const translation *t, const nl_filter_test *test)
 {
     nl_filter_test one = *test;
     one.next[0] = NL_FILTER_NO;
     one.next[1] = NL_FILTER_YES;
-    nl_filter alone = *filter;
+    nl_filter alone = *t->filter;
     alone.tests = &one;
     alone.test_count = 1;
     nl_record *record = nl_record_new();
     record->level = NL_SYSTEM;
-    record->host = host;
-    record->event = (nl_string){event->name, strlen(event->name)};
+    record->host = t->host;
+    record->event = (nl_string){t->event->name, strlen(t->event->name)};
     part made = nl_filter_matches(&alone, record) ? always : never;
     nl_record_free(record);
     return made;
 }
 
-static part test_part(const kernel_event *event, const nl_filter *filter, const nl_filter_test *test, nl_string host)
+static part test_part(const translation *t, const nl_filter_test *test)
 {
     if (test->member == NL_MEMBER_EVENT || test->member == NL_MEMBER_HOST || test->member == NL_MEMBER_LEVEL)
-        return constant_part(event, filter, test, host);
+        return constant_part(t, test);
     if (test->operator== NL_OPERATOR_HAS)
-        return test->member != NL_MEMBER_NONE || is_own(test->name) || kernel_event_field(event, test->name) != NULL
+        return test->member != NL_MEMBER_NONE || is_own(test->name) || kernel_event_field(t->event, test->name) != NULL
                    ? always
                    : never;
     if (test->member == NL_MEMBER_TIME)
         return perhaps;
     const event_field *field = NULL;
-    const char *name = test->member == NL_MEMBER_PROG ? "COMM" : kernel_field(event, test->name, &field);
+    const char *name = test->member == NL_MEMBER_PROG ? "COMM" : kernel_field(t->event, test->name, &field);
     if (name == NULL)
         return field != NULL || is_own(test->name) ? perhaps : never;
     field_kind kind = field != NULL ? field->kind : test->member == NL_MEMBER_PROG ? FIELD_TEXT : FIELD_INT32;
     if (test->operator== NL_OPERATOR_IN || test->operator== NL_OPERATOR_NOT_IN)
-        return set_part(name, kind, filter, test);
-    return compare_part(name, kind, test->operator, & filter->operands[test->first_operand]);
+        return set_part(t, name, kind, test);
+    return compare_part(t, name, kind, test->operator, & t->filter->operands[test->first_operand]);
 }
 
-/* Returns the negation of a test. That of an inexact test is unknown. */
-static part negate(const part *p)
+/* Returns the negation of a part. That of an inexact part is unknown. */
+static part negate(const translation *t, part p)
 {
-    if (p->inexact)
+    if (p.inexact)
         return perhaps;
-    if (p->kind == PART_TEXT)
-        return text_part("!(%s)", p->text);
-    return p->kind == PART_TRUE ? never : always;
+    if (p.kind == PART_TEXT)
+        return text_part(t, "!(%s)", p.text);
+    return p.kind == PART_TRUE ? never : always;
 }
 
 /* ---- the filter ---- */
 
 static part next_part(const part *known, uint16_t next)
 {
-    if (next == NL_FILTER_NO)
-        return never;
-    return next == NL_FILTER_YES ? always : pushdown_copy(&known[next]);
+    return next == NL_FILTER_NO ? never : next == NL_FILTER_YES ? always : known[next];
 }
 
-/* Returns whether two parts are equal, so that the test that leads to them does not matter. */
-static bool pushdown_is_same(const part *a, const part *b)
+static bool part_is_equal(part a, part b)
 {
-    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): two of PART_TEXT have both a text */
-    return a->kind == b->kind && a->inexact == b->inexact && (a->kind != PART_TEXT || strcmp(a->text, b->text) == 0);
+    return a.kind == b.kind && a.inexact == b.inexact && (a.kind != PART_TEXT || strcmp(a.text, b.text) == 0);
 }
 
-/* Returns whether every test leads only to later tests. */
-static bool tests_are_ordered(const nl_filter *filter)
-{
-    for (size_t i = 0; i < filter->test_count; i++)
-        for (int way = 0; way < 2; way++)
-            if (filter->tests[i].next[way] < NL_FILTER_NO && filter->tests[i].next[way] <= i)
-                return false;
-    return true;
-}
-
-/* Combines the tests from the last to the first: (t && part after true) || (!t && part after false). */
-static part combine_tests(const kernel_event *event, const nl_filter *filter, nl_string host)
+/* Combines the tests from the last to the first: (t && part after true) || (!t && part after false). Each test leads to
+ * later tests only. */
+static part combine_tests(const translation *t)
 {
     part known[NL_FILTER_TESTS_MAX];
-    if (filter->test_count == 0 || filter->test_count > NL_FILTER_TESTS_MAX || !tests_are_ordered(filter))
+    const nl_filter *filter = t->filter;
+    if (filter->test_count == 0 || filter->test_count > NL_FILTER_TESTS_MAX)
         return perhaps;
     for (size_t i = filter->test_count; i-- > 0;) {
         const nl_filter_test *test = &filter->tests[i];
-        part t = test_part(event, filter, test, host);
         part yes = next_part(known, test->next[1]), no = next_part(known, test->next[0]);
-        if (pushdown_is_same(&yes, &no)) {
-            known[i] = yes;
-            free_part(&no);
-            free_part(&t);
-            continue;
-        }
-        bool plain_or = yes.kind == PART_TRUE && !yes.inexact, plain_and = no.kind == PART_FALSE;
-        part not_t = plain_or || plain_and ? always : negate(&t);
-        known[i] = pushdown_join(pushdown_join(t, "&&", yes), "||", pushdown_join(not_t, "&&", no));
+        known[i] = yes;
+        if (part_is_equal(yes, no))
+            continue; /* the result of the test does not matter */
+        part p = test_part(t, test);
+        bool is_or = yes.kind == PART_TRUE && !yes.inexact, is_and = no.kind == PART_FALSE;
+        part not_p = is_or || is_and ? always : negate(t, p);
+        known[i] = join_parts(t, join_parts(t, p, "&&", yes), "||", join_parts(t, not_p, "&&", no));
     }
-    part made = pushdown_copy(&known[0]);
-    for (size_t i = 0; i < filter->test_count; i++)
-        free_part(&known[i]);
-    return made;
+    return known[0];
 }
 
 bool pushdown(kernel_event *event, const nl_filter *filter, nl_string host)
@@ -266,8 +235,10 @@ bool pushdown(kernel_event *event, const nl_filter *filter, nl_string host)
     event->kernel_filter = NULL;
     if (filter == NULL)
         return true;
-    part made = combine_tests(event, filter, host);
+    translation t = {event, filter, host, g_string_chunk_new(1024)};
+    part made = combine_tests(&t);
     event->evaluate = made.inexact;
-    event->kernel_filter = made.text;
+    event->kernel_filter = made.kind == PART_TEXT ? program_copy(made.text) : NULL;
+    g_string_chunk_free(t.texts);
     return made.kind != PART_FALSE;
 }

@@ -6,12 +6,15 @@
 #include "base/memory.h"
 #include "program/program.h"
 
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void symbol_map_add(symbol_map *m, const char *function, const char *file, unsigned line)
+static void symbol_map_add(symbol_map *m, const char *function, const char *file, unsigned line)
 {
     if (m->count == m->capacity) {
         m->capacity = m->capacity == 0 ? 1024 : 2 * m->capacity;
@@ -82,6 +85,168 @@ static bool read_lines(symbol_map *m, const char *path, FILE *file)
     return ok;
 }
 
+/* ---- DWARF ---- */
+
+enum { PATH_SIZE = 4096 };
+
+/* A directory in which units were compiled. */
+typedef struct unit_directory {
+    char *path;
+    size_t below; /* number of units compiled in it whose source is below it */
+} unit_directory;
+
+typedef struct dwarf_reader {
+    symbol_map *map;
+    size_t first;           /* index of the first place of this file */
+    char common[PATH_SIZE]; /* the common directory of all units' sources */
+    size_t units;
+    char directory[PATH_SIZE];   /* in which the current unit was compiled */
+    unit_directory *directories; /* the most recent last */
+    size_t directory_count;
+} dwarf_reader;
+
+/* Makes an absolute path without . and .. from a path and the directory that it is relative to. */
+static void normalize(char out[PATH_SIZE], const char *directory, const char *path)
+{
+    char joined[2 * PATH_SIZE];
+    snprintf(joined, sizeof joined, "%s/%s", *path == '/' ? "" : directory, path);
+    size_t size = 0;
+    for (const char *at = joined; *at != '\0';) {
+        at += strspn(at, "/");
+        size_t part = strcspn(at, "/");
+        bool up = part == 2 && memcmp(at, "..", 2) == 0, stay = part == 0 || (part == 1 && *at == '.');
+        if (up)
+            while (size > 0 && out[--size] != '/')
+                ;
+        else if (!stay && size + part + 2 < PATH_SIZE) {
+            out[size++] = '/';
+            memcpy(out + size, at, part);
+            size += part;
+        }
+        at += part;
+    }
+    out[size] = '\0';
+}
+
+/* Returns the part of path below directory, or NULL. */
+static const char *path_below(const char *path, const char *directory)
+{
+    size_t size = strlen(directory);
+    return strncmp(path, directory, size) == 0 && path[size] == '/' ? path + size + 1 : NULL;
+}
+
+static unit_directory *find_or_add_directory(dwarf_reader *r)
+{
+    for (size_t i = r->directory_count; i-- > 0;)
+        if (strcmp(r->directories[i].path, r->directory) == 0)
+            return &r->directories[i];
+    r->directories = nl_memory_check(reallocarray(r->directories, r->directory_count + 1, sizeof *r->directories));
+    unit_directory *added = &r->directories[r->directory_count++];
+    *added = (unit_directory){nl_memory_check(strdup(r->directory)), 0};
+    return added;
+}
+
+static void note_unit(dwarf_reader *r, Dwarf_Die *unit)
+{
+    Dwarf_Attribute attribute;
+    const char *directory = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute)), *name = dwarf_diename(unit);
+    char path[PATH_SIZE];
+    normalize(r->directory, "/", directory != NULL ? directory : "/");
+    if (name == NULL)
+        return;
+    normalize(path, r->directory, name);
+    find_or_add_directory(r)->below += path_below(path, r->directory) != NULL;
+    if (r->units++ == 0)
+        memcpy(r->common, path, sizeof r->common);
+    size_t same = 0, kept = 0;
+    for (; path[same] != '\0' && path[same] == r->common[same]; same++)
+        if (path[same] == '/')
+            kept = same;
+    if (r->common[same] == '\0' && path[same] == '/')
+        kept = same;
+    r->common[kept] = '\0';
+}
+
+static int add_dwarf_function(Dwarf_Die *die, void *user)
+{
+    dwarf_reader *r = user;
+    Dwarf_Addr address;
+    const char *name = dwarf_diename(die), *file = dwarf_decl_file(die);
+    int line = 0;
+    char path[PATH_SIZE];
+    /* A function without code is only declared, or was inlined. */
+    if (name == NULL || file == NULL || (dwarf_lowpc(die, &address) != 0 && !dwarf_hasattr(die, DW_AT_ranges)))
+        return DWARF_CB_OK;
+    dwarf_decl_line(die, &line);
+    normalize(path, r->directory, file);
+    symbol_map_add(r->map, name, path, line > 0 ? (unsigned)line : 0);
+    return DWARF_CB_OK;
+}
+
+/* Returns the directory in which, and below which, most units were compiled, or NULL. */
+static const char *main_directory(const dwarf_reader *r)
+{
+    for (size_t i = 0; i < r->directory_count; i++)
+        if (2 * r->directories[i].below > r->units)
+            return r->directories[i].path;
+    return NULL;
+}
+
+/*
+ * Makes paths relative to the root of the source: the directory in which most units were compiled, because units in
+ * assembler may name another one; otherwise the common directory of all units.
+ */
+static void strip_root(dwarf_reader *r)
+{
+    const char *root = main_directory(r);
+    for (size_t i = r->first; i < r->map->count; i++) {
+        char *file = r->map->places[i].file;
+        const char *rest = path_below(file, root != NULL ? root : r->common);
+        if (rest != NULL)
+            memmove(file, rest, strlen(rest) + 1);
+    }
+}
+
+static bool read_dwarf(symbol_map *m, const char *path)
+{
+    static char *debug_path = NULL;
+    static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
+                                             .find_debuginfo = dwfl_standard_find_debuginfo,
+                                             .section_address = dwfl_offline_section_address,
+                                             .debuginfo_path = &debug_path};
+    dwarf_reader *r = nl_memory_check(calloc(1, sizeof *r));
+    r->map = m;
+    r->first = m->count;
+    Dwfl *dwfl = dwfl_begin(&callbacks);
+    bool ok = dwfl != NULL && dwfl_report_offline(dwfl, "", path, -1) != NULL;
+    if (ok)
+        dwfl_report_end(dwfl, NULL, NULL);
+    if (!ok)
+        nl_error_set(NL_ERROR_SYSTEM, "%s: %s", path, dwfl_errmsg(-1));
+    Dwarf_Addr bias;
+    for (Dwarf_Die *unit = NULL; ok && (unit = dwfl_nextcu(dwfl, unit, &bias)) != NULL;) {
+        note_unit(r, unit);
+        dwarf_getfuncs(unit, add_dwarf_function, r, 0);
+    }
+    if (ok && m->count == r->first) {
+        nl_error_set(NL_ERROR_UNSUPPORTED,
+                     "%s: has no DWARF; use an unstripped vmlinux, such as /usr/lib/debug/boot/vmlinux-VERSION from "
+                     "the package of debug symbols",
+                     path);
+        ok = false;
+    }
+    strip_root(r);
+    if (dwfl != NULL)
+        dwfl_end(dwfl);
+    for (size_t i = 0; i < r->directory_count; i++)
+        free(r->directories[i].path);
+    free(r->directories);
+    free(r);
+    return ok;
+}
+
+/* ---- the map ---- */
+
 bool symbol_map_read(symbol_map *m, const char *path)
 {
     char start[4] = "";
@@ -91,7 +256,7 @@ bool symbol_map_read(symbol_map *m, const char *path)
     size_t got = fread(start, 1, sizeof start, file);
     rewind(file);
     bool is_elf = got == sizeof start && memcmp(start, "\177ELF", 4) == 0;
-    bool ok = is_elf ? symbol_map_read_dwarf(m, path) : read_lines(m, path, file);
+    bool ok = is_elf ? read_dwarf(m, path) : read_lines(m, path, file);
     fclose(file);
     symbol_map_sort(m);
     return ok;

@@ -24,15 +24,9 @@ typedef struct symbol_map {
  */
 bool symbol_map_read(symbol_map *m, const char *path);
 
-/* Adds a function. The map must be sorted afterwards, which symbol_map_read does. */
-void symbol_map_add(symbol_map *m, const char *function, const char *file, unsigned line);
-
 /* Returns the places of a function, *count of them, or NULL. A suffix of the compiler, such as .isra.0, is ignored. */
 const symbol_place *symbol_map_find(const symbol_map *m, const char *function, size_t *count);
 
 void symbol_map_free(symbol_map *m);
-
-/* The part of symbol_map_read for ELF files (dwarf.c). */
-bool symbol_map_read_dwarf(symbol_map *m, const char *path);
 
 #endif

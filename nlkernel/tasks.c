@@ -3,7 +3,6 @@
 #include "tasks.h"
 
 #include "base/memory.h"
-#include "base/hash_bytes.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,106 +11,69 @@
 #include <unistd.h>
 
 /* Maximum numbers of threads and names. Beyond them, all are forgotten and looked up again. */
-enum { TASKS_MAX = 1 << 16, NAMES_MAX = 1 << 12, FIRST_SLOTS = 256 };
+enum { TASKS_MAX = 1 << 16, NAMES_MAX = 1 << 12 };
 
 #define SAVED_EVERY_NS (NL_NS_PER_SECOND / 5)
 
+static void task_name_free(void *user)
+{
+    task_name *name = user;
+    free(name->shapes);
+    free(name);
+}
+
 void tasks_start(tasks *t, int cpu, size_t event_count, const char *saved_path)
 {
-    *t = (tasks){.cpu = cpu, .event_count = event_count, .saved_path = saved_path, .saved_read_ns = INT64_MIN / 2};
+    *t = (tasks){.by_tid = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, free),
+                 .names = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, task_name_free),
+                 .cpu = cpu,
+                 .event_count = event_count,
+                 .saved_path = saved_path,
+                 .saved_read_ns = INT64_MIN / 2};
 }
 
 void tasks_free(tasks *t)
 {
-    for (size_t i = 0; i < t->name_capacity; i++)
-        if (t->names[i] != NULL) {
-            free(t->names[i]->shapes);
-            free(t->names[i]);
-        }
-    free(t->names); /* NOLINT(clang-analyzer-unix.Malloc): tasks_start forgets them, below */
-    free(t->slots);
-    tasks_start(t, t->cpu, t->event_count, t->saved_path);
+    g_clear_pointer(&t->by_tid, g_hash_table_destroy);
+    g_clear_pointer(&t->names, g_hash_table_destroy);
 }
 
-/* ---- names ---- */
-
-static void grow_names(tasks *t)
+static task_name *find_or_add_name(tasks *t, const char *text)
 {
-    size_t before = t->name_capacity;
-    task_name **old = t->names;
-    t->name_capacity = before == 0 ? FIRST_SLOTS : before * 2;
-    t->names = nl_memory_check(calloc(t->name_capacity, sizeof(task_name *)));
-    for (size_t i = 0; i < before; i++) {
-        if (old[i] == NULL) /* NOLINT(clang-analyzer-unix.Malloc): tasks_free leaves none, and 0 of them */
-            continue;
-        size_t at = (size_t)hash_bytes(0, old[i]->text, old[i]->size) & (t->name_capacity - 1);
-        while (t->names[at] != NULL)
-            at = (at + 1) & (t->name_capacity - 1);
-        t->names[at] = old[i];
-    }
-    free(old); /* NOLINT(clang-analyzer-unix.Malloc): as above */
-}
-
-static task_name *tasks_name_of(tasks *t, const char *text, size_t size)
-{
-    if (t->name_count >= t->name_capacity / 2)
-        grow_names(t);
-    size_t at = (size_t)hash_bytes(0, text, size) & (t->name_capacity - 1);
-    for (; t->names[at] != NULL; at = (at + 1) & (t->name_capacity - 1))
-        if (t->names[at]->size == size && memcmp(t->names[at]->text, text, size) == 0)
-            return t->names[at];
-    task_name *name = nl_memory_check(calloc(1, sizeof *name));
+    task_name *name = g_hash_table_lookup(t->names, text);
+    if (name != NULL)
+        return name;
+    name = nl_memory_check(calloc(1, sizeof *name));
     name->shapes = nl_memory_check(calloc(t->event_count + 1, sizeof *name->shapes));
-    memcpy(name->text, text, size);
-    name->size = size;
-    t->names[at] = name;
-    t->name_count++;
+    name->size = (size_t)snprintf(name->text, sizeof name->text, "%s", text);
+    g_hash_table_insert(t->names, name->text, name);
     return name;
 }
 
 /* Sets the name of a thread. size is at most TASK_NAME_SIZE. */
-static void set_name(tasks *t, task *task, const char *text, size_t size, int64_t now_ns)
+static void set_name(tasks *t, task *task, const char *data, size_t size, int64_t now_ns)
 {
-    if (task->name == NULL || task->name->size != size || memcmp(task->name->text, text, size) != 0)
-        task->name = tasks_name_of(t, text, size);
+    char text[TASK_NAME_SIZE + 1];
+    snprintf(text, sizeof text, "%.*s", (int)size, data);
+    if (task->name == NULL || strcmp(task->name->text, text) != 0)
+        task->name = find_or_add_name(t, text);
     task->looked_ns = now_ns;
-}
-
-/* ---- threads ---- */
-
-static size_t slot_of(const tasks *t, int tid)
-{
-    size_t at = (size_t)((unsigned)tid * 2654435761u) & (t->capacity - 1);
-    while (t->slots[at].used && t->slots[at].tid != tid)
-        at = (at + 1) & (t->capacity - 1);
-    return at;
-}
-
-static void grow_tasks(tasks *t)
-{
-    size_t before = t->capacity;
-    task *old = t->slots;
-    t->capacity = before == 0 ? FIRST_SLOTS : before * 2;
-    t->slots = nl_memory_check(calloc(t->capacity, sizeof *t->slots));
-    for (size_t i = 0; i < before; i++)
-        if (old[i].used)
-            t->slots[slot_of(t, old[i].tid)] = old[i];
-    free(old);
-    t->last = NULL;
 }
 
 static task *find_or_add(tasks *t, int tid)
 {
-    if (t->count >= TASKS_MAX || t->name_count >= NAMES_MAX)
-        tasks_free(t);
-    if (t->count >= t->capacity / 2)
-        grow_tasks(t);
-    size_t at = slot_of(t, tid);
-    if (!t->slots[at].used) {
-        t->slots[at] = (task){.tid = tid, .used = true};
-        t->count++;
+    if (g_hash_table_size(t->by_tid) >= TASKS_MAX || g_hash_table_size(t->names) >= NAMES_MAX) {
+        g_hash_table_remove_all(t->by_tid);
+        g_hash_table_remove_all(t->names);
+        t->last = NULL;
     }
-    return &t->slots[at];
+    task *found = g_hash_table_lookup(t->by_tid, GINT_TO_POINTER(tid));
+    if (found == NULL) {
+        found = nl_memory_check(calloc(1, sizeof *found));
+        found->tid = tid;
+        g_hash_table_insert(t->by_tid, GINT_TO_POINTER(tid), found);
+    }
+    return found;
 }
 
 void tasks_learn(tasks *t, int tid, const char *name, size_t size, int64_t now_ns)
@@ -178,7 +140,7 @@ task *tasks_look(tasks *t, int tid, int64_t now_ns)
 {
     task *found = find_or_add(t, tid);
     if (tid == 0 && found->name == NULL) {
-        char idle[TASK_NAME_SIZE + 8];
+        char idle[TASK_NAME_SIZE];
         int size = snprintf(idle, sizeof idle, "swapper/%d", t->cpu);
         set_name(t, found, idle, (size_t)size, now_ns);
     } else if (tid != 0 && (found->name == NULL || found->pid == 0 || now_ns - found->looked_ns >= NL_NS_PER_SECOND)) {
@@ -188,7 +150,7 @@ task *tasks_look(tasks *t, int tid, int64_t now_ns)
             found = find_or_add(t, tid);
         }
         if (found->name == NULL)
-            found->name = tasks_name_of(t, "unknown", strlen("unknown"));
+            found->name = find_or_add_name(t, "unknown");
         if (found->pid == 0)
             found->pid = tid; /* the thread has ended; most processes have one thread */
     }

@@ -8,13 +8,14 @@
 #ifndef NLKERNEL_TASKS_H
 #define NLKERNEL_TASKS_H
 
+#include <glib.h>
 #include <netlogger.h>
 
 enum { TASK_NAME_SIZE = 16 }; /* the kernel's, with its terminating NUL */
 
 /* A name, and its source and shapes in the lane's current block. */
 typedef struct task_name {
-    char text[TASK_NAME_SIZE + 8];
+    char text[TASK_NAME_SIZE + 8]; /* with a NUL */
     size_t size;
     unsigned generation; /* of the block that source and shapes belong to */
     unsigned source;
@@ -22,17 +23,13 @@ typedef struct task_name {
 } task_name;
 
 typedef struct task {
-    int tid, pid; /* pid 0: not known yet */
-    bool used;
+    int tid, pid;      /* pid 0: not known yet */
     int64_t looked_ns; /* when the name was last looked up, on the trace clock */
-    task_name *name;
+    task_name *name;   /* NULL: not known yet */
 } task;
 
 typedef struct tasks {
-    task *slots;
-    size_t capacity, count;
-    task_name **names;
-    size_t name_capacity, name_count;
+    GHashTable *by_tid, *names;
     task *last; /* the result of the last search */
     size_t event_count;
     int cpu;

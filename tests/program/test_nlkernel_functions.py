@@ -99,6 +99,15 @@ class Sources(Functions):
         self.assert_calls(nlb)
         self.assertEqual(self.report(nlb, self.log())["calls"], 2 * sum(CALLS.values()))
 
+    def test_selected_calls(self):
+        path = self.scratch / "trace.dat"
+        path.write_bytes(self.trace_dat(100))
+        for source in self.log(), path:
+            self.assertEqual(set(self.edges(self.report("--where", "FUNCTION == lock && CALLER == vfs_read", source))), {("vfs_read", "lock")})
+        self.assertEqual(self.report("--until", "2026-01-01T00:00:00.000005", self.log())["calls"], 5)
+        self.assertEqual(self.report("--since", "2026-01-01T00:00:00.000005", self.log())["calls"], sum(CALLS.values()) - 5)
+        self.assertIn("no calls of functions found", self.report("--where", "FUNCTION == nosuch", path, status=1))
+
     def test_text_of_trace(self):
         for head, line in (
                 (TRACE, "            bash-1977    [000] d..1. 17284.{i:06d}: {f} <-{c}\n"), ("", "  a-b [001] c-12 (   12) [003] .... 1.{i:06d}: {f} <-{c}\n"),

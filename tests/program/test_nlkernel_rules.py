@@ -225,7 +225,7 @@ class Reports(Case):
     def test_faults(self):
         found = self.report("faults", [(10, "exceptions.page_fault_user", "TID=1 CPU=0 ADDRESS=4096 IP=77 ERROR.CODE=6", "x")] * 3)
         self.assertEqual((found["Programs"][0]["count"], found["Places"][0]["by"]), (3, {"PROG": "x", "IP": "0x4d"}))
-        self.assertEqual(found["Kinds"][0]["by"], {"KIND": "wrote what was not there"})
+        self.assertEqual(found["Kinds"][0]["by"], {"KIND": "wrote a missing page"})
 
     def test_application(self):
         """What a thread waited for in a read(2) is known when it is over."""
@@ -258,6 +258,22 @@ class Reports(Case):
         self.assertEqual({row["by"]["NL.EVNT"]: row["max"] for row in found["Steps"]},
                          {"Request.sent": 0, "Request.packet": 1000, "Request.received": 2000, "Request.woken": 3000, "Request.running": 5000,
                           "Request.answered": 9000})
+
+    def test_selected_records(self):
+        """--where, --since and --until select events, but never what the recorder says about losses."""
+        events = [(10, "a.b", "TID=1 CPU=0", "x"), (20, "c.d", "TID=1 CPU=0", "x"), (30, "a.b", "TID=1 CPU=0", "y"), (40, "NetLogger.Lost", "CPU=0 COUNT=7", "nlkernel"),
+                  (50, "c.d", "TID=1 CPU=0", "y"), (60, "a.b", "TID=1 CPU=0", "y"), (70, "c.d", "TID=1 CPU=0", "y")]
+        log, watch = self.lines(events), ["report", "stopwatch", "--set", "BEGIN=a:b", "--set", "END=c:d", "--json"]
+
+        def found(*arguments):
+            about = json.loads(self.nlkernel(*watch, *arguments, log))
+            return {row["by"]["PROG"]: row["count"] for row in about["reports"][0]["rows"]}, about["lost"]
+        self.assertEqual(found(), ({"x": 1, "y": 1}, 7))  # the loss hides one of y
+        self.assertEqual(found("--where", "PROG == y"), ({"y": 1}, 7))
+        self.assertEqual(found("--since", "2026-01-01T00:00:00.000055"), ({"y": 1}, 0))
+        self.assertEqual(found("--until", "2026-01-01T00:00:00.000025"), ({"x": 1}, 0))
+        self.assertEqual(found("--from-format", "ulm"), ({"x": 1, "y": 1}, 7))
+        self.assertIn("--from-format", self.nlkernel(*watch, "--from-format", "nosuch", log, status=2))
 
     def test_nothing_to_report(self):
         empty = self.scratch / "empty.log"
