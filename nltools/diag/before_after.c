@@ -1,7 +1,6 @@
 /*
- * What is different after a time from before it: the ways on which objects spend the difference, because they take
- * longer or are gone more often; and the number in the log that changed most plainly then, of any host, or of the one
- * whose objects they are.
+ * Shows what differs before and after a time: the ways that take longer or are passed more often, and the resource
+ * that changed most, on any host or on the host of the objects.
  */
 #include "config.h"
 
@@ -17,7 +16,7 @@ typedef struct share_of_change {
     double before_ns, after_ns, before_times, after_times; /* an object: time in it, and how often it is passed */
 } share_of_change;
 
-/* Of one way, for the objects of s that began before and after a time. */
+/* Compares a way for the objects that began before and after a time. */
 static share_of_change compare_way(const observed *o, const slices *s, guint first, guint end, int64_t at_ns,
                                    const double objects[2])
 {
@@ -41,7 +40,7 @@ static share_of_change compare_way(const observed *o, const slices *s, guint fir
                              times[1] / MAX(objects[1], 1)};
 }
 
-/* What the way with that share of the difference says for itself: it takes another time, or is gone more often. */
+/* Adds the evidence of a way. */
 static void show_way(finding *made, const observed *o, const share_of_change *c, double difference_ns)
 {
     const leg *l = g_ptr_array_index(observed_legs(o), c->first);
@@ -91,7 +90,7 @@ static void show_ways(finding *made, const observed *o, const slices *s, int64_t
     g_array_free(ways, TRUE);
 }
 
-/* How much of what a number varies by the same cut explains. */
+/* Returns the share of a resource's variance that the cut explains. */
 static double explained_by_cut(const resource *r, int64_t at_ns, double means[2])
 {
     double n[2] = {0}, all = 0;
@@ -112,7 +111,7 @@ static double explained_by_cut(const resource *r, int64_t at_ns, double means[2]
     return all > 0 ? between / all : 0;
 }
 
-/* The number that changed most plainly then. */
+/* Adds the resource that changed most clearly. */
 static void show_number(finding *made, const observed *o, const slices *s, int64_t at_ns)
 {
     const GPtrArray *all = observed_resources(o);
@@ -131,7 +130,7 @@ static void show_number(finding *made, const observed *o, const slices *s, int64
         }
     }
     if (best != NULL)
-        finding_evidence(made, "%s %s of %s%s%s was %.4g on the average before, %.4g after", best->event, best->field,
+        finding_evidence(made, "%s %s of %s%s%s was %.4g on average before, %.4g after", best->event, best->field,
                          observed_host(o, best->host), best->instance[0] != '\0' ? " " : "", best->instance, before,
                          after);
 }

@@ -1,6 +1,6 @@
 /*
- * So many at a time: where the log has the service behind a wait, there are never more than so many there at once (one:
- * a lock; more: a pool), mostly that many, and who waited goes in as another one leaves.
+ * Finds the number of servers behind a wait: at most that many objects are between two places at a time, mostly
+ * exactly that many (one: a lock; more: a pool), and a waiting object enters when another leaves.
  */
 #include "config.h"
 
@@ -23,8 +23,10 @@ static int compare_stays(const void *a, const void *b)
     return (first->from_ns > second->from_ns) - (first->from_ns < second->from_ns);
 }
 
-/* When an object is first at a place or one behind it, from a time on; when it ends, where it never is. Of many steps
- * only the next ones count. */
+/*
+ * Returns the first time from from_ns on at which an object is at a place or behind it; its end if it never is.
+ * Examines only the next NEXT_STEPS steps.
+ */
 static int64_t reached_ns(const observed *o, guint object, int64_t from_ns, guint place)
 {
     guint count, low = 0;
@@ -42,8 +44,10 @@ static int64_t reached_ns(const observed *o, guint object, int64_t from_ns, guin
     return MAX(from_ns, steps[MIN(low, count - 1)].time_ns);
 }
 
-/* Of the objects that passed legs, which end in the same place: how long they stayed behind. Those that came by other
- * ways than that of l did not wait. */
+/*
+ * Returns how long the objects of some legs, which end at the same place, stayed behind it. Objects of other legs than
+ * l did not wait.
+ */
 static stay *stays_behind(const observed *o, const leg *l, const leg *const *legs, guint leg_count, guint until,
                           size_t *count)
 {
@@ -68,7 +72,7 @@ static stay *stays_behind(const observed *o, const leg *l, const leg *const *leg
     return stays;
 }
 
-/* How long there were 0, 1, 2 ... at once, until the last one came; ends in order. */
+/* Returns how long 0, 1, 2 ... objects were there at a time. ends are sorted. */
 static double *levels_of(const stay *stays, const int64_t *ends, size_t count)
 {
     double *levels = g_new0(double, LEVELS_MAX + 1);
@@ -86,8 +90,8 @@ static double *levels_of(const stay *stays, const int64_t *ends, size_t count)
 }
 
 /*
- * The share of those that waited that go in as another one leaves: within a tenth of the mean distance of leaving. Of
- * those that have nothing to do with who leaves a fifth do so by chance.
+ * Returns the share of the waiting objects that enter as another one leaves: within a tenth of the mean distance
+ * between leaving objects. By chance, it is a fifth.
  */
 static double handed_over(const stay *stays, const int64_t *ends, size_t count)
 {
@@ -106,7 +110,7 @@ static double handed_over(const stay *stays, const int64_t *ends, size_t count)
     return waited > 0 ? (double)handed / (double)waited : 0;
 }
 
-/* The bound is what is exceeded for no more than a fiftieth of the time; of ten places and more one may be free. */
+/* The number of servers is exceeded at most 2 % of the time. Of ten or more servers, one may be free. */
 static capacity measure_capacity(const stay *stays, size_t count, guint until)
 {
     int64_t *ends = g_new(int64_t, count);
@@ -133,7 +137,7 @@ static capacity measure_capacity(const stay *stays, size_t count, guint until)
     return found;
 }
 
-/* All legs that end where l does: on its host, or on any. */
+/* Returns all legs that end at the place where l ends, on its host or on any. */
 static GPtrArray *ways_in(const observed *o, const leg *l, bool on_any)
 {
     const GPtrArray *legs = observed_legs(o);

@@ -1,8 +1,7 @@
 /*
- * Slow at some times only: the time of all objects is cut into windows, each leg's mean in them is compared with every
- * resource's (Pearson's correlation). A leg whose times go up and down and a number that goes with them are told
- * together: what moves with it need not be why, but it is where to look. That they do go up and down is a matter of
- * variance: between windows it has to be more than what passages differ by within them makes it.
+ * Finds legs that are slow at some times. The time is divided into windows, and each leg's means in them are compared
+ * with all resources (Pearson's correlation). A resource that varies with the leg need not be the cause, but shows
+ * where to look. The variance between windows must exceed what the variance within them explains.
  */
 #include "config.h"
 
@@ -22,7 +21,7 @@ static double window_ns(const observed *o)
     return (double)(observed_to_ns(o) - observed_from_ns(o)) / WINDOWS;
 }
 
-/* NAN where too few passages began. */
+/* Sets the mean of each window; NAN for windows with too few passages. */
 static void leg_means(const observed *o, const leg *l, double means[WINDOWS])
 {
     double sums[WINDOWS] = {0};
@@ -38,8 +37,8 @@ static void leg_means(const observed *o, const leg *l, double means[WINDOWS])
 }
 
 /*
- * What the windows' means vary by, by what chance alone makes of the differences within them: 1 where only chance is at
- * work (F of the analysis of variance).
+ * Returns the variance between windows by that within windows: about 1 if there is only chance (F of the analysis of
+ * variance).
  */
 static double variance_ratio(const observed *o, const leg *l, const double means[WINDOWS])
 {
@@ -93,7 +92,7 @@ static double correlation(const double *a, const double *b)
     return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 0;
 }
 
-/* By how much the windows' means are above their lower quarter, on the average: 1 is twice as slow. */
+/* Returns the excess of the windows' means above their lower quartile: 1 is twice as slow. */
 static double variation(const double *means)
 {
     double known[WINDOWS], sum = 0;
@@ -145,7 +144,7 @@ static void look_at(findings *f, const leg *l)
     const char *where = text_leg(o, l), *mean = text_ns(l->mean_ns), *low = text_ns((double)l->low_ns);
     finding *made = findings_add(f, "varies", leg_share(o, l) * above / (1 + above), moved ? 0.5 : 0.3,
                                  "slow at some times: %s", where);
-    finding_evidence(made, "it takes %s on the average, %s or less one time in ten", mean, low);
+    finding_evidence(made, "it takes %s on average, %s or less one time in ten", mean, low);
     if (moved) {
         resource_means(o, with.resource, others);
         finding_evidence(made, "%s %s of %s %s went %s with it (correlation %.2f)", with.resource->event,

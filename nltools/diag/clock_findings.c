@@ -1,6 +1,6 @@
 /*
- * What wrong clocks make of a log. One does not slow a program down, but nothing that is said of ways between hosts is
- * worth much before; so one that is off by a part of what objects take is told as a cause is.
+ * Reports wrong clocks. A wrong clock does not slow a program down, but makes statements about ways between hosts
+ * unreliable. A clock that is wrong by a considerable share of an object's time is therefore a finding.
  */
 #include "config.h"
 
@@ -15,14 +15,14 @@ static double mean_object_ns(const observed *o)
     return objects > 0 ? observed_total_ns(o) / objects : 0;
 }
 
-/* What a clock that is off by so much weighs. */
+/* Returns the weight of a clock's error. */
 static double share_of(const observed *o, double off_ns)
 {
     double mean_ns = mean_object_ns(o);
     return mean_ns > 0 ? fabs(off_ns) / mean_ns : 1;
 }
 
-/* The furthest that a clock was off, at some time. */
+/* Returns the largest error of a clock. */
 static double furthest_ns(const host_clock *c)
 {
     return fmax(fabs(c->least_ns), fabs(c->most_ns));
@@ -80,7 +80,7 @@ void find_clocks(findings *f)
 
 /* ---- what is doubtful ---- */
 
-/* A way that is shorter than what two clocks may differ by may be no way at all. */
+/* The time between two hosts is unreliable if it is shorter than the possible error of their clocks. */
 static void doubt(finding *made, const observed *o)
 {
     const leg *l = made->leg;
@@ -108,7 +108,7 @@ void doubt_clocks(findings *f)
         doubt(g_ptr_array_index(f->list, i), f->observed);
 }
 
-/* Whether objects go to the host, or from it, and so its times are compared with others'. */
+/* Returns whether objects pass between the host and others. */
 static bool is_compared(const observed *o, guint host)
 {
     const GPtrArray *legs = observed_legs(o);

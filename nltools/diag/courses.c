@@ -1,7 +1,7 @@
 /*
- * Slow from some time on, or up to then, or ever more: of all ways to cut the time in two, the one after which the two
- * means explain most; a straight line where that explains more. By logarithms, so that few that are very slow decide
- * nothing. Where the quick part is short, it is the filling or emptying of something, and no measure.
+ * Finds changes over time: of all cuts of the time in two, the one whose two means explain the most variance, or a
+ * straight line if it explains more. Logarithms limit the weight of few slow objects. A short quick part is the begin
+ * or end of a run, and no reference.
  */
 #include "config.h"
 
@@ -15,7 +15,7 @@ enum { SLICES_MIN = 20, SLICE_OBJECTS = 10 };
 #define EXPLAINED_MIN 0.5
 #define QUICK_MIN 0.2 /* of the time */
 
-/* How the logarithms went over time, the best that can be said of it in two numbers. */
+/* How the logarithms change over time: a step or a line. */
 typedef struct course {
     double explained; /* share of the variance of slices */
     bool is_line;
@@ -23,7 +23,10 @@ typedef struct course {
     double before_ns, after_ns;
 } course;
 
-/* Of those that began at the end, only the quick ones have ended: as long as the longest took is left out. */
+/*
+ * Of the objects that begin at the end of the log, only quick ones end. Leaves out the last part, as long as the
+ * longest object.
+ */
 static int64_t end_of_begins(const observed *o, guint lifeline)
 {
     const GArray *objects = observed_objects(o);
@@ -75,7 +78,7 @@ static void add_object(const observed *o, slices *s, const object *one, double l
     s->total_ns += took_ns;
 }
 
-/* Those of a group of so many; NULL where these are too few to say anything. */
+/* Returns slices for a group with that many objects; NULL if there are too few. */
 static slices *slices_new(const slices *all, guint host, size_t objects)
 {
     if (objects < (size_t)SLICES_MIN * SLICE_OBJECTS)
@@ -87,7 +90,7 @@ static slices *slices_new(const slices *all, guint host, size_t objects)
     return s;
 }
 
-/* Of all objects of a lifeline, and of those of each host, by its number. */
+/* Returns slices of all objects of a lifeline at index 0, and of each host. */
 static slices **slice(const observed *o, guint lifeline)
 {
     const GArray *objects = observed_objects(o);
@@ -118,7 +121,7 @@ static slices **slice(const observed *o, guint lifeline)
     return groups;
 }
 
-/* The cut after which two means explain most; explained is of all. */
+/* Returns the cut that explains the most; explained is a share of all. */
 static course cut(const slices *s, double all, double n, double sum)
 {
     course best = {0};
@@ -176,9 +179,9 @@ static course course_of(const slices *s)
     return found;
 }
 
-/* ---- all of it ---- */
+/* ---- rule ---- */
 
-/* Whether another principle says why at least as much is slow: then this one only says when. */
+/* Returns whether another finding explains at least as much; then this rule only tells the time. */
 static bool is_explained(const findings *f, double share)
 {
     for (guint i = 0; i < f->list->len; i++) {
@@ -190,7 +193,7 @@ static bool is_explained(const findings *f, double share)
     return false;
 }
 
-/* What is so at the end goes on: its share is of the time since. What is over has its share of all. */
+/* A change that persists has a share of the time since then; one that is over has a share of all time. */
 static double share_of_course(const slices *s, const course *c)
 {
     bool is_worse = c->after_ns > c->before_ns;
@@ -243,7 +246,7 @@ static finding *tell_course(findings *f, const slices *s, const course *c)
     return made;
 }
 
-/* Whether the objects of a group changed plainly enough to be told of. */
+/* Returns whether the objects of a group changed clearly enough to report. */
 static bool is_course(const slices *s, course *c)
 {
     if (s == NULL)
@@ -253,7 +256,7 @@ static bool is_course(const slices *s, course *c)
     return c->explained >= EXPLAINED_MIN && quick >= QUICK_MIN * s->count;
 }
 
-/* Of all objects; where these did not change, of the host's that did most. */
+/* Reports the change of all objects or, if there is none, that of the host that changed most. */
 static void find_course(findings *f, slices *const *groups)
 {
     guint worst = 0, others = 0;

@@ -1,4 +1,4 @@
-/* What courses.c and before_after.c share. */
+/* Shared by courses.c and before_after.c. */
 #ifndef NLDIAG_COURSES_H
 #define NLDIAG_COURSES_H
 
@@ -6,7 +6,7 @@
 
 enum { SLICES_MAX = 200 };
 
-/* Objects, all or those known by one host, as they began. */
+/* The times of all objects, or of those of a host, by the times of their begins. */
 typedef struct slices {
     guint lifeline, host; /* host 0: all */
     int64_t end_ns;       /* of those that began later only the quick ones can have ended */
@@ -16,10 +16,10 @@ typedef struct slices {
     double total_ns;
 } slices;
 
-/* Whether an object is one of those. */
+/* Returns whether an object belongs to the slices. */
 bool slices_has(const slices *s, const object *one);
 
-/* Adds what is different of those that began from a time on: ways, and a number in the log. */
+/* Adds evidence of what differs after a time: legs, and the resource that changed most. */
 void show_difference(finding *made, const observed *o, const slices *s, int64_t at_ns);
 
 #endif

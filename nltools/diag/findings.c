@@ -84,7 +84,7 @@ static gint compare_weights(gconstpointer a, gconstpointer b)
     return (left < right) - (left > right);
 }
 
-/* Clocks are each off by an amount of its own. */
+/* Errors of clocks differ by host. */
 static bool findings_is_same(const finding *a, const finding *b)
 {
     if (strcmp(a->cause, "clock") == 0 && a->host != b->host)
@@ -95,7 +95,7 @@ static bool findings_is_same(const finding *a, const finding *b)
     return strcmp(a->cause, b->cause) == 0 && (a->host == b->host || (legs && a->host != NULL && b->host != NULL));
 }
 
-/* Takes the same cause on other hosts into one; two ways to find it on one host, too. */
+/* Merges findings of the same cause on other hosts, and repeated findings of one host. */
 static void take_in(findings *f, guint first)
 {
     finding *kept = g_ptr_array_index(f->list, first);

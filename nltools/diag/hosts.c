@@ -1,7 +1,7 @@
 /*
- * A host whose resources are used up, whatever other hosts do: what it does by itself, and what ends there, waits for
- * that. How much of that time would come back is not known: the legs' own best, their 10th percentile, says how long
- * they take when they need not wait, and where all are slow it says too little, hence the share of at least half.
+ * Finds hosts whose resources are used up, regardless of other hosts. The legs on the host and to it wait for that.
+ * The time that could be saved is estimated by the legs' 10th percentiles, but as at least half, because all passages
+ * may be slow.
  */
 #include "config.h"
 
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* Time of legs on, or to, a host; and how much of it is above what these legs take at best. */
+/* The time of legs on or to a host, and the part above their 10th percentiles. */
 typedef struct burden {
     double total_ns, excess_ns;
     const leg *worst;
@@ -37,7 +37,7 @@ static burden burden_of(const observed *o, guint host, bool local)
     return b;
 }
 
-/* What the ways to a host take above their best. */
+/* Adds the time of the legs to a host above their 10th percentiles. */
 static void add_arrivals(burden *b, const observed *o, guint host)
 {
     const GPtrArray *legs = observed_legs(o);
@@ -67,7 +67,7 @@ static finding *hosts_tell(findings *f, guint host, const char *cause, const bur
     if (b->worst != NULL) {
         const char *where = text_leg(o, b->worst), *part = text_share(leg_share(o, b->worst)),
                    *mean = text_ns(b->worst->mean_ns), *low = text_ns((double)b->worst->low_ns);
-        finding_evidence(made, "%s takes %s of all time: %s on the average, %s or less one time in ten", where, part,
+        finding_evidence(made, "%s takes %s of all time: %s on average, %s or less one time in ten", where, part,
                          mean, low);
     }
     return made;
@@ -89,7 +89,7 @@ static void find_memory(findings *f, guint host, const pressure *p)
     finding_advice(made, "give it memory, or find what takes it: sensor processes says who");
 }
 
-/* Disks that are busy and memory that is short go together: swapping makes the disk busy. */
+/* Swapping also makes the disk busy, so a host that swaps is not reported here. */
 static void find_disk(findings *f, guint host, const pressure *p)
 {
     bool busy = p->disk_busy >= 85, waits = p->io_waited >= 30;
@@ -108,8 +108,8 @@ static void find_disk(findings *f, guint host, const pressure *p)
 }
 
 /*
- * A processor that does little else; or that is used up, and on which softirqs take more than anything else, or much
- * more than programs' own code: what the kernel does there beside is mostly of the same packets.
+ * A processor with many softirqs; or a busy one whose softirqs exceed its other work, or are far more than programs'
+ * own code, because the kernel's other work is mostly for the same packets.
  */
 static bool is_softirq_bound(const pressure *p)
 {
@@ -118,8 +118,8 @@ static bool is_softirq_bound(const pressure *p)
 }
 
 /*
- * A program that does not get to run leaves what came unread: the ways to it are longer, too, by what they take above
- * their best. Processors that softirqs take are another cause.
+ * A program that gets no processor leaves its input unread, so that the legs to it are longer, too. Processors busy
+ * with softirqs are another cause.
  */
 static void find_cpu(findings *f, guint host, const pressure *p)
 {
@@ -151,18 +151,18 @@ static void find_softirq(findings *f, guint host, const pressure *p)
     finding_advice(made, "spread the receiving: RSS or RPS, larger segments (GRO), interrupts on other processors");
 }
 
-/* The ways to and from a host whose interface carries no more. */
+/* Reports the legs to and from a host whose interface is full. */
 static void find_link(findings *f, guint host, const pressure *p)
 {
     if (!(p->link >= LINK_FULL))
         return;
     burden b = burden_of(f->observed, host, false);
     finding *made = hosts_tell(f, host, "link", &b, 0.85, "a network interface that carries no more on");
-    finding_evidence(made, "it carries %.0f %% of what such an interface can, on the average", 100 * p->link);
+    finding_evidence(made, "it carries %.0f %% of what such an interface can, on average", 100 * p->link);
     finding_advice(made, "send less (compression, caches, fewer copies), or have a faster one, or more of them");
 }
 
-/* A filesystem that is nearly full looks long for room, and writes in small pieces. Others do well with it: a guess. */
+/* A nearly full filesystem may search long for space and write in small pieces; the certainty is low. */
 static void find_space(findings *f, guint host, const pressure *p)
 {
     if (!(p->space_used >= 0.95))

@@ -1,6 +1,6 @@
 /*
- * Kinds of objects, which another field than the host tells apart, such as a request's type: one that takes far longer
- * than the others for the same step.
+ * Finds kinds of objects that take far longer for a step than others. A kind is a value of a field, such as a
+ * request's type.
  */
 #include "config.h"
 
@@ -11,13 +11,13 @@
 
 enum { KIND_MIN = 10 };
 
-/* What objects that have a value of a field took on a way. */
+/* Sums of the times of objects with one value of a field. */
 typedef struct moments {
     double n, sum, squares;
     double passages;
 } moments;
 
-/* One object on a way. */
+/* The time and the number of passages of an object. */
 typedef struct time_on_way {
     double took_ns, passages;
 } time_on_way;
@@ -38,7 +38,7 @@ static double square_error_of(const moments *m)
     return MAX(0, m->squares / m->n - mean_of(m) * mean_of(m)) / m->n;
 }
 
-/* What each object that was kept the kinds of took on a way, in all its passages of it: by its number. */
+/* Returns the times of all objects with known kinds on a way, by the index of the object. */
 static GHashTable *times_of_way(const observed *o, guint first, guint end)
 {
     GHashTable *times = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
@@ -60,7 +60,7 @@ static GHashTable *times_of_way(const observed *o, guint first, guint end)
     return times;
 }
 
-/* Of a way, by field and value; the time of all that were looked at. */
+/* Sums the times on a way by field and value. Returns the sum of all times. */
 static double sum_kinds(const observed *o, guint first, guint end, moments sums[KINDS_MAX][KIND_VALUES_MAX + 1])
 {
     GHashTable *times = times_of_way(o, first, end);
@@ -86,8 +86,8 @@ static double sum_kinds(const observed *o, guint first, guint end, moments sums[
 }
 
 /*
- * Kinds, other than hosts, need not take alike. One is told when it is the exception, fewer than half, and takes twice
- * as long as the others: more than half of what it takes is its own.
+ * Kinds may differ for good reasons. A kind is reported if it is a minority and takes at least twice as long as the
+ * others.
  */
 static void judge_kind(const moments *all, const moments *here, guint field, guint value, kind *best)
 {
@@ -101,8 +101,8 @@ static void judge_kind(const moments *all, const moments *here, guint field, gui
 }
 
 /*
- * Whether a kind is unlike the others beyond what these are unlike each other, by factors; -1 where they are too few to
- * tell.
+ * Returns 1 if a kind differs from the others by more than they differ among each other, 0 if not, and -1 if there are
+ * too few others.
  */
 static int is_unlike(const moments of_values[KIND_VALUES_MAX + 1], guint value)
 {
@@ -144,7 +144,7 @@ static void tell_kind(findings *f, const kind *k, guint first, guint end, double
                *part = text_share(k->here.n / (k->here.n + k->elsewhere.n));
     finding *made =
         findings_add(f, "kind", share, sure, "%s -> %s is slow where %s is %s", l->from, l->to, name, value);
-    finding_evidence(made, "it takes such an object %s on the average, one with any other %s %s; %s are such", here,
+    finding_evidence(made, "it takes such an object %s on average, one with any other %s %s; %s are such", here,
                      name, elsewhere_text, part);
     double times = k->here.passages / k->here.n, times_elsewhere = k->elsewhere.passages / k->elsewhere.n;
     if (times >= 1.5 * times_elsewhere)

@@ -1,6 +1,6 @@
 /*
- * What holds TCP up, from each connection's own accounts (sensor connections, which has them from the kernel's
- * TCP_INFO; RFC 4898 is the idea) and from the host's. The time that objects spend between hosts is what is at stake.
+ * Finds what limits TCP, from the counters of connections (sensor connections, from the kernel's TCP_INFO; see RFC
+ * 4898) and of hosts. The share is the time of objects between hosts.
  */
 #include "config.h"
 
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* All connections of a host together, over the time of all objects. */
+/* The connections of a host over the time of all objects. */
 typedef struct tcp {
     guint connections;
     double busy_us, receiver_us, buffer_us; /* rises */
@@ -38,7 +38,7 @@ static void add_weighted(double *sum, double value, double weight)
         *sum += value * weight;
 }
 
-/* Only what sent enough to be held up by anything: a window's worth. */
+/* Counts only connections that sent more than a window. */
 static tcp tcp_of(const observed *o, guint host)
 {
     guint count;
@@ -76,9 +76,8 @@ static tcp tcp_of(const observed *o, guint host)
 }
 
 /*
- * The share of all time on the ways from a host (of all when host is 0), which is what its own TCP has to do with, and
- * in legs that wait until they could send, of which busy is the share that TCP has something to send; *most is the leg
- * that has most of it.
+ * Returns the share of the time on legs from a host (0: any) to others, and on legs that include sending, multiplied
+ * by busy, the share of time in which TCP has data to send. *most is the leg with the most time.
  */
 static double between(const observed *o, guint host, double busy, const leg **most)
 {
@@ -99,13 +98,13 @@ static double between(const observed *o, guint host, double busy, const leg **mo
     return total;
 }
 
-/* How much of the time of its connections TCP had something to send; all of it where that is not known. */
+/* Returns the share of time in which the connections had data to send; 1 if unknown. */
 static double busy_of(const tcp *t)
 {
     return t->wall_us > 0 && t->busy_us > 0 ? MIN(1, t->busy_us / t->wall_us) : 1;
 }
 
-/* The host that objects spend most time on the way to, from that one; 0 when there is none. */
+/* Returns the host on the way to which objects from host spend the most time; 0: none. */
 static guint receiver_of(const observed *o, guint host)
 {
     const GPtrArray *legs = observed_legs(o);
@@ -118,7 +117,7 @@ static guint receiver_of(const observed *o, guint host)
     return most != NULL ? most->to_host : 0;
 }
 
-/* A window is small, too, where what came is not read: then that is what is slow, whatever the window could be. */
+/* A window is also small if the receiver does not read its input; then the receiver is slow. */
 static void find_window(findings *f, guint host, const tcp *t, double share, const leg *most)
 {
     const observed *o = f->observed;
@@ -143,8 +142,8 @@ static void find_window(findings *f, guint host, const tcp *t, double share, con
 }
 
 /*
- * What losses at some times have to do with all the time: a loss is felt for some round trips after it, so that those
- * in a third of the looks are felt all the time. 1 where the log does not say when.
+ * Returns the share of the time in which losses are felt. A loss is felt for some round trips, so losses in a third of
+ * the samples count as always. 1 if the log does not say.
  */
 static double felt(const observed *o, guint host)
 {
@@ -154,7 +153,7 @@ static double felt(const observed *o, guint host)
     return MIN(1, 3 * resource_share_above(again, 0.01, observed_from_ns(o), observed_to_ns(o)));
 }
 
-/* With a share p lost TCP gets no more than MSS / RTT * sqrt(3/2) / sqrt(p) (Mathis and others, CCR 27(3), 1997). */
+/* With a loss rate p, TCP transfers at most MSS / RTT * sqrt(3/2) / sqrt(p) (Mathis and others, CCR 27(3), 1997). */
 static void find_loss(findings *f, guint host, const tcp *t, double share, const leg *most)
 {
     const observed *o = f->observed;
@@ -176,14 +175,14 @@ static void find_loss(findings *f, guint host, const tcp *t, double share, const
 
 /* ---- too little on the way at once ---- */
 
-/* How many objects are under way, on the average. */
+/* Returns the number of objects under way, on average. */
 static double in_flight(const observed *o)
 {
     double wall = (double)(observed_to_ns(o) - observed_from_ns(o));
     return wall > 0 ? observed_total_ns(o) / wall : 0;
 }
 
-/* Nothing is used up: the processors, the disks and the connections have time left. */
+/* Returns whether processors, disks and connections have capacity left. */
 static bool is_idle(const findings *f)
 {
     for (guint h = 1; h < observed_host_count(f->observed); h++) {
@@ -195,8 +194,8 @@ static bool is_idle(const findings *f)
 }
 
 /*
- * Whether it is TCP that holds connections up. Busy it is as long as something is not acknowledged: one small thing at
- * a time keeps it busy for the round trip, though it sends all of it at once. Nothing waits to be sent then.
+ * Returns whether TCP limits the connections. TCP is busy while data is unacknowledged, so that one small message at a
+ * time keeps it busy for the round trip; but then nothing waits to be sent.
  */
 static bool tcp_waits(const tcp *t)
 {
@@ -205,9 +204,8 @@ static bool tcp_waits(const tcp *t)
 }
 
 /*
- * Objects take a round trip and little else, whatever they carry, and few are under way: more at once would take no
- * longer each. Where they queued for something their times would vary, the round trip would be above its least, or they
- * would come off one at a time.
+ * Objects take a round trip and little else, and few are under way: more at once would not take longer. In a queue,
+ * their times would vary, the round trip would exceed its minimum, or they would end one at a time.
  */
 static void find_streams(findings *f)
 {
@@ -231,7 +229,7 @@ static void find_streams(findings *f)
         return;
     const char *took = text_ns((double)most->median_ns), *where = text_leg(o, most), *part = text_share(share);
     finding *made = findings_add(f, "streams", share, wall > 0 ? 0.8 : 0.6,
-                                 "too little is under way at once: %.1f on the average", in_flight(o));
+                                 "too little is under way at once: %.1f on average", in_flight(o));
     finding_evidence(made, "%s of all time goes between hosts; %s takes %s nearly every time, as long as the way is",
                      part, where, took);
     if (wall > 0)

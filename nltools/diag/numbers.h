@@ -1,18 +1,20 @@
-/* Numbers in order: what those that look at distributions share. */
+/* Sorts numbers. */
 #ifndef NLDIAG_NUMBERS_H
 #define NLDIAG_NUMBERS_H
 
 #include <stddef.h>
 
-/* For sorting: of int64_t, and of double. */
+/* Compare int64_t or double for qsort. */
 int compare_ns(const void *a, const void *b);
 int compare_doubles(const void *a, const void *b);
 
-/* Of at least one; puts them in order. */
+/* Returns the median of at least one value. Sorts the values. */
 double median(double *values, size_t count);
 
-/* What at least one differ by, as a standard deviation: by the median of what they are from their middle, which few
- * that are far off do not move. Overwrites them. */
+/*
+ * Returns the spread of at least one value around the middle as a standard deviation, from the median of the
+ * deviations, which is robust against outliers. Overwrites the values.
+ */
 double spread_around(double *values, size_t count, double middle);
 
 #endif

@@ -1,10 +1,9 @@
 /*
- * Times at which nothing happens, though there are objects under way. Steps are counted in bins of a width that some
- * ten of them fall into on the average; empty bins in a row, so many that chance would not make them (by Poisson's law
- * it has to the e to the minus CHANCE), are a pause. Three and more that begin at even distances are one cause: garbage
- * collection, a checkpoint, a timer's work, a burst of something else. Hosts are looked at one by one, and all
- * together. What is under way tells a pause from a lull: it is held up, for longer than its step usually takes. Where
- * that is plain the distances need not be even.
+ * Finds pauses: times without steps although objects are under way. Steps are counted in bins with about ten steps
+ * each. A pause is a run of empty bins that chance would hardly make (by Poisson's law, with probability e to the
+ * power of -CHANCE). Three or more pauses at even distances have one cause, such as garbage collection or a
+ * checkpoint. Each host is examined, and all hosts together. In a pause, unlike a lull, the objects under way take
+ * longer than usual for their steps. If that is clear, the distances need not be even.
  */
 #include "config.h"
 
@@ -28,7 +27,7 @@ typedef struct rhythm {
     double span_ns;                     /* in which they were looked for */
 } rhythm;
 
-/* Ends of passages that end on a host, all when host is 0. */
+/* Returns the ends of the passages to a host; host 0: all. */
 static GArray *steps_of(const observed *o, guint host)
 {
     const GPtrArray *legs = observed_legs(o);
@@ -54,8 +53,10 @@ static guint *count_bins(const GArray *times, int64_t from_ns, int64_t width_ns,
     return counts;
 }
 
-/* A pause is from the last step before its empty bins to the first one after them: edges has, for the bins before and
- * after some, which pauses these are + 1. */
+/*
+ * A pause lasts from the last step before its empty bins to the first step after them. For the bins before and after,
+ * edges has the index + 1 of the pause.
+ */
 typedef struct edges {
     guint *before, *after;
 } edges;
@@ -86,7 +87,7 @@ static void set_edges(const edges *e, GArray *pauses, const GArray *times, int64
     }
 }
 
-/* A host's first steps may come late: what is before them is no pause. */
+/* The time before a host's first step is not a pause. */
 static GArray *find_gaps(const GArray *times, int64_t from_ns, int64_t to_ns)
 {
     GArray *found = g_array_new(FALSE, FALSE, sizeof(pause_at));
@@ -113,7 +114,10 @@ static GArray *find_gaps(const GArray *times, int64_t from_ns, int64_t to_ns)
     return found;
 }
 
-/* The distances between pauses' beginnings, each taken as so many periods as fit (one may be missed). */
+/*
+ * Examines the distances between the begins of pauses. A distance may be several periods, because a pause may be
+ * missed.
+ */
 static rhythm rhythm_of(GArray *pauses)
 {
     rhythm r = {.pauses = pauses, .spread = INFINITY};
@@ -138,7 +142,7 @@ static rhythm rhythm_of(GArray *pauses)
     return r;
 }
 
-/* Of those at least least_ns long. */
+/* Returns the pauses of at least least_ns. */
 static GArray *long_ones(const GArray *pauses, int64_t least_ns)
 {
     GArray *kept = g_array_new(FALSE, FALSE, sizeof(pause_at));
@@ -149,8 +153,8 @@ static GArray *long_ones(const GArray *pauses, int64_t least_ns)
 }
 
 /*
- * The most regular of: all pauses, those at least a quarter as long as the longest, half as long, three quarters.
- * Shorter ones come from the queues that a long one leaves behind.
+ * Returns the most regular of: all pauses, and those of at least a quarter, half, or three quarters of the longest.
+ * Shorter pauses result from the queues that a long pause leaves.
  */
 static rhythm best_rhythm(GArray *pauses)
 {
@@ -170,9 +174,9 @@ static rhythm best_rhythm(GArray *pauses)
 }
 
 /*
- * A rhythm goes on: most of the pauses that its period asks for are there. Two distances that happen to be alike are
- * none; of few pauses they are to be very much alike. And a pause is an exception: what stands still for most of the
- * time is slow, and does what it does in bursts.
+ * A rhythm has most of the pauses that its period predicts. Two equal distances are not a rhythm, and few pauses must
+ * be very regular. A host that stands still most of the time is slow, and works in bursts; that is not a rhythm of
+ * pauses.
  */
 static bool is_regular(const rhythm *r)
 {
@@ -184,8 +188,8 @@ static bool is_regular(const rhythm *r)
 }
 
 /*
- * By how much earlier the pauses of a end than those of b that overlap them, on the average; NAN where none do. Their
- * beginnings say less: who has nothing to do just then seems to stand still already.
+ * Returns how much earlier the pauses of a end than the overlapping pauses of b, on average; NAN if none overlap.
+ * Their begins tell less, because an idle host seems to stand still already.
  */
 static double lead_ns(const rhythm *a, const rhythm *b)
 {
@@ -205,7 +209,7 @@ static double lead_ns(const rhythm *a, const rhythm *b)
     return count > 0 ? sum / count : NAN;
 }
 
-/* The host that goes on before each other one that stood still; 0 when there is none. */
+/* Returns the host that continues before all other hosts with a rhythm; 0: none. */
 static guint leader(const rhythm *found, guint count)
 {
     for (guint h = 1; h < count; h++) {
@@ -219,9 +223,9 @@ static guint leader(const rhythm *found, guint count)
     return 0;
 }
 
-/* ---- what they hold up ---- */
+/* ---- objects in pauses ---- */
 
-/* The first pause that ends after a time. */
+/* Returns the first pause that ends after a time. */
 static guint first_pause(const GArray *pauses, int64_t time_ns)
 {
     guint low = 0, high = pauses->len;
@@ -236,8 +240,10 @@ static guint first_pause(const GArray *pauses, int64_t time_ns)
     return low;
 }
 
-/* The time that objects were in pauses of which they waited for the end; held of it where these are long against what
- * is usual for what they were about. */
+/*
+ * The time that objects waited in pauses. held_ns counts only pauses that are long compared with the step's usual
+ * time.
+ */
 typedef struct stopped {
     double all_ns, held_ns;
 } stopped;
@@ -255,7 +261,7 @@ static void add_passage(stopped *s, const leg *l, const passage *passage, const 
     }
 }
 
-/* Of what was on a host, or on the way there; anywhere when host is 0. */
+/* Measures the objects on a host or on the way there; host 0: anywhere. */
 static stopped stopped_on(const observed *o, guint host, const GArray *pauses)
 {
     const GPtrArray *legs = observed_legs(o);
@@ -268,8 +274,7 @@ static stopped stopped_on(const observed *o, guint host, const GArray *pauses)
     return s;
 }
 
-/* While nobody has anything to do, or all are about something long, nothing happens either: what stops all holds up
- * most of what is under way. */
+/* Idle times and long steps have no events either. A pause holds up most objects that are under way. */
 static bool is_stop(const observed *o, guint host, const rhythm *r)
 {
     stopped s = stopped_on(o, host, r->pauses);
@@ -317,7 +322,7 @@ static void tell_uneven(findings *f, guint host, const GArray *pauses, double he
     const char *each = text_ns(mean_took(pauses, 0, pauses->len)), *early = text_ns(first_ns), *late = text_ns(last_ns);
     finding *made = findings_add(f, "pause", held / observed_total_ns(o), 0.75, "%s stops now and then, for %s",
                                  observed_host(o, host), each);
-    finding_evidence(made, "%u times nothing happened there for %s on the average, while what was under way waited",
+    finding_evidence(made, "%u times nothing happened there for %s on average, while what was under way waited",
                      pauses->len, each);
     if (last_ns > 1.5 * first_ns || first_ns > 1.5 * last_ns)
         finding_evidence(made, "they become %s: the first third take %s, the last third %s",
@@ -329,7 +334,7 @@ static void tell_uneven(findings *f, guint host, const GArray *pauses, double he
                          "all (nlkernel record shows who runs then)");
 }
 
-/* The host on which most is held up. */
+/* Reports the host whose uneven pauses hold up the most time. */
 static void find_uneven(findings *f, GArray *const *pauses, guint hosts)
 {
     const observed *o = f->observed;
@@ -350,8 +355,8 @@ static void find_uneven(findings *f, GArray *const *pauses, guint hosts)
 }
 
 /*
- * Where one host pauses the others have nothing to do before long: the one that stands still longest is it, or, where
- * all do as long, the one that the others go on after; unless all go on at once.
+ * If one host pauses, the others soon have nothing to do. The cause is the host with the longest pauses or, if they
+ * are equal, the host that continues first, unless all continue at once.
  */
 void find_pauses(findings *f)
 {

@@ -1,9 +1,8 @@
 /*
- * One host slower than those that do the same. Legs between the same events on different hosts should take alike;
- * what a host's legs take above the median of the others' is its excess. What differs on that host beside its time, its
- * disk, its processors, its retransmits, is why; where it has more to do than they, that is; where nothing differs, or
- * nothing is known, it is a straggler. Chance and common differences between hosts make no straggler: the excess has to
- * be well above what the mean may be off by, and above what the others' means differ by among each other.
+ * Finds hosts that are slower than the hosts that do the same. Legs between the same events on different hosts should
+ * take equal times; the time above the median of the others is the excess. The cause is what differs on the host:
+ * disk, processors, retransmits, or a larger load. If nothing differs, or nothing is known, the host is a straggler.
+ * The excess must exceed the error of the mean and the usual differences between hosts.
  */
 #include "config.h"
 
@@ -27,7 +26,7 @@ typedef struct peer {
     double load;               /* how many times as often as theirs it is passed */
 } peer;
 
-/* The host in which the legs of a family differ; 0 when they differ in both ends at once. */
+/* Returns the host in which a leg differs from its family; 0 if both ends differ. */
 static guint varying_host(const leg *l, bool from_varies, bool to_varies)
 {
     if (leg_is_local(l))
@@ -36,8 +35,8 @@ static guint varying_host(const leg *l, bool from_varies, bool to_varies)
 }
 
 /*
- * The square of what a leg's mean may be off by. Neighbours are alike where they queue: means of batches of them are
- * what is independent (as with the output of simulations).
+ * Returns the squared error of a leg's mean. Neighbouring passages are similar in queues, so the means of batches are
+ * used as independent values (method of batch means).
  */
 static double square_error(const leg *l)
 {
@@ -78,7 +77,7 @@ static bool is_certain(const leg *l, const usual *u)
     return excess >= CERTAIN * sqrt(square_error(l)) && excess >= UNLIKE * u->spread_ns;
 }
 
-/* By how many times more objects pass the leg than the others of its family, on the median. */
+/* Returns the ratio of the passages of a leg to the median of the other legs of its family. */
 static double load_of(const leg *const *family, guint count, guint index)
 {
     double *counts = g_new(double, count);
@@ -106,7 +105,10 @@ static void charge(GArray *peers, guint host, const leg *l, double usual_ns, gui
     p->load = load;
 }
 
-/* A family: the legs of the same two events. One host's mean may be large for one accident: the median counts too. */
+/*
+ * Compares a family: the legs between the same two events. A mean may be large by one accident, so the 90th percentile
+ * counts, too.
+ */
 static void compare_family(GArray *peers, const leg *const *family, guint count)
 {
     bool from_varies = false, to_varies = false;
@@ -145,7 +147,7 @@ static double member_of(const pressure *p, size_t member)
     return *(const double *)(const void *)((const char *)p + member);
 }
 
-/* The median of the other hosts' values. */
+/* Returns the median of a value on the other hosts. */
 static double elsewhere(const findings *f, guint host, size_t member)
 {
     guint count = observed_host_count(f->observed), known = 0;
@@ -161,7 +163,7 @@ static double elsewhere(const findings *f, guint host, size_t member)
     return middle;
 }
 
-/* A resource that may be why a host is slower: above least, and well above what the others have of it. */
+/* A resource that may slow a host down: above a minimum, and well above the other hosts. */
 typedef struct reason {
     const char *cause;
     size_t member;
@@ -205,7 +207,7 @@ static bool is_reason(const findings *f, const reason *r, const peer *p, const p
     return isnan(*there) || value >= r->times * *there;
 }
 
-/* The events' names tell a disk's leg where no sensor does: the word is in both. */
+/* Without sensors, the names of both events show a leg of a disk. */
 static bool names_disk(const leg *l)
 {
     static const char *const operations[] = {"disk", "file", "fsync", "seek"};
@@ -223,7 +225,7 @@ static void show(finding *made, const observed *o, const peer *p)
     const char *where = text_leg(o, p->worst), *mean = text_ns(p->worst->mean_ns), *usual_text = text_ns(p->usual_ns),
                *part = text_share(p->worst_ns / observed_total_ns(o));
     finding_evidence(made,
-                     "%s: %s on the average, elsewhere %s (%.0f to compare with); the difference is %s of all time",
+                     "%s: %s on average, elsewhere %s (%.0f to compare with); the difference is %s of all time",
                      where, mean, usual_text, p->others, part);
     finding_place(made, o, p->host, p->worst);
     made->is_of_host = true;
@@ -237,7 +239,7 @@ static void show_pressure(finding *made, const reason *r, double here, double th
         finding_evidence(made, "%s there: %.3g %s, elsewhere %.3g", r->name, here, r->unit, there);
 }
 
-/* Who gets more than the others and is busier is slower for it: other programs have no part in that. */
+/* A host with more work and busier processors is slower because of its load, not because of other programs. */
 static bool explain_load(findings *f, const peer *p, double share, double sure)
 {
     const observed *o = f->observed;
@@ -287,9 +289,9 @@ static void explain(findings *f, const peer *p, double share)
                         : "compare it with the others: hardware, load, configuration; log its sensors too");
 }
 
-/* ---- all of it ---- */
+/* ---- rule ---- */
 
-/* The time of the objects that each host is known by: with many hosts one's part of all time is small, however slow. */
+/* Returns the time of the objects of each host. With many hosts, the share of all time would be small for any host. */
 static double *objects_of_hosts(const observed *o)
 {
     double *own_ns = g_new0(double, observed_host_count(o));

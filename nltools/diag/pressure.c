@@ -1,4 +1,4 @@
-/* What a host was under while the objects were on their way, from the records of its sensors (doc/sensors.md). */
+/* Measures the load of hosts while objects were under way, from the records of sensors (doc/sensors.md). */
 #include "config.h"
 
 #include "diag/findings.h"
@@ -8,7 +8,7 @@
 
 enum { LINK_SAMPLES = 5 };
 
-/* The next of a host's resources that are that field of that event, from *at on; NULL when there is no more. */
+/* Returns the host's next resource with that event and field from index *at on, or NULL. */
 static const resource *next_of(const observed *o, guint host, const char *event, const char *field, guint *at)
 {
     guint count;
@@ -21,7 +21,7 @@ static const resource *next_of(const observed *o, guint host, const char *event,
     return NULL;
 }
 
-/* The largest mean of a field over an event's instances whose name begins with that; NAN when there is none. */
+/* Returns the largest mean of a field over the instances whose names begin with instance; NAN: none. */
 static double most_of(const observed *o, guint host, const char *event, const char *field, const char *instance)
 {
     const resource *r;
@@ -41,8 +41,7 @@ static double mean_of(const observed *o, guint host, const char *event, const ch
     return most_of(o, host, event, field, "");
 }
 
-/* The processor that had that share of softirqs, the most of all, by what its records are told apart; NULL: none had.
- */
+/* Returns the instance of the processor with the most softirqs, or NULL. */
 static const char *softirq_processor(const observed *o, guint host, double softirq_most)
 {
     const resource *r;
@@ -58,13 +57,13 @@ static double processor_mean(const observed *o, guint host, const char *processo
     return r != NULL ? resource_mean(r, observed_from_ns(o), observed_to_ns(o)) : NAN;
 }
 
-/* A sum in which what is not known counts nothing; NAN when nothing is known. */
+/* Adds numbers of which one may be NAN (unknown). */
 static double sum(double a, double b)
 {
     return isnan(a) ? b : isnan(b) ? a : a + b;
 }
 
-/* Segments sent again of all sent. RETRANS is a count since the record before, OUT a rate. */
+/* Returns the share of segments that were retransmitted. RETRANS is a count since the last record, OUT a rate. */
 static double retransmits(const observed *o, guint host)
 {
     const resource *again = observed_find(o, host, "TcpSegments", "TCP.RETRANS", NULL);
@@ -77,7 +76,7 @@ static double retransmits(const observed *o, guint host)
     return seconds > 0 ? count / (out * seconds) : NAN;
 }
 
-/* How long requests took, of disks that did anything to speak of. */
+/* Returns the time of a request of the slowest disk in use. */
 static double disk_ms(const observed *o, guint host)
 {
     double read = most_of(o, host, "DiskDevice", "DISK.READ.MS", ""),
@@ -91,8 +90,7 @@ static double connection_mean(const observed *o, const resource *beside, const c
     return r != NULL ? resource_mean(r, observed_from_ns(o), observed_to_ns(o)) : NAN;
 }
 
-/* Of connections over which more came than a window: what waits to be read, of that and what there is still room for.
- */
+/* Returns unread bytes by the size of the receive windows, for connections that received more than a window. */
 static double unread(const observed *o, guint host)
 {
     const resource *r;
@@ -109,7 +107,7 @@ static double unread(const observed *o, guint host)
     return waits + capacity > 0 ? waits / (waits + capacity) : NAN;
 }
 
-/* Of the time of all connections of a host that sent something to speak of, how much they had something to send. */
+/* Returns the share of time in which connections had data to send. */
 static double sending(const observed *o, guint host)
 {
     const resource *r;
@@ -126,8 +124,8 @@ static double sending(const observed *o, guint host)
 static const double speeds[] = {100, 1000, 2500, 5000, 10000, 25000, 40000, 50000, 100000, 200000, 400000};
 
 /*
- * The mean of what an interface carries, by the least usual speed that it can have (for next to never more), where it
- * is near that all the time; 0 where it is not. What varies is what is asked for, what does not is what it can.
+ * Returns the mean rate of an interface by the smallest usual speed that it does not exceed, if the rate is near that
+ * speed nearly all the time; otherwise 0. A varying rate is the demand, a constant one the limit.
  */
 static double link_share(const observed *o, const resource *r)
 {
@@ -140,7 +138,7 @@ static double link_share(const observed *o, const resource *r)
     return 0;
 }
 
-/* Of the interface that is nearest to what it can, in that direction. */
+/* Returns the share of the interface that is nearest to its limit in a direction. */
 static double link_used(const observed *o, guint host, const char *field)
 {
     const resource *r;
@@ -153,7 +151,7 @@ static double link_used(const observed *o, guint host, const char *field)
     return most;
 }
 
-/* Filesystems that cannot be written to are full from the beginning, and stay as they are. */
+/* Ignores filesystems whose space does not shrink, such as read-only ones. */
 static double space_used(const observed *o, guint host)
 {
     const resource *r;

@@ -1,12 +1,11 @@
 /*
- * Waiting for one another, from the times of objects alone.
+ * Finds queues from the times of objects alone.
  *
- * One after another: at a server that takes one at a time an object waits for those that are there before it. What a
- * passage takes then grows with how many were on the leg when it began, by the time that one is served: a straight line
- * through (how many, how long) that explains most of what passages differ by. Served one by one they leave no faster
- * than that, and when they leave about as fast all the time it is what holds everything up (utilization, as queueing
- * theory has it). Plainer still where the log has the service behind the wait (capacity.c): so many at a time are
- * there. Who waits before such a wait, because what lies between is full, too, waits for the same (back pressure).
+ * In a queue with one server, the time of a passage grows linearly with the number of objects on the leg when the
+ * passage begins. The slope is the service time, and the line explains most of the differences. If objects leave at
+ * this rate all the time, the server limits the throughput (utilization in queueing theory). If the log shows the
+ * service behind the wait, capacity.c finds the number of servers. Waits before a full section wait for the same
+ * server (back pressure).
  */
 #include "config.h"
 
@@ -21,12 +20,15 @@ enum { NEIGHBOURS = 50 };
 
 /* ---- one after another ---- */
 
-/* Least squares: took = base + slope * waiting; what that explains of all differences, and of those of neighbours. */
+/*
+ * A least-squares line, time = base + slope * waiting, and the share of the differences that it explains, for all
+ * passages and for neighbours.
+ */
 typedef struct line {
     double slope_ns, r2, near_r2, mean_waiting;
 } line;
 
-/* How many were on the leg when each passage began: those that began before less those that had ended. */
+/* Returns the number of objects on the leg when each passage began, for g_free. */
 static double *waiting_of(const leg *l)
 {
     int64_t *ends = g_new(int64_t, l->count);
@@ -44,7 +46,7 @@ static double *waiting_of(const leg *l)
     return waiting;
 }
 
-/* The squares and products of what is left of n numbers when their means are taken off. */
+/* Sums of squares and products of n pairs of numbers minus their means. */
 typedef struct products {
     double n, mean_x, mean_y, xx, xy, yy;
 } products;
@@ -71,8 +73,8 @@ static double r2_of(const products *p)
 }
 
 /*
- * Where a step is slow for a while for whatever reason, there are more at once then (Little's law), and a line fits.
- * One that is due to those that wait fits among neighbours, too.
+ * A step that is slow for any reason also has more objects at a time (Little's law), and a line fits. If the waiting
+ * objects are the reason, the line also fits among neighbours.
  */
 static line fit(const leg *l)
 {
@@ -91,7 +93,7 @@ static line fit(const leg *l)
     return found;
 }
 
-/* The time from the first passage's beginning to the last one's end. */
+/* Returns the time from the begin of the first passage to the end of the last one. */
 static double span_ns(const leg *l)
 {
     int64_t last = 0;
@@ -101,9 +103,9 @@ static double span_ns(const leg *l)
 }
 
 /*
- * With always as many there a line has nothing to go by. Then what leaves is looked at: those that leave one after the
- * other keep a distance, while those that have nothing to do with one another now and then leave nearly together (the
- * shortest tenth of exponential distances is a tenth of their mean). The former, by the latter.
+ * If the number of waiting objects is constant, there is no line. Objects that leave one after the other keep a
+ * distance, while independent objects sometimes leave almost together (the shortest tenth of exponential distances is
+ * below a tenth of the mean). Returns the shortest tenth of the distances by their mean.
  */
 static double kept_distance(const leg *l, bool at_end)
 {
@@ -126,9 +128,9 @@ bool leg_ends_singly(const leg *l)
     return kept >= 0.35 && kept_distance(l, false) < 0.6 * kept && l->mean_ns >= 2 * span_ns(l) / (double)l->count;
 }
 
-/* ---- what waits ---- */
+/* ---- queues ---- */
 
-/* A leg on which objects wait for those before them. */
+/* A leg on which objects wait for earlier ones. */
 typedef struct queue {
     const leg *leg;
     line line;
@@ -140,7 +142,7 @@ typedef struct queue {
     bool is_due;    /* it is, to a later one */
 } queue;
 
-/* How many hosts have a leg of the same events. */
+/* Returns the number of legs between the same events. */
 static guint family_size(const GPtrArray *legs, guint index)
 {
     const leg *l = g_ptr_array_index(legs, index);
@@ -173,7 +175,7 @@ static bool judge(const observed *o, guint index, queue *q)
     return q->behind.places > 0 || (found.mean_waiting >= 1 && (q->by_line || q->by_ends));
 }
 
-/* Waits before another one, of which all that lies between is full, are due to that. Legs are in order of place. */
+/* Attributes waits to a later queue if everything between is full. Legs are in the order of their places. */
 static void follow_back(GArray *queues)
 {
     for (guint i = 0; i < queues->len; i++) {
@@ -228,7 +230,7 @@ static void tell_queue(findings *f, const queue *q)
         q->behind.places > 1
             ? findings_add(f, "lock", q->share + q->before, sure, "%u at a time: %s", q->behind.places, where)
             : findings_add(f, "lock", q->share + q->before, sure, "one after another: %s", where);
-    finding_evidence(made, "it takes %s, %s of all time; %.1f are there on the average, and one leaves every %s", mean,
+    finding_evidence(made, "it takes %s, %s of all time; %.1f are there on average, and one leaves every %s", mean,
                      part, q->line.mean_waiting + 1, one);
     show_queue(made, q);
     if (!other && !isnan(p.cpu_busy))
@@ -247,7 +249,7 @@ static void tell_queue(findings *f, const queue *q)
                        l->sends ? "; or for the way out of that host, which is full" : "");
 }
 
-/* Where TCP has something to send for most of the time, legs that wait until they could send wait for that. */
+/* If TCP has data to send most of the time, a leg that includes sending waits for TCP. */
 static bool may_queue(const findings *f, const leg *l)
 {
     return leg_is_local(l) && l->count >= PASSAGES_TELLING && leg_share(f->observed, l) >= FINDING_MIN / 4 &&

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- words ---- */
+/* ---- texts ---- */
 
 bool report_has_wrong_clocks(const observed *o)
 {
@@ -78,7 +78,7 @@ static void print_head(const observed *o)
                     observed_host_count(o) - 1, wall);
     if (objects > 0) {
         const char *mean = text_ns(observed_total_ns(o) / objects);
-        printable_print("; %s each on the average", mean);
+        printable_print("; %s each on average", mean);
     }
     printable_print("\n");
     const char *limits = report_limits(o);
@@ -86,7 +86,7 @@ static void print_head(const observed *o)
         printable_print("\nIncomplete: %s\n", limits);
 }
 
-/* The legs that take most, for who wants to look himself. */
+/* Prints the legs with the most time. */
 static int compare_totals(const void *a, const void *b)
 {
     const leg *first = *(leg *const *)a, *second = *(leg *const *)b;
@@ -104,7 +104,7 @@ static void print_legs(const observed *o)
     for (guint i = 0; i < legs->len && i < SHOWN; i++) {
         const char *where = text_leg(o, sorted[i]), *part = text_share(leg_share(o, sorted[i])),
                    *mean = text_ns(sorted[i]->mean_ns);
-        printable_print("  %7s  %s, %s on the average\n", part, where, mean);
+        printable_print("  %7s  %s, %s on average\n", part, where, mean);
     }
     g_free(sorted);
 }

@@ -14,7 +14,7 @@ static void append_escaped(GString *out, const char *text)
     g_free(escaped);
 }
 
-/* nlv where this program is, else where the shell finds it. */
+/* Finds nlv beside this program or in PATH. */
 static char *find_nlv(void)
 {
     char *self = g_file_read_link("/proc/self/exe", NULL);
@@ -28,7 +28,7 @@ static char *find_nlv(void)
     return g_find_program_in_path("nlv");
 }
 
-/* nlv's picture of a time as an <img> that holds it; what it said is no part of the report. */
+/* Appends a picture by nlv of the time of a cause; nothing if nlv fails. */
 static void append_picture(GString *out, const findings *f, const finding *cause, const report_sources *sources)
 {
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE], *picture = NULL, *nlv = find_nlv(), *bytes = NULL;

@@ -1,9 +1,7 @@
 /*
- * Waiting for a timer, from the times of objects alone.
- *
- * A timer: passages that all take the same time though nothing else does, a round one, on a host that is not busy. Or
- * some that take a constant more than the others, and else as the others do: these wait a time-out out. Or all that
- * came in a while go on at once, at even distances: they wait for the next beat of something that looks now and then.
+ * Finds waits for timers from the times of objects alone: passages that all take the same round time on an idle host;
+ * passages of which some take a constant time more than the others, a time-out; and passages that end together at even
+ * distances, the beats of a poll.
  */
 #include "config.h"
 
@@ -38,8 +36,10 @@ static mode find_mode(const leg *l)
     return best;
 }
 
-/* Times that people write into programs: 1, 2, 2.5, 3, 4, 5, 10, 15, 20, 25, 30, 40, 50, 75 ms and so on. Timers end
- * late, never early. */
+/*
+ * Returns the round time that a programmer may have chosen, such as 1, 2, 2.5, 5 or 10 ms; 0: none. Timers end late,
+ * never early.
+ */
 static double round_ns(double ns)
 {
     static const double numbers[] = {1, 1.5, 2, 2.5, 3, 4, 5, 6, 7.5, 8};
@@ -75,12 +75,12 @@ static void find_timer(findings *f, const leg *l)
 
 /* ---- a time-out ---- */
 
-/* Passages fall into two sorts, of which one takes a constant time more. */
+/* Two groups of passages, of which one takes a constant time more. */
 typedef struct extra {
     double usual_ns, more_ns, share; /* share of passages that take more */
 } extra;
 
-/* What passages took, in order; of very many every so manieth. */
+/* Returns the sorted times of passages, or of a sample if there are many. */
 static int64_t *sample_took(const leg *l, size_t *count)
 {
     size_t each = l->count / TOOK_MAX + 1;
@@ -92,16 +92,16 @@ static int64_t *sample_took(const leg *l, size_t *count)
     return took;
 }
 
-/* From the 10th to the 90th percentile of some. */
+/* Returns the distance from the 10th to the 90th percentile. */
 static double width(const int64_t *took, size_t count)
 {
     return (double)(took[count - 1 - count / 10] - took[count / 10]);
 }
 
 /*
- * The first wide gap in what passages took. Those above it have waited for a constant when they differ among each other
- * by hardly more than those below it do: the same, only later. Things of two sizes differ by as much as they are large.
- * Where less than a tenth is below, that is not what is usual.
+ * Finds the first wide gap between the times. The passages above it waited for a constant time if they differ hardly
+ * more than those below, because objects of two sizes differ in proportion to their size. If less than a tenth is
+ * below, the gap is not significant.
  */
 static bool find_extra(const int64_t *took, size_t count, extra *found)
 {
@@ -148,9 +148,9 @@ static void find_timeout(findings *f, const leg *l)
 /* ---- a beat ---- */
 
 /*
- * The time between the beats at which passages of a leg end, all that came since at once; 0 where they end at any time.
- * Distances of ends are then of two sorts: next to none, and those between the beats, all alike, which together are all
- * the time.
+ * Returns the time between the beats at which passages of a leg end together; 0 if there are no beats. The distances
+ * between ends are then of two kinds: almost zero, and equal distances between beats, which add up to nearly the whole
+ * time.
  */
 static double beat_ns(const leg *l)
 {
@@ -170,14 +170,14 @@ static double beat_ns(const leg *l)
     size_t alike = 0;
     for (size_t i = 0; i < beats; i++)
         alike += fabs((double)times[count - 2 - i] - period) <= 0.1 * period;
-    /* Several to a beat: where each one has its own distance there is nothing to tell apart. */
+    /* Several passages must end at each beat; otherwise, all distances are beats. */
     if (beats < BEATS_MIN || 3 * beats > count || together < 0.9 * span || (double)alike < 0.9 * (double)beats)
         period = 0;
     g_free(times);
     return period;
 }
 
-/* Who comes between two beats waits for the next, half of the time between them on the average. */
+/* A passage waits for the next beat, half of the period on average. */
 static void find_beat(findings *f, const leg *l)
 {
     const observed *o = f->observed;
@@ -186,7 +186,7 @@ static void find_beat(findings *f, const leg *l)
         return;
     const char *where = text_leg(o, l), *time = text_ns(period), *mean = text_ns(l->mean_ns);
     finding *made = findings_add(f, "timer", leg_share(o, l), 0.85, "a beat of %s in %s", time, where);
-    finding_evidence(made, "its passages end together, every %s; until then they wait, %s on the average", time, mean);
+    finding_evidence(made, "its passages end together, every %s; until then they wait, %s on average", time, mean);
     finding_place(made, o, l->to_host, l);
     finding_advice(made, "look for a poll interval or a timer of %s there, and wait for what is awaited instead", time);
 }

@@ -1,9 +1,9 @@
-/* What never comes: objects that stop on the way, though those that came after them have long ended. */
+/* Finds objects that never end although later ones ended. */
 #include "config.h"
 
 #include "diag/findings.h"
 
-/* Objects of a lifeline whose last step is at a place on a host, but not the last of the lifeline's. */
+/* The objects whose last step is at a place on a host, but not the last place of the lifeline. */
 typedef struct unended {
     guint place, host;
     size_t count;
@@ -28,7 +28,10 @@ static gint compare_unended(gconstpointer a, gconstpointer b)
     return (first->count < second->count) - (first->count > second->count);
 }
 
-/* From when on an object may still have been under way at the log's end: as long before that as the longest took. */
+/*
+ * Returns the time from which on objects may still be under way at the end of the log: earlier than the end by the
+ * longest object.
+ */
 static int64_t settled_ns(const observed *o, guint lifeline, size_t *whole)
 {
     const GArray *objects = observed_objects(o);
@@ -66,7 +69,7 @@ static void tell_unended(findings *f, const drawing_lifeline *lifeline, GArray *
                          "up; or records that were lost");
 }
 
-/* Where most objects of a lifeline are whole; where few are, its last event is not what they end with. */
+/* Applies if most objects are whole; otherwise, the last event of the lifeline is not their end. */
 static void look_at(findings *f, guint number, const drawing_lifeline *lifeline)
 {
     const observed *o = f->observed;

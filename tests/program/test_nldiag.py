@@ -158,7 +158,7 @@ class Nldiag(support.Case):
         found = self.told("--id", "ID", self.one_way("measured.log", 5.0, measured))
         self.assertRegex(found["causes"][0]["title"], r"the clock of b is 5\.00 s fast")
         text = self.run_program(self.nldiag, "--id", "ID", self.one_way("measured.log", 5.0, measured)).stdout
-        self.assertRegex(text, r"Send -> Recv from a to b, 20\.0 ms on the average")
+        self.assertRegex(text, r"Send -> Recv from a to b, 20\.0 ms on average")
         unkept = f"DATE={date} HOST=b PROG=p LVL=Warning NL.EVNT=ClockKernel CLOCK.SYNCHRONIZED=false CLOCK.ERROR=16000000"
         text = self.run_program(self.nldiag, "--id", "ID", self.one_way("unkept.log", 5.0, unkept)).stdout
         self.assertIn("b: compared with no other; it says that nothing keeps it right", text)
