@@ -104,7 +104,7 @@ static nl_writer *open_output(const window *w, const char *path, bool truncate)
     nl_writer_options how = {.format = w->what->settings->format, .buffer_size = WRITE_SIZE, .truncate = truncate};
     nl_writer *writer = nl_writer_open(path, &how);
     if (writer == NULL)
-        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+        program_fail_with_error(PROGRAM_PROBLEM);
     return writer;
 }
 
@@ -116,7 +116,7 @@ static void live_put(window *w, nl_writer *writer, const char *line, size_t size
     else if ((status = nl_record_unpack(w->record, line, size)) == NL_OK)
         status = nl_writer_put(writer, w->record);
     if (status != NL_OK)
-        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+        program_fail_with_error(PROGRAM_PROBLEM);
 }
 
 static nl_writer *output_of(window *w)
@@ -131,7 +131,7 @@ static nl_writer *output_of(window *w)
 static void live_flush(nl_writer *writer)
 {
     if (writer != NULL && nl_writer_flush(writer) != NL_OK)
-        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+        program_fail_with_error(PROGRAM_PROBLEM);
 }
 
 /* The time of a record as far as this machine's clock lets it be believed. */
@@ -279,7 +279,7 @@ static void nlsort_live_read_all(window *w)
 static void live_close_writer(nl_writer *writer)
 {
     if (writer != NULL && nl_writer_close(writer) != NL_OK)
-        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+        program_fail_with_error(PROGRAM_PROBLEM);
 }
 
 bool live_run(const live *what)

@@ -203,7 +203,7 @@ typedef struct result {
 static void fail_writing(const result *r)
 {
     nl_writer_discard(r->writer);
-    program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+    program_fail_with_error(PROGRAM_PROBLEM);
 }
 
 static void open_result(result *r)
@@ -211,7 +211,7 @@ static void open_result(result *r)
     nl_writer_options how = {.format = r->a->input.format, .buffer_size = WRITE_SIZE, .atomic = r->a->output != NULL};
     r->writer = nl_writer_open(r->a->output != NULL ? r->a->output : "-", &how);
     if (r->writer == NULL)
-        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+        program_fail_with_error(PROGRAM_PROBLEM);
     r->record = nl_record_new();
     r->on_terminal = shown_on_terminal(r->a->output);
 }
@@ -249,7 +249,7 @@ static void close_result(result *r)
     nl_buffer_free(&r->before);
     nl_record_free(r->record);
     if (nl_writer_close(r->writer) != NL_OK)
-        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+        program_fail_with_error(PROGRAM_PROBLEM);
 }
 
 static void begin_result(void *user)

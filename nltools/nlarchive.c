@@ -188,10 +188,8 @@ static bool load_sources(const arguments *a, loader *l)
 static bool load(arguments *a)
 {
     store *s = store_open(a->archive, STORE_LOAD);
-    if (s == NULL) {
-        program_error("%s", nl_error_message());
-        return false;
-    }
+    if (s == NULL)
+        return program_print_error();
     objects *lines = objects_new(a->ids, a->id_count);
     loader *l = loader_new(s, &a->reading, a->where.filter, lines);
     bool good = l != NULL;
@@ -200,7 +198,7 @@ static bool load(arguments *a)
         good = load_sources(a, l);
         program_progress_end();
         if (!l->failed && objects_define(lines, s) != NL_OK) {
-            program_error("%s", nl_error_message());
+            program_print_error();
             good = false;
         }
         if (!a->quiet)
@@ -217,10 +215,8 @@ static bool load(arguments *a)
 static bool ask_archive(arguments *a)
 {
     store *s = store_open(a->archive, STORE_READ);
-    if (s == NULL) {
-        program_error("%s", nl_error_message());
-        return false;
-    }
+    if (s == NULL)
+        return program_print_error();
     a->query.where = a->where.filter;
     a->query.quiet = a->quiet;
     output *out = output_open(a->output);

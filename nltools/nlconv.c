@@ -120,7 +120,7 @@ static bool copy_input(const char *url, int fd, const char *path)
         while ((status = program_source_read(source, &data, &size)) == NL_OK && nl_write_all(fd, data, size))
             ;
     if (status == NL_FAILED)
-        program_error("%s", nl_error_message());
+        program_print_error();
     else if (status == NL_OK)
         program_error("write %s: %s", path, strerror(errno));
     nl_source_close(source);

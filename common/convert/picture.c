@@ -40,7 +40,7 @@ void *picture_share(const char *drawing_path)
 {
     picture_config *config = g_new0(picture_config, 1);
     if (drawing_path != NULL && (config->drawing = drawing_read(drawing_path)) == NULL) {
-        program_error("%s", nl_error_message());
+        program_print_error();
         g_free(config);
         return NULL;
     }

@@ -1,4 +1,4 @@
-/* Archives: folders of numbered files, as netlogd keeps them. */
+/* Archives of netlogd: directories of numbered files. */
 #include "config.h"
 
 #include "program/program.h"
@@ -16,8 +16,7 @@ static bool ends_with(const char *text, const char *end)
     return size >= tail && strcmp(text + size - tail, end) == 0;
 }
 
-/* Beside the files lie their indexes by time, the journal of what was taken, seals, what was taken out of damaged ones,
- * and, in a spool, how far it was delivered. */
+/* Other files in an archive are time indexes, journals, seals, damaged parts, and the position of a spool. */
 static int is_of_archive(const struct dirent *entry)
 {
     const char *name = entry->d_name;
@@ -64,11 +63,11 @@ bool program_list_archive(const char *folder, char ***files, size_t *count)
     return true;
 }
 
-/* ---- the records of an archive ---- */
+/* ---- the numbers of an archive's records ---- */
 
 struct program_archive {
-    char *prefix;          /* of the names of its files: the folder, and a slash */
-    nl_sequences *numbers; /* of the records that were read */
+    char *prefix; /* of the names of its files: the directory and a slash */
+    nl_sequences *numbers;
     struct program_archive *next;
 };
 

@@ -8,7 +8,7 @@
 
 size_t utf8_size(const unsigned char *at, const unsigned char *end)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    static const uint32_t minimum[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t size = *at >= 0xf0 ? 4 : *at >= 0xe0 ? 3 : 2;
     if (*at < 0xc2 || *at > 0xf4 || (size_t)(end - at) < size)
         return 0;
@@ -18,7 +18,7 @@ size_t utf8_size(const unsigned char *at, const unsigned char *end)
             return 0;
         code = code << 6 | (at[i] & 0x3f);
     }
-    return code >= least[size] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? size : 0;
+    return code >= minimum[size] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? size : 0;
 }
 
 /* ---- strings of JSON ---- */
@@ -30,7 +30,7 @@ static inline uint64_t has_zero(uint64_t v)
     return (v - EACH(1)) & ~v & EACH(0x80);
 }
 
-/* Whether any of eight bytes is a control byte, a quote, a backslash, or beyond ASCII. */
+/* Returns whether one of eight bytes is a control byte, a quote, a backslash, or not ASCII. */
 static inline bool is_special8(uint64_t v)
 {
     return ((((v - EACH(0x20)) & ~v) | v) & EACH(0x80)) != 0 || has_zero(v ^ EACH('"')) != 0 ||
@@ -62,7 +62,7 @@ static char *put_escape(char *to, unsigned char byte)
     return to + 5;
 }
 
-/* Puts what is at at, and moves on. NULL when it is no UTF-8. */
+/* Writes the character at *at and advances. Returns NULL for invalid UTF-8. */
 static char *put_one(char *to, const unsigned char **at, const unsigned char *end)
 {
     unsigned char byte = **at;

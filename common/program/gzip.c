@@ -17,7 +17,7 @@ typedef enum gzip_state {
     GZIP_UNKNOWN, /* the first bytes have not come */
     GZIP_ABSENT,  /* the content is not compressed */
     GZIP_BETWEEN, /* before a member */
-    GZIP_INSIDE,  /* inside one */
+    GZIP_INSIDE,  /* inside a member */
     GZIP_FAILED,
 } gzip_state;
 
@@ -27,7 +27,7 @@ typedef struct gzip {
     gzip_state state;
     nl_buffer head; /* bytes that came while the state is unknown */
     z_stream z;
-    bool more; /* the output was filled: zlib holds more */
+    bool more; /* the output is full, and zlib has more */
     char output[OUTPUT_SIZE];
 } gzip;
 
@@ -36,7 +36,7 @@ bool gzip_begins(const char *bytes, size_t size)
     return size >= MAGIC_SIZE && memcmp(bytes, "\x1f\x8b", MAGIC_SIZE) == 0;
 }
 
-/* Finds out from the first bytes whether the content is compressed. */
+/* Examines the first bytes. */
 static nl_status gzip_examine(gzip *g, nl_source *source, const char **data, size_t *size)
 {
     while (g->head.size < MAGIC_SIZE) {
@@ -60,7 +60,7 @@ static nl_status gzip_examine(gzip *g, nl_source *source, const char **data, siz
 static nl_status gzip_fail(gzip *g, const char *reason)
 {
     g->state = GZIP_FAILED;
-    return nl_error_set(NL_ERROR_INVALID, "the data compressed by gzip is %s", reason);
+    return nl_error_set(NL_ERROR_INVALID, "the gzip data is %s", reason);
 }
 
 /* Gets more stored bytes. */
@@ -74,7 +74,7 @@ static nl_status gzip_refill(gzip *g, nl_source *source)
         g->z.avail_in = (uInt)size;
     } else if (status == NL_END && nl_source_was_replaced(source)) {
         if (g->state == GZIP_INSIDE) /* reading continues with the new file */
-            program_error("%s: the data compressed by gzip was cut short before the file was replaced", g->name);
+            program_error("%s: the gzip data was cut short before the file was replaced", g->name);
         g->state = GZIP_UNKNOWN;
         g->head.size = 0;
     } else if (status == NL_END && g->state == GZIP_INSIDE) {
@@ -83,7 +83,7 @@ static nl_status gzip_refill(gzip *g, nl_source *source)
     return status;
 }
 
-/* Begins the next member. Zeros may follow the last one (tapes are padded so). */
+/* Begins the next member. Zeros may follow the last member, as on tapes. */
 static nl_status gzip_begin_member(gzip *g)
 {
     while (g->z.avail_in > 0 && *g->z.next_in == '\0') {

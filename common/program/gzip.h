@@ -4,7 +4,7 @@
 
 #include "transport/source.h"
 
-/* Whether a file that begins with these bytes is compressed so. */
+/* Returns whether these bytes begin gzip data. */
 bool gzip_begins(const char *bytes, size_t size);
 
 /* Adds a step that decompresses gzip to a source with that name; other content stays as it is. */

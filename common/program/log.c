@@ -1,4 +1,4 @@
-/* A log of any kind, record by record: one source, or the files of an archive one after another. */
+/* Reading of any log record by record: one source, or the files of an archive one after another. */
 #include "config.h"
 
 #include "program/program.h"
@@ -11,14 +11,14 @@
 
 struct program_log {
     program_reading *reading;
-    char *folder; /* NULL: no archive */
-    char **files; /* still to be read from at on */
+    char *folder; /* NULL: not an archive */
+    char **files; /* read up to index at */
     size_t count, at;
-    char *name;        /* of what is read, or was read last; NULL: nothing yet */
+    char *name;        /* of the current or latest file; NULL: none yet */
     nl_reader *reader; /* NULL: between files */
     bool follow, nonblocking;
-    bool polled;    /* readers never wait: this does, to see signals and new files */
-    bool overtaken; /* a followed archive's file has a successor, and what it holds now is its rest */
+    bool polled;    /* waits here instead of in the reader, to notice signals and new files */
+    bool overtaken; /* a followed archive has a newer file, so that this file ends where it ends now */
     bool failed;
 };
 
@@ -42,8 +42,8 @@ static bool find_files(program_log *log, const char *name)
     return true;
 }
 
-/* Passes over what is not in the time that is asked for. */
-static nl_status pass_over(program_log *log)
+/* Skips records outside of the time range. */
+static nl_status log_skip_to_range(program_log *log)
 {
     const program_reading *r = log->reading;
     nl_status status = NL_OK;
@@ -53,7 +53,7 @@ static nl_status pass_over(program_log *log)
     return status;
 }
 
-/* Opens the file that is next. In an archive the last one alone is followed. */
+/* Opens the next file. Only the last file of an archive is followed. */
 static bool open_next(program_log *log)
 {
     free(log->name);
@@ -63,9 +63,9 @@ static bool open_next(program_log *log)
     nl_source *source = program_source_open(log->reading, log->name, log->follow && log->at == log->count, nonblocking);
     log->reader = source != NULL ? nl_reader_open_source(source, &decoding, nonblocking) : NULL;
     log->overtaken = false;
-    if (log->reader != NULL && pass_over(log) == NL_OK)
+    if (log->reader != NULL && log_skip_to_range(log) == NL_OK)
         return true;
-    program_error("%s", nl_error_message());
+    program_print_error();
     log->failed = true;
     nl_reader_close(log->reader);
     log->reader = NULL;
@@ -93,7 +93,7 @@ program_log *program_log_open(program_reading *reading, const char *name, bool f
     return NULL;
 }
 
-/* Whether a followed archive has files behind the latest; then they are to be read. */
+/* Looks for new files in a followed archive. */
 static bool find_more(program_log *log)
 {
     char **files;
@@ -109,7 +109,7 @@ static bool find_more(program_log *log)
     return log->at < count;
 }
 
-/* There is nothing now in what is read. NL_OK when there may be in the next file; NL_AGAIN: nowhere. */
+/* The current file has no more records now. Returns NL_OK if the next file may have some, else NL_AGAIN. */
 static nl_status look_further(program_log *log)
 {
     if (log->folder == NULL || !log->follow)
@@ -143,7 +143,7 @@ static nl_status next(program_log *log, const nl_filter *where, const nl_record 
         if (status == NL_AGAIN && look_further(log) == NL_AGAIN)
             return NL_AGAIN;
         if (status == NL_FAILED) {
-            program_error("%s", nl_error_message());
+            program_print_error();
             log->failed = true;
         }
         if (status != NL_AGAIN)

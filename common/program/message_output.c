@@ -16,7 +16,7 @@
 static atomic_bool never_wait;
 static atomic_ulong dropped_count;
 
-/* Writes to standard error what it takes at once. Returns whether that is all. */
+/* Writes as much as possible without waiting. Returns whether everything was written. */
 static bool write_at_once(const char *text, size_t size)
 {
     struct stat status;
@@ -31,7 +31,7 @@ static bool write_at_once(const char *text, size_t size)
         if (errno != EOPNOTSUPP && errno != ENOSYS)
             return errno != EAGAIN;
     }
-    /* A pipe that is ready takes PIPE_BUF bytes without a wait. */
+    /* A ready pipe accepts PIPE_BUF bytes without waiting. */
     struct pollfd wait = {.fd = STDERR_FILENO, .events = POLLOUT};
     if (poll(&wait, 1, 0) <= 0 || (wait.revents & POLLOUT) == 0)
         return (wait.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;

@@ -13,14 +13,13 @@
 
 enum { OPTIONS_MAX = 128 };
 
-/* A command line while it is read. */
 typedef struct options_reading {
     const options_usage *usage;
     char *base; /* the settings */
     void (*report)(void *user, const char *message);
     void *user;
     bool failed;
-    const nl_option *given[OPTIONS_MAX]; /* the rows that the command line has, once each */
+    const nl_option *given[OPTIONS_MAX]; /* the rows on the command line, without repetitions */
     size_t given_count;
 } options_reading;
 
@@ -38,7 +37,7 @@ static void options_reject(options_reading *r, const char *format, ...)
     r->failed = true;
 }
 
-/* The row of that name, or else of that letter; *base is what it sets. */
+/* Returns the row with a name, or with a letter if name is NULL. Sets *base to the settings of its group. */
 static const nl_option *options_find(const options_reading *r, const char *name, size_t size, char letter, char **base)
 {
     for (const options_group *group = options_groups(r->usage); group->rows != NULL; group++)
@@ -87,7 +86,7 @@ static void options_reject_unknown(options_reading *r, const char *word, size_t 
     options_reject(r, "--%.*s: unknown option; %ssee %s --help", (int)size, word, hint, options_name(r->usage));
 }
 
-/* --name or --name=value; next is what may be its value. Returns how many words of argv it was. */
+/* Reads --name or --name=value. next may be the value. Returns the number of arguments used. */
 static int options_read_long(options_reading *r, const char *word, char *next)
 {
     size_t size = strcspn(word, "=");
@@ -108,7 +107,7 @@ static int options_read_long(options_reading *r, const char *word, char *next)
     return takes_next && next != NULL ? 2 : 1;
 }
 
-/* -a, -abc or -aVALUE. Likewise. */
+/* Reads -a, -abc or -aVALUE. Returns the number of arguments used. */
 static int options_read_letters(options_reading *r, const char *letters, char *next)
 {
     for (; *letters != '\0'; letters++) {
@@ -143,8 +142,8 @@ static void options_read_environment(options_reading *r)
             options_reject(r, "%s", nl_error_message());
 }
 
-/* Puts options before operands. Returns the place of the first operand. */
-static int options_read_words(options_reading *r, int argc, char **argv)
+/* Reads the options and moves them before the operands. Returns the index of the first operand. */
+static int options_read_arguments(options_reading *r, int argc, char **argv)
 {
     char **operands = nl_memory_check(calloc((size_t)argc + 1, sizeof *operands));
     int count = 0, options = 1;
@@ -170,7 +169,7 @@ static int options_read_words(options_reading *r, int argc, char **argv)
     return options;
 }
 
-/* Whether the command that was given exists and has the options that were given. */
+/* Checks that the command exists and has the given options. */
 static void options_check_command(options_reading *r, const char *command)
 {
     const options_command *c = r->usage->commands;
@@ -203,7 +202,7 @@ int options_parse_again(const options_usage *usage, int argc, char **argv, void 
             options_reject(&r, "--%s: default: %s", row->name, nl_error_message());
     }
     options_read_environment(&r);
-    int first = options_read_words(&r, argc, argv);
+    int first = options_read_arguments(&r, argc, argv);
     if (usage->commands != NULL)
         options_check_command(&r, first < argc ? argv[first] : NULL);
     else if (usage->operands == NULL && first < argc)

@@ -111,6 +111,12 @@ void program_fail(int status, const char *format, ...)
     exit(status);
 }
 
+void program_fail_with_error(int status)
+{
+    program_print_error();
+    exit(status);
+}
+
 char *program_copy(const char *text)
 {
     return nl_memory_check(strdup(text));

@@ -1,9 +1,9 @@
 /*
- * What every command-line program of the project does in the same way.
+ * What every command-line program does in the same way: start, messages, the reading of logs.
  *
- * Exit status 0 means done, 1 that the work found a problem, 2 wrong use. Messages go to standard error as "program:
- * what: why". Command lines are read by option tables (options.h). This is linked into each program and is not part of
- * the installed library. One thread.
+ * Exit status 0 is success, 1 a problem in the work, 2 wrong use. Messages go to standard error as "program: object:
+ * problem". Option tables (options.h) read command lines. Programs link this; it is not part of the installed library.
+ * Use the functions in one thread unless their comment permits more.
  */
 #ifndef NETLOGGER_PROGRAM_H
 #define NETLOGGER_PROGRAM_H
@@ -19,197 +19,192 @@
 
 enum { PROGRAM_DONE = 0, PROGRAM_PROBLEM = 1, PROGRAM_USAGE = 2 };
 
-/*
- * Call first in main. name is what messages begin with. Makes sure that file descriptors 0 to 2 are open.
- */
+/* ---- start, messages, end ---- */
+
+/* Call first in main. name begins the messages. Makes sure that file descriptors 0 to 2 are open. */
 void program_start(const char *name);
 
-/* The name that program_start was given. */
+/* Returns the name of the program. */
 const char *program_get_name(void);
 
-/* Prints "name: MESSAGE" and a newline on standard error, with ? for control characters, but for newlines and tabs. */
+/* Prints "name: MESSAGE" and a newline on standard error. "?" replaces characters that control a terminal. Any thread.
+ */
 void program_error(const char *format, ...) NL_PRINTF(1, 2);
 
-/* Prints the error of this thread (base/error.h) as program_error does. Returns false. */
+/* Prints this thread's error (base/error.h) as program_error does. Returns false. */
 bool program_print_error(void);
-
-/*
- * What HOST says of this host, as in the library's own records: $NETLOGGER_HOST, else its name, as much of it as there
- * is room for, always ended. Any thread while nobody changes the environment.
- */
-void program_host(char *host, size_t size);
-
-/* Replaces each byte of a character that controls a terminal (record/terminal.h), except newline and tab, with "?". */
-void program_replace_controls(char *text, size_t size);
-
-/*
- * From here on messages are given to listener too, without the program's name and newline: for programs that have a
- * window. It may be called by any thread that program_error is. NULL: to nobody.
- */
-void program_set_listener(void (*listener)(const char *message));
 
 /* As program_error, then exits with status. */
 _Noreturn void program_fail(int status, const char *format, ...) NL_PRINTF(2, 3);
 
-/* A copy of text, and a text as printf has it, for free(). Out of memory, the program ends with PROGRAM_PROBLEM. */
+/* As program_print_error, then exits with status. */
+_Noreturn void program_fail_with_error(int status);
+
+/* Copies the HOST of this host's records: $NETLOGGER_HOST or the host's name, truncated to size. */
+void program_host(char *host, size_t size);
+
+/* Replaces each character that controls a terminal (record/terminal.h), except newline and tab, with "?". Any thread.
+ */
+void program_replace_controls(char *text, size_t size);
+
+/* Sets a function that gets each message, without the program's name and newline, in any thread; NULL: none. */
+void program_set_listener(void (*listener)(const char *message));
+
+/* Return a copy of text, and a text in the format of printf, for free(). They end the program when memory is exhausted.
+ */
 char *program_copy(const char *text);
 char *program_format(const char *format, ...) NL_PRINTF(1, 2);
 
-/*
- * Flushes and closes standard output; a failure (a full disk) is reported and gives PROGRAM_PROBLEM, otherwise status.
- * What main returns: return program_finish(status).
+/* Flushes and closes standard output. Returns status, or PROGRAM_PROBLEM after reporting an error: return it from main.
  */
 int program_finish(int status);
 
+/* Shows progress on standard error if that is a terminal, at most ten times a second. total 0: unknown. */
+void program_progress(const char *what, uint64_t done, uint64_t total, uint64_t records);
+
+/* Removes the progress line. */
+void program_progress_end(void);
+
+/* ---- options of programs that read logs ---- */
+
 /*
- * The options of every program that reads logs: --from-format, --base, --fraction and --reject
- * (program_reading_options), and of programs that can stop at malformed input --strict too (program_strict_options).
- * The rows set members of a program_reading, which starts as zeros.
+ * The settings of program_reading_options (--from-format, --base, --fraction, --reject) and program_strict_options
+ * (--strict), and what was counted while reading. Starts as zeros. End with program_reading_finish.
  */
 typedef struct program_reading {
-    nl_format format;                    /* --from-format named a format of the library; unknown: it did not */
-    const struct importer_kind *foreign; /* --from-format named a foreign format (common/convert); NULL: it did not */
-    bool reads_folders;                  /* that format is one of directories */
+    nl_format format;                    /* a format of the library that --from-format named; unknown: none */
+    const struct importer_kind *foreign; /* a foreign format (common/convert) that --from-format named; NULL: none */
+    bool reads_folders;                  /* foreign is a format of directories */
     bool has_base;                       /* --base was given */
-    int64_t base_ns;                     /* the time that times without a date count from */
+    int64_t base_ns;                     /* the origin of times without a date */
     nl_fraction fraction;
-    const char *reject_path; /* malformed input goes there, byte for byte, a line each; NULL when not asked for */
+    const char *reject_path; /* file that gets malformed input, a line each; NULL: none */
     FILE *reject_file;
-    bool strict;  /* the first malformed input ends the program, with PROGRAM_PROBLEM */
-    bool undated; /* set by the program: times may have any origin. If false, a message warns of that */
-    bool ranged;  /* set by the program: what is not from from_ns on and before to_ns may be passed over */
+    bool strict;  /* the first malformed input ends the program with PROGRAM_PROBLEM */
+    bool undated; /* set by the program: times may have any origin, so that no message warns of it */
+    bool ranged;  /* set by the program: records before from_ns, or from to_ns on, may be left out */
     int64_t from_ns, to_ns;
     uint64_t malformed;      /* so far, over all sources */
     uint64_t gaps;           /* places where records are missing */
-    uint64_t lost;           /* records missing from their streams so far, over all sources */
-    uint64_t unterminated;   /* so far, over all sources that were closed */
-    uint64_t repeated;       /* records of archives that were met already, and passed over */
-    bool left_early;         /* some sources were not read to their end: nobody knows what is missing */
-    nl_sequences *sequences; /* the numbers that were read, over all sources; NULL: none yet */
+    uint64_t lost;           /* missing records */
+    uint64_t unterminated;   /* last lines without a newline */
+    uint64_t repeated;       /* records of archives that were read before, and left out */
+    bool left_early;         /* a source was not read to its end, so that missing records are unknown */
+    nl_sequences *sequences; /* the numbers of the records that were read; NULL: none yet */
     struct program_archive *archives;
 } program_reading;
 
 extern const nl_option program_reading_options[], program_strict_options[];
 
-/* What --help of every such program says about its sources. */
-#define PROGRAM_SOURCES                                                                                                \
-    "A SOURCE is one of: a file in any format that nlconv reads, also compressed with zstd or gzip; a pipe; a "        \
-    "folder, "                                                                                                         \
-    "which is an archive of netlogd or a CTF trace; a running collector (x-netlog://HOST, x-netlogs://HOST or "        \
-    "unix:PATH, optionally with ?where=EXPRESSION&since=TIME; press Ctrl-C to stop); or - for standard input"
-
-/*
- * A log as programs are given one: any SOURCE as PROGRAM_SOURCES says. Malformed input and records that are missing are
- * reported: the first few on standard error as "name: FILE:LINE: reason", all of the former in the reject file, the
- * rest counted. In an archive the numbers of records are followed from file to file.
- */
-typedef struct program_log program_log;
-
-/*
- * Opens one. follow: at its end more may come. nonblocking: never wait for more, program_log_next returns NL_AGAIN
- * then. With neither, a collector is waited for until it ends, which is said once, or SIGINT or SIGTERM comes: then
- * this log and all later ones end where they are. NULL after having said why on standard error.
- */
-program_log *program_log_open(program_reading *reading, const char *name, bool follow, bool nonblocking);
-
-/*
- * The next record that where matches; NULL, as no --where leaves it, matches all. NL_OK with *record, valid until the
- * next call; NL_END; NL_AGAIN; or, at the end, NL_FAILED when something could not be read, which was said.
- */
-nl_status program_log_next(program_log *log, const nl_filter *where, const nl_record **record);
-
-/* How far the file is read that is read now, and its size, 0 when not known. */
-void program_log_progress(const program_log *log, uint64_t *done, uint64_t *total);
-
-/* Closes it and adds its counts. NULL is allowed. */
-void program_log_close(program_log *log);
-
-/*
- * The bytes of a SOURCE that is no archive, for programs that decode them themselves: decompressed, and in the
- * library's formats; foreign formats come as blocks. reading is as with program_log_open, and must outlive the source.
- * A collector is read as program_log_open has it. NULL with the reason in nl_error_message().
- */
-nl_source *program_source_open(program_reading *reading, const char *name, bool follow, bool nonblocking);
-
-/* The same with foreign formats as they are. */
-nl_source *program_source_open_stored(const char *name);
-
-/* As nl_source_read, but that it waits for what a collector sends, and ends when a signal came. */
-nl_status program_source_read(nl_source *source, const char **data, size_t *size);
-
-/* Whether the source has no end: a collector. Then says so once, and from here on SIGINT and SIGTERM end the reading.
- */
-bool program_awaits_signal(const char *name);
-
-/* From here on SIGINT and SIGTERM end the reading; a second one ends the program. */
-void program_catch_signals(void);
-
-/* Whether such a signal came. */
-bool program_was_stopped(void);
-
-/* Waits a moment, for what has nothing to read now. */
-void program_pause(void);
-
-/* What such a reader calls, for a decoder that the program has itself; user is the program_reading. */
-void program_malformed(void *user, const nl_malformed *what);
-void program_lost(void *user, const nl_lost *what);
-
-/* A decoder that reports as such a reader does, of what comes from source; closed by program_reading_close_decoder. */
-nl_decoder *program_reading_decoder(program_reading *reading, const char *source);
-void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder);
-
-/*
- * Reports what is missing from all sources together, how many more pieces were malformed than were shown, and how many
- * last lines had no newline; closes the reject file. Returns PROGRAM_PROBLEM when that could not be written, or
- * anything was malformed or is missing, else PROGRAM_DONE.
- */
+/* Reports missing records, and malformed input beyond the first messages; closes the reject file. Returns
+ * PROGRAM_PROBLEM if anything was malformed or missing, else PROGRAM_DONE. */
 int program_reading_finish(program_reading *reading);
 
-/* Returns whether a log that begins with these bytes needs no conversion: it is neither compressed nor in a foreign
- * format. */
-bool program_is_read_in_place(const program_reading *reading, const char *head, size_t size);
-
-/* Returns whether a path names a directory, or an archive of netlogd. */
-bool program_is_folder(const char *path);
-bool program_is_archive(const char *path);
-
-/*
- * The files of an archive in the order of their numbers, *count of them, without what else netlogd keeps there. All of
- * them and the array are the caller's, for free(). False after having said why on standard error.
- */
-bool program_list_archive(const char *folder, char ***files, size_t *count);
-
-/*
- * The names that a program was given, in place of each folder the files in it; none at all: "-". What is read of these
- * files, by whatever name here needs a program_reading, is one archive as far as the numbers of records go. All of them
- * and the array are the caller's, for free(). False when a folder could not be read, which was said; the others are
- * there.
- */
-bool program_expand_archives(program_reading *reading, char **names, size_t count, char ***files, size_t *file_count);
-
-/* The numbers that were read of the archive that a path is a file of; NULL when it is of none. */
-nl_sequences *program_archive_numbers(const program_reading *reading, const char *path);
-
-/* The numbers that were read over all sources. What is missing from them is reported by program_reading_finish. */
-nl_sequences *program_reading_numbers(program_reading *reading);
-
-/*
- * The options of programs that work on some of the records: --where, --since and --until. The rows are about a
- * program_where, which starts as zeros.
- */
+/* The settings of --where, --since and --until. Starts as zeros. */
 typedef struct program_where {
-    nl_filter *filter; /* the records that the options choose, by their times too; NULL: all. The program frees it */
-    bool ranged;       /* a time range is set */
+    nl_filter *filter; /* includes the time range; NULL: all records. The program frees it */
+    bool ranged;       /* a time range was given */
     int64_t since_ns, until_ns;
 } program_where;
 
 extern const nl_option program_where_options[];
 
+/* The sentence about sources in the help of these programs. */
+#define PROGRAM_SOURCES                                                                                                \
+    "A SOURCE is one of: a file in any format that nlconv reads, also compressed with zstd or gzip; a pipe; a "        \
+    "directory, "                                                                                                      \
+    "which is an archive of netlogd or a CTF trace; a running collector (x-netlog://HOST, x-netlogs://HOST or "        \
+    "unix:PATH, optionally with ?where=EXPRESSION&since=TIME; press Ctrl-C to stop); or - for standard input"
+
+/* ---- records of a source ---- */
+
 /*
- * A progress line on standard error, at most ten times a second and only when it is a terminal: "what 43 %  12.3 M
- * records". total 0 means unknown. program_progress_end wipes it.
+ * A log, as PROGRAM_SOURCES describes it. Malformed input and missing records are reported: the first few on standard
+ * error as "name: FILE:LINE: reason", all malformed input in the reject file, the rest as counts. The files of an
+ * archive are read as one log.
  */
-void program_progress(const char *what, uint64_t done, uint64_t total, uint64_t records);
-void program_progress_end(void);
+typedef struct program_log program_log;
+
+/*
+ * Opens a log. follow: wait for more at its end. nonblocking: program_log_next returns NL_AGAIN instead of waiting.
+ * A collector is read until it ends, or until SIGINT or SIGTERM, which then ends this log and all later ones. Returns
+ * NULL after reporting an error.
+ */
+program_log *program_log_open(program_reading *reading, const char *name, bool follow, bool nonblocking);
+
+/*
+ * Returns NL_OK with the next record that matches where (NULL: all), valid until the next call; NL_END; NL_AGAIN; or
+ * NL_FAILED at the end if something could not be read, which was reported.
+ */
+nl_status program_log_next(program_log *log, const nl_filter *where, const nl_record **record);
+
+/* Returns the position in the current file and its size in bytes, 0 if unknown. */
+void program_log_progress(const program_log *log, uint64_t *done, uint64_t *total);
+
+/* Closes a log and adds its counts to reading. NULL is allowed. */
+void program_log_close(program_log *log);
+
+/* ---- bytes of a source ---- */
+
+/*
+ * Opens a source that is not an archive, for a program with its own decoder. The bytes are decompressed and in formats
+ * of the library; foreign formats become blocks. reading must outlive the source. Returns NULL with the error set.
+ */
+nl_source *program_source_open(program_reading *reading, const char *name, bool follow, bool nonblocking);
+
+/* As program_source_open, but foreign formats stay as they are. */
+nl_source *program_source_open_stored(const char *name);
+
+/* As nl_source_read, but waits for a collector, and ends after a signal. */
+nl_status program_source_read(nl_source *source, const char **data, size_t *size);
+
+/* Returns whether a log that begins with these bytes needs no conversion: it is neither compressed nor in a foreign
+ * format. Any thread. */
+bool program_is_read_in_place(const program_reading *reading, const char *head, size_t size);
+
+/* Returns a decoder that reports to reading. Close it with program_reading_close_decoder. */
+nl_decoder *program_reading_decoder(program_reading *reading, const char *source);
+void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder);
+
+/* Report malformed input, and missing records: callbacks for decoders. user is the program_reading. */
+void program_malformed(void *user, const nl_malformed *what);
+void program_lost(void *user, const nl_lost *what);
+
+/* Returns the set of the numbers that were read from all sources; program_reading_finish reports what is missing. */
+nl_sequences *program_reading_numbers(program_reading *reading);
+
+/* ---- signals ---- */
+
+/* Returns whether the source is a collector. Prints, the first time, how to stop, and catches signals. */
+bool program_awaits_signal(const char *name);
+
+/* Lets SIGINT and SIGTERM end the reading; a second signal ends the program. */
+void program_catch_signals(void);
+
+/* Returns whether such a signal came. */
+bool program_was_stopped(void);
+
+/* Waits 5 ms. */
+void program_pause(void);
+
+/* ---- directories and archives ---- */
+
+/* Returns whether a path is a directory, or an archive of netlogd. */
+bool program_is_folder(const char *path);
+bool program_is_archive(const char *path);
+
+/* Lists the log files of an archive in the order of their numbers. The caller frees the names and the array. Returns
+ * false after reporting an error. */
+bool program_list_archive(const char *folder, char ***files, size_t *count);
+
+/*
+ * Replaces each archive among the names with its files; without names, uses "-". The records of the files of an archive
+ * are then numbered together. The caller frees the names and the array. Returns false after reporting an archive that
+ * cannot be read; the other files are listed.
+ */
+bool program_expand_archives(program_reading *reading, char **names, size_t count, char ***files, size_t *file_count);
+
+/* Returns the numbers that were read from the archive to which a file belongs, or NULL. */
+nl_sequences *program_archive_numbers(const program_reading *reading, const char *path);
 
 #endif

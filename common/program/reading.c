@@ -1,4 +1,4 @@
-/* Reading logs as every program does: its options, and what is said of malformed input. */
+/* The options of programs that read logs, and reports about malformed and missing records. */
 #include "config.h"
 
 #include "program/foreign.h"
@@ -76,7 +76,7 @@ static void keep_rejected(program_reading *reading, const nl_malformed *what)
     fputc('\n', reading->reject_file);
 }
 
-/* What a terminal can show of text. */
+/* Copies text with "." for bytes that are not printable ASCII. */
 static void printable(nl_string text, char out[TEXT_SHOWN + 1])
 {
     size_t size = text.size < TEXT_SHOWN ? text.size : TEXT_SHOWN;
@@ -99,7 +99,7 @@ void program_malformed(void *user, const nl_malformed *what)
         program_error("%s:%" PRIu64 ": %s: \"%s\"%s", what->source, what->line, what->reason, text,
                       what->text.size > TEXT_SHOWN ? "..." : "");
     if (reading->strict)
-        program_fail(PROGRAM_PROBLEM, "stopped there, as --strict says");
+        program_fail(PROGRAM_PROBLEM, "stopped because of --strict");
 }
 
 void program_lost(void *user, const nl_lost *what)
@@ -111,9 +111,9 @@ void program_lost(void *user, const nl_lost *what)
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
     nl_time_format_ulm(what->from_ns, from);
     nl_time_format_ulm(what->to_ns, to);
-    program_error("%s: %" PRIu64 " records are missing between %s and %s, %" PRIu64
-                  " of them dropped by the program that logged",
-                  what->source, what->count, from, to, what->dropped);
+    program_error("%s: %" PRIu64 " record%s missing between %s and %s; the program that logged dropped %" PRIu64
+                  " of them",
+                  what->source, what->count, what->count == 1 ? " is" : "s are", from, to, what->dropped);
 }
 
 nl_sequences *program_reading_numbers(program_reading *reading)
@@ -123,14 +123,14 @@ nl_sequences *program_reading_numbers(program_reading *reading)
     return reading->sequences;
 }
 
-/* Reports what is missing, now that all sources were read. The set stays: logs may be closed later. */
+/* Call when all sources were read. Keeps the set, because logs may be closed later. */
 static void report_missing(program_reading *reading)
 {
     if (reading->sequences == NULL || reading->left_early)
         return;
     nl_sequences_list_missing(reading->sequences, program_lost, reading);
     if (!nl_sequences_is_complete(reading->sequences))
-        program_error("the sources have too many streams or gaps to check them all: more records may be missing");
+        program_error("too many streams or gaps to check all of them; more records may be missing");
 }
 
 nl_decoder_options program_decoder_options(program_reading *reading, const char *source)
@@ -173,9 +173,9 @@ int program_reading_finish(program_reading *reading)
     if (reading->gaps > SHOWN)
         program_error("%" PRIu64 " records are missing in all", reading->lost);
     if (reading->repeated > 0)
-        program_error("%" PRIu64 " records are there twice in an archive: they were read once", reading->repeated);
+        program_error("%" PRIu64 " records are in an archive twice; they were read once", reading->repeated);
     if (reading->unterminated > 0)
-        program_error("%" PRIu64 " last line%s without a newline: the last value may be cut short",
+        program_error("%" PRIu64 " last line%s without a newline; the last value may be incomplete",
                       reading->unterminated, reading->unterminated == 1 ? "" : "s");
     if (reading->reject_file != NULL) {
         bool failed = ferror(reading->reject_file) != 0;

@@ -8,17 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes that stand for themselves, in text and in attributes: most that there are. */
+/* Bytes that need no replacement in text and attributes. */
 static const bool is_plain[256] = {[' '] = true,          ['!'] = true, ['#' ... '%'] = true,
                                    ['\'' ... ';'] = true, ['='] = true, ['?' ... '~'] = true};
 
 enum {
-    MAX = 6,     /* bytes that stand for one: &quot; */
-    FRAME = 128, /* more than what a record's tags or a field's take by themselves, each attribute's name and base64's
-                    end */
+    EXPANSION_MAX = 6, /* &quot; */
+    FRAME_SIZE = 128,  /* maximum size of the tags and attribute names of a record or field */
 };
 
-/* What stands for a byte; NULL: itself. In attributes white space must be told from what parsers make of it. */
+/* Returns the replacement of a byte, or NULL. Parsers change white space in attributes unless it is replaced. */
 static const char *reference(char byte, bool attribute)
 {
     switch (byte) {
@@ -40,7 +39,7 @@ static const char *reference(char byte, bool attribute)
     return NULL;
 }
 
-/* The size of the character at at, 0 when XML can't hold it. */
+/* Returns the size of the character at at, 0 if XML does not allow it. */
 static size_t character(const unsigned char *at, const unsigned char *end)
 {
     if (*at < 0x80)
@@ -50,7 +49,7 @@ static size_t character(const unsigned char *at, const unsigned char *end)
     return is_none ? 0 : size;
 }
 
-/* At a cursor with room for six times the text's size. NULL when XML can't hold it. */
+/* Writes text to to, which has the capacity for the expansion. Returns NULL if XML does not allow it. */
 static char *record_xml_put_text(char *to, nl_string text, bool attribute)
 {
     const unsigned char *at = (const unsigned char *)text.data, *end = at + text.size;
@@ -70,14 +69,14 @@ static char *record_xml_put_text(char *to, nl_string text, bool attribute)
 
 bool xml_put_text(nl_buffer *out, nl_string text, bool attribute)
 {
-    nl_buffer_reserve(out, MAX * text.size);
+    nl_buffer_reserve(out, EXPANSION_MAX * text.size);
     char *to = record_xml_put_text(out->data + out->size, text, attribute);
     if (to != NULL)
         out->size = (size_t)(to - out->data);
     return to != NULL;
 }
 
-/* ---- a record: at a cursor, for which all room that it may need was asked for before ---- */
+/* ---- records: the functions write at to; record_xml_reserve has reserved the memory ---- */
 
 #define PUT(to, literal) ((char *)mempcpy(to, literal, sizeof(literal) - 1))
 
@@ -88,7 +87,7 @@ static char *put_base64(nl_buffer *out, char *to, nl_string bytes)
     return out->data + out->size;
 }
 
-/* An attribute, if there is a text. packed: whether that had to be put in base64. */
+/* Writes an attribute unless text has no data. *packed: the text is in base64. */
 static char *put_attribute(nl_buffer *out, char *to, const char *name, nl_string text, bool *packed)
 {
     *packed = false;
@@ -101,7 +100,6 @@ static char *put_attribute(nl_buffer *out, char *to, const char *name, nl_string
     return PUT(*packed ? put_base64(out, to, text) : end, "\"");
 }
 
-/* The type of a field that is no text, and its value, in which nothing needs to be replaced. */
 static char *put_number(char *to, const nl_field *field)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -123,13 +121,13 @@ static char *put_field(nl_buffer *out, char *to, const nl_field *field)
     return PUT(to, "</f>");
 }
 
-static void record_xml_make_room(const nl_record *record, size_t all_members, nl_buffer *out)
+static void record_xml_reserve(const nl_record *record, size_t all_members, nl_buffer *out)
 {
-    size_t size = FRAME + MAX * all_members;
+    size_t size = FRAME_SIZE + EXPANSION_MAX * all_members;
     for (size_t i = 0; i < record->field_count; i++) {
         const nl_field *field = &record->fields[i];
-        size += FRAME + NL_FIELD_TEXT_SIZE + field->name.size;
-        size += field->type == NL_TYPE_STRING ? MAX * field->string.size : 0;
+        size += FRAME_SIZE + NL_FIELD_TEXT_SIZE + field->name.size;
+        size += field->type == NL_TYPE_STRING ? EXPANSION_MAX * field->string.size : 0;
     }
     nl_buffer_reserve(out, size);
 }
@@ -147,7 +145,7 @@ void record_xml_put(const nl_record *record, nl_string time, const char *space, 
     size_t used = 0, all = time.size + spaces.size + sizeof names;
     for (size_t i = 0; i < COUNT; i++)
         all += members[i].text.size;
-    record_xml_make_room(record, all, out);
+    record_xml_reserve(record, all, out);
     bool packed;
     char *to = put_attribute(out, PUT(out->data + out->size, "<record"), "xmlns", spaces, &packed);
     to = put_attribute(out, to, "time", time, &packed);

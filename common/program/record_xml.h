@@ -1,11 +1,11 @@
 /*
- * Records as XML, an element each, as doc/netlogger.xsd says:
+ * Writes a record as an XML element by the schema doc/netlogger.xsd:
  *
  *   <record time="2000-03-30T11:23:20.957943Z" event="WriteData" level="Info" host="h" prog="p"><f n="SEND.SZ"
  *     t="int">49332</f></record>
  *
- * A value that XML can't hold (bytes that are no UTF-8, control characters) is in base64: an f says so with e="base64",
- * a record by naming its attributes that are, as in base64="host prog".
+ * Values that XML cannot hold (invalid UTF-8, control characters) are in base64: an f then has e="base64", and a record
+ * names such attributes as in base64="host prog". Any thread.
  */
 #ifndef NETLOGGER_PROGRAM_RECORD_XML_H
 #define NETLOGGER_PROGRAM_RECORD_XML_H
@@ -16,7 +16,7 @@
 
 #define XML_NAMESPACE "urn:netlogger:log:1"
 
-/* A type as an f's t says it; NULL: it says nothing of text. */
+/* Returns the value of t for a type; NULL for text, which needs no t. */
 static inline const char *xml_type_name(nl_type type)
 {
     static const char *const names[] = {[NL_TYPE_STRING] = NULL,
@@ -27,11 +27,10 @@ static inline const char *xml_type_name(nl_type type)
     return names[type];
 }
 
-/* Appends a record. time is its time as nl_time_format_iso has it; space the namespace to be said in it, NULL where it
- * is said already. */
+/* Appends a record. time: its time, from nl_time_format_iso. space: the namespace to declare; NULL: none. */
 void record_xml_put(const nl_record *record, nl_string time, const char *space, nl_buffer *out);
 
-/* Appends text with what needs it replaced. False, with nothing appended, when XML can't hold it. */
+/* Appends text with replacements. Returns false, and appends nothing, if XML does not allow the text. */
 bool xml_put_text(nl_buffer *out, nl_string text, bool attribute);
 
 #endif

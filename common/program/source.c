@@ -1,6 +1,5 @@
 /*
- * Sources as programs are given them: compressed or not, in any format. Collectors have no end: reading them ends by a
- * signal, with what came until then.
+ * Sources of programs: compressed or not, in any format. A collector has no end; a signal ends the reading.
  */
 #include "config.h"
 
@@ -48,9 +47,7 @@ bool program_awaits_signal(const char *name)
     nl_url_free(url);
     if (endless && !told) {
         program_catch_signals();
-        program_error("%s: a collector's records have no end: SIGINT (Ctrl-C) ends the reading, and what came until "
-                      "then counts",
-                      name);
+        program_error("%s: reading live; press Ctrl-C to stop and print the result", name);
         told = true;
     }
     return endless;
@@ -121,7 +118,7 @@ nl_status program_source_read(nl_source *source, const char **data, size_t *size
     return NL_END;
 }
 
-/* ---- names that a program was given ---- */
+/* ---- archives ---- */
 
 bool program_is_archive(const char *path)
 {

@@ -1,13 +1,13 @@
-/* Numbers as people read them. */
+/* Numbers for people. Any thread. */
 #ifndef NETLOGGER_PROGRAM_UNITS_H
 #define NETLOGGER_PROGRAM_UNITS_H
 
 enum { UNITS_SIZE = 32 };
 
-/* A time in the unit that suits it. out has at least UNITS_SIZE bytes; returns it. */
+/* Writes a duration with a suitable unit. Returns out. */
 const char *units_time(double ns, char out[UNITS_SIZE]);
 
-/* A number with the prefix that suits it: 12.3 M. Likewise. */
+/* Writes a number with a suitable prefix: 12.3 M. Returns out. */
 const char *units_quantity(double value, char out[UNITS_SIZE]);
 
 #endif

@@ -1,4 +1,4 @@
-/* --where, --since and --until, in every program that chooses records. */
+/* The options --where, --since and --until. Each adds a condition to one filter. */
 #include "config.h"
 
 #include "program/program.h"
@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 
-/* Adds a condition to those that a program_where has. */
 static bool where_narrow(program_where *w, const char *expression)
 {
     nl_filter *filter = nl_filter_parse(expression);

@@ -12,7 +12,7 @@ enum { BATCH = 100000 };
 
 bool loader_fail(loader *l)
 {
-    program_error("%s", nl_error_message());
+    program_print_error();
     l->failed = true;
     return false;
 }

@@ -72,7 +72,7 @@ static bool run_pass(store *s, const query *q, passing *p, const char *sql)
         p->kind->begin(p->e, &p->s);
     bool good = s->kind->select(s, sql, query_take, p) == NL_OK;
     if (!good)
-        program_error("%s", nl_error_message());
+        program_print_error();
     if (p->kind->flush != NULL)
         p->kind->flush(p->e, &p->s);
     if (p->kind->end != NULL)

@@ -161,7 +161,7 @@ class OnEach:
         self.log.write_text(line(1) + "garbage\n" + line(2))
         said = self.load(self.db, "--strict", self.log, status=1)
         self.assertIn(f"{self.log}:2: ", said)
-        self.assertIn("stopped there, as --strict says", said)
+        self.assertIn("stopped because of --strict", said)
         self.assertNotIn("loaded", said)
         self.load(self.db, self.log, status=1)
         self.assertEqual(len(self.query(self.db).splitlines()), 2)

@@ -422,7 +422,7 @@ class Nlsort(support.Case):
             self.assertEqual(result.returncode, 1, options)
             self.assertIn(f'{path}:2: no DATE= field: "rubbish"', result.stderr)
             self.assertNotIn("more rubbish", result.stderr)
-            self.assertIn("stopped there, as --strict says", result.stderr)
+            self.assertIn("stopped because of --strict", result.stderr)
         out = self.write("out", ["as it was"])
         self.assertEqual(self.sort("--strict", "-o", out, path).returncode, 1)
         self.assertEqual(out.read_text(), "as it was\n")

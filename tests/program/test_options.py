@@ -24,7 +24,7 @@ NLSORT_LETTERS = {**LETTERS, "S": "buffer-size", "T": "temporary-directory", "c"
 REQUIRED_LETTERS = {name: letter for letter, name in LETTERS.items() if letter in "cdfhjnoqV"}
 # (types, value names) of an option of this name, on command lines, in files and in URLs.
 VOCABULARY = {"from-format": ({"text"}, {"FORMAT"}), "format": ({"text", "choice"}, None), "since": ({"time"}, {"TIME"}), "until": ({"time"}, {"TIME"}),
-              "dest": ({"text"}, {"URL"}), "output": ({"text"}, {"FILE", "FILE|FOLDER/|URL"}), "id": ({"text"}, {"FIELD,..."}), "by": ({"text"}, {"FIELD"}),
+              "dest": ({"text"}, {"URL"}), "output": ({"text"}, {"FILE", "FILE|DIRECTORY/|URL"}), "id": ({"text"}, {"FIELD,..."}), "by": ({"text"}, {"FIELD"}),
               "where": ({"text"}, {"EXPRESSION"}), "follow": ({"flag"}, {None}), "count": ({"count"}, {"COUNT"}), "config": ({"text"}, {"FILE"}),
               "help": ({"choice"}, {"json|words|urls"}), "version": ({"flag"}, {None}), "json": ({"flag"}, {None}), "quiet": ({"flag", "choice"}, {None, "yes|no"}),
               "interval": ({"duration"}, {"DURATION"}), "duration": ({"duration"}, {"DURATION"}), "buffer-size": ({"size"}, {"SIZE"})}

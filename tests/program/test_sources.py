@@ -190,7 +190,7 @@ class Sources(support.Case):
         for command in ["nlsort/nlsort"], ["nltools/nlconv", "--format", "ulm"]:
             result = self.run_program(support.BUILD / command[0], *command[1:], self.archive)
             self.assertEqual(result.stdout.splitlines(), clean.stdout.splitlines())
-            self.assertRegex(result.stderr, r": \d+ records are there twice in an archive: they were read once\n$")
+            self.assertRegex(result.stderr, r": \d+ records are in an archive twice; they were read once\n$")
 
     def test_files_of_any_kind_are_one_archive(self):
         (self.archive / "a-000001.log").write_text(line(1) + line(2))
@@ -226,7 +226,7 @@ class Sources(support.Case):
     def test_help_tells_of_sources(self):
         for command in self.readers():
             words = " ".join(self.run_program(command[0], *(["report"] if "report" in command else []), "--help").stdout.split())
-            self.assertIn("a folder, which is an archive of netlogd or a CTF trace; a running collector", words, command)
+            self.assertIn("a directory, which is an archive of netlogd or a CTF trace; a running collector", words, command)
 
     def serve(self, output):
         messages = self.scratch / "messages"
@@ -247,7 +247,7 @@ class Sources(support.Case):
             # What comes while it reads shows that it has read what came before.
             reader = self.start(support.program(command[0]), *command[1:], f"{url}?since=0", stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True)
-            self.assertRegex(reader.stderr.readline(), r"a collector's records have no end: SIGINT \(Ctrl-C\) ends")
+            self.assertRegex(reader.stderr.readline(), r"reading live; press Ctrl-C to stop")
             subscribers = lambda: self.sent_to_subscribers(reader)
             support.wait_until(subscribers, what="it has read")
             reader.send_signal(signal.SIGINT)
@@ -274,7 +274,7 @@ class Sources(support.Case):
         netlogd, url = self.serve(self.scratch / "all.nlb")
         reader = self.start(self.nlsort, "-", url, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         reader.stdin.close()
-        self.assertIn("no end", reader.stderr.readline())
+        self.assertIn("reading live", reader.stderr.readline())
         reader.send_signal(signal.SIGINT)
         self.assertEqual(reader.wait(30), 0)
 
