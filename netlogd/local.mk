@@ -16,12 +16,12 @@ netlogd_netlogd_SOURCES = \
 	%D%/nats/place.h %D%/nats/publish.c \
 	%D%/output/delivery.c %D%/output/delivery.h %D%/output/file.c %D%/output/file.h %D%/output/file_index.c \
 	%D%/output/file_index.h %D%/output/file_index_check.c %D%/output/journal.c %D%/output/journal.h %D%/output/kind.h \
-	%D%/output/kind_forward.c %D%/output/kind_syslog.c %D%/output/kinds.c %D%/output/missing.c %D%/output/missing.h \
-	%D%/output/options.c %D%/output/options.h %D%/output/output.c %D%/output/output.h %D%/output/outputs.c \
-	%D%/output/outputs.h %D%/output/repair.c %D%/output/repair.h %D%/output/seal.c %D%/output/seal.h \
-	%D%/output/seal_chain.c %D%/output/seal_chain.h %D%/output/seal_key.c %D%/output/seal_key.h %D%/output/take_out.c \
-	%D%/output/take_out.h %D%/output/time_scan.c %D%/output/time_scan.h %D%/output/verify.c %D%/output/verify.h \
-	%D%/output/verify_seal.c %D%/output/verify_seal.h
+	%D%/output/kind_forward.c %D%/output/kind_syslog.c %D%/output/missing.c %D%/output/missing.h %D%/output/options.c \
+	%D%/output/options.h %D%/output/output.c %D%/output/output.h %D%/output/outputs.c %D%/output/outputs.h \
+	%D%/output/repair.c %D%/output/repair.h %D%/output/seal.c %D%/output/seal.h %D%/output/seal_chain.c \
+	%D%/output/seal_chain.h %D%/output/seal_key.c %D%/output/seal_key.h %D%/output/take_out.c %D%/output/take_out.h \
+	%D%/output/time_scan.c %D%/output/time_scan.h %D%/output/verify.c %D%/output/verify.h %D%/output/verify_seal.c \
+	%D%/output/verify_seal.h
 netlogd_netlogd_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/netlogd
 netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(NATS_CFLAGS) $(ZSTD_CFLAGS)
 netlogd_netlogd_LDADD = $(common_libs) $(EVENT_LIBS) $(NATS_LIBS) $(SECCOMP_LIBS)

@@ -5,6 +5,7 @@
 #include "accepting.h"
 #include "activation.h"
 #include "background.h"
+#include "base/memory.h"
 #include "base/error.h"
 #include "base/monotonic.h"
 #include "clocks.h"
@@ -82,10 +83,7 @@ struct event_base *server_base(void)
 
 struct event *server_new_event(evutil_socket_t fd, short what, event_callback_fn callback, void *user)
 {
-    struct event *event = event_new(server.base, fd, what, callback, user);
-    if (event == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return event;
+    return nl_memory_check(event_new(server.base, fd, what, callback, user));
 }
 
 nl_log *server_log(void)
@@ -196,9 +194,7 @@ static struct event_base *new_base(void)
 
 static void start_events(void)
 {
-    server.base = new_base();
-    if (server.base == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    server.base = nl_memory_check(new_base());
     event_base_priority_init(server.base, SERVER_PRIORITIES);
     server.recovery = server_new_event(-1, 0, on_recovery_check, NULL);
     server.clock = server_new_event(-1, EV_PERSIST, on_clock, NULL);

@@ -10,21 +10,21 @@
 
 enum { LARGEST = 17 << 20 }; /* bytes of a block, about */
 
-/* One block that is being looked at. */
+/* The block that is examined. */
 typedef struct open_block {
     nl_block_view view;
     size_t end; /* in the data */
     bool there;
     uint64_t seen;        /* records */
-    uint64_t run;         /* of these, with the latest's program */
-    nl_buffer host, prog; /* of the latest, after the first record */
-    nl_buffer runs;       /* uint64_t each: how many records have the same program, but the last run */
+    uint64_t run;         /* of these, records since the program changed */
+    nl_buffer host, prog; /* of the latest record */
+    nl_buffer runs;       /* uint64_t each: numbers of records with the same program, except the last */
 } open_block;
 
 typedef struct cutting {
     const nats_cutter *cutter;
     const char *data;
-    bool more; /* are wanted */
+    bool more; /* blocks are wanted */
     open_block block;
     nl_buffer subject;
 } cutting;
@@ -62,7 +62,7 @@ static void give(cutting *c, nl_string bytes, uint64_t first, uint64_t count)
 
 /* ---- a block in parts ---- */
 
-/* Records [from, to) of the open block as a block of their own, their program into its host and prog. */
+/* Encodes records [from, to) of the open block as a block, and notes their host and program. */
 static void encode(cutting *c, uint64_t from, uint64_t to, nl_buffer *out)
 {
     const nl_block_view *view = &c->block.view;
@@ -85,8 +85,9 @@ static void encode(cutting *c, uint64_t from, uint64_t to, nl_buffer *out)
     nl_encoder_free(encoder);
 }
 
-/* Gives records [from, to), in two halves where they are too many for a message; a single one that is too large is
- * left out. */
+/*
+ * Gives records [from, to), in two halves if they are too many for a message. Omits a single record that is too large.
+ */
 static void give_part(cutting *c, uint64_t from, uint64_t to)
 {
     nl_buffer part = {0};
@@ -98,13 +99,13 @@ static void give_part(cutting *c, uint64_t from, uint64_t to)
         give_part(c, from, middle);
         give_part(c, middle, to);
     } else {
-        program_error("a record of %.*s takes %zu bytes, more than a message of NATS may have; it is left out",
+        program_error("a record of %.*s takes %zu bytes, more than a NATS message may have; record omitted",
                       (int)c->block.prog.size, c->block.prog.data, part.size);
     }
     nl_buffer_free(&part);
 }
 
-/* All of them, though no more are wanted meanwhile: a block is delivered or it is not. */
+/* Gives all runs, even if no more blocks are wanted: a block is delivered as a whole or not at all. */
 static void give_runs(cutting *c)
 {
     open_block *block = &c->block;
@@ -118,7 +119,7 @@ static void give_runs(cutting *c)
 
 /* ---- all of them ---- */
 
-/* The open block's records were all seen. */
+/* Gives the open block after its last record. */
 static void finish_block(cutting *c)
 {
     open_block *block = &c->block;
@@ -136,7 +137,7 @@ static void cut_on_block(void *user, const nl_block_view *view)
     cutting *c = user;
     open_block *block = &c->block;
     finish_block(c);
-    if (!c->more) /* the block before was the last that is wanted */
+    if (!c->more) /* the block before was the last one wanted */
         return;
     block->view = *view;
     block->end = (size_t)(view->bytes.data + view->bytes.size - c->data);
@@ -171,7 +172,7 @@ size_t nats_cut_blocks(const nats_cutter *cutter, const char *data, size_t size)
         look_at(&c.block, record, cutter->whole);
     finish_block(&c);
     size_t done = c.block.end;
-    /* What holds no block though one would have to end there is damage of the disk's. */
+    /* Bytes without a block, where one would have to end, are damaged. */
     if (c.more && size - done > LARGEST)
         done = size;
     nl_decoder_free(decoder);

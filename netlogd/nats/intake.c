@@ -22,14 +22,14 @@
 enum {
     ACK_WAIT_S = 10,
     IN_PROGRESS_MS = 3000,
-    ASK_FOR = 64,           /* messages, at once */
-    ASK_BYTES = 4 << 20,    /* and no more than these */
-    HERE_MAX = 3 * ASK_FOR, /* messages of a shard that are here, or asked for */
-    REQUESTS = 2,           /* that the server has, of a shard */
-    REQUEST_S = 5,          /* for so long */
-    REQUEST_LATE_MS = 1500, /* after which it is not waited for */
-    PENDING_MAX = 4096,     /* messages of a shard that are not acknowledged */
-    OTHERS_MS = 300,        /* to answer that they read it */
+    ASK_FOR = 64,           /* messages per request */
+    ASK_BYTES = 4 << 20,    /* maximum bytes per request */
+    HERE_MAX = 3 * ASK_FOR, /* maximum messages of a shard, here or requested */
+    REQUESTS = 2,           /* open requests for a shard */
+    REQUEST_S = 5,          /* lifetime of a request */
+    REQUEST_LATE_MS = 1500, /* after which a request is no longer expected to end */
+    PENDING_MAX = 4096,     /* maximum unacknowledged messages of a shard */
+    OTHERS_MS = 300,        /* for answers of other readers */
     RETRY_MS = 1000,
     TURN_MS = 250,
     ID_SIZE = 33,
@@ -43,8 +43,8 @@ struct nats_message {
     unsigned shard;
     uint64_t number; /* in its stream */
     bool again;
-    bool refused;       /* it is to come again */
-    int64_t touched_ms; /* when the server was told of it */
+    bool refused;       /* NATS must deliver it again */
+    int64_t touched_ms; /* when JetStream was told of it */
 };
 
 typedef struct message_list {
@@ -52,31 +52,31 @@ typedef struct message_list {
     size_t count;
 } message_list;
 
-/* A request for messages that the server may still have. */
+/* A request for messages that the server may still hold. */
 typedef struct asking {
-    unsigned left; /* messages that may yet come; 0: there is none */
+    unsigned left; /* messages that may still come; 0: none */
     unsigned number;
     int64_t until_ms;
 } asking;
 
 typedef struct shard {
     char stream[NATS_NAME_SIZE];
-    bool begun;       /* its consumer is there */
-    int64_t from_ms;  /* it is not looked at before */
-    int64_t until_ms; /* what others did not acknowledge is waited for until then; 0: it is not */
+    bool begun;       /* its consumer exists */
+    int64_t from_ms;  /* it is not examined before */
+    int64_t until_ms; /* end of the wait for messages that others have not acknowledged; 0: no wait */
     asking asked[REQUESTS];
     unsigned requests;
     size_t here;
 } shard;
 
-/* A request that is to be sent. */
+/* A request to be sent. */
 typedef struct wish {
     unsigned shard, number;
 } wish;
 
-/* What is to be said to the servers in a turn. */
+/* What the thread sends in one turn. */
 typedef struct telling {
-    nats_message **late; /* that are in progress */
+    nats_message **late; /* messages in progress */
     size_t late_count;
     wish *requests;
     size_t request_count;
@@ -86,26 +86,26 @@ struct nats_intake {
     nats_place *place;
     int wake;
     pthread_t thread;
-    char id[ID_SIZE]; /* of this netlogd, among those that read */
+    char id[ID_SIZE]; /* of this netlogd, among readers */
 
-    /* The thread's own. */
+    /* The thread's own: */
     nats_link *link;
     natsSubscription *messages, *questions, *others;
     char *inbox;
     size_t ask_bytes;
-    bool known; /* which streams there are */
-    bool alone; /* nobody else reads them */
+    bool known; /* the streams are known */
+    bool alone; /* no other netlogd reads them */
 
-    /* Shared. */
+    /* Shared: */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    unsigned changes; /* so many so far */
-    shard *shards;    /* NULL until they are known */
+    unsigned changes; /* counts changes */
+    shard *shards;    /* NULL: not known yet */
     unsigned shard_count;
     message_list waiting, taken, settled;
     bool stop;
     bool reconnected;
-    bool other_reads; /* somebody has answered */
+    bool other_reads; /* another reader has answered */
     nats_intake_state state;
 };
 
@@ -168,7 +168,7 @@ static void tell_thread(nats_intake *in)
     pthread_cond_signal(&in->changed);
 }
 
-/* With the mutex; NULL clears it. */
+/* With the mutex. NULL clears the reason. */
 static void set_why(nats_intake *in, const char *reason)
 {
     reason = reason != NULL ? reason : "";
@@ -178,7 +178,7 @@ static void set_why(nats_intake *in, const char *reason)
     wake(in);
 }
 
-/* The server says that a request has ended: INBOX.SHARD.NUMBER. */
+/* A server reports the end of a request: INBOX.SHARD.NUMBER. */
 static void end_request(nats_intake *in, natsMsg *msg)
 {
     unsigned at, number;
@@ -196,12 +196,12 @@ static void end_request(nats_intake *in, natsMsg *msg)
     natsMsgHeader_Get(msg, "Description", &description);
     if (strcasestr(description, "MaxBytes") != NULL)
         return;
-    /* The consumer is gone, or its leader is: it is looked for again. */
+    /* The consumer or its leader is gone, and is searched for again. */
     s->begun = false;
     s->from_ms = nl_monotonic_ms() + RETRY_MS;
 }
 
-/* Of which shard the message is, by the name of its stream. */
+/* Returns the shard of a message by the name of its stream. */
 static shard *shard_of(nats_intake *in, const char *stream)
 {
     for (unsigned i = 0; i < in->shard_count; i++)
@@ -246,7 +246,7 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
     jsMsgMetaData *about = NULL;
     bool ours = strncmp(natsMsg_GetSubject(msg), in->inbox, strlen(in->inbox)) == 0;
     if (!ours && natsMsg_GetMetaData(&about, msg) != NATS_OK) {
-        natsMsg_Destroy(msg); /* nothing of JetStream's */
+        natsMsg_Destroy(msg); /* not of JetStream */
         return;
     }
     pthread_mutex_lock(&in->mutex);
@@ -271,7 +271,7 @@ static void on_reconnected(natsConnection *connection, void *user)
     pthread_mutex_unlock(&in->mutex);
 }
 
-/* Whether a question is about a shard that we read, or want to. */
+/* Whether a question concerns a shard that this netlogd reads, or wants to read. */
 static bool is_ours(nats_intake *in, const char *subject)
 {
     char stream[NATS_NAME_SIZE] = "";
@@ -280,7 +280,7 @@ static bool is_ours(nats_intake *in, const char *subject)
     return s != NULL && nats_place_has_share(in->place, (unsigned)(s - in->shards));
 }
 
-/* Somebody asks who reads a shard: of two who both want to, the lower id does. */
+/* Another netlogd asks who reads a shard. If both want to, the one with the lower id does. */
 static void on_question(natsConnection *connection, natsSubscription *subscription, natsMsg *msg, void *user)
 {
     (void)subscription;
@@ -335,7 +335,7 @@ static natsStatus subscribe(nats_intake *in)
         status = natsConnection_Subscribe(&in->messages, c, subject, on_message, in);
     }
     if (status == NATS_OK) {
-        natsSubscription_SetPendingLimits(in->messages, -1, -1); /* they are bounded by what is asked for */
+        natsSubscription_SetPendingLimits(in->messages, -1, -1); /* requests limit them */
         snprintf(subject, sizeof subject, "%s.others", in->inbox);
         status = natsConnection_Subscribe(&in->others, c, subject, on_other, in);
     }
@@ -381,9 +381,7 @@ static nl_status find_shards(nats_intake *in)
         return nl_error_set(NL_ERROR_UNREACHABLE, "%s: it has %u shards now, and had %u; restart netlogd",
                             in->place->name, count, in->shard_count);
     if (in->shards == NULL) {
-        shard *shards = calloc(count, sizeof *shards);
-        if (shards == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        shard *shards = nl_memory_check(calloc(count, sizeof *shards));
         for (unsigned i = 0; i < count; i++)
             nats_stream_name(in->place, i, count, shards[i].stream);
         pthread_mutex_lock(&in->mutex);
@@ -395,7 +393,7 @@ static nl_status find_shards(nats_intake *in)
     return NL_OK;
 }
 
-/* Asks who else reads a shard of ours. */
+/* Asks whether others read a shard of the share. */
 static nl_status find_others(nats_intake *in)
 {
     char subject[2 * NATS_NAME_SIZE], reply[NATS_NAME_SIZE];
@@ -424,11 +422,11 @@ static nl_status find_others(nats_intake *in)
     pthread_mutex_unlock(&in->mutex);
     return in->alone ? NL_OK
                      : nl_error_set(NL_ERROR_UNREACHABLE,
-                                    "%s: another netlogd reads the same share of %s: say share=K/N for each",
+                                    "%s: another netlogd reads the same share of %s; use share=K/N for each",
                                     in->place->name, in->place->durable);
 }
 
-/* Whoever was given messages before us, and was killed, has not acknowledged them: they come first. */
+/* Messages that a killed reader has not acknowledged come first. */
 static nl_status begin_shard(nats_intake *in, shard *s)
 {
     jsConsumerInfo *info = NULL;
@@ -457,7 +455,7 @@ static nl_status begin_shard(nats_intake *in, shard *s)
     return NL_OK;
 }
 
-/* With the mutex, which is let go meanwhile. */
+/* With the mutex, which is released meanwhile. */
 static nl_status begin_shards(nats_intake *in)
 {
     nl_status status = NL_OK;
@@ -471,11 +469,11 @@ static nl_status begin_shards(nats_intake *in)
     return status;
 }
 
-/* Everything that must be so before a message can come. */
+/* Prepares everything that must exist before messages can come. */
 static nl_status get_ready(nats_intake *in)
 {
     if (in->link != NULL && natsConnection_IsClosed(in->link->connection))
-        disconnect(in); /* the servers have refused it for good */
+        disconnect(in); /* the servers have rejected it for good */
     pthread_mutex_lock(&in->mutex);
     bool reconnected = in->reconnected;
     in->reconnected = false;
@@ -488,9 +486,9 @@ static nl_status get_ready(nats_intake *in)
     pthread_mutex_unlock(&in->mutex);
     if (in->link == NULL && intake_connect_to(in) != NL_OK)
         return NL_FAILED;
-    /* What is asked for meanwhile would pile up, and be answered at once. */
+    /* Requests sent now would pile up, and be answered at once later. */
     if (natsConnection_Status(in->link->connection) != NATS_CONN_STATUS_CONNECTED)
-        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: the connection is lost", in->place->name);
+        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: connection lost; reconnecting", in->place->name);
     if (!in->known && find_shards(in) != NL_OK)
         return NL_FAILED;
     if (!in->alone && find_others(in) != NL_OK)
@@ -503,7 +501,7 @@ static nl_status get_ready(nats_intake *in)
 
 /* ---- the thread: its turns ---- */
 
-/* Tells the server what became of a message. What does not reach it, it asks for again. */
+/* Tells the server the state of a message. If that does not arrive, the server delivers the message again. */
 static void intake_tell(nats_intake *in, nats_message *m, const char *what)
 {
     if (in->link != NULL && natsMsg_GetReply(m->msg) != NULL)
@@ -523,7 +521,7 @@ static void tell_settled(nats_intake *in)
         intake_tell(in, m, m->refused ? "-NAK {\"delay\": 30000000000}" : "+ACK"); /* nanoseconds */
 }
 
-/* With the mutex: what the server is to be told of, lest it give that to somebody else. */
+/* With the mutex. Finds the messages that must be reported as in progress. */
 static void find_late(telling *what, message_list *list, int64_t now)
 {
     for (nats_message *m = list->first; m != NULL; m = m->next)
@@ -541,7 +539,7 @@ static void choose_request(telling *what, unsigned at, shard *s, asking *slot, i
 
 static void intake_ask(nats_intake *in, wish w)
 {
-    const shard *s = &in->shards[w.shard]; /* whose name never changes */
+    const shard *s = &in->shards[w.shard]; /* its name never changes */
     char subject[2 * NATS_NAME_SIZE], reply[NATS_NAME_SIZE], request[128];
     snprintf(subject, sizeof subject, "$JS.API.CONSUMER.MSG.NEXT.%s.%s", s->stream, in->place->durable);
     snprintf(reply, sizeof reply, "%s.%u.%u", in->inbox, w.shard, w.number);
@@ -550,7 +548,7 @@ static void intake_ask(nats_intake *in, wish w)
     natsConnection_PublishRequestString(in->link->connection, subject, reply, request);
 }
 
-/* With the mutex: of which shards more is wanted. */
+/* With the mutex. Chooses the shards to request messages of. */
 static void choose_requests(nats_intake *in, telling *what, int64_t now)
 {
     for (unsigned i = 0; i < in->shard_count; i++) {
@@ -584,10 +582,8 @@ static telling choose_all(nats_intake *in, bool ready)
     return what;
 }
 
-/*
- * Says what was chosen, without the mutex: while libnats connects anew it waits, and the server's thread must not.
- * Messages are freed by this thread only, and shards stay.
- */
+/* Sends without the mutex: libnats may wait for a reconnection, and the server's thread must not. Only this thread
+ * frees messages, and shards stay. */
 static void tell_all(nats_intake *in, telling *what)
 {
     for (size_t i = 0; i < what->late_count; i++)
@@ -622,7 +618,7 @@ static void *intake_run(void *user)
 
 /* ---- the server's thread ---- */
 
-/* Two that run on one machine, or on two with the same name, differ in it. */
+/* Makes a random id, which differs from that of any other netlogd. */
 static void make_id(char id[ID_SIZE])
 {
     unsigned char bytes[(ID_SIZE - 1) / 2];
@@ -634,9 +630,10 @@ static void make_id(char id[ID_SIZE])
 
 nats_intake *nats_intake_open(nats_place *place)
 {
-    nats_intake *in = calloc(1, sizeof *in);
-    if (in == NULL || (in->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    nats_intake *in = nl_memory_check(calloc(1, sizeof *in));
+    in->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (in->wake < 0)
+        program_fail(PROGRAM_PROBLEM, "eventfd: %s", strerror(errno));
     in->place = place;
     list_init(&in->waiting);
     list_init(&in->taken);
@@ -645,7 +642,7 @@ nats_intake *nats_intake_open(nats_place *place)
     nl_monotonic_cond_init(&in->changed);
     pthread_mutex_init(&in->mutex, NULL);
     if (nl_thread_create(&in->thread, NULL, intake_run, in) != 0)
-        program_fail(PROGRAM_PROBLEM, "no thread can be made");
+        program_fail(PROGRAM_PROBLEM, "cannot start a thread");
     return in;
 }
 

@@ -1,17 +1,17 @@
 /*
- * Where netlogd reads shards of NATS JetStream: the messages that wait, one after the other, for the server's thread.
+ * Reading of shards of NATS JetStream: the messages that wait for the server's thread, in order.
  *
- * Each shard of the share has a durable consumer. It is asked for messages while few enough are here; what is here is
- * reported to be in progress every few seconds, so that the server, which gives what it hears nothing of for ACK_WAIT
- * to somebody again, keeps it for us however long the outputs cannot be written; and each message is acknowledged once
- * all that came with it is settled. What was given to a netlogd that was killed comes first, in order, when it is back:
- * a shard is not asked for more until the server has missed its acknowledgements.
+ * Each shard of the share has a durable consumer. The intake requests messages while it holds few. JetStream gives a
+ * message to another client if it hears nothing about it for ACK_WAIT, so the intake reports every few seconds that the
+ * messages are in progress, however long the outputs are blocked. It acknowledges a message when its records are
+ * settled. After a kill, the messages that the killed netlogd held come first, in order: the intake requests no others
+ * of a shard until JetStream has noticed the missing acknowledgements.
  *
- * Two netlogds must not read the same shard: each would have half of its streams, take the other half for lost, and not
- * know what the other has written when it is given that again. So whoever reads one answers on the subject
- * netlogd-reads.STREAM.DURABLE, and one that is answered waits until that other has gone.
+ * Two netlogds must not read the same shard: each would have half of its streams, and report the other half as lost. So
+ * a reader answers on the subject netlogd-reads.STREAM.DURABLE, and one that gets an answer waits until the other is
+ * gone.
  *
- * Everything that waits for the network is done by a thread of its own and libnats' threads. The functions are for the
+ * A thread of its own, and libnats' threads, do everything that waits for the network. The functions are for the
  * server's thread.
  */
 #ifndef NETLOGD_NATS_INTAKE_H
@@ -21,38 +21,38 @@
 
 typedef struct nats_intake nats_intake;
 
-/* A message. It is the intake's, and its data last until it is acknowledged. */
+/* A message. The intake owns it; its data are valid until it is acknowledged. */
 typedef struct nats_message nats_message;
 
 typedef struct nats_intake_state {
     uint64_t messages; /* taken so far */
-    uint64_t again;    /* of these, given to somebody before */
-    uint64_t waiting;  /* here, and not acknowledged */
-    char reason[256];  /* nothing comes; empty: all is well */
+    uint64_t again;    /* of these, messages that were delivered before */
+    uint64_t waiting;  /* messages that are not acknowledged */
+    char reason[256];  /* why no messages come; empty: they come */
 } nats_intake_state;
 
-/* Begins to connect; place is taken over. Not before the last fork. */
+/* Starts to connect. Takes over place. The process must not fork after that. */
 nats_intake *nats_intake_open(nats_place *place);
 
-/* A descriptor that can be read when there is a message to take, or another reason why there is none. */
+/* Returns a descriptor that is readable when there is a message, or a new state. */
 int nats_intake_descriptor(const nats_intake *intake);
 
-/* The next message, in the order of its shard; NULL when there is none now. */
+/* Returns the next message, in the order of its shard, or NULL if there is none now. */
 nats_message *nats_intake_next(nats_intake *intake);
 
-/* Its bytes, and a name for reports: STREAM, its number there. */
+/* The bytes of a message, and a name for reports: STREAM and its number there. */
 nl_string nats_message_data(const nats_message *m);
 const char *nats_message_name(const nats_message *m, char name[NATS_NAME_SIZE]);
 
-/* The message, which was taken, is not acknowledged: the server gives it again after 30 s. */
+/* Marks a taken message as rejected: it is not acknowledged, and NATS delivers it again after 30 s. */
 void nats_message_refuse(nats_message *m);
 
-/* All that was taken is settled: it is never to come again, unless it was refused. */
+/* Acknowledges all taken messages that are not rejected: their records are settled. */
 void nats_intake_acknowledge(nats_intake *intake);
 
 void nats_intake_describe(nats_intake *intake, nats_intake_state *state);
 
-/* Says at the servers that what was acknowledged is, and gives back what was not. NULL is allowed. */
+/* Sends the acknowledgements to the servers, gives back all other messages, and frees the intake. NULL is allowed. */
 void nats_intake_close(nats_intake *intake);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "link.h"
 
+#include "base/memory.h"
 #include "base/error.h"
 #include "program/program.h"
 
@@ -14,12 +15,12 @@
 enum {
     CONNECT_MS = 2000,
     RECONNECT_MS = 200,
-    WRITE_MS = 10000, /* a slow link gets on in it */
-    PING_MS = 5000,   /* so that a server that went silent is left after some seconds */
+    WRITE_MS = 10000, /* allows for slow links */
+    PING_MS = 5000,   /* detects a silent server within some seconds */
     PINGS_MAX = 2,
     FLUSH_MS = 1000,
     API_MS = 3000,
-    CALLBACKS_S = 10, /* that one which runs may take */
+    CALLBACKS_S = 10, /* maximum duration of a callback */
     SHARDS_DEFAULT = 4,
 };
 
@@ -36,7 +37,7 @@ nl_status nats_failure(const char *what, natsStatus status, jsErrCode server_cod
     return nl_error_set(NL_ERROR_UNREACHABLE, "%s: %s", what, message);
 }
 
-/* libnats prints what goes wrong in its threads unless somebody takes it. */
+/* Replaces the handler of libnats, which prints errors. */
 static void on_error(natsConnection *connection, natsSubscription *subscription, natsStatus status, void *user)
 {
     (void)connection, (void)subscription, (void)status, (void)user;
@@ -92,9 +93,7 @@ static natsStatus set_options(natsOptions *options, nats_link *link, natsConnect
 
 nats_link *nats_link_open(const nats_place *place, natsConnectionHandler on_reconnected, void *user, bool *refused)
 {
-    nats_link *link = calloc(1, sizeof *link);
-    if (link == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    nats_link *link = nl_memory_check(calloc(1, sizeof *link));
     link->place = place;
     sem_init(&link->closed, 0, 0);
     natsOptions *options = NULL;
@@ -163,13 +162,15 @@ void nats_link_close(nats_link *link)
 
 /* ---- streams ---- */
 
-/* What tells a shard: it stands in the stream's description. */
+/* Writes the description of a stream, which identifies a shard. */
 static void describe(char text[NATS_NAME_SIZE], unsigned shard, unsigned shards)
 {
     snprintf(text, NATS_NAME_SIZE, "netlogger shard %u of %u", shard + 1, shards);
 }
 
-/* How many shards there are by the first one's description; 0 when it is not there, or somebody else's. */
+/*
+ * Reads the number of shards from the first stream's description; 0 if the stream does not exist or is not netlogd's.
+ */
 static nl_status count_shards(nats_link *link, const char *stream, unsigned *shards, bool *wrong)
 {
     jsStreamInfo *info = NULL;
@@ -185,7 +186,7 @@ static nl_status count_shards(nats_link *link, const char *stream, unsigned *sha
     *wrong = text == NULL || sscanf(text, "netlogger shard %u of %u", &first, shards) != 2 || first != 1 ||
              *shards < 1 || *shards > NATS_SHARDS_MAX;
     jsStreamInfo_Destroy(info);
-    return *wrong ? nl_error_set(NL_ERROR_UNREACHABLE, "%s: stream %s is there, and was not made by netlogd",
+    return *wrong ? nl_error_set(NL_ERROR_UNREACHABLE, "%s: stream %s exists, but not for netlogd; use another stream",
                                  link->place->name, stream)
                   : NL_OK;
 }
@@ -205,7 +206,7 @@ static nl_status find_shards(nats_link *link, bool *wrong)
         return nl_error_set(NL_ERROR_UNREACHABLE, "%s: it has %u shards, not %u", place->name, shards, place->shards);
     link->shards = shards != 0 ? shards : place->shards != 0 ? place->shards : SHARDS_DEFAULT;
     *wrong = link->shards < place->of_shares;
-    return *wrong ? nl_error_set(NL_ERROR_UNREACHABLE, "%s: its %u shards cannot be shared by %u", place->name,
+    return *wrong ? nl_error_set(NL_ERROR_UNREACHABLE, "%s: it has %u shards, too few for %u readers", place->name,
                                  link->shards, place->of_shares)
                   : NL_OK;
 }
@@ -238,7 +239,7 @@ static nl_status make_stream(nats_link *link, unsigned shard, bool *wrong)
     config.MaxAge = place->max_age_ns;
     config.MaxBytes = place->max_bytes > 0 ? (int64_t)place->max_bytes : -1;
     config.Discard = place->discard_old ? js_DiscardOld : js_DiscardNew;
-    /* The servers take no window beyond what they keep. */
+    /* The servers accept no window longer than max_age. */
     config.Duplicates =
         place->max_age_ns > 0 && place->max_age_ns < place->window_ns ? place->max_age_ns : place->window_ns;
     if (status == NATS_NOT_FOUND || code == JSStreamNotFoundErr)
@@ -250,7 +251,7 @@ nl_status nats_link_find_streams(nats_link *link, bool *wrong)
 {
     *wrong = false;
     nl_status status = find_shards(link, wrong);
-    /* The first one last: whoever finds it finds all. */
+    /* The first stream is created last; a client that finds it finds all. */
     for (unsigned i = link->shards; status == NL_OK && i > 0; i--)
         status = make_stream(link, i - 1, wrong);
     return status;

@@ -1,8 +1,8 @@
 /*
  * A connection to a cluster of NATS servers, and the streams of a place in it.
  *
- * libnats has threads of its own, and connects again by itself, to any server of the cluster, when the connection is
- * lost. Results of its calls become words here.
+ * libnats has its own threads, and reconnects by itself to any server of the cluster. This module turns its results
+ * into errors.
  */
 #ifndef NETLOGD_NATS_LINK_H
 #define NETLOGD_NATS_LINK_H
@@ -13,31 +13,28 @@
 #include <semaphore.h>
 
 typedef struct nats_link {
-    const nats_place *place; /* the caller's */
+    const nats_place *place; /* owned by the caller */
     natsConnection *connection;
     jsCtx *js;
-    unsigned shards; /* once nats_link_find_streams has succeeded */
+    unsigned shards; /* after nats_link_find_streams */
     sem_t closed;
 } nats_link;
 
-/*
- * Connects within some seconds. on_reconnected, which may be NULL, is called in one of libnats' threads when the
- * connection was lost and is there again. NULL with the reason in nl_error_message(), and *refused says whether the
- * servers are there and let nobody in with these credentials.
- */
+/* Connects within some seconds. on_reconnected, which may be NULL, is called in a thread of libnats after each
+ * reconnection. NULL after setting the error; *refused tells whether the servers reject the credentials. */
 nats_link *nats_link_open(const nats_place *place, natsConnectionHandler on_reconnected, void *user, bool *refused);
 
-/* Makes the streams that are not there; *wrong says whether those that are there cannot be used at all. */
+/* Creates missing streams. *wrong tells whether existing ones cannot be used at all. */
 nl_status nats_link_find_streams(nats_link *link, bool *wrong);
 
-/* Ends a subscription: no callback of it runs afterwards. NULL is allowed. */
+/* Ends a subscription. No callback of it runs after that. NULL is allowed. */
 void nats_subscription_end(natsSubscription *subscription);
 
-/* Waits until what was sent has reached the server, if that takes no longer than a second, and frees it: no callback of
- * the connection runs afterwards. NULL is allowed. */
+/* Waits up to a second until the server has received everything, and frees the connection. No callback of it runs after
+ * that. NULL is allowed. */
 void nats_link_close(nats_link *link);
 
-/* NL_FAILED with "what: why" in nl_error_message(); server_code is JetStream's, 0 when it said nothing. */
+/* Sets the error "what: why" and returns NL_FAILED. server_code is JetStream's, or 0. */
 nl_status nats_failure(const char *what, natsStatus status, jsErrCode server_code);
 
 #endif

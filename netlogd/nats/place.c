@@ -2,6 +2,7 @@
 
 #include "place.h"
 
+#include "base/memory.h"
 #include "base/error.h"
 #include "program/program.h"
 
@@ -13,13 +14,13 @@
 enum {
     PORT = 4222,
     NAME_MAX = 64,
-    PART_MAX = 100, /* bytes of a subject's part, before they are escaped */
+    PART_MAX = 100, /* of a part of a subject, before escaping */
     SERVERS_MAX = 64,
 };
 
 /* ---- rows ---- */
 
-/* A name of a stream or consumer, or of a subject's first parts: "" with the problem in message. */
+/* Checks the name of a stream or consumer, or the prefix of subjects; also lists further characters. */
 static bool check_name(const char *value, const char *also)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
@@ -56,7 +57,7 @@ static bool set_share(void *settings, const nl_option *row, const char *value)
     (void)row;
     unsigned long share = strtoul(value, &end, 10), of = *end == '/' ? strtoul(end + 1, &end, 10) : 0;
     if (*end != '\0' || share < 1 || share > of || of > NATS_SHARDS_MAX)
-        return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not K/N, such as 1/2 and 2/2 for two that share", value);
+        return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not K/N, such as 1/2 and 2/2 for two readers", value);
     place->share = (unsigned)share;
     place->of_shares = (unsigned)of;
     return true;
@@ -69,7 +70,7 @@ static const char *get_share(const void *settings, size_t index, char scratch[NL
     return index == 0 ? scratch : NULL;
 }
 
-/* The first line of a file. */
+/* Reads the password from the first line of a file. */
 static bool set_password_file(void *settings, const nl_option *row, const char *value)
 {
     nats_place *place = settings;
@@ -247,36 +248,33 @@ static nl_status read_options(nats_place *place, const nl_url *url, bool output)
     if (status != NL_OK)
         return NL_FAILED;
     if ((place->user == NULL) != (place->password == NULL))
-        return nl_error_set(NL_ERROR_INVALID, "a user and a password belong together");
+        return nl_error_set(NL_ERROR_INVALID, "a user needs a password, and a password a user");
     if ((place->cert == NULL) != (place->key == NULL))
-        return nl_error_set(NL_ERROR_INVALID, "a cert and a key belong together");
+        return nl_error_set(NL_ERROR_INVALID, "cert= needs key=, and key= needs cert=");
     place->tls |= place->ca != NULL || place->cert != NULL || place->tls_name != NULL;
     return NL_OK;
 }
 
-/* "HOST:PORT", as libnats wants them. Whether there is such a host it says. */
+/* Adds a server in libnats' notation. */
 static nl_status add_server(nats_place *place, const char *text, size_t size)
 {
-    char *server, part[256];
+    char part[256];
     if (size == 0 || size >= sizeof part || place->server_count == SERVERS_MAX)
-        return nl_error_set(NL_ERROR_INVALID, size == 0 ? "a host is empty" : "that are too many hosts");
+        return nl_error_set(NL_ERROR_INVALID, size == 0 ? "empty host" : "too many hosts");
     memcpy(part, text, size);
     part[size] = '\0';
     const char *bracket = strrchr(part, ']'), *colon = strchr(bracket != NULL ? bracket : part, ':');
     if (colon == part || strpbrk(part, "/@ \t\r\n\"") != NULL)
-        return nl_error_set(NL_ERROR_INVALID, "\"%s\" is no host", part);
+        return nl_error_set(NL_ERROR_INVALID, "\"%s\" is not a host", part);
     if (colon != NULL) {
         char *end;
         unsigned long port = colon[1] >= '0' && colon[1] <= '9' ? strtoul(colon + 1, &end, 10) : 0;
         if (port < 1 || port > 65535 || *end != '\0')
-            return nl_error_set(NL_ERROR_INVALID, "\"%s\" is no port", colon + 1);
+            return nl_error_set(NL_ERROR_INVALID, "\"%s\" is not a port", colon + 1);
     }
-    int made = colon != NULL ? asprintf(&server, "nats://%s", part) : asprintf(&server, "nats://%s:%d", part, PORT);
-    char **servers = realloc(place->servers, (place->server_count + 1) * sizeof *servers);
-    if (made < 0 || servers == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    place->servers = servers;
-    servers[place->server_count++] = server;
+    place->servers = nl_memory_check(realloc(place->servers, (place->server_count + 1) * sizeof *place->servers));
+    place->servers[place->server_count++] =
+        colon != NULL ? program_format("nats://%s", part) : program_format("nats://%s:%d", part, PORT);
     return NL_OK;
 }
 
@@ -294,17 +292,16 @@ static nl_status read_servers(nats_place *place, const char *text)
 
 nats_place *nats_place_read(const nl_url *url, bool output)
 {
-    nats_place *place = calloc(1, sizeof *place);
-    if (place == NULL || asprintf(&place->name, "nats://%s/%s", url->host, url->path) < 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    nats_place *place = nl_memory_check(calloc(1, sizeof *place));
+    place->name = program_format("nats://%s/%s", url->host, url->path);
     nl_options_init(nats_rows, place);
     nl_options_init(nats_output_rows, place);
     nl_options_init(nats_listener_rows, place);
     place->stream = program_copy(url->path);
     bool named = *url->path != '\0' && check_name(url->path, "");
-    nl_status status = named ? read_servers(place, url->host)
-                             : nl_error_set(NL_ERROR_INVALID, "the stream: %s",
-                                            *url->path != '\0' ? nl_error_message() : "missing name");
+    nl_status status =
+        named ? read_servers(place, url->host)
+              : nl_error_set(NL_ERROR_INVALID, "stream: %s", *url->path != '\0' ? nl_error_message() : "missing name");
     if (status == NL_OK)
         status = read_options(place, url, output);
     if (status == NL_OK)

@@ -1,15 +1,16 @@
 /*
- * The output into NATS JetStream: what is in the spool becomes messages, which are published and awaited.
+ * Output to NATS JetStream: publishes the spool in messages, and waits for their acknowledgements.
  *
- * The messages of a shard are sent in order, and no more than WINDOW of them at a time, from the first that was not
- * acknowledged: one that must be sent again comes behind at most so many, and a reader of the shard has
- * space for more gaps than that in each stream (NL_STREAM_GAPS_OWN), whatever pattern they have.
+ * The messages of a shard are sent in order, at most WINDOW of them from the first unacknowledged one. So a message
+ * that must be sent again follows at most so many others, and readers have space for more gaps than that in each stream
+ * (NL_STREAM_GAPS_OWN).
  *
- * A message's id is made of the stream and the numbers of its records, so that the servers drop what is sent again
- * within their window; beyond it the reader's journal knows the numbers.
+ * The id of a message consists of the stream and the numbers of its records, so that the servers drop repeated messages
+ * within their window. After that, the reader's journal knows the numbers.
  */
 #include "config.h"
 
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "cut.h"
 #include "link.h"
@@ -27,15 +28,15 @@
 #include <time.h>
 
 enum {
-    WINDOW = 16,          /* every other one may fail, and a reader may begin in the middle */
-    MESSAGES_MAX = 2048,  /* of one delivery, but for its last block's parts */
+    WINDOW = 16,          /* every second message may fail, and a reader may begin in the middle */
+    MESSAGES_MAX = 2048,  /* of one delivery, without further parts of its last block */
     BYTES_MAX = 8 << 20,  /* likewise */
-    TOGETHER = 256 << 10, /* bytes of a message of several blocks */
-    HEADERS = 1 << 10,    /* of a message's bytes, at most */
-    NO_LEADER_MS = 100,   /* then it is tried again */
+    TOGETHER = 256 << 10, /* bytes of a message with several blocks */
+    HEADERS = 1 << 10,    /* maximum bytes of a message's headers */
+    NO_LEADER_MS = 100,   /* before another attempt */
     ANSWER_MS = 125,
-    SILENCE_MS = 2000,   /* without any answer, after which all is sent again */
-    PATIENCE_MS = 10000, /* without any answer */
+    SILENCE_MS = 2000,   /* without an answer, after which all are sent again */
+    PATIENCE_MS = 10000, /* without an answer, after which delivery fails */
 };
 
 #define HASH_BEGIN 0xcbf29ce484222325u
@@ -45,14 +46,14 @@ typedef enum message_state { WAITING, SENT, AGAIN, STORED } message_state;
 typedef struct message {
     nl_buffer data, subject;
     char id[96];
-    bool marked;   /* the id alone does not tell what is in it, */
-    uint64_t mark; /* but this does: a hash of that */
+    bool marked;   /* the id alone does not identify the content; */
+    uint64_t mark; /* this hash of the content does */
     unsigned shard;
-    unsigned place; /* among those of its shard, from 0 */
+    unsigned place; /* index among the messages of its shard */
     message_state state;
 } message;
 
-/* Where a block, or a part of one, ends, and the message that has it. */
+/* The end of a block, or of a part of one, and its message. */
 typedef struct piece {
     size_t end;
     size_t message;
@@ -64,25 +65,25 @@ typedef struct publisher {
     natsSubscription *answers;
     char *inbox;
     int zstd_level;
-    size_t most; /* bytes of a message */
+    size_t most; /* maximum bytes of a message */
 
     message *messages;
     size_t message_count, message_capacity;
     piece *pieces;
     size_t piece_count, piece_capacity;
     size_t bytes;
-    size_t open[NATS_SHARDS_MAX];    /* by shard, plus 1: the message that more blocks go into */
-    unsigned count[NATS_SHARDS_MAX]; /* messages of each */
+    size_t open[NATS_SHARDS_MAX];    /* by shard: index plus 1 of the message that further blocks join */
+    unsigned count[NATS_SHARDS_MAX]; /* messages of each shard */
 
-    /* Shared with libnats' threads: the states of messages too. */
+    /* Shared with libnats' threads, like the states of messages: */
     pthread_mutex_t mutex;
     pthread_cond_t answered;
-    uint64_t round; /* answers to messages of earlier deliveries are nobody's */
+    uint64_t round; /* of deliveries; answers to earlier ones are ignored */
     size_t stored;
-    size_t wanted; /* stored that many, the delivery goes on */
+    size_t wanted; /* number of stored messages at which the delivery continues */
     bool no_leader;
-    int64_t answered_ms; /* when one was stored */
-    int64_t sent_ms;     /* when all was sent again */
+    int64_t answered_ms; /* when a message was last stored */
+    int64_t sent_ms;     /* when all were sent again */
     char refused[256];
 } publisher;
 
@@ -93,15 +94,13 @@ static void *publish_grow(void *array, size_t *capacity, size_t count, size_t si
     if (count < *capacity)
         return array;
     size_t more = *capacity == 0 ? 64 : *capacity * 2;
-    array = realloc(array, more * size);
-    if (array == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    array = nl_memory_check(realloc(array, more * size));
     memset((char *)array + *capacity * size, 0, (more - *capacity) * size);
     *capacity = more;
     return array;
 }
 
-/* FNV-1a, and not base/hash_bytes.h: which shard a stream is in must be the same in all versions, on all processors. */
+/* FNV-1a instead of base/hash_bytes.h, because all versions on all processors must choose the same shard. */
 static uint64_t hash_of(uint64_t hash, const void *data, size_t size)
 {
     const unsigned char *bytes = data;
@@ -110,7 +109,7 @@ static uint64_t hash_of(uint64_t hash, const void *data, size_t size)
     return hash;
 }
 
-/* The same stream is always in the same shard, whoever publishes it. */
+/* All publishers put a stream into the same shard. */
 static unsigned shard_of(const publisher *p, const unsigned char stream[16])
 {
     uint64_t hash = hash_of(HASH_BEGIN, stream, 16);
@@ -122,7 +121,7 @@ static size_t add_message(publisher *p, const nats_cut *cut, unsigned shard)
     p->messages = publish_grow(p->messages, &p->message_capacity, p->message_count, sizeof *p->messages);
     static const unsigned char none[sizeof cut->stream];
     message *m = &p->messages[p->message_count];
-    m->data.size = m->subject.size = 0; /* the memory of an earlier one is used again */
+    m->data.size = m->subject.size = 0; /* reuses the memory of an earlier message */
     m->shard = shard;
     m->place = p->count[shard]++;
     m->state = WAITING;
@@ -138,7 +137,7 @@ static size_t add_message(publisher *p, const nats_cut *cut, unsigned shard)
     return p->message_count++;
 }
 
-/* The message that the cut goes into: one of its own, or with messages=shard one that has space. */
+/* Returns the message for a cut: a new one, or with messages=shard one that has space. */
 static size_t message_for(publisher *p, const nats_cut *cut, unsigned shard)
 {
     size_t open = p->place->by_shard ? p->open[shard] : 0;
@@ -176,7 +175,7 @@ static void clear(publisher *p)
     p->answered_ms = p->sent_ms = nl_monotonic_ms();
 }
 
-/* How much of what was cut is stored for good; all is how much was cut. */
+/* Returns how many bytes are stored for good; all is the size of all cuts. */
 static size_t stored_bytes(const publisher *p, size_t all)
 {
     size_t done = 0;
@@ -191,7 +190,7 @@ static size_t stored_bytes(const publisher *p, size_t all)
 
 /* ---- answers ---- */
 
-/* The words behind "description":" in what JetStream says, or all that it says. */
+/* Keeps the "description" of JetStream's error, or the whole text. */
 static void keep_refusal(publisher *p, const char *text, size_t size)
 {
     static const char name[] = "\"description\":\"";
@@ -201,7 +200,7 @@ static void keep_refusal(publisher *p, const char *text, size_t size)
     snprintf(p->refused, sizeof p->refused, "%.*s", (int)((to != NULL ? to : text + size) - from), from);
 }
 
-/* The server has it, or not. */
+/* Notes whether the server has stored a message. */
 static void note_answer(publisher *p, message *m, natsMsg *answer)
 {
     const char *text = natsMsg_GetData(answer);
@@ -259,10 +258,7 @@ static natsStatus send(publisher *p, size_t at)
     return status;
 }
 
-/*
- * Notes how many of each shard's messages are stored in a row, and the messages that may be sent now as sent, their
- * places into chosen. Returns how many.
- */
+/* Marks the messages that may be sent now as sent, and writes their indexes to chosen. Returns their number. */
 static size_t choose(publisher *p, size_t chosen[MESSAGES_MAX])
 {
     bool broken[NATS_SHARDS_MAX] = {false};
@@ -280,7 +276,7 @@ static size_t choose(publisher *p, size_t chosen[MESSAGES_MAX])
     return count;
 }
 
-/* What was sent and not answered is to be sent again. */
+/* Marks messages without an answer for sending again. */
 static void give_up_waiting(publisher *p)
 {
     for (size_t i = 0; i < p->message_count; i++)
@@ -308,7 +304,7 @@ static nl_status send_chosen(publisher *p)
     return status == NATS_OK ? NL_OK : nats_failure(p->place->name, status, 0);
 }
 
-/* Answers come one by one: this waits for about half of what may be under way, or an eighth of a second. */
+/* Waits for about half of the messages under way, or an eighth of a second. */
 static void wait_for_answers(publisher *p)
 {
     struct timespec until = nl_monotonic_in_ms(p->no_leader ? NO_LEADER_MS : ANSWER_MS);
@@ -330,8 +326,8 @@ static nl_status publish_all(publisher *p)
         if (p->refused[0] != '\0' && !any_sent(p))
             return nl_error_set(NL_ERROR_UNREACHABLE, "%s: %s", p->place->name, p->refused);
         if (now - p->answered_ms > PATIENCE_MS)
-            return nl_error_set(NL_ERROR_UNREACHABLE, "%s: no answer to what was published: is there a leader?",
-                                p->place->name);
+            return nl_error_set(NL_ERROR_UNREACHABLE,
+                                "%s: no answer to published messages; does the stream have a leader?", p->place->name);
         if (now - p->answered_ms > SILENCE_MS && now - p->sent_ms > SILENCE_MS)
             give_up_waiting(p);
         if (p->refused[0] == '\0' && send_chosen(p) != NL_OK)
@@ -354,7 +350,7 @@ static nl_status deliver(void *peer, const char *data, size_t size, output_place
     size_t all = nats_cut_blocks(&cutter, data, size);
     nl_status status = publish_all(p);
     *taken = stored_bytes(p, all);
-    clear(p); /* so that answers that come late find nothing */
+    clear(p); /* late answers find no messages */
     pthread_mutex_unlock(&p->mutex);
     return status;
 }
@@ -403,9 +399,7 @@ static void *open_publisher(const output_options *options)
     nats_place *place = nats_place_read(options->url, true);
     if (place == NULL)
         return NULL;
-    publisher *p = calloc(1, sizeof *p);
-    if (p == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    publisher *p = nl_memory_check(calloc(1, sizeof *p));
     p->place = place;
     p->zstd_level = options->zstd_level;
     nl_monotonic_cond_init(&p->answered);

@@ -23,56 +23,53 @@
 #include <unistd.h>
 
 enum {
-    /*
-     * Bytes that are handed to the kind at a time: few at first and where it takes long, so that a slow link gets on
-     * piece by piece; more where it is fast, so that a far one is not waited for all the time. And more yet where one
-     * record needs it.
-     */
+    /* Bytes given to the kind at a time: few at first and over slow links, so that the position advances; more over
+     * fast links, to wait less often; and as many as one record needs. */
     PIECE = 256 << 10,
     PIECE_MIN = 64 << 10,
     PIECE_MAX = 4 << 20,
     FAST_MS = 250,
     SLOW_MS = 2000,
-    RECORD_MAX = 64 << 20, /* no record is so large */
-    BACK_OFF_MS = 250,     /* after a failure, and twice that after the next */
-    BACK_OFF_MOST_MS = 5000,
-    TELL_MS = 10000, /* the least between two that say that it is away */
+    RECORD_MAX = 64 << 20, /* larger than any record */
+    BACK_OFF_MS = 250,     /* after a failure; doubled after each further failure */
+    BACK_OFF_MAX_MS = 5000,
+    REPORT_MS = 10000, /* minimum time between two reports of failures */
 };
 
 struct delivery {
-    delivery *next;  /* in the list of those that were closed */
-    char *spool;     /* the folder */
-    int fd;          /* of the file that says where it is, and is the lock */
-    output_place at; /* where it is: the thread's, once that runs */
+    delivery *next;  /* in the list of closed deliveries */
+    char *spool;     /* its directory */
+    int fd;          /* of the file with the position, which is the lock */
+    output_place at; /* the position; the thread's own while it runs */
     bool started;
     pthread_t thread;
-    pthread_mutex_t mutex; /* of all that follows */
+    pthread_mutex_t mutex; /* of the following members */
     pthread_cond_t changed;
-    output_place end; /* of what may be delivered */
-    bool leaving;     /* the thread is to end when all is delivered, or cannot be, or then: */
+    output_place end; /* of the settled part */
+    bool leaving;     /* the thread ends when everything is delivered, after a failure, or at: */
     int64_t leave_ms;
-    bool stop;             /* it is to end now */
-    bool ended;            /* it does nothing any more */
-    output_options *other; /* what the thread is to go on with; NULL: with those that it has */
+    bool stop;             /* the thread must end now */
+    bool ended;            /* the thread has ended */
+    output_options *other; /* new options; NULL: none */
     delivery_state state;
 
-    /* the thread's own, once that runs: */
+    /* The following members belong to the thread while it runs. */
     output_options *options;
     const output_kind *kind;
     void *peer; /* NULL: not connected */
-    int file;   /* -1: none is open */
+    int file;   /* -1: none */
     nl_buffer chunk;
     size_t piece;
     int back_off_ms;
-    bool place_told; /* that it could not be noted */
-    nl_log *log;     /* NULL: none */
-    char told[256];  /* why it is away, as it was said last; empty: that it is not */
-    int64_t told_ms; /* when that was, since when, and whether it was ever */
+    bool place_reported; /* that the position could not be written */
+    nl_log *log;         /* NULL: none */
+    char reported[256];  /* the latest reported failure; empty: none */
+    int64_t reported_ms; /* when it was reported; when the failures began; whether any was reported */
     int64_t away_ms;
-    bool ever_told;
+    bool ever_reported;
 };
 
-/* Those that were closed, and whose threads have not been joined. Of the server's thread. */
+/* Closed deliveries whose threads are not joined yet. */
 static delivery *closed;
 
 /* ---- where it is ---- */
@@ -82,12 +79,12 @@ static void note_place(delivery *d)
     char text[64];
     int size = snprintf(text, sizeof text, "%020" PRIu64 " %020" PRIu64 "\n", d->at.number, d->at.offset);
     ssize_t put = pwrite(d->fd, text, (size_t)size, 0);
-    if (put == size || d->place_told)
+    if (put == size || d->place_reported)
         return;
-    /* Not by failure_errno: a reason why it could not deliver may be there, and is still to be told. */
-    program_error("write %s/delivered: %s; after a kill what has been delivered since is delivered again", d->spool,
+    /* This does not set the error, which may hold a failed delivery that is still to be reported. */
+    program_error("write %s/delivered: %s; after a kill, records may be delivered again", d->spool,
                   strerror(put < 0 ? errno : ENOSPC));
-    d->place_told = true;
+    d->place_reported = true;
 }
 
 static void read_place(delivery *d)
@@ -112,8 +109,8 @@ static nl_status make_directory(const char *path, bool shared)
     return NL_OK;
 }
 
-/* FOLDER and FOLDER/WHITHER. */
-static nl_status make_folders(const char *spool)
+/* Makes DIRECTORY and DIRECTORY/DESTINATION. */
+static nl_status make_directories(const char *spool)
 {
     char *path = nl_memory_check(strdup(spool)), *slash = strrchr(path, '/');
     *slash = '\0';
@@ -126,16 +123,15 @@ static nl_status make_folders(const char *spool)
 
 static nl_status open_place(delivery *d)
 {
-    char *name;
-    if (asprintf(&name, "%s/delivered", d->spool) < 0)
-        name = NULL;
-    d->fd = open(nl_memory_check(name), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    char *name = program_format("%s/delivered", d->spool);
+    d->fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     nl_status status = NL_OK;
     if (d->fd < 0)
         status = nl_error_set_errno("open %s", name);
     else if (flock(d->fd, LOCK_EX | LOCK_NB) != 0)
-        status = errno == EWOULDBLOCK ? nl_error_set(NL_ERROR_BUSY, "the spool %s is another process's", d->spool)
-                                      : nl_error_set_errno("lock %s", name);
+        status = errno == EWOULDBLOCK
+                     ? nl_error_set(NL_ERROR_BUSY, "the spool %s is in use by another process", d->spool)
+                     : nl_error_set_errno("lock %s", name);
     free(name);
     return status;
 }
@@ -143,7 +139,7 @@ static nl_status open_place(delivery *d)
 static output_options *copy_options(const output_options *options)
 {
     output_options *copy = nl_memory_check(malloc(sizeof *copy));
-    if (output_options_parse(options->url->text, copy) != NL_OK) /* it was done before */
+    if (output_options_parse(options->url->text, copy) != NL_OK) /* it was checked before */
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     return copy;
 }
@@ -176,7 +172,7 @@ static void delivery_join(delivery *d)
     d->started = d->stop = d->leaving = d->ended = false;
 }
 
-/* Takes the one of that spool off the list of those that were closed, and has it go on. NULL: there is none. */
+/* Removes the closed delivery of that spool from the list, and lets it continue. NULL if there is none. */
 static delivery *take_back(const output_options *options)
 {
     delivery **at = &closed;
@@ -197,8 +193,8 @@ static delivery *take_back(const output_options *options)
     return d;
 }
 
-/* Frees those whose threads have ended. */
-static void tidy_up(void)
+/* Frees the closed deliveries whose threads have ended. */
+static void free_ended(void)
 {
     for (delivery **at = &closed; *at != NULL;) {
         delivery *d = *at;
@@ -218,7 +214,7 @@ static void tidy_up(void)
 delivery *delivery_open(const output_options *options)
 {
     delivery *d = take_back(options);
-    tidy_up();
+    free_ended();
     if (d != NULL)
         return d;
     d = nl_memory_check(calloc(1, sizeof *d));
@@ -229,7 +225,7 @@ delivery *delivery_open(const output_options *options)
     d->piece = PIECE;
     pthread_mutex_init(&d->mutex, NULL);
     nl_monotonic_cond_init(&d->changed);
-    if (make_folders(options->spool) == NL_OK && open_place(d) == NL_OK) {
+    if (make_directories(options->spool) == NL_OK && open_place(d) == NL_OK) {
         read_place(d);
         return d;
     }
@@ -239,7 +235,7 @@ delivery *delivery_open(const output_options *options)
 
 /* ---- the thread ---- */
 
-/* Opens the file that it is in, or the next one that is there. NL_END when there is none yet. */
+/* Opens the file at the position, or the next one that exists. NL_END if there is none. */
 static nl_status open_file(delivery *d, output_place end)
 {
     while (d->file < 0 && d->at.number <= end.number) {
@@ -257,7 +253,7 @@ static nl_status open_file(delivery *d, output_place end)
     return d->file >= 0 ? NL_OK : NL_END;
 }
 
-/* The file was delivered: the next one's turn. */
+/* Removes a delivered file, and advances to the next one. */
 static void leave_file(delivery *d)
 {
     char *name = output_file_name(d->options, d->at.number);
@@ -269,7 +265,7 @@ static void leave_file(delivery *d)
     free(name);
 }
 
-/* Reads what comes next, size bytes or what there is before end. NL_END: nothing is left. */
+/* Reads up to size bytes before end. NL_END if there are none. */
 static nl_status read_chunk(delivery *d, output_place end, size_t size)
 {
     struct stat status;
@@ -290,7 +286,7 @@ static nl_status read_chunk(delivery *d, output_place end, size_t size)
             ssize_t got = pread(d->file, d->chunk.data, size, (off_t)d->at.offset);
             if (got <= 0)
                 return got == 0
-                           ? nl_error_set(NL_ERROR_SYSTEM, "read the spool %s: it is shorter than it was", d->spool)
+                           ? nl_error_set(NL_ERROR_SYSTEM, "read the spool %s: a file has become shorter", d->spool)
                            : nl_error_set_errno("read the spool %s", d->spool);
             d->chunk.size = (size_t)got;
             return NL_OK;
@@ -308,7 +304,7 @@ static void disconnect(delivery *d)
     d->peer = NULL;
 }
 
-/* Hands over what was read, and more of it when that is not a whole record. */
+/* Delivers the bytes that were read, and more if they are not a whole record. */
 static nl_status hand_over(delivery *d, output_place end, size_t *taken)
 {
     *taken = 0;
@@ -321,14 +317,14 @@ static nl_status hand_over(delivery *d, output_place end, size_t *taken)
         if (status != NL_OK || *taken > 0)
             return status;
     }
-    /* Somebody else wrote there: what cannot be told apart cannot be delivered, and must not stop what follows. */
+    /* Another program wrote to the file. These bytes cannot be delivered, and must not stop the following ones. */
     *taken = d->chunk.size;
     return nl_error_set(NL_ERROR_SYSTEM,
-                        "%s: %zu bytes in file %" PRIu64 " from %" PRIu64 " are no records, and are passed over",
+                        "%s: %zu bytes in file %" PRIu64 " from %" PRIu64 " are not records, and were skipped",
                         d->spool, d->chunk.size, d->at.number, d->at.offset);
 }
 
-/* Hands over the next piece, and chooses the size of the one after it. */
+/* Delivers the next piece, and chooses the size of the one after it. */
 static nl_status hand_over_piece(delivery *d, output_place end, size_t *taken)
 {
     int64_t began_ms = nl_monotonic_ms();
@@ -343,7 +339,7 @@ static nl_status hand_over_piece(delivery *d, output_place end, size_t *taken)
     return status;
 }
 
-/* Waits, with the mutex, until something changes or so long; 0: until something changes. */
+/* Waits, with the mutex held, for a change, at most so long; 0: without limit. */
 static void wait_for(delivery *d, int milliseconds)
 {
     struct timespec until = nl_monotonic_in_ms(milliseconds);
@@ -355,56 +351,54 @@ static void wait_for(delivery *d, int milliseconds)
             continue;
 }
 
-/*
- * Says in netlogd's own log that it is away, and why, or back. One that comes and goes, or fails now for this reason
- * and now for that, is told of now and then.
- */
-static void delivery_tell(delivery *d)
+/* Reports in netlogd's own log that delivery fails, and why, or that it succeeds again. Repeated changes are reported
+ * only now and then. */
+static void report_state(delivery *d)
 {
     const char *reason = d->state.reason;
     int64_t now = nl_monotonic_ms();
-    if (strcmp(reason, d->told) == 0)
+    if (strcmp(reason, d->reported) == 0)
         return;
     if (*reason == '\0') {
         nl_write(d->log, NL_USAGE, "Netlogd.OutputBack", "OUTPUT=%s SECONDS=%.3f SPOOLED=%" PRIu64, d->options->target,
                  (double)(now - d->away_ms) / 1e3, d->state.waiting);
-    } else if (!d->ever_told || now - d->told_ms >= TELL_MS) {
-        if (d->told[0] == '\0')
+    } else if (!d->ever_reported || now - d->reported_ms >= REPORT_MS) {
+        if (d->reported[0] == '\0')
             d->away_ms = now;
         nl_write(d->log, NL_WARNING, "Netlogd.OutputAway", "OUTPUT=%s REASON=%s SPOOLED=%" PRIu64, d->options->target,
                  reason, d->state.waiting);
-        d->ever_told = true;
-        d->told_ms = now;
+        d->ever_reported = true;
+        d->reported_ms = now;
     } else {
         return;
     }
-    memcpy(d->told, reason, sizeof d->told);
+    memcpy(d->reported, reason, sizeof d->reported);
 }
 
-/* After a failure or none, with the mutex. */
-static void take_note(delivery *d, nl_status status, size_t taken)
+/* Notes the result of a delivery, with the mutex held. */
+static void note_result(delivery *d, nl_status status, size_t taken)
 {
     d->state.delivered += taken;
     d->state.waiting -= taken < d->state.waiting ? taken : d->state.waiting;
     if (status == NL_OK) {
         d->state.reason[0] = '\0';
         d->back_off_ms = 0;
-        delivery_tell(d);
+        report_state(d);
         return;
     }
     d->state.failures++;
     snprintf(d->state.reason, sizeof d->state.reason, "%s", nl_error_message());
-    delivery_tell(d);
+    report_state(d);
     d->back_off_ms = d->back_off_ms == 0 ? BACK_OFF_MS : d->back_off_ms * 2;
-    if (d->back_off_ms > BACK_OFF_MOST_MS)
-        d->back_off_ms = BACK_OFF_MOST_MS;
+    if (d->back_off_ms > BACK_OFF_MAX_MS)
+        d->back_off_ms = BACK_OFF_MAX_MS;
     if (d->leaving)
         d->stop = true;
     else
         wait_for(d, d->back_off_ms);
 }
 
-/* A step of the thread, with the mutex, which is let go meanwhile. */
+/* Does one step of the thread. The mutex is held at the call, and released during delivery. */
 static void deliver_some(delivery *d)
 {
     output_place end = d->end;
@@ -430,7 +424,7 @@ static void deliver_some(delivery *d)
     pthread_mutex_lock(&d->mutex);
     bool all = nothing && d->end.number == end.number && d->end.offset == end.offset;
     if (!nothing)
-        take_note(d, status, taken);
+        note_result(d, status, taken);
     if (d->leaving && (all || nl_monotonic_ms() >= d->leave_ms))
         d->stop = true;
     else if (all && !d->stop && d->other == NULL)
@@ -447,7 +441,7 @@ static void *delivery_run(void *user)
         pthread_mutex_unlock(&d->mutex);
         disconnect(d);
         pthread_mutex_lock(&d->mutex);
-        if (d->stop) /* otherwise it was taken back meanwhile */
+        if (d->stop) /* otherwise it was opened again meanwhile */
             break;
     }
     d->ended = true;
@@ -457,7 +451,7 @@ static void *delivery_run(void *user)
 
 /* ---- the server's side ---- */
 
-/* What waits at the start: the sizes of all files from where it is to the end. */
+/* Returns the bytes that wait at the start, in all files from the position to end. */
 static uint64_t count_waiting(const delivery *d, output_place end)
 {
     uint64_t sum = 0;
@@ -471,14 +465,14 @@ static uint64_t count_waiting(const delivery *d, output_place end)
     return sum > d->at.offset ? sum - d->at.offset : 0;
 }
 
-/* The first file that is there, when it is not known where it was. */
+/* Sets the position to the first file, if it is not known. */
 static void find_first(delivery *d, output_place end)
 {
     struct stat status;
     if (d->at.number == 0)
         d->at = (output_place){1, 0};
     char *name = output_file_name(d->options, d->at.number);
-    /* A file that was cut back after it was delivered cannot be: what is settled only is. */
+    /* Only settled bytes are delivered, so a shorter file is another one. */
     bool there = stat(name, &status) == 0;
     free(name);
     if (!there || (uint64_t)status.st_size < d->at.offset)
@@ -489,11 +483,11 @@ static void find_first(delivery *d, output_place end)
 
 void delivery_start(delivery *d, output_place end, nl_log *log)
 {
-    if (d->started) { /* it was taken back */
+    if (d->started) { /* it was opened again */
         delivery_settled(d, end);
         return;
     }
-    /* One that was killed may have left a file that it had delivered. */
+    /* A killed netlogd may have left a delivered file. */
     if (d->at.number > 0)
         output_file_remove_below(d->options, d->at.number);
     find_first(d, end);
@@ -513,7 +507,7 @@ void delivery_wrote(delivery *d, size_t size)
     pthread_mutex_unlock(&d->mutex);
 }
 
-bool delivery_has_room(delivery *d, size_t size, uint64_t most)
+bool delivery_has_space(delivery *d, size_t size, uint64_t most)
 {
     pthread_mutex_lock(&d->mutex);
     bool fits = d->state.waiting == 0 || d->state.waiting + size <= most;
@@ -526,7 +520,7 @@ void delivery_settled(delivery *d, output_place end)
     pthread_mutex_lock(&d->mutex);
     if (end.number != d->end.number || end.offset != d->end.offset) {
         d->end = end;
-        /* One that waits after a failure goes on waiting. */
+        /* A thread that waits after a failure continues to wait. */
         pthread_cond_broadcast(&d->changed);
     }
     pthread_mutex_unlock(&d->mutex);
@@ -565,7 +559,7 @@ void delivery_close(delivery *d, int64_t patience_ms)
     pthread_mutex_unlock(&d->mutex);
     d->next = closed;
     closed = d;
-    tidy_up();
+    free_ended();
 }
 
 void deliveries_end(void)

@@ -2,6 +2,7 @@
 
 #include "file.h"
 
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "base/write_some.h"
 #include "base/error.h"
@@ -20,18 +21,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 250 }; /* with who reads what is no file */
-
-static char *checked(char *text)
-{
-    if (text == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return text;
-}
+enum { PATIENCE_MS = 250 }; /* for readers of pipes and terminals */
 
 /* ---- names ---- */
 
-/* The pattern's parts before and behind the number. */
+/* Returns the length of the pattern before the number; *behind is the rest. */
 static size_t before_number(const char *pattern, const char **behind)
 {
     const char *at = strstr(pattern, OUTPUT_NUMBER);
@@ -42,13 +36,10 @@ static size_t before_number(const char *pattern, const char **behind)
 char *output_file_name(const output_options *options, uint64_t number)
 {
     if (!options->numbered)
-        return checked(strdup(options->path != NULL ? options->path : "standard output"));
+        return program_copy(options->path != NULL ? options->path : "standard output");
     const char *behind;
     size_t before = before_number(options->path, &behind);
-    char *name;
-    if (asprintf(&name, "%.*s%06" PRIu64 "%s", (int)before, options->path, number, behind) < 0)
-        name = NULL;
-    return checked(name);
+    return program_format("%.*s%06" PRIu64 "%s", (int)before, options->path, number, behind);
 }
 
 char *output_file_name_beside(const output_options *options, const char *suffix)
@@ -63,20 +54,17 @@ char *output_file_name_beside(const output_options *options, const char *suffix)
             size--;
     }
     bool bare = size == 0 || options->path[size - 1] == '/';
-    char *name;
-    if (asprintf(&name, "%.*s%s%s", (int)size, options->path, bare ? "netlog" : "", suffix) < 0)
-        name = NULL;
-    return checked(name);
+    return program_format("%.*s%s%s", (int)size, options->path, bare ? "netlog" : "", suffix);
 }
 
-/* The folder of a path, to be freed. */
+/* Returns the directory of a path, for free(). */
 static char *folder_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return checked(slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path)));
+    return slash == NULL ? program_copy(".") : program_format("%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
-/* The number in a file's name that fits the pattern; 0 when it does not. */
+/* Returns the number in a file's name that matches the pattern, or 0. */
 static uint64_t file_number_of(const char *name, const char *before, size_t before_size, const char *behind)
 {
     if (strncmp(name, before, before_size) != 0 || name[before_size] < '0' || name[before_size] > '9')
@@ -87,7 +75,7 @@ static uint64_t file_number_of(const char *name, const char *before, size_t befo
     return errno == 0 && strcmp(end, behind) == 0 ? number : 0;
 }
 
-/* Calls a function with each number of the files that are there. */
+/* Calls take with the number of each existing file. */
 static nl_status list_numbers(const output_options *options, void (*take)(void *user, uint64_t number), void *user)
 {
     char *folder = folder_of(options->path);
@@ -133,9 +121,7 @@ static void take_above(void *user, uint64_t number)
         return;
     if (list->count == list->capacity) {
         list->capacity = list->capacity == 0 ? 64 : 2 * list->capacity;
-        list->at = reallocarray(list->at, list->capacity, sizeof *list->at);
-        if (list->at == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        list->at = nl_memory_check(reallocarray(list->at, list->capacity, sizeof *list->at));
     }
     list->at[list->count++] = number;
 }
@@ -184,7 +170,7 @@ void output_file_remove_below(const output_options *options, uint64_t number)
 
 /* ---- the file ---- */
 
-/* The process that has a lock on the file, as the kernel tells; 0 when it does not. */
+/* Returns the process that holds a lock on the file, or 0 if it is unknown. */
 static long find_holder(const struct stat *status)
 {
     FILE *locks = fopen("/proc/locks", "re");
@@ -202,14 +188,14 @@ static long find_holder(const struct stat *status)
     return holder;
 }
 
-static nl_status say_holder(const char *name, const struct stat *status)
+static nl_status set_holder_error(const char *name, const struct stat *status)
 {
     long holder = find_holder(status);
     char path[64], program[64] = "another process";
     if (holder <= 0)
         return nl_error_set(NL_ERROR_BUSY, "%s: another process writes it", name);
     if (holder == getpid())
-        return nl_error_set(NL_ERROR_SYSTEM, "%s: it is written already, under another name", name);
+        return nl_error_set(NL_ERROR_SYSTEM, "%s: netlogd already writes it under another name", name);
     snprintf(path, sizeof path, "/proc/%ld/comm", holder);
     FILE *comm = fopen(path, "re");
     if (comm != NULL && fgets(program, sizeof program, comm) != NULL)
@@ -225,7 +211,7 @@ nl_status output_file_lock(int fd, const char *name)
     if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || flock(fd, LOCK_EX | LOCK_NB) == 0 ||
         errno != EWOULDBLOCK)
         return NL_OK;
-    return say_holder(name, &status);
+    return set_holder_error(name, &status);
 }
 
 nl_status output_file_claim(const output_options *options, int *claim)
@@ -234,10 +220,10 @@ nl_status output_file_claim(const output_options *options, int *claim)
     struct stat status;
     *claim = -1;
     if (options->numbered && (output_file_highest(options, &number) != NL_OK || number == 0))
-        return NL_OK; /* there is none, or opening it will say why */
+        return NL_OK; /* no file, or opening it will fail and say why */
     char *name = output_file_name(options, number);
     nl_status result = NL_OK;
-    if (stat(name, &status) == 0 && S_ISREG(status.st_mode)) /* to open a pipe and close it would end its reader */
+    if (stat(name, &status) == 0 && S_ISREG(status.st_mode)) /* opening and closing a pipe would end its reader */
         *claim = open(name, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (*claim >= 0 && (result = output_file_lock(*claim, name)) != NL_OK) {
         close(*claim);
@@ -278,7 +264,7 @@ nl_status output_file_open(output_file *file, const output_options *options, uin
             open(opened.name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (fresh ? O_EXCL : 0), 0666);
     nl_status status = opened.fd < 0 ? nl_error_set_errno("open %s", opened.name) : examine(&opened);
     if (status == NL_OK && options->path != NULL) {
-        /* A file that was not moved away is opened anew all the same. */
+        /* A file that was not moved away is opened again all the same. */
         if (file->fd >= 0 && file->plain && file->inode == opened.inode)
             flock(file->fd, LOCK_UN);
         status = output_file_lock(opened.fd, opened.name);
@@ -301,10 +287,8 @@ static void cut_back(output_file *file, size_t *written)
         *written = 0;
 }
 
-/*
- * What is no file may not be read by whoever is to read it. Then it is as a disk that is full: the server goes on with
- * all but its clients, and looks again. Of a pipe that has any room, so much can be written at least without waiting.
- */
+/* Writes some bytes. A pipe whose reader does not read fails after PATIENCE_MS, as a full disk does: clients wait, and
+ * the server tries again. PIPE_BUF bytes can be written to a pipe with free space without waiting. */
 static ssize_t write_some(const output_file *file, const char *data, size_t size)
 {
     struct pollfd ready = {.fd = file->fd, .events = POLLOUT};
@@ -329,7 +313,7 @@ nl_status output_file_write(output_file *file, const char *data, size_t size, si
             continue;
         }
         bool unread = !file->plain && (errno == EAGAIN || errno == EINTR);
-        status = unread ? nl_error_set(NL_ERROR_SYSTEM, "write %s: nobody reads it", file->name)
+        status = unread ? nl_error_set(NL_ERROR_SYSTEM, "write %s: its reader does not read", file->name)
                         : nl_error_set_errno("write %s", file->name);
         cut_back(file, written);
     }

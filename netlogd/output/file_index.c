@@ -2,6 +2,7 @@
 
 #include "file_index.h"
 
+#include "base/memory.h"
 #include "program/program.h"
 #include "time_scan.h"
 
@@ -14,28 +15,25 @@
 #include <unistd.h>
 
 enum {
-    CATCH_UP = 64 << 20, /* bytes that are looked at when a file is gone on with */
+    CATCH_UP = 64 << 20, /* maximum bytes that are read when a file is opened */
     OPENING = O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK,
 };
 
 struct file_index {
     char *name;
-    int file; /* the file itself, to be read; -1: it can't be, and there is no index */
-    int fd;   /* -1: nothing was written yet */
+    int file; /* the indexed file, for reading; -1: there is no index */
+    int fd;   /* of the index; -1: nothing is written yet */
     uint64_t size;
-    uint32_t sum;        /* of its header */
-    uint64_t begin, end; /* of the piece that is written now */
-    uint64_t next;       /* where it is to end, at least */
+    uint32_t sum;        /* checksum of its header */
+    uint64_t begin, end; /* of the present piece */
+    uint64_t next;       /* minimum end of the present piece */
     nl_time_piece times; /* of its records */
-    bool told;           /* that it cannot be written */
+    bool reported;       /* a failed write */
 };
 
 char *file_index_name(const char *path)
 {
-    char *name = nl_time_index_name(path);
-    if (name == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return name;
+    return nl_memory_check(nl_time_index_name(path));
 }
 
 /* ---- writing ---- */
@@ -73,7 +71,7 @@ static bool put_header(file_index *x, uint64_t end)
            put_at_end(x, header, sizeof header);
 }
 
-/* Takes a file away that got no header. What somebody else has in its place stays. */
+/* Removes an index without a header, unless another kind of file has its name. */
 static void remove_empty(file_index *x)
 {
     struct stat status;
@@ -83,8 +81,8 @@ static void remove_empty(file_index *x)
     x->fd = -1;
 }
 
-/* Ends the piece there. When that can't be written the piece goes on, and it is tried again when it is twice as large.
- */
+/* Ends the present piece. If its entry cannot be written, the piece continues, and the next attempt follows when it is
+ * twice as large. */
 static void end_piece(file_index *x)
 {
     char entry[NL_TIME_INDEX_ENTRY];
@@ -98,17 +96,17 @@ static void end_piece(file_index *x)
     int error = errno;
     if (x->fd >= 0 && x->size == 0)
         remove_empty(x);
-    /* Otherwise what follows would stand behind half an entry. */
+    /* Otherwise the next entry would follow a part of an entry. */
     if (x->fd >= 0 && ftruncate(x->fd, (off_t)x->size) != 0)
         give_up(x);
-    bool full = error == ENOSPC || error == EDQUOT || error == EFBIG; /* which the file itself will tell of */
-    if (!x->told && !full)
-        program_error("write %s: %s; without it, to look for a time takes longer", x->name, strerror(error));
-    x->told = x->told || !full;
+    bool full = error == ENOSPC || error == EDQUOT || error == EFBIG; /* writing the file itself will report that */
+    if (!x->reported && !full)
+        program_error("write %s: %s; searches by time take longer without this index", x->name, strerror(error));
+    x->reported = x->reported || !full;
     x->next = x->end + (x->end - x->begin);
 }
 
-/* Looks at what is in the file up to size and not in the index; the last piece goes on with what comes. */
+/* Reads the part of the file, up to size, that is missing from the index. New records continue its last piece. */
 static void catch_up(file_index *x, uint64_t size)
 {
     bool good = size - x->end <= CATCH_UP;
@@ -129,7 +127,7 @@ static void catch_up(file_index *x, uint64_t size)
     }
 }
 
-/* Takes over what there is of the file's index. */
+/* Continues the existing index of the file. */
 static void go_on(file_index *x, const char *path)
 {
     nl_time_index index;
@@ -149,10 +147,8 @@ static void go_on(file_index *x, const char *path)
 
 static file_index *open_index(const char *path, uint64_t inode, uint64_t size)
 {
-    file_index *x = calloc(1, sizeof *x);
+    file_index *x = nl_memory_check(calloc(1, sizeof *x));
     struct stat status;
-    if (x == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
     x->name = file_index_name(path);
     x->fd = -1;
     x->file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -160,7 +156,7 @@ static file_index *open_index(const char *path, uint64_t inode, uint64_t size)
     if (x->file >= 0 && (fstat(x->file, &status) != 0 || status.st_ino != inode))
         give_up(x);
     if (x->file >= 0 && size == 0)
-        unlink(x->name); /* another file's, that had this name */
+        unlink(x->name); /* of a removed file with the same name */
     else if (x->file >= 0)
         go_on(x, path);
     if (x->file >= 0 && x->end < size)
@@ -181,7 +177,7 @@ void file_index_wrote(file_index *x, size_t written, uint64_t size, const nl_tim
     if (times == NULL)
         return;
     nl_time_piece_add(&x->times, times);
-    if (x->end != size) { /* somebody else has written, too */
+    if (x->end != size) { /* another program has written, too */
         x->end = size;
         x->times = NL_TIME_PIECE_UNKNOWN;
     }

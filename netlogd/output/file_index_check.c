@@ -1,7 +1,8 @@
-/* --verify and --repair of indexes by time. */
+/* --verify and --repair of time indexes. */
 #include "config.h"
 
 #include "file_index.h"
+#include "base/error.h"
 #include "base/write_some.h"
 #include "program/program.h"
 #include "take_out.h"
@@ -18,38 +19,36 @@
 
 /* ---- verifying ---- */
 
-/* What is wrong with piece i; NULL: nothing. */
-static const char *find_fault(const nl_time_index *index, int fd, size_t i)
+/* Fails if the entry of piece i is wrong. */
+static nl_status check_piece(const nl_time_index *index, int fd, size_t i)
 {
-    const nl_time_piece *said = &index->pieces[i];
+    const nl_time_piece *entry = &index->pieces[i];
     nl_time_piece found;
     if (!nl_time_index_holds(index, fd, i + 1))
-        return "the file is another one there";
-    if (said->records == UINT64_MAX)
-        return NULL;
-    if (!time_scan(fd, nl_time_index_start(index, i), said->end, said->end, &found) || found.end != said->end)
-        return "no record ends there";
-    if (found.records == UINT64_MAX) /* which reading the file has told of */
-        return NULL;
-    if (found.min_ns < said->min_ns || found.max_ns > said->max_ns)
-        return "there are records of other times";
-    return found.records != said->records ? "there are more or fewer records" : NULL;
+        return nl_error_set(NL_ERROR_INVALID, "it belongs to another file");
+    if (entry->records == UINT64_MAX)
+        return NL_OK;
+    if (!time_scan(fd, nl_time_index_start(index, i), entry->end, entry->end, &found) || found.end != entry->end)
+        return nl_error_set(NL_ERROR_INVALID, "no record ends there");
+    if (found.records == UINT64_MAX) /* reading the file has reported that */
+        return NL_OK;
+    if (found.min_ns < entry->min_ns || found.max_ns > entry->max_ns)
+        return nl_error_set(NL_ERROR_INVALID, "it has records of other times");
+    return found.records == entry->records ? NL_OK : nl_error_set(NL_ERROR_INVALID, "it has another number of records");
 }
 
 static file_index_state check_pieces(const char *path, const nl_time_index *index, int fd)
 {
     struct stat status;
     for (size_t i = 0; i < index->count; i++) {
-        const char *fault = find_fault(index, fd, i);
-        if (fault == NULL)
+        if (check_piece(index, fd, i) == NL_OK)
             continue;
-        printf("%s" NL_TIME_INDEX_SUFFIX ": about bytes %" PRIu64 " to %" PRIu64 ": %s\n", path,
-               nl_time_index_start(index, i), index->pieces[i].end, fault);
+        printf("%s" NL_TIME_INDEX_SUFFIX ": bytes %" PRIu64 " to %" PRIu64 ": %s\n", path,
+               nl_time_index_start(index, i), index->pieces[i].end, nl_error_message());
         return FILE_INDEX_DAMAGED;
     }
     if (index->surplus) {
-        printf("%s" NL_TIME_INDEX_SUFFIX ": behind entry %zu: damaged, or of more than is in the file\n", path,
-               index->count);
+        printf("%s" NL_TIME_INDEX_SUFFIX ": after entry %zu: damaged, or the file is shorter\n", path, index->count);
         return FILE_INDEX_DAMAGED;
     }
     bool all = fstat(fd, &status) == 0 && nl_time_index_start(index, index->count) == (uint64_t)status.st_size;
@@ -67,7 +66,7 @@ file_index_state file_index_verify(const char *path)
     case NL_TIME_INDEX_NONE:
         break;
     case NL_TIME_INDEX_OTHER:
-        printf("%s" NL_TIME_INDEX_SUFFIX ": it is no index of this file\n", path);
+        printf("%s" NL_TIME_INDEX_SUFFIX ": not an index of this file\n", path);
         state = FILE_INDEX_DAMAGED;
         break;
     case NL_TIME_INDEX_READ:
@@ -79,9 +78,9 @@ file_index_state file_index_verify(const char *path)
     return state;
 }
 
-/* ---- making anew ---- */
+/* ---- rebuilding ---- */
 
-/* Writes the entries of all of the file. */
+/* Writes the entries of the whole file. */
 static bool put_entries(int fd, uint64_t size, int to)
 {
     char header[NL_TIME_INDEX_HEADER], entry[NL_TIME_INDEX_ENTRY];
@@ -110,9 +109,7 @@ static bool file_index_check_make(int fd, int to)
 
 bool file_index_rebuild(const char *path)
 {
-    char *name = file_index_name(path), *beside;
-    if (asprintf(&beside, "%s.new", name) < 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    char *name = file_index_name(path), *beside = program_format("%s.new", name);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), to = -1;
     if (fd >= 0)
         to = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);

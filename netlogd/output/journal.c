@@ -2,6 +2,7 @@
 
 #include "journal.h"
 
+#include "base/memory.h"
 #include "base/error.h"
 #include "file.h"
 
@@ -28,7 +29,7 @@ enum {
     AT_FILE_SIZE = 32,
     HEAD = 40,
     NAME = 16,
-    STREAM = NAME + 3 * 8, /* and the gaps */
+    STREAM = NAME + 3 * 8, /* without gaps */
     GAP = 2 * 8,
     ENDED = 1,
     COMPACT_FROM = 1 << 20,
@@ -36,11 +37,11 @@ enum {
 
 struct journal {
     char *path;
-    int fd;    /* -1: the file is not there yet */
-    bool torn; /* part of an entry may be behind size */
+    int fd;    /* -1: the journal does not exist yet */
+    bool torn; /* there may be a part of an entry at the end */
     nl_streams *streams;
-    uint64_t size;    /* bytes of whole entries */
-    uint64_t compact; /* the size from which it is worth to write it anew */
+    uint64_t size;    /* of whole entries, in bytes */
+    uint64_t compact; /* size from which it is rewritten */
     bool found;
     char (*touched)[NAME];
     size_t touched_count, touched_capacity;
@@ -49,7 +50,7 @@ struct journal {
 
 /* ---- reading ---- */
 
-/* The size of the whole entry at at; 0 when there is none. */
+/* Returns the size of the whole entry there, or 0. */
 static size_t entry_at(const char *at, size_t left)
 {
     if (left < HEAD || memcmp(at, "NLJ1", 4) != 0)
@@ -60,7 +61,7 @@ static size_t entry_at(const char *at, size_t left)
     return nl_crc32c(0, at + AT_FLAGS, size - AT_FLAGS) == nl_le32_get(at + AT_CRC) ? size : 0;
 }
 
-/* Reads a stream at at; its gaps are in *gaps. Returns what follows it, NULL when it is not whole. */
+/* Reads a stream and its gaps. Returns what follows it, or NULL if it is incomplete. */
 static const char *get_stream(const char *at, const char *end, nl_stream_state *state, nl_buffer *gaps)
 {
     if (end - at < STREAM)
@@ -115,7 +116,7 @@ static nl_status journal_read_all(const journal *j, nl_buffer *content)
     }
 }
 
-/* Reads the entries. *all is the size of what is there. */
+/* Reads the entries. *all is the size of the file. */
 static nl_status read_entries(journal *j, journal_mark *mark, size_t *all)
 {
     nl_buffer content = {0};
@@ -130,7 +131,7 @@ static nl_status read_entries(journal *j, journal_mark *mark, size_t *all)
     return status;
 }
 
-/* Reads the entries and cuts off what is behind the last whole one, lest the next are written behind damage. */
+/* Reads the entries and cuts off an incomplete one, so that no entry follows it. */
 static nl_status take_entries(journal *j, journal_mark *mark)
 {
     size_t all;
@@ -154,9 +155,8 @@ bool journal_look(const char *path, nl_streams *streams, journal_mark *mark)
 
 journal *journal_open(const char *path, nl_streams *streams, journal_mark *mark, bool *found)
 {
-    journal *j = calloc(1, sizeof *j);
-    if (j == NULL || (j->path = strdup(path)) == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    journal *j = nl_memory_check(calloc(1, sizeof *j));
+    j->path = program_copy(path);
     j->streams = streams;
     j->compact = COMPACT_FROM;
     j->fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC);
@@ -188,14 +188,12 @@ void journal_close(journal *j)
 
 void journal_touch(journal *j, const unsigned char stream[NAME])
 {
-    /* A client sends blocks of one stream in a row. */
+    /* A client sends many blocks of one stream in sequence. */
     if (j->touched_count > 0 && memcmp(j->touched[j->touched_count - 1], stream, NAME) == 0)
         return;
     if (j->touched_count == j->touched_capacity) {
         j->touched_capacity = j->touched_capacity == 0 ? 64 : j->touched_capacity * 2;
-        j->touched = realloc(j->touched, j->touched_capacity * NAME);
-        if (j->touched == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        j->touched = nl_memory_check(realloc(j->touched, j->touched_capacity * NAME));
     }
     memcpy(j->touched[j->touched_count++], stream, NAME);
 }
@@ -258,12 +256,10 @@ static void add_touched(journal *j)
     }
 }
 
-/* The entry of all streams into a file beside, which takes the journal's name. The old one stays on any failure. */
+/* On failure the old journal stays. */
 nl_status journal_write_all(journal *j, const journal_mark *mark, bool sync)
 {
-    char *beside;
-    if (asprintf(&beside, "%s.new", j->path) < 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    char *beside = program_format("%s.new", j->path);
     begin_entry(&j->entry);
     nl_streams_list(j->streams, add_stream, &j->entry);
     finish_entry(&j->entry, mark);
@@ -279,7 +275,7 @@ nl_status journal_write_all(journal *j, const journal_mark *mark, bool sync)
         close(fd);
     if (!good)
         return NL_FAILED;
-    /* An older one whose name came back after a crash would have acknowledged records cut off. */
+    /* If the old journal came back after a crash, acknowledged records would be cut off. */
     if (sync)
         output_file_sync_folder(j->path);
     if (j->fd >= 0)
@@ -292,7 +288,7 @@ nl_status journal_write_all(journal *j, const journal_mark *mark, bool sync)
     return NL_OK;
 }
 
-/* Appends the entry that was made. */
+/* Appends the prepared entry. */
 static nl_status append(journal *j, bool sync)
 {
     if (j->torn && ftruncate(j->fd, (off_t)j->size) != 0)

@@ -1,14 +1,13 @@
 /*
- * A kind of output: who is to have what an output has collected.
+ * A kind of output: the destination of the records that an output has collected.
  *
- * Every output is a row of files first. One of kind "file" is no more than that. Every other kind has its files in a
- * spool folder, where a thread of the output's own (delivery.h) takes what is settled, noted in the journal and never
- * taken back, to where it is to go, by the functions here, and removes files that were delivered. So a kind has
+ * Every output writes files. An output of kind "file" does no more. Every other kind has its files in a spool
+ * directory, from which a thread (delivery.h) delivers the settled part by the functions of the kind. So a kind has
  * nothing to do with clients, filters, acknowledgements or full disks: it gets bytes of whole records, in order, again
- * and again until it has taken them, and may wait.
+ * and again until it has accepted them, and may wait.
  *
- * What is delivered and not yet known to be when netlogd is killed is delivered again, the same bytes at the same
- * place: whoever is at the other end knows them by the numbers in blocks (numbered is set then), or by their place.
+ * If netlogd is killed, bytes that were delivered may be delivered again, with the same place. The destination
+ * recognises them by the numbers in blocks (numbered is set) or by their place.
  */
 #ifndef NETLOGD_OUTPUT_KIND_H
 #define NETLOGD_OUTPUT_KIND_H
@@ -19,34 +18,32 @@
 
 typedef struct output_options output_options;
 
-/* Where something is in the spool. Never twice the same, as long as the spool's folder is kept. */
+/* A position in the spool, unique as long as the spool's directory exists. */
 typedef struct output_place {
     uint64_t number; /* of the file */
     uint64_t offset; /* bytes */
 } output_place;
 
 typedef struct output_kind {
-    const char *name; /* for status */
-    nl_format format; /* of what is collected, unless format= says another; NL_FORMAT_UNKNOWN: as files have it */
-    bool numbered;    /* every record is to have a stream and a number: needs format nlb */
-    const nl_url_rows *tables; /* the URL's options that are its own, which it reads itself; NULL: none */
+    const char *name;          /* for netlogctl status */
+    nl_format format;          /* of the collected records, unless format= is given; NL_FORMAT_UNKNOWN: as for files */
+    bool numbered;             /* every record needs a stream and a number, and so the format nlb */
+    const nl_url_rows *tables; /* options of the URL that the kind reads itself; NULL: none */
 
-    /* Looks at the URL's own options and at what was settled. NL_FAILED with the reason in nl_error_message(). NULL:
-     * all is good. */
+    /* Checks the URL's own options and the other options. NL_FAILED after setting the error. NULL: no checks. */
     nl_status (*check)(const nl_url *url, const output_options *options);
 
-    /* These three are called by the delivery's thread, and only by it; the reason of a failure is in
-     * nl_error_message(), which each thread has its own of. deliver NULL: a file. */
+    /* Only the delivery's thread calls the following functions. deliver is NULL for files. */
 
-    /* Connects, or only prepares to. NULL: tried again after a while. */
+    /* Connects, or prepares to. NULL after setting the error; it is called again later. */
     void *(*open)(const output_options *options);
 
     /*
-     * Delivers data[0..size), which begins with a record; the last may be cut short. *taken (0 at the call) becomes how
-     * many bytes, whole records, need not be delivered again: on NL_FAILED too. NL_OK with nothing taken: not even the
-     * first record is whole, and it is called again with more. It waits no longer than some seconds:
-     * where that is so little time that it fails, it is given less the next time. After NL_FAILED it
-     * is closed, and opened anew after a while.
+     * Delivers data[0..size), which begins with a record; the last record may be incomplete. *taken (0 at the call)
+     * becomes the number of bytes of whole records that need not be delivered again, also on NL_FAILED. NL_OK with
+     * nothing taken: the first record is incomplete; it is called again with more. It waits for some seconds at most;
+     * if that is too short, it gets fewer bytes the next time. After NL_FAILED the peer is closed, and opened again
+     * later.
      */
     nl_status (*deliver)(void *peer, const char *data, size_t size, output_place place, size_t *taken);
 
@@ -58,7 +55,7 @@ extern const output_kind output_kind_forward;
 extern const output_kind output_kind_syslog;
 extern const output_kind output_kind_nats;
 
-/* The kind for a scheme; NULL when there is none. */
+/* Returns the kind for a scheme, or NULL. */
 const output_kind *output_kind_of(nl_scheme scheme);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Syslog: each record a message, a line of text, with the record's level as its priority. It acknowledges nothing: what
- * was on its way when netlogd was killed may come twice, and syslog(3) does not say when nobody takes a message, so
- * that before every few of them it is looked whether somebody listens.
+ * Output to syslog: each record is a message of one line of text, with the record's level as its priority. Syslog does
+ * not acknowledge: messages may come twice after a kill. syslog(3) does not report a missing syslog daemon, so this
+ * module checks for one before every few messages.
  */
 #include "config.h"
 
@@ -18,13 +18,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 16 << 10 }; /* bytes, about, between looks */
+enum { AT_ONCE = 16 << 10 }; /* bytes between checks, about */
 
 static nl_status kind_syslog_look(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    /* One of another type is somebody too. */
+    /* A socket of another type has a daemon, too. */
     bool there = fd >= 0 && (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 || errno == EPROTOTYPE);
     nl_status status = there ? NL_OK : nl_error_set_errno("connect to %s", address.sun_path);
     if (fd >= 0)
@@ -42,7 +42,7 @@ static nl_status check(const nl_url *url, const output_options *options)
 {
     (void)url;
     if (options->format == NL_FORMAT_NLB)
-        return nl_error_set(NL_ERROR_INVALID, "syslog takes lines of text, not format nlb");
+        return nl_error_set(NL_ERROR_INVALID, "syslog needs a text format, not nlb");
     nl_writer *writer = open_peer(options);
     if (writer != NULL)
         nl_writer_discard(writer);

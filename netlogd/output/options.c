@@ -19,6 +19,27 @@ enum {
     TARGET_MAX = 200,
 };
 
+/* ---- kinds ---- */
+
+const output_kind output_kind_file = {.name = "file"};
+
+const output_kind *output_kind_of(nl_scheme scheme)
+{
+    static const struct {
+        nl_scheme scheme;
+        const output_kind *kind;
+    } kinds[] = {
+        {NL_SCHEME_STDIO, &output_kind_file},     {NL_SCHEME_FILE, &output_kind_file},
+        {NL_SCHEME_NETLOG, &output_kind_forward}, {NL_SCHEME_NETLOGS, &output_kind_forward},
+        {NL_SCHEME_UNIX, &output_kind_forward},   {NL_SCHEME_SYSLOG, &output_kind_syslog},
+        {NL_SCHEME_NATS, &output_kind_nats},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (kinds[i].scheme == scheme)
+            return kinds[i].kind;
+    return NULL;
+}
+
 /* ---- rows ---- */
 
 static bool set_filter(void *settings, const nl_option *row, const char *value)
@@ -41,7 +62,7 @@ static bool set_spool(void *settings, const nl_option *row, const char *value)
     (void)row;
     ((output_options *)settings)->spool_root = value;
     return strstr(value, OUTPUT_NUMBER) == NULL ||
-           nl_error_false(NL_ERROR_INVALID, OUTPUT_NUMBER " is not allowed in the name of the folder");
+           nl_error_false(NL_ERROR_INVALID, OUTPUT_NUMBER " is not allowed in the name of the directory");
 }
 
 const nl_option output_rows[] = {
@@ -120,8 +141,8 @@ const nl_option output_spool_rows[] = {
      .initial = "(required)",
      .set = set_spool,
      NL_OPTION_MEMBER(output_options, spool_root),
-     .help = "Store records in DIRECTORY/DESTINATION.FORMAT/ until they are delivered; netlogd creates this folder. "
-             "Neither folder may belong to another user, or be writable by other users"},
+     .help = "Store records in DIRECTORY/DESTINATION.FORMAT/ until they are delivered; netlogd creates this directory. "
+             "Neither directory may belong to another user, or be writable by other users"},
     {.name = "spool_size",
      .type = NL_OPTION_SIZE,
      .minimum = 1 << 20,
@@ -138,12 +159,11 @@ const nl_option output_spool_rows[] = {
 static void name_files(const nl_url *url, output_options *options)
 {
     size_t size = strlen(url->path);
-    bool folder = size > 0 && url->path[size - 1] == '/';
+    bool directory = size > 0 && url->path[size - 1] == '/';
     const char *suffix = nl_format_get_info(options->format)->suffix;
     const char *packed = options->zstd_level > 0 && options->format != NL_FORMAT_NLB ? ".zst" : "";
-    if (asprintf(&options->path, "%s%s%s%s", url->path, folder ? "netlog-" OUTPUT_NUMBER : "", folder ? suffix : "",
-                 folder ? packed : "") < 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    options->path = program_format("%s%s%s%s", url->path, directory ? "netlog-" OUTPUT_NUMBER : "",
+                                   directory ? suffix : "", directory ? packed : "");
 }
 
 static nl_status settle_files(const nl_url *url, output_options *options)
@@ -156,36 +176,36 @@ static nl_status settle_files(const nl_url *url, output_options *options)
     const char *slash = strrchr(options->path, '/'), *number = strstr(options->path, OUTPUT_NUMBER);
     options->numbered = number != NULL;
     if (number != NULL && number < slash)
-        return nl_error_set(NL_ERROR_INVALID, OUTPUT_NUMBER " may be in a file's name, not in its folder's");
+        return nl_error_set(NL_ERROR_INVALID, OUTPUT_NUMBER " is allowed only in the name of a file");
     if (number != NULL && strstr(number + 1, OUTPUT_NUMBER) != NULL)
-        return nl_error_set(NL_ERROR_INVALID, OUTPUT_NUMBER " may be there once");
+        return nl_error_set(NL_ERROR_INVALID, OUTPUT_NUMBER " is allowed only once");
     if (options->zstd_level < 0 && options->format == NL_FORMAT_NLB)
         options->zstd_level = FORMAT_ZSTD_DEFAULT;
     return NL_OK;
 }
 
-/* DIRECTORY/WHITHER.nlb/spool-{N}.nlb: what is no letter, digit, dot or hyphen in the target becomes '_'. */
+/* Sets the path DIRECTORY/DESTINATION.nlb/spool-{N}.nlb: '_' replaces all but letters, digits, dots and hyphens in the
+ * target. */
 static nl_status settle_spool(output_options *options)
 {
-    const char *folder = options->spool_root;
-    if (folder == NULL)
+    const char *directory = options->spool_root;
+    if (directory == NULL)
         return nl_error_set(NL_ERROR_INVALID,
                             "missing option spool=DIRECTORY, where records wait until they are delivered");
     if (options->format == NL_FORMAT_UNKNOWN)
         options->format = options->kind->format;
     if (options->kind->numbered && options->format != NL_FORMAT_NLB)
-        return nl_error_set(NL_ERROR_INVALID, "only format nlb can be delivered there exactly once");
+        return nl_error_set(NL_ERROR_INVALID, "this destination needs format=nlb");
     if (options->zstd_level > 0 && options->format != NL_FORMAT_NLB)
-        return nl_error_set(NL_ERROR_INVALID, "text is not compressed there");
+        return nl_error_set(NL_ERROR_INVALID, "text in a spool cannot be compressed; use zstd=0");
     char name[TARGET_MAX + 1];
     snprintf(name, sizeof name, "%s", options->target);
     for (char *at = name; *at != '\0'; at++)
         if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-", *at) == NULL)
             *at = '_';
     const char *format = nl_format_name(options->format);
-    if (asprintf(&options->spool, "%s/%s.%s", folder, name, format) < 0 ||
-        asprintf(&options->path, "%s/spool-" OUTPUT_NUMBER ".%s", options->spool, format) < 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    options->spool = program_format("%s/%s.%s", directory, name, format);
+    options->path = program_format("%s/spool-" OUTPUT_NUMBER ".%s", options->spool, format);
     options->numbered = true;
     options->rotate_size = options->spool_size / SPOOL_FILES;
     return NL_OK;
@@ -204,7 +224,7 @@ static nl_status settle(const nl_url *url, output_options *options)
     bool rotates = options->rotate_size > 0 || options->rotate_ns > 0;
     if (rotates && !options->numbered)
         return nl_error_set(NL_ERROR_INVALID,
-                            "to rotate, files must be numbered: put " OUTPUT_NUMBER " into the name, or end it in /");
+                            "rotation needs numbered files; put " OUTPUT_NUMBER " into the name, or end it in /");
     if (options->seal_key != NULL && !options->numbered)
         return nl_error_set(NL_ERROR_INVALID,
                             "seal= needs numbered files; put " OUTPUT_NUMBER " into the name, or end it in /");
@@ -217,7 +237,7 @@ static nl_status parse(const nl_url *url, output_options *options)
 {
     options->kind = output_kind_of(url->scheme);
     if (options->kind == NULL)
-        return nl_error_set(NL_ERROR_INVALID, "records cannot be written there");
+        return nl_error_set(NL_ERROR_INVALID, "not a destination of records");
     nl_url_rows tables[TABLES_MAX] = {{output_rows, options},
                                       {options->kind->deliver != NULL ? output_spool_rows : output_file_rows, options}};
     size_t count = 2;
@@ -237,15 +257,11 @@ nl_status output_options_parse(const char *text, output_options *options)
     options->url = nl_url_parse(text);
     if (options->url == NULL)
         return NL_FAILED;
-    /* A bare name of a file may have a '?' in it. */
+    /* The bare name of a file may contain '?'. */
     size_t size = options->url->option_count > 0 ? strcspn(text, "?") : strlen(text);
-    bool has_secret = options->url->scheme == NL_SCHEME_NATS; /* a password may be there */
-    if (has_secret && asprintf(&options->target, "nats://%s/%s", options->url->host, options->url->path) < 0)
-        options->target = NULL;
-    else if (!has_secret)
-        options->target = strndup(text, size);
-    if (options->target == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    bool has_secret = options->url->scheme == NL_SCHEME_NATS; /* it may contain a password */
+    options->target = has_secret ? program_format("nats://%s/%s", options->url->host, options->url->path)
+                                 : program_format("%.*s", (int)size, text);
     nl_status status = parse(options->url, options);
     if (status == NL_OK)
         return NL_OK;
@@ -265,7 +281,7 @@ void output_options_free(output_options *options)
 
 bool output_options_same_target(const output_options *a, const output_options *b)
 {
-    /* Files of two patterns may share a journal: then they are one output's. */
+    /* Files of two patterns may share a journal; then they have the same target. */
     char *first = output_file_name_beside(a, ".streams"), *second = output_file_name_beside(b, ".streams");
     bool same = first == NULL || second == NULL ? first == second : strcmp(first, second) == 0;
     free(first);

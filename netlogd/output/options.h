@@ -1,16 +1,16 @@
 /*
- * What --output says:
+ * Options of an output, from the URL in --output:
  *
  *   -                          standard output
- *   all.log  file:all.log      one file, appended to
- *   DIR/                       a folder: DIR/netlog-000001.log and so on; .nlb or .bp as the format is
- *   file:DIR/a-{N}.nlb         a folder whose files are called so, {N} being their number
- *   x-netlog://HOST:PORT       another collector (x-netlogs:// within TLS, unix:PATH): output_kind_forward
+ *   all.log  file:all.log      one file, to which netlogd appends
+ *   DIR/                       a directory: DIR/netlog-000001.log and so on, with the suffix of the format
+ *   file:DIR/a-{N}.nlb         a directory of files with such names; {N} is their number
+ *   x-netlog://HOST:PORT       another collector (also x-netlogs and unix:PATH): output_kind_forward
  *   x-syslog://FACILITY        syslog: output_kind_syslog
  *   nats://HOST:PORT/STREAM    NATS JetStream: output_kind_nats (nats/place.h)
  *
- * Options follow a URL, file:PATH?name=value&name=value. They are rows: output_rows, output_file_rows for files,
- * output_spool_rows for all else, and those of the kind (kind.h).
+ * Options follow a URL: file:PATH?name=value&name=value. Their rows are output_rows, output_file_rows for files,
+ * output_spool_rows for all others, and those of the kind (kind.h). No state.
  */
 #ifndef NETLOGD_OUTPUT_OPTIONS_H
 #define NETLOGD_OUTPUT_OPTIONS_H
@@ -21,36 +21,36 @@
 
 #define OUTPUT_NUMBER "{N}"
 
-/* sync_ns, when it is not a duration */
+/* Values of sync_ns that are not durations. */
 enum { OUTPUT_SYNC_NEVER = -1, OUTPUT_SYNC_FLUSH = -2 };
 
 struct output_options {
     const output_kind *kind;
     nl_url *url;
-    char *target;      /* for messages, and what tells one output from another: the URL without its options */
+    char *target;      /* the URL without options; for messages, and unique for an output */
     char *path;        /* NULL: standard output; with OUTPUT_NUMBER in its last part: numbered files */
-    char *spool;       /* the folder that path is in, and the one that that is in; NULL: none */
-    bool numbered;     /* files are */
-    nl_filter *filter; /* NULL: all records are meant */
+    char *spool;       /* the directory of path, and of that directory; NULL: none */
+    bool numbered;     /* files are numbered */
+    nl_filter *filter; /* NULL: all records */
     nl_format format;
     int zstd_level;         /* 0: not compressed */
-    uint64_t rotate_size;   /* bytes; 0: at no size */
-    int64_t rotate_ns;      /* 0: at no age */
+    uint64_t rotate_size;   /* bytes; 0: no limit */
+    int64_t rotate_ns;      /* 0: no limit */
     uint64_t spool_size;    /* bytes */
-    const char *spool_root; /* as the URL has it; NULL: not given */
-    int64_t sync_ns;        /* from a flush to syncing at most */
-    const char *seal_key;   /* the file of the key, in url; NULL: files are not sealed */
-    int64_t seal_ns;        /* from the first byte that is not sealed to the next seal */
+    const char *spool_root; /* as in the URL; NULL: not given */
+    int64_t sync_ns;        /* maximum time from a flush to syncing */
+    const char *seal_key;   /* file of the key, in url; NULL: files are not sealed */
+    int64_t seal_ns;        /* maximum time from a byte's writing to its seal */
 };
 
-/* The options of outputs, about an output_options. */
+/* The rows of options, about an output_options. */
 extern const nl_option output_rows[], output_file_rows[], output_spool_rows[];
 
-/* Reads text. NL_OK, to be freed by output_options_free; or NL_FAILED with the reason in failure_text(). */
+/* Reads a URL. Free the result with output_options_free. NL_FAILED after setting the error. */
 nl_status output_options_parse(const char *text, output_options *options);
 void output_options_free(output_options *options);
 
-/* Whether both mean the same file, or the same place and spool. */
+/* Whether both have the same file, or the same destination and spool. */
 bool output_options_same_target(const output_options *a, const output_options *b);
 
 #endif

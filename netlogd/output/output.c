@@ -2,6 +2,7 @@
 
 #include "output.h"
 
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "service/ending.h"
 #include "base/error.h"
@@ -25,8 +26,8 @@
 #include <unistd.h>
 
 enum {
-    BATCH = 256 << 10,    /* bytes that are written together */
-    BATCH_MIN = 64 << 10, /* and compressed together, however near the file's end is */
+    BATCH = 256 << 10,    /* bytes written together */
+    BATCH_MIN = 64 << 10, /* bytes compressed together at least, however near the end of the file is */
     DUE = 4 << 20,
     REPAIRS = 2,
 };
@@ -36,45 +37,42 @@ enum { STREAM = 16 };
 struct output {
     output_options options;
     output_file file;
-    file_index *index;   /* of the file; NULL: it has none */
+    file_index *index;   /* of the file; NULL: none */
     seal *seal;          /* NULL: the files are not sealed */
-    nl_time_piece times; /* of what was put and is not in the file */
-    delivery *delivery;  /* NULL: a file, no more */
+    nl_time_piece times; /* of the records that are not in the file yet */
+    delivery *delivery;  /* NULL: only a file */
     nl_encoder *encoder;
-    nl_buffer batch; /* encoded, whole records: to be written next */
+    nl_buffer batch; /* encoded, whole records */
     nl_streams *streams;
     output_past past;
-    journal *journal; /* NULL: the output is no file, or none can be beside it */
-    bool noted;       /* the journal tells of this file */
-    bool ahead;       /* and the file has more than it tells of */
-    bool settled;     /* all that was written, and all blocks that came, may be acknowledged */
+    journal *journal; /* NULL: the output is not a file, or cannot have a journal */
+    bool noted;       /* the journal notes this file */
+    bool ahead;       /* the file has more than the journal notes */
+    bool settled;     /* everything written, and all blocks, may be acknowledged */
     bool blocked;
-    bool failed; /* since the latest flush, a record could not be written */
-    struct {     /* the latest block, whose records may be put */
+    bool failed; /* a record could not be encoded, since the latest flush */
+    struct {     /* the latest block */
         unsigned char stream[STREAM];
-        nl_buffer fresh; /* nl_number_range: numbers that had not come before */
-        size_t at;       /* index of the range for the next record */
+        nl_buffer fresh; /* nl_number_range: numbers that are new to this output */
+        size_t at;       /* index of the range of the next record */
     } block;
-    unsigned char
-        own[STREAM]; /* a stream for records that have no number that could be kept, where each must have one */
+    unsigned char own[STREAM]; /* stream of the records that the output numbers itself */
     uint64_t own_next;
     output_counts counts;
     uint64_t put;      /* bytes written since the latest flush */
-    size_t batch_size; /* bytes after which they are written, as encoded but not compressed */
-    int64_t settle_ns; /* with a timed fsync=: when to sync */
+    size_t batch_size; /* encoded bytes after which a batch is written */
+    int64_t settle_ns; /* with fsync=DURATION: when to sync */
     repair repairs[REPAIRS];
 };
 
-/*
- * How much is to be collected before it is written: so much that the file has the size asked for then, and no more.
- * What is compressed takes less than that, but is not torn into ever smaller pieces.
- */
+/* Chooses the size of a batch so that the file reaches its maximum size exactly. Compressed batches are not divided
+ * into ever smaller pieces. */
 static void choose_batch_size(output *out)
 {
     const output_options *o = &out->options;
     uint64_t left = o->rotate_size == 0               ? BATCH
                     : o->rotate_size > out->file.size ? o->rotate_size - out->file.size
-                                                      : o->rotate_size; /* it goes into the next one */
+                                                      : o->rotate_size; /* for the next file */
     if (o->zstd_level > 0 && left < BATCH_MIN)
         left = BATCH_MIN;
     out->batch_size = left < BATCH ? (size_t)left : BATCH;
@@ -82,7 +80,8 @@ static void choose_batch_size(output *out)
 
 /* ---- opening ---- */
 
-/* The journal, unless there is none and the folder lets none be made: then streams are known while netlogd runs. */
+/* Opens the journal. If there is none and the directory cannot be written to, streams are known only while netlogd
+ * runs. */
 static nl_status open_journal(output *out)
 {
     char *name = output_file_name_beside(&out->options, ".streams"), *last = NULL;
@@ -100,8 +99,8 @@ static nl_status open_journal(output *out)
         char *slash = strrchr(name, '/');
         if (slash != NULL)
             slash[slash == name] = '\0';
-        if (access(slash != NULL ? name : ".", W_OK) != 0 && errno != ENOENT) { /* which opening the file says */
-            program_error("%s: no file can be made beside it: what clients sent is not remembered beyond a restart",
+        if (access(slash != NULL ? name : ".", W_OK) != 0 && errno != ENOENT) { /* opening the file reports others */
+            program_error("%s: cannot create a journal beside it; after a restart, repeated blocks are stored twice",
                           out->options.path);
             journal_close(out->journal);
             out->journal = NULL;
@@ -112,7 +111,7 @@ static nl_status open_journal(output *out)
     return status;
 }
 
-/* The number of the file to begin with: the next one, or the latest when that is empty. */
+/* Finds the number of the first file: the next one, or the latest if it is empty. */
 static nl_status first_number(output *out, uint64_t *number)
 {
     *number = 0;
@@ -129,26 +128,26 @@ static nl_status first_number(output *out, uint64_t *number)
     return NL_OK;
 }
 
-/* The latest file's end: of the one that is gone on with, or of the one before it. */
+/* Repairs the end of the file to be continued, or of the file before it. */
 static nl_status repair_latest(output *out, uint64_t number)
 {
     char *name = output_file_name(&out->options, number > 1 ? number - 1 : number);
     nl_status status = repair_end(name, &out->repairs[1]);
     if (status == NL_OK && out->options.spool == NULL && number > 1)
-        file_index_complete(name); /* as a kill has left it */
+        file_index_complete(name); /* after a kill */
     free(name);
     return status;
 }
 
-/* What is in a spool is delivered, and gone. */
+/* Files of a spool have no index: they are removed after delivery. */
 static void begin_index(output *out)
 {
     file_index_close(out->index);
     out->index = out->options.spool == NULL ? file_index_open(&out->file) : NULL;
 }
 
-/* Waits until the journal and the names of the files are on the disk: a crash of the machine then makes no netlogd cut
- * off what is sealed. */
+/* Waits until the journal and the names of the files are on the disk, so that after a crash of the machine no netlogd
+ * cuts off sealed bytes. */
 static nl_status make_journal_safe(output *out)
 {
     output_file_sync_folder(out->options.path);
@@ -168,7 +167,7 @@ static nl_status open_files(output *out)
 {
     uint64_t number = 0;
     int claim = -1;
-    /* Before anything is changed; the spool's lock is another one. */
+    /* Before anything is changed. A spool has its own lock. */
     if (out->options.path != NULL && out->options.spool == NULL && output_file_claim(&out->options, &claim) != NL_OK)
         return NL_FAILED;
     nl_status status = NL_OK;
@@ -197,7 +196,7 @@ static void free_output(output *out)
     file_index_close(out->index);
     seal_close(out->seal);
     output_file_close(&out->file);
-    delivery_close(out->delivery, ending_left_ms() / 10 * 9); /* and then it finishes what it is about */
+    delivery_close(out->delivery, ending_left_ms() / 10 * 9); /* a delivery in progress may take longer */
     journal_close(out->journal);
     nl_streams_free(out->streams);
     nl_encoder_free(out->encoder);
@@ -216,9 +215,7 @@ static nl_encoder *new_encoder(const output_options *options)
 
 output *output_open(output_options *options)
 {
-    output *out = calloc(1, sizeof *out);
-    if (out == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    output *out = nl_memory_check(calloc(1, sizeof *out));
     out->options = *options;
     *options = (output_options){0};
     out->file.fd = -1;
@@ -228,8 +225,8 @@ output *output_open(output_options *options)
     out->encoder = new_encoder(&out->options);
     nl_status status = NL_OK;
     if (out->options.kind->numbered && getrandom(out->own, STREAM, 0) != STREAM)
-        status = nl_error_set_errno("random bytes");
-    /* The spool is locked before anything in it is changed. */
+        status = nl_error_set_errno("read random bytes");
+    /* The spool must be locked before anything in it is changed. */
     if (status == NL_OK && out->options.kind->deliver != NULL)
         status = (out->delivery = delivery_open(&out->options)) != NULL ? NL_OK : NL_FAILED;
     if (status == NL_OK)
@@ -303,7 +300,7 @@ static nl_status note_always(output *out, nl_status (*write)(journal *, const jo
     return status;
 }
 
-/* Notes how far the file was written: with what streams go on with, or before anything more is written. */
+/* Notes the size of the file, if a journal is needed. */
 static nl_status output_note(output *out, nl_status (*write)(journal *, const journal_mark *, bool), bool ended)
 {
     bool needed = out->journal != NULL && journal_is_needed(out->journal);
@@ -339,20 +336,19 @@ bool output_is_full(const output *out)
 }
 
 /*
- * The kernel says once that what was written did not reach the disk, and may have let go of it: that a second fsync
- * succeeds means nothing. So this is as a kill: nothing of it was acknowledged, whoever begins again takes it back, and
- * it is sent again.
+ * The kernel reports only once that written bytes did not reach the disk, and may have dropped them; a second fsync
+ * would succeed. So this ends netlogd like a kill: the bytes were not acknowledged, the next netlogd cuts them off, and
+ * clients send them again.
  */
 static void sync_file(output *out)
 {
     if (output_file_sync(&out->file) != NL_OK)
-        program_fail(
-            PROGRAM_PROBLEM,
-            "%s; what was written last may be lost: it was not acknowledged, and is taken back at the next start",
-            nl_error_message());
+        program_fail(PROGRAM_PROBLEM,
+                     "%s; the records written last were not acknowledged, and are cut off at the next start",
+                     nl_error_message());
 }
 
-/* Seals what is in the file, all of which the journal tells of; ended: and that it is all. */
+/* Seals the file, whose size the journal has noted. ended: it will not grow. */
 static nl_status seal_file(output *out, bool ended)
 {
     if (out->seal == NULL)
@@ -369,7 +365,7 @@ static nl_status open_another(output *out)
             return NL_FAILED;
         number = (number > out->file.number ? number : out->file.number) + 1;
     }
-    /* A removed file frees its space only when it is closed, and until then there may be none for a seal. */
+    /* A removed file frees its space only when it is closed; until then a seal may not fit on the disk. */
     if (seal_file(out, true) != NL_OK && !output_file_is_removed(&out->file))
         return NL_FAILED;
     if (output_file_open(&out->file, &out->options, number, out->options.numbered) != NL_OK)
@@ -387,30 +383,30 @@ static void unsettle(output *out)
     out->settled = false;
 }
 
-/* A spool that is full is as a disk that is. */
-static nl_status find_room(output *out)
+/* A full spool is treated like a full disk. */
+static nl_status check_spool(output *out)
 {
-    if (out->delivery == NULL || delivery_has_room(out->delivery, out->batch.size, out->options.spool_size))
+    if (out->delivery == NULL || delivery_has_space(out->delivery, out->batch.size, out->options.spool_size))
         return NL_OK;
     delivery_state state;
     delivery_describe(out->delivery, &state);
-    return nl_error_set(NL_ERROR_LIMIT, "the spool %s is full, and %s%s%s", out->options.spool, out->options.target,
-                        state.reason[0] != '\0' ? " is away: " : " takes it slowly", state.reason);
+    return nl_error_set(NL_ERROR_FULL, "the spool %s is full, and %s%s%s", out->options.spool, out->options.target,
+                        state.reason[0] != '\0' ? " cannot be reached: " : " is slow", state.reason);
 }
 
-/* Nobody frees room by removing a file that stays open, and nothing is kept by going on with it. */
+/* An open file that was removed occupies space, and its records are lost anyway. */
 static nl_status leave_removed(output *out)
 {
     if (!out->blocked || !output_file_is_removed(&out->file))
         return NL_OK;
-    program_error("%s was removed; going on with another", out->file.name);
+    program_error("%s was removed; continuing with a new file", out->file.name);
     return open_another(out);
 }
 
 static nl_status write_batch(output *out)
 {
     size_t written;
-    if (leave_removed(out) != NL_OK || find_room(out) != NL_OK ||
+    if (leave_removed(out) != NL_OK || check_spool(out) != NL_OK ||
         (is_time_to_rotate(out) && open_another(out) != NL_OK) || output_begin(out) != NL_OK ||
         seal_begin_file(out->seal, out->file.number) != NL_OK)
         return NL_FAILED;
@@ -430,7 +426,7 @@ static nl_status write_batch(output *out)
     return status;
 }
 
-/* Writes all that was put; what a kill finds of it is taken back until it is settled. */
+/* Writes all records. Until they are settled, the next netlogd would cut them off after a kill. */
 static nl_status write_all(output *out)
 {
     out->put += nl_encoder_size(out->encoder);
@@ -441,7 +437,7 @@ static nl_status write_all(output *out)
     return status;
 }
 
-/* Returns whether the file is to be settled, lest it grow further. */
+/* Returns whether the file is full and must be settled. */
 static bool write_if_much(output *out)
 {
     if (out->blocked || nl_encoder_size(out->encoder) < out->batch_size)
@@ -450,7 +446,7 @@ static bool write_if_much(output *out)
     return output_is_full(out);
 }
 
-/* Whether the line as it came begins with a field, and not with what another program has put before it. */
+/* Whether the line begins with a field, not with a prefix of another program. */
 static bool has_no_prefix(const nl_record *record)
 {
     return nl_text_begins_with_field(nl_format_get_info(record->raw_format)->text, record->raw);
@@ -472,7 +468,7 @@ void output_put_line(const nl_record *record, nl_format format, nl_buffer *line)
     }
 }
 
-/* Whether the record of that number, of the latest block, has not come before. The numbers rise. */
+/* Whether the record of that number in the latest block is new. Numbers rise. */
 static bool is_new(output *out, uint64_t sequence)
 {
     const nl_number_range *fresh = (const nl_number_range *)out->block.fresh.data;
@@ -482,16 +478,14 @@ static bool is_new(output *out, uint64_t sequence)
     return out->block.at < count && sequence >= fresh[out->block.at].from;
 }
 
-/*
- * Whether the output numbers the record itself. An output with a filter numbers all its records, because the records
- * that it leaves out would look like loss in the streams of their producers.
- */
+/* Whether the output numbers the record itself. An output with a filter numbers all its records, because the records
+ * that it omits would look like loss in the streams of their producers. */
 static bool is_own(const output *out, const uint64_t *sequence)
 {
     return (sequence == NULL || out->options.filter != NULL) && out->options.kind->numbered;
 }
 
-/* Sets the stream and the number of the next record in a block. */
+/* Sets the stream and number of the next record in a block. */
 static void set_stream(output *out, const uint64_t *sequence)
 {
     if (out->options.format != NL_FORMAT_NLB)
@@ -509,7 +503,7 @@ static void add_times(output *out, int64_t min_ns, int64_t max_ns, uint64_t reco
     nl_time_piece_add(&out->times, &(nl_time_piece){.min_ns = min_ns, .max_ns = max_ns, .records = records});
 }
 
-/* Whether the output is to have the record. One that would cost too much to decide is kept: nothing is lost by that. */
+/* Whether the record matches the filter. A record that would cost too much to decide is kept. */
 static bool is_meant(output *out, const nl_record *record)
 {
     uint64_t steps = NL_FILTER_STEPS_MAX;
@@ -519,8 +513,9 @@ static bool is_meant(output *out, const nl_record *record)
     if (nl_filter_match(out->options.filter, record, &steps, &matches) == NL_OK)
         return matches;
     if (out->counts.undecided++ == 0)
-        program_error("output %s: where= costs too much for a record, which is kept; further ones are only counted",
-                      out->options.target);
+        program_error(
+            "output %s: where= costs too much for a record, which is kept; further such records are only counted",
+            out->options.target);
     return true;
 }
 
@@ -531,7 +526,7 @@ bool output_put(output *out, const nl_record *record, const uint64_t *sequence)
         return false;
     set_stream(out, sequence);
 
-    /* The encoder does not copy lines with control characters. */
+    /* The encoder does not copy lines with prefixes. */
     if (record->raw_format == out->options.format && record->raw.data != NULL && !has_no_prefix(record)) {
         clean = *record;
         clean.raw = (nl_string){0};
@@ -546,7 +541,7 @@ bool output_put(output *out, const nl_record *record, const uint64_t *sequence)
     out->counts.unwritten += status != NL_OK;
     if (status != NL_OK && !out->failed) {
         out->failed = true;
-        program_error("%s: %s; it is left out", out->file.name, nl_error_message());
+        program_error("%s: %s; record omitted", out->file.name, nl_error_message());
     }
     return write_if_much(out);
 }
@@ -557,7 +552,7 @@ static bool has_stream(const nl_block_view *block)
     return memcmp(block->stream, none, STREAM) != 0;
 }
 
-/* How many of a block's records are new here, of those that are new anywhere. */
+/* Notes the numbers of a block; returns how many of its records are new to this output. */
 static uint64_t take_numbers(output *out, const nl_block_view *block)
 {
     uint64_t count = 0;
@@ -575,7 +570,7 @@ static uint64_t take_numbers(output *out, const nl_block_view *block)
 bool output_begin_block(output *out, const nl_block_view *block)
 {
     bool whole = has_stream(block) ? take_numbers(out, block) == block->record_count : !out->options.kind->numbered;
-    unsettle(out); /* a stream that goes on is noted, even when nothing of the block was new */
+    unsettle(out); /* the journal notes the stream even if no record is new */
     return whole;
 }
 
@@ -680,7 +675,7 @@ nl_status output_change(output *out, output_options *options)
     const char *key = before.seal_key, *new_key = options->seal_key;
     if (key == NULL ? new_key != NULL : new_key == NULL || strcmp(key, new_key) != 0) {
         output_options_free(options);
-        return nl_error_set(NL_ERROR_SYSTEM, "%s: seal= cannot change while netlogd runs; restart it", before.target);
+        return nl_error_set(NL_ERROR_SYSTEM, "%s: seal= changes only when netlogd restarts", before.target);
     }
     out->options = *options;
     *options = before;

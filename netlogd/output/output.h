@@ -1,16 +1,14 @@
 /*
- * One output: records that it is meant for, in the order in which they came, in one file or in numbered ones, as text
- * or as blocks (options.h has what can be said); and, when it is of a kind that delivers (kind.h), from there to
- * wherever they are to go.
+ * One output: it writes the records that match its filter, in the order of arrival, to one file or to numbered files,
+ * as text or as blocks (options.h). Depending on its kind (kind.h), it then delivers them to a destination.
  *
- * Records are collected and written many at a time. When writing fails (a full disk) they stay in memory, which grows
- * by no more than what one read from a client brought: the server reads nothing more until output_flush has succeeded
- * again.
+ * Records are collected and written in batches. If writing fails (a full disk), they stay in memory, which grows by at
+ * most one read of a client: the server reads nothing more until output_flush succeeds.
  *
- * What is written is only taken for good once that is noted in the journal (journal.h), at a moment when no block is
- * read in part: that is what output_flush is called at. The journal is the output's own, and so is what is remembered
- * of streams: after a kill one output may have taken what another has not, and of what then comes again each takes what
- * it had not. outputs.h says how they are kept together.
+ * Written records count only after the journal (journal.h) notes them, at a moment when no block is partly put;
+ * output_flush is called then. Each output has its own journal and its own memory of streams: after a kill one output
+ * may have records that another lacks, and each then takes what is new to it. outputs.h explains how they are kept
+ * together. The server's thread only.
  */
 #ifndef NETLOGD_OUTPUT_H
 #define NETLOGD_OUTPUT_H
@@ -23,127 +21,116 @@
 
 typedef struct output output;
 
-/* What the journal said when it was opened. */
+/* What the journal told when it was opened. */
 typedef enum output_past {
-    OUTPUT_PAST_NONE,  /* there was none */
-    OUTPUT_PAST_ENDED, /* netlogd had ended in good order: nobody sends again what this output was to have */
+    OUTPUT_PAST_NONE,  /* there was no journal */
+    OUTPUT_PAST_ENDED, /* netlogd had ended properly: no client sends again what this output should have */
     OUTPUT_PAST_KILLED
 } output_past;
 
 typedef struct output_counts {
     uint64_t records;   /* put */
     uint64_t unwritten; /* too large for the format */
-    uint64_t undecided; /* kept, because the expression would have cost too much to decide */
+    uint64_t undecided; /* kept, because deciding the expression would cost too much */
     uint64_t bytes;     /* written, as encoded */
-    uint64_t encoded;   /* taken from the encoder, before compression */
+    uint64_t encoded;   /* from the encoder, before compression */
 } output_counts;
 
-/*
- * Opens what options name, repairs a damaged end, and takes back what a netlogd that was killed wrote without having
- * acknowledged it. NULL with the reason in nl_error_message(). The options are taken over, those of a failure too.
- */
+/* Opens an output: repairs a damaged end, and cuts off what a killed netlogd wrote without acknowledging it. Takes over
+ * the options, also on failure. NULL after setting the error. */
 output *output_open(output_options *options);
 
-/* Begins to deliver, in a thread, which says in netlogd's own log what comes of it: not before the last fork. log may
- * be NULL. Files: nothing. */
+/* Starts delivery in a thread; the process must not fork after that. log, which may be NULL, gets an event when
+ * delivery fails or succeeds again. Does nothing for files. */
 void output_start(output *out, nl_log *log);
 
-/* Says in netlogd's own log what was repaired. log may be NULL. */
+/* Writes an event for each repair to log, which may be NULL. */
 void output_report_repairs(output *out, nl_log *log);
 
 const output_options *output_get_options(const output *out);
 const output_counts *output_get_counts(const output *out);
 
-/* How many bytes all that was put so far has, as encoded but not compressed. */
+/* Returns the bytes of all records put so far, as encoded, before compression. */
 uint64_t output_encoded(const output *out);
 
-/* What is remembered of the streams of clients, from before too. The output's own. */
+/* Returns what the output knows of the streams of clients. The output owns it. */
 nl_streams *output_streams(output *out);
 output_past output_get_past(const output *out);
 
-/* Notes all streams in the journal, after they were set from outside; and that it has not ended. */
+/* Notes all streams in the journal, after they were set by outputs.c, and that netlogd runs. */
 nl_status output_note_streams(output *out);
 
-/* Sees to it that the journal is there, before any other output notes that it has taken what this one was to have. */
+/* Creates the journal, before another output notes what it has taken. */
 nl_status output_begin(output *out);
 
-/* The stream of those records that the output itself numbers; NULL: it does not. */
+/* Returns the stream of the records that the output numbers itself, or NULL. */
 const unsigned char *output_own_stream(const output *out);
 
-/* Whether blocks are best taken as a whole. */
+/* Whether blocks should be taken as a whole. */
 bool output_wants_blocks(const output *out);
 
-/* Whether the record's raw text is a plain line of that text format, which is added as it came. */
+/* Whether the raw text of a record is a clean line of that format, which is written unchanged. */
 bool output_takes_raw(const nl_record *record, nl_format format);
 
-/* Appends the line of a record in a text format to line, newline included: the raw text where output_takes_raw. */
+/* Appends the line of a record in a text format, with its newline: the raw text if output_takes_raw. */
 void output_put_line(const nl_record *record, nl_format format, nl_buffer *line);
 
-/*
- * Adds a record that is meant, as the bytes that came in where those are a plain line of the format. sequence is its
- * number when it is of the block that output_begin_block was called with last, else NULL.
- */
+/* Adds a record if it matches the filter. sequence is its number in the block of the latest output_begin_block, or
+ * NULL. Returns whether the file is full (output_is_full). */
 bool output_put(output *out, const nl_record *record, const uint64_t *sequence);
 
-/*
- * Notes the numbers of a block, before output_put_block or, for each of its records, output_put is called. Returns
- * whether the output takes the block as it is; otherwise it has had a part of it, or gives the records numbers.
- */
+/* Notes the numbers of a block, before output_put_block, or output_put for each of its records. Returns whether the
+ * output can take the block as a whole; otherwise it has a part of it, or must number its records. */
 bool output_begin_block(output *out, const nl_block_view *block);
 
-/* Adds the block that output_begin_block was called with, for an output that takes it as it is. */
+/* Adds the block of the latest output_begin_block as a whole. Returns whether the file is full. */
 bool output_put_block(output *out, const nl_block_view *block);
 
-/* Writes what was collected. NL_FAILED: it stays, and output_is_blocked until a later flush succeeds. */
+/* Writes the collected records. On NL_FAILED they stay, and output_is_blocked until a later flush succeeds. */
 nl_status output_flush(output *out);
 
-/* As output_flush, and whatever the fsync option says of when, it is settled then. */
+/* Like output_flush, but also settles, whatever fsync= says. */
 nl_status output_settle(output *out);
 
-/*
- * Whether a numbered file has the size at which another one is begun, but more in it than the journal tells of: it is
- * to be settled as soon as no block is read in part, and does not grow then. The two that put return it when they have
- * written something.
- */
+/* Whether a numbered file has reached its maximum size but has more than its journal notes: it must be settled as soon
+ * as no block is partly put, and does not grow until then. */
 bool output_is_full(const output *out);
 
-/* Whether all that was put is in the file, settled or not. */
+/* Whether all records are in the file, settled or not. */
 bool output_is_empty(const output *out);
 
 bool output_is_blocked(const output *out);
 
-/* Whether so much was put since the latest flush that it is time for one, whoever else wants something. */
+/* Whether so much was put since the latest flush that a flush must not wait. */
 bool output_is_due(const output *out);
 
-/* Whether all that was flushed may be acknowledged. If not: within how many milliseconds output_settle is wanted. */
+/* Whether everything flushed may be acknowledged; if not, in how many milliseconds output_settle is due. */
 bool output_is_settled(const output *out);
 int output_settle_ms(const output *out);
 
-/* Whether it is time to seal what was written: output_settle does. */
+/* Whether a seal is due; output_settle writes it. */
 bool output_is_seal_due(const output *out);
 
-/* What is on its way; false: it is of a kind that does not deliver. */
+/* Gets the state of delivery. Returns false if the output does not deliver. */
 bool output_delivers(output *out, delivery_state *state);
 
-/* Whether it has all records, in files that can be read while they are written. */
+/* Whether the output has all records, in files that can be read while they are written. */
 bool output_holds_all(const output *out);
 
-/* One file: opens its name anew; numbered ones: begins another. On NL_FAILED the old one stays in use. */
+/* Opens the file's name again, or begins another numbered file. On NL_FAILED the old file stays in use. */
 nl_status output_reopen(output *out);
 
-/*
- * Other options for the same target, taken over. What was put before is settled as the old ones say. On NL_FAILED these
- * stay in use, and the new ones are freed.
- */
+/* Sets other options for the same target, which it takes over. Earlier records are settled by the old options. On
+ * NL_FAILED the old options stay, and the new ones are freed. */
 nl_status output_change(output *out, output_options *options);
 
-/* Settles and closes. */
+/* Settles, closes and frees the output. */
 nl_status output_close(output *out);
 
-/* The same, but the journal does not say that it ended in good order: there is what others have, and may come yet. */
+/* The same, but the journal does not note a proper end, because other outputs have records that this one lacks. */
 nl_status output_close_behind(output *out);
 
-/* Lets it go as it is: it was opened in vain. */
+/* Frees an output that was opened in vain, without changing anything. */
 void output_abandon(output *out);
 
 #endif

@@ -14,9 +14,7 @@ static nl_status cut(const char *path, uint64_t size, uint64_t kept, const char 
 {
     if (truncate(path, (off_t)kept) != 0)
         return nl_error_set_errno("cut %s", path);
-    *what = (repair){.file = strdup(path), .cut = size - kept, .kept = kept, .reason = reason};
-    if (what->file == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    *what = (repair){.file = program_copy(path), .cut = size - kept, .kept = kept, .reason = reason};
     return NL_OK;
 }
 
@@ -28,7 +26,7 @@ nl_status repair_unacknowledged(const char *path, const journal_mark *mark, repa
         return NL_OK;
     if (!S_ISREG(status.st_mode) || status.st_ino != mark->inode || (uint64_t)status.st_size <= mark->size)
         return NL_OK;
-    return cut(path, (uint64_t)status.st_size, mark->size, "written, but not acknowledged, when netlogd was killed",
+    return cut(path, (uint64_t)status.st_size, mark->size, "written but not acknowledged when netlogd was killed",
                what);
 }
 
@@ -41,5 +39,5 @@ nl_status repair_end(const char *path, repair *what)
         return NL_OK;
     if (nl_archive_find_end(path, &size, &whole) != NL_OK)
         return NL_FAILED;
-    return whole < size ? cut(path, size, whole, "part of a record at the end", what) : NL_OK;
+    return whole < size ? cut(path, size, whole, "incomplete record at the end", what) : NL_OK;
 }

@@ -1,4 +1,4 @@
-/* What is done to a file that netlogd goes on with, so that it ends with a whole record that was taken for good. */
+/* Repairs of a file that netlogd continues, so that it ends with a whole, acknowledged record. No state. */
 #ifndef NETLOGD_OUTPUT_REPAIR_H
 #define NETLOGD_OUTPUT_REPAIR_H
 
@@ -6,19 +6,18 @@
 
 #include <netlogger.h>
 
-/* What was repaired: cut bytes were cut off file. */
+/* A repair: cut bytes were cut off the file. */
 typedef struct repair {
-    char *file; /* to be freed */
+    char *file; /* for free(); NULL: nothing was cut */
     uint64_t cut, kept;
     const char *reason;
 } repair;
 
-/* Cuts off what netlogd wrote beyond mark, and never acknowledged; nothing when the file is not the one that mark tells
- * of, or ended in good order. *what.cut is 0 when there was nothing to do. NL_FAILED with the reason in
- * nl_error_message(). */
+/* Cuts off what a killed netlogd wrote beyond the journal's mark, which was never acknowledged. Does nothing if the
+ * file is not the one of the mark, or netlogd ended properly. NL_FAILED after setting the error. */
 nl_status repair_unacknowledged(const char *path, const journal_mark *mark, repair *what);
 
-/* Cuts off part of a record at the end. */
+/* Cuts off an incomplete record at the end. */
 nl_status repair_end(const char *path, repair *what);
 
 #endif

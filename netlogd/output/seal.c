@@ -24,12 +24,12 @@ struct seal {
     char *path;
     int fd;
     seal_key key;                      /* of the next seal */
-    bool unsaved;                      /* the key file has the key before */
-    bool rest;                         /* a file that a killed netlogd left may have bytes that are not sealed */
-    uint64_t size;                     /* bytes of the head and of whole seals */
+    bool unsaved;                      /* the key file still has the key before */
+    bool rest;                         /* the file of a killed netlogd may have bytes that are not sealed */
+    uint64_t size;                     /* of the head and of whole seals, in bytes */
     unsigned char tag[SEAL_HASH_SIZE]; /* of the latest seal */
-    seal_record next;                  /* what the next seal covers; to: the size of the file */
-    EVP_MD_CTX *hash;                  /* of that */
+    seal_record next;                  /* range of the next seal; to is the size of the file */
+    EVP_MD_CTX *hash;                  /* of that range */
     int64_t due_ns;                    /* by the monotonic clock; 0: all is sealed */
 };
 
@@ -47,7 +47,7 @@ static nl_status put_safely(seal *s, const char *data, size_t size, uint64_t off
     return put == (ssize_t)size && fdatasync(s->fd) == 0 ? NL_OK : nl_error_set_errno("write %s", s->path);
 }
 
-/* Writes the mark of as many seals as there are, and erases that of one fewer. */
+/* Writes the end mark for the present number of seals, and erases that of one fewer. */
 static nl_status put_mark(seal *s)
 {
     static const char none[SEAL_MARK_SIZE];
@@ -66,7 +66,7 @@ static nl_status save_key(seal *s)
     return status;
 }
 
-/* A seal is in the file: from now on there is no key for it. */
+/* Replaces the key after its seal was written. */
 static nl_status advance(seal *s, const seal_record *record, size_t size)
 {
     memcpy(s->tag, record->tag, sizeof s->tag);
@@ -98,7 +98,7 @@ static nl_status put_seal(seal *s)
     return advance(s, &s->next, bytes.size);
 }
 
-/* Seals what a netlogd that was killed has written to the latest file, which had this pattern then. */
+/* Seals what a killed netlogd has written to the latest file, which may have had another pattern. */
 static nl_status seal_rest(seal *s)
 {
     const char *slash = strrchr(s->options->path, '/');
@@ -127,7 +127,7 @@ static nl_status seal_rest(seal *s)
     return result;
 }
 
-/* Finishes what was begun: the file of a killed netlogd, the key. */
+/* Completes what is pending: the seal of a killed netlogd's file, the key. */
 static nl_status finish_pending(seal *s)
 {
     if (s->unsaved && save_key(s) != NL_OK)
@@ -161,7 +161,7 @@ nl_status seal_begin_file(seal *s, uint64_t number)
     begin_range(s);
     nl_status status = put_seal(s);
     if (status != NL_OK && !s->unsaved)
-        s->next.number = 0; /* it is not named yet */
+        s->next.number = 0; /* no seal names it yet */
     return status;
 }
 
@@ -189,10 +189,8 @@ bool seal_is_due(const seal *s)
 
 /* ---- opening ---- */
 
-/*
- * Reads the seals whose keys are gone, and the one after them, which a kill may have cut off. s->next becomes the last
- * of all. What is behind it was not finished, and is overwritten.
- */
+/* Reads the seals whose keys are erased, and the one after them, which a kill may have cut off. s->next becomes the
+ * last seal. The rest is incomplete, and is overwritten. */
 static nl_status read_seals(seal *s, FILE *file)
 {
     seal_record record;
@@ -220,11 +218,11 @@ static nl_status read_seals(seal *s, FILE *file)
     if (!genuine)
         return NL_OK;
     s->next = record;
-    advance(s, &record, bytes.size); /* on a full disk, later */
+    advance(s, &record, bytes.size); /* if the disk is full, later */
     return NL_OK;
 }
 
-/* The first seal covers nothing: it uses up the first key, which is thus not on the machine any more. */
+/* The first seal covers nothing. It uses up the first key, which is then no longer on the machine. */
 static nl_status begin_seals(seal *s)
 {
     nl_status status = put_safely(s, "NLSEAL01", 8, 0);
@@ -252,9 +250,10 @@ static nl_status open_seals(seal *s)
     if (status == NL_OK && s->key.index == 0)
         status = begin_seals(s);
     s->rest = s->next.number > 0 && !s->next.ended;
-    if (status == NL_OK && s->rest && seal_rest(s) != NL_OK && nl_error_get_code() != NL_ERROR_LIMIT)
-        status = NL_FAILED;
-    return status;
+    if (status != NL_OK || !s->rest || seal_rest(s) == NL_OK)
+        return status;
+    /* A full disk, or a file at its size limit, only delays the seal. */
+    return nl_error_get_code() == NL_ERROR_FULL || nl_error_get_code() == NL_ERROR_LIMIT ? NL_OK : NL_FAILED;
 }
 
 seal *seal_open(const output_options *options)

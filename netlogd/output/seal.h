@@ -1,18 +1,18 @@
 /*
- * Sealing the files of an output while it writes them (seal_chain.h explains the seals, verify_seal.h checks them).
+ * Sealing the files of an output while it writes them (seal_chain.h explains seals, verify_seal.h checks them).
  *
- * The module owns the collector's key file and the seal file beside the archive. One output calls it, in the server's
- * thread. What is written is hashed as it is written. After seal_time=, and when a file ends, the output makes safe
- * (fdatasync) what it has written, then its journal, and then calls seal_write; so no crash, not even one of the
- * machine, takes back what is sealed. No seal covers what the journal does not: netlogd cuts that off after a kill.
+ * The module owns the collector's key file and the seal file beside the archive; one output calls it. Bytes are hashed
+ * as they are written. After seal_time=, and when a file ends, the output syncs its file, then its journal, and then
+ * calls seal_write. So no crash, not even of the machine, removes sealed bytes; and no seal covers bytes that the
+ * journal does not note, because the next netlogd cuts those off.
  *
- * A file is named by a seal before anything is written to it, and sealed to its end before the next one is named. So
- * every file with data is known to the seals, and only the latest can have bytes that no seal covers.
+ * A seal names a file before anything is written to it, and the file is sealed to its end before a seal names the next
+ * one. So the seals know every file with data, and only the latest file can have bytes that no seal covers.
  *
- * A seal is made safe first, then the end mark, then the next key. After a kill between them, the key of the seal that
- * was begun is still there, and seal_open finishes that seal or cuts it off. What a killed netlogd had written and not
- * sealed, seal_open seals. Acknowledgements do not wait for seals, unless a seal fails: then the output is blocked, as
- * it is when a disk is full, and nothing more is taken until it succeeds.
+ * A seal is synced first, then the end mark, then the next key. After a kill between them, the key of the new seal
+ * still exists, and seal_open completes that seal or cuts it off. seal_open also seals what a killed netlogd had
+ * written without sealing. Acknowledgements do not wait for seals. If a seal fails, the output is blocked, as when a
+ * disk is full.
  */
 #ifndef NETLOGD_OUTPUT_SEAL_H
 #define NETLOGD_OUTPUT_SEAL_H
@@ -21,34 +21,32 @@
 
 typedef struct seal seal;
 
-/* Opens the seals of an output, or begins them; finishes what a kill cut off. The options must outlive the result. NULL
- * with the reason in nl_error_message(). */
+/* Opens or begins the seals of an output; completes what a kill interrupted. The options must outlive the result. NULL
+ * after setting the error. */
 seal *seal_open(const output_options *options);
 
-/* Frees it. NULL, which all functions below accept too, is of an output that is not sealed. */
+/* Frees the seals. NULL, which all functions below accept too, is an output without seals. */
 void seal_close(seal *s);
 
-/* Names the file of that number, which is empty, unless it was named: what follows is written to it. NL_FAILED with the
- * reason in nl_error_message(). */
+/* Names the empty file of that number, unless a seal has named it; following bytes are written to it. NL_FAILED after
+ * setting the error. */
 nl_status seal_begin_file(seal *s, uint64_t number);
 
-/* Returns the number for a new file: number, or a higher one if a seal names a file of that number that had data. Such
- * files may have been removed. */
+/* Returns the number for a new file: number, or a higher one if a seal names a file of that number that had data and
+ * may have been removed. */
 uint64_t seal_next_number(const seal *s, uint64_t number);
 
-/* Those bytes were appended to the file. */
+/* Notes bytes that were appended to the file. */
 void seal_wrote(seal *s, const char *data, size_t size);
 
-/* Whether it is time for a seal. */
+/* Whether a seal is due. */
 bool seal_is_due(const seal *s);
 
-/*
- * Seals what was written, which is safe on the disk; ended: and that it is the whole file. NL_FAILED with the reason in
- * nl_error_message(); it is due until it succeeds.
- */
+/* Seals what was written and synced. ended: the file is complete. NL_FAILED after setting the error; the seal stays
+ * due. */
 nl_status seal_write(seal *s, bool ended);
 
-/* The name of an output's seal file, for free(). */
+/* Returns the name of an output's seal file, for free(). */
 char *seal_name(const output_options *options);
 
 #endif

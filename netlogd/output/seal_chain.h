@@ -50,16 +50,16 @@ typedef struct seal_key {
 
 typedef struct seal_record {
     uint64_t index;
-    int64_t time_ns;   /* when it was sealed */
+    int64_t time_ns;   /* of sealing */
     uint64_t number;   /* of the log file */
     uint64_t from, to; /* bytes [from, to) of the log file */
-    bool ended;        /* netlogd writes no more to the log file */
+    bool ended;        /* the log file is complete */
     unsigned char digest[SEAL_HASH_SIZE];
     char pattern[SEAL_NAME_MAX + 1]; /* name of the log file, with OUTPUT_NUMBER */
     unsigned char tag[SEAL_HASH_SIZE];
 } seal_record;
 
-/* A seal as its bytes are in the file. */
+/* A seal as it is stored. */
 typedef struct seal_bytes {
     char data[SEAL_SIZE_MAX];
     size_t size;
@@ -68,25 +68,25 @@ typedef struct seal_bytes {
 /* Replaces a key by the next one. */
 void seal_key_evolve(seal_key *key);
 
-/* Encodes a seal and tags it, with the tag of the seal before it; sets record->tag. */
+/* Encodes and tags a seal. previous_tag is the tag of the seal before. Sets record->tag. */
 void seal_encode(seal_record *record, const seal_key *key, const unsigned char *previous_tag, seal_bytes *bytes);
 
-/* Reads the seal at the file's position. Returns false when there is no whole one. Does not check the tag. */
+/* Reads the seal at the file's position, without checking its tag. Returns false if there is no whole seal. */
 bool seal_read(FILE *file, seal_record *record, seal_bytes *bytes);
 
-/* Whether a seal's tag is right. */
+/* Whether the tag of a seal is right. */
 bool seal_is_genuine(const seal_bytes *bytes, const seal_key *key, const unsigned char *previous_tag);
 
-/* The end mark of key->index seals, and its offset in the file. */
+/* Encodes the end mark of key->index seals. seal_mark_offset returns its offset in the file. */
 void seal_mark_encode(const seal_key *key, char mark[SEAL_MARK_SIZE]);
 size_t seal_mark_offset(uint64_t count);
 
-/* Begins a hash, adds to it, and gets the digest of what was added so far; more may be added after that. */
+/* Begin a hash, add data to it, and get the digest of the data so far; more may follow. */
 void seal_hash_begin(EVP_MD_CTX *hash);
 void seal_hash_add(EVP_MD_CTX *hash, const void *data, size_t size);
 void seal_hash_get(const EVP_MD_CTX *hash, unsigned char digest[SEAL_HASH_SIZE]);
 
-/* Adds bytes [from, to) of a file to a hash. Returns false when the file cannot be read or is shorter. */
+/* Adds bytes [from, to) of a file to a hash. Returns false if the file cannot be read or is shorter. */
 bool seal_hash_range(EVP_MD_CTX *hash, int fd, uint64_t from, uint64_t to);
 
 #endif

@@ -33,15 +33,17 @@ static bool parse_key(char *text, seal_key *key)
            OPENSSL_hexstr2buf_ex(key->bytes, SEAL_HASH_SIZE, &length, text + at, '\0') == 1 && length == SEAL_HASH_SIZE;
 }
 
-/* Why a file may not hold a key; NULL: it may. */
-static const char *find_exposure(int fd)
+/* Fails if a file may not hold a key. */
+static nl_status check_file(const char *path, int fd)
 {
     struct stat status;
     if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
-        return "not a plain file";
+        return nl_error_set(NL_ERROR_INVALID, "%s: not a regular file", path);
     if (status.st_uid != geteuid() && status.st_uid != 0)
-        return "the key belongs to another user";
-    return (status.st_mode & 077) != 0 ? "other users may access the key; run chmod 600" : NULL;
+        return nl_error_set(NL_ERROR_PERMISSION, "%s: the key belongs to another user", path);
+    return (status.st_mode & 077) == 0
+               ? NL_OK
+               : nl_error_set(NL_ERROR_PERMISSION, "%s: other users may access the key; run chmod 600", path);
 }
 
 nl_status seal_key_load(const char *path, seal_key *key)
@@ -50,15 +52,15 @@ nl_status seal_key_load(const char *path, seal_key *key)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return nl_error_set_errno("open %s", path);
-    const char *exposure = find_exposure(fd);
-    bool good = exposure == NULL && read(fd, text, SEAL_KEY_TEXT_SIZE) > 0 && parse_key(text, key);
+    nl_status status = check_file(path, fd);
+    if (status == NL_OK && (read(fd, text, SEAL_KEY_TEXT_SIZE) <= 0 || !parse_key(text, key)))
+        status = nl_error_set(NL_ERROR_INVALID, "%s: not a seal key", path);
     close(fd);
     OPENSSL_cleanse(text, sizeof text);
-    return good ? NL_OK
-                : nl_error_set(NL_ERROR_INVALID, "%s: %s", path, exposure != NULL ? exposure : "not a seal key");
+    return status;
 }
 
-/* Makes a new file with a key. False with errno. */
+/* Makes a new file with a key. Returns false with errno. */
 static bool write_key(const char *path, const seal_key *key, char text[SEAL_KEY_TEXT_SIZE + 1])
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -69,11 +71,11 @@ static bool write_key(const char *path, const seal_key *key, char text[SEAL_KEY_
     return good;
 }
 
-/* Overwrites an old key; the caller closes the file. */
+/* Overwrites an old key. The caller closes the file. */
 static void erase_key(int fd)
 {
     static const char zeros[SEAL_KEY_TEXT_SIZE];
-    off_t size = lseek(fd, 0, SEEK_END); /* less than a key, where a full disk has cut it off */
+    off_t size = lseek(fd, 0, SEEK_END); /* less than a key after a full disk */
     size = size < SEAL_KEY_TEXT_SIZE ? size : SEAL_KEY_TEXT_SIZE;
     if (pwrite(fd, zeros, (size_t)size, 0) != size || fdatasync(fd) != 0)
         program_error("cannot erase an old seal key: %m");
@@ -83,7 +85,7 @@ nl_status seal_key_create(const char *path, char text[SEAL_KEY_TEXT_SIZE + 1])
 {
     seal_key key = {0};
     if (getrandom(key.bytes, sizeof key.bytes, 0) != sizeof key.bytes)
-        return nl_error_set_errno("random bytes");
+        return nl_error_set_errno("read random bytes");
     bool good = write_key(path, &key, text);
     OPENSSL_cleanse(&key, sizeof key);
     if (!good)
@@ -100,7 +102,7 @@ static int open_old(const char *path)
 nl_status seal_key_store(const char *path, const seal_key *key)
 {
     char *beside = program_format("%s.new", path), text[SEAL_KEY_TEXT_SIZE + 1];
-    int old = open_old(beside); /* of an attempt that was cut off */
+    int old = open_old(beside); /* of an interrupted attempt */
     if (old >= 0) {
         erase_key(old);
         close(old);

@@ -2,6 +2,7 @@
 
 #include "take_out.h"
 
+#include "base/memory.h"
 #include "program/program.h"
 
 #include <errno.h>
@@ -20,11 +21,9 @@ void regions_add(regions *r, uint64_t from, uint64_t to, bool line)
     }
     if (r->count == r->capacity) {
         r->capacity = r->capacity == 0 ? 16 : r->capacity * 2;
-        r->places = realloc(r->places, r->capacity * sizeof *r->places);
-        if (r->places == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
+        r->places = nl_memory_check(realloc(r->places, r->capacity * sizeof *r->places));
     }
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): where there is no room yet, count and capacity are both 0 */
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): while places is NULL, count and capacity are 0 */
     r->places[r->count++] = (struct region){from, to, line};
 }
 
@@ -47,7 +46,7 @@ void regions_free(regions *r)
     *r = (regions){0};
 }
 
-/* Copies bytes [from, to) of the one to the end of the other. */
+/* Appends bytes [from, to) of in to out. */
 static bool take_out_copy(FILE *in, FILE *out, uint64_t from, uint64_t to)
 {
     static char piece[64 << 10];
@@ -63,7 +62,7 @@ static bool take_out_copy(FILE *in, FILE *out, uint64_t from, uint64_t to)
     return true;
 }
 
-/* Where the place ends, with the end of its line where it has one. */
+/* Returns the end of the region, including its newline. */
 static uint64_t end_of(FILE *in, const struct region *place)
 {
     uint64_t to = place->to;
@@ -99,11 +98,9 @@ bool make_alike(int fd, const struct stat *as)
 
 bool take_out(const char *path, const regions *r)
 {
-    char *beside, *aside;
+    char *beside = program_format("%s.repaired", path), *aside = program_format("%s.damaged", path);
     struct stat status = {0};
-    if (asprintf(&beside, "%s.repaired", path) < 0 || asprintf(&aside, "%s.damaged", path) < 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    /* A repair that was killed may have left it, and nobody else repairs the file: it is locked. */
+    /* An interrupted repair may have left the file; the lock excludes another repair. */
     if (unlink(beside) != 0 && errno != ENOENT)
         program_error("remove %s: %s", beside, strerror(errno));
     FILE *in = fopen(path, "re"), *good = fopen(beside, "wxe"), *damaged = fopen(aside, "ae");

@@ -1,4 +1,4 @@
-/* Taking damaged places out of a file. */
+/* Removing damaged regions from a file. No state. */
 #ifndef NETLOGD_OUTPUT_TAKE_OUT_H
 #define NETLOGD_OUTPUT_TAKE_OUT_H
 
@@ -7,33 +7,30 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* Places of a file, in order, none within another. {0} are none. */
+/* Regions of a file, in order and apart. {0} is none. */
 typedef struct regions {
     struct region {
         uint64_t from, to; /* bytes [from, to) */
-        bool line;         /* and the end of line behind them */
+        bool line;         /* and the following newline */
     } * places;
     size_t count, capacity;
 } regions;
 
-/* Adds a place that does not begin before the latest one; where both overlap they become one. */
+/* Adds a region that does not begin before the latest one; regions that overlap are joined. */
 void regions_add(regions *r, uint64_t from, uint64_t to, bool line);
 
-/* Whether the latest place goes on to at. */
+/* Whether the latest region extends to at. */
 bool regions_reach(const regions *r, uint64_t at);
 
 uint64_t regions_bytes(const regions *r);
 void regions_free(regions *r);
 
-/*
- * Moves those places' bytes from the file to PATH.damaged, which is appended to. The rest is written beside and takes
- * the file's name when it is on the disk, so that a crash leaves one or the other. False after having said on standard
- * error why not.
- */
+/* Moves the regions to the end of PATH.damaged. The rest is written to another file, synced, and renamed to path, so
+ * that a crash leaves one of them. Returns false after it has reported a failure. */
 bool take_out(const char *path, const regions *r);
 
-/* Gives what is to stand for a file, or beside it, that file's owner and permissions: root may repair what netlogd's
- * own user goes on with. Who may not give a file away is its owner already. False with errno. */
+/* Gives a new file the owner and permissions of another, because root may repair files of netlogd's user. A user who
+ * may not change the owner is the owner. Returns false with errno. */
 bool make_alike(int fd, const struct stat *as);
 
 #endif

@@ -4,7 +4,8 @@
 
 #include "file.h"
 #include "record/zstd_magic.h"
-#include "program/program.h"
+#include "base/memory.h"
+#include "reader/decoder.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,13 +18,13 @@ enum { CHUNK = 64 << 10 };
 typedef struct scan {
     nl_decoder *decoder;
     nl_time_piece piece;
-    uint64_t from;      /* of the piece */
-    uint64_t fed;       /* up to here the file was read */
-    uint64_t lines_end; /* behind the last end of line in that, */
-    uint64_t block_end; /* and behind the last block; 0: there is none */
+    uint64_t from;      /* begin of the piece */
+    uint64_t fed;       /* end of what was read */
+    uint64_t lines_end; /* after the last newline */
+    uint64_t block_end; /* after the last block; 0: none */
     ZSTD_DStream *unpacker;
     char *unpacked;
-    uint64_t frame_end; /* behind the last frame behind which a record begins */
+    uint64_t frame_end; /* after the last frame after which a record begins */
 } scan;
 
 static void time_scan_on_block(void *user, const nl_block_view *block)
@@ -52,12 +53,12 @@ static void take_plain(scan *s, const char *data, size_t size)
     s->fed += size;
 }
 
-/* Takes frames, until one ends at least or later. False when they are damaged. */
+/* Decompresses frames until one ends at least bytes or later. Returns false if they are damaged. */
 static bool take_frames(scan *s, const char *data, size_t size, uint64_t least)
 {
     ZSTD_inBuffer in = {data, size, 0};
     size_t result = 1;
-    bool full = false; /* the output was: the unpacker may hold more */
+    bool full = false; /* the output is full; there may be more */
     while ((in.pos < size || full) && s->frame_end < least) {
         ZSTD_outBuffer out = {s->unpacked, ZSTD_DStreamOutSize(), 0};
         result = ZSTD_decompressStream(s->unpacker, &out, &in);
@@ -73,7 +74,7 @@ static bool take_frames(scan *s, const char *data, size_t size, uint64_t least)
     return true;
 }
 
-/* Up to where all was taken. */
+/* Returns the end of the last whole record, block or frame. */
 static uint64_t end_of(const scan *s)
 {
     if (s->unpacker != NULL)
@@ -85,10 +86,8 @@ static uint64_t end_of(const scan *s)
 
 static void begin_frames(scan *s)
 {
-    s->unpacker = ZSTD_createDStream();
-    s->unpacked = malloc(ZSTD_DStreamOutSize());
-    if (s->unpacker == NULL || s->unpacked == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    s->unpacker = nl_memory_check(ZSTD_createDStream());
+    s->unpacked = nl_memory_check(malloc(ZSTD_DStreamOutSize()));
     ZSTD_initDStream(s->unpacker);
 }
 

@@ -25,18 +25,18 @@
 #include <unistd.h>
 
 typedef struct check {
-    nl_sequences *sequences; /* of all files; none is read twice */
+    nl_sequences *sequences; /* of all files */
     bool repair;
-    bool damaged; /* anything */
+    bool damaged; /* any problem was found */
     const char *path;
     nl_reader *reader;
-    regions regions; /* of this file: where it is damaged */
+    regions regions; /* damaged regions of the present file */
 } check;
 
 static void verify_on_malformed(void *user, const nl_malformed *what)
 {
     check *c = user;
-    /* A line's newline goes with it; a block has line 0. */
+    /* The newline belongs to a line; blocks have line 0. */
     printf("%s: at byte %" PRIu64 ": %zu bytes: %s\n", c->path, what->offset, what->text.size, what->reason);
     regions_add(&c->regions, what->offset, what->offset + what->text.size, what->line > 0);
 }
@@ -49,11 +49,11 @@ static void print_lost(const nl_lost *what)
     printf("%s: stream ", what->source);
     for (size_t i = 0; i < sizeof what->stream; i++)
         printf("%02x", what->stream[i]);
-    printf(": %" PRIu64 " records missing between %s and %s, %" PRIu64 " of them dropped by the program itself\n",
+    printf(": %" PRIu64 " records missing between %s and %s; the program itself dropped %" PRIu64 " of these\n",
            what->count, from, to, what->dropped);
 }
 
-/* A file reports only what programs dropped: what is missing from one file may be in the next. */
+/* Reports records that programs dropped. Records that one file lacks may be in the next. */
 static void on_lost(void *user, const nl_lost *what)
 {
     (void)user;
@@ -67,7 +67,7 @@ static void on_missing(void *user, const nl_lost *what)
     c->damaged = true;
 }
 
-/* Prints which records are in none of the files. */
+/* Reports the records that are in no file. */
 static void report_missing(check *c)
 {
     nl_sequences_list_missing(c->sequences, on_missing, c);
@@ -77,7 +77,7 @@ static void report_missing(check *c)
     c->damaged = true;
 }
 
-/* Reads all of the file. False when it can't be read to its end. */
+/* Reads a file. Returns false if that fails before the end. */
 static bool read_file(check *c)
 {
     nl_decoder_options options = {.max_record_size = OUTPUT_FILE_LONGEST,
@@ -98,13 +98,13 @@ static bool read_file(check *c)
     return status == NL_END;
 }
 
-/* Part of a record at the end may look like a whole one. */
+/* Looks for an incomplete record at the end, which may look like a whole one. */
 static void look_at_end(check *c)
 {
     uint64_t size, whole;
     if (nl_archive_find_end(c->path, &size, &whole) != NL_OK || whole == size || regions_reach(&c->regions, size))
         return;
-    printf("%s: at byte %" PRIu64 ": %" PRIu64 " bytes: part of a record at the end\n", c->path, whole, size - whole);
+    printf("%s: at byte %" PRIu64 ": %" PRIu64 " bytes: incomplete record at the end\n", c->path, whole, size - whole);
     regions_add(&c->regions, whole, size, false);
 }
 
@@ -118,48 +118,45 @@ static bool is_compressed(const char *path)
     return nl_zstd_begins(magic, got);
 }
 
-/* Where damage is in a compressed file's text says nothing of its place in the file: only its end can be mended. */
+/* The places of damage in decompressed text say nothing about the file; only the end of a compressed file can be
+ * repaired. */
 static void forget_places_in_compressed(check *c)
 {
     if (c->regions.count == 0 || !is_compressed(c->path))
         return;
     if (c->repair)
-        printf("%s: what is damaged inside a compressed file is not taken out\n", c->path);
+        printf("%s: damage inside a compressed file cannot be repaired\n", c->path);
     c->regions.count = 0;
 }
 
-/*
- * Opens and locks a file that may be repaired, before it is read: who writes it meanwhile would go on writing what was
- * put aside. -1 when it can't be opened, which reading it says, or when somebody writes it: then *why says who.
- */
-static int claim(const char *path, const char **reason)
+/* Opens and locks a file before it is read for a repair, because a writer would continue to write to the file that is
+ * replaced. -1 if that fails;
+ * sets *busy and reports it if another process writes the file. */
+static int claim(const char *path, bool *busy)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0 || output_file_lock(fd, path) == NL_OK)
         return fd;
-    *reason = nl_error_message();
+    *busy = true;
+    program_error("%s; the file is not repaired", nl_error_message());
     close(fd);
     return -1;
 }
 
-static bool mend(check *c, const char *path, const char *writer)
+static bool repair_file(const check *c, const char *path)
 {
-    bool mended = writer == NULL && take_out(path, &c->regions);
-    if (writer != NULL)
-        program_error("%s: it is not repaired", writer);
-    if (mended)
-        printf("%s: repaired, what was damaged is in %s.damaged\n", path, path);
-    return mended;
+    bool repaired = take_out(path, &c->regions);
+    if (repaired)
+        printf("%s: repaired; the damaged parts are in %s.damaged\n", path, path);
+    return repaired;
 }
 
-/* Whether a file without an index is to have one: none in a spool, from where files are delivered. */
+/* Whether a file without an index should have one. Files in a spool should not. */
 static bool wants_index(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *delivered;
+    char *delivered = program_format("%.*sdelivered", slash != NULL ? (int)(slash + 1 - path) : 0, path);
     struct stat status;
-    if (asprintf(&delivered, "%.*sdelivered", slash != NULL ? (int)(slash + 1 - path) : 0, path) < 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
     bool spool = access(delivered, F_OK) == 0;
     free(delivered);
     return !spool && stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= FILE_INDEX_MIN;
@@ -173,7 +170,7 @@ static bool has_index(const char *path)
     return there;
 }
 
-/* The index by time, of a file that was repaired or not. Returns whether it is sound, or there is none. */
+/* Checks and repairs the time index of a file. Returns false if it is damaged. */
 static bool check_index(check *c, const char *path, bool repaired, bool mine)
 {
     file_index_state state = FILE_INDEX_NONE;
@@ -181,14 +178,14 @@ static bool check_index(check *c, const char *path, bool repaired, bool mine)
         state = repaired ? FILE_INDEX_BEHIND : file_index_verify(path);
     bool anew = state == FILE_INDEX_BEHIND || state == FILE_INDEX_DAMAGED || wants_index(path);
     if (c->repair && mine && state != FILE_INDEX_SOUND && anew && file_index_rebuild(path))
-        printf("%s" NL_TIME_INDEX_SUFFIX ": made anew\n", path);
+        printf("%s" NL_TIME_INDEX_SUFFIX ": rebuilt\n", path);
     return state != FILE_INDEX_DAMAGED;
 }
 
 static void check_file(check *c, const char *path)
 {
-    const char *writer = NULL;
-    int claimed = c->repair ? claim(path, &writer) : -1;
+    bool busy = false;
+    int claimed = c->repair ? claim(path, &busy) : -1;
     c->path = path;
     c->regions.count = 0;
     bool good = read_file(c);
@@ -205,18 +202,18 @@ static void check_file(check *c, const char *path)
     if (stats.malformed > 0 || c->regions.count > 0)
         printf(", %" PRIu64 " bytes damaged in %zu places", regions_bytes(&c->regions), c->regions.count);
     if (stats.repeated > 0)
-        printf(", %" PRIu64 " records twice", stats.repeated);
+        printf(", %" PRIu64 " records stored twice", stats.repeated);
     putchar('\n');
-    bool repaired = c->repair && c->regions.count > 0 && mend(c, path, writer);
-    good = check_index(c, path, repaired, writer == NULL) && good;
+    bool repaired = c->repair && !busy && c->regions.count > 0 && repair_file(c, path);
+    good = check_index(c, path, repaired, !busy) && good;
     c->damaged = c->damaged || !good;
     if (claimed >= 0)
         close(claimed);
 }
 
-/* ---- folders ---- */
+/* ---- directories ---- */
 
-static void check_folder(check *c, const char *path)
+static void check_directory(check *c, const char *path)
 {
     char **files;
     size_t count = 0;
@@ -228,11 +225,11 @@ static void check_folder(check *c, const char *path)
     }
     for (size_t i = 0; i < count; i++)
         check_file(c, files[i]);
-    if (missing_say(m, files, count, c->sequences))
+    if (missing_report(m, files, count, c->sequences))
         c->damaged = true;
     missing_free(m);
     if (count == 0) {
-        printf("%s: there is no log in it\n", path);
+        printf("%s: no logs\n", path);
         c->damaged = true;
     }
     for (size_t i = 0; i < count; i++)
@@ -240,14 +237,14 @@ static void check_folder(check *c, const char *path)
     free(files);
 }
 
-/* Checks the seals of folders. Returns whether all is proven. */
+/* Checks the seals of directories. Returns whether everything is proven. */
 static bool check_seals(char **paths, int count, const verify_options *options)
 {
     seal_key key;
     if (seal_key_load(options->seal_key, &key) != NL_OK)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     if (key.index != 0)
-        program_fail(PROGRAM_PROBLEM, "%s: not the first key; use the one that --create-seal-key printed",
+        program_fail(PROGRAM_PROBLEM, "%s: not the first key; use the key that --create-seal-key printed",
                      options->seal_key);
     bool good = true;
     for (int i = 0; i < count; i++)
@@ -261,7 +258,7 @@ int verify(char **paths, int count, const verify_options *options)
     check c = {.sequences = nl_sequences_new(), .repair = options->repair};
     for (int i = 0; i < count; i++) {
         if (program_is_folder(paths[i]))
-            check_folder(&c, paths[i]);
+            check_directory(&c, paths[i]);
         else
             check_file(&c, paths[i]);
     }

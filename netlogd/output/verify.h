@@ -1,4 +1,4 @@
-/* Checking the files of an archive: netlogd --verify, --repair. */
+/* Checking and repairing the files of an archive: netlogd --verify, --repair. No state. */
 #ifndef NETLOGD_OUTPUT_VERIFY_H
 #define NETLOGD_OUTPUT_VERIFY_H
 
@@ -7,17 +7,16 @@
 
 typedef struct verify_options {
     bool repair;
-    const char *seal_key; /* a file; NULL: seals are not checked */
-    int64_t since_ns;     /* files that were sealed before may be missing */
+    const char *seal_key; /* NULL: seals are not checked */
+    int64_t since_ns;     /* files sealed before that time may be missing */
 } verify_options;
 
 /*
- * Reads every record of files, in that order, and of all files of folders, in the order of their names, and prints what
- * is damaged, where and how much, and what is missing from or twice in the streams of those who number their records.
- * With repair what is damaged is taken out of FILE into FILE.damaged. Returns PROGRAM_DONE when all is sound, else
- * PROGRAM_PROBLEM. Of folders it is also told what their journals say was written and is not there, and when there is
- * no log in one. What a producer said that it dropped itself is told, and is no damage.
- * With a seal key, folders only are valid, and their seals are checked too (verify_seal.h).
+ * Reads every record of the files, in that order, and of the files in directories, in the order of their names. Prints
+ * each damaged region, and the records that are missing from streams or stored twice; for directories also what is
+ * missing according to their journals. With repair, moves damaged regions of FILE to FILE.damaged. With a seal key,
+ * accepts only directories and checks their seals too (verify_seal.h). Returns PROGRAM_DONE if the files are complete
+ * and undamaged, otherwise PROGRAM_PROBLEM. Records that a producer dropped itself are reported, but are no damage.
  */
 int verify(char **paths, int count, const verify_options *options);
 

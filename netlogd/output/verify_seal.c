@@ -18,22 +18,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A log file that seals name. */
+/* A log file that a seal names. */
 typedef struct sealed_file {
     char *name;
-    int fd;             /* -1: it cannot be read, */
-    int error;          /* for this reason */
+    int fd;             /* -1: it cannot be read */
+    int error;          /* why it cannot be read */
     seal_record latest; /* its last seal */
-    int64_t first_ns;   /* when it was named */
-    bool bad;           /* something is altered */
+    int64_t first_ns;   /* time of its first seal */
+    bool bad;           /* a range is altered */
 } sealed_file;
 
 typedef struct seal_check {
-    const char *folder;
+    const char *directory;
     char *name; /* of the seal file */
     int64_t since_ns;
     bool tampered;
-    uint64_t count, bytes; /* of seals that are genuine, and of what they prove */
+    uint64_t count, bytes; /* of genuine seals, and of the bytes that they prove */
     int64_t first_ns, last_ns;
     sealed_file *files; /* in the order of the seals */
     size_t file_count;
@@ -54,7 +54,7 @@ static void report_tampering(seal_check *c, const char *name, const char *format
 
 /* ---- log files ---- */
 
-/* The file of a seal: that of the seal before, or another one. */
+/* Returns the file of a seal: that of the seal before, or a new one. */
 static sealed_file *find_file(seal_check *c, const seal_record *record)
 {
     sealed_file *file = c->file_count > 0 ? &c->files[c->file_count - 1] : NULL;
@@ -63,7 +63,7 @@ static sealed_file *find_file(seal_check *c, const seal_record *record)
     if (file != NULL && file->fd >= 0)
         close(file->fd);
     c->files = nl_memory_check(reallocarray(c->files, c->file_count + 1, sizeof *c->files));
-    output_options files = {.numbered = true, .path = program_format("%s/%s", c->folder, record->pattern)};
+    output_options files = {.numbered = true, .path = program_format("%s/%s", c->directory, record->pattern)};
     file = &c->files[c->file_count++];
     *file = (sealed_file){.name = output_file_name(&files, record->number), .first_ns = record->time_ns};
     file->fd = open(file->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -72,7 +72,7 @@ static sealed_file *find_file(seal_check *c, const seal_record *record)
     return file;
 }
 
-/* Compares bytes of a log file with a genuine seal. */
+/* Compares a range of a log file with a genuine seal. */
 static void check_range(seal_check *c, const seal_record *record)
 {
     sealed_file *file = find_file(c, record);
@@ -94,7 +94,7 @@ static void check_range(seal_check *c, const seal_record *record)
     file->bad = true;
 }
 
-/* Reports on a file as a whole. last: netlogd may be writing it. */
+/* Reports on a whole file. last: netlogd may be writing it. */
 static void check_file(seal_check *c, sealed_file *file, bool last)
 {
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
@@ -111,7 +111,7 @@ static void check_file(seal_check *c, sealed_file *file, bool last)
     else if (size > sealed && last && !file->latest.ended)
         printf("%s: note: the last %" PRIu64 " bytes are not sealed yet\n", file->name, size - sealed);
     else if (size > sealed)
-        report_tampering(c, file->name, "%" PRIu64 " bytes were added behind the last seal", size - sealed);
+        report_tampering(c, file->name, "%" PRIu64 " bytes were added after the last seal", size - sealed);
     if (there && !file->bad && sealed > 0)
         printf("%s: sealed: %" PRIu64 " bytes, from %s to %s\n", file->name, sealed, from, to);
 }
@@ -124,7 +124,7 @@ static bool is_sealed(const seal_check *c, const char *name)
     return false;
 }
 
-/* Looks for log files that no seal names, and that are not from before the first seal. */
+/* Reports a log file that no seal names, unless it is older than the first seal. */
 static void check_other(seal_check *c, const char *name)
 {
     if (is_sealed(c, name))
@@ -145,7 +145,7 @@ static void check_seal(seal_check *c, const seal_record *record)
         check_range(c, record);
 }
 
-/* Whether the end mark tells that there are as many seals as the key has been evolved. */
+/* Whether the end mark is that of key->index seals. */
 static bool has_mark(const char *head, const seal_key *key)
 {
     char mark[SEAL_MARK_SIZE];
@@ -153,7 +153,7 @@ static bool has_mark(const char *head, const seal_key *key)
     return memcmp(head + seal_mark_offset(key->index), mark, sizeof mark) == 0;
 }
 
-/* Checks the seals that are in the file now, in their order. */
+/* Checks the seals in the file in their order. */
 static void check_chain(seal_check *c, FILE *file, seal_key key)
 {
     unsigned char previous_tag[SEAL_HASH_SIZE] = {0};
@@ -161,7 +161,7 @@ static void check_chain(seal_check *c, FILE *file, seal_key key)
     struct stat status;
     seal_record record;
     seal_bytes bytes;
-    uint64_t marked = UINT64_MAX; /* number of seals, by the end mark */
+    uint64_t marked = UINT64_MAX; /* number of seals according to the end mark */
     if (fread(head, 1, sizeof head, file) != sizeof head || memcmp(head, "NLSEAL01", 8) != 0 ||
         fstat(fileno(file), &status) != 0) {
         report_tampering(c, c->name, "not a seal file");
@@ -176,8 +176,8 @@ static void check_chain(seal_check *c, FILE *file, seal_key key)
         if (record.index == key.index && seal_is_genuine(&bytes, &key, previous_tag))
             check_seal(c, &record);
         else if (key.index == 0)
-            break;                     /* it is another archive's key */
-        else if (marked == UINT64_MAX) /* a seal behind the mark may be one that a crash has cut off */
+            break;                     /* the key of another archive */
+        else if (marked == UINT64_MAX) /* a crash may have cut off a seal after the mark */
             report_tampering(c, c->name, "seal %" PRIu64 " at byte %" PRIu64 " was altered", key.index + 1,
                              (uint64_t)at);
         memcpy(previous_tag, record.tag, sizeof previous_tag);
@@ -186,17 +186,17 @@ static void check_chain(seal_check *c, FILE *file, seal_key key)
         report_tampering(c, c->name, "seal %" PRIu64 " is missing or damaged%s", key.index + 1,
                          key.index == 0 ? ", or the key is another archive's" : "");
     else if (ftello(file) < status.st_size && key.index > marked)
-        report_tampering(c, c->name, "bytes were added behind the last seal");
+        report_tampering(c, c->name, "bytes were added after the last seal");
     OPENSSL_cleanse(&key, sizeof key);
 }
 
-/* The log files in the folder that have data. False after having reported why not. */
-static bool list_logs(const char *folder, char ***logs, size_t *count)
+/* Lists the log files in the directory that have data. Returns false after it has reported a failure. */
+static bool list_logs(const char *directory, char ***logs, size_t *count)
 {
     char **all = NULL;
     size_t all_count = 0;
     struct stat status;
-    bool good = program_list_archive(folder, &all, &all_count);
+    bool good = program_list_archive(directory, &all, &all_count);
     *count = 0;
     for (size_t i = 0; i < all_count; i++) {
         if (stat(all[i], &status) == 0 && status.st_size > 0)
@@ -221,16 +221,16 @@ static void report_verdict(const seal_check *c)
                c->count);
 }
 
-static bool check_seal_file(const char *folder, const char *name, const seal_key *first, int64_t since_ns)
+static bool check_seal_file(const char *directory, const char *name, const seal_key *first, int64_t since_ns)
 {
-    seal_check c = {.folder = folder,
-                    .name = program_format("%s/%s", folder, name),
+    seal_check c = {.directory = directory,
+                    .name = program_format("%s/%s", directory, name),
                     .since_ns = since_ns,
                     .hash = nl_memory_check(EVP_MD_CTX_new())};
     char **logs = NULL;
     size_t log_count = 0;
-    /* First: a seal names each file before netlogd writes to it. */
-    c.tampered = !list_logs(folder, &logs, &log_count);
+    /* Before the seals are read: a seal names each file before netlogd writes to it. */
+    c.tampered = !list_logs(directory, &logs, &log_count);
     int fd = open(c.name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
     if (file != NULL)
@@ -264,10 +264,10 @@ static int is_seal_file(const struct dirent *entry)
     return length >= tail && strcmp(entry->d_name + length - tail, ".seal") == 0;
 }
 
-bool verify_seals(const char *folder, const seal_key *first, int64_t since_ns)
+bool verify_seals(const char *directory, const seal_key *first, int64_t since_ns)
 {
     struct dirent **names = NULL;
-    char *path = program_copy(folder);
+    char *path = program_copy(directory);
     for (size_t length = strlen(path); length > 1 && path[length - 1] == '/';)
         path[--length] = '\0';
     int count = scandir(path, &names, is_seal_file, alphasort);

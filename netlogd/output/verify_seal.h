@@ -1,15 +1,15 @@
-/* Checking the seals of an archive: netlogd --verify --seal-key (seal_chain.h has the format). */
+/* Checking the seals of an archive: netlogd --verify --seal-key (seal_chain.h describes seals). No state. */
 #ifndef NETLOGD_OUTPUT_VERIFY_SEAL_H
 #define NETLOGD_OUTPUT_VERIFY_SEAL_H
 
 #include "seal_chain.h"
 
 /*
- * Checks all seal files in a folder with the first key, prints what is proven of each log file and what is not, and a
- * verdict. Files that were sealed before since_ns may be missing: they were removed to make space. Reads the log files,
- * which netlogd may be writing, and changes nothing. Returns whether all seals hold, no file is missing and nothing was
- * added that netlogd did not write. Bytes after the last seal are not proven, and are reported as such.
+ * Checks all seal files in a directory with the first key; prints for each log file what is proven and what is not, and
+ * a verdict. Files sealed before since_ns may be missing, because they were removed to free space. Only reads the
+ * files, which netlogd may be writing. Returns whether all seals are right, no file is missing and nothing was added.
+ * Bytes after the last seal are reported as not proven.
  */
-bool verify_seals(const char *folder, const seal_key *first, int64_t since_ns);
+bool verify_seals(const char *directory, const seal_key *first, int64_t since_ns);
 
 #endif

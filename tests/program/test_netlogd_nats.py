@@ -437,16 +437,16 @@ class Nats(Case):
     def test_what_is_wrong_at_the_start(self):
         port = support.free_port()
         for url, why in ((f"nats://127.0.0.1:{port}", "missing stream"), ("nats:///S", "missing host"),
-                         ("nats://h:99999/S", "is no port"), ("nats://h,,i/S", "a host is empty"),
+                         ("nats://h:99999/S", "is not a port"), ("nats://h,,i/S", "empty host"),
                          ("nats://h/S.T", "is not a name"), ("nats://u@h/S", "missing password"),
                          ("nats://h/S?share=3/2", "is not K/N"), ("nats://h/S?shards=0", "use 1 to 256"),
                          ("nats://h/S?durable=a.b", "use letters, digits"), ("nats://h/S?wahtever=1", "unknown option"),
-                         ("nats://h/S?password_file=/nonexistent", "No such file"), ("nats://h/S?user=u", "belong together"),
+                         ("nats://h/S?password_file=/nonexistent", "No such file"), ("nats://h/S?user=u", "a user needs a password"),
                          ("nats://h/S?subject=a..b", "empty part"), ("nats://h/S?max_age=x", "is not a duration")):
             self.assertIn(why, self.fails("--listen", url, status=2), url)
         spool = f"spool={self.scratch}/spool"
         for url, why in (("nats://h/S", "missing option spool=DIRECTORY"), (f"nats://h/S?{spool}&messages=host", "is not one of program|shard"),
-                         (f"nats://h/S?{spool}&durable=d", "durable"), (f"nats://h/S?{spool}&format=ulm", "only format nlb")):
+                         (f"nats://h/S?{spool}&durable=d", "durable"), (f"nats://h/S?{spool}&format=ulm", "needs format=nlb")):
             result = self.run_program(self.netlogd, "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}", "--output",
                                       url, timeout=10)
             self.assertNotEqual(result.returncode, 0)
@@ -457,7 +457,7 @@ class Nats(Case):
         self.api(self.ports[0], "STREAM.CREATE.S", b'{"name":"S","subjects":["else.>"],"retention":"limits","storage":"file",'
                  b'"num_replicas":1,"max_consumers":-1,"max_msgs":-1,"max_bytes":-1,"discard":"old"}')
         self.launch_reader("b")
-        support.wait_until(lambda: "was not made by netlogd" in self.heard("b"), what="it is told")
+        support.wait_until(lambda: "exists, but not for netlogd" in self.heard("b"), what="it is told")
 
 
 if __name__ == "__main__":

@@ -410,7 +410,7 @@ class Output(support.Case):
         path.write_bytes(data + data[:ends[1]])
         result = self.verify(path)
         self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stdout, r", \d+ records twice")
+        self.assertRegex(result.stdout, r", \d+ records stored twice")
 
     def test_verify_and_repair_text(self):
         path = self.folder / "all.log"
@@ -418,7 +418,7 @@ class Output(support.Case):
         result = self.verify(self.folder, option="--repair")
         self.assertEqual(result.returncode, 1)
         self.assertIn(f"{path}: at byte {len(line(1))}: 12 bytes: ", result.stdout)
-        self.assertIn(f"{path}: at byte {len(line(1) + line(2)) + 14}: 50 bytes: part of a record", result.stdout)
+        self.assertIn(f"{path}: at byte {len(line(1) + line(2)) + 14}: 50 bytes: incomplete record", result.stdout)
         self.assertEqual(path.read_bytes(), line(1) + line(2))
         self.assertEqual((self.folder / "all.log.damaged").read_bytes(), b"what is this\r\n" + line(3)[:50])
         self.assertEqual(self.verify(self.folder).returncode, 0)
@@ -441,7 +441,7 @@ class Output(support.Case):
             file.write(b"D\xff")
         result = self.verify(path, option="--repair")
         self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stderr, rf"netlogd \(process {netlogd.pid}\) writes it: it is not repaired")
+        self.assertRegex(result.stderr, rf"netlogd \(process {netlogd.pid}\) writes it; the file is not repaired")
         self.assertFalse((self.folder / "all.log.damaged").exists())
         self.send(line(3))
         self.stop(netlogd)
@@ -475,42 +475,42 @@ class Output(support.Case):
             self.assertEqual(result.returncode, status, [numbers, result.stdout])
             return result.stdout
 
-        self.assertIn(f"{self.folder}: note: a begins with number 2: 1 was removed\n", gone(1, status=0))
-        self.assertIn(f"{self.folder}: note: a begins with number 3: 1 to 2 were removed\n", gone(1, 2, status=0))
+        self.assertIn(f"{self.folder}: note: number 1 of a was removed\n", gone(1, status=0))
+        self.assertIn(f"{self.folder}: note: numbers 1 to 2 of a were removed\n", gone(1, 2, status=0))
         self.assertNotIn("missing", gone(*range(1, last), status=0), "only the latest is left")
         self.assertIn(f"{self.folder}: number 2 of a is missing\n", gone(2))
         said = gone(1, 3)
-        self.assertIn(f"{self.folder}: note: a begins with number 2: 1 was removed\n", said)
+        self.assertIn(f"{self.folder}: note: number 1 of a was removed\n", said)
         self.assertIn(f"{self.folder}: number 3 of a is missing\n", said)
         said = gone(last - 1, last)
         self.assertIn(f"{self.folder}: numbers {last - 1} to {last} of a are missing\n", said)
-        self.assertRegex(said, r"out: stream [0-9a-f]{32}: \d+ records that were written are missing after 2")
+        self.assertRegex(said, r"out: stream [0-9a-f]{32}: \d+ written records are missing after 2")
         self.assertIn(f"numbers 1 to {last} of a are missing", gone(*range(1, last + 1)))
         os.truncate(files[-1], 0)
-        self.assertIn(f"{files[-1]}: {len(whole)} bytes of what was written are missing at the end\n", gone())
+        self.assertIn(f"{files[-1]}: {len(whole)} written bytes are missing at the end\n", gone())
         files[-1].write_bytes(whole)
         self.assertEqual(self.verify(self.folder).returncode, 0)
 
     def test_verify_of_folders_that_are_no_archive(self):
         result = self.verify(self.folder)
-        self.assertEqual((result.returncode, result.stdout), (1, f"{self.folder}: there is no log in it\n"))
+        self.assertEqual((result.returncode, result.stdout), (1, f"{self.folder}: no logs\n"))
         (self.folder / "a-000001.log").write_bytes(line(1))
         (self.folder / "delivered").write_bytes(b"\x01\x02\x03")
         result = self.verify(self.folder)
         self.assertEqual((result.returncode, result.stdout), (0, f"{self.folder}/a-000001.log: sound: 1 records\n"))
 
     def test_what_is_wrong_with_an_output_is_said(self):
-        for status, output, why in [(2, f"file:{self.folder}/a.log?rotate_size=1m", "must be numbered"),
+        for status, output, why in [(2, f"file:{self.folder}/a.log?rotate_size=1m", "needs numbered files"),
                                     (2, f"file:{self.folder}/a.log?rotate=1m", "unknown option \"rotate\""),
                                     (2, f"file:{self.folder}/a-{{N}}.log?fsync=often", "\"often\" is not never|flush or a duration"),
                                     (2, f"file:{self.folder}/a-{{N}}.log?fsync=0", "0 is out of range; use at least 1ms"),
                                     (2, f"file:{self.folder}/a-{{N}}.log?rotate_time=0", "0 is out of range; use at least 1ms"),
-                                    (2, f"file:{self.folder}/{{N}}/a.log", "not in its folder's"),
+                                    (2, f"file:{self.folder}/{{N}}/a.log", "is allowed only in the name of a file"),
                                     (2, f"file:{self.folder}/a.log?where=A=", "column 3: a value"),
                                     (2, "x-netlog://localhost", "missing option spool=DIRECTORY"),
-                                    (2, f"x-netlog://localhost?spool={self.folder}&format=ulm", "only format nlb"),
+                                    (2, f"x-netlog://localhost?spool={self.folder}&format=ulm", "needs format=nlb"),
                                     (2, f"x-syslog://moon?spool={self.folder}", "unknown syslog facility"),
-                                    (2, "memory:x", "cannot be written there"),
+                                    (2, "memory:x", "not a destination of records"),
                                     (1, f"{self.folder}/no/", "No such file"),
                                     (1, f"x-netlog://localhost?spool={self.folder}/no/no", "No such file")]:
             result = self.run_program(self.netlogd, "--foreground", "--listen", f"unix:{self.scratch}/s", "--output", output)

@@ -215,7 +215,7 @@ class Routing(support.Case):
                 (["file:a.log?where=LVL <"], 2, "column 6"),
                 ([f"x-netlog://127.0.0.1?spool={self.scratch}/s&spool_size=1k"], 2, "option spool_size: 1k is out of range; use at least 1m"),
                 ([f"x-netlog://127.0.0.1?spool={self.scratch}/s&ca=x"], 2, "is valid only in URLs of x-netlogs"),
-                ([f"x-syslog://user?spool={self.scratch}/s&format=nlb"], 2, "lines of text")]:
+                ([f"x-syslog://user?spool={self.scratch}/s&format=nlb"], 2, "needs a text format")]:
             command = [self.netlogd, "--foreground", "--listen", f"unix:{self.scratch}/s.sock"]
             for output in outputs:
                 command += ["--output", output]
@@ -228,7 +228,7 @@ class Routing(support.Case):
         self.collector("a", output).start()
         other = self.run_program(self.netlogd, "--foreground", "--listen", f"unix:{self.scratch}/s.sock", "--output", output)
         self.assertEqual(other.returncode, 1)
-        self.assertIn("is another process's", other.stderr)
+        self.assertIn("is in use by another process", other.stderr)
 
     def test_a_spool_of_another_user(self):
         spool = self.scratch / "spool"
@@ -492,7 +492,7 @@ class Routing(support.Case):
         lines = b"".join(line(n) for n in range(20000))
         sender = threading.Thread(target=c.send, args=(lines,))
         sender.start()
-        support.wait_until(lambda: "nobody reads it" in c.said(), what="the message")
+        support.wait_until(lambda: "its reader does not read" in c.said(), what="the message")
         self.assertTrue(c.ask("status")["BLOCKED"])
         came = b""
         while len(came) < len(lines):
@@ -505,7 +505,7 @@ class Routing(support.Case):
         support.wait_until(lambda: c.ask("status")["BLOCKED"], what="that it waits again")
         c.process.send_signal(signal.SIGTERM)
         self.assertEqual(c.process.wait(30), 1, c.said())
-        self.assertIn("nobody reads it; the last records are lost", c.said())
+        self.assertIn("its reader does not read; the last records are lost", c.said())
         sender.join()
 
     def test_a_full_spool_holds_clients_up(self):

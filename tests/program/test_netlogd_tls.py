@@ -469,7 +469,7 @@ class NetlogdTls(collector.Case):
             s.sendall(record(1, 0) + wide + record(1, 2))
             s.unwrap()
         self.stop(process)
-        self.assertRegex(self.said(), r"all.nlb: a record has \d+ fields; format nlb allows 16384; use a text format; it is left out")
+        self.assertRegex(self.said(), r"all.nlb: a record has \d+ fields; format nlb allows 16384; use a text format; record omitted")
         verified = self.run_program(self.netlogd, "--verify", archive)
         self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
         self.assertNotIn("missing", verified.stdout + verified.stderr)

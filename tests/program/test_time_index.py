@@ -219,7 +219,7 @@ class TimeIndex(collector.Case):
                 result = self.verify(path)
                 self.assertEqual((result.returncode, ".index: " in result.stdout), (int(fault), fault), (path, what, result.stdout))
                 result = self.verify(path, option="--repair")
-                self.assertIn(f"{index}: made anew\n", result.stdout, (path, what))
+                self.assertIn(f"{index}: rebuilt\n", result.stdout, (path, what))
                 self.assertEqual(entries(path)[-1][1], path.stat().st_size, (path, what))
                 result = self.verify(path)
                 self.assertEqual((result.returncode, ".index: " in result.stdout), (0, False), (path, what, result.stdout))

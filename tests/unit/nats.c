@@ -79,11 +79,11 @@ static void what_is_no_place_is_told(void **state)
         {"nats://h/S?subject=a.*", false, "letters"},
         {"nats://h/S?durable=a%20b", false, "letters"},
         {"nats://h/S?max_bytes=much", false, "is not a size"},
-        {"nats://h/S?cert=/c", false, "belong together"},
+        {"nats://h/S?cert=/c", false, "cert= needs key="},
         {"nats://h/S?messages=program", false, "unknown option"},
         {"nats://h/S?durable=d", true, NULL},
         {"nats://h/S?messages=neither", true, "is not one of program|shard"},
-        {"nats://h:0/S", false, "is no port"},
+        {"nats://h:0/S", false, "is not a port"},
         {"nats://h/S?password_file=/", false, "Is a directory"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -193,7 +193,7 @@ static void test_key_files(void **state)
     seal_run("chmod 600 %s; mv %s %s.moved; ln -s key.moved %s", key_path, key_path, key_path, key_path);
     expect_no_key("Too many levels of symbolic links");
     seal_run("rm %s; mkfifo -m 600 %s", key_path, key_path);
-    expect_no_key("not a plain file");
+    expect_no_key("not a regular file");
     for (size_t size = 0; size < SEAL_KEY_TEXT_SIZE - 1; size += 13) {
         seal_run("rm -f %s; head -c %zu %s.moved >%s; chmod 600 %s", key_path, size, key_path, key_path, key_path);
         expect_no_key("not a seal key");
