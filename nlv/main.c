@@ -29,7 +29,7 @@ static bool set_render(void *settings, const nl_option *row, const char *value)
     (void)row;
     ((arguments *)settings)->render = value;
     return render_knows(value) ||
-           nl_error_false(NL_ERROR_INVALID, "%s: the name must end in .png, .svg or .pdf", value);
+           nl_error_false(NL_ERROR_INVALID, "%s: the file name must end in .png, .svg or .pdf", value);
 }
 
 static bool set_size(void *settings, const nl_option *row, const char *value)
@@ -39,7 +39,8 @@ static bool set_size(void *settings, const nl_option *row, const char *value)
     (void)row;
     bool good = sscanf(value, "%5dx%5d%c", &a->width, &a->height, &more) == 2 && a->width >= 100 && a->height >= 100 &&
                 a->width <= 20000 && a->height <= 20000;
-    return good || nl_error_false(NL_ERROR_INVALID, "\"%s\" is not WIDTHxHEIGHT, each from 100 to 20000", value);
+    return good ||
+           nl_error_false(NL_ERROR_INVALID, "\"%s\" is not WIDTHxHEIGHT, with numbers from 100 to 20000", value);
 }
 
 static bool set_where(void *settings, const nl_option *row, const char *value)
@@ -58,8 +59,8 @@ static const nl_option options[] = {
      .initial = "(detected in the log)",
      NL_OPTION_MEMBER(arguments, look.config),
      .help = "Configuration file, or the name of an included drawing (dpss, http, bp-workflow, kernel-sched, "
-             "kernel-interrupts, kernel-cpus, kernel-request); it says which events form lifelines and points and "
-             "which fields are loadlines"},
+             "kernel-interrupts, kernel-cpus, kernel-request); it names the events of lifelines and points and the "
+             "fields of loadlines"},
     {.name = "render",
      .value = "FILE",
      .set = set_render,
@@ -128,7 +129,7 @@ static void check_arguments(const arguments *a)
     if (a->source_count == 0 && (a->render != NULL || a->write_config != NULL))
         options_fail("missing SOURCE");
     if (a->look.since_ns >= a->look.until_ns)
-        options_fail("--until: not after --since");
+        options_fail("--until must be after --since");
 }
 
 static drawing *read_config(const char *path)

@@ -190,7 +190,7 @@ bool agents_add(agents *a, const char *url, const char *sensor)
     if (find_stream(a, url, sensor) != NULL)
         return true;
     if (a->streams->len >= STREAMS_MAX) {
-        a->callbacks.changed(a->callbacks.user, url, sensor, "so many sensors at once are too many");
+        a->callbacks.changed(a->callbacks.user, url, sensor, "too many sensors; remove some first");
         return false;
     }
     stream_callbacks callbacks = {on_record, on_state, a};
@@ -283,7 +283,7 @@ static void run_search(GTask *task, gpointer source, gpointer data, GCancellable
     search *f = data;
     (void)source, (void)cancellable;
     bool good = agents_find_sensors(&f->options, f->url, f->expression, agents_add_row, f);
-    f->problem = g_utf8_make_valid(good ? "nothing of the kind is registered" : nl_error_message(), -1);
+    f->problem = g_utf8_make_valid(good ? "no such sensor is registered" : nl_error_message(), -1);
     g_ptr_array_sort(f->rows, by_host);
     g_task_return_boolean(task, TRUE);
 }

@@ -81,7 +81,7 @@ static void note_own_event(stream *s, const nl_record *record)
     nl_string value = {"", 0};
     if (nl_record_find(record, "REASON", &reason))
         value = nl_field_text(&reason, scratch);
-    char *message = g_strdup_printf("%s: %.*s", is_lost ? "lost, tried again" : "the sensor failed",
+    char *message = g_strdup_printf("%s: %.*s", is_lost ? "lost, connecting again" : "the sensor failed",
                                     (int)MIN(value.size, REASON_MAX), value.data);
     set_state(s, message);
     g_free(message);
@@ -178,7 +178,7 @@ stream *stream_new(const agents_options *options, const char *url, const char *s
 {
     mailbox *box = g_new0(mailbox, 1);
     stream *s = g_new0(stream, 1);
-    *s = (stream){.url = g_strdup(url), .state = g_strdup("asked for"), .box = box, .callbacks = callbacks};
+    *s = (stream){.url = g_strdup(url), .state = g_strdup("connecting"), .box = box, .callbacks = callbacks};
     box->users = 1;
     box->owner = s;
     box->feed = feed_ref(into);

@@ -18,12 +18,14 @@ static void check_times(const store *s, GPtrArray *notices)
     char time[NL_TIME_TEXT_SIZE];
     if (first_ns < 20 * year_ns) {
         nl_time_format_iso(first_ns, time);
-        g_ptr_array_add(notices, g_strdup_printf("The first record is of %.10s: a clock that was not set?", time));
+        g_ptr_array_add(
+            notices, g_strdup_printf("The first record is from %.10s; the host's clock may not have been set", time));
     }
     if (last_ns > nl_time_now_ns() + year_ns) {
         nl_time_format_iso(last_ns, time);
-        g_ptr_array_add(notices,
-                        g_strdup_printf("The last record is of %.10s, which is yet to come: a wrong clock?", time));
+        g_ptr_array_add(
+            notices, g_strdup_printf(
+                         "The last record is from %.10s, which is in the future; the host's clock may be wrong", time));
     }
 }
 
@@ -60,7 +62,7 @@ static void check_gap(const store *s, GPtrArray *notices)
     char time[NL_TIME_TEXT_SIZE];
     nl_time_format_iso(store_time(s, before), time);
     g_ptr_array_add(notices,
-                    g_strdup_printf("Nine tenths of the log's time there is nothing: %.1f days from %s on. Zoom "
+                    g_strdup_printf("The log has no records for %.1f days from %s on, nine tenths of its time. Zoom "
                                     "into either end, or search (Ctrl+F).",
                                     (double)gap_ns / 86400e9, time));
 }
@@ -122,7 +124,7 @@ static char *clock_fault(const store *s, uint16_t host, double matters_ns)
     if (!measured.is_known)
         return g_strdup_printf("%snever compared with others", unkept);
     char *text = checks_time_text(fmax(fabs(measured.low_ns), fabs(measured.high_ns)));
-    char *description = g_strdup_printf("%sbut right to within %s", unkept, text);
+    char *description = g_strdup_printf("%sbut correct within %s", unkept, text);
     g_free(text);
     return description;
 }
@@ -148,10 +150,10 @@ static void check_clocks(const store *s, GPtrArray *notices)
     char *segment = checks_time_text(segment_ns);
     GString *lasts = g_string_new(NULL);
     if (segment_ns > 0)
-        g_string_append_printf(lasts, " Steps of lifelines take %s in the median.", segment);
+        g_string_append_printf(lasts, " The median step of a lifeline takes %s.", segment);
     if (count > 0)
-        g_ptr_array_add(notices,
-                        g_strdup_printf("Clocks: %s.%s F7 sets right what was measured.", hosts->str, lasts->str));
+        g_ptr_array_add(
+            notices, g_strdup_printf("Clocks: %s.%s F7 corrects clocks that were measured.", hosts->str, lasts->str));
     g_string_free(lasts, TRUE);
     g_free(segment);
     g_string_free(hosts, TRUE);
@@ -162,13 +164,13 @@ void checks_add(const store *s, bool in_order, GPtrArray *notices)
     if (s->count <= s->first)
         return;
     if (s->count - s->first == 1)
-        g_ptr_array_add(notices, g_strdup("There is one record only."));
+        g_ptr_array_add(notices, g_strdup("The log has only one record"));
     check_times(s, notices);
     check_gap(s, notices);
     check_clocks(s, notices);
     if (in_order && s->unordered > 0)
-        g_ptr_array_add(notices,
-                        g_strdup_printf("%" G_GUINT64_FORMAT " of %u records were not in order; they are shown "
-                                        "where they belong.",
-                                        s->unordered, s->count - s->first));
+        g_ptr_array_add(notices, g_strdup_printf("%" G_GUINT64_FORMAT
+                                                 " of %u records were out of order; they are shown in order "
+                                                 "of time",
+                                                 s->unordered, s->count - s->first));
 }

@@ -161,10 +161,10 @@ bool export_records(model *m, const GArray *places, const char *format, const ch
     const exporter_kind *kind = exporter_kind_find(format);
     *written = 0;
     if (kind == NULL)
-        return nl_error_false(NL_ERROR_INVALID, "%s is no format", format);
+        return nl_error_false(NL_ERROR_INVALID, "%s: unknown format", format);
     /* opening a pipe could block forever */
     if (g_file_test(path, G_FILE_TEST_EXISTS) && !g_file_test(path, G_FILE_TEST_IS_REGULAR))
-        return nl_error_false(NL_ERROR_INVALID, "%s: it is no file", path);
+        return nl_error_false(NL_ERROR_INVALID, "%s: not a regular file", path);
     nl_replacement file;
     if (!nl_replacement_open(&file, path))
         return nl_error_set_errno("open %s", path), false;

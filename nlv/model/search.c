@@ -80,7 +80,7 @@ search *search_new(model *m, const char *expression)
         s->all_bytes += job->to - job->from;
     }
     if (pthread_create(&s->thread, NULL, search_run, s) != 0)
-        program_fail(PROGRAM_PROBLEM, "no thread can be made");
+        program_fail(PROGRAM_PROBLEM, "cannot create a thread");
     return s;
 }
 

@@ -166,21 +166,21 @@ session *session_parse(const char *text)
 const char *session_difference(const session *a, const session *b)
 {
     if (g_strcmp0(a->drawing, b->drawing) != 0)
-        return "what is drawn";
+        return "the drawing";
     if (g_strcmp0(a->filter, b->filter) != 0)
         return "the filter";
     if (a->clocks != b->clocks)
         return "the clocks";
     for (int i = 0; i < SESSION_NAMES; i++)
         if (!g_strv_equal((const char *const *)a->hidden[i], (const char *const *)b->hidden[i]))
-            return "what is ticked";
+            return "the ticked boxes";
     if (a->marks->len != b->marks->len)
         return "a bookmark";
     for (guint i = 0; i < a->marks->len; i++)
         if (strcmp(g_array_index(a->marks, session_mark, i).note, g_array_index(b->marks, session_mark, i).note) != 0)
             return "a note";
     if (a->has_choice != b->has_choice || (a->has_choice && a->choice_place != b->choice_place))
-        return "what is chosen";
+        return "the choice";
     return "the view";
 }
 

@@ -289,7 +289,7 @@ static bool spill(source *s, const char *data, size_t size)
     log_file *f =
         s->begins_spill ? log_file_spill(s->reading->fraction) : g_ptr_array_index(s->files, s->files->len - 1);
     if (f == NULL) {
-        program_error("make a temporary file: %s", strerror(errno));
+        program_error("create a temporary file: %s", strerror(errno));
         return false;
     }
     if (s->begins_spill)
@@ -322,7 +322,7 @@ static void read_stream(source *s)
         if (status == NL_FAILED)
             program_error("%s", nl_error_message());
         if (s->follow && s->path == NULL)
-            notice(s, "ended or was disconnected; the records received so far stay");
+            notice(s, "ended or was disconnected; the records that arrived stay");
         end_stream(s);
         return;
     }
@@ -380,18 +380,18 @@ static void look_for_replacement(source *s, uint64_t size, uint64_t read)
     bool is_there = stat(s->path, &named) == 0;
     bool is_other = is_there && (named.st_dev != ours.st_dev || named.st_ino != ours.st_ino);
     if (!is_there && !s->is_gone)
-        notice(s, "is gone; what was read of it stays, and a new file of that name will be read");
+        notice(s, "was removed; its records stay, and a new file with that name will be read");
     s->is_gone = !is_there;
     if (size >= read && !is_other)
         return;
     if (!is_other && size == 0 && read > 0 && !s->is_emptied)
-        notice(s, "was emptied; what was read of it stays");
+        notice(s, "was emptied; its records stay");
     s->is_emptied = size == 0;
     log_file *fresh = log_file_open(s->path, s->reading);
     if (fresh == NULL)
         return; /* it is still empty */
-    notice(s, is_other ? "was replaced by another file, which is read too"
-                       : "was cut short and is read again; what was read stays");
+    notice(s, is_other ? "was replaced; nlv reads the new file too"
+                       : "was truncated; nlv reads it again, and its records stay");
     add_file(s, fresh);
 }
 

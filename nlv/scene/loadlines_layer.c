@@ -72,7 +72,7 @@ static void draw_axis(const curve *k, const drawing_loadline *definition, bool a
     int parts = k->p->bottom - k->p->top > 3.5 * text_height(TEXT_SMALL) ? 2 : 1;
     double step = (k->high - k->low) / parts;
     if (!any)
-        text_draw(cr, "the log has none of it", TEXT_SMALL, palette_muted(dark), TEXT_LEFT, k->c->layout->left + 10,
+        text_draw(cr, "no values in the log", TEXT_SMALL, palette_muted(dark), TEXT_LEFT, k->c->layout->left + 10,
                   (k->p->top + k->p->bottom) / 2, 0);
     for (int i = 0; any && i <= parts; i++) {
         double value = k->low + i * step;

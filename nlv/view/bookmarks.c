@@ -78,12 +78,12 @@ static GtkWidget *bookmarks_add_row(bookmarks *b, guint at)
     GtkWidget *go = gtk_button_new_with_label(time), *note = gtk_entry_new();
     GtkWidget *remove = gtk_button_new_from_icon_name("list-remove-symbolic", GTK_ICON_SIZE_BUTTON);
     gtk_button_set_relief(GTK_BUTTON(go), GTK_RELIEF_NONE);
-    gtk_widget_set_tooltip_text(go, "Shows that time");
+    gtk_widget_set_tooltip_text(go, "Show that time");
     gtk_entry_set_text(GTK_ENTRY(note), mark->note);
-    gtk_entry_set_placeholder_text(GTK_ENTRY(note), "What is there?");
+    gtk_entry_set_placeholder_text(GTK_ENTRY(note), "Note");
     gtk_entry_set_width_chars(GTK_ENTRY(note), 32);
     atk_object_set_name(gtk_widget_get_accessible(note), "Note");
-    gtk_widget_set_tooltip_text(remove, "Removes the bookmark");
+    gtk_widget_set_tooltip_text(remove, "Remove the bookmark");
     atk_object_set_name(gtk_widget_get_accessible(remove), "Remove the bookmark");
     connect_part(b, go, "clicked", G_CALLBACK(on_go), at);
     connect_part(b, note, "changed", G_CALLBACK(on_note), at);
@@ -105,7 +105,7 @@ static void fill(bookmarks *b, int focus)
         wanted = focus == (int)at ? note : wanted;
     }
     if (b->session->marks->len == 0) {
-        GtkWidget *none = gtk_label_new("No bookmarks yet. B puts one where the pointer is.");
+        GtkWidget *none = gtk_label_new("No bookmarks. Press B to add one at the pointer.");
         gtk_grid_attach(GTK_GRID(b->rows), none, 0, 0, 1, 1);
     }
     gtk_widget_show_all(b->rows);

@@ -82,10 +82,9 @@ static void draw_hovered(const canvas *c, GtkWidget *widget, cairo_t *cr)
 {
     if (c->hovered == NULL || c->drag != DRAG_NONE)
         return;
-    const char *more = c->taught > TAUGHT_MAX
-                           ? ""
-                           : "\n\nClick: all of this one's way, and what each step took.\nM: measure "
-                             "from here. B: a bookmark. Right button: statistics of a time.";
+    const char *more = c->taught > TAUGHT_MAX ? ""
+                                              : "\n\nClick: show all steps and their durations.\nM: measure "
+                                                "from here. B: a bookmark. Right button: statistics of a time.";
     char *text = g_strconcat(c->hovered, more, NULL);
     PangoLayout *layout = gtk_widget_create_pango_layout(widget, text);
     g_free(text);

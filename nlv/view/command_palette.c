@@ -125,8 +125,8 @@ void command_palette_show(GtkWidget *window, command_do *act, void *user)
     GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 6), *scrolled = gtk_scrolled_window_new(NULL, NULL);
     g_object_set(box, "margin", 8, NULL);
     p->entry = gtk_search_entry_new();
-    gtk_entry_set_placeholder_text(GTK_ENTRY(p->entry), "A part of what is to be done");
-    atk_object_set_name(gtk_widget_get_accessible(p->entry), "A part of a command's name");
+    gtk_entry_set_placeholder_text(GTK_ENTRY(p->entry), "Part of a command's name");
+    atk_object_set_name(gtk_widget_get_accessible(p->entry), "Part of a command's name");
     p->list = gtk_list_box_new();
     gtk_widget_set_size_request(scrolled, 420, 400);
     gtk_container_add(GTK_CONTAINER(scrolled), p->list);

@@ -25,7 +25,7 @@ static const entry entries[] = {
     {COMMAND_EXPORT, "_File", "_Save the picture…", {{GDK_KEY_e, CONTROL}}},
     {COMMAND_EXPORT_RECORDS, "_File", "Save _records…", {{GDK_KEY_e, CONTROL | SHIFT}}},
     {COMMAND_PRINT, "_File", "_Print…", {{GDK_KEY_p, CONTROL}}},
-    {COMMAND_LAST_TIME, "_File", "_As it was last time", {{GDK_KEY_r, CONTROL}}},
+    {COMMAND_LAST_TIME, "_File", "Restore the _last session", {{GDK_KEY_r, CONTROL}}},
     {COMMAND_QUIT, "_File", "_Quit", {{GDK_KEY_q, CONTROL}}},
     {COMMAND_UNDO, "_Edit", "_Undo", {{GDK_KEY_z, CONTROL}}},
     {COMMAND_REDO, "_Edit", "_Redo", {{GDK_KEY_z, CONTROL | SHIFT}, {GDK_KEY_y, CONTROL}}},
@@ -34,7 +34,7 @@ static const entry entries[] = {
     {COMMAND_NEXT_BOOKMARK, "_Edit", "_Next bookmark", {{GDK_KEY_bracketright, 0}}},
     {COMMAND_PREVIOUS_BOOKMARK, "_Edit", "_Previous bookmark", {{GDK_KEY_bracketleft, 0}}},
     {COMMAND_MEASURE, "_Edit", "M_easure from here", {{GDK_KEY_m, 0}}},
-    {COMMAND_EDIT, "_Edit", "_What is drawn…", {{GDK_KEY_F4, 0}}},
+    {COMMAND_EDIT, "_Edit", "E_dit the drawing…", {{GDK_KEY_F4, 0}}},
     {COMMAND_ALL, "_View", "Show _all", {{GDK_KEY_Home, 0}}},
     {COMMAND_ZOOM_IN, "_View", "Zoom _in", {{GDK_KEY_w, 0}, {GDK_KEY_Up, 0}, {GDK_KEY_plus, 0}, {GDK_KEY_KP_Add, 0}}},
     {COMMAND_ZOOM_OUT,
@@ -45,12 +45,12 @@ static const entry entries[] = {
     {COMMAND_RIGHT, "_View", "_Later", {{GDK_KEY_d, 0}, {GDK_KEY_Right, 0}}},
     {COMMAND_BACK, "_View", "_Back", {{GDK_KEY_Left, ALT}, {GDK_KEY_BackSpace, 0}}},
     {COMMAND_FORWARD, "_View", "_Forward", {{GDK_KEY_Right, ALT}}},
-    {COMMAND_ZOOM_TO_MARKED, "_View", "Zoom to what is _marked", {{GDK_KEY_z, 0}}},
+    {COMMAND_ZOOM_TO_MARKED, "_View", "Zoom to the _marked time", {{GDK_KEY_z, 0}}},
     {COMMAND_CLEAR, "_View", "_Clear marks", {{GDK_KEY_Escape, 0}}},
     {COMMAND_SIDE, "_View", "_Side panel", {{GDK_KEY_F9, 0}}},
-    {COMMAND_SENSORS, "_View", "Se_nsors of hosts", {{GDK_KEY_F8, 0}}},
-    {COMMAND_CLOCKS, "_View", "Correct the cloc_ks, or not", {{GDK_KEY_F7, 0}}},
-    {COMMAND_DARK, "_View", "_Dark or light", {{GDK_KEY_d, CONTROL}}},
+    {COMMAND_SENSORS, "_View", "Se_nsors", {{GDK_KEY_F8, 0}}},
+    {COMMAND_CLOCKS, "_View", "Correct the cloc_ks", {{GDK_KEY_F7, 0}}},
+    {COMMAND_DARK, "_View", "_Dark background", {{GDK_KEY_d, CONTROL}}},
     {COMMAND_REAL_TIME, "_Play", "_Real time", {{GDK_KEY_space, 0}}},
     {COMMAND_PLAY, "_Play", "_Play from here", {{GDK_KEY_p, 0}}},
     {COMMAND_FASTER, "_Play", "_Faster", {{GDK_KEY_period, 0}}},
@@ -157,10 +157,10 @@ command commands_at(size_t i, char **name, char **key)
 char *commands_help(void)
 {
     GString *text = g_string_new("<b>With the pointer</b>\n"
-                                 "Wheel: zoom where the pointer is. With Shift: earlier, later.\n"
+                                 "Wheel: zoom at the pointer. With Shift: move earlier or later.\n"
                                  "Drag: move. Click: choose a lifeline; its records appear at the side.\n"
-                                 "Drag with Shift, or the middle button: zoom to what was dragged over.\n"
-                                 "Drag with the right button, or Ctrl: statistics of that time.\n"
+                                 "Drag with Shift, or the middle button: zoom to the dragged range.\n"
+                                 "Drag with the right button, or Ctrl: show statistics of that time.\n"
                                  "The strip at the bottom is the whole log: click or drag there to go to a time.\n");
     const char *name = "";
     for (size_t i = 0; i < G_N_ELEMENTS(entries); i++) {

@@ -84,7 +84,7 @@ static GtkFileChooserNative *choose_file(editor *e, const char *title, bool save
         title, GTK_WINDOW(e->window), save ? GTK_FILE_CHOOSER_ACTION_SAVE : GTK_FILE_CHOOSER_ACTION_OPEN,
         save ? "_Save" : "_Open", "_Cancel");
     GtkFileFilter *filter = gtk_file_filter_new();
-    gtk_file_filter_set_name(filter, "What nlv draws (*.nlv)");
+    gtk_file_filter_set_name(filter, "Drawings (*.nlv)");
     gtk_file_filter_add_pattern(filter, "*.nlv");
     gtk_file_chooser_add_filter(GTK_FILE_CHOOSER(chooser), filter);
     if (e->path != NULL)
@@ -104,7 +104,7 @@ static void remember(editor *e, char *path)
 static void save(editor *e, char *path)
 {
     bool good = drawing_write(e->draft, path);
-    char *text = good ? g_strdup_printf("Saved; nlv --config %s draws it again", path)
+    char *text = good ? g_strdup_printf("Saved; draw it again with nlv --config %s", path)
                       : g_strdup_printf("%s: %s", path, nl_error_message());
     editor_say(e, text);
     g_free(text);
@@ -119,7 +119,7 @@ static void on_save(GtkButton *button, gpointer user)
     if (d == NULL)
         return;
     drawing_free(d);
-    GtkFileChooserNative *chooser = choose_file(e, "Save what is drawn", true);
+    GtkFileChooserNative *chooser = choose_file(e, "Save the drawing", true);
     if (gtk_native_dialog_run(GTK_NATIVE_DIALOG(chooser)) == GTK_RESPONSE_ACCEPT)
         save(e, gtk_file_chooser_get_filename(GTK_FILE_CHOOSER(chooser)));
     g_object_unref(chooser);
@@ -129,11 +129,11 @@ static void on_open(GtkButton *button, gpointer user)
 {
     (void)button;
     editor *e = user;
-    GtkFileChooserNative *chooser = choose_file(e, "Open what is to be drawn", false);
+    GtkFileChooserNative *chooser = choose_file(e, "Open a drawing", false);
     if (gtk_native_dialog_run(GTK_NATIVE_DIALOG(chooser)) == GTK_RESPONSE_ACCEPT) {
         char *path = gtk_file_chooser_get_filename(GTK_FILE_CHOOSER(chooser));
         drawing *d = drawing_read(path);
-        editor_say(e, d != NULL ? "Draw shows it" : nl_error_message());
+        editor_say(e, d != NULL ? "Press Draw to show it" : nl_error_message());
         if (d != NULL)
             edit(e, d);
         remember(e, path);
@@ -150,7 +150,7 @@ static void on_ready_made(GtkComboBox *box, gpointer user)
         return;
     }
     drawing *d = drawing_read(name);
-    editor_say(e, d != NULL ? "Draw shows it" : nl_error_message());
+    editor_say(e, d != NULL ? "Press Draw to show it" : nl_error_message());
     if (d != NULL)
         edit(e, d);
     g_free(name);
@@ -165,7 +165,7 @@ static GtkWidget *make_ready_made(editor *e)
         gtk_combo_box_text_append_text(GTK_COMBO_BOX_TEXT(box), *name);
     gtk_combo_box_set_active(GTK_COMBO_BOX(box), 0);
     gtk_widget_set_sensitive(box, names[0] != NULL);
-    gtk_widget_set_tooltip_text(box, "What comes with nlv, for some kinds of logs");
+    gtk_widget_set_tooltip_text(box, "Drawings that come with nlv");
     atk_object_set_name(gtk_widget_get_accessible(box), "Ready-made drawings");
     g_signal_connect(box, "changed", G_CALLBACK(on_ready_made), e);
     g_strfreev(names);
@@ -210,12 +210,11 @@ static GtkWidget *add_button(GtkWidget *box, const char *label, const char *tip,
 static GtkWidget *make_foot(editor *e)
 {
     GtkWidget *foot = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6);
-    GtkWidget *draw = add_button(foot, "_Draw", "Draws the log so", G_CALLBACK(on_draw), e, true);
+    GtkWidget *draw = add_button(foot, "_Draw", "Draw the log like this", G_CALLBACK(on_draw), e, true);
     gtk_style_context_add_class(gtk_widget_get_style_context(draw), GTK_STYLE_CLASS_SUGGESTED_ACTION);
-    add_button(foot, "_Open…", "Takes it from a file", G_CALLBACK(on_open), e, false);
-    add_button(foot, "_Save…", "Keeps it in a file that nlv and nlstat read with --config", G_CALLBACK(on_save), e,
-               false);
-    add_button(foot, "_Find out", "Draws what the log itself tells", G_CALLBACK(on_find_out), e, false);
+    add_button(foot, "_Open…", "Read a drawing from a file", G_CALLBACK(on_open), e, false);
+    add_button(foot, "_Save…", "Write a file for nlv --config and nlstat --config", G_CALLBACK(on_save), e, false);
+    add_button(foot, "_Infer", "Draw what nlv infers from the log", G_CALLBACK(on_find_out), e, false);
     gtk_box_pack_start(GTK_BOX(foot), make_ready_made(e), FALSE, FALSE, 0);
     e->message = gtk_label_new("");
     gtk_label_set_xalign(GTK_LABEL(e->message), 0);
@@ -230,7 +229,7 @@ static GtkWidget *make_title(editor *e)
     e->title = gtk_entry_new();
     gtk_label_set_mnemonic_widget(GTK_LABEL(label), e->title);
     atk_object_set_name(gtk_widget_get_accessible(e->title), "Title");
-    gtk_widget_set_tooltip_text(e->title, "What the picture shows, above it");
+    gtk_widget_set_tooltip_text(e->title, "Title above the picture");
     g_signal_connect(e->title, "changed", G_CALLBACK(on_title), e);
     gtk_box_pack_start(GTK_BOX(row), label, FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(row), e->title, TRUE, TRUE, 0);
@@ -240,7 +239,7 @@ static GtkWidget *make_title(editor *e)
 static void build(editor *e)
 {
     e->window = gtk_window_new(GTK_WINDOW_TOPLEVEL);
-    gtk_window_set_title(GTK_WINDOW(e->window), "What is drawn");
+    gtk_window_set_title(GTK_WINDOW(e->window), "Drawing");
     gtk_window_set_transient_for(GTK_WINDOW(e->window), e->parent);
     gtk_window_set_position(GTK_WINDOW(e->window), GTK_WIN_POS_CENTER_ON_PARENT);
     GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 8), *pages = gtk_notebook_new();

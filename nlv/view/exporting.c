@@ -239,7 +239,7 @@ static GtkWidget *which_box(const scene_view *view)
         gtk_combo_box_text_append(GTK_COMBO_BOX_TEXT(box), "0", "the chosen lifeline");
     if (view->has_range)
         gtk_combo_box_text_append(GTK_COMBO_BOX_TEXT(box), "1", "the marked time");
-    gtk_combo_box_text_append(GTK_COMBO_BOX_TEXT(box), "2", "what is visible");
+    gtk_combo_box_text_append(GTK_COMBO_BOX_TEXT(box), "2", "the visible time");
     gtk_combo_box_text_append(GTK_COMBO_BOX_TEXT(box), "3", "all");
     gtk_combo_box_set_active_id(GTK_COMBO_BOX(box), view->has_range ? "1" : view->selected >= 0 ? "0" : "2");
     return box;

@@ -306,10 +306,11 @@ static GtkWidget *make_head(lifeline_page *p)
     atk_object_set_name(gtk_widget_get_accessible(p->which), "Lifeline");
     g_signal_connect(p->which, "changed", G_CALLBACK(on_which), p);
     gtk_box_pack_start(GTK_BOX(head), p->which, TRUE, TRUE, 0);
-    gtk_box_pack_start(GTK_BOX(head), button("_New lifeline", "One more kind of object", G_CALLBACK(on_new), p), FALSE,
+    gtk_box_pack_start(GTK_BOX(head), button("_New lifeline", "Add a kind of object", G_CALLBACK(on_new), p), FALSE,
                        FALSE, 0);
-    gtk_box_pack_start(GTK_BOX(head), button("Remo_ve lifeline", "Draws it no more", G_CALLBACK(on_remove_lifeline), p),
-                       FALSE, FALSE, 0);
+    gtk_box_pack_start(GTK_BOX(head),
+                       button("Remo_ve lifeline", "Remove this lifeline", G_CALLBACK(on_remove_lifeline), p), FALSE,
+                       FALSE, 0);
     return head;
 }
 
@@ -336,16 +337,15 @@ static GtkWidget *make_properties(lifeline_page *p)
     p->ids = gtk_combo_box_text_new_with_entry();
     p->color = gtk_combo_box_text_new_with_entry();
     GtkWidget *ids = gtk_bin_get_child(GTK_BIN(p->ids)), *color = gtk_bin_get_child(GTK_BIN(p->color));
-    lifeline_page_add_row(grid, 0, "Na_me", p->name, p->name, "What an object is: Block, Request, Job");
+    lifeline_page_add_row(grid, 0, "Na_me", p->name, p->name, "What the objects are: Block, Request, Job");
     lifeline_page_add_row(
-        grid, 1, "T_ied by", p->ids, ids,
-        "The field whose value is the same in all events of an object; several with ; between; where events call it "
-        "differently, these names with | between");
+        grid, 1, "_ID", p->ids, ids,
+        "The field with the same value in all events of an object. Separate several fields by ; and different names of "
+        "one field by |");
     lifeline_page_add_row(grid, 2, "_Colour by", p->color, color,
-                          "HOST, PROG or any field: a colour for each of its values");
-    p->again = gtk_check_button_new_with_mnemonic("_Begins anew with the first event");
-    gtk_widget_set_tooltip_text(p->again,
-                                "For what has no number of its own and comes again: an interrupt, a thread that runs");
+                          "HOST, PROG or any field; each of its values gets a colour");
+    p->again = gtk_check_button_new_with_mnemonic("_Begin again with the first event");
+    gtk_widget_set_tooltip_text(p->again, "For objects that come again with the same ID, such as interrupts");
     gtk_grid_attach(GTK_GRID(grid), p->again, 1, 3, 1, 1);
     g_signal_connect(p->again, "toggled", G_CALLBACK(on_again), p);
     g_signal_connect(p->name, "changed", G_CALLBACK(on_name), p);
@@ -358,13 +358,13 @@ static GtkWidget *make_lists(lifeline_page *p)
 {
     GtkWidget *lists = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6), *between = gtk_box_new(GTK_ORIENTATION_VERTICAL, 6);
     p->all = name_list_new("Events of the log", add_chosen, p);
-    p->steps = name_list_new("Its events, the last on top", remove_chosen, p);
+    p->steps = name_list_new("Events of the lifeline, the last on top", remove_chosen, p);
     gtk_widget_set_valign(between, GTK_ALIGN_CENTER);
     GtkWidget *buttons[] = {
-        button("_Add →", "Makes the chosen events steps of the lifeline", G_CALLBACK(on_add), p),
-        button("← _Remove", "Takes the chosen steps out", G_CALLBACK(on_remove), p),
-        button("↑ _Later", "Moves the chosen step up", G_CALLBACK(on_up), p),
-        button("↓ _Earlier", "Moves the chosen step down", G_CALLBACK(on_down), p),
+        button("_Add →", "Add the chosen events to the lifeline", G_CALLBACK(on_add), p),
+        button("← _Remove", "Remove the chosen events from the lifeline", G_CALLBACK(on_remove), p),
+        button("↑ _Later", "Move the chosen event up", G_CALLBACK(on_up), p),
+        button("↓ _Earlier", "Move the chosen event down", G_CALLBACK(on_down), p),
     };
     for (size_t i = 0; i < G_N_ELEMENTS(buttons); i++)
         gtk_box_pack_start(GTK_BOX(between), buttons[i], FALSE, FALSE, 0);

@@ -93,7 +93,7 @@ static void row_page_add_row(row_page *p, guint at)
     char *text = printable(raw);
     GtkWidget *label = gtk_label_new(text),
               *remove = gtk_button_new_from_icon_name("list-remove-symbolic", GTK_ICON_SIZE_BUTTON);
-    char *tip = g_strdup_printf("Draws %s no more", text);
+    char *tip = g_strdup_printf("Do not draw %s", text);
     gtk_label_set_xalign(GTK_LABEL(label), 0);
     gtk_label_set_ellipsize(GTK_LABEL(label), PANGO_ELLIPSIZE_MIDDLE);
     gtk_widget_set_tooltip_text(label, text);
@@ -243,8 +243,8 @@ row_page *row_page_new(bool is_loadlines)
     p->offered = name_list_new(is_loadlines ? "Numbers in the log" : "Events in the log", add_chosen, p);
     GtkWidget *add = gtk_button_new_with_mnemonic("_Add →"), *scrolled = gtk_scrolled_window_new(NULL, NULL);
     gtk_widget_set_valign(add, GTK_ALIGN_CENTER);
-    gtk_widget_set_tooltip_text(add, is_loadlines ? "Draws the chosen fields as loadlines"
-                                                  : "Draws the chosen events as points");
+    gtk_widget_set_tooltip_text(add, is_loadlines ? "Draw the chosen fields as loadlines"
+                                                  : "Draw the chosen events as points");
     g_signal_connect(add, "clicked", G_CALLBACK(on_add), p);
     p->rows = gtk_grid_new();
     gtk_grid_set_row_spacing(GTK_GRID(p->rows), 4);

@@ -77,8 +77,7 @@ static void go_on(search_bar *b)
         search_bar_say(b, "no match");
         return;
     }
-    char *text =
-        g_strdup_printf("%zu of %zu%s", number, search_count(b->search), wrapped ? ", from the other end" : "");
+    char *text = g_strdup_printf("%zu of %zu%s", number, search_count(b->search), wrapped ? ", wrapped around" : "");
     search_bar_say(b, text);
     g_free(text);
     b->callbacks.found(b->callbacks.user, found_ns, record);
@@ -232,7 +231,7 @@ static void add_button(GtkWidget *box, const char *icon, const char *tip, GCallb
 
 search_bar *search_bar_new(model *m, search_bar_callbacks callbacks)
 {
-    static const char *const tip = "A word: part of an event's name. Or an expression:\n"
+    static const char *const tip = "A word, which is part of an event's name, or an expression:\n"
                                    "NL.EVNT == BlockRead && SIZE > 65536\nHOST ~ \"dpss*\" || LVL <= Warning";
     search_bar *b = g_new0(search_bar, 1);
     b->model = m;
@@ -248,7 +247,7 @@ search_bar *search_bar_new(model *m, search_bar_callbacks callbacks)
     gtk_label_set_width_chars(GTK_LABEL(b->status), 22);
     gtk_label_set_xalign(GTK_LABEL(b->status), 0);
     gtk_box_pack_start(GTK_BOX(box), b->status, FALSE, FALSE, 0);
-    b->filter = add_entry(box, "Show _only", "Show only: as above; empty: all", tip);
+    b->filter = add_entry(box, "Show _only", "Show only: a word, or FIELD == VALUE", tip);
     /* a button instead of an icon in the entry, which makes ATK print warnings */
     add_button(box, "edit-clear-symbolic", "Show all again", G_CALLBACK(on_show_all), b);
     gtk_container_add(GTK_CONTAINER(b->widget), box);

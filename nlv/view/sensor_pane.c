@@ -133,7 +133,7 @@ static void on_found(void *user, const GPtrArray *rows, const char *problem)
     if (hosts <= OPEN_HOSTS)
         gtk_tree_view_expand_all(GTK_TREE_VIEW(p->tree));
     char *text = *problem != '\0' ? printable(problem)
-                                  : g_strdup_printf("%u host%s, %u sensor%s. Tick those that are to be drawn.", hosts,
+                                  : g_strdup_printf("%u host%s, %u sensor%s. Tick sensors to draw them.", hosts,
                                                     hosts == 1 ? "" : "s", rows->len, rows->len == 1 ? "" : "s");
     sensor_pane_say(p, text);
     g_free(text);
@@ -149,7 +149,7 @@ static void on_changed(void *user, const char *url, const char *sensor, const ch
     if (find_row(p, url, sensor, &row))
         set_row(p, &row, state);
     /* the column may be too narrow for an error */
-    if (*message != '\0' && strcmp(message, "running") != 0 && strcmp(message, "asked for") != 0) {
+    if (*message != '\0' && strcmp(message, "running") != 0 && strcmp(message, "connecting") != 0) {
         char *text = g_strdup_printf("%s: %s", sensor, message), *valid = printable(text);
         sensor_pane_say(p, valid);
         g_free(valid);
@@ -213,7 +213,7 @@ static void on_activated(GtkTreeView *tree, GtkTreePath *path, GtkTreeViewColumn
 static void look_up(sensor_pane *p)
 {
     p->was_looked_up = true;
-    sensor_pane_say(p, "Asking the directory…");
+    sensor_pane_say(p, "Searching the directory…");
     char *url = g_strstrip(g_strdup(gtk_entry_get_text(GTK_ENTRY(p->directory))));
     char *whole = *url == '\0' || strstr(url, "://") != NULL ? g_strdup(url) : g_strdup_printf("http://%s", url);
     agents_find(p->agents, whole, gtk_entry_get_text(GTK_ENTRY(p->which)));
@@ -298,9 +298,9 @@ sensor_pane *sensor_pane_new(const char *directory, sensor_pane_callbacks callba
     g_object_set(p->widget, "margin", 8, NULL);
     gtk_widget_set_size_request(p->widget, 280, -1);
     p->directory = add_entry(p, "D_irectory", "http://host:14831",
-                             "Where agents are looked up: an nlagentd --directory, or ldap://host");
-    p->which = add_entry(p, "_Which", "all; or sensor=tcp & host=dpss*", "Which hosts and sensors are listed");
-    GtkWidget *button = gtk_button_new_with_mnemonic("Look _up");
+                             "The directory of agents: an nlagentd --directory, or ldap://host");
+    p->which = add_entry(p, "_Which", "all; or sensor=tcp & host=dpss*", "The hosts and sensors to list");
+    GtkWidget *button = gtk_button_new_with_mnemonic("_Search");
     g_signal_connect(button, "clicked", G_CALLBACK(on_look_up), p);
     gtk_box_pack_start(GTK_BOX(p->widget), button, FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(p->widget), make_tree(p), TRUE, TRUE, 0);

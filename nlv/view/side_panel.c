@@ -218,7 +218,7 @@ void side_panel_show_range(side_panel *p, int64_t from_ns, int64_t to_ns)
     axis_span_label((double)(to_ns - from_ns), span);
     nl_time_format_iso(from_ns, from);
     char *text = g_strdup_printf("<b>%s marked</b>\nfrom %s\n%zu records%s", span, from, of->records,
-                                 of->sampled ? "; percentiles and means are of a part, evenly chosen" : "");
+                                 of->sampled ? "; percentiles and means come from a sample" : "");
     side_panel_add_text(p, text);
     g_free(text);
     add_segment_statistics(p, s, of);
@@ -233,8 +233,8 @@ void side_panel_show_hint(side_panel *p)
 {
     side_panel_begin(p);
     side_panel_add_text(
-        p, "<b>Nothing chosen</b>\n\nClick a lifeline to see its records and where its time went.\n\nDrag with "
-           "the right button (or Ctrl) over a stretch of time for its statistics.\n\nDrag with Shift to zoom. F1 "
+        p, "<b>Nothing chosen</b>\n\nClick a lifeline to see its records and durations.\n\nDrag with "
+           "the right button (or Ctrl) over a time range for its statistics.\n\nDrag with Shift to zoom. F1 "
            "lists all keys.");
     show(p);
 }
@@ -255,7 +255,7 @@ side_panel *side_panel_new(model *m)
     gtk_scrolled_window_set_policy(GTK_SCROLLED_WINDOW(p->widget), GTK_POLICY_NEVER, GTK_POLICY_AUTOMATIC);
     gtk_widget_set_size_request(p->widget, 430, -1);
     gtk_container_add(GTK_CONTAINER(p->widget), p->content);
-    atk_object_set_name(gtk_widget_get_accessible(p->widget), "What was chosen");
+    atk_object_set_name(gtk_widget_get_accessible(p->widget), "Details");
     g_signal_connect(p->widget, "destroy", G_CALLBACK(side_panel_on_destroy), p);
     side_panel_show_hint(p);
     return p;

@@ -150,7 +150,7 @@ static void add_recent(GtkWidget *box, welcome_callbacks callbacks)
     }
     g_list_free_full(items, (GDestroyNotify)(void (*)(void))gtk_recent_info_unref);
     if (shown == 0) {
-        GtkWidget *none = gtk_label_new("Logs that you open will be listed here.");
+        GtkWidget *none = gtk_label_new("No recent logs");
         gtk_label_set_xalign(GTK_LABEL(none), 0);
         gtk_style_context_add_class(gtk_widget_get_style_context(none), "dim-label");
         gtk_box_pack_start(GTK_BOX(box), none, FALSE, FALSE, 0);
@@ -195,7 +195,7 @@ static GtkWidget *address_row(GtkWidget *welcome, welcome_callbacks callbacks)
     c->callbacks = callbacks;
     gtk_entry_set_placeholder_text(GTK_ENTRY(entry), "host or host:14830");
     atk_object_set_name(gtk_widget_get_accessible(entry), "A collector's address");
-    gtk_widget_set_tooltip_text(entry, "Where a netlogd takes records: what it gets from now on is shown as it comes");
+    gtk_widget_set_tooltip_text(entry, "The address of a netlogd, whose new records are shown as they arrive");
     g_signal_connect_data(entry, "activate", G_CALLBACK(on_address), c, free_choice, 0);
     g_signal_connect(button, "clicked", G_CALLBACK(on_connect), entry);
     gtk_box_pack_start(GTK_BOX(row), entry, TRUE, TRUE, 0);
@@ -217,22 +217,22 @@ static void on_example(GtkButton *button, gpointer user)
 GtkWidget *welcome_new(welcome_callbacks callbacks)
 {
     GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 8);
-    GtkWidget *example = gtk_button_new_with_mnemonic("Look at an e_xample");
+    GtkWidget *example = gtk_button_new_with_mnemonic("Open an e_xample");
     choice *c = g_new0(choice, 1);
     c->callbacks = callbacks;
     gtk_widget_set_halign(box, GTK_ALIGN_CENTER);
     gtk_widget_set_valign(box, GTK_ALIGN_CENTER);
     gtk_widget_set_size_request(box, 460, -1);
     gtk_widget_set_halign(gtk_bin_get_child(GTK_BIN(example)), GTK_ALIGN_START);
-    gtk_widget_set_tooltip_text(example, "Requests over two servers, one of which has a slow disk now and then");
+    gtk_widget_set_tooltip_text(example, "Requests over two servers, one of which sometimes has a slow disk");
     g_signal_connect_data(example, "clicked", G_CALLBACK(on_example), c, free_choice, 0);
     GtkWidget *parts[] = {
         heading("<span size='xx-large' weight='bold'>See where the time goes</span>"),
         heading("nlv draws logs: each request's way through programs and hosts is a line, and its slope is time. Drop "
-                "a log here, or begin with one of these."),
+                "a log here, or begin with one of these:"),
         choice_button("_Open a log…   (Ctrl+O)", "ULM, BP or NetLogger's binary format, of any size", NULL, callbacks),
         example,
-        heading("<b>Opened lately</b>"),
+        heading("<b>Recent logs</b>"),
     };
     for (size_t i = 0; i < G_N_ELEMENTS(parts); i++)
         gtk_box_pack_start(GTK_BOX(box), parts[i], FALSE, FALSE, 0);

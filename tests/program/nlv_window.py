@@ -118,7 +118,7 @@ class WindowCase(support.Case):
     def save_drawing(self, path):
         """Saves what is drawn by the editor, which is open; what is in the file then."""
         self.accessible("press", "push button", "Save…")
-        return self.save_as("Save what is drawn", path)
+        return self.save_as("Save the drawing", path)
 
     def save_as(self, title, path):
         """Gives the name to the dialog of that title, which is there; what is in the file then."""

@@ -90,7 +90,7 @@ class Sensors(nlv_window.WindowCase):
         self.xdotool("key", "F8")
         self.accessible("type", "Directory", f"127.0.0.1:{agent.port}")
         self.accessible("type", "Which hosts and sensors", "sensor=lo* & host=dpss1")
-        self.accessible("press", "push button", "Look up")
+        self.accessible("press", "push button", "Search")
         support.wait_until(lambda: "load" in self.cells(), what="the sensors")
         self.assertNotIn("memory", self.cells())
         self.tick("load")
@@ -109,7 +109,7 @@ class Sensors(nlv_window.WindowCase):
         silent = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(silent.close)
         viewer = self.open_pane(f"http://127.0.0.1:{silent.getsockname()[1]}", self.log)
-        self.says("Asking the directory")
+        self.says("Searching the directory")
         before = self.settled(None, "the log is shown")
         self.xdotool("key", "Escape")
         self.xdotool("key", "w")
@@ -125,7 +125,7 @@ class Sensors(nlv_window.WindowCase):
         support.wait_until(lambda: "running" in self.cells(), what="it runs")
         agent.send_signal(signal.SIGKILL)
         agent.wait()
-        support.wait_until(lambda: any(cell.startswith("lost, tried again") for cell in self.cells()), what="that is said")
+        support.wait_until(lambda: any(cell.startswith("lost, connecting again") for cell in self.cells()), what="that is said")
         self.start_agent(agent.port)
         support.wait_until(lambda: "running" in self.cells(), what="it is there again")
 
@@ -160,7 +160,7 @@ class Sensors(nlv_window.WindowCase):
         name = f"--output={self.scratch}/stolen"
         support.wait_until(lambda: "<b>&" in self.cells() and name in self.cells(), what="the names as they are")
         self.tick(name)
-        support.wait_until(lambda: any(cell.startswith("lost, tried again") for cell in self.cells()), what="it is only asked for")
+        support.wait_until(lambda: any(cell.startswith("lost, connecting again") for cell in self.cells()), what="it is only asked for")
         time.sleep(0.5)
         self.assertFalse(os.path.exists(f"{self.scratch}/stolen"))
 

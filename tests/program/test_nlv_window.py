@@ -38,7 +38,7 @@ class Accessible(nlv_window.WindowCase):
         self.check_names("bookmarks")
         self.xdotool("key", "Escape", "ctrl+t")
         time.sleep(0.5)
-        self.check_names("what is chosen")
+        self.check_names("the choice")
         self.xdotool("key", "Escape", "F4")
         for page in ["Lifelines", "Loadlines", "Points"]:
             self.accessible("choose", "page tab", page)
@@ -155,7 +155,7 @@ class Accessible(nlv_window.WindowCase):
         self.xdotool("mousemove", "400", "300", "mousedown", "3", "mousemove", "500", "300", "mousemove", "600", "300", "mouseup", "3")
         support.wait_until(lambda: any("marked" in text for text in self.texts()), what="the statistics")
         self.xdotool("key", "F4")
-        support.wait_until(lambda: "What is drawn" in [widget["name"] for widget in self.accessible("tree")], what="the editor")
+        support.wait_until(lambda: "Remove lifeline" in [widget["name"] for widget in self.accessible("tree")], what="the editor")
         shown = [self.title(), *(widget[part] or "" for widget in self.accessible("tree") for part in ("name", "text")
                                  if widget["role"] not in ("text", "combo box"))]
         self.assertGreater(sum("evil" in text for text in shown), 3)
@@ -225,11 +225,11 @@ class Accessible(nlv_window.WindowCase):
         many = "".join(event.format(f"200001010000{i:02d}", "A", i) for i in range(20))
         for text, expected in [
             ("", "the log is empty"),
-            (event.format("20260101000000", "A", 1), "one record only"),
-            (event.format("20260101000009", "B", 1) + event.format("20260101000000", "A", 1), "1 of 2 records were not in order"),
-            (event.format("19700101000001", "A", 1) + event.format("20260101000000", "B", 1), "of 1970-01-01"),
-            (event.format("20260101000000", "A", 1) + event.format("21060207062815", "B", 1), "of 2106-02-07"),
-            (many + event.format("20310909014640", "A", 1), "there is nothing: 11574"),
+            (event.format("20260101000000", "A", 1), "only one record"),
+            (event.format("20260101000009", "B", 1) + event.format("20260101000000", "A", 1), "1 of 2 records were out of order"),
+            (event.format("19700101000001", "A", 1) + event.format("20260101000000", "B", 1), "from 1970-01-01"),
+            (event.format("20260101000000", "A", 1) + event.format("21060207062815", "B", 1), "from 2106-02-07"),
+            (many + event.format("20310909014640", "A", 1), "no records for 11574"),
             (event.format("20260101000000", "A", 1) * 2 + "DATE=2026", "incomplete"),
             (event.format("20260101000000", "ClockKernel", "1 CLOCK.SYNCHRONIZED=false CLOCK.ERROR=16000000")
              + event.format("20260101000001", "B", 1), "Clocks: h (not synchronized, never compared with others)."),
@@ -256,11 +256,11 @@ class Accessible(nlv_window.WindowCase):
         support.wait_until(lambda: any("was emptied" in text for text in self.texts()), what="emptied")
         with open(self.log, "a") as log:
             log.write(nlv_window.requests(2))
-        support.wait_until(lambda: any("was cut short and is read again" in text for text in self.texts()), what="anew")
+        support.wait_until(lambda: any("was truncated; nlv reads it again" in text for text in self.texts()), what="anew")
         self.log.unlink()
-        support.wait_until(lambda: any("is gone" in text for text in self.texts()), what="gone")
+        support.wait_until(lambda: any("was removed" in text for text in self.texts()), what="gone")
         self.log.write_text(nlv_window.requests(3))
-        support.wait_until(lambda: any("was replaced by another file" in text for text in self.texts()), what="another")
+        support.wait_until(lambda: any("was replaced; nlv reads the new file" in text for text in self.texts()), what="another")
         self.assertIsNone(process.poll())
 
     def test_a_collector_that_goes_away(self):
