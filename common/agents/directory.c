@@ -6,24 +6,25 @@
 #include "base/memory.h"
 #include "base/monotonic.h"
 #include "filter/filter_internal.h"
+#include "program/program.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { BUCKETS = 4096, KIND_BUCKETS = 1024, REMEMBERED = 16 };
 
-/* What tests of a filter said of something: 0 not asked yet, 1 false, 2 true. */
+/* Results of the tests of a filter: 0 unknown, 1 false, 2 true. */
 typedef struct answers {
     unsigned char of[REMEMBERED];
 } answers;
 
-/* A sensor as many agents have it: it is there once, and looked at once in a look-up. */
+/* A sensor that many agents have: stored once, and tested once per search. */
 typedef struct kind {
     struct kind *next;
     directory_sensor sensor;
     nl_record *row; /* for filters */
     size_t users;
-    uint64_t turn; /* the look-up that the answers are of */
+    uint64_t search; /* the search that the answers belong to */
     answers answers;
 } kind;
 
@@ -31,7 +32,7 @@ typedef struct entry {
     struct entry *next;
     char *host, *url;
     int64_t expires_ns;
-    nl_record *row; /* for filters: what is no sensor's own */
+    nl_record *row; /* for filters: the fields of the agent */
     kind **kinds;
     size_t count;
 } entry;
@@ -40,13 +41,8 @@ struct directory {
     entry *buckets[BUCKETS];
     kind *kinds[KIND_BUCKETS];
     size_t count;
-    uint64_t turn;
+    uint64_t search; /* number of the latest search */
 };
-
-static char *directory_copy(const char *text)
-{
-    return nl_memory_check(strdup(text));
-}
 
 static uint64_t hash(uint64_t seed, const char *text)
 {
@@ -81,7 +77,7 @@ static kind *use_kind(directory *d, const directory_sensor *s)
         }
     kind *k = nl_memory_check(calloc(1, sizeof *k));
     *k = (kind){.next = *bucket,
-                .sensor = {directory_copy(s->name), directory_copy(s->what), directory_copy(s->events)},
+                .sensor = {program_copy(s->name), program_copy(s->what), program_copy(s->events)},
                 .row = nl_record_new(),
                 .users = 1};
     directory_add_text(k->row, "sensor", s->name);
@@ -91,7 +87,7 @@ static kind *use_kind(directory *d, const directory_sensor *s)
     return k;
 }
 
-static void let_go_of_kind(directory *d, kind *k)
+static void release_kind(directory *d, kind *k)
 {
     if (--k->users > 0)
         return;
@@ -111,7 +107,7 @@ static void let_go_of_kind(directory *d, kind *k)
 static void free_entry(directory *d, entry *e)
 {
     for (size_t i = 0; i < e->count; i++)
-        let_go_of_kind(d, e->kinds[i]);
+        release_kind(d, e->kinds[i]);
     nl_record_free(e->row);
     free(e->kinds);
     free(e->host);
@@ -175,8 +171,8 @@ bool directory_register(directory *d, const char *host, const char *url, double 
         return false;
     entry *e = nl_memory_check(calloc(1, sizeof *e));
     e->kinds = nl_memory_check(calloc(count + 1, sizeof(kind *)));
-    e->host = directory_copy(host);
-    e->url = directory_copy(url);
+    e->host = program_copy(host);
+    e->url = program_copy(url);
     e->expires_ns = nl_monotonic_ns() + (int64_t)(ttl_s * 1e9);
     e->row = nl_record_new();
     nl_record_set_host(e->row, host, strlen(host));
@@ -192,7 +188,7 @@ bool directory_register(directory *d, const char *host, const char *url, double 
 
 /* ---- finding ---- */
 
-/* Whether the value that begins there, up to a blank or what ends a test, is a pattern. */
+/* Returns whether the value at the begin of a text is a pattern. */
 static bool is_pattern(const char *value)
 {
     value += strspn(value, " ");
@@ -225,13 +221,13 @@ nl_filter *directory_filter(const char *expression)
     return filter;
 }
 
-/* A test of an agent, by its host or URL; every other is one of a sensor. */
+/* Returns whether a test examines the agent (its host or URL) and not the sensor. */
 static bool is_of_agent(const nl_filter_test *test)
 {
     return test->member == NL_MEMBER_HOST || (test->name.size == 3 && memcmp(test->name.data, "url", 3) == 0);
 }
 
-/* What one test says, asked again only where it is not remembered. */
+/* Returns the result of one test, which is evaluated once. */
 static bool answer(const nl_filter *filter, size_t number, const nl_record *row, answers *known)
 {
     if (number < REMEMBERED && known->of[number] != 0)
@@ -249,10 +245,10 @@ static bool answer(const nl_filter *filter, size_t number, const nl_record *row,
 }
 
 /*
- * Whether a sensor of an agent is meant. An expression's tests are of agents or of sensors, and there are few different
- * ones of these: so that each test is done once for each agent, and once for each kind of sensor.
+ * Returns whether a sensor of an agent matches. A test examines either the agent or the sensor, and there are few
+ * different sensors: each test is evaluated once per agent, and once per kind of sensor.
  */
-static bool is_meant(const nl_filter *filter, const entry *e, answers *of_agent, kind *k)
+static bool is_match(const nl_filter *filter, const entry *e, answers *of_agent, kind *k)
 {
     size_t number = 0;
     while (number < filter->test_count) {
@@ -268,21 +264,21 @@ void directory_find(directory *d, const nl_filter *filter,
                                      size_t count),
                     void *user)
 {
-    directory_sensor meant[DIRECTORY_SENSORS_MAX];
-    d->turn++;
+    directory_sensor matching[DIRECTORY_SENSORS_MAX];
+    d->search++;
     for (size_t b = 0; b < BUCKETS; b++)
         for (const entry *e = d->buckets[b]; e != NULL; e = e->next) {
             size_t count = 0;
             answers of_agent = {{0}};
             for (size_t i = 0; i < e->count; i++) {
                 kind *k = e->kinds[i];
-                if (k->turn != d->turn)
+                if (k->search != d->search)
                     k->answers = (answers){{0}};
-                k->turn = d->turn;
-                if (filter == NULL || is_meant(filter, e, &of_agent, k))
-                    meant[count++] = k->sensor;
+                k->search = d->search;
+                if (filter == NULL || is_match(filter, e, &of_agent, k))
+                    matching[count++] = k->sensor;
             }
             if (count > 0)
-                function(user, e->host, e->url, meant, count);
+                function(user, e->host, e->url, matching, count);
         }
 }

@@ -1,7 +1,6 @@
 /*
- * The directory that nlagentd itself is with --serve-directory: which agents there are, where, and with which sensors.
- * Agents register, and are forgotten when they do not do so again in time (by the monotonic clock: one that jumps
- * forgets nobody).
+ * The directory of nlagentd --serve-directory: agents with their URLs and sensors. An agent registers repeatedly, and is
+ * removed when its time to live is over, by the monotonic clock. One thread.
  */
 #ifndef NLAGENT_DIRECTORY_H
 #define NLAGENT_DIRECTORY_H
@@ -12,7 +11,7 @@ enum { DIRECTORY_TTL_MAX_S = 86400, DIRECTORY_AGENTS_MAX = 20000, DIRECTORY_SENS
 
 typedef struct directory directory;
 
-/* A sensor of an agent, as it is registered and found. */
+/* A sensor in the directory. */
 typedef struct directory_sensor {
     const char *name, *what, *events;
 } directory_sensor;
@@ -20,25 +19,25 @@ typedef struct directory_sensor {
 directory *directory_new(void);
 void directory_free(directory *d); /* NULL is allowed */
 
-/* Registers an agent, in place of what was registered with its URL, for ttl_s seconds. False when it is full. */
+/* Registers an agent for ttl_s seconds; replaces an agent with the same URL. Returns false if the directory is full. */
 bool directory_register(directory *d, const char *host, const char *url, double ttl_s, const directory_sensor *sensors,
                         size_t count);
 
-/* Takes an agent out. */
+/* Removes an agent. */
 void directory_withdraw(directory *d, const char *url);
 
-/* Forgets those whose time is over. */
+/* Removes the agents whose time to live is over. */
 void directory_expire(directory *d);
 
 size_t directory_size(const directory *d);
 
 /*
- * An expression of find as one of the usual language (filter.h), whose fields are host, url, sensor, what and events:
- * & and | may be single, and = is a pattern when its value holds * ? or [. NULL with the reason in nl_error_message().
+ * Parses an expression of Find with the fields host, url, sensor, what and events. Besides the usual language
+ * (filter.h), & and | may be single, and = matches a pattern if its value contains * ? or [. Returns NULL on failure.
  */
 nl_filter *directory_filter(const char *expression);
 
-/* Calls function for each agent with a sensor that is meant, with how many of these; filter NULL: all. */
+/* Calls function for each agent with its matching sensors, if there are any. filter NULL: all sensors. */
 void directory_find(directory *d, const nl_filter *filter,
                     void (*function)(void *user, const char *host, const char *url, const directory_sensor *sensors,
                                      size_t count),

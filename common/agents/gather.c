@@ -15,16 +15,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { AGAIN_MOST_S = 30, POLL_MS = 200, STACK = 256 << 10, COLLECTOR_PAUSE_MS = 20 };
+enum { RETRY_MAX_S = 30, POLL_MS = 200, STACK = 256 << 10, COLLECTOR_PAUSE_MS = 20 };
 
-/* A sensor of an agent. */
+/* The stream of one sensor. */
 typedef struct stream {
     const char *sensor;
     nl_channel channel; /* fd -1: not open */
     nl_decoder *decoder;
-    int64_t again_ns;
-    unsigned again_s;
-    bool was_open, was_said;
+    int64_t retry_ns;
+    unsigned retry_s;
+    bool was_open, was_reported;
 } stream;
 
 typedef struct source {
@@ -33,17 +33,17 @@ typedef struct source {
     char *url;
     client *client; /* NULL: a collector */
     pthread_t thread;
-    stream *streams; /* one a sensor */
+    stream *streams; /* one per sensor */
     struct pollfd *ready;
     size_t count;
 } source;
 
 struct gathering {
     gather_options options;
-    pthread_mutex_t lock; /* of put, and what follows */
+    pthread_mutex_t lock; /* of put and the members below */
     source *sources;
     bool over;
-    nl_error error; /* why it is over; NL_ERROR_NONE: for no particular reason */
+    nl_error error; /* why it is over; may be NL_ERROR_NONE */
 };
 
 gathering *gather_new(const gather_options *o)
@@ -54,7 +54,7 @@ gathering *gather_new(const gather_options *o)
     return g;
 }
 
-/* Ends all, with this thread's error as the reason. */
+/* Ends all streams because of this thread's error. */
 static void gather_end(gathering *g)
 {
     pthread_mutex_lock(&g->lock);
@@ -82,8 +82,8 @@ static void gather_put(gathering *g, const nl_record *record)
     pthread_mutex_unlock(&g->lock);
 }
 
-/* What became of a stream. */
-static void gather_tell(source *s, const stream *t, const char *event, const char *reason)
+/* Passes on a record about a stream. */
+static void gather_report(source *s, const stream *t, const char *event, const char *reason)
 {
     char host[256];
     nl_record *record = nl_record_new();
@@ -103,7 +103,7 @@ static void gather_tell(source *s, const stream *t, const char *event, const cha
 
 /* ---- one stream ---- */
 
-/* With this thread's error as the reason. */
+/* Closes a stream because of this thread's error. */
 static void lose(source *s, stream *t)
 {
     bool was_open = t->channel.fd >= 0;
@@ -112,16 +112,16 @@ static void lose(source *s, stream *t)
     nl_decoder_free(t->decoder);
     t->decoder = NULL;
     t->channel.fd = -1;
-    t->again_s = t->again_s == 0 ? 1 : t->again_s * 2 < AGAIN_MOST_S ? t->again_s * 2 : AGAIN_MOST_S;
-    t->again_ns = nl_monotonic_ns() + t->again_s * NL_NS_PER_SECOND;
-    nl_error error; /* gather_tell may set another one */
+    t->retry_s = t->retry_s == 0 ? 1 : t->retry_s * 2 < RETRY_MAX_S ? t->retry_s * 2 : RETRY_MAX_S;
+    t->retry_ns = nl_monotonic_ns() + t->retry_s * NL_NS_PER_SECOND;
+    nl_error error; /* gather_report may change the error */
     nl_error_save(&error);
-    if (!t->was_said)
-        gather_tell(s, t, "Nlagent.Lost", error.message);
-    t->was_said = true;
+    if (!t->was_reported)
+        gather_report(s, t, "Nlagent.Lost", error.message);
+    t->was_reported = true;
 }
 
-static void agents_gather_take(source *s, stream *t, const char *data, size_t size)
+static void gather_decode(source *s, stream *t, const char *data, size_t size)
 {
     const nl_record *record;
     nl_decoder_feed(t->decoder, data, size);
@@ -141,11 +141,11 @@ static bool subscribe(source *s, stream *t)
     bool good = client_call(s->client, &message, &answer);
     const char *id = good ? soap_value(&answer, "subscription") : NULL;
     if (good && id == NULL)
-        nl_error_set(NL_ERROR_INVALID, "the agent's answer has no subscription");
+        nl_error_set(NL_ERROR_INVALID, "the agent's reply has no subscription");
     good = id != NULL && client_open_stream(s->client, id, "ulm", &t->channel, &begun);
     if (good) {
         t->decoder = nl_decoder_new(&(nl_decoder_options){.source = s->url});
-        agents_gather_take(s, t, begun.data, begun.size);
+        gather_decode(s, t, begun.data, begun.size);
     }
     soap_call_free(&answer);
     nl_buffer_free(&message);
@@ -155,7 +155,7 @@ static bool subscribe(source *s, stream *t)
 
 static void open_stream(source *s, stream *t)
 {
-    if (nl_monotonic_ns() < t->again_ns)
+    if (nl_monotonic_ns() < t->retry_ns)
         return;
     if (!subscribe(s, t)) {
         t->channel.fd = -1;
@@ -164,11 +164,11 @@ static void open_stream(source *s, stream *t)
         lose(s, t);
         return;
     }
-    if (t->was_said)
-        gather_tell(s, t, "Nlagent.Back", NULL);
+    if (t->was_reported)
+        gather_report(s, t, "Nlagent.Back", NULL);
     t->was_open = true;
-    t->was_said = false;
-    t->again_s = 0;
+    t->was_reported = false;
+    t->retry_s = 0;
 }
 
 static void read_stream(source *s, stream *t)
@@ -177,10 +177,10 @@ static void read_stream(source *s, stream *t)
     ssize_t got = nl_channel_read(&t->channel, bytes, sizeof bytes);
     int error = errno;
     if (got > 0) {
-        agents_gather_take(s, t, bytes, (size_t)got);
+        gather_decode(s, t, bytes, (size_t)got);
     } else if (got == 0 || (error != EAGAIN && error != EINTR)) {
         if (got == 0)
-            nl_error_set(NL_ERROR_UNREACHABLE, "the agent has ended it");
+            nl_error_set(NL_ERROR_UNREACHABLE, "the agent ended the stream");
         else
             nl_channel_fail(&t->channel, error);
         lose(s, t);
@@ -232,7 +232,7 @@ static void *run_collector(void *user)
             usleep(COLLECTOR_PAUSE_MS * 1000);
     }
     if (status == NL_END)
-        nl_error_set(NL_ERROR_UNREACHABLE, "the collector has ended");
+        nl_error_set(NL_ERROR_UNREACHABLE, "the collector ended the connection");
     if (status != NL_OK && status != NL_AGAIN) {
         nl_error_prepend("%s", s->url);
         gather_end(s->all);
@@ -259,7 +259,7 @@ static bool gather_start(gathering *g, source *s, void *(*function)(void *))
     pthread_attr_destroy(&attributes);
     if (error != 0) {
         free_source(s);
-        return nl_error_false(NL_ERROR_SYSTEM, "a thread cannot be made: %s", strerror(error));
+        return nl_error_false(NL_ERROR_SYSTEM, "cannot start a thread: %s", strerror(error));
     }
     s->next = g->sources;
     g->sources = s;

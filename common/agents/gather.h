@@ -1,7 +1,7 @@
 /*
- * Streams of many agents into one place. Each agent has a thread, so that one that is dead or slow holds up none; what
- * breaks off is tried again after 1 s, 2 s ... half a minute, and said in the stream itself: Nlagent.Lost,
- * Nlagent.Back.
+ * Gathers the streams of many agents. Each agent has a thread, so that a dead or slow agent does not delay others. A
+ * broken stream is opened again after 1 s, 2 s ... 30 s; the records Nlagent.Lost and Nlagent.Back report this. One
+ * thread calls the functions.
  */
 #ifndef NLAGENT_GATHER_H
 #define NLAGENT_GATHER_H
@@ -10,29 +10,29 @@
 
 typedef struct gathering gathering;
 
-/* What is subscribed to, at every agent alike. */
+/* The subscriptions, the same at every agent. */
 typedef struct gather_options {
     client_options client;
-    char *const *sensors;         /* up to NULL */
+    char *const *sensors;         /* ended by NULL */
     const char *const *arguments; /* of Subscribe: name, value, name, value ... NULL */
-    /* Takes a record, one at a time; false: nobody wants more, and it all ends. */
+    /* Gets each record, one at a time, in any thread. Returns false to end all streams. */
     bool (*put)(void *user, const nl_record *record);
     void *user;
-    bool once; /* a stream that cannot be had at the first time ends it all */
+    bool once; /* a stream that cannot be opened the first time ends all */
 } gather_options;
 
 gathering *gather_new(const gather_options *o);
 
-/* Adds an agent; nothing happens when it is there already. Returns false when the URL is invalid. */
+/* Adds an agent, unless it is there already. Returns false if the URL is invalid. */
 bool gather_add(gathering *g, const char *url);
 
-/* Adds what a running collector takes, for as long as it runs. */
+/* Adds the records that a running collector receives. */
 bool gather_add_collector(gathering *g, const char *url);
 
-/* Whether it is over. Then sets this thread's error to the reason, NL_ERROR_NONE for no particular reason. */
+/* Returns whether all streams have ended. Then sets this thread's error to the reason, which may be NL_ERROR_NONE. */
 bool gather_is_over(gathering *g);
 
-/* Ends it: subscriptions are ended with their connections. */
+/* Ends all streams, and the subscriptions with their connections. */
 void gather_free(gathering *g);
 
 #endif

@@ -24,14 +24,14 @@ static bool ldap_directory_fail(const char *what, int error)
 
 /* ---- connecting ---- */
 
-/* The first call initializes libldap, and two threads may not make it at once: ldap_initialize(3). */
+/* The first call initializes libldap, which is not thread-safe: ldap_initialize(3). */
 __attribute__((constructor)) static void initialize_library(void)
 {
     int version;
     ldap_get_option(NULL, LDAP_OPT_PROTOCOL_VERSION, &version);
 }
 
-static LDAP *dial(const ldap_options *o)
+static LDAP *connect_and_bind(const ldap_options *o)
 {
     LDAP *ldap = NULL;
     struct timeval time = {.tv_sec = TIMEOUT_S};
@@ -58,7 +58,7 @@ static LDAP *dial(const ldap_options *o)
 
 /* ---- names ---- */
 
-/* Appends text with what a name of LDAP gives a meaning escaped. */
+/* Appends text with the special characters of LDAP names escaped. */
 static void put_name(char *out, size_t size, const char *text)
 {
     size_t used = strlen(out);
@@ -90,7 +90,7 @@ static void time_text(time_t at, char text[32])
 
 /* ---- registering ---- */
 
-/* Attributes of an entry: name, value ... NULL. Empty values are left out, for LDAP has none. */
+/* Adds or replaces an entry. pairs: names and values of attributes, up to NULL. LDAP has no empty values. */
 static int put_entry(LDAP *ldap, const char *dn, const char *const *pairs)
 {
     LDAPMod mods[10], *list[11];
@@ -111,11 +111,11 @@ static int put_entry(LDAP *ldap, const char *dn, const char *const *pairs)
         return error;
     for (size_t i = 1; i < count; i++)
         mods[i].mod_op = LDAP_MOD_REPLACE;
-    /* The object class and what names the entry stay. */
+    /* The object class and the naming attribute stay. */
     return ldap_modify_ext_s(ldap, dn, list + 2, NULL, NULL);
 }
 
-/* Deletes an agent's entry with those below it. */
+/* Deletes an agent's entry and the entries below it. */
 static int delete_tree(LDAP *ldap, const char *dn)
 {
     LDAPMessage *found = NULL;
@@ -130,8 +130,8 @@ static int delete_tree(LDAP *ldap, const char *dn)
     return ldap_delete_ext_s(ldap, dn, NULL, NULL);
 }
 
-/* Agents whose time is over a good while ago. Who may not delete them leaves them: nobody finds them. */
-static void sweep(LDAP *ldap, const ldap_options *o)
+/* Deletes agents that expired a minute ago, if this agent has permission. */
+static void delete_expired(LDAP *ldap, const ldap_options *o)
 {
     char filter[100], limit[32], *nothing[] = {LDAP_NO_ATTRS, NULL};
     LDAPMessage *found = NULL;
@@ -150,7 +150,7 @@ bool ldap_register(const ldap_options *o, const char *host, const char *url, dou
                    const directory_sensor *sensors, size_t count)
 {
     char agent[DN_SIZE], dn[DN_SIZE], until[32];
-    LDAP *ldap = dial(o);
+    LDAP *ldap = connect_and_bind(o);
     if (ldap == NULL)
         return false;
     time_text(time(NULL) + (time_t)ttl_s + 1, until);
@@ -165,7 +165,7 @@ bool ldap_register(const ldap_options *o, const char *host, const char *url, dou
         error = put_entry(ldap, dn, one);
     }
     if (error == LDAP_SUCCESS)
-        sweep(ldap, o);
+        delete_expired(ldap, o);
     else
         ldap_directory_fail(agent, error);
     ldap_unbind_ext_s(ldap, NULL, NULL);
@@ -175,7 +175,7 @@ bool ldap_register(const ldap_options *o, const char *host, const char *url, dou
 bool ldap_withdraw(const ldap_options *o, const char *url)
 {
     char agent[DN_SIZE];
-    LDAP *ldap = dial(o);
+    LDAP *ldap = connect_and_bind(o);
     if (ldap == NULL)
         return false;
     agent_dn(o, url, agent);
@@ -186,7 +186,7 @@ bool ldap_withdraw(const ldap_options *o, const char *url)
 
 /* ---- finding ---- */
 
-/* An attribute's value, allocated; "" when there is none. */
+/* Returns an attribute's value, or "". The caller frees it. */
 static char *value_of(LDAP *ldap, LDAPMessage *entry, const char *name)
 {
     struct berval **values = ldap_get_values_len(ldap, entry, name);
@@ -218,8 +218,8 @@ static void show(LDAP *ldap, LDAPMessage *entry, const nl_filter *filter, nl_rec
         free(values[i]);
 }
 
-/* The sensor's name as a server's filter holds it, when a test is sensor == NAME. */
-static bool is_of_name(const nl_filter *filter, const nl_filter_test *test, char name[NAME_SIZE])
+/* Returns whether a test is sensor == NAME, and writes the name. */
+static bool is_name_test(const nl_filter *filter, const nl_filter_test *test, char name[NAME_SIZE])
 {
     static const char others[] = {'_', '.', '-'};
     if (test->operator!= NL_OPERATOR_EQUAL || test->numeric || test->name.size != strlen("sensor") ||
@@ -234,16 +234,16 @@ static bool is_of_name(const nl_filter *filter, const nl_filter_test *test, char
     return is_name;
 }
 
-/* What the server can choose by itself: sensor == NAME, where nothing is meant of which that is not true. The rest is
- * looked at here. */
+/* Writes the filter for the server, with sensor == NAME if the expression requires it. This module evaluates the rest.
+ */
 static void server_filter(const nl_filter *filter, char text[FILTER_SIZE])
 {
     char now[32], name[NAME_SIZE];
     size_t number = filter != NULL ? 0 : NL_FILTER_YES;
     time_text(time(NULL), now);
-    /* From test to test as long as each has to be true. */
+    /* Follow the tests that must be true. */
     while (number < NL_FILTER_NO && filter->tests[number].next[0] == NL_FILTER_NO) {
-        if (is_of_name(filter, &filter->tests[number], name)) {
+        if (is_name_test(filter, &filter->tests[number], name)) {
             snprintf(text, FILTER_SIZE, "(&(objectClass=nlSensorEntry)(nlSensor=%s)(nlExpires>=%s))", name, now);
             return;
         }
@@ -262,7 +262,7 @@ bool ldap_find(const ldap_options *o, const char *expression,
     LDAPMessage *found = NULL;
     if (*expression != '\0' && (filter = directory_filter(expression)) == NULL)
         return false;
-    LDAP *ldap = dial(o);
+    LDAP *ldap = connect_and_bind(o);
     if (ldap == NULL) {
         nl_filter_free(filter);
         return false;

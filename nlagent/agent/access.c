@@ -13,10 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TOKEN_MIN = 16 };
+
+typedef enum entry_kind { TOKEN, CERTIFICATE, NETWORK, LOOPBACK, KIND_COUNT } entry_kind;
+
 typedef struct entry {
-    enum { TOKEN, CERTIFICATE, NETWORK, LOOPBACK } kind;
+    entry_kind kind;
     char *text; /* the token, or the glob */
-    char *name; /* of who has the token */
+    char *name; /* of the owner of the token */
     network net;
     unsigned rights;
 } entry;
@@ -48,7 +52,7 @@ static unsigned read_right(const char *word)
     return ~0u;
 }
 
-/* Takes the next word off; NULL at the end. */
+/* Returns the next word, or NULL at the end of the line. */
 static char *next_word(char **rest)
 {
     char *word;
@@ -60,41 +64,41 @@ static char *next_word(char **rest)
 
 static bool read_entry(access_list *a, char *line)
 {
+    static const char *const kinds[] = {"token", "certificate", "network", "loopback"};
     entry e = {0};
     line[strcspn(line, "#")] = '\0';
-    char *kind = next_word(&line);
+    const char *kind = next_word(&line);
     if (kind == NULL)
         return true;
-    char *subject = strcmp(kind, "loopback") != 0 ? next_word(&line) : kind;
-    char *name = strcmp(kind, "token") == 0 ? next_word(&line) : subject;
+    int i = 0;
+    while (i < KIND_COUNT && strcmp(kind, kinds[i]) != 0)
+        i++;
+    if (i == KIND_COUNT)
+        return nl_error_false(NL_ERROR_INVALID, "unknown kind \"%s\"; use token, certificate, network or loopback",
+                              kind);
+    e.kind = i;
+    const char *subject = e.kind != LOOPBACK ? next_word(&line) : kind;
+    const char *name = e.kind == TOKEN ? next_word(&line) : subject;
     if (subject == NULL || name == NULL)
-        return nl_error_false(NL_ERROR_INVALID, "of whom does it speak?");
-    if (strcmp(kind, "token") == 0)
-        e.kind = TOKEN;
-    else if (strcmp(kind, "certificate") == 0)
-        e.kind = CERTIFICATE;
-    else if (strcmp(kind, "network") == 0)
-        e.kind = NETWORK;
-    else if (strcmp(kind, "loopback") == 0)
-        e.kind = LOOPBACK;
-    else
-        return nl_error_false(NL_ERROR_INVALID, "expected token, certificate, network or loopback");
+        return nl_error_false(NL_ERROR_INVALID, "%s: missing value", kind);
     if (e.kind == NETWORK && !network_parse(subject, &e.net))
-        return nl_error_false(NL_ERROR_INVALID, "it is no network");
-    if (e.kind == TOKEN && strlen(subject) < 16)
-        return nl_error_false(NL_ERROR_INVALID, "a token of less than 16 bytes could be guessed");
-    char *word = next_word(&line);
+        return nl_error_false(NL_ERROR_INVALID, "\"%s\" is not a network; write ADDRESS or ADDRESS/BITS", subject);
+    if (e.kind == TOKEN && strlen(subject) < TOKEN_MIN)
+        return nl_error_false(NL_ERROR_INVALID, "the token is too short; use at least %d bytes", TOKEN_MIN);
+    const char *word = next_word(&line);
     if (word == NULL)
-        return nl_error_false(NL_ERROR_INVALID, "which rights?");
+        return nl_error_false(NL_ERROR_INVALID, "%s: missing rights", kind);
     for (; word != NULL; word = next_word(&line)) {
         unsigned right = read_right(word);
         if (right == ~0u)
             return nl_error_false(NL_ERROR_INVALID,
-                                  "summaries, read, start, register, collect, all and none are rights");
+                                  "unknown right \"%s\"; use summaries, read, start, register, collect, "
+                                  "all or none",
+                                  word);
         e.rights |= right;
     }
-    e.text = nl_memory_check(strdup(subject));
-    e.name = nl_memory_check(strdup(name));
+    e.text = program_copy(subject);
+    e.name = program_copy(name);
     a->entries = nl_memory_check(realloc(a->entries, (a->count + 1) * sizeof *a->entries));
     a->entries[a->count++] = e;
     a->has_loopback = a->has_loopback || e.kind == LOOPBACK;
@@ -142,7 +146,7 @@ void access_free(access_list *a)
     free(a);
 }
 
-/* Takes as long whatever the bytes: nobody learns where they begin to differ. */
+/* Takes the same time for all bytes, so that a client cannot guess a token byte by byte. */
 static bool same_token(const char *a, const char *b)
 {
     size_t size = strlen(a);
@@ -166,11 +170,11 @@ unsigned access_rights(const access_list *a, const struct sockaddr *peer, const 
         snprintf(name, ACCESS_NAME_SIZE, "%s", certificate);
     for (size_t i = 0; i < a->count; i++) {
         const entry *e = &a->entries[i];
-        bool is_meant = e->kind == TOKEN         ? token != NULL && same_token(e->text, token)
-                        : e->kind == CERTIFICATE ? certificate != NULL && fnmatch(e->text, certificate, 0) == 0
-                        : e->kind == NETWORK     ? network_contains(&e->net, peer)
-                                                 : local;
-        if (!is_meant)
+        bool matches = e->kind == TOKEN         ? token != NULL && same_token(e->text, token)
+                       : e->kind == CERTIFICATE ? certificate != NULL && fnmatch(e->text, certificate, 0) == 0
+                       : e->kind == NETWORK     ? network_contains(&e->net, peer)
+                                                : local;
+        if (!matches)
             continue;
         rights |= e->rights;
         if (e->kind == TOKEN)

@@ -1,17 +1,15 @@
 /*
- * Who may do what. A consumer is known by a token (the header "Authorization: Bearer TOKEN"), by the name in the
- * certificate that it has shown, or by the network that it comes from; what the access file says of any of these it
- * may, all together. Without an access file, whoever is on this machine may do everything, and others who may connect
- * (authenticated for by a certificate, or from an allowed network) may read.
+ * The rights of clients. A token (the header "Authorization: Bearer TOKEN"), the common name of a certificate, or a
+ * network identifies a client. A client has all rights of all matching lines in the access file. Without an access
+ * file, clients on this host have all rights, and other clients that may connect have the right read.
  *
- *   token SECRET NAME RIGHT...            the token's bytes, and who that is in the log
- *   certificate GLOB RIGHT...             of the certificate's common name
+ *   token SECRET NAME RIGHT...            NAME appears in the log
+ *   certificate GLOB RIGHT...             GLOB matches the common name
  *   network ADDRESS[/BITS] RIGHT...
- *   loopback RIGHT...                     in place of all rights; "loopback none" has them show something too
+ *   loopback RIGHT...                     instead of all rights for this host
  *
- * Rights: summaries (summaries, list, and finding), read (data of sensors that run, besides), start (have sensors
- * started, by asking or for no consumer in particular, besides), register (at a directory), collect (have this agent
- * collect from others), all.
+ * Rights: summaries (summaries, List and Find), read (summaries, and data of running sensors), start (read, and
+ * starting sensors), register (with this directory), collect (starting collections), all, none. One thread.
  */
 #ifndef NLAGENT_ACCESS_H
 #define NLAGENT_ACCESS_H
@@ -25,11 +23,11 @@ enum { ACCESS_NAME_SIZE = 80 };
 
 typedef struct access access_list;
 
-/* Reads a file; path NULL: as without one. NULL on failure. */
+/* Reads an access file; path may be NULL. Returns NULL on failure. */
 access_list *access_read(const char *path);
 void access_free(access_list *a); /* NULL is allowed */
 
-/* The rights of a consumer, and its name for the log. token and certificate may be NULL. */
+/* Returns the rights of a client, and writes its name. token and certificate may be NULL. */
 unsigned access_rights(const access_list *a, const struct sockaddr *peer, const char *token, const char *certificate,
                        char name[ACCESS_NAME_SIZE]);
 

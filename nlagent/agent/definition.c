@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NAME_MAX = 64, OTHERS_MAX = 7 /* --event, --rules and --filter with theirs, NULL */ };
+enum { NAME_SIZE = 64, OTHERS_MAX = 7 /* --event, --rules and --where with values, and NULL */ };
 
 static definition *definition_add(definitions *all, const char *name, const char *what)
 {
@@ -25,13 +25,13 @@ static definition *definition_add(definitions *all, const char *name, const char
     return d;
 }
 
-/* Where a program of ours is: as it was said, beside this one, as in a build, or where it is installed. */
-static char *find_program(const char *said, const char *beside, const char *installed)
+/* Returns the path of a program: as configured, beside this one (in a build), or installed. The caller frees it. */
+static char *find_program(const char *configured, const char *beside, const char *installed)
 {
     char path[4096];
     ssize_t size = readlink("/proc/self/exe", path, sizeof path - 64);
-    if (said != NULL)
-        return program_copy(said);
+    if (configured != NULL)
+        return program_copy(configured);
     for (path[size > 0 ? size : 0] = '\0'; size > 0 && path[size - 1] != '/';)
         path[--size] = '\0';
     snprintf(path + (size > 0 ? size : 0), 64, "%s", beside);
@@ -44,13 +44,13 @@ void definitions_init(definitions *all, const char *program)
     pthread_mutex_init(&all->lock, NULL);
     all->program = find_program(program, "sensor", PKGLIBEXECDIR "/sensor");
     all->nlkernel = find_program(NULL, "../nlkernel/nlkernel", BINDIR "/nlkernel");
-    definition *kernel = definition_add(all, "kernel", "events of the kernel, as nlkernel live logs them");
+    definition *kernel = definition_add(all, "kernel", "kernel events, as nlkernel live logs them");
     kernel->kernel = true;
     kernel->arguments = " event filter rules ";
     free(kernel->arguments_help);
     kernel->arguments_help = program_copy(
-        "event=SYSTEM:EVENT, with * and commas between, or rules=NAME, one of those that nlkernel rules list "
-        "prints: one has to be said; filter=EXPRESSION");
+        "event=SYSTEM:EVENT,... (may contain *) or rules=NAME (see nlkernel rules list), one of them required; "
+        "filter=EXPRESSION");
     size_t count = 0;
     while (sensor_kinds[count] != NULL)
         count++;
@@ -88,7 +88,7 @@ void definitions_free(definitions *all)
 
 bool definition_check_own(const char *text)
 {
-    char name[NAME_MAX];
+    char name[NAME_SIZE];
     size_t size = strcspn(text, "=");
     if (text[size] != '=' || text[size + 1] == '\0' || size >= sizeof name)
         return nl_error_false(NL_ERROR_INVALID, "expected NAME=COMMAND");
@@ -96,19 +96,19 @@ bool definition_check_own(const char *text)
     sensor_spec *spec = spec_parse(name);
     bool good = spec != NULL && spec->count == 0;
     spec_free(spec);
-    return good || nl_error_false(NL_ERROR_INVALID, "it is no name of a sensor");
+    return good || nl_error_false(NL_ERROR_INVALID, "invalid name of a sensor");
 }
 
 static void add_own(definitions *all, const char *text)
 {
-    char name[NAME_MAX], what[200];
+    char name[NAME_SIZE], what[200];
     size_t size = strcspn(text, "=");
     snprintf(name, sizeof name, "%.*s", (int)size, text);
-    snprintf(what, sizeof what, "what \"%.150s\" prints", text + size + 1);
+    snprintf(what, sizeof what, "output of \"%.150s\"", text + size + 1);
     definition_add(all, name, what)->command = program_copy(text + size + 1);
 }
 
-static bool is_of(const definition *d, const char *text)
+static bool is_defined_by(const definition *d, const char *text)
 {
     size_t size = strlen(d->name);
     return d->command != NULL && strncmp(text, d->name, size) == 0 && text[size] == '=' &&
@@ -118,7 +118,7 @@ static bool is_of(const definition *d, const char *text)
 static bool has_own(const definitions *all, const char *text)
 {
     const definition *d = all->first;
-    while (d != NULL && !is_of(d, text))
+    while (d != NULL && !is_defined_by(d, text))
         d = d->next;
     return d != NULL;
 }
@@ -129,7 +129,7 @@ void definitions_set_own(definitions *all, char *const *texts)
     for (definition **link = &all->first, *d; (d = *link) != NULL;) {
         bool stays = d->command == NULL;
         for (char *const *text = texts; *text != NULL && !stays; text++)
-            stays = is_of(d, *text);
+            stays = is_defined_by(d, *text);
         if (stays) {
             link = &d->next;
             continue;
@@ -169,7 +169,7 @@ bool definition_check(const definition *d, const sensor_spec *spec)
     const char *rules = d->kernel ? spec_argument(spec, "rules") : NULL;
     if (unknown != NULL)
         return nl_error_false(NL_ERROR_INVALID, "the sensor %s has no argument \"%s\"", d->name, unknown);
-    if (rules != NULL && (strchr(rules, '/') != NULL || *rules == '\0')) /* no file of this host is read for others */
+    if (rules != NULL && (strchr(rules, '/') != NULL || *rules == '\0')) /* clients must not make nlkernel read files */
         return nl_error_false(NL_ERROR_INVALID, "rules= must be the name of rules that nlkernel has, not a path");
     if (d->kernel && rules == NULL && spec_argument(spec, "event") == NULL)
         return nl_error_false(NL_ERROR_INVALID, "expected event=SYSTEM:EVENT or rules=NAME");
@@ -208,7 +208,7 @@ static void execute_kernel(const definitions *all, const sensor_spec *spec)
     free(list);
 }
 
-/* NL_ARGUMENT_host=dpss1: what is no letter or digit in a name becomes '_'. */
+/* NL_ARGUMENT_host=dpss1; other characters than letters and digits become '_'. */
 static void set_environment(const sensor_spec *spec, double interval_s)
 {
     char name[SPEC_SIZE_MAX + 16], value[32];

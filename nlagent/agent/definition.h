@@ -1,6 +1,6 @@
 /*
- * Which sensors this agent has: those that are shipped, nlkernel's events, and those of the configuration, any program
- * that prints records.
+ * The sensors of this agent: the included ones, nlkernel's events, and those of the configuration, each of which is a
+ * command that prints records. The main thread changes the list; it holds the lock meanwhile.
  */
 #ifndef NLAGENT_DEFINITION_H
 #define NLAGENT_DEFINITION_H
@@ -17,43 +17,42 @@ struct definition {
     char *what;
     char *arguments_help;       /* "" for none */
     const char *arguments;      /* names, each between blanks; NULL: any */
-    const sensor_field *fields; /* NULL: not known */
-    char *command;              /* of sh; NULL: shipped, or the kernel's */
-    char **program;             /* what is executed with these arguments, up to NULL; NULL: one of the above */
+    const sensor_field *fields; /* NULL: unknown */
+    char *command;              /* for sh; NULL: not from the configuration */
+    char **program;             /* the command line of a collection, up to NULL; NULL: a sensor */
     bool kernel;
-    bool beats; /* writes at least a byte at every look, so that it is known to hang when it does not */
+    bool beats; /* writes at least one byte per measurement, and hangs if it does not */
 };
 
 typedef struct definitions {
     definition *first;
-    char *program;        /* which runs shipped sensors */
-    char *nlkernel;       /* which runs the kernel's */
-    definition *retired;  /* that are no more, but may still be running */
-    pthread_mutex_t lock; /* of the list, for whoever looks at it from another thread */
+    char *program;        /* the path of the program with the included sensors */
+    char *nlkernel;       /* the path of nlkernel */
+    definition *retired;  /* removed ones, which may still be running */
+    pthread_mutex_t lock; /* of the list, for the registrar's thread */
 } definitions;
 
-/* With all that are shipped; program may be NULL: where it is installed, or beside a build's. */
+/* Adds the included sensors. program: the path of the program that runs them; NULL: beside nlagentd, or installed. */
 void definitions_init(definitions *all, const char *program);
 void definitions_free(definitions *all);
 
-/* Whether text is "NAME=COMMAND". */
+/* Returns whether text is a valid NAME=COMMAND. Sets the error otherwise. */
 bool definition_check_own(const char *text);
 
-/* The configuration's are these from now on, up to NULL, each checked; they go before what is shipped. One that is the
- * same as before stays what it was, and what runs goes on until nobody looks. */
+/* Replaces the sensors of the configuration by these NAME=COMMAND texts, up to NULL. They hide included sensors with
+ * the same name. Running sensors continue until their last client leaves. */
 void definitions_set_own(definitions *all, char *const *texts);
 
-/* NULL when nothing of that name exists. */
+/* Returns the definition with that name, or NULL. */
 const definition *definitions_find(const definitions *all, const char *name);
 
-/* The one that has this command, or with NULL is shipped; retired ones too. NULL when there is none. */
+/* Returns the definition with that command (NULL: an included one), even if it was removed; NULL: none. */
 const definition *definitions_find_command(const definitions *all, const char *name, const char *command);
 
-/* Whether a specification may be asked of it. False. */
+/* Returns whether the definition accepts the arguments. Sets the error otherwise. */
 bool definition_check(const definition *d, const sensor_spec *spec);
 
-/* Starts it in the calling process, a child that has no other purpose: sets the environment and executes. Does not
- * return but with errno. */
+/* Executes the sensor in the calling process, a child for this purpose. Returns only on failure, with errno. */
 void definition_execute(const definitions *all, const definition *d, const sensor_spec *spec, double interval_s);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "agent/http_clients.h"
 
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
 #include "program/program.h"
@@ -50,7 +51,7 @@ struct http_clients {
     struct event *check;         /* calls on_check */
     uint64_t rejected;           /* since the last report */
     uint64_t displaced;          /* since the last report */
-    const char *reason;          /* why the latest rejected client was rejected */
+    char reason[120];            /* why the latest rejected client was rejected */
     char peer[80];               /* the latest rejected client */
     char newcomer[80];           /* the latest client that displaced another one */
     int first_descriptor;        /* the lowest free descriptor at the start */
@@ -103,26 +104,31 @@ static void free_released(http_clients *all)
 
 /* ---- who may connect ---- */
 
-static const char not_allowed[] = "not from an allowed network";
+static bool http_clients_check_network(const http_client *c, const struct sockaddr *peer,
+                                       struct bufferevent *established)
+{
+    return c->allows(c->user, peer, established) || nl_error_false(NL_ERROR_PERMISSION, "not from an allowed network");
+}
 
-/* Returns NULL, or why the client may not connect. */
-static const char *admit(http_client *c, const struct sockaddr *peer, bool again)
+/* Returns whether the client may connect. Sets the error otherwise. */
+static bool admit(http_client *c, const struct sockaddr *peer)
 {
     client_entry *silent;
     http_clients *all = c->all;
-    if (!c->allows(c->user, peer, NULL))
-        return not_allowed;
+    if (!http_clients_check_network(c, peer, NULL))
+        return false;
     client_verdict verdict = client_table_admit(all->table, peer, false, nl_monotonic_ns(), &silent);
-    if (verdict != CLIENT_ADMITTED && again) {
+    if (verdict != CLIENT_ADMITTED) {
         free_released(all);
-        return admit(c, peer, false);
+        verdict = client_table_admit(all->table, peer, false, nl_monotonic_ns(), &silent);
     }
     if (verdict == CLIENT_DISPLACES) {
         listener_address_text(peer, all->newcomer, sizeof all->newcomer);
         all->displaced++;
         silent->close(silent);
     }
-    return verdict == CLIENT_ADMITTED || verdict == CLIENT_DISPLACES ? NULL : client_verdict_message(verdict);
+    return verdict == CLIENT_ADMITTED || verdict == CLIENT_DISPLACES ||
+           nl_error_false(NL_ERROR_LIMIT, "%s", client_verdict_message(verdict));
 }
 
 /* Returns false after shutting down a client that has disconnected. */
@@ -136,13 +142,14 @@ static bool find_peer(http_client *c, struct sockaddr_storage *peer)
     return false;
 }
 
-static void reject_client(http_client *c, const struct sockaddr *peer, const char *reason)
+/* Closes a client because of this thread's error. */
+static void reject_client(http_client *c, const struct sockaddr *peer)
 {
     http_clients *all = c->all;
     listener_address_text(peer, all->peer, sizeof all->peer);
     all->rejected++;
     all->agent->counts.refused++;
-    all->reason = reason;
+    snprintf(all->reason, sizeof all->reason, "%s", nl_error_message());
     client_shut_down(c);
 }
 
@@ -152,9 +159,8 @@ static void check_client(http_client *c)
     http_clients *all = c->all;
     if (is_released(c) || !find_peer(c, &peer))
         return; /* the next sweep frees it */
-    const char *problem = admit(c, (struct sockaddr *)&peer, true);
-    if (problem != NULL) {
-        reject_client(c, (struct sockaddr *)&peer, problem);
+    if (!admit(c, (struct sockaddr *)&peer)) {
+        reject_client(c, (struct sockaddr *)&peer);
         return;
     }
     c->waiting_ns = nl_monotonic_ns();
@@ -307,7 +313,7 @@ void http_clients_sweep(http_clients *all)
     for (http_client *c = all->clients; c != NULL; c = c->next)
         if (is_late(c, now_ns)) {
             if (c->rejected_ns == 0) {
-                all->reason = "the request was not complete in time";
+                snprintf(all->reason, sizeof all->reason, "the request was not complete in time");
                 all->rejected++;
             }
             client_shut_down(c);
@@ -330,8 +336,9 @@ void http_clients_networks_changed(http_clients *all)
     struct sockaddr_storage peer;
     on_check(-1, 0, all);
     for (http_client *c = all->clients; c != NULL; c = c->next)
-        if (c->entry.address != NULL && find_peer(c, &peer) && !c->allows(c->user, (struct sockaddr *)&peer, c->bytes))
-            reject_client(c, (struct sockaddr *)&peer, not_allowed);
+        if (c->entry.address != NULL && find_peer(c, &peer) &&
+            !http_clients_check_network(c, (struct sockaddr *)&peer, c->bytes))
+            reject_client(c, (struct sockaddr *)&peer);
     http_clients_report(all);
 }
 

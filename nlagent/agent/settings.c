@@ -97,7 +97,6 @@ static const char *agent_get_sensor(const void *from, size_t index, char scratch
     return index < s->sensor_count ? s->sensors[index] : NULL;
 }
 
-/* The token is the first line of the file. */
 static bool agent_set_token(void *to, const nl_option *row, const char *value)
 {
     agent_settings *s = to;
@@ -333,14 +332,14 @@ void agent_settings_keep(const agent_settings *s)
     for (size_t i = 0; i < sizeof read / sizeof read[0]; i++)
         keep_file(read[i], CONFINE_READ);
     keep_url(s->log);
-    confine_keep_resolver(); /* requests may name this host by its name */
+    confine_keep_resolver(); /* requests may contain the name of this host */
     if (s->directory != NULL && listening_from_http(s->directory, "14831", url, sizeof url))
         keep_url(url);
-    else if (s->directory != NULL) /* a server of LDAP may name others, with their ports */
+    else if (s->directory != NULL) /* an LDAP server may refer to others */
         confine_keep_any_port();
 }
 
-/* ---- comparing, and what others want ---- */
+/* ---- use ---- */
 
 const char *agent_settings_fixed_difference(const agent_settings *a, const agent_settings *b)
 {
@@ -354,7 +353,7 @@ const char *agent_settings_fixed_difference(const agent_settings *a, const agent
     if (row != NULL)
         return row->name;
     bool tokens_alike = a->token == NULL || b->token == NULL ? a->token == b->token : strcmp(a->token, b->token) == 0;
-    return tokens_alike ? NULL : "register-token"; /* another one in the same file */
+    return tokens_alike ? NULL : "register-token"; /* the file has another token */
 }
 
 registrar_options agent_settings_registrar(const agent_settings *s)

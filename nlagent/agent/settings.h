@@ -1,6 +1,6 @@
 /*
- * What nlagentd was told, by its options and its configuration file. Both say the same things by the same names: a line
- * "listen http://127.0.0.1" of the file is the option --listen=http://127.0.0.1.
+ * The settings of nlagentd, from its command line and its configuration file. A line "listen http://127.0.0.1" in the
+ * file means the same as --listen=http://127.0.0.1. One thread.
  */
 #ifndef NLAGENT_SETTINGS_H
 #define NLAGENT_SETTINGS_H
@@ -18,38 +18,38 @@ typedef struct agent_settings {
     size_t listen_count;
     network_list allow;
     char *access, *sensor_program, *log, *url, *host;
-    char *sensors[SETTINGS_SENSORS_MAX + 1]; /* NAME=COMMAND, up to NULL */
+    char *sensors[SETTINGS_SENSORS_MAX + 1]; /* NAME=COMMAND, ended by NULL */
     size_t sensor_count;
     bool is_directory;
-    bool confine;    /* give up system calls that neither the agent nor its sensors need */
-    char *directory; /* to register with */
+    bool confine;
+    char *directory; /* with which to register */
     char *token, *token_file, *ca, *cert;
     char *ldap_base, *ldap_bind, *ldap_password;
     int64_t ttl_ns, min_interval_ns;
     agent_limits limits; /* set by agent_settings_finish */
-    /* Of the command line only: */
+    /* Only on the command line: */
     config_source config;
     bool foreground;
 } agent_settings;
 
-/* What holds when nothing is said; the caller's, for agent_settings_free, to which NULL is allowed. */
+/* Returns settings for options_parse to fill. The caller frees them. */
 agent_settings *agent_settings_new(void);
 void agent_settings_free(agent_settings *s);
 
-/* The options and directives, about an agent_settings; certificates and tokens are read at once. The second table is
- * --config. */
+/* The rows of the settings, and those that are valid only on the command line. Setting a certificate or token reads its
+ * file. */
 extern const nl_option agent_settings_rows[], agent_settings_command_rows[];
 
-/* Completes the settings after all were read. Returns false and sets the error when they contradict each other. */
+/* Completes the settings. Returns false and sets the error if they are inconsistent. */
 bool agent_settings_finish(agent_settings *s);
 
-/* Notes the files and ports that the settings name, for confine(). */
+/* Keeps the rights to the files and ports that the settings name, for confine(). */
 void agent_settings_keep(const agent_settings *s);
 
-/* The name of a directive that differs and that a running agent cannot change; NULL when there is none. */
+/* Returns the name of a directive that differs and that a reload cannot change; NULL: none. */
 const char *agent_settings_fixed_difference(const agent_settings *a, const agent_settings *b);
 
-/* What the registrar wants of them, to which it points. */
+/* Returns the options of the registrar, which point to the settings. */
 registrar_options agent_settings_registrar(const agent_settings *s);
 
 #endif

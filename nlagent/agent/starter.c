@@ -30,11 +30,11 @@ typedef struct request {
     pid_t pid;
     int signal;
     double interval_s;
-    size_t size; /* of the text that follows: strings, each with its NUL */
+    size_t size; /* of the strings that follow, each with its NUL */
 } request;
 
 typedef struct answer {
-    pid_t pid; /* -1: error says why */
+    pid_t pid; /* -1: error is an errno */
     int error;
 } answer;
 
@@ -72,7 +72,7 @@ static void become_sensor(const definitions *all, const definition *d, const sen
         if (dup2(streams[i], i) < 0)
             _exit(127);
     definition_execute(all, d, spec, interval_s);
-    fprintf(stderr, "it cannot be started: %s\n", strerror(errno));
+    fprintf(stderr, "cannot start: %s\n", strerror(errno));
     fflush(stderr);
     _exit(127);
 }
@@ -89,12 +89,12 @@ static answer fork_sensor(const definitions *all, const definition *d, const sen
         become_sensor(all, d, spec, interval_s, streams);
     if (pid < 0)
         return (answer){-1, errno};
-    setpgid(pid, pid); /* whichever of the two is first */
+    setpgid(pid, pid); /* here and in the child, whichever is first */
     running[running_count++] = pid;
     return (answer){pid, 0};
 }
 
-/* The text holds the sensor as consumers name it, and the command if the configuration has one for it. */
+/* The text is the specification, and the command if the sensor is from the configuration. */
 static answer start_sensor(const definitions *all, const request *r, const char *text, const int streams[STREAMS])
 {
     size_t length = strlen(text) + 1;
@@ -108,7 +108,7 @@ static answer start_sensor(const definitions *all, const request *r, const char 
     return result;
 }
 
-/* The text holds the arguments of "nlagent collect". */
+/* The text is the arguments of "nlagent collect". */
 static answer start_collection(const starter_options *o, const request *r, char *text, const int streams[STREAMS])
 {
     char *program[ARGUMENTS_MAX] = {(char *)o->client, (char *)"collect"};
@@ -136,7 +136,7 @@ static void serve_request(const starter_options *o, const request *r, char *text
     case SIGNAL:
         if (find_running(r->pid) < running_count)
             kill(-r->pid, r->signal);
-        return; /* not answered */
+        return; /* without a reply */
     case REREAD:
         o->reread(o->user);
         break;
@@ -145,7 +145,7 @@ static void serve_request(const starter_options *o, const request *r, char *text
         _exit(0);
 }
 
-/* Reads a request with its descriptors. False when nlagentd has ended. */
+/* Reads a request with its descriptors. Returns false if nlagentd has ended. */
 static bool receive(request *r, char text[TEXT_MAX], int streams[STREAMS])
 {
     union {
@@ -176,7 +176,7 @@ static void reap(void)
     sensor_end end;
     while ((end.pid = waitpid(-1, &end.status, WNOHANG)) > 0) {
         size_t i = find_running(end.pid);
-        kill(-end.pid, SIGKILL); /* what it has started */
+        kill(-end.pid, SIGKILL); /* its children */
         if (i < running_count)
             running[i] = running[--running_count];
         if (send(ends, &end, sizeof end, MSG_NOSIGNAL) < 0)
@@ -225,7 +225,7 @@ bool starter_begin(const starter_options *options)
                 socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, end_ends) == 0;
     pid_t pid = good ? fork() : -1;
     if (pid < 0) {
-        program_error("begin the process that starts sensors: %s", strerror(errno));
+        program_error("start the process that starts sensors: %s", strerror(errno));
         return false;
     }
     requests = request_ends[pid == 0];
@@ -238,7 +238,7 @@ bool starter_begin(const starter_options *options)
     for (int fd = STDIN_FILENO; nothing >= 0 && fd <= STDERR_FILENO; fd++)
         dup2(nothing, fd);
     if (options->confined)
-        confine_programs(); /* nlagentd itself reports what is missing */
+        confine_programs(); /* nlagentd itself reports a problem */
     starter_run(options);
     _exit(0);
 }
@@ -248,7 +248,7 @@ static void starter_fail(void)
     program_fail(PROGRAM_PROBLEM, "the process that starts sensors has ended");
 }
 
-/* Sends a request, the strings that belong to it (from parts[1] on), and descriptors or NULL. False with errno. */
+/* Sends a request with its strings (from parts[1] on) and descriptors (or NULL). Returns false with errno. */
 static bool send_request(request r, struct iovec *parts, size_t count, const int *streams)
 {
     union {
@@ -302,7 +302,7 @@ pid_t starter_start(const definition *d, const sensor_spec *spec, double interva
     while (d->program != NULL && d->program[arguments] != NULL)
         arguments++;
     struct iovec *parts = nl_memory_check(calloc(arguments + 3, sizeof *parts));
-    for (size_t i = 2; i < arguments; i++) /* after the path and "collect" */
+    for (size_t i = 2; i < arguments; i++) /* without the path and "collect" */
         parts[count++] = part_of(d->program[i]);
     if (d->program == NULL)
         parts[count++] = part_of(spec->text);

@@ -358,8 +358,8 @@ class Access(nlagents.Agent):
         self.assertEqual(self.ask(agent, "--token-file", token, "query", "load").returncode, 0)
 
     def test_bad_access_files(self):
-        for text, words in [("token short x read", "could be guessed"), ("nonsense", "of whom"), ("network 300.0.0.1 read", "no network"),
-                            ("token " + "a" * 20 + " x fly", "rights"), ("loopback", "which rights")]:
+        for text, words in [("token short x read", "the token is too short"), ("nonsense", "unknown kind"), ("network 300.0.0.1 read", "is not a network"),
+                            ("token " + "a" * 20 + " x fly", "unknown right"), ("loopback", "missing rights")]:
             path = self.scratch / "access"
             path.write_text(text + "\n")
             result = self.run_program(self.nlagentd, "--access", path, "--listen", "http://127.0.0.1:0")
