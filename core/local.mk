@@ -86,7 +86,6 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/transport/dial.h \
 	%D%/transport/channel.c \
 	%D%/transport/channel.h \
-	%D%/transport/tls.c \
 	%D%/transport/tls_names.c \
 	%D%/transport/tls_names.h \
 	%D%/transport/spool.c \
@@ -101,8 +100,6 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/transport/source_collector.c \
 	%D%/transport/source_collector.h \
 	%D%/transport/source.h \
-	%D%/transport/watch.c \
-	%D%/transport/watch.h \
 	%D%/transport/writer.c \
 	%D%/reader/decoder.c \
 	%D%/reader/decoder.h \

@@ -120,7 +120,7 @@ static bool take_sign(parser *p, char sign)
     return true;
 }
 
-static nl_string parse_keep(parser *p, const char *data, size_t size)
+static nl_string keep_string(parser *p, const char *data, size_t size)
 {
     nl_string kept = {p->strings, size};
     memcpy(p->strings, data, size);
@@ -164,7 +164,7 @@ static bool read_bare(parser *p, nl_string *text)
         unexpected(p, p->at, "the end of the value (one with other characters needs quotes)");
         return false;
     }
-    *text = parse_keep(p, start, (size_t)(p->at - start));
+    *text = keep_string(p, start, (size_t)(p->at - start));
     return true;
 }
 
@@ -243,7 +243,7 @@ static bool read_name(parser *p, nl_filter_test *test, const char *expected)
         unexpected(p, p->at, expected);
         return false;
     }
-    test->name = parse_keep(p, p->at, (size_t)(end - p->at));
+    test->name = keep_string(p, p->at, (size_t)(end - p->at));
     test->member = nl_member_of_name(test->name);
     p->at = end;
     return true;
@@ -352,7 +352,7 @@ static int read_series(parser *p, nl_node_kind kind)
 }
 
 /* Sets the next test or result for all tests below a node. */
-static void lead(parser *p, int at, uint16_t yes, uint16_t no)
+static void set_results(parser *p, int at, uint16_t yes, uint16_t no)
 {
     const nl_node *node = &p->nodes[at];
     uint16_t met = node->negated ? no : yes, missed = node->negated ? yes : no;
@@ -365,9 +365,9 @@ static void lead(parser *p, int at, uint16_t yes, uint16_t no)
         next = p->nodes[child].next;
         uint16_t more = next >= 0 ? (uint16_t)p->nodes[next].first_test : node->kind == NL_NODE_AND ? met : missed;
         if (node->kind == NL_NODE_AND)
-            lead(p, child, more, missed);
+            set_results(p, child, more, missed);
         else
-            lead(p, child, met, more);
+            set_results(p, child, met, more);
     }
 }
 
@@ -384,7 +384,7 @@ static bool parse(parser *p)
         unexpected(p, p->at, "&&, || or the end");
         return false;
     }
-    lead(p, root, NL_FILTER_YES, NL_FILTER_NO);
+    set_results(p, root, NL_FILTER_YES, NL_FILTER_NO);
     nl_buffer *text = &p->filter->text;
     int depth = nl_filter_print(p->filter, p->nodes, root, text);
     if (depth > NL_FILTER_DEPTH_MAX || text->size > NL_FILTER_SIZE_MAX) {

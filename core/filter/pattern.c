@@ -61,7 +61,7 @@ nl_fragment nl_build_symbol(nl_builder *builder, unsigned symbol)
     return nl_build_any_of(builder, &set);
 }
 
-static void unite(nl_positions *a, const nl_positions *b)
+static void add_positions(nl_positions *a, const nl_positions *b)
 {
     for (size_t i = 0; i < WORDS_MAX; i++)
         a->units[i] |= b->units[i];
@@ -76,23 +76,23 @@ static bool is_empty(const nl_positions *set)
 }
 
 /* Any position in first may follow any position in last. */
-static void let_follow(nl_builder *builder, const nl_positions *last, const nl_positions *first)
+static void add_followers_of(nl_builder *builder, const nl_positions *last, const nl_positions *first)
 {
     if (is_empty(first))
         return;
     for (size_t i = 0; i < WORDS_MAX; i++)
         for (uint64_t left = last->units[i]; left != 0; left &= left - 1)
-            unite(&builder->follow[i * 64 + (size_t)__builtin_ctzll(left)], first);
+            add_positions(&builder->follow[i * 64 + (size_t)__builtin_ctzll(left)], first);
 }
 
 nl_fragment nl_build_sequence(nl_builder *builder, const nl_fragment *a, const nl_fragment *b)
 {
     nl_fragment f = {.nullable = a->nullable && b->nullable, .first = a->first, .last = b->last};
-    let_follow(builder, &a->last, &b->first);
+    add_followers_of(builder, &a->last, &b->first);
     if (a->nullable)
-        unite(&f.first, &b->first);
+        add_positions(&f.first, &b->first);
     if (b->nullable)
-        unite(&f.last, &a->last);
+        add_positions(&f.last, &a->last);
     return f;
 }
 
@@ -100,14 +100,14 @@ nl_fragment nl_build_either(const nl_fragment *a, const nl_fragment *b)
 {
     nl_fragment f = *a;
     f.nullable |= b->nullable;
-    unite(&f.first, &b->first);
-    unite(&f.last, &b->last);
+    add_positions(&f.first, &b->first);
+    add_positions(&f.last, &b->last);
     return f;
 }
 
 void nl_build_repeat(nl_builder *builder, const nl_fragment *f)
 {
-    let_follow(builder, &f->last, &f->first);
+    add_followers_of(builder, &f->last, &f->first);
 }
 
 /* Returns a set with all positions increased. */
@@ -152,7 +152,7 @@ nl_fragment nl_build_copy(nl_builder *builder, const nl_fragment *original, size
                          .last = shift_positions(&original->last, by)};
 }
 
-static bool meet(const nl_positions *a, const nl_positions *b)
+static bool have_common(const nl_positions *a, const nl_positions *b)
 {
     uint64_t both = 0;
     for (size_t i = 0; i < WORDS_MAX; i++)
@@ -160,7 +160,7 @@ static bool meet(const nl_positions *a, const nl_positions *b)
     return both != 0;
 }
 
-static bool has(const nl_positions *set, size_t position)
+static bool has_position(const nl_positions *set, size_t position)
 {
     return set->units[position / 64] >> position % 64 & 1;
 }
@@ -195,7 +195,7 @@ static nl_positions reach(const nl_builder *builder, const nl_positions *from, c
     return reached;
 }
 
-static nl_positions takers(const nl_builder *builder, unsigned symbol)
+static nl_positions positions_accepting(const nl_builder *builder, unsigned symbol)
 {
     nl_positions set = {{0}};
     for (size_t i = 0; i < builder->count; i++)
@@ -212,17 +212,18 @@ typedef struct ends {
 
 static ends find_ends(const nl_builder *builder, const nl_fragment *whole)
 {
-    nl_positions start = takers(builder, NL_SYMBOL_START), end = takers(builder, NL_SYMBOL_END), both = start;
-    unite(&both, &end);
+    nl_positions start = positions_accepting(builder, NL_SYMBOL_START),
+                 end = positions_accepting(builder, NL_SYMBOL_END), both = start;
+    add_positions(&both, &end);
     ends e = {.started = reach(builder, &whole->first, &start), .anchored = true};
     nl_positions at_end = reach(builder, &whole->first, &end), in_empty = reach(builder, &whole->first, &both);
-    e.always = whole->nullable || meet(&e.started, &whole->last) || meet(&at_end, &whole->last);
-    e.in_empty = e.always || meet(&in_empty, &whole->last);
+    e.always = whole->nullable || have_common(&e.started, &whole->last) || have_common(&at_end, &whole->last);
+    e.in_empty = e.always || have_common(&in_empty, &whole->last);
     for (size_t i = 0; i < builder->count; i++) {
         nl_positions ended = reach(builder, &builder->follow[i], &end);
-        if (meet(&ended, &whole->last))
+        if (have_common(&ended, &whole->last))
             e.before_end.units[i / 64] |= UINT64_C(1) << i % 64;
-        e.anchored &= !has(&whole->first, i) || has(&both, i);
+        e.anchored &= !has_position(&whole->first, i) || has_position(&both, i);
     }
     return e;
 }
@@ -241,7 +242,7 @@ static uint64_t *put_group(uint64_t *row, const nl_builder *builder, size_t grou
         size_t position = group * GROUP_SIZE + (size_t)__builtin_ctz(state);
         follow[state] = follow[state & (state - 1)];
         if (position < builder->count)
-            unite(&follow[state], &builder->follow[position]);
+            add_positions(&follow[state], &builder->follow[position]);
     }
     for (unsigned state = 0; state < GROUP_STATES; state++)
         row = put_row(row, &follow[state], units);
@@ -274,7 +275,7 @@ static nl_pattern *pattern_make(const nl_builder *builder, const nl_fragment *wh
     row = put_row(row, &whole->last, units);
     row = put_row(row, &e.before_end, units);
     for (unsigned byte = 0; byte < 256; byte++) {
-        nl_positions taking = takers(builder, byte);
+        nl_positions taking = positions_accepting(builder, byte);
         row = put_row(row, &taking, units);
     }
     for (size_t i = 0; i < groups; i++)

@@ -105,20 +105,20 @@ static int read_number(regex *r)
     return number;
 }
 
-/* Reads an interval behind its '{'. Sets *most to -1 if it has no maximum. */
-static bool read_interval(regex *r, int *least, int *most)
+/* Reads an interval behind its '{'. Sets *maximum to -1 if it has no maximum. */
+static bool read_interval(regex *r, int *minimum, int *maximum)
 {
-    *least = *most = read_number(r);
+    *minimum = *maximum = read_number(r);
     if (r->at < r->end && *r->at == ',') {
         r->at++;
-        *most = read_number(r);
-        if (*least < 0 && *most < 0)
+        *maximum = read_number(r);
+        if (*minimum < 0 && *maximum < 0)
             return false;
-        *least = *least < 0 ? 0 : *least;
+        *minimum = *minimum < 0 ? 0 : *minimum;
     }
-    if (*least < 0 || r->at == r->end || *r->at++ != '}')
+    if (*minimum < 0 || r->at == r->end || *r->at++ != '}')
         return false;
-    return *least <= REPEAT_MAX && *most <= REPEAT_MAX && (*most < 0 || *least <= *most);
+    return *minimum <= REPEAT_MAX && *maximum <= REPEAT_MAX && (*maximum < 0 || *minimum <= *maximum);
 }
 
 static bool is_nothing(const nl_fragment *f)
@@ -128,22 +128,22 @@ static bool is_nothing(const nl_fragment *f)
 }
 
 /*
- * Repeats f, which consists of the positions from start on, least to most times. Each further repetition copies these
- * positions, so their limit bounds the number of copies. An empty fragment is not copied.
+ * Repeats f, which consists of the positions from start on, minimum to maximum times. Each further repetition copies
+ * these positions, so their limit bounds the number of copies. An empty fragment is not copied.
  */
-static nl_fragment repeat(regex *r, nl_fragment f, int least, int most, size_t start)
+static nl_fragment repeat(regex *r, nl_fragment f, int minimum, int maximum, size_t start)
 {
     nl_builder *builder = r->builder;
     nl_fragment whole = nl_build_nothing();
     const nl_fragment original = f;
     size_t end = builder->count;
-    int count = most < 0 ? (least > 0 ? least : 1) : most;
+    int count = maximum < 0 ? (minimum > 0 ? minimum : 1) : maximum;
     for (int i = 1; i <= count && !builder->failed && !is_nothing(&original); i++) {
         if (i > 1)
             f = nl_build_copy(builder, &original, start, end);
-        if (most < 0 && i == count)
+        if (maximum < 0 && i == count)
             nl_build_repeat(builder, &f);
-        f.nullable |= i > least;
+        f.nullable |= i > minimum;
         whole = nl_build_sequence(builder, &whole, &f);
     }
     return whole;
@@ -159,13 +159,13 @@ static nl_fragment read_piece(regex *r)
     while (r->at < r->end && !r->builder->failed && strchr("*+?{", *r->at) != NULL && *r->at != '\0') {
         const char *to = r->at;
         char c = *r->at++;
-        int least, most;
+        int minimum, maximum;
         if (*from == '^' && to == from + 1)
             return regex_fail(r, "nothing to repeat");
         if (c == '{') {
-            if (!read_interval(r, &least, &most))
+            if (!read_interval(r, &minimum, &maximum))
                 return regex_fail(r, "a repetition is {M}, {M,} or {M,N}, up to 255");
-            f = repeat(r, f, least, most, start);
+            f = repeat(r, f, minimum, maximum, start);
             repeated = false;
             continue;
         }

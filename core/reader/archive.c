@@ -17,8 +17,7 @@ static const char *next_block(const char *at, const char *end)
 {
     nl_block_header header;
     for (; at < end && (at = memmem(at, (size_t)(end - at), NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE)) != NULL; at++)
-        if (nl_block_parse_header(at, (size_t)(end - at), &header) == NL_OK &&
-            nl_block_total_size(&header) <= (size_t)(end - at) && nl_block_verify(&header, at) == NL_OK)
+        if (nl_block_whole_size(at, (size_t)(end - at), &header) > 0 && nl_block_verify(&header, at) == NL_OK)
             return at;
     return NULL;
 }
@@ -35,10 +34,10 @@ static const char *end_of_blocks(const char *at, const char *end)
     const char *last = NULL; /* a block whose checksum is not verified yet */
     nl_block_header header;
     while (at < end) {
-        if (nl_block_parse_header(at, (size_t)(end - at), &header) == NL_OK &&
-            nl_block_total_size(&header) <= (size_t)(end - at)) {
+        size_t size = nl_block_whole_size(at, (size_t)(end - at), &header);
+        if (size > 0) {
             last = at;
-            at += nl_block_total_size(&header);
+            at += size;
             continue;
         }
         const char *next = next_block(at + 1, end);

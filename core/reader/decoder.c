@@ -303,8 +303,8 @@ static nl_status decode_line(nl_decoder *decoder, nl_line l, const nl_record **r
 static void keep_latest(nl_decoder *decoder, const char *text, size_t size)
 {
     nl_buffer *carry = &decoder->carry, latest = {0};
-    size_t most = NL_DECODER_MARK_SIZE - 1, now = size < most ? size : most;
-    size_t before = carry->size < most - now ? carry->size : most - now;
+    size_t kept = NL_DECODER_MARK_SIZE - 1, now = size < kept ? size : kept;
+    size_t before = carry->size < kept - now ? carry->size : kept - now;
     nl_buffer_append(&latest, carry->data + carry->size - before, before);
     nl_buffer_append(&latest, text + size - now, now);
     nl_buffer_free(carry);

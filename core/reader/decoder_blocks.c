@@ -165,7 +165,7 @@ static nl_status pass_damage(nl_decoder *d)
 
 /* ---- loss ---- */
 
-static void widen(nl_lost *lost, int64_t from_ns, int64_t to_ns)
+static void extend_loss(nl_lost *lost, int64_t from_ns, int64_t to_ns)
 {
     lost->from_ns = from_ns < lost->from_ns ? from_ns : lost->from_ns;
     lost->to_ns = to_ns > lost->to_ns ? to_ns : lost->to_ns;
@@ -266,9 +266,9 @@ static void follow_stream(nl_decoder *d, const nl_block_header *h)
         lost.count = h->first_sequence > stream->next ? h->first_sequence - stream->next : 0;
     lost.dropped = h->lost < lost.count ? h->lost : lost.count;
     if (lost.dropped > 0)
-        widen(&lost, h->lost_from_ns, h->lost_to_ns);
+        extend_loss(&lost, h->lost_from_ns, h->lost_to_ns);
     if (lost.count > lost.dropped) {
-        widen(&lost, stream->latest_ns, h->record_count > 0 ? h->min_time_ns : stream->latest_ns);
+        extend_loss(&lost, stream->latest_ns, h->record_count > 0 ? h->min_time_ns : stream->latest_ns);
         lost.numbers = (nl_number_range){stream->next, stream->next + (lost.count - lost.dropped)};
     }
     /* The numbers before the first block of a stream are not missing yet: a spool may deliver them later. */
@@ -319,7 +319,7 @@ static void take_numbers(nl_decoder *d, const nl_block_header *h)
 /* ---- blocks ---- */
 
 /* Reports that no block begins here, unless text may follow. */
-static nl_status leave(nl_decoder *d)
+static nl_status end_blocks(nl_decoder *d)
 {
     return d->options.format == NL_FORMAT_NLB ? damage(d, "no block begins here") : NL_END;
 }
@@ -339,7 +339,7 @@ static nl_status wait_for_more(nl_decoder *d)
  * Limits the bytes that are checked in vain: large blocks may seem to begin within one another again and again. The
  * limit grows with the bytes before the block, so that it does not depend on how the input was split.
  */
-static bool may_look(const nl_decoder *d, const nl_block_header *header)
+static bool may_check(const nl_decoder *d, const nl_block_header *header)
 {
     return d->wasted + nl_block_total_size(header) <= FREE_WASTE + WASTE_PER_BYTE * nl_input_offset(&d->in, d->in.at);
 }
@@ -414,7 +414,7 @@ static void pass_on_unread(nl_decoder *d, const nl_block_header *header)
 }
 
 /* Calls on_question. A later version's question may have a longer payload. */
-static void hear_question(nl_decoder *d, const nl_block_header *header)
+static void pass_on_question(nl_decoder *d, const nl_block_header *header)
 {
     if (header->type == NL_BLOCK_TYPE_TIME && header->flags == 0 && header->stored_size >= 8 &&
         d->on_question != NULL) {
@@ -441,14 +441,14 @@ static nl_status take_block(nl_decoder *d)
     if (nl_input_left(in) == 0)
         return in->finished ? NL_END : NL_AGAIN;
     if (!may_be_block(in))
-        return leave(d);
+        return end_blocks(d);
     if (!nl_input_pull(in, NL_BLOCK_HEADER_SIZE))
-        return may_be_block(in) ? wait_for_more(d) : leave(d);
+        return may_be_block(in) ? wait_for_more(d) : end_blocks(d);
     if (!may_be_block(in))
-        return leave(d);
+        return end_blocks(d);
     if (nl_block_parse_header(in->at, nl_input_left(in), &header) != NL_OK)
         return damage(d, nl_error_message());
-    if (!may_look(d, &header))
+    if (!may_check(d, &header))
         return damage(d, "there is too much damage to look at every block");
     if (!nl_input_pull(in, nl_block_total_size(&header)))
         return wait_for_more(d);
@@ -464,7 +464,7 @@ static nl_status take_block(nl_decoder *d)
     d->format = NL_FORMAT_NLB;
     if (header.type != NL_BLOCK_TYPE_RECORDS) {
         d->stats.blocks++;
-        hear_question(d, &header);
+        pass_on_question(d, &header);
         return NL_OK;
     }
     d->place = d->fresh_at = 0;

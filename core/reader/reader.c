@@ -205,10 +205,10 @@ nl_status nl_reader_next(nl_reader *reader, const nl_record **record)
 }
 
 /*
- * Moves begin to the first block that does not end before from_ns. Returns false if it has checked `most` blocks and
+ * Moves begin to the first block that does not end before from_ns. Returns false if it has checked count blocks and
  * there are more.
  */
-static bool find_time(nl_reader *reader, int fd, size_t most)
+static bool find_time(nl_reader *reader, int fd, size_t count)
 {
     char bytes[NL_BLOCK_HEADER_SIZE];
     nl_block_header header;
@@ -216,7 +216,7 @@ static bool find_time(nl_reader *reader, int fd, size_t most)
     if (fstat(fd, &status) != 0)
         return true;
     uint64_t end = reader->end < (uint64_t)status.st_size ? reader->end : (uint64_t)status.st_size;
-    for (size_t i = 0; i < most; i++) {
+    for (size_t i = 0; i < count; i++) {
         ssize_t got = pread(fd, bytes, sizeof bytes, (off_t)reader->begin);
         if (got != (ssize_t)sizeof bytes || nl_block_parse_header(bytes, sizeof bytes, &header) != NL_OK)
             return true;

@@ -23,11 +23,11 @@ char *nl_time_index_name(const char *path)
     return asprintf(&name, "%s" NL_TIME_INDEX_SUFFIX, path) >= 0 ? name : NULL;
 }
 
-/* Returns the checksum of the bytes before end, at most `most` of them. */
-static bool sum_before(int fd, uint64_t end, size_t most, uint32_t *sum)
+/* Returns the checksum of the bytes before end, at most maximum of them. */
+static bool sum_before(int fd, uint64_t end, size_t maximum, uint32_t *sum)
 {
     char bytes[NL_TIME_INDEX_HEAD];
-    size_t size = end < most ? (size_t)end : most;
+    size_t size = end < maximum ? (size_t)end : maximum;
     if (!nl_read_all_at(fd, bytes, size, end - size))
         return false;
     *sum = nl_crc32c(0, bytes, size);
@@ -94,9 +94,9 @@ static bool is_of(const char *header, int fd)
 /* Reads valid entries: their positions ascend and are in the file. */
 static void take_entries(nl_time_index *index, const char *data, size_t size, uint64_t file_size)
 {
-    size_t most = size / NL_TIME_INDEX_ENTRY;
-    index->pieces = calloc(most > 0 ? most : 1, sizeof *index->pieces);
-    for (; index->pieces != NULL && index->count < most; index->count++) {
+    size_t maximum = size / NL_TIME_INDEX_ENTRY;
+    index->pieces = calloc(maximum > 0 ? maximum : 1, sizeof *index->pieces);
+    for (; index->pieces != NULL && index->count < maximum; index->count++) {
         nl_time_piece *piece = &index->pieces[index->count];
         uint64_t begin = nl_time_index_start(index, index->count);
         if (!parse_entry(data + index->count * NL_TIME_INDEX_ENTRY, index->sum, begin, piece) ||

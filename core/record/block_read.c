@@ -87,10 +87,10 @@ nl_status nl_block_verify(const nl_block_header *header, const char *data)
 /* ---- the tables ---- */
 
 /* Reads a number up to a maximum. */
-static bool get_number(nl_block_reader *r, uint64_t most, uint64_t *value)
+static bool get_number(nl_block_reader *r, uint64_t maximum, uint64_t *value)
 {
     const char *next = nl_varint_get(r->at, r->end, value);
-    if (next == NULL || *value > most)
+    if (next == NULL || *value > maximum)
         return false;
     r->at = next;
     return true;
@@ -397,7 +397,7 @@ typedef struct expanded_bound {
 
 /* Skips the values of a record. Returns NULL if they are damaged. */
 static const char *skip_values(const nl_field *fields, size_t count, const char *at, const char *end,
-                               expanded_bound *most)
+                               expanded_bound *bound)
 {
     for (size_t i = 0; i < count && at != NULL; i++) {
         uint64_t code; /* see get_text */
@@ -407,12 +407,12 @@ static const char *skip_values(const nl_field *fields, size_t count, const char 
             if (at == NULL)
                 break;
             if (code == 0) {
-                most->repeated++;
+                bound->repeated++;
                 break;
             }
             at = code - 1 <= (size_t)(end - at) ? at + (code - 1) : NULL;
-            most->bytes += code - 1;
-            most->longest = code - 1 > most->longest ? code - 1 : most->longest;
+            bound->bytes += code - 1;
+            bound->longest = code - 1 > bound->longest ? code - 1 : bound->longest;
             break;
         case NL_TYPE_INT:
         case NL_TYPE_UINT:
@@ -432,23 +432,23 @@ static const char *skip_values(const nl_field *fields, size_t count, const char 
 bool nl_block_check(const nl_block_reader *reader, uint64_t *expanded)
 {
     const char *at = reader->at, *end = reader->end;
-    expanded_bound most = {0};
+    expanded_bound bound = {0};
     for (uint32_t left = reader->left; left > 0; left--) {
         uint64_t place;
         at = nl_varint_get(at, end, &place);
         if (at == NULL || place >= reader->shape_count || (at = nl_varint_skip(at, end)) == NULL)
             return false;
         const shape_view *shape = &reader->shapes[place];
-        most.bytes += shape->expanded;
+        bound.bytes += shape->expanded;
         if (shape->field_count > 0)
-            at = skip_values(reader->fields + shape->first_field, shape->field_count, at, end, &most);
+            at = skip_values(reader->fields + shape->first_field, shape->field_count, at, end, &bound);
         if (at == NULL)
             return false;
     }
-    if (at != end || most.bytes > reader->expanded_max ||
-        (most.longest > 0 && most.repeated > (reader->expanded_max - most.bytes) / most.longest))
+    if (at != end || bound.bytes > reader->expanded_max ||
+        (bound.longest > 0 && bound.repeated > (reader->expanded_max - bound.bytes) / bound.longest))
         return false;
-    *expanded = most.bytes + most.repeated * most.longest;
+    *expanded = bound.bytes + bound.repeated * bound.longest;
     return true;
 }
 

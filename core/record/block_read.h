@@ -39,6 +39,13 @@ static inline size_t nl_block_total_size(const nl_block_header *header)
  */
 nl_status nl_block_parse_header(const char *data, size_t size, nl_block_header *header);
 
+/* Parses the header of a block at the start of data[0..size). Returns its size; 0 if it is invalid or incomplete. */
+static inline size_t nl_block_whole_size(const char *data, size_t size, nl_block_header *header)
+{
+    bool whole = nl_block_parse_header(data, size, header) == NL_OK && nl_block_total_size(header) <= size;
+    return whole ? nl_block_total_size(header) : 0;
+}
+
 /* Verifies the checksum of a whole block. Returns NL_OK or NL_MALFORMED. */
 nl_status nl_block_verify(const nl_block_header *header, const char *data);
 

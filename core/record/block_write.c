@@ -98,9 +98,9 @@ static size_t expanded_bound(const nl_block_writer *w, size_t field_count, size_
 /* Reserves memory for one more shape. */
 static bool reserve_shape(nl_block_writer *w, size_t field_count)
 {
-    size_t most = (size_t)w->field_count + field_count;
-    if (most >= w->before_capacity) { /* also for a shape without fields */
-        size_t capacity = 2 * most + FIRST_SLOTS;
+    size_t count = (size_t)w->field_count + field_count;
+    if (count >= w->before_capacity) { /* also for a shape without fields */
+        size_t capacity = 2 * count + FIRST_SLOTS;
         uint64_t *before = nl_memory_check(reallocarray(w->before, capacity, sizeof *before));
         if (before == NULL)
             return false;
@@ -387,11 +387,11 @@ static bool compress(nl_block_writer *w, int level, nl_buffer *out, size_t start
     if (!nl_buffer_reserve(&w->scratch, size))
         return false;
     size_t packed = ZSTD_compressCCtx(w->zstd, w->scratch.data, size, out->data + start, size, level);
-    size_t least = stored_min(size, expanded);
-    if (ZSTD_isError(packed) || packed >= size || least + ZSTD_SKIPPABLEHEADERSIZE >= size)
+    size_t minimum = stored_min(size, expanded);
+    if (ZSTD_isError(packed) || packed >= size || minimum + ZSTD_SKIPPABLEHEADERSIZE >= size)
         return false;
-    if (packed < least)
-        packed = put_padding(w->scratch.data, packed, least);
+    if (packed < minimum)
+        packed = put_padding(w->scratch.data, packed, minimum);
     memcpy(out->data + start, w->scratch.data, packed);
     out->size = start + packed;
     return true;

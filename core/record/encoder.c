@@ -135,11 +135,11 @@ static nl_status finish_frame(nl_encoder *encoder, nl_buffer *out)
         return nl_memory_failed();
     ZSTD_CCtx_setParameter(encoder->zstd, ZSTD_c_compressionLevel, encoder->options.zstd_level);
     ZSTD_CCtx_setParameter(encoder->zstd, ZSTD_c_checksumFlag, 1);
-    size_t most = ZSTD_compressBound(encoder->ready.size);
-    if (!nl_buffer_reserve(out, most))
+    size_t bound = ZSTD_compressBound(encoder->ready.size);
+    if (!nl_buffer_reserve(out, bound))
         return NL_FAILED;
     size_t packed =
-        ZSTD_compress2(encoder->zstd, out->data + out->size, most, encoder->ready.data, encoder->ready.size);
+        ZSTD_compress2(encoder->zstd, out->data + out->size, bound, encoder->ready.data, encoder->ready.size);
     if (ZSTD_isError(packed)) /* the buffer is large enough, so memory ran out */
         return nl_memory_failed();
     out->size += packed;

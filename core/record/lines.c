@@ -75,11 +75,11 @@ static bool is_digit(char byte)
     return (unsigned char)(byte - '0') <= 9;
 }
 
-/* Returns the value of two digits. Sets *good to false if they are not digits or exceed most. */
-static unsigned take_two(const char *text, unsigned most, bool *good)
+/* Returns the value of two digits. Sets *good to false if they are not digits or exceed a maximum. */
+static unsigned take_two(const char *text, unsigned maximum, bool *good)
 {
     unsigned value = (unsigned)(text[0] - '0') * 10 + (unsigned)(text[1] - '0');
-    *good &= is_digit(text[0]) && is_digit(text[1]) && value <= most;
+    *good &= is_digit(text[0]) && is_digit(text[1]) && value <= maximum;
     return value;
 }
 
@@ -257,13 +257,13 @@ static uint64_t real_times(const nl_line_scanner *s, const char *block, const ch
 }
 
 size_t nl_lines_scan(nl_line_scanner *s, const char *data, size_t size, uint64_t offset, nl_scanned_line *lines,
-                     size_t most, size_t *used)
+                     size_t capacity, size_t *used)
 {
     const char *end = data + size, *line = data;
     size_t count = 0, reach = BLOCK + s->time.size;
     bool odd = false;   /* the line is not plain */
     uint64_t start = 1; /* whether the block begins a line */
-    for (const char *block = data; block < end && count < most; block += BLOCK) {
+    for (const char *block = data; block < end && count < capacity; block += BLOCK) {
         size_t left = (size_t)(end - block);
         marks m = left >= reach ? mark_block(block, s->time.data[0], s->time.size) : mark_rest(s, block, left);
         uint64_t inside = m.times & ~(m.newlines << 1 | start);
@@ -272,7 +272,7 @@ size_t nl_lines_scan(nl_line_scanner *s, const char *data, size_t size, uint64_t
         if (m.nuls != 0)
             s->met_nul = true;
         start = m.newlines >> (BLOCK - 1);
-        for (; m.newlines != 0 && count < most; m.newlines &= m.newlines - 1) {
+        for (; m.newlines != 0 && count < capacity; m.newlines &= m.newlines - 1) {
             uint64_t before = (m.newlines & -m.newlines) - 1;
             const char *newline = block + __builtin_ctzll(m.newlines);
             odd = odd || (inside & before) != 0;

@@ -139,7 +139,7 @@ char *nl_record_allocate(nl_record *record, size_t size)
 }
 
 /* Returns a copy in the record's memory. */
-static nl_string own(nl_record *record, const char *data, size_t size)
+static nl_string copy_bytes(nl_record *record, const char *data, size_t size)
 {
     char *copy = nl_record_allocate(record, size);
     if (copy == NULL)
@@ -157,7 +157,7 @@ static nl_string copy_string(nl_record *record, nl_string string, nl_string raw)
     uintptr_t start = (uintptr_t)raw.data, at = (uintptr_t)string.data;
     if (record->raw.data != NULL && at >= start && at - start <= raw.size && string.size <= raw.size - (at - start))
         return (nl_string){record->raw.data + (at - start), string.size};
-    return own(record, string.data, string.size);
+    return copy_bytes(record, string.data, string.size);
 }
 
 void nl_record_copy(nl_record *record, const nl_record *source)
@@ -166,7 +166,7 @@ void nl_record_copy(nl_record *record, const nl_record *source)
         return;
     nl_record_clear(record);
     if (source->raw.data != NULL)
-        record->raw = own(record, source->raw.data, source->raw.size);
+        record->raw = copy_bytes(record, source->raw.data, source->raw.size);
     record->raw_format = source->raw_format;
     record->time_ns = source->time_ns;
     record->level = source->level;
@@ -215,19 +215,19 @@ void nl_record_set_level(nl_record *record, nl_level level)
 void nl_record_set_host(nl_record *record, const char *host, size_t size)
 {
     if (forget_raw(record))
-        record->host = own(record, host, size);
+        record->host = copy_bytes(record, host, size);
 }
 
 void nl_record_set_prog(nl_record *record, const char *prog, size_t size)
 {
     if (forget_raw(record))
-        record->prog = own(record, prog, size);
+        record->prog = copy_bytes(record, prog, size);
 }
 
 void nl_record_set_event(nl_record *record, const char *event, size_t size)
 {
     if (forget_raw(record))
-        record->event = own(record, event, size);
+        record->event = copy_bytes(record, event, size);
 }
 
 /* Adds a field. Bytes that are invalid in names become '_'. */
@@ -249,7 +249,7 @@ static void record_add_field(nl_record *record, const char *name, nl_field value
 
 void nl_record_add_string(nl_record *record, const char *name, const char *value, size_t size)
 {
-    nl_string copy = record != NULL ? own(record, value, size) : (nl_string){NULL, 0};
+    nl_string copy = record != NULL ? copy_bytes(record, value, size) : (nl_string){NULL, 0};
     if (copy.data != NULL)
         record_add_field(record, name, (nl_field){.type = NL_TYPE_STRING, .string = copy});
 }

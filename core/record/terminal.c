@@ -7,7 +7,7 @@
 /* Decodes a character. Returns its size, or 1 and UINT32_MAX as its code for invalid UTF-8. */
 static size_t read_character(const unsigned char *at, const unsigned char *end, uint32_t *code)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    static const uint32_t minimum[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t size = *at < 0x80 ? 1 : *at >= 0xc2 && *at < 0xe0 ? 2 : *at >= 0xe0 && *at < 0xf0 ? 3 : *at >= 0xf0 ? 4 : 0;
     *code = UINT32_MAX;
     if (size == 0 || *at > 0xf4 || (size_t)(end - at) < size)
@@ -18,7 +18,7 @@ static size_t read_character(const unsigned char *at, const unsigned char *end, 
             return 1;
         value = value << 6 | (at[i] & 0x3f);
     }
-    if (value < least[size] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
+    if (value < minimum[size] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
         return 1;
     *code = value;
     return size;

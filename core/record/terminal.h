@@ -33,11 +33,12 @@ static inline bool nl_terminal_controls(const char *text, size_t size)
 #ifdef __SSE2__
     if (size >= 16) { /* minus ' ', bytes from ' ' to '~' are at most '~' - ' ', and other bytes are greater */
         const __m128i space = _mm_set1_epi8(' ');
-        __m128i most = _mm_sub_epi8(_mm_loadu_si128((const __m128i *)(const void *)(text + size - 16)), space);
+        __m128i maximum = _mm_sub_epi8(_mm_loadu_si128((const __m128i *)(const void *)(text + size - 16)), space);
         for (size_t at = 0; at + 16 <= size; at += 16)
-            most = _mm_max_epu8(most, _mm_sub_epi8(_mm_loadu_si128((const __m128i *)(const void *)(text + at)), space));
+            maximum =
+                _mm_max_epu8(maximum, _mm_sub_epi8(_mm_loadu_si128((const __m128i *)(const void *)(text + at)), space));
         const __m128i last = _mm_set1_epi8('~' - ' ');
-        if (_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(most, last), last)) == 0xffff)
+        if (_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(maximum, last), last)) == 0xffff)
             return false;
     }
 #endif

@@ -111,11 +111,4 @@ void nl_channel_end(nl_channel *channel);
 void nl_channel_close(nl_channel *channel);
 void nl_channel_forget(nl_channel *channel);
 
-/* ---- TLS part: tls.c ---- */
-
-ssize_t nl_tls_session_read(struct nl_tls_session *session, void *data, size_t size);
-ssize_t nl_tls_session_write(struct nl_tls_session *session, const void *data, size_t size);
-void nl_tls_session_end(struct nl_tls_session *session);
-void nl_tls_session_free(struct nl_tls_session *session);
-
 #endif

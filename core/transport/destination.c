@@ -42,9 +42,8 @@ static size_t whole_blocks(const char *data, size_t size)
 {
     size_t whole = 0;
     nl_block_header header;
-    while (nl_block_parse_header(data + whole, size - whole, &header) == NL_OK &&
-           nl_block_total_size(&header) <= size - whole)
-        whole += nl_block_total_size(&header);
+    for (size_t block; (block = nl_block_whole_size(data + whole, size - whole, &header)) > 0;)
+        whole += block;
     return whole;
 }
 
@@ -63,8 +62,8 @@ size_t nl_records_first(nl_format format, const char *data, size_t size)
         const char *newline = size == 0 ? NULL : memchr(data, '\n', size);
         return newline == NULL ? size : (size_t)(newline + 1 - data);
     }
-    bool found = nl_block_parse_header(data, size, &header) == NL_OK;
-    return found && nl_block_total_size(&header) < size ? nl_block_total_size(&header) : size;
+    size_t block = nl_block_whole_size(data, size, &header);
+    return block > 0 ? block : size;
 }
 
 uint64_t nl_records_count(nl_format format, const char *data, size_t size)
@@ -75,9 +74,7 @@ uint64_t nl_records_count(nl_format format, const char *data, size_t size)
         for (size_t i = 0; i < size; i++)
             count += data[i] == '\n';
     else
-        for (size_t at = 0; at < size && nl_block_parse_header(data + at, size - at, &header) == NL_OK &&
-                            nl_block_total_size(&header) <= size - at;
-             at += nl_block_total_size(&header))
+        for (size_t at = 0, block; (block = nl_block_whole_size(data + at, size - at, &header)) > 0; at += block)
             count += header.record_count;
     return count;
 }

@@ -31,7 +31,7 @@ enum {
     LINGER_MS = 1000,
     EXCHANGE_MS = 500,
     FRAME_MAX = 64 << 10,
-    HEARD_AT_ONCE = 64, /* reads: a collector that sends more must not occupy the log */
+    READS_AT_ONCE = 64, /* reads: a collector that sends more must not occupy the log */
 };
 
 typedef struct socket_destination {
@@ -44,13 +44,13 @@ typedef struct socket_destination {
     bool acknowledged;            /* blocks: count them only when they are acknowledged */
     uint64_t blocks_sent;         /* on this connection */
     uint64_t blocks_acknowledged; /* of these */
-    uint64_t asked;               /* index of the latest time question among blocks_sent */
-    int64_t asked_ns;             /* when it was sent; 0: no question is open */
-    bool answered;                /* the reply came: */
-    int64_t answer[2];            /* times of receipt and reply, by the collector's clock */
+    uint64_t question;            /* index of the latest time question among blocks_sent */
+    int64_t question_ns;          /* when it was sent; 0: no question is open */
+    bool replied;                 /* the reply came: */
+    int64_t reply[2];             /* times of receipt and reply, by the collector's clock */
     char collector[256];          /* the name in the reply */
-    bool knows_no_time;           /* the collector acknowledged a question without a reply */
-    nl_buffer said;               /* bytes of an incomplete frame */
+    bool has_no_time;             /* the collector acknowledged a question without a reply */
+    nl_buffer received;           /* bytes of an incomplete frame */
     void (*on_control)(void *user, const char *commands, size_t size);
     void *user;
 } socket_destination;
@@ -58,14 +58,14 @@ typedef struct socket_destination {
 static void disconnect(socket_destination *s)
 {
     nl_channel_close(&s->channel);
-    s->blocks_sent = s->blocks_acknowledged = s->asked = 0;
-    s->asked_ns = 0;
-    s->knows_no_time = false;
-    s->said.size = 0;
+    s->blocks_sent = s->blocks_acknowledged = s->question = 0;
+    s->question_ns = 0;
+    s->has_no_time = false;
+    s->received.size = 0;
 }
 
 /* Returns the milliseconds up to a deadline. */
-static int until_ms(int64_t deadline_ns)
+static int remaining_ms(int64_t deadline_ns)
 {
     int64_t left_ns = deadline_ns - nl_monotonic_ns();
     return left_ns > 0 ? (int)(left_ns / 1000000) : 0;
@@ -83,7 +83,7 @@ static nl_status connect_now(socket_destination *s, int64_t deadline_ns)
         nl_error_set(NL_ERROR_UNREACHABLE, "the collector was unreachable less than a second ago");
         return nl_dialer_prepend(s->dialer, "connect to");
     }
-    nl_status status = nl_dialer_connect(s->dialer, until_ms(deadline_ns), &s->channel);
+    nl_status status = nl_dialer_connect(s->dialer, remaining_ms(deadline_ns), &s->channel);
     if (status == NL_OK)
         s->identity = nl_identity_of(s->channel.fd);
     else
@@ -96,28 +96,28 @@ static nl_status connect_now(socket_destination *s, int64_t deadline_ns)
 /* Handles a reply to a time question. Ignores late replies. */
 static void take_time(socket_destination *s, const char *bytes, size_t size)
 {
-    if (size < NL_TIME_ANSWER_MIN || s->asked_ns == 0 || (int64_t)nl_le64_get(bytes) != s->asked_ns)
+    if (size < NL_TIME_ANSWER_MIN || s->question_ns == 0 || (int64_t)nl_le64_get(bytes) != s->question_ns)
         return;
     uint64_t came = nl_le64_get(bytes + 8), left = nl_le64_get(bytes + 16);
     if (came > INT64_MAX / 2 || left > INT64_MAX / 2) /* invalid, and differences could overflow */
         return;
-    s->answer[0] = (int64_t)came;
-    s->answer[1] = (int64_t)left;
+    s->reply[0] = (int64_t)came;
+    s->reply[1] = (int64_t)left;
     size_t name = size - NL_TIME_ANSWER_MIN;
     snprintf(s->collector, sizeof s->collector, "%.*s", name < sizeof s->collector ? (int)name : 0,
              bytes + NL_TIME_ANSWER_MIN);
-    s->answered = true;
-    s->asked_ns = 0;
+    s->replied = true;
+    s->question_ns = 0;
 }
 
 /* Handles and removes the first frame. Returns false if it is incomplete or invalid. */
 static bool take_frame(socket_destination *s, bool *understood)
 {
     enum { HEAD = 8 };
-    const char *at = s->said.data;
-    size_t size = s->said.size >= HEAD ? nl_le32_get(at + 4) : 0;
-    *understood = s->said.size < HEAD || size <= FRAME_MAX;
-    if (s->said.size < HEAD || size > FRAME_MAX || s->said.size - HEAD < size)
+    const char *at = s->received.data;
+    size_t size = s->received.size >= HEAD ? nl_le32_get(at + 4) : 0;
+    *understood = s->received.size < HEAD || size <= FRAME_MAX;
+    if (s->received.size < HEAD || size > FRAME_MAX || s->received.size - HEAD < size)
         return false;
     if (memcmp(at, "NLA1", 4) == 0 && size == sizeof s->blocks_acknowledged)
         s->blocks_acknowledged = nl_le64_get(at + HEAD);
@@ -125,18 +125,18 @@ static bool take_frame(socket_destination *s, bool *understood)
         take_time(s, at + HEAD, size);
     else if (memcmp(at, "NLC1", 4) == 0 && s->on_control != NULL)
         s->on_control(s->user, at + HEAD, size);
-    s->said.size -= HEAD + size;
-    memmove(s->said.data, at + HEAD + size, s->said.size);
+    s->received.size -= HEAD + size;
+    memmove(s->received.data, at + HEAD + size, s->received.size);
     return true;
 }
 
 /* Handles bytes from a collector that acknowledges. A text collector sends nothing, so its bytes are ignored. */
-static bool hear(socket_destination *s, const char *bytes, size_t size)
+static bool handle_received(socket_destination *s, const char *bytes, size_t size)
 {
     bool understood = true;
     if (!s->acknowledged)
         return true;
-    if (!nl_buffer_append(&s->said, bytes, size))
+    if (!nl_buffer_append(&s->received, bytes, size))
         return false; /* the connection is closed, and unacknowledged blocks are sent again */
     while (take_frame(s, &understood))
         continue;
@@ -147,9 +147,9 @@ static bool hear(socket_destination *s, const char *bytes, size_t size)
 static bool is_closed(socket_destination *s)
 {
     char bytes[4096];
-    for (int i = 0; i < HEARD_AT_ONCE; i++) {
+    for (int i = 0; i < READS_AT_ONCE; i++) {
         ssize_t got = nl_channel_read(&s->channel, bytes, sizeof bytes);
-        if (got == 0 || (got > 0 && !hear(s, bytes, (size_t)got)))
+        if (got == 0 || (got > 0 && !handle_received(s, bytes, (size_t)got)))
             return true;
         if (got < 0 && errno != EINTR)
             return errno != EAGAIN;
@@ -262,7 +262,7 @@ static nl_status socket_write(nl_destination *destination, nl_level level, const
     if (send_over(s, data, size, deadline_ns, written) == NL_OK)
         return NL_OK;
     /* After a broken connection, tries once more with the remaining records, if there is time. */
-    if (fresh || s->channel.fd >= 0 || until_ms(deadline_ns) == 0 || connect_now(s, deadline_ns) != NL_OK)
+    if (fresh || s->channel.fd >= 0 || remaining_ms(deadline_ns) == 0 || connect_now(s, deadline_ns) != NL_OK)
         return NL_FAILED;
     size_t more = 0;
     nl_status status = send_over(s, data + *written, size - *written, deadline_ns, &more);
@@ -275,14 +275,14 @@ static nl_status socket_write(nl_destination *destination, nl_level level, const
 /* Waits for the reply to the latest question. Returns false if there is none. */
 static bool await_time(socket_destination *s, int64_t deadline_ns)
 {
-    while (!s->answered) {
-        if (s->blocks_acknowledged >= s->asked) {
-            s->knows_no_time = true;
+    while (!s->replied) {
+        if (s->blocks_acknowledged >= s->question) {
+            s->has_no_time = true;
             return false;
         }
         if (wait_until(s, nl_channel_wants(&s->channel, POLLIN), deadline_ns) != 0)
             return false;
-        if (is_closed(s) && !s->answered) {
+        if (is_closed(s) && !s->replied) {
             disconnect(s);
             return false;
         }
@@ -291,13 +291,13 @@ static bool await_time(socket_destination *s, int64_t deadline_ns)
 }
 
 /* Computes offset and delay from four timestamps (RFC 5905), with the time that passed here by the monotonic clock. */
-static void reckon(const socket_destination *s, int64_t sent_ns, int64_t passed_ns, nl_exchange *e)
+static void compute_exchange(const socket_destination *s, int64_t sent_ns, int64_t passed_ns, nl_exchange *e)
 {
-    int64_t there_ns = s->answer[0] - sent_ns, back_ns = s->answer[1] - (sent_ns + passed_ns);
+    int64_t there_ns = s->reply[0] - sent_ns, back_ns = s->reply[1] - (sent_ns + passed_ns);
     e->time_ns = sent_ns + passed_ns / 2;
     e->monotonic_ns = nl_monotonic_ns();
     e->offset_ns = there_ns / 2 + back_ns / 2;
-    e->delay_ns = passed_ns - (s->answer[1] - s->answer[0]);
+    e->delay_ns = passed_ns - (s->reply[1] - s->reply[0]);
     if (e->delay_ns < 0) /* the collector's clock was set, or the reply is invalid */
         e->delay_ns = passed_ns;
     memcpy(e->collector, s->collector, sizeof e->collector);
@@ -310,25 +310,25 @@ static nl_status socket_exchange(nl_destination *destination, nl_exchange *excha
     check_descriptor(s);
     if (s->channel.fd >= 0 && s->acknowledged && is_closed(s))
         disconnect(s);
-    if (!s->acknowledged || s->channel.fd < 0 || s->knows_no_time || s->blocks_acknowledged < s->asked)
+    if (!s->acknowledged || s->channel.fd < 0 || s->has_no_time || s->blocks_acknowledged < s->question)
         return NL_OFF;
     int64_t deadline_ns = nl_deadline_ns(s->timeout_ms < EXCHANGE_MS ? s->timeout_ms : EXCHANGE_MS);
     int64_t sent_ns = nl_time_now_ns(), start_ns = nl_monotonic_ns();
     size_t sent;
-    s->asked = ++s->blocks_sent;
-    s->asked_ns = sent_ns;
-    s->answered = false;
+    s->question = ++s->blocks_sent;
+    s->question_ns = sent_ns;
+    s->replied = false;
     nl_time_question_put(question, sent_ns);
     if (send_all(s, question, sizeof question, deadline_ns, &sent) != NL_OK) {
         disconnect(s); /* part of the question may have been sent */
         return NL_FAILED;
     }
-    bool answered = await_time(s, deadline_ns);
+    bool replied = await_time(s, deadline_ns);
     int64_t passed_ns = nl_monotonic_ns() - start_ns;
-    s->asked_ns = 0;
-    if (!answered)
+    s->question_ns = 0;
+    if (!replied)
         return nl_error_set(NL_ERROR_PROTOCOL, "the collector did not answer a time question");
-    reckon(s, sent_ns, passed_ns, exchange);
+    compute_exchange(s, sent_ns, passed_ns, exchange);
     return NL_OK;
 }
 
@@ -344,7 +344,7 @@ static void socket_after_fork(nl_destination *destination)
 {
     socket_destination *s = (socket_destination *)destination;
     check_descriptor(s);
-    s->said = (nl_buffer){0};       /* the parent's thread may have been changing it */
+    s->received = (nl_buffer){0};   /* the parent's thread may have been changing it */
     nl_channel_forget(&s->channel); /* the parent's connection stays */
     disconnect(s);
     s->retry_ns = 0;
@@ -371,7 +371,7 @@ static nl_status socket_close(nl_destination *destination, bool keep)
         linger(s);
     disconnect(s);
     nl_dialer_free(s->dialer);
-    nl_buffer_free(&s->said);
+    nl_buffer_free(&s->received);
     free(s);
     return NL_OK;
 }

@@ -6,14 +6,17 @@
 #include "base/memory.h"
 #include "record/zstd_magic.h"
 #include "transport/source_collector.h"
-#include "transport/watch.h"
 #include "base/buffer.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
@@ -44,7 +47,7 @@ struct nl_source {
     size_t used;
     bool at_end; /* nothing more to read, ever */
 
-    nl_watch watch;
+    int watch_fd;       /* of inotify; -1 while nothing is watched */
     int64_t refused_ns; /* since when opening the new file is denied; 0: it is not */
 
     packing packing;
@@ -53,6 +56,54 @@ struct nl_source {
     bool more_to_come; /* the decompressor has more output */
     char *unpacked;
 };
+
+/*
+ * ---- waiting for a file to change ----
+ *
+ * inotify does not report changes by other hosts, and a user may have no inotify instances left. So a wait also ends
+ * after a while, and the caller checks the file again.
+ */
+
+/* Maximum wait in milliseconds with and without inotify. */
+enum { WATCHED_MS = 1000, UNWATCHED_MS = 100 };
+
+static void stop_watching(nl_source *source)
+{
+    if (source->watch_fd >= 0)
+        close(source->watch_fd);
+    source->watch_fd = -1;
+}
+
+/* Watches the file, and its directory for a new file of that name. Returns false if neither can be watched. */
+static bool watch_file(nl_source *source, const char *path)
+{
+    char directory[PATH_MAX];
+    source->watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (source->watch_fd < 0)
+        return false;
+    int file = inotify_add_watch(source->watch_fd, path, IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF);
+    snprintf(directory, sizeof directory, "%s", path);
+    int above = inotify_add_watch(source->watch_fd, dirname(directory), IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+    if (file >= 0 || above >= 0)
+        return true;
+    stop_watching(source);
+    return false;
+}
+
+/* The first call only begins to watch, because earlier changes are unknown: the caller must check the file again. */
+static void wait_for_change(nl_source *source, const char *path, int timeout_ms)
+{
+    if (source->watch_fd < 0) {
+        if (!watch_file(source, path))
+            poll(NULL, 0, timeout_ms < UNWATCHED_MS ? timeout_ms : UNWATCHED_MS);
+        return;
+    }
+    struct pollfd ready = {.fd = source->watch_fd, .events = POLLIN};
+    char events[4096]; /* which change it was does not matter */
+    if (poll(&ready, 1, timeout_ms < WATCHED_MS ? timeout_ms : WATCHED_MS) > 0)
+        while (read(source->watch_fd, events, sizeof events) > 0)
+            continue;
+}
 
 /* Checks the opened file, which must not be a directory. position is the present offset. */
 static nl_status examine(nl_source *source, off_t position)
@@ -148,7 +199,7 @@ nl_source *nl_source_open(const nl_url *url, bool follow, bool nonblocking)
     source->limit = UINT64_MAX;
     source->follow = follow;
     source->nonblocking = nonblocking;
-    nl_watch_init(&source->watch);
+    source->watch_fd = -1;
     if (url->option_count > 0 && !nl_url_is_collector(url))
         nl_error_set(NL_ERROR_INVALID, "open %s: unknown option \"%s\"", url->text, url->options[0].name);
     else if (open_named(source, url) == NL_OK)
@@ -170,7 +221,7 @@ void nl_source_close(nl_source *source)
     else if (source->fd >= 0 && source->path != NULL)
         close(source->fd);
     nl_dialer_free(source->dialer);
-    nl_watch_reset(&source->watch);
+    stop_watching(source);
     ZSTD_freeDStream(source->unpacker);
     free(source->unpacked);
     nl_buffer_free(&source->input);
@@ -207,7 +258,7 @@ static nl_status begin_other(nl_source *source)
 {
     close(source->fd);
     source->fd = -1;
-    nl_watch_reset(&source->watch);
+    stop_watching(source);
     return begin_anew(source);
 }
 
@@ -240,7 +291,7 @@ static nl_status open_awaited(nl_source *source)
 {
     if (open_file(source) == NL_OK) {
         source->refused_ns = 0;
-        nl_watch_reset(&source->watch); /* so far only the directory was watched */
+        stop_watching(source); /* so far only the directory was watched */
         return NL_OK;
     }
     if (errno == ENOENT)
@@ -447,7 +498,7 @@ void nl_source_wait(nl_source *source, int timeout_ms)
     if (source->fd >= 0 && !source->is_file)
         wait_for_stream(source, timeout_ms);
     else
-        nl_watch_wait(&source->watch, source->path != NULL ? source->path : "/proc/self/fd/0", timeout_ms);
+        wait_for_change(source, source->path != NULL ? source->path : "/proc/self/fd/0", timeout_ms);
 }
 
 uint64_t nl_source_size(const nl_source *source)

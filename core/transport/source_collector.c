@@ -16,7 +16,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { TIMEOUT_MS = 10000, ANSWER_MAX = 16 << 10 };
+enum { TIMEOUT_MS = 10000, REPLY_MAX = 16 << 10 };
 
 /* Appends NAME="value", quoted as in ULM. */
 static void source_collector_add(nl_buffer *line, const char *name, const char *value)
@@ -89,7 +89,7 @@ static nl_status make_request(const nl_url *url, nl_buffer *line)
 }
 
 /* Sends the request, which fits into a new connection's buffer. */
-static nl_status source_collector_ask(nl_channel *channel, const nl_buffer *line)
+static nl_status send_request(nl_channel *channel, const nl_buffer *line)
 {
     ssize_t sent = nl_channel_write(channel, line->data, line->size);
     if (sent == (ssize_t)line->size)
@@ -101,10 +101,10 @@ static nl_status source_collector_ask(nl_channel *channel, const nl_buffer *line
 }
 
 /* Waits for the reply. Sets *line_size to the size of its line; the bytes behind it belong to the stream. */
-static nl_status read_answer(nl_channel *channel, nl_buffer *answer, size_t *line_size)
+static nl_status read_reply(nl_channel *channel, nl_buffer *reply, size_t *line_size)
 {
     int64_t deadline_ns = nl_deadline_ns(TIMEOUT_MS);
-    while (answer->size < ANSWER_MAX) {
+    while (reply->size < REPLY_MAX) {
         char bytes[512];
         ssize_t got = nl_channel_read(channel, bytes, sizeof bytes);
         int error = got < 0 ? errno : 0;
@@ -116,11 +116,11 @@ static nl_status read_answer(nl_channel *channel, nl_buffer *answer, size_t *lin
             nl_channel_fail(channel, error);
             return nl_error_prepend("read");
         }
-        if (!nl_buffer_append(answer, bytes, got > 0 ? (size_t)got : 0))
+        if (!nl_buffer_append(reply, bytes, got > 0 ? (size_t)got : 0))
             return NL_FAILED;
-        const char *newline = answer->size > 0 ? memchr(answer->data, '\n', answer->size) : NULL;
+        const char *newline = reply->size > 0 ? memchr(reply->data, '\n', reply->size) : NULL;
         if (newline != NULL) {
-            *line_size = (size_t)(newline + 1 - answer->data);
+            *line_size = (size_t)(newline + 1 - reply->data);
             return NL_OK;
         }
     }
@@ -128,7 +128,7 @@ static nl_status read_answer(nl_channel *channel, nl_buffer *answer, size_t *lin
 }
 
 /* Returns NL_OK if the reply accepts the subscription. */
-static nl_status judge(const char *line, size_t size)
+static nl_status check_reply(const char *line, size_t size)
 {
     nl_record *record = nl_record_new();
     if (record == NULL)
@@ -154,8 +154,8 @@ static nl_status subscribe(const nl_dialer *dialer, const nl_buffer *line, nl_ch
     size_t line_size = 0;
     if (nl_dialer_connect(dialer, TIMEOUT_MS, channel) != NL_OK)
         return NL_FAILED;
-    if (source_collector_ask(channel, line) != NL_OK || read_answer(channel, stream, &line_size) != NL_OK ||
-        judge(stream->data, line_size) != NL_OK)
+    if (send_request(channel, line) != NL_OK || read_reply(channel, stream, &line_size) != NL_OK ||
+        check_reply(stream->data, line_size) != NL_OK)
         return NL_FAILED;
     stream->size -= line_size;
     memmove(stream->data, stream->data + line_size, stream->size);

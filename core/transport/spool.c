@@ -373,8 +373,8 @@ nl_status nl_spool_read_losses(nl_spool *spool, nl_buffer *out)
     return first_row(spool) != NULL ? nl_spool_row_read_losses(first_row(spool), out) : NL_OK;
 }
 
-void nl_spool_lost_told(nl_spool *spool)
+void nl_spool_loss_reported(nl_spool *spool)
 {
     if (first_row(spool) != NULL)
-        nl_spool_row_lost_told(first_row(spool));
+        nl_spool_row_loss_reported(first_row(spool));
 }

@@ -54,13 +54,13 @@ void nl_spool_delivered(nl_spool *spool, size_t size);
 
 /*
  * nl_spool_lost returns the number of records that the full spool dropped just before the bytes of nl_spool_peek.
- * nl_spool_read_losses appends blocks without records that announce their sequence numbers. nl_spool_lost_told notes
- * that both were delivered; a process that is killed before it reports them again. A process that is killed between a
- * put and removing the records from its shared memory has them twice: then recovered records can be among the dropped
- * ones.
+ * nl_spool_read_losses appends blocks without records that announce their sequence numbers. nl_spool_loss_reported
+ * notes that both were delivered; a process that is killed before it reports them again. A process that is killed
+ * between a put and removing the records from its shared memory has them twice: then recovered records can be among the
+ * dropped ones.
  */
 uint64_t nl_spool_lost(const nl_spool *spool);
 nl_status nl_spool_read_losses(nl_spool *spool, nl_buffer *out);
-void nl_spool_lost_told(nl_spool *spool);
+void nl_spool_loss_reported(nl_spool *spool);
 
 #endif

@@ -28,9 +28,7 @@ static bool add_range(nl_buffer *losses, const nl_block_identity *range)
 bool nl_spool_losses_add(nl_buffer *losses, const char *data, size_t size)
 {
     nl_block_header h;
-    for (size_t at = 0;
-         nl_block_parse_header(data + at, size - at, &h) == NL_OK && nl_block_total_size(&h) <= size - at;
-         at += nl_block_total_size(&h)) {
+    for (size_t at = 0, block; (block = nl_block_whole_size(data + at, size - at, &h)) > 0; at += block) {
         if (h.type != NL_BLOCK_TYPE_RECORDS || !nl_block_has_stream(&h) || h.record_count + h.lost == 0)
             continue;
         nl_block_identity range = {.first_sequence = h.first_sequence + h.record_count,

@@ -530,7 +530,7 @@ nl_status nl_spool_row_read_losses(nl_spool_row *row, nl_buffer *out)
     return status;
 }
 
-void nl_spool_row_lost_told(nl_spool_row *row)
+void nl_spool_row_loss_reported(nl_spool_row *row)
 {
     nl_spool_row_state state = row->state;
     uint64_t losses_file = state.losses_file;

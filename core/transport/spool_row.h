@@ -100,7 +100,7 @@ void nl_spool_row_delivered(nl_spool_row *row, size_t size);
 nl_status nl_spool_row_read_losses(nl_spool_row *row, nl_buffer *out);
 
 /* The loss was reported. */
-void nl_spool_row_lost_told(nl_spool_row *row);
+void nl_spool_row_loss_reported(nl_spool_row *row);
 
 /* Sync an own row, or all files of another row. Return NL_FAILED on failure. */
 nl_status nl_spool_row_sync(nl_spool_row *row);

@@ -15,15 +15,15 @@
 #include <unistd.h>
 
 static const struct {
-    const char *prefix;
+    const char *name;
     nl_scheme scheme;
     bool authority; /* "//" and a host follow */
 } schemes[] = {
-    {"x-netlog:", NL_SCHEME_NETLOG, true},      {"x-netlogs:", NL_SCHEME_NETLOGS, true},
-    {"x-netlog+udp:", NL_SCHEME_UDP, true},     {"udp:", NL_SCHEME_UDP, true},
-    {"inherited:", NL_SCHEME_INHERITED, false}, {"x-syslog:", NL_SCHEME_SYSLOG, true},
-    {"unix:", NL_SCHEME_UNIX, false},           {"memory:", NL_SCHEME_MEMORY, false},
-    {"file:", NL_SCHEME_FILE, false},           {"nats:", NL_SCHEME_NATS, true},
+    {"x-netlog", NL_SCHEME_NETLOG, true},      {"x-netlogs", NL_SCHEME_NETLOGS, true},
+    {"x-netlog+udp", NL_SCHEME_UDP, true},     {"udp", NL_SCHEME_UDP, true},
+    {"inherited", NL_SCHEME_INHERITED, false}, {"x-syslog", NL_SCHEME_SYSLOG, true},
+    {"unix", NL_SCHEME_UNIX, false},           {"memory", NL_SCHEME_MEMORY, false},
+    {"file", NL_SCHEME_FILE, false},           {"nats", NL_SCHEME_NATS, true},
 };
 
 enum { SCHEME_COUNT = sizeof schemes / sizeof schemes[0] };
@@ -205,17 +205,24 @@ static nl_status parse_rest(nl_url *url, const char *text, size_t size)
     }
 }
 
+/* Returns the size of a scheme with its colon, if text begins with it, otherwise 0. */
+static size_t scheme_size(int index, const char *text)
+{
+    size_t size = strlen(schemes[index].name);
+    return strncasecmp(text, schemes[index].name, size) == 0 && text[size] == ':' ? size + 1 : 0;
+}
+
 static nl_status parse_scheme(nl_url *url, const char *text)
 {
     for (int i = 0; i < SCHEME_COUNT; i++) {
-        size_t size = strlen(schemes[i].prefix);
-        if (strncasecmp(text, schemes[i].prefix, size) != 0)
+        size_t size = scheme_size(i, text);
+        if (size == 0)
             continue;
         url->scheme = schemes[i].scheme;
         text += size;
         if (schemes[i].authority) {
             if (strncmp(text, "//", 2) != 0)
-                return nl_error_set(NL_ERROR_INVALID, "missing // after %s", schemes[i].prefix);
+                return nl_error_set(NL_ERROR_INVALID, "missing // after %s:", schemes[i].name);
             text += 2;
         }
         size = strcspn(text, "?");
@@ -232,7 +239,7 @@ static nl_status parse_scheme(nl_url *url, const char *text)
 static bool has_scheme(const char *text)
 {
     for (int i = 0; i < SCHEME_COUNT; i++)
-        if (strncasecmp(text, schemes[i].prefix, strlen(schemes[i].prefix)) == 0)
+        if (scheme_size(i, text) > 0)
             return true;
     size_t size = 0;
     while (isalnum((unsigned char)text[size]) || (text[size] != '\0' && strchr("+-.", text[size]) != NULL))
@@ -304,12 +311,10 @@ const char *nl_url_option_value(const nl_url *url, const char *name)
 
 const char *nl_scheme_name(nl_scheme scheme)
 {
-    static const char *const names[] = {
-        [NL_SCHEME_STDIO] = "-",           [NL_SCHEME_FILE] = "file",        [NL_SCHEME_NETLOG] = "x-netlog",
-        [NL_SCHEME_UNIX] = "unix",         [NL_SCHEME_SYSLOG] = "x-syslog",  [NL_SCHEME_MEMORY] = "memory",
-        [NL_SCHEME_NETLOGS] = "x-netlogs", [NL_SCHEME_UDP] = "x-netlog+udp", [NL_SCHEME_INHERITED] = "inherited",
-        [NL_SCHEME_NATS] = "nats"};
-    return names[scheme];
+    for (int i = 0; i < SCHEME_COUNT; i++)
+        if (schemes[i].scheme == scheme)
+            return schemes[i].name;
+    return "-";
 }
 
 static bool url_row_is_valid(const nl_option *row, nl_scheme scheme)

@@ -150,7 +150,7 @@ static nl_status report_lost(nl_outbox *outbox)
         status = nl_destination_write(outbox->destination, NL_WARNING, bytes.data, bytes.size, &written);
     nl_buffer_free(&bytes);
     if (status == NL_OK)
-        nl_spool_lost_told(outbox->spool);
+        nl_spool_loss_reported(outbox->spool);
     return status;
 }
 
