@@ -48,7 +48,7 @@ static void show_way(finding *made, const observed *o, const share_of_change *c,
                *after = text_ns(c->after_times > 0 ? c->after_ns / c->after_times : 0),
                *part = text_share(MIN(1, (c->after_ns - c->before_ns) / difference_ns));
     finding_evidence(made,
-                     "%s -> %s%s%s is %s of the difference: %s each before, %s after; passed %.2f times an object "
+                     "%s -> %s%s%s is %s of the difference: %s each before, %s after; passed %.2f times per object "
                      "before, %.2f after",
                      l->from, l->to, c->end == c->first + 1 && leg_is_local(l) && l->from_host != 0 ? " on " : "",
                      c->end == c->first + 1 && leg_is_local(l) ? observed_host(o, l->from_host) : "", part, before,

@@ -144,19 +144,19 @@ static void look_at(findings *f, const leg *l)
     const char *where = text_leg(o, l), *mean = text_ns(l->mean_ns), *low = text_ns((double)l->low_ns);
     finding *made = findings_add(f, "varies", leg_share(o, l) * above / (1 + above), moved ? 0.5 : 0.3,
                                  "slow at some times: %s", where);
-    finding_evidence(made, "it takes %s on average, %s or less one time in ten", mean, low);
+    finding_evidence(made, "mean %s, 10th percentile %s", mean, low);
     if (moved) {
         resource_means(o, with.resource, others);
-        finding_evidence(made, "%s %s of %s %s went %s with it (correlation %.2f)", with.resource->event,
+        finding_evidence(made, "%s %s of %s %s %s with it (correlation %.2f)", with.resource->event,
                          with.resource->field, observed_host(o, with.resource->host), with.resource->instance,
-                         with.correlation > 0 ? "up and down" : "the other way", with.correlation);
+                         with.correlation > 0 ? "rises and falls" : "falls and rises", with.correlation);
     } else {
-        finding_evidence(made, "no number in the log goes with it");
+        finding_evidence(made, "no number in the log varies with it");
     }
     finding_place(made, o, l->from_host, l);
     finding_advice(made, "%s",
-                   moved ? "look at what that number is of, at the slow times"
-                         : "log the sensors of these hosts, or the kernel's events, to see what is different then");
+                   moved ? "examine what that number measures, at the slow times"
+                         : "log the sensors of these hosts, or kernel events, to see what differs then");
 }
 
 void find_changes(findings *f)

@@ -43,10 +43,10 @@ static void find_measured(findings *f, guint host)
                      "measured against the clock of %s %" G_GUINT64_FORMAT
                      " times: %s to %s ahead, drifting by %+.1f ppm, to within %s",
                      c->reference, c->measurements, least, most, c->drift * 1e6, error);
-    finding_evidence(made, "all that is said here counts with its times set right by that");
+    finding_evidence(made, "nldiag corrected the times of this host accordingly");
     finding_advice(made,
-                   "keep %s's clock right (chronyc tracking there says by what it goes now), and set the log's "
-                   "times right: nlsort --fix-clocks",
+                   "synchronize the clock of %s (chronyc tracking shows its present source), and correct the times of "
+                   "the log with nlsort --fix-clocks",
                    name);
     finding_place(made, o, host, NULL);
 }
@@ -59,13 +59,14 @@ static void find_by_messages(findings *f, const clock_error *e)
     const char *host = observed_host(o, e->host), *reference = observed_host(o, e->reference);
     finding *made = findings_add(f, "clock", share_of(o, (double)e->taken_ns), 0.95, "the clock of %s is %s %s", host,
                                  off, e->taken_ns > 0 ? "fast" : "slow");
-    finding_evidence(made, "%" G_GUINT64_FORMAT " messages between %s and %s seem to be received before they were sent",
+    finding_evidence(made,
+                     "%" G_GUINT64_FORMAT " messages between %s and %s arrived before they were sent, by their clocks",
                      e->violations, reference, host);
-    finding_evidence(made, "by the shortest ways there and back its offset from %s is between %s and %s", reference,
-                     least, most);
-    finding_evidence(made, "all that is said here counts with its times corrected by %s%s", e->taken_ns > 0 ? "-" : "+",
-                     off);
-    finding_advice(made, "keep %s's clock right: chronyc tracking there says by what it goes now", host);
+    finding_evidence(made,
+                     "according to the shortest times in both directions, its offset from %s is between %s and %s",
+                     reference, least, most);
+    finding_evidence(made, "nldiag corrected its times by %s%s", e->taken_ns > 0 ? "-" : "+", off);
+    finding_advice(made, "synchronize the clock of %s; chronyc tracking shows its present source", host);
     finding_place(made, o, e->host, NULL);
 }
 
@@ -92,13 +93,13 @@ static void doubt(finding *made, const observed *o)
     if (isfinite(doubt_ns)) {
         const char *text = text_ns(doubt_ns);
         bool is_much = doubt_ns > l->mean_ns;
-        finding_evidence(made, "the clocks of %s and %s are known to within %s of each other%s", from, to, text,
-                         is_much ? ", which is more than that way takes" : "");
+        finding_evidence(made, "the difference of the clocks of %s and %s is known to within %s%s", from, to, text,
+                         is_much ? ", which exceeds the time of this way" : "");
         made->sure *= is_much ? 0.7 : 1;
     } else {
-        finding_evidence(made,
-                         "nobody compared the clocks of %s and %s%s: that way may be longer or shorter than it seems",
-                         from, to, is_unkept ? ", of which one is kept right by nothing" : "");
+        finding_evidence(
+            made, "the clocks of %s and %s%s were not compared: this way may take longer or shorter than it seems",
+            from, to, is_unkept ? ", of which one is not synchronized," : "");
     }
 }
 
@@ -123,21 +124,21 @@ static bool is_compared(const observed *o, guint host)
 const char *text_clock(const observed *o, guint host)
 {
     const host_clock *c = observed_clock(o, host);
-    const char *name = observed_host(o, host), *kept = c->is_unkept ? "; it says that nothing keeps it right" : "";
+    const char *name = observed_host(o, host), *kept = c->is_unkept ? "; it is not synchronized" : "";
     if (!is_compared(o, host))
         return NULL;
     if (c->reference == NULL && !isfinite(c->error_ns))
-        return c->is_unkept ? text_format("%s: compared with no other%s", name, kept) : NULL;
+        return c->is_unkept ? text_format("%s: not compared with another%s", name, kept) : NULL;
     const char *text;
     const char *error = text_ns(c->error_ns), *off = text_ns(fabs(c->ahead_ns));
     if (c->reference == NULL)
-        text = text_format("%s: right to within %s, as it says itself", name, error);
+        text = text_format("%s: correct to within %s, as it reports itself", name, error);
     else if (strcmp(c->reference, name) == 0)
         text = text_format("%s: the others were measured against it%s", name, kept);
     else if (!c->is_off)
-        text = text_format("%s: as that of %s, to within %s%s", name, c->reference, error, kept);
+        text = text_format("%s: equal to that of %s, to within %s%s", name, c->reference, error, kept);
     else
-        text = text_format("%s: %s %s, to within %s, which was set right for all above%s", name, off,
-                           c->ahead_ns > 0 ? "fast" : "slow", error, kept);
+        text = text_format("%s: %s %s, to within %s; corrected above%s", name, off, c->ahead_ns > 0 ? "fast" : "slow",
+                           error, kept);
     return text;
 }

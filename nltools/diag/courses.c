@@ -212,7 +212,7 @@ static void show_course(finding *made, const observed *o, const slices *s, const
     for (guint i = 0; i < s->count; i++)
         objects[i >= c->cut] += s->objects[i];
     finding_evidence(made,
-                     "that explains %.0f %% of what they differ by over time; %.3g a second come before %s, %.3g after",
+                     "that explains %.0f %% of the differences over time; %.3g begin per second before %s, %.3g after",
                      100 * c->explained, objects[0] / (c->cut * span), c->is_line ? "the middle" : "then",
                      objects[1] / ((s->count - c->cut) * span));
     show_difference(made, o, s, slice_from_ns(o, s, c->cut));
@@ -228,21 +228,21 @@ static finding *tell_course(findings *f, const slices *s, const course *c)
     nl_time_format_iso(at_ns, at);
     const char *of = s->host != 0 ? " of " : "", *host = observed_host(o, s->host);
     double share = share_of_course(s, c), sure = MIN(0.9, c->explained) * (is_explained(f, share) ? 0.5 : 1);
-    finding *made =
-        c->is_line
-            ? findings_add(f, "changed", share, sure, "ever %s: objects%s%s take %s at the beginning, %s at the end",
-                           is_worse ? "slower" : "quicker", of, host, before, after)
-            : findings_add(f, "changed", share, sure, "%s %s: objects%s%s take %s before that, %s after",
-                           is_worse ? "slower since" : "slow until", at, of, host, before, after);
+    finding *made = c->is_line
+                        ? findings_add(f, "changed", share, sure,
+                                       "increasingly %s: objects%s%s take %s at the beginning, %s at the end",
+                                       is_worse ? "slow" : "fast", of, host, before, after)
+                        : findings_add(f, "changed", share, sure, "%s %s: objects%s%s take %s before that, %s after",
+                                       is_worse ? "slower since" : "slow until", at, of, host, before, after);
     if (!c->is_line)
         *(is_worse ? &made->from_ns : &made->to_ns) = at_ns;
     show_course(made, o, s, c);
     finding_place(made, o, s->host, NULL);
     finding_advice(made, "%s",
-                   c->is_line ? "look for what grows, or fills up, while it runs"
-                   : is_worse ? "look for what was changed or started then"
-                              : "look for what was not there yet: caches, connections, compiled code; or what ended "
-                                "then");
+                   c->is_line ? "look for something that grows or fills up"
+                   : is_worse ? "look for a change or a program start at that time"
+                              : "look for what was missing before (caches, connections, compiled code), or what ended "
+                                "at that time");
     return made;
 }
 
@@ -277,7 +277,7 @@ static void find_course(findings *f, slices *const *groups)
     }
     finding *made = worst != 0 ? tell_course(f, groups[worst], &most) : NULL;
     if (others > 0)
-        finding_evidence(made, "those of %u more hosts changed, too", others);
+        finding_evidence(made, "the objects of %u more hosts changed, too", others);
 }
 
 static void look_at(findings *f, guint lifeline)

@@ -67,8 +67,7 @@ static finding *hosts_tell(findings *f, guint host, const char *cause, const bur
     if (b->worst != NULL) {
         const char *where = text_leg(o, b->worst), *part = text_share(leg_share(o, b->worst)),
                    *mean = text_ns(b->worst->mean_ns), *low = text_ns((double)b->worst->low_ns);
-        finding_evidence(made, "%s takes %s of all time: %s on average, %s or less one time in ten", where, part,
-                         mean, low);
+        finding_evidence(made, "%s takes %s of all time: mean %s, 10th percentile %s", where, part, mean, low);
     }
     return made;
 }
@@ -81,12 +80,12 @@ static void find_memory(findings *f, guint host, const pressure *p)
     burden b = burden_of(f->observed, host, true);
     finding *made = hosts_tell(f, host, "memory", &b, swaps && (waits || faults) ? 0.9 : 0.7, "too little memory on");
     if (swaps)
-        finding_evidence(made, "%.1f MB/s go to and come from swap space", p->swapped / 1e6);
+        finding_evidence(made, "%.1f MB/s to and from swap space", p->swapped / 1e6);
     if (waits)
         finding_evidence(made, "some task waited for memory %.0f %% of the time", p->memory_waited);
     if (faults)
-        finding_evidence(made, "%.0f page faults a second had to be read from a disk", p->major_faults);
-    finding_advice(made, "give it memory, or find what takes it: sensor processes says who");
+        finding_evidence(made, "%.0f page faults per second read from a disk", p->major_faults);
+    finding_advice(made, "add memory, or find what uses it with the sensor processes");
 }
 
 /* Swapping also makes the disk busy, so a host that swaps is not reported here. */
@@ -96,15 +95,15 @@ static void find_disk(findings *f, guint host, const pressure *p)
     if ((!busy && !waits) || p->swapped >= 1 << 20)
         return;
     burden b = burden_of(f->observed, host, true);
-    finding *made =
-        hosts_tell(f, host, "disk", &b, busy && waits ? 0.85 : 0.7, "a disk that does no more than it does on");
+    finding *made = hosts_tell(f, host, "disk", &b, busy && waits ? 0.85 : 0.7, "a disk at its limit on");
     if (busy)
         finding_evidence(made, "the disk is busy %.0f %% of the time", p->disk_busy);
     if (waits)
         finding_evidence(made, "some task waited for I/O %.0f %% of the time", p->io_waited);
     if (p->disk_ms > 0)
-        finding_evidence(made, "a request to it takes %.1f ms", p->disk_ms);
-    finding_advice(made, "read less, ask for more at once, spread the data over more disks, or find who else uses it");
+        finding_evidence(made, "a request takes %.1f ms", p->disk_ms);
+    finding_advice(made,
+                   "read less, use larger requests, spread the data over more disks, or find other users of the disk");
 }
 
 /*
@@ -129,14 +128,14 @@ static void find_cpu(findings *f, guint host, const pressure *p)
     burden b = burden_of(f->observed, host, true);
     if (p->unread >= UNREAD)
         add_arrivals(&b, f->observed, host);
-    finding *made = hosts_tell(f, host, "cpu", &b, busy && waits ? 0.85 : 0.7, "too little processor on");
+    finding *made = hosts_tell(f, host, "cpu", &b, busy && waits ? 0.85 : 0.7, "too few processors on");
     if (busy)
         finding_evidence(made, "the processors are %.0f %% busy", p->cpu_busy);
     if (waits)
         finding_evidence(made, "some task waited for a processor %.0f %% of the time", p->cpu_waited);
     if (p->unread >= UNREAD)
-        finding_evidence(made, "what came there waits to be read: %.0f %% of what TCP would take in", 100 * p->unread);
-    finding_advice(made, "find what runs there: sensor processes says who, nlkernel record who ran instead");
+        finding_evidence(made, "input waits to be read: %.0f %% of the receive windows of TCP", 100 * p->unread);
+    finding_advice(made, "find what runs there with the sensor processes, or with nlkernel record");
 }
 
 static void find_softirq(findings *f, guint host, const pressure *p)
@@ -147,8 +146,8 @@ static void find_softirq(findings *f, guint host, const pressure *p)
     finding *made = hosts_tell(f, host, "softirq", &b, 0.8, "a processor that only receives packets on");
     finding_evidence(made, "softirqs take %.0f %% of one processor", p->softirq_most);
     if (p->softirq_user < p->softirq_most)
-        finding_evidence(made, "programs' own code gets %.0f %% of it", p->softirq_user);
-    finding_advice(made, "spread the receiving: RSS or RPS, larger segments (GRO), interrupts on other processors");
+        finding_evidence(made, "programs get %.0f %% of it", p->softirq_user);
+    finding_advice(made, "distribute the receiving: RSS or RPS, larger segments (GRO), interrupts on other processors");
 }
 
 /* Reports the legs to and from a host whose interface is full. */
@@ -157,9 +156,9 @@ static void find_link(findings *f, guint host, const pressure *p)
     if (!(p->link >= LINK_FULL))
         return;
     burden b = burden_of(f->observed, host, false);
-    finding *made = hosts_tell(f, host, "link", &b, 0.85, "a network interface that carries no more on");
-    finding_evidence(made, "it carries %.0f %% of what such an interface can, on average", 100 * p->link);
-    finding_advice(made, "send less (compression, caches, fewer copies), or have a faster one, or more of them");
+    finding *made = hosts_tell(f, host, "link", &b, 0.85, "a full network interface on");
+    finding_evidence(made, "its mean rate is %.0f %% of that of such an interface", 100 * p->link);
+    finding_advice(made, "send less (compression, caches, fewer copies), or use faster or more interfaces");
 }
 
 /* A nearly full filesystem may search long for space and write in small pieces; the certainty is low. */
@@ -169,8 +168,8 @@ static void find_space(findings *f, guint host, const pressure *p)
         return;
     burden b = burden_of(f->observed, host, true);
     finding *made = hosts_tell(f, host, "disk", &b, 0.6, "a filesystem that is nearly full on");
-    finding_evidence(made, "%.1f %% of the filesystem is used, and becomes more", 100 * p->space_used);
-    finding_advice(made, "make room there, and see whether the same is quicker then");
+    finding_evidence(made, "%.1f %% of the filesystem is used, and usage grows", 100 * p->space_used);
+    finding_advice(made, "free space there, and measure again");
 }
 
 void find_hosts(findings *f)

@@ -144,16 +144,17 @@ static void tell_kind(findings *f, const kind *k, guint first, guint end, double
                *part = text_share(k->here.n / (k->here.n + k->elsewhere.n));
     finding *made =
         findings_add(f, "kind", share, sure, "%s -> %s is slow where %s is %s", l->from, l->to, name, value);
-    finding_evidence(made, "it takes such an object %s on average, one with any other %s %s; %s are such", here,
-                     name, elsewhere_text, part);
+    finding_evidence(made,
+                     "such an object takes %s on average, one with another %s takes %s; %s of the objects are such",
+                     here, name, elsewhere_text, part);
     double times = k->here.passages / k->here.n, times_elsewhere = k->elsewhere.passages / k->elsewhere.n;
     if (times >= 1.5 * times_elsewhere)
         finding_evidence(made, "such an object passes it %.1f times, others %.1f times", times, times_elsewhere);
     if (end > first + 1)
-        finding_evidence(made, "that is of all hosts together");
+        finding_evidence(made, "for all hosts together");
     finding_place(made, o, end == first + 1 ? l->to_host : 0, l);
-    finding_advice(made, "look at what is done otherwise for these, unless they have to take so long: a missing index, "
-                         "another way through the code, more data, something that only they wait for");
+    finding_advice(made, "look for what differs for these: a missing index, "
+                         "another path through the code, more data, something that only they wait for");
 }
 
 void find_kinds(findings *f)

@@ -131,14 +131,14 @@ static void find_window(findings *f, guint host, const tcp *t, double share, con
                                  by_receiver ? "TCP windows too small for the path from %s"
                                              : "TCP send buffers too small for the path from %s",
                                  observed_host(o, host));
-    finding_evidence(made, "of the time that its %u connections had something to send, %.0f %% was waiting for the %s",
-                     t->connections, 100 * MAX(receiver, buffer), by_receiver ? "receiver's window" : "send buffer");
-    finding_evidence(made, "window %.0f kB, round trip %.1f ms: no more than %.1f MB/s a connection", t->window / 1e3,
+    finding_evidence(made, "its %u connections waited for the %s in %.0f %% of the time in which they had data to send",
+                     t->connections, by_receiver ? "receiver's window" : "send buffer", 100 * MAX(receiver, buffer));
+    finding_evidence(made, "window %.0f kB, round trip %.1f ms: at most %.1f MB/s per connection", t->window / 1e3,
                      t->rtt_us / 1e3, t->window / t->rtt_us);
     finding_place(made, o, host, most);
-    finding_advice(made,
-                   "let buffers grow to rate times round trip: no SO_RCVBUF or SO_SNDBUF of the program's own, larger "
-                   "net.ipv4.tcp_rmem and tcp_wmem");
+    finding_advice(
+        made, "let buffers grow to rate times round trip: remove SO_RCVBUF and SO_SNDBUF from the program, and raise "
+              "net.ipv4.tcp_rmem and tcp_wmem");
 }
 
 /*
@@ -163,14 +163,14 @@ static void find_loss(findings *f, guint host, const tcp *t, double share, const
         return;
     finding *made = findings_add(f, "loss", share * felt(o, host), lost < 0.002 ? 0.6 : 0.85,
                                  "packets are lost on the way from %s", observed_host(o, host));
-    finding_evidence(made, "%.2f %% of what TCP sent was sent again", 100 * lost);
+    finding_evidence(made, "TCP retransmitted %.2f %%", 100 * lost);
     if (t->rtt_us > 0)
-        finding_evidence(made, "at a round trip of %.1f ms that allows a connection some %.1f MB/s", t->rtt_us / 1e3,
-                         1448 / (t->rtt_us / 1e6) * sqrt(1.5 / lost) / 1e6);
+        finding_evidence(made, "with a round trip of %.1f ms, this limits a connection to about %.1f MB/s",
+                         t->rtt_us / 1e3, 1448 / (t->rtt_us / 1e6) * sqrt(1.5 / lost) / 1e6);
     finding_place(made, o, host, most);
     finding_advice(made,
-                   "look for errors and drops along that path: ip -s link, the switches' counts; where the path is "
-                   "just full, drops are how TCP finds that out");
+                   "look for errors and drops along that path: ip -s link, the counters of switches; if the path is "
+                   "only full, drops are normal");
 }
 
 /* ---- too little on the way at once ---- */
@@ -229,16 +229,16 @@ static void find_streams(findings *f)
         return;
     const char *took = text_ns((double)most->median_ns), *where = text_leg(o, most), *part = text_share(share);
     finding *made = findings_add(f, "streams", share, wall > 0 ? 0.8 : 0.6,
-                                 "too little is under way at once: %.1f on average", in_flight(o));
-    finding_evidence(made, "%s of all time goes between hosts; %s takes %s nearly every time, as long as the way is",
-                     part, where, took);
+                                 "too few objects are under way at a time: %.1f on average", in_flight(o));
+    finding_evidence(made, "%s of all time is between hosts; %s nearly always takes %s, the time of the path", part,
+                     where, took);
     if (wall > 0)
         finding_evidence(made,
-                         "connections have something under way %.0f %% of the time and nothing waits to be sent; no "
+                         "connections have data under way %.0f %% of the time, and none waits to be sent; no "
                          "processor or disk is busy",
                          100 * busy / wall);
     finding_place(made, o, 0, most);
-    finding_advice(made, "ask for the next ones before the last have come: more streams, more requests ahead on each");
+    finding_advice(made, "request more at a time: more streams, or more requests in advance on each");
 }
 
 void find_network(findings *f)

@@ -291,16 +291,15 @@ static void pauses_tell(findings *f, guint host, const rhythm *r)
                *part = text_share(r->total_ns / wall);
     finding *made = findings_add(f, "pause", r->total_ns / wall, 0.95 - r->spread, "%s stops every %s for %s",
                                  host == 0 ? "everything" : observed_host(o, host), period, each);
-    finding_evidence(made, "%u times nothing happened for %s, %s of the time; the distances differ by %.0f %%",
+    finding_evidence(made, "%u times, nothing happened for %s, %s of the time; the distances differ by %.0f %%",
                      r->pauses->len, each, part, 100 * r->spread);
     nl_time_format_iso(g_array_index(r->pauses, pause_at, 0).from_ns, first);
     finding_evidence(made, "the first time at %s", first);
     finding_place(made, o, host, NULL);
-    finding_advice(
-        made,
-        "look for what happens every %s there: garbage collection, a checkpoint, a cron job, a burst of writing "
-        "back (nlkernel record shows who runs then)",
-        period);
+    finding_advice(made,
+                   "look for what happens every %s there: garbage collection, a checkpoint, a cron job, write-back "
+                   "(nlkernel record shows what runs then)",
+                   period);
 }
 
 /* ---- at uneven distances ---- */
@@ -322,16 +321,16 @@ static void tell_uneven(findings *f, guint host, const GArray *pauses, double he
     const char *each = text_ns(mean_took(pauses, 0, pauses->len)), *early = text_ns(first_ns), *late = text_ns(last_ns);
     finding *made = findings_add(f, "pause", held / observed_total_ns(o), 0.75, "%s stops now and then, for %s",
                                  observed_host(o, host), each);
-    finding_evidence(made, "%u times nothing happened there for %s on average, while what was under way waited",
-                     pauses->len, each);
+    finding_evidence(made, "%u times, nothing happened there for %s on average, while objects waited", pauses->len,
+                     each);
     if (last_ns > 1.5 * first_ns || first_ns > 1.5 * last_ns)
         finding_evidence(made, "they become %s: the first third take %s, the last third %s",
                          last_ns > first_ns ? "longer" : "shorter", early, late);
     nl_time_format_iso(g_array_index(pauses, pause_at, 0).from_ns, first);
     finding_evidence(made, "the first time at %s", first);
     finding_place(made, o, host, NULL);
-    finding_advice(made, "look for what stops it: garbage collection, writing back, being out of memory, a lock over "
-                         "all (nlkernel record shows who runs then)");
+    finding_advice(made, "look for what stops it: garbage collection, write-back, lack of memory, a global "
+                         "lock (nlkernel record shows what runs then)");
 }
 
 /* Reports the host whose uneven pauses hold up the most time. */

@@ -172,29 +172,29 @@ typedef struct reason {
     const char *title, *name, *unit, *advice;
 } reason;
 
-#define DISK_ADVICE "look at that disk: smartctl, a rebuild, other programs on it"
-#define CPU_ADVICE "find what runs there: sensor processes says who"
-#define MEMORY_ADVICE "give it memory, or find what takes it: sensor processes says who"
-#define PATH_ADVICE "look for errors and drops along that path: ip -s link, the switches' counts"
+#define DISK_ADVICE "check that disk: smartctl, a rebuild, other programs that use it"
+#define CPU_ADVICE "find what runs there with the sensor processes"
+#define MEMORY_ADVICE "add memory, or find what uses it with the sensor processes"
+#define PATH_ADVICE "look for errors and drops along that path: ip -s link, the counters of switches"
 
 static const reason reasons[] = {
     {"memory", offsetof(pressure, swapped), 1 << 20, 3, true, "too little memory on", "swapping", "bytes/s",
      MEMORY_ADVICE},
     {"memory", offsetof(pressure, memory_waited), 5, 3, true, "too little memory on", "time that tasks wait for memory",
      "%", MEMORY_ADVICE},
-    {"cpu", offsetof(pressure, cpu_busy), 80, 1.4, true, "processors taken by something else on",
+    {"cpu", offsetof(pressure, cpu_busy), 80, 1.4, true, "processors used by other programs on",
      "processors' busy time", "%", CPU_ADVICE},
-    {"cpu", offsetof(pressure, cpu_waited), 20, 2, true, "processors taken by something else on",
+    {"cpu", offsetof(pressure, cpu_waited), 20, 2, true, "processors used by other programs on",
      "time that tasks wait for a processor", "%", CPU_ADVICE},
     {"disk", offsetof(pressure, disk_busy), 60, 1.5, true, "a slow disk on", "disk's busy time", "%", DISK_ADVICE},
     {"disk", offsetof(pressure, disk_ms), 5, 2, true, "a slow disk on", "a disk request", "ms", DISK_ADVICE},
     {"disk", offsetof(pressure, io_waited), 20, 1.5, true, "a slow disk on", "time that tasks wait for I/O", "%",
      DISK_ADVICE},
     {"loss", offsetof(pressure, retransmits), 0.0005, 3, false, "lost packets to or from",
-     "share of TCP segments sent again", "", PATH_ADVICE},
+     "share of retransmitted TCP segments", "", PATH_ADVICE},
     {"softirq", offsetof(pressure, softirq_most), 60, 2, false, "a processor that only receives packets on",
      "softirqs on one processor", "%",
-     "spread the receiving: RSS or RPS, larger segments (GRO), interrupts on other processors"},
+     "distribute the receiving: RSS or RPS, larger segments (GRO), interrupts on other processors"},
 };
 
 static bool is_reason(const findings *f, const reason *r, const peer *p, const pressure *here, double *there)
@@ -224,8 +224,7 @@ static void show(finding *made, const observed *o, const peer *p)
 {
     const char *where = text_leg(o, p->worst), *mean = text_ns(p->worst->mean_ns), *usual_text = text_ns(p->usual_ns),
                *part = text_share(p->worst_ns / observed_total_ns(o));
-    finding_evidence(made,
-                     "%s: %s on average, elsewhere %s (%.0f to compare with); the difference is %s of all time",
+    finding_evidence(made, "%s: %s on average, elsewhere %s (%.0f for comparison); the difference is %s of all time",
                      where, mean, usual_text, p->others, part);
     finding_place(made, o, p->host, p->worst);
     made->is_of_host = true;
@@ -247,14 +246,15 @@ static bool explain_load(findings *f, const peer *p, double share, double sure)
     if (p->load < LOADED || p->local_ns < p->between_ns || here < LOADED * there)
         return false;
     finding *made = findings_add(f, "balance", share, isnan(here) ? sure - 0.2 : sure,
-                                 "%s has more to do than the hosts that do the same", observed_host(o, p->host));
-    finding_evidence(made, "%.3g times as many come there as to the others: %zu by %s -> %s", p->load, p->worst->count,
-                     p->worst->from, p->worst->to);
+                                 "%s has more work than the hosts that do the same", observed_host(o, p->host));
+    finding_evidence(made, "it gets %.3g times as many objects as the others: %zu from %s to %s", p->load,
+                     p->worst->count, p->worst->from, p->worst->to);
     show(made, o, p);
     if (!isnan(here) && !isnan(there))
         finding_evidence(made, "processors' busy time there: %.3g %%, elsewhere %.3g", here, there);
-    finding_advice(made, "look at what hands them out: a load balancer's weights, a hash, connections that stay; or "
-                         "it is meant to do more, and is too weak");
+    finding_advice(made,
+                   "check what distributes the work: weights of a load balancer, a hash, permanent connections; or "
+                   "use a faster host");
     return true;
 }
 
@@ -283,10 +283,10 @@ static void explain(findings *f, const peer *p, double share)
              : findings_add(f, "straggler", share, sure - 0.1, "%s is slower than the hosts that do the same", host);
     show(made, o, p);
     if (!disk)
-        finding_evidence(made, "nothing in the log says what else is different there");
+        finding_evidence(made, "the log does not show what else differs there");
     finding_advice(made, "%s",
                    disk ? DISK_ADVICE
-                        : "compare it with the others: hardware, load, configuration; log its sensors too");
+                        : "compare it with the others: hardware, load, configuration; log its sensors, too");
 }
 
 /* ---- rule ---- */

@@ -196,24 +196,24 @@ static void show_queue(finding *made, const queue *q)
     const capacity *c = &q->behind;
     char **events = q->leg->lifeline->events;
     if (q->by_line)
-        finding_evidence(
-            made, "each one that is there before makes it %.2f ms longer; that explains %.0f %% of its differences",
-            q->line.slope_ns / 1e6, 100 * q->line.r2);
+        finding_evidence(made, "each waiting object adds %.2f ms; that explains %.0f %% of the differences",
+                         q->line.slope_ns / 1e6, 100 * q->line.r2);
     else if (q->by_ends)
-        finding_evidence(made, "they leave one at a time: the distance is hardly ever below %.2f of its mean", q->kept);
+        finding_evidence(made, "objects leave one at a time: their distance is hardly ever below %.2f of its mean",
+                         q->kept);
     if (c->places == 1)
         finding_evidence(made,
-                         "behind it, from %s to %s, there are never two at once, and one is there %.0f %% of the time",
+                         "behind it, from %s to %s, there is never more than one object, and one %.0f %% of the time",
                          q->leg->to, events[c->until], 100 * c->used);
     else if (c->places > 1)
         finding_evidence(made,
-                         "behind it, from %s to %s, there are never more than %u at once%s, and that many %.0f %% of "
-                         "the time; who waits goes in as another one leaves",
+                         "behind it, from %s to %s, there are never more than %u objects%s, and that many %.0f %% of "
+                         "the time; a waiting object enters as another leaves",
                          q->leg->to, events[c->until], c->places, q->is_shared ? " on all hosts together" : "",
                          100 * c->full);
     if (q->before > 0) {
         const char *before = text_share(q->before);
-        finding_evidence(made, "what waits before it is due to it, too: another %s of all time", before);
+        finding_evidence(made, "earlier waits have the same cause: another %s of all time", before);
     }
 }
 
@@ -229,24 +229,24 @@ static void tell_queue(findings *f, const queue *q)
     finding *made =
         q->behind.places > 1
             ? findings_add(f, "lock", q->share + q->before, sure, "%u at a time: %s", q->behind.places, where)
-            : findings_add(f, "lock", q->share + q->before, sure, "one after another: %s", where);
-    finding_evidence(made, "it takes %s, %s of all time; %.1f are there on average, and one leaves every %s", mean,
-                     part, q->line.mean_waiting + 1, one);
+            : findings_add(f, "lock", q->share + q->before, sure, "one at a time: %s", where);
+    finding_evidence(made, "it takes %s, %s of all time; %.1f objects are there on average, and one leaves every %s",
+                     mean, part, q->line.mean_waiting + 1, one);
     show_queue(made, q);
     if (!other && !isnan(p.cpu_busy))
-        finding_evidence(made, "its host's processors are %.0f %% busy%s", p.cpu_busy,
-                         isnan(p.disk_busy) ? "" : ", its disks less than 70 %");
+        finding_evidence(made, "the processors of its host are %.0f %% busy%s", p.cpu_busy,
+                         isnan(p.disk_busy) ? "" : ", and its disks less than 70 %");
     finding_place(made, o, l->from_host, l);
     if (q->behind.places > 1)
         finding_advice(made,
-                       "look for what there are %u of there: threads, connections of a pool, slots; or for what "
-                       "makes each stay so long",
+                       "look for a pool of %u there: threads, connections, slots; or for what "
+                       "makes each object stay so long",
                        q->behind.places);
     else
         finding_advice(made,
-                       "look for what only one may have at a time: a lock, one thread, one connection "
+                       "look for what only one object can use at a time: a lock, one thread, one connection "
                        "(nlkernel rules run locking names locks)%s",
-                       l->sends ? "; or for the way out of that host, which is full" : "");
+                       l->sends ? "; or the path out of that host is full" : "");
 }
 
 /* If TCP has data to send most of the time, a leg that includes sending waits for TCP. */

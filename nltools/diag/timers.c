@@ -65,12 +65,12 @@ static void find_timer(findings *f, const leg *l)
     const char *where = text_leg(o, l), *time = text_ns(timer), *band = text_ns(m.low_ns), *part = text_share(m.share);
     finding *made = findings_add(f, "timer", share, 0.5 + 0.4 * m.share - (isnan(p.cpu_busy) ? 0.1 : 0),
                                  "a wait of %s in %s", time, where);
-    finding_evidence(made, "%s of its %zu passages take %s, to within 4 %%", part, l->count, band);
+    finding_evidence(made, "%s of %zu passages take %s, to within 4 %%", part, l->count, band);
     if (!isnan(p.cpu_busy))
         finding_evidence(made, "the processors of its host are %.0f %% busy meanwhile", p.cpu_busy);
     finding_place(made, o, l->from_host, l);
-    finding_advice(
-        made, "look for a sleep, a poll interval or a timer of %s there, and wait for what is awaited instead", time);
+    finding_advice(made, "look for a sleep, a poll interval or a timer of %s there, and wait for the event instead",
+                   time);
 }
 
 /* ---- a time-out ---- */
@@ -136,12 +136,12 @@ static void find_timeout(findings *f, const leg *l)
     const char *where = text_leg(o, l), *time = text_ns(timer > 0 ? timer : found.more_ns),
                *part = text_share(found.share), *more = text_ns(found.more_ns), *usual = text_ns(found.usual_ns);
     finding *made = findings_add(f, "timer", share, timer > 0 ? 0.8 : 0.6, "some wait %s longer in %s", time, where);
-    finding_evidence(made, "%s of its %zu passages take %s more than the others, which take %s; none are between", part,
+    finding_evidence(made, "%s of %zu passages take %s more than the others, which take %s; none are between", part,
                      l->count, more, usual);
     finding_place(made, o, l->to_host, l);
     finding_advice(made,
-                   "look for what is given up, or sent, after %s there: a time-out and another try, a name that "
-                   "nobody answers for, a delayed acknowledgement",
+                   "look for something that happens after %s there: a time-out and a retry, a name server without an "
+                   "answer, a delayed acknowledgement",
                    time);
 }
 
@@ -186,7 +186,7 @@ static void find_beat(findings *f, const leg *l)
         return;
     const char *where = text_leg(o, l), *time = text_ns(period), *mean = text_ns(l->mean_ns);
     finding *made = findings_add(f, "timer", leg_share(o, l), 0.85, "a beat of %s in %s", time, where);
-    finding_evidence(made, "its passages end together, every %s; until then they wait, %s on average", time, mean);
+    finding_evidence(made, "passages end together, every %s, and wait for that, %s on average", time, mean);
     finding_place(made, o, l->to_host, l);
     finding_advice(made, "look for a poll interval or a timer of %s there, and wait for what is awaited instead", time);
 }

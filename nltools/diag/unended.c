@@ -55,18 +55,18 @@ static void tell_unended(findings *f, const drawing_lifeline *lifeline, GArray *
     const char *part = text_share((double)lost / (double)all);
     const char *end = lifeline->events[g_strv_length(lifeline->events) - 1];
     finding *made = findings_add(
-        f, "unended", (double)lost / (double)all, 0.9, "%s never get to %s: the last of most is %s%s%s", part, end,
+        f, "unended", (double)lost / (double)all, 0.9, "%s never reach %s: the last event of most is %s%s%s", part, end,
         lifeline->events[most->place], most->host != 0 ? " on " : "", observed_host(o, most->host));
     made->is_of_objects = true;
-    finding_evidence(made, "%zu of %zu, of which those under way at the log's end are not counted", lost, all);
+    finding_evidence(made, "%zu of %zu, without those under way at the end of the log", lost, all);
     for (guint i = 0; i < places->len && i < 3; i++) {
         const unended *u = &g_array_index(places, unended, i);
         finding_evidence(made, "%zu end with %s%s%s", u->count, lifeline->events[u->place], u->host != 0 ? " on " : "",
                          observed_host(o, u->host));
     }
     finding_place(made, o, most->host, NULL);
-    finding_advice(made, "look for what becomes of them there: an error, an answer that is lost, a client that gave "
-                         "up; or records that were lost");
+    finding_advice(made, "look for their end there: an error, a lost reply, a client that gave "
+                         "up; or lost records");
 }
 
 /* Applies if most objects are whole; otherwise, the last event of the lifeline is not their end. */
