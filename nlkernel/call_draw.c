@@ -185,9 +185,9 @@ static void set_effort(Agraph_t *graph, size_t edges)
     }
 }
 
-static Agraph_t *new_graph(const call_view *v, char *name)
+static Agraph_t *new_graph(const call_view *v)
 {
-    Agraph_t *graph = agopen(name, Agdirected, NULL);
+    Agraph_t *graph = agopen("calls", Agdirected, NULL);
     char *summary = call_view_summary(v);
     agseterr(AGMAX); /* libgvc must not print errors */
     set_attribute(graph, "label", summary);
@@ -214,7 +214,7 @@ static Agraph_t *new_graph(const call_view *v, char *name)
 bool call_draw_graph(const call_view *v, const char *path)
 {
     const calls *c = &v->calls;
-    Agraph_t *graph = new_graph(v, "calls");
+    Agraph_t *graph = new_graph(v);
     Agnode_t **nodes = nl_memory_check(calloc(c->function_count + 1, sizeof *nodes));
     heat_scale of_functions = {0}, of_calls = {0};
     size_t edges = 0;
@@ -232,70 +232,5 @@ bool call_draw_graph(const call_view *v, const char *path)
         }
     free(nodes);
     set_effort(graph, edges);
-    return write_graph(graph, path);
-}
-
-/* ---- bars ---- */
-
-/* Writes text with the special characters of XML escaped. */
-static void write_escaped(FILE *out, const char *text)
-{
-    for (; *text != '\0'; text++)
-        switch (*text) {
-        case '<':
-            fputs("&lt;", out);
-            break;
-        case '>':
-            fputs("&gt;", out);
-            break;
-        case '&':
-            fputs("&amp;", out);
-            break;
-        default:
-            putc(*text, out);
-        }
-}
-
-/* Writes a row of the table: name, bar, number, and a filler that makes all rows equally wide. */
-static void write_bar(FILE *out, const call_view *v, uint32_t function, const heat_scale *scale)
-{
-    enum { WIDTH_MAX = 480 };
-    const call_function *f = &v->calls.functions[function];
-    char color[8], count[16];
-    int width = 1 + (int)((double)f->calls / (double)scale->maximum * (WIDTH_MAX - 1));
-    heat_color(heat_of(f->calls, scale), color);
-    write_count(f->calls, count);
-    fputs("<TR><TD ALIGN=\"RIGHT\">", out);
-    write_escaped(out, calls_name(&v->calls, function));
-    fprintf(out,
-            "</TD><TD><TABLE BORDER=\"0\" CELLBORDER=\"0\" CELLSPACING=\"0\" CELLPADDING=\"0\"><TR>"
-            "<TD BGCOLOR=\"%s\" FIXEDSIZE=\"TRUE\" WIDTH=\"%d\" HEIGHT=\"13\"></TD>"
-            "<TD FIXEDSIZE=\"TRUE\" WIDTH=\"50\" HEIGHT=\"13\">%s</TD>"
-            "<TD FIXEDSIZE=\"TRUE\" WIDTH=\"%d\" HEIGHT=\"13\"></TD></TR></TABLE></TD></TR>",
-            color, width, count, 1 + WIDTH_MAX - width);
-}
-
-bool call_draw_bars(const call_view *v, const char *path)
-{
-    Agraph_t *graph = new_graph(v, "functions");
-    char *table = NULL;
-    size_t size;
-    FILE *out = nl_memory_check(open_memstream(&table, &size));
-    heat_scale scale = {0};
-    for (size_t i = 0; i < v->count; i++)
-        heat_scale_take(&scale, v->calls.functions[v->order[i]].calls);
-    fputs("<TABLE BORDER=\"0\" CELLBORDER=\"0\" CELLSPACING=\"2\" CELLPADDING=\"0\">", out);
-    for (size_t i = 0; i < v->count; i++)
-        write_bar(out, v, v->order[i], &scale);
-    fputs("</TABLE>", out);
-    fclose(out);
-    Agnode_t *node = agnode(graph, "bars", 1);
-    char *text = agstrdup_html(graph, table);
-    agattr(graph, AGNODE, "label", "\\N");
-    agset(node, "label", text);
-    set_attribute(node, "shape", "plaintext");
-    set_attribute(node, "style", "solid");
-    agstrfree(graph, text);
-    free(table);
     return write_graph(graph, path);
 }

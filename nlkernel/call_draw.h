@@ -1,4 +1,4 @@
-/* Pictures of calls, drawn by libgvc: .pdf, .svg, .png and .dot. One thread. */
+/* The call graph, drawn by libgvc: .pdf, .svg, .png and .dot. One thread. */
 #ifndef NLKERNEL_CALL_DRAW_H
 #define NLKERNEL_CALL_DRAW_H
 
@@ -9,8 +9,5 @@ bool call_draw_knows(const char *path);
 
 /* Draws the selected functions and the calls between them. Returns false after reporting the problem. */
 bool call_draw_graph(const call_view *v, const char *path);
-
-/* Draws the numbers of calls of the selected functions as bars. Returns false after reporting the problem. */
-bool call_draw_bars(const call_view *v, const char *path);
 
 #endif

@@ -1,9 +1,11 @@
 /* nlkernel calls: reports how often each kernel function was called, and by which functions. */
 #include "config.h"
 
-#include "call_draw.h"
+#include "call_view.h"
 #include "command.h"
+#include "summary.h"
 
+#include "base/memory.h"
 #include "program/json_document.h"
 
 #include <inttypes.h>
@@ -18,13 +20,6 @@ typedef struct arguments {
     bool json;
 } arguments;
 
-static bool set_plot(void *settings, const nl_option *row, const char *value)
-{
-    (void)row;
-    ((arguments *)settings)->picture = value;
-    return call_draw_knows(value);
-}
-
 static const nl_option options[] = {
     {.name = "json",
      .letter = 'j',
@@ -33,9 +28,8 @@ static const nl_option options[] = {
      .help = "Print JSON, with all callers"},
     {.name = "plot",
      .value = "FILE",
-     .set = set_plot,
      NL_OPTION_MEMBER(arguments, picture),
-     .help = "Draw the numbers of calls as bars in FILE.pdf, .svg, .png or .dot"},
+     .help = "Draw the numbers of calls as bars in FILE.png or FILE.svg"},
     {0},
 };
 
@@ -134,6 +128,26 @@ static bool print_calls_json(const call_view *v)
     return json_document_write(document, stdout);
 }
 
+/* Draws the numbers of calls as a report with bars. */
+static bool plot_calls(const call_view *v, const char *path)
+{
+    char *title = call_view_summary(v);
+    const rules_file rules = {.title = title};
+    summary bars = {.title = "Calls of functions", .plot = PLOT_BARS, .by = {"function"}, .by_count = 1, .unit = ""};
+    summary_row *rows = nl_memory_check(calloc(v->count, sizeof *rows));
+    bars.rows = nl_memory_check(calloc(v->count, sizeof(summary_row *)));
+    for (; bars.row_count < v->count; bars.row_count++) {
+        const call_function *f = &v->calls.functions[v->order[bars.row_count]];
+        rows[bars.row_count] = (summary_row){.labels = {f->name}, .count = f->calls};
+        bars.rows[bars.row_count] = &rows[bars.row_count];
+    }
+    bool ok = summaries_draw(&(summaries){.rules = &rules, .list = &bars, .count = 1}, path);
+    free(bars.rows);
+    free(rows);
+    free(title);
+    return ok;
+}
+
 int command_calls(int argc, char **argv)
 {
     arguments a = {.view = {.top = TOP_DEFAULT}};
@@ -143,8 +157,10 @@ int command_calls(int argc, char **argv)
         print_calls(&a.view);
     else if (a.view.count > 0 && !print_calls_json(&a.view))
         status = PROGRAM_PROBLEM;
-    if (a.view.count > 0 && a.picture != NULL && !call_draw_bars(&a.view, a.picture))
+    if (a.view.count > 0 && a.picture != NULL && !plot_calls(&a.view, a.picture)) {
+        program_error("%s", nl_error_message());
         status = PROGRAM_PROBLEM;
+    }
     call_view_free(&a.view);
     return status;
 }

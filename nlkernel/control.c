@@ -4,10 +4,11 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "program/glib_error.h"
+#include "program/program.h"
 #include "rights.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { COMMAND_SIZE = 4096, FILE_SIZE_MAX = 1 << 20, SEND_TIMEOUT_SECONDS = 10, COMMAND_TIMEOUT_US = 200000 };
+enum { COMMAND_SIZE = 4096, SEND_TIMEOUT_SECONDS = 10, COMMAND_TIMEOUT_US = 200000 };
 
 /* The name of a recorder's socket in the abstract namespace, which disappears with the process. */
 #define NAME_FORMAT "nlkernel-%d"
@@ -227,24 +228,18 @@ static bool control_take_lines(const control *c, control_state *state, char *tex
 /* Returns the file's text, to be freed; "" if it does not exist. Returns NULL and sets the error on failure. */
 static char *read_control_file(const char *path)
 {
+    char *text = NULL;
+    GError *error = NULL;
     rights_lower();
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), error = errno;
+    bool ok = g_file_get_contents(path, &text, NULL, &error);
     rights_raise();
-    char *text = nl_memory_check(calloc(1, FILE_SIZE_MAX));
-    ssize_t got = 0;
-    for (size_t size = 0;
-         fd >= 0 && size + 1 < FILE_SIZE_MAX && (got = read(fd, text + size, FILE_SIZE_MAX - 1 - size)) > 0;)
-        size += (size_t)got;
-    errno = fd >= 0 ? errno : error;
-    bool ok = fd >= 0 ? got >= 0 : error == ENOENT;
-    if (!ok)
-        nl_error_set_errno("%s", path);
-    if (fd >= 0)
-        close(fd);
-    if (ok)
+    if (ok || !g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT)) {
+        if (!ok)
+            glib_error_take(error);
         return text;
-    free(text);
-    return NULL;
+    }
+    g_error_free(error);
+    return program_copy("");
 }
 
 bool control_poll_file(control *c)
@@ -252,11 +247,11 @@ bool control_poll_file(control *c)
     struct stat now = {0};
     if (c->path == NULL)
         return true;
-    if (stat(c->path, &now) != 0)
+    if (stat(c->path, &now) != 0 || !S_ISREG(now.st_mode))
         now = (struct stat){0};
     if (file_is_unchanged(&now, &c->seen))
         return true;
-    char *text = read_control_file(c->path);
+    char *text = S_ISREG(now.st_mode) ? read_control_file(c->path) : program_copy("");
     c->seen = now;
     if (file_is_recent(&now))
         c->seen.st_size = -1; /* read it again */

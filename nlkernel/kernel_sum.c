@@ -14,7 +14,6 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <ctype.h>
 #include <errno.h>
 #include <linux/capability.h>
 #include <stdlib.h>
@@ -56,34 +55,21 @@ static bool split_event_name(const char *event, char system[64], char name[64])
     return true;
 }
 
-/* Finds the offset and size of a field of the records in the kernel's event. */
+/* Finds the offset and size of a field in the kernel's event. */
 static bool find_field(const tracing *t, const char *event, const char *field, struct sum_field *found)
 {
-    char system[64], name[64], kernel_name[64];
+    char system[64], name[64];
+    kernel_event description;
     if (!split_event_name(event, system, name))
         return nl_error_false(NL_ERROR_INVALID, "%s: expected SYSTEM:EVENT", event);
-    char *path = tracing_path(t, "events/%s/%s/format", system, name), *text = tracing_read(path, NULL);
-    free(path);
-    if (text == NULL)
+    if (!kernel_event_read(t, system, name, &description))
         return false;
-    snprintf(kernel_name, sizeof kernel_name, "%s", field);
-    for (char *at = kernel_name; *at != '\0'; at++)
-        *at = *at == '.' ? '_' : (char)tolower((unsigned char)*at);
-    bool good = false;
-    for (char *line = text; !good && (line = strstr(line, "field:")) != NULL; line++) {
-        const char *end = strchr(line, ';'), *begin = end;
-        while (begin != NULL && begin > line && begin[-1] != ' ')
-            begin--;
-        good = end != NULL && (size_t)(end - begin) == strlen(kernel_name) &&
-               memcmp(begin, kernel_name, strlen(kernel_name)) == 0 &&
-               sscanf(end, "; offset:%u; size:%u;", &found->offset, &found->size) == 2;
-    }
-    free(text);
-    if (!good)
-        return nl_error_false(NL_ERROR_NOT_FOUND, "%s has no field %s", event, field);
-    if (found->size != 1 && found->size != 2 && found->size != 4 && found->size != 8)
-        return nl_error_false(NL_ERROR_INVALID, "%s: %s cannot be a key, because it is not a number", event, field);
-    return true;
+    const event_field *f = kernel_event_field(&description, (nl_string){field, strlen(field)});
+    bool ok = f != NULL && f->kind <= FIELD_UINT64;
+    if (ok)
+        *found = (struct sum_field){f->offset, f->size};
+    kernel_event_free(&description);
+    return ok || nl_error_false(NL_ERROR_NOT_FOUND, "%s has no numeric field %s", event, field);
 }
 
 /* Reads EVENT key FIELD,...: returns the event's name, to be freed, and sets fields. Returns NULL and sets the error on
@@ -92,20 +78,20 @@ static char *read_end(const tracing *t, const char *text, struct sum_field field
 {
     char *event = nl_word_next(&text, ""), *word = nl_word_next(&text, ""), *field;
     unsigned count = 0;
-    bool good = event != NULL && word != NULL && strcmp(word, "key") == 0;
-    if (!good)
+    bool ok = event != NULL && word != NULL && strcmp(word, "key") == 0;
+    if (!ok)
         nl_error_set(NL_ERROR_INVALID, "expected EVENT key FIELD,...");
     free(word);
-    while (good && (field = nl_word_next(&text, ",")) != NULL) {
+    while (ok && (field = nl_word_next(&text, ",")) != NULL) {
         if (strcmp(field, "TID") == 0)
             *by_thread = true;
         else if (count == SUM_FIELDS)
-            good = nl_error_false(NL_ERROR_LIMIT, "more than %d key fields besides TID", SUM_FIELDS);
+            ok = nl_error_false(NL_ERROR_LIMIT, "more than %d key fields besides TID", SUM_FIELDS);
         else
-            good = find_field(t, event, field, &fields[count++]);
+            ok = find_field(t, event, field, &fields[count++]);
         free(field);
     }
-    if (good)
+    if (ok)
         return event;
     free(event);
     return NULL;
@@ -116,21 +102,21 @@ static bool read_by(const tracing *t, kernel_sum *sum, const char *event, const 
 {
     char *field;
     unsigned count = 0;
-    bool good = true;
-    while (good && text != NULL && (field = nl_word_next(&text, ",")) != NULL) {
+    bool ok = true;
+    while (ok && text != NULL && (field = nl_word_next(&text, ",")) != NULL) {
         if (strcmp(field, "PROG") == 0) {
             sum->has_program = true;
         } else if (strcmp(field, "CALLER") == 0) {
             sum->has_caller = true;
         } else if (count == SUM_FIELDS) {
-            good = nl_error_false(NL_ERROR_LIMIT, "by: more than %d fields besides PROG and CALLER", SUM_FIELDS);
+            ok = nl_error_false(NL_ERROR_LIMIT, "by: more than %d fields besides PROG and CALLER", SUM_FIELDS);
         } else {
-            good = find_field(t, event, field, &fields[count]);
+            ok = find_field(t, event, field, &fields[count]);
             sum->by[count++] = strdup(field);
         }
         free(field);
     }
-    return good;
+    return ok;
 }
 
 /* ---- the program ---- */
@@ -178,23 +164,23 @@ static bool kernel_sum_start(kernel_sum *sum, const tracing *t, const nl_section
         return nl_error_false(NL_ERROR_INVALID, "[kernel %s]: missing begin = or end =", section->name);
     sum->name = section->name;
     char *first = read_end(t, begin, begin_keys, &by_thread), *last = NULL;
-    bool good = first != NULL && read_by(t, sum, first, nl_section_value(section, "by"), groups) &&
-                (last = read_end(t, end, end_keys, &by_thread)) != NULL;
-    sum->program = good ? sum_bpf__open() : NULL;
-    if (good && sum->program == NULL)
-        good = fail_bpf(errno);
-    if (good) {
+    bool ok = first != NULL && read_by(t, sum, first, nl_section_value(section, "by"), groups) &&
+              (last = read_end(t, end, end_keys, &by_thread)) != NULL;
+    sum->program = ok ? sum_bpf__open() : NULL;
+    if (ok && sum->program == NULL)
+        ok = fail_bpf(errno);
+    if (ok) {
         memcpy((void *)sum->program->rodata->begin_keys, begin_keys, sizeof begin_keys);
         memcpy((void *)sum->program->rodata->end_keys, end_keys, sizeof end_keys);
         memcpy((void *)sum->program->rodata->groups, groups, sizeof groups);
         sum->program->rodata->by_program = sum->has_program;
         sum->program->rodata->by_caller = sum->has_caller;
         sum->program->rodata->by_thread = by_thread;
-        good = attach(sum, first, last);
+        ok = attach(sum, first, last);
     }
     free(first);
     free(last);
-    return good;
+    return ok;
 }
 
 kernel_sums *kernel_sums_start(const rules_file *file, const char *tracefs)
@@ -205,12 +191,12 @@ kernel_sums *kernel_sums_start(const rules_file *file, const char *tracefs)
     libbpf_set_print(print_nothing);
     kernel_sums *k = nl_memory_check(calloc(1, sizeof *k));
     k->list = nl_memory_check(calloc(file->sections.count + 1, sizeof *k->list));
-    bool good = true;
-    for (size_t i = 0; good && i < file->sections.count; i++)
+    bool ok = true;
+    for (size_t i = 0; ok && i < file->sections.count; i++)
         if (strcmp(file->sections.list[i].kind, "kernel") == 0)
-            good = kernel_sum_start(&k->list[k->count++], &t, &file->sections.list[i]);
+            ok = kernel_sum_start(&k->list[k->count++], &t, &file->sections.list[i]);
     tracing_close(&t);
-    if (good)
+    if (ok)
         return k;
     kernel_sums_free(k);
     return NULL;

@@ -31,7 +31,7 @@ void rules_run_read_symbols(rules_run *run);
 /* Takes a record; user is the rules_run. */
 void rules_run_take(void *user, const nl_record *record);
 
-/* Ends a recording: derives what the rules still hold back. The next recording starts anew. */
+/* Ends a recording: derives what the rules still hold back. The next recording starts without open spans. */
 void rules_run_end_recording(rules_run *run);
 
 /* Ends the last recording and computes the reports. Returns false and sets the error if the output was not written. */

@@ -5,9 +5,10 @@
 #include "base/memory.h"
 
 #include <fnmatch.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define LABEL_SEPARATOR "\x1f"
 
 enum { TOP_DEFAULT = 20, POINTS_MAX = 50000, ROWS_MAX = 100000 };
 
@@ -39,27 +40,17 @@ static double row_seconds(const summaries *all, const summary *s, const summary_
     return seconds > 0 ? seconds : all->seconds;
 }
 
-static int order_labels(const void *a, const void *b)
-{
-    const summary_row *left = a, *right = b;
-    for (unsigned i = 0; i < SUMMARY_FIELDS_MAX && left->labels[i] != NULL && right->labels[i] != NULL; i++) {
-        int order = strcmp(left->labels[i], right->labels[i]);
-        if (order != 0)
-            return order;
-    }
-    return 0;
-}
-
 /* Returns the sum of the value that shares are of, for the labels of row. */
 static double share_base(const summary *s, const summary_row *row)
 {
-    summary_row wanted = {.value = 0};
-    for (unsigned i = 0; i < s->by_count; i++)
-        wanted.labels[i] = row->labels[i];
+    char *labels[SUMMARY_FIELDS_MAX + 1];
+    memcpy(labels, row->labels, sizeof labels);
     if (s->value_count > 1)
-        wanted.labels[s->by_count] = (char *)s->share;
-    summary_row *const *found = tfind(&wanted, &s->tree, order_labels);
-    return found != NULL ? (*found)->sum : 0;
+        labels[s->by_count] = (char *)s->share;
+    char *key = g_strjoinv(LABEL_SEPARATOR, labels);
+    const summary_row *found = g_hash_table_lookup(s->by_labels, key);
+    g_free(key);
+    return found != NULL ? found->sum : 0;
 }
 
 static double row_share(const summary *s, const summary_row *row)
@@ -132,13 +123,13 @@ static bool read_columns(const reading *r, summary *s)
         unsigned i = 0;
         while (summary_columns[i].name != NULL && strcmp(summary_columns[i].name, word) != 0)
             i++;
-        bool good = summary_columns[i].name != NULL && s->column_count < SUMMARY_COLUMNS_MAX;
-        if (good)
+        bool ok = summary_columns[i].name != NULL && s->column_count < SUMMARY_COLUMNS_MAX;
+        if (ok)
             s->columns[s->column_count++] = i;
         else
             WRONG(r, "unknown column \"%s\", or more than %d columns", word, SUMMARY_COLUMNS_MAX);
         free(word);
-        if (!good)
+        if (!ok)
             return false;
     }
     return true;
@@ -149,18 +140,18 @@ static bool read_of(const reading *r, summary *s)
     const char *at = r->setting->value;
     s->event = nl_word_next(&at, "");
     char *word = nl_word_next(&at, "");
-    bool good = s->event != NULL && (word == NULL || strcmp(word, "where") == 0);
-    if (!good)
+    bool ok = s->event != NULL && (word == NULL || strcmp(word, "where") == 0);
+    if (!ok)
         WRONG(r, "expected of = EVENT, or of = EVENT where EXPRESSION");
     else if (word != NULL)
         s->where = nl_filter_parse(at);
-    if (good && word != NULL && s->where == NULL)
-        good = WRONG(r, "%s", nl_error_message());
+    if (ok && word != NULL && s->where == NULL)
+        ok = WRONG(r, "%s", nl_error_message());
     char *colon = s->event != NULL ? strchr(s->event, ':') : NULL;
     if (colon != NULL)
         *colon = '.';
     free(word);
-    return good;
+    return ok;
 }
 
 static bool read_word(const reading *r, const char *const *names, unsigned *number)
@@ -177,35 +168,39 @@ static bool read_setting(const reading *r, summary *s)
     static const char *const orders[] = {"sum", "count", "max", "key", NULL};
     const char *key = r->setting->key, *value = r->setting->value;
     unsigned number = 0;
-    bool good = true;
+    bool ok = true;
     if (strcmp(key, "title") == 0)
         s->title = value;
     else if (strcmp(key, "of") == 0)
-        good = read_of(r, s);
+        ok = read_of(r, s);
     else if (strcmp(key, "by") == 0)
-        good = read_fields(r, s->by, &s->by_count);
+        ok = read_fields(r, s->by, &s->by_count);
     else if (strcmp(key, "value") == 0)
-        good = read_fields(r, s->values, &s->value_count);
+        ok = read_fields(r, s->values, &s->value_count);
     else if (strcmp(key, "unit") == 0)
         s->unit = value;
     else if (strcmp(key, "share") == 0)
         s->share = value;
     else if (strcmp(key, "columns") == 0)
-        good = read_columns(r, s);
+        ok = read_columns(r, s);
     else if (strcmp(key, "top") == 0)
         s->top = strtoul(value, NULL, 10);
-    else if (strcmp(key, "plot") == 0 && (good = read_word(r, plots, &number)))
+    else if (strcmp(key, "plot") == 0 && (ok = read_word(r, plots, &number)))
         s->plot = (summary_plot)number;
-    else if (strcmp(key, "order") == 0 && (good = read_word(r, orders, &number)))
+    else if (strcmp(key, "order") == 0 && (ok = read_word(r, orders, &number)))
         s->order = (summary_order)number;
-    else if (good)
-        good = WRONG(r, "unknown setting \"%s\" of a report", key);
-    return good;
+    else if (ok)
+        ok = WRONG(r, "unknown setting \"%s\" of a report", key);
+    return ok;
 }
 
 static bool read_summary(summary *s, const rules_file *of, const nl_section *section)
 {
-    *s = (summary){.name = section->name, .title = section->name, .unit = "", .top = TOP_DEFAULT};
+    *s = (summary){.name = section->name,
+                   .title = section->name,
+                   .unit = "",
+                   .top = TOP_DEFAULT,
+                   .by_labels = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
     for (size_t i = 0; i < section->setting_count; i++)
         if (!read_setting(&(reading){of, &section->settings[i]}, s))
             return false;
@@ -254,26 +249,27 @@ static void free_row(summary_row *row)
 /* Returns the row for the labels of record. Returns NULL if there are too many rows. */
 static summary_row *find_or_add_row(summary *s, const nl_record *record, unsigned value)
 {
-    summary_row wanted = {.value = value, .point_step = 1};
+    summary_row *row = nl_memory_check(calloc(1, sizeof *row));
     for (unsigned i = 0; i < s->by_count; i++)
-        wanted.labels[i] = record_label(record, s->by[i]);
+        row->labels[i] = record_label(record, s->by[i]);
     if (s->value_count > 1)
-        wanted.labels[s->by_count] = strdup(s->values[value]);
-    summary_row **found = tfind(&wanted, &s->tree, order_labels);
+        row->labels[s->by_count] = strdup(s->values[value]);
+    char *key = g_strjoinv(LABEL_SEPARATOR, row->labels);
+    summary_row *found = g_hash_table_lookup(s->by_labels, key);
     if (found != NULL || s->row_count >= ROWS_MAX) {
-        for (unsigned i = 0; i < SUMMARY_FIELDS_MAX; i++)
-            free(wanted.labels[i]);
         s->left_out += found == NULL;
-        return found != NULL ? *found : NULL;
+        free_row(row);
+        g_free(key);
+        return found;
     }
     if (s->row_count == s->row_capacity) {
         s->row_capacity = s->row_capacity == 0 ? 16 : 2 * s->row_capacity;
         s->rows = nl_memory_check(reallocarray(s->rows, s->row_capacity, sizeof(summary_row *)));
     }
-    summary_row *row = nl_memory_check(malloc(sizeof *row));
-    *row = wanted;
+    row->value = value;
+    row->point_step = 1;
     s->rows[s->row_count++] = row;
-    nl_memory_check(tsearch(row, &s->tree, order_labels));
+    g_hash_table_insert(s->by_labels, key, row);
     return row;
 }
 
@@ -405,16 +401,12 @@ void summaries_compute(summaries *all)
             qsort_r(all->list[i].rows, all->list[i].row_count, sizeof(summary_row *), order_rows, &all->list[i]);
 }
 
-static void keep_row(void *row)
-{
-    (void)row;
-}
-
 void summaries_free(summaries *all)
 {
     for (size_t i = 0; i < all->count; i++) {
         summary *s = &all->list[i];
-        tdestroy(s->tree, keep_row);
+        if (s->by_labels != NULL)
+            g_hash_table_destroy(s->by_labels);
         for (size_t j = 0; j < s->row_count; j++)
             free_row(s->rows[j]);
         for (unsigned j = 0; j < SUMMARY_FIELDS_MAX; j++) {

@@ -24,6 +24,8 @@
 #include "base/distribution.h"
 #include "rules_file.h"
 
+#include <glib.h>
+
 enum { SUMMARY_FIELDS_MAX = 16, SUMMARY_COLUMNS_MAX = 12 };
 
 typedef struct summary_point {
@@ -32,8 +34,9 @@ typedef struct summary_point {
 } summary_point;
 
 typedef struct summary_row {
-    char *labels[SUMMARY_FIELDS_MAX]; /* values of the fields of by; then, with several values, the name of the value */
-    unsigned value;                   /* index in values */
+    char *labels[SUMMARY_FIELDS_MAX +
+                 1]; /* values of the fields of by; then, with several values, the name of the value */
+    unsigned value;  /* index in values */
     uint64_t count;
     double sum;
     nl_distribution values;
@@ -61,10 +64,10 @@ typedef struct summary {
 
     summary_row **rows; /* in order, after summaries_compute */
     size_t row_count, row_capacity;
-    uint64_t left_out;   /* values for rows beyond the maximum number of rows */
-    void *tree;          /* of rows, by labels */
-    double sum;          /* of the first value */
-    nl_distribution all; /* of the first value */
+    uint64_t left_out;     /* values for rows beyond the maximum number of rows */
+    GHashTable *by_labels; /* of rows */
+    double sum;            /* of the first value */
+    nl_distribution all;   /* of the first value */
 } summary;
 
 typedef struct summary_recording {

@@ -4,10 +4,9 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "program/program.h"
 
 #include <ctype.h>
-#include <errno.h>
+#include <glib.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,22 +21,7 @@ bool nl_sections_error(const nl_sections *s, unsigned line, const char *format, 
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    nl_error_set(NL_ERROR_INVALID, "%s:%u: %s", s->file, line, message);
-    return false;
-}
-
-static char *sections_copy(const char *data, size_t size)
-{
-    return nl_memory_check(strndup(data, size));
-}
-
-static char *trimmed(const char *begin, const char *end)
-{
-    while (begin < end && isspace((unsigned char)*begin))
-        begin++;
-    while (end > begin && isspace((unsigned char)end[-1]))
-        end--;
-    return sections_copy(begin, (size_t)(end - begin));
+    return nl_error_false(NL_ERROR_INVALID, "%s:%u: %s", s->file, line, message);
 }
 
 const char *nl_section_value(const nl_section *section, const char *key)
@@ -69,75 +53,64 @@ char *nl_word_next(const char **text, const char *separators)
         end = at;
     }
     *text = at;
-    return sections_copy(begin, (size_t)(end - begin));
+    return g_strndup(begin, (size_t)(end - begin));
 }
 
 /* ---- lines ---- */
 
-static bool begin_section(nl_sections *s, const char *begin, const char *end, unsigned line)
+static bool begin_section(nl_sections *s, char *text, unsigned line)
 {
-    while (end > begin && isspace((unsigned char)end[-1]))
-        end--;
-    if (end[-1] != ']')
+    size_t size = strlen(text);
+    if (text[size - 1] != ']')
         return nl_sections_error(s, line, "missing ] after the name of a section");
-    char *inside = trimmed(begin + 1, end - 1);
-    size_t size = strcspn(inside, " \t");
+    text[size - 1] = '\0';
+    char *kind = g_strstrip(text + 1), *name = kind + strcspn(kind, " \t");
     s->list = nl_memory_check(reallocarray(s->list, s->count + 1, sizeof *s->list));
-    s->list[s->count++] = (nl_section){
-        .kind = sections_copy(inside, size), .name = trimmed(inside + size, inside + strlen(inside)), .line = line};
-    free(inside);
+    s->list[s->count++] =
+        (nl_section){.kind = g_strndup(kind, (size_t)(name - kind)), .name = g_strdup(g_strchug(name)), .line = line};
     return true;
 }
 
-static bool add_setting(nl_sections *s, const char *begin, const char *end, unsigned line)
+static bool sections_take_line(nl_sections *s, char *text, unsigned line)
 {
-    const char *equals = memchr(begin, '=', (size_t)(end - begin));
+    g_strstrip(text);
+    if (*text == '\0' || *text == '#')
+        return true;
+    if (*text == '[')
+        return begin_section(s, text, line);
+    char *equals = strchr(text, '=');
     if (equals == NULL)
         return nl_sections_error(s, line, "expected [SECTION] or KEY = VALUE");
     if (s->count == 0)
         return nl_sections_error(s, line, "expected [SECTION] before the first setting");
+    *equals = '\0';
     nl_section *section = &s->list[s->count - 1];
     section->settings =
         nl_memory_check(reallocarray(section->settings, section->setting_count + 1, sizeof *section->settings));
-    section->settings[section->setting_count++] = (nl_setting){trimmed(begin, equals), trimmed(equals + 1, end), line};
+    section->settings[section->setting_count++] =
+        (nl_setting){g_strdup(g_strchomp(text)), g_strdup(g_strchug(equals + 1)), line};
     return true;
-}
-
-static bool sections_take_line(nl_sections *s, const char *begin, const char *end, unsigned line)
-{
-    while (begin < end && isspace((unsigned char)*begin))
-        begin++;
-    if (begin == end || *begin == '#')
-        return true;
-    return *begin == '[' ? begin_section(s, begin, end, line) : add_setting(s, begin, end, line);
 }
 
 /* Takes all lines. A joined line has the number of its first part. */
 static bool sections_take_text(nl_sections *s, const char *text)
 {
-    char *joined = NULL;
-    size_t size = 0;
-    unsigned line = 0, first = 0;
+    char **lines = g_strsplit(text, "\n", -1);
+    GString *joined = g_string_new(NULL);
+    unsigned first = 1;
     bool ok = true;
-    for (const char *at = text; ok && *at != '\0';) {
-        const char *end = strchrnul(at, '\n'), *stop = end;
-        line++;
-        if (size == 0)
-            first = line;
-        while (stop > at && (stop[-1] == '\r' || stop[-1] == ' ' || stop[-1] == '\t'))
-            stop--;
-        bool continues = stop > at && stop[-1] == '\\' && *end != '\0';
-        joined = nl_memory_check(realloc(joined, size + (size_t)(stop - at) + 1));
-        memcpy(joined + size, at, (size_t)(stop - at));
-        size += (size_t)(stop - at) - (continues ? 1 : 0);
-        if (!continues) {
-            joined[size] = '\0';
-            ok = sections_take_line(s, joined, joined + size, first);
-            size = 0;
+    for (unsigned i = 0; ok && lines[i] != NULL; i++) {
+        g_string_append(joined, g_strchomp(lines[i]));
+        if (joined->len > 0 && joined->str[joined->len - 1] == '\\' && lines[i + 1] != NULL) {
+            g_string_truncate(joined, joined->len - 1);
+            continue;
         }
-        at = *end == '\0' ? end : end + 1;
+        ok = sections_take_line(s, joined->str, first);
+        g_string_truncate(joined, 0);
+        first = i + 2;
     }
-    free(joined);
+    g_string_free(joined, TRUE);
+    g_strfreev(lines);
     return ok;
 }
 
@@ -161,18 +134,23 @@ static const char *find_parameter(const nl_sections *s, const char *name, size_t
 
 static bool substitute(const nl_sections *s, char **text, unsigned line, const char *const *parameters)
 {
-    char *dollar;
-    for (size_t from = 0; (dollar = strstr(*text + from, "${")) != NULL;) {
-        char *end = strchr(dollar, '}'), *replaced;
+    GString *out = g_string_new(NULL);
+    const char *at = *text;
+    for (const char *dollar; (dollar = strstr(at, "${")) != NULL;) {
+        const char *end = strchr(dollar, '}');
         const char *value = end != NULL ? find_parameter(s, dollar + 2, (size_t)(end - dollar - 2), parameters) : NULL;
-        if (value == NULL)
+        if (value == NULL) {
+            g_string_free(out, TRUE);
             return nl_sections_error(s, line, "no [parameter] for %.*s", end != NULL ? (int)(end + 1 - dollar) : 20,
                                      dollar);
-        from = (size_t)(dollar - *text) + strlen(value);
-        replaced = program_format("%.*s%s%s", (int)(dollar - *text), *text, value, end + 1);
-        free(*text);
-        *text = replaced;
+        }
+        g_string_append_len(out, at, dollar - at);
+        g_string_append(out, value);
+        at = end + 1;
     }
+    g_string_append(out, at);
+    free(*text);
+    *text = g_string_free(out, FALSE);
     return true;
 }
 
@@ -200,7 +178,7 @@ static bool substitute_all(const nl_sections *s, const char *const *parameters)
 
 bool nl_sections_parse(nl_sections *s, const char *text, const char *file, const char *const *parameters)
 {
-    *s = (nl_sections){.file = sections_copy(file, strlen(file))};
+    *s = (nl_sections){.file = g_strdup(file)};
     return sections_take_text(s, text) && substitute_all(s, parameters);
 }
 
