@@ -11,7 +11,7 @@ enum { LARGE = 1 << 20 };
 static void *checked(void *data, size_t size)
 {
     if (data == MAP_FAILED)
-        program_fail(PROGRAM_PROBLEM, "out of memory; say with -S how much may be used");
+        program_fail(PROGRAM_PROBLEM, "out of memory; use a smaller --buffer-size");
     if (size >= LARGE)
         madvise(data, size, MADV_HUGEPAGE);
     return data;

@@ -1,6 +1,6 @@
 /*
- * Memory by the many megabytes: asked of the kernel in its large pages, which halves what touching it for the first
- * time and jumping about in it cost, and given back to it at once.
+ * Large memory blocks in huge pages, which halve the cost of first use and of random access. Freed blocks return to the
+ * kernel at once. Any thread.
  */
 #ifndef NLSORT_BIG_H
 #define NLSORT_BIG_H
@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Room for size bytes, which takes memory only where it is used. It ends the program when there is none. */
+/* Returns size bytes, which use memory only where they are touched. Ends the program when memory is exhausted. */
 void *big_new(size_t size);
 
-/* Makes room of was bytes one of size bytes; what is in it stays, perhaps elsewhere. was 0: there is none yet. */
+/* Changes the size of a block from was to size bytes; the block may move. was 0: data is ignored. */
 void *big_resize(void *data, size_t was, size_t size);
 
 void big_free(void *data, size_t size);

@@ -18,14 +18,14 @@
 
 enum {
     WRITTEN_AT_ONCE = 256 << 10,
-    OVERHEAD = 8 << 20, /* beside tables: buffers, the program itself */
-    LOGS_MAX = 64,      /* that are merged together */
-    LOG_MAX = 8 << 20,  /* bytes of memory for one of them */
+    OVERHEAD = 8 << 20, /* bytes for everything except tables */
+    LOGS_MAX = 64,      /* logs in one merge */
+    LOG_MAX = 8 << 20,  /* bytes of memory for one log */
     LOG_MIN = 1 << 20,
     LINE_SHOWN = 200,
-    PAGE_MAX = 64 << 10, /* more that a file may take where it is mapped */
-    SHORT_LINE = 100,    /* bytes of a line, as is guessed: lines are rather longer */
-    SHARES_MAX = 16,     /* of the result, for each of which all files are gone through */
+    PAGE_MAX = 64 << 10, /* bytes that mapping a file may add */
+    SHORT_LINE = 100,    /* estimated minimum of the mean size of lines, in bytes */
+    SHARES_MAX = 16,     /* passes over the files that are read again */
 };
 
 typedef struct sorting {
@@ -35,7 +35,7 @@ typedef struct sorting {
     size_t planned; /* runs of t->goal bytes */
 } sorting;
 
-/* The bytes of all plain files. */
+/* Returns the size of all regular files. */
 static size_t size_of_files(const by_time *what)
 {
     size_t total = 0;
@@ -47,7 +47,7 @@ static size_t size_of_files(const by_time *what)
     return total;
 }
 
-/* Bytes that the kernel could use for its cache of files, as it guesses. */
+/* Returns the kernel's estimate of the memory that its file cache can use. */
 static size_t memory_of_cache(void)
 {
     FILE *info = fopen("/proc/meminfo", "re");
@@ -62,9 +62,8 @@ static size_t memory_of_cache(void)
 }
 
 /*
- * Whether it is better to leave the text in its files, and go through them again for each share of the result, than to
- * write it to runs: its lines' list fits into the memory, the shares are few, the files stay in the kernel's cache, and
- * there are addresses for all of them.
+ * Returns whether to read the files again for each share of the result instead of writing runs. This is faster if the
+ * list of lines fits into memory, the shares are few, and the files stay in the kernel's cache.
  */
 static bool should_refer(size_t total, size_t memory)
 {
@@ -76,8 +75,7 @@ static bool should_refer(size_t total, size_t memory)
 }
 
 /*
- * What is in memory at the end needs no run. So that this is as much as can be, files that do not fit are parted
- * evenly: so many runs, and the rest.
+ * The lines in memory at the end need no run. Runs of equal size leave as many lines as possible in memory.
  */
 static void plan_runs(sorting *s, size_t total, size_t fits)
 {
@@ -92,7 +90,7 @@ static void add_run(sorting *s)
         s->t->goal = 0;
 }
 
-/* A log that is no plain file of text, record by record. */
+/* Reads a log that is not a regular file of text. */
 static void read_records(sorting *s, const char *path)
 {
     const by_time *what = s->what;
@@ -134,7 +132,7 @@ static void write_table(const by_time *what, table *t)
     order_free(&o);
 }
 
-/* One file that is nearly in order already. False when it is not, and nothing was put. */
+/* Sorts a single file that is nearly in order. Returns false, and puts nothing, if the file is not. */
 static bool pass_through(const by_time *what)
 {
     input_settings *settings = what->settings;
@@ -160,7 +158,7 @@ static bool pass_through(const by_time *what)
 static bool is_damaged(void)
 {
     if (table_is_damaged())
-        program_error("a file was cut, or could not be read, while it was being sorted");
+        program_error("a file was truncated or became unreadable during the sort");
     return table_is_damaged();
 }
 
@@ -169,7 +167,7 @@ by_time_result by_time_sort(const by_time *what)
     if (pass_through(what))
         return BY_TIME_DONE;
     size_t memory = what->memory > 2 * OVERHEAD ? what->memory - OVERHEAD : what->memory / 2;
-    size_t total = size_of_files(what), fits = memory / 8 * 5; /* of text: the rest is for its lists */
+    size_t total = size_of_files(what), fits = memory / 8 * 5; /* text; the rest is for lists */
     bool refers = total > fits && should_refer(total, memory);
     sorting s = {.what = what,
                  .t = table_new(memory, refers ? total : 0, what->reverse),
@@ -188,7 +186,7 @@ by_time_result by_time_sort(const by_time *what)
     return is_damaged() ? BY_TIME_DAMAGED : BY_TIME_DONE;
 }
 
-/* ---- logs that are in order already ---- */
+/* ---- merging of sorted logs ---- */
 
 static size_t memory_of_log(const by_time *what)
 {
@@ -204,8 +202,7 @@ bool by_time_can_merge(const by_time *what)
 static void tell_merged(void *user, const char *path, uint64_t record, nl_string line)
 {
     (void)line;
-    program_error("%s: record %" PRIu64 " is out of order: the result is not sorted; nlsort without -m sorts it", path,
-                  record);
+    program_error("%s: record %" PRIu64 " is out of order, so the result is not sorted; sort without -m", path, record);
     *(bool *)user = false;
 }
 
@@ -222,7 +219,7 @@ by_time_result by_time_merge(const by_time *what)
             continue;
         logs[count++] = log;
         cursor *c = ordered_cursor(log, i);
-        if (c->more(c)) /* which settles the format */
+        if (c->more(c)) /* determines the format */
             cursors[cursor_count++] = c;
     }
     what->begin(what->user);

@@ -1,6 +1,5 @@
 /*
- * Sorting text by time, which is what nlsort is mostly asked for: without reading more of each line than its time, in
- * memory or by way of runs on disk.
+ * Sorting of text by time, the usual task: reads only the time of each line, and sorts in memory or with runs on disk.
  */
 #ifndef NLSORT_BY_TIME_H
 #define NLSORT_BY_TIME_H
@@ -15,26 +14,26 @@ typedef struct by_time {
     const char *directory; /* for runs */
     char **files;
     size_t file_count;
-    void (*begin)(void *user);     /* called once settings->format is known, before the first lines */
-    gather_sink *put;              /* called in any thread, but one at a time */
-    bool with_places;              /* put wants them */
-    void (*take_back)(void *user); /* all that was put is forgotten, begin is called again; NULL: it can't be */
+    void (*begin)(void *user);     /* called before the first lines, when settings->format is known */
+    gather_sink *put;              /* called in any thread, one at a time */
+    bool with_places;              /* put needs the places of lines */
+    void (*take_back)(void *user); /* discards everything that was put; begin is called again. NULL: impossible */
     void *user;
 } by_time;
 
 typedef enum by_time_result {
     BY_TIME_DONE,
-    BY_TIME_DISORDERED, /* what was said to be in order was not: that was said */
-    BY_TIME_DAMAGED,    /* a file was cut meanwhile, which was said: what was put is not to be kept */
+    BY_TIME_DISORDERED, /* a log was not sorted, which was reported */
+    BY_TIME_DAMAGED,    /* a file was truncated, which was reported: discard the output */
 } by_time_result;
 
 by_time_result by_time_sort(const by_time *what);
 
-/* Merges logs that are in order already, if they are not too many for the memory. */
+/* Merges sorted logs. by_time_can_merge returns whether the memory suffices for their number. */
 bool by_time_can_merge(const by_time *what);
 by_time_result by_time_merge(const by_time *what);
 
-/* Whether each log is in order. Says where one is not; nothing is put. */
+/* Returns whether each log is sorted; reports the first record out of order. Puts nothing. */
 bool by_time_check(const by_time *what);
 
 #endif

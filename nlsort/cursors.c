@@ -18,9 +18,9 @@ enum {
 
 const size_t cursors_merge_size = MERGED_BUFFERS * (MERGED_AT_ONCE + MERGED_LINES * sizeof(nl_scanned_line));
 
-/* ---- handing on in another thread ---- */
+/* ---- output in another thread ---- */
 
-/* Lines that were merged and are not handed on yet. */
+/* Merged lines that the sink has not got yet. */
 typedef struct buffer {
     char *text;
     size_t size, capacity;
@@ -35,7 +35,7 @@ typedef struct outlet {
     buffer buffers[MERGED_BUFFERS];
     size_t filling;
     bool ended;
-    pthread_mutex_t lock; /* of ready and ended */
+    pthread_mutex_t lock; /* protects ready and ended */
     pthread_cond_t changed;
     pthread_t thread;
 } outlet;
@@ -75,7 +75,7 @@ static void outlet_open(outlet *o, gather_sink *sink, void *user)
         program_fail(PROGRAM_PROBLEM, "start a thread: %s", strerror(error));
 }
 
-/* What is in the buffer that is being filled goes its way; the next one is waited for. */
+/* Passes the filled buffer to the other thread and waits for an empty buffer. */
 static void outlet_flush(outlet *o)
 {
     pthread_mutex_lock(&o->lock);
@@ -132,7 +132,7 @@ static inline bool comes_before(const cursor *a, const cursor *b)
     return first != second ? first < second : a->rank < b->rank;
 }
 
-/* Puts heap[at], the least of its two halves below being in place, where it belongs. */
+/* Moves heap[at] down to its place; both subtrees are heaps. */
 static void sift_down(cursor **heap, size_t count, size_t at)
 {
     cursor *moving = heap[at];
@@ -146,7 +146,7 @@ static void sift_down(cursor **heap, size_t count, size_t at)
     heap[at] = moving;
 }
 
-/* The cursor that comes second: below the root. */
+/* Returns the second cursor, a child of the root. */
 static const cursor *second_of(cursor **heap, size_t count)
 {
     if (count < 3)

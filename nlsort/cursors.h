@@ -1,5 +1,5 @@
 /*
- * Lists of lines, each in order, merged into one: runs, what is in memory, logs that are in order already.
+ * Merges sorted lists of lines: runs, lines in memory, and sorted logs.
  */
 #ifndef NLSORT_CURSORS_H
 #define NLSORT_CURSORS_H
@@ -7,19 +7,19 @@
 #include "gather.h"
 #include "record/line_scanner.h"
 
-/* A list that is being gone through, some of it at a time: lines[next..count) are there. */
+/* A sorted list, of which lines[next..count) are in memory. */
 typedef struct cursor {
     size_t rank; /* of lines of equal times the one of the lowest comes first */
     const nl_scanned_line *lines;
     size_t count, next;
     const char *text;               /* in which the lines have their places */
-    bool (*more)(struct cursor *c); /* has the next lines there, at least one; false at the end */
+    bool (*more)(struct cursor *c); /* loads at least one more line; returns false at the end */
 } cursor;
 
-/* The size of a merge beside what the cursors hold. */
+/* The memory of a merge in bytes, without the cursors. */
 extern const size_t cursors_merge_size;
 
-/* Hands all lines to sink, with their places, in another thread. Of each cursor there are some lines. */
+/* Passes all lines with their places to sink, in another thread. Each cursor has lines in memory. */
 void cursors_merge(cursor **cursors, size_t count, gather_sink *sink, void *user);
 
 #endif

@@ -21,7 +21,7 @@ struct fix_clocks {
     const char *directory;
     int fd;
     off_t written, read;
-    nl_buffer packed; /* records, each behind its size in 32 bits: to be written, or read and not yet handed out */
+    nl_buffer packed; /* records, each after its size in 32 bits, to write or to return */
     size_t at;
     nl_record *record, *corrected;
 };
@@ -96,7 +96,7 @@ void fix_options_free(fix_options *o)
     free(o->messages);
 }
 
-/* ---- what is kept meanwhile ---- */
+/* ---- the temporary file ---- */
 
 static void fix_clocks_flush(fix_clocks *f)
 {
@@ -118,7 +118,7 @@ static void fix_clocks_keep(fix_clocks *f, const nl_record *record)
         fix_clocks_flush(f);
 }
 
-/* Makes sure that size bytes are there. False at the end. */
+/* Reads until size bytes are in memory. Returns false at the end. */
 static bool fill(fix_clocks *f, size_t size)
 {
     size_t left = f->packed.size - f->at;
@@ -154,7 +154,7 @@ const nl_record *fix_clocks_next(fix_clocks *f)
     return correction_apply(f->correction, f->record, f->corrected) ? f->corrected : f->record;
 }
 
-/* ---- telling ---- */
+/* ---- the report ---- */
 
 static void tell_host(const correction_host *h)
 {
@@ -162,18 +162,17 @@ static void tell_host(const correction_host *h)
     if (isfinite(h->error_ns))
         snprintf(error, sizeof error, "%.1f us", h->error_ns / 1e3);
     if (h->is_reference) {
-        program_error("clock of %s: the others are set by it", h->name);
+        program_error("clock of %s: reference", h->name);
     } else if (!h->is_known) {
-        program_error("clock of %s: nothing is known of it, its times are left as they are", h->name);
+        program_error("clock of %s: unknown offset; its times stay unchanged", h->name);
     } else {
         program_error("clock of %s: %+.6f s added (%+.6f to %+.6f), drift %+.2f ppm, error at most %s; %" PRIu64
                       " measurements, %" PRIu64 " messages, %u pieces, %u steps",
                       h->name, h->offset_ns / 1e9, h->min_ns / 1e9, h->max_ns / 1e9, h->drift * 1e6, error,
                       h->measurements, h->messages, h->pieces, h->steps);
         if (h->contradictions > 0)
-            program_error("clock of %s: %" PRIu64
-                          " messages contradict what was measured, and were left out of account",
-                          h->name, h->contradictions);
+            program_error("clock of %s: %" PRIu64 " messages contradict the measurements and were ignored", h->name,
+                          h->contradictions);
     }
 }
 
@@ -189,8 +188,9 @@ static void fix_clocks_tell(const correction *c)
     if (count > HOSTS_TOLD)
         program_error("and %zu more clocks", count - HOSTS_TOLD);
     if (count > 1 && unknown == count - 1)
-        program_error("no clock could be compared: there are no ClockOffset records (format=nlb to a collector makes "
-                      "them), and no messages between hosts (see --message and --id)");
+        program_error(
+            "cannot compare clocks: no ClockOffset records (logging to a collector with format=nlb makes them), "
+            "and no messages between hosts; see --message and --id");
 }
 
 /* ---- reading ---- */

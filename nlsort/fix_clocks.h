@@ -1,6 +1,6 @@
 /*
- * nlsort --fix-clocks: what comes is read once, learnt from, and kept in a file without a name; then, the clocks being
- * known, read again from there with its times corrected.
+ * nlsort --fix-clocks: a first pass estimates the clocks and stores the records in an unnamed file; a second pass
+ * returns the records with corrected times.
  */
 #ifndef NLSORT_FIX_CLOCKS_H
 #define NLSORT_FIX_CLOCKS_H
@@ -9,15 +9,15 @@
 
 #include "clocks/correction.h"
 
-/* What --fix-clocks and its like say. Zeros at first; fix_options_free frees what it holds. */
+/* The settings of fix_clocks_options. Starts as zeros; free with fix_options_free. */
 typedef struct fix_options {
-    bool asked;              /* to fix clocks */
-    correction_options what; /* whose lists are these: */
+    bool asked; /* --fix-clocks was given */
+    correction_options what;
     const char **ids;
     correction_message *messages;
 } fix_options;
 
-/* --fix-clocks, --reference, --id and --message, about a fix_options; the text of values is cut up in place. */
+/* --fix-clocks, --reference, --id and --message. The setters change the text of the values. */
 extern const nl_option fix_clocks_options[];
 
 void fix_options_free(fix_options *o);
@@ -25,14 +25,13 @@ void fix_options_free(fix_options *o);
 typedef struct fix_clocks fix_clocks;
 
 /*
- * Reads all logs, and tells on standard error what is wrong with their clocks. Settles the format of the output. What
- * comes is kept in directory, whose name is to last; that it can't be ends the program, what can't be read is noted in
- * settings. The caller's, for fix_clocks_free.
+ * Reads all logs, reports the offsets of their clocks, and sets the format of the output. The temporary file is in
+ * directory. Ends the program if it cannot write there; settings notes unreadable logs. Free with fix_clocks_free.
  */
 fix_clocks *fix_clocks_read(const fix_options *options, input_settings *settings, char **files, size_t count,
                             const char *directory);
 
-/* The next record, corrected, valid until the next call; NULL at the end. */
+/* Returns the next corrected record, valid until the next call, or NULL. */
 const nl_record *fix_clocks_next(fix_clocks *f);
 
 /* NULL is allowed. */

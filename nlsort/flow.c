@@ -15,27 +15,27 @@
 
 enum {
     SLOTS = 64,
-    AHEAD = 8, /* slots that may be read while others are written; the window is the rest */
+    AHEAD = 8, /* slots that are read in advance; the window is the rest */
     SLOT_MAX = 512 << 10,
     SLOT_MIN = 64 << 10,
-    SLOTS_IN_MEMORY = 256, /* at least: lists of short lines take more than their text */
-    SHORT_LINE = 100,      /* bytes, as is guessed */
-    PLACES = 16,           /* of the file that are looked at beforehand */
+    SLOTS_IN_MEMORY = 256, /* minimum; lists of short lines need more memory than their text */
+    SHORT_LINE = 100,      /* estimated size of a line */
+    PLACES = 16,           /* places in the file that are examined first */
     PLACE_SIZE = 16 << 10,
     PLACE_LINES = PLACE_SIZE / 8,
-    FETCHED_AHEAD = 8,           /* lines, into the cache */
-    WRITTEN_AT_ONCE = 256 << 10, /* so little that it is in the processor's cache when the kernel copies it */
+    FETCHED_AHEAD = 8,           /* lines to prefetch */
+    WRITTEN_AT_ONCE = 256 << 10, /* stays in the processor's cache until the kernel copies it */
 };
 
 /* The lines of a slot, in order. */
 typedef struct batch {
     line_list list;
-    int64_t least, most; /* of their times */
+    int64_t least, most; /* times */
 } batch;
 
 /*
- * The file's text goes through slots, one after the other. Memory that was never used costs more than reading what goes
- * there: batches, which are only wanted until their lines are among those that wait, are few.
+ * The text of the file passes through the slots in turn. There are few batches, because touching new memory costs more
+ * than reading the file.
  */
 typedef struct flow {
     const flow_settings *settings;
@@ -44,13 +44,13 @@ typedef struct flow {
     size_t file_size;
     batch batches[AHEAD];
 
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t changed;
-    size_t filled; /* slots, from the first on */
-    size_t taken;  /* those whose batch is not wanted any more */
-    size_t freed;  /* those whose text is not */
-    bool ended;    /* no more will be filled */
-    bool gave_up;  /* either side */
+    size_t filled; /* number of slots that were filled */
+    size_t taken;  /* slots whose batch is free again */
+    size_t freed;  /* slots whose text is free again */
+    bool ended;    /* no more slots will be filled */
+    bool gave_up;  /* in either thread */
 } flow;
 
 static char *text_of_slot(const flow *f, size_t index)
@@ -58,7 +58,7 @@ static char *text_of_slot(const flow *f, size_t index)
     return f->text + index % SLOTS * f->slot_size;
 }
 
-/* ---- looking beforehand ---- */
+/* ---- the examination ---- */
 
 static size_t read_some(int fd, char *to, size_t size, off_t at)
 {
@@ -72,7 +72,7 @@ static size_t read_some(int fd, char *to, size_t size, off_t at)
     return done;
 }
 
-/* The earliest time among some lines from at on. False when not all of them are plain, or there are none. */
+/* Finds the earliest time of some lines at an offset. Returns false if a line needs the decoder, or there are none. */
 static bool least_at(const flow_settings *s, off_t at, int64_t *least)
 {
     static char text[PLACE_SIZE];
@@ -112,8 +112,8 @@ bool flow_is_likely(const flow_settings *settings)
 
 /* ---- reading ---- */
 
-/* Waits for room in that slot; false when the other side gave up. */
-static bool wait_for_room(flow *f, size_t index)
+/* Waits until a slot is free. Returns false if the other thread gave up. */
+static bool wait_for_free_slot(flow *f, size_t index)
 {
     pthread_mutex_lock(&f->lock);
     while (!f->gave_up && (index - f->freed >= SLOTS || index - f->taken >= AHEAD))
@@ -123,12 +123,12 @@ static bool wait_for_room(flow *f, size_t index)
     return go_on;
 }
 
-/* One more in a counter of f. */
+/* Increments a counter of f. */
 static void advance(flow *f, size_t *counter)
 {
     pthread_mutex_lock(&f->lock);
     ++*counter;
-    pthread_cond_signal(&f->changed); /* there is but one who may wait */
+    pthread_cond_signal(&f->changed); /* only one thread may wait */
     pthread_mutex_unlock(&f->lock);
 }
 
@@ -141,13 +141,13 @@ static void flow_end(flow *f, bool gave_up)
     pthread_mutex_unlock(&f->lock);
 }
 
-/* What who reads works with. */
+/* The state of the reading thread. */
 typedef struct reading {
     nl_line_scanner *scanner;
     line_list found, spare;
 } reading;
 
-/* Finds and orders the lines in a text. Returns how much of that they are; 0 when it is not for this. */
+/* Finds and sorts the lines in a text. Returns their size, or 0 if a line needs the decoder. */
 static size_t find_lines(const flow *f, reading *r, const char *text, size_t size, batch *b)
 {
     size_t done = 0;
@@ -174,13 +174,13 @@ static size_t find_lines(const flow *f, reading *r, const char *text, size_t siz
     return done;
 }
 
-/* Fills slots up to the end of the file. False when it gave up. */
+/* Fills slots up to the end of the file. Returns false to give up. */
 static bool fill(flow *f, reading *r)
 {
-    const char *rest = NULL; /* of a line whose beginning is in the slot before */
+    const char *rest = NULL; /* of a line that begins in the previous slot */
     size_t rest_size = 0, at = 0;
     for (size_t i = 0; at < f->file_size; i++) {
-        if (!wait_for_room(f, i))
+        if (!wait_for_free_slot(f, i))
             return false;
         char *text = text_of_slot(f, i);
         if (rest_size > 0)
@@ -213,18 +213,18 @@ static void *read_file(void *argument)
 
 /* ---- writing ---- */
 
-/* Lines that were read and are not written yet, in order: from first on. */
+/* Sorted lines that are not written yet, from first on. */
 typedef struct waiting {
     line_list list;
     line_list spare;
     size_t first;
-    int64_t passed; /* nothing earlier can be written any more */
+    int64_t passed; /* the time of the last written line */
     int64_t most[SLOTS];
     char *out;
     size_t out_size;
 } waiting;
 
-/* Puts a batch among the lines that wait. False when one of them comes too late. */
+/* Merges a batch into the waiting lines. Returns false if a line is too late. */
 static bool take_batch(waiting *w, const batch *b)
 {
     if (b->least < w->passed)
@@ -249,12 +249,12 @@ static void put_out(const flow *f, waiting *w)
     w->out_size = 0;
 }
 
-/* Writes what is not later than most. */
+/* Writes the lines up to the time most. */
 static void write_up_to(const flow *f, waiting *w, int64_t most)
 {
     size_t count = order_count_before(w->list.lines + w->first, w->list.count - w->first, most, true);
     for (size_t i = w->first; i < w->first + count; i++) {
-        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): there are so many, as order_count_before says */
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): order_count_before returned count */
         nl_scanned_line line = w->list.lines[i];
         if (i + FETCHED_AHEAD < w->list.count)
             table_prefetch(f->text, w->list.lines[i + FETCHED_AHEAD]);
@@ -270,7 +270,7 @@ static void write_up_to(const flow *f, waiting *w, int64_t most)
         w->passed = w->list.lines[w->first - 1].time_ns;
 }
 
-/* Waits for a slot. False when there is none any more. */
+/* Waits for a filled slot. Returns false at the end. */
 static bool wait_for_slot(flow *f, size_t index)
 {
     pthread_mutex_lock(&f->lock);
@@ -289,7 +289,7 @@ static bool has_given_up(flow *f)
     return gave_up;
 }
 
-/* False when it gave up. */
+/* Returns false to give up. */
 static bool write_lines(flow *f, waiting *w)
 {
     int64_t most = INT64_MIN;
@@ -303,7 +303,7 @@ static bool write_lines(flow *f, waiting *w)
         advance(f, &f->taken);
         if (i + AHEAD < SLOTS)
             continue;
-        int64_t oldest = w->most[(i + AHEAD) % SLOTS]; /* of the slots that are there */
+        int64_t oldest = w->most[(i + AHEAD) % SLOTS]; /* of the slots in memory */
         most = oldest > most ? oldest : most;
         write_up_to(f, w, most);
         advance(f, &f->freed);
@@ -315,8 +315,6 @@ static bool write_lines(flow *f, waiting *w)
     put_out(f, w);
     return true;
 }
-
-/* ---- */
 
 bool flow_run(const flow_settings *settings)
 {
@@ -331,7 +329,7 @@ bool flow_run(const flow_settings *settings)
               .lock = PTHREAD_MUTEX_INITIALIZER,
               .changed = PTHREAD_COND_INITIALIZER};
     f.text = big_new(SLOTS * slot_size);
-    size_t out_capacity = WRITTEN_AT_ONCE + slot_size; /* which no line is longer than */
+    size_t out_capacity = WRITTEN_AT_ONCE + slot_size; /* no line is longer than a slot */
     waiting w = {.passed = INT64_MIN, .out = big_new(out_capacity)};
     pthread_t reader;
     int error = pthread_create(&reader, NULL, read_file, &f);

@@ -1,10 +1,9 @@
 /*
- * A file of text that is nearly in order already, as collectors write it, sorted while it passes: one thread reads some
- * of it and finds the lines, another writes those that nothing earlier is expected behind. Nothing is held but a window
- * of the file.
+ * Sorts a text file that is nearly in order, as collectors write it, with only a window of the file in memory. One
+ * thread reads and finds the lines; another thread writes the lines that are older than the window.
  *
- * That nothing earlier comes is only known at the end. Where something does, or a line is met that a decoder is to
- * read, this gives up, and what was written is to be taken back.
+ * A line that is older than the written lines, or that needs the decoder, ends the attempt; the caller then discards
+ * the output.
  */
 #ifndef NLSORT_FLOW_H
 #define NLSORT_FLOW_H
@@ -12,7 +11,7 @@
 #include "gather.h"
 
 typedef struct flow_settings {
-    int fd; /* of a plain file */
+    int fd; /* of a regular file */
     nl_format format;
     nl_fraction fraction;
     size_t memory;
@@ -20,10 +19,10 @@ typedef struct flow_settings {
     void *user;
 } flow_settings;
 
-/* Whether the file looks as if it were so: by lines from some places of it. */
+/* Returns whether lines from several places of the file are in order. */
 bool flow_is_likely(const flow_settings *settings);
 
-/* Hands all lines to sink in the order of their times, stable, without their places. False when it gave up. */
+/* Passes all lines, without places, to sink in a stable order by time. Returns false if it gave up. */
 bool flow_run(const flow_settings *settings);
 
 #endif

@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    AHEAD = 12,       /* lines that are fetched into the cache before they are copied */
+    AHEAD = 12,       /* lines to prefetch */
     THREADS = 2,      /* one writes, the other fetches: more would wait */
     BESIDE = 4 << 20, /* bytes, about, that handing on takes */
 };
@@ -37,14 +37,14 @@ typedef struct gathering {
     struct filling *fillings; /* THREADS, of a table that refers to files */
 } gathering;
 
-/* Some lines that are fetched together. */
+/* Lines that a thread fetches together. */
 typedef struct share {
-    size_t from, to; /* of all lines */
-    size_t size;     /* bytes, newlines included */
+    size_t from, to; /* indexes of lines */
+    size_t size;     /* bytes with newlines */
     uint64_t ticket;
 } share;
 
-/* What a thread works with. */
+/* The memory of a thread. */
 typedef struct scratch {
     char *text;
     size_t capacity;
@@ -57,7 +57,7 @@ static size_t size_at(const gathering *g, size_t at)
     return table_line_size(g->t->text, g->lines[at]) + 1;
 }
 
-/* The next lines, with the lock. */
+/* Returns the next lines. The caller has the lock. */
 static share next_share(gathering *g)
 {
     share s = {.from = g->next, .to = g->next, .ticket = g->tickets++};
@@ -69,7 +69,7 @@ static share next_share(gathering *g)
     return s;
 }
 
-/* Takes the next lines. False when there are none left. */
+/* Takes the next lines. Returns false at the end. */
 static bool nlsort_gather_take(gathering *g, share *s)
 {
     pthread_mutex_lock(&g->lock);
@@ -78,7 +78,7 @@ static bool nlsort_gather_take(gathering *g, share *s)
     return s->to > s->from;
 }
 
-/* Whether the lines lie one behind the other, so that they need not be copied. */
+/* Returns whether the lines are contiguous, so that they need no copy. */
 static bool are_together(const gathering *g, const share *s)
 {
     uint64_t start = nl_line_offset(g->lines[s->from]);
@@ -99,15 +99,14 @@ static void copy_lines(const gathering *g, const share *s, char *out)
         if (i + AHEAD < g->count)
             table_prefetch(text, g->lines[i + AHEAD]);
         size_t size = table_line_size(text, g->lines[i]);
-        /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): a share of some lines has room for them */
+        /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): the memory was reserved for the share */
         memcpy(out, text + nl_line_offset(g->lines[i]), size);
         out[size] = '\n';
         out += size + 1;
     }
 }
 
-/* Makes room for the text of a share. */
-static void nlsort_gather_make_room(scratch *own, size_t size)
+static void nlsort_gather_reserve(scratch *own, size_t size)
 {
     if (size <= own->capacity)
         return;
@@ -115,12 +114,12 @@ static void nlsort_gather_make_room(scratch *own, size_t size)
     own->capacity = size;
 }
 
-/* The lines of a share, one behind the other: where they lie, or copied. */
+/* Returns the contiguous text of a share, copied if necessary. */
 static const char *fetch(const gathering *g, const share *s, scratch *own)
 {
     if (are_together(g, s))
         return g->t->text + nl_line_offset(g->lines[s->from]);
-    nlsort_gather_make_room(own, s->size);
+    nlsort_gather_reserve(own, s->size);
     copy_lines(g, s, own->text);
     return own->text;
 }
@@ -137,14 +136,14 @@ static const nl_scanned_line *place_lines(const gathering *g, size_t from, size_
     uint64_t offset = 0;
     for (size_t i = from; i < to; i++) {
         nl_scanned_line line = g->lines[i];
-        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): there is room where there are lines */
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the memory was reserved for the share */
         own->places[i - from] = (nl_scanned_line){line.time_ns, nl_line_place(offset, nl_line_size(line), true)};
         offset += size_at(g, i);
     }
     return own->places;
 }
 
-/* Hands a share on, a piece at a time. */
+/* Passes a share to the sink in pieces. */
 static void hand_on(const gathering *g, const share *s, const char *text, scratch *own)
 {
     for (size_t from = s->from, to = from; from < s->to; from = to) {
@@ -183,11 +182,11 @@ static void work(void *user, size_t worker)
     scratch_free(&own);
 }
 
-/* ---- from files that are referred to ---- */
+/* ---- lines in files that are read again ---- */
 
 /*
- * Going through the files costs the same however few lines of them a share has, so shares are large, and all threads
- * fetch the same one, window by window. Who finds one that is whole hands it on, while others begin with the next.
+ * A pass over the files costs the same for any number of lines, so shares are large, and all threads fetch the same
+ * share window by window. A thread that finds a complete share passes it to the sink while others begin the next share.
  */
 typedef enum filling_state { EMPTY, BEGUN, COPYING, WHOLE, HANDED_ON } filling_state;
 
@@ -200,13 +199,13 @@ typedef struct filling {
     size_t done; /* windows */
 } filling;
 
-/* Of the shares that are under way the one whose turn it is, or the one behind it. */
+/* Returns the memory of a share. */
 static filling *filling_of(const gathering *g, uint64_t ticket)
 {
     return &g->fillings[ticket % THREADS];
 }
 
-/* Called, as what follows is, with the lock, which is given back meanwhile. False when it is nobody's turn. */
+/* Passes the next share to the sink if it is complete. The caller has the lock; it is released meanwhile. */
 static bool hand_on_whole(gathering *g)
 {
     filling *f = filling_of(g, g->turn);
@@ -246,7 +245,7 @@ static bool begin_next(gathering *g)
     f->state = BEGUN;
     f->share = next_share(g);
     pthread_mutex_unlock(&g->lock);
-    nlsort_gather_make_room(&f->own, f->share.size);
+    nlsort_gather_reserve(&f->own, f->share.size);
     windows_distribute(&f->windows, g->t, g->lines + f->share.from, f->share.to - f->share.from);
     f->next = f->done = 0;
     pthread_mutex_lock(&g->lock);
@@ -268,7 +267,7 @@ static void work_on_files(void *user, size_t worker)
     pthread_mutex_unlock(&g->lock);
 }
 
-/* Memory of the table's list, which is not wanted any more, as it is: what is new has to be cleared first. */
+/* Reuses the memory of the table's list, because the kernel would have to clear new memory. */
 static void take_over(line_list *list, scratch *own)
 {
     own->text = (char *)list->lines;

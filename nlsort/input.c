@@ -90,7 +90,7 @@ typedef struct sorted_stream {
     stream base;
     input *in;
     char *path;
-    nl_buffer before; /* the key of the record before */
+    nl_buffer before; /* the key of the previous record */
     bool told;
     bool *disordered;
 } sorted_stream;
@@ -109,8 +109,8 @@ static bool sorted_next(stream *base, item *out)
     if (!input_next(s->in, &key, &line))
         return false;
     if (s->in->records > 1 && !s->told && input_compare_keys(key, (nl_string){s->before.data, s->before.size}) < 0) {
-        program_error("%s: record %" PRIu64 " is out of order: the result is not sorted; nlsort without -m sorts it",
-                      s->path, s->in->records);
+        program_error("%s: record %" PRIu64 " is out of order, so the result is not sorted; sort without -m", s->path,
+                      s->in->records);
         s->told = *s->disordered = true;
     }
     s->before.size = 0;

@@ -1,8 +1,6 @@
 /*
- * What is sorted: a record's line as it will be written, and its key.
- *
- * Keys are byte strings in an encoding that keeps their order (key.h), so that comparing two records is comparing
- * bytes. The first eight stand in a number by themselves: with the usual key, the time, that number is all there is.
+ * An item of the general sort: the line of a record and its key. Keys are byte strings whose order is the order of the
+ * records (key.h). The first eight bytes are a number; a key of only the time has no other bytes.
  */
 #ifndef NLSORT_ITEM_H
 #define NLSORT_ITEM_H
@@ -12,14 +10,14 @@
 #include <string.h>
 
 typedef struct item {
-    uint64_t prefix; /* the key's first eight bytes, the most significant first, zeros beyond its end */
+    uint64_t prefix; /* the first eight bytes of the key, big endian, padded with zeros */
     const char *key; /* the rest of it */
     const char *line;
     uint32_t key_size;
     uint32_t line_size; /* with the newline */
 } item;
 
-/* The first eight bytes of a key as a number. */
+/* Returns the first eight bytes of a key as a number. */
 static inline uint64_t item_prefix(const char *key, size_t size)
 {
     unsigned char bytes[8] = {0};
@@ -30,14 +28,14 @@ static inline uint64_t item_prefix(const char *key, size_t size)
     return prefix;
 }
 
-/* The time that a key of none but the time was made of. */
+/* Returns the time in a key that has only the time. */
 static inline int64_t item_time(const char *key, size_t size, bool reverse)
 {
     uint64_t prefix = item_prefix(key, size);
     return (int64_t)((reverse ? ~prefix : prefix) ^ (UINT64_C(1) << 63));
 }
 
-/* Negative, zero or positive, as memcmp. */
+/* Compares items as memcmp does. */
 static inline int item_compare(const item *a, const item *b)
 {
     if (a->prefix != b->prefix)
