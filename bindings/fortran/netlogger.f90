@@ -1,4 +1,4 @@
-!> NetLogger in Fortran 2008, over libnetlogger.
+!> NetLogger in Fortran 2008, on top of libnetlogger.
 !>
 !>     use netlogger
 !>     type(nl_log) :: log
@@ -6,14 +6,14 @@
 !>     call log%write("WriteData", "SEND.SZ", size, "FILE", name)
 !>     call log%close()
 !>
-!> Writing. An event has a name, perhaps a level, and up to 16 fields: a name and a value each, which is an integer or a
-!> real of any kind, a logical, a character, or nl_exact(character). Blanks at the end of a character are what Fortran fills it
-!> up with and are left away; nl_exact keeps them. A value of another type is logged as the text "(unknown type)". Any
-!> number of threads may use a log; a child goes on with it after fork. Writing never fails: what could not be kept
-!> is counted, and the log itself says so.
+!> Writing. An event has a name, optionally a level, and up to 16 fields with a name and a value: an integer or real of any
+!> kind, a logical, a character, or nl_exact(character). Trailing blanks of a character are removed, except with nl_exact. Values
+!> of other types become the text "(unknown type)". Any number of threads may use a log, and a child continues to use it after
+!> fork. Writing never fails: the log counts and reports lost events. A collector that is not running is no error: the library
+!> keeps the events, prints one line on standard error, and tries again.
 !>
-!> What can fail (open, flush, close, read) has optional arguments stat, 0 when all is well, and errmsg, the reason. Without stat
-!> a failure stops the program with the reason, as it is with Fortran's own open.
+!> open, flush, close and the reader's procedures have the optional arguments stat, which is 0 on success, and errmsg, the
+!> reason. Without stat, a failure stops the program, except in close, after which the library prints what is not delivered.
 !>
 !> Reading.
 !>
@@ -35,25 +35,24 @@ module netlogger
     integer, parameter, public :: NL_EMERGENCY = 1, NL_ALERT = 2, NL_ERROR = 3, NL_WARNING = 4, NL_AUTH = 5, &
         NL_SECURITY = 6, NL_USAGE = 7, NL_SYSTEM = 8, NL_IMPORTANT = 9, NL_DEBUG = 10
 
-    !> A log. Copies stand for the same log, which is closed once.
+    !> A log. Copies refer to the same log; close it once.
     type, public :: nl_log
         private
         type(c_ptr) :: handle = c_null_ptr
     contains
-        !> Opens url, or without one $NETLOGGER_DEST. When logging is switched off, or there is no destination, all that
-        !> is written goes nowhere.
+        !> Opens url; default: $NETLOGGER_DEST. If logging is off or there is no destination, writing has no effect.
         procedure :: open => log_open
         !> Writes an event of level Usage: write(event, name, value, ...).
         procedure :: write => log_write
-        !> The same of another level: write_level(level, event, name, value, ...).
+        !> Writes an event of another level: write_level(level, event, name, value, ...).
         procedure :: write_level => log_write_level
-        !> Events of levels after this one are not written.
+        !> Sets the threshold: events of later levels are not written.
         procedure :: set_level => log_set_level
-        !> Sends what was written so far, and waits for that.
+        !> Sends all events and waits until they are sent.
         procedure :: flush => log_flush
-        !> Flushes and closes, whatever stat is.
+        !> Flushes and closes; the log is closed also on failure.
         procedure :: close => log_close
-        !> Whether it is open.
+        !> Returns whether the log is open.
         procedure :: is_open => log_is_open
     end type
 
@@ -62,22 +61,22 @@ module netlogger
         private
         type(c_ptr) :: handle = c_null_ptr, filter = c_null_ptr, record = c_null_ptr
     contains
-        !> Opens source. where is an expression that chooses records. follow: waits for more at the end.
+        !> Opens source. where is an expression that selects records. follow: wait for more at the end.
         procedure :: open => reader_open
-        !> Goes to the next record; .false. at the end.
+        !> Reads the next record; returns .false. at the end.
         procedure :: next => reader_next
-        !> Of the record: its event, its host and program, its time in nanoseconds since 1970 UTC.
+        !> Return the record's event, host, program, and time in nanoseconds since 1970 UTC.
         procedure :: event => reader_event
         procedure :: host => reader_host
         procedure :: prog => reader_prog
         procedure :: time_ns => reader_time_ns
-        !> The value of a field as text, "" when there is none; found says which.
+        !> Returns the value of a field as text; "" and found=.false. if there is no such field.
         procedure :: get => reader_get
         procedure, private :: get_integer => reader_get_integer
         procedure, private :: get_real => reader_get_real
-        !> The value of a field as a number: get_number(name, value, found). value is left alone when it is none.
+        !> The value of a field as a number: get_number(name, value, found). value is unchanged if it is not a number.
         generic :: get_number => get_integer, get_real
-        !> Closes it; closed once more it stays so.
+        !> Closes the reader; may be called again.
         procedure :: close => reader_close
     end type
 
@@ -89,7 +88,7 @@ module netlogger
         module procedure exact
     end interface
 
-    ! As <netlogger.h> declares them.
+    ! Declarations of <netlogger.h>.
     type, bind(c) :: c_string
         type(c_ptr) :: data = c_null_ptr
         integer(c_size_t) :: size = 0
@@ -300,7 +299,7 @@ contains
         else
             self%handle = nl_open(c_loc(prog_text), c_null_ptr)
         end if
-        ! Without a reason there is no failure: it is off.
+        ! Without a message, logging is off.
         failed = .not. c_associated(self%handle)
         reason = last_error()
         failed = failed .and. len(reason) > 0
@@ -353,7 +352,7 @@ contains
         call add(record, n14, v14)
         call add(record, n15, v15)
         call add(record, n16, v16)
-        ignored = nl_write_record(self%handle, record) ! what is lost is counted
+        ignored = nl_write_record(self%handle, record) ! the log counts losses
         call nl_record_free(record)
     end subroutine
 
@@ -424,7 +423,7 @@ contains
         integer :: ignored
         handle = self%handle
         self%handle = c_null_ptr
-        ! The library prints what is not delivered; a program that does not ask for the status goes on.
+        ! Without stat, the program continues: the library has printed what is not delivered.
         call conclude(nl_close(handle) == STATUS_FAILED, ignored, errmsg)
         if (present(stat)) stat = ignored
     end subroutine

@@ -1,4 +1,4 @@
-/* The library's logs and readers as Perl's objects: what lib/NetLogger.pm, which documents them, is made of. */
+/* Logs and readers of the library as Perl objects, for lib/NetLogger.pm, which documents them. */
 #define PERL_NO_GET_CONTEXT
 #include "EXTERN.h"
 #include "perl.h"
@@ -8,9 +8,9 @@
 
 #include <time.h>
 
-/* ---- what an object holds ---- */
+/* ---- objects ---- */
 
-/* What the copies of an object in all interpreter threads have together: the last that lets go closes it. */
+/* Shared by the copies of an object in all interpreter threads. Releasing the last copy closes it. */
 typedef struct shared {
     unsigned references; /* atomic */
     nl_log *log;
@@ -18,15 +18,15 @@ typedef struct shared {
     nl_filter *filter;
 } shared;
 
-/* One interpreter's. */
+/* The object in one interpreter. */
 typedef struct handle {
-    shared *of; /* NULL: closed here; so are those below */
-    nl_log *log; /* NULL too when logging is off */
+    shared *of; /* NULL: closed in this interpreter, as are the members below */
+    nl_log *log; /* also NULL if logging is off */
     nl_reader *reader;
     nl_filter *filter;
 } handle;
 
-/* flushes: also when others go on with it. What failed is in the library's words. */
+/* Releases an object. flushes: flush a log also if other copies stay. Returns NL_FAILED with the library's message. */
 static nl_status let_go(handle *h, bool flushes)
 {
     shared *of = h->of;
@@ -64,7 +64,7 @@ static handle *new_handle(pTHX_ shared *of)
     return h;
 }
 
-/* Of what was opened, which it takes over. */
+/* Takes ownership of a log, or of a reader and its filter. */
 static handle *first_handle(pTHX_ nl_log *log, nl_reader *reader, nl_filter *filter)
 {
     shared *of = calloc(1, sizeof *of);
@@ -116,11 +116,11 @@ static handle *open_log_of(pTHX_ SV *object)
     return h;
 }
 
-/* The library's words, on the caller's line. */
-static void die_with_words(pTHX_ const char *instead)
+/* Dies with the library's message and the caller's line. */
+static void die_with_message(pTHX_ const char *instead)
 {
-    const char *words = nl_error_message();
-    croak("%s", *words != '\0' ? words : instead);
+    const char *message = nl_error_message();
+    croak("%s", *message != '\0' ? message : instead);
 }
 
 /* ---- values ---- */
@@ -136,7 +136,7 @@ static bool is_true_or_false(pTHX_ SV *value)
             (sv_derived_from(value, "JSON::PP::Boolean") || sv_derived_from(value, "Types::Serialiser::Boolean")));
 }
 
-/* A string of characters in UTF-8, a string of bytes as it is. */
+/* Returns a string of characters as UTF-8, a string of bytes unchanged. */
 static nl_string text_of(pTHX_ SV *value)
 {
     STRLEN size;
@@ -166,7 +166,7 @@ static void take(pTHX_ SV *value, nl_field *field)
     }
 }
 
-/* Text that is UTF-8 becomes characters, other stays bytes. */
+/* Converts UTF-8 to characters; other text stays bytes. */
 static SV *give_text(pTHX_ nl_string text)
 {
     if (text.data == NULL)
@@ -193,20 +193,20 @@ static SV *give(pTHX_ const nl_field *field)
     }
 }
 
-/* ---- kinds of events, by the bytes of their names ---- */
+/* ---- a cache of kinds of events by the bytes of their names ---- */
 
 enum { ENTRIES = 1024, NAMES_SIZE = 512 };
 
-/* A thread's own, so that no lock is needed. */
+/* One per thread, so that it needs no lock. */
 static __thread struct entry {
     nl_event_kind *kind; /* NULL: free */
     nl_level level;
     unsigned count;
     size_t size;            /* of names */
-    char names[NAMES_SIZE]; /* the event's and the fields', each behind its size */
+    char names[NAMES_SIZE]; /* of the event and the fields, each after its size */
 } *entries;
 
-/* All names one behind the other; false when there is no room for them. */
+/* Concatenates all names. Returns false if they do not fit. */
 static bool put_names(char *out, size_t *size, nl_string event, const nl_string *names, size_t count)
 {
     *size = 0;
@@ -235,7 +235,7 @@ static uint64_t hash_bytes(const char *data, size_t size)
     return hash;
 }
 
-/* The kind, and in *own whether the caller has to free it. */
+/* Returns the kind, and sets *own if the caller must free it. */
 static nl_event_kind *find_kind(nl_level level, nl_string event, const nl_string *names, size_t count, bool *own)
 {
     char all[NAMES_SIZE];
@@ -276,7 +276,7 @@ static bool write_event(pTHX_ handle *h, nl_level level, SV *event, SV **items, 
     const size_t count = (size + 1) / 2;
     nl_string some_names[NL_FIELDS_MAX], *names = some_names;
     nl_field some_values[NL_FIELDS_MAX], *values = some_values;
-    if (count > NL_FIELDS_MAX) { /* freed with the statement, whatever dies in between */
+    if (count > NL_FIELDS_MAX) { /* freed at the end of the statement, also after die */
         names = (nl_string *)(void *)SvPVX(sv_2mortal(newSV(count * sizeof *names)));
         values = (nl_field *)(void *)SvPVX(sv_2mortal(newSV(count * sizeof *values)));
     }
@@ -322,13 +322,13 @@ static nl_level level_of(pTHX_ SV *value)
         level = nl_level_parse(text.data, text.size);
     }
     if (level == NL_LEVEL_NONE)
-        croak("a level is one of " NL_LEVEL_NAMES);
+        croak("invalid level; use one of " NL_LEVEL_NAMES);
     return level;
 }
 
 /* ---- reading ---- */
 
-/* The next record that the filter means. Waits, and lets Perl's signal handlers run meanwhile. */
+/* Reads the next record that matches the filter. While it waits, Perl's signal handlers run. */
 static nl_status next_meant(pTHX_ handle *h, double timeout, const nl_record **record)
 {
     struct timespec pause = {.tv_nsec = 100000}, now;
@@ -391,7 +391,7 @@ open(const char *class_name, const char *prog, SV *url = &PL_sv_undef)
     nl_error_clear();
     nl_log *log = nl_open(prog, SvOK(url) ? SvPV_nolen(url) : NULL);
     if (log == NULL && *nl_error_message() != '\0')
-        die_with_words(aTHX_ "open failed");
+        die_with_message(aTHX_ "open failed");
     RETVAL = object_of(aTHX_ first_handle(aTHX_ log, NULL, NULL), class_name);
   OUTPUT:
     RETVAL
@@ -454,13 +454,13 @@ control(SV *self, SV *commands)
     handle *h = open_log_of(aTHX_ self);
     nl_string text = name_of(aTHX_ commands);
     if (nl_control(h->log, text.data, text.size) == NL_FAILED)
-        die_with_words(aTHX_ "control failed");
+        die_with_message(aTHX_ "control failed");
 
 void
 flush(SV *self)
   CODE:
     if (nl_flush(open_log_of(aTHX_ self)->log) == NL_FAILED)
-        die_with_words(aTHX_ "flush failed");
+        die_with_message(aTHX_ "flush failed");
 
 bool
 close(SV *self)
@@ -492,11 +492,11 @@ _open(const char *class_name, const char *url, SV *where, bool follow)
     nl_reader_options options = {.follow = follow, .nonblocking = true};
     nl_filter *filter = NULL;
     if (SvOK(where) && (filter = nl_filter_parse(SvPV_nolen(where))) == NULL)
-        die_with_words(aTHX_ "no expression");
+        die_with_message(aTHX_ "invalid expression");
     nl_reader *reader = nl_reader_open(url, &options);
     if (reader == NULL) {
         nl_filter_free(filter);
-        die_with_words(aTHX_ "open failed");
+        die_with_message(aTHX_ "open failed");
     }
     RETVAL = object_of(aTHX_ first_handle(aTHX_ NULL, reader, filter), class_name);
   OUTPUT:
@@ -509,7 +509,7 @@ next(SV *self, SV *timeout = &PL_sv_undef)
     handle *h = handle_of(aTHX_ self);
     nl_status status = next_meant(aTHX_ h, SvOK(timeout) ? SvNV(timeout) : -1, &record);
     if (status == NL_FAILED)
-        die_with_words(aTHX_ "reading failed");
+        die_with_message(aTHX_ "reading failed");
     RETVAL = status == NL_OK ? give_record(aTHX_ record) : &PL_sv_undef;
   OUTPUT:
     RETVAL

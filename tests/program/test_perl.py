@@ -148,8 +148,8 @@ class Perl(support.Case):
             """)
         for line, words in zip(said.splitlines(), (
                 "No such file or directory at -e line", "127.0.0.1:1: Connection refused",
-                "a level is one of Emergency", "nonsense", "no blanks", "no words", "not a log", "not a log",
-                "No space left", "No such file", "column", "no such option: colour", "reader is closed"),
+                "invalid level; use one of Emergency", "nonsense", "contain spaces", "no words", "not a log", "not a log",
+                "No space left", "No such file", "column", "unknown option: colour", "reader is closed"),
                 strict=True):
             self.assertIn(words, line)
         self.assertEqual(self.path.read_text(), "")

@@ -10,7 +10,7 @@ use Carp ();
 
 sub new { goto &NetLogger::open }
 
-# The fields of a format: name, format of the value, how many arguments that takes. Formats are few.
+# The fields of a format: name, format of the value, number of its arguments.
 my (%formats, $pair, $conversion);
 $pair       = qr/(?:^|(?<=\s))([A-Za-z_][A-Za-z0-9._-]*)=/;
 $conversion = qr/%(?:%|[-#0 +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?[hlqLV]*[csduoxXeEfgGbBi])/;
@@ -53,13 +53,13 @@ sub write {
 
 sub switch {
     my ($self, $pattern, $on) = @_;
-    Carp::croak("a pattern is not empty and has no blanks") if $pattern !~ /\A\S+\z/;
+    Carp::croak("a pattern must not be empty or contain spaces") if $pattern !~ /\A\S+\z/;
     $self->control("event $pattern " . ($on ? 'on' : 'off'));
 }
 
 sub send_to {
     my ($self, $url) = @_;
-    Carp::croak("a URL is not empty and has no blanks") if $url !~ /\A\S+\z/;
+    Carp::croak("a URL must not be empty or contain spaces") if $url !~ /\A\S+\z/;
     $self->control("destination $url");
 }
 
@@ -79,7 +79,7 @@ package NetLogger::Reader;
 sub open {
     my ($class, $url, %options) = @_;
     my ($where, $follow) = (delete $options{where}, delete $options{follow});
-    Carp::croak("no such option: " . join ', ', sort keys %options) if %options;
+    Carp::croak("unknown option: " . join ', ', sort keys %options) if %options;
     return $class->_open($url, $where, $follow ? 1 : 0);
 }
 
@@ -103,7 +103,7 @@ __END__
 
 =head1 NAME
 
-NetLogger - timestamped events from every part of a distributed program
+NetLogger - timestamped events from all parts of a distributed program
 
 =head1 SYNOPSIS
 
@@ -122,9 +122,10 @@ NetLogger - timestamped events from every part of a distributed program
 
 =head1 DESCRIPTION
 
-An event is put into memory, typed, and a thread of the library writes and sends it; a call waits for nothing unless the
-destination is so slow that this memory is full. What cannot be done dies in the library's words; an event that is lost,
-because the log's policy is to lose it, does not: the log itself says how many are missing.
+A call copies the event to memory; a thread of the library sends it. A call waits only if this memory is full because the
+destination is slow. A collector that is not running is no error: the library keeps the events, prints one line on standard
+error (unless C<NETLOGGER_QUIET> is 1), and tries again. Logging and closing never die because of the destination; other
+failures die with the library's message. The log reports lost events.
 
 =head2 Values
 
@@ -132,23 +133,23 @@ because the log's policy is to lose it, does not: the log itself says how many a
 
 =item *
 
-A number is a number: integer, unsigned, or double (nan and inf too). A string that looks like one is a string.
+Numbers are integers, unsigned integers or doubles. A string that looks like a number is a string.
 
 =item *
 
-A string of characters (with perl's utf8 flag) is logged in UTF-8, any other string as the bytes that it is.
+Strings of characters (with perl's utf8 flag) are logged in UTF-8, other strings as bytes.
 
 =item *
 
-True and false are booleans, from perl 5.36 on wherever they come from; so are those of JSON::PP.
+True and false are booleans since perl 5.36; so are those of JSON::PP.
 
 =item *
 
-C<undef> is an empty text. An object is what it says when it is a string, which numbers of Math::BigInt are too.
+C<undef> is empty text. Objects are converted to strings.
 
 =back
 
-Names of fields are letters, digits, C<.>, C<_> and C<->, the first a letter or C<_>; any other byte becomes C<_>.
+Names of fields consist of letters, digits, C<.>, C<_> and C<->, and begin with a letter or C<_>; other bytes become C<_>.
 
 =head2 A log
 
@@ -156,45 +157,46 @@ Names of fields are letters, digits, C<.>, C<_> and C<->, the first a letter or 
 
 =item NetLogger->open($prog, $url)
 
-Opens a log of the program C<$prog>. C<$url> is C<file:///tmp/a.log>, C<x-netlog://HOST:PORT>, C<-> and more, with
-options (C<?policy=newest>), or a path; without one it is C<$NETLOGGER_DEST>. When that is unset, or C<$NETLOGGER_ON> is
-0, logging is off, and nothing is written.
+Opens a log of the program C<$prog>. C<$url> is a path or a URL of netlogger(7), such as C<file:///tmp/a.log> or
+C<x-netlog://HOST:PORT>, with options (C<?policy=newest>); default: C<$NETLOGGER_DEST>. If that is unset, or
+C<$NETLOGGER_ON> is 0, logging is off.
 
 =item $log->event($name, FIELD => $value, ...)
 
-Logs an event of level Usage. True when it was logged, false when it is switched off or lost.
+Logs an event of level Usage. Returns true if it was logged, false if it is off or lost.
 
 =item $log->emergency, alert, error, warning, auth, security, usage, system, important, debug
 
-The same, of that level.
+The same with this level.
 
 =item $log->log($level, $name, FIELD => $value, ...)
 
-The same; C<$level> is a name or a number from 1, Emergency, to 10, Debug.
+The same; C<$level> is a name, or a number from 1 (Emergency) to 10 (Debug).
 
 =item $log->write($name, $format, @values)
 
-Logs an event whose fields are a format, as of sprintf: C<"SEND.SZ=%d FILE=%s">. Fields are told apart by the format,
-never by what is put in. Without values C<$format> is read as a line of a log is: C<"SEND.SZ=$size">.
+Logs an event with fields from a format of sprintf: C<"SEND.SZ=%d FILE=%s">. The format determines the fields. Without
+values, C<$format> is read like a line of a log: C<"SEND.SZ=$size">. A text without fields, or a format that does not match
+its values, becomes the field C<MSG>.
 
 =item $log->span($name, FIELD => $value, ...)
 
-Logs C<$name.start> now, and C<$name.end> when what it returns goes out of scope, with the same fields, STATUS and DUR,
-the seconds in between. See L<NetLogger::Span>.
+Logs C<$name.start> now, and C<$name.end> when the result goes out of scope, with the same fields, STATUS, and the
+duration DUR in seconds. See L<NetLogger::Span>.
 
 =item $log->is_on($level), $log->set_level($level)
 
-Whether events of a level are written; sets the threshold.
+Returns whether events of a level are written; sets the threshold.
 
 =item $log->control($commands), $log->switch($pattern, $on), $log->send_to($url)
 
-Does what lines of commands say (C<level LEVEL>, C<event PATTERN off|on>, C<destination URL>); switches the events on or
-off whose name matches a pattern; sends on to another destination.
+Executes commands (C<level LEVEL>, C<event PATTERN off|on>, C<destination URL>), one per line; switches events whose name
+matches a pattern; changes the destination.
 
 =item $log->flush, $log->close, $log->is_open
 
-Sends what was logged and waits for that; the same, and closes. A log is closed when nothing refers to it any more; then
-nobody hears of failures.
+C<flush> sends all events and waits; it dies if some cannot be sent. C<close> also closes the log, and returns false if
+some were not delivered. A log is closed when its last reference disappears.
 
 =back
 
@@ -204,34 +206,33 @@ nobody hears of failures.
 
 =item NetLogger->read($url, where => $expression, follow => 1)
 
-Opens a source: a path, C<->, C<memory:NAME>, or a collector. C<where> chooses records; with C<follow> it waits for more
-at the end of a file.
+Opens a source: a path, C<->, C<memory:NAME>, or a collector. C<where> selects records. With C<follow>, the reader waits at
+the end of a file for more.
 
 =item $reader->next, $reader->next($seconds)
 
-The next record; C<undef> at the end, or when none has come within that time.
+Returns the next record; C<undef> at the end, or after the time without a record.
 
 =item $reader->stats, $reader->close
 
-A list of counts, as for a hash: records, malformed, unterminated, lost, repeated.
+Returns a hash list of counts: records, malformed, unterminated, lost, repeated.
 
 =item $record->time_ns, time, level, host, prog, event
 
-What every record has: nanoseconds or seconds since 1970, UTC; the level's name; undef where it has none.
+The standard fields: nanoseconds or seconds since 1970 UTC, the name of the level; undef if missing.
 
 =item $record->get($name), $record->fields, $record->pairs
 
-A field's value; a reference to the hash of all; the list of names and values in order, which alone has names that
-repeat. Text that is UTF-8 is a string of characters, any other one of bytes.
+The value of a field; a reference to the hash of all fields; the list of all names and values, including repeated names.
+UTF-8 text is a string of characters, other text a string of bytes.
 
 =back
 
 =head1 THREADS AND PROCESSES
 
-A log may be used by several threads; each has its own copy of the object, which it closes for itself: what was logged is
-sent then, and the last that is closed, or goes, closes the log. A reader is for one thread. After
-C<fork> a child goes on with the logs of its parent, as a stream of its own. A child that ends by C<POSIX::_exit> should
-flush them before.
+Threads may share a log. Each has its own copy of the object; closing it flushes the log, and closing the last copy closes
+the log. A reader is for one thread. After C<fork>, a child continues to use its parent's logs, as a stream of its own. A
+child that ends by C<POSIX::_exit> should flush them first.
 
 =head1 SEE ALSO
 

@@ -1,4 +1,4 @@
-"""NetLogger: timestamped events from every part of a distributed program.
+"""NetLogger: timestamped events from all parts of a distributed program.
 
     import netlogger
 
@@ -7,26 +7,29 @@
 
     for record in netlogger.read("/tmp/a.log", where='NL.EVNT == "WriteData"'):
         print(record.time, record["SEND.SZ"])
-    frame = netlogger.read("/tmp/a.log").to_pandas()    # or to_arrow(), where pandas or pyarrow is installed
+    frame = netlogger.read("/tmp/a.log").to_pandas()    # or to_arrow(); requires pandas or pyarrow
 
-An event is put into memory, typed, and a thread of the library writes and sends it; a call waits for nothing unless
-the destination is so slow that this memory is full. Then the interpreter's lock is let go, as it is by open, flush,
-close and readers.
+A call copies the event to memory; a thread of the library sends it. A call waits only if this memory is full because the
+destination is slow. Such calls, open, flush, close and readers release the interpreter lock.
 
-Values are bool, float (nan and inf too), int, str, bytes; what they become:
+A collector that is not running is no error: the library keeps the events, prints one line on standard error, and tries
+again. Logging and closing never raise exceptions because of the destination or of values. NETLOGGER_QUIET=1 suppresses
+the line.
 
-    int                beyond 64 bits the text of its digits, in hexadecimal where Python prints no decimal ones
-    str                UTF-8; surrogate escapes, as in names of files, become the bytes that they stand for
-    bytes and alike    these very bytes; a reader gives a str, with surrogate escapes for what is no UTF-8
-    None               an empty text
+Values are logged with their types:
+
+    bool, int, float   as they are; an int of more than 64 bits becomes text
+    str                UTF-8; surrogate escapes become the bytes that they stand for
+    bytes and similar  the bytes; a reader returns a str, with surrogate escapes for bytes that are not UTF-8
+    None               empty text
     with __index__     an int (numpy's integers)
-    any other          str() of it
+    others             their str()
 
-Field names are letters, digits, '.', '_' and '-', the first a letter or '_'; any other character becomes '_'. Names
-that are constants in the program are fastest.
+Names of fields consist of letters, digits, '.', '_' and '-', and begin with a letter or '_'; other characters become '_'.
+Constant names are fastest.
 
-Threads may share a log. After a fork, multiprocessing's too, a child goes on with its parent's logs, as a stream of its
-own. What a program logged is sent when it ends, though it closed nothing.
+Threads may share a log. After fork(), a child continues to use its parent's logs, as a stream of its own. At the end of
+the program, the library sends the events of all open logs.
 """
 from __future__ import annotations
 

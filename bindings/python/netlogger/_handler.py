@@ -1,4 +1,4 @@
-"""The standard library's logging into a NetLogger log."""
+"""A handler of the standard library's logging."""
 from __future__ import annotations
 
 import logging
@@ -22,13 +22,13 @@ def _level_of(number: int) -> Level:
 
 
 class Handler(logging.Handler):
-    """A handler of logging that writes to a log, or to the destination that url names, under the name prog.
+    """A logging handler that writes to a log, or to a destination URL as the program prog.
 
         logging.getLogger().addHandler(netlogger.Handler("x-netlog://localhost", "testprog"))
         logging.getLogger("disk").info("read %d blocks", 7, extra={"BLOCKS": 7})
 
-    The event is the logger's name, or extra's "event". Fields are MSG, what extra holds, and EXC, the traceback where
-    there is one. CRITICAL becomes Alert, INFO Usage. A log that is given stays open when the handler is closed.
+    The event is the logger's name, or "event" of extra. The fields are MSG, the members of extra, and EXC, the traceback
+    of an exception. CRITICAL becomes Alert, INFO becomes Usage. Closing the handler does not close a given log.
     """
 
     def __init__(

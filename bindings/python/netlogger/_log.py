@@ -1,4 +1,4 @@
-"""The producing half: Log, Span, and what a child process needs."""
+"""Log, Span, and flushing at the end of child processes."""
 from __future__ import annotations
 
 import enum
@@ -21,7 +21,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Level(enum.IntEnum):
-    """How urgent an event is, the most urgent first."""
+    """The level of an event, from the most urgent."""
 
     EMERGENCY = 1
     ALERT = 2
@@ -36,10 +36,10 @@ class Level(enum.IntEnum):
 
     @classmethod
     def named(cls, name: str) -> Level:
-        """The level of that name, in any case: Level.named("Usage")."""
+        """Returns the level with this name, in any case: Level.named("Usage")."""
         number = _core.parse_level(name)
         if number == 0:
-            raise ValueError(f"no level: {name}")
+            raise ValueError(f"invalid level: {name}")
         return cls(number)
 
 
@@ -49,16 +49,16 @@ _CONVERSION = re.compile(r"%(?:%|[-#0 +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?[hlL]?[diou
 
 @functools.lru_cache(maxsize=1024)
 def _fields_of(format: str) -> Tuple[Tuple[str, str, int], ...]:
-    """A format's fields: name, format of the value, how many arguments that takes."""
+    """Returns the fields of a format: name, format of the value, number of its arguments."""
     found = list(_PAIR.finditer(format))
     if not found or format[: found[0].start()].strip():
-        raise ValueError(f"no NAME=value begins it: {format}")
+        raise ValueError(f"the format does not begin with NAME=: {format}")
     ends = [match.start() for match in found[1:]] + [len(format)]
     fields = []
     for match, end in zip(found, ends):
         value = format[match.end() : end].strip()
         if "%" in _CONVERSION.sub("", value):
-            raise ValueError(f"no conversion: {value}")
+            raise ValueError(f"invalid conversion: {value}")
         taken = [c for c in _CONVERSION.findall(value) if c != "%%"]
         fields.append((match.group(1), value, sum(1 + c.count("*") for c in taken)))
     return tuple(fields)
@@ -67,9 +67,9 @@ def _fields_of(format: str) -> Tuple[Tuple[str, str, int], ...]:
 class Log(_core.Log):
     """A log: a stream of records from one program to one destination.
 
-    prog is the program's name; url a destination as the library takes it: "file:///tmp/a.log",
-    "x-netlog://HOST[:PORT]", "-", "memory:NAME" and more, with options ("?policy=newest"), or a path, or None for
-    $NETLOGGER_DEST. When that is unset, or $NETLOGGER_ON is 0, logging is off: every call returns False.
+    prog is the program's name. url is a path or a URL of netlogger(7), such as "file:///tmp/a.log",
+    "x-netlog://HOST[:PORT]", "-" or "memory:NAME", with options ("?policy=newest"). None stands for $NETLOGGER_DEST. If
+    that is unset, or $NETLOGGER_ON is 0, logging is off, and every call returns False.
 
     A destination that cannot be reached now is tried again later; a line on standard error reports it. Raises Error if
     the URL is invalid or can never work.
@@ -92,7 +92,7 @@ class Log(_core.Log):
         self.close()
 
     def write(self, event: str, format: str = "", *values: object, level: int = Level.USAGE) -> bool:
-        """Logs an event whose fields are a text, or a format as that of the operator %:
+        """Logs an event with fields from a text or a format of the operator %:
 
             log.write("WriteData", "SEND.SZ=" + str(size))
             log.write("WriteData", "SEND.SZ=%d FILE=%s", size, name)
@@ -116,21 +116,21 @@ class Log(_core.Log):
         return self.log(level, event, fields)
 
     def write_record(self, record: Record) -> bool:
-        """Logs a record that was read, with its time, host and program."""
+        """Logs a record of a reader with its time, host and program."""
         return self._write_record(
             record.time_ns, record._level, record.host, record.prog, record.event, record.fields
         )
 
     def switch(self, pattern: str, on: bool) -> None:
-        """Switches the events on or off whose name a pattern such as "Write*" matches, in all logs of the process."""
+        """Switches events whose name matches a pattern such as "Write*" on or off in all logs of the process."""
         if not pattern or any(c.isspace() for c in pattern):
-            raise ValueError("a pattern is not empty and has no blanks")
+            raise ValueError("a pattern must not be empty or contain spaces")
         self.control(f"event {pattern} {'on' if on else 'off'}")
 
     def send_to(self, url: str) -> None:
-        """Sends on to another destination; what waits goes there too."""
+        """Changes the destination, also of waiting events."""
         if not url or any(c.isspace() for c in url):
-            raise ValueError("a URL is not empty and has no blanks")
+            raise ValueError("a URL must not be empty or contain spaces")
         self.control(f"destination {url}")
 
     def span(
@@ -141,9 +141,9 @@ class Log(_core.Log):
         level: int = Level.USAGE,
         **more: object,
     ) -> Span:
-        """A span of time: logs NAME.start when it is entered and NAME.end when it is left.
+        """Returns a span, which logs NAME.start when it is entered and NAME.end when it is left.
 
-        As a context manager, plain or asynchronous, or as a decorator of functions and coroutines:
+        Use it as a context manager, also asynchronous, or as a decorator of functions and coroutines:
 
             with log.span("Read", **{"BLOCK.ID": 7}) as span:
                 span.add(BYTES=len(data))
@@ -151,14 +151,14 @@ class Log(_core.Log):
             @log.span("Parse")
             def parse(text): ...
 
-        NAME.end has the same fields, what was added, STATUS (0, or -1 when an exception left it, whose name is then
-        in ERROR) and DUR, the seconds that it took.
+        NAME.end has the same fields, the added fields, STATUS (0, or -1 after an exception, with its name in ERROR), and
+        DUR, the duration in seconds.
         """
         return Span(self, name, {**(fields or {}), **more}, level)
 
 
 class Span:
-    """What Log.span makes."""
+    """A span of Log.span."""
 
     __slots__ = ("_log", "_name", "_fields", "_level", "_more", "_begin_ns", "status")
 
@@ -169,7 +169,7 @@ class Span:
         self._level = level
         self._more: Dict[str, object] = {}
         self._begin_ns = 0
-        self.status = 0  #: what STATUS of NAME.end says, unless an exception ends the span
+        self.status = 0  #: STATUS of NAME.end, unless an exception ends the span
 
     def add(self, fields: Optional[Mapping[str, object]] = None, /, **more: object) -> None:
         """Adds fields to NAME.end."""
@@ -205,7 +205,7 @@ class Span:
         self.__exit__(kind, error, where)
 
     def _again(self) -> Span:
-        """One of its own for every call of what it decorates."""
+        """Returns a new span for a call of a decorated function."""
         return Span(self._log, self._name, self._fields, self._level)
 
     def __call__(self, function: _F) -> _F:
@@ -227,7 +227,7 @@ def open(prog: str, url: Union[str, os.PathLike[str], None] = None) -> Log:
     return Log(prog, url)
 
 
-# ---- children of multiprocessing, which end without exit() and so without the library's own last flush ----
+# ---- children of multiprocessing, which end without exit() and thus without the library's last flush ----
 
 _open_logs: weakref.WeakSet[Log] = weakref.WeakSet()
 _finalizers: List[Any] = []
@@ -239,18 +239,18 @@ def _flush_all() -> None:
             if not log.closed:
                 log.flush()
         except _core.Error:
-            pass  # it is kept in shared memory, for nlrecover
+            pass  # the events remain in shared memory for nlrecover
 
 
 def _flush_at_exit_of_child() -> None:
-    """Has multiprocessing, when it is in use, flush all logs at the end of this process."""
+    """Makes multiprocessing, if it is in use, flush all logs at the end of this process."""
     util = sys.modules.get("multiprocessing.util")
     if util is not None and (not _finalizers or _finalizers[0] != os.getpid()):
         _finalizers[:] = [os.getpid(), util.Finalize(None, _flush_all, exitpriority=-1000)]
 
 
 class _Fork:
-    """What multiprocessing.util calls in a child after it forgot what its parent wanted to be called."""
+    """multiprocessing.util calls this in a child, where it has removed the parent's finalizers."""
 
 
 _fork = _Fork()

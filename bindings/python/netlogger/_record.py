@@ -1,4 +1,4 @@
-"""The consuming half: Record, Reader."""
+"""Record and Reader."""
 from __future__ import annotations
 
 import datetime
@@ -24,14 +24,14 @@ _STANDARD = {
 
 
 class Record(Dict[str, Any]):
-    """One event: a dict of its fields, in the order in which they were logged.
+    """One event: a dict of its fields, in the order of logging.
 
-    What every record has is in attributes: time_ns, host, prog, level, event; of those host, prog, level and event may
-    be None. They are also found by the names that they have in a log (record["NL.EVNT"]), but are no items. Where a
-    name repeats, the dict has the first; fields has all.
+    The standard fields are attributes: time_ns, host, prog, level, event. All but time_ns may be None. They are also
+    available under their names in logs (record["NL.EVNT"]), but are not items. If a name repeats, the dict has the
+    first field; fields has all.
 
-    Values from the binary format are bool, int, float or str, as they were logged; from text they are str, unless
-    the reader was asked for numbers. Bytes that are no UTF-8 are escaped: value.encode("utf-8", "surrogateescape").
+    Values from the binary format are bool, int, float or str, as they were logged. Values from text are str, unless the
+    reader has numbers=True. Bytes that are not UTF-8 are escaped: value.encode("utf-8", "surrogateescape").
     """
 
     __slots__ = ("time_ns", "_level", "host", "prog", "event", "_repeated")
@@ -52,7 +52,7 @@ class Record(Dict[str, Any]):
 
     @property
     def level(self) -> Optional[Level]:
-        """How urgent it is; None when it doesn't say."""
+        """The level, or None."""
         return Level(self._level) if self._level else None
 
     @level.setter
@@ -61,17 +61,17 @@ class Record(Dict[str, Any]):
 
     @property
     def level_name(self) -> Optional[str]:
-        """The level as a log spells it: "Usage"."""
+        """The level's name in logs: "Usage"."""
         return Level(self._level).name.capitalize() if self._level else None
 
     @property
     def fields(self) -> Tuple[Tuple[str, Any], ...]:
-        """All fields as pairs of name and value, also those whose names repeat."""
+        """All fields as pairs of name and value, including repeated names."""
         return self._repeated if self._repeated is not None else tuple(self.items())
 
     @property
     def time(self) -> datetime.datetime:
-        """When it was, in UTC, to the microsecond; time_ns has the nanoseconds."""
+        """The time in UTC, in microseconds; time_ns has nanoseconds."""
         return _EPOCH + datetime.timedelta(microseconds=self.time_ns // 1000)
 
     def __missing__(self, name: str) -> Any:
@@ -89,15 +89,15 @@ class Record(Dict[str, Any]):
 
 
 class Reader(_core.Reader):
-    """Records from a source: an iterator, which is to be closed or used in a with statement.
+    """An iterator over the records of a source. Close it, or use it in a with statement.
 
-    url is a path, "-", "memory:NAME", or a collector: "x-netlog://HOST?since=-60". Format and compression are told by
-    the content. where is an expression that chooses records ('LVL <= Warning && HOST ~ dpss*'); since, a datetime or
-    seconds since 1970, leaves out what was before; follow waits at the end of a file for more; numbers makes int
-    or float of text that is a number from end to end.
+    url is a path, "-", "memory:NAME", or a collector: "x-netlog://HOST?since=-60". The reader detects format and
+    compression. where is an expression that selects records ('LVL <= Warning && HOST ~ dpss*'). since, a datetime or
+    seconds since 1970, excludes earlier records. With follow, the reader waits at the end of a file for more. With
+    numbers, text that is a number becomes int or float.
 
-    Raises Error when it can't be opened or read, ValueError when where is no expression. Lines that are no records are
-    passed over and counted (stats). A reader is for one thread at a time. Waiting ends with KeyboardInterrupt.
+    Raises Error if the source cannot be opened or read, and ValueError if where is invalid. Malformed lines are skipped
+    and counted (stats). A reader is for one thread at a time. KeyboardInterrupt ends a wait.
     """
 
     def __init__(
@@ -132,15 +132,15 @@ class Reader(_core.Reader):
         return self
 
     def to_columns(self) -> Dict[str, List[Any]]:
-        """The records that are left as lists, a column each: time_ns, host, prog, level, event, then the fields.
+        """Returns the remaining records as a list per column: time_ns, host, prog, level, event, then the fields.
 
-        None where a record has no such field. A field that is called as one of the first five gets "field." before
-        its name. In a column of text that is numbers throughout these are int or float.
+        Missing values are None. A field with the name of one of the first five columns gets the prefix "field.". A column
+        of text that consists of numbers becomes int or float.
         """
         return _columns(self)
 
     def to_arrow(self) -> pyarrow.Table:
-        """The records that are left as a table of Arrow; pyarrow is needed for it."""
+        """Returns the remaining records as an Arrow table; requires pyarrow."""
         import pyarrow
 
         columns = self.to_columns()
@@ -149,7 +149,7 @@ class Reader(_core.Reader):
         return pyarrow.table(arrays)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The records that are left as a data frame; pandas is needed for it."""
+        """Returns the remaining records as a data frame; requires pandas."""
         import pandas
 
         columns = self.to_columns()
@@ -194,7 +194,7 @@ def _as_numbers(column: List[Any]) -> List[Any]:
 
 
 def _number(kind: Any, text: str) -> Any:
-    if "_" in text or text != text.strip():  # what Python alone takes for a number
+    if "_" in text or text != text.strip():  # valid numbers in Python only
         raise ValueError(text)
     return kind(text)
 
@@ -208,7 +208,7 @@ def _fit(column: List[Any]) -> bool:
 
 
 def _arrow_array(pyarrow: Any, values: List[Any]) -> Any:
-    """An array; what is mixed, or too large, becomes text."""
+    """Returns an array; mixed and too large values become text."""
     for kind in (bool, int, float):
         if _are(values, kind) and (kind is not int or _fit(values)):
             return pyarrow.array(values)
@@ -228,5 +228,5 @@ def read(
     follow: bool = False,
     numbers: bool = False,
 ) -> Reader:
-    """Reads a source; see Reader."""
+    """Returns a reader of a source; see Reader."""
     return Reader(url, where, since=since, follow=follow, numbers=numbers)

@@ -178,7 +178,7 @@ static PyObject *emit(py_log *self, nl_level level, PyObject *event, PyObject *f
 {
     call c;
     if (!PyUnicode_Check(event)) {
-        PyErr_SetString(PyExc_TypeError, "an event's name is a str");
+        PyErr_SetString(PyExc_TypeError, "the name of an event must be a str");
         return NULL;
     }
     if (!nl_is_on(self->log, level)) /* false for a closed log too */
@@ -199,7 +199,7 @@ static PyObject *emit(py_log *self, nl_level level, PyObject *event, PyObject *f
 static PyObject *as_dict(PyObject *mapping)
 {
     if (!PyObject_HasAttrString(mapping, "keys")) {
-        PyErr_SetString(PyExc_TypeError, "fields are a mapping");
+        PyErr_SetString(PyExc_TypeError, "fields must be a mapping");
         return NULL;
     }
     PyObject *dict = PyDict_New();
@@ -213,7 +213,7 @@ static PyObject *emit_call(PyObject *self, nl_level level, PyObject *args, Py_ss
 {
     Py_ssize_t given = PyTuple_Size(args) - at;
     if (given < 1 || given > 2) {
-        PyErr_SetString(PyExc_TypeError, "an event's name, and at most one mapping, are given by position");
+        PyErr_SetString(PyExc_TypeError, "positional arguments are the name of the event and at most one mapping");
         return NULL;
     }
     PyObject *event = PyTuple_GetItem(args, at);
@@ -251,7 +251,7 @@ static int take_level(PyObject *object, nl_level *level)
     if (number == -1 && PyErr_Occurred() != NULL)
         return -1;
     if (number <= NL_LEVEL_NONE || number > NL_DEBUG) {
-        PyErr_SetString(PyExc_ValueError, "a level is one of " NL_LEVEL_NAMES);
+        PyErr_SetString(PyExc_ValueError, "invalid level; use one of " NL_LEVEL_NAMES);
         return -1;
     }
     *level = (nl_level)number;
@@ -302,7 +302,7 @@ static PyObject *log_write_text(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "iUU", &number, &event, &text))
         return NULL;
     if (number <= NL_LEVEL_NONE || number > NL_DEBUG) {
-        PyErr_SetString(PyExc_ValueError, "a level is one of " NL_LEVEL_NAMES);
+        PyErr_SetString(PyExc_ValueError, "invalid level; use one of " NL_LEVEL_NAMES);
         return NULL;
     }
     level = (nl_level)number;
@@ -329,7 +329,7 @@ static int log_add_field(nl_record *record, PyObject *name, PyObject *object)
     nl_field field;
     PyObject *kept_name = NULL, *kept = NULL;
     if (!PyUnicode_Check(name)) {
-        PyErr_SetString(PyExc_TypeError, "a field's name is a str");
+        PyErr_SetString(PyExc_TypeError, "the name of a field must be a str");
         return -1;
     }
     int result = nlpy_take_text(name, &name_text, &kept_name) == 0 && nlpy_take(object, &field, &kept) == 0 ? 0 : -1;
@@ -355,7 +355,7 @@ static int set_text(nl_record *record, void (*set)(nl_record *, const char *, si
     if (text == Py_None)
         return 0;
     if (!PyUnicode_Check(text)) {
-        PyErr_SetString(PyExc_TypeError, "host, prog and event of a record are str or None");
+        PyErr_SetString(PyExc_TypeError, "host, prog and event of a record must be str or None");
         return -1;
     }
     if (nlpy_take_text(text, &bytes, &kept) < 0)
@@ -377,7 +377,7 @@ static PyObject *log_write_record(PyObject *object, PyObject *args)
     if (!self->is_open)
         Py_RETURN_FALSE;
     if (level < NL_LEVEL_NONE || level > NL_DEBUG) {
-        PyErr_SetString(PyExc_ValueError, "a level is one of " NL_LEVEL_NAMES);
+        PyErr_SetString(PyExc_ValueError, "invalid level; use one of " NL_LEVEL_NAMES);
         return NULL;
     }
     nl_record *record = nl_record_new();
@@ -422,7 +422,7 @@ static PyObject *log_control(PyObject *object, PyObject *text)
     if (!check_open(self))
         return NULL;
     if (!PyUnicode_Check(text)) {
-        PyErr_SetString(PyExc_TypeError, "commands are a str");
+        PyErr_SetString(PyExc_TypeError, "commands must be a str");
         return NULL;
     }
     if (nlpy_take_text(text, &commands, &kept) < 0)
@@ -523,8 +523,7 @@ static PyMethodDef log_methods[] = {
     {"event", KEYWORDS(log_usage), METH_VARARGS | METH_KEYWORDS,
      "event($self, event, fields=None, /, **more)\n--\n\n"
      "Logs an event of level Usage with the fields of a mapping, of keywords, or of both.\n\n"
-     "True when it was logged; False when it is switched off, or lost, as the log's policy\n"
-     "is when its ring is full: then the log itself says how many are missing."},
+     "Returns True if the event was logged; False if it is off or lost. The log reports lost events."},
     {"emergency", KEYWORDS(log_emergency), METH_VARARGS | METH_KEYWORDS, "emergency" FIELDS_DOC("Emergency")},
     {"alert", KEYWORDS(log_alert), METH_VARARGS | METH_KEYWORDS, "alert" FIELDS_DOC("Alert")},
     {"error", KEYWORDS(log_error), METH_VARARGS | METH_KEYWORDS, "error" FIELDS_DOC("Error")},
@@ -536,19 +535,19 @@ static PyMethodDef log_methods[] = {
     {"important", KEYWORDS(log_important), METH_VARARGS | METH_KEYWORDS, "important" FIELDS_DOC("Important")},
     {"debug", KEYWORDS(log_debug), METH_VARARGS | METH_KEYWORDS, "debug" FIELDS_DOC("Debug")},
     {"log", KEYWORDS(log_log), METH_VARARGS | METH_KEYWORDS,
-     "log($self, level, event, fields=None, /, **more)\n--\n\nLogs an event of that level; see event()."},
+     "log($self, level, event, fields=None, /, **more)\n--\n\nLogs an event of a level; see event()."},
     {"_write_text", log_write_text, METH_VARARGS, NULL},
     {"_write_record", log_write_record, METH_VARARGS, NULL},
-    {"is_on", log_is_on, METH_VARARGS, "is_on($self, level, /)\n--\n\nWhether events of that level are written."},
+    {"is_on", log_is_on, METH_VARARGS, "is_on($self, level, /)\n--\n\nReturns whether events of a level are written."},
     {"set_level", log_set_level, METH_O,
-     "set_level($self, level, /)\n--\n\nSets the threshold: less urgent events are not written from now on."},
+     "set_level($self, level, /)\n--\n\nSets the threshold: the log drops less urgent events."},
     {"control", log_control, METH_O,
-     "control($self, commands, /)\n--\n\nDoes what a text says, a command a line:\n\n"
+     "control($self, commands, /)\n--\n\nExecutes commands, one per line:\n\n"
      "    level LEVEL\n    event PATTERN off|on\n    destination URL\n\n"
-     "and more (nl_control in the library's log.h). Raises Error, naming the wrong lines, after the others are done."},
+     "and others (see nl_control). Raises Error with the invalid lines after executing the others."},
     {"flush", log_flush, METH_NOARGS,
-     "flush($self)\n--\n\nSends what was logged and waits for that. Raises Error when it cannot be sent now; it is "
-     "kept."},
+     "flush($self)\n--\n\nSends all events and waits until they are sent. Raises Error if some cannot be sent now; "
+     "the log keeps them."},
     {"close", log_close, METH_NOARGS,
      "close($self)\n--\n\nSends what was logged and closes the log. Returns False if not all of it is delivered; then "
      "the library\nprints how many events remain, and where."},
@@ -556,12 +555,12 @@ static PyMethodDef log_methods[] = {
 };
 
 static PyGetSetDef log_members[] = {
-    {"closed", log_closed, NULL, "Whether it was closed.", NULL},
+    {"closed", log_closed, NULL, "Whether the log is closed.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyType_Slot log_slots[] = {
-    {Py_tp_doc, "A log of one program to one destination: netlogger.Log without what is written in Python."},
+    {Py_tp_doc, "The native part of netlogger.Log."},
     {Py_tp_init, log_init},
     {Py_tp_dealloc, log_dealloc},
     {Py_tp_methods, log_methods},

@@ -6,22 +6,23 @@ import java.util.Arrays;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * An event that is being put together: {@link NetLogger#event} begins it, {@link #write} writes it and ends it. It belongs to the
- * thread, and once it is written is used again for another, so keep none. What computes a value may log events itself.
+ * An event under construction: {@link NetLogger#event} begins it, and {@link #write} writes and ends it. It belongs to its
+ * thread, which reuses it for other events afterwards, so do not keep it. Code that computes a value may log events.
  *
- * <p>Nothing is allocated once a thread has written an event of that kind: of its level, its name and the names of its fields. That
- * is so for the first 4096 kinds of a process; names that are made up as the program goes, more than that, cost more.
+ * <p>After the first event of a kind (level, name, names of fields) in a thread, events of this kind allocate nothing. This
+ * applies to the first 4096 kinds of a process; further kinds cost more.
  *
- * <p>At most 16 fields. A name is letters, digits, '.', '_' and '-', and best a constant. A text is written in UTF-8.
+ * <p>An event has at most 16 fields. Names consist of letters, digits, '.', '_' and '-', preferably constants. Text is written in
+ * UTF-8.
  */
 public final class Event {
-    /* An nl_field: its name (not read here), its type, its value of up to 16 bytes. bindings/java/netlogger_jni.c checks it. */
+    /* The layout of nl_field: name (unused), type, value of up to 16 bytes. bindings/java/netlogger_jni.c checks it. */
     private static final int FIELD_SIZE = 40, TYPE_AT = 16, VALUE_AT = 24, SIZE_AT = 32;
     private static final int STRING = 0, INT = 1, DOUBLE = 3, BOOL = 4;
     private static final int FIELDS_MAX = 16, TEXTS_AT = FIELDS_MAX * FIELD_SIZE, TEXTS_SIZE_FIRST = 16384;
     private static final int CACHE_SIZE = 512, KINDS_MAX = 4096, EVENTS = 4;
 
-    /** Level, event's name and fields' names. */
+    /** The level, the event's name and the names of its fields. */
     private static final class Kind {
         final int level;
         final String event;
@@ -55,7 +56,7 @@ public final class Event {
             return true;
         }
 
-        /* Names are constants most of the time: the same object. */
+        /* Names are usually constants, and thus the same object. */
         private static boolean same(String a, String b) {
             return a == b || a.equals(b);
         }
@@ -99,7 +100,7 @@ public final class Event {
     private long address;
     private long log;
     private int level, count, end;
-    private boolean isOpen; // begun and not written yet
+    private boolean isOpen; // not written yet
     private String event;
 
     private Event(Own own) {
@@ -109,14 +110,14 @@ public final class Event {
 
     static Event begin(long log, Level level, String event) {
         if (event.isEmpty())
-            throw new IllegalArgumentException("an event has a name");
+            throw new IllegalArgumentException("the name of an event must not be empty");
         Own own = OWN.get();
         Event begun = own.events[own.at];
         if (begun.isOpen)
             begun = own.another();
         begun.log = log;
         begun.level = level.number();
-        if (begun.event != event) // here and below: a reference is stored at a price, for the garbage collector's sake
+        if (begun.event != event) // here and below: storing a reference has a cost in the garbage collector
             begun.event = event;
         begun.count = 0;
         begun.end = TEXTS_AT;
@@ -130,7 +131,7 @@ public final class Event {
         if (buffer != null) {
             buffer.limit(end).position(0);
             larger.put(buffer).clear();
-            for (int i = 0; i < count; i++) // texts lie elsewhere now
+            for (int i = 0; i < count; i++) // texts have moved
                 if (larger.getInt(i * FIELD_SIZE + TYPE_AT) == STRING)
                     larger.putLong(i * FIELD_SIZE + VALUE_AT, larger.getLong(i * FIELD_SIZE + VALUE_AT) - address + at);
         }
@@ -140,11 +141,11 @@ public final class Event {
 
     private int add(String name, int type) {
         if (!isOpen)
-            throw new IllegalStateException("the event is written");
+            throw new IllegalStateException("the event is already written");
         if (count == FIELDS_MAX)
             throw new IllegalArgumentException("an event has at most 16 fields");
         if (name.isEmpty())
-            throw new IllegalArgumentException("a field has a name");
+            throw new IllegalArgumentException("the name of a field must not be empty");
         if (names[count] != name)
             names[count] = name;
         int at = count++ * FIELD_SIZE;
@@ -158,8 +159,8 @@ public final class Event {
      * @param name the field's name, best a constant
      * @param value its value
      * @return this event
-     * @throws IllegalStateException when the event is written
-     * @throws IllegalArgumentException when name is empty, or the event has 16 fields
+     * @throws IllegalStateException if the event is already written
+     * @throws IllegalArgumentException if name is empty or the event has 16 fields
      */
     public Event put(String name, long value) {
         buffer.putLong(add(name, INT) + VALUE_AT, value);
@@ -172,8 +173,8 @@ public final class Event {
      * @param name the field's name, best a constant
      * @param value its value
      * @return this event
-     * @throws IllegalStateException when the event is written
-     * @throws IllegalArgumentException when name is empty, or the event has 16 fields
+     * @throws IllegalStateException if the event is already written
+     * @throws IllegalArgumentException if name is empty or the event has 16 fields
      */
     public Event put(String name, double value) {
         buffer.putDouble(add(name, DOUBLE) + VALUE_AT, value);
@@ -186,8 +187,8 @@ public final class Event {
      * @param name the field's name, best a constant
      * @param value its value
      * @return this event
-     * @throws IllegalStateException when the event is written
-     * @throws IllegalArgumentException when name is empty, or the event has 16 fields
+     * @throws IllegalStateException if the event is already written
+     * @throws IllegalArgumentException if name is empty or the event has 16 fields
      */
     public Event put(String name, float value) {
         double wide = value;
@@ -200,8 +201,8 @@ public final class Event {
      * @param name the field's name, best a constant
      * @param value its value
      * @return this event
-     * @throws IllegalStateException when the event is written
-     * @throws IllegalArgumentException when name is empty, or the event has 16 fields
+     * @throws IllegalStateException if the event is already written
+     * @throws IllegalArgumentException if name is empty or the event has 16 fields
      */
     public Event put(String name, boolean value) {
         buffer.putLong(add(name, BOOL) + VALUE_AT, value ? 1 : 0);
@@ -214,8 +215,8 @@ public final class Event {
      * @param name the field's name, best a constant
      * @param value the text; null is the text "null"
      * @return this event
-     * @throws IllegalStateException when the event is written
-     * @throws IllegalArgumentException when name is empty, or the event has 16 fields
+     * @throws IllegalStateException if the event is already written
+     * @throws IllegalArgumentException if name is empty or the event has 16 fields
      */
     public Event put(String name, String value) {
         if (value == null)
@@ -237,8 +238,8 @@ public final class Event {
      * @param name the field's name, best a constant
      * @param value the text; null is the text "null"
      * @return this event
-     * @throws IllegalStateException when the event is written
-     * @throws IllegalArgumentException when name is empty, or the event has 16 fields
+     * @throws IllegalStateException if the event is already written
+     * @throws IllegalArgumentException if name is empty or the event has 16 fields
      */
     public Event put(String name, CharSequence value) {
         if (value instanceof String)
@@ -268,8 +269,8 @@ public final class Event {
      * @param name the field's name, best a constant
      * @param value the bytes, which are copied
      * @return this event
-     * @throws IllegalStateException when the event is written
-     * @throws IllegalArgumentException when name is empty, or the event has 16 fields
+     * @throws IllegalStateException if the event is already written
+     * @throws IllegalArgumentException if name is empty or the event has 16 fields
      */
     public Event put(String name, byte[] value) {
         int at = add(name, STRING), start = room((long) value.length);
@@ -320,16 +321,16 @@ public final class Event {
     }
 
     /**
-     * Writes the event, once; it is not to be used any more.
+     * Writes the event. It must not be used afterwards.
      *
-     * @return false when it is off, or lost: then it is counted
-     * @throws IllegalStateException when it is written
+     * @return false if it is off or lost
+     * @throws IllegalStateException if the event is already written
      */
     public boolean write() {
         if (!isOpen)
-            throw new IllegalStateException("the event is written");
+            throw new IllegalStateException("the event is already written");
         boolean written = log != 0 && put();
-        isOpen = false; // and may be begun again
+        isOpen = false; // can be reused
         return written;
     }
 
@@ -347,7 +348,7 @@ public final class Event {
         return result > 0;
     }
 
-    /* The kind, in the cache where the process may keep it; otherwise one for this event only. */
+    /* Returns the shared kind, caching it, or a kind for this event only. */
     private Kind find(int hash, int place) {
         Kind wanted = new Kind(level, event, Arrays.copyOf(names, count), hash);
         Kind kind = KINDS.get(wanted);

@@ -6,14 +6,14 @@ import java.time.Instant;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** A record that was read. */
+/** A record of a reader. */
 public final class LogRecord {
     private final long timeNs;
     private final Level level;
     private final String levelText, host, prog, event;
     private final Map<String, byte[]> fields = new LinkedHashMap<>();
 
-    /* As netlogger_jni.c packs it: time, level, then texts with their sizes; the names and values of fields come last. */
+    /* The layout of netlogger_jni.c: time, level, then texts with their sizes; last the names and values of fields. */
     LogRecord(byte[] packed) {
         ByteBuffer in = ByteBuffer.wrap(packed).order(ByteOrder.nativeOrder());
         timeNs = in.getLong();
@@ -43,7 +43,7 @@ public final class LogRecord {
     }
 
     /**
-     * When it was.
+     * Returns the time.
      *
      * @return nanoseconds since 1970 UTC
      */
@@ -52,54 +52,54 @@ public final class LogRecord {
     }
 
     /**
-     * When it was.
+     * Returns the time.
      *
-     * @return the same time, to the nanosecond
+     * @return the time with nanoseconds
      */
     public Instant time() {
         return Instant.ofEpochSecond(Math.floorDiv(timeNs, 1_000_000_000L), Math.floorMod(timeNs, 1_000_000_000L));
     }
 
     /**
-     * How urgent it is.
+     * Returns the level.
      *
-     * @return null when the record has no level, or one of another spelling: {@link #levelText}
+     * @return null if the record has no level, or one with another spelling: {@link #levelText}
      */
     public Level level() {
         return level;
     }
 
     /**
-     * A level that is none of ULM's.
+     * Returns a level that is not a level of ULM.
      *
-     * @return as the record has it; null when {@link #level} says it, or there is none
+     * @return the original spelling; null if {@link #level} returns the level, or there is none
      */
     public String levelText() {
         return levelText;
     }
 
     /**
-     * Where it comes from.
+     * Returns the host.
      *
-     * @return the host's name; null when the record has none
+     * @return the host's name; null if the record has none
      */
     public String host() {
         return host;
     }
 
     /**
-     * What it comes from.
+     * Returns the program.
      *
-     * @return the program's name; null when the record has none
+     * @return the program's name; null if the record has none
      */
     public String prog() {
         return prog;
     }
 
     /**
-     * What happened.
+     * Returns the event.
      *
-     * @return the event's name; null when the record has none
+     * @return the event's name; null if the record has none
      */
     public String event() {
         return event;

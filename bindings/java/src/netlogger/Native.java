@@ -9,8 +9,8 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 
 /**
- * The calls into the library. Its native part is found by itself: where the property netlogger.library says, else on
- * java.library.path, else in this jar, from where it is copied to a temporary file.
+ * The native functions. The native part is loaded from the file in the property netlogger.library, from java.library.path, or
+ * from this jar by way of a temporary file.
  */
 final class Native {
     private Native() {
@@ -38,23 +38,23 @@ final class Native {
         try (InputStream in = Native.class.getResourceAsStream("/netlogger/native/" + name)) {
             if (in == null)
                 throw notThere;
-            Path folder = Files.createTempDirectory("netlogger");
-            Path file = folder.resolve(name);
+            Path directory = Files.createTempDirectory("netlogger");
+            Path file = directory.resolve(name);
             try {
                 Files.copy(in, file, StandardCopyOption.REPLACE_EXISTING);
                 System.load(file.toString());
-            } finally { // once it is loaded nobody needs its name
+            } finally { // the name is not needed after loading
                 Files.deleteIfExists(file);
-                Files.deleteIfExists(folder);
+                Files.deleteIfExists(directory);
             }
         } catch (IOException e) {
-            UnsatisfiedLinkError error = new UnsatisfiedLinkError("netlogger's native part cannot be unpacked: " + e);
+            UnsatisfiedLinkError error = new UnsatisfiedLinkError("cannot unpack the native part of netlogger: " + e);
             error.initCause(e);
             throw error;
         }
     }
 
-    /** The bytes of text as the library takes them; null stays null. */
+    /** Returns the UTF-8 bytes of text; null for null. */
     static byte[] bytes(String text) {
         return text == null ? null : text.getBytes(StandardCharsets.UTF_8);
     }
@@ -63,23 +63,23 @@ final class Native {
         return new String(bytes, StandardCharsets.UTF_8);
     }
 
-    /** The library's words for the latest failure of this thread. */
+    /** Returns the library's message for the latest failure of this thread. */
     static NetLoggerException failure() {
         return new NetLoggerException(text(errorMessage()));
     }
 
     private static native byte[] errorMessage();
 
-    /** What stands for a log, for ever; 0, below, is one that is never open. Any number of threads may use it meanwhile. */
+    /** Creates a handle of a log, which is never freed; 0 is a log that is never open. Thread-safe. */
     static native long newLog();
 
-    /** Opens it, when it is not open; false when it is off. Throws when it cannot be opened. url may be null. */
+    /** Opens a log that is not open; returns false if logging is off. Throws if the destination is invalid. url may be null. */
     static native boolean open(long log, byte[] prog, byte[] url);
 
-    /** All of these do nothing when it is not open; false or a negative result is a failure. */
+    /** The following functions do nothing if the log is not open; false and negative results are failures. */
     static native boolean flush(long log);
 
-    /** Waits for who is using it. */
+    /** Waits for threads that are using the log. */
     static native boolean close(long log);
 
     static native void setLevel(long log, int level);
@@ -88,22 +88,22 @@ final class Native {
 
     static native boolean isOn(long log, int level);
 
-    /** 1, 0 when it is off, -1 when it is lost. */
+    /** Returns 1, 0 if the event is off, or -1 if it is lost. */
     static native int writeText(long log, byte[] event, byte[] fields);
 
-    /** What an event of that level, name and names of fields is called by. */
+    /** Returns the kind of events with this level, name and names of fields. */
     static native long newKind(int level, byte[] event, byte[][] names);
 
     static native void freeKind(long kind);
 
-    /** The fields lie at address, as {@link Event} puts them there. */
+    /** Writes an event with the fields at address, in the layout of {@link Event}. */
     static native int writeEvent(long log, long kind, long address);
 
     static native long addressOf(ByteBuffer buffer);
 
     static native long openReader(byte[] source, boolean follow, byte[] where);
 
-    /** The next record in one piece, as {@link LogRecord} takes it apart; null at the end; empty when none has come yet. */
+    /** Returns the next record, packed for {@link LogRecord}; null at the end; empty if none is available yet. */
     static native byte[] next(long reader);
 
     static native long malformed(long reader);

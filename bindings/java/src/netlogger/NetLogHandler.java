@@ -4,18 +4,17 @@ import java.util.logging.ErrorManager;
 import java.util.logging.Handler;
 
 /**
- * Takes what java.util.logging is given, and SLF4J through its slf4j-jdk14: each becomes an event called Log with the
- * fields MSG, LOGGER, and, where there is an exception, EXCEPTION. Severe is Error, Warning is Warning, Info Usage, the finer
- * ones Debug.
+ * A handler of java.util.logging, and of SLF4J with slf4j-jdk14. Each message becomes an event Log with the fields MSG and
+ * LOGGER, and EXCEPTION if there is one. Severe becomes Error, Warning stays, Info becomes Usage, and finer levels Debug.
  */
 public final class NetLogHandler extends Handler {
     private final NetLogger log;
     private final boolean closes;
 
     /**
-     * Into the log that NETLOGGER_DEST names, which is this handler's. What logging.properties can ask for.
+     * Creates a handler with its own log to NETLOGGER_DEST, for logging.properties.
      *
-     * @throws NetLoggerException when it cannot be opened
+     * @throws NetLoggerException if the destination is invalid
      */
     public NetLogHandler() {
         log = new NetLogger("java");
@@ -24,9 +23,9 @@ public final class NetLogHandler extends Handler {
     }
 
     /**
-     * Into a log.
+     * Creates a handler for a log.
      *
-     * @param log stays the caller's, to be closed after the handler
+     * @param log a log of the caller, who closes it after the handler
      */
     public NetLogHandler(NetLogger log) {
         this.log = log;
@@ -65,11 +64,7 @@ public final class NetLogHandler extends Handler {
 
     @Override
     public void close() {
-        try {
-            if (closes)
-                log.close();
-        } catch (NetLoggerException e) {
-            reportError(null, e, ErrorManager.CLOSE_FAILURE);
-        }
+        if (closes)
+            log.close();
     }
 }

@@ -5,10 +5,10 @@ import java.util.function.Consumer;
 /**
  * A log: a stream of events from this program to one destination.
  *
- * <p>Logging never throws and waits for nobody (unless the log's policy says so, when its ring is full): an event that could
- * not be kept is counted, and the log itself says how many were lost. What can fail, opening, flushing and closing,
- * throws {@link NetLoggerException}. Any number of threads may use a log. A log that was not opened, or is closed, takes
- * everything and writes nothing.
+ * <p>Logging never throws, and waits only if the log's policy requires that when its ring is full. The log counts and
+ * reports lost events. A collector that is not running is no error: the library keeps the events, prints one line on standard
+ * error, and tries again. Invalid destinations, and events that flush() cannot send, cause a {@link NetLoggerException}. Any
+ * number of threads may use a log. A log that is not open accepts all calls and writes nothing.
  */
 public final class NetLogger implements AutoCloseable {
     private final String prog;
@@ -16,7 +16,7 @@ public final class NetLogger implements AutoCloseable {
     private volatile boolean isOpen;
 
     /**
-     * A log, which is to be opened.
+     * Creates a log that is not open.
      *
      * @param prog the program's name in every record
      */
@@ -25,30 +25,30 @@ public final class NetLogger implements AutoCloseable {
     }
 
     /**
-     * Opens it: to a collector.
+     * Opens the log to a collector.
      *
-     * @param host its host, by name or address
-     * @param port its port, usually 14830
-     * @throws NetLoggerException when it cannot be opened
+     * @param host the host, by name or address
+     * @param port the port, usually 14830
+     * @throws NetLoggerException if the destination is invalid
      */
     public void open(String host, int port) {
         open("x-netlog://" + (host.indexOf(':') >= 0 ? "[" + host + "]" : host) + ":" + port);
     }
 
     /**
-     * Opens it: to a destination.
+     * Opens the log to a destination.
      *
      * @param url such as file:///tmp/a.log or x-netlog://HOST?format=nlb
-     * @throws NetLoggerException when it cannot be opened
+     * @throws NetLoggerException if the destination is invalid
      */
     public void open(String url) {
         open(Native.bytes(url));
     }
 
     /**
-     * Opens it: to where the environment variable NETLOGGER_DEST says. Nowhere, without a word, when it is not set.
+     * Opens the log to the destination in the environment variable NETLOGGER_DEST. Without it, the log is off.
      *
-     * @throws NetLoggerException when it cannot be opened
+     * @throws NetLoggerException if the destination is invalid
      */
     public void open() {
         open((byte[]) null);
@@ -60,16 +60,16 @@ public final class NetLogger implements AutoCloseable {
     }
 
     /**
-     * Whether it is open.
+     * Returns whether the log is open.
      *
-     * @return false too when logging is switched off
+     * @return false also if logging is off
      */
     public boolean isOpen() {
         return isOpen;
     }
 
     /**
-     * Whether events of a level are written.
+     * Returns whether events of a level are written.
      *
      * @param level the level
      * @return whether they are
@@ -79,12 +79,12 @@ public final class NetLogger implements AutoCloseable {
     }
 
     /**
-     * Writes an event of level Usage. fields is a row of NAME=value, as ULM has it; words that belong to no field become
-     * the field MSG. Of "LVL=Error" in it the level is taken.
+     * Writes an event of level Usage. fields has the form NAME=value of ULM; other words become the field MSG. LVL=Error
+     * in the fields sets the level.
      *
      * @param event the event's name
      * @param fields such as "SEND.SZ=49332 FILE=\"a b\""
-     * @return false when it is off, or lost: then it is counted
+     * @return false if it is off or lost
      */
     public boolean write(String event, String fields) {
         return Native.writeText(handle, Native.bytes(event), Native.bytes(fields)) > 0;
@@ -93,8 +93,8 @@ public final class NetLogger implements AutoCloseable {
     /**
      * Begins an event of level Usage.
      *
-     * @param name the event's name, best a constant
-     * @return to be given fields, and to be written
+     * @param name the event's name, preferably a constant
+     * @return an event, to which fields are added before it is written
      */
     public Event event(String name) {
         return Event.begin(isOpen ? handle : 0, Level.USAGE, name);
@@ -104,37 +104,37 @@ public final class NetLogger implements AutoCloseable {
      * Begins an event.
      *
      * @param level its level
-     * @param name the event's name, best a constant
-     * @return to be given fields, and to be written
+     * @param name the event's name, preferably a constant
+     * @return an event, to which fields are added before it is written
      */
     public Event event(Level level, String name) {
         return Event.begin(isOpen ? handle : 0, level, name);
     }
 
     /**
-     * Begins a span: name.start when it is started, and name.end when it is closed, with the same fields.
+     * Creates a span, which writes name.start when it is started and name.end when it is closed, with the same fields.
      *
-     * @param name what both events' names begin with
-     * @return to be given fields, started, and closed
+     * @param name the beginning of both names
+     * @return a span, to which fields are added before it is started
      */
     public Span span(String name) {
         return new Span(this, name);
     }
 
     /**
-     * Events of levels after this one are not written.
+     * Sets the threshold: events of later levels are not written.
      *
-     * @param level the last one that is written
+     * @param level the last level that is written
      */
     public void setLevel(Level level) {
         Native.setLevel(handle, level.number());
     }
 
     /**
-     * Does what the lines of commands say, such as "event Read* off"; the library's log.h lists them.
+     * Executes commands such as "event Read* off"; see nl_control.
      *
-     * @param commands a command a line
-     * @throws NetLoggerException when one cannot be done
+     * @param commands one command per line
+     * @throws NetLoggerException if a command is invalid
      */
     public void control(String commands) {
         if (!Native.control(handle, Native.bytes(commands)))
@@ -142,9 +142,9 @@ public final class NetLogger implements AutoCloseable {
     }
 
     /**
-     * Sends what was written so far, and waits for that.
+     * Sends all events and waits until they are sent.
      *
-     * @throws NetLoggerException when not all of it could be sent; it is kept
+     * @throws NetLoggerException if some could not be sent; the log keeps them
      */
     public void flush() {
         if (!Native.flush(handle))
@@ -179,10 +179,10 @@ public final class NetLogger implements AutoCloseable {
         }
 
         /**
-         * Adds a whole number.
+         * Adds an integer.
          *
-         * @param field the field's name
-         * @param value its value
+         * @param field the name of the field
+         * @param value the value
          * @return this span
          */
         public Span put(String field, long value) {
@@ -190,10 +190,10 @@ public final class NetLogger implements AutoCloseable {
         }
 
         /**
-         * Adds a real number.
+         * Adds a floating-point number.
          *
-         * @param field the field's name
-         * @param value its value
+         * @param field the name of the field
+         * @param value the value
          * @return this span
          */
         public Span put(String field, double value) {
@@ -201,10 +201,10 @@ public final class NetLogger implements AutoCloseable {
         }
 
         /**
-         * Adds true or false.
+         * Adds a boolean.
          *
-         * @param field the field's name
-         * @param value its value
+         * @param field the name of the field
+         * @param value the value
          * @return this span
          */
         public Span put(String field, boolean value) {
@@ -212,10 +212,10 @@ public final class NetLogger implements AutoCloseable {
         }
 
         /**
-         * Adds a text.
+         * Adds text.
          *
-         * @param field the field's name
-         * @param value its value; null is the text "null"
+         * @param field the name of the field
+         * @param value the value; null becomes the text "null"
          * @return this span
          */
         public Span put(String field, CharSequence value) {
@@ -224,7 +224,7 @@ public final class NetLogger implements AutoCloseable {
         }
 
         /**
-         * Writes name.start, with the fields so far. What is put later is in name.end only.
+         * Writes name.start with the present fields. Only name.end has fields that are added later.
          *
          * @return this span
          */
@@ -235,7 +235,7 @@ public final class NetLogger implements AutoCloseable {
             return this;
         }
 
-        /** The end will say STATUS=-1 instead of 0. */
+        /** Sets STATUS of name.end to -1 instead of 0. */
         public void fail() {
             failed = true;
         }

@@ -4,8 +4,8 @@ import java.util.Iterator;
 import java.util.NoSuchElementException;
 
 /**
- * The records of a source, once, in their order: a file, "-" for standard input, a collector (x-netlog://HOST), in any of
- * the library's formats. Threads take turns.
+ * The records of a source in their order, for one pass. A source is a file, "-" for standard input, or a collector
+ * (x-netlog://HOST), in any format of the library. Synchronized.
  *
  * <pre>{@code
  * try (Reader reader = new Reader("all.log", "LVL <= Warning")) {
@@ -19,10 +19,10 @@ public final class Reader implements Iterable<LogRecord>, Iterator<LogRecord>, A
     private LogRecord ahead;
 
     /**
-     * Opens a source, of which all records are wanted.
+     * Opens a source for all its records.
      *
      * @param source a file, "-", or x-netlog://HOST
-     * @throws NetLoggerException when it cannot be opened
+     * @throws NetLoggerException if the source cannot be opened
      */
     public Reader(String source) {
         this(source, null, false);
@@ -32,8 +32,8 @@ public final class Reader implements Iterable<LogRecord>, Iterator<LogRecord>, A
      * Opens a source.
      *
      * @param source a file, "-", or x-netlog://HOST
-     * @param where an expression that chooses records; null for all
-     * @throws NetLoggerException when it cannot be opened, or where is no expression
+     * @param where an expression that selects records; null: all
+     * @throws NetLoggerException if the source cannot be opened or the expression is invalid
      */
     public Reader(String source, String where) {
         this(source, where, false);
@@ -43,9 +43,9 @@ public final class Reader implements Iterable<LogRecord>, Iterator<LogRecord>, A
      * Opens a source.
      *
      * @param source a file, "-", or x-netlog://HOST
-     * @param where an expression that chooses records; null for all
-     * @param follow whether to wait, at the end, for what is appended
-     * @throws NetLoggerException when it cannot be opened, or where is no expression
+     * @param where an expression that selects records; null: all
+     * @param follow whether to wait for more at the end
+     * @throws NetLoggerException if the source cannot be opened or the expression is invalid
      */
     public Reader(String source, String where, boolean follow) {
         handle = Native.openReader(Native.bytes(source), follow, Native.bytes(where));
@@ -59,10 +59,10 @@ public final class Reader implements Iterable<LogRecord>, Iterator<LogRecord>, A
     }
 
     /**
-     * Whether there is another record. It waits for that where the source has no end; another thread may close the reader
-     * meanwhile, which is the end, or interrupt this one.
+     * Returns whether there is another record. Waits if the source has no end; another thread may meanwhile close the reader,
+     * which is the end, or interrupt this thread.
      *
-     * @throws NetLoggerException when the source cannot be read, or the thread is interrupted while it waits
+     * @throws NetLoggerException if reading fails, or the thread is interrupted
      */
     @Override
     public synchronized boolean hasNext() {
@@ -97,9 +97,9 @@ public final class Reader implements Iterable<LogRecord>, Iterator<LogRecord>, A
     }
 
     /**
-     * How many places could not be read as records, and were passed over.
+     * Returns the number of malformed parts of the input that were skipped.
      *
-     * @return so far; 0 when it is closed
+     * @return the number so far; 0 after closing
      */
     public synchronized long malformed() {
         return handle == 0 ? 0 : Native.malformed(handle);

@@ -1,18 +1,18 @@
 package netlogger;
 
 /**
- * The calls of SLF4J's loggers, for those who have their habits: a message with {} for each argument. Each becomes an event
- * called Log with the fields MSG and LOGGER, and EXCEPTION where the last argument is one that no {} is for.
+ * A logger with the methods of SLF4J: a message has {} for each argument. It becomes an event Log with the fields MSG and
+ * LOGGER, and EXCEPTION if the last argument is an exception without a {}.
  */
 public final class TextLogger {
     private final NetLogger log;
     private final String name;
 
     /**
-     * A logger of that name.
+     * Creates a logger.
      *
-     * @param log where it writes; it stays the caller's
-     * @param name what the field LOGGER says
+     * @param log the log, which the caller owns
+     * @param name the value of the field LOGGER
      */
     public TextLogger(NetLogger log, String name) {
         this.log = log;
@@ -23,7 +23,7 @@ public final class TextLogger {
      * Logs a message of level Error.
      *
      * @param message with {@code {}} for each argument
-     * @param arguments what is put there, and perhaps an exception
+     * @param arguments the values, and possibly an exception
      */
     public void error(String message, Object... arguments) {
         write(Level.ERROR, message, arguments);
@@ -33,7 +33,7 @@ public final class TextLogger {
      * Logs a message of level Warning.
      *
      * @param message with {@code {}} for each argument
-     * @param arguments what is put there, and perhaps an exception
+     * @param arguments the values, and possibly an exception
      */
     public void warn(String message, Object... arguments) {
         write(Level.WARNING, message, arguments);
@@ -43,7 +43,7 @@ public final class TextLogger {
      * Logs a message of level Usage.
      *
      * @param message with {@code {}} for each argument
-     * @param arguments what is put there, and perhaps an exception
+     * @param arguments the values, and possibly an exception
      */
     public void info(String message, Object... arguments) {
         write(Level.USAGE, message, arguments);
@@ -53,14 +53,14 @@ public final class TextLogger {
      * Logs a message of level Debug.
      *
      * @param message with {@code {}} for each argument
-     * @param arguments what is put there, and perhaps an exception
+     * @param arguments the values, and possibly an exception
      */
     public void debug(String message, Object... arguments) {
         write(Level.DEBUG, message, arguments);
     }
 
     /**
-     * Whether messages of level Debug are written.
+     * Returns whether messages of level Debug are written.
      *
      * @return whether they are
      */
@@ -79,7 +79,7 @@ public final class TextLogger {
         event.write();
     }
 
-    /* How many of the arguments there was a {} for. */
+    /* Returns the number of arguments with a {}. */
     private static int format(StringBuilder text, String message, Object[] arguments) {
         int from = 0, used = 0;
         for (int at; used < arguments.length && (at = message.indexOf("{}", from)) >= 0; from = at + 2)
