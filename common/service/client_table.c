@@ -35,9 +35,11 @@ typedef struct client_address {
 
 typedef TAILQ_HEAD(address_list, client_address) address_list;
 
+typedef LIST_HEAD(hash_list, client_address) hash_list;
+
 struct client_table {
     size_t total_max, address_max, count;
-    LIST_HEAD(, client_address) hash[HASH_SIZE];
+    hash_list hash[HASH_SIZE];
     address_list *by_count; /* index: the number of clients of the addresses */
     size_t by_count_size, highest;
     uint64_t seed;

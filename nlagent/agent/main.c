@@ -356,8 +356,9 @@ static int serve(serving *s)
     a->collections = collections_new(a, s->settings->is_directory ? url : s->settings->directory);
     for (size_t i = 0; i < s->count; i++)
         s->servers[i] = http_server_new(a, &s->listeners[i], wsdl, schema, &s->settings->allow);
+    const struct timeval second = {.tv_sec = 1};
     for (size_t i = 0; i < EVENT_COUNT; i++)
-        event_add(events[i], i == CLOCK ? &(struct timeval){.tv_sec = 1} : NULL);
+        event_add(events[i], i == CLOCK ? &second : NULL);
     mask_signals(SIG_UNBLOCK);
     bool good = begin_registering(s, url);
     inherited_notify("READY=1");

@@ -110,6 +110,13 @@ static bool agent_set_token(void *to, const nl_option *row, const char *value)
     return nl_option_set(&plain, s, value);
 }
 
+/* The row of a limit from 1 to 1,000,000. */
+#define LIMIT_ROW(option, initially, member, text)                                                                     \
+    {                                                                                                                  \
+        .name = (option), .type = NL_OPTION_COUNT, .initial = (initially), .minimum = 1, .maximum = 1000000,           \
+        .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD, NL_OPTION_MEMBER(agent_settings, member), .help = (text)  \
+    }
+
 const nl_option agent_settings_rows[] = {
     {.name = "listen",
      .value = "URL",
@@ -233,55 +240,16 @@ const nl_option agent_settings_rows[] = {
      NL_OPTION_MEMBER(agent_settings, confine),
      .help = "Drop the system calls, file access and network ports that this configuration does not need, by seccomp "
              "and Landlock; sensors keep most of them, and gain no privileges from set-user-ID programs"},
-    {.name = "max-sensors",
-     .type = NL_OPTION_COUNT,
-     .initial = "100",
-     .minimum = 1,
-     .maximum = 1000000,
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
-     NL_OPTION_MEMBER(agent_settings, limits.sensors),
-     .help = "Maximum number of running sensors"},
-    {.name = "max-subscriptions",
-     .type = NL_OPTION_COUNT,
-     .initial = "1000",
-     .minimum = 1,
-     .maximum = 1000000,
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
-     NL_OPTION_MEMBER(agent_settings, limits.subscriptions),
-     .help = "Maximum number of subscriptions"},
-    {.name = "max-per-consumer",
-     .type = NL_OPTION_COUNT,
-     .initial = "100",
-     .minimum = 1,
-     .maximum = 1000000,
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
-     NL_OPTION_MEMBER(agent_settings, limits.per_consumer),
-     .help = "Maximum number of subscriptions per client"},
-    {.name = "max-connections",
-     .type = NL_OPTION_COUNT,
-     .initial = "2000",
-     .minimum = 1,
-     .maximum = 1000000,
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
-     NL_OPTION_MEMBER(agent_settings, limits.connections),
-     .help = "Maximum number of clients; a further client replaces the one that has been silent longest, of the "
-             "address with the most clients"},
-    {.name = "max-per-address",
-     .type = NL_OPTION_COUNT,
-     .initial = "1000",
-     .minimum = 1,
-     .maximum = 1000000,
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
-     NL_OPTION_MEMBER(agent_settings, limits.per_address),
-     .help = "Maximum number of clients from one address, or IPv6 network of 64 bits"},
-    {.name = "queue",
-     .type = NL_OPTION_COUNT,
-     .initial = "2000",
-     .minimum = 1,
-     .maximum = 1000000,
-     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
-     NL_OPTION_MEMBER(agent_settings, limits.queue),
-     .help = "Maximum number of unread records per client; a slower client misses records"},
+    LIMIT_ROW("max-sensors", "100", limits.sensors, "Maximum number of running sensors"),
+    LIMIT_ROW("max-subscriptions", "1000", limits.subscriptions, "Maximum number of subscriptions"),
+    LIMIT_ROW("max-per-consumer", "100", limits.per_consumer, "Maximum number of subscriptions per client"),
+    LIMIT_ROW("max-connections", "2000", limits.connections,
+              "Maximum number of clients; a further client replaces the one that has been silent longest, of the "
+              "address with the most clients"),
+    LIMIT_ROW("max-per-address", "1000", limits.per_address,
+              "Maximum number of clients from one address, or IPv6 network of 64 bits"),
+    LIMIT_ROW("queue", "2000", limits.queue,
+              "Maximum number of unread records per client; a slower client misses records"),
     {.name = "min-interval",
      .type = NL_OPTION_DURATION,
      .initial = "10ms",
