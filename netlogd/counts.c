@@ -15,11 +15,13 @@ typedef struct report {
     int64_t reported_ns; /* 0: never */
 } report;
 
-static const char *const events[COUNT_COUNT] = {
-    [COUNT_REFUSED] = "Netlogd.Refused",      [COUNT_STREAMS_REFUSED] = "Netlogd.Refused",
-    [COUNT_GAPS_REFUSED] = "Netlogd.Refused", [COUNT_EXPANDING] = "Netlogd.Expanding",
-    [COUNT_DISPLACED] = "Netlogd.Displaced",  [COUNT_OVER_RATE] = "Netlogd.OverRate",
-    [COUNT_FOREIGN] = "Netlogd.Foreign",
+static const struct {
+    const char *event;
+} rows[COUNT_COUNT] = {
+    [COUNT_REFUSED] = {.event = "Netlogd.Refused"},      [COUNT_STREAMS_REFUSED] = {.event = "Netlogd.Refused"},
+    [COUNT_GAPS_REFUSED] = {.event = "Netlogd.Refused"}, [COUNT_EXPANDING] = {.event = "Netlogd.Expanding"},
+    [COUNT_DISPLACED] = {.event = "Netlogd.Displaced"},  [COUNT_OVER_RATE] = {.event = "Netlogd.OverRate"},
+    [COUNT_FOREIGN] = {.event = "Netlogd.Foreign"},
 };
 
 static uint64_t counts[COUNT_COUNT];
@@ -47,7 +49,7 @@ static void write_report(count which)
 {
     report *r = &reports[which];
     if (r->count > 0)
-        nl_write(server_log(), NL_WARNING, events[which], "PEER=%s REASON=%s COUNT=%" PRIu64, r->peer, r->reason,
+        nl_write(server_log(), NL_WARNING, rows[which].event, "PEER=%s REASON=%s COUNT=%" PRIu64, r->peer, r->reason,
                  r->count);
     if (r->count > 0)
         r->reported_ns = nl_monotonic_ns();
