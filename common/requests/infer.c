@@ -382,8 +382,8 @@ drawing *infer_drawing_by(const trace *t, const char *const *ids)
     if (ids != NULL)
         add_given_lifeline(&in, ids);
     else
-        while (in.result->lifelines->len < LIFELINES_MAX && add_lifeline(&in))
-            continue;
+        while (in.result->lifelines->len < LIFELINES_MAX && add_lifeline(&in)) {
+        }
     add_loadlines(&in);
     add_points(&in);
     g_free(in.used);

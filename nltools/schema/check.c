@@ -326,12 +326,12 @@ json_object *schema_check_report_json(const schema_check *c)
         json_add_bool(object, "deviation", is_deviation(c, (kind)k));
         for (guint i = 0; i < c->findings[k]->len; i++) {
             const finding *f = g_ptr_array_index(c->findings[k], i);
-            json_object *found = json_object_new_object();
-            json_add_text(found, "file", f->source);
-            json_add_int(found, "record", (int64_t)f->number);
-            json_add_text(found, "event", f->event);
-            json_add_text(found, "what", f->what);
-            json_object_array_add(first, found);
+            json_object *shown = json_object_new_object();
+            json_add_text(shown, "file", f->source);
+            json_add_int(shown, "record", (int64_t)f->number);
+            json_add_text(shown, "event", f->event);
+            json_add_text(shown, "what", f->what);
+            json_object_array_add(first, shown);
         }
         json_object_object_add(object, "first", first);
         json_object_array_add(kinds, object);
