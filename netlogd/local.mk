@@ -3,7 +3,7 @@ sbin_PROGRAMS += netlogd/netlogd
 bin_PROGRAMS += netlogd/netlogctl
 endif
 netlogd_netlogd_SOURCES = \
-	%D%/accepting.c %D%/accepting.h %D%/activation.c %D%/activation.h %D%/background.c %D%/background.h %D%/backlog.c \
+	%D%/accepting.c %D%/accepting.h %D%/activation.c %D%/activation.h %D%/background.c %D%/background.h %D%/certificate_watch.c %D%/certificate_watch.h %D%/backlog.c \
 	%D%/backlog.h %D%/client_limits.c %D%/client_limits.h %D%/clocks.c %D%/clocks.h %D%/confined.c %D%/confined.h \
 	%D%/connection.c %D%/connection.h %D%/connections.c %D%/connections.h %D%/control.c %D%/control.h %D%/counts.c \
 	%D%/counts.h %D%/datagrams.c %D%/datagrams.h %D%/flush.c %D%/flush.h %D%/foreign.c %D%/foreign.h %D%/gaps.c \

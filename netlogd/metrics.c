@@ -4,6 +4,7 @@
 
 #include "accepting.h"
 #include "base/monotonic.h"
+#include "certificate_watch.h"
 #include "connections.h"
 #include "counts.h"
 #include "flush.h"
@@ -122,6 +123,9 @@ static void print_all(struct evbuffer *out)
          nats.again},
         {"netlogd_nats_waiting_messages", "gauge", "Messages from NATS that are not acknowledged yet.", nats.waiting},
         {"netlogd_nats_away", "gauge", "NATS inputs from which netlogd cannot read now.", nats.away},
+        {"netlogd_certificate_expiry_timestamp_seconds", "gauge",
+         "When the first certificate of the listeners and outputs expires, in seconds since 1970; 0 without any.",
+         certificate_watch_get_first()},
         {"netlogd_uptime_seconds", "gauge", "Time since the start of netlogd.",
          (uint64_t)((nl_monotonic_ns() - server_start_ns()) / NL_NS_PER_SECOND)},
     };

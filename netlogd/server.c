@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/error.h"
 #include "base/monotonic.h"
+#include "certificate_watch.h"
 #include "clocks.h"
 #include "connection.h"
 #include "connections.h"
@@ -123,6 +124,7 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     (void)fd, (void)what, (void)user;
     int64_t now_ns = nl_monotonic_ns();
     counts_tick(now_ns);
+    certificate_watch_tick(now_ns);
     clocks_report();
     gaps_check(now_ns);
     for (char call[CONFINE_CALL_SIZE]; confine_report_refused(call);)

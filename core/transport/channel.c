@@ -347,6 +347,38 @@ bool nl_tls_has_name(nl_tls *tls, const char *name)
 
 /* ---- connections ---- */
 
+static int64_t expiry_of(const X509 *certificate)
+{
+    struct tm end;
+    if (certificate == NULL || ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &end) != 1)
+        return INT64_MAX;
+    return timegm(&end);
+}
+
+int64_t nl_tls_get_expiry(nl_tls *tls)
+{
+    if (!enter())
+        return INT64_MAX;
+    int64_t expiry_s = expiry_of(SSL_CTX_get0_certificate(tls->context));
+    leave();
+    return expiry_s;
+}
+
+int64_t nl_tls_read_expiry(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    int64_t expiry_s = INT64_MAX;
+    if (file != NULL && enter()) {
+        X509 *certificate = PEM_read_X509(file, NULL, NULL, NULL);
+        expiry_s = expiry_of(certificate);
+        X509_free(certificate);
+        leave();
+    }
+    if (file != NULL)
+        fclose(file);
+    return expiry_s;
+}
+
 SSL *nl_tls_new_ssl(nl_tls *tls)
 {
     if (!enter())

@@ -35,6 +35,11 @@ void nl_tls_free(nl_tls *tls); /* NULL is allowed */
 /* Returns whether the own certificate is for a name, which is a DNS name or an address. */
 bool nl_tls_has_name(nl_tls *tls, const char *name);
 
+/* Return the time, in seconds since 1970, at which the own certificate expires, or the first one in a PEM file. Return
+ * INT64_MAX if there is no certificate, or if the file cannot be read. */
+int64_t nl_tls_get_expiry(nl_tls *tls);
+int64_t nl_tls_read_expiry(const char *path);
+
 /* Makes an SSL for callers that use OpenSSL directly; the caller frees it. NULL if memory runs out. */
 struct ssl_st *nl_tls_new_ssl(nl_tls *tls);
 

@@ -1,7 +1,10 @@
 """netlogctl certificates, checked by openssl and by a real netlogd and nlwrite with TLS."""
 import re
+import signal
 import stat
 import subprocess
+import time
+import urllib.request
 
 import support
 
@@ -87,6 +90,36 @@ class Certificates(support.Case):
         (self.directory / "b.key").unlink()
         self.assertRegex(self.make("b"), r"b\.crt: renewed")
         self.openssl("verify", "-CAfile", self.directory / "ca.crt", self.directory / "a.crt", self.directory / "b.crt")
+
+    def test_netlogd_warns_before_a_certificate_expires(self):
+        self.make("localhost", "client")
+        log, metrics = self.scratch / "own.log", support.free_port()
+        tls = "cert={0}/{1}.crt&key={0}/{1}.key&ca={0}/ca.crt"
+
+        def start():
+            process = self.start(
+                support.program("netlogd/netlogd"), "--foreground", "--log", f"file:{log}", "--metrics", f"http://127.0.0.1:{metrics}",
+                "--listen", "x-netlogs://127.0.0.1:0?" + tls.format(self.directory, "localhost"),
+                "--output", "x-netlogs://localhost:1?" + tls.format(self.directory, "client") + f"&spool={self.scratch}/spool",
+                stderr=subprocess.DEVNULL)
+            support.wait_until(lambda: support.can_connect(metrics), what="metrics")
+            return process
+
+        def first():
+            text = urllib.request.urlopen(f"http://127.0.0.1:{metrics}/metrics", timeout=30).read().decode()
+            return int(re.search(r"^netlogd_certificate_expiry_timestamp_seconds (\d+)$", text, re.M)[1])
+
+        netlogd = start()
+        support.wait_until(lambda: first() > 0, what="the first check")
+        self.assertTrue(364 * 86400 < first() - time.time() <= 365 * 86400)
+        self.assertNotIn("CertificateExpires", log.read_text() if log.exists() else "")
+        self.issue("client", 13)
+        self.issue("localhost", 10)
+        netlogd.send_signal(signal.SIGHUP)
+        support.wait_until(lambda: log.exists() and log.read_text().count("Netlogd.CertificateExpires") == 2, what="the warnings")
+        self.assertRegex(log.read_text(), r"NL\.EVNT=Netlogd\.CertificateExpires OF=x-netlogs://127\.0\.0\.1:0 EXPIRES=\S+Z DAYS=9\n")
+        self.assertRegex(log.read_text(), r"NL\.EVNT=Netlogd\.CertificateExpires OF=\S*localhost:1 EXPIRES=\S+Z DAYS=12\n")
+        self.assertTrue(9 * 86400 < first() - time.time() <= 10 * 86400)
 
     def test_what_cannot_be_done(self):
         for host in "../x", "", "a b", "-a", "ca", "x" * 300:

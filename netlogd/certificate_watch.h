@@ -1,0 +1,24 @@
+/*
+ * Warnings before netlogd's own certificates expire: those of listeners with TLS, and those with which outputs connect
+ * to other collectors.
+ *
+ * The module owns the time of the next check and the result of the latest one. The server's thread only.
+ */
+#ifndef NETLOGD_CERTIFICATE_WATCH_H
+#define NETLOGD_CERTIFICATE_WATCH_H
+
+#include <stdint.h>
+
+enum { CERTIFICATE_WARN_DAYS = 14 };
+
+/*
+ * Checks the certificates if CERTIFICATE_CHECK_S have passed since the latest check, or the settings have changed.
+ * Writes an event (Netlogd.CertificateExpires) for each certificate that expires within CERTIFICATE_WARN_DAYS. now_ns
+ * is nl_monotonic_ns. Called every second.
+ */
+void certificate_watch_tick(int64_t now_ns);
+
+/* When the first certificate expires, in seconds since 1970; 0 if there is none. */
+uint64_t certificate_watch_get_first(void);
+
+#endif
