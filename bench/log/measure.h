@@ -151,10 +151,8 @@ static double measure_empty_pair(void)
     return measure_percentile(ticks, MEASURE_PAIRS, 50);
 }
 
-/*
- * Pins the producer to the last processor. Threads that the side has started run anywhere, or with $MEASURE_APART on
- * all other processors.
- */
+/* Pins the producer to the last processor. Threads that the side has started run anywhere, or with $MEASURE_APART on
+ * all other processors. */
 static void measure_pin(void)
 {
     sched_setaffinity(0, sizeof measure_last_cpu, &measure_last_cpu);
@@ -226,10 +224,8 @@ static int measure_add_size(const char *path, const struct stat *status, int kin
     return 0;
 }
 
-/*
- * Closes the log and prints the contents of the file, or of all files of the directory. Returns the time when all was
- * written.
- */
+/* Closes the log and prints the contents of the file, or of all files of the directory. Returns the time when all was
+ * written. */
 static double measure_finish(const char *path, uint64_t total)
 {
     uint64_t lost = side_close();

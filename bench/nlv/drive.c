@@ -39,10 +39,8 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/*
- * Returns the processor time of this thread: the time of a frame on an idle machine, except for the thread that helps
- * with drawing (beside.h).
- */
+/* Returns the processor time of this thread: the time of a frame on an idle machine, except for the thread that helps
+ * with drawing (beside.h). */
 static double spent_s(void)
 {
     struct timespec t;

@@ -98,10 +98,8 @@ static user *make_user(JNIEnv *env)
     return own_user = made;
 }
 
-/*
- * Returns the log, which is not closed before leave. Returns NULL, with nothing to leave, if it is not open or an
- * exception is pending.
- */
+/* Returns the log, which is not closed before leave. Returns NULL, with nothing to leave, if it is not open or an
+ * exception is pending. */
 static nl_log *enter(JNIEnv *env, jlong handle)
 {
     java_log *of = (java_log *)(intptr_t)handle;

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Events that were at a time that the program knows, in whole seconds and microseconds. */
+/* Writes events with a known time in seconds and microseconds. */
 static int at_a_time(NLhandle *log, long sec)
 {
     return NetLoggerGTWrite(log, sec, 5, "Begin", "", "BLOCK.ID=%d", 1) +
@@ -33,9 +33,9 @@ int main(void)
     NLhandle *other = NetLoggerOpenFd("testProg", fd, 0);
     written += NetLoggerWrite(other, "Opened", "", "FD=%d", fd);
     int closed = NetLoggerClose(other);
-    close(fd); /* it stays the caller's */
+    close(fd); /* NetLoggerClose does not close it */
 
-    /* A log of the present interface, and fields as text. */
+    /* A log of the present interface, with fields as text. */
     nl_log *present = nl_open("testProg", "file:classic.log");
     written += NetLoggerWriteText(present, "Text", "A=1 B=two");
     nl_close(present);

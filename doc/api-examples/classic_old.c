@@ -1,4 +1,6 @@
-/* The same as it was before 2000: compiled with -DOLD_API, calls have no constant format. */
+/*
+ * The interface before 2000: with -DOLD_API, the functions have no constant format.
+ */
 #define OLD_API
 #include <NetLogger.h>
 

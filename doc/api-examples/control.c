@@ -1,4 +1,6 @@
-/* What a log and markers do can be changed while the program runs, by commands. */
+/*
+ * Commands change logs and markers at run time.
+ */
 #include <netlogger.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +14,7 @@ int main(void)
     NL_EVENT(log, NL_DEBUG, "Cache.State", "FREE", 17); /* switched off by name */
     NL_EVENT(log, NL_DEBUG, "Started", "BY", "hand");
 
-    /* What comes from elsewhere is looked at before it is passed on. */
+    /* Checks commands from another program before passing them on. */
     if (nl_control_check(wrong, strlen(wrong)) != NL_FAILED)
         return 1;
     fprintf(stderr, "refused: %s\n", nl_error_message());

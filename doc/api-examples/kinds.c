@@ -1,8 +1,10 @@
-/* Events whose names are known only when the program runs, as in an interpreter or a proxy; and what events cost. */
+/*
+ * Events whose names are known only at run time, as in an interpreter or a proxy; and the cost of events.
+ */
 #include <netlogger.h>
 #include <stdio.h>
 
-/* The kind is made once, its events are written as often as they happen. */
+/* Creates the kind once and writes many events of it. */
 static nl_status transfer(nl_log *log, int64_t bytes)
 {
     const nl_string names[] = {{"SEND.SZ", 7}, {"FILE", 4}};
@@ -10,7 +12,7 @@ static nl_status transfer(nl_log *log, int64_t bytes)
     nl_field values[2] = {{.type = NL_TYPE_INT}, {.type = NL_TYPE_STRING}};
     values[0].int_value = bytes;
     values[1].string = (nl_string){"a.dat", 5};
-    /* Who holds a lock that others want gives it up when the event might have to wait for room. */
+    /* Release a lock that other threads need if the event might have to wait for space. */
     if (!nl_event_has_room(log, 16 + 8 + 4 + 5))
         puts("an event may have to wait");
     nl_status status = nl_event_write(log, kind, values);

@@ -2,7 +2,7 @@
 #include <netlogger.h>
 #include <stdio.h>
 
-/* The place in the program: it costs a branch that is not taken, until somebody wants to know. */
+/* The marker: a branch that is not taken until a probe is attached. */
 static void read_block(int id)
 {
     NL_MARKER(block_begin, "BLOCK.ID", id);
@@ -44,7 +44,7 @@ int main(void)
     printf("a block takes %lld ns on the average\n", (long long)info.mean_ns);
     const nl_probe probes[] = {logged, counted, timed, called};
     for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++)
-        if (nl_marker_detach(probes[i]) != NL_OK) /* no thread is in that probe any more */
+        if (nl_marker_detach(probes[i]) != NL_OK) /* no thread is in the probe any more */
             return 1;
     return nl_close(log) == NL_OK ? 0 : 1;
 }

@@ -1,4 +1,6 @@
-/* Reading a log: all of it, from a time on, and only some records. */
+/*
+ * Reading a log: all of it, from a given time, and selected records.
+ */
 #include <netlogger.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,7 +39,7 @@ int main(void)
         return 1;
     }
 
-    /* Skips the blocks whose headers say that they hold only earlier records. */
+    /* Skips blocks whose headers show that all their records are earlier. */
     nl_status status = nl_reader_seek(reader, (INT64_C(1769860800) + 50) * NL_NS_PER_SECOND);
     const nl_record *record;
     int meant = 0;

@@ -1,10 +1,12 @@
-/* Records: made, written as text, read from text, looked into. */
+/*
+ * Records: creating, writing as text, parsing, searching.
+ */
 #define _GNU_SOURCE /* memmem */
 #include <netlogger.h>
 #include <stdio.h>
 #include <string.h>
 
-/* One with a field of each type. To be freed. */
+/* Creates a record with a field of each type, which the caller frees. */
 static nl_record *records_make(void)
 {
     nl_record *record = nl_record_new();
@@ -21,7 +23,7 @@ static nl_record *records_make(void)
     return record;
 }
 
-/* Prints what a record says, whatever there is in it. */
+/* Prints all fields of a record. */
 static void print(const nl_record *record)
 {
     char date[NL_TIME_TEXT_SIZE], scratch[NL_FIELD_TEXT_SIZE];
@@ -34,7 +36,7 @@ static void print(const nl_record *record)
     }
 }
 
-/* What the field of that name has as numbers. */
+/* Reads numbers from fields. */
 static bool sizes(const nl_record *record, int64_t *bytes, double *seconds)
 {
     nl_field field;
@@ -42,7 +44,7 @@ static bool sizes(const nl_record *record, int64_t *bytes, double *seconds)
            nl_record_find(record, "SECONDS", &field) && nl_field_double(&field, seconds);
 }
 
-/* A line of text, and back. */
+/* Writes a record as text and parses it. */
 static bool there_and_back(const nl_record *record)
 {
     nl_buffer line = {0};
@@ -56,13 +58,13 @@ static bool there_and_back(const nl_record *record)
     return good;
 }
 
-/* A record that came from elsewhere, into a log; what is in memory of that log is read. */
+/* Writes an existing record to a log in memory, and reads it from there. */
 static bool logged(const nl_record *record)
 {
     nl_log *log = nl_open("example", "memory:records");
     nl_buffer text = {0};
     nl_record *copy = nl_record_new();
-    nl_record_copy(copy, record); /* one that outlives where it came from */
+    nl_record_copy(copy, record); /* a copy that outlives the original */
     bool good = nl_write_record(log, copy) == NL_OK && nl_close(log) == NL_OK && nl_memory_read("records", &text) &&
                 memmem(text.data, text.size, "WriteData", 9) != NULL;
     nl_memory_free("records");
@@ -80,7 +82,7 @@ int main(void)
     bool good = sizes(record, &bytes, &seconds) && bytes == 49332 && there_and_back(record) && logged(record);
     nl_record_free(record);
 
-    /* What a user typed: a time, a level. */
+    /* Parses user input: a time, a level. */
     good = good && nl_time_parse("2026-01-31T12:00:00.5Z", 22, NL_FRACTION_DECIMAL, &time_ns) == NL_OK &&
            nl_level_parse("warning", 7) == NL_WARNING;
     return good ? 0 : 1;

@@ -1,4 +1,6 @@
-/* What killed programs of this user left in shared memory, brought to where it was going. */
+/*
+ * Delivers the events of killed programs of this user to their destinations.
+ */
 #include <netlogger.h>
 #include <inttypes.h>
 #include <stdio.h>

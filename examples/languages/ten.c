@@ -23,7 +23,7 @@ int main(int argc, char **argv)
              "Gr\xc3\xbc\xc3\x9f"
              "e, \xe4\xb8\x96\xe7\x95\x8c \xf0\x9f\x8c\x8d");
     NL_EVENT(log, NL_SYSTEM, "Ten.Empty", "TEXT", "");
-    nl_write(log, NL_USAGE, "Ten.Huge", "TEXT=%s AFTER=%d", huge, 1); /* NL_EVENT cuts such a text */
+    nl_write(log, NL_USAGE, "Ten.Huge", "TEXT=%s AFTER=%d", huge, 1); /* NL_EVENT would truncate this text */
     NL_EVENT(log, NL_ALERT, "Ten.Nothing");
     NL_EVENT(log, NL_USAGE, "Ten.Many", "F01", 1, "F02", 2, "F03", 3, "F04", 4, "F05", 5, "F06", 6, "F07", 7, "F08", 8,
              "F09", 9, "F10", 10, "F11", 11, "F12", 12, "F13", 13, "F14", 14, "F15", 15, "F16", 16);

@@ -30,10 +30,8 @@ typedef struct classic_event {
 
 /* ---- from text to fields ---- */
 
-/*
- * The beginning of a line for the text decoder, so that its rules for fields apply. The time is a placeholder. The
- * decoder adds words before the first field to the name of the event, where read_line finds them.
- */
+/* The beginning of a line for the text decoder, so that its rules for fields apply. The time is a placeholder. The
+ * decoder adds words before the first field to the name of the event, where read_line finds them. */
 static const char line_start[] = "DATE=20000101000000 NL.EVNT=- ";
 enum { EVENT_START_SIZE = 2 };
 
@@ -88,10 +86,8 @@ static void join_lines(nl_scratch *s)
             text->data[i] = ' ';
 }
 
-/*
- * Decodes the line's fields into the record, or stores all of it in the field MSG if it is invalid, for example
- * because of a second DATE.
- */
+/* Decodes the line's fields into the record, or stores all of it in the field MSG if it is invalid, for example because
+ * of a second DATE. */
 static void read_line(nl_scratch *s)
 {
     nl_record *record = s->record;

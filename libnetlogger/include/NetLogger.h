@@ -79,10 +79,8 @@ NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpen(const char *program_name, const c
 /* Opens a log to a file descriptor. The caller owns the descriptor; NetLoggerClose does not close it. */
 NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpenFd(const char *program_name, int fd, int flags);
 
-/*
- * Writes an event to a log of nl_open. data is the text of its fields, such as "SEND.SZ=49332 FILE=a", or NULL.
- * Results are those of NetLoggerWrite. Thread-safe.
- */
+/* Writes an event to a log of nl_open. data is the text of its fields, such as "SEND.SZ=49332 FILE=a", or NULL. Results
+ * are those of NetLoggerWrite. Thread-safe. */
 NETLOGGER_CLASSIC_API int NetLoggerWriteText(struct nl_log *log, const char *keyword, const char *data);
 
 #ifndef OLD_API
@@ -136,10 +134,8 @@ NETLOGGER_CLASSIC_API int NetLoggerGTWriteStringLvl(NL_Handle *handle, int lvl, 
 NETLOGGER_CLASSIC_API int NetLoggerFastWrite(NL_Handle *handle, const char *keyword, const char *fmt,
                                              ...) __asm__("NetLoggerOldWrite");
 
-/*
- * Sets the level of the handle: the functions with a level write only if theirs is at most log_level. The initial level
- * is 0, so they write nothing. The functions without a level ignore it.
- */
+/* Sets the level of the handle: the functions with a level write only if theirs is at most log_level. The initial level
+ * is 0, so they write nothing. The functions without a level ignore it. */
 NETLOGGER_CLASSIC_API void NetLoggerSetLevel(NL_Handle *handle, int log_level);
 
 /*
@@ -151,10 +147,8 @@ NETLOGGER_CLASSIC_API void NetLoggerSetLevel(NL_Handle *handle, int log_level);
 NETLOGGER_CLASSIC_API int NetLoggerSetTag(NL_Handle *handle, const char *tag);
 NETLOGGER_CLASSIC_API int NetLoggerSetGlobalTag(const char *tag);
 
-/*
- * Sends all buffered events and waits until they are sent. Returns 1, 0 if handle is NULL, or -1 if some events could
- * not be sent; the log keeps these and tries again.
- */
+/* Sends all buffered events and waits until they are sent. Returns 1, 0 if handle is NULL, or -1 if some events could
+ * not be sent; the log keeps these and tries again. */
 NETLOGGER_CLASSIC_API int NetLoggerFlush(NL_Handle *handle);
 
 /* Flushes as NetLoggerFlush, with the same results, and always frees the handle. */

@@ -84,10 +84,8 @@ static void do_one(nl_log *log, const nl_activation *activation, const char *com
     }
 }
 
-/*
- * Applies the commands of a kind for which the order matters or only the last one counts. Does nothing if they are
- * unchanged, to keep later changes by the program; otherwise undoes the previous version first.
- */
+/* Applies the commands of a kind for which the order matters or only the last one counts. Does nothing if they are
+ * unchanged, to keep later changes by the program; otherwise undoes the previous version first. */
 static void change_together(nl_log *log, nl_activation *activation, const nl_buffer *now, const char *kind, outcome *o)
 {
     const nl_buffer *before = &activation->done;

@@ -28,10 +28,8 @@ typedef enum nl_control_origin {
     NL_CONTROL_COLLECTOR, /* may only name another collector as destination, and no files */
 } nl_control_origin;
 
-/*
- * The latest commands of an activation file or a collector. Owned by the writer thread, except for the first reading
- * of the file in nl_open.
- */
+/* The latest commands of an activation file or a collector. Owned by the writer thread, except for the first reading of
+ * the file in nl_open. */
 typedef struct nl_activation {
     nl_control_origin origin;
     char *path;     /* NULL: none */
@@ -61,10 +59,8 @@ typedef struct nl_log_control {
 
 /* ---- control.c ---- */
 
-/*
- * Executes the commands in text[0..size), or only parses them if log is NULL. Appends each valid command, normalized
- * and with its NUL, to *good, unless that is NULL. Returns NL_FAILED with the invalid lines in the error.
- */
+/* Executes the commands in text[0..size), or only parses them if log is NULL. Appends each valid command, normalized
+ * and with its NUL, to *good, unless that is NULL. Returns NL_FAILED with the invalid lines in the error. */
 nl_status nl_control_do(nl_log *log, nl_control_origin origin, const char *text, size_t size, nl_buffer *good);
 
 /* Undoes a normalized command that the activation no longer contains. Returns NL_OK or NL_FAILED. */
@@ -82,10 +78,8 @@ void nl_control_free(nl_log *log);
 /* Checks the activation file when that is due, and executes its commands. */
 void nl_activation_look(nl_log *log);
 
-/*
- * Replaces the previous commands of the log's collector. user is the log. An nl_destination_options function, called
- * by the writer thread.
- */
+/* Replaces the previous commands of the log's collector. user is the log. An nl_destination_options function, called by
+ * the writer thread. */
 void nl_activation_hear(void *user, const char *commands, size_t size);
 
 /* ---- own_records.c ---- */
@@ -94,10 +88,8 @@ void nl_activation_hear(void *user, const char *commands, size_t size);
 nl_record *nl_log_record(nl_log *log, nl_level level, const char *event);
 void nl_log_say(nl_log *log, nl_record *record);
 
-/*
- * nl_log_said_encode appends the first queued records to out and returns their number; with one_level all have the
- * same level, in *level. nl_log_said_drop removes that many from the queue.
- */
+/* nl_log_said_encode appends the first queued records to out and returns their number; with one_level all have the same
+ * level, in *level. nl_log_said_drop removes that many from the queue. */
 size_t nl_log_said_encode(nl_log *log, bool one_level, nl_format format, nl_buffer *out, nl_level *level);
 void nl_log_said_drop(nl_log *log, size_t count);
 

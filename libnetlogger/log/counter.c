@@ -19,10 +19,8 @@ static bool is_invariant(void)
     return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & (1u << 8)) != 0;
 }
 
-/*
- * The kernel removes the counter from this list if the counters of the processors differ or have a wrong rate. Without
- * the list, as in a container with an empty /sys, trust the processor.
- */
+/* The kernel removes the counter from this list if the counters of the processors differ or have a wrong rate. Without
+ * the list, as in a container with an empty /sys, trust the processor. */
 static bool is_trusted(void)
 {
     char list[256] = " ";

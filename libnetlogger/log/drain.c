@@ -296,10 +296,8 @@ static uint64_t take_text(nl_drain *drain, nl_ring *rings, uint64_t until_ticks,
     return count;
 }
 
-/*
- * The program has overwritten the memory of an event, so that the following events cannot be found. Skips them; a
- * record reports the number of skipped bytes, which are at least one event. Returns the number of records.
- */
+/* The program has overwritten the memory of an event, so that the following events cannot be found. Skips them; a
+ * record reports the number of skipped bytes, which are at least one event. Returns the number of records. */
 static uint64_t pass_over(nl_drain *drain, nl_ring *ring, nl_buffer *out)
 {
     nl_event_header header;

@@ -282,10 +282,8 @@ static uint64_t put_run(nl_drain *drain, nl_ring *ring, uint64_t until, uint64_t
 
 /* ---- a block ---- */
 
-/*
- * An event that does not fit into a block of count records begins the next block; if it is too large for any block, it
- * is lost.
- */
+/* An event that does not fit into a block of count records begins the next block; if it is too large for any block, it
+ * is lost. */
 static bool put_only(nl_drain *drain, nl_ring *ring, const nl_event_header *header, uint64_t count)
 {
     if (count > 0)
@@ -294,10 +292,8 @@ static bool put_only(nl_drain *drain, nl_ring *ring, const nl_event_header *head
     return nl_block_put(&drain->block, drain->record);
 }
 
-/*
- * Adds an event to a block of count records. A damaged event begins a block with a report, because nothing of
- * put_run's attempt may remain. Returns false if the event must wait for the next block.
- */
+/* Adds an event to a block of count records. A damaged event begins a block with a report, because nothing of put_run's
+ * attempt may remain. Returns false if the event must wait for the next block. */
 static bool put_event_or_loss(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event,
                               uint64_t count)
 {
@@ -324,10 +320,8 @@ static void note_lost(nl_drain *drain, const char *event, nl_block_identity *ide
     identity->first_sequence += identity->lost;
 }
 
-/*
- * Returns how much a block may take from a ring: a part, so that the thread has space again while the rest is encoded,
- * and of a very large ring at most a quarter of the maximum expanded size.
- */
+/* Returns how much a block may take from a ring: a part, so that the thread has space again while the rest is encoded,
+ * and of a very large ring at most a quarter of the maximum expanded size. */
 static uint64_t most_of(const nl_ring *ring)
 {
     uint64_t part = (ring->mask + 1) / 8;

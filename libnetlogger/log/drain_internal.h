@@ -8,10 +8,8 @@
 
 enum { ROUNDING_NS = 2000 };
 
-/*
- * Returns the time of an event. Rounding between two readings of the clock never makes a thread's times decrease; a
- * step of the clock does.
- */
+/* Returns the time of an event. Rounding between two readings of the clock never makes a thread's times decrease; a
+ * step of the clock does. */
 static inline int64_t nl_drain_time_ns(nl_drain *drain, nl_ring *ring, uint64_t ticks)
 {
     int64_t time_ns = nl_clock_time_ns(&drain->clock, ticks);
@@ -22,10 +20,8 @@ static inline int64_t nl_drain_time_ns(nl_drain *drain, nl_ring *ring, uint64_t 
     return time_ns;
 }
 
-/*
- * Makes drain->record of the event at ring->at. If the event is damaged, returns false; the record then reports the
- * loss.
- */
+/* Makes drain->record of the event at ring->at. If the event is damaged, returns false; the record then reports the
+ * loss. */
 bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event);
 
 /* Makes drain->record a report of a lost event with its reason, and counts it. */

@@ -24,10 +24,8 @@ struct nl_event_kind {
     nl_event_kind *next;        /* with the same hash */
 };
 
-/*
- * Returns the site for values of these types, which it creates if necessary. Returns NULL if the kind is not shared,
- * has too many sequences of types, or a signal handler interrupted the library in this thread.
- */
+/* Returns the site for values of these types, which it creates if necessary. Returns NULL if the kind is not shared,
+ * has too many sequences of types, or a signal handler interrupted the library in this thread. */
 nl_event_site *nl_event_kind_site(nl_event_kind *kind, const nl_field *values);
 
 #endif

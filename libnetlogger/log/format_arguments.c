@@ -140,10 +140,8 @@ static nl_status add_byte(nl_plan *plan, const nl_plan_field *field, const char 
     return NL_OK;
 }
 
-/*
- * Parses a value from *at, after the '='. It ends before the spaces in front of the next NAME=, or at its closing
- * quote.
- */
+/* Parses a value from *at, after the '='. It ends before the spaces in front of the next NAME=, or at its closing
+ * quote. */
 static nl_status read_value(nl_plan *plan, const nl_plan_field *field, const char **at)
 {
     bool quoted = **at == '"';

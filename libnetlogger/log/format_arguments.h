@@ -32,10 +32,8 @@ typedef struct nl_plan {
     size_t piece_count;
 } nl_plan;
 
-/*
- * Parses a format; NULL has no fields. Returns NL_FAILED with an empty plan if the format is not a sequence of
- * NAME=value, or has %n or an unknown conversion. Free the plan with nl_plan_free in either case.
- */
+/* Parses a format; NULL has no fields. Returns NL_FAILED with an empty plan if the format is not a sequence of
+ * NAME=value, or has %n or an unknown conversion. Free the plan with nl_plan_free in either case. */
 nl_status nl_plan_make(nl_plan *plan, const char *format);
 void nl_plan_free(nl_plan *plan);
 

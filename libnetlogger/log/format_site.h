@@ -33,10 +33,8 @@ typedef struct nl_format_cache {
     } entries[NL_FORMAT_CACHE_SIZE];
 } nl_format_cache;
 
-/*
- * Returns the site, which it creates if necessary; valid until the thread's next call. Returns NULL with the reason if
- * the format is invalid. Not reentrant; not for calls with nl_inside set.
- */
+/* Returns the site, which it creates if necessary; valid until the thread's next call. Returns NULL with the reason if
+ * the format is invalid. Not reentrant; not for calls with nl_inside set. */
 nl_format_site *nl_format_site_find(nl_format_cache *cache, nl_level level, const char *event, const char *format);
 
 /* Returns the format site that contains this site; NULL for a site of an NL_EVENT. */

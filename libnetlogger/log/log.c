@@ -246,10 +246,8 @@ static void append_whole_url(nl_buffer *out, const char *directory, const nl_url
     append_options(out, directory, url);
 }
 
-/*
- * Makes all paths absolute, because the program may change its directory before it opens files. Takes url, which may
- * be NULL, and returns the URL to use; NULL if memory runs out.
- */
+/* Makes all paths absolute, because the program may change its directory before it opens files. Takes url, which may be
+ * NULL, and returns the URL to use; NULL if memory runs out. */
 static nl_url *make_whole(nl_url *url)
 {
     if (url == NULL || !is_relative(url))
@@ -314,10 +312,8 @@ static nl_destination_options destination_options(nl_log *log, const nl_writer_o
                                     .ident = log->prog.data};
 }
 
-/*
- * Opens the destination. A destination that cannot be reached now is tried again later; a URL that can never work
- * fails.
- */
+/* Opens the destination. A destination that cannot be reached now is tried again later; a URL that can never work
+ * fails. */
 static nl_status open_destination(nl_log *log)
 {
     nl_outbox *outbox = &log->outbox;
@@ -509,10 +505,8 @@ void nl_set_idle(nl_log *log, int64_t idle_ns)
         __atomic_store_n(&log->options.idle_ns, idle_ns, __ATOMIC_RELAXED);
 }
 
-/*
- * Returns the number of events that are still in the rings, and adds lost events to *lost. Does not change the rings,
- * which the writer thread may be reading.
- */
+/* Returns the number of events that are still in the rings, and adds lost events to *lost. Does not change the rings,
+ * which the writer thread may be reading. */
 static uint64_t left_in_rings(const nl_log *log, uint64_t *lost)
 {
     uint64_t count = 0;
@@ -558,10 +552,8 @@ static void leave_for_recovery(nl_log *log)
         nl_mapping_leave(&ring->mapping);
 }
 
-/*
- * Puts the number of undelivered events and their place before the thread's error. waiting: could not be sent; lost:
- * never entered a ring; kept: the waiting events stay in shared memory.
- */
+/* Puts the number of undelivered events and their place before the thread's error. waiting: could not be sent; lost:
+ * never entered a ring; kept: the waiting events stay in shared memory. */
 static nl_status fail_undelivered(nl_status status, uint64_t waiting, uint64_t lost, bool kept)
 {
     static const char cause[] = "the ring was full, memory was short, or a signal handler interrupted another event";
@@ -635,10 +627,8 @@ nl_status nl_close(nl_log *log)
     return status;
 }
 
-/*
- * Reports what a log leaves behind at the end of the program; returns whether all is sent. Only reads, because the
- * writer thread and the program's threads may be running.
- */
+/* Reports what a log leaves behind at the end of the program; returns whether all is sent. Only reads, because the
+ * writer thread and the program's threads may be running. */
 static bool finish_at_exit(nl_log *log)
 {
     bool all_sent = true;

@@ -83,10 +83,8 @@ typedef struct nl_visit {
     int cancel_state;
 } nl_visit;
 
-/*
- * Enclose code that takes locks or waits. Meanwhile the library refuses events of signal handlers, and the thread
- * cannot be cancelled, which would leave locks locked.
- */
+/* Enclose code that takes locks or waits. Meanwhile the library refuses events of signal handlers, and the thread
+ * cannot be cancelled, which would leave locks locked. */
 static inline nl_visit nl_enter(void)
 {
     nl_visit visit = {.saved_errno = errno};
@@ -106,10 +104,8 @@ static inline void nl_leave(const nl_visit *visit)
 
 /* ---- producer.c ---- */
 
-/*
- * Returns the calling thread's ring with space for an event of size bytes, marked as busy; NULL if the event is lost,
- * which is counted.
- */
+/* Returns the calling thread's ring with space for an event of size bytes, marked as busy; NULL if the event is lost,
+ * which is counted. */
 nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size);
 
 /*
@@ -131,16 +127,12 @@ void nl_producer_refuse(nl_log *log);
 /* Writes this thread's unreported losses to its ring. Returns whether there were any. The registry is locked. */
 bool nl_producer_report_lost(nl_log *log);
 
-/*
- * Describes the log in shared memory, before its first event and after changes, so that it can be recovered. Returns
- * false if memory runs out. log->mutex is held.
- */
+/* Describes the log in shared memory, before its first event and after changes, so that it can be recovered. Returns
+ * false if memory runs out. log->mutex is held. */
 bool nl_log_write_down(nl_log *log);
 
-/*
- * Reserves a slot in every thread's array for a new log; returns NL_PRIVATE_SLOTS if all are used. The registry is
- * locked.
- */
+/* Reserves a slot in every thread's array for a new log; returns NL_PRIVATE_SLOTS if all are used. The registry is
+ * locked. */
 unsigned nl_slot_take(void);
 
 /* Removes the log's rings from all threads and frees its slot. The registry is locked. */
@@ -154,10 +146,8 @@ void nl_producer_after_fork(void);
 /* Starts the writer thread. Returns false on failure. log->mutex is held. */
 bool nl_writer_thread_start(nl_log *log);
 
-/*
- * Requests that everything is sent, and waits for the result of a request: NL_OK, or NL_FAILED with the reason.
- * log->mutex is held.
- */
+/* Requests that everything is sent, and waits for the result of a request: NL_OK, or NL_FAILED with the reason.
+ * log->mutex is held. */
 uint64_t nl_writer_thread_ask(nl_log *log);
 nl_status nl_writer_thread_await(nl_log *log, uint64_t wanted);
 
@@ -169,10 +159,8 @@ void nl_writer_thread_stop(nl_log *log);
 
 /* ---- log.c ---- */
 
-/*
- * Opens another destination, which the writer thread uses from its next cycle. Waiting events go there too. Returns
- * NL_FAILED with the reason, having changed nothing, if it cannot be opened. With go_on, a file is not truncated.
- */
+/* Opens another destination, which the writer thread uses from its next cycle. Waiting events go there too. Returns
+ * NL_FAILED with the reason, having changed nothing, if it cannot be opened. With go_on, a file is not truncated. */
 nl_status nl_log_set_destination(nl_log *log, const char *url, bool go_on);
 
 /* Returns whether the URL names files, by its path or its options. */

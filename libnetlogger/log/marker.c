@@ -154,10 +154,8 @@ static bool is_in_chain(const nl_marker_gate *gate, const nl_probe_object *probe
     return false;
 }
 
-/*
- * Updates the chains of a probe's markers after attaching or detaching, each once. Returns false if memory ran out for
- * some of them.
- */
+/* Updates the chains of a probe's markers after attaching or detaching, each once. Returns false if memory ran out for
+ * some of them. */
 static bool arm_all(const nl_probe_object *probe, bool attached)
 {
     bool good = true;
@@ -248,10 +246,8 @@ static bool take_slot(unsigned *slot)
     return false;
 }
 
-/*
- * Removes *at from the list. If memory for shorter chains runs out, the probe stays in some chains without effect and
- * is never freed. The lock is held.
- */
+/* Removes *at from the list. If memory for shorter chains runs out, the probe stays in some chains without effect and
+ * is never freed. The lock is held. */
 static void delist(nl_probe_object **at)
 {
     nl_probe_object *probe = *at;
@@ -264,10 +260,8 @@ static void delist(nl_probe_object **at)
     *list = probe;
 }
 
-/*
- * Appends the probe to the list with a new number, and arms its markers. Returns 0, with the probe detached, if memory
- * runs out. The lock is held.
- */
+/* Appends the probe to the list with a new number, and arms its markers. Returns 0, with the probe detached, if memory
+ * runs out. The lock is held. */
 static nl_probe enlist(nl_probe_object *probe)
 {
     nl_probe_object **last = &probes;

@@ -247,10 +247,8 @@ static size_t spool_piece(const nl_outbox *outbox, const char *data, size_t size
     return piece > 0 ? piece : nl_records_first(outbox->how.format, data, size);
 }
 
-/*
- * Moves the batch to the spool in pieces, so that a full spool drops as little as possible. A kill between the two
- * steps delivers a piece twice, which collectors detect in blocks.
- */
+/* Moves the batch to the spool in pieces, so that a full spool drops as little as possible. A kill between the two
+ * steps delivers a piece twice, which collectors detect in blocks. */
 static nl_status write_spool(nl_outbox *outbox)
 {
     nl_shared_log *shared = outbox->shared;

@@ -53,10 +53,8 @@ bool nl_outbox_has_room(nl_outbox *outbox, size_t size);
  */
 nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once);
 
-/*
- * Syncs the spool to disk as the option fsync requires: now if flush is set, otherwise when it is due. Returns NL_OK,
- * or NL_FAILED with the reason.
- */
+/* Syncs the spool to disk as the option fsync requires: now if flush is set, otherwise when it is due. Returns NL_OK,
+ * or NL_FAILED with the reason. */
 nl_status nl_outbox_sync(nl_outbox *outbox, bool flush);
 
 /* Records that the destination failed with the thread's error, and schedules the next attempt. */

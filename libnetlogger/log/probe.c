@@ -31,10 +31,8 @@ static void make_key(void)
     pthread_key_create(&key, on_thread_exit);
 }
 
-/*
- * When the library is loaded, because setting a later key of a process allocates, and a marker may be in a signal
- * handler.
- */
+/* When the library is loaded, because setting a later key of a process allocates, and a marker may be in a signal
+ * handler. */
 __attribute__((constructor)) static void on_load(void)
 {
     pthread_once(&key_once, make_key);

@@ -55,10 +55,8 @@ static void count_refused(nl_ring *ring)
         nl_ring_count_lost(ring, lost, refused);
 }
 
-/*
- * Marks the ring as busy: until busy is 0, the library refuses events of signal handlers. The mark precedes the time,
- * as in nl_private_begin, because the writer thread reads both.
- */
+/* Marks the ring as busy: until busy is 0, the library refuses events of signal handlers. The mark precedes the time,
+ * as in nl_private_begin, because the writer thread reads both. */
 static void hold(nl_ring *ring)
 {
     __atomic_store_n(&ring->producer.busy, 2, __ATOMIC_RELAXED);
@@ -73,10 +71,8 @@ static void let_go(nl_ring *ring)
 
 static void on_thread_exit(void *unused)
 {
-    /*
-     * Other destructors may log until the last round but one. In the last round, the thread sanitizer forbids locks.
-     * Signal handlers may run even later.
-     */
+    /* Other destructors may log until the last round but one. In the last round, the thread sanitizer forbids locks.
+     * Signal handlers may run even later. */
     if (self == NULL || (++exits < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(key, unused) == 0))
         return;
     gone = true;
@@ -101,10 +97,8 @@ static void make_key(void)
     pthread_key_create(&key, on_thread_exit);
 }
 
-/*
- * When the library is loaded, because setting a later key of a process allocates, and a first event may be in a signal
- * handler.
- */
+/* When the library is loaded, because setting a later key of a process allocates, and a first event may be in a signal
+ * handler. */
 __attribute__((constructor)) static void on_load(void)
 {
     pthread_once(&key_once, make_key);
@@ -185,10 +179,8 @@ static void set_known_ring(nl_thread *thread, const nl_log *log, nl_ring *ring)
         __atomic_store_n(&thread->more[slot - NL_PRIVATE_SLOTS], ring, __ATOMIC_RELAXED);
 }
 
-/*
- * Ensures that the log has a description and a writer thread, and looks for a free ring. Returns false if memory runs
- * out.
- */
+/* Ensures that the log has a description and a writer thread, and looks for a free ring. Returns false if memory runs
+ * out. */
 static bool prepare_ring(nl_log *log, nl_ring **reused, unsigned *number)
 {
     pthread_mutex_lock(&log->mutex);
@@ -231,10 +223,8 @@ static void end_first(nl_log *log)
     pthread_mutex_unlock(&log->mutex);
 }
 
-/*
- * Creates a ring for this thread's first event in a log without the registry's lock, so that threads that start
- * together do not wait for each other.
- */
+/* Creates a ring for this thread's first event in a log without the registry's lock, so that threads that start
+ * together do not wait for each other. */
 static nl_ring *make_ring(nl_log *log)
 {
     nl_ring *ring = NULL;

@@ -84,10 +84,8 @@ static uint64_t count_waiting(const nl_remains_log *log)
     return count;
 }
 
-/*
- * Opens a regular file of this owner for reading and writing. Examines the file before opening it, because the shared
- * memory of another user may name any file, and opening a device can have effects. Returns -1 with errno on failure.
- */
+/* Opens a regular file of this owner for reading and writing. Examines the file before opening it, because the shared
+ * memory of another user may name any file, and opening a device can have effects. Returns -1 with errno on failure. */
 static int open_owned(const char *path, uid_t owner)
 {
     struct stat status;
@@ -301,10 +299,8 @@ static void remove_folder(int parent, const char *name, int folder)
     unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-/*
- * Removes an empty directory without a lock, which a process left that was killed while it removed it, or which a
- * living process is about to remove.
- */
+/* Removes an empty directory without a lock, which a process left that was killed while it removed it, or which a
+ * living process is about to remove. */
 static void remove_empty(int parent, const char *name)
 {
     unsigned user;

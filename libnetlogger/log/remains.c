@@ -18,10 +18,8 @@
 
 enum { LOGS_MAX = 1000000 };
 
-/*
- * Nothing in this memory can be trusted, because the program may have overwritten it before it died. The module checks
- * sizes against the files, numbers against their ranges, and ends texts at the end of their field.
- */
+/* Nothing in this memory can be trusted, because the program may have overwritten it before it died. The module checks
+ * sizes against the files, numbers against their ranges, and ends texts at the end of their field. */
 
 static bool is_head(const nl_shared_head *head)
 {
@@ -53,10 +51,8 @@ static char *copy_file(int fd, size_t size, size_t repeat)
     return NULL;
 }
 
-/*
- * Maps or copies a file of the directory, with the part after repeat a second time. Returns NL_END if there is no such
- * file or it is invalid; NL_FAILED if that is unknown: then nothing in the directory may be removed.
- */
+/* Maps or copies a file of the directory, with the part after repeat a second time. Returns NL_END if there is no such
+ * file or it is invalid; NL_FAILED if that is unknown: then nothing in the directory may be removed. */
 static nl_status map_file(const nl_remains *remains, const char *name, size_t size_min, size_t size_max, size_t repeat,
                           nl_mapping *mapping)
 {
@@ -364,10 +360,8 @@ typedef struct found_prefix {
     size_t at_end;  /* bytes of the longest prefix that ends the file */
 } found_prefix;
 
-/*
- * Returns, for each prefix of text, the length of the longest shorter prefix that is its suffix: the table of Knuth,
- * Morris and Pratt ("Fast Pattern Matching in Strings", 1977). The caller frees it. Returns NULL if memory runs out.
- */
+/* Returns, for each prefix of text, the length of the longest shorter prefix that is its suffix: the table of Knuth,
+ * Morris and Pratt ("Fast Pattern Matching in Strings", 1977). The caller frees it. Returns NULL if memory runs out. */
 static uint32_t *make_prefix_table(const char *text, size_t size)
 {
     uint32_t *table = nl_memory_check(malloc((size + 1) * sizeof *table));
@@ -383,10 +377,8 @@ static uint32_t *make_prefix_table(const char *text, size_t size)
     return table;
 }
 
-/*
- * Searches for the non-empty text in the file from offset. Reads the file instead of mapping it, because its owner may
- * truncate it.
- */
+/* Searches for the non-empty text in the file from offset. Reads the file instead of mapping it, because its owner may
+ * truncate it. */
 static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t size, found_prefix *found)
 {
     enum { PIECE = 256 << 10 };

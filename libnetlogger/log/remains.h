@@ -24,10 +24,8 @@ typedef struct nl_remains_log {
     nl_ring *rings;
 } nl_remains_log;
 
-/*
- * Opens parent/name if its process is dead. Returns NL_OK; NL_AGAIN if the process lives or another process recovers
- * it; NL_FAILED.
- */
+/* Opens parent/name if its process is dead. Returns NL_OK; NL_AGAIN if the process lives or another process recovers
+ * it; NL_FAILED. */
 nl_status nl_remains_open(nl_remains *remains, int parent, const char *name);
 void nl_remains_close(nl_remains *remains);
 

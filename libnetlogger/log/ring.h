@@ -18,10 +18,8 @@ typedef struct nl_ring nl_ring;
 struct nl_ring {
     nl_ring_producer producer; /* the first member: NL_EVENT sees it as the ring */
 
-    /*
-     * Members that both threads read and that rarely change, away from the cache lines that every event writes. The
-     * alignment is that of pairs of lines.
-     */
+    /* Members that both threads read and that rarely change, away from the cache lines that every event writes. The
+     * alignment is that of pairs of lines. */
     nl_shared_ring *shared __attribute__((aligned(128)));
     const char *data; /* as the producer's */
     uint64_t mask;
@@ -47,26 +45,20 @@ struct nl_ring {
     int64_t last_time_ns; /* of the previous event, so that rounding never makes a thread's times decrease */
 };
 
-/*
- * Creates a ring of size bytes, a power of two of at least 64 KiB, with the name log.number, without using the heap.
- * Returns NULL with errno on failure.
- */
+/* Creates a ring of size bytes, a power of two of at least 64 KiB, with the name log.number, without using the heap.
+ * Returns NULL with errno on failure. */
 nl_ring *nl_ring_make(size_t size, unsigned log, unsigned number);
 void nl_ring_remove(nl_ring *ring);
 
-/*
- * Creates a ring over existing shared memory with size bytes of events, and takes ownership of the mapping. Returns
- * NULL with errno on failure.
- */
+/* Creates a ring over existing shared memory with size bytes of events, and takes ownership of the mapping. Returns
+ * NULL with errno on failure. */
 nl_ring *nl_ring_over(const nl_mapping *mapping, size_t size);
 
 /* Assigns an empty ring to another thread, as a new stream. */
 void nl_ring_begin_stream(nl_ring *ring);
 
-/*
- * Makes space for an event of size bytes. Returns false if the event is dropped, which is counted. Calls wake when the
- * reader must make space.
- */
+/* Makes space for an event of size bytes. Returns false if the event is dropped, which is counted. Calls wake when the
+ * reader must make space. */
 bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user);
 
 /* Makes the next event beyond limit take the slow path through nl_ring_make_room. Any thread. */
@@ -88,10 +80,8 @@ void nl_ring_count_lost(nl_ring *ring, uint64_t full, uint64_t refused);
 /* Returns whether there are losses that are not in the ring yet. Any thread. */
 bool nl_ring_has_lost(const nl_ring *ring);
 
-/*
- * Writes the counted losses to the ring as an event, if there are any and there is space. Called by the ring's thread,
- * or after its end.
- */
+/* Writes the counted losses to the ring as an event, if there are any and there is space. Called by the ring's thread,
+ * or after its end. */
 void nl_ring_report_lost(nl_ring *ring);
 
 /* Marks the end of the thread: the ring becomes free when its events are read. */

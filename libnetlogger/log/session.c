@@ -64,10 +64,8 @@ static bool make_folder(void)
     return folder >= 0 && take_lock(folder, O_CREAT | O_EXCL) && rename(hidden, folder_path) == 0;
 }
 
-/*
- * Reopens descriptors that the program has closed, as daemons do. Returns false if the directory is missing or
- * inaccessible.
- */
+/* Reopens descriptors that the program has closed, as daemons do. Returns false if the directory is missing or
+ * inaccessible. */
 static bool reopen_folder(void)
 {
     if (!nl_identity_holds(&folder_identity, folder)) {

@@ -25,10 +25,8 @@ typedef struct nl_mapping {
 bool nl_mapping_make(nl_mapping *mapping, size_t size, size_t reserved, size_t repeat, const char *name, ...)
     NL_PRINTF(5, 6);
 
-/*
- * Maps size bytes of a file, and with repeat > 0 the bytes from there to the end a second time. Returns NULL with
- * errno on failure.
- */
+/* Maps size bytes of a file, and with repeat > 0 the bytes from there to the end a second time. Returns NULL with errno
+ * on failure. */
 char *nl_mapping_map(int fd, size_t size, size_t repeat);
 
 /* Backs the bytes [from, to) with memory, so that writing to them cannot fail. Returns false with errno on failure. */

@@ -36,10 +36,8 @@ enum {
     NL_STREAM_ID_SIZE = 16,
 };
 
-/*
- * The maximum size of an event. Its text is up to four times as large, and the batch must have space for it besides
- * what it holds; otherwise the event would block all later events.
- */
+/* The maximum size of an event. Its text is up to four times as large, and the batch must have space for it besides
+ * what it holds; otherwise the event would block all later events. */
 enum { NL_EVENT_MAX = 960 << 10 };
 _Static_assert(4 * NL_EVENT_MAX + (256 << 10) <= NL_SHARED_BATCH_SIZE, "a batch has room for any event");
 _Static_assert(NL_FIELDS_MAX *NL_VALUE_SIZE_MAX + 1024 <= NL_EVENT_MAX, "no NL_EVENT is larger: it does not ask");
@@ -70,10 +68,8 @@ typedef struct nl_shared_sites {
     _Alignas(NL_CACHE_LINE) uint64_t published; /* bytes of complete sites after the header */
 } nl_shared_sites;
 
-/*
- * A site: this struct, the event's name, then for each field a type byte and the name. Each text is a uint16_t size
- * and its bytes.
- */
+/* A site: this struct, the event's name, then for each field a type byte and the name. Each text is a uint16_t size and
+ * its bytes. */
 typedef struct nl_shared_site {
     uint32_t size; /* bytes, including this struct */
     uint32_t id;

@@ -26,10 +26,8 @@ typedef struct nl_site_table {
     size_t count, capacity;
 } nl_site_table;
 
-/*
- * Assigns a number to a site and writes it to shared memory; applies the rules of nl_sites_switch. Returns false if
- * memory runs out. The caller prevents concurrent calls.
- */
+/* Assigns a number to a site and writes it to shared memory; applies the rules of nl_sites_switch. Returns false if
+ * memory runs out. The caller prevents concurrent calls. */
 bool nl_site_register(nl_event_site *site);
 
 /* Returns an array of the *count sites with numbers, in their order, which the caller frees. The registry is locked. */

@@ -217,10 +217,8 @@ static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_recor
     return says && is_off(log, record.level) ? NL_OFF : put_record(log, &record);
 }
 
-/*
- * function is the function that the program called; for head see write_by_plan. Returns NL_AGAIN if the format is
- * invalid.
- */
+/* function is the function that the program called; for head see write_by_plan. Returns NL_AGAIN if the format is
+ * invalid. */
 static nl_status write_event(const char *function, nl_log *log, nl_level level, const char *event,
                              const nl_record *head, const char *format, va_list arguments)
 {

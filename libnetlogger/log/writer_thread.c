@@ -160,10 +160,8 @@ static uint64_t read_clock(nl_log *log, bool everything)
     return before_ticks;
 }
 
-/*
- * Returns the time up to which this cycle takes events. The list of rings is newer than before_ticks, so that it has
- * all rings with older events.
- */
+/* Returns the time up to which this cycle takes events. The list of rings is newer than before_ticks, so that it has
+ * all rings with older events. */
 static uint64_t take_until(nl_log *log, nl_ring *rings, uint64_t before_ticks)
 {
     if (log->flush_ticks == UINT64_MAX) /* no threads log any more */
@@ -288,10 +286,8 @@ static void note_status(nl_log *log, nl_status status)
     pthread_mutex_unlock(&log->mutex);
 }
 
-/*
- * Switches to the next destination, if there is one. Waiting records go there too, unless their format differs: then
- * they are sent first.
- */
+/* Switches to the next destination, if there is one. Waiting records go there too, unless their format differs: then
+ * they are sent first. */
 static void change_destination(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);
@@ -317,10 +313,8 @@ static void change_destination(nl_log *log)
     follow_destination(log);
 }
 
-/*
- * Returns whether to begin the next cycle at once. Producers do not report filling rings, which would cost a system
- * call, so that this thread must prevent that a ring fills while it sleeps.
- */
+/* Returns whether to begin the next cycle at once. Producers do not report filling rings, which would cost a system
+ * call, so that this thread must prevent that a ring fills while it sleeps. */
 static bool is_more(const nl_log *log, bool everything)
 {
     if (everything)
@@ -401,10 +395,8 @@ static bool is_quiet(nl_log *log)
     return quiet;
 }
 
-/*
- * Sleeps. The first sleep after watch_rings is short, because an event may have begun before. Returns the basis of the
- * next pause, which is the shortest after an event.
- */
+/* Sleeps. The first sleep after watch_rings is short, because an event may have begun before. Returns the basis of the
+ * next pause, which is the shortest after an event. */
 static int64_t take_a_pause(nl_log *log, int64_t pause_ns)
 {
     bool deep = pause_ns > SHORT_PAUSE_NS && is_quiet(log), watched = log->asleep;

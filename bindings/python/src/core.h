@@ -44,10 +44,8 @@ PyObject *nlpy_raise(const char *instead);
 
 /* ---- values.c ---- */
 
-/*
- * Converts a Python value to a field. Its bytes are valid as long as value and *keep, a new reference or NULL. Returns
- * 0, or -1 with an exception.
- */
+/* Converts a Python value to a field. Its bytes are valid as long as value and *keep, a new reference or NULL. Returns
+ * 0, or -1 with an exception. */
 int nlpy_take(PyObject *value, nl_field *field, PyObject **keep);
 
 /*
@@ -63,10 +61,8 @@ PyObject *nlpy_give_text(nl_string text);
 
 /* ---- kinds.c ---- */
 
-/*
- * Returns the kind for a level and the names of an event and its fields, all str. Sets *own if the caller must free
- * it. Returns NULL with an exception. Use it before any Python code runs.
- */
+/* Returns the kind for a level and the names of an event and its fields, all str. Sets *own if the caller must free it.
+ * Returns NULL with an exception. Use it before any Python code runs. */
 nl_event_kind *nlpy_kind_find(nl_level level, PyObject *event, PyObject *const *names, Py_ssize_t count, bool *own);
 
 /* ---- log.c and reader.c ---- */

@@ -17,10 +17,8 @@ typedef struct nl_buffer {
     size_t capacity; /* bytes allocated */
 } nl_buffer;
 
-/*
- * Appends a copy of size bytes at data. data may be NULL if size is 0. Returns false, and leaves the buffer unchanged,
- * if memory runs out.
- */
+/* Appends a copy of size bytes at data. data may be NULL if size is 0. Returns false, and leaves the buffer unchanged,
+ * if memory runs out. */
 NL_API bool nl_buffer_append(nl_buffer *buffer, const void *data, size_t size);
 
 /* Frees the bytes. The buffer is empty afterwards and can be used again. */

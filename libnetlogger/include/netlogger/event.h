@@ -36,10 +36,8 @@
 #define NL_FIELDS_MAX 16
 #define NL_VALUE_SIZE_MAX 16384
 
-/*
- * Logs an event: NL_EVENT(log, level, "NAME", "FIELD", value, "FIELD", value ...). The comment at the top of this file
- * describes the arguments. NL_EVENT is a statement and returns no result. Thread-safe, and safe in signal handlers.
- */
+/* Logs an event: NL_EVENT(log, level, "NAME", "FIELD", value, "FIELD", value ...). The comment at the top of this file
+ * describes the arguments. NL_EVENT is a statement and returns no result. Thread-safe, and safe in signal handlers. */
 #define NL_EVENT(log, level, ...)                                                                                      \
     NL_PRIVATE_JOIN(NL_PRIVATE_EVENT_, NL_PRIVATE_FORM(__VA_ARGS__))                                                   \
     (NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)), log, level, __VA_ARGS__, 0)

@@ -51,10 +51,8 @@ typedef struct nl_log_gate {
     unsigned slot; /* index of the log's ring among a thread's rings */
 } nl_log_gate;
 
-/*
- * The producer's side of a ring. Its memory is mapped twice in succession, so that no event wraps. Positions count all
- * bytes ever written and are masked when they are used.
- */
+/* The producer's side of a ring. Its memory is mapped twice in succession, so that no event wraps. Positions count all
+ * bytes ever written and are masked when they are used. */
 typedef struct nl_ring_producer {
     char *data;
     uint64_t mask;       /* size - 1; size is a power of two */
@@ -77,16 +75,12 @@ typedef struct nl_event_header {
     uint64_t ticks;
 } nl_event_header;
 
-/*
- * The slow path: a first event, a full ring, a signal handler. Returns the ring, marked as busy; NULL if the event is
- * not logged.
- */
+/* The slow path: a first event, a full ring, a signal handler. Returns the ring, marked as busy; NULL if the event is
+ * not logged. */
 NL_API nl_ring_producer *nl_private_prepare(nl_log_gate *log, nl_event_site *site, size_t size);
 
-/*
- * Removes the sites of the program or shared library that contains inside when it is unloaded. Weak, so that a file
- * that includes this header and logs no events does not need the library.
- */
+/* Removes the sites of the program or shared library that contains inside when it is unloaded. Weak, so that a file
+ * that includes this header and logs no events does not need the library. */
 NL_API void nl_private_sites_leave(const void *inside) __attribute__((weak));
 
 __attribute__((destructor)) static void nl_private_sites_end(void)
@@ -99,10 +93,8 @@ __attribute__((destructor)) static void nl_private_sites_end(void)
 /* Returns nanoseconds of the monotonic clock. Safe in signal handlers. */
 NL_API uint64_t nl_private_slow_ticks(void);
 
-/*
- * Uses the builtin, because <x86intrin.h> has 45,000 lines, which take seven times as long to compile as the rest of a
- * small program.
- */
+/* Uses the builtin, because <x86intrin.h> has 45,000 lines, which take seven times as long to compile as the rest of a
+ * small program. */
 static inline uint64_t nl_private_ticks(const nl_ring_producer *ring)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -300,10 +292,8 @@ template <> struct nl_private_type<nl_string> {
     static constexpr unsigned char raw_type = NL_RAW_STRING;
 };
 
-/*
- * An unscoped enumeration is logged as the number to which it is promoted. Other types are rejected without a
- * conversion.
- */
+/* An unscoped enumeration is logged as the number to which it is promoted. Other types are rejected without a
+ * conversion. */
 template <typename T> struct nl_private_is_number {
     static constexpr bool value = std::is_enum<T>::value && std::is_convertible<T, long long>::value;
 };
@@ -390,10 +380,8 @@ static inline nl_private_refused nl_private_refuse(const void *value)
 #define NL_PRIVATE_JOIN(a, b) NL_PRIVATE_JOIN_(a, b)
 #define NL_PRIVATE_JOIN_(a, b) a##b
 
-/*
- * The number of pairs after the name of the event, and the form of the arguments: pairs, odd (a name without value) or
- * many (more than 16 pairs, as far as can be detected).
- */
+/* The number of pairs after the name of the event, and the form of the arguments: pairs, odd (a name without value) or
+ * many (more than 16 pairs, as far as can be detected). */
 #define NL_PRIVATE_PAIRS(...) NL_PRIVATE_PICK(__VA_ARGS__, NL_PRIVATE_COUNTS)
 #define NL_PRIVATE_FORM(...) NL_PRIVATE_PICK(__VA_ARGS__, NL_PRIVATE_FORMS)
 #define NL_PRIVATE_PICK(...) NL_PRIVATE_PICK_(__VA_ARGS__)

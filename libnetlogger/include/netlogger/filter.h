@@ -60,19 +60,15 @@ NL_BEGIN_DECLS
 
 typedef struct nl_filter nl_filter;
 
-/*
- * Compiles an expression. Returns a filter, which the caller frees with nl_filter_free, or NULL if the expression is
- * invalid or exceeds a limit. Then nl_error_message() has the column (in bytes, from 1) and what was expected there.
- */
+/* Compiles an expression. Returns a filter, which the caller frees with nl_filter_free, or NULL if the expression is
+ * invalid or exceeds a limit. Then nl_error_message() has the column (in bytes, from 1) and what was expected there. */
 NL_API nl_filter *nl_filter_parse(const char *text);
 
 /* Frees a filter that no thread uses. NULL does nothing. */
 NL_API void nl_filter_free(nl_filter *filter);
 
-/*
- * Returns whether a record matches. The filter NULL matches all records. It takes no lock, allocates no memory and
- * never fails. Thread-safe.
- */
+/* Returns whether a record matches. The filter NULL matches all records. It takes no lock, allocates no memory and
+ * never fails. Thread-safe. */
 NL_API bool nl_filter_matches(const nl_filter *filter, const nl_record *record);
 
 NL_END_DECLS

@@ -33,8 +33,8 @@
  * guarantees require that the process had fewer than 32 pthread keys when the library was loaded.
  *
  * The library never ends the program and never raises SIGPIPE in it. It prints only what nl_set_message_handler
- * describes. All functions accept a NULL log and do nothing, so programs need no checks after nl_open. If memory runs out, events in the rings wait, and events for
- * which no ring can be allocated are counted as lost.
+ * describes. All functions accept a NULL log and do nothing, so programs need no checks after nl_open. If memory runs
+ * out, events in the rings wait, and events for which no ring can be allocated are counted as lost.
  *
  * netlogger(7) describes the environment variables. The library ignores them in a program that has more rights than the
  * user who started it (set-user-ID, set-group-ID, file capabilities).
@@ -114,10 +114,8 @@ typedef enum nl_policy {
     NL_POLICY_LEVEL,  /* an event less urgent than keep_level is dropped if the ring is half full; others wait */
 } nl_policy;
 
-/*
- * Replaces the policy of the URL. block_ns is the maximum wait in nanoseconds; keep_level is for NL_POLICY_LEVEL. Call
- * it before other threads use the log.
- */
+/* Replaces the policy of the URL. block_ns is the maximum wait in nanoseconds; keep_level is for NL_POLICY_LEVEL. Call
+ * it before other threads use the log. */
 NL_API void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_level keep_level);
 
 /*
@@ -176,10 +174,8 @@ NL_API bool nl_is_on(const nl_log *log, nl_level level);
 /* clang-format on */
 NL_API nl_status nl_control(nl_log *log, const char *commands, size_t size);
 
-/*
- * Checks commands without executing them. Returns NL_OK if nl_control would accept them from a collector, or NL_FAILED
- * with the reason in nl_error_message(). Thread-safe.
- */
+/* Checks commands without executing them. Returns NL_OK if nl_control would accept them from a collector, or NL_FAILED
+ * with the reason in nl_error_message(). Thread-safe. */
 NL_API nl_status nl_control_check(const char *commands, size_t size);
 
 /*
@@ -193,10 +189,8 @@ NL_API nl_status nl_control_check(const char *commands, size_t size);
  */
 NL_API nl_status nl_close(nl_log *log);
 
-/*
- * nl_memory_read appends to out all that logs have written to memory:NAME. It returns false if no such memory exists.
- * The memory exists until nl_memory_free(NAME). Thread-safe.
- */
+/* nl_memory_read appends to out all that logs have written to memory:NAME. It returns false if no such memory exists.
+ * The memory exists until nl_memory_free(NAME). Thread-safe. */
 NL_API bool nl_memory_read(const char *name, nl_buffer *out);
 NL_API void nl_memory_free(const char *name);
 

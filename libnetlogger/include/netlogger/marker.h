@@ -33,10 +33,8 @@
 
 #define NL_MARKER_FIELDS_MAX 8
 
-/*
- * Defines a marker at this place: NL_MARKER(NAME, "FIELD", value, "FIELD", value ...). It is a statement. The comment
- * at the top of this file describes the arguments.
- */
+/* Defines a marker at this place: NL_MARKER(NAME, "FIELD", value, "FIELD", value ...). It is a statement. The comment
+ * at the top of this file describes the arguments. */
 #define NL_MARKER(...)                                                                                                 \
     NL_PRIVATE_JOIN(NL_PRIVATE_MARKER_, NL_PRIVATE_FORM(__VA_ARGS__))                                                  \
     (NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)), NL_PRIVATE_PAIRS(__VA_ARGS__), __VA_ARGS__, 0)
@@ -46,10 +44,8 @@ NL_BEGIN_DECLS
 /* The number of an attached probe: unique in the process and never 0. */
 typedef unsigned nl_probe;
 
-/*
- * The function that a probe of nl_marker_attach_call calls in the thread that passes the marker. The name and the
- * fields are valid until it returns. It may attach and detach probes.
- */
+/* The function that a probe of nl_marker_attach_call calls in the thread that passes the marker. The name and the
+ * fields are valid until it returns. It may attach and detach probes. */
 typedef void (*nl_probe_function)(void *user, const char *marker, const nl_field *fields, size_t field_count);
 
 /*
@@ -76,10 +72,8 @@ NL_API nl_probe nl_marker_attach_time(const char *from, const char *to);
 /* Calls function with user, which must be valid until nl_marker_detach has returned. */
 NL_API nl_probe nl_marker_attach_call(const char *pattern, nl_probe_function function, void *user);
 
-/*
- * Detaches a probe, and waits until no thread is in the probe. In a probe's own function it does not wait: other
- * threads may be in the probe a moment longer. Returns NL_OK, or NL_END if no such probe exists.
- */
+/* Detaches a probe, and waits until no thread is in the probe. In a probe's own function it does not wait: other
+ * threads may be in the probe a moment longer. Returns NL_OK, or NL_END if no such probe exists. */
 NL_API nl_status nl_marker_detach(nl_probe probe);
 
 /* A marker at one place in the program. */

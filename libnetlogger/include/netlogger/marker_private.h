@@ -30,10 +30,8 @@ typedef struct nl_marker_entry {
         text; /* relative to this member: the marker's name, its place and the names of its fields, each with a NUL */
 } nl_marker_entry;
 
-/*
- * Add the places between begin and end when a shared library is loaded (only its first call counts), and remove them.
- * Weak, so that a file that includes this header and has no markers does not need the library.
- */
+/* Add the places between begin and end when a shared library is loaded (only its first call counts), and remove them.
+ * Weak, so that a file that includes this header and has no markers does not need the library. */
 NL_API void nl_private_markers_add(const nl_marker_entry *begin, const nl_marker_entry *end) __attribute__((weak));
 NL_API void nl_private_markers_remove(const nl_marker_entry *begin) __attribute__((weak));
 

@@ -79,10 +79,8 @@ typedef struct nl_reader_stats {
     uint64_t blocks;   /* blocks of the binary format, returned or skipped */
 } nl_reader_stats;
 
-/*
- * Opens a source (url.h). options may be NULL for the defaults. Returns a reader, which the caller closes with
- * nl_reader_close, or NULL with the reason in nl_error_message(). nl_reader_close accepts NULL.
- */
+/* Opens a source (url.h). options may be NULL for the defaults. Returns a reader, which the caller closes with
+ * nl_reader_close, or NULL with the reason in nl_error_message(). nl_reader_close accepts NULL. */
 NL_API nl_reader *nl_reader_open(const char *url, const nl_reader_options *options);
 NL_API void nl_reader_close(nl_reader *reader);
 

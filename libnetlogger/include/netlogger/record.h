@@ -80,10 +80,8 @@ typedef struct nl_record {
     unsigned flags;       /* NL_RECORD_... */
 } nl_record;
 
-/*
- * Returns an empty record with the time 0, or NULL if memory runs out. The caller frees it with nl_record_free. All
- * functions below accept NULL and do nothing.
- */
+/* Returns an empty record with the time 0, or NULL if memory runs out. The caller frees it with nl_record_free. All
+ * functions below accept NULL and do nothing. */
 NL_API nl_record *nl_record_new(void);
 NL_API void nl_record_free(nl_record *record);
 
@@ -125,10 +123,8 @@ NL_API bool nl_record_find(const nl_record *record, const char *name, nl_field *
 NL_API bool nl_field_int(const nl_field *field, int64_t *value);
 NL_API bool nl_field_double(const nl_field *field, double *value);
 
-/*
- * Returns the value of a field as text: the bytes of a string, or any other value as ULM writes it, in scratch. Parsing
- * the text gives the same value again.
- */
+/* Returns the value of a field as text: the bytes of a string, or any other value as ULM writes it, in scratch. Parsing
+ * the text gives the same value again. */
 #define NL_FIELD_TEXT_SIZE 40
 NL_API nl_string nl_field_text(const nl_field *field, char scratch[NL_FIELD_TEXT_SIZE]);
 

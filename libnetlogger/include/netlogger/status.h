@@ -46,10 +46,8 @@ typedef enum nl_status {
     NL_MALFORMED = -2, /* the input is invalid; nl_error_message() has the reason */
 } nl_status;
 
-/*
- * Returns the message for this thread's latest failure, without a newline, or "" if no call has failed. Never NULL. The
- * library owns the text, which is valid until this thread's next failing call.
- */
+/* Returns the message for this thread's latest failure, without a newline, or "" if no call has failed. Never NULL. The
+ * library owns the text, which is valid until this thread's next failing call. */
 NL_API const char *nl_error_message(void);
 
 /* Sets this thread's message to "". */
