@@ -5,6 +5,7 @@
 #include "agents/directory.h"
 #include "agents/soap.h"
 #include "agent/summary.h"
+#include "base/buffer.h"
 #include "sensors/spec.h"
 
 #include <math.h>
@@ -354,6 +355,29 @@ static void test_records_go_through_soap_unchanged(void **state)
     nl_buffer_free(&line);
 }
 
+/* A day's summaries of many fields. */
+static void test_a_large_reply_is_read(void **state)
+{
+    (void)state;
+    enum { LARGE_SIZE = 20 << 20 };
+    nl_buffer out = {0}, lines = {0}, back = {0};
+    soap_call call;
+    nl_buffer_reserve(&lines, LARGE_SIZE);
+    memset(lines.data, 'x', LARGE_SIZE);
+    lines.size = LARGE_SIZE;
+    soap_begin(&out, "SummariesResponse");
+    soap_put_lines(&out, &lines);
+    soap_end(&out, "SummariesResponse");
+    assert_true(soap_read(out.data, out.size, &call));
+    assert_true(soap_lines(&call, &back));
+    assert_int_equal(back.size, LARGE_SIZE);
+    assert_memory_equal(back.data, lines.data, LARGE_SIZE);
+    soap_call_free(&call);
+    nl_buffer_free(&out);
+    nl_buffer_free(&lines);
+    nl_buffer_free(&back);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +392,7 @@ int main(void)
         cmocka_unit_test(test_series_are_bounded),
         cmocka_unit_test(test_directory),
         cmocka_unit_test(test_records_go_through_soap_unchanged),
+        cmocka_unit_test(test_a_large_reply_is_read),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
