@@ -23,7 +23,7 @@ struct key {
     bool reverse;
 };
 
-/* The first byte of an encoded field: what comes before what. */
+/* The first byte of an encoded field, which orders the kinds of values. */
 enum { TAG_MISSING = 0, TAG_NUMBER = 1, TAG_NOT_A_NUMBER = 2, TAG_TEXT = 3 };
 
 key *key_new(void)
@@ -63,12 +63,12 @@ bool key_add(key *k, const char *text)
 {
     size_t size = strcspn(text, ":");
     if (size == 0)
-        return nl_error_false(NL_ERROR_INVALID, "no field's name");
+        return nl_error_false(NL_ERROR_INVALID, "missing field name");
     key_field field = {0};
     for (const char *letter = text + size + (text[size] == ':'); *letter != '\0'; letter++)
         if (!read_letter(&field, *letter))
             return nl_error_false(NL_ERROR_INVALID,
-                                  "the options of a key are t (time), n (number), s (text) and r (descending)");
+                                  "invalid key option; use t (time), n (number), s (text) or r (descending)");
     field.name = nl_memory_check(strndup(text, size));
     k->fields = nl_memory_check(realloc(k->fields, (k->count + 1) * sizeof *k->fields));
     k->fields[k->count++] = field;
@@ -104,7 +104,7 @@ static void append_tag(nl_buffer *out, char tag)
     nl_buffer_append(out, &tag, 1);
 }
 
-/* A field that is an integer from 2^63 on, which nl_field_int takes for none. */
+/* Reads an integer from 2^63 on, which nl_field_int rejects. */
 static bool get_large(const nl_field *field, uint64_t *value)
 {
     if (field->type == NL_TYPE_UINT)
@@ -120,7 +120,7 @@ static bool get_large(const nl_field *field, uint64_t *value)
     return true;
 }
 
-/* The integer that the number is or begins with, in 64 bits, as which those of one sign are in order. */
+/* Returns the integer part of a number as 64 bits that order like the numbers of one sign. */
 static uint64_t integer_of(const nl_field *field, double value)
 {
     int64_t whole;
@@ -135,21 +135,21 @@ static uint64_t integer_of(const nl_field *field, double value)
 }
 
 /*
- * A double's bits order like its value once the sign bit is turned, or all bits when it is negative. Integers beyond
- * 2^53 have neighbours that round to the same double: the integer itself follows and tells them apart.
+ * The bits of a double order like its value when the sign bit is inverted, or all bits of a negative value. Different
+ * integers above 2^53 may round to the same double, so the integer follows.
  */
 static void append_number(nl_buffer *out, const nl_field *field, double value)
 {
     uint64_t bits;
     if (value == 0)
-        value = 0; /* -0 is 0 */
+        value = 0; /* -0 becomes 0 */
     memcpy(&bits, &value, sizeof bits);
     append_tag(out, TAG_NUMBER);
     append_big_endian(out, bits >> 63 ? ~bits : bits | (UINT64_C(1) << 63));
     append_big_endian(out, integer_of(field, value));
 }
 
-/* Ends with two zero bytes; a zero within becomes 0 255, so that no text's end is taken for that of another. */
+/* The end is two zero bytes; a zero byte in the text becomes 0 255. */
 static void append_text(nl_buffer *out, nl_string text)
 {
     append_tag(out, TAG_TEXT);

@@ -15,41 +15,40 @@
 #include <time.h>
 
 enum {
-    PAUSE_NS = 10000000, /* between looks at inputs that have nothing */
-    TURN = 1024,         /* records after which inputs that had nothing are asked again */
+    PAUSE_NS = 10000000, /* between polls of idle inputs */
+    TURN = 1024,         /* records between polls of idle inputs */
     WRITE_SIZE = 64 << 10,
     SHOWN = 5,
 };
 
-/* A record that is held. */
 typedef struct held {
     int64_t time_ns;
-    uint64_t number; /* in which they came */
+    uint64_t number; /* order of arrival */
     char *line;
     size_t size;
 } held;
 
 typedef struct source {
     program_log *log;  /* NULL: ended */
-    int64_t latest_ns; /* time that it gave */
-    bool dry;          /* it has nothing now */
+    int64_t latest_ns; /* the latest time that was read */
+    bool dry;          /* has no records now */
 } source;
 
 typedef struct window {
     const live *what;
     source *sources;
     size_t open;
-    held *heap; /* the one that is written next at the root */
+    held *heap; /* the next record to write is at the root */
     size_t count, capacity;
     size_t bytes;
     uint64_t came;
     int64_t newest_ns;
     int64_t written_ns; /* the latest time that was written */
-    int64_t arrival_ns; /* by the monotonic clock: when something came last */
+    int64_t arrival_ns; /* time of the latest arrival on the monotonic clock */
     nl_writer *output, *late_output;
-    bool on_terminal; /* the output is one */
+    bool on_terminal; /* the output is a terminal */
     nl_buffer line;
-    nl_record *record; /* of a line that was packed */
+    nl_record *record; /* an unpacked line */
     uint64_t late, early;
 } window;
 
@@ -134,8 +133,8 @@ static void live_flush(nl_writer *writer)
         program_fail_with_error(PROGRAM_PROBLEM);
 }
 
-/* The time of a record as far as this machine's clock lets it be believed. */
-static int64_t believed(const window *w, int64_t time_ns)
+/* Returns the time of a record, limited by this host's clock. */
+static int64_t live_limit_time(const window *w, int64_t time_ns)
 {
     int64_t most;
     if (__builtin_add_overflow(nl_time_now_ns(), w->what->window_ns, &most))
@@ -146,15 +145,14 @@ static int64_t believed(const window *w, int64_t time_ns)
 static void release_first(window *w)
 {
     held first = take_first(w);
-    live_put(w, output_of(w), first.line,
-             first.size); /* NOLINT(clang-analyzer-unix.Malloc): it was taken off the heap */
-    int64_t time_ns = believed(w, first.time_ns);
+    live_put(w, output_of(w), first.line, first.size); /* NOLINT(clang-analyzer-unix.Malloc): removed from the heap */
+    int64_t time_ns = live_limit_time(w, first.time_ns);
     if (time_ns > w->written_ns)
         w->written_ns = time_ns;
     free(first.line);
 }
 
-/* Writes what is older than the newest by the window; all, when it has been quiet for so long. */
+/* Writes the records that have left the window; all: all records. */
 static void release(window *w, bool all)
 {
     int64_t until = w->newest_ns < INT64_MIN + w->what->window_ns ? INT64_MIN : w->newest_ns - w->what->window_ns;
@@ -171,7 +169,7 @@ static void take_late(window *w, const nl_record *record)
     if (w->late++ < SHOWN) {
         char time[NL_TIME_TEXT_SIZE];
         nl_time_format_ulm(record->time_ns, time);
-        program_error("a record of %s came too late, %.3f s after its place was written", time,
+        program_error("late record of %s: %.3f s after its place in the output", time,
                       ((double)w->written_ns - (double)record->time_ns) / 1e9);
     }
     if (w->what->late == NULL) {
@@ -196,7 +194,7 @@ static void live_take(window *w, const nl_record *record)
     held h = {record->time_ns, w->came, nl_memory_check(malloc(w->line.size)), w->line.size};
     memcpy(h.line, w->line.data, w->line.size);
     hold(w, h);
-    int64_t time_ns = record->time_ns > w->newest_ns ? believed(w, record->time_ns) : INT64_MIN;
+    int64_t time_ns = record->time_ns > w->newest_ns ? live_limit_time(w, record->time_ns) : INT64_MIN;
     if (time_ns > w->newest_ns)
         w->newest_ns = time_ns;
     release(w, false);
@@ -209,8 +207,7 @@ static void close_source(window *w, source *from)
     w->open--;
 }
 
-/* The one that is furthest behind, of those that may have something: so files are merged, not read one after another.
- */
+/* Returns the source that is furthest behind, so that files are merged. */
 static source *next_source(window *w)
 {
     source *next = NULL;
@@ -222,7 +219,7 @@ static source *next_source(window *w)
     return next;
 }
 
-/* Takes what inputs have now. Whether there was anything. */
+/* Reads available records. Returns whether there were any. */
 static bool take_some(window *w)
 {
     const nl_record *record;
@@ -285,7 +282,7 @@ static void live_close_writer(nl_writer *writer)
 bool live_run(const live *what)
 {
     window w = {.what = what, .newest_ns = INT64_MIN, .written_ns = INT64_MIN, .record = nl_record_new()};
-    struct sigaction action = {.sa_handler = on_stop}; /* reading goes on where it was, and the loop ends after it */
+    struct sigaction action = {.sa_handler = on_stop}; /* reads are not interrupted; the loop ends after them */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     open_sources(&w);
@@ -297,9 +294,9 @@ bool live_run(const live *what)
     live_close_writer(w.output);
     live_close_writer(w.late_output);
     if (w.late > SHOWN)
-        program_error("%" PRIu64 " records in all came too late", w.late);
+        program_error("%" PRIu64 " late record%s", w.late, w.late == 1 ? "" : "s");
     if (w.early > 0)
-        program_error("%" PRIu64 " records were written before their time: the window holds more than -S allows",
+        program_error("%" PRIu64 " records were written early; the window needs more memory than --buffer-size",
                       w.early);
     nl_record_free(w.record);
     nl_buffer_free(&w.line);

@@ -1,10 +1,10 @@
 /*
- * Ordering a stream that has no end, within a window: a record is held until it is older than the newest one by that
- * much, or nothing has come for so long, and then written. What comes after something later than itself was written is
- * late: it is written at once (or to a file of its own), counted, and told of.
+ * Sorts endless input within a window. A record is written when it is older than the newest record by the window, or
+ * when no record has come for that long. A late record, whose place in the output has passed, is written at once (or to
+ * a file of its own), counted and reported.
  *
- * A clock that is ahead must not empty the window: records that are later than this machine's clock and the window
- * allow do not count as the newest.
+ * Records later than this host's clock plus the window do not count as the newest, so that a wrong clock cannot empty
+ * the window. One thread.
  */
 #ifndef NLSORT_LIVE_H
 #define NLSORT_LIVE_H
@@ -14,15 +14,15 @@
 typedef struct live {
     input_settings *settings;
     int64_t window_ns;
-    size_t memory; /* bytes that may be held: beyond that the oldest go before their time */
+    size_t memory; /* bytes; beyond them the oldest records are written early */
     bool follow;   /* wait at the end of files */
     char **files;
     size_t file_count;
     const char *output; /* NULL: standard output */
-    const char *late;   /* a file for what is late; NULL: with the rest */
+    const char *late;   /* file for late records; NULL: the output */
 } live;
 
-/* Until all inputs end, or SIGINT or SIGTERM comes. False when something was late, which was said. */
+/* Runs until all inputs end, or until SIGINT or SIGTERM. Returns false after reporting late records. */
 bool live_run(const live *what);
 
 #endif

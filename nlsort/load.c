@@ -19,8 +19,8 @@ enum {
     PIECE_MAX = 4 << 20,
     PIECE_MIN = 64 << 10,
     PIECES_IN_MEMORY = 64, /* at least */
-    SHORTEST_LINE = 20,    /* of a plain one: DATE=YYYYMMDDhhmmss and its newline */
-    SIDE_SHARE = 8,        /* that part of memory is for records that are written anew */
+    SHORTEST_LINE = 20,    /* DATE=YYYYMMDDhhmmss and a newline */
+    SIDE_SHARE = 8,        /* 1/8 of the memory is for records in another format */
     DECODED_AT_ONCE = 256 << 10,
 };
 
@@ -28,11 +28,11 @@ struct load {
     input_settings *settings;
     const char *path;
     int fd;
-    off_t at; /* where in the file what is not in a table yet begins */
+    off_t at; /* offset of the bytes that are not in a table yet */
     nl_decoder *decoder;
-    uint64_t passed_lines, passed_bytes; /* of which the decoder does not know yet */
-    bool decoding;                       /* all that is left is the decoder's */
-    nl_buffer held;                      /* what it was fed */
+    uint64_t passed_lines, passed_bytes; /* not reported to the decoder yet */
+    bool decoding;                       /* the decoder reads all of the rest */
+    nl_buffer held;                      /* the decoder's input */
 };
 
 /* ---- opening ---- */
@@ -47,7 +47,7 @@ static bool is_text(const program_reading *reading, int fd)
     return good;
 }
 
-/* The format of the first record; NL_FORMAT_UNKNOWN when there is none. */
+/* Returns the format of the first record, or NL_FORMAT_UNKNOWN. */
 static nl_format find_format(const program_reading *reading, int fd)
 {
     nl_decoder *decoder =
@@ -72,7 +72,7 @@ static nl_format find_format(const program_reading *reading, int fd)
     return format;
 }
 
-/* Opens the file of text that a path names, from its start; -1 when it names none. */
+/* Opens a regular file of text. Returns -1 for other sources. */
 static int open_text(const program_reading *reading, const char *path)
 {
     nl_url *url = nl_url_parse(path);
@@ -106,7 +106,7 @@ load *load_open(input_settings *settings, const char *path)
     load *l = nl_memory_check(calloc(1, sizeof *l));
     *l = (load){.settings = settings, .path = path, .fd = fd};
     l->decoder = program_reading_decoder(&settings->reading, path);
-    l->decoding = own != settings->format; /* every record is written anew */
+    l->decoding = own != settings->format; /* every record needs conversion */
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return l;
 }
@@ -142,14 +142,13 @@ static ssize_t read_at(load *l, char *to, size_t size, off_t at)
 
 /* ---- reading pieces ---- */
 
-/* A piece of the file, read and scanned. */
 typedef struct part {
-    size_t start, end;       /* in the table's text */
-    size_t lines, lines_end; /* in it: whole lines that begin and end in this part; equal: none do */
+    size_t start, end;       /* offsets in the table's text */
+    size_t lines, lines_end; /* the lines that begin and end in this part; equal: none */
     line_list *list;
-    size_t first; /* of these lines in list; the place before it is free */
+    size_t first; /* index of these lines in list; the entry before it is free */
     size_t count;
-    bool odd; /* some of them are not plain */
+    bool odd; /* some lines need the decoder */
 } part;
 
 typedef struct segment {
@@ -157,10 +156,10 @@ typedef struct segment {
     table *t;
     size_t start; /* of what is read, in the table's text */
     size_t end;   /* of the file there, as far as it fits */
-    bool whole;   /* that is the end of the file */
+    bool whole;   /* up to the end of the file */
     size_t piece;
 
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* protects the members below */
     part *parts;
     size_t count, capacity;
     size_t busy;  /* parts that are being read */
@@ -169,7 +168,7 @@ typedef struct segment {
     bool met_nul;
 } segment;
 
-/* Gives out the next part to be read. False when there is none, or no room for it. */
+/* Assigns the next part to a thread. Returns false if there is none, or no memory for it. */
 static bool claim(segment *s, size_t *index)
 {
     pthread_mutex_lock(&s->lock);
@@ -238,7 +237,7 @@ static void read_parts(void *user, size_t worker)
     nl_line_scanner_free(scanner);
 }
 
-/* ---- joining them ---- */
+/* ---- joining the pieces ---- */
 
 static void tell_decoder(load *l)
 {
@@ -246,7 +245,7 @@ static void tell_decoder(load *l)
     l->passed_lines = l->passed_bytes = 0;
 }
 
-/* The line that a record is, as it will be written: its own bytes where they lie in the table, or new ones. */
+/* Returns the output line of a record: its bytes in the table, or new bytes. */
 static nl_scanned_line line_of(load *l, table *t, const nl_record *record)
 {
     if (record->raw_format == l->settings->format) {
@@ -262,31 +261,29 @@ static nl_scanned_line line_of(load *l, table *t, const nl_record *record)
     return kept;
 }
 
-/* Has the decoder read a line that is not plain, whose size is with its newline. False when there is no record in it.
- */
+/* Decodes a line; size includes its newline. Returns false if it has no record. */
 static bool decode_line(load *l, table *t, uint64_t offset, size_t size, nl_scanned_line *line)
 {
     const nl_record *record;
     bool found = false;
     tell_decoder(l);
     nl_decoder_feed(l->decoder, t->text + offset, size);
-    while (nl_decoder_next(l->decoder, &record) == NL_OK) { /* a line has one, or none */
+    while (nl_decoder_next(l->decoder, &record) == NL_OK) { /* a line has at most one record */
         *line = line_of(l, t, record);
         found = true;
     }
     return found;
 }
 
-/* A segment's lines being gone through in their order. */
+/* The traversal of a segment's lines in their order. */
 typedef struct joining {
     segment *s;
-    nl_line_scanner *scanner; /* of single lines */
-    size_t side_most;         /* the text may grow to that */
-    uint64_t done;            /* bytes of the table's text that are dealt with */
+    nl_line_scanner *scanner; /* for single lines */
+    size_t side_most;         /* maximum size of the text */
+    uint64_t done;            /* bytes of the table's text that are finished */
 } joining;
 
-/* Deals with a line whose size is with its newline; a record of it is appended at lines[*count]. False when there is no
- * room left. */
+/* Appends the record of a line to lines; size includes the newline. Returns false when memory is full. */
 static bool load_take_line(joining *j, nl_scanned_line line, size_t size, nl_scanned_line *lines, size_t *count)
 {
     load *l = j->s->l;
@@ -304,7 +301,7 @@ static bool load_take_line(joining *j, nl_scanned_line line, size_t size, nl_sca
     return true;
 }
 
-/* The line that ends at end, begun in an earlier part: it goes to the free place before the part's own lines. */
+/* Handles the line that began in an earlier part and ends at end; it uses the free entry before the part's lines. */
 static bool take_seam(joining *j, const part *p, size_t end, size_t *taken)
 {
     nl_scanned_line line;
@@ -313,7 +310,7 @@ static bool take_seam(joining *j, const part *p, size_t end, size_t *taken)
     return load_take_line(j, line, size, p->list->lines + p->first - 1, taken);
 }
 
-/* A part's own lines. Those that are no records are taken out. */
+/* Handles the lines of a part; removes lines without records. */
 static bool take_lines(joining *j, const part *p, size_t *count)
 {
     nl_scanned_line *lines = p->list->lines + p->first;
@@ -333,7 +330,7 @@ static bool take_lines(joining *j, const part *p, size_t *count)
     return fits;
 }
 
-/* Goes through all parts. Returns whether all that was read is dealt with, but for a line without an end. */
+/* Handles all parts. Returns whether everything is finished except a line without an end. */
 static bool load_join(joining *j)
 {
     segment *s = j->s;
@@ -351,7 +348,6 @@ static bool load_join(joining *j)
     return fits;
 }
 
-/* The file's last line has no newline. */
 static void take_last(load *l, table *t, uint64_t offset, size_t size)
 {
     const nl_record *record;
@@ -369,7 +365,7 @@ static void take_last(load *l, table *t, uint64_t offset, size_t size)
     }
 }
 
-/* ---- by the decoder alone ---- */
+/* ---- decoding of the rest ---- */
 
 static bool decode_rest(load *l, table *t)
 {
@@ -408,7 +404,7 @@ static bool decode_rest(load *l, table *t)
 
 /* ---- */
 
-/* Deals with what was read. Results as load_into. */
+/* Finishes a segment. Returns as load_into. */
 static bool finish_segment(segment *s, joining *j, size_t used)
 {
     load *l = s->l;
@@ -422,7 +418,7 @@ static bool finish_segment(segment *s, joining *j, size_t used)
         take_last(l, t, j->done, end - j->done);
     if (last)
         return true;
-    if (j->done == s->start) { /* not one line fits: one that is longer than all memory, unless others take it */
+    if (j->done == s->start) { /* no line fits: a line is longer than the memory, unless other lines use it */
         if (t->line_count == 0) {
             table_unmap(t, used);
             l->decoding = true;

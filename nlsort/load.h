@@ -1,9 +1,7 @@
 /*
- * A file of text into a table, by several threads: each reads a piece of it, and finds the lines in it while they are
- * in the processor's cache. Lines that are not plain, and those that lie in two pieces, are looked at afterwards, one
- * by one in their order, by a decoder where need be.
- *
- * What is no file of text (a pipe, a compressed file, blocks) is not for this: input.h reads it.
+ * Loads a text file into a table with several threads. Each thread reads a piece and finds the lines in it while they
+ * are in the processor's cache. Then one thread handles the lines that need the decoder, or that are in two pieces, in
+ * their order. input.h reads other sources: pipes, compressed files, blocks.
  */
 #ifndef NLSORT_LOAD_H
 #define NLSORT_LOAD_H
@@ -14,18 +12,18 @@
 typedef struct load load;
 
 /*
- * Begins with the file that a path (or URL) names. NULL when it is not for this, or can't be opened: then input_open
- * says why. settings->format is set by the first record, when it was not.
+ * Opens a file by path or URL. Returns NULL if it is another kind of source or cannot be opened; input_open reports the
+ * error. The first record sets settings->format if it is unknown.
  */
 load *load_open(input_settings *settings, const char *path);
 
 /*
- * Adds as much to the table as it takes. True at the end of the file; false when the table is full, to be called again
- * when it has been cleared.
+ * Adds lines to the table. Returns true at the end of the file, and false when the table is full: call again with an
+ * empty table.
  */
 bool load_into(load *l, table *t);
 
-/* The file itself, as long as its lines are written as they are; otherwise -1. */
+/* Returns the file's descriptor, or -1 if its lines need conversion. */
 int load_descriptor(const load *l);
 
 void load_close(load *l);

@@ -1,5 +1,4 @@
-/* nlsort: orders and merges logs. Options, and the four ways through: sort in memory, sort by way of disk, merge,
- * check. */
+/* nlsort: options, and the ways to sort: by time, by other keys in memory or with runs on disk, merge, check. */
 #include "config.h"
 
 #include "by_time.h"
@@ -28,7 +27,7 @@ enum {
     WRITE_SIZE = 256 << 10,
     RUN_BUFFER = 1 << 20,
     RUN_BUFFER_MIN = 16 << 10,
-    DESCRIPTORS_KEPT = 16, /* beside the inputs of a merge */
+    DESCRIPTORS_KEPT = 16, /* for other uses than the inputs of a merge */
     MEMORY_MIN = 16 << 20,
     UNIQUE_SHARE = 8, /* --unique uses 1/8 of the memory for lines of equal time */
 };
@@ -47,7 +46,7 @@ typedef struct arguments {
     const char *late;
     char **files;
     size_t file_count;
-    char **expanded; /* files, when they are to be freed */
+    char **expanded; /* the allocated array in files; NULL: none */
 } arguments;
 
 static bool set_key(void *settings, const nl_option *row, const char *value)
@@ -128,11 +127,11 @@ static const nl_option options[] = {
     {0},
 };
 
-/* The format that the output's URL asks for, or else its name, if either does. */
+/* Returns the format in the output's URL, or of its suffix. */
 static nl_format format_of_output(const arguments *a)
 {
     nl_url *url = a->output != NULL ? nl_url_parse(a->output) : NULL;
-    if (url == NULL) /* which opening it says, too */
+    if (url == NULL) /* opening it reports the error */
         return a->input.format;
     const char *option = nl_url_option_value(url, "format");
     nl_format format = option != NULL ? nl_format_parse(option) : a->input.format;
@@ -147,11 +146,10 @@ static void settle_format(arguments *a)
     input_settings *input = &a->input;
     input->format = format_of_output(a);
     input->packed = input->format == NL_FORMAT_NLB && !a->check;
-    if (input->format == NL_FORMAT_NLB && a->check) /* which only shows lines */
+    if (input->format == NL_FORMAT_NLB && a->check) /* a check prints lines */
         input->format = NL_FORMAT_ULM;
 }
 
-/* Which options go together. */
 static void check_together(const arguments *a)
 {
     if (a->merge && a->check)
@@ -189,7 +187,7 @@ static size_t default_memory(void)
     return (size_t)info.totalram * info.mem_unit / 4;
 }
 
-/* Where the result goes. The writer is opened with the first record, when the format is known. */
+/* The output. The writer is opened with the first record, when the format is known. */
 typedef struct result {
     const arguments *a;
     nl_writer *writer;
@@ -197,7 +195,7 @@ typedef struct result {
     bool on_terminal;
     nl_buffer before;  /* the latest key and line, for -u */
     unique *unique;    /* for -u, by time */
-    nl_record *record; /* of a line that was packed */
+    nl_record *record; /* an unpacked line */
 } result;
 
 static void fail_writing(const result *r)
@@ -272,7 +270,6 @@ static void put_unique(void *user, const char *text, size_t size, const nl_scann
     unique_put(r->unique, text, size, lines, count);
 }
 
-/* Puts an item of a merge by time through unique. */
 static void put_item_unique(result *r, const item *it)
 {
     nl_scanned_line line = {(int64_t)it->prefix, nl_line_place(0, it->line_size - 1, true)};
@@ -287,7 +284,7 @@ static void take_back(void *user)
     r->records = 0;
 }
 
-/* Whether the output is a file that has its name only when all is written. */
+/* Returns whether the output file gets its name when it is complete. */
 static bool is_written_aside(const char *output)
 {
     nl_url *url = output != NULL ? nl_url_parse(output) : NULL;
@@ -297,7 +294,7 @@ static bool is_written_aside(const char *output)
     return aside;
 }
 
-/* By time alone, into text. */
+/* Returns whether the sort is by time only, into text. */
 static bool is_by_time(const arguments *a)
 {
     return key_is_time(a->key) && !a->input.packed && !a->clocks.asked;
@@ -321,7 +318,6 @@ static by_time by_time_of(arguments *a, result *r)
                      .user = r};
 }
 
-/* Whether what was said to be in order was. */
 static bool was_ordered(const result *r, by_time_result what)
 {
     if (what == BY_TIME_DAMAGED) {
@@ -382,7 +378,7 @@ static void read_logs(arguments *a, store *items, spill *runs)
     }
 }
 
-/* What is in memory, as the last of the streams that are merged. */
+/* The items in memory, the last stream of the merge. */
 typedef struct store_stream {
     stream base;
     const store *items;
@@ -432,7 +428,7 @@ static void sort(arguments *a, result *r)
     else
         read_logs(a, items, runs);
     size_t count = spill_run_count(runs);
-    if (count > 0 && store_count(items) > 0) { /* so that the buffers of the runs have the memory */
+    if (count > 0 && store_count(items) > 0) { /* frees memory for the buffers of the runs */
         spill_store(runs, items);
         count++;
     }
@@ -461,7 +457,7 @@ static size_t descriptors_for_inputs(void)
     return limit.rlim_cur == RLIM_INFINITY ? 4096 : (size_t)limit.rlim_cur - DESCRIPTORS_KEPT;
 }
 
-/* Merges one group of inputs onto disk: there are more of them than may be open at once. */
+/* Merges a group of inputs to disk, because too many files would be open. */
 static void merge_group(arguments *a, spill *runs, size_t from, size_t to, bool *disordered)
 {
     stream **streams = new_streams(to - from);
@@ -487,7 +483,7 @@ static bool merge_sorted(arguments *a, result *r)
         return was_ordered(r, by_time_merge(&what));
     bool unique_by_time = is_by_time(a) && a->input.unique, disordered = false;
     if (unique_by_time)
-        a->input.unique = false; /* the lines of one time may come in any order */
+        a->input.unique = false; /* lines with equal times may be in any order */
     size_t most = descriptors_for_inputs();
     spill *runs = spill_new(a->directory);
     stream **streams;
@@ -505,7 +501,7 @@ static bool merge_sorted(arguments *a, result *r)
             count += streams[count] != NULL;
         }
     }
-    merge *m = merge_new(streams, count); /* reads each input's first record, which settles the format */
+    merge *m = merge_new(streams, count); /* reads the first record of each input, which determines the format */
     open_result(r);
     item it;
     while (merge_next(m, &it))
@@ -519,7 +515,7 @@ static bool merge_sorted(arguments *a, result *r)
     return !disordered;
 }
 
-/* Says where the first record out of order is, and reads no further. */
+/* Reports the first record out of order and stops. */
 static bool find_disorder(arguments *a)
 {
     if (is_by_time(a) && !a->input.unique) {
@@ -554,7 +550,7 @@ static bool check_order(arguments *a)
     return ordered;
 }
 
-/* Files of an archive are sorted as files; within a window it is one log, which may go on in files to come. */
+/* A live archive is one log, because new files may appear; otherwise its files are sorted as files. */
 static void expand_sources(arguments *a)
 {
     static char *standard_input[] = {"-"};
@@ -571,7 +567,7 @@ static void expand_sources(arguments *a)
 int main(int argc, char **argv)
 {
     program_start("nlsort");
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow further is told of as a full disk is */
+    signal(SIGXFSZ, SIG_IGN); /* report the file size limit as a full disk */
     arguments a = {.memory = default_memory()};
     a.input.key = a.key = key_new();
     int first = options_parse(&usage, argc, argv, &a);

@@ -9,15 +9,15 @@
 
 typedef struct head {
     item item;
-    size_t rank; /* the stream's place: equal items come in this order */
+    size_t rank; /* the index of the stream; equal items are in this order */
     stream *stream;
 } head;
 
-/* A binary heap of the streams' next items, the least at the root. */
+/* A binary heap of the next items of the streams, with the minimum at the root. */
 struct merge {
     head *heads;
     size_t count;
-    bool root_used; /* the root's item was given out: its stream is to be asked for the next one */
+    bool root_used; /* the root's item was returned: load the next item of its stream */
 };
 
 static bool comes_before(const head *a, const head *b)

@@ -13,12 +13,12 @@
 enum {
     DIGIT_BITS = 11,
     DIGITS = 1 << DIGIT_BITS,
-    NEAR = 16,             /* so many pieces that a line may be away from its place are near */
-    GROUP_MAX = 128 << 10, /* lines of one first digit that are ordered in a processor's cache, or nearly */
-    GROUP_MIN = 32,        /* fewer are put in order one by one */
+    NEAR = 16,             /* maximum distance of a line from its place, in pieces */
+    GROUP_MAX = 128 << 10, /* lines with equal first digits that about fit into the processor's cache */
+    GROUP_MIN = 32,        /* smaller groups are sorted by insertion */
 };
 
-/* Lines that are read one behind the other. */
+/* Consecutive lines. */
 typedef struct span {
     const nl_scanned_line *lines;
     size_t count;
@@ -26,7 +26,7 @@ typedef struct span {
 
 /* ---- by digits ---- */
 
-/* Times from least on, a digit of which is looked at. */
+/* A digit of the times from least on. */
 typedef struct digit {
     int64_t least;
     unsigned shift;
@@ -50,7 +50,7 @@ static void distribute(span s, digit d, size_t places[DIGITS], nl_scanned_line *
         to[places[digit_of(d, s.lines[i].time_ns)]++] = s.lines[i];
 }
 
-/* How many digits times from least to most have, and of how many bits. */
+/* Returns the number of digits of the times from least to most, and the bits of a digit. */
 static unsigned digits_of_range(int64_t least, int64_t most, unsigned *bits)
 {
     uint64_t range = (uint64_t)most - (uint64_t)least;
@@ -60,7 +60,7 @@ static unsigned digits_of_range(int64_t least, int64_t most, unsigned *bits)
     return passes;
 }
 
-/* Orders lines of times from least to most by all digits: to next first, and to and fro between that and other. */
+/* Sorts lines by all digits of their times: first into next, then alternately into other and next. */
 static nl_scanned_line *sort_span(span s, int64_t least, int64_t most, nl_scanned_line *next, nl_scanned_line *other)
 {
     unsigned bits, passes = digits_of_range(least, most, &bits);
@@ -90,7 +90,7 @@ void order_piece(const piece *p, nl_scanned_line *to, nl_scanned_line *spare)
         memcpy(to, p->ordered ? s.lines : ordered, s.count * sizeof *to);
 }
 
-/* One pass over all lines, which several workers do together. */
+/* One pass of several workers over all lines. */
 typedef struct pass {
     const span *spans;
     size_t span_count;
@@ -100,7 +100,7 @@ typedef struct pass {
     size_t (*counts)[DIGITS]; /* of each worker */
 } pass;
 
-/* Which spans are a worker's: about as many as another's. */
+/* Returns the spans of a worker. */
 static span *own_spans(const pass *p, size_t worker, size_t *count)
 {
     size_t from = p->span_count * worker / p->workers, to = p->span_count * (worker + 1) / p->workers;
@@ -127,7 +127,6 @@ static void distribute_own(void *user, size_t worker)
         distribute(spans[i], p->digit, p->counts[worker], p->to);
 }
 
-/* Distributes lines whose digits were counted. */
 static void distribute_counted(pass *p)
 {
     size_t sum = 0;
@@ -146,7 +145,7 @@ static void do_pass(pass *p)
     distribute_counted(p);
 }
 
-/* Cuts lines into as many spans as there are workers. */
+/* Divides lines into a span for each worker. */
 static void cut(const nl_scanned_line *lines, size_t count, size_t workers, span *spans)
 {
     for (size_t i = 0; i < workers; i++) {
@@ -165,14 +164,14 @@ static void free_lines(nl_scanned_line *lines, size_t count)
     big_free(lines, (count + 1) * sizeof *lines);
 }
 
-/* ---- the first digit first ---- */
+/* ---- most significant digit first ---- */
 
-/* Lines that were distributed by their first digit, and are to be ordered by the rest. */
+/* Lines that are distributed by their first digit. */
 typedef struct groups {
     nl_scanned_line *lines;
-    const size_t *ends; /* of each group, behind that of the one before */
+    const size_t *ends; /* the ends of the groups */
     size_t count, largest;
-    atomic_size_t next; /* group to be ordered */
+    atomic_size_t next; /* next group to sort */
 } groups;
 
 static void sort_few(nl_scanned_line *lines, size_t count)
@@ -214,7 +213,7 @@ static void sort_own_groups(void *user, size_t worker)
     free_lines(spare, g->largest);
 }
 
-/* Distributes lines by the first of their digits, and orders what is then together. False when that is too much. */
+/* Distributes lines by their first digit and sorts each group. Returns false if a group is too large. */
 static bool sort_by_groups(const span *spans, size_t span_count, digit first, size_t (*counts)[DIGITS],
                            nl_scanned_line *to)
 {
@@ -230,7 +229,7 @@ static bool sort_by_groups(const span *spans, size_t span_count, digit first, si
     if (g.largest > GROUP_MAX)
         return false;
     distribute_counted(&p);
-    g.ends = counts[p.workers - 1]; /* where the last worker's lines of each digit ended */
+    g.ends = counts[p.workers - 1]; /* the ends of the last worker's lines */
     workers_run(p.workers, sort_own_groups, &g);
     return true;
 }
@@ -273,7 +272,7 @@ static nl_scanned_line *sort_by_digits(table *t, int64_t least, int64_t most)
 typedef struct near_order {
     const table *t;
     nl_scanned_line *to;
-    size_t *starts; /* of each piece in to, and the end of all */
+    size_t *starts; /* offset of each piece in to, and the end */
     size_t largest; /* piece */
     size_t workers;
     atomic_size_t next; /* piece to be sorted */
@@ -365,13 +364,13 @@ static nl_scanned_line *sort_near(table *t)
     return o.to;
 }
 
-/* Whether every line is at most so many pieces away from where it belongs. */
+/* Returns whether every line is at most NEAR pieces away from its place. */
 static bool is_near(const table *t)
 {
     int64_t most = INT64_MIN;
     for (size_t i = 0; i + NEAR < t->piece_count; i++) {
         most = t->pieces[i].most > most ? t->pieces[i].most : most;
-        /* Pieces further on must not hold anything earlier; each one's least is looked at NEAR pieces before it. */
+        /* a later piece must not have an earlier line */
         if (t->pieces[i + NEAR].least < most)
             return false;
     }

@@ -1,10 +1,9 @@
 /*
- * Puts a table's lines in the order of their times. Stable.
+ * Sorts the lines of a table by time; the sort is stable.
  *
- * Lines that come from a collector are nearly in order: then each piece is put in order by itself, in the processor's
- * cache, and only where neighbours overlap are they merged. Otherwise they are distributed by the first digit of their
- * times, and what has the same is put in order in the cache. Where too many have the same they are distributed by all
- * digits, the least significant first, which takes the same time whatever the times are.
+ * If the lines are nearly in order, as from a collector, each piece is sorted in the processor's cache, and overlapping
+ * pieces are merged. Otherwise the lines are distributed by the first digit of their times, and each group is sorted in
+ * the cache. If a group is too large, a radix sort by all digits, the least significant first, takes constant time.
  */
 #ifndef NLSORT_ORDER_H
 #define NLSORT_ORDER_H
@@ -12,7 +11,7 @@
 #include "table.h"
 #include "record/line_scanner.h"
 
-/* All lines in order, room for capacity of them. Freed with order_free. The table's lists may be given back. */
+/* The sorted lines. Free with order_free. The table's lists may be freed. */
 typedef struct order {
     nl_scanned_line *lines;
     size_t count;
@@ -22,13 +21,13 @@ typedef struct order {
 order order_table(table *t);
 void order_free(order *o);
 
-/* Sorts a piece into to; both to and spare have room for it. */
+/* Sorts a piece into to; to and spare have its size. */
 void order_piece(const piece *p, nl_scanned_line *to, nl_scanned_line *spare);
 
-/* How many of lines, which are in order, come before one of that time: those of the same time too, or not. */
+/* Returns the number of sorted lines before time_ns; same: lines with that time count too. */
 size_t order_count_before(const nl_scanned_line *lines, size_t count, int64_t time_ns, bool same);
 
-/* Merges lines[0..middle) and lines[middle..count), each in order, where they overlap. */
+/* Merges the sorted parts lines[0..middle) and lines[middle..count). */
 void order_merge(nl_scanned_line *lines, size_t middle, size_t count, line_list *spare);
 
 #endif

@@ -13,14 +13,14 @@
 struct ordered_log {
     cursor base;
     const char *path;
-    load *l;   /* a file of text, or else */
+    load *l;   /* a text file; or */
     input *in; /* any other log */
     table *t;
-    size_t piece;               /* of the table, that comes next */
-    bool ended;                 /* nothing is left but what is in the table */
-    uint64_t records;           /* before the piece */
-    int64_t time_ns;            /* of the last of them */
-    ordered_disorder *disorder; /* NULL once it was told */
+    size_t piece;               /* the next piece of the table */
+    bool ended;                 /* only the table has more lines */
+    uint64_t records;           /* number before the piece */
+    int64_t time_ns;            /* time of the last record */
+    ordered_disorder *disorder; /* NULL after the first report */
     void *user;
 };
 
@@ -47,7 +47,7 @@ void ordered_close(ordered_log *o)
     free(o);
 }
 
-/* Adds records to the table. True at the end of the log. */
+/* Adds records to the table. Returns true at the end of the log. */
 static bool read_records(ordered_log *o)
 {
     nl_string key, line;

@@ -1,5 +1,5 @@
 /*
- * A log that is said to be in order by time, to be merged with others or to be checked: some of it at a time.
+ * A log that should be sorted by time, with only a part in memory, for merging or checking. One thread.
  */
 #ifndef NLSORT_ORDERED_H
 #define NLSORT_ORDERED_H
@@ -9,15 +9,15 @@
 
 typedef struct ordered_log ordered_log;
 
-/* Is told of the first record that comes before the one before it, by its number. */
+/* Gets the number of the first record that is earlier than its predecessor. */
 typedef void ordered_disorder(void *user, const char *path, uint64_t record, nl_string line);
 
-/* memory: bytes that may be used. NULL when the log can't be opened, which was said. */
+/* Opens a log. memory: maximum bytes. Returns NULL after reporting an error. */
 ordered_log *ordered_open(input_settings *settings, const char *path, size_t memory, bool reverse,
                           ordered_disorder *disorder, void *user);
 void ordered_close(ordered_log *log);
 
-/* Its lines; there are none before more is called. */
+/* Returns a cursor on the lines; call more first. */
 cursor *ordered_cursor(ordered_log *log, size_t rank);
 
 #endif

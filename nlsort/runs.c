@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 enum {
-    BLOCK_MAX = 256 << 10, /* bytes of text, about */
+    BLOCK_MAX = 256 << 10, /* approximate bytes of text */
     BLOCK_MIN = 16 << 10,
-    BLOCKS_IN_MEMORY = 1024, /* at least */
-    BLOCK_COST = 2,          /* what a block takes more than its text, at most: so many times that */
+    BLOCKS_IN_MEMORY = 1024, /* minimum */
+    BLOCK_COST = 2,          /* maximum memory of a block as a multiple of its text */
     FORGOTTEN_AT_ONCE = 4 << 20,
 };
 
@@ -24,7 +24,6 @@ typedef struct run {
     off_t start, end;
 } run;
 
-/* A file and the runs in it. */
 typedef struct run_file {
     int fd;
     off_t size;
@@ -78,7 +77,6 @@ size_t runs_count(const runs *r)
 
 /* ---- writing ---- */
 
-/* Where blocks are written. */
 typedef struct block_sink {
     const runs *r;
     run_file *file;
@@ -120,13 +118,12 @@ void runs_add(runs *r, table *t)
 
 /* ---- reading ---- */
 
-/* A run that is being read, a block at a time. */
 typedef struct run_cursor {
     cursor base;
     const runs *r;
     int fd;
     off_t at, end;
-    off_t kept; /* what lies before is given back */
+    off_t kept; /* the file space before it is free again */
     char *block;
     size_t capacity;
 } run_cursor;
@@ -167,7 +164,7 @@ static bool no_more(cursor *base)
 
 /* ---- merging ---- */
 
-/* Merges the runs from first up to end, and last, which may be empty. */
+/* Merges the runs [first, end) and last, which may be empty. */
 static void merge_some(const runs *r, const run_file *file, size_t first, size_t end, cursor *last, gather_sink *sink,
                        void *user)
 {
@@ -195,7 +192,7 @@ static void merge_some(const runs *r, const run_file *file, size_t first, size_t
     free(all);
 }
 
-/* Merges groups of most runs into one each: there are too many to have a block of each in memory. */
+/* Merges groups of most runs, because the blocks of all runs do not fit into memory. */
 static void merge_groups(runs *r, size_t most)
 {
     run_file merged = {.fd = -1};
@@ -211,7 +208,7 @@ static void merge_groups(runs *r, size_t most)
     r->file = merged;
 }
 
-/* Bytes that it takes to merge so many runs. */
+/* Returns the memory to merge count runs, in bytes. */
 static size_t merge_size(const runs *r, size_t count)
 {
     return count * BLOCK_COST * r->block + cursors_merge_size;

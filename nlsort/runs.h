@@ -1,6 +1,6 @@
 /*
- * Tables that did not fit into memory: each is written in order to a file without a name, and all are merged at the
- * end. A run is a row of blocks: its header, the times and places of its lines, their text.
+ * Sorted tables on disk. Each table becomes a run in an unnamed file; at the end the runs are merged. A run is a
+ * sequence of blocks: a header, the times and places of its lines, their text. Errors end the program. One thread.
  */
 #ifndef NLSORT_RUNS_H
 #define NLSORT_RUNS_H
@@ -10,18 +10,18 @@
 
 typedef struct runs runs;
 
-/* The file is made with the first run. memory: bytes that merging may use. Every failure ends the program. */
+/* memory: bytes for merging. The first run creates the file in directory. */
 runs *runs_new(const char *directory, size_t memory);
 void runs_free(runs *r);
 
-/* Writes a table's lines as the next run, and clears it. */
+/* Writes the lines of a table as the next run, and clears the table. */
 void runs_add(runs *r, table *t);
 
 size_t runs_count(const runs *r);
 
 /*
- * Hands all lines to sink in order, those of the table, which come last, too. Of lines of equal
- * times those of the earlier run come first. What has been read of the runs is given back to the disk.
+ * Passes all lines in order to sink, with those of the table, whose rank is the last. Frees the disk space of the parts
+ * of runs that were read.
  */
 void runs_merge(runs *r, table *t, gather_sink *sink, void *user);
 

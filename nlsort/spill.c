@@ -25,7 +25,7 @@ struct spill {
     off_t size;
 };
 
-/* An item in the file: this, the rest of its key, its line. */
+/* The head of an item in the file; the rest of its key and its line follow. */
 typedef struct stored {
     uint64_t prefix;
     uint32_t key_size;
@@ -88,15 +88,15 @@ size_t spill_run_count(const spill *s)
 typedef struct run_stream {
     stream base;
     int fd;
-    off_t at; /* what is read from the file next */
+    off_t at; /* the next offset to read */
     off_t end;
     char *buffer;
     size_t size;
-    size_t from, to; /* what is in the buffer and not used yet */
+    size_t from, to; /* the unused part of the buffer */
     const char *directory;
 } run_stream;
 
-/* Makes at least wanted bytes of the run stand in the buffer. False at the end of the run. */
+/* Reads until the buffer has wanted bytes. Returns false at the end of the run. */
 static bool fill(run_stream *r, size_t wanted)
 {
     if (r->to - r->from >= wanted)

@@ -1,6 +1,6 @@
 /*
- * Sorted runs on disk, for what does not fit into memory. All runs lie one behind the other in one file without a name,
- * so that nothing is left behind whatever ends the program, and any number of runs takes one descriptor.
+ * Sorted runs of items on disk, all in one unnamed file, which uses one descriptor and disappears with the program.
+ * Errors end the program. One thread.
  */
 #ifndef NLSORT_SPILL_H
 #define NLSORT_SPILL_H
@@ -11,7 +11,7 @@
 
 typedef struct spill spill;
 
-/* A file in that directory is made at the first run. Every failure ends the program with a message. */
+/* The first run creates the file in directory. */
 spill *spill_new(const char *directory);
 void spill_free(spill *s);
 
@@ -22,7 +22,7 @@ void spill_end(spill *s);
 
 size_t spill_run_count(const spill *s);
 
-/* A stream over run i that reads buffer_size bytes at a time. It must be closed before the spill is freed. */
+/* Returns a stream of run i with a buffer of buffer_size bytes. Close it before spill_free. */
 stream *spill_open_run(spill *s, size_t i, size_t buffer_size);
 
 #endif

@@ -10,11 +10,11 @@
 
 enum {
     CHUNK_SIZE = 4 << 20,
-    SHORT_RUN = 24,        /* up to this many entries are put in order by insertion */
-    THREAD_MIN = 64 << 10, /* fewer entries than that are not worth a second thread */
+    SHORT_RUN = 24,        /* entries that are sorted by insertion */
+    THREAD_MIN = 64 << 10, /* entries that are worth a second thread */
 };
 
-/* Where an item lies: in a chunk, its two sizes first, then the rest of its key, then its line. */
+/* An item in a chunk: two sizes, the rest of its key, its line. */
 typedef struct entry {
     uint64_t prefix;
     const char *place;
@@ -36,9 +36,9 @@ struct store {
     entry *entries;
     size_t count;
     size_t capacity;
-    chunk *chunks; /* the one that is filled first */
+    chunk *chunks; /* the chunk that is being filled is first */
     size_t chunk_bytes;
-    bool keys_differ; /* some key is longer than its prefix: entries of equal prefix are to be compared further */
+    bool keys_differ; /* a key is longer than its prefix */
 };
 
 store *store_new(void)
@@ -134,7 +134,7 @@ item store_get(const store *s, size_t i)
     return item_of(&s->entries[i]);
 }
 
-/* Whether b is to come before a. */
+/* Returns whether b precedes a. */
 static inline bool out_of_order(const store *s, const entry *a, const entry *b)
 {
     if (a->prefix != b->prefix || !s->keys_differ)
@@ -154,11 +154,11 @@ static void insert_each(const store *s, entry *entries, size_t count)
     }
 }
 
-/* Merges entries[0..middle) and entries[middle..count), each in order; spare has room for the first. */
+/* Merges the sorted parts entries[0..middle) and entries[middle..count); spare has the size of the first. */
 static void merge_halves(const store *s, entry *entries, size_t middle, size_t count, entry *spare)
 {
     if (!out_of_order(s, &entries[middle - 1], &entries[middle]))
-        return; /* as in a log that is nearly in order already */
+        return; /* already in order */
     memcpy(spare, entries, middle * sizeof *entries);
     size_t left = 0, right = middle, to = 0;
     while (left < middle && right < count)
@@ -203,7 +203,7 @@ void store_sort(store *s)
     entry *spare = malloc((s->count - middle + 1) * sizeof *spare);
     if (spare == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory; say with -S how much may be used");
-    /* The two halves' spare room: what merging a half needs is half of it. */
+    /* each half needs half of spare */
     half first = {s, s->entries, middle, spare};
     half second = {s, s->entries + middle, s->count - middle, spare + middle / 2};
     pthread_t thread;

@@ -18,12 +18,12 @@
 #endif
 
 enum {
-    SLACK = 128 << 20,      /* of address space, for a record when there is just no room left */
+    SLACK = 128 << 20,      /* address space for a last record */
     GROWTH_MIN = 4 << 10,   /* lines */
-    PIECE_LINES = 64 << 10, /* of those that are added one by one */
+    PIECE_LINES = 64 << 10, /* lines in a piece of single records */
 };
 
-/* Where files are mapped, and whether all of them was there: of the process, as signals are. */
+/* For the signal handler: all tables, and whether a mapped page was missing. */
 static table *tables;
 static volatile sig_atomic_t damaged;
 
@@ -36,8 +36,8 @@ static const table *table_at(const char *at)
 }
 
 /*
- * A file was cut, or its disk failed, after it was mapped. Whoever reads there finds zeros; that the result is no good
- * is said at its end, when the output can be put away in good order.
+ * A mapped file was truncated, or its disk failed. Its pages become zeros, and the sort reports the damage at its end,
+ * when it can discard the output.
  */
 static void on_missing_page(int number, siginfo_t *info, void *context)
 {
@@ -50,7 +50,7 @@ static void on_missing_page(int number, siginfo_t *info, void *context)
         damaged = 1;
         return;
     }
-    signal(number, SIG_DFL); /* the next one, which comes at once, ends the program */
+    signal(number, SIG_DFL); /* the access repeats, and the signal ends the program */
 }
 
 static void guard(table *t)
@@ -153,7 +153,7 @@ bool table_map(table *t, int fd, off_t at, size_t *start, size_t *end, bool *who
     return true;
 }
 
-/* From here on up to where files were mapped there is nothing again. */
+/* Removes the mappings from an offset on. */
 static void unmap_from(table *t, size_t from)
 {
     if (t->mapped > from && mmap(t->text + from, t->mapped - from, PROT_READ | PROT_WRITE,
@@ -164,7 +164,7 @@ static void unmap_from(table *t, size_t from)
 
 void table_keep_mapped(table *t, size_t end)
 {
-    t->used = round_up(end); /* nothing can be added to a page of a file */
+    t->used = round_up(end); /* pages of a file cannot have other text */
     if (t->range_count > 0)
         t->ranges[t->range_count - 1].end = t->used;
     unmap_from(t, t->used);
@@ -181,7 +181,7 @@ void table_unmap(table *t, size_t used)
 void table_fetch(const table *t, size_t start, size_t end)
 {
     size_t from = start / (size_t)sysconf(_SC_PAGESIZE) * (size_t)sysconf(_SC_PAGESIZE);
-    madvise(t->text + from, end - from, MADV_POPULATE_READ); /* a kernel that does not know it reads page by page */
+    madvise(t->text + from, end - from, MADV_POPULATE_READ); /* older kernels read page by page */
 }
 
 void table_forget(const table *t, size_t start, size_t end)

@@ -15,23 +15,23 @@
 
 #include <sys/types.h>
 
-/* Lines of one worker, to which it only adds. */
+/* The lines of one worker, which only grows. */
 typedef struct line_list {
     nl_scanned_line *lines;
     size_t count;
     size_t capacity;
 } line_list;
 
-/* Some lines in the order in which they came: list[first..first + count). */
+/* Consecutive input lines: list[first..first + count). */
 typedef struct piece {
     const line_list *list;
     size_t first;
     size_t count;
-    int64_t least, most; /* of their times */
+    int64_t least, most; /* times */
     bool ordered;
 } piece;
 
-/* Where in the text a file is mapped, in whole pages. */
+/* The pages of a mapped file in the text. */
 typedef struct text_range {
     size_t start, end;
 } text_range;
@@ -40,98 +40,96 @@ typedef struct table {
     struct table *next; /* of all tables */
     char *text;
     size_t used;        /* bytes of text */
-    size_t kept;        /* of these, such as lie in memory of ours, not in a file that is mapped */
-    size_t mapped;      /* up to there files may be mapped */
-    size_t capacity;    /* bytes of text of files that may be mapped */
-    size_t reserved;    /* that may be used: some more than that */
-    size_t memory;      /* bytes that all of this may take, ordering it included */
-    bool refers;        /* text of files is mapped only while it is looked at, and does not count as memory */
-    text_range *ranges; /* where files are, from the first on, when it refers to them */
+    size_t kept;        /* of these, bytes that are not in mapped files */
+    size_t mapped;      /* the end of the mapped files */
+    size_t capacity;    /* maximum bytes of text from files */
+    size_t reserved;    /* address space: capacity and some slack */
+    size_t memory;      /* maximum bytes, including those for sorting */
+    bool refers;        /* files are mapped only during access, and are not memory */
+    text_range *ranges; /* the files, if the table refers to them */
     size_t range_count;
     size_t range_capacity;
-    size_t goal; /* bytes of text of files of which there is to be no more; 0: as many as there is memory for */
+    size_t goal; /* maximum bytes of text from files for this run; 0: by the memory */
     line_list lists[WORKERS_MAX];
     piece *pieces;
     size_t piece_count;
     size_t piece_capacity;
     size_t line_count;
-    bool reverse; /* times are turned round, so that the latest is the least */
+    bool reverse; /* times are inverted: the latest is the minimum */
 } table;
 
 /*
- * files: 0, or the bytes of all the files whose text the table is to refer to: then they lie where they lie, in the
- * kernel's cache, and are mapped piece by piece while somebody looks at them (table_fetch, table_forget).
+ * files: the bytes of the files to which the table refers, or 0. The text of such files stays in the kernel's cache and
+ * is mapped piece by piece during access (table_fetch, table_forget).
  */
 table *table_new(size_t memory, size_t files, bool reverse);
 void table_free(table *t);
 
-/* What a line takes in the lists and while they are ordered. */
+/* Memory of a line in the lists and for sorting, in bytes. */
 enum { TABLE_LINE_COST = 2 * sizeof(nl_scanned_line) };
 
-/* Bytes that it takes, also when being ordered. */
+/* Returns the bytes of memory, including those for sorting. */
 size_t table_size(const table *t);
 
-/* Whether nothing more should be added: table_clear first. */
+/* Returns whether the table is full. */
 bool table_is_full(const table *t);
 
-/* Adds one record, a line without its newline, behind all others. */
+/* Appends a record, a line without its newline. */
 void table_add(table *t, int64_t time_ns, nl_string line);
 
-/* Copies a line without its newline, which it must not have, to the text and returns it as it is listed. */
+/* Copies a line without its newline to the text. Returns its list entry. */
 nl_scanned_line table_keep(table *t, int64_t time_ns, nl_string line);
 
-/* Room for count lines more at the end of a list. */
+/* Reserves memory for count more lines. */
 void line_list_reserve(line_list *list, size_t count);
 
 void line_list_free(line_list *list);
 
-/* The lines from first on, count of them and at least one, as a piece. */
+/* Makes a piece of count lines, at least one, from first on. */
 piece piece_of(const line_list *list, size_t first, size_t count);
 
 /*
- * Says that the lines from first to the end of a list are the next piece. Turns their times round where that is
- * wanted.
+ * Appends the lines from first to the end of a list as a piece. Inverts their times for a reverse table.
  */
 void table_add_piece(table *t, line_list *list, size_t first, size_t count);
 
 /*
- * Maps as much of a file as there is memory for behind the text, from the offset at on: [*start, *end) of the text;
- * *whole is whether that is all. False when files of that kind cannot be mapped. table_keep_mapped or table_unmap is
- * next.
+ * Maps a file from offset at on behind the text, as far as the memory permits, as [*start, *end) of the text; *whole:
+ * up to its end. Returns false if the file cannot be mapped. Call table_keep_mapped or table_unmap next.
  */
 bool table_map(table *t, int fd, off_t at, size_t *start, size_t *end, bool *whole);
 
-/* Of what was mapped last the text up to end is kept; what is added comes behind that. */
+/* Keeps the mapped text up to end. */
 void table_keep_mapped(table *t, size_t end);
 
-/* What was mapped last is not wanted: the text has used bytes, as before. */
+/* Unmaps the file; the text has used bytes, as before. */
 void table_unmap(table *t, size_t used);
 
-/* Says that the text from start to end is wanted at once. */
+/* Announces access to the text from start to end. */
 void table_fetch(const table *t, size_t start, size_t end);
 
-/* Says that the text from start to end is not wanted for now, if the table refers to files: it takes no memory then. */
+/* Frees the memory of the text from start to end, if the table refers to files. */
 void table_forget(const table *t, size_t start, size_t end);
 
-/* Whether text of files is referred to: none of it may be read for long without table_forget. */
+/* Returns whether the table refers to files; then call table_forget after access. */
 bool table_refers(const table *t);
 
-/* Whether part of a file that was mapped was gone, or could not be read, when it was wanted. Of all tables. */
+/* Returns whether a part of a mapped file, of any table, was missing or unreadable. */
 bool table_is_damaged(void);
 
-/* Text and lines are forgotten. */
+/* Removes text and lines. */
 void table_clear(table *t);
 
-/* An empty one gives its memory back. */
+/* Frees the memory of an empty table. */
 void table_release(table *t);
 
-/* The lists are given back, the pieces forgotten; the text stays. */
+/* Frees lists and pieces; the text stays. */
 void table_free_lists(table *t);
 
-/* The size of a line without its newline, which for the longest its place does not say. */
+/* Returns the size of a line without its newline; the places of the longest lines do not have it. */
 size_t table_line_size(const char *text, nl_scanned_line line);
 
-/* Has the processor fetch a line into its cache. */
+/* Prefetches a line. */
 static inline void table_prefetch(const char *text, nl_scanned_line line)
 {
     enum { CACHE_LINE = 64 };

@@ -10,13 +10,13 @@
 #include <string.h>
 
 enum {
-    AHEAD = 12, /* lines that are fetched into the cache before they are copied */
+    AHEAD = 12, /* lines to prefetch */
     CACHE_LINE = 64,
-    PREFETCHED = 4 * CACHE_LINE, /* of where a line goes */
-    MANY = 4 * 4 << 10,          /* bytes of a window for each line from which on not all of it is fetched beforehand */
+    PREFETCHED = 4 * CACHE_LINE, /* bytes of a line's destination */
+    MANY = 4 * 4 << 10,          /* bytes of a window per line above which only parts are prefetched */
 };
 
-/* A line, and where it is copied to. */
+/* A line and its destination. */
 typedef struct moved_line {
     uint64_t place;
     uint64_t to;
@@ -55,7 +55,7 @@ void windows_distribute(windows *w, const table *t, const nl_scanned_line *lines
         sum += own;
     }
     size_t to = 0;
-    for (size_t i = 0; i < count; i++) { /* each end begins as its window's start */
+    for (size_t i = 0; i < count; i++) { /* ends start as the beginnings */
         w->moved[w->ends[window_of(lines[i])]++] = (moved_line){lines[i].place, to};
         to += table_line_size(t->text, lines[i]) + 1;
     }

@@ -1,30 +1,30 @@
 /*
- * Lines fetched from files that a table refers to and are not held: a window of the text after the other is mapped,
- * and of all the lines that are wanted those that lie in it are copied to where they belong.
+ * Copies lines from files that are not in memory: maps one window of the text after the other, and copies the lines of
+ * the share in that window to their places.
  */
 #ifndef NLSORT_WINDOWS_H
 #define NLSORT_WINDOWS_H
 
 #include "table.h"
 
-/* The lines of a share by the windows in which they lie, and where each goes; begins as {0}. */
+/* The lines of a share by windows, with their destinations. Starts as zeros. */
 typedef struct windows {
     struct moved_line *moved;
-    size_t capacity; /* bytes of these */
-    size_t *ends;    /* of each window's lines among these */
+    size_t capacity; /* allocated bytes */
+    size_t *ends;    /* the end of each window's lines */
     size_t end_capacity;
     size_t count;
 } windows;
 
-/* Bytes that fetching takes: a line's share, and what a thread has mapped. */
+/* Memory in bytes: for each line, and for the mappings of a thread. */
 enum { WINDOWS_LINE_COST = 16, WINDOWS_COST = 4 << 20 };
 
-/* Finds out which of the lines lie where. One thread at a time. */
+/* Assigns lines to windows. One thread at a time. */
 void windows_distribute(windows *w, const table *t, const nl_scanned_line *lines, size_t count);
 
 /*
- * Copies the lines of a window, 0 to count - 1, each with a newline, to where they belong behind out. Several threads
- * may, of other windows each.
+ * Copies the lines of a window, each with a newline, to their places in out. Threads may copy different windows at
+ * once.
  */
 void windows_copy(const windows *w, const table *t, size_t window, char *out);
 

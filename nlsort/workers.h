@@ -1,4 +1,4 @@
-/* Work that several threads do together: as many as there are processors, within reason. */
+/* Runs work in several threads, about one for each processor. */
 #ifndef NLSORT_WORKERS_H
 #define NLSORT_WORKERS_H
 
@@ -8,8 +8,7 @@ enum { WORKERS_MAX = 8 };
 
 size_t workers_count(void);
 
-/* Calls work(user, 0) to work(user, count - 1), each in a thread of its own, the caller's the first; returns when all
- * have. */
+/* Calls work(user, 0) to work(user, count - 1) in a thread each, the first in the caller's. Returns when all have. */
 void workers_run(size_t count, void (*work)(void *user, size_t worker), void *user);
 
 #endif

@@ -315,7 +315,9 @@ class Tree:
                 beside = re.findall(rf'add\w*\(\w+, "({FIELD})"', rest) + re.findall(rf"\b({FIELD})=", given[3])
                 for name in re.findall(rf'"({EVENT})"', given[which[call[1]]]):
                     found.setdefault(name, [set(), ""])[0].update(beside)
-            for name in re.findall(rf'\bevent = "({EVENT})"', text):
+            # The last alternative is a table of events by index.
+            for name in re.findall(rf'\bevent = "({EVENT})"|\] = "([A-Z]\w*(?:\.[A-Z]\w*)+)"', text):
+                name = name[0] or name[1]
                 found.setdefault(name, [set(), ""])
         for event, of in found.items():
             of[1] = "\n".join(text for text in code.values() if f'"{event}"' in text)

@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-/* Of a block (doc/binary-format.md): its first bytes, and where its sizes are. */
+/* The header of a block (doc/binary-format.md). */
 enum { MAGIC_SIZE = 4, HEADER_SIZE_AT = 4, STORED_SIZE_AT = 12, HEADER_MIN = 96, STORED_MAX = 16 << 20 };
 static const char magic[MAGIC_SIZE] = {'N', 'L', 'B', '1'};
 
-/* The size of the block that begins here; 0 when it is not whole yet, or is none. *none: it is none. */
+/* Returns the size of the block at at; 0 if it is incomplete, or with *none if it is not a block. */
 static size_t block_size(const unsigned char *at, size_t left, int *none)
 {
     *none = memcmp(at, magic, left < MAGIC_SIZE ? left : MAGIC_SIZE) != 0;
@@ -21,7 +21,7 @@ static size_t block_size(const unsigned char *at, size_t left, int *none)
     return !*none && header + stored <= left ? header + stored : 0;
 }
 
-/* The end of the lines that begin here, or, where blocks are among them, of the next one. */
+/* Returns the size of the whole lines at at, or of the next line if blocks may follow. */
 static size_t lines_size(const char *at, size_t left, uint64_t *lines)
 {
     const char *nul = memchr(at, '\0', left), *newline;

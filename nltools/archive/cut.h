@@ -1,11 +1,11 @@
-/* Where a log that is still written to can be left off and taken up again: behind a whole line or block. */
+/* Finds the end of the whole lines and blocks of a growing log, from which a later load continues. Any thread. */
 #ifndef NLTOOLS_ARCHIVE_CUT_H
 #define NLTOOLS_ARCHIVE_CUT_H
 
 #include <stdint.h>
 #include <stddef.h>
 
-/* How many of these bytes, from where a record begins, are whole lines and blocks. *lines: lines in them. */
+/* Returns the size of the whole lines and blocks in data; adds the number of lines to *lines. */
 size_t cut_whole(const char *data, size_t size, uint64_t *lines);
 
 #endif

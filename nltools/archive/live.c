@@ -1,9 +1,8 @@
 /*
- * A collector's records, as they come.
+ * Loads the records of a collector.
  *
- * A subscription's records have no numbers. So a load that is taken up again asks for what came since some time before
- * the latest record that it has, and passes over as many records of each kind as are there already: by their text in
- * ULM, in which the collector sends both its past and its present.
+ * The records of a subscription have no numbers. A later load therefore requests the records since some time before the
+ * latest record in the archive, and skips as many equal records, by their text in ULM, as the archive has.
  */
 #include "config.h"
 
@@ -21,13 +20,13 @@
 typedef struct live {
     loader *loader;
     store_place *place;
-    seen known; /* records from since_ns on that are there already */
+    seen known; /* records from since_ns on that the archive has */
     row_maker maker;
     int64_t since_ns;
-    int64_t committed_ns; /* by the monotonic clock */
+    int64_t committed_ns; /* on the monotonic clock */
 } live;
 
-/* Of a record as it would be in the archive. */
+/* Hashes a record as it would be in the archive. */
 static uint64_t hash_of(live *v, const nl_record *record)
 {
     row r;
@@ -41,7 +40,7 @@ static bool take_known(void *user, const nl_string *columns)
     return true;
 }
 
-/* From when on to ask, and what is there of that already. */
+/* Finds since_ns, and the records from then on. */
 static bool look_back(live *v)
 {
     store *s = v->loader->store;
@@ -57,7 +56,7 @@ static bool look_back(live *v)
     return status == NL_OK;
 }
 
-/* Appends url without its option since, if it has one. */
+/* Appends url without the option since. */
 static void add_without_since(nl_buffer *out, const char *url)
 {
     const char *mark = strchr(url, '?'), *since = mark;
@@ -71,7 +70,7 @@ static void add_without_since(nl_buffer *out, const char *url)
     store_add(out, "%.*s%s", (int)(since + 1 - url), url, end + (*end == '&'));
 }
 
-/* The URL with since as it is to be, and ULM: to be freed. */
+/* Returns the URL with since and format=ulm, for free(). */
 static char *make_url(const live *v, const char *url)
 {
     nl_buffer out = {0};
@@ -101,7 +100,7 @@ static bool live_take_records(live *v, nl_decoder *decoder)
     return true;
 }
 
-/* Commits what came, once a second, or when nothing comes. */
+/* Commits once a second, and when idle. */
 static bool commit_now_and_then(live *v, bool idle)
 {
     int64_t now_ns = nl_monotonic_ns();

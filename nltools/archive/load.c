@@ -19,19 +19,19 @@
 
 enum { READ_SIZE = 1 << 20, PENDING_MAX = 64 << 20 };
 
-/* A file or a pipe, from where it is to be read on. */
+/* A file or a pipe. */
 typedef struct input {
     loader *loader;
     const char *name;
-    int fd;            /* of a plain file that is not compressed; -1: source has it */
+    int fd;            /* of a regular file that is not compressed; -1: source reads it */
     nl_source *source; /* decompresses, and reads pipes */
-    bool again;        /* it can be read on another time: what is not whole at its end may be then */
+    bool again;        /* a later load may read the rest */
     char *bytes;
 } input;
 
-/* ---- which file it is ---- */
+/* ---- identification of files ---- */
 
-/* The first bytes of a plain file. False when it is none, or can't be read: then opening it says why. */
+/* Reads the first bytes of a regular file. Returns false for other sources; opening reports errors. */
 static bool read_head(const char *path, char head[STORE_HEAD_SIZE], size_t *size, uint64_t *file_size)
 {
     struct stat status;
@@ -45,7 +45,7 @@ static bool read_head(const char *path, char head[STORE_HEAD_SIZE], size_t *size
     return got >= 0;
 }
 
-/* A short head may begin several files: then the name decides, unless what had it is gone. */
+/* Several files may begin with a short head: then the name must be equal, or the old file gone. */
 static bool load_is_same(const store_place *p, const char *name, const char *head, size_t size, uint64_t hash)
 {
     if (p->head_size == 0 || p->head_size > size)
@@ -83,7 +83,7 @@ static store_place *place_of_name(loader *l, const char *name)
 
 /* ---- reading ---- */
 
-/* The next bytes. What goes wrong is said. */
+/* Reads the next bytes; reports errors. */
 static nl_status read_some(input *in, const char **data, size_t *size)
 {
     if (in->source != NULL) {
@@ -104,7 +104,7 @@ static nl_status read_some(input *in, const char **data, size_t *size)
     return got > 0 ? NL_OK : NL_END;
 }
 
-/* Passes over what was loaded already. */
+/* Skips what was loaded before. */
 static nl_status skip(input *in, uint64_t position, nl_buffer *rest)
 {
     const char *data;
@@ -154,7 +154,7 @@ static bool drain(loader *l, store_place *place, nl_decoder *decoder)
     return true;
 }
 
-/* Takes what of the bytes is whole; all of it when nothing is in so many. */
+/* Loads the whole records in pending, or all of it if it is too large for a record. */
 static bool take_whole(loader *l, store_place *place, nl_decoder *decoder, nl_buffer *pending)
 {
     uint64_t lines = 0;
@@ -173,7 +173,7 @@ static bool take_whole(loader *l, store_place *place, nl_decoder *decoder, nl_bu
     return !loader_is_full(l) || loader_commit(l, place);
 }
 
-/* The end of what can be read once only: what is left is all that there will be. */
+/* Loads the rest of a source that has ended for good. */
 static bool take_rest(loader *l, store_place *place, nl_decoder *decoder, nl_buffer *pending)
 {
     if (pending->size > 0)
@@ -202,7 +202,7 @@ static bool load_input(loader *l, input *in, store_place *place)
     if (good && status == NL_END && !in->again)
         good = take_rest(l, place, decoder, &pending);
     else if (good && status == NL_END && pending.size > 0 && !l->quiet)
-        program_error("%s: the last %zu bytes are part of a record: they are left for the next load", in->name,
+        program_error("%s: the last %zu bytes are an incomplete record; the next load reads them", in->name,
                       pending.size);
     if (good && (l->in_batch > 0 || place->position > before))
         good = loader_commit(l, place);
@@ -213,7 +213,7 @@ static bool load_input(loader *l, input *in, store_place *place)
 
 /* ---- foreign formats ---- */
 
-/* Whether a file is in a foreign format, compressed or not. */
+/* Returns whether a file, compressed or not, is in a foreign format. */
 static bool is_foreign(const program_reading *reading, const char *name)
 {
     enum { HEAD_SIZE = 64 << 10 };
@@ -229,7 +229,7 @@ static bool is_foreign(const program_reading *reading, const char *name)
     return foreign;
 }
 
-/* Such a file's position is the number of records that were loaded: where in the file they end is not known. */
+/* The position in a foreign file is the number of loaded records. */
 static bool load_foreign(loader *l, const char *name, store_place *place)
 {
     program_log *log = program_log_open(l->reading, name, false, false);
@@ -253,7 +253,7 @@ static bool load_foreign(loader *l, const char *name, store_place *place)
     return good && status != NL_FAILED;
 }
 
-/* A file's name for the archive: as it is known from anywhere. */
+/* Returns the absolute name of a file, for free(). */
 static char *full_name(const char *name)
 {
     nl_url *url = nl_url_parse(name);

@@ -17,7 +17,7 @@ bool loader_fail(loader *l)
     return false;
 }
 
-/* ---- sources that are in trouble ---- */
+/* ---- errors of sources ---- */
 
 static trouble *find_trouble(loader *l, const char *source)
 {
@@ -33,7 +33,7 @@ static void loader_forget(trouble *t)
     free(t->message);
 }
 
-/* Takes message. */
+/* Stores message, which it owns. */
 static void keep_trouble(loader *l, const char *source, char *message)
 {
     trouble *t = nl_memory_check(reallocarray(l->troubles, l->trouble_count + 1, sizeof *l->troubles));
@@ -105,7 +105,7 @@ store_place *loader_add_place(loader *l, const char *name)
     return &l->places[l->place_count++];
 }
 
-/* A client's blocks of one stream come in a row. */
+/* the blocks of a stream are consecutive */
 static void loader_on_block(void *user, const nl_block_view *block)
 {
     static const unsigned char none[16];
@@ -165,7 +165,7 @@ bool loader_put(loader *l, store_place *place, const nl_record *record)
     if (!loader_begin(l, place))
         return false;
     if (!row_make(&l->maker, record, &r)) {
-        program_error("%s: a record is too large for an archive, and is left out", place->name);
+        program_error("%s: skipped a record that is too large for an archive", place->name);
         l->reading->malformed++;
         return true;
     }

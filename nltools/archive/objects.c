@@ -70,7 +70,7 @@ static void add_path(const definitions *d, nl_buffer *out, const char *field, si
     free(name);
 }
 
-/* The steps of the objects that fields name: one of the queries of which the view is made. */
+/* Adds the query for one list of ID fields to the view. */
 static bool add_steps(void *user, const nl_string *columns)
 {
     definitions *d = user;
@@ -120,7 +120,7 @@ static nl_status make_views(store *s)
     return status;
 }
 
-/* ---- which lifelines ---- */
+/* ---- lifelines ---- */
 
 static nl_status objects_add(store *s, const char *fields)
 {

@@ -1,6 +1,6 @@
 /*
- * Lifelines in an archive: the fields that name objects, by which its views tell each object's steps and its life. They
- * are said, or found out from the first records that are loaded.
+ * Lifelines in an archive: the ID fields of objects, from --id or inferred from the first records, and the views steps
+ * and lifelines. One thread.
  */
 #ifndef NLTOOLS_ARCHIVE_OBJECTS_H
 #define NLTOOLS_ARCHIVE_OBJECTS_H
@@ -9,17 +9,17 @@
 
 typedef struct objects objects;
 
-/* ids: FIELD,FIELD... each, count of them. */
+/* ids: lists such as FIELD,FIELD, which must outlive the result. */
 objects *objects_new(char **ids, size_t count);
 void objects_free(objects *l);
 
-/* Whether that can be such a list. */
+/* Returns whether a text is such a list. */
 bool objects_are_fields(const char *ids);
 
-/* Shows a record that is loaded. */
+/* Examines a loaded record. */
 void objects_see(objects *l, const nl_record *record);
 
-/* Makes the views anew, of those that the archive knows and those that were said, or, when there are none, found. */
+/* Replaces the views, with the ID fields of the archive, of --id, or inferred ones. */
 nl_status objects_define(objects *l, store *s);
 
 #endif

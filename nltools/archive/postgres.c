@@ -1,4 +1,4 @@
-/* Archives in a database of PostgreSQL. Records go in by COPY, all else by statements of the same transaction. */
+/* Archives in PostgreSQL. COPY stores the records, in the same transaction as the other statements. */
 #include "config.h"
 
 #include "archive/store.h"
@@ -18,7 +18,7 @@ typedef struct postgres {
     PGconn *connection;
     char *name; /* without a password */
     bool inside, copying;
-    nl_buffer rows; /* of COPY, to be sent */
+    nl_buffer rows; /* rows of COPY that are not sent yet */
 } postgres;
 
 static const char schema[] =
@@ -43,7 +43,7 @@ static nl_status postgres_fail(const postgres *p, const char *doing)
         message += 8;
     int size = (int)strcspn(message, "\n");
     if (size == 0)
-        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: %s: the connection is lost", p->name, doing);
+        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: %s: connection lost", p->name, doing);
     return nl_error_set(NL_ERROR_SYSTEM, "%s: %s: %.*s", p->name, doing, size, message);
 }
 
@@ -57,7 +57,7 @@ static nl_status postgres_run(store *base, const char *sql)
     return status;
 }
 
-/* A row's columns; bytes are unescaped into memory that free_columns gives back. */
+/* Gets the columns of a row; free_columns frees unescaped bytes. */
 static void get_columns(const PGresult *result, nl_string columns[COLUMNS_MAX], void *owned[COLUMNS_MAX])
 {
     int count = PQnfields(result);
@@ -123,7 +123,7 @@ static void hear_nothing(void *user, const char *message)
     (void)message;
 }
 
-/* The URL for messages: what stands before an @ may be secret, and so may options be. */
+/* Returns the URL for messages, without user, password and options. */
 static char *postgres_name_of(const char *url)
 {
     const char *slashes = strstr(url, "//"), *host = slashes != NULL ? slashes + 2 : url, *at = strchr(host, '@');
@@ -132,18 +132,18 @@ static char *postgres_name_of(const char *url)
     return name;
 }
 
-/* One loads at a time. A load that was killed goes on in the server until that has noticed, and may commit yet: what it
- * has done is to be known before the next one reads how far it was. Nothing else in the database uses this number. */
+/* Only one load at a time. The server may still commit the work of a killed load, so the next load waits for the lock
+ * before it reads the positions. */
 static nl_status be_the_only_one(postgres *p)
 {
     if (postgres_run(&p->base, "SET lock_timeout = '20s'") == NL_OK &&
         postgres_run(&p->base, "SELECT pg_advisory_lock(8241947160312)") == NL_OK &&
         postgres_run(&p->base, "RESET lock_timeout") == NL_OK)
         return NL_OK;
-    return nl_error_prepend("another nlarchive loads into it");
+    return nl_error_prepend("another nlarchive is loading into the archive");
 }
 
-/* A database or a role may have been set to take backslashes in literals as escapes: store_quote knows quotes only. */
+/* store_quote needs literals without backslash escapes, which a database or role may have enabled. */
 static nl_status quote_as_sql_does(postgres *p)
 {
     return postgres_run(&p->base, "SET standard_conforming_strings = on");
@@ -183,7 +183,7 @@ static nl_status send_rows(postgres *p)
     return NL_OK;
 }
 
-/* What COPY takes otherwise than as it is. */
+/* Appends text with the escapes of COPY. */
 static void postgres_put_text(nl_buffer *out, nl_string text, char end)
 {
     static const char special[] = "\\\t\n\r", letters[] = "\\tnr";
@@ -200,7 +200,7 @@ static void postgres_put_text(nl_buffer *out, nl_string text, char end)
     nl_buffer_append(out, &end, 1);
 }
 
-/* JSON, in which the server takes no NUL: it is U+FFFD there. */
+/* Appends JSON with U+FFFD for NUL, which the server rejects. */
 static void put_json(nl_buffer *out, nl_string text)
 {
     const char *at = text.data, *end = at + text.size, *mark;
@@ -286,7 +286,7 @@ static nl_status commit(store *base)
     return NL_OK;
 }
 
-/* The reason for it stays the latest error. */
+/* Keeps the error. */
 static void undo(store *base)
 {
     postgres *p = (postgres *)base;

@@ -1,12 +1,12 @@
-/* What of a field expression a database can do: the rest is done with the records that it gives. */
+/* The part of an expression that a database can evaluate. Any thread. */
 #ifndef NLTOOLS_ARCHIVE_PUSHDOWN_H
 #define NLTOOLS_ARCHIVE_PUSHDOWN_H
 
 #include <netlogger.h>
 
 /*
- * Appends " AND condition" for each part of the expression that all records it is true of fulfil and the database can
- * look at: its terms, joined by &&, that compare the time, or that say what host, prog or event is.
+ * Appends " AND condition" for each term of a conjunction that compares the time, or compares host, prog or event with
+ * a text. The caller evaluates the whole expression on the result.
  */
 void pushdown(const nl_filter *filter, nl_buffer *sql);
 

@@ -10,7 +10,6 @@
 
 enum { DRAIN_SIZE = 1 << 20 };
 
-/* One pass over the records. */
 typedef struct passing {
     const exporter_kind *kind;
     void *shared;
@@ -100,7 +99,7 @@ bool query_run(store *s, const query *q, output *out)
     if (!q->quiet)
         losses_report(q->to->name, main_pass.s.losses);
     if (main_pass.unreadable > 0)
-        program_error("%" PRIu64 " records can't be read: the archive is damaged", main_pass.unreadable);
+        program_error("%" PRIu64 " unreadable records: the archive is damaged", main_pass.unreadable);
     free(sql);
     return good && main_pass.unreadable == 0;
 }

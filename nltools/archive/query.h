@@ -1,4 +1,4 @@
-/* nlarchive query: records of an archive, in any format that nlconv writes. */
+/* nlarchive query: writes the records of an archive in any format that nlconv writes. One thread. */
 #ifndef NLTOOLS_ARCHIVE_QUERY_H
 #define NLTOOLS_ARCHIVE_QUERY_H
 
@@ -14,7 +14,7 @@ typedef struct query {
     bool quiet;
 } query;
 
-/* Writes what is asked for, in order of time. False after having said what went wrong. */
+/* Writes the records in time order. Returns false after reporting an error. */
 bool query_run(store *s, const query *q, output *out);
 
 #endif

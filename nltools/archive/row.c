@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* The text itself where that is UTF-8 without NUL; else a copy with U+FFFD for what is not. */
+/* Returns text, or a copy with U+FFFD for invalid UTF-8 and NUL. */
 static nl_string clean(nl_string text, nl_buffer *copy)
 {
     copy->size = 0;

@@ -1,4 +1,4 @@
-/* A record as a row of the table: its standard fields, its other ones as JSON, and all of it packed, byte for byte. */
+/* A record as a row: its standard fields, other fields as JSON, and the whole record packed. One thread. */
 #ifndef NLTOOLS_ARCHIVE_ROW_H
 #define NLTOOLS_ARCHIVE_ROW_H
 
@@ -7,7 +7,7 @@
 
 typedef struct row {
     int64_t time_ns;
-    nl_string host, prog, level, event; /* in UTF-8 and without NUL; data is NULL when there is none */
+    nl_string host, prog, level, event; /* UTF-8 without NUL; data is NULL for a missing field */
     nl_string fields;                   /* an object of JSON */
     nl_string packed;
 } row;
@@ -15,14 +15,14 @@ typedef struct row {
 typedef struct row_maker {
     keys keys;
     nl_buffer fields, packed, texts[4];
-    sink unused; /* for losses, of which there are none: packed has everything */
+    sink unused; /* for losses, which do not matter: packed has everything */
 } row_maker;
 
-/* Makes a row, valid until the next one. False when the record is too large. */
+/* Makes a row, valid until the next call. Returns false if the record is too large. */
 bool row_make(row_maker *m, const nl_record *record, row *out);
 void row_maker_free(row_maker *m);
 
-/* Reads what is packed. *typed: its values have types, otherwise they are text that may be meant as numbers. */
+/* Unpacks a record. *typed: its values have types; otherwise text may stand for numbers. */
 nl_status row_unpack(nl_record *record, nl_string packed, bool *typed);
 
 #endif

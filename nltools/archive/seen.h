@@ -1,4 +1,4 @@
-/* How often each of many hashes was met: a table that grows. */
+/* A growing table that counts hashes. One thread. */
 #ifndef NLTOOLS_ARCHIVE_SEEN_H
 #define NLTOOLS_ARCHIVE_SEEN_H
 
@@ -14,12 +14,12 @@ typedef struct seen {
     size_t capacity, used;
 } seen;
 
-/* A hash of bytes (FNV-1a, and its upper half mixed in). */
+/* Returns a hash of bytes: FNV-1a with the upper half mixed in. */
 uint64_t seen_hash(const char *data, size_t size);
 
 void seen_add(seen *s, uint64_t hash);
 
-/* Takes one away. False when there is none left. */
+/* Decrements the count of a hash. Returns false if it is 0. */
 bool seen_take(seen *s, uint64_t hash);
 void seen_free(seen *s);
 

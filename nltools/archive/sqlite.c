@@ -1,4 +1,4 @@
-/* Archives in a file of SQLite. */
+/* Archives in SQLite files. */
 #include "config.h"
 
 #include "archive/store.h"
@@ -42,7 +42,7 @@ static nl_status sqlite_fail(const sqlite *s, const char *doing)
 {
     int code = sqlite3_errcode(s->db);
     if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
-        return nl_error_set(NL_ERROR_BUSY, "%s: another program has it locked", s->name);
+        return nl_error_set(NL_ERROR_BUSY, "%s: locked by another program", s->name);
     return nl_error_set(NL_ERROR_SYSTEM, "%s: %s: %s", s->name, doing, sqlite3_errmsg(s->db));
 }
 
@@ -88,14 +88,14 @@ static void close_store(store *base)
 {
     sqlite *s = (sqlite *)base;
     sqlite3_finalize(s->insert);
-    if (s->loads) /* so that who may only read can, unless others are in it, too */
+    if (s->loads) /* lets readers without write permission read */
         sqlite3_exec(s->db, "PRAGMA busy_timeout = 0; PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
     sqlite3_close(s->db);
     free(s->name);
     free(s);
 }
 
-/* Who reads, reads on while something is loaded. */
+/* Lets readers continue during a load. */
 static nl_status settle(sqlite *s, store_purpose purpose)
 {
     sqlite3_busy_timeout(s->db, PATIENCE_MS);
@@ -113,7 +113,7 @@ static store *open_store(const char *where, store_purpose purpose)
     s->base.kind = &sqlite_store;
     int flags = purpose == STORE_READ ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     int result = sqlite3_open_v2(where, &s->db, flags, NULL);
-    if (result != SQLITE_OK && purpose == STORE_READ) { /* of another user's, in a folder of another's */
+    if (result != SQLITE_OK && purpose == STORE_READ) { /* the directory is not writable */
         sqlite3_close(s->db);
         result = sqlite3_open_v2(where, &s->db, SQLITE_OPEN_READONLY, NULL);
     }
@@ -145,7 +145,7 @@ static void undo(store *base)
 {
     sqlite *s = (sqlite *)base;
     if (s->inside)
-        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL); /* which a full disk may have done already */
+        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL); /* a full disk may have rolled back already */
     s->inside = false;
 }
 

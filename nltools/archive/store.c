@@ -60,7 +60,7 @@ static const store_kind *kind_of(const char *name)
     return server ? &postgres_store : &sqlite_store;
 }
 
-/* Makes the tables, in a database that has none of ours. */
+/* Creates the tables. */
 static nl_status make_tables(store *s)
 {
     nl_buffer sql = {0};
@@ -84,25 +84,25 @@ static bool take_state(void *user, const nl_string *columns)
     return true;
 }
 
-/* Looks whether it is an archive of ours, and makes one when it is for loading and there is none. */
+/* Checks the version of the archive; creates the tables for a first load. */
 static nl_status store_look(store *s, const char *name, store_purpose purpose)
 {
     int64_t state[2] = {0, 0};
     nl_status status = s->kind->select(s, "SELECT version, generation FROM archive", take_state, state);
     if (status != NL_OK && purpose == STORE_READ)
-        return nl_error_prepend("%s is no archive of nlarchive", name);
+        return nl_error_prepend("%s: not an archive of nlarchive", name);
     if (status != NL_OK) {
         int64_t others = 0;
         if (s->kind->select(s, "SELECT count(*) FROM entry", take_number, &others) == NL_OK)
-            return nl_error_set(NL_ERROR_INVALID, "%s: there is a table \"entry\" that is not nlarchive's", name);
+            return nl_error_set(NL_ERROR_INVALID, "%s: the table \"entry\" is not from nlarchive", name);
         if (make_tables(s) != NL_OK)
-            return nl_error_prepend("%s: make the tables", name);
+            return nl_error_prepend("%s: create the tables", name);
         return NL_OK;
     }
     s->generation = state[1];
     if (state[0] > STORE_VERSION)
         return nl_error_set(NL_ERROR_INVALID,
-                            "%s: its tables are of version %" PRId64 ", and this nlarchive knows version %d only", name,
+                            "%s: the tables have version %" PRId64 "; this nlarchive supports version %d", name,
                             state[0], STORE_VERSION);
     return NL_OK;
 }
@@ -226,7 +226,7 @@ nl_status store_begin(store *s, store_place *place)
     return NL_FAILED;
 }
 
-/* One statement that fails when somebody else has committed since: then what was read from may be there already. */
+/* Fails if another program has committed: then the records may be in the archive already. */
 static nl_status claim(store *s)
 {
     int64_t generation = -1;
@@ -236,8 +236,7 @@ static nl_status claim(store *s)
         s->kind->select(s, "SELECT generation FROM archive", take_number, &generation) != NL_OK)
         return NL_FAILED;
     if (generation != s->generation + 1)
-        return nl_error_set(NL_ERROR_BUSY,
-                            "another nlarchive loads into it at the same time: this one takes nothing more");
+        return nl_error_set(NL_ERROR_BUSY, "another nlarchive is loading into the archive; stopped");
     return NL_OK;
 }
 

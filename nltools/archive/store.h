@@ -1,10 +1,9 @@
 /*
- * Where an archive's records are kept: a database with the tables that doc/archive.md tells of. One kind of database a
- * file: SQLite (a file of its own) and PostgreSQL (a server).
+ * The database of an archive, with the tables of doc/archive.md. Each kind of database is one file: sqlite.c,
+ * postgres.c.
  *
- * All that a load changes goes in by transactions: the records, how far each source was read, and which numbers of each
- * stream have come. So it is the same whether the program ends well or is killed: what was read and what is there
- * belong together. Every function that fails sets the error. One thread.
+ * A transaction has the records, the position in each source, and the numbers of each stream. Therefore the positions
+ * agree with the records after any end of the program. A function that fails sets the error. One thread.
  */
 #ifndef NLTOOLS_ARCHIVE_STORE_H
 #define NLTOOLS_ARCHIVE_STORE_H
@@ -15,14 +14,14 @@
 
 enum { STORE_VERSION = 1, STORE_HEAD_SIZE = 4096 };
 
-/* How far a source was read. A file is known by its first bytes, whatever it is called; a collector by its name. */
+/* The position in a source. The first bytes identify a file under any name; the name identifies a collector. */
 typedef struct store_place {
     int64_t id; /* 0: not in the database yet */
     char *name;
-    uint64_t head_size;       /* bytes that it is known by, STORE_HEAD_SIZE unless it was shorter; 0: none */
-    uint64_t head;            /* a hash of them */
-    uint64_t position, lines; /* read: bytes, after decompression, and lines in them */
-    int64_t latest_ns;        /* the latest time in it */
+    uint64_t head_size;       /* bytes in the hash, up to STORE_HEAD_SIZE; 0: none */
+    uint64_t head;            /* hash of the first bytes */
+    uint64_t position, lines; /* bytes, after decompression, and lines that were loaded */
+    int64_t latest_ns;        /* the latest time */
 } store_place;
 
 typedef enum store_purpose { STORE_READ, STORE_LOAD } store_purpose;
@@ -31,53 +30,52 @@ typedef struct store store;
 
 typedef struct store_kind {
     const char *name;
-    /* where is a file or a connection string. STORE_LOAD makes the tables where there are none. */
+    /* where is a file or a URL. STORE_LOAD creates missing tables. */
     store *(*open)(const char *where, store_purpose purpose);
     void (*close)(store *s);
-    /* For loading. Whatever comes between begin and commit is there as a whole, or not at all. */
+    /* Begins a transaction. */
     nl_status (*begin)(store *s);
     nl_status (*put)(store *s, const row *r, int64_t source);
-    nl_status (*end_put)(store *s); /* before anything else goes into the transaction */
+    nl_status (*end_put)(store *s); /* before other statements */
     nl_status (*commit)(store *s);
     void (*undo)(store *s);
-    /* Statements without results. */
+    /* Runs statements without results. */
     nl_status (*run)(store *s, const char *sql);
-    /* Rows, one after another; columns are text, or bytes, NULL data where there is nothing. function returns whether
-     * more are wanted. */
+    /* Calls function for each row until it returns false. Columns are text or bytes; NULL has data NULL. */
     nl_status (*select)(store *s, const char *sql, bool (*function)(void *user, const nl_string *columns), void *user);
     const char *schema;
-    const char *path; /* how a field of the name %s, quoted for it, is taken from fields as text */
+    const char *path; /* SQL for the text of the field with the quoted name %s */
 } store_kind;
 
 extern const store_kind sqlite_store, postgres_store;
 
-/* The first member of each kind's own. */
+/* The first member of each kind's store. */
 struct store {
     const store_kind *kind;
-    int64_t generation; /* of commits: another program that loads at the same time is noticed by it */
+    int64_t generation; /* number of commits, to notice concurrent loads */
 };
 
-/* Opens an archive: a file's name, or postgresql://... NULL with the reason. */
+/* Opens an archive by file name or URL. Returns NULL with the error set. */
 store *store_open(const char *name, store_purpose purpose);
 void store_close(store *s);
 
-/* Everything else is made of the kind's functions (store.c). */
+/* The other functions use those of the kind. */
 
-/* The places that are known, an array of *count, its names too the caller's to free. */
+/* Reads all places. The caller frees the array and the names. */
 nl_status store_read_places(store *s, store_place **places, size_t *count);
 
-/* What is known of streams, into streams. */
+/* Reads the numbers of all streams. */
 nl_status store_read_streams(store *s, nl_streams *streams);
 
-/* Begins a transaction in which place, which may be new, is loaded from: it has an id after that. */
+/* Begins a transaction for place; a new place gets an ID. */
 nl_status store_begin(store *s, store_place *place);
 
-/* Ends it: with how far place was read, and what the streams of those names, size of them, go on with. NL_FAILED when
- * another program has loaded meanwhile, too; then nothing of the transaction is there. */
+/* Commits with the position of place and the numbers of the named streams. Fails, and rolls back, if another program
+ * has committed meanwhile. */
 nl_status store_commit(store *s, store_place *place, const nl_streams *streams, const unsigned char (*names)[16],
                        size_t size);
 
-/* Appends text as a literal of SQL, in which nothing but a quote means anything: a kind of database sees to that. */
+/* Appends text as an SQL literal; only quotes are special. */
 void store_quote(nl_buffer *sql, nl_string text);
 
 /* Appends text. */
