@@ -96,18 +96,18 @@ static const options_usage usage = {
         "A schema:\n"
         "  [schema]\n"
         "  name=dpss\n"
-        "  description=what a block server logs\n"
+        "  description=events of a block server\n"
         "\n"
         "  [WriteData]\n"
         "  level=Usage\n"
         "  description=a block was written to the socket\n"
-        "  SEND.SZ=int64; bytes; how many bytes were sent\n"
-        "  FILE=string; ; the file's name\n"
+        "  SEND.SZ=int64; bytes; number of bytes sent\n"
+        "  FILE=string; ; name of the file\n"
         "  optional=FILE\n"
         "\n"
         "Types are bool, int8 to int64, uint8 to uint64, float, double, string, bytes and enum(a|b|c). The default "
-        "level is Usage; optional=A;B names several fields. level, description and optional cannot be field "
-        "names; words that C or C++ reserve get an underscore in the header.",
+        "level is Usage; optional=A;B names several fields. Fields named level, description or optional need double "
+        "quotes. Reserved names of C and C++ get an underscore in the header.",
 };
 
 static void nlschema_read_arguments(arguments *a, int argc, char **argv)

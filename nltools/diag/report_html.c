@@ -18,10 +18,10 @@ static void append_escaped(GString *out, const char *text)
 static char *find_nlv(void)
 {
     char *self = g_file_read_link("/proc/self/exe", NULL);
-    char *folder = self != NULL ? g_path_get_dirname(self) : NULL;
-    char *beside = folder != NULL ? g_build_filename(folder, "nlv", NULL) : NULL;
+    char *directory = self != NULL ? g_path_get_dirname(self) : NULL;
+    char *beside = directory != NULL ? g_build_filename(directory, "nlv", NULL) : NULL;
     g_free(self);
-    g_free(folder);
+    g_free(directory);
     if (beside != NULL && g_file_test(beside, G_FILE_TEST_IS_EXECUTABLE))
         return beside;
     g_free(beside);

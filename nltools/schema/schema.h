@@ -3,13 +3,13 @@
  *
  *   [schema]
  *   name=dpss
- *   description=what a distributed block server logs
+ *   description=events of a block server
  *
  *   [WriteData]
  *   level=Usage
  *   description=a block was written to the socket
- *   SEND.SZ=int64; bytes; how many bytes were sent
- *   FILE=string; ; the file's name
+ *   SEND.SZ=int64; bytes; number of bytes sent
+ *   FILE=string; ; name of the file
  *   optional=FILE
  *
  * The syntax is that of GLib key files: # begins a comment line; \n, \t, \r, \s and \\ in a value are a newline, tab,
