@@ -1,9 +1,11 @@
 /*
  * Parses expressions by recursive descent:
+ *
  *   series of ||  =  series of && { "||" series of && }
  *   series of &&  =  term { "&&" term }
  *   term          =  { "!" } ( test | "(" series of || ")" )
  *   test          =  "has" NAME | NAME OPERATOR VALUE | NAME [ "not" ] "in" "(" VALUE { "," VALUE } ")"
+ *
  * A word such as not or has is a field's name if an operator follows it.
  */
 #include "config.h"

@@ -1,13 +1,15 @@
 /*
  * Admission of blocks to a table of streams that clients share. netlogd refuses clients that invent streams or gaps
- * without end. A refused block is neither stored nor acknowledged, so its sender keeps it. Limits of gaps, which
- * nl_streams_admit applies:
+ * without end. A refused block is neither stored nor acknowledged, so its sender keeps it.
+ *
+ * Limits of gaps, which nl_streams_admit applies:
  * - Each stream may have NL_STREAM_GAPS_OWN gaps, regardless of other streams.
  * - A stream may have up to NL_STREAM_GAPS_MAX gaps while all streams together have fewer than NL_SHARED_GAPS_MAX gaps
- * beyond their own.
+ *   beyond their own.
  * - The streams of one owner, such as an address, may have NL_OWNER_GAPS_MAX of these shared gaps.
  * - A block that opens or splits a gap beyond these limits is refused. A block that fills or narrows a gap, or
- * continues its stream, is always admitted. So the sender's other blocks can fill the gaps, after which it continues.
+ *   continues its stream, is always admitted. So the sender's other blocks can fill the gaps, after which it continues.
+ *
  * The gaps of 65,536 streams take at most 65 MiB of memory (16 bytes per gap), and of a journal.
  */
 #ifndef NETLOGGER_READER_ADMISSION_H

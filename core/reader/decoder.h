@@ -1,11 +1,17 @@
 /*
  * Decodes bytes that arrive in pieces.
+ *
  * The caller feeds bytes as they come from a file or socket, and takes records as they complete. The decoder detects
  * the format, skips the classic connection header, keeps incomplete records until the rest comes, and reports malformed
  * input without stopping. Text and blocks may follow each other in one input. Between pieces it keeps at most
  * max_record_size bytes of text, or one block (16 MiB). Blocks name their stream and number its records, so that the
- * decoder reports missing records. nl_decoder_feed(decoder, data, size); while (nl_decoder_next(decoder, &record) ==
- * NL_OK) use(record); One thread at a time for each decoder.
+ * decoder reports missing records.
+ *
+ *   nl_decoder_feed(decoder, data, size);
+ *   while (nl_decoder_next(decoder, &record) == NL_OK)
+ *       use(record);
+ *
+ * One thread at a time for each decoder.
  */
 #ifndef NETLOGGER_READER_DECODER_H
 #define NETLOGGER_READER_DECODER_H

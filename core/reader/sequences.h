@@ -1,10 +1,11 @@
 /*
  * The exact set of sequence numbers that were read, of all streams and in any order. A number is missing only if it is
- * between the lowest and the highest number of its stream and no input has it. For each stream, the set has the lowest
- * and highest number and the gaps in between. All gaps are in one balanced tree, so that operations take logarithmic
- * time. The set has at most SEQUENCES_STREAMS_MAX streams and SEQUENCES_GAPS_MAX gaps and never forgets any. It does
- * not check what does not fit, which nl_sequences_is_complete reports: then more numbers may be missing, and every
- * record counts as new. One thread at a time.
+ * between the lowest and the highest number of its stream and no input has it.
+ *
+ * For each stream, the set has the lowest and highest number and the gaps in between. All gaps are in one balanced
+ * tree, so that operations take logarithmic time. The set has at most SEQUENCES_STREAMS_MAX streams and
+ * SEQUENCES_GAPS_MAX gaps and never forgets any. It does not check what does not fit, which nl_sequences_is_complete
+ * reports: then more numbers may be missing, and every record counts as new. One thread at a time.
  */
 #ifndef NETLOGGER_READER_SEQUENCES_H
 #define NETLOGGER_READER_SEQUENCES_H

@@ -1,10 +1,12 @@
 /*
  * The sequence numbers of each stream that have come: an exact set, as the next expected number and the gaps before it.
- * Decoders, netlogd's outputs and nlarchive use it. Invariant: a number counts as seen only if it was taken. So a gap
- * is never forgotten while its stream is known; otherwise its records would count as repeated, and would be
- * acknowledged and dropped. The module limits the number of streams, and forgets the streams that were unused longest.
- * It does not limit gaps. A program with untrusted input calls nl_streams_admit before it takes a block, and does not
- * take or acknowledge a refused block, so that the sender keeps it. See admission.h for the limits.
+ * Decoders, netlogd's outputs and nlarchive use it.
+ *
+ * Invariant: a number counts as seen only if it was taken. So a gap is never forgotten while its stream is known;
+ * otherwise its records would count as repeated, and would be acknowledged and dropped. The module limits the number of
+ * streams, and forgets the streams that were unused longest. It does not limit gaps. A program with untrusted input
+ * calls nl_streams_admit before it takes a block, and does not take or acknowledge a refused block, so that the sender
+ * keeps it. See admission.h for the limits.
  */
 #ifndef NETLOGGER_READER_STREAMS_H
 #define NETLOGGER_READER_STREAMS_H

@@ -1,5 +1,6 @@
 /*
  * Reading blocks of the binary format (doc/binary-format.md).
+ *
  * There are three steps, so that a caller with part of the bytes knows how many it needs: parse the header, verify the
  * checksum when all bytes are there, then open the block and read its records. For any input, nothing outside of it is
  * read, and memory and work stay within the format's limits (block.h). One thread at a time.

@@ -1,7 +1,9 @@
 /*
  * Writing blocks of the binary format (doc/binary-format.md).
+ *
  * A block writer collects records, of which nl_block_finish makes a block. nl_block_put adds any record. Callers on
  * fast paths add sources and shapes themselves, once each, and append records to `records`:
+ *
  *   nl_buffer_reserve(&w->records, NL_BLOCK_RECORD_HEAD + size of the values);
  *   char *at = w->records.data + w->records.size;
  *   at = nl_block_begin_record(w, at, shape, time_ns);
@@ -9,6 +11,7 @@
  *   at = nl_block_put_number(at, value, before++, false); ... in the order and by the types of the shape
  *   w->records.size = at - w->records.data;
  *   w->expanded += size of the strings among the values;
+ *
  * A writer begins as zeros. One thread at a time.
  */
 #ifndef NETLOGGER_RECORD_BLOCK_WRITE_H

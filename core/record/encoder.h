@@ -1,8 +1,10 @@
 /*
  * Encodes records as bytes, for programs that store or send bytes themselves. Other programs use a writer
- * (transport/writer.h). nl_encoder_finish appends the collected records to the caller's buffer: as lines of text, as
- * blocks, or with zstd_level as one zstd frame of text that can be read without earlier frames. A record that was read
- * from text of the same format keeps its bytes, unless canonical is set. One thread at a time.
+ * (transport/writer.h).
+ *
+ * nl_encoder_finish appends the collected records to the caller's buffer: as lines of text, as blocks, or with
+ * zstd_level as one zstd frame of text that can be read without earlier frames. A record that was read from text of the
+ * same format keeps its bytes, unless canonical is set. One thread at a time.
  */
 #ifndef NETLOGGER_RECORD_ENCODER_H
 #define NETLOGGER_RECORD_ENCODER_H

@@ -1,10 +1,13 @@
 /*
  * Finds lines and their times at the speed of memory, for programs that first need the times of millions of records: to
- * sort them, to find a position in a log, or to draw how many there are. Most lines are plain: they begin with their
- * time in its usual form (DATE=YYYYMMDDhhmmss.ffffff or ts=YYYY-MM-DDThh:mm:ss.ffffffZ), then the end or another field
- * follows, and they have no second time. A plain line is a whole record that the decoder would accept. All other lines
- * (prefixes, truncated records, quoted times, other formats) need a decoder; nl_decoder_pass_over tells it about the
- * lines that it does not get. If there is a NUL, the input may have blocks, and needs a decoder as a whole.
+ * sort them, to find a position in a log, or to draw how many there are.
+ *
+ * Most lines are plain: they begin with their time in its usual form (DATE=YYYYMMDDhhmmss.ffffff or ts=YYYY-MM-
+ * DDThh:mm:ss.ffffffZ), then the end or another field follows, and they have no second time. A plain line is a whole
+ * record that the decoder would accept. All other lines (prefixes, truncated records, quoted times, other formats) need
+ * a decoder; nl_decoder_pass_over tells it about the lines that it does not get. If there is a NUL, the input may have
+ * blocks, and needs a decoder as a whole.
+ *
  * One thread at a time for each scanner; several scanners may scan parts of one log.
  */
 #ifndef NETLOGGER_RECORD_LINE_SCANNER_H

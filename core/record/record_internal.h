@@ -1,5 +1,6 @@
 /*
  * Internals of the record, for the formats.
+ *
  * nl_record_new allocates a record with its storage: the array of fields, and an arena for bytes that the record owns.
  * A format's decoder appends fields that view the line, and uses the arena for values with escapes. Chunks of the arena
  * never move, so views are valid until nl_record_clear.

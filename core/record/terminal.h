@@ -2,10 +2,12 @@
  * Characters that must not reach a terminal. Anybody can write to a log, and users print logs with tail, less and our
  * programs. A terminal obeys control characters, and bidirectional overrides change the visible order of a line. So the
  * text formats escape, and programs replace:
+ *
  * - bytes below the space, and DEL (0x7f)
  * - U+0080 to U+009F, as UTF-8 and as single bytes outside of valid UTF-8: some terminals treat them like ESC (0x9b is
- * CSI)
+ *   CSI)
  * - bidirectional marks, embeddings, overrides and isolates: U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069
+ *
  * All other bytes are unchanged, whether they are UTF-8 or not.
  */
 #ifndef NETLOGGER_RECORD_TERMINAL_H

@@ -1,19 +1,27 @@
 /*
  * The text formats: one record per line, with NAME=value fields separated by blanks.
+ *
  * text.c reads ULM and BP, logfmt.c reads logfmt, text_write.c writes all formats. The table nl_text_format holds the
- * differences. Reading. A name is [A-Za-z_][A-Za-z0-9_.-]* followed by '=', at the start of the line or after a blank
- * (space or tab). A value is either
- *   - quoted: "..." if the end, or a blank and the next NAME=, follows the closing quote. \" \\ \n \t \r and \xHH are
- * escapes; an unknown escape keeps its backslash; or
- *   - unquoted: all text up to the next NAME=, without blanks at both ends, because programs often do not quote values
- * with spaces. Backslashes have no special meaning. Words before the first field (a prefix of the log) are ignored.
- * Fields may have any order. The first field with the name of a standard field sets the record's member; further ones
- * are ordinary fields. If a writer died within a record, the next record is in the same line. The reader recognizes it
- * by a second time at the start of a field, within an unquoted value, or at the end of a truncated name. The truncated
- * part is malformed; the next record is read. Writing. The standard fields come first, in the format's order. A value
- * is quoted if it is empty or has a blank, '"', '=' or a control byte. A field with the name of a standard field is
- * written with "_." before its name, which the reader removes. A field whose name has that prefix already gets one
- * more: "_._.DATE" is a field "_.DATE".
+ * differences.
+ *
+ * Reading. A name is [A-Za-z_][A-Za-z0-9_.-]* followed by '=', at the start of the line or after a blank (space or
+ * tab). Its value is either
+ *
+ * - quoted: "..." if the end, or a blank and the next NAME=, follows the closing quote. \" \\ \n \t \r and \xHH are
+ *   escapes; an unknown escape keeps its backslash; or
+ * - unquoted: all text up to the next NAME=, without blanks at both ends, because programs often do not quote values
+ *   with spaces. Backslashes have no special meaning.
+ *
+ * Words before the first field (a prefix of the log) are ignored. Fields may have any order. The first field with the
+ * name of a standard field sets the record's member; further ones are ordinary fields.
+ *
+ * If a writer died within a record, the next record is in the same line. The reader recognizes it by a second time at
+ * the start of a field, within an unquoted value, or at the end of a truncated name. The truncated part is malformed;
+ * the next record is read.
+ *
+ * Writing. The standard fields come first, in the format's order. A value is quoted if it is empty or has a blank, '"',
+ * '=' or a control byte. A field with the name of a standard field is written with "_." before its name, which the
+ * reader removes. A field whose name has that prefix already gets one more: "_._.DATE" is a field "_.DATE".
  */
 #ifndef NETLOGGER_RECORD_TEXT_H
 #define NETLOGGER_RECORD_TEXT_H

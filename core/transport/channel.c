@@ -1,5 +1,6 @@
 /*
  * Channels, plain or with TLS by OpenSSL.
+ *
  * OpenSSL reads and writes through our own BIO, because its socket BIO raises SIGPIPE. Failures are recognized by that
  * BIO and by SSL_want, not by SSL_get_error, which requires an empty error queue: the queue may hold the program's
  * errors.

@@ -1,9 +1,12 @@
 /*
  * A connected stream socket, plain or with TLS, so that its users need not distinguish both. Channels are non-blocking:
- * operations fail with EAGAIN. TLS 1.2 or later uses OpenSSL without side effects on the program: nothing that belongs
- * to the process is changed, the program's errors stay in OpenSSL's error queue as far as OpenSSL allows, no signal is
- * raised, and no passphrase is requested. A fork waits until calls here have ended, so that OpenSSL is consistent in
- * the child. One thread at a time for each channel, and for each nl_tls with all its channels.
+ * operations fail with EAGAIN.
+ *
+ * TLS 1.2 or later uses OpenSSL without side effects on the program: nothing that belongs to the process is changed,
+ * the program's errors stay in OpenSSL's error queue as far as OpenSSL allows, no signal is raised, and no passphrase
+ * is requested. A fork waits until calls here have ended, so that OpenSSL is consistent in the child.
+ *
+ * One thread at a time for each channel, and for each nl_tls with all its channels.
  */
 #ifndef NETLOGGER_TRANSPORT_CHANNEL_H
 #define NETLOGGER_TRANSPORT_CHANNEL_H

@@ -1,5 +1,6 @@
 /*
  * A collector over TCP, TLS or a Unix stream socket.
+ *
  * Text is not acknowledged: bytes count as written when the kernel has accepted them. Blocks count as written when the
  * collector acknowledges them (doc/binary-format.md, "On a connection"). Before a write, a connection that the peer has
  * closed is detected, so that no record is lost in it. Then, or when a write fails, a new connection is tried, at most

@@ -31,31 +31,30 @@ typedef struct nl_log_options {
     const char *activation; /* file of control commands, or NULL */
     int64_t clock_ns;       /* interval between records of the clock's quality; 0 or less: no records */
     int64_t idle_ns;        /* maximum sleep of the writer thread */
-    int quiet;              /* index in the choices of policy=; 0: not given */
-    int policy_choice;      /* The options of a log's URL, besides nl_writer_rows and nl_dialer_rows. */
+    int quiet;              /* odd: the log prints nothing on standard error */
+    int policy_choice;      /* index in the choices of policy=; 0: not given */
 } nl_log_options;
+
+/* The options of a log's URL, besides nl_writer_rows and nl_dialer_rows. */
+extern const nl_option nl_log_rows[];
 
 /*
  * Sets options from the defaults for the URL's scheme, the environment (unless environment is false) and the URL. Texts
  * belong to url or the environment.
  */
-extern const nl_option nl_log_rows[];
-
-/* The library's environment variables that are not options of URLs; texts are NULL if not set. */
 nl_status nl_log_options_read(nl_log_options *options, const nl_url *url, bool environment);
 
-/* index of a choice; odd: on */
+/* The library's environment variables that are not options of URLs; texts are NULL if not set. */
 typedef struct nl_environment {
     const char *destination, *host, *shm;
-    int on;         /* level threshold of new logs */
-    int quiet;      /* Reads the variables. If one is invalid, sets the others all the same, sets the error and returns
-                       false. */
-    nl_level level; /* the threshold of new logs */
+    int on;         /* index of a choice; odd: on */
+    int quiet;      /* odd: logs print nothing on standard error */
+    nl_level level; /* level threshold of new logs */
 } nl_environment;
 
 extern const nl_option nl_environment_rows[];
 
-/* Reads the variables. Returns false and sets the error when one is invalid; the others are set nevertheless. */
+/* Reads the variables. If one is invalid, sets the others all the same, sets the error and returns false. */
 bool nl_environment_read(nl_environment *environment);
 
 #endif

@@ -1,6 +1,8 @@
 /*
  * Undelivered records on disk: a queue with a maximum size.
+ *
  *   DIRECTORY/DESTINATION/NAME.row, NAME-000001.spool ...
+ *
  * Each process has its own row of files (spool_row.h). The next process with the same directory and destination
  * delivers the rows of processes that have ended, one at a time and before its own. The maximum size is for each
  * process's own row. One thread at a time.

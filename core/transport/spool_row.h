@@ -1,13 +1,18 @@
 /*
  * The records of one process in a spool: a queue in several files.
+ *
  *   NAME.row           nl_spool_row_state; locked (fcntl) by the process that writes or delivers the row
  *   NAME-000001.spool  a segment: puts of whole records, each behind a put_head
  *   NAME-a.lost, -b    blocks that announce dropped numbers; state.losses_file names the valid one
+ *
  * The state decides. Each change of the state is one write of a few bytes, which a kill leaves done or not done, such
  * as "segment 5 is dropped, with 100 records". A segment's file is created before the state counts it, and removed
  * after the state drops it. So a kill neither loses the count of dropped records nor counts records that are still
- * delivered. Files outside of [first, last] are remains of a kill. A crash of the machine can leave an older state.
- * Then records are delivered again, which collectors of blocks detect. One thread at a time.
+ * delivered. Files outside of [first, last] are remains of a kill.
+ *
+ * A crash of the machine can leave an older state. Then records are delivered again, which collectors of blocks detect.
+ *
+ * One thread at a time.
  */
 #ifndef NETLOGGER_TRANSPORT_SPOOL_ROW_H
 #define NETLOGGER_TRANSPORT_SPOOL_ROW_H

@@ -1,5 +1,6 @@
 /*
  * Writes records to a destination.
+ *
  * A writer encodes records, buffers them and passes whole records to the destination. A record that was read from text
  * of the writer's format keeps its bytes, unless canonical is set. A writer makes blocks of about 64 KiB, or smaller
  * ones if buffer_size is smaller or nl_writer_flush is called. One thread at a time.
