@@ -216,11 +216,11 @@ source *source_open_feed(feed *f, const char *name, program_reading *reading)
     s->reading = reading;
     s->feed = f;
     s->files = g_ptr_array_new_with_free_func((GDestroyNotify)log_file_free);
-    log_file *spill = log_file_spill(reading->fraction);
-    if (spill == NULL)
+    log_file *file = log_file_spill(reading->fraction);
+    if (file == NULL)
         program_fail(PROGRAM_PROBLEM, "create a temporary file: %s", strerror(errno));
-    spill->format = NL_FORMAT_ULM;
-    add_file(s, spill);
+    file->format = NL_FORMAT_ULM;
+    add_file(s, file);
     return s;
 }
 

@@ -7,7 +7,6 @@
 enum { SAMPLE = 100000 };
 
 typedef struct range {
-    const model *model;
     const store *store;
     uint32_t from, to; /* records */
     statistics *result;
@@ -90,7 +89,7 @@ statistics *statistics_new(const model *m, int64_t from_ns, int64_t to_ns)
     result->segments = g_array_new(FALSE, FALSE, sizeof(segment_statistics));
     result->loadlines = g_array_new(FALSE, FALSE, sizeof(loadline_statistics));
     result->events = g_array_new(FALSE, FALSE, sizeof(event_count));
-    range r = {.model = m, .store = s, .result = result, .sample = g_new(float, SAMPLE + 1)};
+    range r = {.store = s, .result = result, .sample = g_new(float, SAMPLE + 1)};
     r.from = store_find_time(s, from_ns);
     r.to = to_ns == INT64_MAX ? s->count : store_find_time(s, to_ns + 1);
     r.to = MAX(r.from, r.to);

@@ -60,7 +60,7 @@ double axis_step(double min)
     if (!(min > 0))
         return 1;
     double unit = pow(10, floor(log10(min)));
-    double factors[] = {1, 2, 5, 10};
+    const double factors[] = {1, 2, 5, 10};
     for (int i = 0; i < 4; i++)
         if (unit * factors[i] >= min * (1 - 1e-9))
             return unit * factors[i];

@@ -52,12 +52,12 @@ static void on_go(GtkButton *button, gpointer user)
     of->list->callbacks.go(of->list->callbacks.user, mark->time_ns);
 }
 
-static void fill(bookmarks *b, int focus);
+static void fill_rows(bookmarks *b, int focus);
 
 /* Rebuilds the rows after the signal of a button that is in one. */
-static gboolean fill_later(gpointer user)
+static gboolean fill_rows_later(gpointer user)
 {
-    fill(user, -1);
+    fill_rows(user, -1);
     return G_SOURCE_REMOVE;
 }
 
@@ -67,7 +67,7 @@ static void on_remove(GtkButton *button, gpointer user)
     const part *of = user;
     session_mark_remove(of->list->session, of->at);
     of->list->callbacks.changed(of->list->callbacks.user);
-    g_idle_add(fill_later, of->list);
+    g_idle_add(fill_rows_later, of->list);
 }
 
 static GtkWidget *bookmarks_add_row(bookmarks *b, guint at)
@@ -95,7 +95,7 @@ static GtkWidget *bookmarks_add_row(bookmarks *b, guint at)
     return note;
 }
 
-static void fill(bookmarks *b, int focus)
+static void fill_rows(bookmarks *b, int focus)
 {
     GList *children = gtk_container_get_children(GTK_CONTAINER(b->rows));
     g_list_free_full(children, (GDestroyNotify)(void (*)(void))gtk_widget_destroy);
@@ -117,10 +117,10 @@ void bookmarks_show(bookmarks *b, session *s, int focus)
 {
     b->session = s;
     gtk_widget_show_all(gtk_bin_get_child(GTK_BIN(b->popover)));
-    fill(b, -1);
+    fill_rows(b, -1);
     gtk_popover_popup(GTK_POPOVER(b->popover));
     if (focus >= 0)
-        fill(b, focus);
+        fill_rows(b, focus);
 }
 
 static void bookmarks_on_destroy(GtkWidget *widget, gpointer user)
