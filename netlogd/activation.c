@@ -20,20 +20,20 @@
 enum { HEAD = 8, TEXT_MAX = 64 << 10, CHECK_MS = 500 };
 
 /* A command of netlogctl tell. */
-typedef struct told {
+typedef struct program_command {
     char *prog, *command;
-} told;
+} program_command;
 
 static const char *path;    /* NULL: no file */
 static struct event *timer; /* checks the file; NULL without one */
 static nl_buffer text;      /* the file's */
-static told *commands;
+static program_command *commands;
 static size_t command_count, commands_size; /* size: of all commands with their newlines */
 static bool ever;                           /* there was a command: from then on, frames tell programs to undo */
 static bool reported;                       /* a problem with the file */
 static nl_buffer frame;
 
-static void free_command(told *t)
+static void free_command(program_command *t)
 {
     free(t->prog);
     free(t->command);
@@ -133,7 +133,7 @@ nl_status activation_tell(const char *prog, const char *command)
     if (commands_size + strlen(command) + 1 > TEXT_MAX / 2)
         return nl_error_set(NL_ERROR_LIMIT, "too many commands; revoke some with an empty command");
     commands = nl_memory_check(realloc(commands, (command_count + 1) * sizeof *commands));
-    commands[command_count++] = (told){program_copy(prog), program_copy(command)};
+    commands[command_count++] = (program_command){program_copy(prog), program_copy(command)};
     commands_size += strlen(command) + 1;
     ever = true;
     return NL_OK;

@@ -73,7 +73,7 @@ struct connection {
     uint64_t received;    /* bytes that the decoder had been fed when text was counted last */
     bool held_up;
     bool ready;                   /* the TLS handshake is complete, or TLS is not used */
-    bool told;                    /* the collector's commands */
+    bool activated;               /* the collector's commands were sent */
     char mark[REQUEST_MARK_SIZE]; /* its first bytes, until it is known whether it sends a request */
     unsigned char mark_size;
     bool logs;                /* it does not */
@@ -147,7 +147,7 @@ bool connection_send_activation(connection *c)
     nl_string frame = activation_frame(c->prog);
     if (frame.size == 0 || nl_decoder_get_stats(c->decoder)->blocks == 0)
         return false;
-    c->told = true;
+    c->activated = true;
     if (!send_frame(c, frame))
         shutdown(c->channel.fd, SHUT_RDWR); /* it does not read; it gets the commands when it connects again */
     return true;
@@ -190,7 +190,7 @@ void connection_describe(const connection *c, nl_record *record)
 
 void connection_acknowledge(connection *c)
 {
-    if (!c->told)
+    if (!c->activated)
         connection_send_activation(c);
     uint64_t blocks = htole64(nl_decoder_get_stats(c->decoder)->blocks);
     char frame[16] = "NLA1\x08";

@@ -1,10 +1,10 @@
 /*
  * Turns: which client's work is done next.
  *
- * All work that a client causes is counted in units (reader/decoder_work.h) of about a nanosecond. A client that has little to
- * do is served at once, when its bytes arrive. A client that has more to do than the budget of a turn, or that has had
- * more than its share, waits in a queue. The queue runs when no other client is to be served at once, and the event
- * loop checks for new bytes after each TURNS_BUDGET units.
+ * All work that a client causes is counted in units (reader/decoder_work.h) of about a nanosecond. A client that has
+ * little to do is served at once, when its bytes arrive. A client that has more to do than the budget of a turn, or
+ * that has had more than its share, waits in a queue. The queue runs when no other client is to be served at once, and
+ * the event loop checks for new bytes after each TURNS_BUDGET units.
  *
  * The order is that of fair queueing by start tags (Goyal, Vin and Cheng, 1996). A client begins at its tag or at a
  * virtual clock, whichever is later, and each unit of its work moves its tag by one. The waiting client with the

@@ -162,14 +162,14 @@ static void wake(nats_intake *in)
 }
 
 /* With the mutex. */
-static void tell_thread(nats_intake *in)
+static void wake_thread(nats_intake *in)
 {
     in->changes++;
     pthread_cond_signal(&in->changed);
 }
 
 /* With the mutex. NULL clears the reason. */
-static void set_why(nats_intake *in, const char *reason)
+static void set_reason(nats_intake *in, const char *reason)
 {
     reason = reason != NULL ? reason : "";
     if (strncmp(in->state.reason, reason, sizeof in->state.reason - 1) == 0)
@@ -254,7 +254,7 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
         end_request(in, msg);
     else
         add_message(in, msg, about);
-    tell_thread(in);
+    wake_thread(in);
     pthread_mutex_unlock(&in->mutex);
     if (ours)
         natsMsg_Destroy(msg);
@@ -267,7 +267,7 @@ static void on_reconnected(natsConnection *connection, void *user)
     nats_intake *in = user;
     pthread_mutex_lock(&in->mutex);
     in->reconnected = true;
-    tell_thread(in);
+    wake_thread(in);
     pthread_mutex_unlock(&in->mutex);
 }
 
@@ -502,13 +502,13 @@ static nl_status get_ready(nats_intake *in)
 /* ---- the thread: its turns ---- */
 
 /* Tells the server the state of a message. If that does not arrive, the server delivers the message again. */
-static void intake_tell(nats_intake *in, nats_message *m, const char *what)
+static void publish_state(nats_intake *in, nats_message *m, const char *what)
 {
     if (in->link != NULL && natsMsg_GetReply(m->msg) != NULL)
         natsConnection_PublishString(in->link->connection, natsMsg_GetReply(m->msg), what);
 }
 
-static void tell_settled(nats_intake *in)
+static void publish_settled(nats_intake *in)
 {
     message_list settled;
     list_init(&settled);
@@ -518,7 +518,7 @@ static void tell_settled(nats_intake *in)
     list_move(&in->settled, &settled);
     pthread_mutex_unlock(&in->mutex);
     for (nats_message *m; (m = list_take(&settled)) != NULL; free_message(m))
-        intake_tell(in, m, m->refused ? "-NAK {\"delay\": 30000000000}" : "+ACK"); /* nanoseconds */
+        publish_state(in, m, m->refused ? "-NAK {\"delay\": 30000000000}" : "+ACK"); /* nanoseconds */
 }
 
 /* With the mutex. Finds the messages that must be reported as in progress. */
@@ -584,10 +584,10 @@ static telling choose_all(nats_intake *in, bool ready)
 
 /* Sends without the mutex: libnats may wait for a reconnection, and the server's thread must not. Only this thread
  * frees messages, and shards stay. */
-static void tell_all(nats_intake *in, telling *what)
+static void publish_all_states(nats_intake *in, telling *what)
 {
     for (size_t i = 0; i < what->late_count; i++)
-        intake_tell(in, what->late[i], "+WPI");
+        publish_state(in, what->late[i], "+WPI");
     for (size_t i = 0; i < what->request_count; i++)
         intake_ask(in, what->requests[i]);
     free(what->late);
@@ -599,20 +599,20 @@ static void *intake_run(void *user)
     nats_intake *in = user;
     for (bool stop = false; !stop;) {
         nl_status ready = get_ready(in);
-        tell_settled(in);
+        publish_settled(in);
         pthread_mutex_lock(&in->mutex);
-        set_why(in, ready == NL_OK ? NULL : nl_error_message());
+        set_reason(in, ready == NL_OK ? NULL : nl_error_message());
         telling what = choose_all(in, ready == NL_OK);
         unsigned changes = in->changes;
         pthread_mutex_unlock(&in->mutex);
-        tell_all(in, &what);
+        publish_all_states(in, &what);
         pthread_mutex_lock(&in->mutex);
         if (in->changes == changes && in->settled.first == NULL)
             wait_a_while(in, ready == NL_OK ? TURN_MS : RETRY_MS);
         stop = in->stop;
         pthread_mutex_unlock(&in->mutex);
     }
-    tell_settled(in);
+    publish_settled(in);
     return NULL;
 }
 
@@ -687,7 +687,7 @@ void nats_intake_acknowledge(nats_intake *in)
 {
     pthread_mutex_lock(&in->mutex);
     list_move(&in->taken, &in->settled);
-    tell_thread(in);
+    wake_thread(in);
     pthread_mutex_unlock(&in->mutex);
 }
 
@@ -702,7 +702,7 @@ void nats_intake_describe(nats_intake *in, nats_intake_state *state)
 static void give_back(nats_intake *in, message_list *list)
 {
     for (nats_message *m; (m = list_take(list)) != NULL; free_message(m))
-        intake_tell(in, m, "-NAK");
+        publish_state(in, m, "-NAK");
 }
 
 void nats_intake_close(nats_intake *in)
@@ -711,7 +711,7 @@ void nats_intake_close(nats_intake *in)
         return;
     pthread_mutex_lock(&in->mutex);
     in->stop = true;
-    tell_thread(in);
+    wake_thread(in);
     pthread_mutex_unlock(&in->mutex);
     pthread_join(in->thread, NULL);
     if (in->link != NULL)

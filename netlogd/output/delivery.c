@@ -507,10 +507,10 @@ void delivery_wrote(delivery *d, size_t size)
     pthread_mutex_unlock(&d->mutex);
 }
 
-bool delivery_has_space(delivery *d, size_t size, uint64_t most)
+bool delivery_has_space(delivery *d, size_t size, uint64_t maximum)
 {
     pthread_mutex_lock(&d->mutex);
-    bool fits = d->state.waiting == 0 || d->state.waiting + size <= most;
+    bool fits = d->state.waiting == 0 || d->state.waiting + size <= maximum;
     pthread_mutex_unlock(&d->mutex);
     return fits;
 }

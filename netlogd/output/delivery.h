@@ -33,7 +33,7 @@ void delivery_start(delivery *d, output_place end, nl_log *log);
 void delivery_wrote(delivery *d, size_t size);
 
 /* Whether size more bytes may wait, of at most so many. If none waits, any number may. */
-bool delivery_has_space(delivery *d, size_t size, uint64_t most);
+bool delivery_has_space(delivery *d, size_t size, uint64_t maximum);
 
 /* Notes that everything before end is settled. */
 void delivery_settled(delivery *d, output_place end);

@@ -58,7 +58,7 @@ char *output_file_name_beside(const output_options *options, const char *suffix)
 }
 
 /* Returns the directory of a path, for free(). */
-static char *folder_of(const char *path)
+static char *directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash == NULL ? program_copy(".") : program_format("%.*s", slash == path ? 1 : (int)(slash - path), path);
@@ -78,11 +78,11 @@ static uint64_t file_number_of(const char *name, const char *before, size_t befo
 /* Calls take with the number of each existing file. */
 static nl_status list_numbers(const output_options *options, void (*take)(void *user, uint64_t number), void *user)
 {
-    char *folder = folder_of(options->path);
-    DIR *entries = opendir(folder);
+    char *directory = directory_of(options->path);
+    DIR *entries = opendir(directory);
     if (entries == NULL)
-        nl_error_set_errno("open %s", folder);
-    free(folder);
+        nl_error_set_errno("open %s", directory);
+    free(directory);
     if (entries == NULL)
         return NL_FAILED;
     const char *slash = strrchr(options->path, '/'), *pattern = slash != NULL ? slash + 1 : options->path, *behind;
@@ -245,15 +245,15 @@ static nl_status examine(output_file *file)
     return NL_OK;
 }
 
-void output_file_sync_folder(const char *path)
+void output_file_sync_directory(const char *path)
 {
-    char *folder = folder_of(path);
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char *directory = directory_of(path);
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) {
         fsync(fd);
         close(fd);
     }
-    free(folder);
+    free(directory);
 }
 
 nl_status output_file_open(output_file *file, const output_options *options, uint64_t number, bool fresh)
@@ -274,7 +274,7 @@ nl_status output_file_open(output_file *file, const output_options *options, uin
         return status;
     }
     if (options->path != NULL && options->sync_ns != OUTPUT_SYNC_NEVER)
-        output_file_sync_folder(options->path);
+        output_file_sync_directory(options->path);
     output_file_close(file);
     *file = opened;
     return NL_OK;

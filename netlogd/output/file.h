@@ -64,7 +64,7 @@ bool output_file_is_removed(const output_file *file);
 nl_status output_file_sync(output_file *file);
 
 /* Waits until the names in the directory of path are on the disk. */
-void output_file_sync_folder(const char *path);
+void output_file_sync_directory(const char *path);
 
 nl_status output_file_close(output_file *file);
 

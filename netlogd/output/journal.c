@@ -277,7 +277,7 @@ nl_status journal_write_all(journal *j, const journal_mark *mark, bool sync)
         return NL_FAILED;
     /* If the old journal came back after a crash, acknowledged records would be cut off. */
     if (sync)
-        output_file_sync_folder(j->path);
+        output_file_sync_directory(j->path);
     if (j->fd >= 0)
         close(j->fd);
     j->fd = fd;
@@ -322,8 +322,8 @@ nl_status journal_begin(journal *j, const journal_mark *mark, bool sync)
 
 nl_status journal_write(journal *j, const journal_mark *mark, bool sync)
 {
-    bool anew = j->fd < 0 || j->torn || j->size > j->compact || mark->ended;
-    nl_status status = anew ? journal_write_all(j, mark, sync) : NL_FAILED;
+    bool rewrite = j->fd < 0 || j->torn || j->size > j->compact || mark->ended;
+    nl_status status = rewrite ? journal_write_all(j, mark, sync) : NL_FAILED;
     if (status != NL_OK && j->fd >= 0) {
         begin_entry(&j->entry);
         add_touched(j);

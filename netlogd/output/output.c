@@ -150,7 +150,7 @@ static void begin_index(output *out)
  * cuts off sealed bytes. */
 static nl_status make_journal_safe(output *out)
 {
-    output_file_sync_folder(out->options.path);
+    output_file_sync_directory(out->options.path);
     return out->journal != NULL ? journal_sync(out->journal) : NL_OK;
 }
 

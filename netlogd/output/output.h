@@ -21,7 +21,7 @@
 
 typedef struct output output;
 
-/* What the journal told when it was opened. */
+/* State of the journal when it was opened. */
 typedef enum output_past {
     OUTPUT_PAST_NONE,  /* there was no journal */
     OUTPUT_PAST_ENDED, /* netlogd had ended properly: no client sends again what this output should have */

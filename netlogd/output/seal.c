@@ -202,7 +202,7 @@ static nl_status read_seals(seal *s, FILE *file)
             return nl_error_set(NL_ERROR_INVALID,
                                 "%s: seal %" PRIu64 " of %" PRIu64
                                 " is missing or damaged; keep the archive for inspection, "
-                                "and use another folder with a new key",
+                                "and use another directory with a new key",
                                 s->path, i + 1, s->key.index);
         s->size += bytes.size;
         memcpy(s->tag, record.tag, sizeof s->tag);
@@ -230,7 +230,7 @@ static nl_status begin_seals(seal *s)
         status = put_mark(s);
     if (status == NL_OK)
         status = put_seal(s);
-    output_file_sync_folder(s->path);
+    output_file_sync_directory(s->path);
     return status;
 }
 

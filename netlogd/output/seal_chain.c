@@ -143,8 +143,8 @@ bool seal_hash_range(EVP_MD_CTX *hash, int fd, uint64_t from, uint64_t to)
 {
     char piece[32 << 10];
     while (from < to) {
-        size_t wanted = to - from < sizeof piece ? (size_t)(to - from) : sizeof piece;
-        ssize_t got = pread(fd, piece, wanted, (off_t)from);
+        size_t length = to - from < sizeof piece ? (size_t)(to - from) : sizeof piece;
+        ssize_t got = pread(fd, piece, length, (off_t)from);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)

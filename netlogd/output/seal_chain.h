@@ -1,29 +1,28 @@
 /*
- * The chain of seals that reveals tampering with an archive: keys, seals and the format of NAME.seal.
+ * The chain of seals that reveals tampering with an archive: keys, seals, and the format of NAME.seal.
  *
- * A seal is a record of the seal file. It holds the SHA-256 of a range of bytes of one log file, and a tag:
- * HMAC-SHA256 over the previous seal's tag and the seal, under a key that is used for one seal only. The next key is
- * computed from that key by a one-way function, and the collector then erases that key from its memory and its disk.
- * Whoever takes over the machine finds the next key only: new seals can be forged with it, older ones cannot. The
- * first key, which is shown when it is created and kept elsewhere, gives all keys and so verifies all seals.
+ * A seal is a record of the seal file. It holds the SHA-256 of a range of bytes of one log file, and a tag: HMAC-SHA256
+ * over the previous seal's tag and the seal, under a key that is used once. A one-way function computes the next key;
+ * the collector then erases the used key from its memory and its disk. An attacker who takes over the machine finds
+ * only the next key, which can forge new seals but not older ones. The first key is printed when it is created, and is
+ * kept elsewhere. It gives all keys, and so verifies all seals.
  *
- * The tags alone do not reveal that the last seals were removed. The head of the file therefore also has an end mark:
- * the number of seals, and a tag under the key of the seal that comes next. That key is erased with the next seal, and
- * so is the mark. An attacker can thus not make a mark for fewer seals than there are. There are two places for marks,
- * used in turn, so that one is whole at any moment of a crash.
+ * The tags alone do not reveal that the last seals were removed. So the head of the file also has an end mark: the
+ * number of seals, and a tag under the key of the next seal. That key is erased with the next seal, and so is the mark;
+ * an attacker cannot make a mark for fewer seals. Two places for marks are used in turn, so that one is whole at any
+ * moment of a crash.
  *
- * Why a chain of hashes and not a seekable generator of keys (FSPRG: Marson and Poettering, "Practical Secure Logging:
- * Seekable Sequential Key Generators", ESORICS 2013, which systemd's journal uses): a seekable generator computes the
- * key of seal N without those before it. A verifier of this chain needs all keys in their order anyway, one for each
- * seal that it reads, and a step takes 3 microseconds: the 35,040 keys of a year of 15 minutes took 0.1 seconds
- * in tests/unit/seal.c. For that gain the generator adds modular arithmetic on numbers of 1,536 bits, a key of
- * hundreds of bytes and the assumption that factoring is hard. Here, SHA-256 is the only assumption.
+ * systemd's journal uses a seekable generator of keys instead of a chain (FSPRG: Marson and Poettering, "Practical
+ * Secure Logging: Seekable Sequential Key Generators", ESORICS 2013), which computes the key of seal N directly. A
+ * verifier needs all keys in order anyway, and a step of the chain takes 3 microseconds: 0.1 seconds for a year of
+ * seals every 15 minutes (tests/unit/seal.c). The generator would need arithmetic modulo numbers of 1,536 bits, keys of
+ * hundreds of bytes, and the assumption that factoring is hard. The chain assumes only SHA-256.
  *
  * Seal file, little-endian: "NLSEAL01", 2 end marks (number of seals 8, tag 32), then seals: "NLS1", size of the seal
  * with its tag (4), flags (4; 1: the file has ended), length of the pattern (4), index (8), time (8, nanoseconds since
  * 1970), number of the log file (8), from (8), to (8), SHA-256 (32), pattern (a file name with {N}), tag (32).
  *
- * The module has no state. Its functions may be called by any thread; they end the program when libcrypto fails.
+ * The module has no state. Any thread may call it; the program ends if libcrypto fails.
  */
 #ifndef NETLOGD_OUTPUT_SEAL_CHAIN_H
 #define NETLOGD_OUTPUT_SEAL_CHAIN_H

@@ -90,7 +90,7 @@ nl_status seal_key_create(const char *path, char text[SEAL_KEY_TEXT_SIZE + 1])
     OPENSSL_cleanse(&key, sizeof key);
     if (!good)
         return nl_error_set_errno("create %s", path);
-    output_file_sync_folder(path);
+    output_file_sync_directory(path);
     return NL_OK;
 }
 
@@ -113,7 +113,7 @@ nl_status seal_key_store(const char *path, const seal_key *key)
     nl_status status = good ? NL_OK : nl_error_set_errno("write %s", beside);
     OPENSSL_cleanse(text, sizeof text);
     if (good) {
-        output_file_sync_folder(path);
+        output_file_sync_directory(path);
         if (old >= 0)
             erase_key(old);
     }

@@ -53,8 +53,8 @@ static bool take_out_copy(FILE *in, FILE *out, uint64_t from, uint64_t to)
     if (fseeko(in, (off_t)from, SEEK_SET) != 0)
         return false;
     while (from < to) {
-        size_t wanted = to - from < sizeof piece ? (size_t)(to - from) : sizeof piece;
-        size_t got = fread(piece, 1, wanted, in);
+        size_t length = to - from < sizeof piece ? (size_t)(to - from) : sizeof piece;
+        size_t got = fread(piece, 1, length, in);
         if (got == 0 || fwrite(piece, 1, got, out) != got)
             return false;
         from += got;

@@ -53,13 +53,13 @@ static void take_plain(scan *s, const char *data, size_t size)
     s->fed += size;
 }
 
-/* Decompresses frames until one ends at least bytes or later. Returns false if they are damaged. */
-static bool take_frames(scan *s, const char *data, size_t size, uint64_t least)
+/* Decompresses frames until one ends at minimum or later. Returns false if they are damaged. */
+static bool take_frames(scan *s, const char *data, size_t size, uint64_t minimum)
 {
     ZSTD_inBuffer in = {data, size, 0};
     size_t result = 1;
     bool full = false; /* the output is full; there may be more */
-    while ((in.pos < size || full) && s->frame_end < least) {
+    while ((in.pos < size || full) && s->frame_end < minimum) {
         ZSTD_outBuffer out = {s->unpacked, ZSTD_DStreamOutSize(), 0};
         result = ZSTD_decompressStream(s->unpacker, &out, &in);
         if (ZSTD_isError(result))
@@ -91,12 +91,12 @@ static void begin_frames(scan *s)
     ZSTD_initDStream(s->unpacker);
 }
 
-static bool read_pieces(scan *s, int fd, uint64_t least, uint64_t limit)
+static bool read_pieces(scan *s, int fd, uint64_t minimum, uint64_t limit)
 {
     char data[CHUNK];
-    while (s->fed < limit && end_of(s) < least) {
-        size_t wanted = limit - s->fed < CHUNK ? (size_t)(limit - s->fed) : CHUNK;
-        ssize_t got = pread(fd, data, wanted, (off_t)s->fed);
+    while (s->fed < limit && end_of(s) < minimum) {
+        size_t length = limit - s->fed < CHUNK ? (size_t)(limit - s->fed) : CHUNK;
+        ssize_t got = pread(fd, data, length, (off_t)s->fed);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
@@ -105,18 +105,18 @@ static bool read_pieces(scan *s, int fd, uint64_t least, uint64_t limit)
             begin_frames(s);
         if (s->unpacker == NULL)
             take_plain(s, data, (size_t)got);
-        else if (!take_frames(s, data, (size_t)got, least))
+        else if (!take_frames(s, data, (size_t)got, minimum))
             return false;
     }
     return true;
 }
 
-bool time_scan(int fd, uint64_t from, uint64_t least, uint64_t limit, nl_time_piece *piece)
+bool time_scan(int fd, uint64_t from, uint64_t minimum, uint64_t limit, nl_time_piece *piece)
 {
     scan s = {.piece = NL_TIME_PIECE_EMPTY, .from = from, .fed = from, .lines_end = from, .frame_end = from};
     s.decoder = nl_decoder_new(&(nl_decoder_options){.max_record_size = OUTPUT_FILE_LONGEST});
     nl_decoder_on_unread_block(s.decoder, time_scan_on_block, &s);
-    bool good = read_pieces(&s, fd, least, limit);
+    bool good = read_pieces(&s, fd, minimum, limit);
     *piece = s.piece;
     if (nl_decoder_get_stats(s.decoder)->malformed > 0)
         *piece = NL_TIME_PIECE_UNKNOWN;
