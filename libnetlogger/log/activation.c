@@ -121,10 +121,10 @@ static void change_markers(nl_log *log, const nl_activation *activation, const n
             do_one(log, activation, at, o);
 }
 
-static void activation_say(nl_log *log, const nl_activation *activation, const char *event, nl_level level,
-                           const outcome *o)
+static void activation_report(nl_log *log, const nl_activation *activation, const char *event, nl_level level,
+                              const outcome *o)
 {
-    nl_record *record = nl_log_record(log, level, event);
+    nl_record *record = nl_own_record_new(log, level, event);
     nl_record_add_string(record, "BY", activation->path, strlen(activation->path));
     if (o->failures.size > 0 && level == NL_WARNING) {
         nl_record_add_string(record, "MSG", o->failures.data, o->failures.size);
@@ -132,7 +132,7 @@ static void activation_say(nl_log *log, const nl_activation *activation, const c
         nl_record_add_uint(record, "DONE", count_of(&activation->done));
         nl_record_add_uint(record, "UNDONE", o->undone);
     }
-    nl_log_say(log, record);
+    nl_own_records_add(log, record);
 }
 
 /* text is NULL if the file no longer exists; then all commands are undone. */
@@ -154,9 +154,9 @@ static void apply(nl_log *log, nl_activation *activation, const char *text)
     change_together(log, activation, &now, "destination", &o);
     nl_buffer_free(&activation->done);
     activation->done = now;
-    activation_say(log, activation, "NetLogger.Activation", NL_USAGE, &o);
+    activation_report(log, activation, "NetLogger.Activation", NL_USAGE, &o);
     if (o.failures.size > 0)
-        activation_say(log, activation, "NetLogger.Activation.Error", NL_WARNING, &o);
+        activation_report(log, activation, "NetLogger.Activation.Error", NL_WARNING, &o);
     nl_buffer_free(&o.failures);
 }
 

@@ -50,18 +50,18 @@ struct nl_clock_watch {
     int64_t compared_ns; /* ... at this time; 0: not compared yet */
 };
 
-static void clock_watch_say(nl_log *log, nl_record *record, bool synchronized)
+static void clock_watch_report(nl_log *log, nl_record *record, bool synchronized)
 {
     nl_record_set_level(record, synchronized ? NL_SYSTEM : NL_WARNING);
-    nl_log_say(log, record);
+    nl_own_records_add(log, record);
 }
 
-static void say_kernel(nl_log *log)
+static void report_kernel_clock(nl_log *log)
 {
     bool synchronized;
-    nl_record *record = nl_log_record(log, NL_SYSTEM, NL_CLOCK_KERNEL);
+    nl_record *record = nl_own_record_new(log, NL_SYSTEM, NL_CLOCK_KERNEL);
     if (nl_quality_add_kernel(record, &synchronized))
-        clock_watch_say(log, record, synchronized);
+        clock_watch_report(log, record, synchronized);
     else
         nl_record_free(record);
 }
@@ -98,14 +98,14 @@ static void hear(nl_log *log, int64_t now_ns)
         return;
     }
     bool synchronized, own_socket = w->own_socket;
-    nl_record *record = nl_log_record(log, NL_SYSTEM, NL_CLOCK_TRACKING);
+    nl_record *record = nl_own_record_new(log, NL_SYSTEM, NL_CLOCK_TRACKING);
     nl_chrony_answer answer = nl_chrony_take(w->fd, w->number, record, &synchronized);
     if (answer == NL_CHRONY_NOT_YET && now_ns >= w->give_up_ns)
         answer = NL_CHRONY_NONE;
     if (answer != NL_CHRONY_NOT_YET)
         forget_question(w);
     if (answer == NL_CHRONY_ANSWERED)
-        clock_watch_say(log, record, synchronized);
+        clock_watch_report(log, record, synchronized);
     else
         nl_record_free(record);
     if (answer == NL_CHRONY_NONE && !own_socket)
@@ -125,7 +125,7 @@ static int64_t error_ns(const nl_exchange *e, int64_t now_ns)
     return e->delay_ns / 2 + (now_ns - e->monotonic_ns) / 1000000 * DRIFT_PPM;
 }
 
-static void say_offset(nl_log *log, int64_t now_ns)
+static void report_offset(nl_log *log, int64_t now_ns)
 {
     nl_clock_watch *w = log->watch;
     unsigned count = w->sample_count < NL_CLOCK_SAMPLES ? w->sample_count : NL_CLOCK_SAMPLES;
@@ -135,14 +135,14 @@ static void say_offset(nl_log *log, int64_t now_ns)
             best = &w->samples[i];
     if (best == NULL)
         return;
-    nl_record *record = nl_log_record(log, NL_SYSTEM, NL_CLOCK_OFFSET);
+    nl_record *record = nl_own_record_new(log, NL_SYSTEM, NL_CLOCK_OFFSET);
     nl_record_set_time(record, best->time_ns - best->time_ns % 1000);
     nl_record_add_string(record, "CLOCK.COLLECTOR", best->collector, strlen(best->collector));
     nl_quality_add(record, "CLOCK.OFFSET", (double)best->offset_ns / 1e3);
     nl_quality_add(record, "CLOCK.DELAY", (double)best->delay_ns / 1e3);
     nl_quality_add(record, "CLOCK.ERROR", (double)best->delay_ns / 2e3);
     nl_record_add_uint(record, "CLOCK.SAMPLES", w->sample_count);
-    nl_log_say(log, record);
+    nl_own_records_add(log, record);
     w->sample_count = 0;
 }
 
@@ -153,7 +153,7 @@ static void exchange(nl_log *log, int64_t now_ns)
     nl_status status = nl_destination_exchange(log->outbox.destination, sample);
     w->sample_count += status == NL_OK;
     if (w->in_burst > 0 && status == NL_OK && --w->in_burst == 0)
-        say_offset(log, nl_monotonic_ns());
+        report_offset(log, nl_monotonic_ns());
     w->exchange_ns = now_ns + (w->in_burst > 0 ? BURST_PAUSE_NS : w->every_ns / NL_CLOCK_SAMPLES);
 }
 
@@ -189,9 +189,9 @@ static void look_for_step(nl_log *log, int64_t now_ns)
     w->ahead_ns = ahead_ns;
     if (!compared || (step_ns < least_ns && step_ns > -least_ns))
         return;
-    nl_record *record = nl_log_record(log, NL_WARNING, NL_CLOCK_STEP);
+    nl_record *record = nl_own_record_new(log, NL_WARNING, NL_CLOCK_STEP);
     nl_quality_add(record, "CLOCK.STEP", (double)step_ns / 1e3);
-    nl_log_say(log, record);
+    nl_own_records_add(log, record);
     w->sample_count = 0;
     w->in_burst = BURST;
     w->exchange_ns = now_ns;
@@ -237,8 +237,8 @@ void nl_clock_watch_look(nl_log *log)
         w->report_ns = now_ns + w->every_ns;
         forget_question(w);
         w->to_ask = true;
-        say_kernel(log);
-        say_offset(log, now_ns);
+        report_kernel_clock(log);
+        report_offset(log, now_ns);
     }
     if (w->to_ask)
         clock_watch_ask(w, false, now_ns);
@@ -255,7 +255,7 @@ void nl_clock_watch_finish(nl_log *log)
         return;
     int64_t now_ns = nl_monotonic_ns();
     if (w->report_ns == 0) { /* first check */
-        say_kernel(log);
+        report_kernel_clock(log);
         w->to_ask = true;
     }
     if (w->to_ask)
@@ -266,7 +266,7 @@ void nl_clock_watch_finish(nl_log *log)
     forget_question(w);
     if (w->in_burst == BURST && w->sample_count == 0 && can_exchange(log))
         exchange(log, now_ns);
-    say_offset(log, nl_monotonic_ns());
+    report_offset(log, nl_monotonic_ns());
 }
 
 /* The host's clock is the same, but the pending request and the first report belong to the parent. */

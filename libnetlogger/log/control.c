@@ -39,9 +39,9 @@ typedef struct command {
 
 /* ---- reports of counts ---- */
 
-static void say_count(nl_log *log, const nl_control_probe *probe, const nl_probe_info *info)
+static void report_count(nl_log *log, const nl_control_probe *probe, const nl_probe_info *info)
 {
-    nl_record *record = nl_log_record(log, NL_USAGE, "NetLogger.Marker");
+    nl_record *record = nl_own_record_new(log, NL_USAGE, "NetLogger.Marker");
     nl_record_add_string(record, "NAME", probe->pattern, strlen(probe->pattern));
     if (probe->to != NULL)
         nl_record_add_string(record, "TO", probe->to, strlen(probe->to));
@@ -54,7 +54,7 @@ static void say_count(nl_log *log, const nl_control_probe *probe, const nl_probe
         nl_record_add_int(record, "P90.NS", info->p90_ns);
         nl_record_add_int(record, "P99.NS", info->p99_ns);
     }
-    nl_log_say(log, record);
+    nl_own_records_add(log, record);
 }
 
 static bool has_count(const nl_control_probe *probe)
@@ -75,7 +75,7 @@ void nl_control_report(nl_log *log)
             if (!has_count(probe) || !nl_probe_read(probe->probe, &info) || info.count == probe->reported)
                 continue;
             probe->reported = info.count;
-            say_count(log, probe, &info);
+            report_count(log, probe, &info);
         }
         pthread_mutex_unlock(&control->mutex);
     }
@@ -116,7 +116,7 @@ static void probe_detach(nl_log *log, nl_control_probe **at)
     nl_probe_info info;
     *at = probe->next;
     if (nl_marker_detach_at_once(probe->probe, &info) == NL_OK && has_count(probe))
-        say_count(log, probe, &info);
+        report_count(log, probe, &info);
     free_probe(probe);
 }
 
@@ -166,8 +166,8 @@ void nl_control_finish(nl_log *log)
 void nl_control_free(nl_log *log)
 {
     nl_log_control *control = &log->control;
-    nl_log_said_drop(log, control->said_count);
-    free(control->said);
+    nl_own_records_drop(log, control->own_record_count);
+    free(control->own_records);
     nl_activation *const both[] = {&control->activation, &control->collector};
     for (int i = 0; i < 2; i++) {
         free(both[i]->path);

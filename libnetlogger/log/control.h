@@ -51,8 +51,8 @@ typedef struct nl_log_control {
     int64_t report_ns;       /* time of the next report of counts on the monotonic clock */
 
     /* Protected by log->mutex. */
-    nl_record **said; /* the log's own records that are not sent yet */
-    size_t said_count;
+    nl_record **own_records; /* the log's own records that are not sent yet */
+    size_t own_record_count;
     nl_next_destination next;
     nl_url *first_url; /* the URL of nl_open; options point into it */
 } nl_log_control;
@@ -84,13 +84,13 @@ void nl_activation_hear(void *user, const char *commands, size_t size);
 
 /* ---- own_records.c ---- */
 
-/* nl_log_record creates a record of the log's own, for any threshold. nl_log_say queues and owns it. */
-nl_record *nl_log_record(nl_log *log, nl_level level, const char *event);
-void nl_log_say(nl_log *log, nl_record *record);
+/* nl_own_record_new creates a record of the log's own, for any threshold. nl_own_records_add queues and owns it. */
+nl_record *nl_own_record_new(nl_log *log, nl_level level, const char *event);
+void nl_own_records_add(nl_log *log, nl_record *record);
 
-/* nl_log_said_encode appends the first queued records to out and returns their number; with one_level all have the same
- * level, in *level. nl_log_said_drop removes that many from the queue. */
-size_t nl_log_said_encode(nl_log *log, bool one_level, nl_format format, nl_buffer *out, nl_level *level);
-void nl_log_said_drop(nl_log *log, size_t count);
+/* nl_own_records_encode appends the first queued records to out and returns their number; with one_level all have the
+ * same level, in *level. nl_own_records_drop removes that many from the queue. */
+size_t nl_own_records_encode(nl_log *log, bool one_level, nl_format format, nl_buffer *out, nl_level *level);
+void nl_own_records_drop(nl_log *log, size_t count);
 
 #endif

@@ -76,15 +76,15 @@ static void forget_parent(nl_log *log)
     log->lost = log->refused = 0;
     log->beginning = 0;
     log->unnamed = 0;
-    log->told_unnamed = false;
+    log->reported_unnamed = false;
     nl_outbox_after_fork(&log->outbox);
     log->drain_ready = false; /* its memory leaks: the parent's thread may have been changing it */
     log->encoded = (nl_buffer){0};
     nl_clock_watch_after_fork(log->watch);
     if (log->control.next.url != NULL)
         nl_destination_after_fork(log->control.next.destination);
-    log->control.said = NULL;
-    log->control.said_count = 0;
+    log->control.own_records = NULL;
+    log->control.own_record_count = 0;
     pthread_cond_init(&log->flushed, NULL);
 }
 
@@ -288,9 +288,9 @@ void nl_log_note_url(nl_log *log)
 {
     const nl_url *url = log->url;
     size_t size = strlen(url->text);
-    memset(log->whole_url, 0, sizeof log->whole_url);
-    if (size < sizeof log->whole_url && !is_relative(url))
-        memcpy(log->whole_url, url->text, size);
+    memset(log->recovery_url, 0, sizeof log->recovery_url);
+    if (size < sizeof log->recovery_url && !is_relative(url))
+        memcpy(log->recovery_url, url->text, size);
 }
 
 /* Parses the URL of the destination that is used while the first is unreachable. */
@@ -334,7 +334,7 @@ static nl_status open_destination(nl_log *log)
     return NL_OK;
 }
 
-static void free_log(nl_log *log)
+static void log_free(nl_log *log)
 {
     nl_clock_watch_free(log->watch);
     nl_control_free(log);
@@ -399,7 +399,7 @@ static nl_log *open_url(const char *prog, nl_url *url, const nl_environment *env
         nl_url_free(url); /* otherwise the outbox owns it */
     if (status != NL_OK) {
         nl_outbox_close(&log->outbox);
-        free_log(log);
+        log_free(log);
         return NULL;
     }
     nl_log_note_url(log);
@@ -436,7 +436,7 @@ nl_log *nl_open(const char *prog, const char *url_text)
     return log;
 }
 
-static nl_status log_log_flush(nl_log *log)
+static nl_status log_flush_once(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);
     nl_status status = nl_writer_thread_await(log, nl_writer_thread_ask(log));
@@ -449,12 +449,12 @@ nl_status nl_flush(nl_log *log)
     if (log == NULL)
         return NL_OK;
     const nl_visit visit = nl_enter();
-    nl_status status = log_log_flush(log);
+    nl_status status = log_flush_once(log);
     nl_registry_lock();
     bool more = nl_producer_report_lost(log);
     nl_registry_unlock();
     if (more && status == NL_OK)
-        status = log_log_flush(log);
+        status = log_flush_once(log);
     nl_leave(&visit);
     return status;
 }
@@ -620,7 +620,7 @@ nl_status nl_close(nl_log *log)
     if (log->url != log->control.first_url)
         nl_url_free(log->control.first_url);
     nl_outbox_close(&log->outbox);
-    free_log(log);
+    log_free(log);
     tidy_session();
     nl_signals_release(&held);
     nl_leave(&visit);

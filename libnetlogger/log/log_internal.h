@@ -33,8 +33,8 @@ struct nl_log {
     nl_log *next;     /* in the registry */
     nl_url *url;
     nl_log_options options;
-    char whole_url[1024]; /* for recovery; "" if it is too long */
-    unsigned number;      /* unique in the process */
+    char recovery_url[1024]; /* for recovery; "" if it is too long */
+    unsigned number;         /* unique in the process */
     nl_string host, prog;
 
     pthread_mutex_t mutex; /* for the members up to the next comment */
@@ -69,7 +69,7 @@ struct nl_log {
     int64_t drained_ns;   /* when the rings were last emptied, on the monotonic clock; for blocks */
     uint64_t flush_ticks; /* nl_flush needs the events up to there; 0: not determined yet */
     bool left;            /* some of them are still in the rings */
-    bool told_unnamed;
+    bool reported_unnamed;
     uint64_t lost;    /* events, including those without a ring */
     uint64_t refused; /* events of signal handlers, to be counted in the next ring; signal handlers increment it */
 };
@@ -129,7 +129,7 @@ bool nl_producer_report_lost(nl_log *log);
 
 /* Describes the log in shared memory, before its first event and after changes, so that it can be recovered. Returns
  * false if memory runs out. log->mutex is held. */
-bool nl_log_write_down(nl_log *log);
+bool nl_log_describe(nl_log *log);
 
 /* Reserves a slot in every thread's array for a new log; returns NL_PRIVATE_SLOTS if all are used. The registry is
  * locked. */

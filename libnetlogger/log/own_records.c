@@ -9,12 +9,12 @@
 #include <string.h>
 
 /* Limit for the records of a log whose destination is unreachable; later records are dropped. */
-enum { SAID_MAX = 10000 };
+enum { OWN_RECORDS_MAX = 10000 };
 
 /* Bytes to encode at once: much less than the batch (NL_SHARED_BATCH_SIZE), as they cannot be divided. */
-enum { SAID_BYTES = 256 << 10 };
+enum { OWN_RECORDS_SIZE = 256 << 10 };
 
-nl_record *nl_log_record(nl_log *log, nl_level level, const char *event)
+nl_record *nl_own_record_new(nl_log *log, nl_level level, const char *event)
 {
     nl_record *record = nl_record_new();
     int64_t now_ns = nl_time_now_ns();
@@ -26,15 +26,17 @@ nl_record *nl_log_record(nl_log *log, nl_level level, const char *event)
     return record;
 }
 
-void nl_log_say(nl_log *log, nl_record *record)
+void nl_own_records_add(nl_log *log, nl_record *record)
 {
     nl_log_control *control = &log->control;
     pthread_mutex_lock(&log->mutex);
-    bool good = record != NULL && !(record->flags & NL_RECORD_INCOMPLETE) && control->said_count < SAID_MAX;
-    nl_record **said = good ? reallocarray(control->said, control->said_count + 1, sizeof(nl_record *)) : NULL;
-    if (said != NULL) {
-        control->said = said;
-        control->said[control->said_count++] = record;
+    bool good =
+        record != NULL && !(record->flags & NL_RECORD_INCOMPLETE) && control->own_record_count < OWN_RECORDS_MAX;
+    nl_record **records =
+        good ? reallocarray(control->own_records, control->own_record_count + 1, sizeof(nl_record *)) : NULL;
+    if (records != NULL) {
+        control->own_records = records;
+        control->own_records[control->own_record_count++] = record;
     } else {
         nl_record_free(record);
     }
@@ -42,15 +44,15 @@ void nl_log_say(nl_log *log, nl_record *record)
     nl_log_start(log);
 }
 
-size_t nl_log_said_encode(nl_log *log, bool one_level, nl_format format, nl_buffer *out, nl_level *level)
+size_t nl_own_records_encode(nl_log *log, bool one_level, nl_format format, nl_buffer *out, nl_level *level)
 {
     nl_log_control *control = &log->control;
     size_t count = 0;
     pthread_mutex_lock(&log->mutex);
-    for (; count < control->said_count; count++) {
-        const nl_record *record = control->said[count];
+    for (; count < control->own_record_count; count++) {
+        const nl_record *record = control->own_records[count];
         size_t size = format == NL_FORMAT_NLB ? nl_block_size(&log->drain.block) : out->size;
-        if (count > 0 && ((one_level && record->level != *level) || size >= SAID_BYTES))
+        if (count > 0 && ((one_level && record->level != *level) || size >= OWN_RECORDS_SIZE))
             break;
         *level = record->level;
         bool good = format == NL_FORMAT_NLB ? nl_block_put(&log->drain.block, record)
@@ -65,14 +67,14 @@ size_t nl_log_said_encode(nl_log *log, bool one_level, nl_format format, nl_buff
     return count;
 }
 
-void nl_log_said_drop(nl_log *log, size_t count)
+void nl_own_records_drop(nl_log *log, size_t count)
 {
     nl_log_control *control = &log->control;
     pthread_mutex_lock(&log->mutex);
     for (size_t i = 0; i < count; i++)
-        nl_record_free(control->said[i]);
-    control->said_count -= count;
+        nl_record_free(control->own_records[i]);
+    control->own_record_count -= count;
     if (count > 0)
-        memmove(control->said, control->said + count, control->said_count * sizeof(nl_record *));
+        memmove(control->own_records, control->own_records + count, control->own_record_count * sizeof(nl_record *));
     pthread_mutex_unlock(&log->mutex);
 }

@@ -132,7 +132,7 @@ static nl_ring *reuse_ring(nl_log *log)
     return NULL;
 }
 
-bool nl_log_write_down(nl_log *log)
+bool nl_log_describe(nl_log *log)
 {
     if (log->outbox.shared == NULL) {
         if (nl_outbox_make_batch(&log->outbox, log->number) != NL_OK)
@@ -146,7 +146,7 @@ bool nl_log_write_down(nl_log *log)
     }
     nl_shared_log *shared = log->outbox.shared;
     shared->zstd_level = log->options.writer.zstd_level > 0 ? log->options.writer.zstd_level : 0;
-    memcpy(shared->url, log->whole_url, sizeof shared->url);
+    memcpy(shared->url, log->recovery_url, sizeof shared->url);
     strncpy(shared->host, log->host.data, sizeof shared->host - 1);
     strncpy(shared->prog, log->prog.data, sizeof shared->prog - 1);
     __atomic_store_n(&shared->format, log->options.writer.format, __ATOMIC_RELEASE);
@@ -184,7 +184,7 @@ static void set_known_ring(nl_thread *thread, const nl_log *log, nl_ring *ring)
 static bool prepare_ring(nl_log *log, nl_ring **reused, unsigned *number)
 {
     pthread_mutex_lock(&log->mutex);
-    bool good = nl_log_write_down(log);
+    bool good = nl_log_describe(log);
     if (good && (*reused = reuse_ring(log)) == NULL)
         *number = log->rings_made++;
     if (good && !log->running)

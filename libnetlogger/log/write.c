@@ -157,7 +157,7 @@ static nl_member member_of(const nl_plan_field *field)
 }
 
 /* Returns whether a field of the format has the name of a record's member, whose value it then is. */
-static bool says_member(const nl_plan *plan)
+static bool has_member_name(const nl_plan *plan)
 {
     for (size_t i = 0; i < plan->field_count; i++) {
         nl_member member = member_of(&plan->fields[i]);
@@ -193,7 +193,7 @@ static void take_members(nl_record *record, nl_field *fields, size_t before, con
 static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_record *head, nl_scratch *s, int error,
                                va_list *arguments)
 {
-    const bool says = head != NULL && says_member(&site->plan);
+    const bool says = head != NULL && has_member_name(&site->plan);
     if (head != NULL && !says && is_off(log, head->level))
         return NL_OFF;
     if (head != NULL && is_bare(head) && !says)

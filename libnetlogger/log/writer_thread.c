@@ -71,7 +71,7 @@ static void get_ready(nl_log *log)
         log->drain_ready = nl_drain_start(&log->drain, log->options.writer.format, log->host, log->prog);
         follow_destination(log);
     }
-    nl_log_write_down(log);
+    nl_log_describe(log);
     pthread_mutex_unlock(&log->mutex);
 }
 
@@ -178,19 +178,19 @@ static uint64_t take_until(nl_log *log, nl_ring *rings, uint64_t before_ticks)
 }
 
 /* Reports once that memory is not in files, so that a kill would lose events. */
-static void tell_unnamed(nl_log *log)
+static void report_unnamed(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);
-    int error = log->told_unnamed ? 0 : log->unnamed;
-    log->told_unnamed |= error != 0;
+    int error = log->reported_unnamed ? 0 : log->unnamed;
+    log->reported_unnamed |= error != 0;
     pthread_mutex_unlock(&log->mutex);
     if (error == 0)
         return;
-    nl_record *record = nl_log_record(log, NL_WARNING, "NetLogger.Unrecoverable");
+    nl_record *record = nl_own_record_new(log, NL_WARNING, "NetLogger.Unrecoverable");
     char scratch[128];
     const char *reason = strerror_r(error, scratch, sizeof scratch);
     nl_record_add_string(record, "REASON", reason, strlen(reason));
-    nl_log_say(log, record);
+    nl_own_records_add(log, record);
 }
 
 /*
@@ -209,7 +209,7 @@ static bool is_left(const nl_log *log, const nl_ring *rings)
         if (closing && nl_ring_has_lost(ring))
             return true;
     }
-    return log->control.said_count > 0;
+    return log->control.own_record_count > 0;
 }
 
 /* Moves events from the rings to the batch. Returns NL_FAILED, having moved nothing, if memory runs out. */
@@ -228,10 +228,11 @@ static nl_status writer_thread_take(nl_log *log, bool everything)
         nl_ring_pin(ring);
     log->drain.sites.shared = nl_sites_shared();
     log->drain.sites.size = NL_SHARED_SITES_SIZE;
-    size_t said = nl_log_said_encode(log, log->drain.one_level, log->drain.format, &log->encoded, &log->drain.level);
+    size_t own_count =
+        nl_own_records_encode(log, log->drain.one_level, log->drain.format, &log->encoded, &log->drain.level);
     uint64_t records = 0;
     status = nl_drain_take(&log->drain, rings, until_ticks, &log->encoded, batch_size(log), &records);
-    records += said;
+    records += own_count;
     if (status != NL_OK || nl_memory_failures != failures) {
         log->encoded.size = 0;
         status = nl_error_set(NL_ERROR_MEMORY, "out of memory");
@@ -239,7 +240,7 @@ static nl_status writer_thread_take(nl_log *log, bool everything)
         records = 0;
     } else if (nl_outbox_has_room(&log->outbox, log->encoded.size)) {
         nl_outbox_commit(&log->outbox, rings, &log->encoded, records);
-        nl_log_said_drop(log, said);
+        nl_own_records_drop(log, own_count);
     } else {
         status = nl_error_set(NL_ERROR_LIMIT, "out of shared memory for the log");
     }
@@ -307,7 +308,7 @@ static void change_destination(nl_log *log)
         log->options.writer = next.writer;
         log->control.next = (nl_next_destination){0};
         nl_log_note_url(log);
-        nl_log_write_down(log);
+        nl_log_describe(log);
     }
     pthread_mutex_unlock(&log->mutex);
     follow_destination(log);
@@ -423,7 +424,7 @@ static void *writer_thread_run(void *user)
         if (!stop) {
             nl_activation_look(log);
             nl_control_report(log);
-            tell_unnamed(log);
+            report_unnamed(log);
             nl_clock_watch_look(log);
         } else {
             nl_clock_watch_finish(log);

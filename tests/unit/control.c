@@ -272,11 +272,12 @@ static void test_very_many_of_its_own(void **state)
     char text[SIZE];
     memset(text, 'x', sizeof text);
     pthread_mutex_lock(&log->mutex); /* so that the writer thread finds them all at once */
-    log->control.said = reallocarray(log->control.said, log->control.said_count + MANY, sizeof(nl_record *));
+    log->control.own_records =
+        reallocarray(log->control.own_records, log->control.own_record_count + MANY, sizeof(nl_record *));
     for (int i = 0; i < MANY; i++) {
-        nl_record *record = nl_log_record(log, NL_USAGE, "Own");
+        nl_record *record = nl_own_record_new(log, NL_USAGE, "Own");
         nl_record_add_string(record, "TEXT", text, sizeof text);
-        log->control.said[log->control.said_count++] = record;
+        log->control.own_records[log->control.own_record_count++] = record;
     }
     pthread_mutex_unlock(&log->mutex);
     NL_EVENT(log, NL_USAGE, "Program's");
