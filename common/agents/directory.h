@@ -1,6 +1,6 @@
 /*
- * The directory of nlagentd --serve-directory: agents with their URLs and sensors. An agent registers repeatedly, and is
- * removed when its time to live is over, by the monotonic clock. One thread.
+ * The directory of nlagentd --serve-directory: agents with their URLs and sensors. An agent registers repeatedly, and
+ * is removed when its time to live is over, by the monotonic clock. One thread.
  */
 #ifndef NLAGENT_DIRECTORY_H
 #define NLAGENT_DIRECTORY_H

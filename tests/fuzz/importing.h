@@ -25,7 +25,8 @@ static inline void fuzz_describe(exporter *base, const nl_record *record, bool t
         fuzz_check_written(record, NL_FORMAT_ULM);
 }
 
-static const exporter_kind fuzz_describer_kind = {.name = "description", .size = sizeof(fuzz_describer), .put = fuzz_describe};
+static const exporter_kind fuzz_describer_kind = {
+    .name = "description", .size = sizeof(fuzz_describer), .put = fuzz_describe};
 
 static inline void fuzz_empty_sink(sink *s)
 {
