@@ -263,12 +263,17 @@ static void add_member(json_object *object, nl_string name, nl_string value)
     free(text);
 }
 
-static json_object *json_of_record(const nl_record *record)
+static void add_fields(json_object *object, const nl_record *record)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
-    json_object *object = json_object_new_object();
     for (size_t i = 0; i < record->field_count; i++)
         add_member(object, record->fields[i].name, nl_field_text(&record->fields[i], scratch));
+}
+
+static json_object *json_of_record(const nl_record *record)
+{
+    json_object *object = json_object_new_object();
+    add_fields(object, record);
     return object;
 }
 
@@ -385,12 +390,11 @@ static void print_json_record(const nl_record *record)
                    {"prog", record->prog},
                    {"level", record->level_text},
                    {"event", record->event}};
-    json_object *object = json_object_new_object(), *fields = json_of_record(record);
+    json_object *object = json_object_new_object();
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
         if (members[i].value.data != NULL)
             add_member(object, (nl_string){members[i].name, strlen(members[i].name)}, members[i].value);
-    json_object_object_foreach(fields, name, value) json_object_object_add(object, name, json_object_get(value));
-    json_object_put(fields);
+    add_fields(object, record);
     print_json(object, JSON_C_TO_STRING_SPACED);
 }
 

@@ -345,7 +345,7 @@ class Netlogd(collector.Case):
         support.wait_until((self.scratch / "near.log").exists, what="an output beside the first")
         config.write_text(f"output /var/tmp/{self.scratch.name}/x.log\n")
         process.send_signal(signal.SIGHUP)
-        support.wait_until(lambda: f"/var/tmp/{self.scratch.name}/x.log: a running daemon uses only the directories and ports" in self.said(), what="the message")
+        support.wait_until(lambda: f"/var/tmp/{self.scratch.name}/x.log: a running daemon can use only the directories and ports" in self.said(), what="the message")
         self.send(record(1, 2))
         self.stop(process)
         process = self.serve("--confine", "no")
