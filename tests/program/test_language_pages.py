@@ -61,7 +61,7 @@ class Pages(support.Case):
         result = self.run_program(sys.executable, "-m", "pydoc", "netlogger", env=environment)
         self.assertEqual(result.returncode, 0, result.stderr)
         for said in ("NetLogger: timestamped events", "class Log(", "event(self, event, fields=None, /, **more)",
-                     "read(url:", "class Handler(", "Fields"):
+                     "read(url:", "class Handler(", "Names of fields"):
             self.assertIn(said, result.stdout)
 
 
