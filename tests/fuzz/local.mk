@@ -128,8 +128,8 @@ endif
 tests_fuzz_trace_dat_replay_SOURCES = %D%/trace_dat.c %D%/replay.c %D%/fuzz.h nlkernel/trace_dat.c nlkernel/calls.c nlkernel/events.c \
 	nlkernel/convert.c nlkernel/kallsyms.c nlkernel/rights.c nlkernel/tracing.c
 tests_fuzz_trace_dat_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nlkernel -DFUZZ_TARGET='"trace_dat"'
-tests_fuzz_trace_dat_replay_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS)
-tests_fuzz_trace_dat_replay_LDADD = $(fuzz_ldadd) $(TRACEFS_LIBS) $(ZSTD_LIBS)
+tests_fuzz_trace_dat_replay_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS) $(GLIB_CFLAGS)
+tests_fuzz_trace_dat_replay_LDADD = $(fuzz_ldadd) $(TRACEFS_LIBS) $(ZSTD_LIBS) $(GLIB_LIBS)
 
 check_PROGRAMS += $(fuzz_replays)
 TESTS += $(fuzz_replays)
