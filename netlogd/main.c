@@ -189,12 +189,14 @@ static int serve_outputs(arguments *a, recovery *recovering)
     bool wrote_pid_file = good && s->pid_file != NULL && write_pid_file(s->pid_file);
     int status = PROGRAM_PROBLEM;
     if (good) {
-        bool confined = confined_begin(s) == NL_OK; /* before there are threads, which inherit it */
-        if (!confined)
-            program_error("%s", nl_error_message());
+        nl_error problem = {0};
+        if (confined_begin(s) != NL_OK) { /* before there are threads, which inherit it */
+            nl_error_save(&problem);
+            program_error("%s", problem.message);
+        }
         parts.log = open_log(s);
-        if (!confined)
-            nl_write(parts.log, NL_WARNING, "Netlogd.NotConfined", "REASON=%s", nl_error_message());
+        if (problem.code != NL_ERROR_NONE)
+            nl_write(parts.log, NL_WARNING, "Netlogd.NotConfined", "REASON=%s", problem.message);
         outputs_start(parts.log);
         if (s->pid_file == NULL || wrote_pid_file) {
             message_output_never_wait();

@@ -307,9 +307,9 @@ nl_tls *nl_tls_new(bool server, const nl_tls_options *options)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, prepare);
-    nl_error_set(NL_ERROR_UNSUPPORTED, "TLS is not available");
     if (!enter())
-        return NULL;
+        return nl_error_null(NL_ERROR_UNSUPPORTED, "TLS is not available");
+    nl_error_clear();
     nl_tls *tls = calloc(1, sizeof *tls);
     if (tls != NULL && socket_method != NULL)
         tls->context = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
@@ -322,6 +322,8 @@ nl_tls *nl_tls_new(bool server, const nl_tls_options *options)
     if (good)
         return tls;
     nl_tls_free(tls);
+    if (nl_error_get_code() == NL_ERROR_NONE)
+        nl_error_set(NL_ERROR_UNSUPPORTED, "TLS is not available");
     return NULL;
 }
 
@@ -639,9 +641,10 @@ short nl_channel_wants(const nl_channel *channel, short usual)
 nl_status nl_channel_fail(const nl_channel *channel, int error)
 {
     char message[128];
-    bool of_tls = error == EPROTO && channel->tls != NULL && channel->tls->what != NULL;
-    return nl_error_set(NL_ERROR_UNREACHABLE, "%s",
-                        of_tls ? channel->tls->what : strerror_r(error, message, sizeof message));
+    if (error == EPROTO && channel->tls != NULL && channel->tls->what != NULL)
+        return nl_error_set(NL_ERROR_PROTOCOL, "%s", channel->tls->what);
+    const nl_error_code code = error == EACCES || error == EPERM ? NL_ERROR_PERMISSION : NL_ERROR_UNREACHABLE;
+    return nl_error_set(code, "%s", strerror_r(error, message, sizeof message));
 }
 
 void nl_channel_end(nl_channel *channel)

@@ -330,6 +330,7 @@ static nl_status open_destination(nl_log *log)
         return NL_FAILED;
     if (code != NL_ERROR_NONE)
         nl_outbox_note_failure(outbox);
+    outbox->how.now = true; /* later attempts must not stop the writer thread while a FIFO has no reader */
     nl_error_clear();
     return NL_OK;
 }
@@ -562,8 +563,8 @@ static nl_status fail_undelivered(nl_status status, uint64_t waiting, uint64_t l
     const char *where = kept ? "; nlrecover delivers " : "", *what = !kept          ? ""
                                                                      : waiting == 1 ? "it from "
                                                                                     : "them from ";
-    if (waiting == 0 && status == NL_OK)
-        nl_error_set(NL_ERROR_LIMIT, "%s", cause);
+    if (status == NL_OK)
+        nl_error_set(NL_ERROR_LIMIT, "%s", waiting == 0 ? cause : "the program ended");
     if (waiting == 0)
         return nl_error_prepend("%" PRIu64 " event%s lost", lost, plural);
     if (lost == 0)
@@ -638,12 +639,14 @@ static bool finish_at_exit(nl_log *log)
     all_sent &= nl_outbox_is_empty(&log->outbox);
     nl_status status = NL_OK;
     if (!all_sent) {
-        nl_error_restore(&log->flush_error);
+        const nl_status flushed = log->flush_status;
+        if (flushed != NL_OK)
+            nl_error_restore(&log->flush_error);
         uint64_t lost = log->lost + log->refused;
         uint64_t waiting = nl_outbox_waiting(&log->outbox);
         waiting += left_in_rings(log, &lost);
         if (waiting + lost > 0)
-            status = fail_undelivered(NL_FAILED, waiting, lost, can_be_recovered(log));
+            status = fail_undelivered(flushed, waiting, lost, can_be_recovered(log));
     }
     report_left(log, status, nl_outbox_is_spooled(&log->outbox));
     pthread_mutex_unlock(&log->mutex);

@@ -330,6 +330,7 @@ void nl_outbox_change(nl_outbox *outbox, nl_url *url, nl_destination *destinatio
     outbox->how.timeout_ms = writer->timeout_ms;
     outbox->how.format = writer->format;
     outbox->away = false;
+    outbox->reported = 0;       /* of the new destination, nothing was */
     if (outbox->shared != NULL) /* where the batch began in the file */
         __atomic_store_n(&outbox->shared->file_offset, UINT64_MAX, __ATOMIC_RELEASE);
 }

@@ -130,7 +130,8 @@ static void process_split_lines(sensor_process *p, const char *data, size_t size
         size_t length = (size_t)(end - data);
         if (p->partial.size > 0) {
             nl_buffer_append(&p->partial, data, length + 1);
-            process_pass_line(p, p->partial.data, p->partial.size - 1);
+            if (p->partial.size - 1 <= LINE_MAX_SIZE)
+                process_pass_line(p, p->partial.data, p->partial.size - 1);
         } else if (!p->skips) {
             process_pass_line(p, data, length);
         }

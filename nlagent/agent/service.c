@@ -413,7 +413,7 @@ static bool put_latest(call *c, const active *s, const nl_filter *filter)
             service_fail(c, NL_ERROR_LIMIT, "the expression costs too much");
             return false;
         }
-        if (!matches)
+        if (!matches || (filter != NULL && fields == NULL)) /* a line that cannot be decoded matches nothing */
             continue;
         reply_put_shared(&c->reply, s->latest[i]);
         count++;

@@ -1,4 +1,5 @@
 """netlogctl certificates, checked by openssl and by a real netlogd and nlwrite with TLS."""
+import os
 import re
 import signal
 import stat
@@ -7,6 +8,16 @@ import time
 import urllib.request
 
 import support
+
+
+CLIENT = r"""
+#include <netlogger.h>
+int main(int argc, char **argv)
+{
+    nl_log *log = nl_open("client", argv[1]);
+    return argc != 2 || log == NULL || nl_write(log, NL_USAGE, "Client.Event", NULL) != NL_OK || nl_close(log) != NL_OK;
+}
+"""
 
 
 class Certificates(support.Case):
@@ -67,6 +78,12 @@ class Certificates(support.Case):
         dest = re.search(r"--dest '([^']*)'", printed)[1].replace("127.0.0.1?", f"127.0.0.1:{port}?")
         self.run_with(0, support.program("nltools/nlwrite"), "--dest", dest, "Test.Event")
         support.wait_until(lambda: output.exists() and "Test.Event" in output.read_text(), what="the event")
+        # A program that logs to it at once says nothing, and needs no second destination.
+        client = self.compile_client(CLIENT)
+        result = self.run_program(client, f"{dest}&backup={self.scratch}/backup.log", env=dict(os.environ, NETLOGGER_SHM=str(self.scratch)))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        support.wait_until(lambda: "Client.Event" in output.read_text(), what="the program's event")
+        self.assertFalse((self.scratch / "backup.log").exists())
         # The same without a certificate is refused.
         refused = self.run_program(support.program("nltools/nlwrite"), "--dest", re.sub(r"cert=[^&]*&key=[^&]*&", "", dest), "Other.Event")
         self.assertNotEqual(refused.returncode, 0)

@@ -104,9 +104,12 @@ static void add_fields(call *c, PyObject *fields)
     }
 }
 
-/* Replaces a value whose conversion raised an exception, because logging must not raise it. */
+/* Replaces a value whose conversion raised an exception, because logging must not raise it. KeyboardInterrupt and
+ * SystemExit, which are no failures of the value, pass. */
 static int take_unprintable(PyObject *object, nl_field *value, PyObject **kept)
 {
+    if (!PyErr_ExceptionMatches(PyExc_Exception))
+        return -1;
     PyErr_Clear();
     PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
     PyObject *text = name != NULL ? PyUnicode_FromFormat("<unprintable %S>", name) : NULL;
