@@ -52,9 +52,21 @@ static observed *observe(arguments *a, char *const *files, int count, bool *ok)
         *ok = observed_read(o, files[i]) && *ok;
     observed_finish(o);
     const char *limits = report_limits(o);
-    if (limits != NULL)
+    if (limits != NULL && a->compare)
+        program_error("%s: %s", files[0], limits);
+    else if (limits != NULL)
         program_error("%s", limits);
     return o;
+}
+
+/* Why a log with records has no requests. */
+static const char *no_requests(const subject_options *o)
+{
+    if (o->config != NULL)
+        return "no record belongs to a lifeline of --config";
+    if (o->ids != NULL)
+        return "no two events have the same values of --id";
+    return "cannot find a request ID field; name one with --id";
 }
 
 static void run_rules(findings *f)
@@ -82,7 +94,7 @@ static bool diagnose(arguments *a)
         return false;
     }
     if (observed_objects(o)->len == 0) {
-        program_error("cannot find a request ID field; name one with --id");
+        program_error("%s", no_requests(&a->subject));
         ok = false;
     }
     findings *f = findings_new(o);
@@ -100,11 +112,31 @@ static bool diagnose(arguments *a)
     return ok;
 }
 
+/* Observes a log for a comparison. Returns NULL after reporting that the log has no requests. */
+static observed *observe_requests(arguments *a, char *const *file, bool *ok)
+{
+    bool was_read = true;
+    observed *o = observe(a, file, 1, &was_read);
+    *ok = *ok && was_read;
+    if (observed_objects(o)->len > 0)
+        return o;
+    if (observed_records(o) > 0)
+        program_error("%s: %s", *file, no_requests(&a->subject));
+    else if (was_read)
+        program_error("%s: no records", *file);
+    observed_free(o);
+    return NULL;
+}
+
 static bool nldiag_compare(arguments *a)
 {
     bool ok = true;
-    observed *before = observe(a, a->files, 1, &ok), *after = observe(a, a->files + 1, 1, &ok);
-    report_changes(before, after);
+    a->subject.memory_max /= 2;
+    observed *before = observe_requests(a, a->files, &ok), *after = observe_requests(a, a->files + 1, &ok);
+    if (before != NULL && after != NULL)
+        report_changes(before, after);
+    else
+        ok = false;
     observed_free(before);
     observed_free(after);
     return ok;

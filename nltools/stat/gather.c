@@ -327,12 +327,27 @@ void gather_sample(gather *g, uint64_t mask, uint64_t value)
     g->sample_value = value;
 }
 
+/* Frees the steps and the requests, and begins with none. */
+static void gather_clear(gather *g)
+{
+    g_free(g->steps);
+    g_clear_pointer(&g->requests, g_array_unref);
+    g_clear_pointer(&g->names, g_byte_array_unref);
+    g->step_count = 0;
+    g->step_capacity = 1024;
+    g->steps = g_new(gather_step, g->step_capacity);
+    g->requests = g_array_new(FALSE, FALSE, sizeof(request));
+    g->names = g_byte_array_new();
+    fill_slots(g, 1024);
+}
+
 void gather_finish(gather *g)
 {
     bool *goes = g_new(bool, g->requests->len + 1);
     memset(goes, true, g->requests->len + 1);
     take_out(g, goes, false);
     g_free(goes);
+    gather_clear(g);
 }
 
 uint64_t gather_steps(const gather *g)
@@ -367,14 +382,10 @@ gather *gather_new(const drawing_lifeline *definition, const char *by, size_t me
     g->by_numbers = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(g->by_numbers, g_strdup(""));
     g->host_visits = g_array_new(FALSE, TRUE, sizeof(uint32_t));
-    g->step_capacity = 1024;
-    g->steps = g_new(gather_step, g->step_capacity);
-    g->requests = g_array_new(FALSE, FALSE, sizeof(request));
-    g->names = g_byte_array_new();
     g->name = g_byte_array_new();
     if (getrandom(&g->seed, sizeof g->seed, GRND_NONBLOCK) != sizeof g->seed)
         g->seed = (uint64_t)g_get_monotonic_time();
-    fill_slots(g, 1024);
+    gather_clear(g);
     return g;
 }
 

@@ -200,6 +200,43 @@ class Nldiag(support.Case):
         self.assertIn("DiskReadStart -> DiskReadEnd on server3", result.stdout.split("Where an object's time changed:")[1].splitlines()[1])
         self.assertIn("DiskDevice DISK.BUSY sda on server3", result.stdout)
 
+    def test_compare_needs_requests(self):
+        log, empty, sensors, missing = self.model(seconds=5), *(self.scratch / name for name in ("empty", "sensors", "missing"))
+        empty.write_text("")
+        sensors.write_text("".join(f"DATE=202601010000{i:02d}.000000 HOST=h PROG=p LVL=Usage NL.EVNT=CpuLoad CPU.BUSY=99\n"
+                                   for i in range(60)))
+        for path, reason in (empty, "no records"), (sensors, "cannot find a request ID field"), (missing, "No such file"):
+            for pair in (path, log), (log, path):
+                result = self.run_program(self.nldiag, "--compare", *pair)
+                self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (1, "", 1), result.stderr)
+                self.assertIn(str(path), result.stderr)
+                self.assertIn(reason, result.stderr)
+        both = self.run_program(self.nldiag, "--compare", empty, sensors)
+        self.assertEqual((both.returncode, both.stdout, both.stderr.count("\n")), (1, "", 2), both.stderr)
+
+    def test_reason_for_no_requests(self):
+        log, config = self.scratch / "one.log", self.scratch / "lines.conf"
+        log.write_text("DATE=20260101000000.000000 HOST=h PROG=p LVL=Usage NL.EVNT=E A=1\n"
+                       "DATE=20260101000001.000000 HOST=h PROG=p LVL=Usage NL.EVNT=F A=2\n")
+        config.write_text("[lifeline R]\nid=ID\nevents=Begin;End\n")
+        for options, reason in (["--id", "A"], "no two events have the same values of --id"), \
+                               (["--config", config], "no record belongs to a lifeline of --config"):
+            for arguments in [log], ["--compare", log, log]:
+                result = self.run_program(self.nldiag, *options, *arguments)
+                self.assertEqual(result.returncode, 1)
+                self.assertIn(reason, result.stderr)
+
+    def test_compare_names_the_file_of_a_sample(self):
+        log = self.scratch / "many.log"
+        log.write_text("".join(f"DATE={slow_logs.ulm(slow_logs.START + i * 1000000)} HOST=h PROG=p LVL=Usage NL.EVNT={event} ID={i}\n"
+                               for i in range(20000) for event in ("A", "B", "C")))
+        result = self.run_program(self.nldiag, "--compare", "--memory", "1m", log, log)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lines = result.stderr.splitlines()
+        self.assertEqual(len(lines), 2)
+        for line in lines:
+            self.assertTrue(line.startswith(f"nldiag: {log}: the verdict covers a sample"), line)
+
     def test_what_is_hardly_a_log(self):
         empty = self.scratch / "empty.log"
         empty.write_text("")
