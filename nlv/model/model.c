@@ -114,7 +114,11 @@ bool model_add_source(model *m, const char *url, bool follow)
 
 void model_add_feed(model *m, feed *f, const char *name)
 {
-    add_source(m, source_open_feed(f, name, loader_reading(m->loader)), name);
+    source *s = source_open_feed(f, name, loader_reading(m->loader));
+    if (s != NULL)
+        add_source(m, s, name);
+    else
+        model_tell(m, g_strdup_printf("%s are not read, because no temporary file can be created", name));
 }
 
 void model_load(model *m)
@@ -392,9 +396,14 @@ char *model_missing(const model *m)
     uint64_t missing = m->is_limit_silent ? 0 : store_missing(m->store);
     if (missing == 0 && !m->is_full)
         return NULL;
-    return g_strdup_printf("The memory limit of %zu MiB is reached: the %" G_GUINT64_FORMAT
-                           " oldest records are not shown%s; select records with --where, or raise --max-memory",
-                           m->memory_max >> 20, missing, m->is_full ? ", and the rest of the log was not read" : "");
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "The memory limit of %zu MiB is reached: ", m->memory_max >> 20);
+    if (missing > 0)
+        g_string_append_printf(text, "the %" G_GUINT64_FORMAT " oldest records are not shown", missing);
+    if (m->is_full)
+        g_string_append_printf(text, "%sthe rest of the log was not read", missing > 0 ? ", and " : "");
+    g_string_append(text, "; select records with --where, or raise --max-memory");
+    return g_string_free(text, FALSE);
 }
 
 bool model_time_range(const model *m, int64_t *from_ns, int64_t *to_ns)

@@ -217,8 +217,11 @@ source *source_open_feed(feed *f, const char *name, program_reading *reading)
     s->feed = f;
     s->files = g_ptr_array_new_with_free_func((GDestroyNotify)log_file_free);
     log_file *file = log_file_spill(reading->fraction);
-    if (file == NULL)
-        program_fail(PROGRAM_PROBLEM, "create a temporary file: %s", strerror(errno));
+    if (file == NULL) {
+        program_error("create a temporary file: %s", strerror(errno));
+        source_close(s);
+        return NULL;
+    }
     file->format = NL_FORMAT_ULM;
     add_file(s, file);
     return s;
@@ -536,12 +539,21 @@ void source_decode_odd(source *s, scan_part *p, extractor *x)
         nl_decoder_pass_over(s->decoder, f->format, p->lines_after, p->bytes_after);
 }
 
+/* Ends the feed. The source ends after its last record. */
+static void end_feed(source *s)
+{
+    feed_close(s->feed);
+    feed_unref(s->feed);
+    s->feed = NULL;
+    s->follow = false;
+}
+
 void source_take_fed(source *s, batch *rows, extractor *x)
 {
     log_file *f = source_file(s);
     nl_buffer line = {0};
     nl_record *record;
-    while (rows->count < FED_AT_ONCE && (record = feed_take(s->feed)) != NULL) {
+    while (s->feed != NULL && rows->count < FED_AT_ONCE && (record = feed_take(s->feed)) != NULL) {
         line.size = 0;
         if (record->raw_format == NL_FORMAT_ULM)
             nl_buffer_append(&line, record->raw.data, record->raw.size);
@@ -550,9 +562,13 @@ void source_take_fed(source *s, batch *rows, extractor *x)
         if (line.size == 0 || line.data[line.size - 1] != '\n')
             nl_buffer_append(&line, "\n", 1);
         uint64_t offset = log_file_size(f);
-        if (!log_file_append(f, line.data, line.size))
-            program_fail(PROGRAM_PROBLEM, "write a temporary file: %s", strerror(errno));
-        extract(x, record, place_make(f->number, offset), rows);
+        if (log_file_append(f, line.data, line.size)) {
+            extract(x, record, place_make(f->number, offset), rows);
+        } else {
+            program_error("write a temporary file: %s", strerror(errno));
+            notice(s, "ended, because the temporary file cannot be written; the records that arrived stay");
+            end_feed(s);
+        }
         nl_record_free(record);
     }
     s->at = log_file_size(f);

@@ -38,7 +38,7 @@ typedef struct source {
 source *source_open(const char *url, bool follow, program_reading *reading);
 void source_close(source *s);
 
-/* A source of decoded records. Takes over a reference to the feed. */
+/* A source of decoded records. Takes over a reference to the feed. Returns NULL after printing the reason. */
 source *source_open_feed(feed *f, const char *name, program_reading *reading);
 
 typedef enum source_state {
@@ -67,7 +67,7 @@ scan_job source_job(const source *s);
 /* Decodes the odd lines and blocks of a part, and adds their records to its rows. */
 void source_decode_odd(source *s, scan_part *p, extractor *x);
 
-/* Adds records of the feed to rows, and their bytes to the spill. */
+/* Adds records of the feed to rows, and their bytes to the spill. If these cannot be written, the feed ends. */
 void source_take_fed(source *s, batch *rows, extractor *x);
 
 /* Adds the records of a last line without newline to rows. */

@@ -14,8 +14,10 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -733,6 +735,67 @@ static void test_feed(void **unused)
     feed_unref(f);
 }
 
+/* A feed ends, and nlv goes on, if its records cannot be stored. */
+static void test_feed_without_space(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 100000 };
+    program_reading reading = {0};
+    struct rlimit usual;
+    getrlimit(RLIMIT_FSIZE, &usual);
+    signal(SIGXFSZ, SIG_IGN);
+    feed *f = feed_new();
+    model *m = model_new(make_drawing(), &reading);
+    model_add_feed(m, feed_ref(f), "sensors");
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){64 << 10, usual.rlim_max});
+    model_start(m);
+    nl_record *record = nl_record_new();
+    nl_record_set_time(record, INT64_C(1767268800000000000));
+    nl_record_set_host(record, "h", 1);
+    nl_record_set_event(record, "Load", 4);
+    int put = 0;
+    while (put < COUNT && feed_put(f, record))
+        put++;
+    assert_in_range(put, 1, COUNT - 1);
+    char *notice = NULL;
+    for (int wait = 0; wait < 1000 && notice == NULL; wait++) {
+        g_usleep(10000);
+        notice = model_take_notice(m);
+    }
+    setrlimit(RLIMIT_FSIZE, &usual);
+    assert_non_null(notice);
+    assert_non_null(strstr(notice, "sensors ended"));
+    g_free(notice);
+    assert_true(model_count(m) > 0);
+    model_free(m);
+    nl_record_free(record);
+    feed_unref(f);
+}
+
+static void test_feed_without_temporary_file(void **unused)
+{
+    (void)unused;
+    program_reading reading = {0};
+    char *usual = g_strdup(getenv("TMPDIR"));
+    g_setenv("TMPDIR", path_of("missing"), TRUE);
+    feed *f = feed_new();
+    model *m = model_new(make_drawing(), &reading);
+    model_add_feed(m, feed_ref(f), "sensors");
+    if (usual != NULL)
+        g_setenv("TMPDIR", usual, TRUE);
+    else
+        g_unsetenv("TMPDIR");
+    nl_record *record = nl_record_new();
+    assert_false(feed_put(f, record));
+    char *notice = model_take_notice(m);
+    assert_non_null(notice);
+    g_free(notice);
+    g_free(usual);
+    nl_record_free(record);
+    model_free(m);
+    feed_unref(f);
+}
+
 /* ---- odd logs ---- */
 
 static size_t count_of(const char *text, size_t size)
@@ -1168,6 +1231,8 @@ int main(void)
         cmocka_unit_test(test_export),
         cmocka_unit_test(test_memory_is_limited),
         cmocka_unit_test(test_feed),
+        cmocka_unit_test(test_feed_without_space),
+        cmocka_unit_test(test_feed_without_temporary_file),
         cmocka_unit_test(test_names_are_limited),
         cmocka_unit_test(test_short_lists_are_small),
     };
