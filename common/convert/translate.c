@@ -7,6 +7,7 @@
 #include "base/write_some.h"
 #include "convert/cutter.h"
 #include "program/foreign.h"
+#include "record/format.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -132,7 +133,11 @@ static void translator_detect(translator *t, nl_status status)
 {
     const nl_buffer *in = &t->cut.in;
     bool has_line = in->size > 0 && memchr(in->data, '\n', in->size) != NULL;
-    t->detected = cutter_detect(&t->cut, status == NL_END || status == NL_FAILED || (status == NL_AGAIN && has_line));
+    const importer_kind *kind = t->cut.from == NULL && in->size > 0 ? importer_kind_detect(in->data, in->size) : NULL;
+    /* a decoder of the library waits for the rest itself; a text begins with a whole line */
+    bool is_own = kind != NULL && kind->blocks && (has_line || nl_format_detect(in->data, in->size) == NL_FORMAT_NLB);
+    bool is_last = status == NL_END || status == NL_FAILED;
+    t->detected = cutter_detect(&t->cut, is_own || is_last || (status == NL_AGAIN && has_line));
     t->in_place = t->detected && (t->cut.from == NULL || t->cut.from->blocks);
 }
 

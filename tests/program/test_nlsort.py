@@ -4,6 +4,7 @@ import pathlib
 import random
 import re
 import resource
+import select
 import signal
 import subprocess
 import unittest
@@ -495,6 +496,14 @@ class Nlsort(support.Case):
             process.stdin.write((line(time) + "\n").encode())
         process.stdin.flush()  # and it stays open
         self.assertEqual([process.stdout.readline().decode().rstrip() for _ in range(3)], [line(1), line(2), line(3)])
+
+    def test_window_is_live_for_a_block_without_a_newline(self):
+        nlconv = [support.program("nltools/nlconv"), "--format", "nlb"]
+        found = (subprocess.run(nlconv, input=(line(3, N=i) + "\n").encode(), capture_output=True).stdout for i in range(50))
+        block = next(b for b in found if b and b"\n" not in b)
+        process = self.start(self.nlsort, "--window", "1ms", stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        process.stdin.write(block)  # and it stays open
+        self.assertTrue(select.select([process.stdout], [], [], 20)[0], "nothing came")
 
     def test_window_follows_files_and_ends_in_good_order(self):
         paths = [self.write(name, [line(t, F=name) for t in times]) for name, times in [("a", [1, 3, 5]), ("b", [2, 4])]]

@@ -3,6 +3,7 @@ import collections
 import datetime
 import os
 import pathlib
+import select
 import socket
 import subprocess
 import threading
@@ -44,6 +45,13 @@ class Nlwrite(support.Case):
         lines = [f"DATE=2026010112000{i}.000000 HOST=h PROG=p LVL=Usage NL.EVNT=E{i}\n" for i in range(6)]
         result = self.write("--since", "2026-01-01T12:00:01", "--until", "2026-01-01T12:00:05", "--where", "NL.EVNT != E3", "-", input="".join(lines))
         self.assertEqual((result.returncode, result.stdout), (0, "".join(lines[i] for i in (1, 2, 4))), result.stderr)
+
+    def test_a_record_of_a_pipe_is_passed_on_at_once(self):
+        process = self.start(self.nlwrite, "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        line = b"DATE=20260101120000.000000 HOST=h PROG=p LVL=Usage NL.EVNT=A\n"
+        process.stdin.write(line)  # and it stays open
+        self.assertTrue(select.select([process.stdout], [], [], 20)[0], "nothing came")
+        self.assertEqual(process.stdout.readline(), line)
 
     def test_environment(self):
         log = self.scratch / "env.log"
