@@ -3,6 +3,7 @@
 #include "calls.h"
 
 #include "base/memory.h"
+#include "requests/hash64.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,14 +42,14 @@ static uint32_t find_or_add_function(calls *c, nl_string name)
 static void add_edge(calls *c, uint32_t caller, uint32_t function)
 {
     if (c->by_ends == NULL)
-        c->by_ends = g_hash_table_new(g_direct_hash, g_direct_equal);
-    void *ends = GSIZE_TO_POINTER((uint64_t)caller << 32 | function);
-    size_t index = GPOINTER_TO_SIZE(g_hash_table_lookup(c->by_ends, ends));
+        c->by_ends = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
+    guint64 ends = (guint64)caller << 32 | function;
+    size_t index = GPOINTER_TO_SIZE(g_hash_table_lookup(c->by_ends, &ends));
     if (index == 0) {
         c->edges = calls_grow(c->edges, c->edge_count, &c->edge_capacity, sizeof *c->edges);
         c->edges[c->edge_count++] = (call_edge){caller, function, 0};
         index = c->edge_count;
-        g_hash_table_insert(c->by_ends, ends, GSIZE_TO_POINTER(index));
+        g_hash_table_insert(c->by_ends, g_memdup2(&ends, sizeof ends), GSIZE_TO_POINTER(index));
     }
     c->edges[index - 1].calls++;
     c->functions[caller].calling++;

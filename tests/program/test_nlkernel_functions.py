@@ -3,6 +3,7 @@ import datetime
 import json
 import os
 import re
+import resource
 import shlex
 import shutil
 import struct
@@ -98,6 +99,16 @@ class Sources(Functions):
         self.assertEqual(self.run_program(support.program("nltools/nlconv"), "--format", "nlb", "-o", nlb, self.log()).returncode, 0)
         self.assert_calls(nlb)
         self.assertEqual(self.report(nlb, self.log())["calls"], 2 * sum(CALLS.values()))
+
+    def test_a_function_with_very_many_callers(self):
+        """Time grows with the number of callers, not with its square."""
+        def seconds(count):
+            text = "".join(f"DATE=20260101000000 NL.EVNT=ftrace.function FUNCTION=lock CALLER=f{i}\n" for i in range(count))
+            path, before = self.write(f"{count}.log", text), resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            self.assertEqual(len(self.edges(self.report(path))), count)
+            return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+        few = seconds(10000)
+        self.assertLess(seconds(80000), 20 * few + 1)
 
     def test_selected_calls(self):
         path = self.scratch / "trace.dat"
