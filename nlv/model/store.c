@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { SLOTS_MIN = 1024, TAIL_MAX = 4 * STORE_CHUNK, LATE_SHARE = 4, SHRUNK_SHARE = 16 };
+enum { SLOTS_MIN = 1024, TAIL_MAX = 4 * STORE_CHUNK, LATE_SHARE = 4, FEW_SHARE = 64, SHRUNK_SHARE = 16 };
 
 /* ---- life ---- */
 
@@ -798,10 +798,9 @@ static void drop_objects(objects *o, uint32_t first)
         grow_slots(o);
 }
 
-/* Forgets the records before first, which is a multiple of STORE_CHUNK. */
+/* Forgets the records before first, which is a multiple of STORE_CHUNK. There are no late records. */
 static void drop_before(store *s, uint32_t first)
 {
-    store_settle(s); /* drop_objects does not see the late records */
     for (uint32_t i = s->first / STORE_CHUNK; i < first / STORE_CHUNK; i++)
         free_chunk(&s->chunks[i]);
     s->first = first;
@@ -812,6 +811,8 @@ static void drop_before(store *s, uint32_t first)
 
 bool store_shrink(store *s, size_t limit)
 {
+    if (store_memory(s) > limit)
+        store_settle(s); /* then the records may fit; and drop_objects does not see late records */
     while (store_memory(s) > limit) {
         uint32_t first = s->first + MAX((s->count - s->first) / SHRUNK_SHARE, STORE_CHUNK);
         first -= first % STORE_CHUNK;
@@ -828,13 +829,17 @@ static void add_list_memory(store *s, list *l, unsigned layer, const void *user)
     **(size_t *const *)user += sizeof *l + list_memory(l);
 }
 
-/* The memory of late records, and of the records that move when these are put in place. */
+/*
+ * The memory of late records, and of the records that move when these are put in place. A few records that belong far
+ * back move many, but rarely; to count these would put each of the few in place alone.
+ */
 static size_t late_memory(const store *s)
 {
     if (s->late.count == 0)
         return 0;
     size_t row_size = sizeof(batch_row) + s->late.layers * sizeof(batch_step);
-    size_t moved = s->count - find_after(s, s->earliest_late);
+    bool are_few = s->late.count <= (s->count - s->first) / FEW_SHARE;
+    size_t moved = are_few ? 0 : s->count - find_after(s, s->earliest_late);
     return 2 * (s->late.count + moved) * row_size + 2 * s->late.value_count * sizeof(batch_value);
 }
 

@@ -109,7 +109,7 @@ void store_color_objects(store *s);
 
 /*
  * The bytes of memory of a store, without the parts that are mapped, and with what putting late records in place will
- * need.
+ * need if these are many.
  */
 size_t store_memory(const store *s);
 

@@ -654,6 +654,31 @@ static void test_memory_is_limited(void **unused)
     }
 }
 
+/* Records that belong far back do not make others forgotten: what fits in order fits in any order. */
+static void test_late_records_fit(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 600000, EVERY = 7919 };
+    const int64_t day_ns = INT64_C(86400) * NL_NS_PER_SECOND;
+    const char *path = path_of("fits.log");
+    size_t memory = 0;
+    for (size_t late = 0; late < 3; late++) { /* none, one, and some */
+        line *lines = make_lines(COUNT, 0);
+        for (size_t i = 400000; late > 0 && i < COUNT; i += late == 1 ? COUNT : EVERY)
+            lines[i].time_ns -= day_ns;
+        write_lines(path, lines, COUNT, "w");
+        program_reading reading = {0};
+        model *m = read_model(make_drawing(), path, &reading, (model_options){.memory_max = memory / 4 * 5});
+        const store *s = model_store(m);
+        assert_int_equal(store_missing(s), 0);
+        assert_int_equal(s->count, COUNT);
+        memory = late == 0 ? store_memory(s) : memory;
+        assert_true(late == 0 || store_memory(s) <= memory / 4 * 5);
+        model_free(m);
+        g_free(lines);
+    }
+}
+
 static void test_names_are_limited(void **unused)
 {
     (void)unused;
@@ -1230,6 +1255,7 @@ int main(void)
         cmocka_unit_test(test_what_there_is_to_be_drawn),
         cmocka_unit_test(test_export),
         cmocka_unit_test(test_memory_is_limited),
+        cmocka_unit_test(test_late_records_fit),
         cmocka_unit_test(test_feed),
         cmocka_unit_test(test_feed_without_space),
         cmocka_unit_test(test_feed_without_temporary_file),
