@@ -24,7 +24,7 @@
 enum {
     ACCEPTED_AT_ONCE = 64,
     RETRY_MS = 250,       /* between checks for free descriptors */
-    REPORT_SECONDS = 10,  /* minimum time between two messages that there are none */
+    REPORT_SECONDS = 10,  /* minimum time between two messages that none exist */
     WAITING_MAX = 4096,   /* connections of a socket that are accepted at the end; more than the kernel queues */
     OWN_DESCRIPTORS = 64, /* not for clients: output files and certificates need them */
 };

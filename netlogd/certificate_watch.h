@@ -18,7 +18,7 @@ enum { CERTIFICATE_WARN_DAYS = 14 };
  */
 void certificate_watch_tick(int64_t now_ns);
 
-/* When the first certificate expires, in seconds since 1970; 0 if there is none. */
+/* When the first certificate expires, in seconds since 1970; 0 if none exists. */
 uint64_t certificate_watch_get_first(void);
 
 #endif

@@ -116,7 +116,7 @@ static bool write_pid_file(const char *path)
     return good;
 }
 
-/* Opens the control socket, whose file only this user may open. NULL if there is none, or after a failure. */
+/* Opens the control socket, whose file only this user may open. NULL if none exists, or after a failure. */
 static listener *open_control(const settings *s, bool *good)
 {
     listener *control = NULL;

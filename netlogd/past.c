@@ -33,7 +33,7 @@ static bool is_wanted(const past *p, uint64_t number)
     return p->since_ns < INT64_MIN + AHEAD_NS || written_ns >= p->since_ns - AHEAD_NS;
 }
 
-/* Finds the first file above a number that is_wanted, 0 if there is none. Files with higher numbers are newer. */
+/* Finds the first file above a number that is_wanted, 0 if none exists. Files with higher numbers are newer. */
 static nl_status find_first(const past *p, uint64_t above, uint64_t *number)
 {
     uint64_t *numbers;

@@ -11,7 +11,7 @@
 
 #include "reader/admission.h"
 
-/* Opens the file of malformed input; NULL: there is none. */
+/* Opens the file of malformed input; NULL: none exists. */
 nl_status records_open_reject(const char *path);
 void records_close_reject(void);
 

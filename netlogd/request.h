@@ -98,7 +98,7 @@ size_t request_queued(const request *r);
 /* Ends the request once all is sent. */
 void request_end(request *r);
 
-/* Copies the value of a field of the request's line to out; leaves out alone if there is none. Fails if the value is
+/* Copies the value of a field of the request's line to out; leaves out alone if none exists. Fails if the value is
  * too long. */
 nl_status request_get_value(const nl_record *asked, const char *name, char *out, size_t size);
 

@@ -27,7 +27,7 @@ typedef struct event_names {
 bool event_names_read(event_names *names, const tracing *t);
 void event_names_free(event_names *names);
 
-/* Chooses the events that match a pattern. Returns false and sets the error, with a similar name, if there are none. */
+/* Chooses the events that match a pattern. Returns false and sets the error, with a similar name, if none exist. */
 bool event_names_choose(event_names *names, const char *pattern);
 
 /* Returns whether an event matches a pattern. */

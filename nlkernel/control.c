@@ -143,7 +143,7 @@ void control_answer(control *c)
     close(fd);
 }
 
-/* Returns the process ID of the only running recorder. Returns 0 and sets the error if there is none, or more than one.
+/* Returns the process ID of the only running recorder. Returns 0 and sets the error if none exists, or more than one.
  */
 static int find_recorder(void)
 {

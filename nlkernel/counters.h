@@ -58,7 +58,7 @@ int counted_fd(const counted *c);
  * false and sets the error on failure. */
 bool counted_switch(counted *c, size_t event, bool on);
 
-/* Gets the next event, valid until the next call. Returns false if there is none. */
+/* Gets the next event, valid until the next call. Returns false if none exists. */
 bool counted_next(counted *c, counted_event *event);
 
 /* Returns the total number of lost events. The buffer reports a loss only when an event follows. 0 before Linux 6.0,

@@ -70,7 +70,7 @@ static uint64_t take_number(bytes *b, size_t size)
     return number;
 }
 
-/* Takes a text that ends with NUL. Returns "" if there is none. */
+/* Takes a text that ends with NUL. Returns "" if none exists. */
 static const char *take_text(bytes *b)
 {
     const char *nul = b->bad ? NULL : memchr(b->at, '\0', (size_t)(b->end - b->at));

@@ -72,7 +72,7 @@ static size_t read_some(int fd, char *to, size_t size, off_t at)
     return done;
 }
 
-/* Finds the earliest time of some lines at an offset. Returns false if a line needs the decoder, or there are none. */
+/* Finds the earliest time of some lines at an offset. Returns false if a line needs the decoder, or none exist. */
 static bool least_at(const flow_settings *s, off_t at, int64_t *least)
 {
     static char text[PLACE_SIZE];

@@ -168,7 +168,7 @@ typedef struct segment {
     bool met_nul;
 } segment;
 
-/* Assigns the next part to a thread. Returns false if there is none, or no memory for it. */
+/* Assigns the next part to a thread. Returns false if none exists, or no memory for it. */
 static bool claim(segment *s, size_t *index)
 {
     pthread_mutex_lock(&s->lock);

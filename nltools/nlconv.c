@@ -129,7 +129,7 @@ static bool copy_input(const char *url, int fd, const char *path)
 
 /*
  * A copy of an input that can be read once only, such as standard input. Its name, which stays good while the program
- * runs; NULL after having said why there is none.
+ * runs; NULL after having said why none exists.
  */
 static const char *keep_input(const char *url)
 {

@@ -47,7 +47,7 @@ static const char *cell_end(const char *at, const char *end, bool *quoted, const
     return at;
 }
 
-/* Returns the last newline in [at, end), or before if there is none. */
+/* Returns the last newline in [at, end), or before if none exists. */
 static const char *later_newline(const char *at, const char *end, const char *before)
 {
     const char *newline = at < end ? memrchr(at, '\n', (size_t)(end - at)) : NULL;

@@ -68,7 +68,7 @@ static taken take_field(const char **at, const char *end, journal_field *field)
     return TAKEN_FIELD;
 }
 
-/* Returns the end of the next empty line, after damage; NULL if there is none. */
+/* Returns the end of the next empty line, after damage; NULL if none exists. */
 static const char *next_entry(const char *at, const char *end)
 {
     const char *found = at < end ? memmem(at, (size_t)(end - at), "\n\n", 2) : NULL;

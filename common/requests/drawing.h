@@ -67,7 +67,7 @@ drawing_lifeline *drawing_add_lifeline(drawing *d, const char *name, const char 
 void drawing_add_loadline(drawing *d, const char *name, const char *event, const char *field, const char *unit);
 void drawing_add_point(drawing *d, const char *name, const char *event);
 
-/* Finds the field of an ID, or the first of several joined by |, in a record. Returns false if there is none. */
+/* Finds the field of an ID, or the first of several joined by |, in a record. Returns false if none exists. */
 bool drawing_find_id(const nl_record *record, const char *id, nl_field *field);
 
 /* Returns the sorted names of all ready-made drawings, for g_strfreev. */

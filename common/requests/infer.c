@@ -276,7 +276,7 @@ static bool add_lifeline_of(inference *in, candidate c)
     return found;
 }
 
-/* Adds a lifeline of events that have none yet. Returns false if there is none. */
+/* Adds a lifeline of events that have none yet. Returns false if none exists. */
 static bool add_lifeline(inference *in)
 {
     tie links;

@@ -60,7 +60,7 @@ GHashTable *map_new(void (*free_entry)(void *e));
  * too many. */
 void *map_find_or_add(GHashTable *map, const key *k, size_t size);
 
-/* Removes an entry without freeing it, and returns it. Returns NULL if there is none. */
+/* Removes an entry without freeing it, and returns it. Returns NULL if none exists. */
 void *map_take(GHashTable *map, const key *k);
 
 value value_of_field(GHashTable *texts, const nl_field *field);

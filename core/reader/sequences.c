@@ -124,7 +124,7 @@ static void add_gap_between(nl_sequences *s, const sequence_gap *other, uint64_t
     s->gap_count++;
 }
 
-/* Removes a gap that overlaps range and copies it to *gap. Returns false if there is none. */
+/* Removes a gap that overlaps range and copies it to *gap. Returns false if none exists. */
 static bool take_gap(nl_sequences *s, const sequence_gap *range, sequence_gap *gap)
 {
     sequence_gap *const *found = range->from < range->to ? tfind(range, &s->gaps, compare_gaps) : NULL;

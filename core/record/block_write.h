@@ -61,7 +61,7 @@ typedef struct nl_block_shape {
     unsigned source;
     nl_level level;
     nl_string level_text; /* used if it is not a name of the level; data may be NULL */
-    nl_string event;      /* data is NULL or size 0 if there is none */
+    nl_string event;      /* data is NULL or size 0 if none exists */
     const nl_string *names;
     const nl_type *types;
     size_t field_count;

@@ -62,7 +62,7 @@ bool nl_channel_has_certificate(const nl_channel *channel);
 
 enum { NL_CERTIFICATE_NAME_SIZE = 80 };
 
-/* Writes a text that identifies the peer's certificate. Returns false if there is none. */
+/* Writes a text that identifies the peer's certificate. Returns false if none exists. */
 bool nl_channel_name_certificate(const nl_channel *channel, char name[NL_CERTIFICATE_NAME_SIZE]);
 
 /* Returns whether the peer's certificate is for a name or address. */

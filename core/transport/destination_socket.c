@@ -273,7 +273,7 @@ static nl_status socket_write(nl_destination *destination, nl_level level, const
 
 /* ---- time ---- */
 
-/* Waits for the reply to the latest question. Returns false if there is none. */
+/* Waits for the reply to the latest question. Returns false if none exists. */
 static bool await_time(socket_destination *s, int64_t deadline_ns)
 {
     while (!s->replied) {

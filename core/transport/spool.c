@@ -112,7 +112,7 @@ static nl_status list_left(nl_spool *spool)
     return NL_OK;
 }
 
-/* Opens the next row of another process. Returns NL_END if there is none. */
+/* Opens the next row of another process. Returns NL_END if none exists. */
 static nl_status adopt_next(nl_spool *spool)
 {
     while (spool->adopted == NULL && spool->left_next < spool->left_count) {

@@ -45,7 +45,7 @@ int64_t nl_spool_unsafe_since_ns(const nl_spool *spool);
 bool nl_spool_is_empty(const nl_spool *spool);
 
 /*
- * Sets out to the oldest undelivered bytes, whole puts. Returns NL_OK; NL_END if there are none; NL_FAILED if they
+ * Sets out to the oldest undelivered bytes, whole puts. Returns NL_OK; NL_END if none exist; NL_FAILED if they
  * cannot be read, and the next call tries again. NL_OK without bytes: only a loss must be reported (nl_spool_lost);
  * then call nl_spool_delivered.
  */

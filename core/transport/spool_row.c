@@ -343,7 +343,7 @@ static nl_status leave_first(nl_spool_row *row, uint64_t lost, uint64_t losses_f
     return NL_OK;
 }
 
-/* Opens the first existing segment of another process's row. Returns NL_END if there is none. */
+/* Opens the first existing segment of another process's row. Returns NL_END if none exists. */
 static nl_status open_first(nl_spool_row *row)
 {
     char file[FILE_NAME_SIZE];

@@ -92,7 +92,7 @@ nl_status nl_spool_row_drop_first(nl_spool_row *row);
 nl_status nl_spool_row_drop(nl_spool_row *row, const char *data, size_t size);
 
 /*
- * Sets out to whole puts from the first segment, about size bytes; to nothing if there are none. Removes segments that
+ * Sets out to whole puts from the first segment, about size bytes; to nothing if none exist. Removes segments that
  * are read completely. Returns NL_FAILED if the first put cannot be read. After several consecutive failures the
  * segment is renamed to *.damaged, and its records count as lost, as far as their number is known.
  */

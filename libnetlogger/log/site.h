@@ -60,7 +60,7 @@ void nl_sites_leave(void);
 /* As nl_site_table_get, for a site that is not read yet. */
 const nl_site *nl_site_table_read(nl_site_table *table, uint32_t id);
 
-/* Returns the site with this number, reading more shared memory if necessary; NULL if there is none. */
+/* Returns the site with this number, reading more shared memory if necessary; NULL if none exists. */
 static inline const nl_site *nl_site_table_get(nl_site_table *table, uint32_t id)
 {
     uint32_t place = id - NL_SITE_FIRST;

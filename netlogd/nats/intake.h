@@ -37,7 +37,7 @@ nats_intake *nats_intake_open(nats_place *place);
 /* Returns a descriptor that is readable when there is a message, or a new state. */
 int nats_intake_descriptor(const nats_intake *intake);
 
-/* Returns the next message, in the order of its shard, or NULL if there is none now. */
+/* Returns the next message, in the order of its shard, or NULL if none exists now. */
 nats_message *nats_intake_next(nats_intake *intake);
 
 /* The bytes of a message, and a name for reports: STREAM and its number there. */

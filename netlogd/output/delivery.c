@@ -172,7 +172,7 @@ static void delivery_join(delivery *d)
     d->started = d->stop = d->leaving = d->ended = false;
 }
 
-/* Removes the closed delivery of that spool from the list, and lets it continue. NULL if there is none. */
+/* Removes the closed delivery of that spool from the list, and lets it continue. NULL if none exists. */
 static delivery *take_back(const output_options *options)
 {
     delivery **at = &closed;
@@ -235,7 +235,7 @@ delivery *delivery_open(const output_options *options)
 
 /* ---- the thread ---- */
 
-/* Opens the file at the position, or the next one that exists. NL_END if there is none. */
+/* Opens the file at the position, or the next one that exists. NL_END if none exists. */
 static nl_status open_file(delivery *d, output_place end)
 {
     while (d->file < 0 && d->at.number <= end.number) {
@@ -265,7 +265,7 @@ static void leave_file(delivery *d)
     free(name);
 }
 
-/* Reads up to size bytes before end. NL_END if there are none. */
+/* Reads up to size bytes before end. NL_END if none exist. */
 static nl_status read_chunk(delivery *d, output_place end, size_t size)
 {
     struct stat status;

@@ -80,7 +80,7 @@ static void choose_batch_size(output *out)
 
 /* ---- opening ---- */
 
-/* Opens the journal. If there is none and the directory cannot be written to, streams are known only while netlogd
+/* Opens the journal. If none exists and the directory cannot be written to, streams are known only while netlogd
  * runs. */
 static nl_status open_journal(output *out)
 {

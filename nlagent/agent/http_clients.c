@@ -36,7 +36,7 @@ typedef struct http_client {
     struct bufferevent *bytes; /* referenced */
     http_clients_allows allows;
     const void *user;
-    int64_t waiting_ns;  /* when the present request began; 0: there is none */
+    int64_t waiting_ns;  /* when the present request began; 0: none exists */
     int64_t rejected_ns; /* when the client was rejected, after which its bytes are dropped; 0: it was not */
     bool busy;           /* a request is being answered */
     char method[METHOD_SIZE];

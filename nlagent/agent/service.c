@@ -313,7 +313,7 @@ static void on_client_gone(void *user)
     pending_free(user);
 }
 
-/* Appends the queued records. Returns false and sets the error if there are none, or if the sensor failed. */
+/* Appends the queued records. Returns false and sets the error if none exist, or if the sensor failed. */
 static bool put_records(subscription *s, size_t max, reply *to)
 {
     size_t count = 0;

@@ -107,7 +107,7 @@ static bool shortest(GHashTable *ways, guint from, guint to, int64_t *took_ns, u
     return true;
 }
 
-/* Finds the error of a host's clock against that of reference. Returns false if there is none. */
+/* Finds the error of a host's clock against that of reference. Returns false if none exists. */
 static bool find_error(GHashTable *ways, guint host, guint reference, clock_error *found)
 {
     int64_t there, back;

@@ -256,7 +256,7 @@ static bool is_course(const slices *s, course *c)
     return c->explained >= EXPLAINED_MIN && quick >= QUICK_MIN * s->count;
 }
 
-/* Reports the change of all objects or, if there is none, that of the host that changed most. */
+/* Reports the change of all objects or, if none exists, that of the host that changed most. */
 static void find_course(findings *f, slices *const *groups)
 {
     guint worst = 0, others = 0;

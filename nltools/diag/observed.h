@@ -164,7 +164,7 @@ double resource_rise(const resource *r, int64_t from_ns, int64_t to_ns);
 /* The share (0 to 1) of the samples in a range of time that are at least low. */
 double resource_share_above(const resource *r, double low, int64_t from_ns, int64_t to_ns);
 
-/* Finds a resource; instance NULL: any. Returns NULL if there is none. */
+/* Finds a resource; instance NULL: any. Returns NULL if none exists. */
 const resource *observed_find(const observed *o, guint host, const char *event, const char *field,
                               const char *instance);
 

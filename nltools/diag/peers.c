@@ -52,7 +52,7 @@ static double square_error(const leg *l)
     return squares / (double)batches / (double)batches;
 }
 
-/* The means of the other legs: their median (NAN if there are none) and their spread around it. */
+/* The means of the other legs: their median (NAN if none exist) and their spread around it. */
 typedef struct usual {
     double ns, spread_ns;
 } usual;

@@ -84,7 +84,7 @@ static void fill_slots(gather *g, size_t count)
     }
 }
 
-/* The request of the name in g->name. Makes one if there is none yet, or if begins is set. */
+/* The request of the name in g->name. Makes one if none exists yet, or if begins is set. */
 static uint32_t find_request(gather *g, uint64_t hash, bool begins)
 {
     size_t at = hash & (g->slot_count - 1);

@@ -47,7 +47,7 @@ static void add_time(measure *m, nl_distribution *d, int64_t time_ns)
     m->value_count_max = m->value_count + VALUES_MAX;
 }
 
-/* Finds the row of a key, whose lowest 16 bits are the group. Returns NULL if there is none; then *key is that of the
+/* Finds the row of a key, whose lowest 16 bits are the group. Returns NULL if none exists; then *key is that of the
  * row to make, or 0 if there are too many rows. */
 static gpointer find_row(measure *m, GHashTable *rows, guint64 *key)
 {

@@ -85,7 +85,7 @@ static int compare_times(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* The median duration of lifelines' segments, from a sample; 0 if there are none. */
+/* The median duration of lifelines' segments, from a sample; 0 if none exist. */
 static double usual_segment_ns(const store *s)
 {
     enum { LOOKED_AT = 20000 };

@@ -200,7 +200,7 @@ void list_drop(list *l, uint32_t record)
     l->start = list_find(l, record, MAX(l->start, block * LIST_BLOCK));
 }
 
-/* The first index in [low, high) of a rising array whose value is not below value; high if there is none. */
+/* The first index in [low, high) of a rising array whose value is not below value; high if none exists. */
 static size_t lower_bound(const uint32_t *array, size_t low, size_t high, uint32_t value)
 {
     while (low < high) {

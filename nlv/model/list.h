@@ -115,7 +115,7 @@ typedef struct list_extremes {
 /* Finds them. The ends of wide ranges move to those of nodes nearby. */
 list_extremes list_find_extremes(const list *l, size_t from, size_t to, list_measure *measure, const void *user);
 
-/* About the maximum measure of all entries, with the removed ones; -INFINITY if there are none. */
+/* About the maximum measure of all entries, with the removed ones; -INFINITY if none exist. */
 static inline float list_max(const list *l)
 {
     return l->count > 0 ? l->max : -INFINITY;

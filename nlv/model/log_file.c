@@ -208,7 +208,7 @@ guint log_file_find_block(const log_file *f, uint64_t offset)
     return low;
 }
 
-/* The block of a position; NULL if there is none. */
+/* The block of a position; NULL if none exists. */
 static const log_block *block_of_position(const log_file *f, uint64_t position)
 {
     guint low = f->first_block, high = f->blocks->len;

@@ -78,7 +78,7 @@ uint64_t log_file_size(const log_file *f);
 /* Appends blocks to the table; they stay the caller's. */
 void log_file_add_blocks(log_file *f, const GArray *blocks);
 
-/* The first block that ends after an offset; the number of blocks if there is none. */
+/* The first block that ends after an offset; the number of blocks if none exists. */
 guint log_file_find_block(const log_file *f, uint64_t offset);
 
 /* The number of records in its blocks. */

@@ -16,7 +16,7 @@ enum { SESSION_NAMES = 3 }; /* events, hosts, programs */
 /* A bookmark. */
 typedef struct session_mark {
     int64_t time_ns;
-    char *note; /* "" if there is none */
+    char *note; /* "" if none exists */
 } session_mark;
 
 typedef struct session {
@@ -49,7 +49,7 @@ guint session_mark_add(session *s, int64_t time_ns, const char *note);
 void session_mark_note(session *s, guint at, const char *note);
 void session_mark_remove(session *s, guint at);
 
-/* The next bookmark after or before a time; NULL if there is none. */
+/* The next bookmark after or before a time; NULL if none exists. */
 const session_mark *session_mark_next(const session *s, int64_t time_ns, bool backwards);
 
 /* The path of the session of some logs (paths or URLs, in any order), to be freed with g_free. */

@@ -24,8 +24,8 @@ typedef struct source {
     size_t archive_count, archive_next;
     nl_decoder *decoder;    /* for lines that are not plain; */
     block_cutter **cutters; /* of each file; NULL for text */
-    nl_source *stream;      /* its bytes go into spills; NULL: it has ended, or there is none */
-    feed *feed;             /* its records go into the only spill; NULL: there is none */
+    nl_source *stream;      /* its bytes go into spills; NULL: it has ended, or none exists */
+    feed *feed;             /* its records go into the only spill; NULL: none exists */
     bool begins_spill;      /* the next bytes of the stream belong to another file */
     bool is_finished;       /* the current file is read, and there is no next one yet */
     bool ended;             /* nothing more will come */
@@ -52,7 +52,7 @@ typedef enum source_state {
 /* Looks for more in the source; never waits for a file or a collector. */
 source_state source_look(source *s);
 
-/* NULL if there is none yet. */
+/* NULL if none exists yet. */
 log_file *source_file(const source *s);
 
 /*

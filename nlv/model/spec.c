@@ -31,7 +31,7 @@ static spec_event *event_of(spec *s, names *events, const char *name)
     return &s->events[number];
 }
 
-/* The first layer in which none of the events has a step yet; SPEC_LAYERS if there is none. */
+/* The first layer in which none of the events has a step yet; SPEC_LAYERS if none exists. */
 static unsigned free_layer(spec *s, names *events, const drawing_lifeline *l)
 {
     unsigned layer = 0;

@@ -125,7 +125,7 @@ static inline uint64_t store_missing(const store *s)
 /* The list of a loadline's values on a host, made if needed; NULL for hosts beyond STORE_HOSTS_MAX. */
 list *store_loadline_list(store *s, uint16_t loadline, uint16_t host);
 
-/* The first record at or after a time; count if there is none. */
+/* The first record at or after a time; count if none exists. */
 uint32_t store_find_time(const store *s, int64_t time_ns);
 
 /* The same, to the next multiple of STORE_MARK, which needs no access to chunks. */
@@ -189,7 +189,7 @@ static inline uint32_t store_object(const store *s, uint32_t record, unsigned la
     return store_chunk(s, record)->objects[layer][record % STORE_CHUNK];
 }
 
-/* The step before a record, or STORE_NONE if there is none or it was dropped. Always less than record. */
+/* The step before a record, or STORE_NONE if none exists or it was dropped. Always less than record. */
 static inline uint32_t store_previous(const store *s, uint32_t record, unsigned layer)
 {
     uint32_t before = store_chunk(s, record)->previous[layer][record % STORE_CHUNK];

@@ -19,7 +19,7 @@ typedef struct layout {
     double left, right; /* the plot, which shows view->from_ns to to_ns */
     double legend_y, axis_y, caption_y;
     double caption_text_y;                /* the top of the view's caption */
-    double overview_top, overview_bottom; /* equal: there is none */
+    double overview_top, overview_bottom; /* equal: none exists */
     int64_t whole_from_ns, whole_to_ns;   /* the time that the overview shows */
     pane panes[LAYOUT_PANES];
     unsigned pane_count;

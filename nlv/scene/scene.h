@@ -46,7 +46,7 @@ typedef struct scene_found {
     size_t lifeline;
 } scene_found;
 
-/* Finds the record whose mark is nearest to a place, within a few units. Returns false if there is none. */
+/* Finds the record whose mark is nearest to a place, within a few units. Returns false if none exists. */
 bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, double y, scene_found *found);
 
 /* Whether a place is in the overview; sets the time there. */

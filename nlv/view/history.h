@@ -22,7 +22,7 @@ void history_free(history *h); /* frees the members, not the struct */
 /* Adds a view. Moves in quick succession count as one. */
 void history_move(history *h, history_view before, history_view now);
 
-/* Goes to the view before (-1) or after (1). Returns false if there is none. */
+/* Goes to the view before (-1) or after (1). Returns false if none exists. */
 bool history_go(history *h, int step, history_view *view);
 
 #endif

@@ -64,7 +64,7 @@ static void known_host(sensor_pane *p, const char *host, const char *url, GtkTre
     add_host(p, host, url, row);
 }
 
-/* Finds the row of a sensor; returns false if there is none. */
+/* Finds the row of a sensor; returns false if none exists. */
 static bool find_row(sensor_pane *p, const char *url, const char *sensor, GtkTreeIter *row)
 {
     GtkTreeModel *model = GTK_TREE_MODEL(p->store);

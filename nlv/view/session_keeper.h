@@ -32,7 +32,7 @@ void session_keeper_tick(session_keeper *k);
 /* Goes a step back (-1) or forward (1). Returns what that changes; NULL if there is no such step. */
 const char *session_keeper_undo(session_keeper *k, int step);
 
-/* Applies the session of the last time. Returns false if there is none. */
+/* Applies the session of the last time. Returns false if none exists. */
 bool session_keeper_restore(session_keeper *k);
 
 /* Writes the session to its file. */

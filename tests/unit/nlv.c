@@ -1145,7 +1145,7 @@ static void test_what_there_is_to_be_drawn(void **unused)
     g_free(lines);
 }
 
-/* The text of a file there, until the next call; "" when there is none. */
+/* The text of a file there, until the next call; "" when none exists. */
 static const char *contents_of(const char *name)
 {
     static char text[64];

@@ -39,7 +39,7 @@ static inline PyObject *nlpy_new_ref(PyObject *object)
 
 extern PyObject *nlpy_error; /* netlogger.Error */
 
-/* Raises Error with the library's message, or with instead if there is none. Returns NULL. */
+/* Raises Error with the library's message, or with instead if none exists. Returns NULL. */
 PyObject *nlpy_raise(const char *instead);
 
 /* ---- values.c ---- */

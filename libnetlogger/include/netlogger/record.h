@@ -75,7 +75,7 @@ typedef struct nl_record {
     nl_string event;
     const nl_field *fields; /* in the order of logging; names may repeat */
     size_t field_count;
-    nl_string raw;        /* the text it was parsed from, without newline; data is NULL if there is none */
+    nl_string raw;        /* the text it was parsed from, without newline; data is NULL if none exists */
     nl_format raw_format; /* the format of raw */
     unsigned flags;       /* NL_RECORD_... */
 } nl_record;
