@@ -115,6 +115,16 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/requests/trace.h \
 	%D%/requests/drawing.c \
 	%D%/requests/drawing.h \
+	%D%/requests/assembler.c \
+	%D%/requests/assembler.h \
+	%D%/requests/request_reader.c \
+	%D%/requests/request_reader.h \
+	%D%/requests/event_names.c \
+	%D%/requests/event_names.h \
+	%D%/requests/precedence.c \
+	%D%/requests/precedence.h \
+	%D%/requests/request_graph.c \
+	%D%/requests/request_graph.h \
 	%D%/requests/infer.c \
 	%D%/requests/infer.h \
 	%D%/requests/lifelines.c \

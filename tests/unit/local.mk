@@ -260,3 +260,9 @@ unit_tests += %D%/block_limits.unit
 tests_unit_block_limits_unit_SOURCES = %D%/block_limits.c
 tests_unit_block_limits_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_block_limits_unit_LDADD = $(unit_ldadd)
+
+unit_tests += %D%/requests.unit
+tests_unit_requests_unit_SOURCES = %D%/requests.c
+tests_unit_requests_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_requests_unit_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
+tests_unit_requests_unit_LDADD = $(unit_ldadd)

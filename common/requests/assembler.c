@@ -1,0 +1,340 @@
+#include "config.h"
+
+#include "requests/assembler.h"
+
+#include "clocks/name_table.h"
+#include "requests/hash64.h"
+#include "requests/precedence.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    EVENTS_MIN = 8,
+    NAME_SIZE_MAX = 200,
+    GROUPS_MAX = 1 << 16,
+};
+
+/* A request that is not over, in the order of the latest events. */
+typedef struct open_request open_request;
+struct open_request {
+    uint64_t key;
+    open_request *before, *after;
+    request_event *events;
+    uint32_t count, capacity;
+    int64_t latest_ns; /* the latest time of an event */
+    uint32_t by;       /* number of the group; 0: not known */
+    bool complete;
+    char *name;
+};
+
+typedef struct request_list {
+    open_request *oldest, *newest;
+} request_list;
+
+struct assembler {
+    assembler_options options;
+    request_reader *reader;
+    request_graph *graph;
+    precedence *edges;
+    GHashTable *open;      /* by key */
+    request_list lists[2]; /* of incomplete and of complete requests */
+    GPtrArray *learning;   /* open_request: over, and not handed out yet; NULL after learning */
+    size_t memory;
+    int64_t now_ns;
+    /* The kind of event with which most requests ended, by majority vote (Boyer and Moore, MJRTY, 1991). */
+    uint64_t last_kind;
+    uint64_t votes;
+    bool by_host;
+    name_table groups;
+    GArray *visits; /* uint32_t: requests by host */
+};
+
+assembler *assembler_new(const assembler_options *options)
+{
+    assembler *a = g_new0(assembler, 1);
+    a->options = *options;
+    a->reader = request_reader_new(options->ids, options->fraction);
+    a->graph = request_graph_new(request_reader_names(a->reader));
+    a->edges = precedence_new();
+    a->open = g_hash_table_new(hash64, g_int64_equal);
+    a->learning = g_ptr_array_new();
+    a->now_ns = INT64_MIN;
+    a->by_host = options->by != NULL && strcmp(options->by, "HOST") == 0;
+    a->visits = g_array_new(FALSE, TRUE, sizeof(uint32_t));
+    return a;
+}
+
+static size_t memory_of(const open_request *r)
+{
+    return sizeof *r + r->capacity * sizeof *r->events + strlen(r->name) + 1 + 64; /* 64: of the table, about */
+}
+
+static void open_request_free(assembler *a, open_request *r)
+{
+    a->memory -= memory_of(r);
+    g_free(r->events);
+    g_free(r->name);
+    g_free(r);
+}
+
+void assembler_free(assembler *a)
+{
+    if (a == NULL)
+        return;
+    for (int i = 0; i < 2; i++)
+        while (a->lists[i].oldest != NULL) {
+            open_request *r = a->lists[i].oldest;
+            a->lists[i].oldest = r->after;
+            open_request_free(a, r);
+        }
+    for (guint i = 0; a->learning != NULL && i < a->learning->len; i++)
+        open_request_free(a, g_ptr_array_index(a->learning, i));
+    if (a->learning != NULL)
+        g_ptr_array_free(a->learning, TRUE);
+    g_hash_table_destroy(a->open);
+    g_array_free(a->visits, TRUE);
+    name_table_free(&a->groups);
+    precedence_free(a->edges);
+    request_graph_free(a->graph);
+    request_reader_free(a->reader);
+    g_free(a);
+}
+
+/* ---- the lists of open requests ---- */
+
+static void unlink_request(assembler *a, open_request *r)
+{
+    request_list *l = &a->lists[r->complete];
+    *(r->before != NULL ? &r->before->after : &l->oldest) = r->after;
+    *(r->after != NULL ? &r->after->before : &l->newest) = r->before;
+    r->before = r->after = NULL;
+}
+
+static void append_request(assembler *a, open_request *r)
+{
+    request_list *l = &a->lists[r->complete];
+    r->before = l->newest;
+    *(l->newest != NULL ? &l->newest->after : &l->oldest) = r;
+    l->newest = r;
+}
+
+/* ---- requests that are over ---- */
+
+static uint32_t *visits_of(const assembler *a, uint32_t host)
+{
+    if (host >= a->visits->len)
+        g_array_set_size(a->visits, host + 1);
+    return &g_array_index(a->visits, uint32_t, host);
+}
+
+/* Counts the request for each of its hosts. Events are few or lie together by host, so that repetitions do no harm. */
+static void count_hosts(assembler *a, const open_request *r)
+{
+    for (uint32_t i = 0; a->by_host && i < r->count; i++)
+        if (i == 0 || r->events[i].host != r->events[i - 1].host)
+            ++*visits_of(a, r->events[i].host);
+}
+
+static uint32_t rarest_host(const assembler *a, const open_request *r)
+{
+    uint32_t rarest = r->events[0].host;
+    for (uint32_t i = 1; i < r->count; i++)
+        if (*visits_of(a, r->events[i].host) < *visits_of(a, rarest))
+            rarest = r->events[i].host;
+    return rarest;
+}
+
+static void hand_out(assembler *a, open_request *r, bool cut)
+{
+    r->by = a->by_host ? rarest_host(a, r) : r->by;
+    request_graph_build(a->graph, r->events, r->count, a->learning == NULL ? a->edges : NULL,
+                        a->options.clock_bound_ns);
+    a->options.take(a->options.user, a->graph, r->name, r->by, cut);
+    open_request_free(a, r);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const request_event *x = a, *y = b;
+    return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
+/* Ends the learning, and hands out the requests that were kept for it. */
+static void finish_learning(assembler *a)
+{
+    GPtrArray *kept = a->learning;
+    if (kept == NULL)
+        return;
+    a->learning = NULL;
+    precedence_settle(a->edges);
+    for (guint i = 0; i < kept->len; i++)
+        hand_out(a, g_ptr_array_index(kept, i), false);
+    g_ptr_array_free(kept, TRUE);
+}
+
+static uint64_t kind_of(const request_event *e)
+{
+    return (uint64_t)e->program << 32 | e->name;
+}
+
+/* Takes a request out of the table; learns from it or hands it out. */
+static void end_request(assembler *a, open_request *r, bool cut)
+{
+    unlink_request(a, r);
+    g_hash_table_remove(a->open, &r->key);
+    uint64_t last = kind_of(&r->events[r->count - 1]);
+    count_hosts(a, r);
+    if (a->votes == 0)
+        a->last_kind = last;
+    a->votes += last == a->last_kind ? 1 : -1;
+    if (a->learning == NULL || cut) {
+        hand_out(a, r, cut);
+        return;
+    }
+    qsort(r->events, r->count, sizeof *r->events, by_time);
+    precedence_learn(a->edges, r->events, r->count);
+    g_ptr_array_add(a->learning, r);
+    if (a->learning->len == ASSEMBLER_LEARNED)
+        finish_learning(a);
+}
+
+static open_request *oldest_request(const assembler *a)
+{
+    return a->lists[1].oldest != NULL ? a->lists[1].oldest : a->lists[0].oldest;
+}
+
+static void end_idle(assembler *a)
+{
+    static const int64_t idle_ns[] = {(int64_t)ASSEMBLER_PAUSE_MAX_S * 1000000000,
+                                      (int64_t)ASSEMBLER_IDLE_S * 1000000000};
+    for (int i = 0; i < 2; i++)
+        while (a->lists[i].oldest != NULL && a->now_ns - a->lists[i].oldest->latest_ns > idle_ns[i])
+            end_request(a, a->lists[i].oldest, false);
+    while (a->memory > a->options.memory_max) {
+        if (a->learning != NULL)
+            finish_learning(a);
+        else if (oldest_request(a) != NULL)
+            end_request(a, oldest_request(a), true);
+        else
+            break;
+    }
+}
+
+/* ---- records ---- */
+
+/* The values of the ID fields or the trace ID, for people. */
+static char *name_request(const assembler *a, const nl_record *record)
+{
+    static const char *const traces[] = {"TRACE.ID", "trace_id", "traceId", "trace.id", NULL};
+    GString *name = g_string_new("");
+    nl_field field;
+    char scratch[NL_FIELD_TEXT_SIZE];
+    for (size_t i = 0; traces[i] != NULL && name->len == 0; i++)
+        if (nl_record_find(record, traces[i], &field)) {
+            nl_string text = nl_field_text(&field, scratch);
+            g_string_append_len(name, text.data, (gssize)MIN(text.size, NAME_SIZE_MAX));
+        }
+    for (size_t i = 0; a->options.ids != NULL && a->options.ids[i] != NULL && name->len < NAME_SIZE_MAX; i++) {
+        if (!nl_record_find(record, a->options.ids[i], &field))
+            continue;
+        nl_string text = nl_field_text(&field, scratch);
+        g_string_append_printf(name, "%s%s=", name->len > 0 ? " " : "", a->options.ids[i]);
+        g_string_append_len(name, text.data, (gssize)MIN(text.size, NAME_SIZE_MAX));
+    }
+    return g_string_free(name, FALSE);
+}
+
+static open_request *new_request(assembler *a, uint64_t key, const nl_record *record)
+{
+    open_request *r = g_new0(open_request, 1);
+    r->key = key;
+    r->name = name_request(a, record);
+    r->latest_ns = INT64_MIN;
+    a->memory += memory_of(r);
+    g_hash_table_insert(a->open, &r->key, r);
+    append_request(a, r);
+    return r;
+}
+
+/* Whether the request's latest event can be its last. */
+static bool is_complete(const assembler *a, const open_request *r)
+{
+    const request_event *first = &r->events[0], *last = &r->events[r->count - 1];
+    uint32_t begun, ended;
+    const event_names *names = request_reader_names(a->reader);
+    if (r->count < 2)
+        return false;
+    if (first->place == last->place && event_names_side(names, first->name, &begun) == EVENT_SIDE_BEGIN)
+        return event_names_side(names, last->name, &ended) == EVENT_SIDE_END && begun == ended &&
+               first->span_id == last->span_id;
+    return a->votes > 0 && kind_of(last) == a->last_kind;
+}
+
+/* The number of the record's group; 0 if it has none. */
+static uint32_t group_of_record(assembler *a, const nl_record *record)
+{
+    static const nl_string other = {"(other)", sizeof "(other)" - 1};
+    nl_field field;
+    char scratch[NL_FIELD_TEXT_SIZE];
+    if (!nl_record_find(record, a->options.by, &field))
+        return 0;
+    nl_string text = nl_field_text(&field, scratch);
+    if (text.size == 0 || *text.data == '\0')
+        return 0;
+    size_t number = name_table_find(&a->groups, text);
+    if (number == NAME_NONE)
+        number = name_table_add(&a->groups, a->groups.count < GROUPS_MAX ? text : other);
+    return (uint32_t)number + 1;
+}
+
+bool assembler_add(assembler *a, const nl_record *record)
+{
+    request_event event;
+    uint64_t key = request_reader_take(a->reader, record, &event);
+    if (key == 0)
+        return false;
+    a->now_ns = MAX(a->now_ns, event.time_ns);
+    open_request *r = g_hash_table_lookup(a->open, &key);
+    /* The name is used again: the request was complete, and begins as it did before. */
+    if (r != NULL && r->complete && kind_of(&r->events[0]) == kind_of(&event) && event.time_ns >= r->latest_ns) {
+        end_request(a, r, false);
+        r = NULL;
+    }
+    if (r == NULL)
+        r = new_request(a, key, record);
+    if (r->count == r->capacity) {
+        a->memory -= r->capacity * sizeof *r->events;
+        r->capacity = MAX(EVENTS_MIN, 2 * r->capacity);
+        r->events = g_renew(request_event, r->events, r->capacity);
+        a->memory += r->capacity * sizeof *r->events;
+    }
+    r->events[r->count++] = event;
+    r->latest_ns = MAX(r->latest_ns, event.time_ns);
+    if (r->by == 0 && a->options.by != NULL && !a->by_host)
+        r->by = group_of_record(a, record);
+    unlink_request(a, r);
+    r->complete = is_complete(a, r);
+    append_request(a, r);
+    end_idle(a);
+    return true;
+}
+
+void assembler_finish(assembler *a)
+{
+    while (oldest_request(a) != NULL)
+        end_request(a, oldest_request(a), false);
+    finish_learning(a);
+}
+
+const request_reader *assembler_reader(const assembler *a)
+{
+    return a->reader;
+}
+
+const char *assembler_by(const assembler *a, uint32_t by)
+{
+    if (a->by_host)
+        return request_reader_host(a->reader, by);
+    return by == 0 || by > a->groups.count ? "" : a->groups.texts[by - 1];
+}

@@ -1,0 +1,54 @@
+/*
+ * Gathers the events of a stream of records into requests, and hands each one out as a graph when it is over.
+ *
+ * A request is complete when its first event began a span and its last event ended that span, or when its last event is
+ * the one with which most requests end. A complete request is over ASSEMBLER_IDLE_S seconds of the log's time later, or
+ * when its ID begins again. Other requests are over after ASSEMBLER_PAUSE_MAX_S seconds without an event. Records may
+ * be out of order within these times. The first requests are kept until ASSEMBLER_LEARNED of them are there, to learn
+ * which events cause which (precedence.h). Memory is bounded: beyond memory_max, the requests that have been idle
+ * longest are handed out early. One thread at a time.
+ */
+#ifndef NETLOGGER_REQUESTS_ASSEMBLER_H
+#define NETLOGGER_REQUESTS_ASSEMBLER_H
+
+#include "requests/request_graph.h"
+#include "requests/request_reader.h"
+
+enum { ASSEMBLER_IDLE_S = 10, ASSEMBLER_PAUSE_MAX_S = 24 * 3600, ASSEMBLER_LEARNED = 1000 };
+
+typedef struct assembler assembler;
+
+/*
+ * Receives a request. Everything is valid during the call only. by is the number of its group, see assembler_by; cut:
+ * memory ran out before the request was over.
+ */
+typedef void assembler_take(void *user, const request_graph *graph, const char *name, uint32_t by, bool cut);
+
+typedef struct assembler_options {
+    const char *const *ids; /* see request_reader_new */
+    nl_fraction fraction;
+    /* The field that groups requests, by its first value in the request; HOST: by the host that the fewest requests
+     * visit; NULL: no groups. The caller keeps it. */
+    const char *by;
+    size_t memory_max;      /* bytes */
+    int64_t clock_bound_ns; /* the most by which two hosts' clocks differ */
+    assembler_take *take;
+    void *user;
+} assembler_options;
+
+assembler *assembler_new(const assembler_options *options);
+void assembler_free(assembler *a); /* NULL is allowed. Requests that were not handed out are lost */
+
+/* Adds a record. Returns whether it belongs to a request. */
+bool assembler_add(assembler *a, const nl_record *record);
+
+/* Hands out all requests. Call it after the last record. */
+void assembler_finish(assembler *a);
+
+/* Returns the text of a group's number; "" for requests without the field. */
+const char *assembler_by(const assembler *a, uint32_t by);
+
+/* For the names of events, hosts and programs in graphs. */
+const request_reader *assembler_reader(const assembler *a);
+
+#endif

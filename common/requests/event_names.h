@@ -1,0 +1,38 @@
+/*
+ * The names of a log's events, numbered, and which of them begin or end a span.
+ *
+ * A name that consists of the name of a span and a word such as "start" begins that span, if another event of the log
+ * ends it. The words may stand before or after the name, in lower case, upper case or capitalized: Query.start and
+ * Query.end, QUERY_START and QUERY_END, START_x and STOP_x, QueryBegin and QueryEnd, DnsRequest and DnsReply.
+ *
+ * The table holds up to EVENT_NAMES_MAX names; all others share one number. One thread at a time.
+ */
+#ifndef NETLOGGER_REQUESTS_EVENT_NAMES_H
+#define NETLOGGER_REQUESTS_EVENT_NAMES_H
+
+#include <netlogger.h>
+
+enum { EVENT_NAMES_MAX = 1 << 16 };
+
+typedef enum event_side { EVENT_SIDE_NONE, EVENT_SIDE_BEGIN, EVENT_SIDE_END } event_side;
+
+typedef struct event_names event_names;
+
+event_names *event_names_new(void);
+void event_names_free(event_names *t); /* NULL is allowed */
+
+/* Returns the number of a name, from 0. A name without data is "". */
+uint32_t event_names_add(event_names *t, nl_string name);
+
+/* Returns the text of a number, which ends with NUL and is valid until event_names_free. */
+const char *event_names_text(const event_names *t, uint32_t name);
+
+/*
+ * Returns which side of a span the events of this name are: a side only if the log has events of the other side too, as
+ * far as event_names_add has seen it. Sets *span to the number of the span's name, or to name if it is no side.
+ */
+event_side event_names_side(const event_names *t, uint32_t name, uint32_t *span);
+
+size_t event_names_count(const event_names *t);
+
+#endif

@@ -1,0 +1,234 @@
+#include "config.h"
+
+#include "requests/precedence.h"
+
+#include "requests/hash64.h"
+
+enum { NONE = UINT16_MAX, ALONE_ENOUGH = 1 };
+
+/* An order that holds in this share of requests is a rule. Logs have some records with wrong times. */
+static const double rule_share = 0.99;
+
+/* One program seen from another, over the requests in which both have events. */
+typedef struct program_pair {
+    uint32_t both;
+    uint32_t before; /* the other has an event before this program's first */
+    uint32_t after;  /* the other has an event after this program's last */
+    double gap_ns;   /* sum of the times from the other's latest event before this program's first */
+} program_pair;
+
+struct precedence {
+    GHashTable *events, *programs; /* key to index + 1 */
+    uint32_t both[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX];
+    uint32_t before[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX]; /* the first index precedes the second */
+    program_pair pairs[PRECEDENCE_PROGRAMS_MAX][PRECEDENCE_PROGRAMS_MAX];
+    /* By precedence_settle: */
+    uint16_t caller[PRECEDENCE_PROGRAMS_MAX];
+    uint16_t program_of[PRECEDENCE_EVENTS_MAX];
+    float certain[PRECEDENCE_EVENTS_MAX]
+                 [PRECEDENCE_EVENTS_MAX]; /* that the first index causes the second; 0: it does not */
+};
+
+precedence *precedence_new(void)
+{
+    precedence *p = g_new0(precedence, 1);
+    p->events = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
+    p->programs = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
+    for (size_t i = 0; i < PRECEDENCE_PROGRAMS_MAX; i++)
+        p->caller[i] = NONE;
+    return p;
+}
+
+void precedence_free(precedence *p)
+{
+    if (p == NULL)
+        return;
+    g_hash_table_destroy(p->events);
+    g_hash_table_destroy(p->programs);
+    g_free(p);
+}
+
+/* Returns the index of a key. A new key gets the next index if add, as long as there are fewer than max. */
+static uint16_t index_of(GHashTable *table, uint64_t key, bool add, guint max)
+{
+    gpointer found = g_hash_table_lookup(table, &key);
+    if (found == NULL && add && g_hash_table_size(table) < max) {
+        found = GUINT_TO_POINTER(g_hash_table_size(table) + 1);
+        g_hash_table_insert(table, g_memdup2(&key, sizeof key), found);
+    }
+    return found == NULL ? NONE : (uint16_t)(GPOINTER_TO_UINT(found) - 1);
+}
+
+static uint64_t event_key(const request_event *e)
+{
+    return (uint64_t)e->program << 32 | e->name;
+}
+
+static uint16_t event_index(const precedence *p, const request_event *e, bool add)
+{
+    return index_of(p->events, event_key(e), add, PRECEDENCE_EVENTS_MAX);
+}
+
+static uint16_t program_index(const precedence *p, const request_event *e, bool add)
+{
+    return index_of(p->programs, e->program, add, PRECEDENCE_PROGRAMS_MAX);
+}
+
+/* The first and the last event of each program of a request. */
+typedef struct program_visit {
+    uint16_t program;
+    int64_t first_ns, last_ns;
+} program_visit;
+
+static size_t find_visits(precedence *p, const request_event *events, size_t count,
+                          program_visit visits[PRECEDENCE_PROGRAMS_MAX])
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint16_t program = program_index(p, &events[i], true);
+        size_t v = 0;
+        while (v < found && visits[v].program != program)
+            v++;
+        if (program == NONE)
+            continue;
+        if (v == found)
+            visits[found++] = (program_visit){program, events[i].time_ns, events[i].time_ns};
+        visits[v].last_ns = events[i].time_ns;
+    }
+    return found;
+}
+
+static void learn_programs(precedence *p, const request_event *events, size_t count)
+{
+    program_visit visits[PRECEDENCE_PROGRAMS_MAX];
+    size_t found = find_visits(p, events, count, visits);
+    for (size_t v = 0; v < found; v++) {
+        int64_t latest_ns[PRECEDENCE_PROGRAMS_MAX];
+        for (size_t w = 0; w < found; w++)
+            latest_ns[w] = INT64_MIN;
+        for (size_t i = 0; i < count && events[i].time_ns <= visits[v].first_ns; i++) {
+            uint16_t program = program_index(p, &events[i], false);
+            for (size_t w = 0; w < found; w++)
+                if (visits[w].program == program)
+                    latest_ns[w] = events[i].time_ns;
+        }
+        for (size_t w = 0; w < found; w++) {
+            if (w == v)
+                continue;
+            program_pair *pair = &p->pairs[visits[v].program][visits[w].program];
+            pair->both++;
+            if (latest_ns[w] != INT64_MIN && visits[w].first_ns <= visits[v].first_ns) {
+                pair->before++;
+                pair->gap_ns += (double)(visits[v].first_ns - latest_ns[w]);
+            }
+            pair->after += visits[w].last_ns >= visits[v].last_ns;
+        }
+    }
+}
+
+void precedence_learn(precedence *p, const request_event *events, size_t count)
+{
+    uint16_t order[PRECEDENCE_EVENTS_MAX];
+    bool seen[PRECEDENCE_EVENTS_MAX] = {false};
+    size_t kinds = 0;
+    for (size_t i = 0; i < count; i++) { /* the first occurrence of each kind */
+        uint16_t kind = event_index(p, &events[i], true);
+        if (kind == NONE || seen[kind])
+            continue;
+        seen[kind] = true;
+        p->program_of[kind] = program_index(p, &events[i], true);
+        for (size_t k = 0; k < kinds; k++) {
+            p->both[order[k]][kind]++;
+            p->both[kind][order[k]]++;
+            p->before[order[k]][kind]++;
+        }
+        order[kinds++] = kind;
+    }
+    learn_programs(p, events, count);
+}
+
+/* Whether program w can call program v. ends: w also has to end after v. */
+static bool can_call(const program_pair *pair, bool ends)
+{
+    double both = pair->both;
+    return pair->both >= ALONE_ENOUGH && pair->before >= rule_share * both &&
+           (!ends || pair->after >= rule_share * both);
+}
+
+static void choose_callers(precedence *p)
+{
+    guint programs = g_hash_table_size(p->programs);
+    for (guint v = 0; v < programs; v++) {
+        p->caller[v] = NONE;
+        for (int ends = 1; ends >= 0 && p->caller[v] == NONE; ends--) {
+            double best_ns = 0;
+            for (guint w = 0; w < programs; w++) {
+                const program_pair *pair = &p->pairs[v][w], *reverse = &p->pairs[w][v];
+                double gap_ns = pair->before > 0 ? pair->gap_ns / pair->before : 0;
+                /* Two programs whose first events have the same time would call each other. */
+                if (w == v || !can_call(pair, ends) || (can_call(reverse, ends) && w > v))
+                    continue;
+                if (p->caller[v] == NONE || gap_ns < best_ns) {
+                    p->caller[v] = (uint16_t)w;
+                    best_ns = gap_ns;
+                }
+            }
+        }
+    }
+}
+
+static bool is_before(const precedence *p, guint first, guint second)
+{
+    return p->both[first][second] >= ALONE_ENOUGH && p->before[first][second] >= rule_share * p->both[first][second];
+}
+
+static bool are_joined(const precedence *p, guint a, guint b)
+{
+    uint16_t x = p->program_of[a], y = p->program_of[b];
+    return x != NONE && y != NONE && x != y && (p->caller[x] == y || p->caller[y] == x);
+}
+
+/* Whether a program has an event that is always before one of another program. */
+typedef bool heard_table[PRECEDENCE_EVENTS_MAX][PRECEDENCE_PROGRAMS_MAX];
+
+static void find_heard(const precedence *p, heard_table heard)
+{
+    guint kinds = g_hash_table_size(p->events);
+    for (guint a = 0; a < kinds; a++)
+        for (guint b = 0; b < kinds; b++)
+            if (p->program_of[a] != NONE && is_before(p, a, b))
+                heard[b][p->program_of[a]] = true;
+}
+
+/*
+ * Whether `cause` may have caused `effect`. The effect's program may have heard of the cause's program before, by an
+ * event of its own that precedes the effect. Then only what always came after that event can be news to it.
+ */
+static bool is_news(const precedence *p, heard_table heard, guint cause, guint effect)
+{
+    guint kinds = g_hash_table_size(p->events);
+    for (guint own = 0; own < kinds; own++)
+        if (own != effect && p->program_of[own] == p->program_of[effect] && is_before(p, own, effect) &&
+            heard[own][p->program_of[cause]] && !is_before(p, own, cause))
+            return false;
+    return true;
+}
+
+void precedence_settle(precedence *p)
+{
+    heard_table heard = {{false}};
+    choose_callers(p);
+    find_heard(p, heard);
+    guint kinds = g_hash_table_size(p->events);
+    for (guint a = 0; a < kinds; a++)
+        for (guint b = 0; b < kinds; b++) {
+            bool causes = are_joined(p, a, b) && is_before(p, a, b) && is_news(p, heard, a, b);
+            p->certain[a][b] = causes ? (float)p->before[a][b] / (float)p->both[a][b] : 0;
+        }
+}
+
+double precedence_holds(const precedence *p, const request_event *cause, const request_event *effect)
+{
+    uint16_t first = event_index(p, cause, false), second = event_index(p, effect, false);
+    return first == NONE || second == NONE ? 0 : p->certain[first][second];
+}

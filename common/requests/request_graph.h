@@ -1,0 +1,107 @@
+/*
+ * One request as a graph of spans and events, and its critical path (doc/concepts.md, "Requests").
+ *
+ * Spans come from explicit identifiers, from pairs of begin and end events, and from records with a duration. A span's
+ * parent is the one that its record names, or else the smallest span of the same program (of the same thread, where
+ * threads are known) that encloses it. Programs that are not joined by explicit parents are joined by precedence
+ * (precedence.h); such edges are marked as inferred.
+ *
+ * The critical path is found backwards from the last event. Where several things had to happen before an event, it
+ * follows the one that happened last (CRISP, USENIX ATC 2022). Each nanosecond between the first and the last event
+ * belongs to one step of the path: to the self time of one span, or to one edge.
+ *
+ * A graph is built in memory that the next build uses again: O(n log n) time and O(n) memory for n events, for any
+ * input. Times may be inconsistent, parents may be missing or form cycles; problems counts that. One thread at a time.
+ */
+#ifndef NETLOGGER_REQUESTS_REQUEST_GRAPH_H
+#define NETLOGGER_REQUESTS_REQUEST_GRAPH_H
+
+#include "requests/event_names.h"
+
+#include <stdbool.h>
+
+#define REQUEST_NONE UINT32_MAX
+
+/* What a record is. */
+typedef enum request_role { REQUEST_POINT, REQUEST_BEGIN, REQUEST_END, REQUEST_WHOLE } request_role;
+
+typedef struct request_event {
+    int64_t time_ns;          /* of a whole span: its end */
+    int64_t duration_ns;      /* of a whole span */
+    uint64_t span_id, parent; /* hashes of explicit identifiers; 0: none */
+    uint32_t name;            /* number of the event's name */
+    uint32_t span_name;       /* number of the span's name; the same as name for points */
+    uint32_t place;           /* number of the host and program */
+    uint32_t program;         /* number of the program, the same on every host */
+    uint32_t host;            /* number of the host */
+    uint32_t thread;          /* number of the thread; 0: unknown */
+    uint32_t order;           /* of two events of one time, the lower came first */
+    request_role role;
+    bool failed; /* the record reports an error */
+} request_event;
+
+typedef struct request_span {
+    int64_t begin_ns, end_ns;
+    int64_t self_ns; /* the time in which no child ran */
+    int64_t path_ns; /* the part of its self time on the critical path */
+    uint64_t id;     /* 0: not explicit */
+    uint32_t name, place, program, host, thread;
+    uint32_t begin, end; /* indices of events; REQUEST_NONE if the log has no such record */
+    uint32_t parent;     /* index of a span, or REQUEST_NONE */
+    uint32_t child_count;
+    uint32_t depth; /* 0: no parent */
+    bool inferred_parent;
+    bool outlives_parent; /* ends after its parent, which did not wait for it */
+    bool failed;
+} request_span;
+
+/* What a part of the critical path is. */
+typedef enum request_step_kind {
+    REQUEST_SELF,    /* a span ran */
+    REQUEST_EDGE,    /* between two events: a message, a queue, or program code that no span covers */
+    REQUEST_UNKNOWN, /* before an event that nothing is known to have caused */
+} request_step_kind;
+
+typedef struct request_step {
+    request_step_kind kind;
+    int64_t from_ns, to_ns;
+    uint32_t span;     /* REQUEST_SELF: index of the span */
+    uint32_t from, to; /* REQUEST_EDGE: indices of the events; from is REQUEST_NONE for REQUEST_UNKNOWN */
+    bool inferred;
+} request_step;
+
+typedef struct request_problems {
+    uint32_t no_begin, no_end; /* spans without one of their records */
+    uint32_t no_parent;        /* parents that are named and missing */
+    uint32_t cycles;           /* parents that are their own descendants */
+    uint32_t violations;       /* effects before their causes, by more than the clocks' bound, on explicit edges */
+    uint32_t imprecise;        /* the same within the bound */
+} request_problems;
+
+struct precedence;
+
+/* Members are valid until the next request_graph_build. */
+typedef struct request_graph {
+    request_event *events; /* in order of time */
+    size_t event_count;
+    request_span *spans;
+    size_t span_count;
+    request_step *path; /* from the first event to the last */
+    size_t path_count;
+    int64_t from_ns, to_ns;
+    request_problems problems;
+    bool failed; /* an event or a span failed */
+} request_graph;
+
+/* names must outlive the graph. */
+request_graph *request_graph_new(const event_names *names);
+void request_graph_free(request_graph *g); /* NULL is allowed */
+
+/*
+ * Builds the graph of one request from events in any order, at least one; sorts them. edges may be NULL: then programs
+ * are joined by explicit parents only. clock_bound_ns is the most by which two hosts' clocks differ.
+ */
+void request_graph_build(request_graph *g, request_event *events, size_t count, const struct precedence *edges,
+                         int64_t clock_bound_ns);
+
+#endif

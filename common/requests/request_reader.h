@@ -1,0 +1,32 @@
+/*
+ * Makes events of requests from records: finds the request, the span, the duration and the thread of each record by the
+ * names of its fields.
+ *
+ * A request is named by the values of the ID fields, or by a trace ID, which goes first. The fields are found by their
+ * letters, in any case and with any separators: TRACE.ID, SPAN.ID and PARENT.ID (also PARENT.SPAN.ID), the duration
+ * DUR or DURATION in seconds (with a field ph, of Chrome's traces, in microseconds), the begin START of a record that
+ * has the time of its end, the thread TID, THREAD or THREAD.ID, and STATUS. One thread at a time.
+ */
+#ifndef NETLOGGER_REQUESTS_REQUEST_READER_H
+#define NETLOGGER_REQUESTS_REQUEST_READER_H
+
+#include "requests/request_graph.h"
+
+typedef struct request_reader request_reader;
+
+/* ids are the names of the ID fields, ended by NULL; the caller keeps them. NULL: only trace IDs. */
+request_reader *request_reader_new(const char *const *ids, nl_fraction fraction);
+void request_reader_free(request_reader *r); /* NULL is allowed */
+
+/*
+ * Makes *event from a record. Returns a hash of the request's name that is not 0, or 0 if the record belongs to no
+ * request. The order of events is the order of calls.
+ */
+uint64_t request_reader_take(request_reader *r, const nl_record *record, request_event *event);
+
+/* The names of events; the texts of hosts and programs by the numbers in events. */
+const event_names *request_reader_names(const request_reader *r);
+const char *request_reader_host(const request_reader *r, uint32_t host);
+const char *request_reader_program(const request_reader *r, uint32_t program);
+
+#endif

@@ -1,0 +1,674 @@
+/* Graphs of requests: spans, parents and critical paths, against what is known of simulated programs. */
+#include "requests/precedence.h"
+#include "requests/request_graph.h"
+
+#include <glib.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { EVENTS_MAX = 20000, GRAPHS = 2000, HOSTS_MAX = 50, FAN_OUT_MAX = 20, DEPTH_MAX = 4, SPAN_NAMES = 200 };
+
+/* A log of one request in the making. */
+typedef struct script {
+    event_names *names;
+    request_graph *graph;
+    request_event events[EVENTS_MAX];
+    size_t count;
+} script;
+
+static script *script_new(void)
+{
+    script *s = g_new0(script, 1);
+    s->names = event_names_new();
+    s->graph = request_graph_new(s->names);
+    return s;
+}
+
+static void script_free(script *s)
+{
+    request_graph_free(s->graph);
+    event_names_free(s->names);
+    g_free(s);
+}
+
+static request_event *add(script *s, int64_t time_ns, const char *name, uint32_t place)
+{
+    request_event *e = &s->events[s->count];
+    uint32_t number = event_names_add(s->names, (nl_string){name, strlen(name)});
+    *e = (request_event){
+        .time_ns = time_ns, .name = number, .span_name = number, .place = place, .program = place, .host = place};
+    e->order = (uint32_t)s->count++;
+    return e;
+}
+
+/* A side of an explicit span. */
+static void add_side(script *s, int64_t time_ns, const char *name, uint32_t place, uint64_t id, uint64_t parent)
+{
+    request_event *e = add(s, time_ns, name, place);
+    e->span_id = id;
+    e->parent = parent;
+}
+
+static void build(script *s, const precedence *edges)
+{
+    request_graph_build(s->graph, s->events, s->count, edges, 1000);
+    int64_t sum_ns = 0;
+    for (size_t i = 0; i < s->graph->path_count; i++) {
+        const request_step *step = &s->graph->path[i];
+        assert_true(step->to_ns > step->from_ns);
+        assert_true(step->from_ns == (i == 0 ? s->graph->from_ns : s->graph->path[i - 1].to_ns));
+        sum_ns += step->to_ns - step->from_ns;
+    }
+    assert_int_equal(sum_ns, s->graph->to_ns - s->graph->from_ns);
+    s->count = 0;
+}
+
+/* The path as text: "Query 30, A>B 5" in order of time; spans by name, edges by their events, ? for unknown. */
+static char *path_text(const script *s)
+{
+    GString *text = g_string_new("");
+    const request_graph *g = s->graph;
+    for (size_t i = 0; i < g->path_count; i++) {
+        const request_step *step = &g->path[i];
+        g_string_append(text, i > 0 ? ", " : "");
+        if (step->kind == REQUEST_SELF)
+            g_string_append(text, event_names_text(s->names, g->spans[step->span].name));
+        else
+            g_string_append_printf(
+                text, "%s>%s%s",
+                step->from == REQUEST_NONE ? "?" : event_names_text(s->names, g->events[step->from].name),
+                step->to == REQUEST_NONE ? "?" : event_names_text(s->names, g->events[step->to].name),
+                step->inferred ? "~" : "");
+        g_string_append_printf(text, " %" G_GINT64_FORMAT, step->to_ns - step->from_ns);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static void assert_path(const script *s, const char *expected)
+{
+    char *text = path_text(s);
+    assert_string_equal(text, expected);
+    g_free(text);
+}
+
+/* ---- names ---- */
+
+static void names_of_spans(void **state)
+{
+    static const char *const pairs[][3] = {
+        {"Query.start", "Query.end", "Query"},
+        {"QUERY_START", "QUERY_END", "QUERY"},
+        {"START_x", "STOP_x", "x"},
+        {"START_y", "END_y", "y"},
+        {"ReadBegin", "ReadEnd", "Read"},
+        {"ReadStart", "ReadEnd", "Read"},
+        {"DnsRequest", "DnsReply", "Dns"},
+        {"a.request", "a.response", "a"},
+        {"begin", "end", NULL},
+        {"job.start", "job.finished", "job"},
+        {"StartRead", "EndRead", "Read"},
+        {"Request.Start", "Request.Done", "Request"},
+        {"disk read start", "disk read end", "disk read"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(pairs); i++) {
+        event_names *t = event_names_new();
+        uint32_t span;
+        uint32_t begin = event_names_add(t, (nl_string){pairs[i][0], strlen(pairs[i][0])});
+        assert_int_equal(event_names_side(t, begin, &span), EVENT_SIDE_NONE); /* its end was not seen yet */
+        assert_int_equal(span, begin);
+        uint32_t end = event_names_add(t, (nl_string){pairs[i][1], strlen(pairs[i][1])}), other;
+        assert_int_equal(event_names_side(t, begin, &span), EVENT_SIDE_BEGIN);
+        assert_int_equal(event_names_side(t, end, &other), EVENT_SIDE_END);
+        if (pairs[i][2] != NULL) {
+            assert_int_equal(span, other);
+            assert_string_equal(event_names_text(t, span), pairs[i][2]);
+        }
+        event_names_free(t);
+    }
+    (void)state;
+}
+
+static void names_of_no_spans(void **state)
+{
+    static const char *const pairs[][2] = {{"Query.start", "Query.END"}, {"Restart", "Rend"},  {"Send", "Sstart"},
+                                           {"a.start", "b.end"},         {"a.start", "a_end"}, {"xstart", "xend"},
+                                           {"a.request", "a.end"},       {"START_x", "x_END"}, {"", "end"},
+                                           {"friend", "frstart"}};
+    for (size_t i = 0; i < G_N_ELEMENTS(pairs); i++) {
+        event_names *t = event_names_new();
+        uint32_t span, first = event_names_add(t, (nl_string){pairs[i][0], strlen(pairs[i][0])}),
+                       second = event_names_add(t, (nl_string){pairs[i][1], strlen(pairs[i][1])});
+        assert_int_equal(event_names_side(t, first, &span), EVENT_SIDE_NONE);
+        assert_int_equal(event_names_side(t, second, &span), EVENT_SIDE_NONE);
+        event_names_free(t);
+    }
+    (void)state;
+}
+
+static void names_beyond_the_limit(void **state)
+{
+    event_names *t = event_names_new();
+    for (int i = 0; i < EVENT_NAMES_MAX + 1000; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "event%d", i);
+        uint32_t number = event_names_add(t, (nl_string){name, strlen(name)});
+        assert_true(number < EVENT_NAMES_MAX);
+        if (i < EVENT_NAMES_MAX - 1)
+            assert_string_equal(event_names_text(t, number), name);
+    }
+    assert_int_equal(event_names_count(t), EVENT_NAMES_MAX);
+    event_names_free(t);
+    (void)state;
+}
+
+/* ---- small graphs ---- */
+
+static void a_chain_of_points(void **state)
+{
+    script *s = script_new();
+    add(s, 10, "A", 1);
+    add(s, 15, "B", 1);
+    add(s, 40, "C", 1);
+    build(s, NULL);
+    assert_path(s, "A>B 5, B>C 25");
+    assert_int_equal(s->graph->span_count, 0);
+    script_free(s);
+    (void)state;
+}
+
+static void nested_pairs(void **state)
+{
+    script *s = script_new();
+    add(s, 0, "Request.start", 1);
+    add(s, 10, "Query.start", 1);
+    add(s, 12, "Row", 1);
+    add(s, 40, "Query.end", 1);
+    add(s, 45, "Request.end", 1);
+    build(s, NULL);
+    assert_path(s, "Request 10, Query 2, Query 28, Request 5");
+    assert_int_equal(s->graph->spans[1].parent == REQUEST_NONE ? s->graph->spans[0].parent : s->graph->spans[1].parent,
+                     s->graph->spans[0].parent == REQUEST_NONE ? 0 : 1);
+    script_free(s);
+    (void)state;
+}
+
+/* Two calls at once, on other hosts, and the parent waits for both. */
+static void two_parallel_children(void **state)
+{
+    script *s = script_new();
+    add_side(s, 0, "Page.start", 1, 1, 0);
+    add_side(s, 5, "Call.start", 1, 2, 1);
+    add_side(s, 6, "Call.start", 1, 3, 1);
+    add_side(s, 10, "Work.start", 2, 4, 2);
+    add_side(s, 12, "Fetch.start", 3, 5, 3);
+    add_side(s, 50, "Fetch.end", 3, 5, 3);
+    add_side(s, 55, "Call.end", 1, 3, 1);
+    add_side(s, 90, "Work.end", 2, 4, 2);
+    add_side(s, 97, "Call.end", 1, 2, 1);
+    add_side(s, 100, "Page.end", 1, 1, 0);
+    build(s, NULL);
+    assert_path(s, "Page 5, Call.start>Work.start 5, Work 80, Work.end>Call.end 7, Page 3");
+    assert_int_equal(s->graph->problems.violations, 0);
+    script_free(s);
+    (void)state;
+}
+
+static void whole_spans(void **state)
+{
+    script *s = script_new();
+    request_event *e = add(s, 100, "Job", 1);
+    e->role = REQUEST_WHOLE;
+    e->duration_ns = 100;
+    e = add(s, 60, "Step", 1);
+    e->role = REQUEST_WHOLE;
+    e->duration_ns = 40;
+    build(s, NULL);
+    assert_path(s, "Job 20, Step 40, Job 40");
+    assert_int_equal(s->graph->from_ns, 0);
+    script_free(s);
+    (void)state;
+}
+
+static void a_child_that_outlives_its_parent(void **state)
+{
+    script *s = script_new();
+    add_side(s, 0, "Request.start", 1, 1, 0);
+    add_side(s, 10, "Audit.start", 1, 2, 1);
+    add_side(s, 20, "Request.end", 1, 1, 0);
+    add_side(s, 50, "Audit.end", 1, 2, 1);
+    build(s, NULL);
+    assert_path(s, "Request 10, Audit 40");
+    script_free(s);
+    (void)state;
+}
+
+static void threads_of_one_program(void **state)
+{
+    script *s = script_new();
+    static const struct {
+        int64_t time_ns;
+        const char *name;
+        uint32_t thread;
+    } rows[] = {{0, "Request.start", 1}, {10, "Read.start", 2}, {12, "Read.start", 3},
+                {30, "Read.end", 3},     {60, "Read.end", 2},   {70, "Request.end", 1}};
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
+        add(s, rows[i].time_ns, rows[i].name, 1)->thread = rows[i].thread;
+    build(s, NULL);
+    assert_path(s, "Request 10, Read 50, Request 10");
+    script_free(s);
+    (void)state;
+}
+
+static void records_that_are_missing(void **state)
+{
+    script *s = script_new();
+    add(s, 0, "A.end", 1); /* no begin */
+    add(s, 10, "A.start", 1);
+    add(s, 20, "B.start", 1); /* no end */
+    add(s, 30, "C", 1);
+    add_side(s, 40, "X.start", 1, 7, 99); /* no parent */
+    add_side(s, 50, "X.end", 1, 7, 99);
+    add(s, 60, "A.end", 1);
+    event_names_add(s->names, (nl_string){"B.end", 5});
+    build(s, NULL);
+    assert_int_equal(s->graph->problems.no_begin, 1);
+    assert_int_equal(s->graph->problems.no_end, 1);
+    assert_int_equal(s->graph->problems.no_parent, 1);
+    script_free(s);
+    (void)state;
+}
+
+static void cycles_of_parents(void **state)
+{
+    script *s = script_new();
+    add_side(s, 0, "A.start", 1, 1, 3);
+    add_side(s, 1, "B.start", 1, 2, 1);
+    add_side(s, 2, "C.start", 1, 3, 2);
+    add_side(s, 3, "D.start", 1, 4, 4);
+    add_side(s, 4, "D.end", 1, 4, 4);
+    add_side(s, 7, "C.end", 1, 3, 2);
+    add_side(s, 8, "B.end", 1, 2, 1);
+    add_side(s, 9, "A.end", 1, 1, 3);
+    build(s, NULL);
+    assert_int_equal(s->graph->problems.cycles, 2);
+    script_free(s);
+    (void)state;
+}
+
+static void effects_before_causes(void **state)
+{
+    script *s = script_new();
+    add_side(s, 10000, "Call.start", 1, 1, 0);
+    add_side(s, 9500, "Work.start", 2, 2, 1); /* within the bound of the clocks, 1000 ns */
+    add_side(s, 15000, "Work.end", 2, 2, 1);
+    add_side(s, 20000, "Call.end", 1, 1, 0);
+    build(s, NULL);
+    assert_int_equal(s->graph->problems.imprecise, 1);
+    assert_int_equal(s->graph->problems.violations, 0);
+    add_side(s, 10000, "Call.start", 1, 1, 0);
+    add_side(s, 5000, "Work.start", 2, 2, 1);
+    add_side(s, 9000, "Work.end", 2, 2, 1);
+    add_side(s, 20000, "Call.end", 1, 1, 0);
+    build(s, NULL);
+    assert_int_equal(s->graph->problems.violations, 1);
+    script_free(s);
+    (void)state;
+}
+
+/* A million children, or a million levels: time and memory stay in proportion. */
+static void large_requests(void **state)
+{
+    enum { MANY = 200000 };
+    event_names *names = event_names_new();
+    request_graph *g = request_graph_new(names);
+    request_event *events = g_new0(request_event, 2 * (MANY + 1));
+    for (int deep = 0; deep < 2; deep++) {
+        for (uint32_t i = 0; i <= MANY; i++) {
+            uint32_t begin = event_names_add(names, (nl_string){"S.start", 7}),
+                     end = event_names_add(names, (nl_string){"S.end", 5});
+            uint64_t parent = i == 0 ? 0 : deep ? i : 1;
+            events[2 * i] =
+                (request_event){.time_ns = i, .name = begin, .span_id = i + 1, .parent = parent, .order = i};
+            events[2 * i + 1] = (request_event){
+                .time_ns = 3 * MANY - i, .name = end, .span_id = i + 1, .parent = parent, .order = 3 * MANY - i};
+        }
+        request_graph_build(g, events, 2 * (MANY + 1), NULL, 0);
+        assert_int_equal(g->span_count, MANY + 1);
+        assert_int_equal(g->to_ns - g->from_ns, 3 * MANY);
+    }
+    g_free(events);
+    request_graph_free(g);
+    event_names_free(names);
+    (void)state;
+}
+
+/* ---- simulated services ---- */
+
+typedef struct simulation {
+    script *s;
+    uint64_t random;
+    uint64_t next_id;
+    uint32_t hosts;
+    int64_t truth_ns[SPAN_NAMES]; /* time on the critical path by span name, of calls: the network's */
+} simulation;
+
+static uint64_t draw(simulation *m, uint64_t below)
+{
+    m->random ^= m->random << 13;
+    m->random ^= m->random >> 7;
+    m->random ^= m->random << 17;
+    return m->random % below;
+}
+
+/* The critical path of a span: what each name has of it. */
+typedef struct outcome {
+    int64_t end_ns;
+    int64_t *path_ns; /* by name */
+} outcome;
+
+static int64_t *path_new(void)
+{
+    return g_new0(int64_t, SPAN_NAMES);
+}
+
+static void path_join(int64_t *path, int64_t *more)
+{
+    for (size_t i = 0; i < SPAN_NAMES; i++)
+        path[i] += more[i];
+    g_free(more);
+}
+
+static void log_span(simulation *m, unsigned name, uint32_t host, uint64_t id, uint64_t parent, int64_t from_ns,
+                     int64_t to_ns)
+{
+    char text[32];
+    for (int end = 0; end < 2; end++) {
+        snprintf(text, sizeof text, "n%u.%s", name, end ? "end" : "start");
+        add_side(m->s, end ? to_ns : from_ns, text, host, id, parent);
+    }
+}
+
+/*
+ * A span that works, calls others on other hosts (each through a call span with a network's delay both ways), several
+ * at once, and waits for all of them; then again. Some children are not waited for, and end after everything else.
+ */
+static outcome simulate(simulation *m, unsigned depth, uint32_t host, uint64_t parent, int64_t at_ns)
+{
+    uint64_t id = m->next_id++;
+    unsigned name = (unsigned)draw(m, SPAN_NAMES / 2);
+    outcome result = {0, path_new()};
+    int64_t from_ns = at_ns;
+    for (uint64_t phases = depth == DEPTH_MAX ? 0 : draw(m, 3); phases > 0; phases--) {
+        int64_t work_ns = 1000 + (int64_t)draw(m, 100000);
+        at_ns += work_ns;
+        result.path_ns[name] += work_ns;
+        uint64_t fan_out = depth == 0 ? 1 + draw(m, FAN_OUT_MAX) : 1 + draw(m, 3);
+        outcome last = {0, NULL};
+        for (uint64_t c = 0; c < fan_out && m->s->count < EVENTS_MAX - 400; c++) {
+            uint64_t call = m->next_id++;
+            unsigned call_name = SPAN_NAMES / 2 + (unsigned)draw(m, SPAN_NAMES / 2);
+            int64_t there_ns = 100 + (int64_t)draw(m, 50000), back_ns = 100 + (int64_t)draw(m, 50000);
+            uint32_t to = (host + 1 + (uint32_t)draw(m, m->hosts - 1)) % m->hosts;
+            outcome child = simulate(m, depth + 1, to, call, at_ns + there_ns);
+            child.path_ns[call_name] += there_ns + back_ns;
+            child.end_ns += back_ns;
+            log_span(m, call_name, host, call, id, at_ns, child.end_ns);
+            if (last.path_ns == NULL || child.end_ns > last.end_ns) {
+                g_free(last.path_ns);
+                last = child;
+            } else {
+                g_free(child.path_ns);
+            }
+        }
+        if (last.path_ns != NULL) {
+            at_ns = last.end_ns;
+            path_join(result.path_ns, last.path_ns);
+        }
+    }
+    int64_t work_ns = 1000 + (int64_t)draw(m, 200000);
+    at_ns += work_ns;
+    result.path_ns[name] += work_ns;
+    log_span(m, name, host, id, parent, from_ns, at_ns);
+    result.end_ns = at_ns;
+    return result;
+}
+
+static void simulated_services(void **state)
+{
+    simulation m = {.s = script_new(), .random = 88172645463325252u, .next_id = 1};
+    size_t spans = 0;
+    for (int i = 0; i < GRAPHS; i++) {
+        m.hosts = 2 + (uint32_t)draw(&m, HOSTS_MAX - 1);
+        outcome truth = simulate(&m, 0, 0, 0, 1000);
+        build(m.s, NULL);
+        spans += m.s->graph->span_count;
+        int64_t *found = path_new();
+        for (size_t k = 0; k < m.s->graph->path_count; k++) {
+            const request_step *step = &m.s->graph->path[k];
+            assert_int_not_equal(step->kind, REQUEST_UNKNOWN);
+            const request_event *e = step->kind == REQUEST_SELF ? NULL : &m.s->graph->events[step->from];
+            /* The network's time is the call's, whose begin or end is one of the edge's events. */
+            uint32_t name = step->kind == REQUEST_SELF ? m.s->graph->spans[step->span].name : e->span_name;
+            unsigned number = (unsigned)atoi(event_names_text(m.s->names, name) + 1);
+            if (step->kind == REQUEST_EDGE && number < SPAN_NAMES / 2)
+                number = (unsigned)atoi(event_names_text(m.s->names, m.s->graph->events[step->to].span_name) + 1);
+            found[number] += step->to_ns - step->from_ns;
+        }
+        assert_memory_equal(found, truth.path_ns, SPAN_NAMES * sizeof *found);
+        g_free(found);
+        g_free(truth.path_ns);
+    }
+    print_message("%d requests, %zu spans\n", GRAPHS, spans);
+    script_free(m.s);
+    (void)state;
+}
+
+/* ---- precedence ---- */
+
+/* A client, a server behind it, and the client reads before the server's send has returned. */
+static void client_and_server(void **state)
+{
+    script *s = script_new();
+    precedence *p = precedence_new();
+    uint64_t random = 1;
+    for (int learn = 1; learn >= 0; learn--) {
+        for (int i = 0; i < (learn ? 200 : 1); i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            int64_t late = learn ? (int64_t)(random >> 40) % 20 - 10 : 5;
+            add(s, 0, "RequestSend", 1);
+            add(s, 10, "RequestRecv", 2);
+            add(s, 60, "SendStart", 2);
+            add(s, 70, "Read", 1);
+            add(s, 70 + late, "SendEnd", 2);
+            add(s, 100, "Done", 1);
+            request_graph_build(s->graph, s->events, s->count, NULL, 0); /* sorts them */
+            if (learn) {
+                precedence_learn(p, s->events, s->count);
+                s->count = 0;
+            }
+        }
+        precedence_settle(p);
+    }
+    build(s, p);
+    assert_path(s, "RequestSend>RequestRecv~ 10, RequestRecv>SendStart 50, SendStart>Read~ 10, Read>Done 30");
+    precedence_free(p);
+    script_free(s);
+    (void)state;
+}
+
+/* A front end calls two back ends at once; one of them is always the slower one. */
+static void two_backends(void **state)
+{
+    script *s = script_new();
+    precedence *p = precedence_new();
+    uint64_t random = 7; /* "Request" and "Reply" are the sides of a span */
+    for (int i = 0; i <= 300; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        int64_t a = 40 + (int64_t)(random >> 40) % 20, b = 100 + (int64_t)(random >> 20) % 50;
+        if (i == 300)
+            a = 50, b = 120;
+        add(s, 0, "Request", 1);
+        add(s, 10, "SendA", 1);
+        add(s, 11, "SendB", 1);
+        add(s, 15 + i % 3, "A.start", 2);
+        add(s, 16 - i % 2, "B.start", 3);
+        add(s, 15 + i % 3 + a, "A.end", 2);
+        add(s, 65 + b / 10, "B.half", 3);
+        add(s, 16 + b, "B.end", 3);
+        add(s, 20 + i % 3 + a, "RecvA", 1);
+        add(s, 21 + b, "RecvB", 1);
+        add(s, 30 + b, "Reply", 1);
+        if (i < 300) {
+            request_graph_build(s->graph, s->events, s->count, NULL, 0);
+            precedence_learn(p, s->events, s->count);
+            s->count = 0;
+        }
+    }
+    precedence_settle(p);
+    build(s, p);
+    assert_path(s, "Request 10, Request 1, SendB>B.start~ 5, B 61, B 59, B.end>RecvB~ 5, Request 9");
+    precedence_free(p);
+    script_free(s);
+    (void)state;
+}
+
+/* ---- inferred edges ---- */
+
+enum { SERVICE_REQUESTS = 2000, LEARNED = 500, PLACES = 4, TRUE_NAMES = 64 };
+
+/* A time that varies as those of services do: mostly near the base, sometimes ten times as long. */
+static int64_t vary(simulation *m, int64_t base_ns)
+{
+    int64_t ns = base_ns / 2 + (int64_t)draw(m, (uint64_t)base_ns);
+    return draw(m, 20) == 0 ? 10 * ns : ns;
+}
+
+static void log_pair(simulation *m, const char *name, uint32_t place, int64_t from_ns, int64_t to_ns)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%s.start", name);
+    add(m->s, from_ns, text, place);
+    snprintf(text, sizeof text, "%s.end", name);
+    add(m->s, to_ns, text, place);
+}
+
+static void is_true(int64_t truth_ns[TRUE_NAMES], simulation *m, const char *name, int64_t ns)
+{
+    truth_ns[event_names_add(m->s->names, (nl_string){name, strlen(name)}) % TRUE_NAMES] += ns;
+}
+
+/*
+ * A front end (place 1) calls back end A (2), which queries a database (4) and sometimes twice, and back end B (3), at
+ * once; then it renders the page. Sets the true times on the critical path. The network's times are the calls'.
+ */
+static void simulate_page(simulation *m, int64_t truth_ns[TRUE_NAMES])
+{
+    int64_t t = 1000000, parse = vary(m, 200000), gap = 5000 + (int64_t)draw(m, 5000);
+    int64_t call_a = t + parse, call_b = call_a + gap;
+    int64_t net = 30000 + (int64_t)draw(m, 20000), net_b = 30000 + (int64_t)draw(m, 20000),
+            net_d = 20000 + (int64_t)draw(m, 10000);
+    int64_t a = call_a + net, at = a, self_a = 0, sql = 0, queries = 1 + (draw(m, 4) == 0);
+    for (int64_t q = 0; q < queries; q++) {
+        int64_t before = vary(m, 300000), inside = vary(m, 1500000);
+        log_pair(m, "Query", 2, at + before, at + before + 2 * net_d + inside);
+        log_pair(m, "Sql", 4, at + before + net_d, at + before + net_d + inside);
+        at += before + 2 * net_d + inside;
+        self_a += before;
+        sql += inside;
+    }
+    int64_t after = vary(m, 200000);
+    at += after;
+    self_a += after;
+    log_pair(m, "Work", 2, a, at);
+    log_pair(m, "CallA", 1, call_a, at + net);
+    int64_t b = call_b + net_b, fetch = vary(m, 2500000);
+    log_pair(m, "Fetch", 3, b, b + fetch);
+    log_pair(m, "CallB", 1, call_b, b + fetch + net_b);
+    int64_t end_a = at + net, end_b = b + fetch + net_b, last = end_a > end_b ? end_a : end_b, render = vary(m, 400000);
+    log_pair(m, "Render", 1, last + 1000, last + 1000 + render);
+    log_pair(m, "Request", 1, t, last + 2000 + render);
+    is_true(truth_ns, m, "Request", parse + 2000 + (end_a > end_b ? 0 : gap));
+    is_true(truth_ns, m, "Render", render);
+    if (end_a > end_b) {
+        is_true(truth_ns, m, "CallA", 2 * net);
+        is_true(truth_ns, m, "Work", self_a);
+        is_true(truth_ns, m, "Query", queries * 2 * net_d);
+        is_true(truth_ns, m, "Sql", sql);
+    } else {
+        is_true(truth_ns, m, "CallB", 2 * net_b);
+        is_true(truth_ns, m, "Fetch", fetch);
+    }
+}
+
+/* Without any parents, at least 95 % of the critical path's time belongs to the right span. */
+static void pages_without_parents(void **state)
+{
+    simulation m = {.s = script_new(), .random = 20261123};
+    precedence *p = precedence_new();
+    int64_t wrong_ns = 0, all_ns = 0;
+    for (int i = 0; i < SERVICE_REQUESTS; i++) {
+        int64_t truth_ns[TRUE_NAMES] = {0}, found_ns[TRUE_NAMES] = {0};
+        simulate_page(&m, truth_ns);
+        size_t count = m.s->count;
+        build(m.s, i < LEARNED ? NULL : p);
+        if (i < LEARNED) {
+            precedence_learn(p, m.s->events, count);
+            if (i == LEARNED - 1)
+                precedence_settle(p);
+            continue;
+        }
+        for (size_t k = 0; k < m.s->graph->path_count; k++) {
+            const request_step *step = &m.s->graph->path[k];
+            /* An edge between hosts belongs to the call that it begins or ends. */
+            uint32_t name = REQUEST_NONE;
+            if (step->kind == REQUEST_SELF)
+                name = m.s->graph->spans[step->span].name;
+            else if (step->kind == REQUEST_EDGE && step->from != REQUEST_NONE && step->to != REQUEST_NONE) {
+                const request_event *from = &m.s->graph->events[step->from], *to = &m.s->graph->events[step->to];
+                name = from->role == REQUEST_BEGIN ? from->span_name : to->span_name;
+            }
+            if (name != REQUEST_NONE)
+                found_ns[name % TRUE_NAMES] += step->to_ns - step->from_ns;
+        }
+        for (size_t k = 0; k < TRUE_NAMES; k++) {
+            wrong_ns += llabs(found_ns[k] - truth_ns[k]);
+            all_ns += truth_ns[k];
+        }
+    }
+    print_message("%.2f %% of the time of %d requests belongs to another span\n",
+                  50.0 * (double)wrong_ns / (double)all_ns, SERVICE_REQUESTS - LEARNED);
+    assert_true(event_names_count(m.s->names) < TRUE_NAMES);
+    assert_true((double)wrong_ns / 2 < 0.05 * (double)all_ns);
+    precedence_free(p);
+    script_free(m.s);
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_of_spans),
+        cmocka_unit_test(names_of_no_spans),
+        cmocka_unit_test(names_beyond_the_limit),
+        cmocka_unit_test(a_chain_of_points),
+        cmocka_unit_test(nested_pairs),
+        cmocka_unit_test(two_parallel_children),
+        cmocka_unit_test(whole_spans),
+        cmocka_unit_test(a_child_that_outlives_its_parent),
+        cmocka_unit_test(threads_of_one_program),
+        cmocka_unit_test(records_that_are_missing),
+        cmocka_unit_test(cycles_of_parents),
+        cmocka_unit_test(effects_before_causes),
+        cmocka_unit_test(large_requests),
+        cmocka_unit_test(simulated_services),
+        cmocka_unit_test(client_and_server),
+        cmocka_unit_test(two_backends),
+        cmocka_unit_test(pages_without_parents),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
