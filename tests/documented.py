@@ -14,6 +14,7 @@
 
 What is not built is passed over, and said.
 """
+import collections
 import pathlib
 import re
 import shutil
@@ -292,8 +293,9 @@ class Tree:
             return
         told = self.text("doc/sensors.md").splitlines()
         true = self.run("nlsensor", "--table").splitlines()
-        self.say("sensor", (repr(line) for line in set(true) - set(told)), "is not in doc/sensors.md (nlsensor --table makes it)")
-        self.say("sensor", (repr(line) for line in set(told) - set(true)), "is in doc/sensors.md, and gone")
+        true, told = collections.Counter(true), collections.Counter(told)
+        self.say("sensor", (repr(line) for line in true - told), "is not in doc/sensors.md (nlsensor --table makes it)")
+        self.say("sensor", (repr(line) for line in told - true), "is in doc/sensors.md, and gone")
 
     def events(self):
         """Those that programs log of their own accord: name -> [fields that stand beside it, all code that it is in]."""
@@ -328,7 +330,7 @@ class Tree:
         for table in re.findall(r"^\| event \|.*\n(?:\|.*\n)+", self.text("doc/events.md"), re.M):
             for event, row in re.findall(rf"^\| `({EVENT})` (.*)", table, re.M):
                 told[event] = set(re.findall(rf"`({FIELD})`", row)), "| fields |" in table
-        of_sensors = set(re.findall(rf"^\| ({EVENT}) \|", self.text("doc/sensors.md"), re.M))
+        of_sensors = set(re.findall(rf"^### ({EVENT})$", self.text("doc/sensors.md"), re.M))
         self.say("event", made.keys() - told.keys() - of_sensors, "is not in doc/events.md")
         self.say("event", told.keys() - made.keys(), "is in doc/events.md, and gone")
         for event in made.keys() & told.keys():
