@@ -157,13 +157,19 @@ static void take_state(host_clock *h, const nl_record *record, bool of_kernel)
     h->synchronized = clocks_is(nl_field_text(&field, scratch), "true");
 }
 
+/* The error of a clock that nothing synchronizes is unknown: the kernel then reports its default of 16 s. */
+static void take_error(host_clock *h, const nl_record *record)
+{
+    h->has_error = h->synchronized && get_double(record, "CLOCK.ERROR", &h->error_us);
+}
+
 static void take_tracking(host_clock *h, const nl_record *record)
 {
     nl_field source, stratum;
     if (nl_record_find(record, "CLOCK.SOURCE", &source) && source.type == NL_TYPE_STRING)
         clocks_copy(h->source, sizeof h->source, source.string);
     h->has_stratum = nl_record_find(record, "CLOCK.STRATUM", &stratum) && nl_field_int(&stratum, &h->stratum);
-    h->has_error = get_double(record, "CLOCK.ERROR", &h->error_us);
+    take_error(h, record);
 }
 
 static bool is_off(const host_clock *h)
@@ -216,7 +222,7 @@ static __attribute__((noinline)) bool put_clock(const nl_record *record, const c
     if (kernel || tracking)
         take_state(h, record, kernel);
     if (kernel && h->source[0] == '\0')
-        h->has_error = get_double(record, "CLOCK.ERROR", &h->error_us);
+        take_error(h, record);
     if (tracking)
         take_tracking(h, record);
     if (offset)

@@ -49,7 +49,8 @@ typedef struct host {
 
 struct correction {
     correction_options options;
-    name_table names;
+    name_table names, machines;
+    uint32_t *machine_hosts; /* of each machine, its first host */
     host *hosts;
     size_t capacity;
     relation *relations;
@@ -161,6 +162,32 @@ static void learn_step(correction *c, const nl_record *record, uint32_t number)
     h->steps[h->step_count++] = (fit_step){record->time_ns, step_ns};
 }
 
+/* Hosts of one machine share its clock, which is as good as an exact measurement. */
+static void learn_machine(correction *c, const nl_record *record, uint32_t number)
+{
+    nl_field machine;
+    if (!nl_record_find(record, NL_CLOCK_MACHINE, &machine) || machine.type != NL_TYPE_STRING ||
+        machine.string.size == 0 || corrected_ns(record) != 0)
+        return;
+    size_t known = c->machines.count, at = name_table_find(&c->machines, machine.string);
+    if (at == NAME_NONE) {
+        if (known == HOSTS_MAX)
+            return;
+        at = name_table_add(&c->machines, machine.string);
+        c->machine_hosts = nl_memory_check(reallocarray(c->machine_hosts, known + 1, sizeof *c->machine_hosts));
+        c->machine_hosts[at] = number;
+    }
+    if (c->machine_hosts[at] == number)
+        return;
+    add_relation(c, &(relation){.host = number,
+                                .other = c->machine_hosts[at],
+                                .is_measured = true,
+                                .time_ns = record->time_ns,
+                                .other_ns = record->time_ns,
+                                .error_ns = ROUNDING_NS});
+    c->hosts[number].measurements++;
+}
+
 void correction_learn(correction *c, const nl_record *record)
 {
     if (record->event.size == 0 || !is_usable_time(record->time_ns))
@@ -175,6 +202,8 @@ void correction_learn(correction *c, const nl_record *record)
         learn_offset(c, record, number);
     else if (is_event(record, NL_CLOCK_STEP))
         learn_step(c, record, number);
+    else if (is_event(record, NL_CLOCK_KERNEL))
+        learn_machine(c, record, number);
     else
         messages_put(c->messages, record, number);
 }
@@ -435,6 +464,8 @@ void correction_free(correction *c)
         free(c->hosts[i].steps);
     }
     name_table_free(&c->names);
+    name_table_free(&c->machines);
+    free(c->machine_hosts);
     messages_free(c->messages);
     free(c->hosts);
     free(c->relations);

@@ -2,8 +2,11 @@
 
 #include "base/clock_quality.h"
 
+#include "base/hash_bytes.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -52,17 +55,40 @@ void nl_quality_add(nl_record *record, const char *name, double value)
     nl_record_add_double(record, name, value);
 }
 
+/* The boot ID is random and new with each boot. Containers and network namespaces share it, as they share the clock.
+ * A process whose clock is replaced, for example by libfaketime, has no CLOCK.MACHINE. */
+static void add_machine(nl_record *record)
+{
+    enum { BOOT_ID_SIZE = 36, DIGITS = 16 };
+    char boot_id[BOOT_ID_SIZE], machine[DIGITS + 1];
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (read(fd, boot_id, sizeof boot_id) == (ssize_t)sizeof boot_id) {
+        snprintf(machine, sizeof machine, "%016llx", (unsigned long long)hash_bytes(0, boot_id, sizeof boot_id));
+        nl_record_add_string(record, NL_CLOCK_MACHINE, machine, DIGITS);
+    }
+    close(fd);
+}
+
 bool nl_quality_add_kernel(nl_record *record, bool *synchronized)
 {
     struct timex t = {0};
+    int64_t before_ns = nl_time_now_ns();
     int state = ntp_adjtime(&t);
+    int64_t after_ns = nl_time_now_ns();
     if (state < 0)
         return false;
+    int64_t kernel_ns = t.time.tv_sec * NL_NS_PER_SECOND + t.time.tv_usec * (t.status & STA_NANO ? 1 : 1000);
     *synchronized = state != TIME_ERROR && (t.status & STA_UNSYNC) == 0;
     nl_record_add_bool(record, "CLOCK.SYNCHRONIZED", *synchronized);
+    if (kernel_ns >= before_ns - 1000 && kernel_ns <= after_ns) /* otherwise the process has a clock of its own */
+        add_machine(record);
     nl_quality_add(record, "CLOCK.OFFSET", (double)t.offset * (t.status & STA_NANO ? 1e-3 : 1));
-    nl_quality_add(record, "CLOCK.ERROR", (double)t.maxerror);
-    nl_quality_add(record, "CLOCK.ERROR.ESTIMATED", (double)t.esterror);
+    if (*synchronized) { /* otherwise the kernel reports its default of 16 s */
+        nl_quality_add(record, "CLOCK.ERROR", (double)t.maxerror);
+        nl_quality_add(record, "CLOCK.ERROR.ESTIMATED", (double)t.esterror);
+    }
     nl_quality_add(record, "CLOCK.FREQUENCY", (double)t.freq / 65536);
     return true;
 }

@@ -2,12 +2,13 @@
  * The quality of this host's clock, from the kernel (ntp_adjtime(3)) and from chronyd. The library's own records
  * (log/clock_watch.h) and the clock sensor use these events and fields:
  *
- *   ClockKernel    CLOCK.SYNCHRONIZED CLOCK.OFFSET CLOCK.ERROR CLOCK.ERROR.ESTIMATED CLOCK.FREQUENCY
+ *   ClockKernel    CLOCK.SYNCHRONIZED CLOCK.MACHINE CLOCK.OFFSET CLOCK.ERROR CLOCK.ERROR.ESTIMATED CLOCK.FREQUENCY
  *   ClockTracking  CLOCK.SOURCE CLOCK.STRATUM CLOCK.LEAP CLOCK.SYNCHRONIZED CLOCK.OFFSET CLOCK.OFFSET.LAST
  *                  CLOCK.OFFSET.RMS CLOCK.FREQUENCY CLOCK.SKEW CLOCK.ERROR
  *
  * Offsets and errors are in microseconds, frequencies in parts per million. A positive offset means that the clock is
- * slow. See doc/clocks.md. The module has no state and allocates only in records.
+ * slow. Hosts with the same CLOCK.MACHINE share one clock. A clock that nothing synchronizes has no CLOCK.ERROR. See
+ * doc/clocks.md. The module has no state and allocates only in records.
  */
 #ifndef NETLOGGER_BASE_CLOCK_QUALITY_H
 #define NETLOGGER_BASE_CLOCK_QUALITY_H
@@ -18,6 +19,7 @@
 #define NL_CLOCK_TRACKING "ClockTracking"
 #define NL_CLOCK_OFFSET "ClockOffset"
 #define NL_CLOCK_STEP "ClockStep"
+#define NL_CLOCK_MACHINE "CLOCK.MACHINE"
 
 /* Adds the fields of ClockKernel, and sets *synchronized to CLOCK.SYNCHRONIZED. Returns false if the kernel refuses. */
 bool nl_quality_add_kernel(nl_record *record, bool *synchronized);

@@ -72,12 +72,13 @@ static bool is_false(const nl_field *field)
 static void learn_report(measured_clocks *m, const nl_record *record, bool is_tracked)
 {
     nl_field error, kept;
-    double value;
+    double value = 0;
     clock_report *report = record->host.size > 0 ? report_of(m, record->host) : NULL;
-    if (report == NULL || (report->is_tracked && !is_tracked) || !nl_record_find(record, "CLOCK.ERROR", &error) ||
-        !nl_field_double(&error, &value) || !(value >= 0))
-        return;
     bool is_unkept = nl_record_find(record, "CLOCK.SYNCHRONIZED", &kept) && is_false(&kept);
+    if (report == NULL || (report->is_tracked && !is_tracked) ||
+        (!is_unkept &&
+         (!nl_record_find(record, "CLOCK.ERROR", &error) || !nl_field_double(&error, &value) || !(value >= 0))))
+        return;
     *report = (clock_report){is_tracked, is_unkept, is_unkept ? INFINITY : value * 1e3};
 }
 
@@ -87,7 +88,9 @@ void measured_clocks_learn(measured_clocks *m, const nl_record *record)
         return;
     if (is_event(record, NL_CLOCK_OFFSET) || is_event(record, NL_CLOCK_STEP))
         correction_learn(m->correction, record);
-    else if (is_event(record, NL_CLOCK_TRACKING) || is_event(record, NL_CLOCK_KERNEL))
+    if (is_event(record, NL_CLOCK_KERNEL))
+        correction_learn(m->correction, record); /* which hosts share a clock */
+    if (is_event(record, NL_CLOCK_TRACKING) || is_event(record, NL_CLOCK_KERNEL))
         learn_report(m, record, is_event(record, NL_CLOCK_TRACKING));
 }
 

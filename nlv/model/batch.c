@@ -2,6 +2,7 @@
 
 #include "model/batch.h"
 
+#include "base/clock_quality.h"
 #include "base/hash_bytes.h"
 
 #include <math.h>
@@ -129,8 +130,29 @@ static double added_ns(const nl_record *record, int64_t time_ns)
     return (double)time_ns - (double)original_ns;
 }
 
+/* In text formats, a boolean value is a string. */
+static bool is_unsynchronized(const nl_record *record)
+{
+    nl_field field;
+    char scratch[NL_FIELD_TEXT_SIZE];
+    return nl_record_find(record, "CLOCK.SYNCHRONIZED", &field) && is_named(nl_field_text(&field, scratch), "false");
+}
+
+static void extract_machine(const spec *s, const nl_record *record, batch *b, batch_row *row)
+{
+    enum { EXACT_IN_FLOAT = 0xffffff };
+    nl_field field;
+    if (is_named(record->event, NL_CLOCK_KERNEL) && nl_record_find(record, NL_CLOCK_MACHINE, &field) &&
+        field.type == NL_TYPE_STRING)
+        batch_add_value(b, row, (uint16_t)(s->drawn_loadlines + SPEC_MACHINE),
+                        (float)(hash_bytes(0, field.string.data, field.string.size) & EXACT_IN_FLOAT));
+}
+
 static void extract_clock(const spec *s, const nl_record *record, batch *b, batch_row *row)
 {
+    extract_machine(s, record, b, row);
+    if (is_unsynchronized(record))
+        return; /* the error is unknown */
     for (unsigned i = 0; i < SPEC_CLOCKS; i++) {
         const spec_clock *c = &spec_clocks[i];
         double offset = 0, error;

@@ -8,8 +8,6 @@
 
 enum { HOSTS_NAMED = 5 };
 
-#define UNKEPT_NS 1e9 /* a synchronized clock is off by far less */
-
 static const int64_t year_ns = INT64_C(31556952) * NL_NS_PER_SECOND;
 
 static void check_times(const store *s, GPtrArray *notices)
@@ -105,34 +103,20 @@ static double usual_segment_ns(const store *s)
     return median;
 }
 
-/* What is wrong with a host's clock, as text; NULL if nothing is that matters. To be freed with g_free. */
+/* By how much a host's clock was off, as text; NULL if that does not matter. To be freed with g_free. */
 static char *clock_fault(const store *s, uint16_t host, double matters_ns)
 {
-    store_clock measured = store_clock_measured(s, host, s->count - 1), said = store_clock_said(s, host, s->count - 1),
-                off = store_clock_furthest(s, host);
-    bool is_unkept = said.is_known && (said.high_ns - said.low_ns) / 2 >= UNKEPT_NS;
+    store_clock off = store_clock_furthest(s, host);
     double off_ns = (off.low_ns + off.high_ns) / 2;
-    const char *unkept = is_unkept ? "not synchronized, " : "";
-    if (off.is_known && fabs(off_ns) >= matters_ns) {
-        char *text = checks_time_text(fabs(off_ns));
-        char *description = g_strdup_printf("%s%s %s", unkept, text, off_ns > 0 ? "slow" : "fast");
-        g_free(text);
-        return description;
-    }
-    if (!is_unkept)
+    if (!off.is_known || fabs(off_ns) < matters_ns)
         return NULL;
-    if (!measured.is_known)
-        return g_strdup_printf("%snever compared with others", unkept);
-    char *text = checks_time_text(fmax(fabs(measured.low_ns), fabs(measured.high_ns)));
-    char *description = g_strdup_printf("%sbut correct within %s", unkept, text);
+    char *text = checks_time_text(fabs(off_ns));
+    char *description = g_strdup_printf("%s %s", text, off_ns > 0 ? "slow" : "fast");
     g_free(text);
     return description;
 }
 
-/*
- * Reports hosts that say that their clocks are not synchronized (the kernel then reports an error of 16 s), and hosts
- * whose clocks are off by more than a usual segment takes.
- */
+/* Reports hosts whose clocks are off by more than a usual segment takes. */
 static void check_clocks(const store *s, GPtrArray *notices)
 {
     GString *hosts = g_string_new(NULL);

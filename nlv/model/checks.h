@@ -1,6 +1,6 @@
 /*
- * Reports what is odd about a log: a single record, impossible times, long gaps, wrong or unsynchronized clocks,
- * records that are not in order of time. No state.
+ * Reports what is odd about a log: a single record, impossible times, long gaps, wrong clocks, records
+ * that are not in order of time. No state.
  */
 #ifndef NLV_CHECKS_H
 #define NLV_CHECKS_H

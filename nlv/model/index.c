@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-    INDEX_VERSION = 5,
+    INDEX_VERSION = 6,
     PIECE = 1 << 20,   /* bytes that are written and hashed at once */
     ALIGN = 64,        /* of sections */
     WITNESS = 4 << 10, /* bytes at both ends of the log that are hashed */
@@ -687,6 +687,7 @@ static store *build(mapping *m, const drawing *d, prints *p, GArray *blocks)
         take_all(m, s, entries);
     if (!m->bad && s->count == m->h->count && prints_end(p) == m->h->log_at) {
         s->colored = m->h->colored;
+        store_note_machines(s);
         return s;
     }
     prints_free(p);

@@ -2,6 +2,8 @@
 
 #include "model/spec.h"
 
+#include "base/clock_quality.h"
+
 #include <string.h>
 
 const spec_clock spec_clocks[SPEC_CLOCKS] = {
@@ -89,7 +91,8 @@ spec *spec_new(const drawing *d, names *events, uint64_t seed)
     s->loadline_count = s->drawn_loadlines + SPEC_CLOCK_LOADLINES;
     s->loadlines = g_new0(spec_field, s->loadline_count + 1);
     for (unsigned i = 0; i < SPEC_CLOCK_LOADLINES; i++)
-        s->loadlines[s->drawn_loadlines + i] = field_of(spec_clocks[i / 2].error_field);
+        s->loadlines[s->drawn_loadlines + i] =
+            field_of(i == SPEC_MACHINE ? NL_CLOCK_MACHINE : spec_clocks[i / 2].error_field);
     for (guint i = 0; i < d->loadlines->len; i++) {
         const drawing_loadline *l = g_ptr_array_index(d->loadlines, i);
         spec_event *e = event_of(s, events, l->event);

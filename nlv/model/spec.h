@@ -40,7 +40,12 @@ typedef struct spec_lifeline {
  * kind: the nanoseconds to add to the host's times, and the error of that. They come from the collector's
  * measurements, from nlkernel, and from chronyd or the kernel through the sensor of clocks and the library.
  */
-enum { SPEC_MEASURED, SPEC_CLOCKS = 4, SPEC_CLOCK_LOADLINES = 2 * SPEC_CLOCKS };
+enum {
+    SPEC_MEASURED,
+    SPEC_CLOCKS = 4,
+    SPEC_MACHINE = 2 * SPEC_CLOCKS, /* a hash of the machine that has the clock */
+    SPEC_CLOCK_LOADLINES,
+};
 typedef struct spec_clock {
     const char *event;
     const char *offset_field; /* NULL: the offset is 0 */

@@ -263,6 +263,27 @@ static list *found_loadline_list(const store *s, size_t loadline, uint16_t host)
     return NULL;
 }
 
+static const list *machine_list(const store *s, uint16_t host)
+{
+    const list *l = found_loadline_list(s, s->spec->drawn_loadlines + SPEC_MACHINE, host);
+    return l != NULL && l->count > l->start ? l : NULL;
+}
+
+static void note_machine(store *s, float machine)
+{
+    s->has_machines = s->has_machines || (s->has_machine && machine != s->machine);
+    s->has_machine = true;
+    s->machine = machine;
+}
+
+void store_note_machines(store *s)
+{
+    const loadline_lists *all = &s->loadlines[s->spec->drawn_loadlines + SPEC_MACHINE];
+    for (size_t i = 0; i < all->count; i++)
+        if (all->hosts[i].list->count > all->hosts[i].list->start)
+            note_machine(s, list_value(all->hosts[i].list, all->hosts[i].list->count - 1));
+}
+
 /* The place in a list, which is not empty, of the last value at or before a record, or of the first value. */
 static size_t place_that_holds(const list *l, uint32_t record)
 {
@@ -283,6 +304,8 @@ static store_clock clock_of_kind(const store *s, unsigned kind, uint16_t host, u
     size_t at = place_that_holds(offsets, record);
     double offset_ns = list_value(offsets, at), error_ns = list_value(errors, place_that_holds(errors, record));
     *said_at = list_at(offsets, at);
+    if (s->has_machine && !s->has_machines && fabs(offset_ns) <= error_ns && machine_list(s, host) != NULL)
+        return (store_clock){0};
     return (store_clock){true, kind == SPEC_MEASURED, offset_ns - error_ns, offset_ns + error_ns};
 }
 
@@ -341,6 +364,22 @@ store_clock store_clock_at(const store *s, uint16_t host, uint32_t record)
         return measured.is_known ? measured : said;
     store_clock both = {true, true, MAX(measured.low_ns, said.low_ns), MIN(measured.high_ns, said.high_ns)};
     return both.low_ns <= both.high_ns ? both : measured;
+}
+
+static double error_ns_at(const store *s, uint16_t host, uint32_t record)
+{
+    store_clock c = store_clock_at(s, host, record);
+    return c.is_known ? (c.high_ns - c.low_ns) / 2 : 0;
+}
+
+double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint32_t record)
+{
+    const list *machine = machine_list(s, host), *other_machine = machine_list(s, other);
+    if (host == other ||
+        (machine != NULL && other_machine != NULL &&
+         list_value(machine, machine->count - 1) == list_value(other_machine, other_machine->count - 1)))
+        return 0;
+    return error_ns_at(s, host, record) + error_ns_at(s, other, record);
 }
 
 /* The list of points of an event; NULL if it has none. */
@@ -455,6 +494,8 @@ static void store_add_row(store *s, const batch *b, size_t i)
         list *values = store_loadline_list(s, value->loadline, row->host);
         if (values != NULL)
             list_append(values, record, value->value);
+        if (value->loadline == s->spec->drawn_loadlines + SPEC_MACHINE)
+            note_machine(s, value->value);
     }
     list *points = point_list(s, row->event);
     if (points != NULL) {

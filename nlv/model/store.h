@@ -85,10 +85,12 @@ typedef struct store {
     int64_t earliest_late; /* the time of the earliest */
     void *mapped;          /* the index that chunks and lists are borrowed from; NULL: none */
     size_t mapped_size;
-    int mapped_fd;      /* of the index */
-    uint64_t unordered; /* records that came after later ones */
-    uint64_t rejected;  /* records that were older than all that are left, or beyond STORE_NONE */
-    uint32_t colored;   /* the count when objects were last coloured */
+    int mapped_fd;                  /* of the index */
+    uint64_t unordered;             /* records that came after later ones */
+    uint64_t rejected;              /* records that were older than all that are left, or beyond STORE_NONE */
+    uint32_t colored;               /* the count when objects were last coloured */
+    bool has_machine, has_machines; /* the log names one machine, several machines */
+    float machine;
 } store;
 
 /* Takes over the spec and the names that it was made with. */
@@ -131,7 +133,10 @@ uint32_t store_find_time(const store *s, int64_t time_ns);
 /* The same, to the next multiple of STORE_MARK, which needs no access to chunks. */
 uint32_t store_find_time_near(const store *s, int64_t time_ns);
 
-/* The error of a host's clock at a record, as the log tells it. */
+/*
+ * The error of a host's clock at a record, as the log tells it. It is unknown if all hosts share the clock of one
+ * machine.
+ */
 typedef struct store_clock {
     bool is_known;
     bool is_measured;       /* against the collector's clock; otherwise the host says so */
@@ -145,6 +150,12 @@ store_clock store_clock_furthest(const store *s, uint16_t host);
 /* Like store_clock_at, but from measurements alone, or from the host's statements alone. */
 store_clock store_clock_measured(const store *s, uint16_t host, uint32_t record);
 store_clock store_clock_said(const store *s, uint16_t host, uint32_t record);
+
+/* The maximum difference of two hosts' clocks at a record, in nanoseconds; 0 if nothing is known. */
+double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint32_t record);
+
+/* Notes which machines' clocks the hosts of a store have that was read from an index. */
+void store_note_machines(store *s);
 
 /* The duration in nanoseconds of the segment that ends with a record. */
 typedef struct segment_measure {

@@ -108,6 +108,14 @@ class Synthetic(support.Case):
         times = [to_ns(fields(line)["DATE"]) for line in lines]
         self.assertEqual(times, sorted(times))
 
+    def test_hosts_of_one_machine_share_a_clock(self):
+        """x and y are two host names of one machine, whose clocks were never compared otherwise."""
+        line = "DATE=2026010100000{} HOST={} PROG=p LVL=Usage NL.EVNT=ClockKernel CLOCK.SYNCHRONIZED=false CLOCK.MACHINE={}\n"
+        for machine, told in (("00000000000000aa", r"clock of y: \+0.000000 s added .*error at most 2\.0 us"),
+                              ("00000000000000bb", "clock of y: unknown offset")):
+            self.fix([line.format(1, "x", "00000000000000aa"), line.format(2, "y", machine)], "--reference", "x")
+            self.assertRegex(self.told, told)
+
     def test_again_changes_nothing(self):
         once = self.fix(self.ping_pong(500, measured="ab"))
         twice = self.fix([line + "\n" for line in once])

@@ -231,8 +231,6 @@ class Accessible(nlv_window.WindowCase):
             (event.format("20260101000000", "A", 1) + event.format("21060207062815", "B", 1), "from 2106-02-07"),
             (many + event.format("20310909014640", "A", 1), "no records for 11574"),
             (event.format("20260101000000", "A", 1) * 2 + "DATE=2026", "incomplete"),
-            (event.format("20260101000000", "ClockKernel", "1 CLOCK.SYNCHRONIZED=false CLOCK.ERROR=16000000")
-             + event.format("20260101000001", "B", 1), "Clocks: h (not synchronized, never compared with others)."),
             (event.format("20260101000000", "A", 1) + "nonsense\n" + event.format("20260101000001", "B", 1), "malformed"),
         ]:
             self.notices(text, expected)

@@ -1023,6 +1023,35 @@ static void test_clock_errors(void **unused)
     model_free(m);
 }
 
+static void write_machines(const char *path, const char *of_b)
+{
+    FILE *file = fopen(path, "w");
+    for (int i = 0; i < 2; i++)
+        fprintf(file,
+                "DATE=20260101000000 HOST=%c NL.EVNT=ClockKernel CLOCK.SYNCHRONIZED=false CLOCK.MACHINE=%s "
+                "CLOCK.ERROR=16000000\n"
+                "DATE=20260101000001 HOST=%c NL.EVNT=ClockOffset CLOCK.COLLECTOR=c CLOCK.OFFSET=100 CLOCK.ERROR=5000\n",
+                "ab"[i], i == 0 ? "00000000000000aa" : of_b, "ab"[i]);
+    fclose(file);
+}
+
+static void test_hosts_that_share_a_clock(void **unused)
+{
+    (void)unused;
+    const char *path = path_of("machines.log");
+    program_reading reading = {0};
+    for (int shared = 0; shared < 2; shared++) {
+        write_machines(path, shared ? "00000000000000aa" : "00000000000000bb");
+        model *m = read_model(make_drawing(), path, &reading, (model_options){.no_index = true});
+        const store *s = model_store(m);
+        uint16_t a = names_find(s->names.hosts, "a"), b = names_find(s->names.hosts, "b");
+        assert_false(store_clock_said(s, a, 3).is_known); /* not 16 s */
+        assert_int_equal(store_clock_at(s, a, 3).is_known, !shared);
+        assert_true(store_clock_bound_ns(s, a, b, 3) == (shared ? 0 : 10e6));
+        model_free(m);
+    }
+}
+
 /* b's clock is 3 s fast, which was measured: as logged its requests come 3 s after they went. */
 static void write_wrong_clocks(const char *path)
 {
@@ -1250,6 +1279,7 @@ int main(void)
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_what_begins_anew),
         cmocka_unit_test(test_clock_errors),
+        cmocka_unit_test(test_hosts_that_share_a_clock),
         cmocka_unit_test(test_clocks_corrected),
         cmocka_unit_test(test_sessions),
         cmocka_unit_test(test_what_there_is_to_be_drawn),
