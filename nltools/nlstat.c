@@ -1,16 +1,17 @@
 /*
- * nlstat measures where the time of requests goes: each segment's share, mean and percentiles, missing events, the
- * slowest requests, throughput, and several logs side by side.
+ * nlstat measures where the time of requests goes: each span's and edge's share of the critical paths, their means and
+ * percentiles, the slowest requests as trees, throughput, and several logs side by side.
  *
- * nlstat reads the records once and does not keep them. The subject (stat/subject.h) finds the lifelines and passes on
- * the records; each lifeline has a measure (stat/measure.h).
+ * nlstat reads the records once and does not keep them. The subject (stat/subject.h) finds the ID fields and passes on
+ * the records. For each kind of request an assembler (requests/assembler.h) makes graphs of them, and a tally
+ * (stat/tally.h) sums these up.
  */
 #include "config.h"
 
 #include "program/program.h"
-#include "stat/measure.h"
 #include "charts/chart.h"
 #include "stat/plot.h"
+#include "stat/compare.h"
 #include "stat/report.h"
 #include "program/json_document.h"
 #include "stat/subject.h"
@@ -21,6 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Without measurements nothing is known of how far the hosts' clocks differ. */
+#define CLOCK_BOUND_NS (INT64_MAX / 4)
+
 typedef struct arguments {
     subject_options subject;
     const char *by;
@@ -28,14 +32,15 @@ typedef struct arguments {
     const char *plot;
     bool json, compare;
     int64_t interval_ns;
-    size_t slowest, missing;
+    size_t slowest;
     char **files;
     int file_count;
 } arguments;
 
 /* The results for one log (with --compare), or for all logs together. */
 typedef struct study {
-    measure **measures; /* one for each lifeline, ended by NULL; NULL until the lifelines are known */
+    report_subject *kinds; /* one for each lifeline; NULL until the lifelines are known */
+    int kind_count;
     throughput throughput;
 } study;
 
@@ -67,13 +72,7 @@ static const nl_option options[] = {
      .initial = "0",
      .maximum = 1000000,
      NL_OPTION_MEMBER(arguments, slowest),
-     .help = "Print the COUNT slowest requests, and the segment of each that took the most time"},
-    {.name = "missing",
-     .type = NL_OPTION_COUNT,
-     .initial = "3",
-     .maximum = 1000000,
-     NL_OPTION_MEMBER(arguments, missing),
-     .help = "Print at most COUNT requests that lack their first or last event, or that ran in another order"},
+     .help = "Print the COUNT slowest requests, each as a tree of its spans"},
     {.name = "throughput",
      .value = "FIELD",
      NL_OPTION_MEMBER(arguments, throughput),
@@ -105,8 +104,8 @@ static void check_arguments(const arguments *a)
 {
     if (a->compare && a->file_count < 2)
         options_fail("--compare: needs at least two logs");
-    if (a->compare && (a->by != NULL || a->throughput != NULL || a->json || a->plot != NULL))
-        options_fail("--compare: excludes --by, --throughput, --json and --plot");
+    if (a->compare && (a->by != NULL || a->throughput != NULL || a->plot != NULL))
+        options_fail("--compare: excludes --by, --throughput and --plot");
     if (a->interval_ns > 0 && a->throughput == NULL)
         options_fail("--interval: needs --throughput");
 }
@@ -114,8 +113,9 @@ static void check_arguments(const arguments *a)
 static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0}, SUBJECT_GROUPS(arguments)},
     .operands = "[SOURCE...]",
-    .summary = "Report where the time of requests, blocks and jobs goes: the time between each event of a request and "
-               "the next. Without SOURCE, read standard input. " PROGRAM_SOURCES ".",
+    .summary =
+        "Report where the time of requests, blocks and jobs goes: by the spans and edges of their critical paths. "
+        "Without SOURCE, read standard input. " PROGRAM_SOURCES ".",
     .notes =
         "Examples:\n  nlstat --id BLOCK.ID --by HOST dpss.log\n  nlstat --slowest 10 --throughput SEND.SZ dpss.log\n"
         "  nlstat --compare before.log after.log",
@@ -123,18 +123,38 @@ static const options_usage usage = {
 
 /* ---- reading ---- */
 
+static void nlstat_take_request(void *user, const request_graph *graph, const char *name, uint32_t by, bool cut)
+{
+    tally_add(user, graph, name, by, cut);
+}
+
 static void nlstat_begin(void *user, const drawing *d)
 {
     work *w = user;
     const arguments *a = w->arguments;
-    guint count = d->lifelines->len;
+    int count = (int)d->lifelines->len;
     w->drawing = d;
     for (int i = 0; i < w->count; i++) {
-        w->studies[i].measures = g_new0(measure *, count + 1);
-        w->studies[i].throughput.field = a->throughput;
-        for (guint k = 0; k < count; k++)
-            w->studies[i].measures[k] = measure_new(g_ptr_array_index(d->lifelines, k), a->by,
-                                                    a->subject.memory_max / count, a->slowest, a->missing);
+        study *s = &w->studies[i];
+        s->kinds = g_new0(report_subject, count + 1);
+        s->kind_count = count;
+        s->throughput.field = a->throughput;
+        for (int k = 0; k < count; k++) {
+            const drawing_lifeline *lifeline = g_ptr_array_index(d->lifelines, k);
+            tally *t = tally_new(a->slowest);
+            const assembler_options options = {
+                .ids = (const char *const *)lifeline->ids,
+                .events = a->subject.config != NULL ? (const char *const *)lifeline->events : NULL,
+                .again = lifeline->again,
+                .fraction = a->subject.reading.fraction,
+                .by = a->by,
+                .memory_max = a->subject.memory_max / (size_t)count,
+                .clock_bound_ns = CLOCK_BOUND_NS,
+                .take = nlstat_take_request,
+                .user = t,
+            };
+            s->kinds[k] = (report_subject){lifeline->ids, a->by, assembler_new(&options), t};
+        }
     }
 }
 
@@ -144,8 +164,8 @@ static void nlstat_take(void *user, const nl_record *record)
     study *s = w->current;
     if (s->throughput.field != NULL)
         throughput_add(&s->throughput, record);
-    for (measure **m = s->measures; *m != NULL; m++)
-        measure_add(*m, record);
+    for (int i = 0; i < s->kind_count; i++)
+        assembler_add(s->kinds[i].assembler, record);
 }
 
 static bool read_logs(work *w)
@@ -161,8 +181,10 @@ static bool read_logs(work *w)
         if (!a->compare && i < count - 1)
             continue;
         subject_settle(w->subject);
-        for (measure **m = w->current->measures; *m != NULL; m++)
-            measure_finish(*m);
+        for (int k = 0; k < w->current->kind_count; k++) {
+            assembler_finish(w->current->kinds[k].assembler);
+            tally_finish(w->current->kinds[k].tally);
+        }
     }
     return ok;
 }
@@ -173,30 +195,39 @@ static void print_json(const work *w)
 {
     study *s = &w->studies[0];
     json_object *document = json_object_new_array();
-    for (measure **m = s->measures; *m != NULL; m++)
-        json_object_array_add(document, report_measure_json(*m));
+    for (int i = 0; i < s->kind_count; i++)
+        json_object_array_add(document, report_requests_json(&s->kinds[i]));
     if (s->throughput.field != NULL)
         json_object_array_add(document, report_throughput_json(&s->throughput, w->arguments->interval_ns));
     json_document_write(document, stdout);
 }
 
+/* Prints the comparison as text, or as JSON if a->json. */
 static void print_comparison(const work *w)
 {
-    measure **logs = g_new(measure *, w->count);
+    report_subject *logs = g_new(report_subject, w->count);
+    json_object *document = json_object_new_array();
     for (guint i = 0; i < w->drawing->lifelines->len; i++) {
         for (int k = 0; k < w->count; k++)
-            logs[k] = w->studies[k].measures[i];
-        report_comparison(logs, w->arguments->files, w->count);
+            logs[k] = w->studies[k].kinds[i];
+        if (w->arguments->json)
+            json_object_array_add(document, compare_json(logs, w->arguments->files, w->count));
+        else
+            compare_print(logs, w->arguments->files, w->count);
     }
     g_free(logs);
+    if (w->arguments->json)
+        json_document_write(document, stdout);
+    else
+        json_object_put(document);
 }
 
 static void print_report(const work *w)
 {
     const arguments *a = w->arguments;
     study *s = &w->studies[0];
-    for (measure **m = s->measures; *m != NULL; m++)
-        report_measure(*m, a->by);
+    for (int i = 0; i < s->kind_count; i++)
+        report_requests(&s->kinds[i]);
     if (a->throughput != NULL)
         report_throughput(&s->throughput, a->interval_ns);
 }
@@ -209,10 +240,10 @@ static bool plot(const work *w)
     if (path == NULL)
         return true;
     if (strcmp(path, "-") == 0) {
-        plot_print(s->measures, count);
+        plot_print(s->kinds, count);
         return true;
     }
-    bool ok = plot_write(path, s->measures, count, s->throughput.field != NULL ? &s->throughput : NULL);
+    bool ok = plot_write(path, s->kinds, count, s->throughput.field != NULL ? &s->throughput : NULL);
     if (!ok)
         program_error("write %s: %s", path, nl_error_message());
     return ok;
@@ -231,15 +262,10 @@ static bool nlstat_report(const work *w, bool ok)
                                              : "cannot find a request ID field; name one with --id");
         return false;
     }
-    uint64_t late = subject_late(w->subject);
-    if (late > 0)
-        program_error("%" PRIu64 " records were not measured: their events do not occur at the beginning; describe the "
-                      "lifelines with --config",
-                      late);
-    if (a->json)
-        print_json(w);
-    else if (a->compare)
+    if (a->compare)
         print_comparison(w);
+    else if (a->json)
+        print_json(w);
     else
         print_report(w);
     return plot(w) && ok;
@@ -248,9 +274,11 @@ static bool nlstat_report(const work *w, bool ok)
 static void nlstat_free(work *w)
 {
     for (int i = 0; i < w->count; i++) {
-        for (measure **m = w->studies[i].measures; *m != NULL; m++)
-            measure_free(*m);
-        g_free(w->studies[i].measures);
+        for (int k = 0; k < w->studies[i].kind_count; k++) {
+            assembler_free(w->studies[i].kinds[k].assembler);
+            tally_free(w->studies[i].kinds[k].tally);
+        }
+        g_free(w->studies[i].kinds);
         throughput_clear(&w->studies[i].throughput);
     }
     g_free(w->studies);

@@ -3,6 +3,7 @@
 #include "requests/assembler.h"
 
 #include "clocks/name_table.h"
+#include "requests/drawing.h"
 #include "requests/hash64.h"
 #include "requests/precedence.h"
 
@@ -10,7 +11,7 @@
 #include <string.h>
 
 enum {
-    EVENTS_MIN = 8,
+    EVENTS_MIN = 2,
     NAME_SIZE_MAX = 200,
     GROUPS_MAX = 1 << 16,
 };
@@ -25,6 +26,7 @@ struct open_request {
     int64_t latest_ns; /* the latest time of an event */
     uint32_t by;       /* number of the group; 0: not known */
     bool complete;
+    bool explicit; /* named by a trace ID */
     char *name;
 };
 
@@ -178,16 +180,21 @@ static uint64_t kind_of(const request_event *e)
     return (uint64_t)e->program << 32 | e->name;
 }
 
+/* Counts a vote for the kind of event with which requests end. */
+static void vote(assembler *a, const open_request *r)
+{
+    uint64_t last = kind_of(&r->events[r->count - 1]);
+    if (a->votes == 0)
+        a->last_kind = last;
+    a->votes += last == a->last_kind ? 1 : -1;
+}
+
 /* Takes a request out of the table; learns from it or hands it out. */
 static void end_request(assembler *a, open_request *r, bool cut)
 {
     unlink_request(a, r);
     g_hash_table_remove(a->open, &r->key);
-    uint64_t last = kind_of(&r->events[r->count - 1]);
     count_hosts(a, r);
-    if (a->votes == 0)
-        a->last_kind = last;
-    a->votes += last == a->last_kind ? 1 : -1;
     if (a->learning == NULL || cut) {
         hand_out(a, r, cut);
         return;
@@ -204,21 +211,60 @@ static open_request *oldest_request(const assembler *a)
     return a->lists[1].oldest != NULL ? a->lists[1].oldest : a->lists[0].oldest;
 }
 
+/* Whether two events begin and end one span. */
+static bool is_pair(const assembler *a, const request_event *first, const request_event *last)
+{
+    uint32_t begun, ended;
+    const event_names *names = request_reader_names(a->reader);
+    return first->place == last->place && first->span_id == last->span_id &&
+           event_names_side(names, first->name, &begun) == EVENT_SIDE_BEGIN &&
+           event_names_side(names, last->name, &ended) == EVENT_SIDE_END && begun == ended;
+}
+
+/* Whether the request's latest event is probably its last. */
+static bool is_complete(const assembler *a, const open_request *r)
+{
+    const request_event *first = &r->events[0], *last = &r->events[r->count - 1];
+    if (r->explicit)
+        return first->parent == 0 && is_pair(a, first, last);
+    return a->votes > 0 && kind_of(last) == a->last_kind;
+}
+
+/*
+ * Memory is short before any request has ended. Those that have been idle longest are probably over: they vote, the
+ * others may be complete by their votes, and they are learned from.
+ */
+static void learn_early(assembler *a)
+{
+    uint32_t left = ASSEMBLER_LEARNED;
+    for (const open_request *r = a->lists[0].oldest; r != NULL && left > 0; r = r->after, left--)
+        vote(a, r);
+    for (open_request *r = a->lists[0].oldest, *after; r != NULL; r = after) {
+        after = r->after;
+        if (!is_complete(a, r))
+            continue;
+        unlink_request(a, r);
+        r->complete = true;
+        append_request(a, r);
+    }
+    for (left = MIN(ASSEMBLER_LEARNED, g_hash_table_size(a->open)); a->learning != NULL && left > 0; left--)
+        end_request(a, oldest_request(a), false);
+    finish_learning(a);
+}
+
 static void end_idle(assembler *a)
 {
     static const int64_t idle_ns[] = {(int64_t)ASSEMBLER_PAUSE_MAX_S * 1000000000,
                                       (int64_t)ASSEMBLER_IDLE_S * 1000000000};
     for (int i = 0; i < 2; i++)
-        while (a->lists[i].oldest != NULL && a->now_ns - a->lists[i].oldest->latest_ns > idle_ns[i])
+        while (a->lists[i].oldest != NULL && a->now_ns - a->lists[i].oldest->latest_ns > idle_ns[i]) {
+            vote(a, a->lists[i].oldest);
             end_request(a, a->lists[i].oldest, false);
-    while (a->memory > a->options.memory_max) {
-        if (a->learning != NULL)
-            finish_learning(a);
-        else if (oldest_request(a) != NULL)
-            end_request(a, oldest_request(a), true);
-        else
-            break;
-    }
+        }
+    if (a->learning != NULL && a->memory > a->options.memory_max)
+        learn_early(a);
+    while (a->memory > a->options.memory_max && oldest_request(a) != NULL)
+        end_request(a, oldest_request(a), !oldest_request(a)->complete);
 }
 
 /* ---- records ---- */
@@ -236,39 +282,38 @@ static char *name_request(const assembler *a, const nl_record *record)
             g_string_append_len(name, text.data, (gssize)MIN(text.size, NAME_SIZE_MAX));
         }
     for (size_t i = 0; a->options.ids != NULL && a->options.ids[i] != NULL && name->len < NAME_SIZE_MAX; i++) {
-        if (!nl_record_find(record, a->options.ids[i], &field))
+        if (!drawing_find_id(record, a->options.ids[i], &field))
             continue;
         nl_string text = nl_field_text(&field, scratch);
-        g_string_append_printf(name, "%s%s=", name->len > 0 ? " " : "", a->options.ids[i]);
+        if (a->options.ids[1] != NULL)
+            g_string_append_printf(name, "%s%s=", name->len > 0 ? " " : "", a->options.ids[i]);
         g_string_append_len(name, text.data, (gssize)MIN(text.size, NAME_SIZE_MAX));
     }
     return g_string_free(name, FALSE);
 }
 
-static open_request *new_request(assembler *a, uint64_t key, const nl_record *record)
+static open_request *new_request(assembler *a, uint64_t key, const nl_record *record, const request_event *event)
 {
     open_request *r = g_new0(open_request, 1);
     r->key = key;
     r->name = name_request(a, record);
     r->latest_ns = INT64_MIN;
+    r->explicit = event->traced;
     a->memory += memory_of(r);
     g_hash_table_insert(a->open, &r->key, r);
     append_request(a, r);
     return r;
 }
 
-/* Whether the request's latest event can be its last. */
-static bool is_complete(const assembler *a, const open_request *r)
+/* Whether an event like the first of a request begins the request again, because the request has ended before. */
+static bool begins_again(assembler *a, const open_request *r, const request_event *event)
 {
     const request_event *first = &r->events[0], *last = &r->events[r->count - 1];
-    uint32_t begun, ended;
-    const event_names *names = request_reader_names(a->reader);
-    if (r->count < 2)
+    if (r->explicit || r->count < 2 || kind_of(first) != kind_of(event) || event->time_ns < r->latest_ns ||
+        kind_of(last) == kind_of(event))
         return false;
-    if (first->place == last->place && event_names_side(names, first->name, &begun) == EVENT_SIDE_BEGIN)
-        return event_names_side(names, last->name, &ended) == EVENT_SIDE_END && begun == ended &&
-               first->span_id == last->span_id;
-    return a->votes > 0 && kind_of(last) == a->last_kind;
+    vote(a, r);
+    return is_pair(a, first, last) || is_complete(a, r);
 }
 
 /* The number of the record's group; 0 if it has none. */
@@ -288,21 +333,35 @@ static uint32_t group_of_record(assembler *a, const nl_record *record)
     return (uint32_t)number + 1;
 }
 
+/* Whether a record may belong to a request. Sets *first if its event begins one. */
+static bool is_event(const assembler *a, const nl_record *record, bool *first)
+{
+    const char *const *events = a->options.events;
+    size_t i = 0;
+    while (events != NULL && events[i] != NULL &&
+           (strlen(events[i]) != record->event.size || memcmp(events[i], record->event.data, record->event.size) != 0))
+        i++;
+    *first = events != NULL && i == 0;
+    return events == NULL || events[i] != NULL;
+}
+
 bool assembler_add(assembler *a, const nl_record *record)
 {
     request_event event;
+    bool first;
+    if (!is_event(a, record, &first))
+        return false;
     uint64_t key = request_reader_take(a->reader, record, &event);
     if (key == 0)
         return false;
     a->now_ns = MAX(a->now_ns, event.time_ns);
     open_request *r = g_hash_table_lookup(a->open, &key);
-    /* The name is used again: the request was complete, and begins as it did before. */
-    if (r != NULL && r->complete && kind_of(&r->events[0]) == kind_of(&event) && event.time_ns >= r->latest_ns) {
+    if (r != NULL && (a->options.again ? first : begins_again(a, r, &event))) {
         end_request(a, r, false);
         r = NULL;
     }
     if (r == NULL)
-        r = new_request(a, key, record);
+        r = new_request(a, key, record, &event);
     if (r->count == r->capacity) {
         a->memory -= r->capacity * sizeof *r->events;
         r->capacity = MAX(EVENTS_MIN, 2 * r->capacity);

@@ -26,6 +26,9 @@ typedef void assembler_take(void *user, const request_graph *graph, const char *
 
 typedef struct assembler_options {
     const char *const *ids; /* see request_reader_new */
+    /* The events of requests, ended by NULL, which the caller keeps; NULL: all. */
+    const char *const *events;
+    bool again; /* each first one of events begins a new request */
     nl_fraction fraction;
     /* The field that groups requests, by its first value in the request; HOST: by the host that the fewest requests
      * visit; NULL: no groups. The caller keeps it. */

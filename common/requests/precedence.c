@@ -4,7 +4,9 @@
 
 #include "requests/hash64.h"
 
-enum { NONE = UINT16_MAX, ALONE_ENOUGH = 1 };
+#include <string.h>
+
+enum { NONE = UINT16_MAX, ALONE_ENOUGH = 1, LEARNED_EVENTS_MAX = 4096 /* of a request */ };
 
 /* An order that holds in this share of requests is a rule. Logs have some records with wrong times. */
 static const double rule_share = 0.99;
@@ -18,13 +20,15 @@ typedef struct program_pair {
 } program_pair;
 
 struct precedence {
-    GHashTable *events, *programs; /* key to index + 1 */
+    GHashTable *events; /* key to index + 1 */
+    uint16_t role_count;
     uint32_t both[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX];
     uint32_t before[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX]; /* the first index precedes the second */
-    program_pair pairs[PRECEDENCE_PROGRAMS_MAX][PRECEDENCE_PROGRAMS_MAX];
+    program_pair pairs[PRECEDENCE_ROLES_MAX][PRECEDENCE_ROLES_MAX];
+    uint16_t role_of[PRECEDENCE_EVENTS_MAX]; /* NONE: unknown */
+    bool unused[PRECEDENCE_ROLES_MAX];       /* roles that were joined to others */
     /* By precedence_settle: */
-    uint16_t caller[PRECEDENCE_PROGRAMS_MAX];
-    uint16_t program_of[PRECEDENCE_EVENTS_MAX];
+    uint16_t caller[PRECEDENCE_ROLES_MAX];
     float certain[PRECEDENCE_EVENTS_MAX]
                  [PRECEDENCE_EVENTS_MAX]; /* that the first index causes the second; 0: it does not */
 };
@@ -33,9 +37,8 @@ precedence *precedence_new(void)
 {
     precedence *p = g_new0(precedence, 1);
     p->events = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
-    p->programs = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
-    for (size_t i = 0; i < PRECEDENCE_PROGRAMS_MAX; i++)
-        p->caller[i] = NONE;
+    memset(p->caller, 0xff, sizeof p->caller);
+    memset(p->role_of, 0xff, sizeof p->role_of);
     return p;
 }
 
@@ -44,80 +47,103 @@ void precedence_free(precedence *p)
     if (p == NULL)
         return;
     g_hash_table_destroy(p->events);
-    g_hash_table_destroy(p->programs);
     g_free(p);
 }
 
-/* Returns the index of a key. A new key gets the next index if add, as long as there are fewer than max. */
-static uint16_t index_of(GHashTable *table, uint64_t key, bool add, guint max)
+/* Returns the index of an event, or NONE. add: a new event gets the next index, if there is one. */
+static uint16_t event_index(const precedence *p, const request_event *e, bool add)
 {
-    gpointer found = g_hash_table_lookup(table, &key);
-    if (found == NULL && add && g_hash_table_size(table) < max) {
-        found = GUINT_TO_POINTER(g_hash_table_size(table) + 1);
-        g_hash_table_insert(table, g_memdup2(&key, sizeof key), found);
+    uint64_t key = (uint64_t)e->program << 32 | e->name;
+    gpointer found = g_hash_table_lookup(p->events, &key);
+    if (found == NULL && add && g_hash_table_size(p->events) < PRECEDENCE_EVENTS_MAX) {
+        found = GUINT_TO_POINTER(g_hash_table_size(p->events) + 1);
+        g_hash_table_insert(p->events, g_memdup2(&key, sizeof key), found);
     }
     return found == NULL ? NONE : (uint16_t)(GPOINTER_TO_UINT(found) - 1);
 }
 
-static uint64_t event_key(const request_event *e)
+/* ---- roles ---- */
+
+static void pair_add(program_pair *to, const program_pair *more)
 {
-    return (uint64_t)e->program << 32 | e->name;
+    to->both += more->both;
+    to->before += more->before;
+    to->after += more->after;
+    to->gap_ns += more->gap_ns;
 }
 
-static uint16_t event_index(const precedence *p, const request_event *e, bool add)
+/* Makes two roles one. */
+static void join_roles(precedence *p, uint16_t to, uint16_t from)
 {
-    return index_of(p->events, event_key(e), add, PRECEDENCE_EVENTS_MAX);
+    for (size_t i = 0; i < PRECEDENCE_EVENTS_MAX; i++)
+        if (p->role_of[i] == from)
+            p->role_of[i] = to;
+    for (size_t i = 0; i < p->role_count; i++) {
+        pair_add(&p->pairs[to][i], &p->pairs[from][i]);
+        pair_add(&p->pairs[i][to], &p->pairs[i][from]);
+    }
+    p->unused[from] = true;
 }
 
-static uint16_t program_index(const precedence *p, const request_event *e, bool add)
-{
-    return index_of(p->programs, e->program, add, PRECEDENCE_PROGRAMS_MAX);
-}
-
-/* The first and the last event of each program of a request. */
+/* The first and the last event of one place in a request. */
 typedef struct program_visit {
-    uint16_t program;
+    uint32_t place;
+    uint16_t role; /* NONE: there are too many */
     int64_t first_ns, last_ns;
 } program_visit;
 
+/* Gives each event of a visit the same role. */
+static void learn_role(precedence *p, program_visit *visit, uint16_t event)
+{
+    uint16_t *role = event == NONE ? &visit->role : &p->role_of[event];
+    if (visit->role == NONE && *role == NONE && p->role_count < PRECEDENCE_ROLES_MAX)
+        *role = p->role_count++;
+    if (*role == NONE)
+        *role = visit->role;
+    if (visit->role != NONE && visit->role != *role)
+        join_roles(p, *role, visit->role);
+    visit->role = *role;
+}
+
+/* Sets visit_of for each event to the number of its visit; UINT8_MAX: there are too many. */
 static size_t find_visits(precedence *p, const request_event *events, size_t count,
-                          program_visit visits[PRECEDENCE_PROGRAMS_MAX])
+                          program_visit visits[PRECEDENCE_ROLES_MAX], uint8_t *visit_of)
 {
     size_t found = 0;
     for (size_t i = 0; i < count; i++) {
-        uint16_t program = program_index(p, &events[i], true);
         size_t v = 0;
-        while (v < found && visits[v].program != program)
+        while (v < found && visits[v].place != events[i].place)
             v++;
-        if (program == NONE)
+        visit_of[i] = v < PRECEDENCE_ROLES_MAX ? (uint8_t)v : UINT8_MAX;
+        if (v == PRECEDENCE_ROLES_MAX)
             continue;
         if (v == found)
-            visits[found++] = (program_visit){program, events[i].time_ns, events[i].time_ns};
+            visits[found++] = (program_visit){events[i].place, NONE, events[i].time_ns, 0};
         visits[v].last_ns = events[i].time_ns;
+        learn_role(p, &visits[v], event_index(p, &events[i], true));
     }
     return found;
 }
 
-static void learn_programs(precedence *p, const request_event *events, size_t count)
+static void learn_visits(precedence *p, const request_event *events, size_t count)
 {
-    program_visit visits[PRECEDENCE_PROGRAMS_MAX];
-    size_t found = find_visits(p, events, count, visits);
+    program_visit visits[PRECEDENCE_ROLES_MAX];
+    uint8_t visit_of[LEARNED_EVENTS_MAX];
+    size_t found = find_visits(p, events, count, visits, visit_of);
     for (size_t v = 0; v < found; v++) {
-        int64_t latest_ns[PRECEDENCE_PROGRAMS_MAX];
+        int64_t latest_ns[PRECEDENCE_ROLES_MAX];
         for (size_t w = 0; w < found; w++)
             latest_ns[w] = INT64_MIN;
-        for (size_t i = 0; i < count && events[i].time_ns <= visits[v].first_ns; i++) {
-            uint16_t program = program_index(p, &events[i], false);
-            for (size_t w = 0; w < found; w++)
-                if (visits[w].program == program)
-                    latest_ns[w] = events[i].time_ns;
-        }
+        for (size_t i = 0; i < count && events[i].time_ns <= visits[v].first_ns; i++)
+            if (visit_of[i] != UINT8_MAX)
+                latest_ns[visit_of[i]] = events[i].time_ns;
         for (size_t w = 0; w < found; w++) {
-            if (w == v)
+            uint16_t role = visits[v].role, other = visits[w].role;
+            if (role == NONE || other == NONE || role == other)
                 continue;
-            program_pair *pair = &p->pairs[visits[v].program][visits[w].program];
+            program_pair *pair = &p->pairs[role][other];
             pair->both++;
-            if (latest_ns[w] != INT64_MIN && visits[w].first_ns <= visits[v].first_ns) {
+            if (latest_ns[w] != INT64_MIN) {
                 pair->before++;
                 pair->gap_ns += (double)(visits[v].first_ns - latest_ns[w]);
             }
@@ -131,12 +157,13 @@ void precedence_learn(precedence *p, const request_event *events, size_t count)
     uint16_t order[PRECEDENCE_EVENTS_MAX];
     bool seen[PRECEDENCE_EVENTS_MAX] = {false};
     size_t kinds = 0;
+    if (count > LEARNED_EVENTS_MAX)
+        return;
     for (size_t i = 0; i < count; i++) { /* the first occurrence of each kind */
         uint16_t kind = event_index(p, &events[i], true);
         if (kind == NONE || seen[kind])
             continue;
         seen[kind] = true;
-        p->program_of[kind] = program_index(p, &events[i], true);
         for (size_t k = 0; k < kinds; k++) {
             p->both[order[k]][kind]++;
             p->both[kind][order[k]]++;
@@ -144,7 +171,7 @@ void precedence_learn(precedence *p, const request_event *events, size_t count)
         }
         order[kinds++] = kind;
     }
-    learn_programs(p, events, count);
+    learn_visits(p, events, count);
 }
 
 /* Whether program w can call program v. ends: w also has to end after v. */
@@ -157,16 +184,18 @@ static bool can_call(const program_pair *pair, bool ends)
 
 static void choose_callers(precedence *p)
 {
-    guint programs = g_hash_table_size(p->programs);
-    for (guint v = 0; v < programs; v++) {
+    guint roles = p->role_count;
+    for (guint v = 0; v < roles; v++) {
         p->caller[v] = NONE;
+        if (p->unused[v])
+            continue;
         for (int ends = 1; ends >= 0 && p->caller[v] == NONE; ends--) {
             double best_ns = 0;
-            for (guint w = 0; w < programs; w++) {
+            for (guint w = 0; w < roles; w++) {
                 const program_pair *pair = &p->pairs[v][w], *reverse = &p->pairs[w][v];
                 double gap_ns = pair->before > 0 ? pair->gap_ns / pair->before : 0;
-                /* Two programs whose first events have the same time would call each other. */
-                if (w == v || !can_call(pair, ends) || (can_call(reverse, ends) && w > v))
+                /* Two roles whose first events have the same time would call each other. */
+                if (w == v || p->unused[w] || !can_call(pair, ends) || (can_call(reverse, ends) && w > v))
                     continue;
                 if (p->caller[v] == NONE || gap_ns < best_ns) {
                     p->caller[v] = (uint16_t)w;
@@ -184,20 +213,20 @@ static bool is_before(const precedence *p, guint first, guint second)
 
 static bool are_joined(const precedence *p, guint a, guint b)
 {
-    uint16_t x = p->program_of[a], y = p->program_of[b];
+    uint16_t x = p->role_of[a], y = p->role_of[b];
     return x != NONE && y != NONE && x != y && (p->caller[x] == y || p->caller[y] == x);
 }
 
 /* Whether a program has an event that is always before one of another program. */
-typedef bool heard_table[PRECEDENCE_EVENTS_MAX][PRECEDENCE_PROGRAMS_MAX];
+typedef bool heard_table[PRECEDENCE_EVENTS_MAX][PRECEDENCE_ROLES_MAX];
 
 static void find_heard(const precedence *p, heard_table heard)
 {
     guint kinds = g_hash_table_size(p->events);
     for (guint a = 0; a < kinds; a++)
         for (guint b = 0; b < kinds; b++)
-            if (p->program_of[a] != NONE && is_before(p, a, b))
-                heard[b][p->program_of[a]] = true;
+            if (p->role_of[a] != NONE && is_before(p, a, b))
+                heard[b][p->role_of[a]] = true;
 }
 
 /*
@@ -208,8 +237,8 @@ static bool is_news(const precedence *p, heard_table heard, guint cause, guint e
 {
     guint kinds = g_hash_table_size(p->events);
     for (guint own = 0; own < kinds; own++)
-        if (own != effect && p->program_of[own] == p->program_of[effect] && is_before(p, own, effect) &&
-            heard[own][p->program_of[cause]] && !is_before(p, own, cause))
+        if (own != effect && p->role_of[own] == p->role_of[effect] && is_before(p, own, effect) &&
+            heard[own][p->role_of[cause]] && !is_before(p, own, cause))
             return false;
     return true;
 }

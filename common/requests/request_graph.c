@@ -326,9 +326,26 @@ static void find_explicit_parents(graph *g)
     }
 }
 
+/* Whether the outer span has not ended at a time. If it ends then, the order of the records decides, as far as both are
+ * there: event is an index or REQUEST_NONE. */
+static bool lasts_until(const request_span *outer, int64_t time_ns, uint32_t event)
+{
+    if (outer->end_ns != time_ns || outer->end == REQUEST_NONE || event == REQUEST_NONE)
+        return outer->end_ns >= time_ns;
+    return event < outer->end;
+}
+
 static bool encloses(const request_span *outer, const request_span *inner)
 {
-    return outer->begin_ns <= inner->begin_ns && outer->end_ns >= inner->end_ns;
+    return outer->begin_ns <= inner->begin_ns && lasts_until(outer, inner->begin_ns, inner->begin) &&
+           lasts_until(outer, inner->end_ns, inner->end);
+}
+
+/* Whether a point is within a span that begins no later. */
+static bool encloses_point(const request_span *outer, int64_t time_ns, uint32_t event)
+{
+    bool has_begun = outer->begin_ns < time_ns || outer->begin == REQUEST_NONE || outer->begin < event;
+    return has_begun && lasts_until(outer, time_ns, event);
 }
 
 /* Sorts begins of spans, and with points those events too, by thread (or only by program) and time. */
@@ -360,7 +377,7 @@ static void find_enclosing(graph *g)
             latest = REQUEST_NONE;
         uint32_t around = latest;
         if (item->then == INT64_MAX) {
-            while (around != REQUEST_NONE && SPAN(g, around)->end_ns < item->time_ns)
+            while (around != REQUEST_NONE && !encloses_point(SPAN(g, around), item->time_ns, item->index))
                 around = NODES(g, around)->up;
             g_array_index(g->event_strand, uint32_t, item->index) = around;
             continue;

@@ -38,6 +38,7 @@ typedef struct request_event {
     uint32_t order;           /* of two events of one time, the lower came first */
     request_role role;
     bool failed; /* the record reports an error */
+    bool traced; /* the request is named by a trace ID */
 } request_event;
 
 typedef struct request_span {

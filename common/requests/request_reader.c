@@ -4,6 +4,7 @@
 
 #include "base/hash_bytes.h"
 #include "clocks/name_table.h"
+#include "requests/drawing.h"
 
 #include <ctype.h>
 #include <glib.h>
@@ -166,7 +167,7 @@ static uint64_t request_of(const request_reader *r, const nl_record *record, con
     if (hash != 0 || r->ids == NULL || r->ids[0] == NULL)
         return hash;
     for (size_t i = 0; r->ids[i] != NULL; i++) {
-        uint64_t value = nl_record_find(record, r->ids[i], &field) ? hash_value(r, &field, i + 1) : 0;
+        uint64_t value = drawing_find_id(record, r->ids[i], &field) ? hash_value(r, &field, i + 1) : 0;
         if (value == 0)
             return 0;
         hash = hash_mix(hash ^ value, UINT64_C(0x9e3779b97f4a7c15)) | 1;
@@ -199,6 +200,7 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
         .order = r->order++,
         .role = duration_ns >= 0 ? REQUEST_WHOLE : REQUEST_POINT,
         .duration_ns = MAX(duration_ns, 0),
+        .traced = fields[USE_TRACE] != NULL && hash_value(r, fields[USE_TRACE], 0) == request,
         .failed = is_failure(record, fields[USE_STATUS]),
     };
     const nl_field *phase = fields[USE_PHASE];

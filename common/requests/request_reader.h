@@ -14,7 +14,7 @@
 
 typedef struct request_reader request_reader;
 
-/* ids are the names of the ID fields, ended by NULL; the caller keeps them. NULL: only trace IDs. */
+/* ids are the ID fields (drawing.h), ended by NULL; the caller keeps them. NULL: only trace IDs. */
 request_reader *request_reader_new(const char *const *ids, nl_fraction fraction);
 void request_reader_free(request_reader *r); /* NULL is allowed */
 

@@ -55,7 +55,7 @@ static chart panel_at(cairo_t *cr, double left, double width, int row)
 }
 
 typedef struct drawn {
-    measure *const *measures;
+    const report_subject *subjects;
     int count;
     throughput *t;
 } drawn;
@@ -63,18 +63,18 @@ typedef struct drawn {
 static void plot_draw(cairo_t *cr, void *user)
 {
     const drawn *all = user;
-    measure *const *measures = all->measures;
+    const report_subject *subjects = all->subjects;
     throughput *t = all->t;
     int count = all->count;
     for (int i = 0; i < count; i++) {
-        char *ids = g_strjoinv(", ", measures[i]->definition->ids);
-        char *title = g_strdup_printf("Requests by %s: %" G_GUINT64_FORMAT, ids, measures[i]->requests);
+        char *ids = g_strjoinv(", ", (char **)subjects[i].ids);
+        char *title = g_strdup_printf("Requests by %s: %" G_GUINT64_FORMAT, ids, subjects[i].tally->requests);
         chart_color(cr, 0x000000, 1);
         chart_text(cr, 24, 30 + i * PANEL + 12, 0, 16, title);
-        if (measures[i]->requests > 0) {
-            chart_histogram(panel_at(cr, 0, WIDTH / 2.0, i), &measures[i]->totals, "number of requests by duration",
-                            units_time);
-            draw_series(panel_at(cr, WIDTH / 2.0, WIDTH / 2.0, i), &measures[i]->totals_series, false,
+        if (subjects[i].tally->requests > 0) {
+            chart_histogram(panel_at(cr, 0, WIDTH / 2.0, i), &subjects[i].tally->totals,
+                            "number of requests by duration", units_time);
+            draw_series(panel_at(cr, WIDTH / 2.0, WIDTH / 2.0, i), &subjects[i].tally->totals_series, false,
                         "mean duration by end time");
         }
         g_free(title);
@@ -87,9 +87,9 @@ static void plot_draw(cairo_t *cr, void *user)
     }
 }
 
-bool plot_write(const char *path, measure *const *measures, int count, throughput *t)
+bool plot_write(const char *path, const report_subject *subjects, int count, throughput *t)
 {
-    drawn all = {measures, count, t};
+    drawn all = {subjects, count, t};
     return chart_save(path, WIDTH, (count + (t != NULL)) * PANEL + 40, plot_draw, &all);
 }
 
@@ -117,13 +117,13 @@ static void print_histogram(nl_distribution *d)
     printf("\n");
 }
 
-void plot_print(measure *const *measures, int count)
+void plot_print(const report_subject *subjects, int count)
 {
     for (int i = 0; i < count; i++) {
-        char *ids = g_strjoinv(", ", measures[i]->definition->ids);
+        char *ids = g_strjoinv(", ", (char **)subjects[i].ids);
         printf("Durations of requests by %s\n\n  %11s %9s\n", ids, "from", "count");
         g_free(ids);
-        if (measures[i]->totals.count > 0)
-            print_histogram(&measures[i]->totals);
+        if (subjects[i].tally->totals.count > 0)
+            print_histogram(&subjects[i].tally->totals);
     }
 }

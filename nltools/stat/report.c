@@ -9,31 +9,53 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_WIDTH_MIN = 30, NAME_WIDTH_MAX = 72, ROWS_MAX = 30 };
+enum { NAME_WIDTH_MIN = 30, NAME_WIDTH_MAX = 72, ROWS_MAX = 30 /* of throughput */ };
 
-/* Prints a name from the log, without control characters. */
-static void print_padded(const char *text, int width)
+void report_print_padded(const char *text, int width)
 {
     char *shown = printable(text);
     printf("%s%*s", shown, (int)MAX(0, width - (int)g_utf8_strlen(shown, -1)), "");
     g_free(shown);
 }
 
-char *report_segment_name(const measure *m, uint16_t from, uint16_t to)
+static const char *event_text(const report_subject *r, uint32_t name)
 {
-    if (from == to)
-        return g_strdup_printf("%s (first to last)", m->definition->events[from]);
-    return g_strdup_printf("%s -> %s", m->definition->events[from], m->definition->events[to]);
+    return name == REQUEST_NONE ? "?" : event_names_text(request_reader_names(assembler_reader(r->assembler)), name);
 }
 
-/* Returns the width of the column of segment names. */
-static int width_of_names(const measure *m, const GPtrArray *segments)
+char *report_row_name(const report_subject *r, const tally_key *key, bool with_program)
+{
+    const char *inferred = key->inferred ? " (inferred)" : "";
+    if (key->kind == TALLY_PART)
+        return g_strdup_printf("  %s -> %s", event_text(r, key->from), event_text(r, key->to));
+    if (key->kind == TALLY_EDGE && key->from == REQUEST_NONE)
+        return g_strdup_printf("before %s", event_text(r, key->to));
+    if (key->kind == TALLY_EDGE)
+        return g_strdup_printf("%s -> %s%s", event_text(r, key->from), event_text(r, key->to), inferred);
+    const char *program = request_reader_program(assembler_reader(r->assembler), key->program);
+    return g_strdup_printf(with_program && *program != '\0' ? "%s @%s" : "%s", event_text(r, key->span), program);
+}
+
+/* Whether spans of several programs occur, so that their names are not enough. */
+static bool has_programs(const tally *t)
+{
+    uint32_t first = REQUEST_NONE;
+    for (guint i = 0; i < t->rows->len; i++) {
+        const tally_row *row = g_ptr_array_index(t->rows, i);
+        if (row->key.kind == TALLY_SPAN && first == REQUEST_NONE)
+            first = row->key.program;
+        if (row->key.kind == TALLY_SPAN && row->key.program != first)
+            return true;
+    }
+    return false;
+}
+
+int report_name_width(const report_subject *r, bool programs)
 {
     int width = NAME_WIDTH_MIN;
-    for (guint i = 0; i < segments->len; i++) {
-        const segment *s = g_ptr_array_index(segments, i);
-        char *name = report_segment_name(m, s->from, s->to);
-        width = CLAMP((int)strlen(name), width, NAME_WIDTH_MAX);
+    for (guint i = 0; i < r->tally->rows->len; i++) {
+        char *name = report_row_name(r, &((const tally_row *)g_ptr_array_index(r->tally->rows, i))->key, programs);
+        width = CLAMP((int)g_utf8_strlen(name, -1), width, NAME_WIDTH_MAX);
         g_free(name);
     }
     return width;
@@ -41,153 +63,155 @@ static int width_of_names(const measure *m, const GPtrArray *segments)
 
 /* ---- one log ---- */
 
-static void print_times(nl_distribution *d, double total_ns)
+static void print_row(const report_subject *r, tally_row *row, int width, bool programs)
 {
     static const double shares[] = {0.5, 0.9, 0.99};
-    char text[UNITS_SIZE];
-    printf(" %5.1f %% %9" PRIu64, total_ns > 0 ? 100 * d->total / total_ns : 0, d->count);
+    double all_ns = r->tally->totals.total;
+    char text[UNITS_SIZE], *name = report_row_name(r, &row->key, programs);
+    nl_distribution *d = &row->times;
+    printf("  ");
+    report_print_padded(name, width);
+    if (r->by != NULL) {
+        printf(" ");
+        report_print_padded(assembler_by(r->assembler, row->key.by), 16);
+    }
+    printf(" %5.1f %% %9" PRIu64, all_ns > 0 ? 100 * row->path_ns / all_ns : 0, d->count);
+    printf(" %11s", units_time(d->total, text));
+    printf(" %11s", row->key.kind == TALLY_SPAN ? units_time(row->self_ns, text) : "");
     printf(" %11s", units_time(nl_distribution_mean(d), text));
     for (size_t i = 0; i < G_N_ELEMENTS(shares); i++)
         printf(" %s%10s", nl_distribution_is_exact(d) ? " " : "~",
                units_time((double)nl_distribution_quantile(d, shares[i]), text));
     printf(" %11s\n", units_time((double)d->most, text));
+    g_free(name);
 }
 
-static void print_head(const char *what, int width, const char *by)
+static void print_rows(const report_subject *r)
 {
-    printf("\n  %-*s", width, what);
-    if (by != NULL)
-        printf(" %-16s", by);
-    printf(" %7s %9s %11s %11s %11s %11s %11s\n", "share", "count", "mean", "p50", "p90", "p99", "max");
-}
-
-static void print_row(const measure *m, const char *name, int width, uint16_t by)
-{
-    printf("  ");
-    print_padded(name, width);
-    if (m->by) {
-        printf(" ");
-        print_padded(gather_by(m->gatherer, by), 16);
+    const tally *t = r->tally;
+    bool programs = has_programs(t), exact = true;
+    int width = report_name_width(r, programs);
+    printf("\n  %-*s", width, "span or edge");
+    if (r->by != NULL)
+        printf(" %-16s", r->by);
+    printf(" %7s %9s %11s %11s %11s %11s %11s %11s %11s\n", "share", "count", "total", "self", "mean", "p50", "p90",
+           "p99", "max");
+    for (guint i = 0; i < t->rows->len; i++) {
+        tally_row *row = g_ptr_array_index(t->rows, i);
+        print_row(r, row, width, programs);
+        exact = exact && nl_distribution_is_exact(&row->times);
     }
+    if (!exact)
+        printf("  ~: within 1 %%, because of the number of values\n");
 }
 
-static void print_segments(const measure *m, const char *by)
+static void print_tree(const report_subject *r, const tally_example *e)
 {
-    int width = width_of_names(m, m->segments);
-    print_head("segment", width, by);
-    for (guint i = 0; i < m->segments->len; i++) {
-        segment *s = g_ptr_array_index(m->segments, i);
-        char *name = report_segment_name(m, s->from, s->to);
-        print_row(m, name, width, s->by);
-        print_times(&s->times, m->totals.total);
+    char text[UNITS_SIZE];
+    if (e->span_count > 0)
+        printf("      %-30s %-12s %14s %11s %11s\n", "span", "host", "begins after", "takes", "self");
+    for (size_t i = 0; i < e->span_count; i++) {
+        const request_span *s = &e->spans[i];
+        tally_key key = {.kind = TALLY_SPAN, .span = s->name, .program = s->program};
+        char *name = report_row_name(r, &key, true);
+        int indent = (int)(2 * MIN(s->depth, 20));
+        printf("    %s %*s", s->path_ns > 0 ? "*" : " ", indent, "");
+        report_print_padded(name, MAX(0, NAME_WIDTH_MIN - indent));
+        printf(" ");
+        report_print_padded(request_reader_host(assembler_reader(r->assembler), s->host), 12);
+        printf(" %14s", units_time((double)(s->begin_ns - e->from_ns), text));
+        printf(" %11s", s->end == REQUEST_NONE ? "no end" : units_time((double)(s->end_ns - s->begin_ns), text));
+        printf(" %11s%s\n", units_time((double)s->self_ns, text), s->failed ? "  failed" : "");
         g_free(name);
     }
 }
 
-static void print_pairs(const measure *m, const char *by)
+static void print_path(const report_subject *r, const tally_example *e)
 {
-    int width = NAME_WIDTH_MIN;
-    for (guint i = 0; i < m->pairs->len; i++)
-        width = CLAMP((int)strlen(((pair *)g_ptr_array_index(m->pairs, i))->name) + 18, width, NAME_WIDTH_MAX);
-    if (m->pairs->len == 0)
-        return;
-    print_head("pair", width, by);
-    for (guint i = 0; i < m->pairs->len; i++) {
-        pair *p = g_ptr_array_index(m->pairs, i);
-        print_row(m, p->name, width, p->by);
-        print_times(&p->inclusive, m->totals.total);
-        if (p->exclusive.total < p->inclusive.total) {
-            print_row(m, "  exclusive", width, p->by);
-            print_times(&p->exclusive, m->totals.total);
-        }
-        if (p->no_end > 0)
-            printf("    %" PRIu64 " have no end\n", p->no_end);
-        if (p->no_start > 0)
-            printf("    %" PRIu64 " have no start\n", p->no_start);
+    char text[UNITS_SIZE];
+    if (e->path_count > 0)
+        printf("      %-30s %-12s %14s %11s\n", "critical path", "", "begins after", "takes");
+    for (size_t i = 0; i < e->path_count; i++) {
+        const tally_step *step = &e->path[i];
+        char *name = report_row_name(r, &step->key, true);
+        printf("      ");
+        report_print_padded(name, NAME_WIDTH_MIN + 13);
+        printf(" %14s", units_time((double)(step->from_ns - e->from_ns), text));
+        printf(" %11s\n", units_time((double)step->took_ns, text));
+        g_free(name);
     }
 }
 
-static void print_example(const measure *m, const example *e)
+static void print_slowest(const report_subject *r)
 {
-    char time[NL_TIME_TEXT_SIZE];
-    nl_time_format_iso(e->from_ns, time);
-    printf("    ");
-    print_padded(e->name, NAME_WIDTH_MIN - 2);
-    if (m->by) {
-        printf(" ");
-        print_padded(gather_by(m->gatherer, e->by), 16);
-    }
-    printf(" %s", time);
-}
-
-static void print_oddity(const measure *m, const oddity *o, const char *what, bool missing)
-{
-    if (o->count == 0)
-        return;
-    printf("  %" PRIu64 " request%s ", o->count, o->count == 1 ? "" : "s");
-    print_padded(what, 0);
-    printf("\n");
-    for (guint i = 0; i < o->examples->len; i++) {
-        const example *e = &g_array_index(o->examples, example, i);
-        print_example(m, e);
-        printf("  %s", missing ? "lacks " : "");
-        print_padded(m->definition->events[e->first], 0);
-        if (!missing) {
-            printf(" before ");
-            print_padded(m->definition->events[e->last], 0);
-        }
-        printf("\n");
-    }
-    if (o->examples->len > 0 && o->examples->len < o->count)
-        printf("    ...\n");
-}
-
-static void print_slowest(const measure *m)
-{
-    if (m->slowest->len == 0)
+    const tally *t = r->tally;
+    bool tree = false;
+    if (t->slowest->len == 0)
         return;
     printf("\n  slowest requests\n");
-    for (guint i = 0; i < m->slowest->len; i++) {
-        const example *e = &g_array_index(m->slowest, example, i);
-        char text[UNITS_SIZE];
-        print_example(m, e);
-        printf("  %s", units_time((double)e->total_ns, text));
-        if (e->longest_ns >= 0) {
-            char *name = report_segment_name(m, e->first, e->last);
-            printf(", of which %s in ", units_time((double)e->longest_ns, text));
-            print_padded(name, 0);
-            g_free(name);
+    for (guint i = 0; i < t->slowest->len; i++) {
+        const tally_example *e = &g_array_index(t->slowest, tally_example, i);
+        char text[UNITS_SIZE], time[NL_TIME_TEXT_SIZE], *name = report_row_name(r, &e->longest, true);
+        nl_time_format_iso(e->from_ns, time);
+        printf("    ");
+        report_print_padded(e->name, NAME_WIDTH_MIN - 2);
+        printf(" %s  %s%s", time, units_time((double)e->total_ns, text), e->failed ? ", failed" : "");
+        if (e->longest_ns > 0) {
+            printf(", of which %s in ", units_time(e->longest_ns, text));
+            report_print_padded(name, 0);
         }
         printf("\n");
+        print_tree(r, e);
+        print_path(r, e);
+        tree = tree || e->span_count > 0;
+        g_free(name);
     }
+    if (tree)
+        printf("  *: on the critical path\n");
 }
 
-void report_measure(const measure *m, const char *by)
+static void print_count(uint64_t count, const char *one, const char *many)
 {
-    char *ids = g_strjoinv(", ", m->definition->ids), text[UNITS_SIZE];
-    printf("Requests by %s: %" PRIu64 ", %s in total", ids, m->requests, units_time(m->totals.total, text));
-    printf(", %s each\n", units_time(nl_distribution_mean(&m->totals), text));
+    if (count > 0)
+        printf("  %" PRIu64 " %s\n", count, count == 1 ? one : many);
+}
+
+static void print_without(const report_subject *r, bool last)
+{
+    uint32_t name = 0;
+    uint64_t count = tally_count_without(r->tally, last, &name);
+    if (count == 0)
+        return;
+    printf("  %" PRIu64 " request%s ", count, count == 1 ? " lacks" : "s lack");
+    report_print_padded(event_text(r, name), 0);
+    printf(", the usual %s event\n", last ? "last" : "first");
+}
+
+void report_requests(const report_subject *r)
+{
+    tally *t = r->tally;
+    char *ids = g_strjoinv(", ", (char **)r->ids), text[UNITS_SIZE];
+    printf("Requests by %s: %" PRIu64 ", %s in total", ids, t->requests, units_time(t->totals.total, text));
+    printf(", %s each", units_time(nl_distribution_mean(&t->totals), text));
+    printf("; p99 %s", units_time((double)nl_distribution_quantile(&t->totals, 0.99), text));
+    printf(", max %s\n", units_time((double)t->totals.most, text));
     g_free(ids);
-    char *without = g_strdup_printf("without %s, the first event", m->definition->events[0]);
-    print_oddity(m, &m->no_start, without, true);
-    g_free(without);
-    without = g_strdup_printf("without %s, the last event", m->definition->events[m->event_count - 1]);
-    print_oddity(m, &m->no_end, without, true);
-    g_free(without);
-    print_oddity(m, &m->disordered, "with events in another order", false);
-    if (gather_early(m->gatherer) > 0)
-        printf("  %" PRIu64 " requests were measured before they ended; allow more with --memory\n",
-               gather_early(m->gatherer));
-    if (m->left_out > 0)
-        printf("  %" PRIu64 " times were left out: too many segments and groups\n", m->left_out);
-    print_segments(m, by);
-    print_pairs(m, by);
-    bool exact = true;
-    for (guint i = 0; i < m->segments->len; i++)
-        exact = exact && nl_distribution_is_exact(&((segment *)g_ptr_array_index(m->segments, i))->times);
-    if (!exact)
-        printf("  ~: within 1 %%, because of the number of values\n");
-    print_slowest(m);
+    const request_problems *p = &t->problems;
+    print_count(t->failed, "request failed", "requests failed");
+    print_without(r, false);
+    print_without(r, true);
+    print_count(p->no_end, "span has no end", "spans have no end");
+    print_count(p->no_begin, "span has no begin", "spans have no begin");
+    print_count(p->no_parent, "parent is missing", "parents are missing");
+    print_count(p->cycles, "span is its own ancestor", "spans are their own ancestors");
+    print_count(p->violations, "effect is before its cause: check the clocks of the hosts",
+                "effects are before their causes: check the clocks of the hosts");
+    print_count(t->cut, "request was measured before it ended; allow more with --memory",
+                "requests were measured before they ended; allow more with --memory");
+    print_count(t->left_out, "time was left out: too many spans and groups",
+                "times were left out: too many spans and groups");
+    print_rows(r);
+    print_slowest(r);
     printf("\n");
 }
 
@@ -229,82 +253,4 @@ void report_throughput(throughput *t, int64_t interval_ns)
         printf("\n");
     }
     printf("\n");
-}
-
-/* ---- several logs ---- */
-
-static void print_compared(measure *const *logs, int count, const segment *s)
-{
-    const measure *first_log = logs[0];
-    char text[UNITS_SIZE];
-    double first_ns = -1, last_ns = -1;
-    for (int i = 0; i < count; i++) {
-        segment *other =
-            measure_find(logs[i], first_log->definition->events[s->from], first_log->definition->events[s->to], "");
-        if (other == NULL) {
-            printf(" %11s %11s %7s", "-", "-", "-");
-            continue;
-        }
-        double total_ns = logs[i]->totals.total;
-        printf(" %11s", units_time(nl_distribution_mean(&other->times), text));
-        printf(" %11s %5.1f %%", units_time((double)nl_distribution_quantile(&other->times, 0.99), text),
-               total_ns > 0 ? 100 * other->times.total / total_ns : 0);
-        first_ns = i == 0 ? nl_distribution_mean(&other->times) : first_ns;
-        last_ns = i == count - 1 ? nl_distribution_mean(&other->times) : last_ns;
-    }
-    if (first_ns > 0 && last_ns >= 0)
-        printf(" %8.2f\n", last_ns / first_ns);
-    else
-        printf(" %8s\n", "-");
-}
-
-/* Returns the segments of all logs, in the order of their events. */
-static GPtrArray *all_segments(measure *const *logs, int count)
-{
-    GPtrArray *all = g_ptr_array_new();
-    for (int i = 0; i < count; i++)
-        for (guint k = 0; k < logs[i]->segments->len; k++) {
-            segment *s = g_ptr_array_index(logs[i]->segments, k);
-            guint at = 0;
-            while (at < all->len) {
-                const segment *other = g_ptr_array_index(all, at);
-                if (other->from > s->from || (other->from == s->from && other->to >= s->to))
-                    break;
-                at++;
-            }
-            const segment *there = at < all->len ? g_ptr_array_index(all, at) : NULL;
-            if (there == NULL || there->from != s->from || there->to != s->to)
-                g_ptr_array_insert(all, (gint)at, s);
-        }
-    return all;
-}
-
-void report_comparison(measure *const *logs, char *const *names, int count)
-{
-    char *ids = g_strjoinv(", ", logs[0]->definition->ids), text[UNITS_SIZE];
-    GPtrArray *all = all_segments(logs, count);
-    printf("Requests by %s\n", ids);
-    for (int i = 0; i < count; i++) {
-        printf("  %d  ", i + 1);
-        print_padded(names[i], 0);
-        printf(": %" PRIu64 ", %s each", logs[i]->requests, units_time(nl_distribution_mean(&logs[i]->totals), text));
-        printf("; %" PRIu64 " without the first event, %" PRIu64 " without the last, %" PRIu64 " in another order\n",
-               logs[i]->no_start.count, logs[i]->no_end.count, logs[i]->disordered.count);
-    }
-    int width = width_of_names(logs[0], all);
-    printf("\n  %-*s", width, "segment");
-    for (int i = 0; i < count; i++)
-        printf(" %9s %d %9s %d %5s %d", "mean", i + 1, "p99", i + 1, "share", i + 1);
-    printf(" %6s/%d\n", count > 1 ? "mean" : "", 1);
-    for (guint i = 0; i < all->len; i++) {
-        const segment *s = g_ptr_array_index(all, i);
-        char *name = report_segment_name(logs[0], s->from, s->to);
-        printf("  ");
-        print_padded(name, width);
-        print_compared(logs, count, s);
-        g_free(name);
-    }
-    printf("\n");
-    g_ptr_array_free(all, TRUE);
-    g_free(ids);
 }

@@ -4,10 +4,10 @@
 
 #include "program/json_document.h"
 
-static void add_times(json_object *to, nl_distribution *d, double total_ns)
+static void add_times(json_object *to, nl_distribution *d)
 {
     json_add_int(to, "count", (int64_t)d->count);
-    json_add_double(to, "share", total_ns > 0 ? d->total / total_ns : 0);
+    json_add_int(to, "sum_ns", (int64_t)d->total);
     json_add_int(to, "mean_ns", (int64_t)(nl_distribution_mean(d) + 0.5));
     json_add_int(to, "p50_ns", nl_distribution_quantile(d, 0.5));
     json_add_int(to, "p90_ns", nl_distribution_quantile(d, 0.9));
@@ -16,83 +16,117 @@ static void add_times(json_object *to, nl_distribution *d, double total_ns)
     json_add_bool(to, "exact", nl_distribution_is_exact(d));
 }
 
-static void add_by(json_object *to, const measure *m, uint16_t by)
+/* The members that name a row. */
+static void add_key(json_object *to, const report_subject *r, const tally_key *key)
 {
-    if (m->by && by != 0)
-        json_add_text(to, "by", gather_by(m->gatherer, by));
+    static const char *const kinds[] = {"span", "edge", "part"};
+    const request_reader *reader = assembler_reader(r->assembler);
+    const event_names *names = request_reader_names(reader);
+    json_add_text(to, "kind", kinds[key->kind]);
+    if (key->kind != TALLY_EDGE) {
+        json_add_text(to, "span", event_names_text(names, key->span));
+        json_add_text(to, "program", request_reader_program(reader, key->program));
+    }
+    if (key->kind != TALLY_SPAN) {
+        json_add_text(to, "from", key->from == REQUEST_NONE ? NULL : event_names_text(names, key->from));
+        json_add_text(to, "to", key->to == REQUEST_NONE ? NULL : event_names_text(names, key->to));
+    }
+    if (key->kind == TALLY_EDGE)
+        json_add_bool(to, "inferred", key->inferred);
+    if (r->by != NULL)
+        json_add_text(to, "by", assembler_by(r->assembler, key->by));
 }
 
-static json_object *example_object(const measure *m, const example *e, bool slowest)
+json_object *report_row_json(const report_subject *r, tally_row *row)
 {
     json_object *object = json_object_new_object();
+    double all_ns = r->tally->totals.total;
+    add_key(object, r, &row->key);
+    json_add_double(object, "share", all_ns > 0 ? row->path_ns / all_ns : 0);
+    json_add_int(object, "path_ns", (int64_t)row->path_ns);
+    if (row->key.kind == TALLY_SPAN) {
+        json_add_int(object, "self_ns", (int64_t)row->self_ns);
+        json_add_int(object, "failed", (int64_t)row->failed);
+    }
+    add_times(object, &row->times);
+    return object;
+}
+
+static json_object *span_object(const report_subject *r, const request_span *s)
+{
+    const request_reader *reader = assembler_reader(r->assembler);
+    json_object *object = json_object_new_object();
+    json_add_text(object, "span", event_names_text(request_reader_names(reader), s->name));
+    json_add_text(object, "program", request_reader_program(reader, s->program));
+    json_add_text(object, "host", request_reader_host(reader, s->host));
+    json_add_int(object, "parent", s->parent == REQUEST_NONE ? -1 : (int64_t)s->parent);
+    json_add_int(object, "begin_ns", s->begin_ns);
+    json_add_int(object, "end_ns", s->end_ns);
+    json_add_int(object, "self_ns", s->self_ns);
+    json_add_int(object, "path_ns", s->path_ns);
+    json_add_bool(object, "failed", s->failed);
+    return object;
+}
+
+static json_object *example_object(const report_subject *r, const tally_example *e)
+{
+    json_object *object = json_object_new_object(), *longest = json_object_new_object(),
+                *spans = json_object_new_array(), *path = json_object_new_array();
     json_add_text(object, "name", e->name);
     json_add_int(object, "from_ns", e->from_ns);
     json_add_int(object, "total_ns", e->total_ns);
-    add_by(object, m, e->by);
-    if (!slowest || e->longest_ns >= 0) {
-        json_add_text(object, slowest ? "longest_from" : "first", m->definition->events[e->first]);
-        json_add_text(object, slowest ? "longest_to" : "then", m->definition->events[e->last]);
+    json_add_bool(object, "failed", e->failed);
+    if (r->by != NULL)
+        json_add_text(object, "by", assembler_by(r->assembler, e->by));
+    if (e->longest_ns > 0) {
+        add_key(longest, r, &e->longest);
+        json_add_int(longest, "path_ns", (int64_t)e->longest_ns);
     }
-    if (slowest && e->longest_ns >= 0)
-        json_add_int(object, "longest_ns", e->longest_ns);
+    json_object_object_add(object, "longest", longest);
+    for (size_t i = 0; i < e->span_count; i++)
+        json_object_array_add(spans, span_object(r, &e->spans[i]));
+    json_object_object_add(object, "spans", spans);
+    for (size_t i = 0; i < e->path_count; i++) {
+        json_object *step = json_object_new_object();
+        add_key(step, r, &e->path[i].key);
+        json_add_int(step, "from_ns", e->path[i].from_ns);
+        json_add_int(step, "took_ns", e->path[i].took_ns);
+        json_object_array_add(path, step);
+    }
+    json_object_object_add(object, "path", path);
     return object;
 }
 
-static void add_examples(json_object *to, const measure *m, const char *name, const GArray *examples, bool slowest)
+json_object *report_requests_json(const report_subject *r)
 {
-    json_object *list = json_object_new_array();
-    for (guint i = 0; i < examples->len; i++)
-        json_object_array_add(list, example_object(m, &g_array_index(examples, example, i), slowest));
-    json_object_object_add(to, name, list);
-}
-
-static json_object *segment_object(const measure *m, segment *s)
-{
-    json_object *object = json_object_new_object();
-    json_add_text(object, "from", m->definition->events[s->from]);
-    json_add_text(object, "to", m->definition->events[s->to]);
-    add_by(object, m, s->by);
-    add_times(object, &s->times, m->totals.total);
-    return object;
-}
-
-static json_object *pair_object(const measure *m, pair *p)
-{
-    json_object *object = json_object_new_object();
-    json_add_text(object, "name", p->name);
-    add_by(object, m, p->by);
-    json_add_int(object, "never_ended", (int64_t)p->no_end);
-    json_add_int(object, "never_started", (int64_t)p->no_start);
-    add_times(object, &p->inclusive, m->totals.total);
-    json_add_int(object, "exclusive_mean_ns", (int64_t)(nl_distribution_mean(&p->exclusive) + 0.5));
-    json_add_int(object, "exclusive_p50_ns", nl_distribution_quantile(&p->exclusive, 0.5));
-    return object;
-}
-
-json_object *report_measure_json(const measure *m)
-{
-    json_object *object = json_object_new_object(), *ids = json_object_new_array(), *segments = json_object_new_array(),
-                *pairs = json_object_new_array();
-    for (char **id = m->definition->ids; *id != NULL; id++)
+    json_object *object = json_object_new_object(), *ids = json_object_new_array(), *rows = json_object_new_array(),
+                *slowest = json_object_new_array(), *times = json_object_new_object();
+    tally *t = r->tally;
+    for (char *const *id = r->ids; *id != NULL; id++)
         json_object_array_add(ids, json_text(*id));
-    for (guint i = 0; i < m->segments->len; i++)
-        json_object_array_add(segments, segment_object(m, g_ptr_array_index(m->segments, i)));
-    for (guint i = 0; i < m->pairs->len; i++)
-        json_object_array_add(pairs, pair_object(m, g_ptr_array_index(m->pairs, i)));
+    for (guint i = 0; i < t->rows->len; i++)
+        json_object_array_add(rows, report_row_json(r, g_ptr_array_index(t->rows, i)));
+    for (guint i = 0; i < t->slowest->len; i++)
+        json_object_array_add(slowest, example_object(r, &g_array_index(t->slowest, tally_example, i)));
     json_object_object_add(object, "id", ids);
-    json_add_int(object, "objects", (int64_t)m->requests);
-    json_add_int(object, "without_first", (int64_t)m->no_start.count);
-    json_add_int(object, "without_last", (int64_t)m->no_end.count);
-    json_add_int(object, "disordered", (int64_t)m->disordered.count);
-    json_add_int(object, "measured_early", (int64_t)gather_early(m->gatherer));
-    json_add_int(object, "left_out", (int64_t)m->left_out);
-    json_add_int(object, "total_ns", (int64_t)m->totals.total);
-    json_object_object_add(object, "segments", segments);
-    json_object_object_add(object, "pairs", pairs);
-    add_examples(object, m, "slowest", m->slowest, true);
-    add_examples(object, m, "without_first_examples", m->no_start.examples, false);
-    add_examples(object, m, "without_last_examples", m->no_end.examples, false);
-    add_examples(object, m, "disordered_examples", m->disordered.examples, false);
+    json_add_int(object, "requests", (int64_t)t->requests);
+    json_add_int(object, "failed", (int64_t)t->failed);
+    json_add_int(object, "total_ns", (int64_t)t->totals.total);
+    add_times(times, &t->totals);
+    json_object_object_add(object, "times", times);
+    uint32_t name;
+    json_add_int(object, "without_first", (int64_t)tally_count_without(t, false, &name));
+    json_add_int(object, "without_last", (int64_t)tally_count_without(t, true, &name));
+    json_add_int(object, "spans_without_end", t->problems.no_end);
+    json_add_int(object, "spans_without_begin", t->problems.no_begin);
+    json_add_int(object, "missing_parents", t->problems.no_parent);
+    json_add_int(object, "cycles", t->problems.cycles);
+    json_add_int(object, "violations", t->problems.violations);
+    json_add_int(object, "imprecise", t->problems.imprecise);
+    json_add_int(object, "measured_early", (int64_t)t->cut);
+    json_add_int(object, "left_out", (int64_t)t->left_out);
+    json_object_object_add(object, "rows", rows);
+    json_object_object_add(object, "slowest", slowest);
     return object;
 }
 

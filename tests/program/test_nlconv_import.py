@@ -264,7 +264,7 @@ class Strace(ImportCase):
         self.assertEqual(self.run_program(self.nlconv, "--format", "ulm", "-o", self.scratch / "log", self.scratch / "trace").returncode, 0)
         shown = self.run_program(nlstat, self.scratch / "log").stdout
         self.assertIn("Requests by CALL: 200", shown)
-        self.assertRegex(shown, r"read.start -> read.end +\S+ % +100 ")
+        self.assertRegex(shown, r"\n  read +\S+ % +100 ")
 
 
 PERF = """# ========

@@ -1,4 +1,4 @@
-"""nlstat: segments, pairs, what is missing, the slowest, throughput, comparisons, plots."""
+"""nlstat: spans and edges, what is missing, the slowest requests, throughput, comparisons, plots."""
 import json
 import os
 import random
@@ -42,14 +42,20 @@ class Nlstat(support.Case):
         self.assertEqual(result.returncode, status, result.stderr)
         return json.loads(result.stdout)
 
-    def test_segments_add_up(self):
+    def rows(self, found, kind="edge"):
+        """The rows of one kind, by name."""
+        name = (lambda r: r["span"]) if kind == "span" else (lambda r: f"{r['from']} -> {r['to']}")
+        return {name(r): r for r in found["rows"] if r["kind"] == kind}
+
+    def test_shares_add_up(self):
         (found,) = self.found(self.log(requests()))
         self.assertEqual(found["id"], ["REQ.ID"])
-        self.assertEqual(found["objects"], 50)
+        self.assertEqual(found["requests"], 50)
         self.assertEqual(found["total_ns"], 50 * 7_000_000)
-        self.assertEqual([(s["from"], s["p50_ns"]) for s in found["segments"]],
-                         [("Client.Send", 1_000_000), ("Server.Recv", 5_000_000), ("Server.Done", 1_000_000)])
-        self.assertAlmostEqual(sum(s["share"] for s in found["segments"]), 1, 5)
+        self.assertEqual({name: r["p50_ns"] for name, r in self.rows(found).items()},
+                         {"Client.Send -> Server.Recv": 1_000_000, "Server.Recv -> Server.Done": 5_000_000,
+                          "Server.Done -> Client.Recv": 1_000_000})
+        self.assertAlmostEqual(sum(r["share"] for r in found["rows"] if r["kind"] != "part"), 1, 9)
 
     def test_order_of_records_does_not_matter(self):
         lines = requests().splitlines(keepends=True)
@@ -58,29 +64,26 @@ class Nlstat(support.Case):
 
     def test_by_field_and_missing_ends(self):
         log = self.log("".join(l for l in requests().splitlines(keepends=True)
-                               if not ("Client.Recv" in l and "KIND=1" in l)))
+                               if not ("Client.Recv" in l and l.endswith("r3 KIND=1\n"))))
         (found,) = self.found("--by", "KIND", log)
-        self.assertEqual(found["without_last"], 25)
-        self.assertEqual({s["by"] for s in found["segments"]}, {"0", "1"})
-        self.assertEqual([(e["name"], e["first"]) for e in found["without_last_examples"]],
-                         [("r1", "Client.Recv"), ("r3", "Client.Recv"), ("r5", "Client.Recv")])
-        text = self.run_program(self.nlstat, "--missing", "1", log).stdout
-        self.assertIn("25 requests without Client.Recv, the last event\n", text)
-        self.assertEqual(text.count("lacks Client.Recv"), 1)
+        self.assertEqual((found["without_first"], found["without_last"]), (0, 1))
+        self.assertEqual({r["by"] for r in found["rows"]}, {"0", "1"})
+        text = self.run_program(self.nlstat, log).stdout
+        self.assertIn("  1 request lacks Client.Recv, the usual last event\n", text)
 
     def test_by_host_is_the_rarest_visited(self):
         log = self.log("".join(l.replace("HOST=s", f"HOST=s{l.split('KIND=')[1].strip()}")
                                for l in requests().splitlines(keepends=True)))
         (found,) = self.found("--by", "HOST", log)
-        self.assertEqual({s["by"] for s in found["segments"]}, {"s0", "s1"})
+        self.assertEqual({r["by"] for r in found["rows"]}, {"s0", "s1"})
 
-    def test_against_the_order(self):
+    def test_an_odd_order_is_no_error(self):
+        """Two events in another order than usual: the path follows them as they are."""
         text = requests(20) + line(900000, "Client.Send", "odd") + line(900001, "Server.Done", "odd") + \
             line(900002, "Server.Recv", "odd") + line(900003, "Client.Recv", "odd")
         (found,) = self.found(self.log(text))
-        self.assertEqual(found["disordered"], 1)
-        self.assertEqual([(e["name"], e["first"], e["then"]) for e in found["disordered_examples"]],
-                         [("odd", "Server.Done", "Server.Recv")])
+        self.assertEqual((found["requests"], found["violations"], found["without_last"]), (21, 0, 0))
+        self.assertAlmostEqual(sum(r["share"] for r in found["rows"] if r["kind"] != "part"), 1, 9)
 
     def test_slowest(self):
         text = requests(100) + "".join(line(2000000 + offset, event, "slow") for event, offset in
@@ -89,7 +92,31 @@ class Nlstat(support.Case):
         slowest = found["slowest"]
         self.assertEqual([(s["name"], s["total_ns"]) for s in slowest],
                          [("slow", 701_000_000), ("r0", 7_000_000), ("r1", 7_000_000)])
-        self.assertEqual((slowest[0]["longest_from"], slowest[0]["longest_ns"]), ("Server.Recv", 699_000_000))
+        self.assertEqual((slowest[0]["longest"]["from"], slowest[0]["longest"]["path_ns"]), ("Server.Recv", 699_000_000))
+        self.assertEqual([(step["to"], step["took_ns"]) for step in slowest[0]["path"]],
+                         [("Server.Recv", 1_000_000), ("Server.Done", 699_000_000), ("Client.Recv", 1_000_000)])
+
+    def test_slowest_as_a_tree(self):
+        """Two calls at once: the tree has both, and the critical path the slower one."""
+        text = ""
+        for i in range(3):
+            for us, event, span, parent in [(0, "Page.start", 1, 0), (100, "A.start", 2, 1), (110, "B.start", 3, 1),
+                                            (400, "A.end", 2, 1), (900 + i, "B.end", 3, 1), (1000 + i, "Page.end", 1, 0)]:
+                fields = {"TRACE.ID": f"t{i}", "SPAN.ID": f"{i}{span}", **({"PARENT.ID": f"{i}{parent}"} if parent else {})}
+                text += (f"DATE=20260101120000.{i * 10000 + us:06d} HOST=h PROG=web LVL=Usage NL.EVNT={event} " +
+                         " ".join(f"{k}={v}" for k, v in fields.items()) + "\n")
+        log = self.log(text)
+        (found,) = self.found("--id", "TRACE.ID", "--slowest", "1", log)
+        rows = self.rows(found, "span")
+        self.assertEqual({n: (r["count"], r["path_ns"], r["self_ns"]) for n, r in rows.items()},
+                         {"Page": (3, 3 * 210_000, 3 * 200_000), "A": (3, 0, 900_000), "B": (3, 3 * 790_000 + 3000, 3 * 790_000 + 3000)})
+        text = self.run_program(self.nlstat, "--id", "TRACE.ID", "--slowest", "1", log).stdout
+        self.assertRegex(text, r"t2 +2026-01-01T12:00:00.020000Z  1.00 ms, of which 792.0 us in B @web\n")
+        self.assertRegex(text, r"\n    \* Page @web +h +0 ns +1.00 ms +200.0 us\n"
+                               r"        A @web +h +100.0 us +300.0 us +300.0 us\n"
+                               r"    \*   B @web +h +110.0 us +792.0 us +792.0 us\n")
+        self.assertRegex(text, r"critical path .*\n      Page @web +0 ns +110.0 us\n      B @web +110.0 us +792.0 us\n"
+                               r"      Page @web +902.0 us +100.0 us\n")
 
     def test_a_workflows_jobs(self):
         log = self.log(workflow.workflow_log(jobs=40, unfinished=(7, 30)), "a.bp")
@@ -97,12 +124,10 @@ class Nlstat(support.Case):
         text = self.run_program(self.nlstat, *jobs, log)
         self.assertEqual(text.returncode, 0, text.stderr)
         self.assertIn("Requests by xwf.id, job.id, job_inst.id: 40,", text.stdout)
-        self.assertIn("2 requests without stampede.job_inst.post.end", text.stdout)
-        for number in (7, 30):
-            self.assertRegex(text.stdout, f"/merge_mProjectPP-3.3_PID{number}_ID{number}/{number} .*lacks stampede.job_inst.post.start")
-        found = self.found(*jobs, log)[0]
-        counts = {s["from"].removeprefix("stampede.job_inst.") + " " + s["to"].removeprefix("stampede.job_inst."): s["count"] for s in found["segments"]}
-        self.assertEqual(counts, {f"{a} {b}": 40 if i < 5 else 38 for i, (a, b) in enumerate(zip(workflow.STEPS, workflow.STEPS[1:]))})
+        self.assertIn("2 requests lack stampede.job_inst.post.end, the usual last event", text.stdout)
+        spans = self.rows(self.found(*jobs, log)[0], "span")
+        self.assertEqual({name.removeprefix("stampede.job_inst."): r["count"] for name, r in spans.items()},
+                         {"submit": 40, "main": 40, "post": 38})
 
     def test_pairs(self):
         text = ""
@@ -113,26 +138,26 @@ class Nlstat(support.Case):
                 if not (i == 9 and event == "job.end"):
                     text += line(at + offset, event, i)
         (found,) = self.found(self.log(text))
-        pairs = {p["name"]: p for p in found["pairs"]}
-        self.assertEqual((pairs["job"]["count"], pairs["job"]["never_ended"]), (9, 1))
-        self.assertEqual((pairs["job"]["mean_ns"], pairs["job"]["exclusive_mean_ns"]), (10_000_000, 7_000_000))
-        self.assertEqual((pairs["io"]["count"], pairs["io"]["mean_ns"], pairs["io"]["exclusive_mean_ns"]),
-                         (20, 1_500_000, 1_500_000))
+        spans = self.rows(found, "span")
+        self.assertEqual((spans["job"]["count"], found["spans_without_end"]), (9, 1))
+        self.assertEqual((spans["job"]["mean_ns"], spans["job"]["self_ns"]), (10_000_000, 9 * 7_000_000 + 2_000_000))
+        self.assertEqual((spans["io"]["count"], spans["io"]["mean_ns"], spans["io"]["self_ns"]),
+                         (20, 1_500_000, 30_000_000))
 
     def test_pairs_that_overlap(self):
         text = "".join(line(i * 100000 + offset, event, i) for i in range(10) for event, offset in
                        [("ReadStart", 0), ("SendStart", 1000), ("ReadEnd", 2000), ("SendEnd", 5000)])
         (found,) = self.found(self.log(text))
-        self.assertEqual({p["name"]: (p["count"], p["mean_ns"], p["never_ended"], p["never_started"])
-                          for p in found["pairs"]},
-                         {"Read": (10, 2_000_000, 0, 0), "Send": (10, 4_000_000, 0, 0)})
+        self.assertEqual({name: (r["count"], r["mean_ns"]) for name, r in self.rows(found, "span").items()},
+                         {"Read": (10, 2_000_000), "Send": (10, 4_000_000)})
+        self.assertEqual((found["spans_without_begin"], found["spans_without_end"]), (0, 0))
 
     def test_times_and_where(self):
         log = self.log(requests())
         (found,) = self.found("--where", "KIND == 1", log)
-        self.assertEqual((found["objects"], found["without_first"], found["without_last"]), (25, 0, 0))
+        self.assertEqual((found["requests"], found["without_first"], found["without_last"]), (25, 0, 0))
         (found,) = self.found("--since", "20260101120000.1", "--until", "20260101120000.2", log)
-        self.assertEqual(found["objects"], 10)
+        self.assertEqual(found["requests"], 10)
 
     def test_throughput(self):
         text = "".join(line(i * 10000, "Send", i, SIZE=1000) for i in range(300)) + line(1, "Send", 0, SIZE="many")
@@ -144,12 +169,16 @@ class Nlstat(support.Case):
         self.assertIn("300.0 k in 300 records", text)
 
     def test_comparison(self):
-        result = self.run_program(self.nlstat, "--compare", self.log(requests(), "before.log"),
-                                  self.log(requests(stretch=2), "after.log"))
+        logs = self.log(requests(), "before.log"), self.log(requests(stretch=2), "after.log")
+        result = self.run_program(self.nlstat, "--compare", *logs)
         self.assertEqual(result.returncode, 0, result.stderr)
         rows = {l.split("  ")[1]: l.split() for l in result.stdout.splitlines() if " -> " in l}
         self.assertEqual(rows["Server.Recv -> Server.Done"][-1], "2.00")
-        self.assertEqual(rows["Client.Send -> Server.Recv"][-1], "1.00")
+        self.assertEqual(rows["Client.Send -> Server.Recv (inferred)"][-1], "1.00")
+        (found,) = self.found("--compare", *logs)
+        self.assertEqual([(log["source"], log["requests"]) for log in found["logs"]], [(str(log), 50) for log in logs])
+        (row,) = [r for r in found["rows"] if r["name"] == "Server.Recv -> Server.Done"]
+        self.assertEqual((row["mean_ratio"], [log["mean_ns"] for log in row["logs"]]), (2.0, [5_000_000, 10_000_000]))
 
     def test_many_are_within_a_percent(self):
         """Beyond what is kept as it is quantiles are of a sketch, whose error is stated."""
@@ -159,7 +188,7 @@ class Nlstat(support.Case):
             for i, t in enumerate(times):
                 log.write(line(i % 900000000, "A.Begin", i) + line(i % 900000000 + t, "A.End", i))
         (found,) = self.found(self.scratch / "a.log")
-        (segment,) = found["segments"]
+        (segment,) = found["rows"]
         self.assertFalse(segment["exact"])
         times.sort()
         for share, name in ((0.5, "p50_ns"), (0.9, "p90_ns"), (0.99, "p99_ns")):
@@ -168,12 +197,17 @@ class Nlstat(support.Case):
         self.assertEqual(segment["max_ns"], times[-1] * 1000)
 
     def test_memory_is_bounded(self):
-        """Requests that wait longest are measured early; nothing of them is lost, and incomplete ones are counted."""
+        """Complete requests leave first. Others are measured early if memory is short, and none of their records is lost."""
         long = [line(0, "Client.Send", "long"), line(40000 * 10000, "Client.Recv", "long")]
         (found,) = self.found("--memory", "1M", self.log(long[0] + requests(40000) + long[1]))
-        self.assertEqual((found["objects"], found["without_first"], found["without_last"]), (40002, 1, 1))
-        self.assertEqual(found["measured_early"], 1)
-        self.assertEqual([s["count"] for s in found["segments"]], [40000] * 3)
+        self.assertEqual((found["requests"], found["without_first"], found["without_last"]), (40001, 0, 0))
+        self.assertEqual(found["measured_early"], 0)
+        self.assertEqual(self.rows(found)["Server.Recv -> Server.Done"]["count"], 40000)
+        lines = [line(at * 1000000 + i, event, i) for at, event in ((0, "A"), (1, "B")) for i in range(20000)]
+        (found,) = self.found("--memory", "1M", "--id", "REQ.ID", self.log("".join(lines), "b.log"))
+        self.assertGreater(found["measured_early"], 0)
+        self.assertGreater(found["requests"], 20000)
+        self.assertEqual(2 * found["requests"] - found["without_first"] - found["without_last"], 40000)
 
     def test_plots(self):
         log = self.log(requests())
@@ -216,13 +250,13 @@ class Nlstat(support.Case):
         path = self.scratch / "hostile.log"
         path.write_text("".join(line(i * 1000 + at, event, i) for i in range(12)
                                 for at, event in enumerate(("x\033[31mred", "w", "z\u009b31m")[i % 4 == 0:3 - (i % 4 == 1)][::-1 if i % 4 == 2 else 1])))
-        for options in ["--slowest", "3", "--missing", "3", path], ["--compare", path, path], ["--plot", "-", path]:
+        for options in ["--slowest", "3", path], ["--compare", path, path], ["--plot", "-", path]:
             said = self.run_program(self.nlstat, "--id", "REQ.ID", *options).stdout
             self.assertIn("Requests by REQ.ID", said)
             self.assertNotIn("\033", said)
             self.assertNotIn("\u009b", said)
-            if "--missing" in options:
-                for shown in "requests without x?[31mred, the first", "lacks x?[31mred", "lacks z?31m", "before ", "of which ", "x?[31mred -> w":
+            if "--slowest" in options:
+                for shown in "lack x?[31mred, the usual first event", "of which ", "x?[31mred -> w":
                     self.assertIn(shown, said)
 
     def test_odd_input(self):

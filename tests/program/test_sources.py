@@ -254,7 +254,7 @@ class Sources(support.Case):
             printed, said = reader.communicate(timeout=30)
             self.assertEqual((reader.returncode, said), (0, ""), command)
             if "--json" in command:
-                self.assertEqual(json.loads(printed)[0]["objects"], COUNT)
+                self.assertEqual(json.loads(printed)[0]["requests"], COUNT)
             else:
                 self.assertEqual(len(out.read_text().splitlines()), 2 * COUNT, command)
                 out.unlink()

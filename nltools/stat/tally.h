@@ -1,0 +1,96 @@
+/*
+ * Where the time of many requests goes: sums of their critical paths, by span and by edge.
+ *
+ * A row is a span's name in one program, an edge between two events, or a part of a span between two of its own events.
+ * The shares of spans and edges on the critical paths add up to the time of all requests. Memory is bounded by the
+ * limits of rows, values and examples. One thread at a time.
+ */
+#ifndef NLSTAT_TALLY_H
+#define NLSTAT_TALLY_H
+
+#include "base/distribution.h"
+#include "requests/assembler.h"
+#include "stat/series.h"
+
+#include <glib.h>
+
+enum { TALLY_PATH_MAX = 1000 };
+
+typedef enum tally_kind { TALLY_SPAN, TALLY_EDGE, TALLY_PART } tally_kind;
+
+typedef struct tally_key {
+    uint32_t kind;          /* tally_kind */
+    uint32_t span, program; /* names; of parts too */
+    uint32_t from, to;      /* names of events; REQUEST_NONE: none */
+    uint32_t inferred;
+    uint32_t by; /* number of the group */
+} tally_key;
+
+typedef struct tally_row {
+    tally_key key;
+    uint64_t path_count; /* steps of critical paths */
+    double path_ns;      /* their time */
+    double self_ns;      /* of spans: the time in which no child ran */
+    uint64_t failed;
+    nl_distribution times; /* durations of spans; otherwise of steps */
+} tally_row;
+
+/* A part of an example's critical path: consecutive steps of one row. */
+typedef struct tally_step {
+    tally_key key;
+    int64_t from_ns, took_ns;
+} tally_step;
+
+/* A request that is shown by itself. */
+typedef struct tally_example {
+    char *name;
+    uint32_t by;
+    int64_t from_ns, total_ns;
+    request_span *spans; /* in the order of a tree: parents before their children, by time */
+    size_t span_count;
+    tally_step *path;  /* in order of time */
+    size_t path_count; /* at most TALLY_PATH_MAX */
+    tally_key longest; /* the row that has most of its critical path */
+    double longest_ns;
+    bool failed;
+} tally_example;
+
+/* How many requests have an event, and how many begin and end with it. */
+typedef struct tally_event {
+    uint64_t requests, first, last;
+    uint64_t latest; /* number of the latest request that has it */
+} tally_event;
+
+typedef struct tally {
+    size_t slowest_max;
+    uint64_t requests, failed, cut, left_out;
+    request_problems problems; /* sums */
+    nl_distribution totals;    /* from the first event to the last */
+    series totals_series;      /* by the times at which requests ended */
+    GPtrArray *rows;           /* tally_row; by share after tally_finish, parts behind their spans */
+    GArray *slowest;           /* tally_example; the slowest first after tally_finish */
+    GHashTable *by_key;
+    GArray *events; /* tally_event by name */
+    uint64_t value_count, value_count_max;
+} tally;
+
+/* Keeps at most slowest_max examples. */
+tally *tally_new(size_t slowest_max);
+void tally_free(tally *t); /* NULL is allowed */
+
+/* Adds a request, see assembler_take. */
+void tally_add(tally *t, const request_graph *graph, const char *name, uint32_t by, bool cut);
+
+/* Sorts the results. Call it after the last request. */
+void tally_finish(tally *t);
+
+/*
+ * Returns how many requests lack the event with which most requests begin, or with last, end. Sets *name to the event;
+ * there must be a request.
+ */
+uint64_t tally_count_without(const tally *t, bool last, uint32_t *name);
+
+/* Returns the row of a key, or NULL. */
+tally_row *tally_find(const tally *t, const tally_key *key);
+
+#endif
