@@ -73,16 +73,16 @@ static void print_row(const report_subject *r, tally_row *row, int width, bool p
     report_print_padded(name, width);
     if (r->by != NULL) {
         printf(" ");
-        report_print_padded(assembler_by(r->assembler, row->key.by), 16);
+        report_print_padded(assembler_by(r->assembler, row->key.by), 12);
     }
-    printf(" %5.1f %% %9" PRIu64, all_ns > 0 ? 100 * row->path_ns / all_ns : 0, d->count);
-    printf(" %11s", units_time(d->total, text));
-    printf(" %11s", row->key.kind == TALLY_SPAN ? units_time(row->self_ns, text) : "");
-    printf(" %11s", units_time(nl_distribution_mean(d), text));
+    printf(" %5.1f %% %8" PRIu64, all_ns > 0 ? 100 * row->path_ns / all_ns : 0, d->count);
+    printf(" %10s", units_time(d->total, text));
+    printf(" %10s", row->key.kind == TALLY_SPAN ? units_time(row->self_ns, text) : "");
+    printf(" %10s", units_time(nl_distribution_mean(d), text));
     for (size_t i = 0; i < G_N_ELEMENTS(shares); i++)
-        printf(" %s%10s", nl_distribution_is_exact(d) ? " " : "~",
+        printf("%s%10s", nl_distribution_is_exact(d) ? " " : "~",
                units_time((double)nl_distribution_quantile(d, shares[i]), text));
-    printf(" %11s\n", units_time((double)d->most, text));
+    printf(" %10s\n", units_time((double)d->most, text));
     g_free(name);
 }
 
@@ -93,8 +93,8 @@ static void print_rows(const report_subject *r)
     int width = report_name_width(r, programs);
     printf("\n  %-*s", width, "span or edge");
     if (r->by != NULL)
-        printf(" %-16s", r->by);
-    printf(" %7s %9s %11s %11s %11s %11s %11s %11s %11s\n", "share", "count", "total", "self", "mean", "p50", "p90",
+        printf(" %-12s", r->by);
+    printf(" %7s %8s %10s %10s %10s %10s %10s %10s %10s\n", "share", "count", "total", "self", "mean", "p50", "p90",
            "p99", "max");
     for (guint i = 0; i < t->rows->len; i++) {
         tally_row *row = g_ptr_array_index(t->rows, i);
