@@ -115,6 +115,8 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/requests/trace.h \
 	%D%/requests/drawing.c \
 	%D%/requests/drawing.h \
+	%D%/requests/clock_bounds.c \
+	%D%/requests/clock_bounds.h \
 	%D%/requests/assembler.c \
 	%D%/requests/assembler.h \
 	%D%/requests/request_reader.c \

@@ -22,9 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Without measurements nothing is known of how far the hosts' clocks differ. */
-#define CLOCK_BOUND_NS (INT64_MAX / 4)
-
 typedef struct arguments {
     subject_options subject;
     const char *by;
@@ -149,7 +146,6 @@ static void nlstat_begin(void *user, const drawing *d)
                 .fraction = a->subject.reading.fraction,
                 .by = a->by,
                 .memory_max = a->subject.memory_max / (size_t)count,
-                .clock_bound_ns = CLOCK_BOUND_NS,
                 .take = nlstat_take_request,
                 .user = t,
             };

@@ -23,6 +23,7 @@ struct open_request {
     open_request *before, *after;
     request_event *events;
     uint32_t count, capacity;
+    nl_buffer payloads;
     int64_t latest_ns; /* the latest time of an event */
     uint32_t by;       /* number of the group; 0: not known */
     bool complete;
@@ -69,13 +70,15 @@ assembler *assembler_new(const assembler_options *options)
 
 static size_t memory_of(const open_request *r)
 {
-    return sizeof *r + r->capacity * sizeof *r->events + strlen(r->name) + 1 + 64; /* 64: of the table, about */
+    return sizeof *r + r->capacity * sizeof *r->events + r->payloads.capacity + strlen(r->name) + 1 +
+           64; /* 64: of the table, about */
 }
 
 static void open_request_free(assembler *a, open_request *r)
 {
     a->memory -= memory_of(r);
     g_free(r->events);
+    nl_buffer_free(&r->payloads);
     g_free(r->name);
     g_free(r);
 }
@@ -151,7 +154,8 @@ static void hand_out(assembler *a, open_request *r, bool cut)
 {
     r->by = a->by_host ? rarest_host(a, r) : r->by;
     request_graph_build(a->graph, r->events, r->count, a->learning == NULL ? a->edges : NULL,
-                        a->options.clock_bound_ns);
+                        request_reader_clocks(a->reader));
+    a->graph->payloads = r->payloads.data;
     a->options.take(a->options.user, a->graph, r->name, r->by, cut);
     open_request_free(a, r);
 }
@@ -345,10 +349,32 @@ static bool is_event(const assembler *a, const nl_record *record, bool *first)
     return events == NULL || events[i] != NULL;
 }
 
+static void append_event(assembler *a, open_request *r, const nl_record *record, request_event event)
+{
+    a->memory -= memory_of(r);
+    if (r->count == r->capacity) {
+        r->capacity = MAX(EVENTS_MIN, 2 * r->capacity);
+        r->events = g_renew(request_event, r->events, r->capacity);
+    }
+    event.payload = (uint32_t)r->payloads.size;
+    if (a->options.pack != NULL && r->payloads.size <= UINT32_MAX - ASSEMBLER_PAYLOAD_MAX) {
+        a->options.pack(a->options.user, record, &r->payloads);
+        event.payload_size = (uint32_t)(r->payloads.size - event.payload);
+        if (event.payload_size > ASSEMBLER_PAYLOAD_MAX) {
+            r->payloads.size = event.payload;
+            event.payload_size = 0;
+        }
+    }
+    a->memory += memory_of(r);
+    r->events[r->count++] = event;
+    r->latest_ns = MAX(r->latest_ns, event.time_ns);
+}
+
 bool assembler_add(assembler *a, const nl_record *record)
 {
     request_event event;
     bool first;
+    request_reader_learn(a->reader, record);
     if (!is_event(a, record, &first))
         return false;
     uint64_t key = request_reader_take(a->reader, record, &event);
@@ -362,14 +388,7 @@ bool assembler_add(assembler *a, const nl_record *record)
     }
     if (r == NULL)
         r = new_request(a, key, record, &event);
-    if (r->count == r->capacity) {
-        a->memory -= r->capacity * sizeof *r->events;
-        r->capacity = MAX(EVENTS_MIN, 2 * r->capacity);
-        r->events = g_renew(request_event, r->events, r->capacity);
-        a->memory += r->capacity * sizeof *r->events;
-    }
-    r->events[r->count++] = event;
-    r->latest_ns = MAX(r->latest_ns, event.time_ns);
+    append_event(a, r, record, event);
     if (r->by == 0 && a->options.by != NULL && !a->by_host)
         r->by = group_of_record(a, record);
     unlink_request(a, r);

@@ -14,7 +14,12 @@
 #include "requests/request_graph.h"
 #include "requests/request_reader.h"
 
-enum { ASSEMBLER_IDLE_S = 10, ASSEMBLER_PAUSE_MAX_S = 24 * 3600, ASSEMBLER_LEARNED = 1000 };
+enum {
+    ASSEMBLER_IDLE_S = 10,
+    ASSEMBLER_PAUSE_MAX_S = 24 * 3600,
+    ASSEMBLER_LEARNED = 1000,
+    ASSEMBLER_PAYLOAD_MAX = 1 << 16
+};
 
 typedef struct assembler assembler;
 
@@ -23,6 +28,13 @@ typedef struct assembler assembler;
  * memory ran out before the request was over.
  */
 typedef void assembler_take(void *user, const request_graph *graph, const char *name, uint32_t by, bool cut);
+
+/*
+ * Appends what the user needs of a record to buffer. The assembler keeps these bytes with the event, at most
+ * ASSEMBLER_PAYLOAD_MAX; a request's graph has them at graph->payloads + event->payload. Calls happen in the order of
+ * records.
+ */
+typedef void assembler_pack(void *user, const nl_record *record, nl_buffer *buffer);
 
 typedef struct assembler_options {
     const char *const *ids; /* see request_reader_new */
@@ -33,8 +45,8 @@ typedef struct assembler_options {
     /* The field that groups requests, by its first value in the request; HOST: by the host that the fewest requests
      * visit; NULL: no groups. The caller keeps it. */
     const char *by;
-    size_t memory_max;      /* bytes */
-    int64_t clock_bound_ns; /* the most by which two hosts' clocks differ */
+    size_t memory_max;    /* bytes */
+    assembler_pack *pack; /* NULL: events have no payload */
     assembler_take *take;
     void *user;
 } assembler_options;
@@ -42,7 +54,10 @@ typedef struct assembler_options {
 assembler *assembler_new(const assembler_options *options);
 void assembler_free(assembler *a); /* NULL is allowed. Requests that were not handed out are lost */
 
-/* Adds a record. Returns whether it belongs to a request. */
+/*
+ * Adds a record. Returns whether it belongs to a request. Other records, such as those of sensors, should be added too:
+ * those about clocks bound the differences between hosts.
+ */
 bool assembler_add(assembler *a, const nl_record *record);
 
 /* Hands out all requests. Call it after the last record. */

@@ -57,7 +57,7 @@ typedef struct graph {
     request_graph public;
     const event_names *names;
     const precedence *edges;
-    int64_t bound_ns;
+    const clock_bounds *clocks;
     GArray *spans, *places, *items, *nodes, *strands, *path; /* places: span_nodes */
     GArray *event_strand, *event_node;                       /* uint32_t by event */
     GArray *lanes;                                           /* uint64_t: place and thread, by number */
@@ -451,22 +451,17 @@ static void break_cycles(graph *g)
         SPAN(g, i)->depth--;
 }
 
-/* Whether the clocks of two spans may differ. */
-static bool is_remote(const request_span *a, const request_span *b)
-{
-    return a->host != b->host;
-}
-
 static void check_parent(graph *g, request_span *s, const request_span *parent)
 {
-    int64_t bound_ns = is_remote(s, parent) ? g->bound_ns : 0, early_ns = parent->begin_ns - s->begin_ns;
+    int64_t bound_ns = clock_bounds_between(g->clocks, s->host, parent->host),
+            early_ns = parent->begin_ns - s->begin_ns;
     if (early_ns > bound_ns)
         g->public.problems.violations++;
     else if (early_ns > 0)
         g->public.problems.imprecise++;
     int64_t late_ns = s->end_ns - parent->end_ns;
-    s->outlives_parent = late_ns > bound_ns;
-    if (late_ns > 0 && late_ns <= bound_ns)
+    s->outlives_parent = late_ns > (bound_ns == CLOCK_BOUND_UNKNOWN ? 0 : bound_ns);
+    if (late_ns > 0 && !s->outlives_parent)
         g->public.problems.imprecise++;
 }
 
@@ -760,11 +755,11 @@ static void find_path(graph *g)
 }
 
 void request_graph_build(request_graph *public, request_event *events, size_t count, const precedence *edges,
-                         int64_t clock_bound_ns)
+                         const clock_bounds *clocks)
 {
     graph *g = (graph *)public;
     g->edges = edges;
-    g->bound_ns = clock_bound_ns;
+    g->clocks = clocks;
     *public = (request_graph){.events = events, .event_count = count};
     for (size_t i = 1; i < count; i++)
         if (by_event_time(&events[i - 1], &events[i]) > 0) {

@@ -16,6 +16,7 @@
 #ifndef NETLOGGER_REQUESTS_REQUEST_GRAPH_H
 #define NETLOGGER_REQUESTS_REQUEST_GRAPH_H
 
+#include "requests/clock_bounds.h"
 #include "requests/event_names.h"
 
 #include <stdbool.h>
@@ -36,6 +37,8 @@ typedef struct request_event {
     uint32_t host;            /* number of the host */
     uint32_t thread;          /* number of the thread; 0: unknown */
     uint32_t order;           /* of two events of one time, the lower came first */
+    uint32_t payload;         /* offset in the request's payloads (assembler.h) */
+    uint32_t payload_size;    /* bytes */
     request_role role;
     bool failed; /* the record reports an error */
     bool traced; /* the request is named by a trace ID */
@@ -76,7 +79,7 @@ typedef struct request_problems {
     uint32_t no_parent;        /* parents that are named and missing */
     uint32_t cycles;           /* parents that are their own descendants */
     uint32_t violations;       /* effects before their causes, by more than the clocks' bound, on explicit edges */
-    uint32_t imprecise;        /* the same within the bound */
+    uint32_t imprecise;        /* the same within the bound, or between clocks of which nothing is known */
 } request_problems;
 
 struct precedence;
@@ -91,7 +94,8 @@ typedef struct request_graph {
     size_t path_count;
     int64_t from_ns, to_ns;
     request_problems problems;
-    bool failed; /* an event or a span failed */
+    bool failed;          /* an event or a span failed */
+    const char *payloads; /* see assembler_pack; NULL without */
 } request_graph;
 
 /* names must outlive the graph. */
@@ -100,9 +104,9 @@ void request_graph_free(request_graph *g); /* NULL is allowed */
 
 /*
  * Builds the graph of one request from events in any order, at least one; sorts them. edges may be NULL: then programs
- * are joined by explicit parents only. clock_bound_ns is the most by which two hosts' clocks differ.
+ * are joined by explicit parents only. clocks may be NULL: then nothing is known of the hosts' clocks.
  */
 void request_graph_build(request_graph *g, request_event *events, size_t count, const struct precedence *edges,
-                         int64_t clock_bound_ns);
+                         const clock_bounds *clocks);
 
 #endif

@@ -42,6 +42,7 @@ struct request_reader {
     nl_fraction fraction;
     event_names *names;
     name_table hosts, programs, places;
+    clock_bounds *clocks;
     uint64_t seed;
     uint32_t order;
 };
@@ -52,6 +53,7 @@ request_reader *request_reader_new(const char *const *ids, nl_fraction fraction)
     r->ids = ids;
     r->fraction = fraction;
     r->names = event_names_new();
+    r->clocks = clock_bounds_new();
     r->seed = (uint64_t)g_random_int() << 32 | g_random_int();
     return r;
 }
@@ -61,6 +63,7 @@ void request_reader_free(request_reader *r)
     if (r == NULL)
         return;
     event_names_free(r->names);
+    clock_bounds_free(r->clocks);
     name_table_free(&r->hosts);
     name_table_free(&r->programs);
     name_table_free(&r->places);
@@ -175,6 +178,12 @@ static uint64_t request_of(const request_reader *r, const nl_record *record, con
     return hash;
 }
 
+void request_reader_learn(request_reader *r, const nl_record *record)
+{
+    if (record->event.size > 5 && memcmp(record->event.data, "Clock", 5) == 0)
+        clock_bounds_learn(r->clocks, record, number_of(&r->hosts, record->host));
+}
+
 uint64_t request_reader_take(request_reader *r, const nl_record *record, request_event *event)
 {
     const nl_field *fields[USE_COUNT] = {NULL};
@@ -211,6 +220,11 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
     if (event->role == REQUEST_WHOLE && fields[USE_PHASE] != NULL) /* Chrome's records have the time of the begin */
         event->time_ns += event->duration_ns;
     return request;
+}
+
+const clock_bounds *request_reader_clocks(const request_reader *r)
+{
+    return r->clocks;
 }
 
 const event_names *request_reader_names(const request_reader *r)

@@ -19,10 +19,14 @@ request_reader *request_reader_new(const char *const *ids, nl_fraction fraction)
 void request_reader_free(request_reader *r); /* NULL is allowed */
 
 /*
- * Makes *event from a record. Returns a hash of the request's name that is not 0, or 0 if the record belongs to no
- * request. The order of events is the order of calls.
+ * Makes *event from a record. Returns a hash of the request's name that is
+ * not 0, or 0 if the record belongs to no request. The order of events is the order of calls.
  */
 uint64_t request_reader_take(request_reader *r, const nl_record *record, request_event *event);
+
+/* Learns about the hosts' clocks from a record. Call it for each record, also of sensors. */
+void request_reader_learn(request_reader *r, const nl_record *record);
+const clock_bounds *request_reader_clocks(const request_reader *r);
 
 /* The names of events; the texts of hosts and programs by the numbers in events. */
 const event_names *request_reader_names(const request_reader *r);

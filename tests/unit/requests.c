@@ -15,6 +15,7 @@ enum { EVENTS_MAX = 20000, GRAPHS = 2000, HOSTS_MAX = 50, FAN_OUT_MAX = 20, DEPT
 
 /* A log of one request in the making. */
 typedef struct script {
+    clock_bounds *clocks; /* of hosts 1 and 2: 500 ns each */
     event_names *names;
     request_graph *graph;
     request_event events[EVENTS_MAX];
@@ -25,6 +26,9 @@ static script *script_new(void)
 {
     script *s = g_new0(script, 1);
     s->names = event_names_new();
+    s->clocks = clock_bounds_new();
+    clock_bounds_set(s->clocks, 1, 500);
+    clock_bounds_set(s->clocks, 2, 500);
     s->graph = request_graph_new(s->names);
     return s;
 }
@@ -33,6 +37,7 @@ static void script_free(script *s)
 {
     request_graph_free(s->graph);
     event_names_free(s->names);
+    clock_bounds_free(s->clocks);
     g_free(s);
 }
 
@@ -56,7 +61,7 @@ static void add_side(script *s, int64_t time_ns, const char *name, uint32_t plac
 
 static void build(script *s, const precedence *edges)
 {
-    request_graph_build(s->graph, s->events, s->count, edges, 1000);
+    request_graph_build(s->graph, s->events, s->count, edges, s->clocks);
     int64_t sum_ns = 0;
     for (size_t i = 0; i < s->graph->path_count; i++) {
         const request_step *step = &s->graph->path[i];
@@ -316,7 +321,49 @@ static void effects_before_causes(void **state)
     add_side(s, 20000, "Call.end", 1, 1, 0);
     build(s, NULL);
     assert_int_equal(s->graph->problems.violations, 1);
+    /* Nothing is known of the clock of host 3; programs of host 2 share a clock. */
+    for (uint32_t host = 2; host <= 3; host++) {
+        add_side(s, 10000, "Call.start", 2, 1, 0);
+        add_side(s, 9500, "Work.start", 7, 2, 1);
+        add_side(s, 15000, "Work.end", 7, 2, 1);
+        add_side(s, 20000, "Call.end", 2, 1, 0);
+        for (size_t i = 0; i < s->count; i++)
+            s->events[i].host = s->events[i].place == 7 ? host : 2;
+        build(s, NULL);
+        assert_int_equal(s->graph->problems.violations, host == 2);
+        assert_int_equal(s->graph->problems.imprecise, host == 3);
+    }
     script_free(s);
+    (void)state;
+}
+
+/* What records say about clocks. */
+static void bounds_of_clocks(void **state)
+{
+    clock_bounds *b = clock_bounds_new();
+    static const struct {
+        uint32_t host;
+        const char *event, *machine;
+        double offset_us, error_us;
+    } rows[] = {{1, "ClockOffset", NULL, -40, 10}, {1, "ClockKernel", NULL, 0, 900}, {2, "ClockTracking", NULL, 1, 30},
+                {3, "ClockKernel", "m", 0, 5},     {4, "ClockKernel", "m", 0, 7},    {5, "Other", NULL, 1, 1}};
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        nl_record *r = nl_record_new();
+        nl_record_set_event(r, rows[i].event, strlen(rows[i].event));
+        nl_record_add_double(r, "CLOCK.OFFSET", rows[i].offset_us);
+        nl_record_add_double(r, "CLOCK.ERROR", rows[i].error_us);
+        if (rows[i].machine != NULL)
+            nl_record_add_string(r, "CLOCK.MACHINE", rows[i].machine, strlen(rows[i].machine));
+        clock_bounds_learn(b, r, rows[i].host);
+        nl_record_free(r);
+    }
+    assert_int_equal(clock_bounds_between(b, 1, 2), 80000);
+    assert_int_equal(clock_bounds_between(b, 2, 3), 35000);
+    assert_int_equal(clock_bounds_between(b, 3, 4), 0);
+    assert_int_equal(clock_bounds_between(b, 5, 5), 0);
+    assert_true(clock_bounds_between(b, 1, 5) == CLOCK_BOUND_UNKNOWN);
+    assert_true(clock_bounds_between(NULL, 1, 2) == CLOCK_BOUND_UNKNOWN);
+    clock_bounds_free(b);
     (void)state;
 }
 
@@ -337,7 +384,7 @@ static void large_requests(void **state)
             events[2 * i + 1] = (request_event){
                 .time_ns = 3 * MANY - i, .name = end, .span_id = i + 1, .parent = parent, .order = 3 * MANY - i};
         }
-        request_graph_build(g, events, 2 * (MANY + 1), NULL, 0);
+        request_graph_build(g, events, 2 * (MANY + 1), NULL, NULL);
         assert_int_equal(g->span_count, MANY + 1);
         assert_int_equal(g->to_ns - g->from_ns, 3 * MANY);
     }
@@ -486,7 +533,7 @@ static void client_and_server(void **state)
             add(s, 70, "Read", 1);
             add(s, 70 + late, "SendEnd", 2);
             add(s, 100, "Done", 1);
-            request_graph_build(s->graph, s->events, s->count, NULL, 0); /* sorts them */
+            request_graph_build(s->graph, s->events, s->count, NULL, NULL); /* sorts them */
             if (learn) {
                 precedence_learn(p, s->events, s->count);
                 s->count = 0;
@@ -524,7 +571,7 @@ static void two_backends(void **state)
         add(s, 21 + b, "RecvB", 1);
         add(s, 30 + b, "Reply", 1);
         if (i < 300) {
-            request_graph_build(s->graph, s->events, s->count, NULL, 0);
+            request_graph_build(s->graph, s->events, s->count, NULL, NULL);
             precedence_learn(p, s->events, s->count);
             s->count = 0;
         }
@@ -664,6 +711,7 @@ int main(void)
         cmocka_unit_test(records_that_are_missing),
         cmocka_unit_test(cycles_of_parents),
         cmocka_unit_test(effects_before_causes),
+        cmocka_unit_test(bounds_of_clocks),
         cmocka_unit_test(large_requests),
         cmocka_unit_test(simulated_services),
         cmocka_unit_test(client_and_server),
