@@ -194,8 +194,7 @@ nl_status control_drops(request *r, const nl_record *asked)
     put_drop(r, "lost", gaps_count_lost(),
              "records missing from the streams of clients that number them, for longer than 5 s");
     put_drop(r, "refused", counts_get(COUNT_REFUSED), "connections: not from an allowed network, or too many");
-    put_drop(r, "displaced", counts_get(COUNT_DISPLACED),
-             "silent connections closed because new clients came and there were too many");
+    put_drop(r, "displaced", counts_get(COUNT_DISPLACED), "silent connections closed to admit new clients");
     put_drop(r, "streams", counts_get(COUNT_STREAMS_REFUSED), "blocks rejected because too many streams began");
     put_drop(r, "gaps", counts_get(COUNT_GAPS_REFUSED),
              "blocks rejected because their streams have too many gaps; their senders keep them");
@@ -204,7 +203,7 @@ nl_status control_drops(request *r, const nl_record *asked)
     put_drop(r, "cut", counts_get(COUNT_CUT_OFF), "connections closed because clients took too much memory");
     put_drop(r, "unwritten", unwritten, "records too large for the format of an output");
     put_drop(r, "undecided", undecided,
-             "records that an output kept because its where= costs too much; none of these is lost");
+             "records that an output kept without evaluating its where=, which costs too much");
     put_drop(r, "costly", live.costly, "subscribers disconnected because their WHERE costs too much");
     put_drop(r, "failed", counts_get(COUNT_REQUESTS_FAILED), "rejected requests");
     put_drop(r, "missed", live.missed, "records that subscribers missed because they were too slow");

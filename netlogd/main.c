@@ -41,7 +41,7 @@ typedef struct arguments {
 
 static const options_usage usage = {
     .groups = (const options_group[]){{NULL, settings_command_rows, 0},
-                                      {"Settings, which the configuration file may have too", settings_rows, 0},
+                                      {"Settings, also valid in the configuration file", settings_rows, 0},
                                       {0}},
     .urls = (const options_group[]){{"Options of every output", output_rows, 0},
                                     {"Options of output files", output_file_rows, 0},

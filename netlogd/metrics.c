@@ -92,7 +92,7 @@ static void print_all(struct evbuffer *out)
         {"netlogd_accepted_connections_total", "counter", "Connections since the start.",
          counts_get(COUNT_CONNECTIONS)},
         {"netlogd_refused_connections_total", "counter", "Connections refused.", counts_get(COUNT_REFUSED)},
-        {"netlogd_displaced_connections_total", "counter", "Silent connections closed for new ones.",
+        {"netlogd_displaced_connections_total", "counter", "Silent connections closed to admit new clients.",
          counts_get(COUNT_DISPLACED)},
         {"netlogd_refused_blocks_total", "counter", "Blocks rejected because their streams have too many gaps.",
          counts_get(COUNT_GAPS_REFUSED)},
@@ -124,7 +124,8 @@ static void print_all(struct evbuffer *out)
         {"netlogd_nats_waiting_messages", "gauge", "Messages from NATS that are not acknowledged yet.", nats.waiting},
         {"netlogd_nats_away", "gauge", "NATS inputs from which netlogd cannot read now.", nats.away},
         {"netlogd_certificate_expiry_timestamp_seconds", "gauge",
-         "When the first certificate of the listeners and outputs expires, in seconds since 1970; 0 without any.",
+         "Time at which the first certificate of the listeners and outputs expires, in seconds since 1970; 0 without "
+         "certificates.",
          certificate_watch_get_first()},
         {"netlogd_uptime_seconds", "gauge", "Time since the start of netlogd.",
          (uint64_t)((nl_monotonic_ns() - server_start_ns()) / NL_NS_PER_SECOND)},

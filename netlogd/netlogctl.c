@@ -92,7 +92,7 @@ static const options_command commands[] = {
      "Send a command (level Debug, marker PATTERN log, ...) to the programs that log in the binary format, and to "
      "those that connect later; the programs undo it when netlogd ends or \"tell ''\" revokes it"},
     {"certificates", "HOST...",
-     "Make a certificate authority, and a certificate for TLS for each HOST, the collector first; or renew them"},
+     "Make or renew a certificate authority, and a TLS certificate for each HOST; name the collector first"},
     {0},
 };
 

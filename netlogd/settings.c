@@ -234,7 +234,7 @@ const nl_option settings_rows[] = {
      .minimum = 1024,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, max_record_size),
-     .help = "Maximum size of a record; a longer one is malformed"},
+     .help = "Maximum size of a record; a longer record is malformed"},
     {.name = "max-connections",
      .type = NL_OPTION_COUNT,
      .initial = "10000",
@@ -321,8 +321,8 @@ const nl_option settings_rows[] = {
      .minimum = 4 << 10,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, subscriber_queue),
-     .help = "Maximum size of the records that a slow subscriber has not read; beyond it, the subscriber misses "
-             "records and netlogd reports that to it"},
+     .help = "Maximum size of the records that a slow subscriber has not read; beyond this size, the subscriber misses "
+             "records, and netlogd reports their number to it"},
     {.name = "max-subscribers",
      .type = NL_OPTION_COUNT,
      .initial = "1000",
@@ -395,13 +395,12 @@ const nl_option settings_command_rows[] = {
     {.name = "verify",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(settings, verify),
-     .help =
-         "Do not collect: check every record of the files or directories, and print what is damaged or missing; exit "
-         "with 1 if anything is"},
+     .help = "Do not collect: check every record of the files or directories, and print what is damaged or missing; "
+             "exit with 1 if it finds any damage"},
     {.name = "repair",
      .type = NL_OPTION_FLAG,
      .set = set_repair,
-     .help = "Do as --verify does, move damaged parts of FILE to FILE.damaged, and rebuild FILE.index, its time index, "
+     .help = "Like --verify; also move damaged parts of FILE to FILE.damaged, and rebuild FILE.index, its time index, "
              "if it is invalid"},
     {.name = "seal-key",
      .value = "FILE",

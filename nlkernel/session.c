@@ -314,7 +314,7 @@ static bool choose_processes(session *s)
     if ((s->options->only_command || s->options->pid_count > 0) && !is_in_initial_namespace())
         return nl_error_false(NL_ERROR_UNSUPPORTED,
                               "--pid and --only-command do not work in a container, which has its own process IDs; run "
-                              "nlkernel outside of it, or record the whole machine");
+                              "nlkernel outside the container, or record the whole machine");
     return choose_processes_in(s, &s->instance, "set_event_pid", "options/event-fork") &&
            (s->functions == FUNCTIONS_NONE ||
             choose_processes_in(s, function_buffers(s), "set_ftrace_pid", "options/function-fork"));

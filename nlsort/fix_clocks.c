@@ -149,7 +149,7 @@ const nl_record *fix_clocks_next(fix_clocks *f)
     memcpy(&size, f->packed.data + f->at, sizeof size);
     f->at += sizeof size;
     if (!fill(f, size) || nl_record_unpack(f->record, f->packed.data + f->at, size) != NL_OK)
-        program_fail(PROGRAM_PROBLEM, "%s: what was kept there is damaged", f->directory);
+        program_fail(PROGRAM_PROBLEM, "%s: the temporary data is damaged", f->directory);
     f->at += size;
     return correction_apply(f->correction, f->record, f->corrected) ? f->corrected : f->record;
 }

@@ -105,10 +105,10 @@ static const options_usage usage = {
     .commands = commands,
     .summary = "Keep logs in a database and query it, also with SQL. ARCHIVE is an SQLite file, which load creates, or "
                "postgresql://[USER@][HOST]/DATABASE. Without SOURCE, read standard input. " PROGRAM_SOURCES ".",
-    .notes = "Examples:\n  nlarchive load all.db logs/\n  nlarchive query --where 'HOST == h1' --format json all.db\n"
-             "  sqlite3 all.db 'SELECT event, count(*) FROM events GROUP BY event'\n\n"
-             "Exit status: 0 done; 1 something could not be read or written, or is missing (the rest is done); 2 wrong "
-             "use.",
+    .notes =
+        "Examples:\n  nlarchive load all.db logs/\n  nlarchive query --where 'HOST == h1' --format json all.db\n"
+        "  sqlite3 all.db 'SELECT event, count(*) FROM events GROUP BY event'\n\n"
+        "Exit status: 0 done; 1 some input or output failed, or records are missing (the rest is done); 2 usage error.",
 };
 
 static void nlarchive_read_arguments(arguments *a, int argc, char **argv)

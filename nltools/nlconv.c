@@ -97,8 +97,8 @@ static const options_usage usage = {
     .operands = "--format FORMAT [SOURCE]",
     .summary = "Convert a log from one format into another. Without SOURCE, read standard input. nlconv reports once "
                "what the output's format cannot represent. " PROGRAM_SOURCES ".",
-    .notes = "Exit status: 0 done; 1 something could not be read or written, or is missing (the rest is converted); 2 "
-             "wrong use.\n\nExamples:\n  nlconv --format json all.nlb\n  nlconv --format csv -o all.csv all.log\n"
+    .notes = "Exit status: 0 done; 1 some input or output failed, or records are missing (the rest is converted); 2 "
+             "usage error.\n\nExamples:\n  nlconv --format json all.nlb\n  nlconv --format csv -o all.csv all.log\n"
              "  nlconv --from-format csv --format ulm < all.csv",
 };
 

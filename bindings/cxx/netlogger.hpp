@@ -111,7 +111,7 @@ namespace literals
 /** The name of an event. An extension of gcc and clang in C++17. */
 template <class Char, Char... Text> constexpr event_name<Text...> operator""_e()
 {
-    static_assert(sizeof...(Text) > 0, "an event has a name");
+    static_assert(sizeof...(Text) > 0, "an event needs a name");
     return {};
 }
 

@@ -85,7 +85,7 @@ static size_t read_head(const char *data, size_t size, bool all, void **shared, 
         return 0;
     *shared = &found;
     if (array == NULL && size > 0)
-        sink_malformed(s, 1, 0, "no array of traceEvents", data, size < 100 ? size : 100);
+        sink_malformed(s, 1, 0, "no traceEvents array", data, size < 100 ? size : 100);
     return array != NULL ? (size_t)(array - data) : size;
 }
 
@@ -109,7 +109,7 @@ static bool pick(json_fields *f, nl_string members[MEMBER_COUNT])
     bool first = true;
     nl_string key, value;
     if (!json_take(j, '{'))
-        return json_fail(j, "an object is missing");
+        return json_fail(j, "expected an object");
     while (json_next(j, '}', &first) && json_key(j, &key) && json_any(j, &value))
         for (int i = 0; i < MEMBER_COUNT; i++)
             if (equals(key, member_names[i]))
@@ -166,7 +166,7 @@ static bool take_foreign(json_fields *f, const nl_string members[MEMBER_COUNT])
     static const int plain[] = {PHASE, CATEGORY, DURATION, PID, TID, ID};
     int64_t time_ns;
     if (members[TIME].data == NULL || !read_time(members[TIME], &time_ns))
-        return json_fail(&f->scan, members[TIME].data == NULL ? "there is no ts" : "the time can't be read");
+        return json_fail(&f->scan, members[TIME].data == NULL ? "missing ts" : "invalid time");
     nl_record_set_time(f->builder->record, time_ns);
     f->builder->seen |= 1u << MEMBER_TIME;
     nl_string name;
@@ -207,7 +207,7 @@ static bool chrome_read_take_event(json_fields *f)
     } else if (!take_foreign(f, members)) {
         return false;
     }
-    return builder_finish(f->builder, true, f->s) || json_fail(&f->scan, "there is no ts");
+    return builder_finish(f->builder, true, f->s) || json_fail(&f->scan, "missing ts");
 }
 
 static void read_events(importer *base, const char *data, size_t size, sink *s)

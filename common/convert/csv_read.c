@@ -139,7 +139,7 @@ static const char *read_cells(row_reader *r, const char *at, const char *end)
         nl_string text;
         if (stop == NULL || (!quoted && at < end && *at == '"')) {
             r->malformed = true;
-            nl_error_set(NL_ERROR_INVALID, "a quoted cell does not end");
+            nl_error_set(NL_ERROR_INVALID, "a quoted cell has no closing quote");
             quoted = false;
             /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the loop does not run if at is NULL */
             for (stop = at; stop < end && *stop != '\n'; stop++)

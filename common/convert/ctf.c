@@ -249,8 +249,8 @@ static bool begin_record(ctf_reader *r, const bt_clock_snapshot *time, const bt_
     if (time == NULL ||
         bt_clock_snapshot_get_ns_from_origin(time, &time_ns) != BT_CLOCK_SNAPSHOT_GET_NS_FROM_ORIGIN_STATUS_OK) {
         bt_current_thread_clear_error();
-        sink_malformed(r->s, 0, 0, time == NULL ? "event without a time" : "an event's time is beyond all times",
-                       r->path, strlen(r->path));
+        sink_malformed(r->s, 0, 0, time == NULL ? "event without a time" : "an event's time is out of range", r->path,
+                       strlen(r->path));
         return false;
     }
     if (!bt_clock_class_origin_is_unix_epoch(bt_clock_snapshot_borrow_clock_class_const(time))) {
@@ -458,7 +458,7 @@ static bool read_path(const char *path, sink *s)
     size_t found = 0;
     bool good = find_plugin("ctf", &t.plugins.ctf) && find_plugin("utils", &t.plugins.utils);
     if (good && (found = each_trace(path, 0, take_trace, &t)) == 0)
-        nl_error_set(NL_ERROR_NOT_FOUND, "%s: no CTF trace: no directory with a file \"metadata\"", path);
+        nl_error_set(NL_ERROR_NOT_FOUND, "%s: not a CTF trace: no directory has a file \"metadata\"", path);
     bt_plugin_put_ref(t.plugins.ctf);
     bt_plugin_put_ref(t.plugins.utils);
     builder_free(&r.builder);

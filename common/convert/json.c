@@ -89,8 +89,8 @@ static bool json_take_line(json_fields *r)
         return false;
     json_blank(j);
     if (j->at != j->end)
-        return json_fail(j, "something follows the object");
-    return builder_finish(r->builder, true, r->s) || json_fail(j, "there is no ts");
+        return json_fail(j, "unexpected text after the object");
+    return builder_finish(r->builder, true, r->s) || json_fail(j, "missing ts");
 }
 
 static bool is_blank(const char *at, const char *end)

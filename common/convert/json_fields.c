@@ -30,7 +30,7 @@ static bool take_text(json_fields *r, const builder_key *key, nl_string text)
 {
     member m = member_here(r, key);
     if (m != MEMBER_NONE)
-        return builder_set(r->builder, m, text) || json_fail(&r->scan, "the time can't be read");
+        return builder_set(r->builder, m, text) || json_fail(&r->scan, "invalid time");
     nl_field *field = builder_add_key(r->builder, key, r->s);
     field->type = NL_TYPE_STRING;
     field->string = text;
@@ -70,7 +70,7 @@ static bool json_fields_join(json_fields *r, nl_string outer, nl_string inner, n
 {
     char *bytes = builder_bytes(r->builder, outer.size + 1 + inner.size);
     if (bytes == NULL)
-        return json_fail(&r->scan, "the names of objects within one another take too much room");
+        return json_fail(&r->scan, "the names of nested objects are too long");
     memcpy(bytes, outer.data, outer.size);
     bytes[outer.size] = '.';
     memcpy(bytes + outer.size + 1, inner.data, inner.size);
@@ -88,12 +88,12 @@ static bool take_special(json_fields *r, const builder_key *key, nl_string kind)
         char *bytes = builder_bytes(r->builder, text.size);
         size_t size = bytes != NULL ? base64_get(text, bytes) : SIZE_MAX;
         return size != SIZE_MAX ? take_text(r, key, (nl_string){bytes, size})
-                                : json_fail(&r->scan, "$bytes is no base64");
+                                : json_fail(&r->scan, "$bytes is not base64");
     }
     nl_field number = {.type = NL_TYPE_STRING, .string = text};
     double value;
     if (!nl_field_double(&number, &value))
-        return json_fail(&r->scan, "$double is no number");
+        return json_fail(&r->scan, "$double is not a number");
     nl_field *field = builder_add_key(r->builder, key, r->s);
     field->type = NL_TYPE_DOUBLE;
     field->double_value = value;
@@ -114,7 +114,7 @@ static bool take_object(json_fields *r, const builder_key *key, int depth)
     bool first = true;
     nl_string inner = {0}, name = {0};
     if (depth == JSON_DEPTH)
-        return json_fail(&r->scan, "objects are too deep within one another");
+        return json_fail(&r->scan, "objects are nested too deeply");
     while (json_next(&r->scan, '}', &first)) {
         if (!json_key(&r->scan, &inner))
             return false;
@@ -210,7 +210,7 @@ bool json_take_members(json_fields *r)
     json_scan *j = &r->scan;
     builder_key key;
     if (!json_take(j, '{'))
-        return json_fail(j, "an object is missing");
+        return json_fail(j, "expected an object");
     for (size_t place = 0; take_key(r, place, &key); place++)
         if (!take_value(r, &key, 1))
             return false;

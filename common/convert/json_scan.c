@@ -99,15 +99,15 @@ static __attribute__((noinline)) bool unescape_string(json_scan *j, const char *
     while (close < j->end && *close != '"')
         close += *close == '\\' ? 2 : 1;
     if (close >= j->end)
-        return json_fail(j, "a string does not end");
+        return json_fail(j, "a string has no closing quote");
     char *bytes = j->allocate(j->user, (size_t)(close - start));
     if (bytes == NULL)
-        return json_fail(j, "strings take too much room");
+        return json_fail(j, "strings are too long");
     memcpy(bytes, start, (size_t)(from - start));
     char *to = bytes + (from - start);
     while (from < close) {
         if ((unsigned char)*from < ' ')
-            return json_fail(j, "a string holds a control character");
+            return json_fail(j, "a string contains a control character");
         if (*from != '\\') {
             *to++ = *from++;
             continue;
@@ -115,7 +115,7 @@ static __attribute__((noinline)) bool unescape_string(json_scan *j, const char *
         from++;
         to = unescape(&from, close, to);
         if (to == NULL)
-            return json_fail(j, "a string holds an escape that is none");
+            return json_fail(j, "a string contains an invalid escape");
     }
     *string = (nl_string){bytes, (size_t)(to - bytes)};
     j->at = close + 1;
@@ -155,14 +155,14 @@ static const char *skip_plain(const char *at, const char *end)
 bool json_string(json_scan *j, nl_string *string)
 {
     if (!json_take(j, '"'))
-        return json_fail(j, "a string is missing");
+        return json_fail(j, "expected a string");
     const char *start = j->at, *at = skip_plain(start, j->end);
     if (at == j->end)
-        return json_fail(j, "a string does not end");
+        return json_fail(j, "a string has no closing quote");
     if (*at == '\\')
         return unescape_string(j, start, at, string);
     if (*at != '"')
-        return json_fail(j, "a string holds a control character");
+        return json_fail(j, "a string contains a control character");
     *string = (nl_string){start, (size_t)(at - start)};
     j->at = at + 1;
     return true;
@@ -170,7 +170,7 @@ bool json_string(json_scan *j, nl_string *string)
 
 bool json_key(json_scan *j, nl_string *key)
 {
-    return json_string(j, key) && (json_take(j, ':') || json_fail(j, "a : is missing after a member's name"));
+    return json_string(j, key) && (json_take(j, ':') || json_fail(j, "expected : after a member's name"));
 }
 
 /* ---- other values ---- */
@@ -205,7 +205,7 @@ bool json_number(json_scan *j, nl_string *text)
         good = at > part;
     }
     if (!good)
-        return json_fail(j, "a value is missing, or is none");
+        return json_fail(j, "expected a value");
     *text = (nl_string){start, (size_t)(at - start)};
     j->at = at;
     return true;
@@ -216,7 +216,7 @@ bool json_word(json_scan *j, const char *word)
     json_blank(j);
     size_t size = strlen(word);
     if ((size_t)(j->end - j->at) < size || memcmp(j->at, word, size) != 0)
-        return json_fail(j, "a value is missing, or is none");
+        return json_fail(j, "expected a value");
     j->at += size;
     return true;
 }
@@ -228,7 +228,7 @@ bool json_next(json_scan *j, char close, bool *first)
     if (json_take(j, close))
         return false;
     if (!*first && !json_take(j, ','))
-        return json_fail(j, close == '}' ? "a , or } is missing" : "a , or ] is missing");
+        return json_fail(j, close == '}' ? "expected , or }" : "expected , or ]");
     *first = false;
     return true;
 }
@@ -238,7 +238,7 @@ static bool any(json_scan *j, int depth)
     nl_string ignored;
     bool first = true;
     if (depth > JSON_DEPTH)
-        return json_fail(j, "arrays and objects are too deep within one another");
+        return json_fail(j, "arrays and objects are nested too deeply");
     switch (json_peek(j)) {
     case '"':
         return json_string(j, &ignored);

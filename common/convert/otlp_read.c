@@ -60,7 +60,7 @@ static bool pick(otlp_reader *r, nl_string text, wanted *members, size_t count)
     if (text.data == NULL)
         return true;
     if (!json_take(&j, '{'))
-        return otlp_read_fail(r, "an object is missing");
+        return otlp_read_fail(r, "expected an object");
     while (json_next(&j, '}', &first) && json_key(&j, &key) && json_any(&j, &value))
         for (size_t i = 0; i < count; i++)
             if (equals(key, members[i].name) && !equals(value, "null"))
@@ -78,7 +78,7 @@ static bool each(otlp_reader *r, nl_string text, bool (*take)(otlp_reader *r, nl
     if (text.data == NULL)
         return true;
     if (!json_take(&j, '['))
-        return otlp_read_fail(r, "an array is missing");
+        return otlp_read_fail(r, "expected an array");
     while (json_next(&j, ']', &first) && json_any(&j, &value))
         if (!take(r, value))
             return false;
@@ -106,7 +106,7 @@ static bool bytes_of(otlp_reader *r, nl_string text, nl_string *out)
     char *bytes = builder_bytes(&r->builder, out->size);
     size_t size = bytes != NULL ? base64_get(*out, bytes) : SIZE_MAX;
     *out = (nl_string){bytes, size};
-    return size != SIZE_MAX || otlp_read_fail(r, "a bytesValue is no base64");
+    return size != SIZE_MAX || otlp_read_fail(r, "a bytesValue is not base64");
 }
 
 /* Reads {"values":[{"key":"uint", ...}]}, NetLogger's large unsigned integers. Other lists stay text. */
@@ -131,7 +131,7 @@ static bool double_value(otlp_reader *r, nl_string text, nl_field *field)
     if (!text_of(r, text, &as_text.string))
         return false;
     field->type = NL_TYPE_DOUBLE;
-    return nl_field_double(&as_text, &field->double_value) || otlp_read_fail(r, "a doubleValue is no number");
+    return nl_field_double(&as_text, &field->double_value) || otlp_read_fail(r, "a doubleValue is not a number");
 }
 
 /* Sets type and value of a field from an AnyValue. */
@@ -202,7 +202,7 @@ static nl_string as_text(otlp_reader *r, const nl_field *field)
 
 static bool set_member(otlp_reader *r, member m, nl_string text)
 {
-    return builder_set(&r->builder, m, text) || otlp_read_fail(r, "a time can't be read");
+    return builder_set(&r->builder, m, text) || otlp_read_fail(r, "invalid time");
 }
 
 static bool is_unset(const otlp_reader *r, member m)
@@ -262,7 +262,7 @@ static bool take_time(otlp_reader *r, nl_string text)
     if (!text_of(r, text, &digits))
         return false;
     if (digits.data == NULL || !json_unsigned(digits, &time_ns) || time_ns > INT64_MAX)
-        return otlp_read_fail(r, digits.data == NULL ? "there is no timeUnixNano" : "a time can't be read");
+        return otlp_read_fail(r, digits.data == NULL ? "missing timeUnixNano" : "invalid time");
     nl_record_set_time(r->builder.record, (int64_t)time_ns);
     r->builder.seen |= 1u << MEMBER_TIME;
     return true;
@@ -314,7 +314,7 @@ static bool otlp_read_take_event(otlp_reader *r, nl_string event, nl_string body
 
 static bool finish(otlp_reader *r)
 {
-    return builder_finish(&r->builder, true, r->s) || otlp_read_fail(r, "there is no time");
+    return builder_finish(&r->builder, true, r->s) || otlp_read_fail(r, "missing time");
 }
 
 static bool take_log(otlp_reader *r, nl_string text)
@@ -348,7 +348,7 @@ static bool begin_span_record(otlp_reader *r, nl_string time, nl_string name, co
     size_t size = strlen(suffix);
     char *event = builder_bytes(&r->builder, text_value.size + size);
     if (event == NULL)
-        return otlp_read_fail(r, "names take too much room");
+        return otlp_read_fail(r, "names are too long");
     if (text_value.size > 0)
         memcpy(event, text_value.data, text_value.size);
     memcpy(event + text_value.size, suffix, size);
@@ -420,11 +420,11 @@ static bool otlp_read_take_line(otlp_reader *r, nl_string line)
         return otlp_read_fail(r, j.error);
     json_blank(&j);
     if (j.at != j.end)
-        return otlp_read_fail(r, "something follows the object");
+        return otlp_read_fail(r, "unexpected text after the object");
     if (!PICK(r, all, w))
         return false;
     if (w[0].text.data == NULL && w[1].text.data == NULL)
-        return otlp_read_fail(r, "there are neither resourceLogs nor resourceSpans");
+        return otlp_read_fail(r, "neither resourceLogs nor resourceSpans found");
     return each(r, w[0].text, take_resource) && each(r, w[1].text, take_resource);
 }
 

@@ -90,7 +90,7 @@ static void translator_read_records(translator *t, size_t size, bool all)
     if (all && from->end != NULL)
         from->end(t->importer, &t->sink);
     if (t->sink.undated && !t->warned && !t->reading->undated)
-        program_error("%s: its times have no date and are read as from 1970; name their origin with --base", t->name);
+        program_error("%s: times without a date were read as times of 1970; name their origin with --base", t->name);
     t->warned = t->warned || t->sink.undated;
 }
 

@@ -200,7 +200,7 @@ static void start_element(void *user, const xmlChar *name, const xmlChar *prefix
                            strlen((const char *)name));
     }
     if (r->foreign > FOREIGN_MAX || depth > DEPTH_MAX)
-        give_up(r, "unknown elements are too many or too deep", name);
+        give_up(r, "too many unknown elements, or elements nested too deeply", name);
 }
 
 static void characters(void *user, const xmlChar *text, int size)
@@ -271,7 +271,7 @@ static void take_field(xml_reader *r, const field_slot *slot)
         return;
     nl_field *field = builder_add_name(&r->builder, view(r, slot->name, slot->name_size), r->s);
     if (!xml_set_value(field, slot->type, value))
-        xml_read_refuse(r, "a value does not have its type");
+        xml_read_refuse(r, "a value does not match its type");
 }
 
 static void end_record(xml_reader *r)

@@ -173,7 +173,7 @@ int program_reading_finish(program_reading *reading)
     if (reading->gaps > SHOWN)
         program_error("%" PRIu64 " records are missing in all", reading->lost);
     if (reading->repeated > 0)
-        program_error("%" PRIu64 " records are in an archive twice; they were read once", reading->repeated);
+        program_error("%" PRIu64 " records are stored twice in an archive; they were read once", reading->repeated);
     if (reading->unterminated > 0)
         program_error("%" PRIu64 " last line%s without a newline; the last value may be incomplete",
                       reading->unterminated, reading->unterminated == 1 ? "" : "s");

@@ -280,17 +280,16 @@ bool confine(void)
     if (!confine_begin())
         return false;
     bool files = limit_files_and_ports(), calls = confine_calls();
-    return (files && calls) || nl_error_false(NL_ERROR_UNSUPPORTED, "not confined in its %s",
-                                              files   ? "system calls: seccomp cannot be used"
-                                              : calls ? "files: this kernel has no Landlock"
-                                                      : "files or system calls: Landlock and seccomp cannot be used");
+    return (files && calls) || nl_error_false(NL_ERROR_UNSUPPORTED, "not fully confined: %s",
+                                              files   ? "seccomp cannot limit system calls"
+                                              : calls ? "this kernel has no Landlock to limit access to files"
+                                                      : "Landlock and seccomp cannot be used");
 }
 
 bool confine_programs(void)
 {
-    return confine_begin() &&
-           (confine_calls_of_programs() ||
-            nl_error_false(NL_ERROR_UNSUPPORTED, "not confined in its system calls: seccomp cannot be used"));
+    return confine_begin() && (confine_calls_of_programs() ||
+                               nl_error_false(NL_ERROR_UNSUPPORTED, "not confined: seccomp cannot limit system calls"));
 }
 
 bool confine_report_refused(char name[CONFINE_CALL_SIZE])

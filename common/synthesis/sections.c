@@ -141,8 +141,8 @@ static bool substitute(const nl_sections *s, char **text, unsigned line, const c
         const char *value = end != NULL ? find_parameter(s, dollar + 2, (size_t)(end - dollar - 2), parameters) : NULL;
         if (value == NULL) {
             g_string_free(out, TRUE);
-            return nl_sections_error(s, line, "no [parameter] for %.*s", end != NULL ? (int)(end + 1 - dollar) : 20,
-                                     dollar);
+            return nl_sections_error(s, line, "no [parameter] section declares %.*s",
+                                     end != NULL ? (int)(end + 1 - dollar) : 20, dollar);
         }
         g_string_append_len(out, at, dollar - at);
         g_string_append(out, value);

@@ -254,13 +254,13 @@ static nl_status parse_iso(const char *text, size_t size, nl_fraction fraction, 
     civil t = {.year = (int)(two(text) * 100 + two(text + 2))};
     text += 4;
     if (!parse_two(&text, end, '-', &t.month) || !parse_two(&text, end, '-', &t.day))
-        return time_invalid_form("a date is YYYY-MM-DD");
+        return time_invalid_form("a date must be YYYY-MM-DD");
     if (text < end && (*text == 'T' || *text == 't' || *text == ' ')) {
         text++;
         if (!parse_two(&text, end, '\0', &t.hour) || !parse_two(&text, end, ':', &t.minute))
-            return time_invalid_form("a time of day is hh:mm or hh:mm:ss");
+            return time_invalid_form("a time of day must be hh:mm or hh:mm:ss");
         if (text < end && *text == ':' && !parse_two(&text, end, ':', &t.second))
-            return time_invalid_form("a time of day is hh:mm or hh:mm:ss");
+            return time_invalid_form("a time of day must be hh:mm or hh:mm:ss");
         if (text < end && (*text == '.' || *text == ',')) {
             size_t count = nl_digits(text + 1, (size_t)(end - text - 1));
             t.fraction_ns = fraction_ns(text + 1, count, fraction);
@@ -268,7 +268,7 @@ static nl_status parse_iso(const char *text, size_t size, nl_fraction fraction, 
         }
     }
     if (!parse_zone(&text, end, &t.offset_minutes))
-        return time_invalid_form("a zone is Z or +hh:mm");
+        return time_invalid_form("a zone must be Z or +hh:mm");
     return civil_to_ns(&t, time_ns);
 }
 

@@ -94,7 +94,7 @@ static bool read_time(nl_operand *operand)
 {
     nl_string text = operand->text;
     if (text.size == 8 && nl_digits(text.data, 8) == 8) {
-        nl_error_set(NL_ERROR_INVALID, "a time is expected; a day is written %.4s-%.2s-%.2s", text.data, text.data + 4,
+        nl_error_set(NL_ERROR_INVALID, "expected a time; write a day as %.4s-%.2s-%.2s", text.data, text.data + 4,
                      text.data + 6);
         return false;
     }
@@ -103,7 +103,7 @@ static bool read_time(nl_operand *operand)
         operand->number = (nl_number){.kind = NL_NUMBER_INTEGER, .integer = time_ns};
         return true;
     }
-    nl_error_prepend("a time is expected, such as 2012-03-14T14:04:46Z or 20120314140446");
+    nl_error_prepend("expected a time, such as 2012-03-14T14:04:46Z or 20120314140446");
     return false;
 }
 
@@ -117,7 +117,7 @@ static bool read_level(nl_operand *operand, nl_operator operator)
     if (!nl_operator_orders(operator))
         return true;
     nl_error_set(NL_ERROR_INVALID,
-                 "a level is expected: Emergency, Alert, Error, Warning, Auth, Security, Usage, System, Important or "
+                 "expected a level: Emergency, Alert, Error, Warning, Auth, Security, Usage, System, Important or "
                  "Debug");
     return false;
 }

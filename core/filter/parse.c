@@ -68,11 +68,11 @@ static int unexpected(const parser *p, const char *at, const char *expected)
     size_t size = 0;
     at = skip_blanks(at);
     if (at == p->end)
-        return nl_error_set(NL_ERROR_INVALID, "column %zu: %s is expected, not the end", column(p, at), expected);
+        return nl_error_set(NL_ERROR_INVALID, "column %zu: expected %s, not the end", column(p, at), expected);
     for (; size < SHOWN && at[size] != '\0' && !is_blank(at[size]); size++)
         shown[size] = at[size] > ' ' && at[size] < 127 ? at[size] : '.';
     shown[size] = '\0';
-    return nl_error_set(NL_ERROR_INVALID, "column %zu: %s is expected, not \"%s\"", column(p, at), expected, shown);
+    return nl_error_set(NL_ERROR_INVALID, "column %zu: expected %s, not \"%s\"", column(p, at), expected, shown);
 }
 
 /* Returns the operator of punctuation at a position, the longest one, and sets its size. "=" is the same as "==". */
@@ -163,7 +163,7 @@ static bool read_bare(parser *p, nl_string *text)
         return false;
     }
     if (!is_blank(*p->at) && *p->at != '\0' && strchr("),&|", *p->at) == NULL) {
-        unexpected(p, p->at, "the end of the value (one with other characters needs quotes)");
+        unexpected(p, p->at, "the end of the value (quote a value with other characters)");
         return false;
     }
     *text = keep_string(p, start, (size_t)(p->at - start));
@@ -190,7 +190,7 @@ static bool compile_pattern(parser *p, nl_filter_test *test, nl_string text)
     test->pattern =
         nl_pattern_compile(text, glob ? NL_PATTERN_GLOB : NL_PATTERN_REGEX, NL_FILTER_PATTERNS_MAX - p->positions);
     if (test->pattern == NULL) {
-        nl_error_prepend(glob ? "a glob is expected" : "a regular expression is expected");
+        nl_error_prepend(glob ? "expected a glob" : "expected a regular expression");
         return false;
     }
     p->positions += nl_pattern_positions(test->pattern);
@@ -267,7 +267,7 @@ static nl_operator read_operator(parser *p)
         p->at = skip_blanks(behind) + strlen("in");
         return NL_OPERATOR_NOT_IN;
     }
-    unexpected(p, p->at, "an operator (== != < <= > >= ~ !~ =~ in) behind the field's name");
+    unexpected(p, p->at, "an operator (== != < <= > >= ~ !~ =~ in) after the field's name");
     return NL_OPERATOR_NONE;
 }
 

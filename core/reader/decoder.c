@@ -66,7 +66,7 @@ void nl_decoder_free(nl_decoder *decoder)
 void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size)
 {
     NL_REQUIRE(nl_input_is_used_up(&decoder->in) && !decoder->open && !decoder->paused,
-               "the piece before is not used up: nl_decoder_next has not returned NL_AGAIN", );
+               "the previous piece is not finished: nl_decoder_next has not returned NL_AGAIN", );
     NL_REQUIRE(!decoder->in.finished, "nl_decoder_finish was called", );
     nl_input_feed(&decoder->in, data, size);
     decoder->nul = NULL;

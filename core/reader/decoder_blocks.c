@@ -449,7 +449,7 @@ static nl_status take_block(nl_decoder *d)
     if (nl_block_parse_header(in->at, nl_input_left(in), &header) != NL_OK)
         return damage(d, nl_error_message());
     if (!may_check(d, &header))
-        return damage(d, "there is too much damage to look at every block");
+        return damage(d, "too much damage to examine every block");
     if (!nl_input_pull(in, nl_block_total_size(&header)))
         return wait_for_more(d);
     if (!is_sound(d, &header)) {

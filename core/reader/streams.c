@@ -257,7 +257,7 @@ void nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_buffer 
     nl_block_header header;
     nl_status status = nl_block_parse_header(block->bytes.data, block->bytes.size, &header);
     fresh->size = 0;
-    NL_REQUIRE(status == NL_OK && nl_block_has_stream(&header), "the block is of no stream", );
+    NL_REQUIRE(status == NL_OK && nl_block_has_stream(&header), "the block has no stream", );
     nl_stream *stream = nl_streams_find(streams, header.stream);
     if (stream == NULL)
         return;
@@ -327,7 +327,7 @@ static bool set_owner(nl_streams *streams, nl_stream *stream, unsigned owner)
 
 bool nl_streams_admit(nl_streams *streams, const nl_block_header *block, unsigned owner)
 {
-    NL_REQUIRE(owner <= NL_STREAM_OWNERS_MAX, "there is no such owner", false);
+    NL_REQUIRE(owner <= NL_STREAM_OWNERS_MAX, "unknown owner", false);
     nl_stream *stream = find_known(streams, block->stream);
     if (stream == NULL)
         return may_begin(streams);

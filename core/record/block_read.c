@@ -279,7 +279,7 @@ nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, 
     reader->expanded_max = nl_block_expanded_max(header->record_count, header->stored_size);
     reader->time_ns = header->min_time_ns;
     if (reader->left == 0 && reader->at != reader->end)
-        return malformed("block goes on after its last record");
+        return malformed("block has bytes after its last record");
     return NL_OK;
 }
 
@@ -385,7 +385,7 @@ nl_status nl_block_next(nl_block_reader *reader, nl_record *record)
     nl_record_clear(record);
     if (endless)
         return malformed("block's records are larger than its size allows");
-    return malformed(good ? "block goes on after its last record" : "block's record is damaged");
+    return malformed(good ? "block has bytes after its last record" : "block's record is damaged");
 }
 
 /* Sums for an upper bound of the expanded size that does not look up repeated strings. */

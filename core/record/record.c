@@ -389,6 +389,6 @@ nl_string nl_field_text(const nl_field *field, char scratch[NL_FIELD_TEXT_SIZE])
     case NL_TYPE_BOOL:
         return field->bool_value ? (nl_string){"true", 4} : (nl_string){"false", 5};
     }
-    nl_error_call(__func__, "the field has no known type");
+    nl_error_call(__func__, "the field's type is unknown");
     return (nl_string){"", 0};
 }

@@ -47,14 +47,15 @@ const nl_option nl_log_rows[] = {
      .help = "Size of each thread's ring, rounded up to a power of two. An event can fill a quarter of the ring, and "
              "at most 960k"},
     {.name = "spool",
-     .value = "FOLDER",
+     .value = "DIRECTORY",
      .is_path = true,
      .commands = COLLECTORS,
      .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(nl_log_options, spool),
-     .help = "Store records in FOLDER while the collector is unreachable; the same process or a later one delivers "
-             "them. FOLDER must belong to this user or to root. Other users must not be able to write to it unless it "
-             "has the sticky bit"},
+     .help =
+         "Store records in DIRECTORY while the collector is unreachable; the same process or a later one delivers "
+         "them. DIRECTORY must belong to this user or to root. Other users must not be able to write to it unless it "
+         "has the sticky bit"},
     {.name = "spool_size",
      .type = NL_OPTION_SIZE,
      .commands = COLLECTORS,
@@ -201,11 +202,11 @@ const nl_option nl_environment_rows[] = {
      NL_OPTION_MEMBER(nl_environment, host),
      .help = "Value of HOST in records"},
     {.name = "shm",
-     .value = "FOLDER",
+     .value = "DIRECTORY",
      .initial = "/dev/shm",
      .environment = "NETLOGGER_SHM",
      NL_OPTION_MEMBER(nl_environment, shm),
-     .help = "Folder in which programs keep events until they are sent"},
+     .help = "Directory in which programs keep events until they are sent"},
     {0},
 };
 

@@ -176,7 +176,7 @@ static int write_event(NL_Handle *handle, const classic_event *event, va_list *a
     }
     if (nl_scratch_used.by_classic) {
         nl_producer_refuse(handle->log);
-        nl_error_set(NL_ERROR_BUSY, "the event is lost: a signal handler wrote it in the middle of another");
+        nl_error_set(NL_ERROR_BUSY, "the event is lost: a signal handler interrupted another event");
         return -1;
     }
     int saved = errno;

@@ -170,12 +170,12 @@ static bool put_lost(nl_drain *drain, nl_ring *ring, const char *payload, size_t
 bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
 {
     nl_record_clear(drain->record);
-    const char *payload = event + sizeof *header, *reason = "its memory is damaged";
+    const char *payload = event + sizeof *header, *reason = "the memory of the event is damaged";
     size_t size = header->size - sizeof *header;
     bool good;
     if (header->site == NL_SITE_RECORD) {
         good = nl_payload_get(payload, size, drain->record);
-        reason = "it is no record";
+        reason = "the event is not a record";
     } else if (header->site == NL_SITE_LOST) {
         good = put_lost(drain, ring, payload, size);
     } else {

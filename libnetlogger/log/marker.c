@@ -242,7 +242,7 @@ static bool take_slot(unsigned *slot)
             *slot = i;
             return true;
         }
-    nl_error_set(NL_ERROR_LIMIT, "%d probes for times are attached already", NL_TIME_PROBES_MAX);
+    nl_error_set(NL_ERROR_LIMIT, "%d probes that measure times are attached, which is the maximum", NL_TIME_PROBES_MAX);
     return false;
 }
 

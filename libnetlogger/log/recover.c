@@ -155,7 +155,7 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
     nl_log_options options;
     outbox->url = nl_url_parse(outbox->shared->url);
     if (outbox->url != NULL && nl_url_is_of_process(outbox->url))
-        return nl_error_set(NL_ERROR_INVALID, "where it went is gone with the process: a destination must be given");
+        return nl_error_set(NL_ERROR_INVALID, "its destination ended with the process; name another destination");
     if (outbox->url == NULL || nl_log_options_read(&options, outbox->url, false) != NL_OK)
         return NL_FAILED;
     if (remains->copied) /* only programs of the other user may deliver that user's spool */
@@ -406,7 +406,7 @@ nl_status nl_recover(const nl_recover_options *options, void (*report)(void *use
     if (options != NULL)
         r.options = *options;
     NL_REQUIRE(!r.options.everyone || r.options.destination != NULL || r.options.list_only,
-               "folders of all users need a destination", NL_FAILED);
+               "recovering all users' events needs a destination", NL_FAILED);
     nl_signals_hold(&r.held);
     nl_status status = recover_to_destination(&r);
     nl_signals_release(&r.held);

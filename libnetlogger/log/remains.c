@@ -202,7 +202,7 @@ static nl_status list_folder(const nl_remains *remains, nl_status (*function)(vo
     int fd = openat(remains->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
     if (folder == NULL) {
-        nl_error_set_errno("read a folder of shared memory");
+        nl_error_set_errno("read a directory of shared memory");
         if (fd >= 0)
             close(fd);
         return NL_FAILED;
@@ -212,7 +212,7 @@ static nl_status list_folder(const nl_remains *remains, nl_status (*function)(vo
     while (status == NL_OK && (errno = 0, entry = readdir(folder)) != NULL)
         status = function(user, entry->d_name);
     if (status == NL_OK && errno != 0)
-        status = nl_error_set_errno("read a folder of shared memory");
+        status = nl_error_set_errno("read a directory of shared memory");
     closedir(folder);
     return status;
 }
@@ -452,7 +452,7 @@ nl_status nl_remains_settle_batch(nl_shared_log *shared, const char *batch, int 
     size_t whole = whole_records(shared, wanted, there);
     if (cut_off && ends_file && whole < there &&
         (fstat(fd, &status) != 0 || ftruncate(fd, status.st_size - (off_t)(there - whole)) != 0))
-        return nl_error_set_errno("cut off the last record of a file");
+        return nl_error_set_errno("truncate the last record of a file");
     /* A record before another program's text cannot be completed: write it again. */
     shared->batch_start += cut_off || !ends_file ? whole : there;
     if (shared->batch_start == shared->batch_size)

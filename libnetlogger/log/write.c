@@ -28,7 +28,7 @@ static bool is_off(const nl_log *log, nl_level level)
 
 static nl_status no_room(size_t size)
 {
-    return nl_error_set(NL_ERROR_LIMIT, "the event is lost: there was no room for %zu bytes in the log's ring", size);
+    return nl_error_set(NL_ERROR_LIMIT, "the event is lost: the log's ring has no space for %zu bytes", size);
 }
 
 /* Returns the status of a logged event, whose longest value may have been truncated. */
@@ -36,7 +36,7 @@ static nl_status logged(size_t longest)
 {
     if (longest <= NL_PAYLOAD_STRING_MAX)
         return NL_OK;
-    nl_error_set(NL_ERROR_INVALID, "the event is logged, but a value of %zu bytes was cut at %d", longest,
+    nl_error_set(NL_ERROR_INVALID, "the event is logged, but a value of %zu bytes was truncated to %d bytes", longest,
                  NL_PAYLOAD_STRING_MAX);
     return NL_MALFORMED;
 }
@@ -141,7 +141,7 @@ static nl_status put_typed(nl_log *log, nl_event_site *site, const nl_field *fie
 static nl_status write_refuse(nl_log *log)
 {
     nl_producer_refuse(log);
-    return nl_error_set(NL_ERROR_BUSY, "the event is lost: a signal handler wrote it in the middle of another");
+    return nl_error_set(NL_ERROR_BUSY, "the event is lost: a signal handler interrupted another event");
 }
 
 /* Returns whether an event has only what a call of nl_write supplies. */

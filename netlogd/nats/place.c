@@ -214,7 +214,7 @@ const nl_option nats_output_rows[] = {
      .initial = "program",
      NL_OPTION_MEMBER(nats_place, by_shard),
      .help = "Distribution of records: program: one message per block and one subject per program; shard: many blocks "
-             "per message, under the subject PREFIX._._.SHARD, which makes fewer messages"},
+             "per message, under the subject PREFIX._._.SHARD, which needs fewer messages"},
     {0},
 };
 
@@ -248,7 +248,7 @@ static nl_status read_options(nats_place *place, const nl_url *url, bool output)
     if (status != NL_OK)
         return NL_FAILED;
     if ((place->user == NULL) != (place->password == NULL))
-        return nl_error_set(NL_ERROR_INVALID, "a user needs a password, and a password a user");
+        return nl_error_set(NL_ERROR_INVALID, "a user needs a password, and a password needs a user");
     if ((place->cert == NULL) != (place->key == NULL))
         return nl_error_set(NL_ERROR_INVALID, "cert= needs key=, and key= needs cert=");
     place->tls |= place->ca != NULL || place->cert != NULL || place->tls_name != NULL;

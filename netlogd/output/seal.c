@@ -91,7 +91,7 @@ static nl_status put_seal(seal *s)
     seal_encode(&s->next, &s->key, s->tag, &bytes);
     nl_status status = put_safely(s, bytes.data, bytes.size, s->size);
     if (status != NL_OK && ftruncate(s->fd, (off_t)s->size) != 0)
-        program_error("cut %s: %m", s->path);
+        program_error("truncate %s: %m", s->path);
     if (status != NL_OK)
         return status;
     begin_range(s);

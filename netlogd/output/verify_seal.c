@@ -217,7 +217,7 @@ static void report_verdict(const seal_check *c)
         printf("%s: NOT PROVEN: no seal was made with this key\n", c->name);
     else
         printf("%s: %s %" PRIu64 " bytes in %zu files, as netlogd wrote them from %s to %s (%" PRIu64 " seals)\n",
-               c->name, c->tampered ? "NOT PROVEN; proven are only" : "proven:", c->bytes, c->file_count, from, to,
+               c->name, c->tampered ? "NOT PROVEN in full; proven:" : "proven:", c->bytes, c->file_count, from, to,
                c->count);
 }
 

@@ -54,11 +54,11 @@ static bool clock_measure(measurement *m)
 }
 
 static const sensor_field fields[] = {
-    {"ClockKernel", "CLOCK.SYNCHRONIZED", "", "whether a program synchronizes the clock, as the kernel knows"},
-    {"ClockKernel", "CLOCK.MACHINE", "", "identity of the clock; hosts that share a clock have the same"},
+    {"ClockKernel", "CLOCK.SYNCHRONIZED", "", "whether a program synchronizes the clock, according to the kernel"},
+    {"ClockKernel", "CLOCK.MACHINE", "", "identity of the clock; hosts that share a clock have the same identity"},
     {"ClockKernel", "CLOCK.OFFSET", "us", "offset that the kernel is still correcting"},
-    {"ClockKernel", "CLOCK.ERROR", "us", "maximum error that the kernel was told; only if synchronized"},
-    {"ClockKernel", "CLOCK.ERROR.ESTIMATED", "us", "estimated error that the kernel was told; only if synchronized"},
+    {"ClockKernel", "CLOCK.ERROR", "us", "maximum error, as set by the time daemon; only if synchronized"},
+    {"ClockKernel", "CLOCK.ERROR.ESTIMATED", "us", "estimated error, as set by the time daemon; only if synchronized"},
     {"ClockKernel", "CLOCK.FREQUENCY", "ppm", "correction of the clock's speed"},
     {"ClockTracking", "CLOCK.SOURCE", "", "server or reference clock of chronyd"},
     {"ClockTracking", "CLOCK.SYNCHRONIZED", "", "whether chronyd synchronizes the clock"},

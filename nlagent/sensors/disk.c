@@ -109,7 +109,7 @@ static bool disk_measure(measurement *m)
 static const sensor_field fields[] = {
     {"DiskIo", "DISK.READ", "bytes/s", "read from all disks"},
     {"DiskIo", "DISK.WRITE", "bytes/s", "written to all disks"},
-    {"DiskIo", "DISK.BUSY", "%", "of the time with requests pending, summed over disks"},
+    {"DiskIo", "DISK.BUSY", "%", "share of the time with requests pending, summed over disks"},
     {"DiskDevice", "DISK.NAME", "", "name of the device"},
     {"DiskDevice", "DISK.READ", "bytes/s", "read"},
     {"DiskDevice", "DISK.WRITE", "bytes/s", "written"},
@@ -119,7 +119,7 @@ static const sensor_field fields[] = {
     {"DiskDevice", "DISK.WRITE.MS", "ms", "mean duration of a write; 0 without writes"},
     {"DiskDevice", "DISK.QUEUE", "requests", "mean number pending"},
     {"DiskDevice", "DISK.IN.FLIGHT", "requests", "in progress now"},
-    {"DiskDevice", "DISK.BUSY", "%", "of the time with requests pending"},
+    {"DiskDevice", "DISK.BUSY", "%", "share of the time with requests pending"},
     {0},
 };
 

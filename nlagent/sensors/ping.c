@@ -199,7 +199,7 @@ static const sensor_field fields[] = {
     {"Ping", "PING.RTT.MIN", "us", "minimum round-trip time"},
     {"Ping", "PING.RTT.MAX", "us", "maximum round-trip time"},
     {"Ping", "PING.ANSWERED", "packets", "replies since the last record"},
-    {"Ping", "PING.LOSS", "%", "of the packets of the measurement before the last, lost"},
+    {"Ping", "PING.LOSS", "%", "share of the packets of the previous measurement that were lost"},
     {0},
 };
 

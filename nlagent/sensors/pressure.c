@@ -56,14 +56,14 @@ static bool pressure_measure(measurement *m)
 
 static const sensor_field fields[] = {
     {"Pressure", "PSI.RESOURCE", "", "cpu, memory or io"},
-    {"Pressure", "PSI.SOME", "%", "of the time since the last record, some task waited"},
-    {"Pressure", "PSI.SOME.10", "%", "of the last 10 s, some task waited"},
-    {"Pressure", "PSI.SOME.60", "%", "of the last minute, some task waited"},
-    {"Pressure", "PSI.SOME.300", "%", "of the last 5 minutes, some task waited"},
-    {"Pressure", "PSI.FULL", "%", "of the time since the last record, all tasks waited"},
-    {"Pressure", "PSI.FULL.10", "%", "of the last 10 s, all tasks waited"},
-    {"Pressure", "PSI.FULL.60", "%", "of the last minute, all tasks waited"},
-    {"Pressure", "PSI.FULL.300", "%", "of the last 5 minutes, all tasks waited"},
+    {"Pressure", "PSI.SOME", "%", "share of the time since the last record in which at least one task waited"},
+    {"Pressure", "PSI.SOME.10", "%", "share of the last 10 s in which at least one task waited"},
+    {"Pressure", "PSI.SOME.60", "%", "share of the last minute in which at least one task waited"},
+    {"Pressure", "PSI.SOME.300", "%", "share of the last 5 minutes in which at least one task waited"},
+    {"Pressure", "PSI.FULL", "%", "share of the time since the last record in which all tasks waited"},
+    {"Pressure", "PSI.FULL.10", "%", "share of the last 10 s in which all tasks waited"},
+    {"Pressure", "PSI.FULL.60", "%", "share of the last minute in which all tasks waited"},
+    {"Pressure", "PSI.FULL.300", "%", "share of the last 5 minutes in which all tasks waited"},
     {0},
 };
 

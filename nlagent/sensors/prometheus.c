@@ -115,7 +115,7 @@ static bool prometheus_measure(measurement *m)
 }
 
 static const sensor_field fields[] = {
-    {"METRIC", "VALUE", "", "value of the metric that is the event; its name tells the unit"},
+    {"METRIC", "VALUE", "", "value of the metric that names the event; its name contains the unit"},
     {"METRIC", "LABEL", "", "each label is a field with its name"},
     {"PrometheusRead", "SERVER.URL", "", "URL of the exporter"},
     {"PrometheusRead", "SAMPLES", "records", "samples read"},

@@ -57,7 +57,7 @@ static const sensor_field fields[] = {
     {"ServerStatus", "SERVER.CONNECT.MS", "ms", "time to resolve the name and connect"},
     {"ServerStatus", "SERVER.STATUS", "", "HTTP status"},
     {"ServerStatus", "SERVER.ANSWER.MS", "ms", "time until the end of the reply"},
-    {"ServerStatus", "SERVER.SIZE", "bytes", "size of the reply without its head"},
+    {"ServerStatus", "SERVER.SIZE", "bytes", "size of the reply without its header"},
     {"ServerStatus", "SERVER.ERROR", "", "error message"},
     {0},
 };

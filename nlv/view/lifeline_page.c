@@ -343,9 +343,9 @@ static GtkWidget *make_properties(lifeline_page *p)
         "The field with the same value in all events of an object. Separate several fields by ; and different names of "
         "one field by |");
     lifeline_page_add_row(grid, 2, "_Colour by", p->color, color,
-                          "HOST, PROG or any field; each of its values gets a colour");
+                          "HOST, PROG or any field; each value has its own colour");
     p->again = gtk_check_button_new_with_mnemonic("_Begin again with the first event");
-    gtk_widget_set_tooltip_text(p->again, "For objects that come again with the same ID, such as interrupts");
+    gtk_widget_set_tooltip_text(p->again, "For objects whose IDs are used again, such as interrupts");
     gtk_grid_attach(GTK_GRID(grid), p->again, 1, 3, 1, 1);
     g_signal_connect(p->again, "toggled", G_CALLBACK(on_again), p);
     g_signal_connect(p->name, "changed", G_CALLBACK(on_name), p);

@@ -193,7 +193,7 @@ int main(int, char **argv)
 
 # A use, and what the compiler says of it.
 WRONG = [
-    ('log.event(""_e);', "an event has a name"),
+    ('log.event(""_e);', "an event needs a name"),
     ('log.event("E"_e, "a b"_f = 1);', "a field's name is letters"),
     ('log.event("E"_e, "F"_f = nullptr);', "cannot be logged"),
     ('struct x { int a; } y{}; log.event("E"_e, "F"_f = y);', "cannot be logged"),

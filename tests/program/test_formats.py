@@ -244,7 +244,7 @@ class Formats(collector.Case):
                 self.assertRegex(expected[1], 'write|"count": ?50|<svg')
                 self.assertEqual(self.run_program(support.program(program), *arguments, "--from-format", "nosuch", log).returncode, 2)
                 result = self.run_program(support.program(program), *arguments, *[self.scratch / "x.db"] * program.endswith("nlarchive"), "--from-format", "ctf", log)
-                self.assertIn("no CTF trace", result.stderr)
+                self.assertIn("not a CTF trace", result.stderr)
                 self.assertGreaterEqual(result.returncode, 1)
 
     def test_standard_input_in_every_format(self):

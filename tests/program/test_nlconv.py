@@ -238,7 +238,7 @@ class Nlconv(support.Case):
     def test_chrome_traces_of_others_are_read(self):
         text = b'[{"name":"a","ph":"X","ts":1.5,"dur":2,"pid":1,"tid":2,"args":{"x":1}},\n{"ph":"M","ts":0},\n{"ph":"B"},{"ph":"E","ts":2}]'
         result = self.convert("--format", "ulm", "-q", input=text, status=1)
-        self.assertIn(b"-:3: there is no ts", result.stderr)
+        self.assertIn(b"-:3: missing ts", result.stderr)
         self.assertEqual(result.stdout.decode(), "DATE=19700101000000.000001500 NL.EVNT=a ph=X dur=2 pid=1 tid=2 x=1\n"
                          "DATE=19700101000000.000002 ph=E\n")
 

@@ -475,9 +475,9 @@ class Ctf(ImportCase):
         self.assertLess(len(records), 3)
 
     def test_folders_that_are_none(self):
-        self.assertIn("no CTF trace", self.read(self.scratch, "--from-format", "ctf", status=1)[1])
+        self.assertIn("not a CTF trace", self.read(self.scratch, "--from-format", "ctf", status=1)[1])
         (self.scratch / "file").write_text("x")
-        self.assertIn("no CTF trace", self.read(self.scratch / "file", "--from-format", "ctf", status=1)[1])
+        self.assertIn("not a CTF trace", self.read(self.scratch / "file", "--from-format", "ctf", status=1)[1])
 
     @unittest.skipUnless(shutil.which("babeltrace2"), "babeltrace2 is not installed")
     def test_babeltrace2_sees_the_same(self):

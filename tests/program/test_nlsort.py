@@ -82,7 +82,7 @@ class Nlsort(support.Case):
     def test_where_that_is_wrong(self):
         result = self.sort("--where", "SZ > 5 & N == 1", os.devnull)
         self.assertEqual(result.returncode, 2)
-        self.assertIn('column 8: &&, || or the end is expected, not "&"', result.stderr)
+        self.assertIn('column 8: expected &&, || or the end, not "&"', result.stderr)
 
     def test_keys_by_content(self):
         values = ["10", "9", "-1.5", "1e3", "abc", "", "9007199254740993", "9007199254740992", "Abc", None,

@@ -168,14 +168,14 @@ static void test_long_strings(void **state)
     nl_field values[] = {of_text(huge), of_int(1)};
     assert_int_equal(nl_event_write(log, kind, values), NL_MALFORMED);
     assert_string_equal(nl_error_message(),
-                        "write Long: the event is logged, but a value of 1048576 bytes was cut at 131072");
+                        "write Long: the event is logged, but a value of 1048576 bytes was truncated to 131072 bytes");
     nl_event_kind_free(kind);
     nl_string names[] = {text("A"), text("B"), text("C")};
     kind = nl_event_kind_new(NL_USAGE, text("Longer"), names, 3);
     nl_field three[] = {of_text(huge), of_text(huge), of_text(huge)};
     assert_int_equal(nl_event_write(log, kind, three), NL_FAILED);
-    assert_string_equal(nl_error_message(), "write Longer: the event is lost: there was no room for 393244 bytes in "
-                                            "the log's ring");
+    assert_string_equal(nl_error_message(), "write Longer: the event is lost: the log's ring has no space for "
+                                            "393244 bytes");
     nl_event_kind_free(kind);
     nl_close(log);
     const char *all = memory("kinds");

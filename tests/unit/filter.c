@@ -204,54 +204,54 @@ static void says_what_is_wrong(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {"", "column 1: a field's name, has, not or ( is expected, not the end"},
-        {"  ", "column 3: a field's name, has, not or ( is expected, not the end"},
-        {"A", "column 2: an operator (== != < <= > >= ~ !~ =~ in) behind the field's name is expected, not the end"},
-        {"A B", "column 3: an operator (== != < <= > >= ~ !~ =~ in) behind the field's name is expected, not \"B\""},
-        {"A ==", "column 5: a value (a word, or text in quotes) is expected, not the end"},
-        {"A == == 1", "column 6: a value (a word, or text in quotes) is expected, not \"==\""},
-        {"5 < A", "column 1: a field's name, has, not or ( is expected, not \"5\""},
-        {"A == 1 B == 2", "column 8: &&, || or the end is expected, not \"B\""},
-        {"A == 1 & B == 2", "column 8: &&, || or the end is expected, not \"&\""},
-        {"A == 1)", "column 7: &&, || or the end is expected, not \")\""},
-        {"(A == 1", "column 8: &&, || or ) is expected, not the end"},
-        {"()", "column 2: a field's name, has, not or ( is expected, not \")\""},
-        {"A == 1 &&", "column 10: a field's name, has, not or ( is expected, not the end"},
+        {"", "column 1: expected a field's name, has, not or (, not the end"},
+        {"  ", "column 3: expected a field's name, has, not or (, not the end"},
+        {"A", "column 2: expected an operator (== != < <= > >= ~ !~ =~ in) after the field's name, not the end"},
+        {"A B", "column 3: expected an operator (== != < <= > >= ~ !~ =~ in) after the field's name, not \"B\""},
+        {"A ==", "column 5: expected a value (a word, or text in quotes), not the end"},
+        {"A == == 1", "column 6: expected a value (a word, or text in quotes), not \"==\""},
+        {"5 < A", "column 1: expected a field's name, has, not or (, not \"5\""},
+        {"A == 1 B == 2", "column 8: expected &&, || or the end, not \"B\""},
+        {"A == 1 & B == 2", "column 8: expected &&, || or the end, not \"&\""},
+        {"A == 1)", "column 7: expected &&, || or the end, not \")\""},
+        {"(A == 1", "column 8: expected &&, || or ), not the end"},
+        {"()", "column 2: expected a field's name, has, not or (, not \")\""},
+        {"A == 1 &&", "column 10: expected a field's name, has, not or (, not the end"},
         {"A == \"x", "column 6: missing closing \""},
         {"A == 'x\\'", "column 6: missing closing '"},
-        {"A == a=b", "column 7: the end of the value (one with other characters needs quotes) is expected, not \"=b\""},
-        {"A in 1", "column 6: ( and a list of values is expected, not \"1\""},
-        {"A in ()", "column 7: a value (a word, or text in quotes) is expected, not \")\""},
-        {"A in (1 2)", "column 9: a comma or ) is expected, not \"2)\""},
-        {"A in (1,", "column 9: a value (a word, or text in quotes) is expected, not the end"},
-        {"has", "column 4: a field's name is expected, not the end"},
-        {"has 5", "column 5: a field's name is expected, not \"5\""},
-        {"has (A)", "column 5: a field's name is expected, not \"(A)\""},
-        {"A ~ \"[a\"", "column 5: a glob is expected: missing ]"},
-        {"A =~ \"a(\"", "column 6: a regular expression is expected: missing )"},
-        {"A =~ \"a)\"", "column 6: a regular expression is expected: missing ("},
-        {"A =~ *", "column 6: a regular expression is expected: nothing to repeat"},
-        {"A =~ 'a{2,1}'", "column 6: a regular expression is expected: a repetition is {M}, {M,} or {M,N}, up to 255"},
-        {"A =~ 'a{256}'", "column 6: a regular expression is expected: a repetition is {M}, {M,} or {M,N}, up to 255"},
-        {"A =~ '(a)\\1'", "column 6: a regular expression is expected: a backslash before a letter or digit: only \\d "
+        {"A == a=b", "column 7: expected the end of the value (quote a value with other characters), not \"=b\""},
+        {"A in 1", "column 6: expected ( and a list of values, not \"1\""},
+        {"A in ()", "column 7: expected a value (a word, or text in quotes), not \")\""},
+        {"A in (1 2)", "column 9: expected a comma or ), not \"2)\""},
+        {"A in (1,", "column 9: expected a value (a word, or text in quotes), not the end"},
+        {"has", "column 4: expected a field's name, not the end"},
+        {"has 5", "column 5: expected a field's name, not \"5\""},
+        {"has (A)", "column 5: expected a field's name, not \"(A)\""},
+        {"A ~ \"[a\"", "column 5: expected a glob: missing ]"},
+        {"A =~ \"a(\"", "column 6: expected a regular expression: missing )"},
+        {"A =~ \"a)\"", "column 6: expected a regular expression: missing ("},
+        {"A =~ *", "column 6: expected a regular expression: nothing to repeat"},
+        {"A =~ 'a{2,1}'", "column 6: expected a regular expression: a repetition is {M}, {M,} or {M,N}, up to 255"},
+        {"A =~ 'a{256}'", "column 6: expected a regular expression: a repetition is {M}, {M,} or {M,N}, up to 255"},
+        {"A =~ '(a)\\1'", "column 6: expected a regular expression: a backslash before a letter or digit: only \\d "
                           "\\s \\w \\D \\S \\W are known"},
-        {"A =~ '[b-a]'", "column 6: a regular expression is expected: a range runs backwards"},
+        {"A =~ '[b-a]'", "column 6: expected a regular expression: a range runs backwards"},
         {"A =~ '[[:foo:]]'",
-         "column 6: a regular expression is expected: unknown class; use [:alpha:] or another POSIX class"},
+         "column 6: expected a regular expression: unknown class; use [:alpha:] or another POSIX class"},
         {"A =~ 'a{100}b{29}'",
-         "column 6: a regular expression is expected: the pattern is too long or repeats too much"},
-        {"LVL < Odd", "column 7: a level is expected: Emergency, Alert, Error, Warning, Auth, Security, Usage, System, "
+         "column 6: expected a regular expression: the pattern is too long or repeats too much"},
+        {"LVL < Odd", "column 7: expected a level: Emergency, Alert, Error, Warning, Auth, Security, Usage, System, "
                       "Important or Debug"},
-        {"DATE > 20120314", "column 8: a time is expected; a day is written 2012-03-14"},
+        {"DATE > 20120314", "column 8: expected a time; write a day as 2012-03-14"},
         {"ts > soon",
-         "column 6: a time is expected, such as 2012-03-14T14:04:46Z or 20120314140446: invalid time: neither "
+         "column 6: expected a time, such as 2012-03-14T14:04:46Z or 20120314140446: invalid time: neither "
          "YYYYMMDDhhmmss nor ISO 8601 nor seconds since 1970"},
-        {"A == 1\x01\xff", "column 7: the end of the value (one with other characters needs quotes) is expected, not "
+        {"A == 1\x01\xff", "column 7: expected the end of the value (quote a value with other characters), not "
                            "\"..\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_refused(cases[i][0], cases[i][1]);
-    assert_refused("A == ", "column 6: a value (a word, or text in quotes) is expected, not the end");
+    assert_refused("A == ", "column 6: expected a value (a word, or text in quotes), not the end");
     assert_non_null(strstr(nl_error_message(), "filter \"A == \": column 6"));
 }
 

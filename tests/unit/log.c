@@ -681,7 +681,7 @@ static void values_that_are_cut(void **state)
     nl_log *log = log_open_log(state);
     assert_int_equal(nl_write(log, NL_USAGE, "Typed", "S=%s", text), NL_MALFORMED);
     assert_string_equal(nl_error_message(),
-                        "write Typed: the event is logged, but a value of 200000 bytes was cut at 131072");
+                        "write Typed: the event is logged, but a value of 200000 bytes was truncated to 131072 bytes");
     assert_int_equal(nl_write(log, NL_USAGE, "Printed", "S=%s F=%f", text, 1.0), NL_MALFORMED);
     assert_int_equal(nl_write(log, NL_USAGE, "Most", "S=%.*s", MAX, text), NL_OK);
     assert_int_equal(nl_close(log), NL_OK);

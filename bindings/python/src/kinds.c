@@ -44,7 +44,8 @@ static nl_event_kind *kinds_make(nl_level level, PyObject *event, PyObject *cons
     for (; done <= count; done++) {
         PyObject *text = done < count ? names[done] : event;
         if (!PyUnicode_Check(text)) {
-            PyErr_SetString(PyExc_TypeError, done < count ? "a field's name is a str" : "an event's name is a str");
+            PyErr_SetString(PyExc_TypeError,
+                            done < count ? "a field's name must be a str" : "an event's name must be a str");
             goto out;
         }
         if (nlpy_take_text(text, &texts[done], &kept[done]) < 0)

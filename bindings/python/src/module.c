@@ -59,16 +59,17 @@ static PyObject *parse_level(PyObject *module, PyObject *args)
 
 static PyMethodDef functions[] = {
     {"memory_read", memory_read, METH_VARARGS,
-     "memory_read(name, /)\n--\n\nThe bytes that logs wrote to memory:NAME so far. Raises KeyError when there is "
-     "none."},
-    {"memory_free", memory_free, METH_VARARGS, "memory_free(name, /)\n--\n\nForgets memory:NAME."},
-    {"version", version, METH_NOARGS, "version()\n--\n\nThe library's version."},
-    {"parse_level", parse_level, METH_VARARGS, "parse_level(name, /)\n--\n\nA level's number, 0 when it is none."},
+     "memory_read(name, /)\n--\n\nReturns the bytes that logs have written to memory:NAME. Raises KeyError if no log "
+     "has."},
+    {"memory_free", memory_free, METH_VARARGS, "memory_free(name, /)\n--\n\nFrees the bytes of memory:NAME."},
+    {"version", version, METH_NOARGS, "version()\n--\n\nReturns the library's version."},
+    {"parse_level", parse_level, METH_VARARGS,
+     "parse_level(name, /)\n--\n\nReturns the number of the level with this name; 0 if the name is invalid."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, .m_name = "netlogger._core", .m_doc = "What netlogger has of the library itself.",
+    PyModuleDef_HEAD_INIT, .m_name = "netlogger._core", .m_doc = "The native part of netlogger.",
     .m_size = -1,          .m_methods = functions,
 };
 
@@ -77,8 +78,8 @@ PyMODINIT_FUNC PyInit__core(void)
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)
         return NULL;
-    nlpy_error = PyErr_NewExceptionWithDoc("netlogger.Error",
-                                           "What could not be done, and why, in the library's words.", NULL, NULL);
+    nlpy_error = PyErr_NewExceptionWithDoc(
+        "netlogger.Error", "Raised when an operation fails; the text is the library's error message.", NULL, NULL);
     Py_XINCREF(nlpy_error);
     if (nlpy_error != NULL && PyModule_AddObject(module, "Error", nlpy_error) == 0 && nlpy_log_add(module) == 0 &&
         nlpy_reader_add(module) == 0)

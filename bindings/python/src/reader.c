@@ -157,7 +157,7 @@ static PyObject *reader_read(PyObject *object, PyObject *args, PyObject *keyword
         if (seconds == -1 && PyErr_Occurred() != NULL)
             return NULL;
         if (!(seconds >= 0)) {
-            PyErr_SetString(PyExc_ValueError, "a timeout is not negative");
+            PyErr_SetString(PyExc_ValueError, "the timeout must not be negative");
             return NULL;
         }
         until_ns = seconds < 1e9 ? now_ns() + (int64_t)(seconds * 1e9) : -1;
@@ -235,14 +235,14 @@ static int reader_init(PyObject *object, PyObject *args, PyObject *keywords)
     int follow, numbers;
     long long since_ns;
     if (keywords != NULL && PyDict_Size(keywords) > 0) {
-        PyErr_SetString(PyExc_TypeError, "no keywords are taken");
+        PyErr_SetString(PyExc_TypeError, "keyword arguments are not supported");
         return -1;
     }
     if (!PyArg_ParseTuple(args, "OO&zppL", &record_class, PyUnicode_FSConverter, &url, &where, &follow, &numbers,
                           &since_ns))
         return -1;
     if (self->in_use || self->reader != NULL) {
-        PyErr_SetString(PyExc_ValueError, "the reader is open");
+        PyErr_SetString(PyExc_ValueError, "the reader is already open");
         Py_DECREF(url);
         return -1;
     }
@@ -279,20 +279,20 @@ static PyObject *reader_closed(PyObject *object, void *unused)
 static PyMethodDef reader_methods[] = {
     {"read", (PyCFunction)(void (*)(void))reader_read, METH_VARARGS | METH_KEYWORDS,
      "read($self, timeout=None)\n--\n\n"
-     "The next record; None at the end, or when none has come within timeout seconds."},
+     "Returns the next record; None at the end, or if none arrives within timeout seconds."},
     {"stats", reader_stats, METH_NOARGS,
-     "stats($self)\n--\n\nCounts so far: records, malformed, unterminated, lost, repeated, bytes."},
-    {"close", reader_close, METH_NOARGS, "close($self)\n--\n\nCloses it; closed once more it stays so."},
+     "stats($self)\n--\n\nReturns counts since the start: records, malformed, unterminated, lost, repeated, bytes."},
+    {"close", reader_close, METH_NOARGS, "close($self)\n--\n\nCloses the reader; further calls have no effect."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef reader_members[] = {
-    {"closed", reader_closed, NULL, "Whether it was closed.", NULL},
+    {"closed", reader_closed, NULL, "Whether the reader is closed.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyType_Slot reader_slots[] = {
-    {Py_tp_doc, "Records from a source: netlogger.Reader without what is written in Python."},
+    {Py_tp_doc, "The native part of netlogger.Reader."},
     {Py_tp_init, reader_init},
     {Py_tp_dealloc, reader_dealloc},
     {Py_tp_iter, reader_self},

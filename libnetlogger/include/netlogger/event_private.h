@@ -440,7 +440,7 @@ static inline nl_private_refused nl_private_refuse(const void *value)
     do {                                                                                                               \
         NL_PRIVATE_STATIC_ASSERT(__builtin_constant_p(level_given), "the level of NL_EVENT is a constant");            \
         NL_PRIVATE_STATIC_ASSERT((level_given) >= NL_EMERGENCY && (level_given) <= NL_DEBUG, "not a level of events"); \
-        NL_PRIVATE_STATIC_ASSERT(sizeof("" event_name) > 1, "NL_EVENT(log, level, event, ...): an event has a name");  \
+        NL_PRIVATE_STATIC_ASSERT(sizeof("" event_name) > 1, "NL_EVENT(log, level, event, ...): an event needs a name");  \
         each(NL_PRIVATE_CHECK_IT,                                                                                      \
              __VA_ARGS__) static const char *const nl_names_[] = {each(NL_PRIVATE_NAME_OF, __VA_ARGS__) 0};            \
         static const unsigned char nl_types_[] = {each(NL_PRIVATE_TYPE_OF, __VA_ARGS__) 0};                            \
