@@ -116,7 +116,7 @@ void accepting_enable(bool enable)
             (enable ? evconnlistener_enable : evconnlistener_disable)(listeners[i]);
 }
 
-/* Whether a descriptor for another client is free: the kernel gives the lowest free number. */
+/* Returns whether a descriptor for another client is free: the kernel gives the lowest free number. */
 static bool has_descriptors(void)
 {
     if (socket_count == 0)
@@ -152,7 +152,7 @@ static void displace(client_entry *silent, const char *newcomer)
     silent->close(silent);
 }
 
-/* Whether a client from peer may connect; closes another client if necessary. Sets the error if not. full: no
+/* Returns whether a client from peer may connect; closes another client if necessary. Sets the error if not. full: no
  * descriptor is free for one more client. */
 static bool make_place(const struct sockaddr *peer, bool full, const char *address)
 {
@@ -256,7 +256,7 @@ void accepting_listen(void)
 
 /* ---- end ---- */
 
-/* Whether systemd opened the socket. */
+/* Returns whether systemd opened the socket. */
 static bool is_inherited(size_t i)
 {
     static const char inherited[] = "inherited:";

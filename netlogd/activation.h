@@ -1,7 +1,7 @@
 /*
  * The commands that the collector sends to the programs that log to it: the text of a file (nl_control describes the
  * commands), and commands that the control socket received (netlogctl tell). Every client of the binary protocol gets
- * all of them when it connects, and again when any of them changes. A program undoes commands that are no longer there.
+ * all of them when it connects, and again when any of them changes. A program undoes commands that are no longer sent.
  *
  * The module owns the text of the file and the commands. The server's thread only.
  */
@@ -10,7 +10,7 @@
 
 #include <netlogger.h>
 
-/* Reads the file, and checks it for changes from then on. It need not exist yet. NULL: there is no file. */
+/* Reads the file, and checks it for changes from then on. It need not exist yet. NULL: no file. */
 void activation_start(const char *path);
 void activation_free(void);
 
@@ -20,8 +20,10 @@ void activation_free(void);
  */
 nl_status activation_tell(const char *prog, const char *command);
 
-/* Returns the frame for a program (doc/binary-format.md), valid until the next call. It is empty if there never was a
- * command. */
+/*
+ * Returns the frame for a program (doc/binary-format.md), valid until the next call. It is empty if no command was ever
+ * set.
+ */
 nl_string activation_frame(const char *prog);
 
 #endif

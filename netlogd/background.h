@@ -3,8 +3,8 @@
  * subscribers' expressions, reading stored records, and sending.
  *
  * Such work is divided into tasks of half a millisecond. The tasks run one after the other, in the order in which they
- * were added, when no client has bytes to read and nothing is to be written or acknowledged, for at most a millisecond
- * before the loop checks for clients again. While clients keep the loop busy, the tasks get a millisecond of each 20.
+ * were added, when no client has sent bytes and no record must be written or acknowledged, for at most a millisecond
+ * before the loop checks for clients again. While clients keep the loop busy, the tasks get one millisecond in 20.
  *
  * The module owns the queue of tasks; the caller owns each task. The server's thread only.
  */
@@ -13,7 +13,7 @@
 
 #include <event2/event.h>
 
-/* run should take at most BACKGROUND_SLICE_NS; it adds the task again if there is more to do. */
+/* run should take at most BACKGROUND_SLICE_NS; if work is left, it adds the task again. */
 typedef struct background_task {
     void (*run)(void *user);
     void *user;
@@ -22,16 +22,16 @@ typedef struct background_task {
 
 enum { BACKGROUND_SLICE_NS = 500000 };
 
-/* priority is that of the least urgent events in base. */
+/* priority is the priority of the least urgent events in base. */
 void background_start(struct event_base *base, int priority);
 
-/* No task may be left in the queue. */
+/* The queue must be empty. */
 void background_free(void);
 
-/* Adds a task to the end of the queue, unless it is already in it. */
+/* Adds a task to the end of the queue, unless the queue has it. */
 void background_add(background_task *task);
 
-/* Removes a task from the queue, if it is in it. */
+/* Removes a task from the queue, if the queue has it. */
 void background_remove(background_task *task);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * The latest records, until all subscriptions were matched with them: taking a record costs a copy, whatever the
- * expressions of subscribers.
+ * The latest records, until all subscriptions were matched with them. Adding a record costs one copy, regardless of the
+ * subscribers' expressions.
  *
  * Records are numbered from 0 as they come. The backlog holds at most BACKLOG_RECORDS records and about BACKLOG_BYTES;
- * its user, subscription.c, drops the oldest while it is full. The server's thread only.
+ * its user, subscription.c, drops the oldest records while it is full. The server's thread only.
  */
 #ifndef NETLOGD_BACKLOG_H
 #define NETLOGD_BACKLOG_H
@@ -15,20 +15,23 @@ enum { BACKLOG_RECORDS = 1 << 13, BACKLOG_BYTES = 16 << 20 };
 /* Frees all records. */
 void backlog_free(void);
 
-/* The number of the oldest record in the backlog, and of the next record that comes. */
+/* Return the number of the oldest record in the backlog, and of the next record to be put. */
 uint64_t backlog_first(void);
 uint64_t backlog_end(void);
 
-/* Whether a record must be dropped before another is put. */
+/* Returns whether a record must be dropped before another is put. */
 bool backlog_is_full(void);
 
 /* Appends a copy of a record. The backlog must not be full. */
 void backlog_put(const nl_record *record);
 
-/* Drops the records before that number, which is at most backlog_end. */
+/* Drops the records before a number, which is at most backlog_end. */
 void backlog_drop(uint64_t before);
 
-/* A record in the backlog, and its line in a text format, as outputs write it; valid until the record is dropped. */
+/*
+ * Return a record in the backlog, and its line in a text format, as outputs write it; valid until the record is
+ * dropped.
+ */
 const nl_record *backlog_record(uint64_t number);
 nl_string backlog_line(uint64_t number, nl_format format);
 

@@ -1,6 +1,6 @@
 /*
- * Warnings before netlogd's own certificates expire: those of listeners with TLS, and those with which outputs connect
- * to other collectors.
+ * Warnings before netlogd's own certificates expire: the certificates of listeners with TLS, and of outputs that
+ * connect to other collectors.
  *
  * The module owns the time of the next check and the result of the latest one. The server's thread only.
  */
@@ -18,7 +18,7 @@ enum { CERTIFICATE_WARN_DAYS = 14 };
  */
 void certificate_watch_tick(int64_t now_ns);
 
-/* When the first certificate expires, in seconds since 1970; 0 if none exists. */
+/* Returns when the first certificate expires, in seconds since 1970; 0 without certificates. */
 uint64_t certificate_watch_get_first(void);
 
 #endif

@@ -232,7 +232,9 @@ static char *host_alternative_name(const char *host)
     return NULL;
 }
 
-/* Whether the host's certificate can be kept: it belongs to the key and the authority, and is not near its end. */
+/*
+ * Returns whether the host's certificate can be kept: it belongs to the key and the authority, and is not near its end.
+ */
 static bool host_is_current(const identity *host, const identity *ca)
 {
     return host->key != NULL && host->certificate != NULL &&

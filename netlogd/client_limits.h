@@ -1,9 +1,9 @@
 /*
- * Limits for what clients may cause in the long run, which reconnecting does not reset: new streams, and text that is
- * much larger than the bytes received.
+ * Long-term limits for clients, which reconnecting does not reset: new streams, and text that is much larger than the
+ * bytes received.
  *
  * The module owns a bucket for each owner of streams and for each address. A secret hash assigns owners and addresses
- * to buckets, which bounds memory and time; those in one bucket share its limit. The server's thread only.
+ * to buckets, which bounds memory and time; the members of one bucket share its limit. The server's thread only.
  *
  * Streams. netlogd remembers 65,536 streams. It rejects new streams rather than forget a stream that was in use within
  * the last ten minutes (reader/admission.h), whose blocks would then be stored twice. An owner of streams is the holder
@@ -13,10 +13,10 @@
  * or hundreds of owners, to fill the table.
  *
  * Text. A block may expand about 1,100 times, so a client with a slow line could fill a disk. Text usually has about 25
- * times the bytes of ordinary blocks. The bucket of an address holds the bytes that netlogd writes for its clients
- * (the average of all outputs), less TEXT_RATIO times the bytes that they sent, less TEXT_RATE per second. While it
- * holds more than TEXT_BURST, netlogd does not read those of its clients that expand that much themselves. Their
- * records wait; none is lost.
+ * times the bytes of ordinary blocks. The bucket of an address holds the bytes that netlogd writes for its clients (the
+ * average of all outputs), less TEXT_RATIO times the bytes that they sent, less TEXT_RATE per second. While the bucket
+ * holds more than TEXT_BURST, netlogd does not read from the address's clients whose own records expand that much.
+ * Their records wait; no record is lost.
  */
 #ifndef NETLOGD_CLIENT_LIMITS_H
 #define NETLOGD_CLIENT_LIMITS_H
@@ -31,16 +31,18 @@ enum { TEXT_RATIO = 128, TEXT_RATE = 8 << 20, TEXT_BURST = 64 << 20 };
  * it, or another name. */
 unsigned stream_limit_owner(const char *name);
 
-/* Whether the owner may begin another stream, which is then counted. */
+/* Returns whether the owner may begin another stream, and counts the stream. */
 bool stream_limit_admit(unsigned owner, int64_t now_ns);
 
-/* Returns by how many bytes text exceeds what so many received bytes allow; below 0 if it does not. */
+/*
+ * Returns the number of bytes by which text exceeds the limit for a number of received bytes; below 0 if it does not.
+ */
 int64_t text_limit_excess(uint64_t text, uint64_t received);
 
 /* Adds an excess to the bucket of a client. peer is its address, as listener_address_text writes it. */
 void text_limit_add(const char *peer, int64_t excess, int64_t now_ns);
 
-/* Returns for how many seconds the clients of that address that expand too much must wait. */
+/* Returns the number of seconds for which the clients of an address that expand too much must wait. */
 double text_limit_wait_s(const char *peer, int64_t now_ns);
 
 #endif

@@ -1,11 +1,11 @@
-/* How netlogd confines itself: it keeps the rights that its settings need (service/confine.h). No state. */
+/* Confinement of netlogd to the rights that its settings need (service/confine.h). No state. */
 #ifndef NETLOGD_CONFINED_H
 #define NETLOGD_CONFINED_H
 
 #include "settings.h"
 
 /* Confines the calling thread, and threads that it starts, to what the settings need. No other thread may run yet.
- * NL_FAILED after setting the error if the kernel supports only a part of it. */
+ * Returns NL_FAILED and sets the error if the kernel supports only a part of the confinement. */
 nl_status confined_begin(const settings *s);
 
 /* Fails if an output of the settings needs a right that the running process has given up. */

@@ -315,16 +315,16 @@ static void on_block(void *user, const nl_block_view *block)
 }
 
 /*
- * Whether a last line without a newline is only a part of a record, whose client was killed or disconnected while it
- * sent it. Such a part can look like a record, with a number whose last digits are missing. A client that ended its
- * earlier lines would have ended this one; a single line, as echo -n sends it, is complete.
+ * Returns whether a last line without a newline is only a part of a record, whose client was killed or disconnected
+ * while it sent it. Such a part can look like a record, with a number whose last digits are missing. A client that
+ * ended its earlier lines would have ended this one; a single line, as echo -n sends it, is complete.
  */
 static bool was_cut(const connection *c, const nl_record *record)
 {
     return c->ended && (record->flags & NL_RECORD_UNTERMINATED) != 0 && nl_decoder_get_stats(c->decoder)->records > 1;
 }
 
-/* Whether another block may be taken in this turn. A turn for which the client waited takes at least one. */
+/* Returns whether another block may be taken in this turn. A turn for which the client waited takes at least one. */
 static bool may_take_more(void *user)
 {
     connection *c = user;
@@ -337,8 +337,8 @@ static bool may_take_more(void *user)
     return first || nl_decoder_work(c->decoder) + nl_decoder_next_work(c->decoder) <= c->work_max;
 }
 
-/* Whether the record's HOST is a name of its client's certificate, if the listener requires that. Otherwise the record
- * is malformed. */
+/* Returns whether the record's HOST is a name of its client's certificate, if the listener requires that. Otherwise the
+ * record is malformed. */
 static bool may_send_host(connection *c, const nl_record *record)
 {
     nl_string host = record->host;
@@ -519,7 +519,7 @@ static void report_tls(connection *c)
     nl_write(server_log(), NL_WARNING, "Netlogd.Tls", "PEER=%s REASON=%s", c->peer, nl_error_message());
 }
 
-/* Whether incomplete input, and bytes that other clients have not read, take too much memory. */
+/* Returns whether incomplete input, and bytes that other clients have not read, take too much memory. */
 static bool is_too_much(void)
 {
     size_t held = connections_get_held();
@@ -581,7 +581,7 @@ static outcome read_once(connection *c)
     return result;
 }
 
-/* Whether there is work that the kernel does not report. */
+/* Returns whether there is work that the kernel does not report. */
 static bool has_more(const connection *c)
 {
     return c->rest || nl_channel_has_more(&c->channel);
@@ -786,7 +786,7 @@ static void close_late(connection *c, const char *note)
     connection_close(c);
 }
 
-/* Whether so many seconds have passed since then; 0 seconds never pass. */
+/* Returns whether so many seconds have passed since then; 0 seconds never pass. */
 static bool is_over(int64_t since_ns, unsigned seconds, int64_t now_ns)
 {
     return seconds > 0 && now_ns - since_ns >= seconds * NL_NS_PER_SECOND;

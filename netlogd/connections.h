@@ -14,7 +14,7 @@
 
 typedef struct connection connection;
 
-/* A connection's part of the list, a member of the connection. {0} with owner is in no list. */
+/* A connection's part of the list, a member of the connection. {0} with owner set is in no list. */
 typedef struct connections_entry {
     connection *owner;
     struct connections_entry *next, **link;
@@ -26,26 +26,29 @@ typedef struct connections_entry {
 void connections_add(connections_entry *entry);
 void connections_remove(connections_entry *entry);
 
-/* Calls visit for each connection, the latest first. visit may close the connection that it gets, but no other. */
+/* Calls visit for each connection, the latest first. visit may close only the connection that it gets. */
 void connections_visit(void (*visit)(connection *c, void *user), void *user);
 
-/* Sets how many bytes of incomplete input a connection holds. */
+/* Sets the number of bytes of incomplete input that a connection holds. */
 void connections_set_held(connections_entry *entry, size_t held);
 
-/* Returns how many bytes all connections hold. */
+/* Returns the number of bytes that all connections hold. */
 size_t connections_get_held(void);
 
 /*
- * Returns the connection to close when all connections together hold too much, or NULL if none holds anything. Of the
- * connections that hold at least an equal share, it is the one whose time, as time_ns returns it, is earliest; 0 is
- * later than all others.
+ * Returns the connection to close when all connections together hold too much, or NULL if no connection holds anything:
+ * the connection with the earliest time (time_ns) among the connections that hold at least an equal share. A time of 0
+ * is later than all others.
  */
 connection *connections_find_worst(int64_t (*time_ns)(const connection *c));
 
 /* Notes that a connection waits for an acknowledgement. */
 void connections_await_acknowledgement(connections_entry *entry);
 
-/* Returns a connection that waits for an acknowledgement, which then waits no longer; NULL if none waits. */
+/*
+ * Removes a connection from the connections that wait for an acknowledgement, and returns it; NULL if no connection
+ * waits.
+ */
 connection *connections_next_to_acknowledge(void);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * What netlogd counts, and throttled events about what clients may cause as often as they like.
+ * netlogd's counts, and rate-limited events about conditions that clients can cause at any rate.
  *
- * The module owns the counts since the start, the rate of records, and what is still to be reported. The server's
- * thread only.
+ * The module owns the counts since the start, the rate of records, and the unreported occurrences. The server's thread
+ * only.
  */
 #ifndef NETLOGD_COUNTS_H
 #define NETLOGD_COUNTS_H
@@ -18,12 +18,12 @@ typedef enum count {
     COUNT_REQUESTS,        /* whose line was read */
     COUNT_REQUESTS_FAILED, /* requests that netlogd rejected */
     COUNT_CUT_OFF,         /* connections closed because clients took too much memory */
-    /* The following are for counts_report, too. */
+    /* The following counts are also for counts_report. */
     COUNT_REFUSED,         /* connections: not from an allowed network, or too many */
     COUNT_STREAMS_REFUSED, /* blocks rejected because too many streams began */
     COUNT_GAPS_REFUSED,    /* blocks rejected because their streams have too many gaps */
     COUNT_EXPANDING,       /* times that a client had to wait because its records expand too much */
-    COUNT_DISPLACED,       /* connections closed for new ones, because there were too many */
+    COUNT_DISPLACED,       /* silent connections closed to admit new clients */
     COUNT_OVER_RATE,       /* datagrams dropped because of max-rate or their work */
     COUNT_FOREIGN,         /* connections of other protocols, such as HTTP */
     COUNT_COUNT,
@@ -40,10 +40,10 @@ uint64_t counts_get(count which);
  */
 void counts_report(count which, const char *peer, const char *reason);
 
-/* Writes the events that are due at that time of nl_monotonic_ns, and computes the rate. Called every second. */
+/* Writes the events that are due at a time of nl_monotonic_ns, and computes the rate. Called every second. */
 void counts_tick(int64_t now_ns);
 
-/* Records per second in the latest second. */
+/* Returns the number of records in the latest second. */
 double counts_get_rate(void);
 
 #endif

@@ -64,7 +64,7 @@ static void on_malformed(void *user, const nl_malformed *what)
     records_reject(what, d->peer, "", ++d->malformed);
 }
 
-/* Whether another block of the datagram may be taken. */
+/* Returns whether another block of the datagram may be taken. */
 static bool may_take_block(void *user)
 {
     const datagrams *d = user;

@@ -9,7 +9,7 @@
 
 #include "service/listener.h"
 
-/* Reads that socket, whose owner is the caller, from now on. */
+/* Reads a socket, which the caller owns, from now on. */
 void datagrams_new(const listener *from);
 
 /* Stops or starts reading all sockets, while an output is blocked. */

@@ -143,7 +143,7 @@ static void on_settle(evutil_socket_t fd, short what, void *user)
     flush_settle();
 }
 
-/* Whether records have waited too long for a flush. */
+/* Returns whether records have waited too long for a flush. */
 static bool is_late(void)
 {
     if (flush.since_ns == 0)

@@ -29,7 +29,7 @@ static foreign_kind recognise_method(const char *data, size_t size)
     return kind;
 }
 
-/* Whether the first line is METHOD TARGET HTTP/1.x. */
+/* Returns whether the first line is METHOD TARGET HTTP/1.x. */
 static bool is_request_line(const char *data, size_t size)
 {
     static const char version[] = " HTTP/1.";

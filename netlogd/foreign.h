@@ -1,7 +1,7 @@
 /*
  * Recognises clients of other protocols by their first bytes: a browser that a web page made send a request to the
- * collector's port (cross-protocol scripting), or a TLS client at a port without TLS. None of their bytes is a record.
- * The module only examines bytes, so that it can be tested by itself. It has no state.
+ * collector's port (cross-protocol scripting), or a TLS client at a port without TLS. Their bytes contain no records.
+ * The module only examines bytes, so that it can be tested separately. It has no state.
  */
 #ifndef NETLOGD_FOREIGN_H
 #define NETLOGD_FOREIGN_H
@@ -10,7 +10,7 @@
 
 typedef enum foreign_kind {
     FOREIGN_NONE,
-    FOREIGN_PERHAPS, /* more bytes will tell */
+    FOREIGN_PERHAPS, /* more bytes are needed */
     FOREIGN_HTTP,
     FOREIGN_TLS,
 } foreign_kind;
@@ -19,7 +19,7 @@ typedef enum foreign_kind {
  * HTTP does not define is recognised by the end of a whole first line. */
 foreign_kind foreign_recognise(const char *data, size_t size);
 
-/* The answer to such a client, before the connection is closed, and the reason for the log. */
+/* Return the reply to such a client, before the connection is closed, and the reason for the log. */
 const char *foreign_answer(foreign_kind kind, size_t *size);
 const char *foreign_reason(foreign_kind kind);
 

@@ -4,7 +4,7 @@
  * GAPS_GRACE_S seconds. Records that arrive after that are reported too (Netlogd.Found), and no longer count as lost.
  *
  * The module owns the list of gaps, which holds at most GAPS_MAX; if the list is full, the oldest gap is settled early.
- * The streams of the outputs alone decide whether a number has come. The server's thread only.
+ * Only the streams of the outputs determine whether a number has arrived. The server's thread only.
  */
 #ifndef NETLOGD_GAPS_H
 #define NETLOGD_GAPS_H
@@ -17,21 +17,21 @@ enum { GAPS_GRACE_S = 5, GAPS_MAX = 4096 };
 
 typedef struct gaps_counts {
     uint64_t lost;  /* records reported as lost, so far */
-    uint64_t found; /* records among these that came later */
+    uint64_t found; /* records among these that arrived later */
 } gaps_counts;
 
-/* Starts with no gaps. streams and log must stay until gaps_free. log may be NULL. */
+/* Starts with no gaps. streams and log must remain valid until gaps_free. log may be NULL. */
 void gaps_start(const nl_streams *streams, nl_log *log);
 void gaps_free(void);
 
 /*
- * Notes a gap that a decoder noticed. Records that the program dropped itself are reported at once. peer and message
- * (which may be "") name the sender. number counts the gaps of this sender, including this one: the first ten are
- * reported one by one.
+ * Notes a gap that a decoder noticed. Reports records that the program itself dropped at once. peer and message (which
+ * may be "") name the sender. number counts the gaps of this sender, including this one: the first ten are reported one
+ * by one.
  */
 void gaps_note(const nl_lost *what, const char *peer, const char *message, uint64_t number);
 
-/* Reports the gaps that are due at that time of nl_monotonic_ns. Called about once a second. */
+/* Reports the gaps that are due at a time of nl_monotonic_ns. Called about once a second. */
 void gaps_check(int64_t now_ns);
 
 /* Reports all open gaps, because netlogd ends. */
@@ -39,7 +39,7 @@ void gaps_end(void);
 
 const gaps_counts *gaps_get_counts(void);
 
-/* Returns the number of records that were reported as lost and have not come since. */
+/* Returns the number of records that were reported as lost and have not arrived since. */
 uint64_t gaps_count_lost(void);
 
 #endif

@@ -117,7 +117,7 @@ static void reply(http_client *c, int status, bool with_body)
 
 /* ---- the request ---- */
 
-/* Whether the request has a header of that name. Copies its value, as far as it fits, unless value is NULL. */
+/* Returns whether the request has a header of that name. Copies its value, as far as it fits, unless value is NULL. */
 static bool find_header(const char *request, const char *name, char value[HEADER_SIZE])
 {
     for (const char *line = strchr(request, '\n'); line != NULL; line = strchr(line + 1, '\n'))

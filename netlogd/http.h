@@ -1,5 +1,5 @@
 /*
- * As much of HTTP/1.1 as Prometheus needs: GET or HEAD of one path, after which the connection closes.
+ * The part of HTTP/1.1 that Prometheus needs: GET or HEAD of one path, after which the connection closes.
  *
  * A client that sends nothing, or sends slowly, costs a descriptor and 8 KiB for at most handshake-timeout. At most 64
  * clients are connected; a further client replaces the oldest. The module owns the clients. The server's thread only.
@@ -9,14 +9,16 @@
 
 #include <event2/buffer.h>
 
-/* Appends the body of the answer to out. */
+/* Appends the body of the reply to out. */
 typedef void (*http_answer)(struct evbuffer *out);
 
-/* Answers the clients that the settings allow, on that listening socket, which it takes over. path and type, which must
- * stay, are what it answers to and the Content-Type. */
+/*
+ * Serves the clients that the settings allow, on a listening socket, which it then owns. path is the served path and
+ * type its Content-Type; both must remain valid.
+ */
 void http_start(int fd, const char *path, const char *type, http_answer answer);
 
-/* Ends it, if it was started. */
+/* Ends the service, if it was started. */
 void http_free(void);
 
 #endif

@@ -147,7 +147,7 @@ static bool open_listeners(const settings *s, listener **listeners, size_t *coun
     return true;
 }
 
-/* Whether an output writes to standard output. */
+/* Returns whether an output writes to standard output. */
 static bool writes_to_terminal(const settings *s)
 {
     for (size_t i = 0; i < s->output_count; i++)

@@ -1,6 +1,6 @@
 /*
- * Inputs from NATS JetStream, in the server's event loop: each message goes through a decoder into the outputs, as the
- * bytes of a client do, and is acknowledged when the blocks of clients would be.
+ * Inputs from NATS JetStream, in the server's event loop: each message goes through a decoder into the outputs, as a
+ * client's bytes do, and is acknowledged as a client's blocks are.
  *
  * Malformed input in a message is counted, reported and acknowledged, so that NATS does not deliver it again. The
  * module owns the list of inputs. The server's thread only.
@@ -20,25 +20,27 @@ typedef struct nats_counts {
     uint64_t waiting;  /* messages that are not acknowledged yet */
 } nats_counts;
 
-/* Checks a URL. Returns its name, with durable and share but without secrets, for free(), or NULL after setting the
- * error. */
+/*
+ * Checks a URL. Returns its name, with durable and share but without secrets, which the caller frees with free(), or
+ * NULL after setting the error.
+ */
 char *nats_reader_check(const nl_url *url);
 
 /* Starts to read the inputs of the settings. */
 void nats_readers_start(void);
 
-/* Stops or starts taking messages, while an output is blocked. */
+/* Stops or starts reading messages, while an output is blocked. */
 void nats_readers_pause(bool pause);
 
-/* Acknowledges all messages; the outputs are settled. */
+/* Acknowledges all messages, after the outputs are settled. */
 void nats_readers_acknowledge(void);
 
 nats_counts nats_readers_count(void);
 
-/* Appends a record for each input to the answer of a request. */
+/* Appends a record for each input to the reply to a request. */
 void nats_readers_describe(request *r);
 
-/* Acknowledges at the servers what was acknowledged here, and frees all inputs. */
+/* Sends the pending acknowledgements to the servers, and frees all inputs. */
 void nats_readers_free(void);
 
 #endif

@@ -237,7 +237,7 @@ static void print_json(json_object *document, int style)
     json_object_put(document);
 }
 
-/* Whether text is a number in JSON's notation. */
+/* Returns whether text is a number in JSON's notation. */
 static bool is_number(const char *text)
 {
     text += *text == '-';

@@ -20,7 +20,7 @@ struct past {
     bool seeking; /* searches for the begin in that file */
 };
 
-/* Whether the file of that number exists and was written after since_ns. */
+/* Returns whether the file of that number exists and was written after since_ns. */
 static bool is_wanted(const past *p, uint64_t number)
 {
     struct stat status;

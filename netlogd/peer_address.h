@@ -7,8 +7,8 @@
 enum { PEER_ADDRESS_SIZE = 80 };
 
 /*
- * Writes to name the address in peer, which is as listener_address_text writes it, without the port. An IPv6 network of
- * 64 bits is one address, because one host may use all of it.
+ * Writes to name the address in peer, a text of listener_address_text, without the port. An IPv6 network of 64 bits is
+ * one address, because one host may use all of it.
  */
 void peer_address(const char *peer, char name[PEER_ADDRESS_SIZE]);
 

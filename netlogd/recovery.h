@@ -2,10 +2,10 @@
  * Recovery of the events that killed processes of this user left behind: every few seconds, a process delivers them to
  * their destinations (netlogger/recover.h).
  *
- * A separate process does this, because a destination that does not answer must not delay clients, and because it may
- * write wherever killed programs logged to, which the process that serves clients may not (confined.h). The recovering
- * process reports over a socket, and ends when the other end is closed. The module owns the process. The server's
- * thread only.
+ * A separate process does this, because a destination that does not reply must not delay clients, and because it may
+ * write to the destinations of killed programs, which the process that serves clients may not (confined.h). The
+ * recovering process reports over a socket, and ends when the other end is closed. The module owns the process. The
+ * server's thread only.
  */
 #ifndef NETLOGD_RECOVERY_H
 #define NETLOGD_RECOVERY_H
@@ -18,24 +18,28 @@ typedef struct recovery recovery;
 
 enum { RECOVERY_PATIENCE_MS = 3000 }; /* at the end, for a recovery that is in progress */
 
-/* Starts a recovery every interval_s seconds. confined: without system calls that it never needs. Call it before there
- * are threads and sockets, which the process would inherit. NULL after a failure was reported. */
+/*
+ * Starts a recovery every interval_s seconds. confined: without system calls that it never needs. Call it before
+ * creating threads and sockets, which the process would inherit. Returns NULL after reporting an error.
+ */
 recovery *recovery_start(unsigned interval_s, bool confined);
 
-/* Writes an event to netlogd's own log for each recovered log, from recovery_watch, which needs the
- * server's event loop, to recovery_unwatch. NULL is allowed. */
+/*
+ * Between recovery_watch, which needs the server's event loop, and recovery_unwatch, writes an event to netlogd's own
+ * log for each recovered log. NULL is allowed.
+ */
 void recovery_watch(recovery *r);
 void recovery_unwatch(recovery *r);
 
 /*
- * Requests the end of recovery, without waiting: a recovery in progress may be sending records to this server. After
- * that, recovery_is_over returns whether it has ended, or patience_ms have passed since recovery_end was called (the
- * earliest of several calls counts). NULL is allowed.
+ * Requests the end of recovery, without waiting: a recovery in progress may be sending records to this server.
+ * Afterwards, recovery_is_over returns whether it has ended, or patience_ms have passed since the first call of
+ * recovery_end. NULL is allowed.
  */
 void recovery_end(recovery *r, int64_t patience_ms);
 bool recovery_is_over(const recovery *r);
 
-/* Ends it; after recovery_end, waits until it is over. The next start repeats an
+/* Ends the recovery; after recovery_end, waits until it is over. The next start repeats an
  * interrupted recovery. NULL is allowed. */
 void recovery_free(recovery *r);
 

@@ -1,9 +1,9 @@
 /*
- * Requests: clients that send NETLOGGER/1 and one line, and are answered in records (doc/requests.md).
+ * Requests: a client sends NETLOGGER/1 and one line, and netlogd replies with records (doc/requests.md).
  *
  * request.c reads the line, calls the function of its verb (subscription.c, control.c) and sends the queue of the
- * answer. No function waits: bytes that a client does not read stay in its queue, whose size the verb must limit. Lines
- * are answered, and answers sent, in the background (background.h), except those of the control socket.
+ * reply. No function waits: bytes that a client does not read stay in its queue, whose size the verb must limit.
+ * Requests are processed, and replies sent, in the background (background.h), except on the control socket.
  *
  * The module owns the list of requests and the size of their queues. The server's thread only.
  */
@@ -23,18 +23,18 @@ typedef struct subscription subscription;
 struct request {
     request *next, **link; /* in the list */
     nl_channel channel;
-    client_entry entry; /* in no table: of the control socket */
+    client_entry entry; /* in no table for the control socket */
     const listener *at; /* where it was accepted; NULL: the control socket */
     bool control;       /* it came over the control socket */
     bool answered;      /* the line was read; further bytes are ignored */
-    bool ending;        /* it is closed once the answer is sent */
+    bool ending;        /* it is closed when the reply is sent */
     struct event *readable;
     struct event *writable;
     struct event *deadline;
     nl_buffer line;
     struct evbuffer *queue; /* the answer */
-    background_task task;   /* reads the line, then sends the answer */
-    nl_record *record;      /* of the answer, while it is made */
+    background_task task;   /* reads the line, then sends the reply */
+    nl_record *record;      /* of the reply, while it is composed */
     subscription *subscription;
     char peer[80];
 };
@@ -46,12 +46,12 @@ enum { REQUEST_MARK_SIZE = sizeof REQUEST_MARK - 1 };
 
 typedef enum request_guess { REQUEST_NO, REQUEST_PERHAPS, REQUEST_YES } request_guess;
 
-/* Whether a connection that begins with these bytes is a request. Bytes after the mark are ignored. */
+/* Returns whether a connection that begins with these bytes is a request. Bytes after the mark are ignored. */
 request_guess request_recognise(const char *data, size_t size);
 
 /*
- * Takes over the channel. data are the bytes after the mark. peer is copied. The request replaces the client entry, and
- * was accepted at a listener; both are NULL for the control socket.
+ * Makes a request, which then owns the channel. data are the bytes after the mark. peer is copied. The request replaces
+ * the client entry, and was accepted at a listener; both are NULL for the control socket.
  */
 void request_new(nl_channel channel, const char *peer, client_entry *entry, const listener *at, const char *data,
                  size_t size);
@@ -65,7 +65,7 @@ void requests_settings_changed(void);
 /* Returns the bytes in all queues. */
 size_t requests_get_queued(void);
 
-/* Sends as much as the kernel accepts of all queues. Returns the bytes that are left. For the end of the program. */
+/* Sends as much of all queues as the kernel accepts. Returns the number of bytes left. For the end of the program. */
 size_t requests_send(void);
 
 /* Closes all requests. */
@@ -73,10 +73,13 @@ void requests_close(void);
 
 /* ---- for verbs ---- */
 
-/* Returns a new record for an answer: of netlogd, of now, with that level and event; valid until the next call. */
+/*
+ * Returns a new record for a reply, with netlogd as its program, the present time, a level and an event; valid until
+ * the next call.
+ */
 nl_record *request_record(request *r, nl_level level, const char *event);
 
-/* Adds a field to a record. Adds none if value is NULL. */
+/* Adds a field to a record, unless value is NULL. */
 void request_add_text(nl_record *record, const char *name, const char *value);
 void request_add_time(nl_record *record, const char *name, int64_t time_ns);
 
@@ -86,20 +89,22 @@ void request_put(request *r, const nl_record *record);
 /* Sends as much of the queue as the kernel accepts now, and the rest later. */
 void request_send(request *r);
 
-/* Does that in the background. */
+/* As request_send, in the background. */
 void request_send_later(request *r);
 
-/* Whether the kernel accepts no more bytes until the client has read some. */
+/* Returns whether the kernel accepts no more bytes until the client has read some. */
 bool request_is_held_up(const request *r);
 
 /* Returns the bytes in the queue. */
 size_t request_queued(const request *r);
 
-/* Ends the request once all is sent. */
+/* Ends the request when everything is sent. */
 void request_end(request *r);
 
-/* Copies the value of a field of the request's line to out; leaves out alone if none exists. Fails if the value is
- * too long. */
+/*
+ * Copies the value of a field of the request's line to out; leaves out unchanged if the field is missing. Fails if the
+ * value is too long.
+ */
 nl_status request_get_value(const nl_record *asked, const char *name, char *out, size_t size);
 
 #endif

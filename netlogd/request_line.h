@@ -1,5 +1,5 @@
 /*
- * The line of a request, "VERB NAME=value ...". This module only parses it, so that it can be tested by itself
+ * The line of a request, "VERB NAME=value ...". This module only parses the line, so that it can be tested separately
  * (tests/fuzz/request.c). It has no state.
  */
 #ifndef NETLOGD_REQUEST_LINE_H
@@ -11,7 +11,7 @@ struct request;
 
 typedef struct request_verb {
     const char *name;
-    const char *fields; /* that it accepts, with blanks around each */
+    const char *fields; /* accepted fields, with blanks around each */
     bool control;       /* over the control socket only */
     nl_status (*answer)(struct request *r, const nl_record *asked);
 } request_verb;

@@ -29,7 +29,7 @@ enum {
 
 struct recovery;
 
-/* Reads the configuration again. Returns settings for settings_delete, or NULL after it has reported all problems. */
+/* Reads the configuration again. Returns settings for settings_delete, or NULL after reporting all problems. */
 typedef settings *(*server_read_settings)(void *user, config_report report, void *report_user);
 
 typedef struct server_parts {
@@ -40,7 +40,7 @@ typedef struct server_parts {
     size_t listener_count;
     const listener *control;     /* NULL: no control socket */
     int metrics_fd;              /* -1: no metrics */
-    struct recovery *recovering; /* NULL: none; the server ends it before itself */
+    struct recovery *recovering; /* NULL: no recovery; the server ends it before it ends itself */
     nl_log *log;                 /* NULL: none */
     void (*on_ready)(void);      /* called when the server accepts clients */
 } server_parts;
@@ -57,7 +57,7 @@ void server_block_signals(bool block);
 /* The settings in force. They change on a reload. */
 const settings *server_settings(void);
 
-/* Reads the configuration again (SIGHUP). Returns NULL after the problems were reported to report. */
+/* Reads the configuration again (SIGHUP). Returns NULL after passing all problems to report. */
 settings *server_read_again(config_report report, void *report_user);
 
 /* Puts new settings, which the server then owns, in force. */
@@ -65,7 +65,7 @@ void server_replace_settings(settings *now);
 
 struct event_base *server_base(void);
 
-/* Creates an event; without memory the program ends. Arguments as for event_new. */
+/* Creates an event; if memory runs out, the program ends. Arguments as for event_new. */
 struct event *server_new_event(evutil_socket_t fd, short what, event_callback_fn callback, void *user);
 
 /* netlogd's own log, or NULL. */
@@ -79,10 +79,10 @@ const char *server_host(void);
 /* When the server started, by nl_monotonic_ns. */
 int64_t server_start_ns(void);
 
-/* Whether the server was told to end. It still serves clients for a short time. */
+/* Returns whether the server is to end. It still serves clients for a short time. */
 bool server_is_ending(void);
 
-/* Whether the server reads its clients for the last time. */
+/* Returns whether the server reads from its clients for the last time. */
 bool server_is_stopping(void);
 
 #endif

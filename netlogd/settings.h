@@ -51,7 +51,7 @@ typedef struct settings {
 void settings_init(settings *s);
 void settings_delete(settings *s); /* from malloc; NULL is allowed */
 
-/* Whether netlogd's own log is standard error, which is the default. */
+/* Returns whether netlogd's own log is standard error, which is the default. */
 bool settings_logs_to_stderr(const settings *s);
 
 /* The options and directives. Their setters read certificates at once; listen, output and allow add to earlier values.
@@ -61,7 +61,7 @@ extern const nl_option settings_rows[];
 /* The options of the command line only. */
 extern const nl_option settings_command_rows[];
 
-/* Returns the listener of that URL (without its options), or NULL. */
+/* Returns the listener with a URL (without its options), or NULL. */
 const listening *settings_find_listening(const settings *s, const char *url);
 
 /* Adds a valid listener or output. */

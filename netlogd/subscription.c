@@ -188,7 +188,7 @@ static void put_own(subscription *s, const nl_record *record)
     nl_buffer_free(&bytes);
 }
 
-/* Whether so many more bytes fit into all queues together. */
+/* Returns whether so many more bytes fit into all queues together. */
 static bool all_queues_fit(size_t size)
 {
     return requests_get_queued() + size <= server_settings()->max_memory / 2;
@@ -442,7 +442,7 @@ void subscriptions_deliver(int64_t until_ns)
         request_send(s->request);
 }
 
-/* Whether all groups together cost little for a record. */
+/* Returns whether all groups together cost little for a record. */
 static bool are_cheap(void)
 {
     uint64_t steps = 0;
@@ -578,7 +578,7 @@ static void go_live(subscription *s)
     report_missed(s);
 }
 
-/* Whether an output has, and will have, all records that the subscription reads. */
+/* Returns whether an output has, and will have, all records that the subscription reads. */
 static bool is_kept(const subscription *s)
 {
     for (size_t i = 0; outputs_get(i) != NULL; i++)
@@ -737,7 +737,7 @@ static void welcome(request *r, const group *g)
     request_put(r, record);
 }
 
-/* Whether the subscription counts for max-subscribers. */
+/* Returns whether the subscription counts for max-subscribers. */
 static bool is_limited(const subscription *s)
 {
     return !s->request->control && !s->request->ending;

@@ -1,9 +1,9 @@
 /*
- * The streams that a connection has sent lately. While the connection is open they count as in use, so that no output
- * forgets them: a connection that forwards the streams of many programs may send any of them again.
+ * The streams that a connection has recently sent. While the connection is open, they count as in use, so that no
+ * output forgets them: a connection that forwards the streams of many programs may send any of them again.
  *
- * At most USED_STREAMS_MAX streams of a connection are noted; further ones replace those that were noted first. The
- * connection owns the list. The server's thread only.
+ * At most USED_STREAMS_MAX streams of a connection are noted; further streams replace the streams that were noted
+ * first. The connection owns the list. The server's thread only.
  */
 #ifndef NETLOGD_USED_STREAMS_H
 #define NETLOGD_USED_STREAMS_H
@@ -15,7 +15,7 @@ enum { USED_STREAMS_MAX = 1024, USED_STREAMS_FREE = 64 };
 /* Starts as zeros. */
 typedef struct used_streams {
     unsigned char (*names)[16];
-    size_t count, capacity, next; /* next: the name to replace */
+    size_t count, capacity, next; /* next: index of the name to replace */
 } used_streams;
 
 /* Notes that the stream is in use. */
@@ -24,7 +24,7 @@ void used_streams_note(used_streams *used, const unsigned char name[16]);
 /* Touches all noted streams in all outputs (outputs_touch_stream). */
 void used_streams_touch(const used_streams *used);
 
-/* Returns the bytes of memory that the list takes, not counting the first USED_STREAMS_FREE streams. */
+/* Returns the bytes of memory that the list needs, not counting the first USED_STREAMS_FREE streams. */
 size_t used_streams_size(const used_streams *used);
 
 void used_streams_free(used_streams *used);

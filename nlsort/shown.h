@@ -7,7 +7,7 @@
 
 #include "transport/writer.h"
 
-/* Whether output, NULL for standard output, is a terminal. */
+/* Returns whether output, NULL for standard output, is a terminal. */
 bool shown_on_terminal(const char *output);
 
 /* Writes lines of text. On a terminal, "?" replaces characters that control it, except newlines and tabs. */

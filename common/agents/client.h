@@ -8,7 +8,7 @@
 #include "agents/soap.h"
 #include "transport/dial.h"
 
-/* What connections to all agents have in common. Each may be NULL. */
+/* Options of the connections to all agents. Each member may be NULL. */
 typedef struct client_options {
     const char *ca, *cert, *key; /* PEM files, for https */
     const char *token;
@@ -16,7 +16,7 @@ typedef struct client_options {
 
 typedef struct client client;
 
-/* Returns a client of http://HOST[:PORT] or https://HOST[:PORT], not connected yet. NULL on failure. */
+/* Returns an unconnected client of http://HOST[:PORT] or https://HOST[:PORT]. Returns NULL on failure. */
 client *client_new(const char *url, const client_options *o);
 void client_free(client *c); /* NULL is allowed */
 
@@ -27,7 +27,7 @@ void client_free(client *c); /* NULL is allowed */
 bool client_call(client *c, const nl_buffer *message, soap_call *reply);
 
 /*
- * Opens a stream: a connection on which records arrive. Appends the bytes that have arrived already to begin. The
+ * Opens a stream: a connection on which records arrive. Appends the bytes that have already arrived to begin. The
  * caller closes the channel with nl_channel_close, before client_free. Returns false on failure.
  */
 bool client_open_stream(client *c, const char *subscription, const char *format, nl_channel *channel, nl_buffer *begin);

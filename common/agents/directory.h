@@ -1,6 +1,6 @@
 /*
- * The directory of nlagentd --serve-directory: agents with their URLs and sensors. An agent registers repeatedly, and
- * is removed when its time to live is over, by the monotonic clock. One thread.
+ * The directory of nlagentd --serve-directory: agents with their URLs and sensors. An agent registers repeatedly. The
+ * directory removes it when its time to live is over, by the monotonic clock. One thread.
  */
 #ifndef NLAGENT_DIRECTORY_H
 #define NLAGENT_DIRECTORY_H
@@ -37,7 +37,7 @@ size_t directory_size(const directory *d);
  */
 nl_filter *directory_filter(const char *expression);
 
-/* Calls function for each agent with its matching sensors, if there are any. filter NULL: all sensors. */
+/* Calls function for each agent that has matching sensors, with these sensors. filter NULL: all sensors. */
 void directory_find(directory *d, const nl_filter *filter,
                     void (*function)(void *user, const char *host, const char *url, const directory_sensor *sensors,
                                      size_t count),

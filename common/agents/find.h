@@ -1,6 +1,6 @@
 /*
- * How programs that query agents are configured, and how they find sensors in a directory: another agent, or LDAP. The
- * functions block for at most the time of client.h. Any thread; one thread at a time for each agents_options.
+ * The configuration of programs that query agents, and the search for sensors in a directory: another agent, or LDAP.
+ * The functions block for at most the time of client.h. Any thread; one thread at a time for each agents_options.
  */
 #ifndef NETLOGGER_AGENTS_FIND_H
 #define NETLOGGER_AGENTS_FIND_H
@@ -20,7 +20,7 @@ typedef struct agents_options {
     const char *directory; /* NULL: not set */
 } agents_options;
 
-/* The options --agent and --directory, and those of security and LDAP, with their environment variables. */
+/* The options --agent and --directory, and the options for security and LDAP, with their environment variables. */
 extern const nl_option agents_place_rows[], agents_security_rows[];
 
 /*
@@ -35,7 +35,7 @@ bool agents_options_from_environment(agents_options *o);
 /* Returns the URL of the first agent, or of this host's agent if none is set. */
 const char *agents_first_url(const agents_options *o);
 
-/* Returns the URL of the directory to search: the one that is set, else that of the first agent. */
+/* Returns the URL of the directory to search: the configured directory, else the first agent. */
 const char *agents_directory_url(const agents_options *o);
 
 typedef void agents_found_function(void *user, const char *host, const char *url, const char *sensor,

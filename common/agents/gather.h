@@ -1,7 +1,7 @@
 /*
- * Gathers the streams of many agents. Each agent has a thread, so that a dead or slow agent does not delay others. A
- * broken stream is opened again after 1 s, 2 s ... 30 s; the records Nlagent.Lost and Nlagent.Back report this. One
- * thread calls the functions.
+ * Gathers the streams of many agents. Each agent has a thread, so that a dead or slow agent does not delay others. The
+ * thread opens a broken stream again after 1 s, 2 s ... 30 s; the records Nlagent.Lost and Nlagent.Back report this.
+ * One thread calls the functions.
  */
 #ifndef NLAGENT_GATHER_H
 #define NLAGENT_GATHER_H
@@ -13,17 +13,17 @@ typedef struct gathering gathering;
 /* The subscriptions, the same at every agent. */
 typedef struct gather_options {
     client_options client;
-    char *const *sensors;         /* ended by NULL */
+    char *const *sensors;         /* the last element is NULL */
     const char *const *arguments; /* of Subscribe: name, value, name, value ... NULL */
     /* Gets each record, one at a time, in any thread. Returns false to end all streams. */
     bool (*put)(void *user, const nl_record *record);
     void *user;
-    bool once; /* a stream that cannot be opened the first time ends all */
+    bool once; /* end all streams if one cannot be opened the first time */
 } gather_options;
 
 gathering *gather_new(const gather_options *o);
 
-/* Adds an agent, unless it is there already. Returns false if the URL is invalid. */
+/* Adds an agent, unless it was added before. Returns false if the URL is invalid. */
 bool gather_add(gathering *g, const char *url);
 
 /* Adds the records that a running collector receives. */

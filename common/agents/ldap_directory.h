@@ -5,8 +5,8 @@
  *   nlURL=http://dpss1:14831,BASE                            nlAgent: nlHost, nlExpires
  *   nlSensor=tcp,nlURL=http://dpss1:14831,BASE               nlSensorEntry: nlHost, nlURL, nlEvents, nlWhat, nlExpires
  *
- * An entry is valid until nlExpires. Searches ignore expired entries, and the next agent that registers deletes them if
- * it has permission. The functions block. Any thread.
+ * An entry is valid until nlExpires. Searches ignore expired entries, and the next agent that registers deletes expired
+ * entries if it has permission. The functions block. Any thread.
  */
 #ifndef NLAGENT_LDAP_DIRECTORY_H
 #define NLAGENT_LDAP_DIRECTORY_H

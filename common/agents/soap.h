@@ -1,10 +1,10 @@
 /*
  * SOAP 1.1 messages, document/literal wrapped, as nlagent.wsdl describes them.
  *
- * A message may come from anybody. soap_read rejects a message that is not SOAP 1.1, or that has a document type (and
- * so could declare entities), a processing instruction, elements nested deeper than 16, more than 20,000 elements, or
- * an element with more than 64 attributes or with an attribute of more than 8 KiB. Its memory is bounded by a small
- * multiple of the message's size, which the caller bounds. libxml2 loads nothing from anywhere. Any thread.
+ * A message may come from any client. soap_read rejects a message that is not SOAP 1.1, or that has a document type
+ * (and so could declare entities), a processing instruction, elements nested deeper than 16, more than 20,000 elements,
+ * or an element with more than 64 attributes or with an attribute of more than 8 KiB. Its memory is bounded by a small
+ * multiple of the message's size, which the caller limits. libxml2 loads no files or URLs. Any thread.
  */
 #ifndef NLAGENT_SOAP_H
 #define NLAGENT_SOAP_H
@@ -18,10 +18,10 @@
 
 enum { SOAP_NAME_SIZE = 64 };
 
-/* An element within that of the operation. An element comes before those within it. */
+/* An element within the operation's element. An element precedes the elements that it contains. */
 typedef struct soap_argument {
     char name[SOAP_NAME_SIZE]; /* the path from the operation: "agent.sensor" */
-    size_t value;              /* offset in the call's text of the value, which ends with NUL */
+    size_t value;              /* offset of the NUL-terminated value in the call's text */
 } soap_argument;
 
 typedef struct soap_call {
@@ -35,10 +35,10 @@ typedef struct soap_call {
 bool soap_read(const char *data, size_t size, soap_call *call);
 void soap_call_free(soap_call *call);
 
-/* Returns the first argument with that name, or NULL. */
+/* Returns the first argument with the name, or NULL. */
 const char *soap_value(const soap_call *call, const char *name);
 
-/* Returns the next argument with that name after *place, which is 0 at first, or NULL. */
+/* Returns the next argument with the name after *place, which is 0 at first, or NULL. */
 const char *soap_next_value(const soap_call *call, const char *name, size_t *place);
 
 /* Appends the records of a reply that were requested as lines of ULM. Returns false if they are malformed. */
@@ -46,7 +46,7 @@ bool soap_lines(const soap_call *call, nl_buffer *lines);
 
 /* ---- writing ---- */
 
-/* Begin and end a message whose body is an element with that name. */
+/* Begin and end a message whose body is an element with the name. */
 void soap_begin(nl_buffer *out, const char *name);
 void soap_end(nl_buffer *out, const char *name);
 

@@ -24,11 +24,11 @@ void chart_color(cairo_t *cr, unsigned rgb, double alpha);
 /* Draws text that begins at x, y (align 0), is centred there (0.5), or ends there (1). */
 void chart_text(cairo_t *cr, double x, double y, double align, double size, const char *text);
 
-/* Return the position of a value. */
+/* Return the position of a value on an axis. */
 double chart_x(const chart *p, double value);
 double chart_y(const chart *p, double value);
 
-/* Returns the next round number that is not less: 1, 2 or 5 times a power of ten. */
+/* Returns the smallest round number (1, 2 or 5 times a power of ten) that is at least value. */
 double chart_round_up(double value);
 
 /* Draws the axes, and the title above. */
@@ -46,8 +46,8 @@ void chart_histogram(chart p, nl_distribution *d, const char *title, chart_write
 /* Returns whether the name ends in .png or .svg. */
 bool chart_knows(const char *path);
 
-/* Writes a file of width x height pixels with what draw draws on white. Returns false on failure; the file then keeps
- * its old content. */
+/* Writes a file of width x height pixels, which draw fills on a white background. Returns false on failure; the file
+ * then keeps its old content. */
 bool chart_save(const char *path, int width, int height, void (*draw)(cairo_t *cr, void *user), void *user);
 
 #endif

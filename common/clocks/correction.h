@@ -8,9 +8,9 @@
  *   correction_solve(c);
  *   for each record: correction_apply(c, record, out);
  *
- * A message is two records of different hosts with the same IDs. The options or the names of their events make them its
- * sending and receiving: Ping.Send and Ping.Receive differ only in such a word. The clock of the reference host is the
- * time base. Out of memory, the program ends. One thread, except where noted.
+ * A message is two records of different hosts with the same IDs. The options, or the names of the events, identify the
+ * sending and the receiving: Ping.Send and Ping.Receive differ only in such a word. The clock of the reference host is
+ * the time base. If memory runs out, the program ends. One thread, except where noted.
  */
 #ifndef NETLOGGER_TIMEKEEPING_CORRECTION_H
 #define NETLOGGER_TIMEKEEPING_CORRECTION_H
@@ -28,7 +28,7 @@ typedef struct correction_message {
 typedef struct correction_options {
     const char
         *reference; /* a host; NULL: the collector with the most measurements, else the host with the most messages */
-    const char *const *ids; /* fields that identify messages; NULL: those whose names end in ID, and SEQ */
+    const char *const *ids; /* fields that identify messages; NULL: fields whose names end in ID, and SEQ */
     size_t id_count;
     const correction_message *messages; /* NULL: by the names of events */
     size_t message_count;
@@ -37,15 +37,16 @@ typedef struct correction_options {
 /* Copies the options without their texts and lists. The caller frees the result. */
 correction *correction_new(const correction_options *options);
 
-/* Learns from a record, which is not kept. */
+/* Learns from a record, without keeping it. */
 void correction_learn(correction *c, const nl_record *record);
 
 /* Computes the corrections. Call it once, after all records. */
 void correction_solve(correction *c);
 
 /*
- * Returns a host's time corrected, or time_ns itself if nothing is known of the clock. *error_ns (may be NULL) is the
- * maximum error; infinite if nothing, or only one direction, is known. Any number of threads at once.
+ * Returns a host's corrected time, or time_ns if the clock's correction is unknown. *error_ns (may be NULL) is the
+ * maximum error; infinite if the correction is unknown, or bounded in only one direction. Any number of threads at
+ * once.
  */
 int64_t correction_time(const correction *c, nl_string host, int64_t time_ns, double *error_ns);
 
@@ -59,12 +60,13 @@ bool correction_apply(const correction *c, const nl_record *record, nl_record *o
 typedef struct correction_host {
     const char *name; /* owned by the correction */
     bool is_reference;
-    bool is_known;                                   /* there is a correction */
-    double offset_ns;                                /* added to its times, in the middle of its records */
-    double min_ns, max_ns;                           /* of the offset over all its records */
-    double drift;                                    /* against the reference: 1e-4 is 100 ppm fast */
-    double error_ns;                                 /* maximum; infinite if only one direction is bounded */
-    uint64_t measurements, messages, contradictions; /* messages that the measurements make impossible */
+    bool is_known;         /* the correction is known */
+    double offset_ns;      /* added to its times, in the middle of its records */
+    double min_ns, max_ns; /* range of the offset over all records of the host */
+    double drift;          /* against the reference: 1e-4 is 100 ppm fast */
+    double error_ns;       /* maximum; infinite if only one direction is bounded */
+    uint64_t measurements, messages,
+        contradictions; /* contradictions: messages that the measurements make impossible */
     unsigned pieces, steps;
 } correction_host;
 

@@ -3,12 +3,12 @@
  *
  *   low <= c(time) <= high
  *
- * for every bound. A measurement (an exchange of timestamps) gives both bounds, a message gives one: it was sent before
- * it was received. The fit is the line farthest from all bounds, midway between the convex hulls of the two kinds: A.
- * Duda, G. Harrus, Y. Haddad, G. Bernard, "Estimating Global Time in Distributed Systems", ICDCS 1987; L. Zhang, Z.
- * Liu, C. Honghui Xia, "Clock Synchronization Algorithms for Network Measurements", INFOCOM 2002. A piece extends as
- * long as a line fits; the next piece joins it, unless the clock was set between them. Out of memory, the program ends.
- * One thread.
+ * for every bound. A measurement (an exchange of timestamps) gives both bounds. A message gives one bound, because it
+ * was sent before it was received. The fit is the line farthest from all bounds, midway between the convex hulls of the
+ * two kinds: A. Duda, G. Harrus, Y. Haddad, G. Bernard, "Estimating Global Time in Distributed Systems", ICDCS 1987; L.
+ * Zhang, Z. Liu, C. Honghui Xia, "Clock Synchronization Algorithms for Network Measurements", INFOCOM 2002. A piece
+ * extends as long as a line fits. The next piece joins it, unless the clock was set between the two pieces. If memory
+ * runs out, the program ends. One thread.
  */
 #ifndef NETLOGGER_TIMEKEEPING_FIT_H
 #define NETLOGGER_TIMEKEEPING_FIT_H
@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A side without a bound is infinite. */
+/* A missing bound is infinite. */
 typedef struct fit_bound {
     int64_t time_ns; /* by the clock to correct */
     double low_ns, high_ns;
@@ -29,7 +29,7 @@ typedef struct fit_piece {
     double at_ns, slope;
     double low_error_ns, high_error_ns; /* how far the true value may be below and above; may be infinite */
     bool set;                           /* the clock was set, or jumped, before this piece ... */
-    int64_t set_ns;                     /* ... and first showed this time after that */
+    int64_t set_ns;                     /* ... and first showed this time afterwards */
 } fit_piece;
 
 typedef struct fit {
@@ -43,7 +43,7 @@ typedef struct fit_step {
     double step_ns;  /* added to the clock */
 } fit_step;
 
-/* Returns the correction, which the caller frees, after sorting bounds and steps by time. Empty without bounds. */
+/* Returns the correction, which the caller frees; it is empty without bounds. Sorts bounds and steps by time. */
 fit fit_find(fit_bound *bounds, size_t count, fit_step *steps, size_t step_count);
 
 /* Returns c(time). The first and last piece extend outwards. An empty correction is 0. */

@@ -1,5 +1,7 @@
-/* Finds messages for correction.c: matches the records of sending and receiving by their events and IDs. Out of memory,
- * the program ends. One thread. */
+/*
+ * Finds messages for correction.c: matches the records of sending and receiving by their events and IDs. If memory runs
+ * out, the program ends. One thread.
+ */
 #ifndef NETLOGGER_TIMEKEEPING_MESSAGES_H
 #define NETLOGGER_TIMEKEEPING_MESSAGES_H
 
@@ -20,7 +22,7 @@ messages *messages_new(const correction_options *options);
 /* Adds a record of a host. */
 void messages_put(messages *m, const nl_record *record, uint32_t host);
 
-/* Finds the next message from *at, which is 0 at first. Returns false if there is no other. */
+/* Finds the next message from *at, which is 0 at first. Returns false after the last. */
 bool messages_next(const messages *m, size_t *at, message *found);
 
 void messages_free(messages *m);

@@ -1,6 +1,6 @@
 /*
- * A table of names, numbered from 0 in the order of adding; {0} is empty. A name ends at its first NUL. Out of memory,
- * the program ends. One thread at a time; any number of threads for name_table_find.
+ * A table of names, numbered from 0 in the order of adding; {0} is empty. A name ends at its first NUL. If memory runs
+ * out, the program ends. One thread at a time; any number of threads for name_table_find.
  */
 #ifndef NETLOGGER_TIMEKEEPING_NAME_TABLE_H
 #define NETLOGGER_TIMEKEEPING_NAME_TABLE_H

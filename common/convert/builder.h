@@ -35,7 +35,7 @@ typedef struct builder_key {
 
 builder_key builder_key_of(nl_string text);
 
-/* Returns m, or MEMBER_NONE if the record has that standard field already. */
+/* Returns m, or MEMBER_NONE if the record already has this standard field. */
 static inline member builder_member(const builder *b, member m)
 {
     return (b->seen & 1u << m) == 0 ? m : MEMBER_NONE;

@@ -4,9 +4,9 @@
  *   bytes -> importer -> record -> sink (--where) -> exporter -> bytes
  *
  * A format is one file with an importer, an exporter, or both, and a row in importers.c or exporters.c. Importers and
- * exporters have no shared state except what head and share make, so several threads convert pieces of an input at once
- * (nltools/pipeline), each with its own; a kind with in_order needs all records in one thread. doc/formats.md describes
- * what the fields of each format become.
+ * exporters share only the state that head and share make, so several threads can convert pieces of an input at the
+ * same time (nltools/pipeline), each with its own importer and exporter. A kind with in_order needs all records in one
+ * thread. doc/formats.md describes the conversion of each format's fields.
  */
 #ifndef NETLOGGER_CONVERT_CONVERT_H
 #define NETLOGGER_CONVERT_CONVERT_H
@@ -16,7 +16,7 @@
 /* What a format cannot represent. The losses are counted and reported once. */
 typedef enum loss {
     LOSS_TYPES,    /* types of values, in text formats */
-    LOSS_UNSIGNED, /* that an integer is unsigned */
+    LOSS_UNSIGNED, /* the fact that an integer is unsigned */
     LOSS_EMPTY,    /* empty standard fields */
     LOSS_NAMES,    /* bytes that a field's name cannot have */
     LOSS_SPELLING, /* spellings of levels */
@@ -39,7 +39,7 @@ typedef struct report {
     size_t reason, text, text_size; /* offsets in the sink's report_text */
 } report;
 
-/* What is known of an input apart from its bytes. */
+/* Properties of an input besides its bytes. */
 typedef struct import_about {
     const char *host; /* HOST of records that name no host; NULL: none */
     bool has_base;
@@ -55,7 +55,7 @@ struct sink {
     const nl_filter *where;
     nl_fraction fraction;
     const import_about *about; /* NULL: nothing is known */
-    bool undated;              /* there were times with an unknown origin */
+    bool undated;              /* the input has times with an unknown origin */
     bool strict;               /* stop at malformed input */
     bool stopped;              /* later records are ignored; importers may return early */
     uint64_t records;
@@ -65,7 +65,7 @@ struct sink {
     report *reports;
     size_t report_count, report_capacity;
     nl_buffer report_text;
-    void (*drain)(sink *s); /* takes the bytes; NULL: they accumulate */
+    void (*drain)(sink *s); /* consumes the bytes; NULL: they accumulate */
     void *drain_user;
 };
 
@@ -81,7 +81,7 @@ void sink_report(sink *s, program_reading *reading, const char *name, uint64_t l
 /* Frees the buffers of a sink. */
 void sink_free(sink *s);
 
-/* Lets the sink's drain take the bytes when there are many. */
+/* Lets the sink's drain consume the bytes when they are many. */
 static inline void sink_drain(sink *s)
 {
     if (s->drain != NULL && s->bytes.size >= 1 << 20)
@@ -148,8 +148,8 @@ typedef struct importer_kind {
     void (*close)(importer *i); /* frees its members; may be NULL */
     void (*read)(importer *i, const char *data, size_t size, sink *s); /* whole records */
     void (*end)(importer *i, sink *s);                                 /* after the last piece; may be NULL */
-    /* Instead of all of the above, for directories: reads all of it and drains the sink now and then. Returns false
-     * with the error set. */
+    /* For directories, instead of the functions above: reads the whole directory and drains the sink regularly. Returns
+     * false with the error set. */
     bool (*read_path)(const char *path, sink *s);
     bool (*detect_path)(const char *path);
 } importer_kind;
@@ -160,11 +160,11 @@ void exporter_close(exporter *e);
 importer *importer_open(const importer_kind *kind, void *shared);
 void importer_close(importer *i);
 
-/* Return the row at an index of the table of formats, or NULL behind the last. */
+/* Return the row at an index of the table of formats, or NULL after the last. */
 const exporter_kind *exporter_kind_at(size_t index);
 const importer_kind *importer_kind_at(size_t index);
 
-/* Return the row with that name, or NULL. */
+/* Return the row with a name, or NULL. */
 const exporter_kind *exporter_kind_find(const char *name);
 const importer_kind *importer_kind_find(const char *name);
 
@@ -178,7 +178,7 @@ const importer_kind *importer_kind_detect_folder(const char *path);
 const exporter_kind *netlogger_exporter_kind(nl_format format);
 const importer_kind *netlogger_importer_kind(nl_format format);
 
-/* The other rows; each file has those of one format. */
+/* The other rows; each file has the rows of one format. */
 extern const exporter_kind json_exporter, csv_exporter, xml_exporter, otlp_exporter, chrome_exporter, perfetto_exporter,
     spans_exporter;
 extern const importer_kind json_importer, csv_importer, xml_importer, otlp_importer, chrome_importer, journal_importer,

@@ -1,6 +1,6 @@
 /*
- * Cuts the bytes of one input into pieces that an importer reads: finds the format, passes over the head, and finds the
- * last whole record. The readers of foreign formats (translate.c) and nlconv's pipeline add bytes to `in` and call
+ * Cuts the bytes of one input into pieces that an importer reads: finds the format, skips the head, and finds the last
+ * whole record. The readers of foreign formats (translate.c) and nlconv's pipeline add bytes to `in` and call
  * cutter_next. Every byte is in exactly one piece. One thread at a time.
  */
 #ifndef NETLOGGER_CONVERT_CUTTER_H
@@ -11,10 +11,10 @@
 
 typedef struct cutter {
     const importer_kind *from; /* NULL: not known yet */
-    size_t piece_size;         /* bytes that should be there before a piece is cut */
+    size_t piece_size;         /* bytes to collect before a piece is cut */
     nl_buffer in;              /* bytes that are not in a piece yet */
-    void *head;                /* what from->head made, for the importers */
-    size_t wanted;             /* bytes that should be there before cutter_next is called again */
+    void *head;                /* the state that from->head made, for the importers */
+    size_t wanted;             /* bytes to collect before cutter_next is called again */
     bool in_long_line;         /* in begins in a line that is too long for a record */
 } cutter;
 
@@ -25,8 +25,8 @@ typedef enum cut {
 } cut;
 
 /*
- * Finds the format of the bytes in `in` unless it is known. now: decide by the bytes that are there. Returns false
- * while more bytes are needed; if it returns true with from == NULL, the format is unknown.
+ * Finds the format of the bytes in `in` unless it is known. now: decide from the bytes so far. Returns false while more
+ * bytes are needed; if it returns true with from == NULL, the format is unknown.
  */
 bool cutter_detect(cutter *c, bool now);
 

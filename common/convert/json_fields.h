@@ -1,5 +1,5 @@
 /*
- * Reads the members of a JSON object into fields: nested objects are flattened, arrays stay text, null is no field. One
+ * Reads the members of a JSON object into fields: flattens nested objects, keeps arrays as text, and skips null. One
  * thread at a time.
  */
 #ifndef NETLOGGER_CONVERT_JSON_FIELDS_H

@@ -1,8 +1,8 @@
 /*
- * Reads JSON (RFC 8259) value by value, without a tree: conversions are a hot path. The first error ends the reading.
+ * Reads JSON (RFC 8259) value by value, without a tree: conversions are a hot path. Reading ends at the first error.
  *
  * Bytes beyond ASCII are accepted as they are, also invalid UTF-8. A single escaped half of a surrogate pair becomes
- * three bytes, because some writers write invalid UTF-8 so. One thread at a time.
+ * three bytes, because some writers write invalid UTF-8 in this form. One thread at a time.
  */
 #ifndef NETLOGGER_CONVERT_JSON_SCAN_H
 #define NETLOGGER_CONVERT_JSON_SCAN_H
@@ -27,10 +27,10 @@ static inline void json_blank(json_scan *j)
         j->at++;
 }
 
-/* Sets the error unless there is one. Returns false. */
+/* Sets the error unless one is set. Returns false. */
 bool json_fail(json_scan *j, const char *error);
 
-/* Skips blanks, and the byte if it is next. Returns whether it was next. */
+/* Skips blanks, and then byte. Returns false if the next byte is another. */
 static inline bool json_take(json_scan *j, char byte)
 {
     json_blank(j);
@@ -40,7 +40,7 @@ static inline bool json_take(json_scan *j, char byte)
     return true;
 }
 
-/* Returns the next byte behind blanks; '\0' at the end. */
+/* Returns the next byte after blanks; '\0' at the end. */
 static inline char json_peek(json_scan *j)
 {
     json_blank(j);
@@ -60,8 +60,8 @@ bool json_word(json_scan *j, const char *word);
 bool json_any(json_scan *j, nl_string *text);
 
 /*
- * Iterates over an object or array behind its { or [. Reads the comma before each member or value except the first, or
- * the end. Returns whether there is a member or value. *first starts as true.
+ * Iterates over an object or array after its { or [. Reads the comma before each member or value except the first, or
+ * the end. Returns false at the end. *first starts as true.
  */
 bool json_next(json_scan *j, char close, bool *first);
 

@@ -7,7 +7,7 @@
 
 #include "convert/builder.h"
 
-/* Reads "SECONDS.FRACTION:". Returns false if the text does not begin so. */
+/* Reads "SECONDS.FRACTION:". Returns false if the text does not begin with such a time. */
 bool kernel_text_time(nl_string *text, int64_t *time_ns);
 
 /* Sets the time of the record, time_ns after --base. The clock starts when the machine starts. */

@@ -14,7 +14,7 @@
 
 typedef enum member { MEMBER_NONE, MEMBER_TIME, MEMBER_EVENT, MEMBER_LEVEL, MEMBER_HOST, MEMBER_PROG } member;
 
-/* Returns the standard field with that name in ULM or BP. */
+/* Returns the standard field with this name in ULM or BP. */
 member member_of(nl_string name);
 
 /* Counts the names in a record. Starts as zeros. One thread at a time. */
@@ -28,7 +28,10 @@ typedef struct keys {
 /* Begins a record. */
 void keys_begin(keys *k, size_t field_count);
 
-/* Returns the number of the field among those with its name, from 1. The name must be valid until the next record. */
+/*
+ * Returns the number, from 1, of the field among the fields with its name. The name must be valid until the next
+ * record.
+ */
 uint32_t keys_count(keys *k, nl_string name);
 void keys_free(keys *k);
 

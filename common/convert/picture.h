@@ -1,5 +1,5 @@
 /*
- * The analysis of a log for formats that are drawings of it: its records in order, its lifelines, loadlines and points
+ * The analysis of a log for formats that draw it: the records in order, and the lifelines, loadlines and points
  * (common/requests). The whole log is in memory. One thread.
  */
 #ifndef NETLOGGER_CONVERT_PICTURE_H
@@ -31,7 +31,7 @@ void picture_unshare(void *shared);
 /* Returns the drawing of a shared configuration; the caller owns it. Call once. */
 drawing *picture_take(void *shared);
 
-/* Returns the values of an object's ID fields, separated by blanks, for g_free. */
+/* Returns the values of an object's ID fields, separated by blanks. The caller frees the text with g_free. */
 char *picture_object_name(const picture *p, const lifelines *l, const lifeline_object *object);
 
 #endif

@@ -12,7 +12,7 @@ typedef struct strace_line {
     nl_string rest;
 } strace_line;
 
-/* Reads the head of a line: thread and time. Returns false if there is no time. */
+/* Reads the head of a line: thread and time. Returns false if the line has no time. */
 bool strace_line_head(nl_string text, strace_line *l);
 
 /* Reads the name of a call and its opening parenthesis. */
@@ -21,14 +21,14 @@ bool strace_line_name(nl_string *text, nl_string *name);
 /* Reads up to the next blank or '<'. */
 nl_string strace_line_word(nl_string *text);
 
-/* The outcome of a call, from the text behind "= ". */
+/* The outcome of a call, from the text after "= ". */
 typedef struct strace_outcome {
     nl_string value, path, name, error, info, duration;
     int64_t duration_ns;
     bool has_duration;
 } strace_outcome;
 
-/* Splits the text behind the opening parenthesis into arguments and outcome. Returns false if there is no outcome. */
+/* Splits the text after the opening parenthesis into arguments and outcome. Returns false without an outcome. */
 bool strace_line_split(nl_string text, nl_string *arguments, strace_outcome *o);
 
 bool strace_outcome_is_failure(const strace_outcome *o);

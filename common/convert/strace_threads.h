@@ -1,6 +1,6 @@
 /*
- * The threads of a trace, by their numbers: the call that a thread has begun, and the program that it runs. strace
- * prints no thread number while there is only one thread; number 0 stands for it.
+ * The threads of a trace, by their numbers: the call that a thread has begun, and the program that it runs. While the
+ * program has one thread, strace prints no thread number; number 0 stands for this thread.
  */
 #ifndef NETLOGGER_CONVERT_STRACE_THREADS_H
 #define NETLOGGER_CONVERT_STRACE_THREADS_H
@@ -12,16 +12,17 @@ enum { STRACE_TID_LIMIT = 1 << 22 }; /* the kernel's maximum */
 typedef struct strace_thread {
     uint32_t tid;
     bool is_known, has_ended;
-    uint16_t prog, next_prog; /* numbers of names: what it runs, and what it is about to run; 0: unknown */
-    uint64_t call;            /* the number of the call that it has begun; 0: none */
-    int64_t start_ns;         /* of that call */
+    uint16_t prog,
+        next_prog;    /* numbers of names: the program that it runs, and the one that it is about to run; 0: unknown */
+    uint64_t call;    /* the number of the call that it has begun; 0: no call */
+    int64_t start_ns; /* of that call */
 } strace_thread;
 
 /* Starts as zeros. */
 typedef struct strace_threads {
     strace_thread *slots;
     size_t count, slot_count; /* a power of two */
-    size_t alive;             /* threads with a number that have not ended */
+    size_t alive;             /* numbered threads that have not ended */
     uint32_t only;            /* the number of the only such thread; 0: unknown */
     nl_string *names;
     size_t name_count;
@@ -30,10 +31,10 @@ typedef struct strace_threads {
 
 void strace_threads_free(strace_threads *all);
 
-/* Returns the thread with that number, valid until the next call. Adds it if it is new. */
+/* Returns the thread with a number, valid until the next call. Adds a thread for a new number. */
 strace_thread *strace_threads_get(strace_threads *all, uint32_t tid);
 
-/* Gives the call of the thread without a number to t. Returns whether there was such a call. */
+/* Moves the call of the thread without a number to t. Returns whether that thread had a call. */
 bool strace_threads_adopt(strace_threads *all, strace_thread *t);
 
 /* Notes the end of a thread. Its number may be used again. */

@@ -4,7 +4,7 @@
 
 #include <netlogger.h>
 
-/* Returns the size of the UTF-8 sequence at at, whose first byte is not ASCII; 0 if it is invalid. */
+/* Returns the size of the UTF-8 sequence at `at`, whose first byte is not ASCII; 0 if it is invalid. */
 size_t utf8_size(const unsigned char *at, const unsigned char *end);
 
 /* Appends text to out; each byte that is not part of valid UTF-8 becomes U+FFFD. */

@@ -17,8 +17,8 @@ bool program_is_foreign(const program_reading *reading, const char *head, size_t
 bool program_is_foreign_folder(const char *path);
 
 /*
- * Adds a step to a source that detects a foreign format and converts it to blocks (nlb). Other content stays as it is.
- * Malformed input is reported to reading, which must outlive the source, with the name.
+ * Adds a step to a source that detects a foreign format and converts it to blocks (nlb). Passes other content on
+ * unchanged. Reports malformed input to reading, which must outlive the source, with the name.
  */
 void program_translate(nl_source *source, program_reading *reading, const char *name);
 

@@ -1,4 +1,4 @@
-/* Errors of GLib as this thread's error. Any thread. */
+/* Converts errors of GLib to this thread's error. Any thread. */
 #ifndef NETLOGGER_PROGRAM_GLIB_ERROR_H
 #define NETLOGGER_PROGRAM_GLIB_ERROR_H
 

@@ -7,7 +7,7 @@
 /* Returns whether these bytes begin gzip data. */
 bool gzip_begins(const char *bytes, size_t size);
 
-/* Adds a step that decompresses gzip to a source with that name; other content stays as it is. */
+/* Adds a step that decompresses gzip to a source with that name; other content passes unchanged. */
 void gzip_add(nl_source *source, const char *name);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * JSON documents (RFC 8259) that a program prints, built with json-c.
  *
- * json-c writes the bytes of a string as they are. The texts of logs may hold any bytes, and so these functions make
- * valid UTF-8 of them first. Conversions of records (common/convert) do not use this module, because building a tree
+ * json-c writes the bytes of a string as they are. The texts of logs may hold any bytes, so these functions first
+ * convert them to valid UTF-8. Conversions of records (common/convert) do not use this module, because building a tree
  * for each record costs more than the conversion. Any thread.
  */
 #ifndef NETLOGGER_PROGRAM_JSON_DOCUMENT_H

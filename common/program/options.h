@@ -15,7 +15,7 @@
 
 #include "base/option.h"
 
-/* Rows, and the offset of the settings that they set in the settings of the program. */
+/* Rows, and the offset of their settings within the settings of the program. */
 typedef struct options_group {
     const char *title; /* heading in help; NULL: none */
     const nl_option *rows;
@@ -31,12 +31,12 @@ typedef struct options_command {
 
 /* The options of a program, or of a subcommand that reads its own command line. */
 typedef struct options_usage {
-    const char *name;                  /* of such a subcommand: "nlkernel record"; NULL: the program */
+    const char *name;                  /* name of such a subcommand: "nlkernel record"; NULL: the program */
     const char *operands;              /* such as "[SOURCE...]"; one line for each form; NULL: none */
     const char *summary;               /* help above the options */
     const char *notes;                 /* help below the options; NULL: none */
-    const options_group *groups;       /* ended by a group without rows; NULL: none */
-    const options_command *commands;   /* ended by a command without a name; NULL: none */
+    const options_group *groups;       /* the last is a group without rows; NULL: none */
+    const options_command *commands;   /* the last is a command without a name; NULL: none */
     const options_group *urls;         /* options of URLs, only for help; NULL: none */
     const options_group *variables;    /* environment variables that belong to no option, only for help; NULL: none */
     void (*read_urls)(void *settings); /* sets the members that urls describes, for JSON; NULL: they have no values */
@@ -45,19 +45,19 @@ typedef struct options_usage {
 } options_usage;
 
 /*
- * Reads a command line into settings. Prints help or the version on request and exits. Reports wrong use in one line
- * and exits with PROGRAM_USAGE. Reorders argv: options first. Returns the index of the first operand.
+ * Reads a command line into settings. Prints help or the version on request and exits. Reports a usage error in one
+ * line and exits with PROGRAM_USAGE. Reorders argv: options first. Returns the index of the first operand.
  */
 int options_parse(const options_usage *usage, int argc, char **argv, void *settings);
 
 /*
- * Reads a command line again while the program runs: calls report for wrong use and returns -1. With a NULL report this
- * is options_parse.
+ * Reads a command line again while the program runs: calls report for a usage error and returns -1. With report NULL,
+ * it works as options_parse.
  */
 int options_parse_again(const options_usage *usage, int argc, char **argv, void *settings,
                         void (*report)(void *user, const char *message), void *user);
 
-/* Reports wrong use as "program: MESSAGE" and exits with PROGRAM_USAGE. */
+/* Reports a usage error as "program: MESSAGE" and exits with PROGRAM_USAGE. */
 #define options_fail(...) program_fail(PROGRAM_USAGE, __VA_ARGS__)
 
 #endif

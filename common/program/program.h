@@ -1,9 +1,9 @@
 /*
- * What every command-line program does in the same way: start, messages, the reading of logs.
+ * The common parts of all command-line programs: start, messages, the reading of logs.
  *
- * Exit status 0 is success, 1 a problem in the work, 2 wrong use. Messages go to standard error as "program: object:
- * problem". Option tables (options.h) read command lines. Programs link this; it is not part of the installed library.
- * Use the functions in one thread unless their comment permits more.
+ * Exit status 0 is success, 1 a failure, 2 a usage error. Messages go to standard error as "program: object: problem".
+ * Option tables (options.h) read command lines. The module is linked into programs and is not part of the installed
+ * library. Use the functions in one thread unless their comment permits more.
  */
 #ifndef NETLOGGER_PROGRAM_H
 #define NETLOGGER_PROGRAM_H
@@ -21,7 +21,7 @@ enum { PROGRAM_DONE = 0, PROGRAM_PROBLEM = 1, PROGRAM_USAGE = 2 };
 
 /* ---- start, messages, end ---- */
 
-/* Call first in main. name begins the messages. Makes sure that file descriptors 0 to 2 are open. */
+/* Call it first in main. name begins the messages. Makes sure that file descriptors 0 to 2 are open. */
 void program_start(const char *name);
 
 /* Returns the name of the program. */
@@ -50,12 +50,14 @@ void program_replace_controls(char *text, size_t size);
 /* Sets a function that gets each message, without the program's name and newline, in any thread; NULL: none. */
 void program_set_listener(void (*listener)(const char *message));
 
-/* Return a copy of text, and a text in the format of printf, for free(). They end the program when memory is exhausted.
+/* Return a copy of text, and a text in the format of printf. The caller frees them with free(). If memory runs out, the
+ * program ends.
  */
 char *program_copy(const char *text);
 char *program_format(const char *format, ...) NL_PRINTF(1, 2);
 
-/* Flushes and closes standard output. Returns status, or PROGRAM_PROBLEM after reporting an error: return it from main.
+/* Flushes and closes standard output. Returns the exit status for main: status, or PROGRAM_PROBLEM after reporting an
+ * error.
  */
 int program_finish(int status);
 
@@ -69,19 +71,19 @@ void program_progress_end(void);
 
 /*
  * The settings of program_reading_options (--from-format, --base, --fraction, --reject) and program_strict_options
- * (--strict), and what was counted while reading. Starts as zeros. End with program_reading_finish.
+ * (--strict), and the counts of reading. Starts as zeros. End with program_reading_finish.
  */
 typedef struct program_reading {
-    nl_format format;                    /* a format of the library that --from-format named; unknown: none */
+    nl_format format;                    /* a format of the library that --from-format named, or NL_FORMAT_UNKNOWN */
     const struct importer_kind *foreign; /* a foreign format (common/convert) that --from-format named; NULL: none */
     bool reads_folders;                  /* foreign is a format of directories */
     bool has_base;                       /* --base was given */
     int64_t base_ns;                     /* the origin of times without a date */
     nl_fraction fraction;
-    const char *reject_path; /* file that gets malformed input, a line each; NULL: none */
+    const char *reject_path; /* file that gets malformed input, one piece per line; NULL: none */
     FILE *reject_file;
     bool strict;  /* the first malformed input ends the program with PROGRAM_PROBLEM */
-    bool undated; /* set by the program: times may have any origin, so that no message warns of it */
+    bool undated; /* set by the program: times may have any origin, so print no warning about it */
     bool ranged;  /* set by the program: records before from_ns, or from to_ns on, may be left out */
     int64_t from_ns, to_ns;
     uint64_t malformed;      /* so far, over all sources */
@@ -96,8 +98,10 @@ typedef struct program_reading {
 
 extern const nl_option program_reading_options[], program_strict_options[];
 
-/* Reports missing records, and malformed input beyond the first messages; closes the reject file. Returns
- * PROGRAM_PROBLEM if anything was malformed or missing, else PROGRAM_DONE. */
+/*
+ * Reports missing records, and malformed input beyond the first messages; closes the reject file. Returns
+ * PROGRAM_PROBLEM if input was malformed or records were missing, else PROGRAM_DONE.
+ */
 int program_reading_finish(program_reading *reading);
 
 /* The settings of --where, --since and --until. Starts as zeros. */
@@ -134,7 +138,7 @@ program_log *program_log_open(program_reading *reading, const char *name, bool f
 
 /*
  * Returns NL_OK with the next record that matches where (NULL: all), valid until the next call; NL_END; NL_AGAIN; or
- * NL_FAILED at the end if something could not be read, which was reported.
+ * NL_FAILED at the end, after reporting an error, if part of the log could not be read.
  */
 nl_status program_log_next(program_log *log, const nl_filter *where, const nl_record **record);
 
@@ -152,10 +156,10 @@ void program_log_close(program_log *log);
  */
 nl_source *program_source_open(program_reading *reading, const char *name, bool follow, bool nonblocking);
 
-/* As program_source_open, but foreign formats stay as they are. */
+/* As program_source_open, without converting foreign formats. */
 nl_source *program_source_open_stored(const char *name);
 
-/* As nl_source_read, but waits for a collector, and ends after a signal. */
+/* As nl_source_read, but waits for a collector, and stops after a signal. */
 nl_status program_source_read(nl_source *source, const char **data, size_t *size);
 
 /* Returns whether a log that begins with these bytes needs no conversion: it is neither compressed nor in a foreign
@@ -170,18 +174,20 @@ void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder
 void program_malformed(void *user, const nl_malformed *what);
 void program_lost(void *user, const nl_lost *what);
 
-/* Returns the set of the numbers that were read from all sources; program_reading_finish reports what is missing. */
+/*
+ * Returns the set of the numbers that were read from all sources; program_reading_finish reports the missing numbers.
+ */
 nl_sequences *program_reading_numbers(program_reading *reading);
 
 /* ---- signals ---- */
 
-/* Returns whether the source is a collector. Prints, the first time, how to stop, and catches signals. */
+/* Returns whether the source is a collector. If so, the first call prints how to stop, and catches signals. */
 bool program_awaits_signal(const char *name);
 
-/* Lets SIGINT and SIGTERM end the reading; a second signal ends the program. */
+/* After this call, SIGINT and SIGTERM end the reading; a second signal ends the program. */
 void program_catch_signals(void);
 
-/* Returns whether such a signal came. */
+/* Returns whether such a signal has arrived. */
 bool program_was_stopped(void);
 
 /* Waits 5 ms. */

@@ -5,7 +5,7 @@
  *     t="int">49332</f></record>
  *
  * Values that XML cannot hold (invalid UTF-8, control characters) are in base64: an f then has e="base64", and a record
- * names such attributes as in base64="host prog". Any thread.
+ * lists such attributes, as in base64="host prog". Any thread.
  */
 #ifndef NETLOGGER_PROGRAM_RECORD_XML_H
 #define NETLOGGER_PROGRAM_RECORD_XML_H

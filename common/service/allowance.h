@@ -1,6 +1,6 @@
 /*
  * An allowance that grows with time, such as the records that a client may send (max-rate), or the work that it may
- * cause. It saves at most the growth of one second. One thread.
+ * cause. It accumulates at most the growth of one second. One thread.
  */
 #ifndef NETLOGGER_SERVICE_ALLOWANCE_H
 #define NETLOGGER_SERVICE_ALLOWANCE_H

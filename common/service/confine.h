@@ -2,12 +2,12 @@
  * Confinement of a daemon to the rights that its configuration needs, so that a client that makes the daemon run
  * foreign code gains little.
  *
- * seccomp (confine_calls.h) refuses system calls. Landlock refuses access to files, and connections to TCP ports, that
- * the configuration does not name. Both are irrevocable, and apply to all threads that are started later.
+ * seccomp (confine_calls.h) refuses system calls. Landlock denies access to files and connections to TCP ports that the
+ * configuration does not name. Both are irrevocable, and apply to all threads that are started later.
  *
- * Before confine(), the functions confine_keep_... record what the configuration names. After it, they check whether
- * the process has the right: a configuration that is read again may not name more. They return false and set the error
- * if the daemon must be restarted. One thread.
+ * Before confine(), the functions confine_keep_... record the rights that the configuration needs. After confine(),
+ * they check whether the process has these rights, because a new configuration cannot extend them. They return false
+ * and set the error if the daemon must be restarted. One thread.
  *
  * Landlock rules apply to directories, not to files, because files are replaced by renaming.
  */
@@ -22,38 +22,44 @@
 
 typedef enum confine_right { CONFINE_READ, CONFINE_WRITE /* and read */ } confine_right;
 
-/* Everything below a directory, which must exist when confine() is called. */
+/* Keeps access to everything below a directory, which must exist when confine() is called. */
 bool confine_keep_directory(const char *path, confine_right right);
 
-/* The directory of a file, and that of the target of a symbolic link; of a device or pipe only itself. */
+/*
+ * Keeps access to the directory of a file, and to the directory of a symbolic link's target. Of a device or pipe, keeps
+ * access only to itself.
+ */
 bool confine_keep_file(const char *path, confine_right right);
 
-/* Resolving host names, with the files that this reads. */
+/* Keeps the right to resolve host names, with the files that the resolver reads. */
 bool confine_keep_resolver(void);
 
-/* Connecting to one TCP port, or to any. The kernel limits ports since Linux 6.7. */
+/* Keeps the right to connect to one TCP port, or to any. The kernel limits ports since Linux 6.7. */
 bool confine_keep_port(uint16_t port);
 bool confine_keep_any_port(void);
 
-/* The files and directories that a URL's options name: certificates, keys, a spool. */
+/* Keeps access to the files and directories that a URL's options name: certificates, keys, a spool. */
 bool confine_keep_files_of(const nl_url *url);
 
-/* What a log's destination needs: the file, the spool, certificates, the port, the backup. */
+/* Keeps the rights that a log's destination needs: the file, the spool, certificates, the port, the backup. */
 bool confine_keep_url(const nl_url *url);
 
-/* Confines the process. Returns false and sets the error if the kernel or this build lacks a part; the rest applies. */
+/*
+ * Confines the process. Returns false and sets the error if the kernel or this build lacks seccomp or Landlock; the
+ * other one still applies.
+ */
 bool confine(void);
 
-/* Confines a process that starts programs: it loses only the calls that no program of a daemon needs. Returns as
- * confine() does. */
+/* Confines a process that starts programs: it loses only the calls that no program started by a daemon needs. Returns
+ * as confine() does. */
 bool confine_programs(void);
 
 /* The maximum size of the name of a system call. */
 enum { CONFINE_CALL_SIZE = 40 };
 
 /*
- * Reports a refused system call on standard error, each once, and writes its name for the daemon's log. Returns false
- * if there is no other.
+ * Reports the next refused system call on standard error, each name once, and writes its name for the daemon's log.
+ * Returns false if all were reported.
  */
 bool confine_report_refused(char name[CONFINE_CALL_SIZE]);
 

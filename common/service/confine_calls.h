@@ -3,8 +3,8 @@
  * in chrony.
  *
  * chrony kills a process that makes another call. netlogd must not lose events because a resolver module or a new libc
- * makes an unlisted call. Here, a refused call therefore fails: with EPERM if the list has it with other arguments,
- * else with ENOSYS, which makes libc use an older call. Each refused call is reported once.
+ * makes an unlisted call. Here, a refused call therefore fails: with EPERM if the list has the call with other
+ * arguments, else with ENOSYS, which makes libc use an older call. Each refused call is reported once.
  *
  * The module owns the list of refused calls and the handler of SIGSYS. A refused call kills a thread that blocks
  * SIGSYS.
@@ -24,7 +24,7 @@ bool confine_calls(void);
  * Returns false as confine_calls does. */
 bool confine_calls_of_programs(void);
 
-/* Writes the name of a refused call, each once. Returns false if there is no other. */
+/* Writes the name of the next refused call, each name once. Returns false if all were returned. */
 bool confine_next_refused(char name[CONFINE_CALL_SIZE]);
 
 /* Returns whether libseccomp can build the filter for an architecture (SCMP_ARCH_...). For tests. */

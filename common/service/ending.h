@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-/* Begins the end, which may take so many seconds. */
+/* Begins the end, which may take at most this number of seconds. */
 void ending_begin(unsigned seconds);
 
 /* Returns the remaining milliseconds, or the default before the end begins. */
@@ -20,7 +20,7 @@ int64_t ending_left_ms(void);
 /* Makes the process end when the time is over, after removing pid_file, which may be NULL. */
 void ending_enforce(const char *pid_file);
 
-/* Removes the file, unless it has the ID of another process, which was started meanwhile. */
+/* Removes the file, unless it contains the ID of another process, which was started meanwhile. */
 void ending_remove_pid_file(const char *path);
 
 #endif

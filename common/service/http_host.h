@@ -16,7 +16,7 @@ struct sockaddr;
 /*
  * Returns 0 if the request is acceptable, else the HTTP status 400, 403 or 421. host and origin are the headers'
  * values, or NULL if missing; every browser sends Host. names: configured names, separated by commas, or NULL.
- * host_name: the name of this host. tls: the listener's, or NULL. local: the socket's own address.
+ * host_name: the name of this host. tls: the listener's TLS state, or NULL. local: the socket's own address.
  */
 int http_host_check(const char *host, const char *origin, const char *names, const char *host_name, nl_tls *tls,
                     const struct sockaddr *local);

@@ -13,7 +13,7 @@ void inherited_find(void);
 /* Returns the number of sockets. */
 size_t inherited_count(void);
 
-/* Returns the first socket above after (0 at first) with that name, or with any if name is "*"; -1: none. */
+/* Returns the first socket with a number above after (0 at first) and with this name, or any name for "*"; -1: none. */
 int inherited_next(const char *name, int after);
 
 /* Returns the name of a socket. */

@@ -8,7 +8,7 @@
 /* The configuration of a listener, or of another input. */
 typedef struct listening {
     char *text;           /* the value of the option; NULL: not from an option */
-    char *url;            /* without options; for NATS with those that identify a reader */
+    char *url;            /* without options; for NATS, with the options that identify a reader */
     char *nats;           /* for NATS: the whole URL; NULL: clients connect */
     nl_tls *tls;          /* NULL: without TLS */
     bool authenticated;   /* a client needs a certificate from a trusted CA */
@@ -27,15 +27,17 @@ typedef struct listening_options {
 extern const nl_option listening_tls_rows[], listening_hosts_rows[], listening_names_rows[];
 
 /*
- * Reads the options of a URL into the members of a listening, except url and nats. own: rows besides those of TLS, or
- * NULL. secure: the URL demands TLS. may_be_secure: options of TLS are allowed, and turn TLS on. Returns false and sets
- * the error on failure.
+ * Reads the options of a URL into the members of a listening, except url and nats. own: rows besides the TLS rows, or
+ * NULL. secure: the URL demands TLS. may_be_secure: TLS options are allowed, and enable TLS. Returns false and sets the
+ * error on failure.
  */
 bool listening_read(const nl_url *url, const nl_option *own, bool secure, bool may_be_secure, listening *l);
 void listening_free(listening *l);
 
-/* Converts http://HOST[:PORT] or https://, with options, to the x-netlog URL of the same address. Returns false if text
- * is something else, or has no port and default_port is NULL. */
+/*
+ * Converts http://HOST[:PORT] or https://, with options, to the x-netlog URL of the same address. Returns false if text
+ * is not such a URL, or has no port and default_port is NULL.
+ */
 bool listening_from_http(const char *text, const char *default_port, char *url, size_t capacity);
 
 typedef struct listener {

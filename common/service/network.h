@@ -12,7 +12,7 @@ typedef struct network {
     unsigned bits;
 } network;
 
-/* Parses a network. Returns false if text is not one. */
+/* Parses a network. Returns false if text is invalid. */
 bool network_parse(const char *text, network *result);
 
 /* The value of an option. */

@@ -21,7 +21,7 @@ typedef struct nl_setting {
 } nl_setting;
 
 typedef struct nl_section {
-    char *kind, *name; /* name "": none */
+    char *kind, *name; /* name "": no name */
     unsigned line;
     nl_setting *settings; /* in the order of the file; keys may repeat */
     size_t setting_count;
@@ -48,8 +48,9 @@ const char *nl_section_value(const nl_section *section, const char *key);
 bool nl_sections_error(const nl_sections *s, unsigned line, const char *format, ...) NL_PRINTF(3, 4);
 
 /*
- * Returns the next word of *text, to be freed, up to whitespace or any of the separators, and advances *text. Returns
- * NULL at the end. A word in single quotes may contain any character, and is returned with its first quote.
+ * Returns the next word of *text, up to whitespace or any of the separators, and advances *text. The caller frees the
+ * word. Returns NULL at the end. A word in single quotes may contain any character, and is returned with its first
+ * quote.
  */
 char *nl_word_next(const char **text, const char *separators);
 

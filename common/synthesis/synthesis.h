@@ -14,8 +14,8 @@
  *       use(record);
  *   nl_synthesis_free(rules);
  *
- * Records may come in any order: they wait until nl_synthesis_finish, or until nl_synthesis_advance says that all
- * earlier ones have come. One thread at a time.
+ * Records may come in any order: they wait until nl_synthesis_finish, or until nl_synthesis_advance declares that all
+ * earlier records have arrived. One thread at a time.
  */
 #ifndef NETLOGGER_SYNTHESIS_SYNTHESIS_H
 #define NETLOGGER_SYNTHESIS_SYNTHESIS_H
@@ -33,16 +33,16 @@ nl_synthesis *nl_synthesis_new(const nl_sections *sections);
 /* NULL is allowed. */
 void nl_synthesis_free(nl_synthesis *s);
 
-/* Takes a record, and copies what the rules need. */
+/* Adds a record. Copies the parts that the rules need. */
 void nl_synthesis_put(nl_synthesis *s, const nl_record *record);
 
 /*
- * Declares that all records before a time (nanoseconds since 1970) have come. Later ones are counted as late, and taken
- * out of order. Derives the sums and rates of the intervals that end by then.
+ * Declares that all records before a time (nanoseconds since 1970) have arrived. Further earlier records count as late,
+ * and are processed out of order. Derives the sums and rates of the intervals that end by then.
  */
 void nl_synthesis_advance(nl_synthesis *s, int64_t before_ns);
 
-/* Declares that all records have come. */
+/* Declares that all records have arrived. */
 void nl_synthesis_finish(nl_synthesis *s);
 
 /* Returns the next derived record, valid until the next call, or NULL. */
@@ -51,9 +51,9 @@ const nl_record *nl_synthesis_next(nl_synthesis *s);
 typedef struct nl_synthesis_stats {
     uint64_t taken;   /* records that a rule uses */
     uint64_t made;    /* derived records */
-    uint64_t late;    /* records that came after a later one was processed */
+    uint64_t late;    /* records that arrived after a later record was processed */
     uint64_t waiting; /* records that are not processed yet */
-    uint64_t dropped; /* spans and states that were forgotten because of lost events, or because there were too many */
+    uint64_t dropped; /* spans and states that were forgotten because of lost events, or because of their number */
 } nl_synthesis_stats;
 
 void nl_synthesis_get_stats(const nl_synthesis *s, nl_synthesis_stats *stats);

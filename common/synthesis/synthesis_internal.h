@@ -1,12 +1,11 @@
 /*
  * The parts of synthesis.
  *
- * rules.c reads a file into rules. A rule (such as a span, a sum, states) has clauses, which say what events the rule
- * uses, and how. When an event's name is first met, it gets a source: the clauses whose patterns match, and the fields
- * that they need. A record of that name becomes an event: its time, these fields, and a bit for each clause whose
- * filter matches. Events wait in queue.c, sorted by time, and are then passed to the rules, clause by clause. The rules
- * derive records (make.c), which are passed to later rules of the file at once. Thus rules build on each other without
- * cycles.
+ * rules.c reads a file into rules. A rule (such as a span, a sum, states) has clauses, which define the events that the
+ * rule uses, and how. The first event with a name creates a source for the name: the clauses whose patterns match, and
+ * the fields that they need. A record of that name becomes an event: its time, these fields, and a bit for each clause
+ * whose filter matches. Events wait in queue.c, sorted by time, and then go to the rules, clause by clause. The rules
+ * derive records (make.c), which go to later rules of the file at once. Thus rules build on each other without cycles.
  */
 #ifndef NETLOGGER_SYNTHESIS_INTERNAL_H
 #define NETLOGGER_SYNTHESIS_INTERNAL_H
@@ -56,11 +55,13 @@ GHashTable *texts_new(void);
 text *texts_intern(GHashTable *texts, nl_string string);
 GHashTable *map_new(void (*free_entry)(void *e));
 
-/* Returns the entry of a key, or adds one of size bytes, which is zero except for the key. Returns NULL if there are
- * too many. */
+/*
+ * Returns the entry of a key. Adds an entry of size bytes, which is zero except for the key, if the key is new. Returns
+ * NULL if the map is full.
+ */
 void *map_find_or_add(GHashTable *map, const key *k, size_t size);
 
-/* Removes an entry without freeing it, and returns it. Returns NULL if none exists. */
+/* Removes an entry without freeing it, and returns it. Returns NULL if the key has no entry. */
 void *map_take(GHashTable *map, const key *k);
 
 value value_of_field(GHashTable *texts, const nl_field *field);
@@ -95,7 +96,7 @@ typedef struct table {
     size_t count;
 } table;
 
-/* A rule takes an event's clauses in this order. */
+/* A rule processes an event's clauses in this order. */
 typedef enum role {
     ROLE_END,
     ROLE_CANCEL,
@@ -112,7 +113,7 @@ typedef enum role {
     ROLE_OF
 } role;
 
-/* What carries a request: a kind, and the field that identifies one. */
+/* The carrier of a request: a kind, such as a thread, and the field that identifies it. */
 typedef struct carrier {
     value kind;
     unsigned field;
@@ -178,7 +179,7 @@ static inline bool rule_is_sum(const rule *r)
 
 /* ---- events ---- */
 
-/* The clauses that the events of a name concern, and the fields that the clauses need. */
+/* The clauses that use the events with one name, and the fields that these clauses need. */
 typedef struct source {
     const text *name;
     clause *clauses[CLAUSES_MAX]; /* by rule, then role */
@@ -206,7 +207,7 @@ struct nl_synthesis {
     table *tables;
     size_t table_count;
 
-    /* Names of threads, and of functions. */
+    /* Whether rules use the names of threads, and of functions. */
     bool wants_programs, wants_symbols;
     nl_symbol_finder *find_symbol; /* NULL: unknown */
     void *symbol_user;
@@ -227,8 +228,7 @@ struct nl_synthesis {
 bool rules_read(nl_synthesis *s, const nl_sections *sections);
 void rules_free(nl_synthesis *s);
 
-/* queue.c. maker: the rule that derived the record, which is processed at once, by later rules only; NULL: it must
- * wait. */
+/* queue.c. maker: the rule that derived the record, which then goes to later rules at once; NULL: the record waits. */
 void queue_take(nl_synthesis *s, const nl_record *record, const rule *maker);
 event *event_hold(event *e);
 void event_release(event *e);

@@ -21,7 +21,10 @@
 #define NL_CLOCK_STEP "ClockStep"
 #define NL_CLOCK_MACHINE "CLOCK.MACHINE"
 
-/* Adds the fields of ClockKernel, and sets *synchronized to CLOCK.SYNCHRONIZED. Returns false if the kernel refuses. */
+/*
+ * Adds the fields of ClockKernel, and sets *synchronized to CLOCK.SYNCHRONIZED. Returns false if the kernel rejects the
+ * call.
+ */
 bool nl_quality_add_kernel(nl_record *record, bool *synchronized);
 
 /*
@@ -37,7 +40,7 @@ typedef enum nl_chrony_answer {
     NL_CHRONY_ANSWERED,
 } nl_chrony_answer;
 
-/* Reads the reply from fd without waiting. If it is there, adds the fields of ClockTracking. */
+/* Reads the reply from fd without waiting. If it has arrived, adds the fields of ClockTracking. */
 nl_chrony_answer nl_chrony_take(int fd, uint32_t number, nl_record *record, bool *synchronized);
 
 /* Closes the descriptor that nl_chrony_ask returned. */

@@ -1,9 +1,9 @@
 /*
  * The distribution of a quantity: count, sum, minimum, maximum and quantiles.
  *
- * The first NL_DISTRIBUTION_EXACT values are kept, and quantiles are exact (nearest rank). With more values they are
- * counted in buckets, 64 per power of two, so that the relative error of a quantile is at most NL_DISTRIBUTION_ERROR.
- * A distribution begins as zeros. One thread at a time.
+ * Up to NL_DISTRIBUTION_EXACT values are kept, and quantiles are exact (nearest rank). More values are counted in
+ * buckets, 64 per power of two, so that the relative error of a quantile is at most NL_DISTRIBUTION_ERROR. A
+ * distribution begins as zeros. One thread at a time.
  */
 #ifndef NETLOGGER_BASE_DISTRIBUTION_H
 #define NETLOGGER_BASE_DISTRIBUTION_H
@@ -29,7 +29,7 @@ typedef struct nl_distribution {
 /* Adds a value, which must not be negative. */
 void nl_distribution_add(nl_distribution *d, int64_t value);
 
-/* Returns the smallest value that at least a share (0 to 1) of the values does not exceed; 0 if there are no values. */
+/* Returns the smallest value v for which at least a share (0 to 1) of the values is <= v; 0 if there are no values. */
 int64_t nl_distribution_quantile(nl_distribution *d, double share);
 
 /* Returns the mean; 0 if there are no values. */

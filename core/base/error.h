@@ -51,7 +51,7 @@ nl_status nl_error_set_errno(const char *format, ...) NL_PRINTF(1, 2);
 /* Prepends context and ": " to this thread's message. Returns NL_FAILED. Keeps errno and the code. */
 nl_status nl_error_prepend(const char *format, ...) NL_PRINTF(1, 2);
 
-/* Sets NL_ERROR_CALL for a wrong call of a function. Returns NL_FAILED. */
+/* Sets NL_ERROR_CALL for an invalid call of a function. Returns NL_FAILED. */
 nl_status nl_error_call(const char *function, const char *problem);
 
 /* Returns the code of this thread's error. */
@@ -64,7 +64,8 @@ void nl_error_save(nl_error *error);
 nl_status nl_error_restore(const nl_error *error);
 
 /*
- * Returns from a function if its caller violated a condition, with the value behind problem (none in a void function):
+ * Returns from a function if its caller violated a condition, with the value after problem (no value in a void
+ * function):
  *
  *   NL_REQUIRE(record != NULL, "record is NULL", NL_FAILED);
  */

@@ -1,9 +1,9 @@
 /*
  * Options: one table row per option.
  *
- * A row holds an option's name, its valid values and the member that stores the value. Command lines, URLs,
- * configuration files and environment variables are parsed by rows. --help, --help=json, the option lists of the manual
- * pages and shell completion are printed from them. An array of rows is constant and ends with a row without a name.
+ * A row holds an option's name, its valid values and the member that stores the value. Rows control the parsing of
+ * command lines, URLs, configuration files and environment variables, and the output of --help, --help=json, the option
+ * lists of the manual pages and shell completion. An array of rows is constant and ends with a row without a name.
  *
  * Notation of values: a duration is 10s, 500ms, 5m, 2h or 1d, and a bare number is in seconds; a size is 64k, 256m or
  * 1g; a flag is yes or no; a time is absolute (time.h), or relative to now as in -10m.
@@ -48,7 +48,7 @@ typedef struct nl_option nl_option;
 /* Sets an option that its type does not describe fully. Returns false and sets the error if the value is invalid. */
 typedef bool nl_option_setter(void *settings, const nl_option *row, const char *value);
 
-/* Returns the option's value at an index from 0, or NULL behind the last. The text may be in scratch. */
+/* Returns the option's value at an index from 0, or NULL after the last. The text may be in scratch. */
 typedef const char *nl_option_getter(const void *settings, size_t index, char scratch[NL_OPTION_TEXT_SIZE]);
 
 struct nl_option {
@@ -137,8 +137,10 @@ void nl_options_free(const nl_option *rows, void *settings);
 /* Returns the first option of configuration files that a reload cannot change and that differs; or NULL. */
 const nl_option *nl_options_fixed_difference(const nl_option *rows, const void *a, const void *b);
 
-/* Sets the options that have an environment variable. If values are invalid, sets the other options all the same, sets
- * the error, which names the variable, and returns the first row with an invalid value; otherwise NULL. */
+/*
+ * Sets the options that have an environment variable. Skips invalid values: sets the error, which names the variable,
+ * and returns the first row with an invalid value. Otherwise returns NULL.
+ */
 const nl_option *nl_options_read_environment(const nl_option *rows, void *settings);
 
 #endif

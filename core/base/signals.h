@@ -1,6 +1,7 @@
 /*
- * Signals of writing: SIGPIPE if nobody reads, SIGXFSZ if a file must not grow. They end a program that does not handle
- * them. The library's own threads block all signals; where the library writes in the caller's thread, it holds these.
+ * Signals of writing: SIGPIPE if no process reads, SIGXFSZ if a file must not grow. These signals end a program that
+ * does not handle them. The library's own threads block all signals; where the library writes in the caller's thread,
+ * it blocks these two.
  */
 #ifndef NETLOGGER_BASE_SIGNALS_H
 #define NETLOGGER_BASE_SIGNALS_H
@@ -11,7 +12,7 @@
 
 typedef struct nl_held_signals {
     sigset_t before;  /* the thread's mask */
-    sigset_t pending; /* signals that were already pending: the program's */
+    sigset_t pending; /* signals that were already pending, which belong to the program */
 } nl_held_signals;
 
 /* Blocks SIGPIPE and SIGXFSZ in this thread. */

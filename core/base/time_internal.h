@@ -11,8 +11,8 @@
 nl_status nl_time_parse_calendar(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns);
 
 /*
- * Parses the day at the start of text, YYYYMMDD or with iso YYYY-MM-DD, of which all bytes are readable. Returns false
- * if it is invalid or not in the years 1700 to 2200.
+ * Parses the day at the start of text: YYYYMMDD, or YYYY-MM-DD with iso. All bytes of the day must be readable. Returns
+ * false if it is invalid or not in the years 1700 to 2200.
  */
 bool nl_time_parse_day(const char *text, bool iso, int64_t *begin_ns);
 

@@ -1,5 +1,5 @@
 /*
- * Additions to the public filter: its text, and matching with limited cost, for expressions of untrusted users. The
+ * Additions to the public filter: its text, and matching with limited cost, for expressions from untrusted users. The
  * cost is counted in steps of about a nanosecond. It depends only on the expression and the record, not on the machine.
  */
 #ifndef NETLOGGER_FILTER_FILTER_H

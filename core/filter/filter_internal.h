@@ -1,7 +1,7 @@
 /*
- * Internals of filters. The tests of an expression are in an array, in the order of the text. For both of its results,
- * each test has the next test or the final result, which implements && || ! and parentheses. So matching is a loop,
- * which ends as soon as the result is certain.
+ * Internals of filters. The tests of an expression are in an array, in the order of the text. Each test names the next
+ * test, or the final result, for each of its two results. These links implement && || ! and parentheses. Matching is a
+ * loop that ends as soon as the result is certain.
  */
 #ifndef NETLOGGER_FILTER_FILTER_INTERNAL_H
 #define NETLOGGER_FILTER_FILTER_INTERNAL_H
@@ -42,7 +42,7 @@ typedef struct nl_number {
     };
 } nl_number;
 
-/* A value in an expression. number is the time or level if the field is one. */
+/* A value in an expression. If the field is a time or a level, number has its value. */
 typedef struct nl_operand {
     nl_string text;
     nl_number number;
@@ -81,7 +81,7 @@ typedef struct nl_node {
     int next; /* next node of the series, or -1 */
 } nl_node;
 
-/* How each operator is written, and the set of NL_ORDER_... that it accepts if it compares. */
+/* The text of each operator, and the set of NL_ORDER_... that a comparison accepts. */
 typedef struct nl_operator_row {
     const char *text;
     unsigned char accepts;
@@ -100,11 +100,11 @@ static inline bool nl_operator_is_pattern(nl_operator operator)
     return operator>= NL_OPERATOR_GLOB && operator<= NL_OPERATOR_REGEX;
 }
 
-/* Returns the number that the whole text is, or NL_NUMBER_NONE, also for nan. */
+/* Parses the whole text as a number. Returns NL_NUMBER_NONE for other text, and for nan. */
 nl_number nl_number_read(nl_string text);
 nl_number nl_number_of_uint(uint64_t value);
 
-/* Return the order of a to b, one of NL_ORDER_.... */
+/* Compare a with b. Return one of NL_ORDER_.... */
 unsigned nl_number_order(const nl_number *a, const nl_number *b);
 unsigned nl_text_order(nl_string a, nl_string b);
 

@@ -1,6 +1,6 @@
 /*
  * Building patterns from fragments of an automaton. A fragment has the positions where it can begin and end, and
- * whether it can be empty. The builder has the followers of each position.
+ * whether it can be empty. The builder holds the followers of each position.
  */
 #ifndef NETLOGGER_FILTER_PATTERN_BUILD_H
 #define NETLOGGER_FILTER_PATTERN_BUILD_H
@@ -26,7 +26,7 @@ typedef struct nl_fragment {
 
 typedef struct nl_builder {
     size_t count, limit;
-    bool failed; /* see the thread's error */
+    bool failed; /* the thread's error has the reason */
     nl_symbols takes[NL_PATTERN_POSITIONS_MAX];
     nl_positions follow[NL_PATTERN_POSITIONS_MAX];
 } nl_builder;
@@ -69,8 +69,9 @@ nl_fragment nl_build_either(const nl_fragment *a, const nl_fragment *b);
 void nl_build_repeat(nl_builder *builder, const nl_fragment *f);
 
 /*
- * Reads a bracket expression from *at, behind its '[', and moves *at behind its ']'. negation: characters that negate
- * at the start. escapes: a backslash makes the next byte literal. Returns false and fails the builder if it is invalid.
+ * Reads a bracket expression from *at, which is after its '[', and moves *at past its ']'. negation: characters that
+ * negate at the start. escapes: a backslash makes the next byte literal. Returns false and fails the builder if it is
+ * invalid.
  */
 bool nl_bracket_read(nl_builder *builder, const char **at, const char *end, const char *negation, bool escapes,
                      nl_symbols *set);

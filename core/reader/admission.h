@@ -1,6 +1,6 @@
 /*
- * Admission of blocks to a table of streams that clients share. netlogd refuses clients that invent streams or gaps
- * without end. A refused block is neither stored nor acknowledged, so its sender keeps it.
+ * Admission of blocks to a table of streams that clients share. netlogd limits the streams and gaps that clients can
+ * create. A refused block is neither stored nor acknowledged, so its sender keeps it.
  *
  * Limits of gaps, which nl_streams_admit applies:
  * - Each stream may have NL_STREAM_GAPS_OWN gaps, regardless of other streams.
@@ -37,13 +37,13 @@ bool nl_decoder_is_refused(const nl_decoder *decoder);
 bool nl_streams_know(const nl_streams *streams, const unsigned char stream[16]);
 
 /*
- * Returns whether the table has space for a block: for the gap that it may open, and for a new stream. A new stream is
- * refused while it would displace a stream that was used within the last NL_STREAMS_KEPT_S seconds. owner, from 1 to
- * NL_STREAM_OWNERS_MAX, identifies the client whose shared gaps are counted together; 0: nobody.
+ * Returns whether the table has space for a block: for the gap that it may open, and for a new stream. The table
+ * refuses a new stream that would displace a stream that was used within the last NL_STREAMS_KEPT_S seconds. owner,
+ * from 1 to NL_STREAM_OWNERS_MAX, identifies the client whose shared gaps are counted together; 0: no owner.
  */
 bool nl_streams_admit(nl_streams *streams, const nl_block_header *block, unsigned owner);
 
-/* Marks the stream as used, if the table has it, so that other streams are forgotten before it. */
+/* Marks the stream as used, if the table has it, so that the table forgets other streams first. */
 void nl_streams_touch(nl_streams *streams, const unsigned char stream[16]);
 
 #endif

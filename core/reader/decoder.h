@@ -1,9 +1,9 @@
 /*
  * Decodes bytes that arrive in pieces.
  *
- * The caller feeds bytes as they come from a file or socket, and takes records as they complete. The decoder detects
- * the format, skips the classic connection header, keeps incomplete records until the rest comes, and reports malformed
- * input without stopping. Text and blocks may follow each other in one input. Between pieces it keeps at most
+ * The caller feeds bytes as they come from a file or socket, and gets records as they become complete. The decoder
+ * detects the format, skips the classic connection header, keeps incomplete records until the rest comes, and reports
+ * malformed input without stopping. Text and blocks may follow each other in one input. Between pieces it keeps at most
  * max_record_size bytes of text, or one block (16 MiB). Blocks name their stream and number its records, so that the
  * decoder reports missing records.
  *
@@ -24,9 +24,9 @@ typedef struct nl_decoder nl_decoder;
 
 /*
  * The known numbers of streams, shared by decoders, so that a stream may continue on another connection and repeated
- * records are recognized. If there are too many streams, those that were unused longest are forgotten. nl_streams_admit
- * limits the gaps (admission.h). One thread at a time. The caller frees the table after the decoders that use it; NULL
- * is allowed.
+ * records are recognized. If there are too many streams, the table forgets the streams that were unused longest.
+ * nl_streams_admit limits the gaps (admission.h). One thread at a time. The caller frees the table after the decoders
+ * that use it; NULL is allowed.
  */
 typedef struct nl_streams nl_streams;
 nl_streams *nl_streams_new(void);
@@ -51,10 +51,10 @@ void nl_streams_set(nl_streams *streams, const nl_stream_state *state);
 void nl_streams_list(const nl_streams *streams, void (*function)(void *user, const nl_stream_state *state), void *user);
 
 /*
- * The exact set of sequence numbers that several decoders have read, in any order. A number between the lowest and the
- * highest number of its stream that no input has is missing. Query the set after all inputs were read. It holds at most
- * 2^18 streams and 2^18 gaps (about 60 MiB) and does not check the rest. One thread at a time. The caller frees the set
- * after the decoders that use it; NULL is allowed.
+ * The exact set of sequence numbers that several decoders have read, in any order. A number is missing if it is between
+ * the lowest and the highest number of its stream and no input has it. Query the set after all inputs were read. It
+ * holds at most 2^18 streams and 2^18 gaps (about 60 MiB) and does not check the rest. One thread at a time. The caller
+ * frees the set after the decoders that use it; NULL is allowed.
  */
 typedef struct nl_sequences nl_sequences;
 nl_sequences *nl_sequences_new(void);
@@ -86,8 +86,8 @@ typedef struct nl_decoder_options {
     void (*on_malformed)(void *user, const nl_malformed *what); /* or NULL */
     void (*on_lost)(void *user, const nl_lost *what);           /* or NULL */
     void *user;
-    nl_streams *streams; /* shared, or NULL: skip records with known numbers. Calls on_lost at once for numbers that are
-                            not there yet, although other decoders may still bring them */
+    nl_streams *streams;     /* shared, or NULL: skip records with known numbers. Calls on_lost at once for numbers that
+                                have not arrived, although other decoders may still bring them */
     nl_sequences *sequences; /* shared: add all numbers that are read. NULL without streams: the decoder has its own
                                 set, and calls on_lost for missing numbers at the end of the input */
     nl_sequences *once;      /* shared, or NULL: skip records whose numbers are in the set */
@@ -114,15 +114,15 @@ void nl_decoder_on_question(nl_decoder *decoder, void (*on_question)(void *user,
 
 /*
  * Adds the numbers of a block of a stream, as a decoder with these streams does. Sets *fresh to the ranges
- * (nl_number_range) of new numbers, ascending. For code that passes blocks to several destinations, of which some have
+ * (nl_number_range) of new numbers, ascending. For code that passes blocks to several destinations, some of which have
  * received more of a stream than others.
  */
 void nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_buffer *fresh);
 
 /*
  * Calls on_block for each sound block without decoding it, with `taken` set, for callers that decode blocks elsewhere,
- * such as in another thread. The decoder reports loss and damage all the same, and counts the records by the headers.
- * With shared streams, it skips blocks whose records are all known; blocks with some known records are passed whole.
+ * such as in another thread. The decoder still reports loss and damage, and counts the records by the headers. With
+ * shared streams, it skips blocks whose records are all known; blocks with some known records are passed whole.
  */
 void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(void *user, const nl_block_view *block),
                                 void *user);
@@ -142,8 +142,9 @@ bool nl_decoder_is_paused(const nl_decoder *decoder);
 void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size);
 
 /*
- * Tells the decoder that lines, with their newlines size bytes, were read in another way (line_scanner.h), so that
- * later reports have the right position. Valid only between lines of text; otherwise only sets an error.
+ * Tells the decoder that the caller read lines, which have size bytes with their newlines, in another way
+ * (line_scanner.h), so that later reports have the right position. Valid only between lines of text; otherwise only
+ * sets an error.
  */
 void nl_decoder_pass_over(nl_decoder *decoder, nl_format format, uint64_t lines, uint64_t size);
 

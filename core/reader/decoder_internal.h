@@ -1,6 +1,6 @@
 /*
- * Internals of the decoder. decoder.c splits text into lines and decodes them. Where a block begins, decoder_blocks.c
- * continues, until something else follows.
+ * Internals of the decoder. decoder.c splits text into lines and decodes them. decoder_blocks.c decodes blocks, until
+ * text follows.
  */
 #ifndef NETLOGGER_READER_DECODER_INTERNAL_H
 #define NETLOGGER_READER_DECODER_INTERNAL_H
@@ -21,7 +21,7 @@ typedef struct nl_line {
     bool terminated;
 } nl_line;
 
-/* Input that is skipped because it is damaged. It is reported when it ends or is long enough. */
+/* Input that is skipped because it is damaged. The decoder reports it when it ends or is long enough. */
 typedef struct nl_damage {
     bool reported;
     char reason[80];
@@ -32,7 +32,7 @@ typedef struct nl_damage {
 /* The numbers of damaged blocks. They are trusted if the next sound block of the stream continues them. */
 typedef struct nl_suspect {
     unsigned char stream[NL_BLOCK_STREAM_SIZE];
-    uint64_t from, to; /* numbers of records; equal: none */
+    uint64_t from, to; /* numbers of records; equal: no records */
     int64_t from_ns;
 } nl_suspect;
 
@@ -88,12 +88,12 @@ struct nl_decoder {
     void *admit_user;
     bool refused; /* a block was refused */
     bool paused;  /* may returned false */
-    bool ask;     /* something was malformed: call may before continuing */
+    bool ask;     /* the input was malformed: call may before continuing */
 
     uint64_t work; /* units (decoder_work.h) of blocks and malformed pieces, without their bytes */
 };
 
-/* Returns the set that gets the numbers, or NULL. */
+/* Returns the set to which numbers are added, or NULL. */
 nl_sequences *nl_decoder_sequences(nl_decoder *decoder);
 
 /* At the end of an input, reports missing records if the decoder has its own set. */

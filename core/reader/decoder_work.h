@@ -25,7 +25,7 @@ enum {
 uint64_t nl_decoder_work(const nl_decoder *decoder);
 
 /*
- * Returns an estimate of the units of work for the next block, by its header; 0 if there is no whole header. For the
+ * Returns an estimate of the units of work for the next block, by its header; 0 if the header is incomplete. For the
  * callback of nl_decoder_ask.
  */
 uint64_t nl_decoder_next_work(const nl_decoder *decoder);

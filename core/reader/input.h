@@ -1,6 +1,6 @@
 /*
- * The unread bytes of a decoder: [at, end). They are in the piece that was fed, or in held, if a block needs more
- * contiguous bytes than the piece had; then the rest of the piece follows. The reader of bytes advances at.
+ * The unread bytes of a decoder: [at, end). The bytes are in the piece that was fed. If a block needs more contiguous
+ * bytes than the piece had, they are in held, and the rest of the piece follows. The reader of bytes advances at.
  */
 #ifndef NETLOGGER_READER_INPUT_H
 #define NETLOGGER_READER_INPUT_H
@@ -15,7 +15,7 @@ typedef struct nl_input {
     nl_buffer held;
     bool in_held;                  /* at and end point into held */
     const char *piece;             /* start of the piece */
-    const char *later, *later_end; /* rest of the piece, behind held */
+    const char *later, *later_end; /* rest of the piece, after held */
 } nl_input;
 
 static inline size_t nl_input_left(const nl_input *in)

@@ -4,8 +4,8 @@
  *
  * For each stream, the set has the lowest and highest number and the gaps in between. All gaps are in one balanced
  * tree, so that operations take logarithmic time. The set has at most SEQUENCES_STREAMS_MAX streams and
- * SEQUENCES_GAPS_MAX gaps and never forgets any. It does not check what does not fit, which nl_sequences_is_complete
- * reports: then more numbers may be missing, and every record counts as new. One thread at a time.
+ * SEQUENCES_GAPS_MAX gaps and never forgets any. It does not check streams and gaps beyond these limits: then every
+ * record counts as new, more numbers may be missing, and nl_sequences_is_complete returns false. One thread at a time.
  */
 #ifndef NETLOGGER_READER_SEQUENCES_H
 #define NETLOGGER_READER_SEQUENCES_H

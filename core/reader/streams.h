@@ -1,12 +1,12 @@
 /*
- * The sequence numbers of each stream that have come: an exact set, as the next expected number and the gaps before it.
- * Decoders, netlogd's outputs and nlarchive use it.
+ * The received sequence numbers of each stream: an exact set, stored as the next expected number and the gaps before
+ * it. Decoders, netlogd's outputs and nlarchive use it.
  *
- * Invariant: a number counts as seen only if it was taken. So a gap is never forgotten while its stream is known;
- * otherwise its records would count as repeated, and would be acknowledged and dropped. The module limits the number of
- * streams, and forgets the streams that were unused longest. It does not limit gaps. A program with untrusted input
- * calls nl_streams_admit before it takes a block, and does not take or acknowledge a refused block, so that the sender
- * keeps it. See admission.h for the limits.
+ * Invariant: a number counts as received only after nl_stream_take. So the table never forgets a gap while it knows the
+ * stream; otherwise the records of the gap would count as repeated, and would be acknowledged and dropped. The module
+ * limits the number of streams, and forgets the streams that were unused longest. It does not limit gaps. A program
+ * with untrusted input calls nl_streams_admit before it takes a block, and does not take or acknowledge a refused
+ * block, so that the sender keeps it. See admission.h for the limits.
  */
 #ifndef NETLOGGER_READER_STREAMS_H
 #define NETLOGGER_READER_STREAMS_H
@@ -24,7 +24,7 @@ typedef struct nl_stream_gaps {
 
 typedef struct nl_stream {
     unsigned char id[NL_BLOCK_STREAM_SIZE];
-    uint16_t owner;       /* owner of its shared gaps; 0: nobody */
+    uint16_t owner;       /* owner of its shared gaps; 0: no owner */
     bool known;           /* false in a new stream; the caller sets the following members */
     uint64_t next;        /* next expected sequence number */
     int64_t latest_ns;    /* latest time of a record */
@@ -48,8 +48,8 @@ struct nl_streams {
 };
 
 /*
- * Returns the stream with a name that is not zeros, a new one if it is unknown, or NULL if memory runs out. Valid until
- * the next call.
+ * Returns the stream with a name, which is not zeros. Makes a new stream if the name is unknown. Returns NULL if memory
+ * runs out. Valid until the next call.
  */
 nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_STREAM_SIZE]);
 

@@ -1,8 +1,8 @@
 /*
  * The index by time of a log's file, FILE.index beside it (doc/time-index.md): the time range of each piece of the
- * file. The index repeats what the file says, so it may be missing, or end before the file; then the rest of the file
- * is read. Checksums of the file's first bytes and of the last bytes of each piece detect the index of another file.
- * The library reads the index; netlogd writes it. One thread at a time for each index.
+ * file. The index has no information of its own, so it may be missing, or end before the file; then the rest of the
+ * file is read. Checksums of the file's first bytes and of the last bytes of each piece detect the index of another
+ * file. The library reads the index; netlogd writes it. One thread at a time for each index.
  */
 #ifndef NETLOGGER_READER_TIME_INDEX_H
 #define NETLOGGER_READER_TIME_INDEX_H
@@ -23,7 +23,7 @@ enum {
 
 /* Times of records: {INT64_MAX, INT64_MIN}: none; {INT64_MIN, INT64_MAX}: unknown. */
 typedef struct nl_time_piece {
-    uint64_t end; /* offset in the file, behind a whole record; the next piece begins there */
+    uint64_t end; /* offset in the file after a whole record; the next piece begins there */
     int64_t min_ns, max_ns;
     uint64_t records; /* UINT64_MAX: unknown */
     uint32_t tail;    /* checksum of the bytes before end */
@@ -35,8 +35,8 @@ typedef struct nl_time_piece {
 typedef struct nl_time_index {
     nl_time_piece *pieces;
     size_t count;
-    uint32_t sum; /* of the header; the start value for those of entries */
-    bool surplus; /* there are invalid entries behind these, or entries for bytes that the file does not have */
+    uint32_t sum; /* checksum of the header; the start value for the checksums of entries */
+    bool surplus; /* invalid entries follow, or entries for bytes that the file does not have */
 } nl_time_index;
 
 /* Returns the path of a file's index, which the caller frees; NULL if memory runs out. */
@@ -44,7 +44,7 @@ char *nl_time_index_name(const char *path);
 
 /*
  * Reads the index of a file that is open as fd. NL_TIME_INDEX_NONE: there is no index, or an empty one.
- * NL_TIME_INDEX_OTHER: it is not an index of this file. In both cases the index is empty. NL_TIME_INDEX_READ: the
+ * NL_TIME_INDEX_OTHER: the index belongs to another file. In both cases the index is empty. NL_TIME_INDEX_READ: the
  * caller frees it.
  */
 typedef enum nl_time_index_outcome {
@@ -61,10 +61,10 @@ static inline uint64_t nl_time_index_start(const nl_time_index *index, size_t i)
     return i > 0 ? index->pieces[i - 1].end : 0;
 }
 
-/* Returns whether the bytes before piece i are still those that the index was written for. */
+/* Returns whether the bytes before piece i are the bytes for which the index was written. */
 bool nl_time_index_holds(const nl_time_index *index, int fd, size_t i);
 
-/* Extends a piece by another one's times and records. */
+/* Extends a piece by the times and records of another piece. */
 void nl_time_piece_add(nl_time_piece *piece, const nl_time_piece *what);
 
 /*

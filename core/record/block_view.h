@@ -11,7 +11,7 @@ typedef struct nl_block_view {
     uint64_t record_count;
     uint64_t repeated;   /* number of its records that are known already in a shared stream; they are not decoded */
     uint64_t first_new;  /* sequence number of the first new record */
-    bool in_parts;       /* there are known records between the new ones */
+    bool in_parts;       /* known records are between the new records */
     bool taken;          /* its records are not decoded */
     uint64_t offset;     /* in the input */
     int64_t min_time_ns; /* by the header */

@@ -1,8 +1,8 @@
 /*
  * Writing blocks of the binary format (doc/binary-format.md).
  *
- * A block writer collects records, of which nl_block_finish makes a block. nl_block_put adds any record. Callers on
- * fast paths add sources and shapes themselves, once each, and append records to `records`:
+ * A block writer collects records; nl_block_finish makes a block of them. nl_block_put adds any record. Callers on fast
+ * paths add sources and shapes themselves, once each, and append records to `records`:
  *
  *   nl_buffer_reserve(&w->records, NL_BLOCK_RECORD_HEAD + size of the values);
  *   char *at = w->records.data + w->records.size;
@@ -61,7 +61,7 @@ typedef struct nl_block_shape {
     unsigned source;
     nl_level level;
     nl_string level_text; /* used if it is not a name of the level; data may be NULL */
-    nl_string event;      /* data is NULL or size 0 if none exists */
+    nl_string event;      /* data is NULL or size is 0 if the shape has no event */
     const nl_string *names;
     const nl_type *types;
     size_t field_count;
@@ -78,8 +78,8 @@ typedef struct nl_block_identity {
 #define NL_BLOCK_NO_PLACE UINT32_MAX
 
 /*
- * Append a source or a shape, even if the same one is there already, and return its index. Bytes that are invalid in
- * names become '_'.
+ * Append a source or a shape, even if the block already has an equal one, and return its index. Bytes that are invalid
+ * in names become '_'.
  */
 unsigned nl_block_add_source(nl_block_writer *w, nl_string host, nl_string prog);
 unsigned nl_block_add_shape(nl_block_writer *w, const nl_block_shape *shape);
@@ -115,7 +115,7 @@ static inline uint64_t *nl_block_before(nl_block_writer *w, unsigned shape)
 }
 
 /*
- * Put values. The caller has reserved NL_VARINT_SIZE bytes and those of the string. Return the end. bmi2 as for
+ * Put values. The caller has reserved NL_VARINT_SIZE bytes and the size of the string. Return the end. bmi2 as for
  * nl_varint_put_by.
  */
 static inline __attribute__((always_inline)) char *nl_block_put_number(char *at, uint64_t value, uint64_t *before,
@@ -154,8 +154,8 @@ static inline __attribute__((always_inline)) char *nl_block_put_text(char *at, c
 }
 
 /*
- * Counts records that the caller wrote up to a position, behind a first record. Their times rise from first_ns to
- * last_ns. expanded is an upper bound of what they add to the expanded size.
+ * Counts records that the caller wrote after a first record, up to a position. Their times rise from first_ns to
+ * last_ns. expanded is an upper bound of the bytes that they add to the expanded size.
  */
 static inline void nl_block_note_run(nl_block_writer *w, const char *at, uint32_t count, int64_t first_ns,
                                      int64_t last_ns, size_t expanded)
@@ -173,7 +173,8 @@ static inline char *nl_block_put_string(char *at, nl_string string)
 {
     at = nl_varint_put(at, string.size);
     if (string.size > 0)
-        memcpy(at, string.data, string.size); /* NOLINT(clang-analyzer-core.NonNullParamChecker): no text has no size */
+        memcpy(at, string.data,
+               string.size); /* NOLINT(clang-analyzer-core.NonNullParamChecker): size is 0 if data is NULL */
     return at + string.size;
 }
 
@@ -192,7 +193,7 @@ static inline size_t nl_block_size(const nl_block_writer *w)
     return w->sources.size + w->shapes.size + w->records.size;
 }
 
-/* Sizes at which a block is full. A larger block would take more records along when it is lost. */
+/* Sizes at which a block is full. If a larger block were lost, more records would be lost. */
 enum { NL_BLOCK_FULL_SIZE = 64 << 10, NL_BLOCK_FULL_EXPANDED = NL_BLOCK_EXPANDED_MAX / 2 };
 
 /* Returns whether the tables are so large that the block should be finished. */
@@ -216,8 +217,8 @@ static inline bool nl_block_is_full(const nl_block_writer *w)
 bool nl_block_finish(nl_block_writer *w, const nl_block_identity *identity, int zstd_level, nl_buffer *out);
 
 /*
- * Appends a sound block to out, compressed with zstd_level (0: never) if it was not and that makes it smaller. expanded
- * is an upper bound of its expanded size. Uses only the compressor of w. Returns false if memory runs out.
+ * Appends a sound block to out, compressed with zstd_level (0: never) if it was not compressed and becomes smaller.
+ * expanded is an upper bound of its expanded size. Uses only the compressor of w. Returns false if memory runs out.
  */
 bool nl_block_repack(nl_block_writer *w, nl_string block, uint64_t expanded, int zstd_level, nl_buffer *out);
 

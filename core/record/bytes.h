@@ -151,7 +151,7 @@ static inline bool nl_begins_as(const char *at, const char *text, size_t size, c
 }
 
 #ifdef __SSE2__
-/* Returns a bit for each byte that requires quotes, or may require them: bytes from 0x80 on are negative. */
+/* Returns a bit for each byte that requires quotes or may require them. Bytes from 0x80 on are negative. */
 static inline unsigned nl_quoted_bits(__m128i bytes)
 {
     __m128i low = _mm_cmplt_epi8(bytes, _mm_set1_epi8(' ' + 1));
@@ -163,7 +163,7 @@ static inline unsigned nl_quoted_bits(__m128i bytes)
 
 /*
  * Copies a value that is not empty. Returns false if a byte requires quotes, or may (from 0x80 on); then the copy is
- * invalid. Does not access memory beyond size: the pieces overlap.
+ * invalid. Does not access memory beyond size: it copies overlapping pieces.
  */
 static inline bool nl_copy_unquoted(char *to, const char *from, size_t size)
 {

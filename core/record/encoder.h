@@ -27,7 +27,7 @@ void nl_encoder_free(nl_encoder *encoder);
 
 /*
  * Adds a record. Returns NL_FAILED if the format cannot hold a record of that size, or memory runs out. Then nothing is
- * added, and earlier records are kept. The same holds for the functions below.
+ * added, and earlier records are kept. The functions below return the same values.
  */
 nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record);
 

@@ -12,7 +12,7 @@ static inline bool nl_name_may_have(char c, size_t position)
     return nl_byte_is(c, position == 0 ? NL_BYTE_NAME_FIRST : NL_BYTE_NAME);
 }
 
-/* Returns whether a string is a valid name. An invalid one, written as text, would forge fields and lines. */
+/* Returns whether a string is a valid name. An invalid name, written as text, would forge fields and lines. */
 static inline bool nl_is_name(nl_string name)
 {
     unsigned classes = name.size > 0 && nl_byte_is(name.data[0], NL_BYTE_NAME_FIRST) ? NL_BYTE_NAME : 0;
@@ -21,7 +21,7 @@ static inline bool nl_is_name(nl_string name)
     return classes != 0;
 }
 
-/* Replaces each invalid byte by _. Returns whether there was one. */
+/* Replaces each invalid byte by _. Returns whether it replaced any byte. */
 static inline bool nl_name_make_valid(char *name, size_t size)
 {
     if (size == 0 || nl_is_name((nl_string){name, size}))

@@ -5,7 +5,7 @@
  * Most lines are plain: they begin with their time in its usual form (DATE=YYYYMMDDhhmmss.ffffff or ts=YYYY-MM-
  * DDThh:mm:ss.ffffffZ), then the end or another field follows, and they have no second time. A plain line is a whole
  * record that the decoder would accept. All other lines (prefixes, truncated records, quoted times, other formats) need
- * a decoder; nl_decoder_pass_over tells it about the lines that it does not get. If there is a NUL, the input may have
+ * a decoder; nl_decoder_pass_over tells the decoder about the lines that the scanner read. An input with a NUL may have
  * blocks, and needs a decoder as a whole.
  *
  * One thread at a time for each scanner; several scanners may scan parts of one log.

@@ -32,7 +32,7 @@ enum { NL_KNOWN_NAMES = 12 };
  */
 typedef struct nl_known_name {
     char text[16];
-    unsigned char size;   /* without the '='; 0: none */
+    unsigned char size;   /* without the '='; 0: no name */
     unsigned char member; /* nl_member */
 } nl_known_name;
 
@@ -54,7 +54,8 @@ typedef struct nl_record_storage {
 bool nl_record_grow(nl_record_storage *storage);
 
 /*
- * Appends a field, which the caller must fill at once. It moves when the next one is appended. NULL if memory runs out.
+ * Appends a field, which the caller must fill at once. The field moves when the next field is appended. NULL if memory
+ * runs out.
  */
 static inline nl_field *nl_record_append(nl_record *record)
 {

@@ -21,7 +21,7 @@
  *
  * Writing. The standard fields come first, in the format's order. A value is quoted if it is empty or has a blank, '"',
  * '=' or a control byte. A field with the name of a standard field is written with "_." before its name, which the
- * reader removes. A field whose name has that prefix already gets one more: "_._.DATE" is a field "_.DATE".
+ * reader removes. A field whose name already has that prefix gets another: "_._.DATE" is a field "_.DATE".
  */
 #ifndef NETLOGGER_RECORD_TEXT_H
 #define NETLOGGER_RECORD_TEXT_H
@@ -114,7 +114,7 @@ static inline bool nl_text_begins_with_field(const nl_text_format *format, nl_st
     return format->begins[0] != '\0' || (name > 0 && name < line.size && line.data[name] == '=');
 }
 
-/* Removes the "_." that a printer put before a name. */
+/* Removes the "_." that a writer put before a name. */
 nl_string nl_text_unescape_name(const nl_text_format *format, nl_string name);
 
 /*
@@ -132,7 +132,7 @@ static inline nl_status nl_text_decode(const nl_text_format *format, nl_record *
 nl_status nl_text_decode_fields(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
                                 const char *end, const char *limit, size_t *used);
 
-/* The same without the fast path, for tests that compare both. */
+/* As nl_text_decode_fields, without the fast path, for tests that compare both. */
 nl_status nl_text_decode_closely(const nl_text_format *format, nl_record *record, nl_fraction fraction,
                                  const char *line, const char *end, const char *limit, size_t *used);
 
@@ -141,7 +141,7 @@ nl_status nl_text_decode_closely(const nl_text_format *format, nl_record *record
  * fields.
  */
 typedef struct nl_text_shape {
-    char *text;     /* texts behind the time and before each value */
+    char *text;     /* texts after the time and before each value */
     uint32_t *ends; /* end of each text in text: field_count + 1 of them */
     size_t field_count;
 } nl_text_shape;
@@ -163,7 +163,7 @@ bool nl_text_encode(const nl_text_format *format, const nl_record *record, const
 /* Writes a value in quotes; the caller has reserved NL_TEXT_QUOTED_SIZE bytes. Returns the end. */
 char *nl_text_put_quoted(char *at, nl_string value, const char *hex_escape);
 
-/* Returns the byte for the escape at *at, and moves *at behind it. An unknown escape gives its backslash. */
+/* Returns the byte for the escape at *at, and moves *at past it. An unknown escape gives its backslash. */
 char nl_text_unescape(const char **at, const char *end);
 
 extern const nl_text_format nl_ulm, nl_bp, nl_logfmt;

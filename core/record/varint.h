@@ -63,7 +63,7 @@ static inline char *nl_varint_put(char *at, uint64_t value)
     return at + 1;
 }
 
-/* nl_varint_put; bmi2, a constant, says whether nl_varint_put_bmi2 may be used. */
+/* nl_varint_put; bmi2, a constant, is true if nl_varint_put_bmi2 may be used. */
 static inline __attribute__((always_inline)) char *nl_varint_put_by(char *at, uint64_t value, bool bmi2)
 {
 #ifdef __x86_64__
@@ -112,7 +112,7 @@ static inline const char *nl_varint_get(const char *at, const char *end, uint64_
     return nl_varint_get_long(at, end, value);
 }
 
-/* As nl_varint_get, without the value; checks eight bytes at once if it can. */
+/* As nl_varint_get, without the value; checks eight bytes at once if possible. */
 static inline const char *nl_varint_skip(const char *at, const char *end)
 {
     uint64_t bytes, ignored;

@@ -1,10 +1,10 @@
 /*
- * A connected stream socket, plain or with TLS, so that its users need not distinguish both. Channels are non-blocking:
+ * A connected stream socket, plain or with TLS; its users need not distinguish the two. Channels are non-blocking:
  * operations fail with EAGAIN.
  *
- * TLS 1.2 or later uses OpenSSL without side effects on the program: nothing that belongs to the process is changed,
- * the program's errors stay in OpenSSL's error queue as far as OpenSSL allows, no signal is raised, and no passphrase
- * is requested. A fork waits until calls here have ended, so that OpenSSL is consistent in the child.
+ * TLS 1.2 or later uses OpenSSL without side effects on the program: the module changes no state of the process, keeps
+ * the program's errors in OpenSSL's error queue as far as OpenSSL allows, raises no signal and requests no passphrase.
+ * A fork waits until calls of this module have ended, so that OpenSSL is consistent in the child.
  *
  * One thread at a time for each channel, and for each nl_tls with all its channels.
  */
@@ -35,11 +35,11 @@ typedef struct nl_tls_options {
 nl_tls *nl_tls_new(bool server, const nl_tls_options *options);
 void nl_tls_free(nl_tls *tls); /* NULL is allowed */
 
-/* Returns whether the own certificate is for a name, which is a DNS name or an address. */
+/* Returns whether this side's certificate is for a name, which is a DNS name or an address. */
 bool nl_tls_has_name(nl_tls *tls, const char *name);
 
-/* Return the time, in seconds since 1970, at which the own certificate expires, or the first one in a PEM file. Return
- * INT64_MAX if there is no certificate, or if the file cannot be read. */
+/* Return the time, in seconds since 1970, at which this side's certificate, or the first certificate in a PEM file,
+ * expires. Return INT64_MAX if there is no certificate, or if the file cannot be read. */
 int64_t nl_tls_get_expiry(nl_tls *tls);
 int64_t nl_tls_read_expiry(const char *path);
 
@@ -52,8 +52,8 @@ typedef struct nl_channel {
 } nl_channel;
 
 /*
- * Checks again whether a client's certificate is trusted, not revoked, and has one of the names of peers. Accepts
- * everything without crl and peers, or without a certificate. Returns false and sets the error if the client must go.
+ * Checks again whether a client's certificate is trusted, not revoked, and has one of the names of peers. Returns true
+ * without crl and peers, or without a certificate. Returns false and sets the error if the connection must be closed.
  */
 bool nl_channel_may_stay(const nl_channel *channel, nl_tls *tls);
 
@@ -62,7 +62,7 @@ bool nl_channel_has_certificate(const nl_channel *channel);
 
 enum { NL_CERTIFICATE_NAME_SIZE = 80 };
 
-/* Writes a text that identifies the peer's certificate. Returns false if none exists. */
+/* Writes a text that identifies the peer's certificate. Returns false if the peer has no certificate. */
 bool nl_channel_name_certificate(const nl_channel *channel, char name[NL_CERTIFICATE_NAME_SIZE]);
 
 /* Returns whether the peer's certificate is for a name or address. */
@@ -82,8 +82,8 @@ bool nl_channel_is_ready(const nl_channel *channel);
 
 /*
  * For a client after the handshake: with TLS 1.3, the server checks the client's certificate later. Returns 0 if the
- * server has accepted it or did not request one; otherwise -1 with errno, EAGAIN if the server has not shown it.
- * Servers need not show it.
+ * server has accepted it or did not request one; otherwise -1 with errno, EAGAIN if this is not known yet. A server
+ * need not reveal it.
  */
 int nl_channel_confirm(nl_channel *channel);
 
@@ -94,16 +94,16 @@ int nl_channel_confirm(nl_channel *channel);
 ssize_t nl_channel_read(nl_channel *channel, void *data, size_t size);
 ssize_t nl_channel_write(nl_channel *channel, const void *data, size_t size);
 
-/* Returns the bytes of memory that an incomplete TLS record takes. */
+/* Returns the bytes of memory that an incomplete TLS record needs. */
 size_t nl_channel_held(const nl_channel *channel);
 
-/* Returns whether there is more to read that poll does not report. */
+/* Returns whether the channel holds more bytes, which poll does not report. */
 bool nl_channel_has_more(const nl_channel *channel);
 
 /* Returns whether a write that failed with EAGAIN is incomplete: the next write must have the same bytes. */
 bool nl_channel_is_midway(const nl_channel *channel);
 
-/* Returns what to wait for after EAGAIN: usual (POLLIN or POLLOUT), unless TLS needs the other first. */
+/* Returns what to wait for after EAGAIN: usual (POLLIN or POLLOUT), unless TLS needs the other event first. */
 short nl_channel_wants(const nl_channel *channel, short usual);
 
 /* Sets the error for an errno of the functions above: the message is TLS's or the system's. Returns NL_FAILED. */

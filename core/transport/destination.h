@@ -3,8 +3,8 @@
  * avoids leaving part of a record behind.
  *
  * The library lives in other people's programs: destinations do not raise SIGPIPE, do not print, and wait no longer
- * than their timeout, except while the resolver looks up a host name (dial.h). One thread at a time; the owner ensures
- * it.
+ * than their timeout, except while the resolver looks up a host name (dial.h). The owner ensures that only one thread
+ * at a time uses a destination.
  */
 #ifndef NETLOGGER_TRANSPORT_DESTINATION_H
 #define NETLOGGER_TRANSPORT_DESTINATION_H
@@ -28,7 +28,7 @@ typedef struct nl_destination_options {
     const char *ident; /* syslog: the program's name; NULL: its own */
 } nl_destination_options;
 
-/* Opens a URL, of whose options it reads only those for TLS. Returns NULL on failure. */
+/* Opens a URL. Reads only the TLS options of the URL. Returns NULL on failure. */
 nl_destination *nl_destination_open(const nl_url *url, const nl_destination_options *options);
 
 /*
@@ -41,7 +41,7 @@ nl_status nl_destination_write(nl_destination *destination, nl_level level, cons
 /* Returns the size of a regular file in bytes, otherwise -1. */
 int64_t nl_destination_size(nl_destination *destination);
 
-/* Receives what the collector has sent, while nothing is written. */
+/* Receives what the collector has sent. For times when nothing is written. */
 void nl_destination_poll(nl_destination *destination);
 
 /* The offset between this host's clock and a collector's, measured by one exchange of timestamps. */
@@ -55,8 +55,8 @@ typedef struct nl_exchange {
 
 /*
  * Exchanges timestamps with a collector that acknowledges, and waits at most half a second. Returns NL_OK; NL_OFF if
- * that is impossible (files, text, no connection, an old collector); NL_FAILED if it failed. After a question without a
- * reply, asks again only once the collector has acknowledged everything sent before.
+ * the destination does not support this (files, text, no connection, an old collector); NL_FAILED on failure. After a
+ * question without a reply, asks again only after the collector has acknowledged everything sent before.
  */
 nl_status nl_destination_exchange(nl_destination *destination, nl_exchange *exchange);
 
@@ -105,7 +105,7 @@ nl_destination *nl_memory_destination_open(const nl_url *url);
 /* Returns the descriptor of this process that a path such as /dev/stderr or /dev/fd/3 names, or -1. */
 int nl_path_descriptor(const char *path);
 
-/* Appends text to out, with the bytes escaped that have a meaning in URLs. */
+/* Appends text to out and escapes the bytes that have a meaning in URLs. */
 void nl_url_append_escaped(nl_buffer *out, const char *text);
 
 /* Returns whether only this process can write to the URL: standard output, a terminal or memory. */

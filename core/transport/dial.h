@@ -41,7 +41,7 @@ nl_status nl_dialer_cannot(const nl_dialer *dialer, const char *what, const nl_c
 
 /* ---- waiting ---- */
 
-/* Returns the monotonic time in timeout_ms. */
+/* Returns the monotonic time timeout_ms from now. */
 int64_t nl_deadline_ns(int timeout_ms);
 
 /* Waits until fd is ready for POLLIN or POLLOUT, or the deadline. Returns 0 or an errno, such as ETIMEDOUT. */

@@ -7,9 +7,8 @@
 typedef struct nl_source nl_source;
 
 /*
- * Opens a URL. follow: more bytes may come at the end, as with nl_reader_options, and a file need not exist yet.
- * nonblocking: never wait for pipes and collectors. Returns NULL on failure. The caller closes the source; NULL is
- * allowed.
+ * Opens a URL. follow: as in nl_reader_options; a file need not exist yet. nonblocking: never wait for pipes and
+ * collectors. Returns NULL on failure. The caller closes the source; NULL is allowed.
  */
 nl_source *nl_source_open(const nl_url *url, bool follow, bool nonblocking);
 void nl_source_close(nl_source *source);
@@ -17,7 +16,7 @@ void nl_source_close(nl_source *source);
 /*
  * Returns NL_OK and the next bytes (at least one), decompressed, valid until the next call. NL_AGAIN: nothing now
  * (followed or nonblocking). NL_END: the end; for a followed file that was replaced or truncated, the next call reads
- * the new one. NL_FAILED: reading or decompressing failed.
+ * the new file. NL_FAILED: reading or decompressing failed.
  */
 nl_status nl_source_read(nl_source *source, const char **data, size_t *size);
 

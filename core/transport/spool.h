@@ -17,9 +17,9 @@
 typedef struct nl_spool nl_spool;
 
 /*
- * Opens the spool of a destination in a directory, and creates both. Other users must not own or be able to write to
- * them. size is the maximum for this process's records in bytes. oldest: a full spool drops its oldest records. Returns
- * NULL on failure.
+ * Opens the spool of a destination in a directory, and creates both. Other users must neither own these directories nor
+ * be able to write to them. size is the maximum for this process's records in bytes. oldest: a full spool drops its
+ * oldest records. Returns NULL on failure.
  */
 nl_spool *nl_spool_open(const char *folder, const nl_url *destination, size_t size, bool oldest);
 
@@ -33,7 +33,7 @@ void nl_spool_close(nl_spool *spool);
 nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size);
 
 /*
- * Syncs all records to disk, with those of other processes' rows. The kernel reports a failed sync only once, and may
+ * Syncs all records to disk, including the rows of other processes. The kernel reports a failed sync only once, and may
  * discard the data. So after a failure every call fails until all records are delivered.
  */
 nl_status nl_spool_sync(nl_spool *spool);
@@ -45,9 +45,9 @@ int64_t nl_spool_unsafe_since_ns(const nl_spool *spool);
 bool nl_spool_is_empty(const nl_spool *spool);
 
 /*
- * Sets out to the oldest undelivered bytes, whole puts. Returns NL_OK; NL_END if none exist; NL_FAILED if they
- * cannot be read, and the next call tries again. NL_OK without bytes: only a loss must be reported (nl_spool_lost);
- * then call nl_spool_delivered.
+ * Sets out to the oldest undelivered bytes, whole puts. Returns NL_OK; NL_END if the spool is empty; NL_FAILED if the
+ * bytes cannot be read, and the next call tries again. NL_OK without bytes: only a loss must be reported
+ * (nl_spool_lost); then call nl_spool_delivered.
  */
 nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out);
 
@@ -57,9 +57,9 @@ void nl_spool_delivered(nl_spool *spool, size_t size);
 /*
  * nl_spool_lost returns the number of records that the full spool dropped just before the bytes of nl_spool_peek.
  * nl_spool_read_losses appends blocks without records that announce their sequence numbers. nl_spool_loss_reported
- * notes that both were delivered; a process that is killed before it reports them again. A process that is killed
- * between a put and removing the records from its shared memory has them twice: then recovered records can be among the
- * dropped ones.
+ * notes that the destination has both; a process that is killed before this call reports them again. A process that is
+ * killed after a put, but before it removes the records from its shared memory, has them twice. Then recovered records
+ * can be among the dropped records.
  */
 uint64_t nl_spool_lost(const nl_spool *spool);
 nl_status nl_spool_read_losses(nl_spool *spool, nl_buffer *out);

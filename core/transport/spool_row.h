@@ -2,13 +2,13 @@
  * The records of one process in a spool: a queue in several files.
  *
  *   NAME.row           nl_spool_row_state; locked (fcntl) by the process that writes or delivers the row
- *   NAME-000001.spool  a segment: puts of whole records, each behind a put_head
+ *   NAME-000001.spool  a segment: puts of whole records, each after a put_head
  *   NAME-a.lost, -b    blocks that announce dropped numbers; state.losses_file names the valid one
  *
- * The state decides. Each change of the state is one write of a few bytes, which a kill leaves done or not done, such
- * as "segment 5 is dropped, with 100 records". A segment's file is created before the state counts it, and removed
- * after the state drops it. So a kill neither loses the count of dropped records nor counts records that are still
- * delivered. Files outside of [first, last] are remains of a kill.
+ * The state file is authoritative. Each change of the state is one write of a few bytes, which a kill leaves done or
+ * not done, such as "segment 5 is dropped, with 100 records". A segment's file is created before the state counts it,
+ * and removed after the state drops it. So a kill neither loses the count of dropped records nor counts records that
+ * are still delivered. Files outside of [first, last] are remains of a kill.
  *
  * A crash of the machine can leave an older state. Then records are delivered again, which collectors of blocks detect.
  *
@@ -25,7 +25,7 @@ enum { NL_SPOOL_NAME_SIZE = 48 };
 
 typedef struct nl_spool_row_state {
     char magic[8];
-    uint64_t first, last; /* numbers of segments; first > last: none */
+    uint64_t first, last; /* numbers of segments; first > last: no segments */
     uint64_t delivered;   /* bytes of the first segment */
     uint64_t lost;        /* dropped records that are not reported yet */
     uint64_t losses_file; /* 1: NAME-a.lost, 2: NAME-b.lost, 0: none */
@@ -60,7 +60,7 @@ nl_spool_row *nl_spool_row_make(const char *folder, int folder_fd);
 
 /*
  * Opens the row of another process, to deliver it. Returns NL_OK; NL_END if it is gone or another process has it;
- * NL_FAILED if that is unknown.
+ * NL_FAILED if this cannot be determined.
  */
 nl_status nl_spool_row_adopt(const char *folder, int folder_fd, const char *name, nl_spool_row **row);
 
@@ -92,8 +92,8 @@ nl_status nl_spool_row_drop_first(nl_spool_row *row);
 nl_status nl_spool_row_drop(nl_spool_row *row, const char *data, size_t size);
 
 /*
- * Sets out to whole puts from the first segment, about size bytes; to nothing if none exist. Removes segments that
- * are read completely. Returns NL_FAILED if the first put cannot be read. After several consecutive failures the
+ * Sets out to whole puts from the first segment, about size bytes; to nothing if the row is empty. Removes segments
+ * that are read completely. Returns NL_FAILED if the first put cannot be read. After several consecutive failures the
  * segment is renamed to *.damaged, and its records count as lost, as far as their number is known.
  */
 nl_status nl_spool_row_peek(nl_spool_row *row, nl_buffer *out, size_t size);

@@ -9,7 +9,7 @@
 /*
  * Returns whether a name of the certificate matches one of several patterns, separated by commas. A pattern is a name
  * (case matters only in URIs), an IP address, or *.DOMAIN, which matches names with exactly one more label. Names in
- * the certificate that have a wildcard match nothing.
+ * the certificate that contain a wildcard match nothing.
  */
 bool nl_tls_names_match(X509 *certificate, const char *patterns);
 

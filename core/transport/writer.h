@@ -65,7 +65,7 @@ nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *option
 /* Rows for nl_writer_options. */
 extern const nl_option nl_writer_rows[];
 
-/* Sets options from those of a URL (?append=no&format=nlb&zstd=3&timeout=10s). */
+/* Sets options from the options of a URL (?append=no&format=nlb&zstd=3&timeout=10s). */
 nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options);
 
 /* Chooses the format if it is unknown. */

@@ -1,8 +1,8 @@
 /*
  * The internals of the classic interface (include/NetLogger.h): a log with tags and its own level.
  *
- * classic.c opens, closes and tags logs; classic_write.c makes events of calls. As in the old toolkit, tags, const_fmt
- * and variable_fmt together are the text of a line.
+ * classic.c opens, closes and tags logs; classic_write.c converts calls to events. As in the old toolkit, tags,
+ * const_fmt and variable_fmt together form the text of a line.
  */
 #ifndef NETLOGGER_CLASSIC_CLASSIC_H
 #define NETLOGGER_CLASSIC_CLASSIC_H
@@ -14,7 +14,7 @@
 struct NL_Handle {
     nl_log *log;
     int level; /* atomic */
-    char *tag; /* NULL: none; protected by tags_lock */
+    char *tag; /* NULL: no tag; protected by tags_lock */
 };
 
 /* Appends the handle's tag and the global tag to out, each with a space after it. Thread-safe. */

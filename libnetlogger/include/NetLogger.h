@@ -6,16 +6,17 @@
  *   NetLoggerWrite(log, "WriteData", "", "SEND.SZ=%ld", size);
  *   NetLoggerClose(log);
  *
- * New programs use <netlogger.h>. Its description of logs (log.h) also applies here: a thread of the log sends the
- * events, and reconnects to a collector that was away. Records may have any size. The functions do not change the
- * program's signals or the strings that it passes, and they print nothing. Any number of threads may use a handle, and
- * a child continues to use it after fork().
+ * New programs use <netlogger.h>. The description of logs in log.h also applies here: a thread of the log sends the
+ * events, and reconnects to a collector that was unreachable. Records may have any size. The functions do not change
+ * the program's signals or the strings that it passes, and they print nothing. Any number of threads may use a handle,
+ * and a child continues to use it after fork().
  *
  * Events. keyword is the name of the event (NL.EVNT). const_fmt, despite its name, is text of the form NAME=value ...
  * that is used as it is; NULL or "" means none. variable_fmt is a format of printf(3) for more fields, and its
  * arguments follow. If variable_fmt has the form "A=%d B=%s", each argument stays within its field, whatever bytes it
  * contains. The result of any other format ("%s") is searched for fields: a value ends at the next NAME=. Words outside
- * fields become a field MSG. Fields named LVL, HOST and PROG set those of the record. The default level is Usage.
+ * fields become a field MSG. Fields named LVL, HOST and PROG set the level, host and program of the record. The default
+ * level is Usage.
  *
  * Do not call these functions in signal handlers, because they may allocate memory. NL_EVENT (event.h) is safe there. A
  * call that interrupts another call of the same thread is rejected and counted as lost.
@@ -65,7 +66,7 @@ typedef enum {
 #define NL_DEST_ENV "NETLOGGER_DEST"
 #define DPSS_NETLOGGER_PORT 14830
 
-/* Sizes for the buffers of old programs. They are no limits of this library. */
+/* Sizes for the buffers of old programs. This library does not have these limits. */
 #define NL_MAX_MESSAGE 1024
 #define NL_MAX_BUFFER (10 * 1024 * 1024)
 
@@ -85,19 +86,22 @@ NETLOGGER_CLASSIC_API int NetLoggerWriteText(struct nl_log *log, const char *key
 
 #ifndef OLD_API
 
-/* Write an event with the time now, or (GT) at sec seconds and usec microseconds since 1970 UTC. */
+/* Write an event with the present time, or (GT) with the time sec seconds and usec microseconds after 1970 UTC. */
 NETLOGGER_CLASSIC_API int NetLoggerWrite(NL_Handle *handle, const char *keyword, const char *const_fmt,
                                          const char *variable_fmt, ...);
 NETLOGGER_CLASSIC_API int NetLoggerGTWrite(NL_Handle *handle, long sec, long usec, const char *keyword,
                                            const char *const_fmt, const char *variable_fmt, ...);
 
-/* The same, if lvl is at most the level of the handle (NetLoggerSetLevel). */
+/* As above, but only if lvl is at most the level of the handle (NetLoggerSetLevel). */
 NETLOGGER_CLASSIC_API int NetLoggerWriteLvl(NL_Handle *handle, int lvl, const char *keyword, const char *const_fmt,
                                             const char *variable_fmt, ...);
 NETLOGGER_CLASSIC_API int NetLoggerGTWriteLvl(NL_Handle *handle, long sec, long usec, int lvl, const char *keyword,
                                               const char *const_fmt, const char *variable_fmt, ...);
 
-/* The same with text instead of a format. Fields are found in the text as in the result of a format. */
+/*
+ * As above, with text instead of a format. The library searches the text for fields as it searches the result of a
+ * format.
+ */
 NETLOGGER_CLASSIC_API int NetLoggerWriteString(NL_Handle *handle, const char *keyword, const char *const_data,
                                                const char *variable_data);
 NETLOGGER_CLASSIC_API int NetLoggerWriteStringLvl(NL_Handle *handle, int lvl, const char *keyword,
@@ -134,13 +138,13 @@ NETLOGGER_CLASSIC_API int NetLoggerGTWriteStringLvl(NL_Handle *handle, int lvl, 
 NETLOGGER_CLASSIC_API int NetLoggerFastWrite(NL_Handle *handle, const char *keyword, const char *fmt,
                                              ...) __asm__("NetLoggerOldWrite");
 
-/* Sets the level of the handle: the functions with a level write only if theirs is at most log_level. The initial level
+/* Sets the level of the handle: the functions with a level write only if lvl is at most log_level. The initial level
  * is 0, so they write nothing. The functions without a level ignore it. */
 NETLOGGER_CLASSIC_API void NetLoggerSetLevel(NL_Handle *handle, int log_level);
 
 /*
- * Set the fields (NAME=value ...) that precede those of each event of the handle, or of all handles. The text is copied
- * and replaces the previous one; "" removes it. NetLoggerSetTag returns 1, or 0 if handle is NULL.
+ * Set the fields (NAME=value ...) that precede the fields of each event of the handle, or of all handles. The text is
+ * copied and replaces the previous one; "" removes it. NetLoggerSetTag returns 1, or 0 if handle is NULL.
  * NetLoggerSetGlobalTag returns 0. As in the original toolkit, NULL removes the tag of a handle and does not change the
  * global tag.
  */

@@ -1,10 +1,10 @@
 /*
  * Conversion of readings of the time-stamp counter to times.
  *
- * Every event reads the counter, which costs a third of reading the real-time clock. Each update reads both clocks;
- * times between two readings are interpolated, so that they follow a clock that a time daemon slews. Events before a
- * step of the clock keep the old time. Without an invariant counter, ticks are nanoseconds of the monotonic clock. An
- * nl_clock belongs to one thread.
+ * Every event reads the counter, because this costs a third of reading the real-time clock. Each update reads both
+ * clocks. Times between two readings are interpolated, so that they follow a clock that a time daemon slews. Events
+ * before a step of the clock keep the old time. Without an invariant counter, ticks are nanoseconds of the monotonic
+ * clock. An nl_clock belongs to one thread.
  */
 #ifndef NETLOGGER_LOG_CLOCK_H
 #define NETLOGGER_LOG_CLOCK_H
@@ -14,7 +14,7 @@
 enum { NL_CLOCK_POINTS = 256 };
 
 typedef struct nl_clock {
-    bool slow; /* no counter: ticks are nl_private_slow_ticks */
+    bool slow; /* no usable counter: ticks are nl_private_slow_ticks */
     size_t count;
     nl_clock_point points[NL_CLOCK_POINTS]; /* ordered by ticks */
     size_t segment;                         /* the segment in use ends at this point */
@@ -28,7 +28,7 @@ bool nl_clock_has_counter(void);
 /* Takes the first reading. */
 void nl_clock_start(nl_clock *clock);
 
-/* Takes a reading and returns its ticks. The times of events up to there are known from now on. */
+/* Takes a reading and returns its ticks. From then on, the times of events up to this reading are known. */
 uint64_t nl_clock_update(nl_clock *clock);
 
 /* As nl_clock_time_ns for ticks outside of the segment in use. */
@@ -65,7 +65,7 @@ static inline int64_t nl_clock_time_ns(nl_clock *clock, uint64_t ticks)
     return nl_clock_find_time_ns(clock, ticks);
 }
 
-/* Returns the time of the latest reading; 0: none. */
+/* Returns the time of the latest reading; 0 before the first. */
 static inline int64_t nl_clock_latest_ns(const nl_clock *clock)
 {
     return clock->count > 0 ? clock->points[clock->count - 1].time_ns : 0;
@@ -74,7 +74,7 @@ static inline int64_t nl_clock_latest_ns(const nl_clock *clock)
 /* Returns the approximate number of ticks in a duration. */
 uint64_t nl_clock_ticks(const nl_clock *clock, int64_t duration_ns);
 
-/* Save two distant points for a process that continues after this one, and restore them. */
+/* Save two distant points for another process that continues later, and restore them. */
 void nl_clock_save(const nl_clock *clock, nl_clock_point points[2]);
 void nl_clock_restore(nl_clock *clock, const nl_clock_point points[2], bool slow);
 

@@ -1,6 +1,6 @@
 /*
- * Changes of a log while the program runs, by nl_control, an activation file or a collector: level, events, probes at
- * markers, destination. Also the log's own records, which report the results.
+ * Changes to a log while the program runs, by nl_control, an activation file or a collector: level, events, probes at
+ * markers, destination. The module also makes the log's own records, which report the results.
  */
 #ifndef NETLOGGER_LOG_CONTROL_H
 #define NETLOGGER_LOG_CONTROL_H
@@ -43,7 +43,7 @@ typedef struct nl_activation {
 typedef struct nl_log_control {
     pthread_mutex_t mutex; /* for the members up to the next comment; a thread that holds it may lock log->mutex */
     nl_control_probe *probes;
-    bool closing; /* no probes are attached any more */
+    bool closing; /* no more probes may be attached */
 
     /* Owned by the writer thread. */
     nl_activation activation;
@@ -75,7 +75,7 @@ void nl_control_free(nl_log *log);
 
 /* ---- activation.c ---- */
 
-/* Checks the activation file when that is due, and executes its commands. */
+/* Checks the activation file when a check is due, and executes its commands. */
 void nl_activation_look(nl_log *log);
 
 /* Replaces the previous commands of the log's collector. user is the log. An nl_destination_options function, called by

@@ -1,5 +1,5 @@
 /*
- * Takes events out of rings, makes records of them in order of time, and encodes them for the destination. Used by a
+ * Reads events from rings, converts them to records in order of time, and encodes them for the destination. Used by a
  * log's writer thread, and by recovery after a crash. An nl_drain belongs to one thread.
  */
 #ifndef NETLOGGER_LOG_DRAIN_H
@@ -32,18 +32,18 @@ typedef struct nl_drain {
     size_t shape_capacity;
 } nl_drain;
 
-/* host and prog must outlive the drain. Returns false if memory runs out; call nl_drain_finish also then. */
+/* host and prog must outlive the drain. Returns false if memory runs out. Call nl_drain_finish in any case. */
 bool nl_drain_start(nl_drain *drain, nl_format format, nl_string host, nl_string prog);
 void nl_drain_finish(nl_drain *drain);
 
-/* Sets the format of records taken from now on. */
+/* Sets the format of the records that later calls return. */
 void nl_drain_set_format(nl_drain *drain, nl_format format);
 
 /*
- * Takes events up to until_ticks from the pinned rings of a list, appends them encoded to out until it has limit
- * bytes, and advances each ring's at and sequence. Text is ordered by time over all rings; each block has the events
- * of one ring. Sets *count to the number of records. If memory runs out, returns NL_FAILED with out unchanged; the
- * rings' at and sequence are invalid until nl_ring_pin.
+ * Reads events up to until_ticks from the pinned rings of a list, appends them encoded to out until it has limit bytes,
+ * and advances each ring's at and sequence. Text is ordered by time over all rings; each block has the events of one
+ * ring. Sets *count to the number of records. If memory runs out, returns NL_FAILED with out unchanged; the rings' at
+ * and sequence are invalid until nl_ring_pin.
  */
 nl_status nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit,
                         uint64_t *count);

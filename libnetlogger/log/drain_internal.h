@@ -20,11 +20,11 @@ static inline int64_t nl_drain_time_ns(nl_drain *drain, nl_ring *ring, uint64_t 
     return time_ns;
 }
 
-/* Makes drain->record of the event at ring->at. If the event is damaged, returns false; the record then reports the
+/* Converts the event at ring->at to drain->record. If the event is damaged, returns false; the record then reports the
  * loss. */
 bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event);
 
-/* Makes drain->record a report of a lost event with its reason, and counts it. */
+/* Makes drain->record a report of a lost event with its reason, and counts the event. */
 void nl_drain_lose(nl_drain *drain, nl_ring *ring, uint64_t ticks, const char *reason);
 
 /* Appends a block with only drain->record to out. */

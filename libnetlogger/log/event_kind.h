@@ -1,6 +1,6 @@
 /*
  * The kinds of nl_event_write: a level and names. For each sequence of value types, a kind has a site like that of an
- * NL_EVENT, so that its events go into the ring in the same way.
+ * NL_EVENT, so that its events have the same form in the ring.
  *
  * The process shares and keeps the first NL_EVENT_KINDS_MAX kinds, because readers of rings know sites by number.
  * Further kinds belong to their creator and have no site: their events go into the ring as whole records.

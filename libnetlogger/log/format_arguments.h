@@ -4,8 +4,8 @@
  * The format alone determines where a field ends: each value is printed separately, so that a %s with spaces, quotes
  * or NAME= is one value.
  *
- * A format is parsed once, into a plan, for any number of calls. A value that is one plain conversion of an integer or
- * a string is taken without printing it, because its text is the same; other values are printed.
+ * A format is parsed once, into a plan, for any number of calls. An argument for a plain conversion of an integer or a
+ * string is stored without printing, because its text is the same; other values are printed.
  */
 #ifndef NETLOGGER_LOG_FORMAT_ARGUMENTS_H
 #define NETLOGGER_LOG_FORMAT_ARGUMENTS_H
@@ -21,7 +21,7 @@ typedef struct nl_plan_field {
     size_t name_size;
     unsigned char raw_type; /* NL_RAW_..., its encoding in a ring: a string or an integer of 32 or 64 bits */
     unsigned char taken_as;
-    size_t piece, piece_count; /* the pieces of its value */
+    size_t piece, piece_count; /* the pieces of its value in the format */
 } nl_plan_field;
 
 typedef struct nl_plan {

@@ -1,9 +1,9 @@
 /*
  * The sites of nl_write. For each event name, level and format there is a plan of the format and, if possible, a site
- * like that of an NL_EVENT, so that its events go into the ring in the same way.
+ * like that of an NL_EVENT, so that its events have the same form in the ring.
  *
- * The process shares and keeps the first NL_FORMAT_SITES_MAX sites. Beyond that, as in a program that composes
- * formats, each thread caches the sites that it used last: their events go into the ring as whole records.
+ * The process shares and keeps the first NL_FORMAT_SITES_MAX sites. Beyond this number, as in a program that composes
+ * formats, each thread caches the sites that it used last; their events go into the ring as whole records.
  */
 #ifndef NETLOGGER_LOG_FORMAT_SITE_H
 #define NETLOGGER_LOG_FORMAT_SITE_H

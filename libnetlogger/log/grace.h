@@ -15,7 +15,7 @@ enum { NL_GRACE_STRIPES = 16 };
 /* Returns this thread's index of the counters. */
 unsigned nl_grace_stripe(void);
 
-/* Enters. Returns false, with nothing to leave, if this thread has entered already. */
+/* Enters. Returns false, with nothing to leave, if this thread has already entered. */
 bool nl_grace_enter(void);
 void nl_grace_leave(void);
 

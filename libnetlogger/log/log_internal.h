@@ -11,8 +11,8 @@
  * Order of locks: the process's registry (logs and threads); a log's control.mutex (results of commands); its mutex
  * (the list of rings, requests to its writer thread); and last one of the process's locks of site rules (site.c), of
  * the directory in shared memory (session.c) and of markers (marker.c). Producers lock only at a thread's first event.
- * nl_inside marks a thread that may hold a lock, so that an event of a signal handler there is refused instead of
- * causing a deadlock.
+ * nl_inside marks a thread that may hold a lock, so that the library refuses an event of a signal handler in this
+ * thread, instead of a deadlock.
  */
 #ifndef NETLOGGER_LOG_LOG_INTERNAL_H
 #define NETLOGGER_LOG_LOG_INTERNAL_H
@@ -43,8 +43,8 @@ struct nl_log {
     bool running; /* the writer thread */
     bool stop;
     unsigned beginning;       /* number of threads at their first event that have no ring yet */
-    uint64_t beginning_ticks; /* when the first of them began */
-    int unnamed;              /* errno that prevented memory in files, which a kill loses; 0: none */
+    uint64_t beginning_ticks; /* when the first of these threads began */
+    int unnamed;              /* errno that prevented memory in files, without which a kill loses events; 0: no error */
     pthread_t thread;
     uint64_t flush_wanted, flush_done; /* counts of nl_flush */
     pthread_cond_t flushed;
@@ -54,10 +54,10 @@ struct nl_log {
     nl_error flush_error;
 
     nl_log_control control;
-    nl_clock_watch *watch; /* owned by the writer thread; NULL: none */
+    nl_clock_watch *watch; /* owned by the writer thread; NULL: no clock records */
 
     uint32_t wake; /* futex: 1 wakes the writer thread */
-    bool asleep;   /* it sleeps so long that a ring could fill: the next event wakes it */
+    bool asleep;   /* the thread sleeps so long that a ring could fill: the next event wakes it */
 
     /* Owned by the writer thread. */
     nl_outbox outbox;
@@ -67,8 +67,8 @@ struct nl_log {
     uint64_t clock_ticks; /* of the latest reading of the clock */
     uint64_t waiting;     /* bytes in the fullest ring in the latest cycle */
     int64_t drained_ns;   /* when the rings were last emptied, on the monotonic clock; for blocks */
-    uint64_t flush_ticks; /* nl_flush needs the events up to there; 0: not determined yet */
-    bool left;            /* some of them are still in the rings */
+    uint64_t flush_ticks; /* nl_flush needs the events up to this reading; 0: not determined yet */
+    bool left;            /* some of these events are still in the rings */
     bool reported_unnamed;
     uint64_t lost;    /* events, including those without a ring */
     uint64_t refused; /* events of signal handlers, to be counted in the next ring; signal handlers increment it */
@@ -83,8 +83,10 @@ typedef struct nl_visit {
     int cancel_state;
 } nl_visit;
 
-/* Enclose code that takes locks or waits. Meanwhile the library refuses events of signal handlers, and the thread
- * cannot be cancelled, which would leave locks locked. */
+/*
+ * Enclose code that takes locks or waits. Meanwhile the library refuses events of signal handlers, and the thread
+ * cannot be cancelled, because cancellation would leave locks locked.
+ */
 static inline nl_visit nl_enter(void)
 {
     nl_visit visit = {.saved_errno = errno};
@@ -104,18 +106,19 @@ static inline void nl_leave(const nl_visit *visit)
 
 /* ---- producer.c ---- */
 
-/* Returns the calling thread's ring with space for an event of size bytes, marked as busy; NULL if the event is lost,
- * which is counted. */
+/*
+ * Returns the calling thread's ring with space for an event of size bytes, marked as busy; NULL if the event is lost;
+ * the ring counts the loss.
+ */
 nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size);
 
 /*
  * As nl_vwrite, for an event with head's level, time, host, program and fields. LVL, HOST and PROG in the format set
- * the record's members. event has a NUL. Returns NL_AGAIN, having written nothing, if the format is not a sequence of
- * fields.
+ * the record's members. event has a NUL. Returns NL_AGAIN and writes nothing if the format is not a sequence of fields.
  */
 nl_status nl_vwrite_after(nl_log *log, const nl_record *head, const char *event, const char *format, va_list arguments);
 
-/* Registers a site that is not registered yet. Returns false if memory runs out. */
+/* Registers a site that is not registered. Returns false if memory runs out. */
 bool nl_producer_know_site(nl_event_site *site);
 
 /* Counts an event that is lost before it reaches a ring because memory ran out. */
@@ -124,7 +127,7 @@ void nl_producer_lose(nl_log *log);
 /* Counts an event of a signal handler that interrupted another event. */
 void nl_producer_refuse(nl_log *log);
 
-/* Writes this thread's unreported losses to its ring. Returns whether there were any. The registry is locked. */
+/* Writes this thread's unreported losses to its ring. Returns whether it had any. The registry is locked. */
 bool nl_producer_report_lost(nl_log *log);
 
 /* Describes the log in shared memory, before its first event and after changes, so that it can be recovered. Returns
@@ -146,8 +149,8 @@ void nl_producer_after_fork(void);
 /* Starts the writer thread. Returns false on failure. log->mutex is held. */
 bool nl_writer_thread_start(nl_log *log);
 
-/* Requests that everything is sent, and waits for the result of a request: NL_OK, or NL_FAILED with the reason.
- * log->mutex is held. */
+/* Requests that the thread sends everything, and waits for the result of a request: NL_OK, or NL_FAILED with the
+ * reason. log->mutex is held. */
 uint64_t nl_writer_thread_ask(nl_log *log);
 nl_status nl_writer_thread_await(nl_log *log, uint64_t wanted);
 
@@ -159,8 +162,10 @@ void nl_writer_thread_stop(nl_log *log);
 
 /* ---- log.c ---- */
 
-/* Opens another destination, which the writer thread uses from its next cycle. Waiting events go there too. Returns
- * NL_FAILED with the reason, having changed nothing, if it cannot be opened. With go_on, a file is not truncated. */
+/*
+ * Opens another destination, which the writer thread uses from its next cycle. Waiting events go there too. Returns
+ * NL_FAILED with the reason, and changes nothing, if it cannot be opened. With go_on, a file is not truncated.
+ */
 nl_status nl_log_set_destination(nl_log *log, const char *url, bool go_on);
 
 /* Returns whether the URL names files, by its path or its options. */

@@ -20,7 +20,7 @@ typedef struct nl_outbox {
     nl_destination_options how;
     nl_destination *destination; /* NULL: not opened yet */
     const nl_log_options *options;
-    nl_spool *spool;   /* NULL: not opened, or none */
+    nl_spool *spool;   /* NULL: not opened, or the log has no spool */
     nl_buffer spooled; /* the part of the spool that is being delivered */
     nl_url *backup_url;
     nl_destination *backup; /* NULL: not in use */
@@ -43,7 +43,7 @@ nl_status nl_outbox_open_spool(nl_outbox *outbox);
 /* Moves encoded records from the rings to the batch, which must have space. */
 void nl_outbox_commit(nl_outbox *outbox, nl_ring *rings, const nl_buffer *bytes, uint64_t records);
 
-/* Returns whether the batch has space for size more bytes, for which it allocates memory. */
+/* Returns whether the batch has space for size more bytes. Allocates memory for these bytes. */
 bool nl_outbox_has_room(nl_outbox *outbox, size_t size);
 
 /*
@@ -53,8 +53,8 @@ bool nl_outbox_has_room(nl_outbox *outbox, size_t size);
  */
 nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once);
 
-/* Syncs the spool to disk as the option fsync requires: now if flush is set, otherwise when it is due. Returns NL_OK,
- * or NL_FAILED with the reason. */
+/* Syncs the spool to disk as the option fsync requires: now if flush is set, otherwise when a sync is due. Returns
+ * NL_OK, or NL_FAILED with the reason. */
 nl_status nl_outbox_sync(nl_outbox *outbox, bool flush);
 
 /* Records that the destination failed with the thread's error, and schedules the next attempt. */
@@ -72,13 +72,13 @@ bool nl_outbox_is_empty(const nl_outbox *outbox);
 /* Replaces the destination by another, open one, and closes the old one. The caller frees the old URL. */
 void nl_outbox_change(nl_outbox *outbox, nl_url *url, nl_destination *destination, const nl_writer_options *writer);
 
-/* Call it in the child after fork: forgets what belongs to the parent. */
+/* Call it in the child after fork. Drops the state that belongs to the parent. */
 void nl_outbox_after_fork(nl_outbox *outbox);
 
 /* Closes the destination. Returns NL_FAILED with the reason if that fails. */
 nl_status nl_outbox_close_destination(nl_outbox *outbox);
 
-/* Closes everything and frees what the outbox owns. */
+/* Closes and frees everything that the outbox owns. */
 void nl_outbox_close(nl_outbox *outbox);
 
 #endif

@@ -13,7 +13,7 @@ typedef struct nl_remains {
     int folder; /* descriptor */
     int lock;   /* descriptor; this process holds the lock */
     uid_t owner;
-    bool copied; /* another user owns the files and may truncate them: they are copied, not mapped */
+    bool copied; /* another user owns the files and may truncate them, so they are copied, not mapped */
     nl_mapping sites;
 } nl_remains;
 
@@ -33,9 +33,9 @@ void nl_remains_close(nl_remains *remains);
 nl_status nl_remains_count_logs(const nl_remains *remains, unsigned *count);
 
 /*
- * Opens the file log-NUMBER and its rings, and completes interrupted changes in them. Returns NL_END if there is no
- * such log; NL_FAILED, having changed nothing, if a file cannot be opened now, for example because memory or
- * descriptors run out.
+ * Opens the file log-NUMBER and its rings, and completes interrupted changes in them. Returns NL_END if this log does
+ * not exist; NL_FAILED, without changes, if a file cannot be opened now, for example because memory or descriptors run
+ * out.
  */
 nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_remains_log *log);
 void nl_remains_close_log(nl_remains_log *log);

@@ -25,8 +25,8 @@ struct nl_ring {
     uint64_t mask;
     nl_mapping mapping;
     const nl_ring_policy *policy;
-    int64_t stuck_since_ns; /* an event waited in vain since then, on the monotonic clock, and tail has not moved; 0:
-                               none */
+    int64_t stuck_since_ns; /* since then, on the monotonic clock, an event has waited and tail has not moved; 0: no
+                               event waits */
     uint64_t stuck_tail;
     nl_ring *next; /* in the log's list */
     nl_ring *next_of_thread;
@@ -39,8 +39,8 @@ struct nl_ring {
     uint64_t at __attribute__((aligned(128))); /* position of the next event */
     uint64_t end;                              /* end of the published events when the cycle began */
     uint64_t sequence;
-    uint64_t safe_ticks; /* all events up to there were published when the ring was last seen idle */
-    uint64_t busy_head;  /* position of its producer when it was last seen busy, and since when */
+    uint64_t safe_ticks; /* all events up to this reading were published when the ring was last seen idle */
+    uint64_t busy_head;  /* position of its producer when it was last seen busy, and the time */
     uint64_t busy_ticks;
     int64_t last_time_ns; /* of the previous event, so that rounding never makes a thread's times decrease */
 };
@@ -57,7 +57,7 @@ nl_ring *nl_ring_over(const nl_mapping *mapping, size_t size);
 /* Assigns an empty ring to another thread, as a new stream. */
 void nl_ring_begin_stream(nl_ring *ring);
 
-/* Makes space for an event of size bytes. Returns false if the event is dropped, which is counted. Calls wake when the
+/* Makes space for an event of size bytes. Returns false if the event is dropped, and counts it. Calls wake when the
  * reader must make space. */
 bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user);
 
@@ -74,13 +74,13 @@ static inline void nl_ring_refuse(nl_ring *ring)
     nl_ring_stop_at(ring, 0); /* the next event reports it */
 }
 
-/* Counts lost events: full because of missing space, refused in signal handlers. */
+/* Counts lost events: `full` for lack of space, `refused` in signal handlers. */
 void nl_ring_count_lost(nl_ring *ring, uint64_t full, uint64_t refused);
 
-/* Returns whether there are losses that are not in the ring yet. Any thread. */
+/* Returns whether some losses are not in the ring yet. Any thread. */
 bool nl_ring_has_lost(const nl_ring *ring);
 
-/* Writes the counted losses to the ring as an event, if there are any and there is space. Called by the ring's thread,
+/* Writes the counted losses, if any, to the ring as an event, if it has space. Called by the ring's thread,
  * or after its end. */
 void nl_ring_report_lost(nl_ring *ring);
 
@@ -93,7 +93,7 @@ static inline uint64_t nl_ring_tail(const nl_ring *ring)
     return __atomic_load_n(&ring->shared->tail, __ATOMIC_ACQUIRE) & ~NL_TAIL_PINNED;
 }
 
-/* Returns whether the reader has taken all published events. Any thread. */
+/* Returns whether the reader has read all published events. Any thread. */
 bool nl_ring_is_empty(const nl_ring *ring);
 
 /* ---- the reader's side ---- */

@@ -1,7 +1,7 @@
 /*
- * Memory that each thread keeps for writing, so that later calls allocate nothing. It does not come from the heap, nor
- * do the fields of most events, so that a thread's first call may be in a signal handler. It is freed when the thread
- * ends.
+ * Memory that each thread keeps for writing, so that later calls allocate nothing. Neither this memory nor the fields
+ * of most events come from the heap, so a thread's first call may be in a signal handler. The memory is freed when the
+ * thread ends.
  */
 #ifndef NETLOGGER_LOG_SCRATCH_H
 #define NETLOGGER_LOG_SCRATCH_H

@@ -1,7 +1,7 @@
 /*
- * The process's directory in shared memory (shared.h) and its files. Without shared memory, the module uses anonymous
- * memory: only recovery after a crash does not work then. All functions are thread-safe and do not use the heap, so
- * that the first event may come from a signal handler.
+ * The process's directory in shared memory (shared.h) and its files. If shared memory is not available, the module uses
+ * anonymous memory; then events cannot be recovered after a crash. All functions are thread-safe and do not use the
+ * heap, so that the first event may come from a signal handler.
  */
 #ifndef NETLOGGER_LOG_SESSION_H
 #define NETLOGGER_LOG_SESSION_H
@@ -11,9 +11,9 @@
 typedef struct nl_mapping {
     char *memory; /* NULL: none */
     size_t size;
-    int fd;        /* of another process's file; -1: none */
-    bool named;    /* memory of a file in the process's directory, which outlives the process */
-    int error;     /* errno if it is not named */
+    int fd;        /* of another process's file; -1: no descriptor */
+    bool named;    /* the memory is a file in the process's directory, which outlives the process */
+    int error;     /* errno if the memory is not named */
     char name[32]; /* in the directory */
 } nl_mapping;
 
@@ -32,13 +32,13 @@ char *nl_mapping_map(int fd, size_t size, size_t repeat);
 /* Backs the bytes [from, to) with memory, so that writing to them cannot fail. Returns false with errno on failure. */
 bool nl_mapping_reserve(nl_mapping *mapping, size_t from, size_t to);
 
-/* Unmaps it and removes its file. */
+/* Unmaps the memory and removes its file. */
 void nl_mapping_remove(nl_mapping *mapping);
 
 /* Removes its file but keeps the memory, which threads may use until the process ends. */
 void nl_mapping_forget(nl_mapping *mapping);
 
-/* Unmaps it. After nl_session_keep its file remains for nlrecover. */
+/* Unmaps the memory. After nl_session_keep its file remains for nlrecover. */
 void nl_mapping_leave(nl_mapping *mapping);
 
 /* Fills in the header of a file. */
@@ -51,13 +51,13 @@ bool nl_session_is_kept(void);
 /* Returns the path of the process's directory. Static storage. */
 const char *nl_session_directory(void);
 
-/* Removes the process's directory, if there is one. Mappings stay valid. */
+/* Removes the process's directory, if it exists. Mappings stay valid. */
 void nl_session_remove(void);
 
 /* Call it in the child after fork, which creates its own directory when necessary. */
 void nl_session_after_fork(void);
 
-/* Returns the directory of such directories: $NETLOGGER_SHM or /dev/shm. */
+/* Returns the directory that contains these directories: $NETLOGGER_SHM or /dev/shm. */
 const char *nl_session_parent(void);
 
 #endif

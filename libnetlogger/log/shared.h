@@ -11,7 +11,7 @@
  *
  * A process can be killed after any store, so the order of stores is the protocol:
  *
- *   - A producer copies an event, then stores nl_shared_ring.published: all events before it are complete.
+ *   - A producer copies an event, then stores nl_shared_ring.published: all events before this position are complete.
  *   - The writer thread encodes events at the end of the batch, notes its new position in each ring (next_tail) and the
  *     new size of the batch (next_size), then stores nl_shared_log.commit: from then on the events belong to the batch.
  *     Then it stores tail, batch_size and applied. If commit and applied differ, recovery completes these stores.
@@ -36,13 +36,15 @@ enum {
     NL_STREAM_ID_SIZE = 16,
 };
 
-/* The maximum size of an event. Its text is up to four times as large, and the batch must have space for it besides
- * what it holds; otherwise the event would block all later events. */
+/*
+ * The maximum size of an event. Its text is up to four times as large, and must fit into the batch beside the present
+ * content; otherwise the event would block all later events.
+ */
 enum { NL_EVENT_MAX = 960 << 10 };
 _Static_assert(4 * NL_EVENT_MAX + (256 << 10) <= NL_SHARED_BATCH_SIZE, "a batch has room for any event");
 _Static_assert(NL_FIELDS_MAX *NL_VALUE_SIZE_MAX + 1024 <= NL_EVENT_MAX, "no NL_EVENT is larger: it does not ask");
 
-/* The sites of events that are not from NL_EVENT. */
+/* The sites of events that do not come from NL_EVENT. */
 enum {
     NL_SITE_RECORD = 1, /* a whole record with names: nl_write, nl_write_record */
     NL_SITE_LOST = 2,   /* nl_lost_event: events were lost here */
@@ -92,7 +94,7 @@ typedef struct nl_shared_log {
     char url[1024];
     char prog[256];
     char host[256];
-    nl_clock_point clock[2]; /* the latest two readings that are far enough apart to give the rate */
+    nl_clock_point clock[2]; /* the latest two readings that are far enough apart to determine the rate */
     uint64_t file_offset;    /* size of the destination file before the batch was written; UINT64_MAX: not a file */
     _Alignas(NL_CACHE_LINE) uint64_t batch_size;
     uint64_t batch_records;

@@ -1,13 +1,13 @@
 /*
  * The sites of events. A site gets a number at its first event and is written to shared memory with its names and
- * types. Readers of events, in this process or after a crash in another, read it from there.
+ * types. Readers of events, in this process or after a crash in another, read the site from shared memory.
  */
 #ifndef NETLOGGER_LOG_SITE_H
 #define NETLOGGER_LOG_SITE_H
 
 #include "log/shared.h"
 
-/* A site that was read from shared memory, where its texts are. */
+/* A site that was read from shared memory, which holds its texts. */
 typedef struct nl_site {
     nl_string event;
     nl_level level;
@@ -47,7 +47,7 @@ bool nl_sites_is_off(nl_string event);
 /* Returns the shared memory of this process's sites; NULL before the first site. */
 const nl_shared_sites *nl_sites_shared(void);
 
-/* Enclose fork, so that no thread switches sites then. */
+/* Enclose fork, so that no thread switches sites during fork. */
 void nl_sites_lock(void);
 void nl_sites_unlock(void);
 
@@ -57,10 +57,10 @@ void nl_sites_forget(void);
 /* Removes the file when the process ends. The memory stays, because threads may still log. The registry is locked. */
 void nl_sites_leave(void);
 
-/* As nl_site_table_get, for a site that is not read yet. */
+/* As nl_site_table_get, for a site that was not read before. */
 const nl_site *nl_site_table_read(nl_site_table *table, uint32_t id);
 
-/* Returns the site with this number, reading more shared memory if necessary; NULL if none exists. */
+/* Returns the site with this number, reading more shared memory if necessary; NULL if it does not exist. */
 static inline const nl_site *nl_site_table_get(nl_site_table *table, uint32_t id)
 {
     uint32_t place = id - NL_SITE_FIRST;

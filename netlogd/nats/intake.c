@@ -271,7 +271,7 @@ static void on_reconnected(natsConnection *connection, void *user)
     pthread_mutex_unlock(&in->mutex);
 }
 
-/* Whether a question concerns a shard that this netlogd reads, or wants to read. */
+/* Returns whether a question concerns a shard that this netlogd reads, or wants to read. */
 static bool is_ours(nats_intake *in, const char *subject)
 {
     char stream[NATS_NAME_SIZE] = "";

@@ -2,16 +2,16 @@
  * Reading of shards of NATS JetStream: the messages that wait for the server's thread, in order.
  *
  * Each shard of the share has a durable consumer. The intake requests messages while it holds few. JetStream gives a
- * message to another client if it hears nothing about it for ACK_WAIT, so the intake reports every few seconds that the
- * messages are in progress, however long the outputs are blocked. It acknowledges a message when its records are
- * settled. After a kill, the messages that the killed netlogd held come first, in order: the intake requests no others
- * of a shard until JetStream has noticed the missing acknowledgements.
+ * message to another client if ACK_WAIT passes without a report about the message, so the intake reports every few
+ * seconds that the messages are in progress, even while the outputs are blocked. It acknowledges a message when its
+ * records are settled. After a kill, JetStream first delivers the messages that the killed netlogd held, in order: the
+ * intake requests no other messages of a shard until JetStream has noticed the missing acknowledgements.
  *
  * Two netlogds must not read the same shard: each would have half of its streams, and report the other half as lost. So
- * a reader answers on the subject netlogd-reads.STREAM.DURABLE, and one that gets an answer waits until the other is
- * gone.
+ * a reader replies on the subject netlogd-reads.STREAM.DURABLE. A starting reader that receives a reply waits until the
+ * other reader has ended.
  *
- * A thread of its own, and libnats' threads, do everything that waits for the network. The functions are for the
+ * The intake's own thread and libnats' threads do all work that waits for the network. Call the functions in the
  * server's thread.
  */
 #ifndef NETLOGD_NATS_INTAKE_H
@@ -25,34 +25,34 @@ typedef struct nats_intake nats_intake;
 typedef struct nats_message nats_message;
 
 typedef struct nats_intake_state {
-    uint64_t messages; /* taken so far */
-    uint64_t again;    /* of these, messages that were delivered before */
+    uint64_t messages; /* received so far */
+    uint64_t again;    /* of these, messages that NATS had delivered before */
     uint64_t waiting;  /* messages that are not acknowledged */
-    char reason[256];  /* why no messages come; empty: they come */
+    char reason[256];  /* why no messages arrive; empty: no problem */
 } nats_intake_state;
 
-/* Starts to connect. Takes over place. The process must not fork after that. */
+/* Starts to connect. The intake then owns place. The process must not fork afterwards. */
 nats_intake *nats_intake_open(nats_place *place);
 
-/* Returns a descriptor that is readable when there is a message, or a new state. */
+/* Returns a descriptor that is readable when a message or a new state is available. */
 int nats_intake_descriptor(const nats_intake *intake);
 
-/* Returns the next message, in the order of its shard, or NULL if none exists now. */
+/* Returns the next message, in the order of its shard, or NULL if no message is available now. */
 nats_message *nats_intake_next(nats_intake *intake);
 
-/* The bytes of a message, and a name for reports: STREAM and its number there. */
+/* Return the bytes of a message, and a name for reports: STREAM and the message's number in it. */
 nl_string nats_message_data(const nats_message *m);
 const char *nats_message_name(const nats_message *m, char name[NATS_NAME_SIZE]);
 
-/* Marks a taken message as rejected: it is not acknowledged, and NATS delivers it again after 30 s. */
+/* Marks a received message as rejected: it is not acknowledged, and NATS delivers it again after 30 s. */
 void nats_message_refuse(nats_message *m);
 
-/* Acknowledges all taken messages that are not rejected: their records are settled. */
+/* Acknowledges all received messages that are not rejected, because their records are settled. */
 void nats_intake_acknowledge(nats_intake *intake);
 
 void nats_intake_describe(nats_intake *intake, nats_intake_state *state);
 
-/* Sends the acknowledgements to the servers, gives back all other messages, and frees the intake. NULL is allowed. */
+/* Sends the acknowledgements to the servers, returns all other messages, and frees the intake. NULL is allowed. */
 void nats_intake_close(nats_intake *intake);
 
 #endif

@@ -21,20 +21,22 @@ typedef struct nats_link {
 } nats_link;
 
 /* Connects within some seconds. on_reconnected, which may be NULL, is called in a thread of libnats after each
- * reconnection. NULL after setting the error; *refused tells whether the servers reject the credentials. */
+ * reconnection. Returns NULL after setting the error; then *refused is true if the servers reject the credentials. */
 nats_link *nats_link_open(const nats_place *place, natsConnectionHandler on_reconnected, void *user, bool *refused);
 
-/* Creates missing streams. *wrong tells whether existing ones cannot be used at all. */
+/* Creates missing streams. *wrong is true if existing streams cannot be used. */
 nl_status nats_link_find_streams(nats_link *link, bool *wrong);
 
-/* Ends a subscription. No callback of it runs after that. NULL is allowed. */
+/* Ends a subscription. Its callbacks do not run afterwards. NULL is allowed. */
 void nats_subscription_end(natsSubscription *subscription);
 
-/* Waits up to a second until the server has received everything, and frees the connection. No callback of it runs after
- * that. NULL is allowed. */
+/*
+ * Waits up to a second until the server has received everything, and frees the connection. Its callbacks do not run
+ * afterwards. NULL is allowed.
+ */
 void nats_link_close(nats_link *link);
 
-/* Sets the error "what: why" and returns NL_FAILED. server_code is JetStream's, or 0. */
+/* Sets the error "what: why" and returns NL_FAILED. server_code is JetStream's error code, or 0. */
 nl_status nats_failure(const char *what, natsStatus status, jsErrCode server_code);
 
 #endif

@@ -6,7 +6,7 @@
  * The default port is 4222. The hosts are servers of one cluster; netlogd connects to any of them. STREAM has shards,
  * the JetStream streams STREAM-1 to STREAM-N, each with its own leader in the cluster; a single shard is named STREAM.
  * The records of a numbered stream (doc/binary-format.md) are always in one shard, and one netlogd at a time reads a
- * shard, so its journal knows which records it has had.
+ * shard, so the journal of that netlogd knows the received records.
  *
  * The options are nats_rows, and nats_output_rows for outputs or nats_listener_rows for listeners. No state.
  */
@@ -38,23 +38,27 @@ typedef struct nats_place {
     unsigned share, of_shares; /* counted from 1 */
 } nats_place;
 
-/* The rows of options, about a nats_place. */
+/* The rows of options for a nats_place. */
 extern const nl_option nats_rows[], nats_output_rows[], nats_listener_rows[];
 
-/* Reads a nats URL. output: of an output, which may have other options too; otherwise of a listener, where others are
- * an error. Free the result with nats_place_free (NULL is allowed). NULL after setting the error. */
+/*
+ * Reads a nats URL. output: the URL is of an output, which may have other options; otherwise of a listener, where other
+ * options are an error. Free the result with nats_place_free (NULL is allowed). Returns NULL after setting the error.
+ */
 nats_place *nats_place_read(const nl_url *url, bool output);
 void nats_place_free(nats_place *place);
 
-/* Whether that shard, counted from 0, belongs to the place's share. */
+/* Returns whether a shard, counted from 0, belongs to the place's share. */
 bool nats_place_has_share(const nats_place *place, unsigned shard);
 
 /* Writes the name of a shard's stream to name. */
 enum { NATS_NAME_SIZE = 160 };
 void nats_stream_name(const nats_place *place, unsigned shard, unsigned shards, char name[NATS_NAME_SIZE]);
 
-/* Appends ".TEXT" to a subject, as one part: bytes that NATS forbids, dots, and all but printable ASCII become %HH; an
- * empty text becomes "_", and a long one is cut. */
+/*
+ * Appends ".TEXT" to a subject, as one part: bytes that NATS forbids, dots, and all but printable ASCII become %HH; an
+ * empty text becomes "_", and a long text is truncated.
+ */
 void nats_subject_add(nl_buffer *subject, nl_string text);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * The file that an output writes now: standard output, one file, or one of numbered files.
  *
- * It is written in batches of whole records. If a batch does not fit, a regular file is cut back to the end of the
- * batch before. The caller owns the output_file. The server's thread only.
+ * It is written in batches of whole records. If a batch does not fit, a regular file is truncated to the end of the
+ * previous batch. The caller owns the output_file. The server's thread only.
  */
 #ifndef NETLOGD_OUTPUT_FILE_H
 #define NETLOGD_OUTPUT_FILE_H
@@ -15,7 +15,7 @@ enum {
 
 typedef struct output_file {
     int fd;
-    bool plain;        /* a regular file, which has a size and can be cut */
+    bool plain;        /* a regular file, which has a size and can be truncated */
     char *name;        /* for messages */
     uint64_t number;   /* of a numbered file; otherwise 0 */
     uint64_t inode;    /* of a regular file */
@@ -23,41 +23,45 @@ typedef struct output_file {
     int64_t opened_ns; /* by the monotonic clock */
 } output_file;
 
-/* Returns the name of the file of that number, for free(). */
+/* Returns the name of the file with a number. The caller frees it. */
 char *output_file_name(const output_options *options, uint64_t number);
 
-/* Returns the name of a file beside the log files, such as the journal: their common name and a suffix. For free().
- * NULL for standard output. */
+/*
+ * Returns the name of a file beside the log files, such as the journal: their common name and a suffix. The caller
+ * frees it. NULL for standard output.
+ */
 char *output_file_name_beside(const output_options *options, const char *suffix);
 
 /* Finds the highest number of the existing files, or 0. */
 nl_status output_file_highest(const output_options *options, uint64_t *number);
 
-/* Lists the numbers of the existing files above a number, in rising order, for free(). */
+/* Lists the numbers of the existing files above a number, in ascending order. The caller frees *numbers. */
 nl_status output_file_list(const output_options *options, uint64_t above, uint64_t **numbers, size_t *count);
 
-/* Sorts numbers in rising order. */
+/* Sorts numbers in ascending order. */
 void output_file_sort(uint64_t *numbers, size_t count);
 
-/* Removes the files of lower numbers. */
+/* Removes the files with lower numbers. */
 void output_file_remove_below(const output_options *options, uint64_t number);
 
-/* Locks the latest existing file. *claim becomes a descriptor to close before that file is opened, or -1 if there is
- * none. NL_FAILED if another process writes it; the error names it. */
+/*
+ * Locks the latest existing file. *claim becomes a descriptor to close before that file is opened, or -1 if no file
+ * exists. Returns NL_FAILED if another process writes it; the error names it.
+ */
 nl_status output_file_claim(const output_options *options, int *claim);
 
-/* Locks an open file until it is closed, unless its file system has no locks. NL_FAILED if another process writes it;
- * the error names it. */
+/* Locks an open file until it is closed, unless its file system has no locks. Returns NL_FAILED if another process
+ * writes it; the error names it. */
 nl_status output_file_lock(int fd, const char *name);
 
-/* Opens the file of that number for appending and locks it. fresh: it must not exist. Closes the file that *file had
- * open ({.fd = -1}: none). On NL_FAILED *file is unchanged. */
+/* Opens the file with a number for appending and locks it. fresh: it must not exist. Closes the file that *file had
+ * open ({.fd = -1}: no file). On NL_FAILED *file is unchanged. */
 nl_status output_file_open(output_file *file, const output_options *options, uint64_t number, bool fresh);
 
-/* Appends data. On NL_FAILED, *written bytes of it are in the file; none if the file could be cut back. */
+/* Appends data. On NL_FAILED, *written bytes of data are in the file; 0 if the file could be truncated. */
 nl_status output_file_write(output_file *file, const char *data, size_t size, size_t *written);
 
-/* Whether the file was removed. */
+/* Returns whether the file was removed. */
 bool output_file_is_removed(const output_file *file);
 
 /* Waits until the data of the file is on the disk. */

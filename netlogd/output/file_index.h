@@ -1,9 +1,9 @@
 /*
  * The time index of a file while it is written (reader/time_index.h, doc/time-index.md).
  *
- * An entry is appended for each piece after the piece is written, and one for the rest when the file is closed. No
- * write waits for the index, and none fails because of it. A kill loses at most the entry of the present piece, which
- * is made again when the file is opened. The server's thread only.
+ * An entry is appended for each piece after the piece is written, and one for the rest when the file is closed. Writes
+ * to the file neither wait for the index nor fail because of it. A kill loses at most the entry of the present piece;
+ * file_index_open makes it again. The server's thread only.
  */
 #ifndef NETLOGD_OUTPUT_FILE_INDEX_H
 #define NETLOGD_OUTPUT_FILE_INDEX_H
@@ -15,17 +15,18 @@ enum { FILE_INDEX_MIN = 64 << 10 /* bytes; smaller files get no index */ };
 
 typedef struct file_index file_index;
 
-/* Returns the name of a file's index, for free(). */
+/* Returns the name of a file's index. The caller frees it. */
 char *file_index_name(const char *path);
 
 /*
- * Continues or begins the index of an opened file. NULL, which the functions below accept, if it is not a regular file.
- * A part of the file that is missing from the index is read if it is short; otherwise it may have records of any time.
+ * Continues or begins the index of an opened file. Returns NULL, which the functions below accept, if it is not a
+ * regular file. Reads a short part of the file that is missing from the index; a long part counts as having records of
+ * any time.
  */
 file_index *file_index_open(const output_file *file);
 
-/* Notes that so many bytes were appended, and the size of the file. times are the times of all records since the last
- * call with times; NULL if the file does not end with a whole record. */
+/* Notes that `written` bytes were appended, and the new size of the file. times are the times of all records since the
+ * last call with times; NULL if the file does not end with a whole record. */
 void file_index_wrote(file_index *x, size_t written, uint64_t size, const nl_time_piece *times);
 
 /* Writes the entry of the last piece, and frees the index. */
@@ -34,8 +35,10 @@ void file_index_close(file_index *x);
 /* Completes the index of a file that no process writes any more. */
 void file_index_complete(const char *path);
 
-/* Compares the index of a file with the file, and prints the differences. FILE_INDEX_BEHIND: it does not cover the
- * whole file, which is no damage. */
+/*
+ * Compares the index of a file with the file, and prints the differences. FILE_INDEX_BEHIND: it does not cover the
+ * whole file, which is not an error.
+ */
 typedef enum file_index_state {
     FILE_INDEX_NONE,
     FILE_INDEX_SOUND,
@@ -44,8 +47,10 @@ typedef enum file_index_state {
 } file_index_state;
 file_index_state file_index_verify(const char *path);
 
-/* Makes the index of a file that no process writes, under another name, and then renames it. Returns false after it has
- * reported a failure. */
+/*
+ * Makes the index of a file that no process writes, under another name, and then renames it. Returns false after
+ * reporting an error.
+ */
 bool file_index_rebuild(const char *path);
 
 #endif

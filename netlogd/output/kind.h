@@ -2,9 +2,9 @@
  * A kind of output: the destination of the records that an output has collected.
  *
  * Every output writes files. An output of kind "file" does no more. Every other kind has its files in a spool
- * directory, from which a thread (delivery.h) delivers the settled part by the functions of the kind. So a kind has
- * nothing to do with clients, filters, acknowledgements or full disks: it gets bytes of whole records, in order, again
- * and again until it has accepted them, and may wait.
+ * directory, from which a thread (delivery.h) delivers the settled part with the kind's functions. So a kind does not
+ * deal with clients, filters, acknowledgements or full disks: it receives whole records, in order, repeatedly until it
+ * has accepted them, and it may wait.
  *
  * If netlogd is killed, bytes that were delivered may be delivered again, with the same place. The destination
  * recognises them by the numbers in blocks (numbered is set) or by their place.
@@ -30,20 +30,22 @@ typedef struct output_kind {
     bool numbered;             /* every record needs a stream and a number, and so the format nlb */
     const nl_url_rows *tables; /* options of the URL that the kind reads itself; NULL: none */
 
-    /* Checks the URL's own options and the other options. NL_FAILED after setting the error. NULL: no checks. */
+    /*
+     * Checks the URL's own options and the other options. Returns NL_FAILED after setting the error. NULL: no checks.
+     */
     nl_status (*check)(const nl_url *url, const output_options *options);
 
     /* Only the delivery's thread calls the following functions. deliver is NULL for files. */
 
-    /* Connects, or prepares to. NULL after setting the error; it is called again later. */
+    /* Connects, or prepares to connect. Returns NULL after setting the error; then it is called again later. */
     void *(*open)(const output_options *options);
 
     /*
      * Delivers data[0..size), which begins with a record; the last record may be incomplete. *taken (0 at the call)
      * becomes the number of bytes of whole records that need not be delivered again, also on NL_FAILED. NL_OK with
-     * nothing taken: the first record is incomplete; it is called again with more. It waits for some seconds at most;
-     * if that is too short, it gets fewer bytes the next time. After NL_FAILED the peer is closed, and opened again
-     * later.
+     * *taken 0: the first record is incomplete; deliver is called again with more bytes. It waits for a few seconds at
+     * most; if this is too short, it gets fewer bytes the next time. After NL_FAILED the peer is closed, and opened
+     * again later.
      */
     nl_status (*deliver)(void *peer, const char *data, size_t size, output_place place, size_t *taken);
 

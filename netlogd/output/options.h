@@ -4,13 +4,13 @@
  *   -                          standard output
  *   all.log  file:all.log      one file, to which netlogd appends
  *   DIR/                       a directory: DIR/netlog-000001.log and so on, with the suffix of the format
- *   file:DIR/a-{N}.nlb         a directory of files with such names; {N} is their number
+ *   file:DIR/a-{N}.nlb         a directory of files with this pattern of names; {N} is their number
  *   x-netlog://HOST:PORT       another collector (also x-netlogs and unix:PATH): output_kind_forward
  *   x-syslog://FACILITY        syslog: output_kind_syslog
  *   nats://HOST:PORT/STREAM    NATS JetStream: output_kind_nats (nats/place.h)
  *
  * Options follow a URL: file:PATH?name=value&name=value. Their rows are output_rows, output_file_rows for files,
- * output_spool_rows for all others, and those of the kind (kind.h). No state.
+ * output_spool_rows for all others, and the rows of the kind (kind.h). No state.
  */
 #ifndef NETLOGD_OUTPUT_OPTIONS_H
 #define NETLOGD_OUTPUT_OPTIONS_H
@@ -29,7 +29,7 @@ struct output_options {
     nl_url *url;
     char *target;      /* the URL without options; for messages, and unique for an output */
     char *path;        /* NULL: standard output; with OUTPUT_NUMBER in its last part: numbered files */
-    char *spool;       /* the directory of path, and of that directory; NULL: none */
+    char *spool;       /* the directory of path; NULL: no spool */
     bool numbered;     /* files are numbered */
     nl_filter *filter; /* NULL: all records */
     nl_format format;
@@ -43,14 +43,14 @@ struct output_options {
     int64_t seal_ns;        /* maximum time from a byte's writing to its seal */
 };
 
-/* The rows of options, about an output_options. */
+/* The rows of options for an output_options. */
 extern const nl_option output_rows[], output_file_rows[], output_spool_rows[];
 
-/* Reads a URL. Free the result with output_options_free. NL_FAILED after setting the error. */
+/* Reads a URL. Free the result with output_options_free. Returns NL_FAILED after setting the error. */
 nl_status output_options_parse(const char *text, output_options *options);
 void output_options_free(output_options *options);
 
-/* Whether both have the same file, or the same destination and spool. */
+/* Returns whether both have the same file, or the same destination and spool. */
 bool output_options_same_target(const output_options *a, const output_options *b);
 
 #endif

@@ -446,7 +446,7 @@ static bool write_if_much(output *out)
     return output_is_full(out);
 }
 
-/* Whether the line begins with a field, not with a prefix of another program. */
+/* Returns whether the line begins with a field, not with a prefix of another program. */
 static bool has_no_prefix(const nl_record *record)
 {
     return nl_text_begins_with_field(nl_format_get_info(record->raw_format)->text, record->raw);
@@ -468,7 +468,7 @@ void output_put_line(const nl_record *record, nl_format format, nl_buffer *line)
     }
 }
 
-/* Whether the record of that number in the latest block is new. Numbers rise. */
+/* Returns whether the record of that number in the latest block is new. Numbers rise. */
 static bool is_new(output *out, uint64_t sequence)
 {
     const nl_number_range *fresh = (const nl_number_range *)out->block.fresh.data;
@@ -478,8 +478,8 @@ static bool is_new(output *out, uint64_t sequence)
     return out->block.at < count && sequence >= fresh[out->block.at].from;
 }
 
-/* Whether the output numbers the record itself. An output with a filter numbers all its records, because the records
- * that it omits would look like loss in the streams of their producers. */
+/* Returns whether the output numbers the record itself. An output with a filter numbers all its records, because the
+ * records that it omits would look like loss in the streams of their producers. */
 static bool is_own(const output *out, const uint64_t *sequence)
 {
     return (sequence == NULL || out->options.filter != NULL) && out->options.kind->numbered;
@@ -503,7 +503,7 @@ static void add_times(output *out, int64_t min_ns, int64_t max_ns, uint64_t reco
     nl_time_piece_add(&out->times, &(nl_time_piece){.min_ns = min_ns, .max_ns = max_ns, .records = records});
 }
 
-/* Whether the record matches the filter. A record that would cost too much to decide is kept. */
+/* Returns whether the record matches the filter. A record that would cost too much to decide is kept. */
 static bool is_meant(output *out, const nl_record *record)
 {
     uint64_t steps = NL_FILTER_STEPS_MAX;

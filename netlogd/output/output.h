@@ -3,12 +3,12 @@
  * as text or as blocks (options.h). Depending on its kind (kind.h), it then delivers them to a destination.
  *
  * Records are collected and written in batches. If writing fails (a full disk), they stay in memory, which grows by at
- * most one read of a client: the server reads nothing more until output_flush succeeds.
+ * most one read of a client: the server does not read from clients until output_flush succeeds.
  *
- * Written records count only after the journal (journal.h) notes them, at a moment when no block is partly put;
- * output_flush is called then. Each output has its own journal and its own memory of streams: after a kill one output
- * may have records that another lacks, and each then takes what is new to it. outputs.h explains how they are kept
- * together. The server's thread only.
+ * Written records count only after the journal (journal.h) notes them. output_flush is called at moments when no block
+ * is partly put. Each output has its own journal and its own table of streams: after a kill one output may have records
+ * that another lacks, and each output then accepts the records that it lacks. outputs.h explains how the outputs stay
+ * consistent. The server's thread only.
  */
 #ifndef NETLOGD_OUTPUT_H
 #define NETLOGD_OUTPUT_H
@@ -24,23 +24,26 @@ typedef struct output output;
 /* State of the journal when it was opened. */
 typedef enum output_past {
     OUTPUT_PAST_NONE,  /* there was no journal */
-    OUTPUT_PAST_ENDED, /* netlogd had ended properly: no client sends again what this output should have */
+    OUTPUT_PAST_ENDED, /* netlogd had ended properly: clients do not send again the records that this output should have
+                        */
     OUTPUT_PAST_KILLED
 } output_past;
 
 typedef struct output_counts {
     uint64_t records;   /* put */
     uint64_t unwritten; /* too large for the format */
-    uint64_t undecided; /* kept, because deciding the expression would cost too much */
+    uint64_t undecided; /* kept, because evaluating the expression would cost too much */
     uint64_t bytes;     /* written, as encoded */
     uint64_t encoded;   /* from the encoder, before compression */
 } output_counts;
 
-/* Opens an output: repairs a damaged end, and cuts off what a killed netlogd wrote without acknowledging it. Takes over
- * the options, also on failure. NULL after setting the error. */
+/*
+ * Opens an output: repairs a damaged end, and removes the bytes that a killed netlogd wrote without acknowledging them.
+ * Owns the options from then on, even on failure. Returns NULL after setting the error.
+ */
 output *output_open(output_options *options);
 
-/* Starts delivery in a thread; the process must not fork after that. log, which may be NULL, gets an event when
+/* Starts delivery in a thread; the process must not fork afterwards. log, which may be NULL, receives an event when
  * delivery fails or succeeds again. Does nothing for files. */
 void output_start(output *out, nl_log *log);
 
@@ -53,23 +56,23 @@ const output_counts *output_get_counts(const output *out);
 /* Returns the bytes of all records put so far, as encoded, before compression. */
 uint64_t output_encoded(const output *out);
 
-/* Returns what the output knows of the streams of clients. The output owns it. */
+/* Returns the output's table of the clients' streams. The output owns it. */
 nl_streams *output_streams(output *out);
 output_past output_get_past(const output *out);
 
-/* Notes all streams in the journal, after they were set by outputs.c, and that netlogd runs. */
+/* Writes to the journal all streams, after outputs.c has set them, and the fact that netlogd runs. */
 nl_status output_note_streams(output *out);
 
-/* Creates the journal, before another output notes what it has taken. */
+/* Creates the journal, before another output notes the records that it has stored. */
 nl_status output_begin(output *out);
 
 /* Returns the stream of the records that the output numbers itself, or NULL. */
 const unsigned char *output_own_stream(const output *out);
 
-/* Whether blocks should be taken as a whole. */
+/* Returns whether the output should get whole blocks. */
 bool output_wants_blocks(const output *out);
 
-/* Whether the raw text of a record is a clean line of that format, which is written unchanged. */
+/* Returns whether the raw text of a record is a clean line of a format, which can be written unchanged. */
 bool output_takes_raw(const nl_record *record, nl_format format);
 
 /* Appends the line of a record in a text format, with its newline: the raw text if output_takes_raw. */
@@ -79,8 +82,10 @@ void output_put_line(const nl_record *record, nl_format format, nl_buffer *line)
  * NULL. Returns whether the file is full (output_is_full). */
 bool output_put(output *out, const nl_record *record, const uint64_t *sequence);
 
-/* Notes the numbers of a block, before output_put_block, or output_put for each of its records. Returns whether the
- * output can take the block as a whole; otherwise it has a part of it, or must number its records. */
+/*
+ * Notes the numbers of a block, before output_put_block, or output_put for each of its records. Returns whether the
+ * output can store the whole block; otherwise it has a part of the block, or must number its records.
+ */
 bool output_begin_block(output *out, const nl_block_view *block);
 
 /* Adds the block of the latest output_begin_block as a whole. Returns whether the file is full. */
@@ -89,48 +94,55 @@ bool output_put_block(output *out, const nl_block_view *block);
 /* Writes the collected records. On NL_FAILED they stay, and output_is_blocked until a later flush succeeds. */
 nl_status output_flush(output *out);
 
-/* Like output_flush, but also settles, whatever fsync= says. */
+/* Like output_flush, but also settles, regardless of fsync=. */
 nl_status output_settle(output *out);
 
-/* Whether a numbered file has reached its maximum size but has more than its journal notes: it must be settled as soon
- * as no block is partly put, and does not grow until then. */
+/*
+ * Returns whether a numbered file has reached its maximum size and has records that its journal does not note: it must
+ * be settled as soon as no block is partly put, and does not grow until then.
+ */
 bool output_is_full(const output *out);
 
-/* Whether all records are in the file, settled or not. */
+/* Returns whether all records are in the file, settled or not. */
 bool output_is_empty(const output *out);
 
 bool output_is_blocked(const output *out);
 
-/* Whether so much was put since the latest flush that a flush must not wait. */
+/* Returns whether so much was put since the latest flush that the next flush must not wait. */
 bool output_is_due(const output *out);
 
-/* Whether everything flushed may be acknowledged; if not, in how many milliseconds output_settle is due. */
+/* Return whether everything flushed may be acknowledged, and, if not, the milliseconds until output_settle is due. */
 bool output_is_settled(const output *out);
 int output_settle_ms(const output *out);
 
-/* Whether a seal is due; output_settle writes it. */
+/* Returns whether a seal is due; output_settle writes it. */
 bool output_is_seal_due(const output *out);
 
 /* Gets the state of delivery. Returns false if the output does not deliver. */
 bool output_delivers(output *out, delivery_state *state);
 
-/* Whether the output has all records, in files that can be read while they are written. */
+/* Returns whether the output has all records, in files that can be read while they are written. */
 bool output_holds_all(const output *out);
 
 /* Opens the file's name again, or begins another numbered file. On NL_FAILED the old file stays in use. */
 nl_status output_reopen(output *out);
 
-/* Sets other options for the same target, which it takes over. Earlier records are settled by the old options. On
- * NL_FAILED the old options stay, and the new ones are freed. */
+/*
+ * Sets other options for the same target, and then owns them. Earlier records are settled by the old options. On
+ * NL_FAILED the old options stay in force, and the new options are freed.
+ */
 nl_status output_change(output *out, output_options *options);
 
 /* Settles, closes and frees the output. */
 nl_status output_close(output *out);
 
-/* The same, but the journal does not note a proper end, because other outputs have records that this one lacks. */
+/*
+ * As output_close, but without noting a proper end in the journal, because other outputs have records that this output
+ * lacks.
+ */
 nl_status output_close_behind(output *out);
 
-/* Frees an output that was opened in vain, without changing anything. */
+/* Frees an output that was opened but is not used, without changing anything. */
 void output_abandon(output *out);
 
 #endif

@@ -183,7 +183,7 @@ static void free_all(void)
     free(outputs);
 }
 
-/* Whether two URLs, both valid, have the same target. */
+/* Returns whether two URLs, both valid, have the same target. */
 static bool is_twice(const char *one, const char *other)
 {
     output_options a, b;
@@ -484,7 +484,7 @@ static void compare_stream(void *user, const nl_stream_state *state)
             (state->gap_count == 0 || memcmp(other.gaps, state->gaps, state->gap_count * sizeof *state->gaps) == 0);
 }
 
-/* Whether all outputs have the same. After a kill they may differ until clients have sent blocks again. */
+/* Returns whether all outputs have the same. After a kill they may differ until clients have sent blocks again. */
 static bool are_level(void)
 {
     bool level = true;

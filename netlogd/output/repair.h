@@ -6,18 +6,20 @@
 
 #include <netlogger.h>
 
-/* A repair: cut bytes were cut off the file. */
+/* A repair: `cut` bytes were removed from the end of the file. */
 typedef struct repair {
-    char *file; /* for free(); NULL: nothing was cut */
+    char *file; /* the caller frees it; NULL: nothing was removed */
     uint64_t cut, kept;
     const char *reason;
 } repair;
 
-/* Cuts off what a killed netlogd wrote beyond the journal's mark, which was never acknowledged. Does nothing if the
- * file is not the one of the mark, or netlogd ended properly. NL_FAILED after setting the error. */
+/*
+ * Truncates the file to the journal's mark: netlogd was killed before it acknowledged the bytes beyond. Does nothing if
+ * the mark belongs to another file, or netlogd ended properly. Returns NL_FAILED after setting the error.
+ */
 nl_status repair_unacknowledged(const char *path, const journal_mark *mark, repair *what);
 
-/* Cuts off an incomplete record at the end. */
+/* Removes an incomplete record at the end. */
 nl_status repair_end(const char *path, repair *what);
 
 #endif

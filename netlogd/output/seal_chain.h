@@ -4,13 +4,13 @@
  * A seal is a record of the seal file. It holds the SHA-256 of a range of bytes of one log file, and a tag: HMAC-SHA256
  * over the previous seal's tag and the seal, under a key that is used once. A one-way function computes the next key;
  * the collector then erases the used key from its memory and its disk. An attacker who takes over the machine finds
- * only the next key, which can forge new seals but not older ones. The first key is printed when it is created, and is
- * kept elsewhere. It gives all keys, and so verifies all seals.
+ * only the next key, which can forge new seals but not older ones. netlogd prints the first key when it creates it; the
+ * user keeps it elsewhere. All keys can be computed from the first key, so it verifies all seals.
  *
  * The tags alone do not reveal that the last seals were removed. So the head of the file also has an end mark: the
- * number of seals, and a tag under the key of the next seal. That key is erased with the next seal, and so is the mark;
- * an attacker cannot make a mark for fewer seals. Two places for marks are used in turn, so that one is whole at any
- * moment of a crash.
+ * number of seals, and a tag under the key of the next seal. The next seal erases that key and the mark, so an attacker
+ * cannot make a mark for fewer seals. The two places for marks are used in turn, so that one mark is complete after a
+ * crash at any moment.
  *
  * systemd's journal uses a seekable generator of keys instead of a chain (FSPRG: Marson and Poettering, "Practical
  * Secure Logging: Seekable Sequential Key Generators", ESORICS 2013), which computes the key of seal N directly. A
@@ -64,16 +64,16 @@ typedef struct seal_bytes {
     size_t size;
 } seal_bytes;
 
-/* Replaces a key by the next one. */
+/* Replaces a key by the next key. */
 void seal_key_evolve(seal_key *key);
 
-/* Encodes and tags a seal. previous_tag is the tag of the seal before. Sets record->tag. */
+/* Encodes and tags a seal. previous_tag is the tag of the previous seal. Sets record->tag. */
 void seal_encode(seal_record *record, const seal_key *key, const unsigned char *previous_tag, seal_bytes *bytes);
 
-/* Reads the seal at the file's position, without checking its tag. Returns false if there is no whole seal. */
+/* Reads the seal at the file's position, without checking its tag. Returns false if no complete seal is left. */
 bool seal_read(FILE *file, seal_record *record, seal_bytes *bytes);
 
-/* Whether the tag of a seal is right. */
+/* Returns whether the tag of a seal is correct. */
 bool seal_is_genuine(const seal_bytes *bytes, const seal_key *key, const unsigned char *previous_tag);
 
 /* Encodes the end mark of key->index seals. seal_mark_offset returns its offset in the file. */

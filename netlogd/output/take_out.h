@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* Regions of a file, in order and apart. {0} is none. */
+/* Regions of a file, in order and not adjacent. {0} is empty. */
 typedef struct regions {
     struct region {
         uint64_t from, to; /* bytes [from, to) */
@@ -19,18 +19,22 @@ typedef struct regions {
 /* Adds a region that does not begin before the latest one; regions that overlap are joined. */
 void regions_add(regions *r, uint64_t from, uint64_t to, bool line);
 
-/* Whether the latest region extends to at. */
+/* Returns whether the latest region extends to `at`. */
 bool regions_reach(const regions *r, uint64_t at);
 
 uint64_t regions_bytes(const regions *r);
 void regions_free(regions *r);
 
-/* Moves the regions to the end of PATH.damaged. The rest is written to another file, synced, and renamed to path, so
- * that a crash leaves one of them. Returns false after it has reported a failure. */
+/*
+ * Moves the regions to the end of PATH.damaged. The rest is written to another file, synced, and renamed to path, so
+ * that a crash leaves the old or the new file. Returns false after reporting an error.
+ */
 bool take_out(const char *path, const regions *r);
 
-/* Gives a new file the owner and permissions of another, because root may repair files of netlogd's user. A user who
- * may not change the owner is the owner. Returns false with errno. */
+/*
+ * Gives a new file the owner and permissions of another, because root may repair files of netlogd's user. (A user who
+ * may not change the owner already owns the file.) Returns false with errno on failure.
+ */
 bool make_alike(int fd, const struct stat *as);
 
 #endif

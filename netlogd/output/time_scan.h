@@ -5,9 +5,9 @@
 #include "reader/time_index.h"
 
 /*
- * Reads a file from a place where a record or a compressed frame begins, until one ends at minimum or later, but
- * nothing from limit on. *piece describes what was read; its end is at most limit, and its times are unknown if a part
- * could not be read as records. Returns false if no record or frame ends there, or the file cannot be read.
+ * Reads a file from an offset where a record or a compressed frame begins, until one ends at minimum or later, but not
+ * beyond limit. *piece describes the bytes read; its end is at most limit, and its times are unknown if a part could
+ * not be read as records. Returns false if no record or frame ends in this range, or the file cannot be read.
  */
 bool time_scan(int fd, uint64_t from, uint64_t minimum, uint64_t limit, nl_time_piece *piece);
 

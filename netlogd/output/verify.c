@@ -151,7 +151,7 @@ static bool repair_file(const check *c, const char *path)
     return repaired;
 }
 
-/* Whether a file without an index should have one. Files in a spool should not. */
+/* Returns whether a file without an index should have one. Files in a spool should not. */
 static bool wants_index(const char *path)
 {
     const char *slash = strrchr(path, '/');

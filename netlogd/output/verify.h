@@ -8,15 +8,16 @@
 typedef struct verify_options {
     bool repair;
     const char *seal_key; /* NULL: seals are not checked */
-    int64_t since_ns;     /* files sealed before that time may be missing */
+    int64_t since_ns;     /* files sealed before this time may be missing */
 } verify_options;
 
 /*
- * Reads every record of the files, in that order, and of the files in directories, in the order of their names. Prints
- * each damaged region, and the records that are missing from streams or stored twice; for directories also what is
- * missing according to their journals. With repair, moves damaged regions of FILE to FILE.damaged. With a seal key,
- * accepts only directories and checks their seals too (verify_seal.h). Returns PROGRAM_DONE if the files are complete
- * and undamaged, otherwise PROGRAM_PROBLEM. Records that a producer dropped itself are reported, but are no damage.
+ * Reads every record of the files, in the given order, and of the files in directories, in the order of their names.
+ * Prints each damaged region, and the records that are missing from streams or stored twice; for directories, also the
+ * records that are missing according to their journals. With repair, moves damaged regions of FILE to FILE.damaged.
+ * With a seal key, accepts only directories and also checks their seals (verify_seal.h). Returns PROGRAM_DONE if the
+ * files are complete and undamaged, otherwise PROGRAM_PROBLEM. Reports records that a producer itself dropped, but not
+ * as damage.
  */
 int verify(char **paths, int count, const verify_options *options);
 

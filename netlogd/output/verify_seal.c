@@ -145,7 +145,7 @@ static void check_seal(seal_check *c, const seal_record *record)
         check_range(c, record);
 }
 
-/* Whether the end mark is that of key->index seals. */
+/* Returns whether the end mark is that of key->index seals. */
 static bool has_mark(const char *head, const seal_key *key)
 {
     char mark[SEAL_MARK_SIZE];

@@ -416,7 +416,7 @@ static struct bufferevent *new_tls_connection(struct event_base *base, const htt
 }
 
 /*
- * Whether a client may connect or stay connected. A new client may connect without a certificate, which the TLS
+ * Returns whether a client may connect or stay connected. A new client may connect without a certificate, which the TLS
  * handshake requires later.
  */
 static bool may_connect(const void *user, const struct sockaddr *peer, struct bufferevent *established)

@@ -31,7 +31,7 @@ static bool is_reserved(const char *name)
     return nl_option_list_has(reserved, ' ', name, strlen(name)) || g_str_has_prefix(name, "nl_");
 }
 
-/* Whether a name may be a type of C, such as size_t or int_least8_t. */
+/* Returns whether a name may be a type of C, such as size_t or int_least8_t. */
 static bool is_type(const char *name)
 {
     const char *last = strrchr(name, '_');

@@ -145,7 +145,7 @@ static bool check_name(reading *r, const char *what, const char *name)
     return false;
 }
 
-/* Whether every record has the field, by its name in ULM or BP. */
+/* Returns whether every record has the field, by its name in ULM or BP. */
 static bool is_standard(const char *name)
 {
     static const char *const standard[] = {"DATE", "HOST", "PROG",  "LVL",   "NL.EVNT", "ts",
@@ -264,7 +264,7 @@ static void read_schema_key(reading *r, const char *key, const char *value)
     *to = g_strdup(value);
 }
 
-/* Whether a key describes its event. Any other key, and these in quotes, declare a field. */
+/* Returns whether a key describes its event. Any other key, and these in quotes, declare a field. */
 static bool is_own_key(const char *key)
 {
     return strcmp(key, "level") == 0 || strcmp(key, "description") == 0 || strcmp(key, "optional") == 0;

@@ -85,7 +85,7 @@ static bool is_number(const nl_field *field)
     return nl_field_double(field, &value);
 }
 
-/* Whether a field identifies things or is a constant total: neither is worth a loadline. */
+/* Returns whether a field identifies things or is a constant total: neither is worth a loadline. */
 static bool is_dull(const char *name)
 {
     return g_str_has_suffix(name, ".ID") || g_str_has_suffix(name, ".TOTAL");

@@ -56,7 +56,7 @@ static bool begins_with(nl_string text, const char *prefix)
     return text.size >= strlen(prefix) && memcmp(text.data, prefix, strlen(prefix)) == 0;
 }
 
-/* Whether a record is about the stream itself. */
+/* Returns whether a record is about the stream itself. */
 static bool is_own_event(const nl_record *record)
 {
     return begins_with(record->event, "Nlagent.") || begins_with(record->event, "Nlagentd.");
@@ -112,7 +112,7 @@ static gboolean take_news(gpointer user)
     return G_SOURCE_REMOVE;
 }
 
-/* Whether the main loop must hear of a record. */
+/* Returns whether the main loop must hear of a record. */
 static bool is_news(mailbox *box, const nl_record *record)
 {
     bool was_lost = box->was_lost;

@@ -396,7 +396,7 @@ static void draw_selected(const drawer *d)
     }
 }
 
-/* Whether a kind of segment touches the area; width is that of a line. */
+/* Returns whether a kind of segment touches the area; width is that of a line. */
 static bool is_here(const drawer *d, const kind *k)
 {
     enum { LINE = 2 };

@@ -7,7 +7,7 @@
 /* Returns false and sets the error on failure. */
 bool render_to_file(const model *m, const scene_view *view, const char *path);
 
-/* Whether the name has the ending of a known format. */
+/* Returns whether the name has the ending of a known format. */
 bool render_knows(const char *path);
 
 #endif

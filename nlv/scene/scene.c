@@ -85,7 +85,7 @@ static void draw_title(const layer_context *c)
               c->view->width - 28);
 }
 
-/* Whether time runs backwards in any segment. */
+/* Returns whether time runs backwards in any segment. */
 static bool has_broken_order(const store *s)
 {
     for (size_t i = 0; i < s->spec->lifeline_count; i++) {

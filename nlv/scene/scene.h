@@ -49,7 +49,7 @@ typedef struct scene_found {
 /* Finds the record whose mark is nearest to a place, within a few units. Returns false if none exists. */
 bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, double y, scene_found *found);
 
-/* Whether a place is in the overview; sets the time there. */
+/* Returns whether a place is in the overview; sets the time there. */
 bool scene_is_overview(const model *m, const scene_view *view, cairo_t *cr, double x, double y, int64_t *time_ns);
 
 /* Zooms by a factor around share (0 left, 1 right) of the plot; pans by a share of its width. */

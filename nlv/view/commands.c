@@ -111,7 +111,7 @@ GtkWidget *commands_menu_bar(command_do *act, void *user)
     return bar;
 }
 
-/* Whether a key edits text or moves in it. */
+/* Returns whether a key edits text or moves in it. */
 static bool is_for_text(const key *k)
 {
     return (k->modifiers & (CONTROL | ALT)) == 0 && (k->value < GDK_KEY_F1 || k->value > GDK_KEY_F12) &&

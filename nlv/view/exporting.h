@@ -19,7 +19,7 @@ void exporting_records(exporting *e);
 
 void exporting_print(exporting *e);
 
-/* Whether a thread still writes records, and needs the model. */
+/* Returns whether a thread still writes records, and needs the model. */
 bool exporting_is_busy(const exporting *e);
 
 #endif

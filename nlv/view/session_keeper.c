@@ -150,7 +150,7 @@ bool session_keeper_restore(session_keeper *k)
     return true;
 }
 
-/* Whether a session differs from one that nobody changed. */
+/* Returns whether a session differs from one that nobody changed. */
 static bool is_worth_saving(const session *s)
 {
     bool hides = false;

@@ -894,7 +894,7 @@ static void on_command(void *user, command which)
     }
 }
 
-/* Whether the widget with the focus is in a popover that is not there yet, and cannot take a key. */
+/* Returns whether the widget with the focus is in a popover that is not there yet, and cannot take a key. */
 static bool is_focus_coming(GtkWidget *top)
 {
     GtkWidget *focus = gtk_window_get_focus(GTK_WINDOW(top));

@@ -45,7 +45,7 @@
 /* A value of NL_EVENT: size bytes at data. */
 #define NL_BYTES(data, size) nl_bytes((data), (size))
 
-/* The same as a function. */
+/* NL_BYTES as a function. */
 static inline nl_string nl_bytes(const void *data, size_t size)
 {
     nl_string bytes = {NL_PRIVATE_CAST(const char *, data), size};

@@ -4,8 +4,7 @@
  *
  * An event in a ring consists of a header and the values of its fields, unaligned and in the machine's byte order:
  * numbers as they are, a string as its size (uint32_t) and its bytes. The constant parts of the event (its name, its
- * level, names and types of its fields) are in its site, a static variable at the place of the NL_EVENT, which has a
- * number.
+ * level, names and types of its fields) are in its site, a numbered static variable at the place of the NL_EVENT.
  */
 #ifndef NETLOGGER_EVENT_PRIVATE_H
 #define NETLOGGER_EVENT_PRIVATE_H
@@ -65,7 +64,7 @@ typedef struct nl_ring_producer {
 } nl_ring_producer;
 
 #define NL_PRIVATE_SLOTS 16
-#define NL_PRIVATE_AHEAD 256 /* bytes of some events; less than the smallest ring, which is mapped twice */
+#define NL_PRIVATE_AHEAD 256 /* distance of the prefetch in bytes; less than the size of the smallest ring */
 extern NL_API __thread nl_ring_producer *nl_private_rings[NL_PRIVATE_SLOTS] __attribute__((tls_model("initial-exec")));
 
 /* The 16 bytes at the beginning of every event in the ring. */
@@ -107,8 +106,8 @@ static inline uint64_t nl_private_ticks(const nl_ring_producer *ring)
 
 /*
  * The writer thread may set the limit to 0 at any time. A plain load after a fence sees that as well. A relaxed atomic
- * load needs one more instruction, after which compilers no longer inline the call, and the event needs half as many
- * instructions again.
+ * load needs one more instruction, after which compilers no longer inline the call, and the event needs 50 % more
+ * instructions.
  */
 #if defined(__SANITIZE_THREAD__)
 #define NL_PRIVATE_LIMIT(ring) __atomic_load_n(&(ring)->limit, __ATOMIC_RELAXED)
@@ -440,7 +439,8 @@ static inline nl_private_refused nl_private_refuse(const void *value)
     do {                                                                                                               \
         NL_PRIVATE_STATIC_ASSERT(__builtin_constant_p(level_given), "the level of NL_EVENT is a constant");            \
         NL_PRIVATE_STATIC_ASSERT((level_given) >= NL_EMERGENCY && (level_given) <= NL_DEBUG, "not a level of events"); \
-        NL_PRIVATE_STATIC_ASSERT(sizeof("" event_name) > 1, "NL_EVENT(log, level, event, ...): an event needs a name");  \
+        NL_PRIVATE_STATIC_ASSERT(sizeof("" event_name) > 1,                                                            \
+                                 "NL_EVENT(log, level, event, ...): an event needs a name");                           \
         each(NL_PRIVATE_CHECK_IT,                                                                                      \
              __VA_ARGS__) static const char *const nl_names_[] = {each(NL_PRIVATE_NAME_OF, __VA_ARGS__) 0};            \
         static const unsigned char nl_types_[] = {each(NL_PRIVATE_TYPE_OF, __VA_ARGS__) 0};                            \

@@ -53,13 +53,13 @@ typedef struct nl_log nl_log;
 
 /*
  * Opens a log. prog is the program's name (PROG), copied. url is a destination with options, such as
- * "x-netlog://dolly?format=nlb&ring=4m", as netlogger(7) describes; NULL stands for $NETLOGGER_DEST; when that is
- * unset or empty too, logging is off. A destination that cannot be reached now, such as a collector that is not
- * running, is no failure: the log keeps the events in its rings, or in its spool, tries again after pauses of 0.1 s
- * that double up to 10 s, and delivers them; one line on standard error reports it. Returns NULL if the URL is invalid
- * or the destination can never work, such as a file in a missing directory (nl_error_message() has the reason, and one
- * line on standard error too), or if logging is off (then nl_error_message() is ""). Close the log with nl_close. It
- * can wait for the connection as long as timeout= of the URL. Thread-safe; not for signal handlers.
+ * "x-netlog://dolly?format=nlb&ring=4m", as netlogger(7) describes; NULL stands for $NETLOGGER_DEST; when that is unset
+ * or empty too, logging is off. A destination that cannot be reached now, such as a collector that is not running, is
+ * no failure: the log keeps the events in its rings, or in its spool, tries again after pauses of 0.1 s that double up
+ * to 10 s, and delivers them; one line on standard error reports it. Returns NULL if the URL is invalid or the
+ * destination can never work, such as a file in a missing directory (nl_error_message() has the reason, and one line on
+ * standard error too), or if logging is off (then nl_error_message() is ""). Close the log with nl_close. nl_open waits
+ * for the connection at most timeout= of the URL. Thread-safe; not for signal handlers.
  */
 NL_API nl_log *nl_open(const char *prog, const char *url);
 
@@ -70,8 +70,9 @@ typedef enum nl_message_kind {
     NL_MESSAGE_CLOSE, /* the log ends, and not all events are delivered */
 } nl_message_kind;
 
-/* Receives a message of one line, without a newline, which is valid during the call. user is that of
- * nl_set_message_handler. The library calls it in the calling thread or in the writer thread. It must not use the log.
+/* Receives a message of one line, without a newline, which is valid during the call. user is the argument of
+ * nl_set_message_handler. The library calls the handler in the calling thread or in the writer thread. The handler must
+ * not use the log.
  */
 typedef void nl_message_handler(void *user, nl_message_kind kind, const char *message);
 
@@ -128,12 +129,12 @@ NL_API void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_le
 NL_API void nl_set_idle(nl_log *log, int64_t idle_ns);
 
 /*
- * Sends all buffered events and waits until they are sent. It tries a destination that was away at once. It continues
- * while the destination accepts data. Otherwise it ends after about twice timeout= of the URL (the current attempt and
- * one more), or four times with a backup. Resolving a host name takes additional time (/etc/resolv.conf). Returns NL_OK
- * if all events are at the destination, at the backup, or in the spool (on the disk if fsync= of the URL requires it).
- * Returns NL_FAILED with the reason otherwise; the log keeps the events and tries again. Thread-safe. Do not call it in
- * signal handlers.
+ * Sends all buffered events and waits until they are sent. nl_flush tries an unreachable destination again at once. It
+ * continues while the destination accepts data. Otherwise it ends after about twice timeout= of the URL (the current
+ * attempt and one more), or four times with a backup. Resolving a host name takes additional time (/etc/resolv.conf).
+ * Returns NL_OK if all events are at the destination, at the backup, or in the spool (on the disk if fsync= of the URL
+ * requires it). Returns NL_FAILED with the reason otherwise; the log keeps the events and tries again. Thread-safe. Do
+ * not call it in signal handlers.
  */
 NL_API nl_status nl_flush(nl_log *log);
 
@@ -157,8 +158,8 @@ NL_API bool nl_is_on(const nl_log *log, nl_level level);
  *   destination URL                   sends to this destination from now on. The options format, zstd, append and
  *                                     timeout apply. Buffered events go to the new destination, or, if the format
  *                                     differs, first to the old one. If the destination cannot be opened, nothing
- *                                     changes. For the present file, it reopens the file: use it after rotating a log.
- *                                     A collector may name only another collector
+ *                                     changes. If URL names the present file, the log reopens it: use this after
+ *                                     rotating a log. A collector may name only another collector
  *
  * Repeated lines have no further effect. The log reports counts and measured times in records NetLogger.Marker, every
  * 10 seconds while they change and when a probe is detached. nl_close detaches all probes.
@@ -179,18 +180,18 @@ NL_API nl_status nl_control(nl_log *log, const char *commands, size_t size);
 NL_API nl_status nl_control_check(const char *commands, size_t size);
 
 /*
- * Flushes and closes a log, and always frees it. Using the log during or after nl_close is undefined. It takes as long
- * as nl_flush, plus 1 s for a TLS connection; exit() flushes all open logs at the same time. Returns NL_OK if all
- * events are sent as nl_flush describes. Otherwise returns NL_FAILED, and nl_error_message() has the number of events
- * and the reason. Events that did not fit into a ring are lost. Events that could not be sent (the collector is away,
- * the disk is full) stay in shared memory, one ring per thread, and nlrecover delivers them after the process has
- * closed its last log or ended (recover.h). Logs to - and memory:, and logs without shared memory, keep nothing. Do not
- * call it in signal handlers.
+ * Flushes and closes a log, and always frees it. The behaviour is undefined if the program uses the log during or after
+ * nl_close. nl_close takes as long as nl_flush, plus 1 s for a TLS connection; exit() flushes all open logs at the same
+ * time. Returns NL_OK if all events are sent as nl_flush describes. Otherwise returns NL_FAILED, and nl_error_message()
+ * has the number of events and the reason. Events that did not fit into a ring are lost. Events that could not be sent
+ * (the collector is away, the disk is full) stay in shared memory, one ring per thread, and nlrecover delivers them
+ * after the process has closed its last log or ended (recover.h). Logs to - and memory:, and logs without shared
+ * memory, keep nothing. Do not call it in signal handlers.
  */
 NL_API nl_status nl_close(nl_log *log);
 
-/* nl_memory_read appends to out all that logs have written to memory:NAME. It returns false if no such memory exists.
- * The memory exists until nl_memory_free(NAME). Thread-safe. */
+/* nl_memory_read appends to out all bytes that logs have written to memory:NAME. It returns false if no such memory
+ * exists. The memory exists until nl_memory_free(NAME). Thread-safe. */
 NL_API bool nl_memory_read(const char *name, nl_buffer *out);
 NL_API void nl_memory_free(const char *name);
 

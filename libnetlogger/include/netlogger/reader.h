@@ -53,7 +53,7 @@ typedef struct nl_lost {
     uint64_t dropped;         /* of count: dropped by the producer; the others were lost later */
     int64_t from_ns;          /* no record before from_ns is missing */
     int64_t to_ns;            /* no record after to_ns is missing */
-    nl_number_range numbers;  /* of the count - dropped records, if any, else of the dropped ones; empty if unknown */
+    nl_number_range numbers; /* of the records that were lost later, or else of the dropped records; empty if unknown */
 } nl_lost;
 
 typedef struct nl_reader_options {
@@ -72,10 +72,10 @@ typedef struct nl_reader_stats {
     uint64_t malformed;    /* parts of the input that are not records */
     uint64_t unterminated; /* records with NL_RECORD_UNTERMINATED */
     uint64_t bytes;        /* read */
-    uint64_t lost;         /* records that streams lack */
+    uint64_t lost;         /* missing records of streams */
     int64_t lost_from_ns;  /* range of their times; 0 if lost is 0 */
     int64_t lost_to_ns;
-    uint64_t repeated; /* records that occurred before and were skipped */
+    uint64_t repeated; /* repeated records, which were skipped */
     uint64_t blocks;   /* blocks of the binary format, returned or skipped */
 } nl_reader_stats;
 
