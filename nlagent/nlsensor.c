@@ -66,7 +66,7 @@ static bool print_table(void *settings, const nl_option *row, const char *value)
     (void)settings, (void)row, (void)value;
     puts("# Sensors\n\nThis page is the output of `nlsensor --table`. A rate (\"/s\") is the mean since the last "
          "record.\n"
-         "Values \"since the last record\" can be added.");
+         "You can add values \"since the last record\".");
     for (size_t i = 0; sensor_kinds[i] != NULL; i++) {
         const sensor_kind *k = sensor_kinds[i];
         printf("\n## %s\n\nLogs %s.%s\n", k->name, k->what, k->is_default ? "" : " It runs only if it is named.");

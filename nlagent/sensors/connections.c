@@ -228,7 +228,8 @@ const sensor_kind connections_sensor = {
     .name = "connections",
     .what = "each TCP connection: windows, round-trip times, limits of the sender",
     .arguments = " port peer ",
-    .arguments_help = "port=N: local or remote port; peer=GLOB: remote ADDRESS:PORT; the first 512 connections",
+    .arguments_help =
+        "port=N: local or remote port; peer=GLOB: remote ADDRESS:PORT; at most 512 connections are logged",
     .fields = fields,
     .open = connections_open,
     .measure = connections_measure,

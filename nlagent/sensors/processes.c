@@ -202,7 +202,7 @@ const sensor_kind processes_sensor = {
     .what = "processes: ProcessSummary for all, Process for each selected one",
     .arguments = " match pid files ",
     .arguments_help =
-        "match=GLOB: the first 256 processes with such a name; pid=N: one process; files=yes: count open files",
+        "match=GLOB: at most 256 processes with such names; pid=N: one process; files=yes: count open files",
     .is_default = true,
     .fields = fields,
     .open = processes_open,

@@ -89,6 +89,11 @@ class Install(support.Case):
         for line in lines:
             self.assertRegex(line, r"^DATE=\d{14}\.\d{6} HOST=\S+ PROG=hello LVL=Usage NL\.EVNT=Request\.\w+ REQ\.ID=\d+")
 
+        # The IDs of a second run are those of the first, and remain requests of their own.
+        self.assertEqual(self.run_program(program, env=self.environment()).returncode, 0)
+        result = self.run_program(self.bin / "nlstat", self.scratch / "hello.log", env=self.environment())
+        self.assertIn("Requests by REQ.ID: 40, ", result.stdout)
+
         viewer = self.bin / "nlv"
         if not viewer.exists():
             self.skipTest("nlv is not built here")
