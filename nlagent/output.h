@@ -1,6 +1,6 @@
 /*
- * Where nlsensor's records go. output_log.c writes to any destination. output_text.c, for the sensors of nlagentd,
- * writes only to standard output, and needs no TLS, no thread and less memory.
+ * The output of nlsensor. output_log.c writes to any destination. output_text.c, for the sensors of nlagentd, writes
+ * only to standard output, and needs no TLS, no thread and less memory.
  */
 #ifndef NLAGENT_OUTPUT_H
 #define NLAGENT_OUTPUT_H
@@ -20,6 +20,6 @@ void output_open(output *out, const char *destination);
 /* Returns false after reporting the problem. */
 bool output_put(output *out, nl_record *record);
 bool output_flush(output *out); /* at the end of a measurement */
-bool output_close(output *out); /* returns whether there was no error at all */
+bool output_close(output *out); /* returns false if any error occurred */
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "call_view.h"
 
-/* Returns whether a file of that name can be drawn; otherwise sets the error. */
+/* Returns whether a file with a name can be drawn; otherwise sets the error. */
 bool call_draw_knows(const char *path);
 
 /* Draws the selected functions and the calls between them. Returns false after reporting the problem. */

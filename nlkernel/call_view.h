@@ -1,6 +1,6 @@
 /*
- * The selection of functions to show in a report or picture: functions of some source files, functions that were called
- * often enough, the functions with the most calls. One thread.
+ * The selection of functions to show in a report or picture: by source file, by minimum number of calls, and by rank in
+ * the number of calls. One thread.
  */
 #ifndef NLKERNEL_CALL_VIEW_H
 #define NLKERNEL_CALL_VIEW_H
@@ -18,11 +18,11 @@ typedef struct call_view {
 
     calls calls;
     symbol_map map;
-    uint32_t *order; /* the functions to show, by falling number of calls */
+    uint32_t *order; /* the functions to show, in descending order of calls */
     size_t count;    /* of order */
 } call_view;
 
-/* The rows about a call_view. top is set before. */
+/* The rows for a call_view. top must be set before. */
 extern const nl_option call_view_rows[];
 
 /* The option groups of a command whose settings hold a call_view named view and a log_input named input. */
@@ -41,11 +41,11 @@ int call_view_read(call_view *v, log_input *input, char **names, size_t count);
 
 /*
  * Returns the source file of a function, or "" if it is unknown. *more, if not NULL, becomes the number of other files
- * that have a function of that name.
+ * that have a function with this name.
  */
 const char *call_view_file(const call_view *v, uint32_t function, size_t *more);
 
-/* Returns a sentence with the numbers of calls and functions, to be freed. */
+/* Returns a sentence with the numbers of calls and functions. The caller frees it. */
 char *call_view_summary(const call_view *v);
 
 void call_view_free(call_view *v);

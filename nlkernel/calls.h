@@ -3,8 +3,8 @@
  *
  * The records are those of the function tracer (ftrace.function: FUNCTION, CALLER), of the function graph tracer (such
  * as ftrace.funcgraph_entry: FUNCTION, DEPTH), and samples with call chains (STACK: "outermost;...;innermost", or
- * SYMBOL alone). The caller of a function in the graph is the function that the same thread entered before, possibly on
- * another CPU, whose records may follow. Therefore calls_finish computes these callers. One thread.
+ * SYMBOL alone). In records of the graph tracer, the caller is the function that the same thread entered before,
+ * possibly on another CPU, whose records may come later. Therefore calls_finish computes these callers. One thread.
  */
 #ifndef NLKERNEL_CALLS_H
 #define NLKERNEL_CALLS_H
@@ -15,7 +15,7 @@
 typedef struct call_function {
     char *name;
     uint64_t calls, calling; /* calls of the function, and by the function */
-    int64_t time_ns;         /* total duration, with the functions that it called, where it was measured */
+    int64_t time_ns;         /* total duration of the measured calls, with the functions that they called */
 } call_function;
 
 typedef struct call_edge {
@@ -25,7 +25,7 @@ typedef struct call_edge {
 
 /* The entry of a thread into a function, or a loss of records. */
 typedef struct call_entry {
-    int64_t thread; /* its ID; of the idle threads -1 - CPU; of losses INT64_MIN */
+    int64_t thread; /* its ID; -1 - CPU for the idle threads; INT64_MIN for losses */
     int64_t time_ns;
     uint32_t function, depth;
 } call_entry;
@@ -38,7 +38,7 @@ typedef struct calls {
     size_t edge_count, edge_capacity;
     GHashTable *by_name; /* index of a function plus 1, by name */
     GHashTable *by_ends; /* index of an edge plus 1, by caller and function */
-    call_entry *entries; /* whose callers calls_finish computes */
+    call_entry *entries; /* the entries whose callers calls_finish computes */
     size_t entry_count, entry_capacity;
     uint64_t total; /* calls, or samples */
     uint64_t lost;
@@ -48,10 +48,10 @@ typedef struct calls {
     char kernel[96];
 } calls;
 
-/* Takes a record. Ignores other records than calls, losses, and the description of the recording. */
+/* Adds a record. Ignores all records except calls, losses, and the description of the recording. */
 void calls_take(calls *c, const nl_record *record);
 
-/* Counts a loss of calls before a time: callers before it are unknown after it. */
+/* Counts a loss of calls before a time: after the loss, earlier callers are unknown. */
 void calls_lose(calls *c, int64_t time_ns, uint64_t count);
 
 /* Computes the callers in the graph. Call it once, after the last record. */
@@ -63,8 +63,8 @@ static inline const char *calls_name(const calls *c, uint32_t function)
 }
 
 /*
- * Returns the indices of all functions by falling heat, to be freed. With chains, a function is also as hot as the
- * functions that it calls, because some functions occur only as callers.
+ * Returns the indices of all functions in descending order of heat. The caller frees them. With chains, a function is
+ * at least as hot as the functions that it calls, because some functions occur only as callers.
  */
 uint32_t *calls_in_order(const calls *c, bool chains);
 
@@ -73,7 +73,7 @@ static inline uint64_t calls_heat(const call_function *f, bool chains)
     return chains && f->calling > f->calls ? f->calling : f->calls;
 }
 
-/* Sorts the edges by function, then by falling number of calls. No call may be added afterwards. */
+/* Sorts the edges by function, then in descending order of calls. No call may be added afterwards. */
 void calls_sort_edges(calls *c);
 
 void calls_free(calls *c);

@@ -1,6 +1,6 @@
 /*
  * The command that runs during a recording. Its process is created before the recording, so that the recording can
- * select it, and starts the command when told to. One thread.
+ * select it; child_start then starts the command. One thread.
  */
 #ifndef NLKERNEL_CHILD_H
 #define NLKERNEL_CHILD_H
@@ -27,7 +27,7 @@ void child_poll(child *c);
 /* Ends the process (SIGTERM) and waits for it. Returns false if it still runs after five seconds. */
 bool child_end(child *c);
 
-/* Runs a command with its output in a file (NULL: where nlkernel prints). Returns whether its exit status is 0. */
+/* Runs a command with its output in a file (NULL: nlkernel's standard output). Returns whether its exit status is 0. */
 bool child_run(char *const *argv, const char *output);
 
 #endif

@@ -3,7 +3,7 @@
  *
  *   sched:sched_switch    one event
  *   sched:*               shell patterns in either part
- *   sched                 without a colon: all events of a system, and all events of that name
+ *   sched                 without a colon: all events of a system, and all events with the name
  *
  * sched.sched_switch, the name in records, is equivalent to sched:sched_switch. One thread.
  */
@@ -27,15 +27,17 @@ typedef struct event_names {
 bool event_names_read(event_names *names, const tracing *t);
 void event_names_free(event_names *names);
 
-/* Chooses the events that match a pattern. Returns false and sets the error, with a similar name, if none exist. */
+/*
+ * Chooses the events that match a pattern. Returns false and sets the error, with a similar name, if no event matches.
+ */
 bool event_names_choose(event_names *names, const char *pattern);
 
 /* Returns whether an event matches a pattern. */
 bool event_name_matches(const char *system, const char *event, const char *pattern);
 
 /*
- * Reads the descriptions of the chosen events. The list has space for KERNEL_EVENTS_TRACED_MAX more. Returns false and
- * sets the error if the description of an event that was chosen by its full name cannot be read.
+ * Reads the descriptions of the chosen events. The list has space for KERNEL_EVENTS_TRACED_MAX more events. Returns
+ * false and sets the error if the description of an event that was chosen by its full name cannot be read.
  */
 enum { KERNEL_EVENTS_TRACED_MAX = 4 };
 bool kernel_events_read(kernel_events *events, const event_names *names, const tracing *t);

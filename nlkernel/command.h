@@ -1,6 +1,6 @@
 /*
- * The subcommands, one per file. argv[0] is the name that messages about options begin with. Each function returns an
- * exit status. One thread.
+ * The subcommands, one per file. Messages about options begin with argv[0]. Each function returns an exit status. One
+ * thread.
  */
 #ifndef NLKERNEL_COMMAND_H
 #define NLKERNEL_COMMAND_H

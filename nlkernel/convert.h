@@ -2,7 +2,7 @@
  * Conversion of the kernel's records of events.
  *
  * For blocks, a loop over the event's fields copies the values from the page of the ring buffer to the block, without
- * an intermediate record. For filters and text, a record is made. Any thread.
+ * an intermediate record. For filters and text, the module makes a record. Any thread.
  */
 #ifndef NLKERNEL_CONVERT_H
 #define NLKERNEL_CONVERT_H

@@ -1,9 +1,9 @@
 /*
  * The events that the kernel offers, and the fields of their records (doc/kernel-events.md).
  *
- * The name of an event is SYSTEM.EVENT. The name of a field is the kernel's in capitals with dots: prev_pid is
+ * The name of an event is SYSTEM.EVENT. The name of a field is the kernel's name in capitals with dots: prev_pid is
  * PREV.PID. Each field has the offset of its bytes in the kernel's record of the event, so that a loop over a table
- * reads the values. Events do not change once they are read: any thread.
+ * reads the values. Events do not change after they are read, so any thread may use them.
  */
 #ifndef NLKERNEL_EVENTS_H
 #define NLKERNEL_EVENTS_H
@@ -37,7 +37,7 @@ typedef struct event_field {
     unsigned offset, size;
 } event_field;
 
-/* An event that tells the name of a thread: the offsets of the thread's ID and name. */
+/* An event that contains the name of a thread: the offsets of the thread's ID and name. */
 typedef struct event_naming {
     unsigned pid_offset, comm_offset, comm_size;
 } event_naming;
@@ -54,16 +54,16 @@ typedef struct kernel_event {
     size_t fixed_size; /* minimum size of a record in bytes */
     event_naming namings[EVENT_NAMINGS_MAX];
     size_t naming_count;
-    char *kernel_filter;            /* evaluated by the kernel; NULL: none */
-    bool evaluate;                  /* nlkernel must evaluate the filter for each event, too */
-    bool traced;                    /* written by a tracer: it cannot be enabled by itself */
+    char *kernel_filter;            /* evaluated by the kernel; NULL: no filter */
+    bool evaluate;                  /* nlkernel must also evaluate the filter for each event */
+    bool traced;                    /* written by a tracer, so it cannot be enabled separately */
     const struct kallsyms *symbols; /* names of functions, for FIELD_FUNCTION; borrowed */
 } kernel_event;
 
 typedef struct kernel_events {
     kernel_event *list;
     size_t count;
-    kernel_event **by_id; /* NULL: no event has that ID */
+    kernel_event **by_id; /* NULL: no event has the ID */
     size_t id_count;
 } kernel_events;
 
@@ -93,7 +93,7 @@ void kernel_event_name(kernel_event *out, const char *system, const char *event)
 /* Sets by_id and places. Call it once, when the list is complete. */
 void kernel_events_index(kernel_events *events);
 
-/* Returns the field with that name in records, or NULL. */
+/* Returns the field with a name in records, or NULL. */
 const event_field *kernel_event_field(const kernel_event *event, nl_string name);
 
 #endif

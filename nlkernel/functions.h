@@ -1,9 +1,9 @@
 /*
  * Calls of the kernel's functions, recorded by ftrace's function tracers in the recorder's instance.
  *
- * The tracers write events like others: ftrace.function, with FUNCTION and CALLER, or ftrace.funcgraph_entry and
+ * The tracers write ordinary events: ftrace.function, with FUNCTION and CALLER, or ftrace.funcgraph_entry and
  * ftrace.funcgraph_exit of the function graph tracer. The kernel excludes the recorder's own threads if it can, because
- * reading a page calls some hundred functions.
+ * reading a page calls several hundred functions.
  */
 #ifndef NLKERNEL_FUNCTIONS_H
 #define NLKERNEL_FUNCTIONS_H

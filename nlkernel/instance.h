@@ -1,9 +1,10 @@
 /*
  * The recorder's own tracing instance: ring buffers, clock, events and filters that do not affect other tracing.
  *
- * Its name identifies the recorder (PID namespace, process ID, start time of the process), so that the next nlkernel
- * can remove the instance of a recorder that was killed. When a recorder is killed, the kernel stops its instance and
- * frees the buffers at once, because the kernel closes the recorder's descriptor of the file free_buffer. One thread.
+ * The instance's name identifies the recorder (PID namespace, process ID, start time of the process), so that the next
+ * nlkernel can remove the instance of a recorder that was killed. When a recorder is killed, the kernel stops its
+ * instance and frees the buffers at once, because the kernel closes the recorder's descriptor of the file free_buffer.
+ * One thread.
  */
 #ifndef NLKERNEL_INSTANCE_H
 #define NLKERNEL_INSTANCE_H
@@ -14,7 +15,7 @@ typedef struct instance {
     struct tracefs_instance *handle;
     char *dir;          /* its directory, without a trailing slash */
     int free_buffer_fd; /* open during the recording */
-    int lock_fd;        /* of shared buffers: holds the lock */
+    int lock_fd;        /* for shared buffers: holds the lock */
 } instance;
 
 /* Removes the instances of recorders that were killed. Returns their number. */
@@ -31,7 +32,7 @@ bool instance_destroy(instance *i);
 
 /*
  * Read and write files of the instance, as tracing_read and tracing_write. Callers ignore the result for files that
- * older kernels lack and that nlkernel can do without.
+ * older kernels lack and that nlkernel does not need.
  */
 char *instance_read(const instance *i, const char *file);
 bool instance_write(const instance *i, const char *file, const char *text);
@@ -40,7 +41,8 @@ bool instance_write_number(const instance *i, const char *file, long number);
 /* Opens a file of the instance. Returns -1 and sets the error on failure. */
 int instance_open(const instance *i, const char *file, int flags);
 
-/* Returns how many events a CPU's buffer has lost, in the instance with that directory. 0 if the kernel does not tell.
+/* Returns the number of events that a CPU's buffer has lost, in the instance with a directory; 0 if the kernel does not
+ * report it.
  */
 uint64_t instance_overwritten(const char *dir, int cpu);
 

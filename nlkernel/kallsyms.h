@@ -1,4 +1,5 @@
-/* The functions of the kernel by address, from /proc/kallsyms. The table does not change after it was read: any thread.
+/* The functions of the kernel by address, from /proc/kallsyms. The table does not change after it was read, so any
+ * thread may use it.
  */
 #ifndef NLKERNEL_KALLSYMS_H
 #define NLKERNEL_KALLSYMS_H
@@ -7,11 +8,16 @@
 
 typedef struct kallsyms kallsyms;
 
-/* Parses a text such as that of /proc/kallsyms. Ignores other lines, and symbols that are not code. To be freed. */
+/*
+ * Parses text in the form of /proc/kallsyms. Ignores other lines, and symbols that are not code. The caller frees the
+ * result.
+ */
 kallsyms *kallsyms_parse(const char *text, size_t size);
 
-/* Reads those of the running kernel. Returns NULL and sets the error, which says how to grant the right to see
- * addresses. */
+/*
+ * Reads the functions of the running kernel. Returns NULL and sets the error, which explains how to grant the right to
+ * see addresses.
+ */
 kallsyms *kallsyms_read(void);
 
 void kallsyms_free(kallsyms *k);

@@ -1,5 +1,5 @@
 /*
- * Spans that eBPF sums in the kernel, without a record for each: the [kernel NAME] sections of a rules file.
+ * Spans that eBPF sums in the kernel, without a record for each span: the [kernel NAME] sections of a rules file.
  *
  *   [kernel KernelLocks]
  *   begin = lock:contention_begin key TID,LOCK.ADDR
@@ -17,7 +17,7 @@
 
 typedef struct kernel_sums kernel_sums;
 
-/* Returns whether a rules file has such sections. */
+/* Returns whether a rules file has [kernel] sections. */
 bool kernel_sums_needed(const rules_file *file);
 
 /* Starts the sums. Returns NULL and sets the error on failure, such as a missing right. */

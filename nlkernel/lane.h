@@ -1,11 +1,11 @@
 /*
- * A lane takes one CPU's events from its ring buffer to the sink, in a thread of its own.
+ * A lane moves one CPU's events from its ring buffer to the sink, in a separate thread.
  *
  * The thread waits until the buffer is filled to the low-water mark, or for the interval. Then it reads pages, converts
- * their events and puts them into blocks of its own numbered stream. Events that the kernel overwrote are counted at
- * the place of the loss and have sequence numbers, so that readers detect the gap. NetLogger.Dump.Begin and
- * NetLogger.Dump.Finish mark each time that the lane has read events, so that the recorder's own load can be told
- * apart.
+ * their events and puts them into blocks of its own numbered stream. The lane counts events that the kernel overwrote
+ * at the place of the loss and gives them sequence numbers, so that readers detect the gap. NetLogger.Dump.Begin and
+ * NetLogger.Dump.Finish mark each period in which the lane has read events, so that the recorder's own load can be
+ * distinguished.
  */
 #ifndef NLKERNEL_LANE_H
 #define NLKERNEL_LANE_H
@@ -19,7 +19,7 @@
 
 #include <pthread.h>
 
-/* What all lanes of a recording share. It does not change while they run. */
+/* The part that all lanes of a recording share. It does not change while they run. */
 typedef struct lane_setup {
     const kernel_events *events;
     const nl_filter *filter;
@@ -55,7 +55,7 @@ typedef struct lane {
     int64_t block_since_ns; /* time of its first record, on the trace clock */
     nl_buffer out;          /* finished blocks that are not written yet */
 
-    uint64_t accounted; /* lost events that are logged */
+    uint64_t accounted; /* lost events that were logged */
     bool unaccounted;   /* more events were lost; their number is not known yet */
     int64_t unaccounted_from_ns, unaccounted_to_ns;
     int64_t last_ns; /* time of the latest event */

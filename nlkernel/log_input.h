@@ -22,14 +22,14 @@ typedef struct log_input {
 
 /*
  * Returns whether the options select record. --where never excludes the recorder's own records (NetLogger.*), because
- * they say what was lost and how long the recording took.
+ * they contain the losses and the length of the recording.
  */
 bool log_input_selects(const log_input *input, const nl_record *record);
 
-/* Passes the selected records of a SOURCE to take. Returns false after reporting what it could not read. */
+/* Passes the selected records of a SOURCE to take. Returns false after reporting a read error. */
 bool log_input_read(log_input *input, const char *name, void (*take)(void *user, const nl_record *record), void *user);
 
-/* Reports what is malformed or missing, and frees input. Returns an exit status. */
+/* Reports malformed input and missing records, and frees input. Returns an exit status. */
 int log_input_finish(log_input *input);
 
 #endif

@@ -1,4 +1,4 @@
-/* The options that record, live and rules run share: which events to record, of which processes, for how long. */
+/* The options that record, live and rules run share: the events, processes and duration to record. */
 #ifndef NLKERNEL_OPTIONS_H
 #define NLKERNEL_OPTIONS_H
 
@@ -12,13 +12,13 @@ enum { RECORDING_CPUS_MAX = 8192 };
 typedef struct recording_options {
     const char **patterns; /* of events; a leading "?" marks events that the kernel need not have */
     size_t pattern_count;
-    functions_kind functions; /* whether to record calls of functions, too */
+    functions_kind functions; /* whether to record calls of functions */
     const char **globs;       /* of functions; !GLOB excludes */
     size_t glob_count;
-    int *pids; /* only these processes, and those that they start; none: all */
+    int *pids; /* only these processes, and processes that they start; empty: all */
     size_t pid_count;
-    bool cpus[RECORDING_CPUS_MAX]; /* only these, if cpu_count is not 0 */
-    size_t cpu_count;              /* the highest number of them, plus 1 */
+    bool cpus[RECORDING_CPUS_MAX]; /* only these CPUs, if cpu_count is not 0 */
+    size_t cpu_count;              /* the highest number of these CPUs, plus 1 */
     nl_filter *filter;             /* NULL: all */
     counters counters;
     int64_t duration_ns; /* 0: no limit */
@@ -26,18 +26,18 @@ typedef struct recording_options {
     int low_water;       /* percent of buffer_size */
     bool only_command;   /* only the command, and the processes that it starts */
     bool quiet;
-    const char *activation; /* path of a file of control commands; NULL: none */
+    const char *activation; /* path of a file of control commands, or NULL */
     const char *tracefs;    /* NULL: to be detected */
     char **command;         /* NULL: none */
 } recording_options;
 
-/* The rows, about a recording_options. */
+/* The rows for a recording_options. */
 extern const nl_option recording_rows[];
 
 /* Adds a pattern, which o borrows. */
 void recording_options_add_pattern(recording_options *o, const char *pattern);
 
-/* Records only events that match expression, besides the other conditions. Returns false and sets the error on failure.
+/* Records only events that match expression and meet the other conditions. Returns false and sets the error on failure.
  */
 bool recording_options_add_filter(recording_options *o, const char *expression);
 

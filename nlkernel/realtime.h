@@ -2,10 +2,10 @@
  * The offset between the trace clock and the real-time clock.
  *
  * The kernel stamps events with CLOCK_MONOTONIC (trace clock mono), and programs use CLOCK_REALTIME. NTP slews both
- * alike, so that their offset changes only when the clock is set. nlkernel measures it repeatedly, and at once when the
+ * equally, so their offset changes only when the clock is set. nlkernel measures it repeatedly, and at once when the
  * kernel reports that the clock was set: it reads the real-time clock between two readings of the monotonic clock, and
- * keeps the closest of several tries. Events before the clock was set keep the former offset. One thread measures, any
- * thread converts.
+ * keeps the closest of several attempts. Events before the clock was set keep the former offset. One thread measures,
+ * any thread converts.
  */
 #ifndef NLKERNEL_REALTIME_H
 #define NLKERNEL_REALTIME_H
@@ -20,7 +20,7 @@ typedef struct realtime {
     _Atomic int64_t before_ns; /* the offset before since_ns */
     int timer_fd;              /* readable when the clock was set; -1: the kernel does not report it */
     int64_t error_ns;          /* maximum error of offset_ns */
-    int64_t namespace_ns;      /* what this process's time namespace adds to the monotonic clock */
+    int64_t namespace_ns;      /* offset that this process's time namespace adds to the monotonic clock */
 } realtime;
 
 void realtime_start(realtime *r);

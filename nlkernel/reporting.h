@@ -6,13 +6,13 @@
 
 typedef struct reporting_options {
     rules_parameters parameters;
-    const char *picture, *derived; /* paths; NULL: none */
+    const char *picture, *derived; /* paths, or NULL */
     const char *cdf;               /* label of the row whose distribution to print; NULL: print the report */
     bool json, perl;
-    long top; /* maximum number of rows; 0: all; negative: as the rules say */
+    long top; /* maximum number of rows; 0: all; negative: as the rules define */
 } reporting_options;
 
-/* The rows of a command that reports, about a reporting_options that begins as REPORTING_INITIAL. */
+/* The rows of a command that reports, for a reporting_options with the initial value REPORTING_INITIAL. */
 extern const nl_option reporting_rows[];
 #define REPORTING_INITIAL                                                                                              \
     {                                                                                                                  \

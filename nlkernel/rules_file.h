@@ -1,5 +1,5 @@
 /*
- * A rules file says which events to record, how to derive records from them, and what to report.
+ * A rules file defines the events to record, the records to derive from them, and the reports.
  *
  * It consists of sections (synthesis/sections.h). [rules] has the title, and [event SYSTEM:EVENT] names events to
  * record. [report NAME] describes a report (summary.h). [kernel NAME] (kernel_sum.h) and [workload NAME] (workload.h)
@@ -13,11 +13,11 @@
 
 /* The values of --set. Starts as zeros; the caller frees list. */
 typedef struct rules_parameters {
-    const char **list; /* "NAME=VALUE", NULL at the end; NULL: none */
+    const char **list; /* "NAME=VALUE", NULL at the end; NULL: no parameters */
     size_t count;
 } rules_parameters;
 
-/* --set, about a rules_parameters. */
+/* The row of --set, for a rules_parameters. */
 extern const nl_option rules_parameter_options[];
 
 typedef struct rules_file {
@@ -36,7 +36,7 @@ typedef struct rules_file {
 bool rules_file_read(rules_file *file, const char *name, const rules_parameters *parameters);
 void rules_file_free(rules_file *file);
 
-/* Adds the file's events and filter to what o records. o borrows from file. Returns false and sets the error on
+/* Adds the file's events and filter to o, which borrows from file. Returns false and sets the error on
  * failure. */
 bool rules_file_add_events(const rules_file *file, recording_options *o);
 

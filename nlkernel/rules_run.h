@@ -1,5 +1,5 @@
 /*
- * The evaluation of a rules file: it passes records to the rules, and these records and those that the rules derive to
+ * The evaluation of a rules file: it passes records to the rules, and passes these records and the derived records to
  * the reports. On request it writes the derived records to a log. One thread.
  */
 #ifndef NLKERNEL_RULES_RUN_H
@@ -15,10 +15,10 @@ typedef struct rules_run {
     nl_synthesis *synthesis;
     summaries summaries;
     uint64_t taken;
-    nl_writer *output;           /* of derived records; NULL: none */
-    const char *tag, *tag_value; /* a field that is added to every record; NULL: none */
+    nl_writer *output;           /* of derived records, or NULL */
+    const char *tag, *tag_value; /* a field that is added to every record, or NULL */
     nl_record *tagged;
-    struct kallsyms *symbols; /* of the running kernel; NULL: none */
+    struct kallsyms *symbols; /* of the running kernel, or NULL */
     bool failed;              /* writing output failed */
 } rules_run;
 
@@ -28,10 +28,12 @@ bool rules_run_open(rules_run *run, const char *name, const rules_parameters *pa
 /* Declares that the records are of the running kernel, so that its addresses can be replaced by names. */
 void rules_run_read_symbols(rules_run *run);
 
-/* Takes a record; user is the rules_run. */
+/* Adds a record; user is the rules_run. */
 void rules_run_take(void *user, const nl_record *record);
 
-/* Ends a recording: derives what the rules still hold back. The next recording starts without open spans. */
+/*
+ * Ends a recording: derives the records that the rules still hold back. The next recording starts without open spans.
+ */
 void rules_run_end_recording(rules_run *run);
 
 /* Ends the last recording and computes the reports. Returns false and sets the error if the output was not written. */

@@ -11,8 +11,8 @@
 
 /*
  * Records until the duration is over, the command ends, or SIGINT, SIGTERM or SIGHUP arrives. open opens the sink, with
- * the rights of the calling user, when it is known that there are events to record; it returns false and sets the error
- * on failure. Reports problems on standard error. Returns an exit status.
+ * the rights of the calling user, after the choice of events has succeeded; it returns false and sets the error on
+ * failure. Reports problems on standard error. Returns an exit status.
  */
 int session_run(const recording_options *options, bool (*open)(sink *s, const void *user), const void *user);
 

@@ -1,10 +1,10 @@
 /*
  * The kernel's top-level ring buffers, which all users of ftrace share.
  *
- * Before Linux 6.11, the function graph tracer works only there. nlkernel uses them only while they are idle: no
- * tracer, no events, no filters, nothing in the buffers. The settings that differ from the kernel's defaults are kept
- * in the name of the recorder's instance, so that the next nlkernel can restore them if the recorder is killed. One
- * thread.
+ * Before Linux 6.11, the function graph tracer works only with these buffers. nlkernel uses them only while they are
+ * idle: no tracer, no events, no filters, empty buffers. nlkernel stores the settings that differ from the kernel's
+ * defaults in the name of the recorder's instance, so that the next nlkernel can restore them if the recorder is
+ * killed. One thread.
  */
 #ifndef NLKERNEL_SHARED_H
 #define NLKERNEL_SHARED_H
@@ -21,14 +21,15 @@ typedef struct shared_note {
 /* Locks the shared buffers and reads their settings. Returns false and sets the error if they are in use. */
 bool shared_find(instance *out, shared_note *note, const tracing *t);
 
-/* Has the kernel stop tracing and free the buffers if nlkernel is killed. Returns false and sets the error on failure.
+/* Makes the kernel stop tracing and free the buffers if nlkernel is killed. Returns false and sets the error on
+ * failure.
  */
 bool shared_hold(instance *i);
 
 /* Restores the settings and unlocks the buffers. Zeros are allowed. Returns false and sets the error on failure. */
 bool shared_release(instance *i, const char *note);
 
-/* Restores the settings after a recorder that was killed. */
+/* Restores the settings that a killed recorder changed. */
 void shared_restore(const tracing *t, const char *note);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * The destination of a recording.
  *
- * In a binary file, each lane writes batches of blocks that it made. In text and in logs of libnetlogger, records are
- * written one by one. The recorder's own records have a stream of their own. After the first failure, nothing more is
- * written. Any thread, except for opening and closing.
+ * To a binary file, each lane writes batches of its blocks. To text files and logs of libnetlogger, records are written
+ * one by one. The recorder's own records are a separate stream. After the first failure, the sink writes nothing more.
+ * Any thread, except for opening and closing.
  */
 #ifndef NLKERNEL_SINK_H
 #define NLKERNEL_SINK_H
@@ -19,11 +19,11 @@
 typedef struct sink {
     pthread_mutex_t mutex;
     char *name; /* of the destination, for messages */
-    int fd;     /* of a binary file; -1 */
+    int fd;     /* of a binary file, or -1 */
     nl_writer *writer;
     nl_log *log;
     int zstd_level;
-    nl_synthesis *rules; /* their derived records are written instead of the records; NULL: none */
+    nl_synthesis *rules; /* the sink writes the records that they derive, instead of the records; or NULL */
     uint64_t refused;    /* records that did not fit into the log's buffer */
     _Atomic bool failed;
     nl_error error;      /* the first failure */
@@ -31,8 +31,8 @@ typedef struct sink {
     nl_block_identity own_id;
 } sink;
 
-/* Opens a file, or "-". NL_FORMAT_UNKNOWN selects nlb if the name ends in .nlb, otherwise ULM. Returns false and sets
- * the error on failure. */
+/* Opens a file, or standard output for "-". NL_FORMAT_UNKNOWN selects nlb if the name ends in .nlb, otherwise ULM.
+ * Returns false and sets the error on failure. */
 bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level);
 
 /* Opens a log as nl_open does; url may be NULL. Returns false and sets the error on failure. */
@@ -56,10 +56,10 @@ void sink_put_record(sink *s, const nl_record *record);
 /* Writes a record of the recorder itself. */
 void sink_put_own(sink *s, const nl_record *record);
 
-/* Writes what is buffered, and what the rules can derive by now. */
+/* Writes the buffered records, and the records that the rules can derive by now. */
 void sink_flush(sink *s);
 
-/* Returns false and sets the error if anything was not written. */
+/* Returns false and sets the error if any record was not written. */
 bool sink_close(sink *s);
 
 #endif

@@ -5,18 +5,18 @@
  *   [report Delays]
  *   title = How long programs waited for a CPU
  *   of = RunQueue where DUR.NS > 0     the records to use
- *   by = PROG                          fields that rows are grouped by; without them there is one row
+ *   by = PROG                          fields by which rows are grouped; without them, one row
  *   value = DUR.NS                     fields to sum, a row for each; without them, records are counted
  *   unit = ns                          unit of the values: ns, or a text that follows the numbers
  *   columns = count sum p50 p99 max    of: count rate sum share cpu mean min p1 p10 p50 p90 p99 p999 max
- *   share = DUR.NS                     the value that shares are of; default: the sum of all rows
+ *   share = DUR.NS                     the field of which shares are printed; default: the value
  *   order = sum                        sum, count, max, or key
  *   top = 20                           maximum number of rows printed
  *   plot = cdf                         cdf, histogram, bars, series, points, or none
  *
  * The column cpu is the sum as a share of the time of all CPUs. When several recordings are reported together, cpu and
- * rate use the recordings that a row is about: those whose NetLogger.Record.Finish has the row's value of the field
- * that rows are grouped by. One thread.
+ * rate use the recordings to which a row belongs: the recordings whose NetLogger.Record.Finish has the row's value of
+ * the field by which rows are grouped. One thread.
  */
 #ifndef NLKERNEL_SUMMARY_H
 #define NLKERNEL_SUMMARY_H
@@ -102,7 +102,7 @@ double summary_column_value(const summary_column *c, const summaries *all, const
 /* Reads the reports of a rules file, which must outlive all. Returns false and sets the error on failure. */
 bool summaries_read(summaries *all, const rules_file *of);
 
-/* Takes a record of the kernel, or a derived record. */
+/* Adds a record of the kernel, or a derived record. */
 void summaries_take(summaries *all, const nl_record *record);
 
 /* Sorts the rows. */
@@ -120,7 +120,7 @@ static inline const char *summary_label_name(const summary *s, unsigned i)
     return i < s->by_count ? s->by[i] : "value";
 }
 
-/* Formats a number of a column of that kind for people. */
+/* Formats a number of a column of a kind for people. */
 void summary_write(const summary *s, char kind, double value, char out[32]);
 
 /* Prints the tables. top: maximum number of rows; 0: all; negative: as the rules file says. */

@@ -1,6 +1,6 @@
 /*
  * The source files of the kernel's functions, from the output of nlkernel symbols (lines of FUNCTION, a tab, FILE:LINE)
- * or from DWARF. Several files may have a function of the same name. One thread.
+ * or from DWARF. Several files may have a function with the same name. One thread.
  */
 #ifndef NLKERNEL_SYMBOL_MAP_H
 #define NLKERNEL_SYMBOL_MAP_H
@@ -19,8 +19,8 @@ typedef struct symbol_map {
 } symbol_map;
 
 /*
- * Adds the functions of an ELF file with DWARF (vmlinux, a module, a file of a debug package), or of lines as above.
- * Returns false and sets the error on failure.
+ * Adds the functions of an ELF file with DWARF (vmlinux, a module, a file of a debug package), or of lines of that
+ * form. Returns false and sets the error on failure.
  */
 bool symbol_map_read(symbol_map *m, const char *path);
 

@@ -1,9 +1,9 @@
 /*
  * The processes and names of threads, by thread ID.
  *
- * The kernel's record of an event has only the thread ID. The process and the name come from /proc, from the names that
- * the kernel keeps of ended threads (saved_cmdlines), and from events: those of the scheduler have the names at that
- * time. Threads of the same name share a task_name. One thread; each lane has its own tasks.
+ * The kernel's record of an event has only the thread ID. The process and the name come from /proc, from the names of
+ * ended threads that the kernel keeps (saved_cmdlines), and from events: events of the scheduler have the names at
+ * their time. Threads with the same name share a task_name. One thread; each lane has its own tasks.
  */
 #ifndef NLKERNEL_TASKS_H
 #define NLKERNEL_TASKS_H
@@ -11,13 +11,13 @@
 #include <glib.h>
 #include <netlogger.h>
 
-enum { TASK_NAME_SIZE = 16 }; /* the kernel's, with its terminating NUL */
+enum { TASK_NAME_SIZE = 16 }; /* the kernel's size, with the terminating NUL */
 
 /* A name, and its source and shapes in the lane's current block. */
 typedef struct task_name {
     char text[TASK_NAME_SIZE + 8]; /* with a NUL */
     size_t size;
-    unsigned generation; /* of the block that source and shapes belong to */
+    unsigned generation; /* of the block to which source and shapes belong */
     unsigned source;
     unsigned *shapes; /* by the event's place: the shape's index plus 1; 0: no shape yet */
 } task_name;
@@ -41,7 +41,7 @@ typedef struct tasks {
 void tasks_start(tasks *t, int cpu, size_t event_count, const char *saved_path);
 void tasks_free(tasks *t);
 
-/* tasks_find for a thread other than the last, or whose name may be outdated. */
+/* As tasks_find, for a thread other than the last, or with a possibly outdated name. */
 task *tasks_look(tasks *t, int tid, int64_t now_ns);
 
 /* Returns a thread at a time of the trace clock, valid until the next call. */
@@ -53,7 +53,7 @@ static inline task *tasks_find(tasks *t, int tid, int64_t now_ns)
     return tasks_look(t, tid, now_ns);
 }
 
-/* Sets the name of a thread, from an event. size: of the field; a NUL may end the name earlier. */
+/* Sets the name of a thread, from an event. size: size of the field; a NUL may end the name earlier. */
 void tasks_learn(tasks *t, int tid, const char *name, size_t size, int64_t now_ns);
 
 #endif

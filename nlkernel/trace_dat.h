@@ -1,7 +1,7 @@
 /*
  * The calls of functions in trace-cmd's trace.dat files, versions 6 and 7. The format is described in
- * trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5). No offset or size in a file is trusted: nothing is read outside its
- * bytes. One thread.
+ * trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5). The module trusts no offset or size in a file, and never reads outside
+ * its bytes. One thread.
  */
 #ifndef NLKERNEL_TRACE_DAT_H
 #define NLKERNEL_TRACE_DAT_H
@@ -15,7 +15,7 @@ bool trace_dat_detect(const char *data, size_t size);
 
 /*
  * Adds the calls in a whole file whose records match where (NULL: all). Returns false and sets the error if the file is
- * damaged or not supported; the calls before that place remain in c.
+ * damaged or not supported; the calls before the error remain in c.
  */
 bool trace_dat_read(calls *c, const nl_filter *where, const char *data, size_t size);
 

@@ -14,16 +14,18 @@ typedef struct tracing {
     int mount_fd; /* of the detached mount; -1: tracefs is mounted */
 } tracing;
 
-/* Opens tracefs at path, or, with NULL, finds or mounts it. Returns false and sets the error, which names a missing
- * right. */
+/*
+ * Opens tracefs at path, or, with NULL, finds or mounts it. Returns false and sets the error, which names the missing
+ * right, on failure.
+ */
 bool tracing_open(tracing *t, const char *path);
 void tracing_close(tracing *t);
 
-/* Returns a path below tracefs, to be freed. */
+/* Returns a path below tracefs. The caller frees it. */
 char *tracing_path(const tracing *t, const char *format, ...) NL_PRINTF(2, 3);
 
-/* Returns the content of a file with a NUL at its end, to be freed. size may be NULL. Returns NULL and sets the error
- * on failure. */
+/* Returns the content of a file with a NUL at its end. The caller frees it. size may be NULL. Returns NULL and sets the
+ * error on failure. */
 char *tracing_read(const char *path, size_t *size);
 
 /* Writes text to a file with one system call. Returns false and sets the error on failure. */

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns size bytes, which use memory only where they are touched. Ends the program when memory is exhausted. */
+/* Returns size bytes, which use memory only where they are touched. Ends the program if memory runs out. */
 void *big_new(size_t size);
 
 /* Changes the size of a block from was to size bytes; the block may move. was 0: data is ignored. */

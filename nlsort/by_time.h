@@ -23,8 +23,8 @@ typedef struct by_time {
 
 typedef enum by_time_result {
     BY_TIME_DONE,
-    BY_TIME_DISORDERED, /* a log was not sorted, which was reported */
-    BY_TIME_DAMAGED,    /* a file was truncated, which was reported: discard the output */
+    BY_TIME_DISORDERED, /* a log was not sorted; reported */
+    BY_TIME_DAMAGED,    /* a file was truncated; reported; discard the output */
 } by_time_result;
 
 by_time_result by_time_sort(const by_time *what);
@@ -33,7 +33,7 @@ by_time_result by_time_sort(const by_time *what);
 bool by_time_can_merge(const by_time *what);
 by_time_result by_time_merge(const by_time *what);
 
-/* Returns whether each log is sorted; reports the first record out of order. Puts nothing. */
+/* Returns whether each log is sorted; reports the first record out of order. Does not call put. */
 bool by_time_check(const by_time *what);
 
 #endif

@@ -7,12 +7,12 @@
 #include "gather.h"
 #include "record/line_scanner.h"
 
-/* A sorted list, of which lines[next..count) are in memory. */
+/* A sorted list; lines[next..count) are in memory. */
 typedef struct cursor {
-    size_t rank; /* of lines of equal times the one of the lowest comes first */
+    size_t rank; /* of lines with equal times, the line of the cursor with the lowest rank comes first */
     const nl_scanned_line *lines;
     size_t count, next;
-    const char *text;               /* in which the lines have their places */
+    const char *text;               /* the text to which the places of the lines refer */
     bool (*more)(struct cursor *c); /* loads at least one more line; returns false at the end */
 } cursor;
 

@@ -12,8 +12,8 @@
 typedef void gather_sink(void *user, const char *text, size_t size, const nl_scanned_line *lines, size_t count);
 
 /*
- * Returns the bytes of text, plus WINDOWS_LINE_COST for each line, that a thread fetches at once from files that are
- * read again; 0 if the memory does not suffice for the number of lines.
+ * Returns the bytes of text, plus WINDOWS_LINE_COST for each line, that a thread fetches in one step from files that
+ * are read again; 0 if the memory does not suffice for the number of lines.
  */
 size_t gather_share(size_t memory, size_t lines);
 

@@ -1,6 +1,6 @@
 /*
- * The input of the general sort: records as lines of the output's format, with their keys. A line that is in the
- * output's format already stays byte for byte. One thread.
+ * The input of the general sort: records as lines of the output's format, with their keys. A line that is already in
+ * the output's format is copied unchanged. One thread.
  */
 #ifndef NLSORT_INPUT_H
 #define NLSORT_INPUT_H
@@ -12,10 +12,10 @@
 
 enum { PROGRESS_RECORDS = 64 << 10 }; /* records between progress updates */
 
-/* What all inputs share. */
+/* The part that all inputs share. */
 typedef struct input_settings {
     const key *key;
-    bool unique;         /* the line ends the key, so that identical records come together */
+    bool unique;         /* the key ends with the line, so that identical records are adjacent */
     nl_format format;    /* of the output; NL_FORMAT_UNKNOWN before the first record */
     bool packed;         /* lines are records from nl_record_pack */
     program_where where; /* the records to sort */

@@ -1,6 +1,6 @@
 /*
  * An item of the general sort: the line of a record and its key. Keys are byte strings whose order is the order of the
- * records (key.h). The first eight bytes are a number; a key of only the time has no other bytes.
+ * records (key.h). The first eight bytes are a number; a key that is only the time has no other bytes.
  */
 #ifndef NLSORT_ITEM_H
 #define NLSORT_ITEM_H
@@ -11,7 +11,7 @@
 
 typedef struct item {
     uint64_t prefix; /* the first eight bytes of the key, big endian, padded with zeros */
-    const char *key; /* the rest of it */
+    const char *key; /* the rest of the key */
     const char *line;
     uint32_t key_size;
     uint32_t line_size; /* with the newline */

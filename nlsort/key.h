@@ -2,7 +2,7 @@
  * Sort keys: fields and their order.
  *
  * "-k FIELD[:OPTIONS]" with t (time), n (number), s (text), r (descending). Without a type, numbers precede text,
- * numbers order by value and text by bytes. Records without the field come first. One thread while a key changes.
+ * numbers order by value and text by bytes. Records without the field come first. Only one thread may change a key.
  */
 #ifndef NLSORT_KEY_H
 #define NLSORT_KEY_H
@@ -24,7 +24,7 @@ void key_set_reverse(key *k, bool reverse);
 /* Returns whether the key is the time only. */
 bool key_is_time(const key *k);
 
-/* Appends the key of a record: bytes that memcmp orders like the records. A key precedes its extensions. */
+/* Appends the key of a record: bytes with the order (by memcmp) of the records. A key precedes its extensions. */
 void key_encode(const key *k, const nl_record *record, nl_buffer *out);
 
 #endif

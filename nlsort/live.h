@@ -1,7 +1,7 @@
 /*
- * Sorts endless input within a window. A record is written when it is older than the newest record by the window, or
- * when no record has come for that long. A late record, whose place in the output has passed, is written at once (or to
- * a file of its own), counted and reported.
+ * Sorts endless input within a window. nlsort writes a record when it is older than the newest record by the window, or
+ * when no record arrives for that time. It writes a late record, whose place in the output has passed, at once (or to a
+ * separate file), and counts and reports it.
  *
  * Records later than this host's clock plus the window do not count as the newest, so that a wrong clock cannot empty
  * the window. One thread.

@@ -1,7 +1,7 @@
 /*
- * Loads a text file into a table with several threads. Each thread reads a piece and finds the lines in it while they
- * are in the processor's cache. Then one thread handles the lines that need the decoder, or that are in two pieces, in
- * their order. input.h reads other sources: pipes, compressed files, blocks.
+ * Loads a text file into a table with several threads. Each thread reads a piece and finds its lines while they are in
+ * the processor's cache. Then one thread handles the lines that need the decoder, or that are in two pieces, in their
+ * order. input.h reads other sources: pipes, compressed files, blocks.
  */
 #ifndef NLSORT_LOAD_H
 #define NLSORT_LOAD_H

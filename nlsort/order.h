@@ -24,7 +24,7 @@ void order_free(order *o);
 /* Sorts a piece into to; to and spare have its size. */
 void order_piece(const piece *p, nl_scanned_line *to, nl_scanned_line *spare);
 
-/* Returns the number of sorted lines before time_ns; same: lines with that time count too. */
+/* Returns the number of sorted lines before time_ns; same: lines with this time also count. */
 size_t order_count_before(const nl_scanned_line *lines, size_t count, int64_t time_ns, bool same);
 
 /* Merges the sorted parts lines[0..middle) and lines[middle..count). */

@@ -9,7 +9,7 @@
 
 typedef struct ordered_log ordered_log;
 
-/* Gets the number of the first record that is earlier than its predecessor. */
+/* Receives the number of the first record that is earlier than its predecessor. */
 typedef void ordered_disorder(void *user, const char *path, uint64_t record, nl_string line);
 
 /* Opens a log. memory: maximum bytes. Returns NULL after reporting an error. */

@@ -1,6 +1,6 @@
 /*
  * Sorted tables on disk. Each table becomes a run in an unnamed file; at the end the runs are merged. A run is a
- * sequence of blocks: a header, the times and places of its lines, their text. Errors end the program. One thread.
+ * sequence of blocks: a header, the times and places of its lines, and their text. Errors end the program. One thread.
  */
 #ifndef NLSORT_RUNS_H
 #define NLSORT_RUNS_H
@@ -20,8 +20,8 @@ void runs_add(runs *r, table *t);
 size_t runs_count(const runs *r);
 
 /*
- * Passes all lines in order to sink, with those of the table, whose rank is the last. Frees the disk space of the parts
- * of runs that were read.
+ * Passes all lines, including the lines of the table, in order to sink. The table has the last rank. Frees the disk
+ * space of the parts of runs that were read.
  */
 void runs_merge(runs *r, table *t, gather_sink *sink, void *user);
 

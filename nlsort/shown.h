@@ -1,6 +1,6 @@
 /*
- * Lines on their way to the output. A terminal obeys control characters, and lines of text logs are otherwise copied
- * byte by byte. Like ls(1), nlsort therefore replaces such characters (record/terminal.h), but only on a terminal.
+ * Writes lines to the output. nlsort copies lines of text logs byte by byte, but a terminal obeys control characters.
+ * Like ls(1), nlsort therefore replaces these characters (record/terminal.h), but only on a terminal.
  */
 #ifndef NLSORT_SHOWN_H
 #define NLSORT_SHOWN_H

@@ -1,9 +1,9 @@
 /*
- * Lines of text in memory, and of each its time and place: what is sorted when records are ordered by time.
+ * Lines of text in memory, with the time and place of each line, for sorting by time.
  *
- * The text lies in one place, as it was read or as a file that is mapped there; a line is taken out of the order that
- * it came in only when it is written. The lines' list comes in pieces, in the order of the input: parts of a file are
- * read and scanned by several threads.
+ * The text is contiguous: it was read, or a file is mapped there. Sorting does not move it; only writing uses the new
+ * order of the lines. The list of lines consists of pieces, in the order of the input, because several threads read and
+ * scan parts of a file.
  */
 #ifndef NLSORT_TABLE_H
 #define NLSORT_TABLE_H
@@ -15,7 +15,7 @@
 
 #include <sys/types.h>
 
-/* The lines of one worker, which only grows. */
+/* The lines of one worker. The list only grows. */
 typedef struct line_list {
     nl_scanned_line *lines;
     size_t count;
@@ -94,8 +94,8 @@ piece piece_of(const line_list *list, size_t first, size_t count);
 void table_add_piece(table *t, line_list *list, size_t first, size_t count);
 
 /*
- * Maps a file from offset at on behind the text, as far as the memory permits, as [*start, *end) of the text; *whole:
- * up to its end. Returns false if the file cannot be mapped. Call table_keep_mapped or table_unmap next.
+ * Maps a file, from offset at, after the text, as far as the memory permits, as [*start, *end) of the text. *whole: up
+ * to the end of the file. Returns false if the file cannot be mapped. Call table_keep_mapped or table_unmap next.
  */
 bool table_map(table *t, int fd, off_t at, size_t *start, size_t *end, bool *whole);
 
@@ -126,7 +126,7 @@ void table_release(table *t);
 /* Frees lists and pieces; the text stays. */
 void table_free_lists(table *t);
 
-/* Returns the size of a line without its newline; the places of the longest lines do not have it. */
+/* Returns the size of a line without its newline; the places of the longest lines do not contain it. */
 size_t table_line_size(const char *text, nl_scanned_line line);
 
 /* Prefetches a line. */

@@ -16,7 +16,7 @@ void temporary_read(int fd, const char *directory, void *data, size_t size, off_
 /* Announces a read. */
 void temporary_expect(int fd, off_t at, off_t size);
 
-/* Frees the disk space of bytes that are not needed any more, if the file system supports that. */
+/* Frees the disk space of bytes that are no longer needed, if the file system supports that. */
 void temporary_forget(int fd, off_t at, off_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Copies lines from files that are not in memory: maps one window of the text after the other, and copies the lines of
- * the share in that window to their places.
+ * Copies lines from files that are not in memory: maps the windows of the text one after another, and copies the lines
+ * of the share in each window to their places.
  */
 #ifndef NLSORT_WINDOWS_H
 #define NLSORT_WINDOWS_H

@@ -1,9 +1,9 @@
 /*
- * nlagentd, the agent: it runs sensors for as long as clients read their data.
+ * nlagentd, the agent, runs sensors as long as clients read their data.
  *
- * One thread does everything, in libevent's loop. A record passes from a sensor's process (process.c) to the sensor
- * (active.c), and on to each subscription whose conditions it meets (subscription.c). There it waits in a bounded queue
- * until the client fetches it, or until its stream has space (http_server.c). http_server.c receives requests,
+ * All work is in one thread, in libevent's loop. A record passes from a sensor's process (process.c) to the sensor
+ * (active.c), and then to each subscription whose conditions it meets (subscription.c). There it waits in a bounded
+ * queue until the client fetches it, or until its stream has space (http_server.c). http_server.c receives requests,
  * access.c permits them, soap.c reads them and service.c carries them out.
  */
 #ifndef NLAGENT_AGENT_H
@@ -45,14 +45,14 @@ struct agent {
     agent_limits limits;
     agent_counts counts;
     allowance matching; /* work of clients' expressions */
-    active *sensors;    /* running, and stopped ones that have summaries */
+    active *sensors;    /* running sensors, and stopped sensors that have summaries */
     subscription *subscriptions;
     size_t subscription_count;
     nl_log *log; /* nlagentd's own events; may be NULL */
     char host[256];
     struct event *clock;
     unsigned clock_checks; /* seconds since the start */
-    bool clock_warned;     /* the log says that this host's clock is not synchronized */
+    bool clock_warned;     /* nlagentd has logged that this host's clock is not synchronized */
     struct access *access;
     struct directory *directory; /* NULL: this agent is not a directory */
     struct collections *collections;
@@ -69,23 +69,24 @@ struct active {
     sensor_spec *spec;
     sensor_process *process; /* NULL: it is stopped */
     subscription *members;
-    double interval_s; /* the shortest that a client requested */
+    double interval_s; /* the shortest interval that a client requested */
     bool held;         /* Start started it; it runs without subscriptions */
     double held_interval_s;
-    uint64_t measurement;          /* number of the latest one */
-    int64_t measured_ns, heard_ns; /* monotonic: the begin of the latest measurement, and its latest record */
+    uint64_t measurement; /* number of the latest measurement */
+    int64_t measured_ns,
+        heard_ns; /* monotonic times of the start of the latest measurement, and of its latest record */
     struct shared_record **latest; /* the records of the latest measurement */
     size_t latest_count;
-    char failure[256];    /* why it ended last; "" if it did not */
+    char failure[256];    /* the reason of its latest failure; "" without a failure */
     summaries *summaries; /* NULL until active_summarize */
     int64_t stopped_ns;
 };
 
-/* Returns the sensor with that specification, which the first subscription starts. NULL on failure. */
+/* Returns the sensor with a specification; its first subscription starts it. Returns NULL on failure. */
 active *active_get(agent *a, const char *spec);
 
 /*
- * Sets *found to the sensor with that specification, or NULL if it has not run. Returns false if the specification is
+ * Sets *found to the sensor with a specification, or NULL if it has not run. Returns false if the specification is
  * invalid.
  */
 bool active_find(const agent *a, const char *spec, active **found);
@@ -94,8 +95,8 @@ bool active_find(const agent *a, const char *spec, active **found);
 void active_adjust(active *s);
 
 /*
- * Computes summaries of the sensor from now on. They need the fields of each record: a sensor whose records are only
- * passed on has none.
+ * Computes summaries of the sensor from now on. Summaries need the fields of each record, so a sensor whose records are
+ * only passed on has no summaries.
  */
 void active_summarize(active *s);
 
@@ -113,7 +114,7 @@ enum { SUBSCRIPTION_ID_SIZE = 33 };
 typedef struct subscription_options {
     condition_options condition;
     unsigned summary_minutes; /* sends summaries of this period instead of records; 0: records */
-    double lease_s;           /* the subscription ends when no client reads it for so long */
+    double lease_s;           /* the subscription ends when no client reads it for this time */
     const char *owner;        /* the client's name */
 } subscription_options;
 
@@ -132,7 +133,7 @@ struct subscription {
     uint64_t missed; /* since the last Nlagentd.Missed */
     int64_t missed_from_ns, missed_to_ns;
     bool is_scheduled; /* on_records will be called */
-    bool over;         /* its expression exceeded the budget: it ends when its queue is empty */
+    bool over;         /* its expression exceeded the budget: the subscription ends when its queue is empty */
     struct event *schedule;
     void (*on_records)(void *user); /* the queue has records; NULL: no client waits */
     void *user;
@@ -157,7 +158,10 @@ void subscription_put(subscription *s, shared_record *record);
 void subscription_put_summary(subscription *s, const nl_record *record, unsigned minutes);
 void subscription_put_event(subscription *s, const nl_record *record, bool is_failure);
 
-/* Ends subscriptions whose lease is over, and those that are over and were read. Call it every second. */
+/*
+ * Ends subscriptions whose lease is over, and subscriptions that are over and have an empty queue. Call it every
+ * second.
+ */
 void subscriptions_sweep(agent *a);
 
 /* Returns a record of nlagentd itself, with the present time. The caller frees it. */

@@ -1,7 +1,7 @@
 /*
  * Collections, which the operation Collect starts: nlagentd gathers the records of other agents' sensors and sends them
- * to a collector. Each collection is a process, "nlagent collect", which is started again when it fails, as sensors
- * are. One thread.
+ * to a collector. Each collection is a process, "nlagent collect", which nlagentd restarts when it fails, as it
+ * restarts sensors. One thread.
  */
 #ifndef NLAGENT_COLLECTIONS_H
 #define NLAGENT_COLLECTIONS_H
@@ -12,7 +12,7 @@ typedef struct collections collections;
 
 /* Arguments of a collection. The lists end with NULL. */
 typedef struct collection_options {
-    const char *hosts; /* an expression for the directory; NULL: none */
+    const char *hosts; /* an expression for the directory; NULL: no search */
     const char **agents;
     const char **sensors;
     const char *interval;    /* NULL: the default */

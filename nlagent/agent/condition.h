@@ -1,10 +1,10 @@
 /*
- * Which records of a sensor a subscription gets: at an interval, by an expression, and when a field changes, crosses a
- * threshold (with hysteresis) or changes by a percentage. A record must meet all conditions that are given.
+ * Selects the records that a subscription gets: at an interval, by an expression, and when a field changes, crosses a
+ * threshold (with hysteresis) or changes by a percentage. A record must meet all given conditions.
  *
- * A measurement is the group of records that a sensor logs at one time. An interval selects whole measurements, without
- * their records being read. Conditions on a field apply to each object (each disk, each connection) separately. The
- * event and the fields whose names end in NAME, ID, HOST, URL, LOCAL, PEER, MOUNT or RESOURCE identify the object.
+ * A measurement is the group of records that a sensor logs at one time. An interval selects whole measurements without
+ * reading their records. Conditions on a field apply to each object (each disk, each connection) separately. The event
+ * and the fields whose names end in NAME, ID, HOST, URL, LOCAL, PEER, MOUNT or RESOURCE identify the object.
  *
  * A condition owns the last value of each object. One thread.
  */
@@ -21,10 +21,10 @@ enum { CONDITION_KEY_SIZE = 160 };
 typedef struct condition_options {
     double interval_s; /* 0: every measurement */
     const char *where;
-    const char *field;   /* that the next four examine */
-    bool on_change;      /* the value differs from the one before */
-    double above, below; /* the value rises above, or falls below after it was above */
-    double percent;      /* the value differs by more than this from the last one sent */
+    const char *field;   /* the field that the next four members examine */
+    bool on_change;      /* the value differs from the previous value */
+    double above, below; /* the value rises above `above`, or then falls below `below` */
+    double percent;      /* the value differs by more than this from the last value sent */
 } condition_options;
 
 typedef struct condition condition;
@@ -42,7 +42,7 @@ allowance condition_new_budget(void);
  */
 nl_status condition_match(allowance *budget, const nl_filter *filter, const nl_record *record, bool *matches);
 
-/* Returns whether the interval selects the measurement with that number, which began at start_ns (monotonic). */
+/* Returns whether the interval selects a measurement, which began at start_ns (monotonic). */
 bool condition_selects(condition *c, uint64_t measurement, int64_t start_ns);
 
 /* Returns whether condition_judge depends on the fields of a record. */

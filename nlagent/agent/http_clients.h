@@ -1,10 +1,11 @@
 /*
- * The HTTP connections of an agent: who may connect, how many connections there may be, and the deadline of a request.
+ * The HTTP connections of an agent: the allowed clients, the maximum number of connections, and the deadline of a
+ * request.
  *
- * libevent's HTTP server accepts connections itself. This module learns of each one when libevent asks for its
- * bufferevent, and checks it before libevent reads a byte. To close a connection, the module shuts down the socket,
- * which libevent notices. The module holds a reference to each bufferevent; libevent has released a connection when the
- * callbacks of its bufferevent are gone. All connections are in one table (service/client_table.h).
+ * libevent's HTTP server accepts connections itself. libevent asks this module for the bufferevent of each connection;
+ * the module checks the connection before libevent reads a byte. To close a connection, the module shuts down its
+ * socket, and libevent notices this. The module holds a reference to each bufferevent; a bufferevent without callbacks
+ * shows that libevent has released the connection. All connections are in one table (service/client_table.h).
  */
 #ifndef NLAGENT_HTTP_CLIENTS_H
 #define NLAGENT_HTTP_CLIENTS_H
@@ -19,7 +20,7 @@ struct evhttp_request;
 typedef struct http_clients http_clients;
 
 /*
- * Returns whether a client with that address may connect (established is NULL), or may stay connected after a change of
+ * Returns whether a client with an address may connect (established is NULL), or may stay connected after a change of
  * the settings.
  */
 typedef bool (*http_clients_allows)(const void *user, const struct sockaddr *peer, struct bufferevent *established);
@@ -32,16 +33,16 @@ void http_clients_free(http_clients *all);
 /* Applies the agent's limits. */
 void http_clients_limits_changed(http_clients *all);
 
-/* Closes the connections that are not allowed any more. */
+/* Closes the connections that are no longer allowed. */
 void http_clients_networks_changed(http_clients *all);
 
-/* Checks a connection when it has its socket, and watches it from then on. */
+/* Watches a connection. Checks it as soon as it has a socket. */
 void http_clients_watch(http_clients *all, struct bufferevent *bytes, http_clients_allows allows, const void *user);
 
 /* Notes that a request is complete: its connection has no deadline until the reply is sent. */
 void http_clients_request(http_clients *all, struct evhttp_request *request);
 
-/* Closes connections that missed the deadline, and frees released ones. Call it every second. */
+/* Closes connections that missed the deadline, and frees released connections. Call it every second. */
 void http_clients_sweep(http_clients *all);
 
 #endif

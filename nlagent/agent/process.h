@@ -1,13 +1,14 @@
 /*
  * A sensor's process: the starter (starter.h) starts it, and this module reads records from its standard output,
- * watches it, and starts it again when it ends.
+ * watches it, and restarts it when it ends.
  *
- * Records are passed on as lines of ULM. A line that begins as a record of ULM and holds no control characters is
- * passed on unread; anything else (another format, blocks, a line cut off) goes through a decoder and is encoded again.
+ * The module passes records on as lines of ULM. It passes a line that begins as a record of ULM and has no control
+ * characters on unread. All other input (another format, blocks, a truncated line) goes through a decoder and is
+ * encoded again.
  *
  * A process leads its own process group, which ends with it. nlagentd kills a process that hangs (if its definition
- * says that it writes at each measurement), and one that closes its output but does not end. nlagentd starts a process
- * that ended after 1 s, then after 2, 4 ... up to 60 s; after a minute of work the delay is 1 s again.
+ * says that it writes at each measurement), and a process that closes its output but does not end. nlagentd restarts a
+ * process that ended after 1 s, then after 2, 4 ... up to 60 s; after a minute of work the delay is 1 s again.
  */
 #ifndef NLAGENT_PROCESS_H
 #define NLAGENT_PROCESS_H
@@ -27,12 +28,13 @@ typedef struct process_watcher {
     void *user;
 } process_watcher;
 
-/* Starts a process. What the arguments point to must last until process_free, except for the watcher, which is copied.
+/* Starts a process. The objects of the arguments must remain valid until process_free, except the watcher, which is
+ * copied.
  */
 sensor_process *process_new(struct event_base *base, const definition *d, const sensor_spec *spec, double interval_s,
                             const process_watcher *watcher);
 
-/* Asks the process to end. process_reap kills it if it does not. */
+/* Requests the end of the process. If the process does not end, process_reap kills it. */
 void process_free(sensor_process *p);
 
 /* Changes the interval between measurements, if the sensor accepts commands. */
@@ -41,7 +43,7 @@ void process_set_interval(sensor_process *p, double interval_s);
 /* Returns the process ID, or 0 while the process does not run. */
 int process_id(const sensor_process *p);
 
-/* Returns how often the process was started again. */
+/* Returns the number of restarts of the process. */
 unsigned process_restarts(const sensor_process *p);
 
 /* Kills freed processes that take too long to end. Call it every second. */

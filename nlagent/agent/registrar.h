@@ -1,7 +1,7 @@
 /*
- * Registers an agent with a directory, again and again, in a thread of its own: a dead or slow directory delays nothing
- * else. The directory is another agent (http://, https://) or an LDAP server (ldap://, ldaps://, ldapi://). The log
- * gets one event when registering fails, and one when it works again.
+ * Registers an agent with a directory repeatedly, in a separate thread, so that a dead or slow directory does not delay
+ * other work. The directory is another agent (http://, https://) or an LDAP server (ldap://, ldaps://, ldapi://). The
+ * log gets one event when registering fails, and one when it works again.
  */
 #ifndef NLAGENT_REGISTRAR_H
 #define NLAGENT_REGISTRAR_H
@@ -20,7 +20,7 @@ typedef struct registrar_options {
     ldap_options ldap;
 } registrar_options;
 
-/* Starts the thread. What the options point to, and the definitions, must last. Returns NULL on failure. */
+/* Starts the thread. The texts of the options, and the definitions, must remain valid. Returns NULL on failure. */
 registrar *registrar_start(const registrar_options *o, definitions *all, nl_log *log);
 
 /* Registers the present sensors now. NULL is allowed. */

@@ -6,8 +6,8 @@
 #include "agent/http_server.h"
 
 /*
- * Carries out the operation that a SOAP message requests, and answers the exchange, now or later. consumer is the
- * client's name; rights are the RIGHT_... that it has.
+ * Executes the operation that a SOAP message requests, and replies to the exchange, now or later. consumer is the
+ * client's name; rights are its RIGHT_....
  */
 void service_do(agent *a, exchange *x, const char *message, size_t size, const char *consumer, unsigned rights);
 

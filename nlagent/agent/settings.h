@@ -18,11 +18,11 @@ typedef struct agent_settings {
     size_t listen_count;
     network_list allow;
     char *access, *sensor_program, *log, *url, *host;
-    char *sensors[SETTINGS_SENSORS_MAX + 1]; /* NAME=COMMAND, ended by NULL */
+    char *sensors[SETTINGS_SENSORS_MAX + 1]; /* NAME=COMMAND; the last is NULL */
     size_t sensor_count;
     bool is_directory;
     bool confine;
-    char *directory; /* with which to register */
+    char *directory; /* the directory with which to register */
     char *token, *token_file, *ca, *cert;
     char *ldap_base, *ldap_bind, *ldap_password;
     int64_t ttl_ns, min_interval_ns;
@@ -36,8 +36,8 @@ typedef struct agent_settings {
 agent_settings *agent_settings_new(void);
 void agent_settings_free(agent_settings *s);
 
-/* The rows of the settings, and those that are valid only on the command line. Setting a certificate or token reads its
- * file. */
+/* The rows of the settings, and the rows that are valid only on the command line. Setting a certificate or token reads
+ * its file. */
 extern const nl_option agent_settings_rows[], agent_settings_command_rows[];
 
 /* Completes the settings. Returns false and sets the error if they are inconsistent. */
@@ -46,7 +46,7 @@ bool agent_settings_finish(agent_settings *s);
 /* Keeps the rights to the files and ports that the settings name, for confine(). */
 void agent_settings_keep(const agent_settings *s);
 
-/* Returns the name of a directive that differs and that a reload cannot change; NULL: none. */
+/* Returns the name of a directive that differs and that a reload cannot change, or NULL. */
 const char *agent_settings_fixed_difference(const agent_settings *a, const agent_settings *b);
 
 /* Returns the options of the registrar, which point to the settings. */

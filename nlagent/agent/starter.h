@@ -1,5 +1,5 @@
 /*
- * The process that starts sensors. nlagentd forks it first; after that, nlagentd itself cannot run programs
+ * The process that starts sensors. nlagentd forks it first; afterwards, nlagentd itself cannot run programs
  * (service/confine.h). An attacker who controls nlagentd can only send requests to this process, which runs the sensors
  * of its own copy of the configuration, and "nlagent collect".
  *
@@ -21,7 +21,7 @@ typedef struct starter_options {
     void (*reread)(void *user); /* reads the configuration again; runs in the other process */
     void *user;
     const char *client; /* the path of nlagent, which runs collections */
-    bool confined;      /* sensors lose the system calls that none needs */
+    bool confined;      /* sensors lose the system calls that no sensor needs */
 } starter_options;
 
 /* Forks the process. Call it before starting threads. Returns false after reporting the problem. */
@@ -36,10 +36,12 @@ pid_t starter_start(const definition *d, const sensor_spec *spec, double interva
 /* Sends a signal to the process group of a sensor that has not ended. */
 void starter_signal(pid_t pid, int signal);
 
-/* Like waitpid with WNOHANG: returns pid once after the sensor has ended, else 0. Its process group is killed then. */
+/*
+ * Like waitpid with WNOHANG: returns pid once after the sensor has ended, else 0. Kills its process group in that case.
+ */
 pid_t starter_wait(pid_t pid, int *status);
 
-/* Makes the process read the configuration again, and waits for that. */
+/* Makes the process read the configuration again, and waits until it has done so. */
 void starter_reread(void);
 
 #endif

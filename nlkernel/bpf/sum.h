@@ -6,7 +6,7 @@
 
 enum { SUM_FIELDS = 2, SUM_KEYS_MAX = 16384, SUM_STACK = 16, SUM_PROGRAM = 16 };
 
-/* A field of an event; size 0: none. */
+/* A field of an event; size 0: no field. */
 struct sum_field {
     __u32 offset, size;
 };

@@ -1,15 +1,18 @@
-/* nlarchive load: sources into an archive. */
+/* nlarchive load: loads sources into an archive. */
 #ifndef NLTOOLS_ARCHIVE_LOAD_H
 #define NLTOOLS_ARCHIVE_LOAD_H
 
 #include "archive/loader.h"
 
-/* Loads what of a file, a pipe or standard input was not loaded yet. False after having said what went wrong. */
+/*
+ * Loads the records of a file, a pipe or standard input that were not loaded before. Returns false after reporting an
+ * error.
+ */
 bool load_file(loader *l, const char *name);
 
 /*
- * Loads what a collector takes, from where the latest load of it stopped, until it ends or a signal comes. False after
- * having said what went wrong.
+ * Loads the records that a collector receives, from the end of its latest load, until the collector ends or a signal
+ * arrives. Returns false after reporting an error.
  */
 bool load_collector(loader *l, const char *url);
 

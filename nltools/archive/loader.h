@@ -21,7 +21,7 @@ typedef struct loader {
     size_t touched_count, touched_capacity;
     row_maker maker;
     objects *objects;
-    store_place *open; /* the place of the current transaction; NULL: none */
+    store_place *open; /* the place of the current transaction, or NULL */
     uint64_t in_batch; /* records in the transaction */
     uint64_t records;  /* committed */
     struct trouble *troubles;
@@ -43,7 +43,7 @@ void loader_is_well(loader *l, const char *source);
 /* Reports the error of the store and ends the load. Returns false. */
 bool loader_fail(loader *l);
 
-/* Adds a place, valid until the next is added. Copies name. */
+/* Adds a place, valid until the next call. Copies name. */
 store_place *loader_add_place(loader *l, const char *name);
 
 /* Returns a decoder that skips records that were loaded before. */

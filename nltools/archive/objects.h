@@ -13,13 +13,13 @@ typedef struct objects objects;
 objects *objects_new(char **ids, size_t count);
 void objects_free(objects *l);
 
-/* Returns whether a text is such a list. */
+/* Returns whether a text is a valid list of fields. */
 bool objects_are_fields(const char *ids);
 
 /* Examines a loaded record. */
 void objects_see(objects *l, const nl_record *record);
 
-/* Replaces the views, with the ID fields of the archive, of --id, or inferred ones. */
+/* Replaces the views, with the ID fields of the archive or of --id, or with inferred ID fields. */
 nl_status objects_define(objects *l, store *s);
 
 #endif

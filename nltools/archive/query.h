@@ -10,7 +10,7 @@ typedef struct query {
     const nl_filter *where;
     int64_t from_ns, to_ns; /* INT64_MIN and INT64_MAX: all */
     const exporter_kind *to;
-    const char *drawing; /* an nlv file; NULL: none */
+    const char *drawing; /* an nlv file, or NULL */
     bool quiet;
 } query;
 

@@ -15,7 +15,7 @@ typedef struct row {
 typedef struct row_maker {
     keys keys;
     nl_buffer fields, packed, texts[4];
-    sink unused; /* for losses, which do not matter: packed has everything */
+    sink unused; /* for losses of the JSON form, which do not matter, because packed is complete */
 } row_maker;
 
 /* Makes a row, valid until the next call. Returns false if the record is too large. */

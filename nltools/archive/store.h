@@ -3,7 +3,7 @@
  * postgres.c.
  *
  * A transaction has the records, the position in each source, and the numbers of each stream. Therefore the positions
- * agree with the records after any end of the program. A function that fails sets the error. One thread.
+ * agree with the records however the program ends. A function that fails sets the error. One thread.
  */
 #ifndef NLTOOLS_ARCHIVE_STORE_H
 #define NLTOOLS_ARCHIVE_STORE_H
@@ -18,7 +18,7 @@ enum { STORE_VERSION = 1, STORE_HEAD_SIZE = 4096 };
 typedef struct store_place {
     int64_t id; /* 0: not in the database yet */
     char *name;
-    uint64_t head_size;       /* bytes in the hash, up to STORE_HEAD_SIZE; 0: none */
+    uint64_t head_size;       /* bytes in the hash, up to STORE_HEAD_SIZE; 0: no hash */
     uint64_t head;            /* hash of the first bytes */
     uint64_t position, lines; /* bytes, after decompression, and lines that were loaded */
     int64_t latest_ns;        /* the latest time */
@@ -59,7 +59,7 @@ struct store {
 store *store_open(const char *name, store_purpose purpose);
 void store_close(store *s);
 
-/* The other functions use those of the kind. */
+/* The other functions use the functions of the kind. */
 
 /* Reads all places. The caller frees the array and the names. */
 nl_status store_read_places(store *s, store_place **places, size_t *count);

@@ -1,7 +1,7 @@
 /*
- * The chunks of a pass, a ring: those in [committed, filled) are on their way through the threads, and the chunk at
- * filled is being filled. pipeline.c owns the ring; input.c fills it. A chunk belongs to the main thread unless its
- * state is READY or TAKEN.
+ * The chunks of a pass, a ring: the threads process the chunks in [committed, filled), and input.c fills the chunk at
+ * filled. pipeline.c owns the ring; input.c fills it. A chunk belongs to the main thread unless its state is READY or
+ * TAKEN.
  */
 #ifndef NLCONV_CHUNKS_H
 #define NLCONV_CHUNKS_H
@@ -13,7 +13,7 @@
 
 enum {
     CHUNK_SIZE = 1 << 20,          /* bytes of input in a chunk */
-    CHUNK_EXPANDED_MAX = 16 << 20, /* bytes that the blocks of a chunk may expand to, except a single block */
+    CHUNK_EXPANDED_MAX = 16 << 20, /* maximum expanded size of the blocks of a chunk, except of a single block */
     THREADS_MAX = 16,
 };
 
@@ -26,7 +26,7 @@ typedef struct chunk {
     uint64_t lines;    /* in the chunk */
     bool blocks;       /* blocks have no lines */
     uint64_t expanded; /* upper bound of the size of its blocks when they are expanded */
-    bool is_converted; /* the main thread puts records into the sink itself */
+    bool is_converted; /* the main thread puts records directly into the sink */
     bool last;
     sink s;
 } chunk;
@@ -47,21 +47,21 @@ typedef struct pipeline {
     bool closing;
     uint64_t lines;  /* in the committed chunks */
     uint64_t offset; /* of the bytes that follow */
-    bool failed;     /* to write, or to learn */
-    bool stopped;    /* by malformed input */
+    bool failed;     /* writing or learning failed */
+    bool stopped;    /* stopped at malformed input */
     bool begun;      /* the format is known, and the head of the output is written */
 } pipeline;
 
-/* The chunk that is being filled. */
+/* Returns the chunk that is being filled. */
 static inline chunk *chunk_filling(pipeline *p)
 {
     return &p->chunks[p->filled % p->chunk_count];
 }
 
-/* Hands the filled chunk to the threads; afterwards an empty chunk is being filled. */
+/* Passes the filled chunk to the threads, and begins to fill an empty chunk. */
 void chunk_dispatch(pipeline *p);
 
-/* Returns a chunk whose sink takes records from the main thread, until chunk_dispatch_converted. */
+/* Returns a chunk whose sink accepts records from the main thread, until chunk_dispatch_converted. */
 chunk *chunk_convert_here(pipeline *p);
 void chunk_dispatch_converted(pipeline *p);
 

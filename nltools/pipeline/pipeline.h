@@ -11,7 +11,7 @@
 typedef struct pass {
     char **sources; /* read one after another: several are the files of an archive */
     size_t source_count;
-    const char *copy;          /* of a single source that can be read only once; NULL: none */
+    const char *copy;          /* of a single source that can be read only once; NULL: no copy */
     bool is_first;             /* another pass follows and reports malformed input */
     const importer_kind *from; /* NULL: detect; set by the pass */
     const exporter_kind *to;
@@ -30,7 +30,10 @@ typedef struct pass {
     bool unwritten; /* the output is not complete */
 } pass;
 
-/* Runs a pass. Returns false after reporting that reading or writing failed; the output has what was read before. */
+/*
+ * Runs a pass. Returns false after reporting that reading or writing failed; the output has the records that were read
+ * before.
+ */
 bool pass_run(pass *p);
 
 /* Returns whether the input is a directory in a foreign format. */

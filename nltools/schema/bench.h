@@ -5,7 +5,7 @@
 #include "schema.h"
 
 typedef struct schema_bench_options {
-    unsigned long count; /* how often to log each event in each round */
+    unsigned long count; /* number of times to log each event in each round */
     const char *cflags;  /* for the compiler; NULL: from pkg-config, as libs */
     const char *libs;
     bool json;

@@ -14,10 +14,10 @@
  *
  * The syntax is that of GLib key files: # begins a comment line; \n, \t, \r, \s and \\ in a value are a newline, tab,
  * return, space and backslash. Each section except [schema] is an event. Its keys are fields, except level (default
- * Usage), description and optional (fields that may be absent, separated by ;). A name in double quotes is always that
- * of an event or field: "level"=int32. The value of a field is its type, unit and description; unit and description may
- * be absent. Types: bool, int8 to int64, uint8 to uint64, float, double, string (text), bytes (any) and enum(a|b|c).
- * Names in C begin with prefix= of [schema], whose default is the schema's name.
+ * Usage), description and optional (fields that may be absent, separated by ;). A name in double quotes is always the
+ * name of an event or field: "level"=int32. The value of a field is its type, unit and description; unit and
+ * description may be absent. Types: bool, int8 to int64, uint8 to uint64, float, double, string (text), bytes (any) and
+ * enum(a|b|c). Names in C begin with prefix= of [schema], whose default is the schema's name.
  *
  * Used by nlschema only. One thread.
  */
@@ -80,13 +80,13 @@ typedef struct schema {
 
 /* A mistake in a schema file. */
 typedef struct schema_mistake {
-    unsigned line; /* from 1; 0: none */
+    unsigned line; /* from 1; 0: no line */
     char *text;
 } schema_mistake;
 
 /*
  * Reads a schema from a file; "-" is standard input. If the schema has mistakes, returns NULL and sets *mistakes to all
- * of them (schema_mistake *), in the order of lines, for g_ptr_array_unref.
+ * of them (schema_mistake *), in the order of lines. The caller frees them with g_ptr_array_unref.
  */
 schema *schema_read(const char *path, GPtrArray **mistakes);
 void schema_free(schema *s);
@@ -101,16 +101,19 @@ void schema_name_all(schema *s, GPtrArray *mistakes);
 /* Returns the name of a type in schemas, without the values of an enum; static storage. */
 const char *schema_type_name(schema_type type);
 
-/* Returns the type of a field as in the schema, with the values of an enum, for g_free. */
+/* Returns the type of a field as in the schema, with the values of an enum. The caller frees it with g_free. */
 char *schema_field_type(const schema_field *field);
 
-/* Returns text as valid UTF-8, with spaces for control and formatting characters, for g_free. */
+/* Returns text as valid UTF-8, with spaces for control and formatting characters. The caller frees it with g_free. */
 char *schema_plain(const char *text);
 
 /* Appends text as a C string literal with its quotes, in ASCII and without trigraphs. */
 void schema_append_literal(GString *out, const char *text);
 
-/* The output of the commands. schema_json returns a document for json_object_put; the others append to out. */
+/*
+ * The output of the commands. schema_json returns a document, which the caller frees with json_object_put; the others
+ * append to out.
+ */
 typedef enum schema_doc_style { SCHEMA_MARKDOWN, SCHEMA_HTML, SCHEMA_TEXT } schema_doc_style;
 void schema_header(const schema *s, GString *out);
 void schema_doc(const schema *s, schema_doc_style style, GString *out);
