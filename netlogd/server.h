@@ -54,7 +54,7 @@ int server_run(const server_parts *parts);
  */
 void server_block_signals(bool block);
 
-/* The settings in force. They change on a reload. */
+/* Returns the settings in force. They change on a reload. */
 const settings *server_settings(void);
 
 /* Reads the configuration again (SIGHUP). Returns NULL after passing all problems to report. */
@@ -73,7 +73,7 @@ nl_log *server_log(void);
 
 enum { SERVER_HOST_SIZE = 256 };
 
-/* The name of this host in netlogd's records, shorter than SERVER_HOST_SIZE. */
+/* Returns the name of this host in netlogd's records, shorter than SERVER_HOST_SIZE. */
 const char *server_host(void);
 
 /* When the server started, by nl_monotonic_ns. */

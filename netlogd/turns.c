@@ -113,7 +113,7 @@ void turns_free(void)
     memset(&all, 0, sizeof all);
 }
 
-/* The tag with which the client would begin now. */
+/* Returns the tag with which the client would begin now. */
 static uint64_t find_tag(const turn *client)
 {
     return client->tag > all.clock ? client->tag : all.clock;

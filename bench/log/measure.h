@@ -1,8 +1,9 @@
 /*
- * The harness that all sides of bench/log share: what is timed, and how. C and C++.
+ * The harness that all sides of bench/log share: the timing of calls and bursts. C and C++.
  *
  * A side is a small program. It includes this header and defines the three functions below; its main returns
- * measure_main(argc, argv). one() is inlined into the loops here, so that the time is that of a call in a program.
+ * measure_main(argc, argv). one() is inlined into the loops here, so that the measured time is the time of a call in a
+ * program.
  *
  * A side that cannot be built here defines MEASURE_MISSING, the reason, before it includes this header, and only main.
  *
@@ -90,7 +91,7 @@ __attribute__((noinline)) static void measure_many(uint64_t first, uint64_t coun
     }
 }
 
-/* Prevents that code before the first reading, or after the second, runs between the two. */
+/* Prevents code before the first reading, or after the second, from running between the two. */
 static inline __attribute__((always_inline)) uint64_t measure_before(void)
 {
     _mm_lfence();
@@ -224,8 +225,10 @@ static int measure_add_size(const char *path, const struct stat *status, int kin
     return 0;
 }
 
-/* Closes the log and prints the contents of the file, or of all files of the directory. Returns the time when all was
- * written. */
+/*
+ * Closes the log and prints the contents of the file, or of all files of the directory. Returns the time at which
+ * everything was written.
+ */
 static double measure_finish(const char *path, uint64_t total)
 {
     uint64_t lost = side_close();

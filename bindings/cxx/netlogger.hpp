@@ -280,16 +280,16 @@ class log
         if (handle == nullptr && *nl_error_message() != '\0')
             throw error();
     }
-    /** The same with strings. */
+    /** Opens a log, with strings as arguments. */
     explicit log(const std::string &prog, const std::string &url) : log(prog.c_str(), url.c_str())
     {
     }
 
-    /** Takes over the log of other, which is off afterwards. */
+    /** Moves the log of other to this object; other is off afterwards. */
     log(log &&other) noexcept : handle(std::exchange(other.handle, nullptr))
     {
     }
-    /** Closes this log and takes over the log of other. */
+    /** Closes this log and moves the log of other to this object. */
     log &operator=(log &&other) noexcept
     {
         if (this != &other) {
@@ -332,7 +332,7 @@ class log
         return detail::put(handle, &site::it, detail::capture(fields.value)...);
     }
 
-    /** The same with a name that is known at run time only; it takes several times as long. */
+    /** Writes an event with a name that is known at run time only, which takes several times as long. */
     template <nl_level Level = NL_USAGE, class... Names, class... Values>
     bool event(std::string_view name, const field<Names, Values> &...fields) const noexcept
     {
@@ -575,7 +575,7 @@ class record
     {
         return data->level;
     }
-    /** Returns the host; empty if the record has none, also below. */
+    /** Returns the host; empty if the record has none. */
     std::string_view host() const
     {
         return view(data->host);
@@ -601,7 +601,9 @@ class record
         return value(data->fields[place]);
     }
 
-    /** Returns the first field of this name, also a standard one ("HOST", "DATE"); empty if there is none. */
+    /*
+     * * Returns the first field of this name, including standard fields ("HOST", "DATE"); empty if the record lacks it.
+     */
     std::optional<value> find(const char *name) const
     {
         nl_field field;
@@ -632,7 +634,7 @@ class record
     const nl_record *data;
 };
 
-/** A copy of a record, which is valid as long as this object. */
+/** A copy of a record, valid as long as this object exists. */
 class stored_record
 {
   public:
@@ -733,7 +735,7 @@ class reader
         explicit iterator(reader &from) : from(&from), now(from.next())
         {
         }
-        /** Returns the record, which is valid until the next one. */
+        /** Returns the record, which is valid until the next record. */
         reference operator*() const
         {
             return *now;
@@ -859,19 +861,19 @@ class probe
         return made;
     }
 
-    /** Takes over other's probe. */
+    /** Moves other's probe to this object. */
     probe(probe &&other) noexcept : number(std::exchange(other.number, 0)), kept(std::move(other.kept))
     {
     }
     probe &operator=(probe &&other) = delete;
-    /** Detaches it. No thread is in the probe afterwards. */
+    /** Detaches the probe. No thread is in the probe afterwards. */
     ~probe()
     {
         if (number != 0)
             nl_marker_detach(number);
     }
 
-    /** Returns the results so far. @throws netlogger::error if the probe is detached already */
+    /** Returns the results so far. @throws netlogger::error if the probe is already detached */
     nl_probe_info read() const
     {
         nl_probe_info info;

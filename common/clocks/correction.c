@@ -101,7 +101,7 @@ static bool is_event(const nl_record *record, const char *name)
     return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
 }
 
-/* A field in microseconds, as nanoseconds. */
+/* Returns a field in microseconds, as nanoseconds. */
 static bool get_ns(const nl_record *record, const char *name, double *value)
 {
     nl_field field;

@@ -47,7 +47,7 @@ void path_free(path *p);
 /* Copies a packet into the path. Returns false if memory runs out; the packet counts as overflowed. */
 bool path_put(path *p, const void *bytes, size_t size, int64_t now_ns);
 
-/* Returns the time at which the next packet arrives; INT64_MAX if none exists. */
+/* Returns the time at which the next packet arrives; INT64_MAX if the path is empty. */
 int64_t path_next_ns(const path *p);
 
 /* Returns the next packet that has arrived by now_ns, or NULL. The caller frees it. */

@@ -1,6 +1,6 @@
 /*
- * The agents that the window uses: searches in directories, and the records of sensors as one log that grows. Threads
- * do the work (common/agents), one for each search and each stream, so that no directory or agent delays the window.
+ * The agents that the window uses: searches in directories, and the records of sensors as one log that grows. Each
+ * search and each stream has a thread (common/agents), so that no directory or agent delays the window.
  *
  * No GTK. All functions and callbacks run in the main loop's thread.
  */
@@ -35,28 +35,31 @@ void agents_free(agents *a);
 
 /*
  * Searches a directory, http://HOST:PORT or ldap://HOST; NULL or "": $NLAGENT_DIRECTORY, or this host. Cancels the
- * search before. expression is one of nlagent find; "": all sensors.
+ * previous search. expression: as for nlagent find; "": all sensors.
  */
 void agents_find(agents *a, const char *directory, const char *expression);
 
 /*
- * Subscribes to a sensor until it is removed, and again whenever the agent was away. Returns false after passing the
- * reason to the callback changed.
+ * Subscribes to a sensor until it is removed. Subscribes again whenever the agent was unreachable. Returns false after
+ * passing the reason to the callback changed.
  */
 bool agents_add(agents *a, const char *url, const char *sensor);
 void agents_remove(agents *a, const char *url, const char *sensor);
 
-/* The state of a sensor; NULL if it was not added. */
+/* Returns the state of a sensor; NULL if it was not added. */
 const char *agents_state(const agents *a, const char *url, const char *sensor);
 
 /* Calls function for each sensor that was added. */
 void agents_each(const agents *a, void (*function)(void *user, const char *url, const char *sensor, const char *state),
                  void *user);
 
-/* The feed that gets all records. The caller gets no reference. */
+/* Returns the feed that gets all records. The caller gets no reference of its own. */
 feed *agents_feed(agents *a);
 
-/* The loadlines of the sensors, the caller's. Their quiet events are all events that the sensors have logged. */
+/*
+ * Returns the loadlines of the sensors, which the caller owns. Their quiet events are all events that the sensors have
+ * logged.
+ */
 drawing *agents_loadlines(const agents *a);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * One sensor of an agent, subscribed to by a thread of its own (agents/gather.h), which connects again when the agent
- * was away. The thread decodes the records and passes them to a feed. The main loop hears of the first record of each
- * event and of the state of the stream.
+ * A subscription to one sensor of an agent, in a separate thread (agents/gather.h), which reconnects when the agent was
+ * unreachable. The thread decodes the records and passes them to a feed. The main loop is notified of the first record
+ * of each event and of the state of the stream.
  *
  * All functions and callbacks run in the main loop's thread.
  */
@@ -21,8 +21,8 @@ typedef struct stream_callbacks {
     void *user;
 } stream_callbacks;
 
-/* Returns NULL and sets the error on failure. options must last as long as the program. The stream keeps a reference to
- * the feed. */
+/* Returns NULL and sets the error on failure. options must remain valid until the program ends. The stream keeps a
+ * reference to the feed. */
 stream *stream_new(const agents_options *options, const char *url, const char *sensor, feed *into,
                    stream_callbacks callbacks);
 
@@ -33,7 +33,7 @@ bool stream_is(const stream *s, const char *url, const char *sensor);
 const char *stream_url(const stream *s);
 const char *stream_sensor(const stream *s);
 
-/* The state as text for people. */
+/* Returns the state as text for people. */
 const char *stream_state(const stream *s);
 
 #endif

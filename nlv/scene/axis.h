@@ -4,25 +4,25 @@
 
 #include <netlogger.h>
 
-/* The smallest round step of time that is at least min_ns. */
+/* Returns the smallest round step of time that is at least min_ns. */
 int64_t axis_time_step_ns(int64_t min_ns);
 
-/* The first multiple of step at or after a time. */
+/* Returns the first multiple of step at or after a time. */
 int64_t axis_first_tick_ns(int64_t from_ns, int64_t step_ns);
 
 /*
- * The label of a tick in UTC, with the digits that the step needs: "12:00:01.250", or the date for steps of a day and
- * more.
+ * Writes the label of a tick in UTC, with the digits that the step needs: "12:00:01.250", or the date for steps of a
+ * day and more.
  */
 void axis_time_label(int64_t time_ns, int64_t step_ns, char out[NL_TIME_TEXT_SIZE]);
 
-/* The smallest of 1, 2, 5, 10, 20 ... (and their tenths) that is at least min. */
+/* Returns the smallest of 1, 2, 5, 10, 20 ... (and their tenths) that is at least min. */
 double axis_step(double min);
 
-/* A number with a prefix: "1.5 M". */
+/* Writes a number with a prefix: "1.5 M". */
 void axis_number_label(double value, double step, char out[32]);
 
-/* A duration: "1.25 ms". */
+/* Writes a duration: "1.25 ms". */
 void axis_span_label(double span_ns, char out[32]);
 
 #endif

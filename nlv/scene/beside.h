@@ -3,8 +3,8 @@
 #define NLV_BESIDE_H
 
 /*
- * Calls work(user) in this thread and, if another thread is free in time, a second time in that one. Returns when both
- * have ended. Both take parts of the work with an atomic counter in user. Any thread may call this.
+ * Calls work(user) in this thread and, if another thread is free in time, also in that thread. Returns when both calls
+ * have ended. Both calls choose parts of the work with an atomic counter in user. Any thread may call this.
  */
 void beside_run(void (*work)(void *user), void *user);
 

@@ -226,7 +226,7 @@ uint64_t density_work(const density *d)
     return d->work;
 }
 
-/* The strength of a pixel with so many lines: single for one line, then by the logarithm. */
+/* Returns the strength of a pixel with so many lines: single for one line, then by the logarithm. */
 static float strength_of(float total, float single, float log_most)
 {
     if (total < 1)
@@ -374,7 +374,7 @@ static void count_four(tally *t, four_floats total)
     t->touched += is_touched;
 }
 
-/* The most lines on a pixel. If few lines overlap, each is drawn stronger. */
+/* Returns the most lines on a pixel. If few lines overlap, each is drawn stronger. */
 static float find_most(density *d, int first, int end)
 {
     tally t = {0};

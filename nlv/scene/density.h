@@ -1,7 +1,7 @@
 /*
- * Draws thousands of overlapping lines as a picture of their density: how many lines cross each pixel, and the colour
- * of most of them. A pixel has one pure colour, stronger with more lines (by the logarithm), so that colours do not
- * mix and a single line stays visible.
+ * Draws thousands of overlapping lines as a picture of their density: the number of lines that cross each pixel, and
+ * the colour of most of these lines. A pixel has one pure colour, stronger with more lines (by the logarithm), so that
+ * colours do not mix and a single line stays visible.
  */
 #ifndef NLV_DENSITY_H
 #define NLV_DENSITY_H
@@ -12,13 +12,13 @@
 
 typedef struct density density;
 
-/* pixels of the area; scale is the pixels per user unit. To be freed with density_free. */
+/* pixels of the area; scale is the pixels per user unit. Free the result with density_free. */
 density *density_new(double left, double top, double right, double bottom, double scale);
 void density_free(density *d);
 
 /*
- * A band of an area, from top to before bottom (units), that another thread may draw into; lines are cut at its
- * borders. The owner of the area ends it with density_join.
+ * Returns a band of an area, from top to before bottom (units), which another thread may draw into; lines are clipped
+ * at its borders. The owner of the area ends it with density_join.
  */
 density *density_band(density *whole, double top, double bottom);
 void density_join(density *band);
@@ -33,10 +33,10 @@ void density_line(density *d, double x0, double y0, double x1, double y1, float 
 /* Draws a line on top of all others in one colour. */
 void density_line_on_top(density *d, double x0, double y0, double x1, double y1, unsigned color);
 
-/* The number of pixels touched so far, which is the cost of drawing. */
+/* Returns the number of pixels touched so far, which is the cost of drawing. */
 uint64_t density_work(const density *d);
 
-/* Paints the picture. max: the number of lines for the full strength; 0: the maximum that occurs. */
+/* Paints the picture. max: the number of lines for the full strength; 0: the maximum in the picture. */
 void density_paint(density *d, cairo_t *cr, bool dark, float max);
 
 #endif

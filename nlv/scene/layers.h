@@ -14,15 +14,15 @@ typedef struct layer_context {
     uint32_t from, to; /* the visible records: [from, to) */
     uint32_t *columns; /* the first record of each of column_count columns, one unit wide; then to */
     unsigned column_count;
-    bool is_near;   /* the first records of columns are known to STORE_MARK only */
+    bool is_near;   /* the first records of columns are exact only to a multiple of STORE_MARK */
     bool is_raster; /* draws pixels; otherwise vectors (SVG, PDF) */
     double scale;   /* pixels per unit */
 } layer_context;
 
-/* The x of a record's time. */
+/* Returns the x of a record's time. */
 double layer_x(const layer_context *c, uint32_t record);
 
-/* The background: the pane, rows and their labels. */
+/* Draws the background: the pane, rows and their labels. */
 void lifelines_layer_back(const layer_context *c, const pane *p);
 void lifelines_layer_draw(const layer_context *c, const pane *p);
 void points_layer_back(const layer_context *c, const pane *p);
@@ -30,21 +30,24 @@ void points_layer_draw(const layer_context *c, const pane *p);
 void loadlines_layer_draw(const layer_context *c,
                           const pane *p); /* with its background, because the axis depends on the data */
 
-/* The bookmarks of the view, in front of all panes. */
+/* Draws the bookmarks of the view, in front of all panes. */
 void marks_layer_draw(const layer_context *c);
 
-/* The whole log in a strip, with the visible part marked. */
+/* Draws the whole log in a strip, with the visible part marked. */
 void overview_layer_draw(const layer_context *c);
 
-/* A loadline's name with its unit, to be freed with g_free. The numbers of its axis take LOADLINE_NUMBERS units. */
+/*
+ * Returns a loadline's name with its unit, which the caller frees with g_free. The numbers of its axis are
+ * LOADLINE_NUMBERS units wide.
+ */
 char *loadlines_layer_name(const drawing_loadline *definition);
 enum { LOADLINE_NUMBERS = 48 };
 
-/* The rectangle of a pane; a row's line and label. */
+/* Draw the rectangle of a pane; a row's line and label. */
 void layer_pane(const layer_context *c, const pane *p);
 void layer_row(const layer_context *c, const pane *p, unsigned row, const char *label);
 
-/* Puts the mark nearest to a place into found, if it is nearer than found->distance (units). */
+/* Stores the mark nearest to a place in found, if it is nearer than found->distance (units). */
 void lifelines_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);
 void points_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);
 void loadlines_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);

@@ -7,7 +7,7 @@
 
 static const double margin = 14, pane_gap = 18, label_gap = 8;
 
-/* The width of the labels at the left: that of the widest, but at most three tenths of all. */
+/* Returns the width of the labels at the left: that of the widest, but at most three tenths of all. */
 static double label_width(const model *m, const scene_view *view, cairo_t *cr)
 {
     const drawing *d = model_drawing(m);
@@ -27,7 +27,7 @@ static double label_width(const model *m, const scene_view *view, cairo_t *cr)
     return MIN(max, view->width * 0.3);
 }
 
-/* The share of the height that a pane gets. */
+/* Returns the share of the height that a pane gets. */
 static double weight(const pane *p)
 {
     switch (p->kind) {

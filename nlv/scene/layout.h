@@ -19,7 +19,7 @@ typedef struct layout {
     double left, right; /* the plot, which shows view->from_ns to to_ns */
     double legend_y, axis_y, caption_y;
     double caption_text_y;                /* the top of the view's caption */
-    double overview_top, overview_bottom; /* equal: none exists */
+    double overview_top, overview_bottom; /* equal: no overview */
     int64_t whole_from_ns, whole_to_ns;   /* the time that the overview shows */
     pane panes[LAYOUT_PANES];
     unsigned pane_count;
@@ -27,17 +27,17 @@ typedef struct layout {
 
 layout layout_make(const model *m, const scene_view *view, cairo_t *cr);
 
-/* The x of a time. Times far outside are clamped to near outside. */
+/* Returns the x of a time. Times far outside the view are clamped. */
 double layout_x(const layout *l, const scene_view *view, int64_t time_ns);
 
-/* The time at an x, also beside the plot. */
+/* Returns the time at an x, also beside the plot. */
 int64_t layout_time(const layout *l, const scene_view *view, double x);
 
-/* The same in the overview. */
+/* As layout_x, in the overview. */
 double layout_overview_x(const layout *l, int64_t time_ns);
 int64_t layout_overview_time(const layout *l, double x);
 
-/* The middle of a row, counted from the bottom. */
+/* Returns the middle of a row, counted from the bottom. */
 double layout_row_y(const pane *p, unsigned row);
 
 #endif

@@ -107,8 +107,8 @@ static int ink_of_name(const drawer *d, uint16_t name)
 }
 
 /*
- * The colour of most segments of a column, by its nodes or by a sample from its middle; if none prevails, that of
- * mixtures.
+ * Returns the colour of most segments of a column, by its nodes or by a sample from its middle; if none prevails, that
+ * of mixtures.
  */
 static int prevailing(const drawer *d, const kind *k, size_t from, size_t count, size_t grain)
 {
@@ -145,7 +145,7 @@ static void draw_quickly(const drawer *d, const kind *k, double x, double long_n
         density_line(d->density, x0, y0, x, y1, weight, (unsigned)ink);
 }
 
-/* The duration of an entry, or of one near it that its node knows. */
+/* Returns the duration of an entry, or of one near it that its node knows. */
 static double long_ns_at(const kind *k, size_t i, size_t grain)
 {
     return grain > 1 ? list_node_of(k->list, i, grain)->sample : list_value(k->list, i);
@@ -158,7 +158,7 @@ typedef struct segment_column {
     int ink; /* the colour of most of them */
 } segment_column;
 
-/* The x of an entry; among very many entries, interpolated. */
+/* Returns the x of an entry; among very many entries, interpolated. */
 static double column_x(const drawer *d, const kind *k, const segment_column *s, size_t i)
 {
     if (s->grain == 1)
@@ -167,7 +167,7 @@ static double column_x(const drawer *d, const kind *k, const segment_column *s, 
     return s->x + CLAMP(share, 0, 1) * s->width;
 }
 
-/* The colour of an entry that stands for others: its own, if no colour prevails and it is near. */
+/* Returns the colour of an entry that stands for others: its own, if no colour prevails and it is near. */
 static int column_ink(const drawer *d, const kind *k, const segment_column *s, size_t i)
 {
     if (s->ink != DENSITY_MIXED || s->grain > 1)
@@ -203,7 +203,7 @@ static void draw_column(const drawer *d, const kind *k, segment_column s)
                          : (int)(color_of(d, list_at(k->list, e.max_at)) % DENSITY_COLORS));
 }
 
-/* The mean width of a kind's segments in units, from a sample. */
+/* Returns the mean width of a kind's segments in units, from a sample. */
 static double width_of(const drawer *d, const kind *k)
 {
     const layer_context *c = d->c;

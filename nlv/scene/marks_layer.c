@@ -12,7 +12,7 @@ enum { ROWS = 4 /* of notes, one above the other */ };
 
 static const double note_most = 220;
 
-/* The topmost row that is free at x; the last row if none is. */
+/* Returns the topmost row that is free at x; the last row if none is. */
 static unsigned row_for(const double ends[ROWS], double x)
 {
     for (unsigned row = 0; row < ROWS; row++)

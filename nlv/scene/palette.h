@@ -15,7 +15,7 @@ typedef struct color {
 
 enum { PALETTE_SERIES = 8 };
 
-/* The colour of series i. After PALETTE_SERIES come darker and lighter ones of the same hues. */
+/* Returns the colour of series i. After PALETTE_SERIES colours follow darker and lighter colours of the same hues. */
 color palette_series(size_t i, bool dark);
 
 color palette_background(bool dark);
@@ -23,8 +23,8 @@ color palette_pane(bool dark); /* behind a pane */
 color palette_grid(bool dark); /* hair lines */
 color palette_text(bool dark);
 color palette_muted(bool dark); /* less important text */
-color palette_mixed(bool dark); /* many colours, of which none prevails */
-color palette_alarm(void);      /* what is impossible, such as time that runs backwards */
+color palette_mixed(bool dark); /* many colours without a prevailing one */
+color palette_alarm(void);      /* impossible data, such as time that runs backwards */
 
 color palette_accent(bool dark); /* marked by the user */
 

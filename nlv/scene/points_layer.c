@@ -64,7 +64,7 @@ static unsigned color_of(const layer_context *c, uint32_t record)
     return model_host_color(c->model, store_host(c->store, record));
 }
 
-/* The colour of the first entry, or the prevailing colour of its node. */
+/* Returns the colour of the first entry, or the prevailing colour of its node. */
 static unsigned color_at(const points_row *r, size_t at, size_t grain)
 {
     uint16_t known = grain > 1 ? list_node_of(r->list, at, grain)->color : LIST_COLOR_UNKNOWN;

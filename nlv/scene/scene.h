@@ -16,26 +16,26 @@ typedef struct scene_view {
     int64_t from_ns, to_ns; /* visible; from_ns < to_ns */
     double width, height;   /* in pixels or points */
     bool dark;
-    int64_t selected;         /* an object that is emphasised; -1: none */
+    int64_t selected;         /* an emphasised object, or -1 */
     size_t selected_lifeline; /* its lifeline definition */
     const char *title;        /* in place of the drawing's; NULL: the drawing's */
     bool has_range;           /* the time from range_from_ns to range_to_ns, in any order, is marked */
-    bool is_zooming;          /* it is the target of a zoom */
+    bool is_zooming;          /* the range is the target of a zoom */
     int64_t range_from_ns, range_to_ns;
     bool has_mark; /* a time is marked: a match of a search */
     int64_t mark_ns;
-    const GArray *marks; /* session_mark: bookmarks; NULL: none */
-    const char *caption; /* text below the picture; NULL: none */
+    const GArray *marks; /* bookmarks (session_mark), or NULL */
+    const char *caption; /* text below the picture, or NULL */
     bool overview;       /* draw the overview, even if the whole log is visible */
     bool is_coarse;      /* draw lines with half the resolution, for speed while the view moves */
 } scene_view;
 
-/* A view of the whole model, with a margin on both sides. */
+/* Returns a view of the whole model, with a margin on both sides. */
 scene_view scene_fit(const model *m, double width, double height);
 
 void scene_draw(const model *m, const scene_view *view, cairo_t *cr);
 
-/* The left and right edge of the plot. */
+/* Gets the left and right edge of the plot. */
 void scene_plot_extents(const model *m, const scene_view *view, cairo_t *cr, double *left, double *right);
 
 /* The mark nearest to a place. */
@@ -46,10 +46,10 @@ typedef struct scene_found {
     size_t lifeline;
 } scene_found;
 
-/* Finds the record whose mark is nearest to a place, within a few units. Returns false if none exists. */
+/* Finds the record whose mark is nearest to a place, within a few units. Returns false if no mark is there. */
 bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, double y, scene_found *found);
 
-/* Returns whether a place is in the overview; sets the time there. */
+/* Returns whether a place is in the overview, and sets the time at the place. */
 bool scene_is_overview(const model *m, const scene_view *view, cairo_t *cr, double x, double y, int64_t *time_ns);
 
 /* Zooms by a factor around share (0 left, 1 right) of the plot; pans by a share of its width. */

@@ -26,7 +26,7 @@ static PangoLayout *new_layout(cairo_t *cr, const char *text, text_size size)
     return layout;
 }
 
-/* The layout of a text, at most that wide (units; 0: any width). The cache owns it. */
+/* Returns the layout of a text, at most that wide (units; 0: any width). The cache owns it. */
 static PangoLayout *layout_of(cairo_t *cr, const char *text, text_size size, double max)
 {
     char *key =

@@ -1,4 +1,6 @@
-/* Text with Pango: measuring, ellipsizing, placing. It keeps layouts, so one thread at a time. */
+/*
+ * Text with Pango: measuring, ellipsizing, placing. The module caches layouts, so only one thread at a time may use it.
+ */
 #ifndef NLV_TEXT_H
 #define NLV_TEXT_H
 
@@ -6,7 +8,7 @@
 
 typedef enum text_size { TEXT_SMALL, TEXT_NORMAL, TEXT_TITLE } text_size;
 
-/* What x means. y is always the middle. */
+/* The meaning of x. y is always the middle. */
 typedef enum text_edge { TEXT_LEFT, TEXT_CENTER, TEXT_RIGHT } text_edge;
 
 /* Draws text, with an ellipsis beyond max units (0: no limit). Returns its width. */
@@ -15,10 +17,10 @@ double text_draw(cairo_t *cr, const char *text, text_size size, color c, text_ed
 
 double text_width(cairo_t *cr, const char *text, text_size size);
 
-/* The height of a line. */
+/* Returns the height of a line. */
 double text_height(text_size size);
 
-/* A paragraph of a given width: its height; draws it at x with its top at y. */
+/* Return the height of a paragraph with a given width; draw it at x with its top at y. */
 double text_paragraph_height(cairo_t *cr, const char *text, text_size size, double width);
 void text_draw_paragraph(cairo_t *cr, const char *text, text_size size, color c, double x, double y, double width);
 

@@ -18,8 +18,8 @@ typedef struct bookmarks_callbacks {
 bookmarks *bookmarks_new(GtkWidget *relative_to, bookmarks_callbacks callbacks);
 
 /*
- * Shows the bookmarks of a session, which the user then changes. focus: the bookmark whose note gets the keyboard; -1:
- * none.
+ * Shows the bookmarks of a session, which the user can then change. focus: the bookmark whose note gets the keyboard
+ * focus, or -1.
  */
 void bookmarks_show(bookmarks *b, session *s, int focus);
 

@@ -39,7 +39,7 @@ struct canvas {
     guint settling;     /* the timer that draws a coarse picture again; 0: none */
 };
 
-/* A context for measuring text. */
+/* Returns a context for measuring text. */
 static cairo_t *measuring_context(void)
 {
     cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_A8, 1, 1);

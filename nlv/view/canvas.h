@@ -15,7 +15,7 @@
 typedef struct canvas canvas;
 
 typedef struct canvas_callbacks {
-    void (*hover)(void *user, const char *text); /* the record under the pointer; "": none */
+    void (*hover)(void *user, const char *text); /* the record under the pointer; "": no record */
     void (*moved)(void *user);                   /* the user has moved the view */
     void (*chosen)(void *user);                  /* the chosen lifeline has changed: see the view */
     void (*ranged)(void *user);                  /* the marked time has changed: see the view */
@@ -26,23 +26,25 @@ typedef struct canvas_callbacks {
 canvas *canvas_new(model *m, bool dark, canvas_callbacks callbacks);
 GtkWidget *canvas_widget(canvas *c);
 
-/* The view; call canvas_redraw after changing it. */
+/* Returns the view; call canvas_redraw after changing it. */
 scene_view *canvas_view(canvas *c);
 void canvas_redraw(canvas *c);
 
-/* Shows the whole log; shows a time range, as a move of the user. */
+/* Show the whole log; show a time range, as a move of the user. */
 void canvas_fit(canvas *c);
 void canvas_show(canvas *c, int64_t from_ns, int64_t to_ns);
 
-/* Moves of the user: zooms around the middle, pans by a share of the width, goes back or forward through views. */
+/* Moves of the user: zoom around the middle, pan by a share of the width, go back or forward through views. */
 void canvas_zoom(canvas *c, double factor);
 void canvas_pan(canvas *c, double share);
 void canvas_go(canvas *c, int step);
 
-/* The time of the record under the pointer, or of the pointer. Returns false if the pointer is elsewhere. */
+/*
+ * Gets the time of the record under the pointer, or of the pointer. Returns false if the pointer is outside the plot.
+ */
 bool canvas_pointed(canvas *c, int64_t *time_ns);
 
-/* Zooms to the marked time; removes all marks and the choice. */
+/* Zoom to the marked time; remove all marks and the choice. */
 void canvas_show_range(canvas *c);
 void canvas_clear(canvas *c);
 

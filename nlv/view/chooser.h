@@ -11,15 +11,15 @@ typedef struct chooser chooser;
 /* changed is called when a box was ticked or unticked. Belongs to its popover, which points to relative_to. */
 chooser *chooser_new(model *m, GtkWidget *relative_to, void (*changed)(void *user), void *user);
 
-/* Shows it, with the names that the model has now. */
+/* Shows the popover, with the names that the model has now. */
 void chooser_show(chooser *c);
 
-/* The expression for the ticked boxes, to be freed with g_free; NULL if all are ticked. */
+/* Returns the expression for the ticked boxes, which the caller frees with g_free; NULL if all boxes are ticked. */
 char *chooser_expression(const chooser *c);
 
 /*
- * The names of events (0), hosts (1) or programs (2) that are not ticked, sorted, NULL at the end, to be freed with
- * g_strfreev; chooser_hide unticks exactly these, without calling changed.
+ * Returns the names of events (0), hosts (1) or programs (2) that are not ticked, sorted, NULL at the end. The caller
+ * frees them with g_strfreev. chooser_hide unticks exactly these boxes, without calling changed.
  */
 char **chooser_hidden(const chooser *c, int group);
 void chooser_hide(chooser *c, int group, char *const *names);

@@ -4,7 +4,7 @@
 
 #include "view/commands.h"
 
-/* Shows it above a window; calls act with the chosen command. */
+/* Shows the dialog above a window. Calls act with the chosen command. */
 void command_palette_show(GtkWidget *window, command_do *act, void *user);
 
 #endif

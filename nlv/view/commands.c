@@ -134,7 +134,7 @@ command commands_of_key(const GdkEventKey *event, bool typing)
     return COMMAND_NONE;
 }
 
-/* A label without its mnemonic mark. */
+/* Returns a label without its mnemonic mark. */
 static char *plain_label(const char *label)
 {
     char *plain = g_strdup(label), *to = plain;

@@ -50,16 +50,22 @@ typedef enum command {
 
 typedef void command_do(void *user, command which);
 
-/* The menu bar; each item shows its key. */
+/* Returns the menu bar; each item shows its key. */
 GtkWidget *commands_menu_bar(command_do *act, void *user);
 
-/* The command of a key. typing: the focus is in a text field, so keys that edit text are no commands. */
+/* Returns the command of a key. typing: the focus is in a text field, so keys that edit text are not commands. */
 command commands_of_key(const GdkEventKey *event, bool typing);
 
-/* All commands with their keys, and what the pointer does, as Pango markup; to be freed with g_free. */
+/*
+ * Returns all commands with their keys, and the actions of the pointer, as Pango markup. The caller frees it with
+ * g_free.
+ */
 char *commands_help(void);
 
-/* Command number i, with its name and its key as text, to be freed with g_free; COMMAND_NONE after the last one. */
+/*
+ * Returns command number i, with its name and its key as text, which the caller frees with g_free; COMMAND_NONE after
+ * the last.
+ */
 command commands_at(size_t i, char **name, char **key);
 
 #endif

@@ -50,7 +50,7 @@ static void on_title(GtkEditable *editable, gpointer user)
     e->draft->title = *text != '\0' ? g_strdup(text) : NULL;
 }
 
-/* A copy of the draft, if it is valid; otherwise shows the error and returns NULL. */
+/* Returns a copy of the draft, if it is valid; otherwise shows the error and returns NULL. */
 static drawing *checked(editor *e)
 {
     drawing *d = drawing_check(e->draft) ? drawing_copy(e->draft) : NULL;

@@ -12,11 +12,11 @@
 typedef struct editor editor;
 
 typedef struct editor_callbacks {
-    void (*draw)(void *user, drawing *d); /* draw d, taken over; NULL: what is inferred */
+    void (*draw)(void *user, drawing *d); /* draw d, which the callee then owns; NULL: the inferred drawing */
     void *user;
 } editor_callbacks;
 
-/* path is the file of the drawing, copied; NULL: none. The model must outlive the editor. */
+/* path is the file of the drawing, copied, or NULL. The model must outlive the editor. */
 editor *editor_new(GtkWindow *parent, model *m, const char *path, editor_callbacks callbacks);
 void editor_free(editor *e);
 

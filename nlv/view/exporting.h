@@ -1,6 +1,6 @@
 /*
- * Saving and printing the picture, and saving records of the chosen lifeline, of the marked time, of the view or of
- * all. The module owns the caption and counts the threads that write records.
+ * Saves and prints the picture, and saves the records of the chosen lifeline, the marked time, the view or the whole
+ * log. The module owns the caption and counts the threads that write records.
  */
 #ifndef NLV_EXPORTING_H
 #define NLV_EXPORTING_H
@@ -13,13 +13,13 @@ typedef struct exporting exporting;
 exporting *exporting_new(GtkWindow *window, model *m, canvas *c, void (*say)(void *user, const char *text), void *user);
 void exporting_free(exporting *e);
 
-/* Each asks for a file name, and shows what came of it. A thread writes the records. */
+/* Each function asks for a file name, and shows the result. A thread writes the records. */
 void exporting_picture(exporting *e);
 void exporting_records(exporting *e);
 
 void exporting_print(exporting *e);
 
-/* Returns whether a thread still writes records, and needs the model. */
+/* Returns whether a thread still writes records and needs the model. */
 bool exporting_is_busy(const exporting *e);
 
 #endif

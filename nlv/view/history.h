@@ -12,8 +12,8 @@ typedef struct history_view {
 
 typedef struct history {
     GArray *views;     /* history_view */
-    guint at;          /* index of the current one */
-    gint64 changed_us; /* when it was last moved */
+    guint at;          /* index of the current view */
+    gint64 changed_us; /* time of its last move */
 } history;
 
 void history_init(history *h);
@@ -22,7 +22,7 @@ void history_free(history *h); /* frees the members, not the struct */
 /* Adds a view. Moves in quick succession count as one. */
 void history_move(history *h, history_view before, history_view now);
 
-/* Goes to the view before (-1) or after (1). Returns false if none exists. */
+/* Goes to the previous (-1) or next (1) view. Returns false if no such view exists. */
 bool history_go(history *h, int step, history_view *view);
 
 #endif

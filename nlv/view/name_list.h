@@ -1,4 +1,4 @@
-/* A list of names, of which several can be chosen. */
+/* A list of names with multiple selection. */
 #ifndef NLV_NAME_LIST_H
 #define NLV_NAME_LIST_H
 
@@ -13,7 +13,7 @@ GtkWidget *name_list_widget(name_list *l);
 /* Shows other names (NULL at the end), which are copied. */
 void name_list_set(name_list *l, char *const *names);
 
-/* The indices (int) of the chosen names; to be freed with g_array_free. */
+/* Returns the indices (int) of the chosen names; the caller frees the array with g_array_free. */
 GArray *name_list_chosen(const name_list *l);
 
 /* Chooses only the name at an index, and shows it. */

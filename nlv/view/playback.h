@@ -1,6 +1,6 @@
 /*
- * How the view moves by itself: with the log in real time, or as a film of the log. The module owns the button "Real
- * time", the player (button, slider, speed) and the speed. It moves the view of the canvas.
+ * Automatic movement of the view: with the log in real time, or as a film of the log. The module owns the button "Real
+ * time", the player (button, slider, speed) and the speed. The module moves the view of the canvas.
  */
 #ifndef NLV_PLAYBACK_H
 #define NLV_PLAYBACK_H
@@ -10,7 +10,7 @@
 typedef struct playback playback;
 
 typedef struct playback_callbacks {
-    void (*changed)(void *user); /* the view moved by itself, or real time or playing began or ended */
+    void (*changed)(void *user); /* the view moved automatically, or real time or playing began or ended */
     void *user;
 } playback_callbacks;
 
@@ -25,10 +25,10 @@ void playback_set_live(playback *p, bool live);
 /* In real time: moves the view to the end of the log. */
 void playback_follow(playback *p);
 
-/* The speed in times real time; 0: not playing. */
+/* Returns the speed in times real time; 0: not playing. */
 double playback_speed(const playback *p);
 
-/* Begins to play at the last speed, or ends. */
+/* Begins to play at the last speed, or stops. */
 void playback_toggle(playback *p);
 
 /* Plays at the last speed times factor. */
@@ -37,7 +37,7 @@ void playback_speed_up(playback *p, double factor);
 /* The user has moved the view: ends playing and real time. */
 void playback_stop(playback *p);
 
-/* Moves the view as far as the time since the last call requires, and shows that in the player. */
+/* Moves the view as far as the time since the last call requires, and updates the player. */
 void playback_tick(playback *p);
 
 #endif

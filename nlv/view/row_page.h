@@ -1,4 +1,7 @@
-/* The editor's page for loadlines or points: the log's fields or events at the left, the drawn ones at the right. */
+/*
+ * The editor's page for loadlines or points: the log's fields or events at the left, the drawn fields or events at the
+ * right.
+ */
 #ifndef NLV_ROW_PAGE_H
 #define NLV_ROW_PAGE_H
 

@@ -31,7 +31,7 @@ static void mark_wrong(GtkWidget *entry, bool is_wrong)
         gtk_style_context_remove_class(style, GTK_STYLE_CLASS_ERROR);
 }
 
-/* The expression of an entry. A single word searches the names of events. */
+/* Returns the expression of an entry. A single word searches the names of events. */
 static char *expression_of(GtkWidget *entry)
 {
     char *text = g_strstrip(g_strdup(gtk_entry_get_text(GTK_ENTRY(entry))));

@@ -9,11 +9,11 @@
 typedef struct search_bar search_bar;
 
 typedef struct search_bar_callbacks {
-    int64_t (*where)(void *user, bool backwards);                /* the time from which the next match is searched */
-    void (*found)(void *user, int64_t time_ns, uint32_t record); /* STORE_NONE: it is no longer there */
-    bool (*filter)(void *user,
-                   const char *expression); /* show only that; NULL: all; false and the error set: it is invalid */
-    void (*left)(void *user);               /* the focus shall leave the bar */
+    int64_t (*where)(void *user, bool backwards); /* the time at which the search for the next match starts */
+    void (*found)(void *user, int64_t time_ns, uint32_t record); /* STORE_NONE: the record is no longer in memory */
+    bool (*filter)(void *user, const char *expression); /* show only matching records; NULL: all. Returns false and sets
+                                                           the error if it is invalid */
+    void (*left)(void *user);                           /* the focus shall leave the bar */
     void *user;
 } search_bar_callbacks;
 
@@ -25,7 +25,7 @@ void search_bar_begin_find(search_bar *b);
 void search_bar_begin_filter(search_bar *b);
 void search_bar_next(search_bar *b, bool backwards);
 
-/* Shows a filter in its entry; NULL: none. */
+/* Shows a filter in its entry; NULL: no filter. */
 void search_bar_set_filter(search_bar *b, const char *expression);
 
 /* Hides the bar and returns whether it was visible. The filter stays. */

@@ -1,7 +1,7 @@
 /*
- * Keeps the session of the open logs (model/session.h): in a file from one time to the next, and as steps that can be
- * undone. The module owns the session, its bookmarks and the steps. The window tells it the state of the view, and
- * applies another session.
+ * Keeps the session of the open logs (model/session.h): in a file between runs, and as steps that can be undone. The
+ * module owns the session, its bookmarks and the steps. The window passes it the state of the view, and applies another
+ * session.
  */
 #ifndef NLV_SESSION_KEEPER_H
 #define NLV_SESSION_KEEPER_H
@@ -11,8 +11,8 @@
 typedef struct session_keeper session_keeper;
 
 typedef struct session_callbacks {
-    void (*note)(void *user, session *s); /* puts the state of the view into s, except its bookmarks */
-    /* Makes the view be as now says; before is what it was. */
+    void (*note)(void *user, session *s); /* stores the state of the view in s, except its bookmarks */
+    /* Changes the view from the state before to the state now. */
     void (*apply)(void *user, const session *before, const session *now);
     void *user;
 } session_callbacks;
@@ -20,19 +20,22 @@ typedef struct session_callbacks {
 session_keeper *session_keeper_new(session_callbacks callbacks);
 void session_keeper_free(session_keeper *k);
 
-/* The session; its bookmarks are current, the rest is as it was at the last call of another function here. */
+/*
+ * Returns the session; its bookmarks are current, the rest is the state at the last call of another function of this
+ * module.
+ */
 session *session_keeper_session(const session_keeper *k);
 
-/* A log was opened: brings back the bookmarks of these logs. */
+/* A log was opened: restores the bookmarks of these logs. */
 void session_keeper_opened(session_keeper *k, const char *url);
 
 /* Call it about 30 times a second: a change that stays for a moment becomes a step. */
 void session_keeper_tick(session_keeper *k);
 
-/* Goes a step back (-1) or forward (1). Returns what that changes; NULL if there is no such step. */
+/* Goes a step back (-1) or forward (1). Returns a description of the change; NULL if no such step exists. */
 const char *session_keeper_undo(session_keeper *k, int step);
 
-/* Applies the session of the last time. Returns false if none exists. */
+/* Applies the session of the last run. Returns false if none exists. */
 bool session_keeper_restore(session_keeper *k);
 
 /* Writes the session to its file. */

@@ -67,7 +67,7 @@ static void find_name(void *user, const nl_record *record)
     }
 }
 
-/* The values of the ID fields. */
+/* Returns the values of the ID fields. */
 static char *side_panel_name_of(const model *m, const drawing_lifeline *definition, uint32_t record)
 {
     naming n = {g_string_new(NULL), definition->ids};
@@ -77,7 +77,7 @@ static char *side_panel_name_of(const model *m, const drawing_lifeline *definiti
     return valid;
 }
 
-/* An object's records by time, the latest STEPS_MAX of them. */
+/* Returns an object's records by time, the latest STEPS_MAX of them. */
 static GArray *steps_of(const store *s, uint32_t object, unsigned layer)
 {
     GArray *steps = g_array_new(FALSE, FALSE, sizeof(uint32_t));

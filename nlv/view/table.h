@@ -1,5 +1,6 @@
 /*
- * A table of text with a title. Text is shown without control characters; columns of numbers are aligned at the right.
+ * A table of text with a title. The table shows text without control characters, and aligns columns of numbers at the
+ * right.
  */
 #ifndef NLV_TABLE_H
 #define NLV_TABLE_H

@@ -15,10 +15,10 @@ GtkWidget *welcome_new(welcome_callbacks callbacks);
 /* Moves the focus to the entry for a collector's address. */
 void welcome_begin_address(GtkWidget *welcome);
 
-/* Adds a log to the recent ones. */
+/* Adds a log to the recent logs. */
 void welcome_remember(const char *path);
 
-/* Writes the example log. Returns its path, to be freed with g_free; NULL on failure. */
+/* Writes the example log. Returns its path, which the caller frees with g_free; NULL on failure. */
 char *welcome_make_example(void);
 
 #endif

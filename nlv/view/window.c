@@ -305,7 +305,7 @@ static void show_time(window *w, int64_t time_ns)
     canvas_show(w->canvas, time_ns - half, time_ns + half);
 }
 
-/* The time that was searched for, if it is visible; otherwise fallback_ns. */
+/* Returns the time that was searched for, if it is visible; otherwise fallback_ns. */
 static int64_t marked_time(window *w, int64_t fallback_ns)
 {
     const scene_view *view = canvas_view(w->canvas);

@@ -39,7 +39,7 @@ static inline PyObject *nlpy_new_ref(PyObject *object)
 
 extern PyObject *nlpy_error; /* netlogger.Error */
 
-/* Raises Error with the library's message, or with instead if none exists. Returns NULL. */
+/* Raises Error with the library's message, or with `instead` if the library has no message. Returns NULL. */
 PyObject *nlpy_raise(const char *instead);
 
 /* ---- values.c ---- */
@@ -56,7 +56,7 @@ int nlpy_take_text(PyObject *text, nl_string *bytes, PyObject **keep);
 /* Returns the value of a field as a new reference. With numbers, text that is a number becomes a number. */
 PyObject *nlpy_give(const nl_field *field, bool numbers);
 
-/* Returns a str of UTF-8 bytes, with surrogate escapes for other bytes; None if there is no string. */
+/* Returns a str of UTF-8 bytes, with surrogate escapes for other bytes; None if text.data is NULL. */
 PyObject *nlpy_give_text(nl_string text);
 
 /* ---- kinds.c ---- */
