@@ -3,6 +3,13 @@
  * file. The index has no information of its own, so it may be missing, or end before the file; then the rest of the
  * file is read. Checksums of the file's first bytes and of the last bytes of each piece detect the index of another
  * file. The library reads the index; netlogd writes it. One thread at a time for each index.
+ *
+ * The header has 16 bytes: "NLI1"; the number of the file's first bytes in the next checksum (at most 512); CRC-32C of
+ * these bytes; CRC-32C of the 12 bytes above. An entry of 40 bytes follows for each piece: the offset of its end,
+ * after a whole line, block or zstd frame; the earliest and latest time of its records, signed, in nanoseconds since
+ * 1970; the number of records (8 bytes each); CRC-32C of the 64 bytes, or fewer at the start of the file, before the
+ * end; CRC-32C of the header, the 8 bytes of the offset where the piece begins, and the 36 bytes above (4 bytes each).
+ * All numbers are little-endian.
  */
 #ifndef NETLOGGER_READER_TIME_INDEX_H
 #define NETLOGGER_READER_TIME_INDEX_H
