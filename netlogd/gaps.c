@@ -69,7 +69,7 @@ static void report_gap(const gap *x, const char *event, uint64_t count, uint64_t
         nl_write(gaps.log, NL_WARNING, event, "PEER=%s NOTE=\"further gaps of this client are only counted\"", x->peer);
 }
 
-/* Returns how many of the gap's records have not come; of a forgotten stream, none has. */
+/* Returns how many of the gap's records have not arrived; of a forgotten stream, none has. */
 static uint64_t count_open(const gap *x)
 {
     nl_number_range range = x->what.numbers;

@@ -156,7 +156,7 @@ static void send_request(int fd, const arguments *a)
 typedef struct answer {
     nl_record **records;
     size_t count;
-    bool done; /* the last record has come */
+    bool done; /* the last record has arrived */
 } answer;
 
 static bool is_event(const nl_record *record, const char *name)

@@ -1,9 +1,9 @@
 /*
  * No log: the cost of reading the counter in the same loop, which is the minimum for events with a time.
  *
- * With -DSIDE_BYTES also the cost of storing an event's bytes in memory as large as a log's ring, used repeatedly. The
- * first call in each page waits for the translation of its address, which is one call in 89, and visible from p99 to
- * p99.9, mainly in virtual machines.
+ * With -DSIDE_BYTES, the measurement includes the cost of storing an event's bytes in memory as large as a log's ring,
+ * used repeatedly. The first call in each page (one call in 89) waits for the translation of its address. This is
+ * visible from p99 to p99.9, mainly in virtual machines.
  */
 #include "measure.h"
 

@@ -3,8 +3,8 @@
  *
  *   load make FORMAT COUNT FILE        writes COUNT records as ulm or nlb; ulm has about 125 bytes per record
  *   load text FILE PORT CONNECTIONS OUTPUT [CA]
- *       sends FILE's lines over CONNECTIONS that are open before; prints the seconds from the first byte until OUTPUT
- * has as many bytes as FILE load blocks FILE PORT [CA]         sends FILE's blocks; prints the seconds until all are
+ *       sends FILE's lines over CONNECTIONS that are opened first; prints the seconds from the first byte until OUTPUT
+ * has as many bytes as FILE load blocks FILE PORT [CA] sends FILE's blocks; prints the seconds until all blocks are
  * acknowledged load idle FILE PORT CONNECTIONS [CA] opens CONNECTIONS, each of which sends FILE and then nothing;
  * prints "idle", and ends when its standard input does
  *

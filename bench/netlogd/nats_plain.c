@@ -2,7 +2,7 @@
  * The minimal work of a client of NATS JetStream with the same messages: nats_plain HOST:PORT STREAM REPLICAS FILE...
  *
  * Publishes the blocks of files as messages, each file to its own stream, with at most 128 outstanding messages, and
- * waits for all acknowledgements. Then reads all messages and acknowledges each. Prints the seconds of both.
+ * waits for all acknowledgements. Then reads all messages and acknowledges each. Prints the seconds of both phases.
  */
 #include <nats/nats.h>
 #include <stdbool.h>
@@ -44,7 +44,7 @@ static char *read_file(const char *path, size_t *size)
     return data;
 }
 
-/* The messages of a file, and the position of the next one. */
+/* The messages of a file, and the position of the next message. */
 typedef struct source {
     char *data, subject[64];
     size_t size, at;

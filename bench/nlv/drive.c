@@ -3,8 +3,8 @@
  * WxH] [--png DIRECTORY] drive LOG --open drive LOG --live RECORDS-PER-SECOND SECONDS MEGABYTES
  *
  * The model's thread opens and reads a log while frames are drawn into an image. Then the program follows a script at
- * every scale from the whole log down to a microsecond: zoom in, pan. --cold: the page cache has nothing of the log
- * and its index when the log is opened.
+ * every scale from the whole log down to a microsecond: zoom in, pan. --cold: removes the log and its index from the
+ * page cache before opening the log.
  *
  * --open: only open the log, and print one line: seconds until the first picture, seconds until the whole log is
  * loaded, the peak of resident memory in MB, and the number of records. Then wait until the log's index is written.
@@ -93,7 +93,7 @@ static void drive_take(frames *f, double ms, double spent_ms)
     f->spent_ms[f->count++] = spent_ms;
 }
 
-/* Draws a frame, and stores its cost in to (NULL: nowhere). */
+/* Draws a frame, and stores its cost in `to` unless it is NULL. */
 static void drive_draw(driver *d, frames *to, frames *and_to)
 {
     double begin = now_s(), spent = spent_s();
@@ -360,7 +360,7 @@ static int follow(driver *d, const char *log, double rate, double seconds, size_
             d->view.from_ns = to_ns - INT64_C(5) * NL_NS_PER_SECOND;
         }
         model_unlock(d->model);
-        if (now_s() - begin > 1) /* the existing records have to be read first */
+        if (now_s() - begin > 1) /* the existing records must be read first */
             behind_most = MAX(behind_most, wrote - MIN(have, wrote));
         drive_draw(d, &d->all, NULL);
         if (now_s() - told > seconds / 5) {

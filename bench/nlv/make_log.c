@@ -1,6 +1,6 @@
 /*
  * Writes a log for bench/nlv/run: make_log FILE RECORDS. A client fetches blocks from four servers in eight steps, as
- * in examples/dpss, with about 125 bytes per record, nearly in order as a collector writes them. In between are the
+ * in examples/dpss, with about 125 bytes per record, nearly in order as a collector writes them. The log also has the
  * load of each host and some rare events.
  */
 #include <inttypes.h>

@@ -29,7 +29,7 @@ static int make_log_compare(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Eight hosts, each with some milliseconds more delay than the previous one, and a random part. */
+/* Eight hosts, each with a delay some milliseconds longer than the previous host's, plus a random part. */
 static void arrive_nearly_in_order(entry *entries, uint64_t count)
 {
     enum { PART = 1 << 20 };

@@ -2,8 +2,8 @@
  * The native part of the Java binding: the functions that Native.java declares. It includes the library, so that the
  * jar needs no other files of this project.
  *
- * Texts are passed as UTF-8 bytes, because JNI strings cannot represent all of them. Java throws the exceptions for
- * failures here.
+ * Texts are passed as UTF-8 bytes, because JNI strings cannot represent all of them. Java code throws the exceptions
+ * for failures of these functions.
  */
 #include <netlogger.h>
 
@@ -98,8 +98,10 @@ static user *make_user(JNIEnv *env)
     return own_user = made;
 }
 
-/* Returns the log, which is not closed before leave. Returns NULL, with nothing to leave, if it is not open or an
- * exception is pending. */
+/*
+ * Returns the log, and keeps it open until leave. Returns NULL, without the need to leave, if the log is not open or an
+ * exception is pending.
+ */
 static nl_log *enter(JNIEnv *env, jlong handle)
 {
     java_log *of = (java_log *)(intptr_t)handle;

@@ -79,7 +79,7 @@ static nl_url *make_url(const char *authority, size_t size, bool secure, const c
 client *client_new(const char *url, const client_options *o)
 {
     bool secure = strncmp(url, "https://", 8) == 0;
-    bool has_options = strchr(url, '?') != NULL; /* the dialer would read the files that they name */
+    bool has_options = strchr(url, '?') != NULL; /* the dialer would read the files that options name */
     if (has_options || (!secure && strncmp(url, "http://", 7) != 0))
         return nl_error_null(NL_ERROR_INVALID, "%s: invalid URL; use http://HOST[:PORT] or https://HOST[:PORT]", url);
 
@@ -145,7 +145,7 @@ static ssize_t read_more(client *c, nl_channel *channel, nl_buffer *in, int64_t 
     }
 }
 
-/* The head of a reply. body_size is REPLY_MAX if the head does not say. */
+/* The head of a reply. body_size is REPLY_MAX if the head does not contain the size. */
 typedef struct head {
     int status;
     size_t body_size;

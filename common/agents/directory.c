@@ -24,7 +24,7 @@ typedef struct kind {
     directory_sensor sensor;
     nl_record *row; /* for filters */
     size_t users;
-    uint64_t search; /* the search that the answers belong to */
+    uint64_t search; /* the search to which the answers belong */
     answers answers;
 } kind;
 
@@ -188,7 +188,7 @@ bool directory_register(directory *d, const char *host, const char *url, double 
 
 /* ---- finding ---- */
 
-/* Returns whether the value at the begin of a text is a pattern. */
+/* Returns whether the value at the start of a text is a pattern. */
 static bool is_pattern(const char *value)
 {
     value += strspn(value, " ");
@@ -227,7 +227,7 @@ static bool is_of_agent(const nl_filter_test *test)
     return test->member == NL_MEMBER_HOST || (test->name.size == 3 && memcmp(test->name.data, "url", 3) == 0);
 }
 
-/* Returns the result of one test, which is evaluated once. */
+/* Returns the result of one test. Evaluates each test only once. */
 static bool answer(const nl_filter *filter, size_t number, const nl_record *row, answers *known)
 {
     if (number < REMEMBERED && known->of[number] != 0)
@@ -245,8 +245,8 @@ static bool answer(const nl_filter *filter, size_t number, const nl_record *row,
 }
 
 /*
- * Returns whether a sensor of an agent matches. A test examines either the agent or the sensor, and there are few
- * different sensors: each test is evaluated once per agent, and once per kind of sensor.
+ * Returns whether a sensor of an agent matches. A test examines either the agent or the sensor, and the number of
+ * different sensors is small, so each test is evaluated once per agent, or once per kind of sensor.
  */
 static bool is_match(const nl_filter *filter, const entry *e, answers *of_agent, kind *k)
 {

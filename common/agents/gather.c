@@ -40,10 +40,10 @@ typedef struct source {
 
 struct gathering {
     gather_options options;
-    pthread_mutex_t lock; /* of put and the members below */
+    pthread_mutex_t lock; /* protects put and the members below */
     source *sources;
     bool over;
-    nl_error error; /* why it is over; may be NL_ERROR_NONE */
+    nl_error error; /* the reason of the end; may be NL_ERROR_NONE */
 };
 
 gathering *gather_new(const gather_options *o)

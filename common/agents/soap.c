@@ -41,7 +41,7 @@ static bool soap_is(const xmlChar *name, const char *expected)
     return name != NULL && strcmp((const char *)name, expected) == 0;
 }
 
-/* Ends the reading. Only the first error counts. */
+/* Stops reading. Keeps only the first error. */
 static void soap_reject(soap_reader *r, nl_error_code code, const char *message)
 {
     if (!r->rejected)
@@ -70,7 +70,7 @@ static void soap_add_argument(soap_reader *r, const char *name)
     r->in_argument = true;
 }
 
-/* No header is known here, so none may be mandatory. */
+/* This module supports no headers, so it rejects mandatory headers. */
 static void soap_check_header(soap_reader *r, const xmlChar **attributes, int count)
 {
     for (int i = 0; i < count; i++, attributes += ATTRIBUTE_POINTERS)

@@ -126,7 +126,7 @@ void chart_histogram(chart p, nl_distribution *d, const char *title, chart_write
     for (int i = 0; i < bars; i++) {
         double y = chart_y(&p, counts[i]);
         if (counts[i] > 0)
-            y = MIN(y, p.y + p.height - 1.5); /* so that one value is visible */
+            y = MIN(y, p.y + p.height - 1.5); /* so that a single value is visible */
         cairo_rectangle(p.cr, p.x + p.width * i / bars, y, p.width / bars - 1, p.y + p.height - y);
     }
     cairo_fill(p.cr);

@@ -14,14 +14,16 @@
 
 #define ORIGINAL "DATE.ORIGINAL"
 
-/* Times in text have microseconds, and reading a clock takes time. */
+/* Times in text are precise to microseconds, and reading a clock takes time. */
 #define ROUNDING_NS 2000.0
 
-/* Times come from the processor's counter between readings of the clock, and are imprecise on an overloaded host:
- * messages that contradict measurements by less than this count. */
+/*
+ * Times between readings of the clock are computed from the processor's counter, and are imprecise on an overloaded
+ * host. Therefore messages that contradict measurements by less than this still count.
+ */
 #define STAMPS_NS 200e3
 
-/* Times from 1843 to 2096 are used: the difference of any two fits into 64 bits. */
+/* The module uses times from 1843 to 2096, so that the difference of any two times fits into 64 bits. */
 #define TIME_MAX_NS INT64_C(4000000000000000000)
 
 enum { HOSTS_MAX = 1 << 16, NO_HOST = UINT32_MAX };
@@ -44,13 +46,14 @@ typedef struct host {
     bool solved, is_known;
     size_t first; /* index of its relations in by_host */
     size_t count;
-    uint64_t measured, there, back; /* relations with solved hosts: measurements, messages to and from them */
+    uint64_t measured, there,
+        back; /* relations with solved hosts: measurements, messages to these hosts and from them */
 } host;
 
 struct correction {
     correction_options options;
     name_table names, machines;
-    uint32_t *machine_hosts; /* of each machine, its first host */
+    uint32_t *machine_hosts; /* the first host of each machine */
     host *hosts;
     size_t capacity;
     relation *relations;
@@ -162,7 +165,7 @@ static void learn_step(correction *c, const nl_record *record, uint32_t number)
     h->steps[h->step_count++] = (fit_step){record->time_ns, step_ns};
 }
 
-/* Hosts of one machine share its clock, which is as good as an exact measurement. */
+/* Hosts of one machine share its clock, so this counts as an exact measurement. */
 static void learn_machine(correction *c, const nl_record *record, uint32_t number)
 {
     nl_field machine;
@@ -243,7 +246,7 @@ static void list_relations(correction *c)
     }
 }
 
-/* Returns the host with the most measurements against it, else with the most messages. */
+/* Returns the host against which most measurements were made, or else the host with the most messages. */
 static uint32_t choose_reference(correction *c)
 {
     uint32_t best = NO_HOST;
@@ -260,8 +263,10 @@ static uint32_t choose_reference(correction *c)
     return best;
 }
 
-/* Returns a relation as a bound of a host's correction, if the other host is solved. The differences are small, because
- * times as doubles are precise only to 256 ns. */
+/*
+ * Converts a relation to a bound of a host's correction, if the other host is solved. Computes with small differences,
+ * because times as doubles are precise only to 256 ns.
+ */
 static fit_bound bound_of(const correction *c, const relation *r, uint32_t number)
 {
     bool is_own = r->host == number;
@@ -297,7 +302,7 @@ static size_t drop_contradictions(host *h, const fit *measured, fit_bound *bound
     return kept;
 }
 
-/* Collects the bounds of a host from solved hosts: of measurements, or of all relations. */
+/* Collects the bounds of a host from its relations with solved hosts: measurements, or all relations. */
 static size_t collect_bounds(const correction *c, uint32_t number, bool all, fit_bound *bounds)
 {
     const host *h = &c->hosts[number];
@@ -338,7 +343,7 @@ static uint64_t tie_of(const host *h)
     return measured << 40 | both << 20 | any;
 }
 
-/* Counts the relations of other hosts with a host that is solved now. */
+/* Counts the relations of other hosts with a newly solved host. */
 static void tie_others(correction *c, uint32_t number)
 {
     const host *h = &c->hosts[number];

@@ -9,12 +9,12 @@
 
 enum {
     ROUNDS = 90,       /* of a ternary search, which leaves (2/3)^90 of the range */
-    BOUNDS_MAX = 4096, /* per clock; of more bounds, the tightest ones of each stretch of time are used */
+    BOUNDS_MAX = 4096, /* per clock; of more bounds, only the tightest in each stretch of time are used */
 };
 
 #define STEEPEST 0.002 /* 2000 ppm: faster than any clock drifts, and than the kernel adjusts it */
-#define UNUSUAL 0.0007 /* between two pieces: a steeper slope means that the clock was set, not slewed */
-#define UNSURE 0.0005  /* by how much the rate of a clock may differ where nothing is known */
+#define UNUSUAL 0.0007 /* a steeper slope between two pieces means that the clock was set, not slewed */
+#define UNSURE 0.0005  /* maximum deviation of a clock's rate outside of all bounds */
 #define PREFERENCE 1e-3
 
 static int compare_bounds(const void *a, const void *b)
@@ -42,7 +42,7 @@ static double since(const stretch *s, size_t i)
     return (double)(s->bounds[i].time_ns - s->origin_ns);
 }
 
-/* Sets the range of a line with that slope at the origin. An empty range has *low above *high. */
+/* Sets the range of a line with a slope at the origin. An empty range has *low above *high. */
 static void range_of(const stretch *s, double slope, double *low, double *high)
 {
     *low = -INFINITY;
@@ -56,7 +56,7 @@ static void range_of(const stretch *s, double slope, double *low, double *high)
     }
 }
 
-/* Returns the width of this range, which is concave in the slope. */
+/* Returns the width of the range of range_of, which is concave in the slope. */
 static double width_of(const stretch *s, double slope)
 {
     double low, high;
@@ -64,7 +64,7 @@ static double width_of(const stretch *s, double slope)
     return high - low;
 }
 
-/* Returns the width, with a preference for the usual slope that decides where the bounds do not. */
+/* Returns the width, with a small preference for the usual slope, which decides between otherwise equal lines. */
 static double merit_of(const stretch *s, double slope, double usual, double span_ns)
 {
     double width = width_of(s, slope);
@@ -104,7 +104,10 @@ static double find_limit_slope(const stretch *s, double possible, double limit)
     return possible;
 }
 
-/* Returns how far another line within the bounds may be above (sign 1) or below (-1) this one at a time. */
+/*
+ * Returns the maximum distance at a time by which another line within the bounds can be above (sign 1) or below (-1)
+ * this line.
+ */
 static double find_distance(const stretch *s, const fit_piece *p, double min, double max, double at_ns, double sign)
 {
     double line = p->at_ns + p->slope * at_ns;
@@ -135,7 +138,7 @@ static void find_errors(const stretch *s, fit_piece *p)
     }
 }
 
-/* Returns the line for bounds that have one. */
+/* Returns the line for bounds within which a line exists. */
 static fit_piece make_piece(const fit_bound *bounds, size_t count, double usual)
 {
     stretch s = {bounds, count, bounds[0].time_ns};
@@ -160,7 +163,7 @@ static fit_piece make_piece(const fit_bound *bounds, size_t count, double usual)
 
 /*
  * Keeps the tightest of many bounds: in each stretch of time the highest low and the lowest high, relative to a line
- * through all. Leaving bounds out makes the result less precise, but never wrong.
+ * through all bounds. Omitting bounds makes the result less precise, but not wrong.
  */
 static size_t thin(fit_bound *bounds, size_t count)
 {
@@ -199,7 +202,7 @@ static void add_piece(fit *f, fit_piece piece)
     f->pieces[f->count++] = piece;
 }
 
-/* Returns how many bounds, from the first, one line fits: by doubling, then bisection. */
+/* Returns the number of bounds, from the first, within which one line fits. Searches by doubling, then bisection. */
 static size_t longest(const fit_bound *bounds, size_t count, double usual)
 {
     size_t good = 1, bad = count + 1;

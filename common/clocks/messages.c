@@ -49,14 +49,14 @@ messages *messages_new(const correction_options *options)
 
 /* ---- events ---- */
 
-/* A word comes before the words that it begins with. */
+/* A word precedes its own prefixes. */
 static const struct {
     const char *word;
     side side;
 } verbs[] = {{"received", RECEIVED}, {"receive", RECEIVED}, {"recvd", RECEIVED}, {"recv", RECEIVED}, {"rcvd", RECEIVED},
              {"rcv", RECEIVED},      {"sending", SENT},     {"send", SENT},      {"sent", SENT},     {"snd", SENT}};
 
-/* Finds the first such word in a name. Returns false if none exists. */
+/* Finds the first of these words in a name. Returns false if the name has none. */
 static bool find_word(const char *name, size_t *at, size_t *size, side *what)
 {
     for (*at = 0; name[*at] != '\0'; ++*at)
@@ -69,7 +69,7 @@ static bool find_word(const char *name, size_t *at, size_t *size, side *what)
     return false;
 }
 
-/* The two events of a message have names that differ only in such a word. */
+/* The two events of a message have names that differ only in one of these words. */
 static event_kind kind_by_name(const char *name)
 {
     size_t at, size;
@@ -118,7 +118,7 @@ static bool is_named(nl_string name, const char *text)
     return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0;
 }
 
-/* BLOCK.ID, block_id, requestId; but not IDs that are local to a host, such as those of processes. */
+/* Accepts BLOCK.ID, block_id, requestId; but not IDs that are local to a host, such as process IDs. */
 static bool is_id_by_name(nl_string name)
 {
     static const char *const of_hosts[] = {"PID", "TID", "UID", "GID", "PPID", "TGID"};
@@ -182,8 +182,8 @@ static void messages_grow(messages *m)
 }
 
 /*
- * Adds one half. A repeated message keeps its earliest times, because the first one received was not sent before the
- * first one sent. A message that several hosts sent, or received, is useless.
+ * Adds one half. A repeated message keeps its earliest times, because the first received copy cannot have been sent
+ * before the first sent copy. A message that several hosts sent or received is useless.
  */
 static void messages_note(half *h, side side, uint32_t host, int64_t time_ns)
 {

@@ -38,7 +38,7 @@ char *builder_bytes(builder *b, size_t size)
     return bytes;
 }
 
-/* Consecutive times are often in the same second, so that only the fraction must be read. */
+/* Consecutive times are often in the same second, so only the fraction must be read. */
 static bool read_known_second(const builder *b, nl_string text, int64_t *time_ns)
 {
     if (text.size < SECOND_SIZE + 3 || text.size > SECOND_SIZE + 11 || memcmp(text.data, b->second, SECOND_SIZE) != 0 ||

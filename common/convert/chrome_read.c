@@ -26,7 +26,7 @@ static void chrome_read_close_reader(importer *base)
     builder_free(&r->builder);
 }
 
-/* Returns the end of the object or array at at, or NULL if it is not complete. */
+/* Returns the end of the object or array at `at`, or NULL if it is not complete. */
 static const char *balanced_end(const char *at, const char *end)
 {
     int depth = 0;
@@ -44,7 +44,7 @@ static const char *balanced_end(const char *at, const char *end)
     return NULL;
 }
 
-/* Returns the size of the whole events, or of everything behind the end of the array. */
+/* Returns the size of the whole events, or of all bytes after the end of the array. */
 static size_t cut_events(const char *data, size_t size)
 {
     const char *at = data, *end = data + size, *whole = data;

@@ -2,8 +2,8 @@
  * Writes Chrome's trace format (JSON) for chrome://tracing and Perfetto's viewer.
  *
  * A record becomes an instant event whose args are the record in JSON, so that nlconv can read it again. Hosts are
- * processes, and programs are their threads. Then follow the lifelines, as nestable async events (one for an object,
- * and one inside it for each segment), and the loadlines, as counters; nlconv does not read these again.
+ * processes, and programs are their threads. The lifelines follow, as nestable async events (one for an object, and one
+ * inside it for each segment), and the loadlines, as counters; nlconv does not read these again.
  */
 #include "config.h"
 

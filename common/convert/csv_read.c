@@ -47,7 +47,7 @@ static const char *cell_end(const char *at, const char *end, bool *quoted, const
     return at;
 }
 
-/* Returns the last newline in [at, end), or before if none exists. */
+/* Returns the last newline in [at, end), or `before` if the range has none. */
 static const char *later_newline(const char *at, const char *end, const char *before)
 {
     const char *newline = at < end ? memrchr(at, '\n', (size_t)(end - at)) : NULL;
@@ -84,9 +84,9 @@ typedef struct header {
     size_t count;
     size_t *fields; /* indexes of the columns that are not standard fields */
     size_t field_count;
-    size_t *members; /* indexes of the columns that are called like standard fields */
+    size_t *members; /* indexes of the columns with names of standard fields */
     size_t member_count;
-    size_t order;   /* index of the column "#order"; SIZE_MAX: none */
+    size_t order;   /* index of the column "#order"; SIZE_MAX: no such column */
     nl_buffer text; /* of the names */
     bool has_time;
 } header;
@@ -128,7 +128,7 @@ static void add_cell(row_reader *r, nl_string text, bool present)
     r->cells[r->count++] = (cell){text, present};
 }
 
-/* Reads the cells of the row at at. Returns the end of the row: its newline, or end. */
+/* Reads the cells of the row at `at`. Returns the end of the row: its newline, or end. */
 static const char *read_cells(row_reader *r, const char *at, const char *end)
 {
     r->count = 0;
@@ -166,7 +166,7 @@ static const char *read_cells(row_reader *r, const char *at, const char *end)
     }
 }
 
-/* Divides the columns into standard fields, by their first column, and others. */
+/* Divides the columns into the first column of each standard field, and all others. */
 static void sort_columns(header *h)
 {
     unsigned seen = 0;
@@ -272,7 +272,7 @@ static void take_field(row_reader *r, size_t column, sink *s)
         sink_lose(s, LOSS_NAMES);
 }
 
-/* Adds the fields in the order that the cell gives. */
+/* Adds the fields in the order of the cell "#order". */
 static bool take_in_order(row_reader *r, nl_string order, sink *s)
 {
     const char *at = order.data, *end = at + order.size;
@@ -287,7 +287,7 @@ static bool take_in_order(row_reader *r, nl_string order, sink *s)
     return true;
 }
 
-/* Makes a record of the cells. Returns false with the error set if the row is malformed. */
+/* Makes a record from the cells. Returns false with the error set if the row is malformed. */
 static bool take_row(row_reader *r, sink *s)
 {
     const header *h = r->header;

@@ -20,10 +20,10 @@ enum { MEMBERS = 5 }; /* the columns of the standard fields come first */
 
 static const char *const member_names[MEMBERS] = {"ts", "event", "level", "host", "prog"};
 
-/* ---- the names of the previous record: most records have the same ---- */
+/* ---- the names of the previous record; most records have the same names ---- */
 
 typedef struct known_names {
-    nl_buffer names; /* each is a size_t and that number of bytes */
+    nl_buffer names; /* each name is a size_t and this number of bytes */
     size_t count;
 } known_names;
 
@@ -167,7 +167,7 @@ typedef struct row_writer {
     const nl_field **cells; /* of the record, by column; NULL: empty */
     nl_buffer key;
     known_names known;
-    size_t *places;  /* the columns of the known names; SIZE_MAX: none */
+    size_t *places;  /* the columns of the known names; SIZE_MAX: no column */
     size_t capacity; /* of places */
     bool ordered;    /* the known names are in the order of the columns */
     nl_buffer order; /* the cell "#order" otherwise */

@@ -36,7 +36,7 @@ typedef struct ctf_reader {
 
 /* ---- values ---- */
 
-/* Returns the label of an enumeration, or NULL if there is not exactly one. */
+/* Returns the label of an enumeration, or NULL if it does not have exactly one. */
 static const char *label_of(const bt_field *field, bool is_signed)
 {
     bt_field_class_enumeration_mapping_label_array labels;
@@ -203,7 +203,7 @@ static void add_members(ctf_reader *r, nl_string outer, const bt_field *structur
                       bt_field_structure_borrow_member_field_by_index_const(structure, i), depth);
 }
 
-/* Adds the CPU; the rest of the context is about the packet. */
+/* Adds the CPU; the rest of the context describes the packet. */
 static void add_packet(ctf_reader *r, const bt_event *event)
 {
     static const char name[] = "cpu_id";
@@ -410,7 +410,7 @@ static int is_visible(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* Calls take for each trace in a directory. Returns their number, or, with take NULL, whether there is one. */
+/* Calls take for each trace in a directory. Returns their number. With take NULL, stops at the first trace. */
 static size_t each_trace(const char *folder, int depth, void (*take)(void *user, const char *path), void *user)
 {
     if (has_metadata(folder)) {

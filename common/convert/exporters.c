@@ -1,4 +1,4 @@
-/* The table of exporters. It is not with the importers, so that programs which only read link less code. */
+/* The table of exporters. It is separate from the importers, so that programs that only read link less code. */
 #include "config.h"
 
 #include "record/format.h"

@@ -120,7 +120,7 @@ static nl_string take_name(nl_string *text)
 }
 /* NOLINTEND(clang-analyzer-core.*) */
 
-/* Converts "1.234 us", with marks such as + or ! before it, to ns. Returns -1 if there is no duration. */
+/* Converts "1.234 us", with marks such as + or ! before it, to ns. Returns -1 without a duration. */
 static int64_t duration_of(nl_string text)
 {
     const char *unit = text_find(text, " us");
@@ -180,7 +180,7 @@ static void begin_record(ftrace_reader *r, const char *event, nl_string prog, in
     r->last_ns = time_ns;
 }
 
-/* Reads "FUNCTION() {", "FUNCTION();" or "}" behind the bar. */
+/* Reads "FUNCTION() {", "FUNCTION();" or "}" after the bar. */
 static void take_graph(ftrace_reader *r, const trace_head *h, nl_string text, int64_t duration_ns, sink *s)
 {
     size_t indent = 0;
@@ -310,7 +310,7 @@ static void ftrace_take_event(ftrace_reader *r, const trace_head *h, nl_string e
     builder_finish(&r->builder, false, s);
 }
 
-/* Reads a call or an event behind the head. */
+/* Reads a call or an event after the head. */
 static void take_rest(ftrace_reader *r, const trace_head *h, const text_lines *lines, sink *s)
 {
     nl_string text = h->rest;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* In the order of detection, with the most certain format first; the formats of the library are between the tables. */
+/* In the order of detection, the most certain format first. The formats of the library come between the two tables. */
 static const importer_kind *const first_importers[] = {
     &xml_importer, &otlp_importer, &chrome_importer, &journal_importer, &json_importer,
 };

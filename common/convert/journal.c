@@ -5,7 +5,8 @@
  *
  * An entry becomes a record. Its time is _SOURCE_REALTIME_TIMESTAMP (the program sent the entry) or otherwise
  * __REALTIME_TIMESTAMP (the journal received it). HOST is _HOSTNAME, PROG is SYSLOG_IDENTIFIER or _COMM, LVL is from
- * PRIORITY. The event is the meaning of a well-known MESSAGE_ID, or otherwise _TRANSPORT. All other fields stay.
+ * PRIORITY. The event is the meaning of a well-known MESSAGE_ID, or otherwise _TRANSPORT. All other fields become
+ * fields.
  */
 #include "config.h"
 
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 
 enum {
-    VALUE_SIZE_MAX = 32 << 20, /* a larger size is damage */
+    VALUE_SIZE_MAX = 32 << 20, /* a larger size counts as damage */
     ENTRY_SIZE_MAX = 48 << 20, /* larger entries are cut into pieces */
 };
 
@@ -27,7 +28,7 @@ typedef struct journal_field {
 
 typedef enum taken { TAKEN_FIELD, TAKEN_END_OF_ENTRY, TAKEN_DAMAGED, TAKEN_ALL } taken;
 
-/* Reads the size and the value of a binary field. Returns NULL if it is damaged, or not complete yet. */
+/* Reads the size and the value of a binary field. Returns NULL if the field is damaged or incomplete. */
 static const char *take_binary(const char *at, const char *end, nl_string *value, bool *damaged)
 {
     uint64_t size = 0;
@@ -68,7 +69,7 @@ static taken take_field(const char **at, const char *end, journal_field *field)
     return TAKEN_FIELD;
 }
 
-/* Returns the end of the next empty line, after damage; NULL if none exists. */
+/* After damage, returns the end of the next empty line; NULL if none is left. */
 static const char *next_entry(const char *at, const char *end)
 {
     const char *found = at < end ? memmem(at, (size_t)(end - at), "\n\n", 2) : NULL;
@@ -166,7 +167,7 @@ static nl_string event_of(const journal_entry *e)
     return e->transport.size > 0 ? e->transport : (nl_string){"journal", 7};
 }
 
-/* Microseconds since 1970. */
+/* Reads microseconds since 1970. */
 static bool read_time(nl_string text, int64_t *time_ns)
 {
     nl_string digits;

@@ -108,7 +108,7 @@ static bool take_value_of(json_fields *r, nl_string name, int depth)
     return take_value(r, &key, depth);
 }
 
-/* Reads a nested object behind its {. */
+/* Reads a nested object after its {. */
 static bool take_object(json_fields *r, const builder_key *key, int depth)
 {
     bool first = true;
@@ -183,7 +183,7 @@ static void know(json_known_key *k, const char *at, const char *end, const build
     k->member = key->member;
 }
 
-/* Reads up to the value of the member at index place. Returns false at the end and on an error. */
+/* Reads up to the value of the member with index place. Returns false at the end and on an error. */
 static bool take_key(json_fields *r, size_t place, builder_key *key)
 {
     json_scan *j = &r->scan;

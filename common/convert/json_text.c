@@ -20,7 +20,10 @@ void json_put_text(nl_buffer *out, nl_string text)
 
 bool json_is_number(nl_string text)
 {
-    enum { DIGITS = 15, DECIMALS = 9 }; /* any double holds so many digits, and is printed without an exponent */
+    enum {
+        DIGITS = 15,
+        DECIMALS = 9
+    }; /* every double holds this number of digits, and is printed without an exponent */
     const char *at = text.data, *end = at + text.size;
     if (text.size == 0 || text.size > DIGITS + 2)
         return false;

@@ -1,4 +1,4 @@
-/* Reads OpenTelemetry's logs and spans. otlp_write.c describes NetLogger's own, doc/formats.md the others. */
+/* Reads OpenTelemetry's logs and spans. otlp_write.c describes NetLogger's own logs, doc/formats.md other logs. */
 #include "config.h"
 
 #include "convert/otlp.h"
@@ -15,7 +15,7 @@
 typedef struct otlp_reader {
     importer base;
     builder builder;
-    const char *error; /* the first one in the line */
+    const char *error; /* the first error in the line */
     sink *s;
     nl_string resource, scope; /* JSON text */
     nl_string trace, span;     /* JSON text of the span's IDs */
@@ -409,7 +409,7 @@ static bool take_resource(otlp_reader *r, nl_string text)
     return each(r, w[1].text, take_scope) && each(r, w[2].text, take_scope);
 }
 
-/* Reads a request, which is a line. */
+/* Reads a request, which is one line. */
 static bool otlp_read_take_line(otlp_reader *r, nl_string line)
 {
     wanted w[] = {{.name = "resourceLogs"}, {.name = "resourceSpans"}};

@@ -36,7 +36,7 @@ typedef struct perf_head {
 
 /* ---- heads ---- */
 
-/* Reads the number of a thread or process; -1 is unknown to perf. */
+/* Reads the number of a thread or process; -1 means that perf does not know it. */
 static bool take_id(nl_string *text, nl_string *id)
 {
     const char *start = text->data;
@@ -47,7 +47,7 @@ static bool take_id(nl_string *text, nl_string *id)
     return true;
 }
 
-/* Reads the numbers, CPU and time behind the name. */
+/* Reads the numbers, CPU and time after the name. */
 static bool take_numbers(nl_string text, perf_head *h)
 {
     if (!take_id(&text, &h->tid))
@@ -73,7 +73,7 @@ static bool take_numbers(nl_string text, perf_head *h)
     return kernel_text_time(&h->rest, &h->time_ns);
 }
 
-/* The name may have blanks and digits, so the text behind it determines its end. */
+/* The name may have blanks and digits, so the text after it determines its end. */
 static bool take_head(nl_string line, perf_head *h)
 {
     enum { COMM_LIMIT = 64 };
@@ -113,7 +113,7 @@ static bool perf_take_event(perf_head *h)
 
 /* ---- events and fields ---- */
 
-/* Returns whether the event is SYSTEM:EVENT; behind the colon of other events are modifiers. */
+/* Returns whether the event is SYSTEM:EVENT; after the colon of other events are modifiers. */
 static bool is_tracepoint(nl_string event)
 {
     const char *colon = memchr(event.data, ':', event.size);
@@ -191,7 +191,7 @@ static void add_stack(perf_reader *r, sink *s)
         perf_add(r, "STACK", (nl_string){stack->data, stack->size}, s);
 }
 
-/* Reads the frames behind a head. */
+/* Reads the frames after a head. */
 static void take_chain(perf_reader *r, text_lines *lines, sink *s)
 {
     text_lines ahead = *lines;
@@ -255,7 +255,7 @@ static void read_samples(importer *base, const char *data, size_t size, sink *s)
     }
 }
 
-/* Returns the size of the samples except the last, whose frames may not have come. */
+/* Returns the size of the samples except the last, whose frames may not have arrived. */
 static size_t cut_samples(const char *data, size_t size)
 {
     for (const char *end = data + size, *newline; end > data; end = newline) {

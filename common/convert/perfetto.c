@@ -277,7 +277,7 @@ static uint64_t take_lane(perfetto_writer *w, place *p, const lifelines *l, sink
     return lane;
 }
 
-/* Another lifeline begins at an earlier time, so that its slices need new lanes. */
+/* Another lifeline begins at an earlier time, so its slices need new lanes. */
 static void forget_lanes(gpointer key, gpointer value, gpointer user)
 {
     (void)key, (void)user;
@@ -341,7 +341,7 @@ static void put_counters(perfetto_writer *w, const drawing_loadline *line, sink 
     g_hash_table_destroy(tracks);
 }
 
-/* Returns for each record whether no slice begins with it. */
+/* Returns an array that tells for each record whether no slice begins with it. */
 static bool *find_instants(const perfetto_writer *w)
 {
     const trace *t = w->picture->trace;

@@ -60,7 +60,7 @@ static NL_PRINTF(2, 3) void put_formatted(nl_buffer *out, const char *format, ..
     json_put(out, text, (size_t)size < sizeof text ? (size_t)size : sizeof text - 1);
 }
 
-/* OTLP has no times before 1970. */
+/* OTLP cannot represent times before 1970. */
 static uint64_t unix_time(int64_t time_ns, sink *s)
 {
     if (time_ns < 0)
@@ -129,7 +129,7 @@ static void put_object(spans_writer *w, const lifelines *l, size_t object, uint6
     sink_drain(s);
 }
 
-/* The IDs are hashes of the log, so that each run makes the same IDs. */
+/* The IDs are hashes of the log, so each run makes the same IDs. */
 static void spans_end(exporter *base, sink *s)
 {
     spans_writer *w = (spans_writer *)base;

@@ -164,7 +164,7 @@ static bool take_call(strace_reader *r, call *c, nl_string text, sink *s)
     return true;
 }
 
-/* Reads <... NAME resumed>ARGUMENTS) = OUTCOME behind "<... ". */
+/* Reads <... NAME resumed>ARGUMENTS) = OUTCOME after "<... ". */
 static bool take_resumed(strace_reader *r, call *c, nl_string text, sink *s)
 {
     static const char word[] = " resumed>";
@@ -218,7 +218,7 @@ static void begin_happening(strace_reader *r, const call *c, const char *event, 
     add_number(r, "TID", c->thread->tid, s);
 }
 
-/* Reads "SIGCHLD {...} ---" or "stopped by SIGTSTP ---" behind the first dashes. */
+/* Reads "SIGCHLD {...} ---" or "stopped by SIGTSTP ---" after the first dashes. */
 static bool take_signal(strace_reader *r, const call *c, nl_string text, sink *s)
 {
     if (!text_drop(&text, " ---"))
@@ -257,7 +257,7 @@ static bool take_end(strace_reader *r, const call *c, nl_string text, sink *s)
 
 /* ---- lines ---- */
 
-/* Reads a line behind its head. Returns false with the error set if it is malformed. */
+/* Reads a line after its head. Returns false with the error set if it is malformed. */
 static bool strace_take_line(strace_reader *r, const strace_line *l, sink *s)
 {
     call c = {.line = l, .thread = strace_threads_get(&r->threads, l->tid)};
@@ -273,7 +273,7 @@ static bool strace_take_line(strace_reader *r, const strace_line *l, sink *s)
     return take_call(r, &c, text, s);
 }
 
-/* Returns whether strace reports something about itself. */
+/* Returns whether the line is a message of strace about itself. */
 static bool is_of_strace(nl_string line)
 {
     nl_string text = line;

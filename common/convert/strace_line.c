@@ -28,7 +28,7 @@ int64_t strace_fraction_ns(nl_string text)
 
 /* ---- heads: [pid N] TIME ---- */
 
-/* Reads "[pid 123<comm>] " or "123<comm> " if it is there. Returns false if it is malformed. */
+/* Reads an optional "[pid 123<comm>] " or "123<comm> ". Returns false if it is malformed. */
 static bool take_thread(nl_string *text, strace_line *l)
 {
     nl_string digits, whole = *text;
@@ -151,7 +151,7 @@ static strace_outcome read_outcome(nl_string text)
     return o;
 }
 
-/* Returns the offset of the "= " behind ")" and blanks, or SIZE_MAX. */
+/* Returns the offset of the "= " after ")" and blanks, or SIZE_MAX. */
 static size_t find_outcome(nl_string text)
 {
     size_t at = text.size;

@@ -13,9 +13,9 @@ static void find_day(strace_clock *c, const import_about *about, unsigned tod)
     localtime_r(&written, &c->day);
     unsigned last = (unsigned)(c->day.tm_hour * 3600 + c->day.tm_min * 60 + c->day.tm_sec);
     if (about != NULL && !about->has_base && about->written_ns != 0 && tod > last)
-        c->day.tm_mday--; /* the trace cannot begin after it ended */
+        c->day.tm_mday--; /* the trace cannot begin after its end */
     c->has_day = true;
-    c->tod = tod + 1; /* a value that differs */
+    c->tod = tod + 1; /* any other value */
 }
 
 /* Reads HH:MM:SS. */

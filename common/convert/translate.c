@@ -1,4 +1,7 @@
-/* Sources in foreign formats, converted to blocks on the way: an importer gives records to the exporter of blocks. */
+/*
+ * Converts sources in foreign formats to blocks while they are read: an importer passes records to the exporter of
+ * blocks.
+ */
 #include "config.h"
 
 #include "base/buffer.h"
@@ -18,7 +21,7 @@
 
 enum { PIECE_SIZE = 256 << 10 };
 
-/* A step of a source that turns a foreign format into blocks. */
+/* A step of a source that converts a foreign format to blocks. */
 typedef struct translator {
     nl_source_layer base;
     program_reading *reading;
@@ -27,11 +30,11 @@ typedef struct translator {
     cutter cut;
     bool detected;
     bool in_place;          /* the content is in a format of the library */
-    bool warned;            /* about times without an origin */
+    bool warned;            /* a warning about times without an origin was printed */
     bool ended;             /* the source has no more bytes before `end` is returned */
     nl_status end;          /* the status of the source at its end */
     nl_error error;         /* if end is NL_FAILED */
-    uint64_t lines, offset; /* of the input, before what the cutter holds */
+    uint64_t lines, offset; /* of the input, before the bytes that the cutter holds */
     importer *importer;     /* NULL before the first record */
     exporter *exporter;
     sink sink;
@@ -94,7 +97,7 @@ static void translator_read_records(translator *t, size_t size, bool all)
     t->warned = t->warned || t->sink.undated;
 }
 
-/* Converts the whole records that have come. all: no more bytes come. */
+/* Converts the whole records that have arrived. all: no more bytes will arrive. */
 static void translator_run(translator *t, bool all)
 {
     size_t size;
@@ -110,7 +113,7 @@ static void translator_run(translator *t, bool all)
 
 /* ---- the step of a source ---- */
 
-/* Begins again, with the content that follows the end of a file that was replaced. */
+/* Starts again with the content of a new file that replaced the previous one. */
 static void translator_restart(translator *t)
 {
     if (t->importer != NULL) {
@@ -128,7 +131,7 @@ static void translator_restart(translator *t)
     t->sink = (sink){.about = &t->about, .fraction = t->reading->fraction, .strict = t->reading->strict};
 }
 
-/* Finds the format. Content in an unknown format stays as it is: the decoder reports its lines. */
+/* Finds the format. Content in an unknown format passes unchanged; the decoder reports its lines. */
 static void translator_detect(translator *t, nl_status status)
 {
     const nl_buffer *in = &t->cut.in;
@@ -195,7 +198,7 @@ static void translator_close(nl_source_layer *layer)
     free(t);
 }
 
-/* If only the differences of times matter, any origin does. */
+/* If only the differences of times matter, any origin is suitable. */
 static import_about translator_about_now(const program_reading *reading)
 {
     return (import_about){.has_base = reading->has_base || reading->undated,
@@ -203,7 +206,10 @@ static import_about translator_about_now(const program_reading *reading)
                           .written_ns = nl_time_now_ns()};
 }
 
-/* What is known of times without a date: the file was written at its modification time, a stream now. */
+/*
+ * Returns the known facts about times without a date: a file was written at its modification time, a stream is written
+ * now.
+ */
 static import_about translator_about(const program_reading *reading, const nl_source *source)
 {
     struct stat what;

@@ -40,11 +40,11 @@ typedef struct xml_reader {
     bool in_record, in_field, failed;
     uint64_t line;                      /* of the record in the input */
     nl_buffer text;                     /* the texts of the record */
-    size_t members[MEMBER_PROG + 1][2]; /* offset in text, SIZE_MAX: none; and size */
+    size_t members[MEMBER_PROG + 1][2]; /* offset in text (SIZE_MAX: no member) and size */
     char packed[64];                    /* names of the attributes in base64 */
     field_slot *fields;
     size_t count, capacity;
-    const char *problem; /* the first error in the record; NULL: none */
+    const char *problem; /* the first error in the record, or NULL */
     builder builder;
 } xml_reader;
 
@@ -65,7 +65,7 @@ static void xml_read_refuse(xml_reader *r, const char *problem)
         r->problem = problem;
 }
 
-/* Reports an error and ends the reading. */
+/* Reports an error and stops reading. */
 static void give_up(xml_reader *r, const char *problem, const xmlChar *name)
 {
     if (r->failed)
@@ -326,9 +326,9 @@ static void xml_read_open_reader(importer *base)
                              .internalSubset = refuse_document_type,
                              .error = ignore,
                              .warning = ignore};
-    xmlSetGenericErrorFunc(NULL, ignore); /* libxml2 would print some errors */
+    xmlSetGenericErrorFunc(NULL, ignore); /* otherwise libxml2 prints some errors */
     r->parser = nl_memory_check(xmlCreatePushParserCtxt(&handler, r, NULL, 0, NULL));
-    /* Without NOENT, &amp; in an attribute would stay as it is. No other entities can be defined. */
+    /* Without NOENT, &amp; in an attribute would stay unexpanded. No other entities can be defined. */
     xmlCtxtUseOptions(r->parser, XML_PARSE_NOENT | XML_PARSE_NONET | XML_PARSE_BIG_LINES);
 }
 
@@ -412,8 +412,8 @@ static size_t cut_records(const char *data, size_t size)
 /* ---- the head ---- */
 
 /*
- * libxml2 converts other encodings with iconv, which stops at invalid bytes without an error that we could report with
- * its place. US-ASCII is read as UTF-8.
+ * libxml2 converts other encodings with iconv, which stops at invalid bytes without an error with a position. US-ASCII
+ * is read as UTF-8.
  */
 static const char *const encodings[] = {"UTF-8", "US-ASCII", "ASCII", "ISO-8859-1", "UTF-16", "UTF-16LE", "UTF-16BE"};
 enum { DECLARATION_SIZE_MAX = 1024 };
@@ -438,7 +438,7 @@ static nl_string xml_declared_encoding(nl_string declaration)
     return close != NULL ? (nl_string){at + 1, (size_t)(close - at - 1)} : (nl_string){0};
 }
 
-/* Examines the XML declaration, which the parser gets too. */
+/* Examines the XML declaration, which also goes to the parser. */
 static size_t xml_read_head(const char *data, size_t size, bool all, void **shared, sink *s)
 {
     static const char mark[] = "\xef\xbb\xbf", begin[] = "<?xml";

@@ -7,7 +7,7 @@
  *   </log>
  *
  * Values that XML cannot hold (invalid UTF-8, control characters) are in base64: an f then has e="base64", and a record
- * names such attributes as in base64="host prog".
+ * lists such attributes, as in base64="host prog".
  */
 #include "config.h"
 

@@ -16,7 +16,7 @@ static bool ends_with(const char *text, const char *end)
     return size >= tail && strcmp(text + size - tail, end) == 0;
 }
 
-/* Other files in an archive are time indexes, journals, seals, damaged parts, and the position of a spool. */
+/* Excludes the other files in an archive: time indexes, journals, seals, damaged parts, and the position of a spool. */
 static int is_of_archive(const struct dirent *entry)
 {
     const char *name = entry->d_name;

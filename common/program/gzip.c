@@ -14,7 +14,7 @@
 enum { OUTPUT_SIZE = 128 << 10, MAGIC_SIZE = 2, GZIP_WINDOW = 15 + 16 /* zlib: the largest window, gzip's header */ };
 
 typedef enum gzip_state {
-    GZIP_UNKNOWN, /* the first bytes have not come */
+    GZIP_UNKNOWN, /* the first bytes have not arrived */
     GZIP_ABSENT,  /* the content is not compressed */
     GZIP_BETWEEN, /* before a member */
     GZIP_INSIDE,  /* inside a member */
@@ -25,7 +25,7 @@ typedef struct gzip {
     nl_source_layer base;
     char *name;
     gzip_state state;
-    nl_buffer head; /* bytes that came while the state is unknown */
+    nl_buffer head; /* bytes that arrived while the state was unknown */
     z_stream z;
     bool more; /* the output is full, and zlib has more */
     char output[OUTPUT_SIZE];

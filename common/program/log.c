@@ -14,11 +14,11 @@ struct program_log {
     char *folder; /* NULL: not an archive */
     char **files; /* read up to index at */
     size_t count, at;
-    char *name;        /* of the current or latest file; NULL: none yet */
+    char *name;        /* of the current or latest file; NULL before the first */
     nl_reader *reader; /* NULL: between files */
     bool follow, nonblocking;
-    bool polled;    /* waits here instead of in the reader, to notice signals and new files */
-    bool overtaken; /* a followed archive has a newer file, so that this file ends where it ends now */
+    bool polled;    /* the log waits, instead of the reader, to notice signals and new files */
+    bool overtaken; /* a followed archive has a newer file, so this file will not grow */
     bool failed;
 };
 
@@ -109,7 +109,7 @@ static bool find_more(program_log *log)
     return log->at < count;
 }
 
-/* The current file has no more records now. Returns NL_OK if the next file may have some, else NL_AGAIN. */
+/* Called when the current file has no more records. Returns NL_OK if the next file may have records, else NL_AGAIN. */
 static nl_status look_further(program_log *log)
 {
     if (log->folder == NULL || !log->follow)

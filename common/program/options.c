@@ -1,4 +1,4 @@
-/* Reading of command lines. */
+/* Reads command lines. */
 #include "config.h"
 
 #include "program/options_help.h"

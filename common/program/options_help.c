@@ -85,7 +85,7 @@ const char *options_value_name(const nl_option *row)
     return row->value != NULL ? row->value : choices != NULL ? choices + (*choices == '|') : names[row->type];
 }
 
-/* Adds a note to the parentheses behind an option's help. */
+/* Adds a note to the parentheses after an option's help. */
 NL_PRINTF(2, 3)
 static void add_note(nl_buffer *notes, const char *format, ...)
 {
@@ -98,7 +98,7 @@ static void add_note(nl_buffer *notes, const char *format, ...)
     nl_buffer_append(notes, note, size < sizeof note ? size : sizeof note - 1);
 }
 
-/* Returns an option's help with its default, bounds and variable, for free(). */
+/* Returns an option's help with its default, bounds and variable. The caller frees it. */
 static char *option_help(const nl_option *row, bool with_variable)
 {
     nl_buffer text = {0}, notes = {0};
@@ -279,7 +279,7 @@ static json_object *describe_option(const nl_option *row, const char *group, con
     return object;
 }
 
-/* Adds the options of the groups; without settings, their values are unknown. */
+/* Adds the options of the groups; without settings, omits their values. */
 static void describe_groups(json_object *options, const options_group *groups, const char *settings)
 {
     for (; groups != NULL && groups->rows != NULL; groups++)

@@ -30,7 +30,7 @@ const char *program_get_name(void)
 void program_start(const char *name)
 {
     program_name = name;
-    /* A file that we open must not become standard output by chance. */
+    /* A file that the program opens later must not become standard output by accident. */
     int fd;
     do
         fd = open("/dev/null", O_RDWR);
@@ -39,7 +39,7 @@ void program_start(const char *name)
         close(fd);
 }
 
-/* The library calls it: exported, so that the shared library finds it too. */
+/* Exported, because the shared library also calls it. */
 __attribute__((visibility("default"))) void program_memory_failed(void)
 {
     program_fail(PROGRAM_PROBLEM, "out of memory");
@@ -74,7 +74,7 @@ static void print_message(const char *format, va_list arguments)
     char *message;
     if (vasprintf(&message, format, arguments) < 0)
         return;
-    /* Much of what is said quotes logs, which are anybody's: a control character would be the terminal's to obey. */
+    /* Messages quote logs, which any program can write. The terminal would obey control characters in them. */
     program_replace_controls(message, strlen(message));
     program_progress_end();
     message_output_write(program_name, message);

@@ -15,7 +15,7 @@
 
 enum { SHOWN = 5, TEXT_SHOWN = 60 };
 
-/* A time; a day, which begins at midnight in local time; or a local time as `uptime -s` prints it. */
+/* Parses a time, a day, which begins at midnight in local time, or a local time as `uptime -s` prints it. */
 static bool reading_set_base(void *settings, const nl_option *row, const char *value)
 {
     program_reading *reading = settings;
@@ -123,7 +123,7 @@ nl_sequences *program_reading_numbers(program_reading *reading)
     return reading->sequences;
 }
 
-/* Call when all sources were read. Keeps the set, because logs may be closed later. */
+/* Call it when all sources were read. Keeps the set, because logs may be closed later. */
 static void report_missing(program_reading *reading)
 {
     if (reading->sequences == NULL || reading->left_early)

@@ -39,7 +39,7 @@ static const char *reference(char byte, bool attribute)
     return NULL;
 }
 
-/* Returns the size of the character at at, 0 if XML does not allow it. */
+/* Returns the size of the character at `at`; 0 if XML does not allow it. */
 static size_t character(const unsigned char *at, const unsigned char *end)
 {
     if (*at < 0x80)
@@ -49,7 +49,7 @@ static size_t character(const unsigned char *at, const unsigned char *end)
     return is_none ? 0 : size;
 }
 
-/* Writes text to to, which has the capacity for the expansion. Returns NULL if XML does not allow it. */
+/* Writes text to `to`, which has space for the expansion. Returns NULL if XML does not allow it. */
 static char *record_xml_put_text(char *to, nl_string text, bool attribute)
 {
     const unsigned char *at = (const unsigned char *)text.data, *end = at + text.size;
@@ -76,7 +76,7 @@ bool xml_put_text(nl_buffer *out, nl_string text, bool attribute)
     return to != NULL;
 }
 
-/* ---- records: the functions write at to; record_xml_reserve has reserved the memory ---- */
+/* ---- records: the functions write at `to`; record_xml_reserve has reserved the memory ---- */
 
 #define PUT(to, literal) ((char *)mempcpy(to, literal, sizeof(literal) - 1))
 

@@ -1,6 +1,4 @@
-/*
- * Sources of programs: compressed or not, in any format. A collector has no end; a signal ends the reading.
- */
+/* Sources of programs: compressed or not, in any format. A collector has no end; a signal stops reading. */
 #include "config.h"
 
 #include "base/memory.h"
@@ -76,7 +74,7 @@ bool program_is_read_in_place(const program_reading *reading, const char *head, 
            !program_is_foreign(reading, head, size);
 }
 
-/* Without reading, the source has the bytes as they are stored, but decompressed. */
+/* Without `reading`, the source returns the stored bytes, decompressed. */
 static nl_source *open_source(program_reading *reading, const char *name, bool follow, bool nonblocking)
 {
     nl_url *url = nl_url_parse(name);

@@ -17,16 +17,18 @@
 enum {
     HASH_SIZE = 4096, /* lists of addresses; a power of 2 */
     KEY_SIZE = 16,
-    /* A client heard of within this time is busy: only an address with fewer clients may displace it. */
+    /*
+     * A client that sent something useful within this time is busy: only an address with fewer clients may displace it.
+     */
     BUSY_NS = 1000000000,
-    TRIES_MAX = 64, /* clients with unread bytes to pass over */
+    TRIES_MAX = 64, /* maximum number of clients with unread bytes to skip */
 };
 
 typedef TAILQ_HEAD(client_list, client_entry) client_list;
 
 typedef struct client_address {
     LIST_ENTRY(client_address) of_hash;
-    TAILQ_ENTRY(client_address) of_count; /* addresses with as many clients, the silent ones first */
+    TAILQ_ENTRY(client_address) of_count; /* addresses with the same number of clients, the most silent first */
     unsigned char key[KEY_SIZE];
     bool local; /* Unix sockets */
     size_t count;
@@ -40,7 +42,7 @@ typedef LIST_HEAD(hash_list, client_address) hash_list;
 struct client_table {
     size_t total_max, address_max, count;
     hash_list hash[HASH_SIZE];
-    address_list *by_count; /* index: the number of clients of the addresses */
+    address_list *by_count; /* indexed by the number of clients of the addresses */
     size_t by_count_size, highest;
     uint64_t seed;
 };
@@ -239,8 +241,9 @@ static bool has_unread(const client_entry *e)
 }
 
 /*
- * Returns the client of an address to close, or NULL if all are busy and busy_too is false. A client with unread bytes
- * is spared once, until it is heard of again: bytes that the daemon does not read protect no client for longer.
+ * Returns the client of an address to close, or NULL if all clients are busy and busy_too is false. Spares a client
+ * with unread bytes once, until the client sends something useful again; otherwise bytes that the daemon does not read
+ * would protect it forever.
  */
 static client_entry *find_silent(const client_address *a, bool busy_too, int64_t now_ns)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Removes the comment and outer blanks of a line. Returns its begin. */
+/* Removes the comment and outer blanks of a line. Returns its start. */
 static char *trim(char *line)
 {
     line[strcspn(line, "#\r\n")] = '\0';

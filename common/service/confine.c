@@ -129,7 +129,7 @@ static void add_place(const char *path, confine_right right)
 bool confine_keep_file(const char *path, confine_right right)
 {
     char real[PATH_MAX];
-    if (nl_path_descriptor(path) >= 0) /* it is open already */
+    if (nl_path_descriptor(path) >= 0) /* already open */
         return true;
     if (holds)
         return is_permitted(path, right) || confine_refuse(path);
@@ -188,12 +188,12 @@ bool confine_keep_url(const nl_url *url)
         good = good && confine_keep_file(url->path, CONFINE_WRITE);
     if (url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS || url->scheme == NL_SCHEME_UDP)
         good = good && confine_keep_resolver() && confine_keep_port(url->port);
-    if (url->scheme == NL_SCHEME_NATS) /* a server may refer to others */
+    if (url->scheme == NL_SCHEME_NATS) /* a server may name other servers */
         good = good && confine_keep_resolver() && confine_keep_any_port();
     return good;
 }
 
-/* Keeps what libc and every daemon need. */
+/* Keeps the rights that libc and every daemon need. */
 static void add_system(void)
 {
     static const char *const readable[] = {"/usr", "/lib", "/lib32", "/lib64", "/proc", "/sys/devices/system"};

@@ -35,7 +35,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
-/* Calls that are allowed with any arguments. libseccomp leaves out those that the processor lacks. */
+/* Calls that are allowed with any arguments. libseccomp omits calls that the processor lacks. */
 static const char allowed[] =
     /* files */
     "access chmod close close_range copy_file_range creat dup dup2 dup3 faccessat faccessat2 fadvise64 fadvise64_64 "
@@ -67,11 +67,11 @@ static const char allowed[] =
     "accept accept4 bind connect getpeername getsockname getsockopt listen recv recvfrom recvmmsg recvmmsg_time64 "
     "recvmsg send sendmmsg sendmsg sendto setsockopt shutdown ";
 
-/* The same, but too new for the oldest libseccomp. */
+/* As allowed, but unknown to the oldest supported libseccomp. */
 static const char allowed_if_known[] = "epoll_pwait2 fchmodat2 futex_waitv map_shadow_stack mseal";
 
 #ifdef HAS_SANITIZER
-/* The same: the leak detector traces this process from another one. */
+/* As allowed, for the leak detector, which traces this process from another process. */
 static const char allowed_to_sanitizer[] =
     "clone kill mprotect personality prctl ptrace process_vm_readv sched_setaffinity tgkill tkill";
 #else
@@ -86,7 +86,7 @@ typedef struct argument {
 
 typedef struct restricted_call {
     int call;
-    argument arguments[3]; /* ended by a mask of 0 */
+    argument arguments[3]; /* the last has a mask of 0 */
 } restricted_call;
 
 #define EXACT(index, value)                                                                                            \
@@ -142,7 +142,7 @@ static const restricted_call restricted[] = {
     FCNTL(7), /* F_GETLK, F_SETLK and F_SETLKW */
     FCNTL(12),
     FCNTL(13),
-    FCNTL(14), /* the same with 64-bit offsets, on 32-bit processors */
+    FCNTL(14), /* as above with 64-bit offsets, on 32-bit processors */
     FCNTL(F_OFD_GETLK),
     FCNTL(F_OFD_SETLK),
     FCNTL(F_OFD_SETLKW),
@@ -162,7 +162,7 @@ static const restricted_call restricted[] = {
     {SCMP_SYS(prlimit64), {EXACT(0, 0)}},
 };
 
-/* Calls that programs of a daemon may not make either. */
+/* Calls that programs started by a daemon may not make either. */
 static const char never[] =
     "acct add_key chroot clock_settime create_module delete_module finit_module fsconfig fsmount fsopen fspick "
     "get_kernel_syms init_module io_uring_enter io_uring_register io_uring_setup ioperm iopl kexec_file_load "
@@ -176,7 +176,7 @@ enum { REFUSED_MAX = 32 };
 
 /* The number of each refused call, plus 1; 0: unused. */
 static atomic_int refused[REFUSED_MAX];
-static int reported; /* how many of them */
+static int reported; /* number of reported calls */
 
 /* The register with the result of the refused call, on processors where it is known. */
 #if defined(__x86_64__)
@@ -223,7 +223,7 @@ enum { REFUSES = SCMP_ACT_TRAP };
 
 #else
 
-/* Only the kernel's log has refused calls. */
+/* On other processors, only the kernel's log has refused calls. */
 static bool handle_refused(void)
 {
     return true;
@@ -294,7 +294,7 @@ static bool add_all(scmp_filter_ctx filter)
                 add_calls(filter, SCMP_ACT_ALLOW, allowed_to_sanitizer, true) && add_signals(filter);
     for (size_t i = 0; i < COUNT_OF(restricted) && good; i++)
         good = add_restricted(filter, &restricted[i]);
-    /* A filter cannot check its flags, which are in memory: libc then uses clone. */
+    /* A filter cannot check the flags of clone3, which are in memory; with ENOSYS, libc uses clone instead. */
     return good && is_added(seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0));
 }
 

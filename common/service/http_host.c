@@ -17,7 +17,7 @@
 
 enum { NAME_SIZE = 256 };
 
-/* This host's full name, once it is known. */
+/* This host's full name; "" until it is known. */
 static char full_name[NAME_SIZE];
 static atomic_bool full_name_known;
 
@@ -69,7 +69,7 @@ static bool is_listed(const char *name, const char *names)
     return false;
 }
 
-/* Returns whether name is a loopback address, or that of the socket. */
+/* Returns whether name is a loopback address, or the socket's address. */
 static bool is_own_address(const char *name, const struct sockaddr *local)
 {
     network own;

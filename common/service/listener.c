@@ -121,7 +121,7 @@ static bool open_internet(const nl_url *url, const listening *asked, bool remote
     return good;
 }
 
-/* Removes the socket of a killed daemon. A socket that accepts connections belongs to a running one. */
+/* Removes the socket of a killed daemon. A socket that accepts connections belongs to a running daemon. */
 static void remove_stale(const struct sockaddr_un *address)
 {
     struct stat status;
@@ -224,7 +224,7 @@ static void remove_path(listener *l)
 
 void listener_end(listener *l)
 {
-    remove_path(l); /* now, because the next daemon may create its socket there as soon as this one is shut down */
+    remove_path(l); /* now, because the next daemon may create its socket there as soon as this socket is shut down */
     shutdown(l->fd, SHUT_RDWR);
 }
 

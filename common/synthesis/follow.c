@@ -1,7 +1,7 @@
 /*
- * Follows a request from carrier to carrier: a thread, a packet, a CPU, or whatever the file defines.
+ * Follows a request from carrier to carrier: a thread, a packet, a CPU, or another kind that the file defines.
  *
- * A request begins on a carrier. It passes to another one when an event connects the two (a thread woke a thread, a
+ * A request begins on a carrier. It passes to another carrier when an event connects the two (a thread woke a thread, a
  * packet left a queue), and it ends. Each step is a record with the number of the request.
  */
 #include "config.h"

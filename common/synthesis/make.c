@@ -56,8 +56,10 @@ static size_t parse_hexadecimal(nl_string digits, unsigned char *bytes, size_t c
     return 2 * count == digits.size ? count : 0;
 }
 
-/* Converts bytes of the kernel, in hexadecimal, to an address: 4 or 16 bytes of an address, or 28 of a socket's
- * address. */
+/*
+ * Converts bytes of the kernel, in hexadecimal, to an address: 4 or 16 bytes of an address, or 28 bytes of a socket's
+ * address.
+ */
 static value convert_address(nl_synthesis *s, const making *m, value v)
 {
     char scratch[NL_FIELD_TEXT_SIZE], out[INET6_ADDRSTRLEN];

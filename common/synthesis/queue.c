@@ -60,7 +60,7 @@ static void source_free(source *from)
     free(from);
 }
 
-/* Returns the source of the events of a name, or NULL if no clause concerns them. */
+/* Returns the source of the events with a name, or NULL if no clause uses them. */
 static source *source_new(const nl_synthesis *s, const text *name)
 {
     source *from = nl_memory_check(calloc(1, sizeof *from));
@@ -128,7 +128,7 @@ bool event_key(const event *e, const clause *c, key *k)
     return true;
 }
 
-/* Makes an event of a record. from NULL: events were lost. */
+/* Converts a record to an event. from NULL: events were lost. */
 static event *event_new(nl_synthesis *s, const source *from, uint64_t mask, const nl_record *record)
 {
     unsigned count = from != NULL ? from->needed_count : 0;
@@ -149,7 +149,7 @@ static event *event_new(nl_synthesis *s, const source *from, uint64_t mask, cons
 
 /* ---- processing ---- */
 
-/* Forgets open spans, states and requests: their events may be among the lost ones. */
+/* Forgets open spans, states and requests: their events may have been lost. */
 static void forget_open(nl_synthesis *s)
 {
     for (size_t i = 0; i < s->rule_count; i++)

@@ -64,8 +64,8 @@ static const table *find_table(const nl_synthesis *s, const char *name, size_t s
 }
 
 /*
- * Reads a source of a field with a conversion: program(X) and others, or TABLE[X]. Returns X, to be freed; NULL if it
- * is invalid.
+ * Reads a source of a field with a conversion: program(X) and others, or TABLE[X]. Returns X, which the caller frees;
+ * NULL if it is invalid.
  */
 static char *read_conversion(reading *r, making *m, const char *from)
 {
@@ -272,7 +272,7 @@ static bool read_choice(reading *r, const char *value, const char *no, const cha
     return *chosen || strcmp(value, no) == 0 || WRONG(r, "unknown value \"%s\"; expected %s or %s", value, no, yes);
 }
 
-/* Reads what states derive records of. */
+/* Reads the setting emit of states: segments, changes or both. */
 static bool read_emit(reading *r, rule *into, const char *value)
 {
     into->segments = strcmp(value, "changes") != 0;
@@ -309,7 +309,7 @@ static const struct {
     const char *name;
     void (*take)(nl_synthesis *s, const clause *c, event *e);
     void (*free_entry)(void *e);
-    const word_role *roles; /* of the settings that are clauses */
+    const word_role *roles; /* roles of the settings that are clauses */
     role required;
     const char *required_name;
 } rule_types[] = {{"make", make_take, NULL, of_roles, ROLE_OF, "of"},
@@ -412,7 +412,7 @@ static bool read_table(reading *r, const nl_section *section)
     return true;
 }
 
-/* Reads learn = FIELD FIELD: an event with these fields tells the ID of a thread, and its name. */
+/* Reads learn = FIELD FIELD: an event with these fields contains the ID and the name of a thread. */
 static bool read_programs(reading *r, const nl_section *section)
 {
     for (size_t i = 0; i < section->setting_count; i++) {

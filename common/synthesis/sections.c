@@ -92,7 +92,7 @@ static bool sections_take_line(nl_sections *s, char *text, unsigned line)
     return true;
 }
 
-/* Takes all lines. A joined line has the number of its first part. */
+/* Reads all lines. A joined line has the number of its first part. */
 static bool sections_take_text(nl_sections *s, const char *text)
 {
     char **lines = g_strsplit(text, "\n", -1);

@@ -1,13 +1,13 @@
 /*
- * The states of something, such as a thread, and the time in each state.
+ * The states of an object, such as a thread, and the time in each state.
  *
- * A state lasts until the next one. Marks tell what a wait is for. Events set and clear them: the thread enters and
- * leaves a system call, or contends for a lock. A wait that begins while marks are set is of the state of the first of
- * these marks in the file. An event after a wait may also tell what the wait was for: the last wait without a mark then
- * changes to that state.
+ * A state lasts until the next state. Marks give the reason of a wait. Events set and clear marks: the thread enters
+ * and leaves a system call, or contends for a lock. A wait that begins while marks are set gets the state of the first
+ * of these marks in the file. An event after a wait may also give the reason: then the last wait without a mark changes
+ * to the state of that event.
  *
- * Marks may also override the state, as an interrupt does: the state is that of the mark while the mark is set, and
- * returns to the former one afterwards.
+ * Marks may also override the state, as an interrupt does: while the mark is set, the state is the mark's state;
+ * afterwards, the former state returns.
  *
  * The time between two events of [segment] is a segment. A record of it has the time in each state.
  */
@@ -34,7 +34,7 @@ typedef struct past {
 typedef struct subject {
     entry entry;
     bool is_initialized;
-    unsigned label; /* the state; UNKNOWN */
+    unsigned label; /* the state, or UNKNOWN */
     unsigned base;  /* the state without marks that override it */
     bool unmarked;  /* the state is a wait without a mark */
     int64_t since_ns;
@@ -71,7 +71,7 @@ static void end_all_pasts(nl_synthesis *s, const rule *r, subject *t)
         end_past(s, r, t);
 }
 
-/* Adds the time in the current state so far. */
+/* Adds the time in the current state up to now. */
 static void settle(subject *t, int64_t now_ns)
 {
     if (t->label != UNKNOWN && now_ns > t->since_ns)
@@ -123,7 +123,7 @@ static void change_state(nl_synthesis *s, const rule *r, subject *t, unsigned la
 static void enter_wait(nl_synthesis *s, const rule *r, subject *t, unsigned label, int64_t now_ns)
 {
     bool marked = t->marks != 0;
-    /* This event is the thread's own. No later event changes an earlier wait. */
+    /* This event is the thread's own, so no later event changes an earlier wait. */
     end_all_pasts(s, r, t);
     enter_state(s, r, t, marked ? (unsigned)__builtin_ctz(t->marks) : label, !marked, now_ns);
 }

@@ -15,7 +15,8 @@ typedef struct total {
     nl_distribution values;
 } total;
 
-/* A key is forgotten after QUIET_MAX intervals without events. Without events, at most GAP_MAX intervals are derived.
+/* The module forgets a key after QUIET_MAX intervals without events. In a gap without events, it derives at most
+ * GAP_MAX intervals.
  */
 enum { QUIET_MAX = 10, GAP_MAX = 1000 };
 

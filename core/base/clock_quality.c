@@ -30,7 +30,7 @@ enum {
     SOURCE_SIZE = INET6_ADDRSTRLEN,
 };
 
-/* Offsets in the reply, behind its head. Numbers are in network order, floats in chrony's own 32-bit form. */
+/* Offsets in the reply, after its head. Numbers are in network order, floats in chrony's own 32-bit form. */
 enum {
     REFERENCE = 0,
     ADDRESS = 4,
@@ -46,7 +46,7 @@ enum {
     ROOT_DISPERSION = 68
 };
 
-/* Rounds without libm. Numbers beyond 2^53 thousandths stay as they are. */
+/* Rounds without libm. Numbers beyond 2^53 thousandths stay unchanged. */
 void nl_quality_add(nl_record *record, const char *name, double value)
 {
     double thousandths = value * 1e3 + (value < 0 ? -0.5 : 0.5);
@@ -82,7 +82,7 @@ bool nl_quality_add_kernel(nl_record *record, bool *synchronized)
     int64_t kernel_ns = t.time.tv_sec * NL_NS_PER_SECOND + t.time.tv_usec * (t.status & STA_NANO ? 1 : 1000);
     *synchronized = state != TIME_ERROR && (t.status & STA_UNSYNC) == 0;
     nl_record_add_bool(record, "CLOCK.SYNCHRONIZED", *synchronized);
-    if (kernel_ns >= before_ns - 1000 && kernel_ns <= after_ns) /* otherwise the process has a clock of its own */
+    if (kernel_ns >= before_ns - 1000 && kernel_ns <= after_ns) /* otherwise the process has its own clock */
         add_machine(record);
     nl_quality_add(record, "CLOCK.OFFSET", (double)t.offset * (t.status & STA_NANO ? 1e-3 : 1));
     if (*synchronized) { /* otherwise the kernel reports its default of 16 s */
@@ -129,7 +129,9 @@ static bool connect_udp(int fd)
     return connect(fd, (const struct sockaddr *)&chronyd, sizeof chronyd) == 0;
 }
 
-/* chronyd replies to a socket of ours in its directory, to which only root and chronyd's user can write. */
+/*
+ * chronyd replies to a socket of this process in chronyd's directory, to which only root and chronyd's user can write.
+ */
 static bool connect_unix(int fd, uint32_t number)
 {
     const struct sockaddr_un chronyd = {.sun_family = AF_UNIX, .sun_path = CHRONY_SOCKET};
@@ -165,7 +167,7 @@ void nl_chrony_close(int fd)
     close(fd);
 }
 
-/* The server's address, or the name of a reference clock (GPS, PPS), or its number. */
+/* Writes the server's address, or the name of a reference clock (GPS, PPS), or its number. */
 static void name_source(const unsigned char *at, char *name)
 {
     unsigned family = read_16(at + FAMILY);

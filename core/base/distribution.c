@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Values below TWICE have a bucket each; above, each power of two has EACH buckets of the same width. */
+/* Each value below TWICE has its own bucket; above, each power of two has EACH buckets of the same width. */
 enum { BITS = 6, EACH = 1 << BITS, TWICE = 2 * EACH, BUCKETS = TWICE + (62 - BITS) * EACH };
 
 static size_t bucket_of(int64_t value)

@@ -12,15 +12,15 @@
 
 /*
  * The error of a thread is allocated at the thread's first failure and freed when the thread ends, because static TLS
- * is scarce in a program that loads the library late. It is not on the heap: a signal handler that interrupted malloc
- * may log an event, and fail. The key is made when the library is loaded, because pthread_setspecific allocates memory
- * for a process's later keys.
+ * is scarce in a program that loads the library late. It is not on the heap, because a signal handler that interrupted
+ * malloc may log an event, and fail. The key is made when the library is loaded, because pthread_setspecific allocates
+ * memory for a process's later keys.
  */
 static _Thread_local nl_error *current __attribute__((tls_model("initial-exec")));
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
-/* For threads whose first failure is lack of memory. */
+/* Errors for threads whose first failure is lack of memory. */
 enum { SPARE_COUNT = 16 };
 static nl_error spare[SPARE_COUNT];
 static bool spare_used[SPARE_COUNT];
@@ -55,7 +55,7 @@ __attribute__((constructor)) static void on_load(void)
     pthread_once(&key_once, make_key);
 }
 
-/* Returns whether this thread has an error to set. Without memory the message is lost, but not the failure. */
+/* Returns whether this thread has memory for an error. Without memory, the message is lost, but not the failure. */
 static bool has_error(void)
 {
     if (current != NULL)
@@ -69,7 +69,7 @@ static bool has_error(void)
     return true;
 }
 
-/* The arguments may contain the current message, so the new one is formatted elsewhere. */
+/* The arguments may contain the current message, so the new message is formatted elsewhere. */
 static void NL_PRINTF(3, 0) set_error(nl_error_code code, const char *cause, const char *format, va_list arguments)
 {
     int saved = errno;

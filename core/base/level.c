@@ -16,7 +16,7 @@ typedef struct name {
         literal, sizeof(literal) - 1                                                                                   \
     }
 
-/* Indexed by nl_level. BP uses ULM's name where it has none of its own. */
+/* Indexed by nl_level. BP uses ULM's name for levels without a name in BP. */
 static const struct {
     name ulm;
     name bp;
@@ -57,7 +57,7 @@ bool nl_level_has_name(nl_level level, nl_string text)
                                  (is_exactly(&names[level].ulm, text) || is_exactly(&names[level].bp, text)));
 }
 
-/* By first letter of a name: a bit for each level with such a name. Most letters have one level. */
+/* By first letter of a name: a bit for each level whose name begins with the letter. Most letters have one level. */
 static const unsigned short by_letter[32] = {
     ['e' & 31] = 1 << NL_EMERGENCY | 1 << NL_ERROR, ['f' & 31] = 1 << NL_EMERGENCY,
     ['a' & 31] = 1 << NL_ALERT | 1 << NL_AUTH,      ['w' & 31] = 1 << NL_WARNING,
@@ -65,7 +65,7 @@ static const unsigned short by_letter[32] = {
     ['i' & 31] = 1 << NL_USAGE | 1 << NL_IMPORTANT, ['d' & 31] = 1 << NL_DEBUG,
 };
 
-/* Compares without regard to case: upper and lower case differ in one bit. */
+/* Ignores case: upper and lower case differ in one bit. */
 static bool is_name(const name *name, const char *text, size_t size)
 {
     if (name->size != size)

@@ -32,7 +32,7 @@ static const struct {
 
 enum { DURATION_UNIT_COUNT = sizeof duration_units / sizeof duration_units[0] };
 
-static const char *const size_units[] = {"", "k", "m", "g", "t"}; /* each is 1024 times the one before */
+static const char *const size_units[] = {"", "k", "m", "g", "t"}; /* each is 1024 times the previous unit */
 
 enum { SIZE_UNIT_COUNT = sizeof size_units / sizeof size_units[0] };
 
@@ -53,7 +53,7 @@ bool nl_duration_parse(const char *text, int64_t *duration_ns)
             unit_ns = duration_units[i].ns;
     if (unit_ns == 0 || __builtin_mul_overflow(whole, unit_ns, &whole))
         return false;
-    /* Digit by digit: a double would lose nanoseconds of long durations. */
+    /* Computed digit by digit, because a double would lose nanoseconds of long durations. */
     int64_t part_ns = 0;
     for (const char *digit = at; digit-- > fraction;)
         part_ns = (part_ns + (*digit - '0') * unit_ns) / 10;
@@ -311,7 +311,7 @@ const nl_option *nl_option_find(const nl_option *rows, const char *name, unsigne
 
 enum { NAME_MAX_COMPARED = 32 };
 
-/* Returns the number of letters to insert, remove, replace or swap with the next to turn a into b. */
+/* Returns the number of letters to insert, remove, replace, or swap with the next letter to change a into b. */
 static unsigned option_name_distance(const char *a, const char *b)
 {
     unsigned lines[3][NAME_MAX_COMPARED + 1], *before = lines[0], *last = lines[1], *line = lines[2];

@@ -36,7 +36,7 @@ static bool make_name(nl_replacement *r, int attempt)
     return false;
 }
 
-/* Opens a file with a temporary name, where the file system has no files without names. */
+/* Opens a file with a temporary name, for file systems that do not support files without names. */
 static bool open_named(nl_replacement *r, mode_t mode)
 {
     for (int i = 0; r->fd < 0 && i < ATTEMPTS && make_name(r, i); i++) {
@@ -44,7 +44,7 @@ static bool open_named(nl_replacement *r, mode_t mode)
         if (r->fd < 0 && errno != EEXIST)
             break;
     }
-    if (r->fd < 0) { /* the file with that name is not ours */
+    if (r->fd < 0) { /* the file with this name belongs to another process */
         free(r->name);
         r->name = NULL;
     }
@@ -82,7 +82,7 @@ static bool open_new(nl_replacement *r, const char *directory, mode_t mode)
 static bool open_aside(nl_replacement *r, const struct stat *before)
 {
     char *directory = directory_of(r->path);
-    /* Never more accessible than in the end: a user who opens the file now can read it later. */
+    /* The file is never more accessible than at the end, because a user who opens it now can read it later. */
     bool good = directory != NULL && open_new(r, directory, before != NULL ? before->st_mode & 0606 : 0666);
     if (good && before != NULL && (before->st_uid == geteuid() || !others_can_write(directory)) &&
         fchown(r->fd, before->st_uid, before->st_gid) == 0)
@@ -91,7 +91,9 @@ static bool open_aside(nl_replacement *r, const struct stat *before)
     return good;
 }
 
-/* Returns the path of the file without symbolic links; NULL if another file is there by now. The caller frees it. */
+/*
+ * Returns the path of the file without symbolic links; NULL if another file has taken its place. The caller frees it.
+ */
 static char *replacement_place_of(const char *path, const struct stat *found)
 {
     struct stat now;
@@ -108,7 +110,7 @@ static char *replacement_place_of(const char *path, const struct stat *found)
 bool nl_replacement_open(nl_replacement *r, const char *path)
 {
     struct stat before;
-    bool is_there = stat(path, &before) == 0; /* the system may refuse links of other users */
+    bool is_there = stat(path, &before) == 0; /* the system may reject links of other users */
     *r = (nl_replacement){.fd = -1};
     if (!is_there && errno != ENOENT)
         return false;

@@ -40,7 +40,7 @@ static int64_t days_from_civil(int year, unsigned month, unsigned day)
     return (int64_t)era * 146097 + day_of_era - 719468;
 }
 
-/* The inverse, from the same paper. */
+/* The inverse of days_from_civil, from the same paper. */
 static void civil_from_days(int64_t days, civil *date)
 {
     days += 719468;
@@ -75,7 +75,7 @@ static nl_status time_invalid_form(const char *problem)
     return NL_MALFORMED;
 }
 
-/* The caller knows that both bytes are digits. */
+/* Both bytes must be digits. */
 static unsigned two(const char *text)
 {
     return (unsigned)(text[0] - '0') * 10 + (unsigned)(text[1] - '0');
@@ -96,7 +96,7 @@ static unsigned fraction_ns(const char *digits, size_t count, nl_fraction fracti
 
 static nl_status seconds_to_ns(int64_t seconds, int64_t ns, int64_t *time_ns)
 {
-    if (seconds < 0 && ns > 0) { /* same signs: then the product overflows only if the sum does */
+    if (seconds < 0 && ns > 0) { /* with equal signs, the product overflows only if the sum does */
         seconds++;
         ns -= NL_NS_PER_SECOND;
     }
@@ -185,7 +185,7 @@ bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int
         return false;
     if (eight_bytes(text) != known->digits) {
         int64_t begin_ns;
-        if (!nl_time_parse_day(text, false, &begin_ns)) /* a year that is not remembered, or invalid */
+        if (!nl_time_parse_day(text, false, &begin_ns)) /* an unknown day, or an invalid one */
             return nl_time_parse_calendar(text, size, NL_FRACTION_DECIMAL, time_ns) == NL_OK;
         *known = (nl_known_day){eight_bytes(text), begin_ns};
     }
@@ -193,7 +193,7 @@ bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int
     return true;
 }
 
-/* The caller knows that there are 14 digits, followed by the end or a point. */
+/* text must begin with 14 digits, followed by the end or a point. */
 static nl_status parse_date(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
 {
     civil t = {
@@ -247,7 +247,7 @@ static bool parse_zone(const char **at, const char *end, int *offset_minutes)
     return *at == end && hours <= 23 && minutes <= 59;
 }
 
-/* The caller knows that there are four digits and a '-'. */
+/* text must begin with four digits and a '-'. */
 static nl_status parse_iso(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
 {
     const char *end = text + size;

@@ -47,7 +47,7 @@ static bool add_class(nl_symbols *set, nl_string name)
     return false;
 }
 
-/* Reads the name of a class behind "[:". */
+/* Reads the name of a class after "[:". */
 static bool read_class(nl_builder *builder, const char **at, const char *end, nl_symbols *set)
 {
     const char *close = *at;

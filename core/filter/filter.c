@@ -12,8 +12,8 @@
 enum {
     TEST_COST = 8,
     OPERAND_COST = 4,
-    INTEGER_COST = 32, /* an integer to or from text */
-    REAL_COST = 512,   /* a real to or from text */
+    INTEGER_COST = 32, /* converting an integer to or from text */
+    REAL_COST = 512,   /* converting a real to or from text */
     SHORT_NUMBER = 20, /* bytes; a longer number may cost as much as a real */
 };
 
@@ -43,7 +43,7 @@ static unsigned order_of_times(const nl_field *field, const nl_operand *operand)
     return nl_number_order(&time, &operand->number);
 }
 
-/* Compares known levels by rank. Other levels are equal or not. */
+/* Compares known levels by rank. Other levels are only equal or different. */
 static unsigned order_of_levels(nl_level level, nl_string text, const nl_operand *operand)
 {
     nl_number number = {.kind = NL_NUMBER_INTEGER, .integer = level};
@@ -52,7 +52,7 @@ static unsigned order_of_levels(nl_level level, nl_string text, const nl_operand
     return nl_text_order(text, operand->text) == NL_ORDER_EQUAL ? NL_ORDER_EQUAL : NL_ORDER_NONE;
 }
 
-/* Returns the order of the field to the first operand that it equals, otherwise to the last one. */
+/* Compares the field with the first operand that it equals, otherwise with the last operand. */
 static unsigned order_of_values(const nl_filter *filter, const nl_filter_test *test, const nl_field *field)
 {
     char scratch[NL_FIELD_TEXT_SIZE];

@@ -75,7 +75,7 @@ static int unexpected(const parser *p, const char *at, const char *expected)
     return nl_error_set(NL_ERROR_INVALID, "column %zu: expected %s, not \"%s\"", column(p, at), expected, shown);
 }
 
-/* Returns the operator of punctuation at a position, the longest one, and sets its size. "=" is the same as "==". */
+/* Returns the longest operator of punctuation at a position, and sets its size. "=" is the same as "==". */
 static nl_operator operator_at(const char *at, size_t *size)
 {
     nl_operator found = *at == '=' ? NL_OPERATOR_EQUAL : NL_OPERATOR_NONE;
@@ -90,7 +90,7 @@ static nl_operator operator_at(const char *at, size_t *size)
     return found;
 }
 
-/* Returns the position behind a word if it is at a position, otherwise NULL. */
+/* Returns the position after a word if it is at a position, otherwise NULL. */
 static const char *word_at(const parser *p, const char *at, const char *word)
 {
     size_t size = strlen(word);
@@ -105,7 +105,7 @@ static bool take_word(parser *p, const char *word)
     return behind != NULL;
 }
 
-/* Takes a word, unless an operator follows, so that it is a field's name. */
+/* Skips a word. If an operator follows, the word is a field's name and is not skipped. */
 static bool take_leading_word(parser *p, const char *word)
 {
     size_t size;
@@ -130,7 +130,7 @@ static nl_string keep_string(parser *p, const char *data, size_t size)
     return kept;
 }
 
-/* Reads a value behind its opening quote. */
+/* Reads a value after its opening quote. */
 static bool read_quoted(parser *p, char quote, nl_string *text)
 {
     const char *open = p->at - 1;
@@ -398,7 +398,7 @@ static bool parse(parser *p)
     return true;
 }
 
-/* The first hard number makes the C locale. Do it now, so that matching need not. */
+/* The first number that is hard to parse creates the C locale. Creates it now, so that matching does not. */
 static void prepare_numbers(void)
 {
     double unused;

@@ -22,8 +22,8 @@ struct nl_pattern {
     bool anchored; /* can begin only at the start */
     /*
      * Sets of positions: where the pattern can begin; where it is after the start symbol; where it matches; where it
-     * matches at the end. Tables: positions that accept a byte, by byte; followers of a group, by group and by which of
-     * its positions are set.
+     * matches at the end. Tables: positions that accept a byte, by byte; followers of a group, by group and by the set
+     * of reached positions in the group.
      */
     const uint64_t *first, *started, *last, *before_end, *takes, *follow;
     uint64_t rows[];
@@ -165,7 +165,7 @@ static bool has_position(const nl_positions *set, size_t position)
     return set->units[position / 64] >> position % 64 & 1;
 }
 
-/* Adds to pending the positions of set that are in among and not in reached. */
+/* Adds to pending the positions of set that are in `among` and not in `reached`. */
 static void add_pending(nl_positions *pending, const nl_positions *set, const nl_positions *among,
                         const nl_positions *reached)
 {
@@ -174,8 +174,8 @@ static void add_pending(nl_positions *pending, const nl_positions *set, const nl
 }
 
 /*
- * Returns the positions of from, and their followers repeatedly, that are in among. ^ and $ match no bytes, so several
- * may follow each other.
+ * Returns the positions of `from`, and repeatedly their followers, that are in `among`. ^ and $ match no bytes, so
+ * several may follow each other.
  */
 static nl_positions reach(const nl_builder *builder, const nl_positions *from, const nl_positions *among)
 {
@@ -335,7 +335,7 @@ static inline bool step(const nl_pattern *p, const size_t units, uint64_t now[WO
     return found != 0;
 }
 
-/* Sets *end to where the search ended: the text's size if it read all of it. */
+/* Sets *end to the end of the search: the text's size if the search read all of it. */
 static inline bool pattern_find(const nl_pattern *p, const size_t units, nl_string text, size_t *end)
 {
     uint64_t now[WORDS_MAX], any = 0, found = 0;
@@ -368,6 +368,6 @@ nl_status nl_pattern_match(const nl_pattern *pattern, nl_string text, uint64_t *
     _Static_assert(WORDS_MAX == 2, "there is a call for each number of words");
     *matches = pattern->units == 1 ? pattern_find(pattern, 1, part, &end) : pattern_find(pattern, 2, part, &end);
     *steps -= end * cost;
-    /* A match at the end of a part is not one of the text, unless the search ended before. */
+    /* A match at the end of a part does not count as a match of the text, unless the search ended earlier. */
     return whole || end < part.size ? NL_OK : NL_FAILED;
 }

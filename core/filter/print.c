@@ -74,7 +74,7 @@ static void put_test(const nl_filter *filter, const nl_filter_test *test, nl_buf
 }
 
 /*
- * within: kind of the enclosing series; NL_NODE_TEST if none exists. depth: of the open parentheses. Returns the
+ * within: kind of the enclosing series; NL_NODE_TEST outside of series. depth: of the open parentheses. Returns the
  * maximum depth.
  */
 static int print(const nl_filter *filter, const nl_node *nodes, int at, nl_node_kind within, int depth, nl_buffer *out)

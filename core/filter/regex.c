@@ -24,7 +24,7 @@ static nl_fragment regex_fail(regex *r, const char *problem)
     return nl_build_nothing();
 }
 
-/* Reads a bracket expression behind its '['. */
+/* Reads a bracket expression after its '['. */
 static nl_fragment read_set(regex *r, const char **at, const char *end)
 {
     nl_symbols set;
@@ -32,7 +32,7 @@ static nl_fragment read_set(regex *r, const char **at, const char *end)
     return good ? nl_build_any_of(r->builder, &set) : nl_build_nothing();
 }
 
-/* Reads an escape behind its backslash. */
+/* Reads an escape after its backslash. */
 static nl_fragment read_escape(regex *r)
 {
     static const struct {
@@ -105,7 +105,7 @@ static int read_number(regex *r)
     return number;
 }
 
-/* Reads an interval behind its '{'. Sets *maximum to -1 if it has no maximum. */
+/* Reads an interval after its '{'. Sets *maximum to -1 if it has no maximum. */
 static bool read_interval(regex *r, int *minimum, int *maximum)
 {
     *minimum = *maximum = read_number(r);
@@ -129,7 +129,7 @@ static bool is_nothing(const nl_fragment *f)
 
 /*
  * Repeats f, which consists of the positions from start on, minimum to maximum times. Each further repetition copies
- * these positions, so their limit bounds the number of copies. An empty fragment is not copied.
+ * these positions, so the limit of positions bounds the number of copies. An empty fragment is not copied.
  */
 static nl_fragment repeat(regex *r, nl_fragment f, int minimum, int maximum, size_t start)
 {

@@ -22,7 +22,9 @@ static const char *next_block(const char *at, const char *end)
     return NULL;
 }
 
-/* Returns whether the end of a file is a truncated block or what a crash of the machine left, and not appended text. */
+/*
+ * Returns whether the end of a file is a truncated block or remains of a crash of the machine, and not appended text.
+ */
 static bool is_rest_of_block(const char *at, const char *end)
 {
     size_t size = (size_t)(end - at), seen = size < NL_BLOCK_MAGIC_SIZE ? size : NL_BLOCK_MAGIC_SIZE;
@@ -63,7 +65,7 @@ static const char *end_of_frames(const char *at, const char *end)
     return at;
 }
 
-/* Blocks behind text may contain newlines, so the last newline is not the end of text then. */
+/* Blocks after text may contain newlines, so the last newline is not the end of text then. */
 static const char *end_of_text(const char *at, const char *end)
 {
     size_t size = (size_t)(end - at);

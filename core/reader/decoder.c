@@ -16,7 +16,7 @@
 
 enum {
     DEFAULT_MAX_RECORD = 1 << 20,
-    KEEP_CARRY = 512, /* a larger empty carry is freed, so that idle connections take little memory */
+    KEEP_CARRY = 512, /* a larger empty carry is freed, so that idle connections use little memory */
 };
 
 static void empty_carry(nl_decoder *decoder)
@@ -216,7 +216,8 @@ static void report_long(nl_decoder *decoder, const char *text, size_t size, uint
 }
 
 /*
- * Returns the format of a line. A log may mix formats; a line without a format of its own has that of the line before.
+ * Returns the format of a line. A log may mix formats; a line without a recognizable format has the format of the
+ * previous line.
  */
 static const nl_text_format *format_of_line(nl_decoder *decoder, const nl_line *l)
 {
@@ -241,7 +242,7 @@ static bool is_blank_line(const nl_line *l)
     return at == l->end;
 }
 
-/* Keeps the next record, which begins at next in the same line as a truncated one, for the next call. */
+/* Keeps the next record, which begins at next in the same line as a truncated record, for the next call. */
 static void keep_rest(nl_decoder *decoder, const nl_line *l, const char *next)
 {
     decoder->rest = *l;
@@ -260,7 +261,7 @@ static bool is_too_long(const nl_decoder *decoder, const nl_line *l)
     return size - (size > 0 && l->end[-1] == '\r') > decoder->options.max_record_size;
 }
 
-/* Decodes a line. Returns NL_AGAIN if it has no record; malformed text has been reported. */
+/* Decodes a line. Returns NL_AGAIN if it has no record, after reporting malformed text. */
 static nl_status decode_line(nl_decoder *decoder, nl_line l, const nl_record **record)
 {
     if (is_too_long(decoder, &l)) {
@@ -312,7 +313,7 @@ static void keep_latest(nl_decoder *decoder, const char *text, size_t size)
 }
 
 /*
- * Appends to the carry. Reports the line and returns false if it is too long for certain: even without its '\r' and all
+ * Appends to the carry. Reports the line and returns false if it is certainly too long: even without its '\r' and all
  * but the last byte of a block's mark.
  */
 static bool carry_more(nl_decoder *decoder, const char *text, size_t size)
@@ -424,7 +425,7 @@ static nl_status rest_idle(nl_decoder *decoder)
     return NL_AGAIN;
 }
 
-/* Decodes text. Returns NL_AGAIN if there was no record; *wait is then whether the decoder needs more bytes. */
+/* Decodes text. Returns NL_AGAIN without a record; then *wait is true if the decoder needs more bytes. */
 static nl_status next_in_text(nl_decoder *decoder, const nl_record **record, bool *wait)
 {
     nl_input *in = &decoder->in;
@@ -504,8 +505,8 @@ static nl_status next_record(nl_decoder *decoder, const nl_record **record)
 }
 
 /*
- * If memory runs out, input may be lost, and the current line or block may be incomplete. So the decoder reads nothing
- * more.
+ * If memory runs out, input may be lost, and the current line or block may be incomplete. Then the decoder stops
+ * reading.
  */
 nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record)
 {

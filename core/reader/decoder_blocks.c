@@ -64,7 +64,7 @@ bool nl_decoder_find_block(nl_decoder *d, const char *limit, size_t *text_size)
 }
 
 /*
- * Returns whether a record of text begins at a position behind a newline. Looks at no more than LOOK bytes, so that the
+ * Returns whether a record of text begins at a position after a newline. Looks at no more than LOOK bytes, so that the
  * result does not depend on how the input was split.
  */
 static bool text_begins(const char *at, const char *end)
@@ -207,7 +207,7 @@ void nl_decoder_report_missing(nl_decoder *d)
     nl_sequences_settle(d->sequences);
 }
 
-/* Notes the numbers of a damaged block, because its header may be sound. */
+/* Stores the numbers of a damaged block, because its header may be sound. */
 static void suspect(nl_decoder *d, const nl_block_header *h)
 {
     if (h->type != NL_BLOCK_TYPE_RECORDS || !nl_block_has_stream(h))
@@ -239,7 +239,7 @@ static void expect_suspect(nl_decoder *d, nl_sequences *sequences, const nl_bloc
         nl_sequences_expect(sequences, h->stream, s->from, s->from_ns, d->source);
 }
 
-/* Reports records that the producer dropped, with their numbers if those were reported as missing before. */
+/* Reports records that the producer dropped, with their numbers if these were reported as missing before. */
 static void report_dropped(nl_decoder *d, const nl_block_header *h, uint64_t count, nl_number_range numbers)
 {
     nl_lost lost = {.source = d->source,
@@ -288,7 +288,7 @@ static void follow_stream(nl_decoder *d, const nl_block_header *h)
                                      h->first_sequence < next ? h->first_sequence : next});
 }
 
-/* Adds a block's numbers, and finds out which of its records are new. Without shared sets all are. */
+/* Adds a block's numbers, and determines its new records. Without shared sets, all records are new. */
 static void take_numbers(nl_decoder *d, const nl_block_header *h)
 {
     nl_sequences_news news = {.fresh = &d->fresh};

@@ -105,7 +105,7 @@ static bool is_wanted(const nl_reader *reader, const nl_time_piece *piece)
 }
 
 /*
- * Skips pieces outside of the time range, and chooses the pieces up to the next one outside; behind the last piece, the
+ * Skips pieces outside of the time range, and chooses the pieces up to the next one outside; after the last piece, the
  * rest of the file. If the file no longer matches the index, chooses all of the rest.
  */
 static void choose_pieces(nl_reader *reader, int fd)

@@ -144,7 +144,7 @@ static bool gaps_reserve(nl_stream *stream, size_t count)
     return true;
 }
 
-/* Returns the index of the first gap that ends behind a number. */
+/* Returns the index of the first gap that ends after a number. */
 static size_t find_gap(const nl_stream_gaps *gaps, uint64_t number)
 {
     size_t low = 0, high = gaps != NULL ? gaps->count : 0;

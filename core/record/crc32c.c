@@ -70,7 +70,7 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, c
 
 /*
  * The CRC instruction has a latency of three cycles but starts one per cycle, so three adjacent lanes are summed at
- * once. A multiplication moves a lane's register over the bytes behind it (V. Gopal et al., "Fast CRC Computation for
+ * once. A multiplication moves a lane's register over the bytes after it (V. Gopal et al., "Fast CRC Computation for
  * iSCSI Polynomial Using CRC32 Instruction", Intel, 2011).
  */
 enum { LANE = 1024 };

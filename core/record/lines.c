@@ -113,7 +113,7 @@ static unsigned take_fraction(const char **at, const char *end)
     return count == 0 ? 0 : value * scale[count];
 }
 
-/* Reads a time in the usual form and moves *at behind it. */
+/* Reads a time in the usual form and moves *at past it. */
 static bool take_time(nl_line_scanner *s, const char **at, const char *end, int64_t *time_ns)
 {
     bool iso = s->iso, good = true;
@@ -182,7 +182,7 @@ static nl_scanned_line scan_line(nl_line_scanner *s, const char *line, const cha
 /* Positions in a block, one bit per byte. */
 typedef struct marks {
     uint64_t newlines;
-    uint64_t times; /* candidates: the first letter of the time's name, and '=' behind the name */
+    uint64_t times; /* candidates: the first letter of the time's name, and '=' after the name */
     uint64_t nuls;
 } marks;
 
@@ -198,7 +198,7 @@ static inline void mark_some(marks *m, const char *at, unsigned i, __m128i lette
     m->nuls |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_setzero_si128())) << i;
 }
 
-/* Reads name_size bytes behind the block. */
+/* Reads name_size bytes after the block. */
 static inline marks mark_block(const char *at, char first, size_t name_size)
 {
     const __m128i letter = _mm_set1_epi8(first);

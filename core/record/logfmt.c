@@ -60,7 +60,7 @@ static const char *find_closing_quote(const char *start, const char *end, const 
     return NULL;
 }
 
-/* Reads the word at *at and moves *at behind it. */
+/* Reads the word at *at and moves *at past it. */
 static pair read_pair(const char **at, const char *end, const char *limit)
 {
     const char *start = *at, *stop = nl_find_any(start, end, limit, ' ', '\t', '=');
@@ -257,9 +257,7 @@ static size_t read_utf16(const char *text, const char *end, uint32_t *code)
     return 2 * SIZE;
 }
 
-/*
- * Unescapes the escape at *at and moves *at behind it. The result is never longer. Keeps unknown escapes as they are.
- */
+/* Unescapes the escape at *at and moves *at past it. The result is never longer. Keeps unknown escapes as they are. */
 static char *put_unescaped(char *to, const char **at, const char *end)
 {
     static const char letters[][2] = {{'n', '\n'}, {'t', '\t'}, {'r', '\r'},  {'a', '\a'},  {'b', '\b'}, {'f', '\f'},

@@ -330,7 +330,7 @@ static void look_at(scan *s, const char *at)
     }
 }
 
-/* Returns the first blank or '='; the window's end or a position behind it if none exists in the window. */
+/* Returns the first blank or '='; the window's end or a position after it if none exists in the window. */
 static inline const char *next_stop(const window *w, const char *at)
 {
     if (at >= w->end)

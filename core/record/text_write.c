@@ -30,7 +30,7 @@ static inline char *put_bytes(char *at, const char *data, size_t size)
     return at + size;
 }
 
-/* Copies in blocks; data has BLOCK readable bytes behind it. */
+/* Copies in blocks; data has BLOCK readable bytes after it. */
 static inline char *put_blocks(char *at, const char *data, size_t size)
 {
     for (size_t done = 0; done < size; done += BLOCK)
@@ -122,7 +122,7 @@ static char *put_name(char *at, nl_string name, const char *before)
     return at;
 }
 
-/* Puts the standard fields behind the time. */
+/* Puts the standard fields after the time. */
 static char *put_members(const nl_text_format *format, const nl_record *record, nl_buffer *out, char *at)
 {
     const nl_string texts[NL_MEMBER_COUNT] = {[NL_MEMBER_HOST] = record->host,

@@ -225,7 +225,7 @@ static nl_status send_acknowledged(socket_destination *s, const char *data, size
     *taken = size;
     if (status == NL_OK)
         return NL_OK;
-    is_closed(s); /* acknowledgements may have come before the failure */
+    is_closed(s); /* acknowledgements may have arrived before the failure */
     uint64_t acknowledged = s->blocks_acknowledged;
     *taken = acknowledged > before ? end_of_blocks(data, size, acknowledged - before, &found) : 0;
     disconnect(s);

@@ -295,7 +295,7 @@ static put_status read_head(const nl_spool_segment *s, uint64_t at, put_head *he
     return head->size > 0 ? PUT_READ : PUT_END;
 }
 
-/* Appends the put at an offset to out and moves the offset behind it. */
+/* Appends the put at an offset to out and moves the offset past it. */
 static put_status read_put(const nl_spool_row *row, const nl_spool_segment *s, uint64_t *at, nl_buffer *out)
 {
     put_head head;

@@ -80,7 +80,7 @@ static nl_status add_option(nl_url *url, const char *text, size_t size)
     return add_pair(url, (nl_string){text, name}, (nl_string){equals + 1, size - name - 1});
 }
 
-/* Parses NAME=VALUE&NAME=VALUE behind the '?'. */
+/* Parses NAME=VALUE&NAME=VALUE after the '?'. */
 static nl_status parse_options(nl_url *url, const char *text)
 {
     while (*text != '\0') {
@@ -247,7 +247,7 @@ static bool has_scheme(const char *text)
     return size > 0 && strncmp(text + size, "://", 3) == 0;
 }
 
-/* Returns whether text ends with options behind what may be a file name. */
+/* Returns whether text ends with options after what may be a file name. */
 static bool has_options(const char *text)
 {
     const char *name = strrchr(text, '?');

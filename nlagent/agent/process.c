@@ -40,7 +40,7 @@ struct sensor_process {
     pid_t pid;           /* 0: it does not run */
     int in, out, errors; /* this process's ends of its standard streams */
     struct event *readable, *complaint, *check, *retry;
-    nl_buffer partial;   /* a line whose end has not come */
+    nl_buffer partial;   /* a line whose end has not arrived */
     bool skips;          /* the rest of a line that is too long */
     bool has_output;     /* it has written something */
     bool has_blocks;     /* its output does not begin with lines of ULM: the decoder reads all of it */

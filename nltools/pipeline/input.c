@@ -121,7 +121,7 @@ static void input_dispatch_records(pipeline *p, chunk *c, size_t size, bool last
     chunk_dispatch(p);
 }
 
-/* Cuts the bytes that have come. all: no more bytes come. Returns false if the rest may hold blocks. */
+/* Cuts the bytes that have arrived. all: no more bytes will arrive. Returns false if the rest may hold blocks. */
 static bool input_cut(pipeline *p, bool all)
 {
     cut found;

@@ -30,7 +30,7 @@ static bool is_of(const entry *at, nl_level level, PyObject *event, PyObject *co
            memcmp(at->names, names, (size_t)count * sizeof *names) == 0;
 }
 
-/* Returns the kind of these names from the library. */
+/* Makes the kind with these names in the library. */
 static nl_event_kind *kinds_make(nl_level level, PyObject *event, PyObject *const *names, Py_ssize_t count)
 {
     nl_event_kind *kind = NULL;
@@ -91,7 +91,7 @@ nl_event_kind *nlpy_kind_find(nl_level level, PyObject *event, PyObject *const *
     if (is_of(at, level, event, names, count))
         return at->kind;
     nl_event_kind *kind = kinds_make(level, event, names, count);
-    /* Threads that wait without the interpreter lock may use old kinds, so that they must not be freed. */
+    /* Threads that wait without the interpreter lock may use old kinds, so old kinds must not be freed. */
     *own = nlpy_waiting > 0 || count > NAMES_MAX || !are_plain(event, names, count);
     if (kind == NULL || *own)
         return kind;

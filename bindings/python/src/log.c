@@ -104,8 +104,10 @@ static void add_fields(call *c, PyObject *fields)
     }
 }
 
-/* Replaces a value whose conversion raised an exception, because logging must not raise it. KeyboardInterrupt and
- * SystemExit, which are no failures of the value, pass. */
+/*
+ * Replaces a value whose conversion raised an exception, because logging must not raise it. Does not catch
+ * KeyboardInterrupt and SystemExit, which are not failures of the value.
+ */
 static int take_unprintable(PyObject *object, nl_field *value, PyObject **kept)
 {
     if (!PyErr_ExceptionMatches(PyExc_Exception))
@@ -282,7 +284,7 @@ static PyObject *write_record(py_log *self, const nl_record *record)
     return PyBool_FromLong(status == NL_OK || status == NL_MALFORMED);
 }
 
-/* Adds the fields of a text; a text that has none becomes the field MSG. */
+/* Adds the fields of a text; a text without fields becomes the field MSG. */
 static void log_add_text(nl_record *record, nl_string text, nl_buffer *line)
 {
     static const char date[] = "DATE=20000101000000 ";

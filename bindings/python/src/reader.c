@@ -125,7 +125,7 @@ static bool check_usable(const py_reader *self)
     return self->reader != NULL && !self->in_use;
 }
 
-/* Returns a record, or NULL: with an exception, or without one at the end or after the time. */
+/* Returns a record, or NULL: with an exception, or without an exception at the end or after the time limit. */
 static PyObject *next_record(py_reader *self, int64_t until_ns)
 {
     const nl_record *record;

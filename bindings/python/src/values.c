@@ -21,8 +21,10 @@ int nlpy_take_text(PyObject *text, nl_string *bytes, PyObject **keep)
 {
     PyObject *encoded = PyUnicode_AsUTF8String(text);
     if (encoded == NULL && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
-        /* Surrogate escapes stand for bytes that were not UTF-8 when Python read them, as in file names. Other lone
-         * surrogates are encoded as they are. */
+        /*
+         * Surrogate escapes stand for bytes that were not UTF-8 when Python read them, as in file names. Other lone
+         * surrogates are encoded unchanged.
+         */
         PyErr_Clear();
         encoded = PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape");
         if (encoded == NULL && PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
