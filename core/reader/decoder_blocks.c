@@ -336,8 +336,8 @@ static nl_status wait_for_more(nl_decoder *d)
 }
 
 /*
- * Limits the bytes that are checked in vain: large blocks may seem to begin within one another again and again. The
- * limit grows with the bytes before the block, so that it does not depend on how the input was split.
+ * Limits the bytes that are checked without success: many large blocks may seem to begin within one another. The limit
+ * grows with the bytes before the block, so that it does not depend on how the input was split.
  */
 static bool may_check(const nl_decoder *d, const nl_block_header *header)
 {
@@ -353,7 +353,7 @@ static bool is_sound(nl_decoder *d, const nl_block_header *header)
     return false;
 }
 
-/* Sets which records of the block are known already. */
+/* Sets the records of the block that are already known. */
 static void note_repeated(const nl_decoder *d, nl_block_view *view)
 {
     view->first_new = view->first_sequence;
@@ -433,7 +433,7 @@ static bool is_refused(nl_decoder *d, const nl_block_header *header)
     return d->refused;
 }
 
-/* Reads and opens a block. Returns NL_OK for any piece of input, otherwise NL_AGAIN or NL_END. */
+/* Reads and opens a block. Returns NL_OK after any progress, otherwise NL_AGAIN or NL_END. */
 static nl_status take_block(nl_decoder *d)
 {
     nl_input *in = &d->in;

@@ -24,7 +24,7 @@ static void hold(nl_input *in)
     size_t left = nl_input_left(in);
     in->held.size = 0;
     if (!nl_buffer_append(&in->held, in->at, left))
-        left = 0; /* the decoder reads nothing more */
+        left = 0; /* the decoder then stops reading */
     in->piece = in->later = in->later_end = in->end;
     in->in_held = true;
     in->at = in->held.data;
@@ -55,7 +55,7 @@ bool nl_input_pull(nl_input *in, size_t need)
     in->end = in->at + in->held.size;
     if (good && left + more >= need)
         return true;
-    in->piece = in->later; /* the piece may be gone at the next call */
+    in->piece = in->later; /* the piece may be invalid at the next call */
     return false;
 }
 

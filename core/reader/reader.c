@@ -23,7 +23,7 @@ struct nl_reader {
     nl_source *source;
     nl_decoder *decoder;
     nl_status outcome; /* result after the decoder's last record */
-    nl_error failure;  /* if outcome is NL_FAILED: decoding may replace the thread's error */
+    nl_error failure;  /* if outcome is NL_FAILED; stored because decoding may replace the thread's error */
     bool nonblocking;
 
     bool seeking; /* the index was read: */
@@ -105,8 +105,8 @@ static bool is_wanted(const nl_reader *reader, const nl_time_piece *piece)
 }
 
 /*
- * Skips pieces outside of the time range, and chooses the pieces up to the next one outside; after the last piece, the
- * rest of the file. If the file no longer matches the index, chooses all of the rest.
+ * Skips pieces outside of the time range, and chooses the following pieces up to the next piece outside; after the last
+ * piece, chooses the rest of the file. If the file no longer matches the index, chooses the whole rest.
  */
 static void choose_pieces(nl_reader *reader, int fd)
 {
@@ -206,7 +206,7 @@ nl_status nl_reader_next(nl_reader *reader, const nl_record **record)
 
 /*
  * Moves begin to the first block that does not end before from_ns. Returns false if it has checked count blocks and
- * there are more.
+ * more are left.
  */
 static bool find_time(nl_reader *reader, int fd, size_t count)
 {

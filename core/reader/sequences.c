@@ -29,8 +29,8 @@ struct nl_sequences {
     size_t stream_count, gap_count;
     bool incomplete;         /* some numbers did not fit */
     bool passed_over;        /* parts of an input were skipped */
-    size_t awaited;          /* number of decoders that have more to add */
-    sequence_stream *latest; /* stream of the latest block; consecutive blocks are usually of one stream */
+    size_t awaited;          /* number of decoders that will add more */
+    sequence_stream *latest; /* stream of the latest block; consecutive blocks usually belong to one stream */
     const char *latest_source;
 };
 
@@ -39,7 +39,7 @@ static int compare_streams(const void *a, const void *b)
     return memcmp(((const sequence_stream *)a)->id, ((const sequence_stream *)b)->id, NL_BLOCK_STREAM_SIZE);
 }
 
-/* Overlapping gaps are equal, so that tfind finds a gap that overlaps a range. */
+/* Overlapping gaps compare as equal, so that tfind finds a gap that overlaps a range. */
 static int compare_gaps(const void *a, const void *b)
 {
     const sequence_gap *left = a, *right = b;
@@ -101,7 +101,7 @@ static const char *intern_source(nl_sequences *s, const char *source)
     return s->latest_source = *found;
 }
 
-/* Adds a gap with the stream and source of another one, unless it is empty. */
+/* Adds a gap with the stream and source of another gap, unless it is empty. */
 static void add_gap_between(nl_sequences *s, const sequence_gap *other, uint64_t from, uint64_t to, int64_t from_ns,
                             int64_t to_ns)
 {
@@ -124,7 +124,7 @@ static void add_gap_between(nl_sequences *s, const sequence_gap *other, uint64_t
     s->gap_count++;
 }
 
-/* Removes a gap that overlaps range and copies it to *gap. Returns false if none exists. */
+/* Removes a gap that overlaps range and copies it to *gap. Returns false if no gap overlaps range. */
 static bool take_gap(nl_sequences *s, const sequence_gap *range, sequence_gap *gap)
 {
     sequence_gap *const *found = range->from < range->to ? tfind(range, &s->gaps, compare_gaps) : NULL;
@@ -159,7 +159,7 @@ static sequence_stream *lookup_stream(const nl_sequences *s, const unsigned char
     return found != NULL ? *found : NULL;
 }
 
-/* Returns the stream, a new one that begins at number if it is unknown, or NULL if there is no space for it. */
+/* Returns the stream. Adds an unknown stream, which then begins at number. Returns NULL if the set is full. */
 static sequence_stream *find_stream(nl_sequences *s, const unsigned char *id, uint64_t number)
 {
     if (s->latest != NULL && memcmp(s->latest->id, id, NL_BLOCK_STREAM_SIZE) == 0)
@@ -241,7 +241,7 @@ void nl_sequences_add(nl_sequences *s, const nl_block_header *h, const char *sou
     }
     sequence_gap range = {.source = intern_source(s, source)};
     memcpy(range.id, h->stream, sizeof range.id);
-    /* Dropped numbers first, so that the records are next to them. */
+    /* Dropped numbers first, so that the records adjoin them. */
     range.from = first - lost;
     range.to = first;
     range.from_ns = h->lost_from_ns;

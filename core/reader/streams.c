@@ -91,7 +91,7 @@ static bool is_full(const nl_streams *streams)
     return streams->young.count + streams->old.count >= NL_STREAMS_MAX;
 }
 
-/* Makes the young streams old, and forgets the old ones. Pointers to young streams stay valid. */
+/* Makes the young streams old, and forgets the old streams. Pointers to young streams stay valid. */
 static void make_old(nl_streams *streams)
 {
     free_table(streams, &streams->old);
@@ -261,7 +261,7 @@ void nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_buffer 
     nl_stream *stream = nl_streams_find(streams, header.stream);
     if (stream == NULL)
         return;
-    /* As in the decoder, numbers before the first block of a stream may still come. */
+    /* As in the decoder, numbers before the first block of a stream may still arrive. */
     nl_stream_take(streams, stream, header.first_sequence, header.record_count, header.lost, fresh);
     nl_number_range *ranges = (nl_number_range *)fresh->data;
     for (size_t i = 0; i < fresh->size / sizeof *ranges; i++) {

@@ -131,7 +131,7 @@ nl_time_index_outcome nl_time_index_read(const char *path, int fd, nl_time_index
     if (index_fd < 0)
         return NL_TIME_INDEX_NONE;
     struct stat status;
-    bool begun = fstat(index_fd, &status) != 0 || status.st_size > 0; /* its writer was killed at the start otherwise */
+    bool begun = fstat(index_fd, &status) != 0 || status.st_size > 0; /* otherwise its writer was killed at the start */
     bool good = begun && time_index_read_all(fd, index_fd, index);
     close(index_fd);
     if (!begun)

@@ -118,7 +118,7 @@ static bool get_optional(nl_block_reader *r, nl_string *string)
 }
 
 /*
- * Reserves space for one more element of an array. Tables grow as they are read, so that a false count costs nothing.
+ * Reserves space for one more element of an array. Tables grow as they are read, so that a false count costs no memory.
  */
 #define RESERVE_ONE(array, count, capacity)                                                                            \
     ({                                                                                                                 \
@@ -285,7 +285,7 @@ nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, 
 
 /* ---- records ---- */
 
-/* Reads a string: 0 if it is the same as before, otherwise its size + 1 and its bytes. */
+/* Reads a string: 0 means the previous string; otherwise its size + 1 and its bytes follow. */
 static bool get_text(nl_block_reader *r, nl_string *string)
 {
     uint64_t code;
@@ -302,9 +302,9 @@ static bool get_text(nl_block_reader *r, nl_string *string)
 }
 
 /*
- * Reads a field's value by its type. known has the value in the previous record of the shape and gets this one; field
- * is a copy of known. Both are set from registers, because loading known as a whole just after storing a part of it
- * stalls the processor.
+ * Reads a field's value by its type. known has the value in the previous record of the shape and receives the new
+ * value; field is a copy of known. Both are set from registers, because loading known as a whole just after storing a
+ * part of it stalls the processor.
  */
 static bool get_value(nl_block_reader *r, nl_field *known, nl_field *field)
 {

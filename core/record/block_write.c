@@ -40,7 +40,7 @@ uint32_t nl_block_checksum(const char *header, size_t header_size, const char *p
 /*
  * ---- definitions ----
  *
- * The put functions write to memory that the caller has reserved, and return the end of what they wrote.
+ * The put functions write to memory that the caller has reserved, and return the end of the written bytes.
  */
 
 static char *put_source(char *at, nl_string host, nl_string prog)
@@ -68,7 +68,7 @@ static char *put_field(char *at, nl_type type, nl_string name)
     return at;
 }
 
-/* Counts a source whose definition has so many bytes. Returns its index. */
+/* Counts a source whose definition has size bytes. Returns its index. */
 static unsigned count_source(nl_block_writer *w, size_t size)
 {
     w->longest_source = size > w->longest_source ? size : w->longest_source;
@@ -86,8 +86,8 @@ unsigned nl_block_add_source(nl_block_writer *w, nl_string host, nl_string prog)
 }
 
 /*
- * Returns an upper bound of what a record of a shape adds to the expanded size, without its strings. size is the size
- * of the shape's definition, which has all names except the level's.
+ * Returns an upper bound of the bytes that a record of a shape adds to the expanded size, without its strings. size is
+ * the size of the shape's definition, which contains all names except the name of the level.
  */
 static size_t expanded_bound(const nl_block_writer *w, size_t field_count, size_t size)
 {
@@ -181,8 +181,8 @@ static bool block_write_grow(nl_block_index *index)
 }
 
 /*
- * Returns the index of the definition in scratch. If it is new, appends it to part as number count. NL_BLOCK_NO_PLACE
- * if memory runs out.
+ * Returns the index of the definition in scratch. If it is new, appends it to part as number count. Returns
+ * NL_BLOCK_NO_PLACE if memory runs out.
  */
 static unsigned find_or_add(nl_block_index *index, nl_buffer *part, const nl_buffer *scratch, uint32_t count)
 {
@@ -223,7 +223,10 @@ static char *put_shape_of(char *at, const nl_record *record, unsigned source)
     return at;
 }
 
-/* Returns the index of a record's shape; bound is an upper bound of the size of its definition and its source's. */
+/*
+ * Returns the index of a record's shape; bound is an upper bound of the size of its definition and its source's
+ * definition.
+ */
 static unsigned find_shape(nl_block_writer *w, const nl_record *record, size_t bound)
 {
     w->scratch.size = 0;

@@ -3,7 +3,7 @@
  *
  *   ts=2012-03-14T14:04:46.000000Z event=stampede.wf.plan level=Info dax.label=montage argv="-x 0.9 \"a b\""
  *
- * ts is an ISO 8601 time, written in UTC with Z; decimal seconds since 1970 are accepted too.
+ * ts is an ISO 8601 time, written in UTC with Z; decimal seconds since 1970 are also accepted.
  */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* Accepts a date and T; at the start of a field also ten digits of seconds and a point. */
+/* Accepts a date and T; at the start of a field, also ten digits of seconds and a point. */
 static bool starts_record(const char *value, const char *end, bool within)
 {
     size_t size = (size_t)(end - value);

@@ -70,14 +70,14 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, c
 
 /*
  * The CRC instruction has a latency of three cycles but starts one per cycle, so three adjacent lanes are summed at
- * once. A multiplication moves a lane's register over the bytes after it (V. Gopal et al., "Fast CRC Computation for
+ * once. A multiplication moves a lane's register over the bytes that follow (V. Gopal et al., "Fast CRC Computation for
  * iSCSI Polynomial Using CRC32 Instruction", Intel, 2011).
  */
 enum { LANE = 1024 };
 static uint32_t over_lane, over_two_lanes;
 static pthread_once_t lanes_once = PTHREAD_ONCE_INIT;
 
-/* x to the power of n modulo the polynomial, reflected. */
+/* Returns x to the power of n modulo the polynomial, reflected. */
 static uint32_t power_of_x(unsigned n)
 {
     uint32_t power = 0x80000000;
@@ -86,7 +86,10 @@ static uint32_t power_of_x(unsigned n)
     return power;
 }
 
-/* 33 less, because the product of two reflected numbers is x times too large, and the CRC instruction adds 32 bits. */
+/*
+ * The exponents are 33 less, because the product of two reflected numbers is x times too large, and the CRC instruction
+ * adds 32 bits.
+ */
 static void make_lanes(void)
 {
     over_lane = power_of_x(8 * LANE - 33);

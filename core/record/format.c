@@ -23,7 +23,7 @@ static const nl_format_info nlb_info = {
     .magic = {NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE},
 };
 
-/* One row per format. ULM is first in detection, as its first bytes identify it. */
+/* One row per format. Detection tries ULM first, because its first bytes identify it. */
 const nl_format_info *const nl_format_table[NL_FORMAT_COUNT] = {
     [NL_FORMAT_ULM] = &nl_ulm_info,
     [NL_FORMAT_BP] = &nl_bp_info,
@@ -127,7 +127,7 @@ bool nl_text_has_field(const char *line, const char *end, const char *name)
     return false;
 }
 
-/* Returns eight bytes, filled up with NULs. */
+/* Returns the first eight bytes, padded with NULs. */
 static uint64_t first_word(const char *line, size_t size)
 {
     uint64_t word = 0;

@@ -26,7 +26,7 @@ struct nl_line_scanner {
     uint64_t begin_mask;
     bool met_nul;
     bool iso;
-    uint64_t day_word; /* first eight bytes of the known day, and the other two in ISO 8601; 0: none */
+    uint64_t day_word; /* first eight bytes of the known day, and the other two in ISO 8601; 0: no known day */
     uint16_t day_rest;
     int64_t day_ns;
 };
@@ -146,7 +146,7 @@ static bool take_time(nl_line_scanner *s, const char **at, const char *end, int6
 
 /* ---- lines ---- */
 
-/* Returns whether the time ends here: at the end of the line, or before blanks and NAME=. */
+/* Returns whether the time ends at `at`: at the end of the line, or before blanks and NAME=. */
 static bool time_ends(const char *at, const char *end, const char *limit)
 {
     if (at == end)

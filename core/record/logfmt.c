@@ -39,8 +39,8 @@ static const char *level_name(nl_level level)
 
 /* A word of a line: a pair, or a key alone. */
 typedef struct pair {
-    nl_string key;   /* in a key alone, the whole word */
-    nl_string value; /* without quotes; data is NULL in a key alone */
+    nl_string key;   /* without '=', the whole word */
+    nl_string value; /* without quotes; data is NULL without '=' */
     bool escaped;
     bool quoted;
 } pair;
@@ -97,7 +97,7 @@ static bool is_iso_time(const char *text, const char *end)
     return nl_text_begins_with_day(text, end) && (text[10] == 'T' || text[10] == 't' || text[10] == ' ');
 }
 
-/* Returns whether the value can be the time of a record. Other pairs may be named "t" or "time", too. */
+/* Returns whether the value can be the time of a record. Other pairs may also be named "t" or "time". */
 static bool is_time(const pair *p)
 {
     if (p->value.data == NULL || p->escaped)
@@ -135,9 +135,9 @@ static bool starts_record(const char *value, const char *end, bool within)
  * are keys alone, not a prefix.
  */
 typedef struct prefix {
-    const char *end; /* start of the first pair; start of the line if there is no prefix */
+    const char *end; /* start of the first pair; start of the line without a prefix */
     nl_string time;  /* in ISO 8601, or data is NULL */
-    nl_string prog;  /* the last word, if it ends with ':', without it */
+    nl_string prog;  /* the last word without its ':', if it ends with ':' */
     size_t word_count;
 } prefix;
 
@@ -184,7 +184,7 @@ static bool confirm(const char *line, const char *end)
     return is_time_key(&p) && is_time(&p) && (!is_key(&p, "ts") || nl_logfmt_claims_ts(line, end));
 }
 
-/* Returns whether most words are pairs. Prose that begins with a time may contain a pair, too. */
+/* Returns whether most words are pairs. Prose that begins with a time may also contain a pair. */
 static bool are_most_words_pairs(const char *at, const char *end)
 {
     size_t pairs = 0, others = 0;
@@ -241,7 +241,7 @@ static char *put_utf8(char *to, uint32_t code)
     return to;
 }
 
-/* Reads \uHHHH, or two of them that form a surrogate pair. Returns the size, or 0 if it is invalid. */
+/* Reads \uHHHH, or two such escapes that form a surrogate pair. Returns the size, or 0 if it is invalid. */
 static size_t read_utf16(const char *text, const char *end, uint32_t *code)
 {
     enum { HIGH = 0xd800, LOW = 0xdc00, LAST = 0xdfff, SIZE = 6 };
@@ -257,7 +257,7 @@ static size_t read_utf16(const char *text, const char *end, uint32_t *code)
     return 2 * SIZE;
 }
 
-/* Unescapes the escape at *at and moves *at past it. The result is never longer. Keeps unknown escapes as they are. */
+/* Unescapes the escape at *at and moves *at past it. The result is never longer. Keeps unknown escapes unchanged. */
 static char *put_unescaped(char *to, const char **at, const char *end)
 {
     static const char letters[][2] = {{'n', '\n'}, {'t', '\t'}, {'r', '\r'},  {'a', '\a'},  {'b', '\b'}, {'f', '\f'},
@@ -352,7 +352,7 @@ static nl_member member_of(const reading *r, const pair *p)
     return found != NL_MEMBER_NONE && found != NL_MEMBER_TIME && (r->seen & 1u << found) ? NL_MEMBER_NONE : found;
 }
 
-/* Removes the "_." that a printer put before the key. The printer of BP does so for "ts". */
+/* Removes the "_." that a writer put before the key, as the writer of BP does for "ts". */
 static nl_string unescape_key(const reading *r, nl_string key)
 {
     nl_string bare = key;
@@ -367,7 +367,7 @@ static nl_string unescape_key(const reading *r, nl_string key)
     return escaped ? (nl_string){key.data + 2, key.size - 2} : key;
 }
 
-/* Makes a valid field name of a key. */
+/* Converts a key to a valid field name. */
 static nl_string logfmt_name_of(reading *r, nl_string key)
 {
     if (nl_is_name(key))

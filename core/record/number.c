@@ -14,8 +14,8 @@
 #include <strings.h>
 
 /*
- * Powers of ten that a double represents exactly. With these and integers up to 2^53, one multiplication or division
- * gives the correctly rounded result (W. D. Clinger, "How to Read Floating Point Numbers Accurately", 1990).
+ * Powers of ten that a double represents exactly. With these powers and integers up to 2^53, one multiplication or
+ * division gives the correctly rounded result (W. D. Clinger, "How to Read Floating Point Numbers Accurately", 1990).
  */
 static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                        1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
@@ -29,7 +29,9 @@ static void make_c_locale(void)
     c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-/* glibc makes the C locale without allocating memory. If another C library cannot, the program's locale is used. */
+/*
+ * glibc makes the C locale without allocating memory. If another C library fails, the module uses the program's locale.
+ */
 static locale_t get_c_locale(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -48,7 +50,7 @@ bool nl_number_parse_int(nl_string text, int64_t *value)
     }
     if (size == 0 || nl_digits(at, size) != size)
         return false;
-    int64_t result = 0; /* negative, as the negative range is larger */
+    int64_t result = 0; /* negative, because the negative range is larger */
     for (size_t i = 0; i < size; i++)
         if (__builtin_mul_overflow(result, 10, &result) || __builtin_sub_overflow(result, at[i] - '0', &result))
             return false;

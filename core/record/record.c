@@ -35,7 +35,7 @@ nl_record *nl_record_new(void)
     return storage != NULL ? &storage->record : NULL;
 }
 
-/* Frees all chunks except the newest, if that has at most keep bytes. The newest is the largest. */
+/* Frees all chunks, but keeps the newest, which is the largest, if it has at most keep bytes. */
 static void free_chunks(nl_record_storage *storage, size_t keep)
 {
     nl_chunk *chunk = storage->chunks;
@@ -274,7 +274,7 @@ void nl_record_add_bool(nl_record *record, const char *name, bool value)
     record_add_field(record, name, (nl_field){.type = NL_TYPE_BOOL, .bool_value = value});
 }
 
-/* Returns the level's text, or the name of a level that was only set. */
+/* Returns the level's text, or the name of a level without a text. */
 static nl_string level_text(const nl_record *record)
 {
     if (record->level_text.data != NULL || record->level == NL_LEVEL_NONE)

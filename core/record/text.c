@@ -253,16 +253,17 @@ static bool is_prefix(const char *text, size_t size, nl_string name)
 }
 
 /*
- * Returns whether a field whose name ends with the time's name is the start of the next record, and sets s->cut. It is
- * if the name is equal and the record already has a time. A longer name was either cut ("SENDATE=", from "SEND.SZ=") or
- * is just longer (STARTDATE): it counts as cut only if the writer's second field follows, out of place in this record.
+ * Returns whether a field whose name ends with the time's name is the start of the next record, and sets s->cut. This
+ * is true if the name is equal and the record already has a time. A longer name was either truncated ("SENDATE=", from
+ * "SEND.SZ=") or is just longer (STARTDATE): it counts as truncated only if the writer's second field follows, out of
+ * place in this record.
  */
 static bool begins_next_record(scan *s, const char *name, const char *equals)
 {
     const nl_text_format *format = s->format;
     nl_string time = format->names[NL_MEMBER_TIME], second = format->names[format->order[1]];
     bool had_time = s->seen & 1u << NL_MEMBER_TIME;
-    size_t rest = (size_t)(equals - name) - time.size; /* part of the cut name */
+    size_t rest = (size_t)(equals - name) - time.size; /* part of the truncated name */
     if (!ends_as_time(s, name, equals, false) || (rest == 0 && !had_time))
         return false;
     if (rest > 0) {
@@ -278,7 +279,7 @@ static bool begins_next_record(scan *s, const char *name, const char *equals)
     return true;
 }
 
-/* Returns whether the next record may begin at a name: it is that of the time, or ends with it. */
+/* Returns whether the next record may begin at a name: the name is the time's name, or ends with it. */
 static inline bool may_be_next(const scan *s, nl_member member, const char *name, const char *equals)
 {
     nl_string time = s->format->names[NL_MEMBER_TIME];
@@ -299,7 +300,7 @@ static void take_field(scan *s, const char *equals)
     open_field(s, name, equals, member);
 }
 
-/* Reads a word that is not NAME=. It may contain one, if a prefix touches the record: "stats:DATE=". */
+/* Reads a word that is not NAME=. It may contain a NAME= if a prefix touches the record: "stats:DATE=". */
 static void take_other(scan *s)
 {
     take_word(s);
@@ -330,7 +331,7 @@ static void look_at(scan *s, const char *at)
     }
 }
 
-/* Returns the first blank or '='; the window's end or a position after it if none exists in the window. */
+/* Returns the first blank or '='; without one in the window, returns the window's end or a later position. */
 static inline const char *next_stop(const window *w, const char *at)
 {
     if (at >= w->end)
@@ -349,10 +350,10 @@ static inline const char *next_stop(const window *w, const char *at)
 typedef struct plain_field {
     const char *name, *equals, *stop;
     nl_member member;
-    bool closer; /* the name needs the checks after all */
+    bool closer; /* the name needs the full checks */
 } plain_field;
 
-/* Remembers the name for the next record. */
+/* Stores the name for the next record. */
 static void learn_name(const scan *s, const plain_field *f)
 {
     size_t size = (size_t)(f->equals - f->name);
@@ -425,8 +426,8 @@ static bool find_plain_field(scan *s, plain_field *f)
 }
 
 /*
- * Reads fields like take_field, as long as they are plain. Leaves the last one open if the following text may belong to
- * its value.
+ * Reads fields like take_field, as long as they are plain. Leaves the last field open if the following text may belong
+ * to its value.
  */
 static void take_plain_fields(scan *s)
 {
@@ -485,7 +486,7 @@ static nl_status finish(scan *s)
 static nl_status text_decode(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
                              const char *end, const char *limit, bool closely, size_t *used)
 {
-    /* Not initialized as a whole: the window is large, and set before it is read. */
+    /* Not fully initialized, because the window is large and is set before it is read. */
     scan s;
     s.format = format;
     s.record = record;

@@ -12,7 +12,10 @@
 
 enum { BLOCK = 16, SLACK = 2 * BLOCK }; /* copies in blocks may write SLACK bytes too many */
 
-/* A line is written at a cursor, in memory that is reserved once per field. The cursor is NULL if memory runs out. */
+/*
+ * The module writes a line at a cursor, in memory that it reserves once per field. The cursor is NULL if memory runs
+ * out.
+ */
 static char *text_write_make_room(nl_buffer *out, const char *at, size_t size)
 {
     out->size = (size_t)(at - out->data);
@@ -30,7 +33,7 @@ static inline char *put_bytes(char *at, const char *data, size_t size)
     return at + size;
 }
 
-/* Copies in blocks; data has BLOCK readable bytes after it. */
+/* Copies in blocks; BLOCK readable bytes follow data. */
 static inline char *put_blocks(char *at, const char *data, size_t size)
 {
     for (size_t done = 0; done < size; done += BLOCK)
@@ -84,7 +87,7 @@ static bool needs_quotes(nl_string value)
     return value.size == 0 || nl_terminal_controls_anywhere(value.data, value.size);
 }
 
-/* Puts a value, with quotes if it needs them. There is space for its size. */
+/* Puts a value, with quotes if it needs them. The caller has reserved space for its size. */
 static inline char *put_value(const nl_text_format *format, nl_buffer *out, char *at, nl_string value)
 {
     if (value.size > 0 && nl_copy_unquoted(at, value.data, value.size))
@@ -95,7 +98,7 @@ static inline char *put_value(const nl_text_format *format, nl_buffer *out, char
     return at != NULL ? nl_text_put_quoted(at, value, format->hex_escape) : NULL;
 }
 
-/* Returns the level's name in the format, or its text if that is not a usual name of the level. */
+/* Returns the level's name in the format, or the level's text if the text is not a usual name of the level. */
 static nl_string level_text(const nl_text_format *format, const nl_record *record)
 {
     if (record->level == NL_LEVEL_NONE || !nl_level_has_name(record->level, record->level_text))
@@ -190,7 +193,7 @@ void nl_text_shape_free(nl_text_shape *shape)
 
 /* ---- a line ---- */
 
-/* Numbers need no quotes; there is space for NL_FIELD_TEXT_SIZE bytes. */
+/* Writes numbers without quotes. The caller has reserved NL_FIELD_TEXT_SIZE bytes. */
 static inline char *put_field_value(const nl_text_format *format, nl_buffer *out, char *at, const nl_field *field)
 {
     if (field->type == NL_TYPE_STRING)

@@ -1,9 +1,9 @@
 /*
  * Channels, plain or with TLS by OpenSSL.
  *
- * OpenSSL reads and writes through our own BIO, because its socket BIO raises SIGPIPE. Failures are recognized by that
- * BIO and by SSL_want, not by SSL_get_error, which requires an empty error queue: the queue may hold the program's
- * errors.
+ * OpenSSL reads and writes through the module's own BIO, because its socket BIO raises SIGPIPE. Failures are recognized
+ * by that BIO and by SSL_want, not by SSL_get_error, which requires an empty error queue: the queue may hold the
+ * program's errors.
  */
 #include "config.h"
 
@@ -39,7 +39,7 @@ typedef struct nl_tls_session {
     SSL *ssl;
     nl_tls *tls; /* clients only */
     int fd;
-    int failed;       /* errno of all further operations; 0: none */
+    int failed;       /* errno of all further operations; 0: no failure */
     bool ended;       /* the peer has ended the connection */
     bool more;        /* the latest read did not end with EAGAIN */
     bool midway;      /* a write is incomplete */
@@ -52,7 +52,7 @@ typedef struct nl_tls_session {
 
 /*
  * Locked for reading during each call of OpenSSL. Locked for writing by fork, and by OpenSSL's clean-up at exit, after
- * which no call may begin: the writer thread may run longer than OpenSSL.
+ * which no call may begin, because the writer thread may run longer than OpenSSL.
  */
 static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
 static bool cleaned_up;
@@ -60,8 +60,8 @@ static BIO_METHOD *socket_method;
 static int peers_index; /* of a context's copy of peers: connections may outlive their nl_tls, but not their context */
 
 /*
- * A mark in the error queue before each call: later errors are ours, earlier ones the program's. OpenSSL itself empties
- * the queue during a handshake.
+ * A mark in the error queue before each call: later errors belong to this module, earlier errors to the program.
+ * OpenSSL itself empties the queue during a handshake.
  */
 enum { OURS_FROM_HERE = 1 };
 
@@ -78,7 +78,7 @@ static bool enter(void)
     return false;
 }
 
-/* Removes our errors from the queue. Keeps errno. */
+/* Removes this module's errors from the queue. Keeps errno. */
 static void leave(void)
 {
     int error = errno;
@@ -149,8 +149,8 @@ static void free_peers(void *parent, void *peers, CRYPTO_EX_DATA *data, int inde
 }
 
 /*
- * Initializes OpenSSL without its clean-up at exit, because logs are flushed later than that. OPENSSL_atexit reports a
- * clean-up by the program itself.
+ * Initializes OpenSSL without its clean-up at exit, because logs are flushed later. OPENSSL_atexit reports a clean-up
+ * by the program itself.
  */
 static void prepare(void)
 {
@@ -184,14 +184,14 @@ static const char *message_of(unsigned long error)
 
 static bool cannot_use(const char *what, const char *file)
 {
-    /* Our first error is the cause; later ones say where it occurred. */
+    /* The first error is the cause; later errors give the place. */
     unsigned long error, first = 0;
     while ((error = ERR_get_error()) != 0)
         first = is_mark(error) ? 0 : first != 0 ? first : error;
     return nl_error_false(NL_ERROR_INVALID, "%s %s: %s", what, file, message_of(first));
 }
 
-/* Never ask for a passphrase. */
+/* Never asks for a passphrase. */
 static int no_passphrase(char *out, int size, int writing, void *user)
 {
     (void)out, (void)size, (void)writing, (void)user;
@@ -200,7 +200,7 @@ static int no_passphrase(char *out, int size, int writing, void *user)
 
 static const char no_such_peer[] = "its certificate has none of the names in peers=";
 
-/* Called when a client's certificate is trusted; checks its names. */
+/* Called when a client's certificate is trusted. Checks its names. */
 static int on_verified(int good, X509_STORE_CTX *verifying)
 {
     if (good != 1 || X509_STORE_CTX_get_error_depth(verifying) != 0)
@@ -213,7 +213,7 @@ static int on_verified(int good, X509_STORE_CTX *verifying)
     return 0;
 }
 
-/* Certificates are also rejected if their CA's list is missing or expired. */
+/* Loads revocation lists. OpenSSL also rejects certificates if their CA's list is missing or expired. */
 static bool load_revoked(SSL_CTX *context, const char *file)
 {
     X509_STORE *store = SSL_CTX_get_cert_store(context);

@@ -1,7 +1,7 @@
 /*
  * Files and standard output. If the disk fills up within a record, a regular file is truncated to its last whole
- * record. A pipe gets whole records, as many at a time as it accepts in one piece, so that a kill leaves no partial
- * record in it; waiting for its reader is limited.
+ * record. A pipe gets as many whole records per write as it accepts in one piece, so that a kill leaves no partial
+ * record in it. Waiting for its reader is limited.
  */
 #include "config.h"
 
@@ -34,9 +34,9 @@ typedef struct file_destination {
     nl_identity identity;       /* of fd */
     bool plain;                 /* regular file: can be truncated */
     bool patient;               /* wait without limit */
-    int timeout_ms;             /* otherwise the limit */
+    int timeout_ms;             /* maximum wait, unless patient */
     size_t partial;             /* bytes of an incomplete record that were written */
-    uint32_t partial_crc;       /* and their checksum */
+    uint32_t partial_crc;       /* checksum of these bytes */
     char *path;                 /* or NULL */
     nl_replacement replacement; /* of an atomic file */
 } file_destination;
@@ -71,8 +71,8 @@ static nl_status open_replacement(file_destination *file)
 }
 
 /*
- * Uses the descriptor of this process that the path names. Opening it by name would make two positions in one file,
- * whose writes would overwrite each other.
+ * Uses the descriptor of this process that the path names. Opening it by name would create two positions in one file,
+ * and their writes would overwrite each other.
  */
 static nl_status take_own(file_destination *file, int own)
 {
@@ -116,7 +116,9 @@ static nl_status open_path(file_destination *file, bool truncate, int wait_ms)
     return take_descriptor(file, fd);
 }
 
-/* After a failed write, truncates a partial record of a regular file, unless another process has appended since. */
+/*
+ * After a failed write, truncates a partial record of a regular file, unless another process has appended data since.
+ */
 static void cut_back(file_destination *file, const char *data, size_t *written)
 {
     size_t whole = nl_destination_whole(&file->base, data, *written);
@@ -137,12 +139,12 @@ static bool is_open(file_destination *file)
     if (file->fd >= 0 && !nl_identity_holds(&file->identity, file->fd)) {
         if (is_atomic(file))
             return nl_error_set(NL_ERROR_BUSY, "write %s: the program has closed the file", file->path) == NL_OK;
-        file->fd = -1; /* the descriptor is no longer ours */
+        file->fd = -1; /* the descriptor belongs to another file */
     }
     return file->fd >= 0 || open_path(file, false, 0) == NL_OK;
 }
 
-/* Returns the bytes to write to a pipe at once: whole records, unless a single one is too large. */
+/* Returns the bytes to write to a pipe at once: whole records, unless a single record is too large. */
 static size_t piece_of(const file_destination *file, const char *data, size_t size)
 {
     if (size <= PIPE_BUF)
@@ -168,7 +170,7 @@ static ssize_t put_piece(const file_destination *file, const char *data, size_t 
     }
 }
 
-/* Writes to a pipe or the like, at its reader's pace. */
+/* Writes to a pipe or similar file, at its reader's pace. */
 static nl_status write_stream(file_destination *file, const char *data, size_t size, size_t *written)
 {
     int64_t deadline_ns = nl_deadline_ns(file->timeout_ms);

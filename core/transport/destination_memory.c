@@ -35,13 +35,13 @@ static void after_fork(void)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Before the handlers of logs, so that this lock is taken after theirs. */
+/* Runs before the handlers of logs are registered, so that this lock is taken after their locks. */
 __attribute__((constructor(101))) static void watch_forks(void)
 {
     pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-/* Returns the place of the pointer to the memory with a name, or where it belongs. */
+/* Returns the place of the pointer to the memory with a name, or the place for a new pointer. */
 static named_memory **destination_memory_find(const char *name)
 {
     named_memory **at = &memories;

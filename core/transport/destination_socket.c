@@ -2,10 +2,10 @@
  * A collector over TCP, TLS or a Unix stream socket.
  *
  * Text is not acknowledged: bytes count as written when the kernel has accepted them. Blocks count as written when the
- * collector acknowledges them (doc/binary-format.md, "On a connection"). Before a write, a connection that the peer has
- * closed is detected, so that no record is lost in it. Then, or when a write fails, a new connection is tried, at most
- * once per back-off period (except for a flush, which needs the present state), so that an absent collector costs the
- * program little. A write with all its steps takes no longer than the timeout.
+ * collector acknowledges them (doc/binary-format.md, "On a connection"). Before a write, the module detects a
+ * connection that the peer has closed, so that no record is lost in it. Then, or when a write fails, it tries a new
+ * connection, at most once per back-off period (except for a flush, which needs the present state), so that an absent
+ * collector costs the program little. A write with all its steps takes no longer than the timeout.
  */
 #include "config.h"
 
@@ -42,12 +42,12 @@ typedef struct socket_destination {
     nl_dialer *dialer;
     int timeout_ms;
     int64_t retry_ns;             /* monotonic time of the next attempt to connect */
-    bool acknowledged;            /* blocks: count them only when they are acknowledged */
+    bool acknowledged;            /* blocks, which count as written only when they are acknowledged */
     uint64_t blocks_sent;         /* on this connection */
     uint64_t blocks_acknowledged; /* of these */
     uint64_t question;            /* index of the latest time question among blocks_sent */
-    int64_t question_ns;          /* when it was sent; 0: no question is open */
-    bool replied;                 /* the reply came: */
+    int64_t question_ns;          /* time of sending; 0: no question is open */
+    bool replied;                 /* the reply has arrived: */
     int64_t reply[2];             /* times of receipt and reply, by the collector's clock */
     char collector[256];          /* the name in the reply */
     bool has_no_time;             /* the collector acknowledged a question without a reply */
@@ -238,7 +238,7 @@ static nl_status send_over(socket_destination *s, const char *data, size_t size,
                            : send_all(s, data, size, deadline_ns, taken);
 }
 
-/* Forgets a connection whose descriptor the program has closed. */
+/* Drops a connection whose descriptor the program has closed. */
 static void check_descriptor(socket_destination *s)
 {
     if (s->channel.fd < 0 || nl_identity_holds(&s->identity, s->channel.fd))
@@ -273,7 +273,7 @@ static nl_status socket_write(nl_destination *destination, nl_level level, const
 
 /* ---- time ---- */
 
-/* Waits for the reply to the latest question. Returns false if none exists. */
+/* Waits for the reply to the latest question. Returns false if no reply arrives. */
 static bool await_time(socket_destination *s, int64_t deadline_ns)
 {
     while (!s->replied) {
@@ -291,7 +291,9 @@ static bool await_time(socket_destination *s, int64_t deadline_ns)
     return true;
 }
 
-/* Computes offset and delay from four timestamps (RFC 5905), with the time that passed here by the monotonic clock. */
+/*
+ * Computes offset and delay from four timestamps (RFC 5905), and from the elapsed time by this host's monotonic clock.
+ */
 static void compute_exchange(const socket_destination *s, int64_t sent_ns, int64_t passed_ns, nl_exchange *e)
 {
     int64_t there_ns = s->reply[0] - sent_ns, back_ns = s->reply[1] - (sent_ns + passed_ns);
@@ -353,7 +355,7 @@ static void socket_after_fork(nl_destination *destination)
 
 /*
  * Waits until the peer has closed, or a timeout. A socket that is closed with unread bytes is reset, which would
- * discard what the peer has not read yet.
+ * discard the bytes that the peer has not read.
  */
 static void linger(socket_destination *s)
 {

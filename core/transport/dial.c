@@ -18,7 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { CONFIRM_MS = 1000 /* for servers that do not show whether they accepted the certificate */ };
+enum { CONFIRM_MS = 1000 /* for servers that do not reveal whether they accepted the certificate */ };
 
 struct nl_dialer {
     char *host; /* TCP */

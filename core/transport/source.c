@@ -23,7 +23,7 @@
 
 enum {
     READ_SIZE = 256 << 10,
-    /* a new file of the same name may get its permissions later */
+    /* a new file with the same name may get its permissions later */
     REFUSED_MS = 1000,
 };
 
@@ -45,10 +45,10 @@ struct nl_source {
 
     nl_buffer input; /* stored bytes; input.data[used..input.size) are unread */
     size_t used;
-    bool at_end; /* nothing more to read, ever */
+    bool at_end; /* nothing more can be read */
 
     int watch_fd;       /* of inotify; -1 while nothing is watched */
-    int64_t refused_ns; /* since when opening the new file is denied; 0: it is not */
+    int64_t refused_ns; /* time since which opening the new file has been denied; 0: not denied */
 
     packing packing;
     ZSTD_DStream *unpacker;
@@ -61,7 +61,7 @@ struct nl_source {
  * ---- waiting for a file to change ----
  *
  * inotify does not report changes by other hosts, and a user may have no inotify instances left. So a wait also ends
- * after a while, and the caller checks the file again.
+ * after a time-out, and the caller checks the file again.
  */
 
 /* Maximum wait in milliseconds with and without inotify. */
@@ -74,7 +74,7 @@ static void stop_watching(nl_source *source)
     source->watch_fd = -1;
 }
 
-/* Watches the file, and its directory for a new file of that name. Returns false if neither can be watched. */
+/* Watches the file, and its directory for a new file with the same name. Returns false if neither can be watched. */
 static bool watch_file(nl_source *source, const char *path)
 {
     char directory[PATH_MAX];
@@ -99,7 +99,7 @@ static void wait_for_change(nl_source *source, const char *path, int timeout_ms)
         return;
     }
     struct pollfd ready = {.fd = source->watch_fd, .events = POLLIN};
-    char events[4096]; /* which change it was does not matter */
+    char events[4096]; /* the kind of change does not matter */
     if (poll(&ready, 1, timeout_ms < WATCHED_MS ? timeout_ms : WATCHED_MS) > 0)
         while (read(source->watch_fd, events, sizeof events) > 0)
             continue;
@@ -123,7 +123,7 @@ static nl_status examine(nl_source *source, off_t position)
     return NL_OK;
 }
 
-/* Also sets errno on failure. */
+/* Opens the file. Also sets errno on failure. */
 static nl_status open_file(nl_source *source)
 {
     /* O_NONBLOCK: opening a pipe would wait for its writer. */
@@ -234,7 +234,7 @@ static const char *source_name_of(const nl_source *source)
     return source->path != NULL ? source->path : "standard input";
 }
 
-/* Prepares for new content after the end of the old one. */
+/* Prepares for new content after the end of the old content. */
 static nl_status begin_anew(nl_source *source)
 {
     source->input.size = source->used = 0;
@@ -253,7 +253,7 @@ static nl_status begin_truncated(nl_source *source)
     return begin_anew(source);
 }
 
-/* Closes the file; the next read opens the new one. */
+/* Closes the file; the next read opens the new file. */
 static nl_status begin_other(nl_source *source)
 {
     close(source->fd);
@@ -263,8 +263,8 @@ static nl_status begin_other(nl_source *source)
 }
 
 /*
- * At the end of a followed file, returns NL_END if it was truncated or replaced. Sets *grown if more was written before
- * it was moved away.
+ * At the end of a followed file, returns NL_END if it was truncated or replaced. Sets *grown if data was appended
+ * before the file was moved away.
  */
 static nl_status look_for_replacement(nl_source *source, bool *grown)
 {
@@ -286,12 +286,12 @@ static nl_status look_for_replacement(nl_source *source, bool *grown)
     return begin_other(source);
 }
 
-/* Opens a followed file that did not exist or was not readable. Returns NL_AGAIN while that may change. */
+/* Opens a followed file that did not exist or was not readable. Returns NL_AGAIN while it may still appear. */
 static nl_status open_awaited(nl_source *source)
 {
     if (open_file(source) == NL_OK) {
         source->refused_ns = 0;
-        stop_watching(source); /* so far only the directory was watched */
+        stop_watching(source); /* until now only the directory was watched */
         return NL_OK;
     }
     if (errno == ENOENT)

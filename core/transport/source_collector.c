@@ -100,7 +100,7 @@ static nl_status send_request(nl_channel *channel, const nl_buffer *line)
     return nl_error_prepend("send");
 }
 
-/* Waits for the reply. Sets *line_size to the size of its line; the bytes after it belong to the stream. */
+/* Waits for the reply. Sets *line_size to the size of its line; the following bytes belong to the stream. */
 static nl_status read_reply(nl_channel *channel, nl_buffer *reply, size_t *line_size)
 {
     int64_t deadline_ns = nl_deadline_ns(TIMEOUT_MS);

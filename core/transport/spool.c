@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 enum {
-    SEGMENTS = 16,         /* number of segments in a full spool; the oldest is dropped at once */
-    PEEK_SIZE = 256 << 10, /* bytes to deliver at once, unless a put is larger */
+    SEGMENTS = 16,         /* number of segments in a full spool; the oldest segment is dropped as a whole */
+    PEEK_SIZE = 256 << 10, /* bytes to deliver at a time, unless a put is larger */
 };
 
 struct nl_spool {
@@ -30,10 +30,10 @@ struct nl_spool {
     bool oldest;
     nl_spool_row *own;     /* or NULL */
     nl_spool_row *adopted; /* row of another process that is being delivered, or NULL */
-    struct dirent **left;  /* names of further rows, which were not locked when they were listed */
+    struct dirent **left;  /* names of further rows, which were unlocked when they were listed */
     int left_count, left_next;
     bool others_unsafe;      /* adopted and left may not be synced */
-    bool unsafe;             /* something was written since the latest sync */
+    bool unsafe;             /* data was written since the latest sync */
     bool sync_failed;        /* since the spool was empty */
     int64_t unsafe_since_ns; /* monotonic time; 0: everything is synced */
 };
@@ -65,8 +65,8 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
 }
 
 /*
- * Returns whether no process has locked the file. If that is unknown, counts as free: adopting the row then fails and
- * is tried again.
+ * Returns whether no process has locked the file. If this cannot be determined, returns true: adopting the row then
+ * fails and is tried again.
  */
 static bool is_free(const nl_spool *spool, const char *name)
 {
@@ -112,7 +112,7 @@ static nl_status list_left(nl_spool *spool)
     return NL_OK;
 }
 
-/* Opens the next row of another process. Returns NL_END if none exists. */
+/* Opens the next row of another process. Returns NL_END if no row is left. */
 static nl_status adopt_next(nl_spool *spool)
 {
     while (spool->adopted == NULL && spool->left_next < spool->left_count) {
@@ -169,8 +169,8 @@ static nl_status open_folder(nl_spool *spool)
 }
 
 /*
- * If the program has closed a descriptor, opens the spool again; the own row is then one of the others. Returns false
- * if that fails.
+ * If the program has closed a descriptor, opens the spool again; this process's previous row then counts as another
+ * process's row. Returns false on failure.
  */
 static bool check_descriptors(nl_spool *spool)
 {
@@ -295,7 +295,7 @@ static nl_status sync_rows(nl_spool *spool)
     return status;
 }
 
-/* Syncs the directory, which has the names of the files, and its parent, which has the directory's name. */
+/* Syncs the directory, which contains the names of the files, and its parent, which contains the directory's name. */
 static nl_status sync_folder(const nl_spool *spool)
 {
     int above = openat(spool->folder_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

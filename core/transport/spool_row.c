@@ -22,8 +22,8 @@
 
 enum {
     FILE_NAME_SIZE = NL_SPOOL_NAME_SIZE + 32,
-    READ_ATTEMPTS = 3,      /* then the unreadable segment is renamed */
-    SEGMENTS_MAX = 1 << 20, /* a state with more is invalid */
+    READ_ATTEMPTS = 3,      /* attempts before an unreadable segment is renamed */
+    SEGMENTS_MAX = 1 << 20, /* a state with more segments is invalid */
 };
 
 static const char MAGIC[8] = "NLSPOOL2";
@@ -98,7 +98,7 @@ nl_spool_row *nl_spool_row_make(const char *folder, int folder_fd)
     row->own = true;
     row->fd = openat(folder_fd, hidden, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     row->identity = nl_identity_of(row->fd);
-    /* Renamed last, so that other processes find the file locked. */
+    /* The file is renamed last, so that other processes find it locked. */
     if (row->fd >= 0 && lock_file(row->fd) && change_state(row, &state) == NL_OK &&
         renameat(folder_fd, hidden, folder_fd, file) == 0)
         return row;
@@ -109,7 +109,7 @@ nl_spool_row *nl_spool_row_make(const char *folder, int folder_fd)
     return NULL;
 }
 
-/* Reads the state of an open file. Returns NL_END if it has none. */
+/* Reads the state of an open file. Returns NL_END if the file has no state. */
 static nl_status read_state(int fd, nl_spool_row_state *state)
 {
     struct stat status;
@@ -144,7 +144,7 @@ nl_status nl_spool_row_adopt(const char *folder, int folder_fd, const char *name
         nl_spool_row_close(row);
         return status;
     }
-    /* Files of segments that a killed process had just dropped, or had not yet counted. */
+    /* Remove the files of segments that a killed process had just dropped, or had not yet counted. */
     name_segment(row, row->state.first - 1, "spool", file);
     unlinkat(folder_fd, file, 0);
     name_segment(row, row->state.last + 1, "spool", file);
@@ -295,13 +295,13 @@ static put_status read_head(const nl_spool_segment *s, uint64_t at, put_head *he
     return head->size > 0 ? PUT_READ : PUT_END;
 }
 
-/* Appends the put at an offset to out and moves the offset past it. */
+/* Appends the put at an offset to out and moves the offset past the put. */
 static put_status read_put(const nl_spool_row *row, const nl_spool_segment *s, uint64_t *at, nl_buffer *out)
 {
     put_head head;
     put_status status = read_head(s, *at, &head);
     if (status == PUT_READ && *at + sizeof head + head.size > s->size) {
-        errno = EIO; /* somebody truncated the file: data is written before the head */
+        errno = EIO; /* the file was truncated, because data is written before the head */
         status = PUT_UNREADABLE;
     } else if (status == PUT_READ && !nl_buffer_reserve(out, head.size)) {
         return PUT_UNREADABLE;
@@ -343,7 +343,7 @@ static nl_status leave_first(nl_spool_row *row, uint64_t lost, uint64_t losses_f
     return NL_OK;
 }
 
-/* Opens the first existing segment of another process's row. Returns NL_END if none exists. */
+/* Opens the first existing segment of another process's row. Returns NL_END if no segment exists. */
 static nl_status open_first(nl_spool_row *row)
 {
     char file[FILE_NAME_SIZE];
@@ -369,7 +369,7 @@ static nl_status open_first(nl_spool_row *row)
     return row->segments != NULL ? NL_OK : NL_END;
 }
 
-/* Returns the number of records in an unreadable segment as far as it is known, at least 1. */
+/* Returns the known number of records in an unreadable segment, at least 1. */
 static uint64_t count_unreadable(const nl_spool_row *row)
 {
     const nl_spool_segment *s = row->segments;
@@ -418,14 +418,14 @@ void nl_spool_row_delivered(nl_spool_row *row, size_t size)
     }
     row->read_failures = 0;
     if (change_state(row, &state) != NL_OK)
-        row->state.delivered = state.delivered; /* after a kill, it is delivered again */
+        row->state.delivered = state.delivered; /* after a kill, the put is delivered again */
     if (row->state.delivered >= s->size)
         leave_first(row, 0, row->state.losses_file, NULL);
 }
 
 /* ---- dropping ---- */
 
-/* Appends the content of the losses file, if there is one, to out. */
+/* Appends the content of the losses file, if it exists, to out. */
 static nl_status read_losses_file(const nl_spool_row *row, nl_buffer *out)
 {
     char file[FILE_NAME_SIZE];
@@ -451,7 +451,7 @@ static nl_status read_losses_file(const nl_spool_row *row, nl_buffer *out)
     return result;
 }
 
-/* Writes losses to the other losses file and sets its number; 0 if there are no losses. */
+/* Writes losses to the other losses file and sets its number; 0 without losses. */
 static nl_status write_losses_file(const nl_spool_row *row, const nl_buffer *losses, uint64_t *losses_file)
 {
     char file[FILE_NAME_SIZE];
@@ -471,7 +471,7 @@ static nl_status write_losses_file(const nl_spool_row *row, const nl_buffer *los
     return status;
 }
 
-/* Collects the numbers that were dropped before, and those of data, or of the first segment if data is NULL. */
+/* Collects the previously dropped numbers, and the numbers in data, or in the first segment if data is NULL. */
 static nl_status collect_losses(const nl_spool_row *row, const char *data, size_t size, nl_buffer *losses)
 {
     nl_buffer bytes = {0};
@@ -538,13 +538,13 @@ void nl_spool_row_loss_reported(nl_spool_row *row)
         return;
     state.lost = state.losses_file = 0;
     if (change_state(row, &state) != NL_OK)
-        row->state = state; /* after a kill, it is reported again */
+        row->state = state; /* after a kill, the loss is reported again */
     remove_losses_file(row, losses_file);
 }
 
 /* ---- fsync ---- */
 
-/* Syncs a file. A delivered file may be gone. */
+/* Syncs a file. A delivered file may have been removed. */
 static nl_status sync_file(const nl_spool_row *row, const char *file)
 {
     int fd = openat(row->folder_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

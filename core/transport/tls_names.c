@@ -17,7 +17,7 @@ typedef struct name {
 /* Called for each name of a certificate until it returns true. */
 typedef bool (*name_check)(const name *n, const void *user);
 
-/* Copies a name. Names with a NUL are invalid: they seem to end earlier than they do. */
+/* Copies a name. Names with a NUL are invalid, because they would seem to end at the NUL. */
 static bool name_set(name *n, int kind, const void *text, int size)
 {
     if (text == NULL || size <= 0 || size >= NAME_SIZE || memchr(text, '\0', (size_t)size) != NULL)

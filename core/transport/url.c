@@ -154,7 +154,7 @@ static nl_status parse_path(nl_url *url, const char *text, size_t size, const ch
     return url->path != NULL ? NL_OK : NL_FAILED;
 }
 
-/* Parses USER:PASSWORD@HOSTS/STREAM. Checks only that there are hosts and no further path. */
+/* Parses USER:PASSWORD@HOSTS/STREAM. Checks only that the hosts are not empty and that no further path follows. */
 static nl_status parse_nats(nl_url *url, const char *text, size_t size)
 {
     const char *slash = memrchr(text, '/', size), *at = memrchr(text, '@', size), *end = text + size;
@@ -247,7 +247,7 @@ static bool has_scheme(const char *text)
     return size > 0 && strncmp(text + size, "://", 3) == 0;
 }
 
-/* Returns whether text ends with options after what may be a file name. */
+/* Returns whether text ends with options after a possible file name. */
 static bool has_options(const char *text)
 {
     const char *name = strrchr(text, '?');

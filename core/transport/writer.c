@@ -19,7 +19,7 @@ struct nl_writer {
     bool line_levels; /* syslog: each write has records of one level */
     nl_level level;   /* level of the buffered records */
     nl_encoder *encoder;
-    nl_buffer buffer; /* encoded records; later ones are in the encoder */
+    nl_buffer buffer; /* encoded records; later records are in the encoder */
 };
 
 /* Stores level 0 as -1, because 0 is the destination's default. */
@@ -225,7 +225,7 @@ nl_status nl_writer_put_blocks(nl_writer *writer, const char *data, size_t size,
     NL_REQUIRE(writer->format == NL_FORMAT_NLB, "the writer's format is text", NL_FAILED);
     size_t whole = nl_destination_whole(writer->destination, data, size);
     *taken = 0;
-    if (nl_encoder_finish(writer->encoder, &writer->buffer) != NL_OK || /* earlier records come first */
+    if (nl_encoder_finish(writer->encoder, &writer->buffer) != NL_OK || /* earlier records must precede the lines */
         !nl_buffer_append(&writer->buffer, data, whole))
         return NL_FAILED;
     *taken = whole;

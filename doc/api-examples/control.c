@@ -14,7 +14,7 @@ int main(void)
     NL_EVENT(log, NL_DEBUG, "Cache.State", "FREE", 17); /* switched off by name */
     NL_EVENT(log, NL_DEBUG, "Started", "BY", "hand");
 
-    /* Checks commands from another program before passing them on. */
+    /* Check commands from another program before passing them on. */
     if (nl_control_check(wrong, strlen(wrong)) != NL_FAILED)
         return 1;
     fprintf(stderr, "refused: %s\n", nl_error_message());

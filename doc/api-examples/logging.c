@@ -20,7 +20,7 @@ static void write_cache_state(nl_log *log)
         nl_write(log, NL_DEBUG, "Cache.State", "FREE=%d", 17);
 }
 
-/* Receives the messages that the library prints otherwise. */
+/* Receives the messages that the library would otherwise print. */
 static void print_message(void *user, nl_message_kind kind, const char *message)
 {
     fprintf(stderr, "%s: %s%s\n", (const char *)user, kind == NL_MESSAGE_RETRY ? "warning: " : "", message);

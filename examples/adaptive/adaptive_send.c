@@ -1,5 +1,5 @@
 /*
- * adaptive_send adapts to the network: it sends over TCP, and more slowly while the kernel retransmits segments.
+ * adaptive_send adapts to the network: it sends over TCP, and slows down while the kernel retransmits segments.
  *
  *   adaptive_send --receive PORT                       receives and discards data
  *   adaptive_send [OPTION...] HOST PORT                sends

@@ -30,7 +30,7 @@ enum { SEND_BUFFER = 1 << 20 };
 typedef struct server {
     const char *path;
     int file;
-    nl_log *log; /* NULL if logging is off, which every call accepts */
+    nl_log *log; /* NULL if logging is off; every call accepts NULL */
 } server;
 
 typedef struct client {

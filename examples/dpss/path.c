@@ -88,7 +88,7 @@ static path_packet *pop(path *p)
 
 /* ---- packets ---- */
 
-/* Returns when the link will have sent the packet; INT64_MIN if its buffer is full. */
+/* Returns the time at which the link has sent the packet; INT64_MIN if its buffer is full. */
 static int64_t send_at(path *p, size_t size, int64_t now_ns)
 {
     const path_settings *s = &p->settings;

@@ -28,7 +28,7 @@
 enum { ENDS_MAX = 64, PACKET_MAX = 65536, BATCH = 64 };
 
 typedef struct end {
-    char *name; /* of the namespace; "" for the one of this process */
+    char *name; /* of the namespace; "" for the namespace of this process */
     char *device;
     uint32_t network, mask; /* IPv4 addresses behind the device, in host byte order */
     int fd;
@@ -111,7 +111,7 @@ static bool open_ends(emulator *m)
 
 /* ---- packets ---- */
 
-/* Returns the end to which a packet goes: the other end of two, otherwise by the IPv4 address. */
+/* Returns the end to which a packet goes: with two ends, the other end; otherwise by the IPv4 address. */
 static end *destination(emulator *m, const end *from, const unsigned char *packet, size_t size)
 {
     if (m->count == 2)

@@ -22,7 +22,7 @@ static void append(nl_buffer *out, const char *text)
     nl_buffer_append(out, text, strlen(text));
 }
 
-/* Appends the URL with the toolkit's defaults written out: relative files, the facility of syslog. */
+/* Appends the URL with the toolkit's defaults made explicit: relative files, the facility of syslog. */
 static void append_meant(nl_buffer *out, const char *url)
 {
     static const char file[] = "file://", syslog[] = "x-syslog://";
@@ -110,7 +110,7 @@ void NetLoggerSetLevel(NL_Handle *handle, int log_level)
         __atomic_store_n(&handle->level, log_level, __ATOMIC_RELAXED);
 }
 
-/* Replaces the tag at *place by a copy of tag; NULL and "" mean none. Keeps it if memory runs out. */
+/* Replaces the tag at *place by a copy of tag; NULL and "" remove it. Keeps the old tag if memory runs out. */
 static nl_status set_tag(char **place, const char *tag)
 {
     char *copy = tag != NULL && *tag != '\0' ? strdup(tag) : NULL;

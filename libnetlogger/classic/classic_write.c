@@ -1,5 +1,5 @@
 /*
- * The writing functions of the classic interface: they make a record of a call and put it into the calling thread's
+ * The writing functions of the classic interface: they convert a call to a record and put it into the calling thread's
  * ring.
  */
 #include "config.h"
@@ -49,7 +49,7 @@ static void classic_write_add_text(nl_scratch *s, const char *text)
     nl_buffer_append(&s->text, " ", 1);
 }
 
-/* Appends the text that printf makes of the caller's format, which is not checked. */
+/* Appends the text that printf makes from the caller's format. The compiler does not check the format. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 static nl_status add_printed(nl_scratch *s, const char *format, va_list *arguments)
@@ -86,8 +86,8 @@ static void join_lines(nl_scratch *s)
             text->data[i] = ' ';
 }
 
-/* Decodes the line's fields into the record, or stores all of it in the field MSG if it is invalid, for example because
- * of a second DATE. */
+/* Decodes the line's fields into the record, or stores the whole line in the field MSG if it is invalid, for example
+ * because of a second DATE. */
 static void read_line(nl_scratch *s)
 {
     nl_record *record = s->record;
@@ -217,7 +217,7 @@ static bool set_time(classic_event *event, long sec, long usec)
 /*
  * ---- the functions ----
  *
- * Lvl functions compare a level with the threshold of the handle, GT functions have a time. All others are alike.
+ * Lvl functions compare a level with the threshold of the handle; GT functions have a time.
  */
 
 /* Writes the event of a function with a format, whose last named parameter is FORMAT. */
@@ -232,7 +232,7 @@ static bool set_time(classic_event *event, long sec, long usec)
         return result;                                                                                                 \
     } while (0)
 
-/* The same with data. */
+/* As WRITE_FORMATTED, with data. */
 #define WRITE_DATA(CONSTANT, DATA, ...)                                                                                \
     do {                                                                                                               \
         classic_event event = {0, keyword, CONSTANT, NULL, DATA};                                                      \

@@ -84,8 +84,10 @@ static void do_one(nl_log *log, const nl_activation *activation, const char *com
     }
 }
 
-/* Applies the commands of a kind for which the order matters or only the last one counts. Does nothing if they are
- * unchanged, to keep later changes by the program; otherwise undoes the previous version first. */
+/*
+ * Applies the commands of a kind for which the order matters or only the last command counts. Does nothing if they are
+ * unchanged, to keep later changes by the program. Otherwise undoes the previous version first.
+ */
 static void change_together(nl_log *log, nl_activation *activation, const nl_buffer *now, const char *kind, outcome *o)
 {
     const nl_buffer *before = &activation->done;
@@ -97,7 +99,7 @@ static void change_together(nl_log *log, nl_activation *activation, const nl_buf
                                        : activation->level_before;
     for (const char *at = NULL; !same && (at = next_command(&old, at)) != NULL;) {
         o->undone += !is_in(&new, at);
-        /* A new level or destination replaces the old one without undoing it. */
+        /* A new level or destination replaces the old one without an undo. */
         if ((is_of_kind(at, "event") || new.size == 0) && nl_control_undo(log, activation, at) != NL_OK)
             add_failure(o);
     }
@@ -107,7 +109,7 @@ static void change_together(nl_log *log, nl_activation *activation, const nl_buf
     nl_buffer_free(&new);
 }
 
-/* Probes that are in both versions stay, with their counts. */
+/* Keeps probes that are in both versions, with their counts. */
 static void change_markers(nl_log *log, const nl_activation *activation, const nl_buffer *now, outcome *o)
 {
     const nl_buffer *before = &activation->done;
@@ -135,7 +137,7 @@ static void activation_report(nl_log *log, const nl_activation *activation, cons
     nl_own_records_add(log, record);
 }
 
-/* text is NULL if the file no longer exists; then all commands are undone. */
+/* text is NULL if the file no longer exists; then undoes all commands. */
 static void apply(nl_log *log, nl_activation *activation, const char *text)
 {
     const unsigned failures = nl_memory_failures;
@@ -162,7 +164,7 @@ static void apply(nl_log *log, nl_activation *activation, const char *text)
 
 /* ---- the file ---- */
 
-/* Returns the file's text with a NUL, and spaces instead of NULs in it; NULL if there is no file. */
+/* Returns the file's text with a NUL, and spaces instead of NULs in it; NULL if it does not exist. */
 static char *read_file(const char *path, struct stat *seen)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -193,7 +195,7 @@ static int64_t time_of(const struct timespec *time)
     return (int64_t)time->tv_sec * NL_NS_PER_SECOND + time->tv_nsec;
 }
 
-/* Returns whether the file may differ from the one that was read. */
+/* Returns whether the file may have changed since it was read. */
 static bool may_have_changed(const nl_activation *activation)
 {
     struct stat now;

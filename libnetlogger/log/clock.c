@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    READINGS = 3,              /* the best of these is used */
+    READINGS = 3,              /* the module uses the best of these */
     SPACING_NS = 20 * 1000000, /* newer points replace closer ones */
     STEP_NS = 200 * 1000,      /* a larger difference from the expected time is a step ... */
     STEP_PART = 1000,          /* ... plus a thousandth of the elapsed time: no daemon slews faster */
@@ -57,7 +57,7 @@ static void add_point(nl_clock *clock, nl_clock_point point)
     if (clock->count > 0 && point.ticks <= clock->points[clock->count - 1].ticks)
         return;
     if (clock->count == NL_CLOCK_POINTS) {
-        /* Remove every other point. The times of events that wait so long become less precise. */
+        /* Remove every other point. The times of events that have waited very long become less precise. */
         for (size_t i = 0; i < NL_CLOCK_POINTS / 2; i++)
             clock->points[i] = clock->points[2 * i];
         clock->count = NL_CLOCK_POINTS / 2;
@@ -79,7 +79,7 @@ static bool ends_with_step(const nl_clock *clock)
     return clock->count >= 3 && last->ticks - last[-1].ticks == 1;
 }
 
-/* Returns the latest rate; a step has none. Requires two points. */
+/* Returns the latest rate; a step has no rate. Requires two points. */
 static double latest_rate(const nl_clock *clock)
 {
     const nl_clock_point *to = &clock->points[clock->count - (ends_with_step(clock) ? 2 : 1)], *from = to - 1;
@@ -125,7 +125,7 @@ uint64_t nl_clock_update(nl_clock *clock)
     return now.ticks;
 }
 
-/* A single point gives no rate, but the rate of the monotonic clock is known. */
+/* Computes the time from a single point, which gives no rate, with the known rate of the monotonic clock. */
 static int64_t only_point_ns(const nl_clock *clock, uint64_t ticks)
 {
     const nl_clock_point *only = &clock->points[0];

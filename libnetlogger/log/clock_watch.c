@@ -19,7 +19,7 @@
 enum {
     GIVE_UP_NS = 200 * 1000000,    /* limit for the reply of chronyd */
     LAST_WAIT_MS = 5,              /* for the reply when the log is closed */
-    BURST = 4,                     /* quick exchanges at the beginning */
+    BURST = 4,                     /* number of quick exchanges at the start */
     BURST_PAUSE_NS = 10 * 1000000, /* between them */
     STEP_NS = 50 * 1000,           /* minimum jump of a clock that was set ... */
     STEP_PPM = 1000,               /* ... plus this part of the time since the last check: two clocks drift */
@@ -33,7 +33,7 @@ struct nl_clock_watch {
     int64_t every_ns;
     int64_t report_ns; /* time of the next report, on the monotonic clock */
 
-    /* A request to chronyd without a reply yet. */
+    /* A request to chronyd that has no reply yet. */
     int fd; /* -1: none */
     nl_identity identity;
     bool to_ask, own_socket;
@@ -167,7 +167,10 @@ static int64_t boot_ns(void)
     return now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
 }
 
-/* Stores the difference of the real-time clock. Returns false if the two clocks could not be read at the same time. */
+/*
+ * Stores the difference between the real-time and the boot-time clock. Returns false if the two clocks could not be
+ * read at the same time.
+ */
 static bool compare_clocks(int64_t *ahead_ns)
 {
     int64_t before_ns = boot_ns(), real_ns = nl_time_now_ns(), after_ns = boot_ns();
@@ -175,7 +178,7 @@ static bool compare_clocks(int64_t *ahead_ns)
     return after_ns - before_ns < APART_NS;
 }
 
-/* Slewing affects both clocks; only setting the real-time clock makes them differ. */
+/* Detects a step: slewing affects both clocks, so only setting the real-time clock changes their difference. */
 static void look_for_step(nl_log *log, int64_t now_ns)
 {
     nl_clock_watch *w = log->watch;
@@ -197,7 +200,10 @@ static void look_for_step(nl_log *log, int64_t now_ns)
     w->exchange_ns = now_ns;
 }
 
-/* A log without a thread at its end cannot write records: they would start the thread. */
+/*
+ * Returns whether the thread runs. At its end, a log without a thread cannot write records, which would start the
+ * thread.
+ */
 static bool is_running(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);
@@ -218,7 +224,8 @@ void nl_clock_watch_begin(nl_log *log)
     w->in_burst = BURST;
 }
 
-/* The first record waits for the destination, so that a log that never reaches it contains the program's events only.
+/* Returns whether the first record must wait: a log that never reaches its destination contains only the program's
+ * events.
  */
 static bool waits_for_destination(const nl_log *log)
 {

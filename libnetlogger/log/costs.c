@@ -91,7 +91,7 @@ static void log_some(measuring *m, nl_event_site *site, const nl_format_site *fo
 
 static void costs_measure(measuring *m, const nl_event_site *measured, nl_event_cost *cost)
 {
-    /* A copy with a fixed number, so that each event only looks for the scratch ring. */
+    /* A copy with a fixed number, so that each event only looks up the scratch ring. */
     nl_event_site site = *measured;
     site.id = NL_SITE_FIRST;
     const nl_format_site *format = nl_format_site_of(measured);
@@ -109,7 +109,7 @@ static void costs_measure(measuring *m, const nl_event_site *measured, nl_event_
     }
 }
 
-/* Runs in a thread of its own, which signal handlers do not interrupt, and whose scratch ring is like that of a log. */
+/* Runs in a separate thread, which signal handlers do not interrupt, with a scratch ring like a log's ring. */
 static void *measure_all(void *user)
 {
     measuring *m = user;

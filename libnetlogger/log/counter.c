@@ -1,6 +1,4 @@
-/*
- * A separate file, so that a test can replace it and have no counter.
- */
+/* A separate file, so that a test can replace it to simulate a machine without a counter. */
 #include "config.h"
 
 #include "log/clock.h"

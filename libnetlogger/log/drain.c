@@ -134,7 +134,7 @@ void nl_drain_lose(nl_drain *drain, nl_ring *ring, uint64_t ticks, const char *r
     nl_record_add_string(drain->record, "REASON", reason, strlen(reason));
 }
 
-/* Text times have six digits. */
+/* Rounds a time to microseconds, because times in text have six digits of fraction. */
 static int64_t round_time(int64_t time_ns)
 {
     int64_t part = time_ns % 1000;
@@ -234,8 +234,7 @@ static void fill_heap(nl_drain *drain, nl_ring *rings)
 }
 
 /*
- * Returns the shape of the site's lines, which the site's first record determines; NULL if it is not a registered
- * site.
+ * Returns the shape of the site's lines, which the site's first record determines; NULL if the site is not registered.
  */
 static const nl_text_shape *text_shape(nl_drain *drain, const nl_text_format *format, uint32_t id)
 {
@@ -296,8 +295,10 @@ static uint64_t take_text(nl_drain *drain, nl_ring *rings, uint64_t until_ticks,
     return count;
 }
 
-/* The program has overwritten the memory of an event, so that the following events cannot be found. Skips them; a
- * record reports the number of skipped bytes, which are at least one event. Returns the number of records. */
+/*
+ * Skips the rest of a ring if the program has overwritten the memory of an event, because the following events cannot
+ * be found. A record reports the number of skipped bytes, which are at least one event. Returns the number of records.
+ */
 static uint64_t pass_over(nl_drain *drain, nl_ring *ring, nl_buffer *out)
 {
     nl_event_header header;

@@ -14,8 +14,8 @@
 
 enum {
     NUMBERS_SIZE = NL_FIELDS_MAX * NL_VARINT_SIZE, /* maximum size of the numbers of an event */
-    BLOCK_SIZE = 60 << 10,                         /* of typed events in succession */
-    BLOCK_EVENTS = 64 << 10,                       /* bytes of a ring that may always go into one block */
+    BLOCK_SIZE = 60 << 10,                         /* of consecutive typed events */
+    BLOCK_EVENTS = 64 << 10,                       /* bytes of a ring that always fit into one block */
     RUN_EVENT_MAX = 4096,
     LARGE_SIZE = 64 << 10, /* more than the definition of a shape */
     AHEAD = 2048,          /* prefetch distance in bytes of the ring */
@@ -121,7 +121,7 @@ static inline __attribute__((always_inline)) char *put_value(char *at, const cha
     return NULL;
 }
 
-/* Returns whether the event's strings end in the event. Its other values do. */
+/* Returns whether the event's strings end within the event; its other values always do. */
 static bool is_whole(const nl_site *site, const nl_event_header *header, const char *event)
 {
     size_t left = header->size - site->least_size;
@@ -166,7 +166,7 @@ static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *hea
     return true;
 }
 
-/* ---- typed events in succession ---- */
+/* ---- consecutive typed events ---- */
 
 /* The properties of the latest event that the next one usually shares. */
 typedef struct run_site {
@@ -209,8 +209,8 @@ static inline __attribute__((always_inline)) char *put_event(char *at, const cha
 
 /*
  * Adds consecutive typed events up to until that are small and in the clock's segment in use. Keeps all state in local
- * variables, because the compiler must assume that a store into the block changes memory. The block has a record
- * already. Returns the number of events; put_typed handles the event at which it stops.
+ * variables, because the compiler must assume that a store into the block changes memory. The block already has a
+ * record. Returns the number of events; put_typed handles the event at which it stops.
  */
 static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *drain, nl_ring *ring, uint64_t until,
                                                                    uint64_t until_ticks, bool bmi2)
@@ -237,7 +237,7 @@ static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *dra
         if (!turn_to_site(drain, header.site, &latest))
             break;
         size_t left =
-            (size_t)header.size - latest.site->least_size; /* wraps to a huge number if the event is too small */
+            (size_t)header.size - latest.site->least_size; /* wraps around to a huge number if the event is too small */
         if (left > RUN_EVENT_MAX / 2 || header.size > published - position || header.ticks > until_ticks ||
             !nl_clock_segment_has(&clock, header.ticks))
             break;
@@ -282,8 +282,10 @@ static uint64_t put_run(nl_drain *drain, nl_ring *ring, uint64_t until, uint64_t
 
 /* ---- a block ---- */
 
-/* An event that does not fit into a block of count records begins the next block; if it is too large for any block, it
- * is lost. */
+/*
+ * Handles an event that does not fit into a block of count records: it begins the next block, or is lost if it is too
+ * large for any block.
+ */
 static bool put_only(nl_drain *drain, nl_ring *ring, const nl_event_header *header, uint64_t count)
 {
     if (count > 0)
@@ -292,8 +294,10 @@ static bool put_only(nl_drain *drain, nl_ring *ring, const nl_event_header *head
     return nl_block_put(&drain->block, drain->record);
 }
 
-/* Adds an event to a block of count records. A damaged event begins a block with a report, because nothing of put_run's
- * attempt may remain. Returns false if the event must wait for the next block. */
+/*
+ * Adds an event to a block of count records. A damaged event begins a block with a report, because no part of put_run's
+ * attempt may remain. Returns false if the event must wait for the next block.
+ */
 static bool put_event_or_loss(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event,
                               uint64_t count)
 {
@@ -320,8 +324,10 @@ static void note_lost(nl_drain *drain, const char *event, nl_block_identity *ide
     identity->first_sequence += identity->lost;
 }
 
-/* Returns how much a block may take from a ring: a part, so that the thread has space again while the rest is encoded,
- * and of a very large ring at most a quarter of the maximum expanded size. */
+/*
+ * Returns the number of bytes that a block may take from a ring: only a part, so that the thread has space again while
+ * the rest is encoded, and from a very large ring at most a quarter of the maximum expanded size.
+ */
 static uint64_t most_of(const nl_ring *ring)
 {
     uint64_t part = (ring->mask + 1) / 8;

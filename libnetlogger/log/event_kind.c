@@ -81,7 +81,7 @@ static nl_event_kind **bucket_of(const nl_event_kind *kind)
     return &buckets[hash % BUCKETS];
 }
 
-/* Returns whether its events can have a site, which has stricter limits than a whole record. */
+/* Returns whether the kind's events can have a site, which has stricter limits than a whole record. */
 static bool can_have_sites(const nl_event_kind *kind)
 {
     if (kind->field_count > NL_FIELDS_MAX || kind->event.size >= TEXT_SIZE_MAX ||
@@ -93,7 +93,7 @@ static bool can_have_sites(const nl_event_kind *kind)
     return true;
 }
 
-/* Returns the equal kind of the process, or kind itself, now shared, or NULL. */
+/* Returns the equal kind of the process, or kind itself, now shared. Returns NULL if memory runs out. */
 static nl_event_kind *share(nl_event_kind *kind)
 {
     nl_event_kind **bucket = bucket_of(kind), *found = NULL;

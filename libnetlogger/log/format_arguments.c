@@ -26,7 +26,7 @@ typedef enum length {
     LENGTH_LD
 } length;
 
-/* How the value of a field is taken from the arguments. */
+/* The way to read the value of a field from the arguments. */
 typedef enum taken_as {
     PRINTED, /* piece by piece */
     AS_STRING,
@@ -100,7 +100,7 @@ static nl_status read_conversion(nl_plan_piece *piece, const char **at)
     return piece->size < SPEC_SIZE ? NL_OK : nl_error_set(NL_ERROR_LIMIT, "a conversion in the format is too long");
 }
 
-/* Returns the '=' of NAME= at at, or NULL. */
+/* Returns the '=' of NAME= at `at`, or NULL. */
 static const char *name_end(const char *at)
 {
     if (!isalpha((unsigned char)*at) && *at != '_')
@@ -181,7 +181,7 @@ static taken_as signed_of(length length)
     return (taken_as)by_length[length];
 }
 
-/* Returns how to take a value that is only this conversion, without flags, width or precision. */
+/* Returns how to read a value that consists of only this conversion, without flags, width or precision. */
 static taken_as plain_kind(const nl_plan_piece *piece)
 {
     static const unsigned char sizes[] = {
@@ -438,7 +438,7 @@ static nl_status print_value(nl_buffer *out, const nl_plan *plan, const nl_plan_
 
 /* ---- arguments ---- */
 
-/* Takes a value that is not printed. The types are those of printf; char and short are passed as int. */
+/* Reads a value that is not printed. The types are the types of printf; char and short are passed as int. */
 static void take_value(nl_field *field, taken_as kind, va_list *arguments)
 {
     const char *text;
@@ -474,7 +474,7 @@ static void take_value(nl_field *field, taken_as kind, va_list *arguments)
     field->string = (nl_string){text, strlen(text)};
 }
 
-/* Sets the strings of printed values, because the memory of scratch could move until all were printed. */
+/* Sets the strings of printed values, after all were printed, because the memory of scratch could move before. */
 static void find_printed(const nl_plan *plan, nl_field *fields, const nl_buffer *scratch)
 {
     size_t at = 0;

@@ -28,7 +28,7 @@ static bool is_of(const nl_format_site *site, nl_level level, const char *event,
 
 /* ---- creation ---- */
 
-/* Returns whether its events can be typed, which has stricter limits than a whole record. */
+/* Returns whether the site's events can be typed; typed events have stricter limits than whole records. */
 static bool can_be_typed(const nl_format_site *site)
 {
     return site->level >= NL_LEVEL_NONE && site->level <= NL_DEBUG && site->event_size < EVENT_SIZE_MAX &&

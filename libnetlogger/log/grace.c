@@ -63,9 +63,9 @@ static void wait_for_phase(unsigned old)
 }
 
 /*
- * Threads that enter after the change of phase are not waited for, so that the wait ends. It waits for both phases,
- * because a thread may read the phase, sleep, and enter in the old phase after that was empty. Such a thread finds
- * only objects of the next grace period.
+ * The wait does not include threads that enter after the change of phase, so that it ends. It includes both phases,
+ * because a thread may read the phase, sleep, and enter in the old phase after that was empty. Such a thread finds only
+ * objects of the next grace period.
  */
 void nl_grace_wait(void)
 {

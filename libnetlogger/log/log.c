@@ -36,9 +36,9 @@ void nl_registry_unlock(void)
 }
 
 /*
- * fork: locks everything, so that the child's copy is consistent. The parent's writer thread may have been at any
- * point, so the child forgets its state and the rings, which belong to the parent. It begins new streams at its first
- * event.
+ * Locks everything before fork, so that the child's copy is consistent. The parent's writer thread may have been at any
+ * point, so the child drops the state of that thread and the rings, which belong to the parent. The child begins new
+ * streams at its first event.
  */
 static void before_fork(void)
 {
@@ -78,7 +78,7 @@ static void forget_parent(nl_log *log)
     log->unnamed = 0;
     log->reported_unnamed = false;
     nl_outbox_after_fork(&log->outbox);
-    log->drain_ready = false; /* its memory leaks: the parent's thread may have been changing it */
+    log->drain_ready = false; /* its memory leaks, because the parent's thread may have been changing it */
     log->encoded = (nl_buffer){0};
     nl_clock_watch_after_fork(log->watch);
     if (log->control.next.url != NULL)
@@ -227,7 +227,7 @@ static bool is_relative(const nl_url *url)
             relative = backup != NULL && is_relative(backup);
             nl_url_free(backup);
         } else {
-            /* An empty path stays an error. */
+            /* An empty path remains an error. */
             relative = is_file_option(option->name) && option->value[0] != '/' && option->value[0] != '\0';
         }
     }
@@ -283,7 +283,10 @@ static char *whole_path(const char *path)
     return nl_memory_check(whole);
 }
 
-/* Stores the URL for recovery, unless it is too long: such a log can only be recovered to another destination. */
+/*
+ * Stores the URL for recovery, unless it is too long: a log with a too long URL can only be recovered to another
+ * destination.
+ */
 void nl_log_note_url(nl_log *log)
 {
     const nl_url *url = log->url;
@@ -407,7 +410,10 @@ static nl_log *open_url(const char *prog, nl_url *url, const nl_environment *env
     add_to_registry(log);
     nl_clock_watch_begin(log);
     begin_activation(log);
-    /* Not at the first event, which may be in a signal handler: starting a thread allocates memory. */
+    /*
+     * The thread does not start at the first event, which may be in a signal handler, because starting a thread
+     * allocates memory.
+     */
     nl_log_start(log);
     return log;
 }
@@ -506,8 +512,10 @@ void nl_set_idle(nl_log *log, int64_t idle_ns)
         __atomic_store_n(&log->options.idle_ns, idle_ns, __ATOMIC_RELAXED);
 }
 
-/* Returns the number of events that are still in the rings, and adds lost events to *lost. Does not change the rings,
- * which the writer thread may be reading. */
+/*
+ * Returns the number of events that are still in the rings, and adds lost events to *lost. Does not change the rings,
+ * because the writer thread may be reading them.
+ */
 static uint64_t left_in_rings(const nl_log *log, uint64_t *lost)
 {
     uint64_t count = 0;
@@ -529,7 +537,7 @@ static uint64_t left_in_rings(const nl_log *log, uint64_t *lost)
     return count;
 }
 
-/* Returns whether another process can find and deliver what remains. */
+/* Returns whether another process can find and deliver the remaining events. */
 static bool can_be_recovered(const nl_log *log)
 {
     if (log->url->scheme == NL_SCHEME_STDIO || log->url->scheme == NL_SCHEME_MEMORY || !log->outbox.mapping.named)
@@ -553,8 +561,10 @@ static void leave_for_recovery(nl_log *log)
         nl_mapping_leave(&ring->mapping);
 }
 
-/* Puts the number of undelivered events and their place before the thread's error. waiting: could not be sent; lost:
- * never entered a ring; kept: the waiting events stay in shared memory. */
+/*
+ * Prepends the number of undelivered events and their place to the thread's error. waiting: events that could not be
+ * sent; lost: events that never entered a ring; kept: the waiting events stay in shared memory.
+ */
 static nl_status fail_undelivered(nl_status status, uint64_t waiting, uint64_t lost, bool kept)
 {
     static const char cause[] = "the ring was full, memory was short, or a signal handler interrupted another event";
@@ -573,7 +583,7 @@ static nl_status fail_undelivered(nl_status status, uint64_t waiting, uint64_t l
                             waiting + lost, plural, lost, cause, waiting, where, what, directory);
 }
 
-/* Reports what a closed log leaves behind. */
+/* Reports the events that a closed log leaves behind. */
 static void report_left(const nl_log *log, nl_status status, bool spooled)
 {
     if (!log->outbox.reports)
@@ -628,8 +638,10 @@ nl_status nl_close(nl_log *log)
     return status;
 }
 
-/* Reports what a log leaves behind at the end of the program; returns whether all is sent. Only reads, because the
- * writer thread and the program's threads may be running. */
+/*
+ * Reports the events that a log leaves behind at the end of the program. Returns whether all events are sent. Only
+ * reads, because the writer thread and the program's threads may be running.
+ */
 static bool finish_at_exit(nl_log *log)
 {
     bool all_sent = true;
@@ -662,7 +674,7 @@ __attribute__((destructor)) static void at_exit(void)
         nl_control_finish(log);
         nl_producer_report_lost(log);
         pthread_mutex_lock(&log->mutex);
-        nl_writer_thread_ask(log); /* all of them first, so that they wait at the same time */
+        nl_writer_thread_ask(log); /* all logs first, so that they wait at the same time */
         pthread_mutex_unlock(&log->mutex);
     }
     for (nl_log *log = logs; log != NULL; log = log->next) {

@@ -59,7 +59,7 @@ static void after_fork_in_child(void)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Runs before the fork handlers of logs, so that this lock is taken last. */
+/* Registers its fork handlers before the handlers of logs, so that this lock is taken last. */
 __attribute__((constructor(101))) static void watch_forks(void)
 {
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
@@ -101,12 +101,12 @@ static bool is_match(const char *pattern, const char *name)
     return pattern != NULL && fnmatch(pattern, name, 0) == 0;
 }
 
-/* Finds the probes of a marker with this name. With links NULL only counts them. */
+/* Finds the probes of a marker with this name. With links NULL, only counts them. */
 static size_t find_links(const char *name, link *links)
 {
     size_t count = 0;
     for (nl_probe_object *probe = probes; probe != NULL; probe = probe->next) {
-        /* A marker that ends a time and begins the next does so in this order. */
+        /* A marker that ends a time and begins the next is linked in this order. */
         if (is_match(probe->to, name) && count++ < SIZE_MAX && links != NULL)
             links[count - 1] = (link){probe, true};
         if (is_match(probe->pattern, name) && count++ < SIZE_MAX && links != NULL)
@@ -154,8 +154,8 @@ static bool is_in_chain(const nl_marker_gate *gate, const nl_probe_object *probe
     return false;
 }
 
-/* Updates the chains of a probe's markers after attaching or detaching, each once. Returns false if memory ran out for
- * some of them. */
+/* Updates the chain of each of a probe's markers once, after attaching or detaching. Returns false if memory ran out
+ * for some of them. */
 static bool arm_all(const nl_probe_object *probe, bool attached)
 {
     bool good = true;
@@ -184,7 +184,7 @@ static void free_all(nl_probe_object *some_probes, chain *some_chains)
     }
 }
 
-/* Waits for a grace period, also if there is nothing to free: another thread may be freeing it. */
+/* Waits for a grace period, even without objects to free, because another thread may be freeing them. */
 static void settle(void)
 {
     lock();
@@ -378,7 +378,7 @@ void nl_markers_forget_log(nl_log *log)
         else
             at = &(*at)->next;
     pthread_mutex_unlock(&mutex);
-    if (!nl_grace_is_inside()) /* probes of this log may be among those that another thread is freeing */
+    if (!nl_grace_is_inside()) /* another thread may be freeing probes of this log */
         settle();
 }
 
@@ -390,7 +390,7 @@ typedef struct text_of_markers {
     size_t count;
 } text_of_markers;
 
-/* Compilers duplicate a marker by inlining and in templates. */
+/* Returns whether an earlier entry has the same marker: compilers duplicate markers by inlining and in templates. */
 static bool is_repeated(const block *in, const nl_marker_entry *entry)
 {
     const char *name = marker_name_of(entry), *place = name + strlen(name) + 1;

@@ -85,7 +85,7 @@ bool nl_outbox_is_empty(const nl_outbox *outbox)
     return outbox->shared == NULL || __atomic_load_n(&outbox->shared->batch_size, __ATOMIC_ACQUIRE) == 0;
 }
 
-/* Stores the size first: recovery then finds nothing to do. */
+/* Stores the size first, so that recovery finds an empty batch. */
 static void empty_batch(nl_shared_log *shared)
 {
     __atomic_store_n(&shared->batch_size, 0, __ATOMIC_RELEASE);
@@ -110,7 +110,7 @@ static nl_status write_batch(nl_outbox *outbox, nl_destination *destination, nl_
     return status;
 }
 
-/* Encodes a record that the full spool dropped count records. It belongs to no stream. */
+/* Encodes a record that reports that the full spool dropped count records. The record belongs to no stream. */
 static nl_status encode_lost(const nl_outbox *outbox, uint64_t count, nl_buffer *bytes)
 {
     static const char event[] = "NetLogger.Lost", reason[] = "the spool was full";
@@ -224,7 +224,7 @@ static nl_status write_backup(nl_outbox *outbox, nl_level level)
 static void close_backup(nl_outbox *outbox)
 {
     nl_destination *backup = outbox->backup;
-    outbox->backup = NULL; /* first, because of fork */
+    outbox->backup = NULL; /* before closing, because of fork */
     if (backup != NULL)
         nl_destination_close(backup, true);
 }
@@ -330,8 +330,8 @@ void nl_outbox_change(nl_outbox *outbox, nl_url *url, nl_destination *destinatio
     outbox->how.timeout_ms = writer->timeout_ms;
     outbox->how.format = writer->format;
     outbox->away = false;
-    outbox->reported = 0;       /* of the new destination, nothing was */
-    if (outbox->shared != NULL) /* where the batch began in the file */
+    outbox->reported = 0;       /* no error of the new destination was reported */
+    if (outbox->shared != NULL) /* the offset of the batch in the file */
         __atomic_store_n(&outbox->shared->file_offset, UINT64_MAX, __ATOMIC_RELEASE);
 }
 
@@ -340,14 +340,14 @@ void nl_outbox_after_fork(nl_outbox *outbox)
     nl_mapping_remove(&outbox->mapping);
     outbox->shared = NULL;
     outbox->away = false;
-    nl_spool_close(outbox->spool); /* the parent's; the child opens its own */
+    nl_spool_close(outbox->spool); /* the parent's spool; the child opens its own */
     outbox->spool = NULL;
-    outbox->spooled = (nl_buffer){0}; /* leaks: the parent's thread may have been changing it */
+    outbox->spooled = (nl_buffer){0}; /* leaks, because the parent's thread may have been changing it */
     if (outbox->destination != NULL)
         nl_destination_after_fork(outbox->destination);
     if (outbox->backup != NULL)
         nl_destination_after_fork(outbox->backup);
-    /* The file was truncated already. */
+    /* The file has already been truncated. */
     outbox->how.truncate = false;
 }
 

@@ -11,7 +11,7 @@
 /* Limit for the records of a log whose destination is unreachable; later records are dropped. */
 enum { OWN_RECORDS_MAX = 10000 };
 
-/* Bytes to encode at once: much less than the batch (NL_SHARED_BATCH_SIZE), as they cannot be divided. */
+/* Bytes to encode at once: much less than the batch (NL_SHARED_BATCH_SIZE), because they cannot be divided. */
 enum { OWN_RECORDS_SIZE = 256 << 10 };
 
 nl_record *nl_own_record_new(nl_log *log, nl_level level, const char *event)

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* When a thread has passed the first marker of a time. */
+/* The time at which a thread passed the first marker of a measurement. */
 typedef struct start {
     nl_probe probe;
     int64_t time_ns;
 } start;
 
-/* A thread's starts by slot. Not from the heap, because a marker may be in a signal handler. */
+/* A thread's starts by slot. They are not on the heap, because a marker may be in a signal handler. */
 static __thread start *starts;
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
@@ -31,8 +31,10 @@ static void make_key(void)
     pthread_key_create(&key, on_thread_exit);
 }
 
-/* When the library is loaded, because setting a later key of a process allocates, and a marker may be in a signal
- * handler. */
+/*
+ * Creates the key when the library is loaded, because setting a later key of a process allocates memory, and a marker
+ * may be in a signal handler.
+ */
 __attribute__((constructor)) static void on_load(void)
 {
     pthread_once(&key_once, make_key);

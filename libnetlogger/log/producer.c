@@ -15,7 +15,7 @@ __thread unsigned nl_inside;
 
 enum { SLOTS = 496 }; /* maximum number of open logs whose rings threads find without a lock */
 
-/* A thread that has logged. Not from the heap, because its first event may be in a signal handler. */
+/* A thread that has logged. It is not on the heap, because its first event may be in a signal handler. */
 typedef struct nl_thread {
     struct nl_thread *next;
     nl_ring_producer **slots;                /* its nl_private_rings */
@@ -78,7 +78,7 @@ static void on_thread_exit(void *unused)
     gone = true;
     const nl_visit visit = nl_enter();
     nl_registry_lock();
-    /* Hide the rings from signal handlers first. */
+    /* First hide the rings from signal handlers. */
     nl_thread *thread = self;
     memset(nl_private_rings, 0, sizeof nl_private_rings);
     self = NULL;
@@ -97,8 +97,10 @@ static void make_key(void)
     pthread_key_create(&key, on_thread_exit);
 }
 
-/* When the library is loaded, because setting a later key of a process allocates, and a first event may be in a signal
- * handler. */
+/*
+ * Creates the key when the library is loaded, because setting a later key of a process allocates memory, and a first
+ * event may be in a signal handler.
+ */
 __attribute__((constructor)) static void on_load(void)
 {
     pthread_once(&key_once, make_key);
@@ -158,7 +160,7 @@ static uint64_t ticks_now(void)
     return nl_private_ticks(&(nl_ring_producer){.slow_clock = !nl_clock_has_counter()});
 }
 
-/* Returns the calling thread's ring in the log; NULL if it has none or the log has no slot. */
+/* Returns the calling thread's ring in the log; NULL if the thread has no ring in the log, or the log has no slot. */
 static nl_ring *known_ring(const nl_log *log)
 {
     unsigned slot = log->gate.slot;
@@ -287,7 +289,8 @@ static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
     if (__atomic_load_n(&log->asleep, __ATOMIC_SEQ_CST))
         nl_writer_thread_wake(log);
     bool found = nl_ring_make_room(ring, size, level, nl_writer_thread_wake, log);
-    if (__atomic_load_n(&log->asleep, __ATOMIC_SEQ_CST)) /* it fell asleep meanwhile, and its limit was overwritten */
+    if (__atomic_load_n(&log->asleep,
+                        __ATOMIC_SEQ_CST)) /* the writer thread fell asleep meanwhile, and its limit was overwritten */
         nl_ring_stop_at(ring, 0);
     if (found)
         return ring;
@@ -326,7 +329,7 @@ nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size)
 bool nl_producer_know_site(nl_event_site *site)
 {
     if (nl_inside > 0)
-        return true; /* the event will be refused */
+        return true; /* the event will be rejected */
     if (__atomic_load_n(&site->id, __ATOMIC_ACQUIRE) != 0)
         return true;
     const nl_visit visit = nl_enter();

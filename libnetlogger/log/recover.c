@@ -23,7 +23,7 @@ enum {
     UNFINISHED_S = 60, /* time after which a process has certainly finished creating its directory */
 };
 
-/* ---- another destination than the log's own: bytes are decoded, and the records written to it ---- */
+/* ---- a destination other than the log's own: bytes are decoded, and the records are written to it ---- */
 
 typedef struct other_destination {
     nl_destination base;
@@ -54,7 +54,7 @@ static nl_status other_write(nl_destination *destination, nl_level level, const 
 
 static nl_status other_close(nl_destination *destination, bool keep)
 {
-    (void)destination, (void)keep; /* all logs share it: its owner closes it */
+    (void)destination, (void)keep; /* all logs share it; its owner closes it */
     return NL_OK;
 }
 
@@ -169,7 +169,9 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
     return NL_OK;
 }
 
-/* Moves events from the rings to the batch. Returns NL_OK; NL_END if nothing was left; NL_FAILED if memory runs out. */
+/*
+ * Moves events from the rings to the batch. Returns NL_OK; NL_END if no event was left; NL_FAILED if memory runs out.
+ */
 static nl_status recover_take(nl_remains_log *log, nl_drain *drain, nl_buffer *bytes, uint64_t *records)
 {
     nl_status status = NL_END;
@@ -247,7 +249,7 @@ static void report_status(recovery *r, const nl_shared_log *shared, uint64_t rec
                                   .message = status != NL_OK ? nl_error_message() : ""});
 }
 
-/* Reports that logs of this directory cannot be read now. The next recovery tries again. */
+/* Reports that the logs of a directory cannot be read now. The next recovery tries again. */
 static void report_unreadable(recovery *r, const char *name)
 {
     unsigned user;
@@ -258,7 +260,7 @@ static void report_unreadable(recovery *r, const char *name)
                    .process = process, .prog = "?", .url = name, .status = NL_FAILED, .message = nl_error_message()});
 }
 
-/* Returns whether all of the log is at its destination. */
+/* Recovers a log. Returns whether all its events are at its destination. */
 static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *log)
 {
     nl_shared_log *shared = log->outbox.shared;
@@ -299,8 +301,10 @@ static void remove_folder(int parent, const char *name, int folder)
     unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-/* Removes an empty directory without a lock, which a process left that was killed while it removed it, or which a
- * living process is about to remove. */
+/*
+ * Removes an empty directory without a lock: a process was killed while it removed the directory, or a living process
+ * is about to remove it.
+ */
 static void remove_empty(int parent, const char *name)
 {
     unsigned user;
@@ -341,7 +345,7 @@ static void recover_folder(recovery *r, int parent, const char *name)
     nl_remains_close(&remains);
 }
 
-/* Removes what a process left that was killed while it created its directory: at most a lock. */
+/* Removes the remains of a process that was killed while it created its directory: at most a lock. */
 static void remove_unfinished(int parent, const char *name)
 {
     unsigned user, process;

@@ -18,8 +18,8 @@
 
 enum { LOGS_MAX = 1000000 };
 
-/* Nothing in this memory can be trusted, because the program may have overwritten it before it died. The module checks
- * sizes against the files, numbers against their ranges, and ends texts at the end of their field. */
+/* The module trusts nothing in this memory, because the program may have overwritten it before it died. The module
+ * checks sizes against the files, numbers against their ranges, and ends texts at the end of their field. */
 
 static bool is_head(const nl_shared_head *head)
 {
@@ -51,8 +51,10 @@ static char *copy_file(int fd, size_t size, size_t repeat)
     return NULL;
 }
 
-/* Maps or copies a file of the directory, with the part after repeat a second time. Returns NL_END if there is no such
- * file or it is invalid; NL_FAILED if that is unknown: then nothing in the directory may be removed. */
+/*
+ * Maps or copies a file of the directory, with the part after repeat a second time. Returns NL_END if the file does not
+ * exist or is invalid; NL_FAILED if this cannot be determined: then nothing in the directory may be removed.
+ */
 static nl_status map_file(const nl_remains *remains, const char *name, size_t size_min, size_t size_max, size_t repeat,
                           nl_mapping *mapping)
 {
@@ -96,7 +98,7 @@ static void close_file(nl_mapping *mapping)
 
 /*
  * Returns NL_OK if the process still runs and has files of the directory mapped, otherwise NL_END. A process that
- * closes all its descriptors, as daemons do, closes its lock too. For a process of another PID namespace or user, only
+ * closes all its descriptors, as daemons do, also closes its lock. For a process of another PID namespace or user, only
  * the lock decides. Returns NL_FAILED if the state is unknown.
  */
 static nl_status find_mapped(const char *name)
@@ -311,7 +313,7 @@ void nl_remains_close_log(nl_remains_log *log)
     nl_mapping_remove(&log->outbox.mapping);
 }
 
-/* Write the data before the header that describes it. After a failure, more is sent again. */
+/* Write the data before the header that describes it. After a failure, more records are sent again. */
 static void save_file(const nl_remains *remains, const nl_mapping *mapping, size_t size)
 {
     struct stat status;
@@ -338,7 +340,7 @@ void nl_remains_save_log(const nl_remains *remains, const nl_remains_log *log)
 
 /* ---- a batch that was being written to a file ---- */
 
-/* Returns how much of data[0..size) is whole records. */
+/* Returns the size of the whole records in data[0..size). */
 static size_t whole_records(const nl_shared_log *shared, const char *data, size_t size)
 {
     if (shared->format != NL_FORMAT_NLB) {
@@ -413,9 +415,9 @@ static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t
 
 /*
  * Sets *there to the size of the part of wanted that is in the file from offset on, and *ends_file to whether that part
- * ends the file. A program that was killed in the middle of a write leaves a prefix; others append behind the prefix,
- * or between two parts of it. A match shorter than MATCH_MIN bytes is a coincidence, unless it starts at a record and
- * either ends the file or completes wanted.
+ * ends the file. A program that was killed in the middle of a write leaves a prefix; other programs append after the
+ * prefix, or between two parts of it. A match shorter than MATCH_MIN bytes is a coincidence, unless it starts at a
+ * record and either ends the file or completes wanted.
  */
 static nl_status find_in_file(const nl_shared_log *shared, int fd, uint64_t offset, const char *wanted, size_t size,
                               size_t *there, bool *ends_file)

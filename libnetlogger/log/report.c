@@ -30,7 +30,7 @@ void nl_report_begin(void)
     standard_error = nl_identity_of(STDERR_FILENO);
 }
 
-/* A pipe that nobody reads must not hold up the program, so that a line that does not fit is dropped. */
+/* Drops a line that does not fit into a pipe, because a pipe without a reader must not block the program. */
 static void print_line(char *line, size_t size)
 {
     static const char prefix[] = "netlogger: ";
@@ -43,7 +43,7 @@ static void print_line(char *line, size_t size)
     parts[1].iov_len++;
     nl_signals_hold(&held);
     if (writev(STDERR_FILENO, parts, 2) < 0)
-        errno = 0; /* there is nobody else to tell */
+        errno = 0; /* a failure cannot be reported */
     nl_signals_release(&held);
 }
 
