@@ -125,11 +125,17 @@ static void nlstat_take_request(void *user, const request_graph *graph, const ch
     tally_add(user, graph, name, by, cut);
 }
 
+/* Only for reports. */
+static char *thread_ids[] = {"thread", NULL};
+static const drawing_lifeline thread_lifeline = {.ids = thread_ids};
+
 static void nlstat_begin(void *user, const drawing *d)
 {
     work *w = user;
     const arguments *a = w->arguments;
-    int count = (int)d->lifelines->len;
+    /* Without ID fields, the outermost spans of threads are requests. */
+    bool threads = d->lifelines->len == 0 && a->subject.ids == NULL && a->subject.config == NULL;
+    int count = threads ? 1 : (int)d->lifelines->len;
     w->drawing = d;
     for (int i = 0; i < w->count; i++) {
         study *s = &w->studies[i];
@@ -137,10 +143,10 @@ static void nlstat_begin(void *user, const drawing *d)
         s->kind_count = count;
         s->throughput.field = a->throughput;
         for (int k = 0; k < count; k++) {
-            const drawing_lifeline *lifeline = g_ptr_array_index(d->lifelines, k);
+            const drawing_lifeline *lifeline = threads ? &thread_lifeline : g_ptr_array_index(d->lifelines, k);
             tally *t = tally_new(a->slowest);
             const assembler_options options = {
-                .ids = (const char *const *)lifeline->ids,
+                .ids = threads ? NULL : (const char *const *)lifeline->ids,
                 .events = a->subject.config != NULL ? (const char *const *)lifeline->events : NULL,
                 .again = lifeline->again,
                 .fraction = a->subject.reading.fraction,
@@ -203,7 +209,7 @@ static void print_comparison(const work *w)
 {
     report_subject *logs = g_new(report_subject, w->count);
     json_object *document = json_object_new_array();
-    for (guint i = 0; i < w->drawing->lifelines->len; i++) {
+    for (int i = 0; i < w->studies[0].kind_count; i++) {
         for (int k = 0; k < w->count; k++)
             logs[k] = w->studies[k].kinds[i];
         if (w->arguments->json)
@@ -231,7 +237,7 @@ static void print_report(const work *w)
 static bool plot(const work *w)
 {
     study *s = &w->studies[0];
-    int count = (int)w->drawing->lifelines->len;
+    int count = s->kind_count;
     const char *path = w->arguments->plot;
     if (path == NULL)
         return true;
@@ -245,6 +251,15 @@ static bool plot(const work *w)
     return ok;
 }
 
+static uint64_t count_requests(const work *w)
+{
+    uint64_t count = 0;
+    for (int i = 0; i < w->count; i++)
+        for (int k = 0; k < w->studies[i].kind_count; k++)
+            count += w->studies[i].kinds[k].tally->requests;
+    return count;
+}
+
 static bool nlstat_report(const work *w, bool ok)
 {
     const arguments *a = w->arguments;
@@ -253,7 +268,7 @@ static bool nlstat_report(const work *w, bool ok)
             program_error("%s: no records", a->file_count > 0 ? a->files[0] : "-");
         return false;
     }
-    if (w->drawing->lifelines->len == 0 && a->throughput == NULL) {
+    if (count_requests(w) == 0 && a->throughput == NULL) {
         program_error(a->subject.ids != NULL ? "no two events have the same values of --id"
                                              : "cannot find a request ID field; name one with --id");
         return false;

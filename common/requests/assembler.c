@@ -14,6 +14,7 @@ enum {
     EVENTS_MIN = 2,
     NAME_SIZE_MAX = 200,
     GROUPS_MAX = 1 << 16,
+    THREAD_EVENTS_MIN = 1024,
 };
 
 /* A request that is not over, in the order of the latest events. */
@@ -27,7 +28,9 @@ struct open_request {
     int64_t latest_ns; /* the latest time of an event */
     uint32_t by;       /* number of the group; 0: not known */
     bool complete;
-    bool explicit; /* named by a trace ID */
+    bool explicit;     /* named by a trace ID */
+    bool is_thread;    /* a thread, whose outermost spans are requests */
+    uint32_t split_at; /* of a thread: the count of events at which those that are over are handed out */
     char *name;
 };
 
@@ -150,20 +153,80 @@ static uint32_t rarest_host(const assembler *a, const open_request *r)
     return rarest;
 }
 
-static void hand_out(assembler *a, open_request *r, bool cut)
+static void hand_out_events(assembler *a, const open_request *r, uint32_t from, uint32_t to, bool cut)
 {
-    r->by = a->by_host ? rarest_host(a, r) : r->by;
-    request_graph_build(a->graph, r->events, r->count, a->learning == NULL ? a->edges : NULL,
+    request_graph_build(a->graph, r->events + from, to - from, a->learning == NULL ? a->edges : NULL,
                         request_reader_clocks(a->reader));
     a->graph->payloads = r->payloads.data;
-    a->options.take(a->options.user, a->graph, r->name, r->by, cut);
-    open_request_free(a, r);
+    const char *name = r->name;
+    if (r->is_thread) {
+        if (a->graph->span_count == 0)
+            return;
+        const request_span *outermost = &a->graph->spans[0];
+        while (outermost->parent != REQUEST_NONE)
+            outermost = &a->graph->spans[outermost->parent];
+        name = event_names_text(request_reader_names(a->reader), outermost->name);
+    }
+    a->options.take(a->options.user, a->graph, name, r->by, cut);
 }
 
 static int by_time(const void *a, const void *b)
 {
     const request_event *x = a, *y = b;
     return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
+/* Where an event of a thread begins. */
+static int64_t begin_of(const request_event *e)
+{
+    return e->time_ns - (e->role == REQUEST_WHOLE ? e->duration_ns : 0);
+}
+
+/* How an event changes the number of open spans: 1, -1 or 0. */
+static int nesting_of(const assembler *a, const request_event *e)
+{
+    uint32_t span;
+    event_side side = event_names_side(request_reader_names(a->reader), e->name, &span);
+    bool begins = e->role == REQUEST_BEGIN || (e->role == REQUEST_POINT && side == EVENT_SIDE_BEGIN);
+    bool ends = e->role == REQUEST_END || (e->role == REQUEST_POINT && side == EVENT_SIDE_END);
+    return begins - ends;
+}
+
+/* Hands out the outermost spans of a thread that ended before a time, and keeps the other events. */
+static void split_thread(assembler *a, open_request *r, int64_t before_ns)
+{
+    uint32_t from = 0, open = 0;
+    qsort(r->events, r->count, sizeof *r->events, by_time);
+    int64_t *begins = g_new(int64_t, r->count + 1); /* the earliest begin of this event and all later ones */
+    begins[r->count] = INT64_MAX;
+    for (uint32_t i = r->count; i-- > 0;)
+        begins[i] = MIN(begins[i + 1], begin_of(&r->events[i]));
+    for (uint32_t i = 0; i < r->count && r->events[i].time_ns < before_ns; i++) {
+        int nesting = nesting_of(a, &r->events[i]);
+        open = nesting > 0 ? open + 1 : open - (nesting < 0 && open > 0);
+        if (open > 0 || begins[i + 1] < r->events[i].time_ns)
+            continue;
+        hand_out_events(a, r, from, i + 1, false);
+        from = i + 1;
+    }
+    g_free(begins);
+    a->memory -= memory_of(r);
+    r->count -= from;
+    memmove(r->events, r->events + from, r->count * sizeof *r->events);
+    if (r->count == 0)
+        r->payloads.size = 0;
+    r->split_at = MAX(THREAD_EVENTS_MIN, 2 * r->count);
+    a->memory += memory_of(r);
+}
+
+static void hand_out(assembler *a, open_request *r, bool cut)
+{
+    r->by = a->by_host ? rarest_host(a, r) : r->by;
+    if (r->is_thread)
+        split_thread(a, r, INT64_MAX);
+    if (r->count > 0)
+        hand_out_events(a, r, 0, r->count, cut);
+    open_request_free(a, r);
 }
 
 /* Ends the learning, and hands out the requests that were kept for it. */
@@ -187,6 +250,8 @@ static uint64_t kind_of(const request_event *e)
 /* Counts a vote for the kind of event with which requests end. */
 static void vote(assembler *a, const open_request *r)
 {
+    if (r->count == 0)
+        return;
     uint64_t last = kind_of(&r->events[r->count - 1]);
     if (a->votes == 0)
         a->last_kind = last;
@@ -199,7 +264,7 @@ static void end_request(assembler *a, open_request *r, bool cut)
     unlink_request(a, r);
     g_hash_table_remove(a->open, &r->key);
     count_hosts(a, r);
-    if (a->learning == NULL || cut) {
+    if (a->learning == NULL || cut || r->is_thread) {
         hand_out(a, r, cut);
         return;
     }
@@ -229,6 +294,8 @@ static bool is_pair(const assembler *a, const request_event *first, const reques
 static bool is_complete(const assembler *a, const open_request *r)
 {
     const request_event *first = &r->events[0], *last = &r->events[r->count - 1];
+    if (r->is_thread)
+        return false;
     if (r->explicit)
         return first->parent == 0 && is_pair(a, first, last);
     return a->votes > 0 && kind_of(last) == a->last_kind;
@@ -303,6 +370,8 @@ static open_request *new_request(assembler *a, uint64_t key, const nl_record *re
     r->name = name_request(a, record);
     r->latest_ns = INT64_MIN;
     r->explicit = event->traced;
+    r->is_thread = !event->traced && (a->options.ids == NULL || a->options.ids[0] == NULL);
+    r->split_at = THREAD_EVENTS_MIN;
     a->memory += memory_of(r);
     g_hash_table_insert(a->open, &r->key, r);
     append_request(a, r);
@@ -313,8 +382,8 @@ static open_request *new_request(assembler *a, uint64_t key, const nl_record *re
 static bool begins_again(assembler *a, const open_request *r, const request_event *event)
 {
     const request_event *first = &r->events[0], *last = &r->events[r->count - 1];
-    if (r->explicit || r->count < 2 || kind_of(first) != kind_of(event) || event->time_ns < r->latest_ns ||
-        kind_of(last) == kind_of(event))
+    if (r->explicit || r->is_thread || r->count < 2 || kind_of(first) != kind_of(event) ||
+        event->time_ns < r->latest_ns || kind_of(last) == kind_of(event))
         return false;
     vote(a, r);
     return is_pair(a, first, last) || is_complete(a, r);
@@ -391,8 +460,10 @@ bool assembler_add(assembler *a, const nl_record *record)
     append_event(a, r, record, event);
     if (r->by == 0 && a->options.by != NULL && !a->by_host)
         r->by = group_of_record(a, record);
+    if (r->is_thread && r->count >= r->split_at)
+        split_thread(a, r, a->now_ns - (int64_t)ASSEMBLER_IDLE_S * NL_NS_PER_SECOND);
     unlink_request(a, r);
-    r->complete = is_complete(a, r);
+    r->complete = r->count > 0 && is_complete(a, r);
     append_request(a, r);
     end_idle(a);
     return true;

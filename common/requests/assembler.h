@@ -5,8 +5,8 @@
  * the one with which most requests end. A complete request is over ASSEMBLER_IDLE_S seconds of the log's time later, or
  * when its ID begins again. Other requests are over after ASSEMBLER_PAUSE_MAX_S seconds without an event. Records may
  * be out of order within these times. The first requests are kept until ASSEMBLER_LEARNED of them are there, to learn
- * which events cause which (precedence.h). Memory is bounded: beyond memory_max, the requests that have been idle
- * longest are handed out early. One thread at a time.
+ * which events cause which (precedence.h). Without IDs, each outermost span of a thread is a request. Memory is
+ * bounded: beyond memory_max, the requests that have been idle longest are handed out early. One thread at a time.
  */
 #ifndef NETLOGGER_REQUESTS_ASSEMBLER_H
 #define NETLOGGER_REQUESTS_ASSEMBLER_H

@@ -23,7 +23,10 @@ typedef struct inference {
     const trace *t;
     size_t count; /* the first records, at most INFER_RECORDS */
     size_t strings;
-    bool *used; /* by the string of an event: whether the drawing has it */
+    bool *used;        /* by the string of an event: whether the drawing has it */
+    bool *excluded;    /* by the string of a field's name: whether it cannot be an ID */
+    uint32_t trace_id; /* the name of the field with trace IDs, or TRACE_NONE */
+    uint32_t sensor;   /* the name of the program of sensors, or TRACE_NONE */
     drawing *result;
 } inference;
 
@@ -98,10 +101,87 @@ static void tie_add(tie *t, const group *g)
     t->requests += g->events > 1;
 }
 
-/* Whether a record may be a step of a new lifeline. */
+/* ---- fields that are no IDs ---- */
+
+/* The last words of names of measurements, of times and of outcomes. */
+static const char *const measures[] = {
+    "available", "begin",     "busy",    "byte",   "bytes",   "code",  "count",    "date",   "delay",
+    "dur",       "duration",  "elapsed", "end",    "errno",   "error", "exitcode", "free",   "idle",
+    "in",        "latency",   "len",     "length", "level",   "load",  "lvl",      "ms",     "msec",
+    "ns",        "nsec",      "out",     "pct",    "percent", "ph",    "rate",     "read",   "result",
+    "ret",       "rtt",       "sec",     "secs",   "seconds", "size",  "start",    "status", "sz",
+    "time",      "timestamp", "total",   "ts",     "us",      "usec",  "used",     "write",  "written",
+};
+
+static bool is_word_end(char c)
+{
+    return c == '.' || c == '_' || c == '-' || c == ':';
+}
+
+static const char *last_word(const char *name)
+{
+    const char *word = name;
+    for (; *name != '\0'; name++)
+        if (is_word_end(*name) && name[1] != '\0')
+            word = name + 1;
+    return word;
+}
+
+/* Whether a name without its separators is one of the words, in any case. */
+static bool has_letters(const char *name, const char *letters)
+{
+    for (; *name != '\0'; name++)
+        if (!is_word_end(*name) && g_ascii_tolower(*name) != *letters++)
+            return false;
+    return *letters == '\0';
+}
+
+static bool is_measure(const char *name)
+{
+    const char *word = last_word(name);
+    bool found = has_letters(name, "spanid") || has_letters(name, "parentid") || has_letters(name, "parentspanid") ||
+                 has_letters(name, "tid") || has_letters(name, "threadid");
+    for (size_t i = 0; i < G_N_ELEMENTS(measures) && !found; i++)
+        found = g_ascii_strcasecmp(word, measures[i]) == 0;
+    return found;
+}
+
+/* Excludes measurements: by their names, and numbers with a fraction unless the name says that they are IDs. */
+static void find_excluded(inference *in)
+{
+    in->trace_id = TRACE_NONE;
+    in->sensor = trace_find(in->t, "nlsensor");
+    bool *seen = g_new0(bool, in->strings + 1);
+    for (size_t i = 0; i < in->count; i++) {
+        const trace_record *record = trace_get(in->t, i);
+        const trace_field *fields = trace_fields(in->t, record);
+        for (uint32_t f = 0; f < record->field_count; f++) {
+            uint32_t number = fields[f].name;
+            const char *name = trace_string(in->t, number), *value = trace_string(in->t, fields[f].value);
+            double parsed;
+            if (!seen[number]) {
+                seen[number] = true;
+                in->excluded[number] = is_measure(name);
+                if (has_letters(name, "traceid") && in->trace_id == TRACE_NONE)
+                    in->trace_id = number;
+            }
+            if (!in->excluded[number] && strchr(value, '.') != NULL && g_ascii_strcasecmp(last_word(name), "id") != 0)
+                in->excluded[number] = trace_number(in->t, fields[f].value, &parsed);
+        }
+    }
+    g_free(seen);
+}
+
+/* Whether a record belongs to no lifeline and no loadline yet. */
 static bool is_free(const inference *in, const trace_record *record)
 {
     return record->event != TRACE_NONE && !in->used[record->event];
+}
+
+/* Whether a record may be a step of a new lifeline. */
+static bool is_step(const inference *in, const trace_record *record)
+{
+    return is_free(in, record) && (record->prog != in->sensor || in->sensor == TRACE_NONE);
 }
 
 /* Returns the field that links the most events, or TRACE_NONE. One pass over the log serves all fields. */
@@ -111,8 +191,9 @@ static uint32_t best_field(const inference *in, tie *best)
     for (size_t i = 0; i < in->count; i++) {
         const trace_record *record = trace_get(in->t, i);
         const trace_field *fields = trace_fields(in->t, record);
-        for (uint32_t f = 0; is_free(in, record) && f < record->field_count; f++)
-            add_to_group(&g, (guint64)fields[f].name << 32 | fields[f].value, record->event, fields[f].name);
+        for (uint32_t f = 0; is_step(in, record) && f < record->field_count; f++)
+            if (!in->excluded[fields[f].name])
+                add_to_group(&g, (guint64)fields[f].name << 32 | fields[f].value, record->event, fields[f].name);
     }
     tie *ties = g_new0(tie, in->strings + 1);
     for (guint i = 0; i < g.groups->len; i++)
@@ -149,7 +230,7 @@ static bool request_key(const inference *in, const candidate *c, const trace_rec
         *key = (*key ^ value) * UINT64_C(0x9e3779b97f4a7c15);
         *key ^= *key >> 29;
     }
-    return is_free(in, record);
+    return is_step(in, record);
 }
 
 static grouping group_requests(const inference *in, const candidate *c)
@@ -181,6 +262,8 @@ static void refine(const inference *in, candidate *c, tie links)
         const trace_record *example = example_of(in, c);
         uint32_t best = TRACE_NONE;
         for (uint32_t f = 0; example != NULL && f < MIN(example->field_count, REFINE_FIELDS_MAX); f++) {
+            if (in->excluded[trace_fields(in->t, example)[f].name])
+                continue;
             candidate with = *c;
             tie t = {0};
             with.ids[with.id_count++] = trace_fields(in->t, example)[f].name;
@@ -377,16 +460,21 @@ drawing *infer_drawing_by(const trace *t, const char *const *ids)
         .count = trace_count(t) < INFER_RECORDS ? trace_count(t) : INFER_RECORDS,
         .strings = trace_string_count(t),
         .used = g_new0(bool, trace_string_count(t) + 1),
+        .excluded = g_new0(bool, trace_string_count(t) + 1),
         .result = drawing_new(),
     };
+    find_excluded(&in);
     if (ids != NULL)
         add_given_lifeline(&in, ids);
-    else
+    else if (in.trace_id != TRACE_NONE)
+        add_lifeline_of(&in, (candidate){.ids = {in.trace_id}, .id_count = 1});
+    if (ids == NULL)
         while (in.result->lifelines->len < LIFELINES_MAX && add_lifeline(&in)) {
         }
     add_loadlines(&in);
     add_points(&in);
     g_free(in.used);
+    g_free(in.excluded);
     return in.result;
 }
 

@@ -3,10 +3,11 @@
  *
  * Lifelines: the values of an ID field link different events. For each field, records are grouped by value, and each
  * further event in a group is a link. The field with the most links is the ID, provided that links are frequent among
- * its records; this excludes fields such as a host's name, whose few values occur everywhere. Further fields join the
- * ID as long as they make more links, as for two workflows with the same job numbers. The events are ordered by
- * precedence: an event comes before those that it precedes in most requests (Copeland's rule, which also resolves
- * cycles). The remaining events may make further lifelines.
+ * its records; this excludes fields such as a host's name, whose few values occur everywhere. Measurements, times and
+ * outcomes are no IDs: their names and their fractions show them. Records of sensors belong to no lifeline. Trace IDs
+ * are IDs wherever they occur. Further fields join the ID as long as they make more links, as for two workflows with
+ * the same job numbers. The events are ordered by precedence: an event comes before those that it precedes in most
+ * requests (Copeland's rule, which also resolves cycles). The remaining events may make further lifelines.
  *
  * Loadlines are numeric fields with changing values of other repeated events. The remaining events are points.
  *

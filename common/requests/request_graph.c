@@ -24,6 +24,11 @@ enum {
     RANK_END = 2,
 };
 
+#define ZONE_NS (INT64_C(1800) * 1000000000)
+#define ZONE_DELAY_NS (INT64_C(600) * 1000000000)
+#define ZONE_EARLY_NS (INT64_C(60) * 1000000000)
+#define ZONE_MAX_NS (26 * 2 * ZONE_NS)
+
 /* An index with what it is sorted by. */
 typedef struct sort_item {
     uint64_t major, minor;
@@ -58,6 +63,7 @@ typedef struct graph {
     const event_names *names;
     const precedence *edges;
     const clock_bounds *clocks;
+    bool has_zones;                                          /* begins of spans are in other time zones */
     GArray *spans, *places, *items, *nodes, *strands, *path; /* places: span_nodes */
     GArray *event_strand, *event_node;                       /* uint32_t by event */
     GArray *lanes;                                           /* uint64_t: place and thread, by number */
@@ -150,6 +156,19 @@ static uint64_t lane_of(uint32_t place, uint32_t thread)
 
 /* ---- spans ---- */
 
+/*
+ * Returns the difference between the time zones of a begin and an end, if the time between them is off by error_ns
+ * against the measured duration: whole half hours, and at most ZONE_DELAY_NS in which the end was logged. Times and
+ * durations are rounded: the error may be ZONE_EARLY_NS less.
+ */
+static int64_t find_zone(int64_t error_ns)
+{
+    int64_t from_ns = error_ns + ZONE_EARLY_NS, zone_ns = from_ns / ZONE_NS * ZONE_NS;
+    if (from_ns < zone_ns) /* the begin is in a zone to the east */
+        zone_ns -= ZONE_NS;
+    return from_ns - zone_ns <= ZONE_DELAY_NS && zone_ns >= -ZONE_MAX_NS && zone_ns <= ZONE_MAX_NS ? zone_ns : 0;
+}
+
 static uint32_t add_span(graph *g, uint32_t begin, uint32_t end)
 {
     const request_event *first = EVENT(g, begin != REQUEST_NONE ? begin : end),
@@ -168,6 +187,12 @@ static uint32_t add_span(graph *g, uint32_t begin, uint32_t end)
         .parent = REQUEST_NONE,
         .failed = first->failed || last->failed,
     };
+    if (begin != REQUEST_NONE && end != REQUEST_NONE && last->duration_ns > 0) {
+        s.zone_ns = first->zoned ? first->zone_ns : find_zone(s.end_ns - last->duration_ns - s.begin_ns);
+        if (first->zoned)
+            s.end_ns = s.begin_ns + last->duration_ns;
+        g->has_zones = g->has_zones || s.zone_ns != 0;
+    }
     g_array_append_val(g->spans, s);
     return g->spans->len - 1;
 }
@@ -248,10 +273,31 @@ static void end_open_spans(graph *g)
     g_hash_table_destroy(last);
 }
 
+/* Corrects the times of begins in other time zones. Returns whether there were any that were not corrected yet. */
+static bool correct_zones(graph *g)
+{
+    bool found = false;
+    for (guint i = 0; i < g->spans->len; i++) {
+        const request_span *s = SPAN(g, i);
+        request_event *begin = s->zone_ns != 0 ? EVENT(g, s->begin) : NULL;
+        if (begin == NULL || begin->zoned)
+            continue;
+        found = true;
+        begin->zoned = true;
+        begin->zone_ns = s->zone_ns;
+        begin->time_ns += s->zone_ns;
+    }
+    if (found)
+        qsort(g->public.events, g->public.event_count, sizeof *g->public.events, by_event_time);
+    return found;
+}
+
 static void find_spans(graph *g)
 {
     g_array_set_size(g->spans, 0);
     g_array_set_size(g->event_strand, 0);
+    g->public.problems = (request_problems){0};
+    g->has_zones = false;
     collect_sides(g);
     guint from = 0;
     for (guint i = 1; i <= g->items->len; i++) {
@@ -260,6 +306,10 @@ static void find_spans(graph *g)
             pair_sides(g, from, i);
             from = i;
         }
+    }
+    if (g->has_zones && correct_zones(g)) {
+        find_spans(g);
+        return;
     }
     end_open_spans(g);
     g_array_set_size(g->places, g->spans->len);
@@ -646,13 +696,16 @@ static uint32_t find_cause(const graph *g, uint32_t event, int64_t since_ns)
     return REQUEST_NONE;
 }
 
-/* The event that a node stands for: its own, or the end of the span that it waited for. */
+/* The event that a node stands for: its own, the end of the span that it waited for, or that of a span without begin.
+ */
 static uint32_t event_of(const graph *g, uint32_t node)
 {
     const graph_node *n = NODE(g, node);
     while (n->child != REQUEST_NONE && SPAN(g, n->child)->end == REQUEST_NONE)
         n = NODE(g, NODES(g, n->child)->end);
-    return n->child != REQUEST_NONE ? SPAN(g, n->child)->end : n->event;
+    if (n->child != REQUEST_NONE)
+        return SPAN(g, n->child)->end;
+    return n->event == REQUEST_NONE && n->strand < g->spans->len ? SPAN(g, n->strand)->end : n->event;
 }
 
 /* Whether the time between a parent's node and its child on another host is an edge and not the parent's own work. */
@@ -766,6 +819,7 @@ void request_graph_build(request_graph *public, request_event *events, size_t co
             qsort(events, count, sizeof *events, by_event_time);
             break;
         }
+    find_spans(g);
     public->from_ns = events[0].time_ns;
     public->to_ns = events[count - 1].time_ns;
     for (size_t i = 0; i < count; i++) {
@@ -773,7 +827,6 @@ void request_graph_build(request_graph *public, request_event *events, size_t co
         public->from_ns = MIN(public->from_ns, begin_ns);
         public->failed = public->failed || events[i].failed;
     }
-    find_spans(g);
     find_parents(g);
     find_self_times(g);
     find_strands(g);

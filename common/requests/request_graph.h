@@ -28,7 +28,8 @@ typedef enum request_role { REQUEST_POINT, REQUEST_BEGIN, REQUEST_END, REQUEST_W
 
 typedef struct request_event {
     int64_t time_ns;          /* of a whole span: its end */
-    int64_t duration_ns;      /* of a whole span */
+    int64_t duration_ns;      /* of a whole span, and of an end that carries one */
+    int64_t zone_ns;          /* what was added to the time, see zoned */
     uint64_t span_id, parent; /* hashes of explicit identifiers; 0: none */
     uint32_t name;            /* number of the event's name */
     uint32_t span_name;       /* number of the span's name; the same as name for points */
@@ -42,6 +43,7 @@ typedef struct request_event {
     request_role role;
     bool failed; /* the record reports an error */
     bool traced; /* the request is named by a trace ID */
+    bool zoned;  /* the time was in another time zone, and was corrected by request_graph_build */
 } request_event;
 
 typedef struct request_span {
@@ -53,7 +55,8 @@ typedef struct request_span {
     uint32_t begin, end; /* indices of events; REQUEST_NONE if the log has no such record */
     uint32_t parent;     /* index of a span, or REQUEST_NONE */
     uint32_t child_count;
-    uint32_t depth; /* 0: no parent */
+    uint32_t depth;  /* 0: no parent */
+    int64_t zone_ns; /* added to its begin, see request_graph_build; 0: none */
     bool inferred_parent;
     bool outlives_parent; /* ends after its parent, which did not wait for it */
     bool failed;
@@ -104,7 +107,9 @@ void request_graph_free(request_graph *g); /* NULL is allowed */
 
 /*
  * Builds the graph of one request from events in any order, at least one; sorts them. edges may be NULL: then programs
- * are joined by explicit parents only. clocks may be NULL: then nothing is known of the hosts' clocks.
+ * are joined by explicit parents only. A begin event is in another time zone than its end event if the duration that
+ * the end event carries says so; its time is corrected by whole half hours. clocks may be NULL: then nothing is known
+ * of the hosts' clocks.
  */
 void request_graph_build(request_graph *g, request_event *events, size_t count, const struct precedence *edges,
                          const clock_bounds *clocks);

@@ -4,14 +4,19 @@
 
 #include "base/hash_bytes.h"
 #include "clocks/name_table.h"
-#include "requests/drawing.h"
 
 #include <ctype.h>
 #include <glib.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { IDS_MAX = 8, LETTERS_MAX = 16, HOSTS_MAX = 1 << 16 };
+enum {
+    IDS_MAX = REQUEST_READER_IDS_MAX,
+    LETTERS_MAX = 16,
+    HOSTS_MAX = 1 << 16,
+    NAME_CACHE_SIZE = 512, /* a power of two */
+    PLACE_CACHE_SIZE = 256,
+};
 
 typedef enum field_use {
     USE_NONE,
@@ -22,35 +27,59 @@ typedef enum field_use {
     USE_START,
     USE_PHASE,
     USE_THREAD,
+    USE_PROCESS,
     USE_STATUS,
     USE_COUNT,
 } field_use;
 
-/* The letters of a field's name, in lower case and without separators. */
+/* The letters of a field's name, in lower case and without separators; of durations, the unit in nanoseconds. */
 static const struct {
     const char *letters;
     field_use use;
+    double unit_ns;
 } uses[] = {
-    {"traceid", USE_TRACE},     {"spanid", USE_SPAN},       {"parentid", USE_PARENT}, {"parentspanid", USE_PARENT},
-    {"dur", USE_DURATION},      {"duration", USE_DURATION}, {"start", USE_START},     {"ph", USE_PHASE},
-    {"tid", USE_THREAD},        {"thread", USE_THREAD},     {"threadid", USE_THREAD}, {"status", USE_STATUS},
-    {"statuscode", USE_STATUS},
+    {"traceid", USE_TRACE, 0},    {"spanid", USE_SPAN, 0},
+    {"parentid", USE_PARENT, 0},  {"parentspanid", USE_PARENT, 0},
+    {"dur", USE_DURATION, 1e9},   {"duration", USE_DURATION, 1e9},
+    {"durms", USE_DURATION, 1e6}, {"durationms", USE_DURATION, 1e6},
+    {"durus", USE_DURATION, 1e3}, {"durationus", USE_DURATION, 1e3},
+    {"durns", USE_DURATION, 1},   {"durationns", USE_DURATION, 1},
+    {"start", USE_START, 0},      {"ph", USE_PHASE, 0},
+    {"tid", USE_THREAD, 0},       {"thread", USE_THREAD, 0},
+    {"threadid", USE_THREAD, 0},  {"pid", USE_PROCESS, 0},
+    {"status", USE_STATUS, 0},    {"statuscode", USE_STATUS, 0},
 };
+
+/* What a field's name stands for. Beginning with the name, so that few comparisons find it. */
+typedef struct known_name {
+    char name[24];
+    uint8_t size;
+    uint8_t use;  /* index in uses + 1; 0: none */
+    uint8_t id;   /* index of the ID + 1; 0: none */
+    uint8_t rank; /* its position among the fields of the ID */
+} known_name;
 
 struct request_reader {
     const char *const *ids;
+    size_t id_count;
     nl_fraction fraction;
     event_names *names;
     name_table hosts, programs, places;
     clock_bounds *clocks;
     uint64_t seed;
     uint32_t order;
+    known_name known[NAME_CACHE_SIZE];
+    struct {
+        uint32_t host, program, place;
+    } place_cache[PLACE_CACHE_SIZE];
 };
 
 request_reader *request_reader_new(const char *const *ids, nl_fraction fraction)
 {
     request_reader *r = g_new0(request_reader, 1);
     r->ids = ids;
+    while (ids != NULL && ids[r->id_count] != NULL && r->id_count < IDS_MAX)
+        r->id_count++;
     r->fraction = fraction;
     r->names = event_names_new();
     r->clocks = clock_bounds_new();
@@ -72,7 +101,8 @@ void request_reader_free(request_reader *r)
 
 /* ---- fields ---- */
 
-static field_use use_of(nl_string name)
+/* Returns the index in uses + 1, or 0. */
+static uint8_t use_of(nl_string name)
 {
     char letters[LETTERS_MAX];
     size_t count = 0;
@@ -80,14 +110,74 @@ static field_use use_of(nl_string name)
         if (name.data[i] == '.' || name.data[i] == '_' || name.data[i] == '-')
             continue;
         if (count == sizeof letters - 1)
-            return USE_NONE;
+            return 0;
         letters[count++] = (char)tolower((unsigned char)name.data[i]);
     }
     letters[count] = '\0';
     for (size_t i = 0; i < G_N_ELEMENTS(uses); i++)
         if (strcmp(letters, uses[i].letters) == 0)
-            return uses[i].use;
-    return USE_NONE;
+            return (uint8_t)(i + 1);
+    return 0;
+}
+
+/* Finds a name among the fields of the IDs, which are joined by |. A name counts for one ID. */
+static void find_id(const request_reader *r, nl_string name, known_name *known)
+{
+    for (size_t i = 0; i < r->id_count; i++) {
+        const char *at = r->ids[i];
+        for (uint8_t rank = 0; *at != '\0' && rank < UINT8_MAX; rank++) {
+            size_t size = strcspn(at, "|");
+            if (size == name.size && memcmp(at, name.data, size) == 0) {
+                known->id = (uint8_t)(i + 1);
+                known->rank = rank;
+                return;
+            }
+            at += size + (at[size] == '|');
+        }
+    }
+}
+
+/* Returns what a name stands for. The result is valid until the next call. */
+static const known_name *know_name(request_reader *r, nl_string name)
+{
+    known_name *known = &r->known[hash_bytes(r->seed, name.data, name.size) & (NAME_CACHE_SIZE - 1)];
+    if (known->size == name.size && name.size > 0 && name.size <= sizeof known->name &&
+        memcmp(known->name, name.data, name.size) == 0)
+        return known;
+    *known = (known_name){.use = use_of(name)};
+    find_id(r, name, known);
+    if (name.size <= sizeof known->name) {
+        memcpy(known->name, name.data, name.size);
+        known->size = (uint8_t)name.size;
+    }
+    return known;
+}
+
+/* The fields of a record that matter here. */
+typedef struct found_fields {
+    const nl_field *used[USE_COUNT]; /* the first of each use */
+    double unit_ns;                  /* of the duration */
+    const nl_field *ids[IDS_MAX];
+} found_fields;
+
+static void find_fields(request_reader *r, const nl_record *record, found_fields *found)
+{
+    uint8_t ranks[IDS_MAX];
+    memset(found->used, 0, sizeof found->used);
+    for (size_t i = 0; i < r->id_count; i++)
+        found->ids[i] = NULL;
+    for (size_t i = 0; i < record->field_count; i++) {
+        const nl_field *field = &record->fields[i];
+        const known_name *known = know_name(r, field->name);
+        if (known->use > 0 && found->used[uses[known->use - 1].use] == NULL) {
+            found->used[uses[known->use - 1].use] = field;
+            found->unit_ns = uses[known->use - 1].use == USE_DURATION ? uses[known->use - 1].unit_ns : found->unit_ns;
+        }
+        if (known->id > 0 && (found->ids[known->id - 1] == NULL || known->rank < ranks[known->id - 1])) {
+            found->ids[known->id - 1] = field;
+            ranks[known->id - 1] = known->rank;
+        }
+    }
 }
 
 /* A hash that is not 0, or 0 for an empty value and for the zeros that stand for no identifier. */
@@ -103,18 +193,25 @@ static uint64_t hash_value(const request_reader *r, const nl_field *field, uint6
     return hash_bytes(r->seed ^ seed, text.data, text.size) | 1;
 }
 
-/* The duration of a record, or -1. */
-static int64_t duration_of(const request_reader *r, const nl_record *record, const nl_field *const fields[USE_COUNT])
+/* The letter of a Chrome event's phase, or NUL. */
+static char phase_of(const found_fields *f)
 {
-    double seconds;
+    const nl_field *phase = f->used[USE_PHASE];
+    return phase != NULL && phase->type == NL_TYPE_STRING && phase->string.size == 1 ? *phase->string.data : '\0';
+}
+
+/* The duration of a record, or -1. */
+static int64_t duration_of(const request_reader *r, const nl_record *record, const found_fields *f)
+{
+    double value;
     int64_t start_ns;
-    if (fields[USE_PHASE] != NULL && (fields[USE_PHASE]->type != NL_TYPE_STRING ||
-                                      fields[USE_PHASE]->string.size != 1 || *fields[USE_PHASE]->string.data != 'X'))
+    const nl_field *start = f->used[USE_START];
+    if (f->used[USE_PHASE] != NULL && phase_of(f) != 'X')
         return -1;
-    if (fields[USE_DURATION] != NULL && nl_field_double(fields[USE_DURATION], &seconds) && seconds >= 0 &&
-        seconds < 9e9)
-        return (int64_t)(seconds * (fields[USE_PHASE] != NULL ? 1e3 : 1e9));
-    const nl_field *start = fields[USE_START];
+    if (f->used[USE_DURATION] != NULL && nl_field_double(f->used[USE_DURATION], &value)) {
+        double ns = value * (f->used[USE_PHASE] != NULL ? 1e3 : f->unit_ns);
+        return ns >= 0 && ns < 9e18 ? (int64_t)(ns + 0.5) : -1;
+    }
     if (start != NULL && start->type == NL_TYPE_STRING &&
         nl_time_parse(start->string.data, start->string.size, r->fraction, &start_ns) == NL_OK &&
         start_ns <= record->time_ns)
@@ -156,26 +253,49 @@ static const char *text_of(const name_table *t, uint32_t number)
 
 static uint32_t place_of(request_reader *r, uint32_t host, uint32_t program)
 {
-    char text[24];
-    size_t size = (size_t)snprintf(text, sizeof text, "%u %u", host, program);
-    return number_of(&r->places, (nl_string){text, size});
+    size_t slot = (host * 31 + program) & (PLACE_CACHE_SIZE - 1);
+    if (r->place_cache[slot].place == 0 || r->place_cache[slot].host != host ||
+        r->place_cache[slot].program != program) {
+        char text[24];
+        size_t size = (size_t)snprintf(text, sizeof text, "%u %u", host, program);
+        r->place_cache[slot].host = host;
+        r->place_cache[slot].program = program;
+        r->place_cache[slot].place = number_of(&r->places, (nl_string){text, size});
+    }
+    return r->place_cache[slot].place;
 }
 
 /* ---- records ---- */
 
-static uint64_t request_of(const request_reader *r, const nl_record *record, const nl_field *trace)
+/* The hash of a request's name, or 0. */
+static uint64_t request_of(const request_reader *r, const found_fields *f, bool *traced)
 {
-    uint64_t hash = trace != NULL ? hash_value(r, trace, 0) : 0;
-    nl_field field;
-    if (hash != 0 || r->ids == NULL || r->ids[0] == NULL)
-        return hash;
-    for (size_t i = 0; r->ids[i] != NULL; i++) {
-        uint64_t value = drawing_find_id(record, r->ids[i], &field) ? hash_value(r, &field, i + 1) : 0;
+    uint64_t hash = f->used[USE_TRACE] != NULL ? hash_value(r, f->used[USE_TRACE], 0) : 0;
+    *traced = hash != 0;
+    for (size_t i = 0; i < r->id_count && !*traced; i++) {
+        uint64_t value = f->ids[i] != NULL ? hash_value(r, f->ids[i], i + 1) : 0;
         if (value == 0)
             return 0;
         hash = hash_mix(hash ^ value, UINT64_C(0x9e3779b97f4a7c15)) | 1;
     }
     return hash;
+}
+
+/* The thread's number, or 0. Threads of Chrome's traces have a process too. */
+static uint32_t thread_of(const request_reader *r, const found_fields *f)
+{
+    if (f->used[USE_THREAD] == NULL)
+        return 0;
+    uint64_t hash = hash_value(r, f->used[USE_THREAD], 0);
+    if (f->used[USE_PROCESS] != NULL)
+        hash = hash_mix(hash ^ hash_value(r, f->used[USE_PROCESS], 1), UINT64_C(0x9e3779b97f4a7c15));
+    return (uint32_t)hash | 1;
+}
+
+static bool is_sensor(const nl_record *record)
+{
+    static const char sensor[] = "nlsensor";
+    return record->prog.size == sizeof sensor - 1 && memcmp(record->prog.data, sensor, sizeof sensor - 1) == 0;
 }
 
 void request_reader_learn(request_reader *r, const nl_record *record)
@@ -186,40 +306,36 @@ void request_reader_learn(request_reader *r, const nl_record *record)
 
 uint64_t request_reader_take(request_reader *r, const nl_record *record, request_event *event)
 {
-    const nl_field *fields[USE_COUNT] = {NULL};
-    for (size_t i = 0; i < record->field_count; i++) {
-        field_use use = use_of(record->fields[i].name);
-        if (fields[use] == NULL)
-            fields[use] = &record->fields[i];
-    }
-    uint64_t request = request_of(r, record, fields[USE_TRACE]);
-    if (request == 0)
+    found_fields f;
+    bool traced;
+    find_fields(r, record, &f);
+    uint64_t request = request_of(r, &f, &traced);
+    if ((request == 0 && r->id_count > 0) || is_sensor(record))
         return 0;
     uint32_t host = number_of(&r->hosts, record->host), program = number_of(&r->programs, record->prog);
-    int64_t duration_ns = duration_of(r, record, fields);
+    int64_t duration_ns = duration_of(r, record, &f);
     *event = (request_event){
         .time_ns = record->time_ns,
         .name = event_names_add(r->names, record->event),
         .host = host,
         .program = program,
         .place = place_of(r, host, program),
-        .thread = fields[USE_THREAD] != NULL ? (uint32_t)hash_value(r, fields[USE_THREAD], 0) | 1 : 0,
-        .span_id = fields[USE_SPAN] != NULL ? hash_value(r, fields[USE_SPAN], 0) : 0,
-        .parent = fields[USE_PARENT] != NULL ? hash_value(r, fields[USE_PARENT], 0) : 0,
+        .thread = thread_of(r, &f),
+        .span_id = f.used[USE_SPAN] != NULL ? hash_value(r, f.used[USE_SPAN], 0) : 0,
+        .parent = f.used[USE_PARENT] != NULL ? hash_value(r, f.used[USE_PARENT], 0) : 0,
         .order = r->order++,
         .role = duration_ns >= 0 ? REQUEST_WHOLE : REQUEST_POINT,
         .duration_ns = MAX(duration_ns, 0),
-        .traced = fields[USE_TRACE] != NULL && hash_value(r, fields[USE_TRACE], 0) == request,
-        .failed = is_failure(record, fields[USE_STATUS]),
+        .traced = traced,
+        .failed = is_failure(record, f.used[USE_STATUS]),
     };
-    const nl_field *phase = fields[USE_PHASE];
-    if (phase != NULL && phase->type == NL_TYPE_STRING && phase->string.size == 1 &&
-        strchr("BE", *phase->string.data) != NULL)
-        event->role = *phase->string.data == 'B' ? REQUEST_BEGIN : REQUEST_END;
+    char phase = phase_of(&f);
+    if (phase == 'B' || phase == 'E')
+        event->role = phase == 'B' ? REQUEST_BEGIN : REQUEST_END;
     event->span_name = event->name;
-    if (event->role == REQUEST_WHOLE && fields[USE_PHASE] != NULL) /* Chrome's records have the time of the begin */
-        event->time_ns += event->duration_ns;
-    return request;
+    if (phase == 'X' && __builtin_add_overflow(event->time_ns, event->duration_ns, &event->time_ns))
+        event->time_ns = record->time_ns; /* Chrome's records have the time of the begin */
+    return request != 0 ? request : hash_mix((uint64_t)event->place << 32 | event->thread, r->seed) | 1;
 }
 
 const clock_bounds *request_reader_clocks(const request_reader *r)

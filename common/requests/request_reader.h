@@ -2,19 +2,23 @@
  * Makes events of requests from records: finds the request, the span, the duration and the thread of each record by the
  * names of its fields.
  *
- * A request is named by the values of the ID fields, or by a trace ID, which goes first. The fields are found by their
- * letters, in any case and with any separators: TRACE.ID, SPAN.ID and PARENT.ID (also PARENT.SPAN.ID), the duration
- * DUR or DURATION in seconds (with a field ph, of Chrome's traces, in microseconds), the begin START of a record that
- * has the time of its end, the thread TID, THREAD or THREAD.ID, and STATUS. One thread at a time.
+ * A request is named by the values of the ID fields, or by a trace ID, which goes first. Without ID fields, the thread
+ * of a record without a trace ID takes their place. The fields are found by their letters, in any case and with any
+ * separators: TRACE.ID, SPAN.ID and PARENT.ID (also PARENT.SPAN.ID), the duration DUR or DURATION in seconds (DUR.MS,
+ * DURATION.NS and so on in these units; with a field ph, of Chrome's traces, in microseconds), the begin START of a
+ * record that has the time of its end, the thread TID, THREAD or THREAD.ID, with the process PID, and STATUS. Records
+ * of sensors belong to no request. One thread at a time.
  */
 #ifndef NETLOGGER_REQUESTS_REQUEST_READER_H
 #define NETLOGGER_REQUESTS_REQUEST_READER_H
 
 #include "requests/request_graph.h"
 
+enum { REQUEST_READER_IDS_MAX = 32 };
+
 typedef struct request_reader request_reader;
 
-/* ids are the ID fields (drawing.h), ended by NULL; the caller keeps them. NULL: only trace IDs. */
+/* ids are the ID fields (drawing.h), ended by NULL; the caller keeps them. NULL or none: threads. */
 request_reader *request_reader_new(const char *const *ids, nl_fraction fraction);
 void request_reader_free(request_reader *r); /* NULL is allowed */
 

@@ -180,11 +180,47 @@ static void print_without(const report_subject *r, bool last)
 {
     uint32_t name = 0;
     uint64_t count = tally_count_without(r->tally, last, &name);
-    if (count == 0)
+    if (count == 0 || strcmp(r->ids[0], "thread") == 0)
         return;
     printf("  %" PRIu64 " request%s ", count, count == 1 ? " lacks" : "s lack");
     report_print_padded(event_text(r, name), 0);
     printf(", the usual %s event\n", last ? "last" : "first");
+}
+
+static void print_zones(const report_subject *r)
+{
+    char text[UNITS_SIZE];
+    for (size_t i = 0; i < r->tally->zone_count; i++) {
+        const tally_zone *z = &r->tally->zones[i];
+        const char *host = request_reader_host(assembler_reader(r->assembler), z->host);
+        printf("  %" PRIu64 " %s ", z->count, z->count == 1 ? "time of" : "times of");
+        report_print_padded(event_text(r, z->event), 0);
+        printf("%s", *host != '\0' ? " on host " : "");
+        report_print_padded(host, 0);
+        printf(" corrected by %s, because the durations of these spans show another time zone\n",
+               units_time((double)z->zone_ns, text));
+    }
+}
+
+/* Edges that always last whole half hours and a little: the clocks of the two sides are in different time zones. */
+static void print_zones_of_edges(const report_subject *r)
+{
+    enum { COUNT_MIN = 10, EDGES_MAX = 5 };
+    const double half_hour_ns = 1800e9, delay_ns = 600e9;
+    int left = EDGES_MAX;
+    for (guint i = 0; i < r->tally->rows->len && left > 0; i++) {
+        const tally_row *row = g_ptr_array_index(r->tally->rows, i);
+        double least_ns = (double)row->times.least, zone_ns = half_hour_ns * (double)(int64_t)(least_ns / half_hour_ns);
+        if (row->key.kind != TALLY_EDGE || row->times.count < COUNT_MIN || zone_ns == 0 ||
+            least_ns - zone_ns > delay_ns)
+            continue;
+        char text[UNITS_SIZE], *name = report_row_name(r, &row->key, true);
+        printf("  each ");
+        report_print_padded(name, 0);
+        printf(" takes at least %s: are the two events in different time zones?\n", units_time(zone_ns, text));
+        g_free(name);
+        left--;
+    }
 }
 
 void report_requests(const report_subject *r)
@@ -206,6 +242,10 @@ void report_requests(const report_subject *r)
     print_count(p->cycles, "span is its own ancestor", "spans are their own ancestors");
     print_count(p->violations, "effect is before its cause: check the clocks of the hosts",
                 "effects are before their causes: check the clocks of the hosts");
+    print_count(p->imprecise, "effect is before its cause, within the error of the hosts' clocks",
+                "effects are before their causes, within the errors of the hosts' clocks");
+    print_zones(r);
+    print_zones_of_edges(r);
     print_count(t->cut, "request was measured before it ended; allow more with --memory",
                 "requests were measured before they ended; allow more with --memory");
     print_count(t->left_out, "time was left out: too many spans and groups",

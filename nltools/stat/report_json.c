@@ -100,7 +100,7 @@ static json_object *example_object(const report_subject *r, const tally_example 
 json_object *report_requests_json(const report_subject *r)
 {
     json_object *object = json_object_new_object(), *ids = json_object_new_array(), *rows = json_object_new_array(),
-                *slowest = json_object_new_array(), *times = json_object_new_object();
+                *slowest = json_object_new_array(), *times = json_object_new_object(), *zones = json_object_new_array();
     tally *t = r->tally;
     for (char *const *id = r->ids; *id != NULL; id++)
         json_object_array_add(ids, json_text(*id));
@@ -123,6 +123,16 @@ json_object *report_requests_json(const report_subject *r)
     json_add_int(object, "cycles", t->problems.cycles);
     json_add_int(object, "violations", t->problems.violations);
     json_add_int(object, "imprecise", t->problems.imprecise);
+    for (size_t i = 0; i < t->zone_count; i++) {
+        json_object *zone = json_object_new_object();
+        const request_reader *reader = assembler_reader(r->assembler);
+        json_add_text(zone, "event", event_names_text(request_reader_names(reader), t->zones[i].event));
+        json_add_text(zone, "host", request_reader_host(reader, t->zones[i].host));
+        json_add_int(zone, "zone_ns", t->zones[i].zone_ns);
+        json_add_int(zone, "count", (int64_t)t->zones[i].count);
+        json_object_array_add(zones, zone);
+    }
+    json_object_object_add(object, "time_zones", zones);
     json_add_int(object, "measured_early", (int64_t)t->cut);
     json_add_int(object, "left_out", (int64_t)t->left_out);
     json_object_object_add(object, "rows", rows);

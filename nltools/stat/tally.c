@@ -157,6 +157,20 @@ static void add_steps(tally *t, const request_graph *g, uint32_t by)
     }
 }
 
+static void count_zone(tally *t, const request_graph *g, const request_span *s)
+{
+    size_t i = 0;
+    uint32_t event = g->events[s->begin].name;
+    while (i < t->zone_count &&
+           (t->zones[i].event != event || t->zones[i].host != s->host || t->zones[i].zone_ns != s->zone_ns))
+        i++;
+    if (i == TALLY_ZONES_MAX)
+        return;
+    if (i == t->zone_count)
+        t->zones[t->zone_count++] = (tally_zone){event, s->host, s->zone_ns, 0};
+    t->zones[i].count++;
+}
+
 static void add_spans(tally *t, const request_graph *g, uint32_t by)
 {
     for (size_t i = 0; i < g->span_count; i++) {
@@ -164,6 +178,8 @@ static void add_spans(tally *t, const request_graph *g, uint32_t by)
         tally_row *row = row_of(t, span_key(s, by));
         if (row == NULL)
             continue;
+        if (s->zone_ns != 0)
+            count_zone(t, g, s);
         row->self_ns += (double)s->self_ns;
         row->failed += s->failed;
         if (s->end != REQUEST_NONE)
@@ -322,13 +338,23 @@ static tally_event *event_of(tally *t, uint32_t name)
 
 static void count_events(tally *t, const request_graph *graph)
 {
+    const request_event *first = &graph->events[0], *last = &graph->events[graph->event_count - 1];
+    const bool whole[2] = {
+        first->place == last->place && (first->role == REQUEST_BEGIN || first->role == REQUEST_WHOLE) &&
+            graph->problems.no_begin == 0,
+        first->place == last->place && (last->role == REQUEST_END || last->role == REQUEST_WHOLE) &&
+            graph->problems.no_end == 0,
+    };
     for (size_t i = 0; i < graph->event_count; i++) {
         tally_event *e = event_of(t, graph->events[i].name);
-        e->requests += e->latest != t->requests;
+        for (int end = 0; end < 2 && e->latest != t->requests; end++)
+            e->requests[end] += !whole[end];
         e->latest = t->requests;
     }
-    event_of(t, graph->events[0].name)->first++;
-    event_of(t, graph->events[graph->event_count - 1].name)->last++;
+    event_of(t, first->name)->ends[0]++;
+    event_of(t, last->name)->ends[1]++;
+    t->whole[0] += whole[0];
+    t->whole[1] += whole[1];
 }
 
 uint64_t tally_count_without(const tally *t, bool last, uint32_t *name)
@@ -336,14 +362,13 @@ uint64_t tally_count_without(const tally *t, bool last, uint32_t *name)
     uint64_t most = 0, with = 0;
     for (guint i = 0; i < t->events->len; i++) {
         const tally_event *e = &g_array_index(t->events, tally_event, i);
-        uint64_t count = last ? e->last : e->first;
-        if (count <= most)
+        if (e->ends[last] <= most)
             continue;
-        most = count;
-        with = e->requests;
+        most = e->ends[last];
+        with = e->requests[last];
         *name = i;
     }
-    return t->requests - with;
+    return t->requests - t->whole[last] - with;
 }
 
 void tally_add(tally *t, const request_graph *graph, const char *name, uint32_t by, bool cut)

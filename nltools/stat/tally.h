@@ -55,22 +55,35 @@ typedef struct tally_example {
     bool failed;
 } tally_example;
 
-/* How many requests have an event, and how many begin and end with it. */
+/* How many requests have an event, and how many begin and end with it. [1]: for the last event, [0]: for the first. */
 typedef struct tally_event {
-    uint64_t requests, first, last;
-    uint64_t latest; /* number of the latest request that has it */
+    uint64_t ends[2];
+    uint64_t requests[2]; /* that have the event and are not whole at this end */
+    uint64_t latest;      /* number of the latest request that has it */
 } tally_event;
+
+/* Spans whose begins were logged in another time zone than their ends. */
+typedef struct tally_zone {
+    uint32_t event, host; /* of the begins */
+    int64_t zone_ns;      /* was added to the begins' times */
+    uint64_t count;
+} tally_zone;
+
+enum { TALLY_ZONES_MAX = 16 };
 
 typedef struct tally {
     size_t slowest_max;
     uint64_t requests, failed, cut, left_out;
     request_problems problems; /* sums */
-    nl_distribution totals;    /* from the first event to the last */
-    series totals_series;      /* by the times at which requests ended */
-    GPtrArray *rows;           /* tally_row; by share after tally_finish, parts behind their spans */
-    GArray *slowest;           /* tally_example; the slowest first after tally_finish */
+    tally_zone zones[TALLY_ZONES_MAX];
+    size_t zone_count;
+    nl_distribution totals; /* from the first event to the last */
+    series totals_series;   /* by the times at which requests ended */
+    GPtrArray *rows;        /* tally_row; by share after tally_finish, parts behind their spans */
+    GArray *slowest;        /* tally_example; the slowest first after tally_finish */
     GHashTable *by_key;
-    GArray *events; /* tally_event by name */
+    GArray *events;    /* tally_event by name */
+    uint64_t whole[2]; /* requests whose first and last events need no others, see tally_count_without */
     uint64_t value_count, value_count_max;
 } tally;
 
@@ -86,7 +99,8 @@ void tally_finish(tally *t);
 
 /*
  * Returns how many requests lack the event with which most requests begin, or with last, end. Sets *name to the event;
- * there must be a request.
+ * there must be a request. Steps may be optional: a request that ends with the end of a span lacks nothing if this span
+ * is in the program that began the request, and all spans have ended.
  */
 uint64_t tally_count_without(const tally *t, bool last, uint32_t *name);
 
