@@ -85,6 +85,12 @@ static event_kind kind_by_name(const char *name)
     return kind;
 }
 
+bool messages_is_pair(const char *sent, const char *received)
+{
+    event_kind first = kind_by_name(sent), second = kind_by_name(received);
+    return first.side == SENT && second.side == RECEIVED && first.pair == second.pair;
+}
+
 static event_kind kind_of(const correction_options *options, const char *name)
 {
     if (options->message_count == 0)

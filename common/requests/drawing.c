@@ -13,6 +13,8 @@ static void free_lifeline(gpointer data)
     g_strfreev(l->events);
     g_strfreev(l->ids);
     g_free(l->color);
+    g_free(l->after);
+    g_free(l->surely);
     g_free(l);
 }
 
@@ -68,6 +70,15 @@ drawing_lifeline *drawing_add_lifeline(drawing *d, const char *name, const char 
     return l;
 }
 
+void drawing_set_order(drawing_lifeline *l, const uint64_t *after, const uint64_t *surely)
+{
+    size_t size = g_strv_length(l->events) * sizeof *after;
+    g_free(l->after);
+    g_free(l->surely);
+    l->after = g_memdup2(after, after != NULL ? size : 0);
+    l->surely = g_memdup2(surely, surely != NULL ? size : 0);
+}
+
 void drawing_add_loadline(drawing *d, const char *name, const char *event, const char *field, const char *unit)
 {
     drawing_loadline *l = g_new0(drawing_loadline, 1);
@@ -118,14 +129,45 @@ static char **read_list(GKeyFile *file, const char *section, const char *key, gs
                          (unsigned)minimum);
 }
 
+/* Reads sets of numbers of events, one for each of count events. Returns NULL without them, or if they are invalid. */
+static uint64_t *read_sets(GKeyFile *file, const char *section, const char *key, guint count)
+{
+    gsize found = 0;
+    char **texts = g_key_file_get_string_list(file, section, key, &found, NULL);
+    uint64_t *sets = texts != NULL && found == count && count <= DRAWING_ORDERED_MAX ? g_new0(uint64_t, count) : NULL;
+    for (guint i = 0; i < count && sets != NULL; i++) {
+        char **numbers = g_strsplit(texts[i], ",", -1);
+        for (char **number = numbers; *number != NULL; number++) {
+            guint64 event;
+            if (g_ascii_string_to_unsigned(*number, 10, 0, count - 1, &event, NULL) && event != i)
+                sets[i] |= UINT64_C(1) << event;
+        }
+        g_strfreev(numbers);
+    }
+    g_strfreev(texts);
+    return sets;
+}
+
+static void read_order(drawing_lifeline *l, GKeyFile *file, const char *section)
+{
+    guint count = g_strv_length(l->events);
+    l->after = read_sets(file, section, "after", count);
+    l->surely = l->after != NULL ? read_sets(file, section, "surely", count) : NULL;
+    if (l->after != NULL && l->surely == NULL)
+        l->surely = g_new0(uint64_t, count);
+}
+
 static bool read_lifeline(drawing *d, GKeyFile *file, const char *section, const char *name)
 {
     char **events = read_list(file, section, "events", 2);
     char **ids = events == NULL ? NULL : read_list(file, section, "id", 1);
     char *color = g_key_file_get_string(file, section, "color", NULL);
-    if (ids != NULL)
-        drawing_add_lifeline(d, name, (const char *const *)events, (const char *const *)ids, color)->again =
-            g_key_file_get_boolean(file, section, "again", NULL);
+    if (ids != NULL) {
+        drawing_lifeline *l =
+            drawing_add_lifeline(d, name, (const char *const *)events, (const char *const *)ids, color);
+        l->again = g_key_file_get_boolean(file, section, "again", NULL);
+        read_order(l, file, section);
+    }
     bool ok = ids != NULL;
     g_strfreev(events);
     g_strfreev(ids);
@@ -295,6 +337,20 @@ static char *section_name(const char *kind, const char *name)
     return section;
 }
 
+static void write_sets(GKeyFile *file, const char *section, const char *key, const uint64_t *sets, guint count)
+{
+    GPtrArray *texts = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < count; i++) {
+        GString *text = g_string_new(NULL);
+        for (guint event = 0; event < count; event++)
+            if (sets[i] >> event & 1)
+                g_string_append_printf(text, "%s%u", text->len > 0 ? "," : "", event);
+        g_ptr_array_add(texts, g_string_free(text, FALSE));
+    }
+    g_key_file_set_string_list(file, section, key, (const char *const *)texts->pdata, texts->len);
+    g_ptr_array_free(texts, TRUE);
+}
+
 char *drawing_text(const drawing *d)
 {
     GKeyFile *file = g_key_file_new();
@@ -308,6 +364,10 @@ char *drawing_text(const drawing *d)
         g_key_file_set_string(file, section, "color", l->color);
         if (l->again)
             g_key_file_set_boolean(file, section, "again", TRUE);
+        if (l->after != NULL) {
+            write_sets(file, section, "after", l->after, g_strv_length(l->events));
+            write_sets(file, section, "surely", l->surely, g_strv_length(l->events));
+        }
         g_free(section);
     }
     for (guint i = 0; i < d->loadlines->len; i++) {
@@ -335,8 +395,10 @@ drawing *drawing_copy(const drawing *d)
     copy->title = g_strdup(d->title);
     for (guint i = 0; i < d->lifelines->len; i++) {
         const drawing_lifeline *l = g_ptr_array_index(d->lifelines, i);
-        drawing_add_lifeline(copy, l->name, (const char *const *)l->events, (const char *const *)l->ids, l->color)
-            ->again = l->again;
+        drawing_lifeline *own =
+            drawing_add_lifeline(copy, l->name, (const char *const *)l->events, (const char *const *)l->ids, l->color);
+        own->again = l->again;
+        drawing_set_order(own, l->after, l->surely);
     }
     for (guint i = 0; i < d->loadlines->len; i++) {
         const drawing_loadline *l = g_ptr_array_index(d->loadlines, i);

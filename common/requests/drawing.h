@@ -20,6 +20,11 @@
  * joins their names with |, and the first field that a record has counts: EV.PID|NEXT.PID. With again=true, each first
  * event begins a new request, also with an ID that was already there.
  *
+ * A request may branch. after= and surely= list, for each event, the numbers of the events that come before it in a
+ * request, counted from 0 and separated by commas; surely= has those that certainly cause it, because records name them
+ * as parents. Without after=, each event comes after all events before it in the list. Programs learn both from the log
+ * (nlv/model/event_order.h).
+ *
  * drawing_read("http") reads the ready-made drawing netlogger/drawings/http.nlv from XDG_DATA_HOME, XDG_DATA_DIRS, or
  * the directory where NetLogger is installed. One thread at a time for a drawing.
  */
@@ -30,12 +35,16 @@
 #include <netlogger.h>
 #include <stdbool.h>
 
+enum { DRAWING_ORDERED_MAX = 64 /* events of a lifeline with after= */ };
+
 typedef struct drawing_lifeline {
     char *name;
-    char **events; /* in order, ended by NULL */
-    char **ids;    /* ended by NULL */
-    char *color;   /* name of a field */
-    bool again;    /* each first event begins a new request */
+    char **events;    /* in order, ended by NULL */
+    char **ids;       /* ended by NULL */
+    char *color;      /* name of a field */
+    bool again;       /* each first event begins a new request */
+    uint64_t *after;  /* for each event, those that come before it, a bit each; NULL: all before it in the list */
+    uint64_t *surely; /* for each event, those that certainly cause it; NULL if after is */
 } drawing_lifeline;
 
 typedef struct drawing_loadline {
@@ -66,6 +75,9 @@ drawing_lifeline *drawing_add_lifeline(drawing *d, const char *name, const char 
                                        const char *color);
 void drawing_add_loadline(drawing *d, const char *name, const char *event, const char *field, const char *unit);
 void drawing_add_point(drawing *d, const char *name, const char *event);
+
+/* Sets the order of a lifeline's events to copies; NULL: the order of the list. */
+void drawing_set_order(drawing_lifeline *l, const uint64_t *after, const uint64_t *surely);
 
 /* Finds the field of an ID, or the first of several joined by |, in a record. Returns false if none exists. */
 bool drawing_find_id(const nl_record *record, const char *id, nl_field *field);

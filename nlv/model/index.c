@@ -3,6 +3,7 @@
 #include "model/index.h"
 
 #include "base/hash_bytes.h"
+#include "model/edges.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +45,7 @@ typedef struct header {
     uint64_t hash; /* of all members before */
 } header;
 
-typedef enum list_kind { LIST_SEGMENT, LIST_START, LIST_LOADLINE, LIST_POINT } list_kind;
+typedef enum list_kind { LIST_SEGMENT, LIST_START, LIST_LOADLINE, LIST_POINT, LIST_VIOLATION } list_kind;
 
 typedef struct list_entry {
     uint32_t kind, owner, place; /* place: the index in the lifeline's array, or the host */
@@ -292,6 +293,8 @@ static GArray *all_lists(const store *s)
         const lifeline_lists *l = &s->lifelines[i];
         for (size_t j = 0; j < (size_t)l->rows * l->rows; j++)
             note_list(all, LIST_SEGMENT, i, j, l->segments[j]);
+        for (size_t j = 0; l->violations != NULL && j < (size_t)l->rows * l->rows; j++)
+            note_list(all, LIST_VIOLATION, i, j, l->violations[j]);
         for (unsigned row = 0; row < l->rows; row++)
             note_list(all, LIST_START, i, row, l->starts[row]);
     }
@@ -573,12 +576,14 @@ static void take_columns(mapping *m, store *s)
 /* Makes the list that an entry describes; returns NULL if the drawing has no such list. */
 static list *index_place_of(store *s, const list_entry *e)
 {
-    if (e->kind == LIST_SEGMENT || e->kind == LIST_START) {
+    if (e->kind == LIST_SEGMENT || e->kind == LIST_VIOLATION || e->kind == LIST_START) {
         if (e->owner >= s->spec->lifeline_count)
             return NULL;
         lifeline_lists *l = &s->lifelines[e->owner];
-        uint64_t max = e->kind == LIST_SEGMENT ? (uint64_t)l->rows * l->rows : l->rows;
-        list **place = e->kind == LIST_SEGMENT ? l->segments : l->starts;
+        uint64_t max = e->kind == LIST_START ? l->rows : (uint64_t)l->rows * l->rows;
+        if (e->kind == LIST_VIOLATION && l->violations == NULL)
+            l->violations = g_new0(list *, max);
+        list **place = e->kind == LIST_SEGMENT ? l->segments : e->kind == LIST_START ? l->starts : l->violations;
         if (e->place >= max || place[e->place] != NULL)
             return NULL;
         return place[e->place] = g_new0(list, 1);
@@ -593,7 +598,7 @@ static list *index_place_of(store *s, const list_entry *e)
 static bool take_upper_levels(mapping *m, store *s, const list_entry *e, list **to)
 {
     uint64_t blocks = blocks_of(e->count);
-    list *l = e->count <= s->count && e->count > 0 ? index_place_of(s, e) : NULL;
+    list *l = e->count <= (uint64_t)s->count * EDGES_MAX && e->count > 0 ? index_place_of(s, e) : NULL;
     const list_node *tops = index_take(m, blocks * sizeof *tops);
     const uint32_t *first = index_take(m, blocks * sizeof *first);
     *to = l;
@@ -696,19 +701,33 @@ static store *build(mapping *m, const drawing *d, prints *p, GArray *blocks)
     return NULL;
 }
 
+/* Whether a drawing is the wanted one, which may lack the order that was learned. */
+static bool is_drawing(const drawing *wanted, const drawing *found)
+{
+    drawing *bare = drawing_copy(found);
+    for (guint i = 0; i < bare->lifelines->len && i < wanted->lifelines->len; i++)
+        if (((const drawing_lifeline *)g_ptr_array_index(wanted->lifelines, i))->after == NULL)
+            drawing_set_order(g_ptr_array_index(bare->lifelines, i), NULL, NULL);
+    char *mine = drawing_text(wanted), *text = drawing_text(bare);
+    bool is = strcmp(mine, text) == 0;
+    g_free(mine);
+    g_free(text);
+    drawing_free(bare);
+    return is;
+}
+
 /* Whether the index has the wanted drawing; sets *d to it. */
 static bool is_wanted(const mapping *m, const drawing *wanted, drawing **d)
 {
     const section *own = &m->sections[SECTION_DRAWING];
     const char *text = m->data + own->offset;
-    char *mine = wanted != NULL ? drawing_text(wanted) : NULL;
-    bool good =
-        own->size > 0 && text[own->size - 1] == '\0' && (mine != NULL ? strcmp(mine, text) == 0 : m->h->inferred != 0);
-    if (good) {
-        *d = drawing_parse(text);
-        good = *d != NULL;
-    }
-    g_free(mine);
+    bool good = own->size > 0 && text[own->size - 1] == '\0' && (wanted != NULL || m->h->inferred != 0);
+    drawing *found = good ? drawing_parse(text) : NULL;
+    good = found != NULL && (wanted == NULL || is_drawing(wanted, found));
+    if (good)
+        *d = found;
+    else
+        drawing_free(found);
     return good;
 }
 

@@ -2,6 +2,7 @@
 
 #include "model/inference.h"
 
+#include "model/event_order.h"
 #include "requests/infer.h"
 
 #include <string.h>
@@ -62,7 +63,7 @@ void inference_settle(inference *f, uint64_t bytes)
 
 void inference_restart(inference *f)
 {
-    f->is_prepared = f->given != NULL;
+    f->is_prepared = f->given != NULL && !event_order_can_learn(f->given);
     f->bytes = 0;
     g_clear_pointer(&f->text, g_free);
 }
@@ -106,6 +107,15 @@ static drawing *with_extra(const inference *f, drawing *d)
 drawing *inference_first_drawing(const inference *f)
 {
     return f->given != NULL ? with_extra(f, drawing_copy(f->given)) : drawing_new();
+}
+
+/* The text of the given drawing, which is drawn until an order was learned. */
+static char *first_text(const inference *f)
+{
+    drawing *first = inference_first_drawing(f);
+    char *text = drawing_text(first);
+    drawing_free(first);
+    return text;
 }
 
 /* ---- samples ---- */
@@ -169,22 +179,25 @@ bool inference_sample(inference *f, const GPtrArray *sources, time_range *range,
     uint64_t bytes = 0;
     for (guint i = 0; i < sources->len; i++)
         bytes += source_size(g_ptr_array_index(sources, i));
-    bool is_active = inference_is_active(f);
-    bool has_grown = is_active && f->bytes < SAMPLE_START && bytes > f->bytes * GROWTH;
+    bool is_active = inference_is_active(f), learns = is_active || event_order_can_learn(f->given);
+    bool has_grown = learns && f->bytes < SAMPLE_START && bytes > f->bytes * GROWTH;
     if (bytes == 0 || (f->is_prepared && !has_grown))
         return false;
-    sampling s = {.trace = is_active ? trace_new() : NULL, .extra = f->extra};
+    sampling s = {.trace = learns ? trace_new() : NULL, .extra = f->extra};
     take_samples(sources, &s);
     *range = s.range;
     *d = NULL;
     f->is_prepared = true;
-    if (!is_active)
+    if (!learns)
         return true;
     f->bytes = bytes;
     trace_sort(s.trace);
-    *d = with_extra(f, infer_drawing(s.trace));
+    *d = with_extra(f, is_active ? infer_drawing(s.trace) : drawing_copy(f->given));
+    event_order_learn(*d, s.trace, is_active);
     trace_free(s.trace);
     char *text = drawing_text(*d);
+    if (f->text == NULL && !is_active)
+        f->text = first_text(f);
     if (g_strcmp0(text, f->text) == 0) {
         drawing_free(*d);
         *d = NULL;

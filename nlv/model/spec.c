@@ -3,6 +3,8 @@
 #include "model/spec.h"
 
 #include "base/clock_quality.h"
+#include "clocks/messages.h"
+#include "model/event_order.h"
 
 #include <string.h>
 
@@ -56,6 +58,31 @@ static void add_choices(spec_field choices[SPEC_CHOICES], const char *id)
     g_strfreev(names);
 }
 
+static spec_order *order_of(const drawing_lifeline *l, unsigned rows)
+{
+    if (rows > DRAWING_ORDERED_MAX || rows < g_strv_length(l->events))
+        return NULL;
+    spec_order *o = g_new0(spec_order, 1);
+    int end_of[DRAWING_ORDERED_MAX];
+    uint64_t all = rows == DRAWING_ORDERED_MAX ? UINT64_MAX : (UINT64_C(1) << rows) - 1;
+    event_order_pairs(l->events, rows, o->begin_of, end_of);
+    o->last = all;
+    for (unsigned row = 0; row < rows; row++) {
+        o->after[row] = l->after != NULL ? l->after[row] : (UINT64_C(1) << row) - 1;
+        o->first |= (uint64_t)(o->after[row] == 0) << row;
+        o->last &= ~o->after[row];
+        o->begins |= (uint64_t)(end_of[row] != EVENT_ORDER_NONE) << row;
+        for (unsigned cause = 0; cause < rows; cause++) {
+            o->children[cause] |= (uint64_t)(l->surely != NULL && (l->surely[row] >> cause & 1)) << row;
+            o->received[cause] |= (uint64_t)messages_is_pair(l->events[cause], l->events[row]) << row;
+        }
+    }
+    uint64_t alone = o->first & o->last;
+    o->first &= ~alone;
+    o->last &= ~alone;
+    return o;
+}
+
 static void add_lifeline(spec *s, names *events, const drawing_lifeline *l, uint16_t number)
 {
     spec_lifeline *own = &s->lifelines[number];
@@ -67,6 +94,7 @@ static void add_lifeline(spec *s, names *events, const drawing_lifeline *l, uint
     for (; own->id_count < SPEC_IDS && l->ids[own->id_count] != NULL; own->id_count++)
         add_choices(own->ids[own->id_count], l->ids[own->id_count]);
     own->again = l->again;
+    own->order = order_of(l, own->rows);
     own->color = g_ascii_strcasecmp(l->color, "HOST") == 0   ? COLOR_BY_HOST
                  : g_ascii_strcasecmp(l->color, "PROG") == 0 ? COLOR_BY_PROG
                                                              : COLOR_BY_FIELD;
@@ -120,6 +148,7 @@ void spec_free(spec *s)
             for (unsigned choice = 0; choice < SPEC_CHOICES; choice++)
                 g_free(s->lifelines[i].ids[id][choice].name);
         g_free(s->lifelines[i].color_field.name);
+        g_free(s->lifelines[i].order);
     }
     for (size_t i = 0; i < s->loadline_count; i++)
         g_free(s->loadlines[i].name);

@@ -26,11 +26,22 @@ typedef struct spec_field {
     size_t size;
 } spec_field;
 
+/* What is known of the order of a lifeline's rows (event_order.h). Sets of rows have a bit for each. */
+typedef struct spec_order {
+    uint64_t after[DRAWING_ORDERED_MAX];    /* the rows that come before */
+    uint64_t children[DRAWING_ORDERED_MAX]; /* the rows that it certainly causes, because they name it as parent */
+    uint64_t received[DRAWING_ORDERED_MAX]; /* the rows that receive on another host what this one sends */
+    int begin_of[DRAWING_ORDERED_MAX];      /* the row that begins the span that this row ends; -1: none */
+    uint64_t begins;                        /* rows that begin a span */
+    uint64_t first, last; /* rows before which, and after which no other comes, except those with neither */
+} spec_order;
+
 typedef struct spec_lifeline {
     unsigned rows, layer;
     unsigned id_count;
     spec_field ids[SPEC_IDS][SPEC_CHOICES]; /* the first field that a record has is used; a name of NULL ends them */
     bool again;                             /* an object begins with every first event */
+    spec_order *order;                      /* NULL: each event comes after all before it */
     color_kind color;
     spec_field color_field;
 } spec_lifeline;

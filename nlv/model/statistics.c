@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "model/edges.h"
 #include "model/statistics.h"
 
 #include <stdlib.h>
@@ -31,24 +32,58 @@ static double quantile(const float *sorted, size_t count, double share)
     return sorted[(size_t)((double)(count - 1) * share + 0.5)];
 }
 
+/* Adds statistics of the first count values of the sample. */
+static void add_sample(range *r, segment_statistics s, size_t count)
+{
+    qsort(r->sample, count, sizeof *r->sample, by_size);
+    s.p50_ns = quantile(r->sample, count, 0.5);
+    s.p90_ns = quantile(r->sample, count, 0.9);
+    s.p99_ns = quantile(r->sample, count, 0.99);
+    s.min_ns = MIN(s.min_ns, r->sample[0]);
+    s.max_ns = MAX(s.max_ns, r->sample[count - 1]);
+    g_array_append_val(r->result->segments, s);
+}
+
+/* Adds the durations of the spans that end with a row, unless they are those of a segment. */
+static void add_span(range *r, size_t lifeline, unsigned row, const size_t *counts)
+{
+    const store *s = r->store;
+    const spec_lifeline *l = &s->spec->lifelines[lifeline];
+    int begin = l->order != NULL ? l->order->begin_of[row] : -1;
+    if (begin < 0 || s->lifelines[lifeline].segments[(unsigned)begin * l->rows + row] != NULL)
+        return;
+    size_t count = 0, taken = 0;
+    for (uint16_t event = 0; event < s->spec->event_count; event++)
+        if (spec_step_of(s->spec, event, l->layer).lifeline == lifeline &&
+            spec_step_of(s->spec, event, l->layer).row == row)
+            count += counts[event];
+    size_t step = step_for(r, count), seen = 0;
+    for (uint32_t record = r->from; record < r->to && count > 0; record++) {
+        spec_step what = spec_step_of(s->spec, store_event(s, record), l->layer);
+        if (what.lifeline != lifeline || what.row != row || seen++ % step != 0 || taken > SAMPLE)
+            continue;
+        uint32_t from = edges_find_begin(s, record, l->layer);
+        if (from != STORE_NONE)
+            r->sample[taken++] = (float)(store_time(s, record) - store_time(s, from));
+    }
+    if (taken > 0)
+        add_sample(r, (segment_statistics){lifeline, (unsigned)begin, row, count, true, r->sample[0], 0, 0, 0, 0},
+                   taken);
+}
+
 static void add_segment(range *r, size_t lifeline, unsigned from_row, unsigned to_row, const list *l)
 {
-    segment_measure measure = {r->store, r->store->spec->lifelines[lifeline].layer};
     size_t from = list_find(l, r->from, l->start), to = list_find(l, r->to, from), taken = 0;
     if (from == to)
         return;
     size_t step = step_for(r, to - from);
     segment_statistics s = {.lifeline = lifeline, .from = from_row, .to = to_row, .count = to - from};
     for (size_t i = from; i < to; i += step)
-        r->sample[taken++] = store_segment_ns(&measure, list_at(l, i));
-    qsort(r->sample, taken, sizeof *r->sample, by_size);
-    s.p50_ns = quantile(r->sample, taken, 0.5);
-    s.p90_ns = quantile(r->sample, taken, 0.9);
-    s.p99_ns = quantile(r->sample, taken, 0.99);
-    list_extremes e = list_find_extremes(l, from, to, store_segment_ns, &measure);
-    s.min_ns = MIN(e.min, r->sample[0]);
-    s.max_ns = MAX(e.max, r->sample[taken - 1]);
-    g_array_append_val(r->result->segments, s);
+        r->sample[taken++] = list_value(l, i);
+    list_extremes e = list_find_extremes(l, from, to, NULL, NULL);
+    s.min_ns = e.min;
+    s.max_ns = e.max;
+    add_sample(r, s, taken);
 }
 
 static void add_loadline(range *r, size_t loadline, const host_list *own)
@@ -68,7 +103,8 @@ static gint by_count(gconstpointer a, gconstpointer b)
     return (first->count < second->count) - (first->count > second->count);
 }
 
-static void count_events(range *r)
+/* Returns the number of records of each event, for g_free. */
+static size_t *count_events(range *r)
 {
     size_t *counts = g_new0(size_t, NAMES_NONE + 1);
     for (uint32_t record = r->from; record < r->to; record++)
@@ -79,7 +115,7 @@ static void count_events(range *r)
             g_array_append_val(r->result->events, one);
         }
     g_array_sort(r->result->events, by_count);
-    g_free(counts);
+    return counts;
 }
 
 statistics *statistics_new(const model *m, int64_t from_ns, int64_t to_ns)
@@ -94,17 +130,20 @@ statistics *statistics_new(const model *m, int64_t from_ns, int64_t to_ns)
     r.to = to_ns == INT64_MAX ? s->count : store_find_time(s, to_ns + 1);
     r.to = MAX(r.from, r.to);
     result->records = r.to - r.from;
+    size_t *counts = count_events(&r);
     for (size_t i = 0; i < s->spec->lifeline_count; i++) {
         const lifeline_lists *l = &s->lifelines[i];
         for (unsigned from = 0; from < l->rows; from++)
             for (unsigned to = 0; to < l->rows; to++)
                 if (l->segments[from * l->rows + to] != NULL)
                     add_segment(&r, i, from, to, l->segments[from * l->rows + to]);
+        for (unsigned row = 0; row < l->rows; row++)
+            add_span(&r, i, row, counts);
     }
     for (size_t i = 0; i < s->spec->drawn_loadlines; i++)
         for (size_t j = 0; j < s->loadlines[i].count; j++)
             add_loadline(&r, i, &s->loadlines[i].hosts[j]);
-    count_events(&r);
+    g_free(counts);
     g_free(r.sample);
     return result;
 }

@@ -8,6 +8,7 @@ typedef struct segment_statistics {
     size_t lifeline;
     unsigned from, to; /* rows */
     size_t count;      /* of the segments that end in the range */
+    bool is_span;      /* from a span's begin to its end, whatever is between them */
     double min_ns, p50_ns, p90_ns, p99_ns, max_ns;
 } segment_statistics;
 

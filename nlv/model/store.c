@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "model/edges.h"
 #include "model/store.h"
 
 #include <math.h>
@@ -20,7 +21,8 @@ store *store_new(spec *s, batch_names names, bool looks_out)
     st->lifelines = g_new0(lifeline_lists, s->lifeline_count + 1);
     for (size_t i = 0; i < s->lifeline_count; i++) {
         unsigned rows = s->lifelines[i].rows;
-        st->lifelines[i] = (lifeline_lists){rows, g_new0(list *, (size_t)rows * rows + 1), g_new0(list *, rows + 1)};
+        st->lifelines[i] =
+            (lifeline_lists){rows, g_new0(list *, (size_t)rows * rows + 1), NULL, g_new0(list *, rows + 1)};
     }
     st->loadlines = g_new0(loadline_lists, s->loadline_count + 1);
     st->point_count = s->point_count;
@@ -65,6 +67,9 @@ static void each_list(store *s, void (*function)(store *s, list *l, unsigned lay
         for (size_t j = 0; j < (size_t)l->rows * l->rows; j++)
             if (l->segments[j] != NULL)
                 function(s, l->segments[j], layer, user);
+        for (size_t j = 0; l->violations != NULL && j < (size_t)l->rows * l->rows; j++)
+            if (l->violations[j] != NULL)
+                function(s, l->violations[j], layer, user);
         for (unsigned row = 0; row < l->rows; row++)
             if (l->starts[row] != NULL)
                 function(s, l->starts[row], layer, user);
@@ -84,9 +89,12 @@ void store_free(store *s)
         lifeline_lists *l = &s->lifelines[i];
         for (size_t j = 0; j < (size_t)l->rows * l->rows; j++)
             free_list(l->segments[j]);
+        for (size_t j = 0; l->violations != NULL && j < (size_t)l->rows * l->rows; j++)
+            free_list(l->violations[j]);
         for (unsigned row = 0; row < l->rows; row++)
             free_list(l->starts[row]);
         g_free(l->segments);
+        g_free(l->violations);
         g_free(l->starts);
     }
     for (size_t i = 0; i < s->spec->loadline_count; i++) {
@@ -201,21 +209,24 @@ static uint32_t find_object(objects *o, uint64_t key, uint16_t color, bool anew)
     return number;
 }
 
-static void resolve_objects(store *s, batch *b)
-{
-    for (size_t i = 0; i < b->count; i++)
-        for (unsigned layer = 0; layer < b->layers; layer++) {
-            batch_step *step = &b->steps[i * b->layers + layer];
-            spec_step what = spec_step_of(s->spec, b->rows[i].event, layer);
-            bool anew = step->key != 0 && what.row == 0 && s->spec->lifelines[what.lifeline].again;
-            step->object =
-                step->key != 0 ? find_object(&s->objects[layer], step->key, step->color, anew) : (uint32_t)STORE_NONE;
-        }
-}
-
 static uint32_t *last_of(store *s, uint32_t object, unsigned layer)
 {
     return &s->objects[layer].chunks[object / STORE_CHUNK].last[object % STORE_CHUNK];
+}
+
+/* Finds the objects of a row. Rows come in order of time, except late ones. */
+static void resolve_objects(store *s, batch *b, size_t row)
+{
+    for (unsigned layer = 0; layer < b->layers; layer++) {
+        batch_step *step = &b->steps[row * b->layers + layer];
+        spec_step what = spec_step_of(s->spec, b->rows[row].event, layer);
+        bool again = step->key != 0 && what.row == 0 && s->spec->lifelines[what.lifeline].again;
+        step->object =
+            step->key != 0 ? find_object(&s->objects[layer], step->key, step->color, again) : (uint32_t)STORE_NONE;
+        uint32_t last = step->key != 0 ? *last_of(s, step->object, layer) : (uint32_t)STORE_NONE;
+        if (last != STORE_NONE && last >= s->first && edges_begin_again(s, last, layer, &b->rows[row]))
+            step->object = find_object(&s->objects[layer], step->key, step->color, true);
+    }
 }
 
 static uint16_t *color_of(store *s, uint32_t object, unsigned layer)
@@ -225,11 +236,11 @@ static uint16_t *color_of(store *s, uint32_t object, unsigned layer)
 
 /* ---- lists ---- */
 
-float store_segment_ns(const void *measure, uint32_t record)
+/* Lists without values have no measure. */
+static float no_measure(const void *unused, uint32_t record)
 {
-    const segment_measure *m = measure;
-    uint32_t before = store_previous(m->store, record, m->layer);
-    return before == STORE_NONE ? 0 : (float)(store_time(m->store, record) - store_time(m->store, before));
+    (void)unused, (void)record;
+    return 0;
 }
 
 static list *made(list **l, bool has_values)
@@ -439,6 +450,18 @@ static void visit(store *s, uint32_t object, unsigned layer, uint16_t host, bool
         *color = host;
 }
 
+/* Adds lines to a record from others to lists by the rows that they join. */
+static void add_lines(const store *s, list **lists, unsigned rows, uint32_t record, unsigned layer,
+                      const uint32_t *from, size_t count)
+{
+    unsigned to = spec_step_of(s->spec, store_event(s, record), layer).row;
+    for (size_t i = 0; i < count; i++) {
+        unsigned row = spec_step_of(s->spec, store_event(s, from[i]), layer).row;
+        list_append(made(&lists[row * rows + to], true), record,
+                    (float)(store_time(s, record) - store_time(s, from[i])));
+    }
+}
+
 static void add_step(store *s, uint32_t record, unsigned layer, const batch_row *row, const batch_step *step)
 {
     chunk *c = &s->chunks[record / STORE_CHUNK];
@@ -460,13 +483,15 @@ static void add_step(store *s, uint32_t record, unsigned layer, const batch_row 
         visit(s, step->object, layer, row->host, before != STORE_NONE && store_host(s, before) == row->host);
     else if (*color_of(s, step->object, layer) == NAMES_NONE)
         *color_of(s, step->object, layer) = l->color == COLOR_BY_PROG ? row->prog : step->color;
-    if (before == STORE_NONE) {
+    uint32_t found[EDGES_MAX];
+    size_t count = edges_find(s, record, layer, found);
+    add_lines(s, lists->segments, lists->rows, record, layer, found, count);
+    if (count == 0)
         list_append(made(&lists->starts[what.row], false), record, 0);
-        return;
-    }
-    unsigned from = spec_step_of(s->spec, store_event(s, before), layer).row;
-    list_append(made(&lists->segments[from * lists->rows + what.row], true), record,
-                (float)(row->time_ns - store_time(s, before)));
+    count = edges_find_violations(s, record, layer, found);
+    if (count > 0 && lists->violations == NULL)
+        lists->violations = g_new0(list *, (size_t)lists->rows * lists->rows);
+    add_lines(s, lists->violations, lists->rows, record, layer, found, count);
 }
 
 static void store_add_row(store *s, const batch *b, size_t i)
@@ -576,8 +601,8 @@ static void take_values(store *s, uint32_t record, batch *to, batch_row *row)
 
 static void truncate_list(store *s, list *l, unsigned layer, const void *from)
 {
-    segment_measure measure = {s, layer};
-    list_truncate(l, list_find(l, *(const uint32_t *)from, l->start), store_segment_ns, &measure);
+    (void)s, (void)layer;
+    list_truncate(l, list_find(l, *(const uint32_t *)from, l->start), no_measure, NULL);
 }
 
 /* Moves the records from from on into taken, the last one first. */
@@ -700,15 +725,16 @@ void store_append(store *s, batch *b)
     reject_oldest(s, b);
     if (b->count == 0)
         return;
-    resolve_objects(s, b);
     count_unordered(s, b);
     own_last_chunk(s);
     row_order *order = order_rows(b);
-    for (size_t i = 0; i < b->count; i++)
+    for (size_t i = 0; i < b->count; i++) {
+        resolve_objects(s, b, order[i].row);
         if (s->count > s->first && order[i].time_ns < store_time(s, s->count - 1))
             put_late(s, b, order[i].row);
         else
             store_add_row(s, b, order[i].row);
+    }
     g_free(order);
     if (s->late.count == 0)
         return;

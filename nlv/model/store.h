@@ -3,9 +3,10 @@
  *
  * A record has a time, the numbers of the names of its event, host and program, the place of its text in the log, and
  * for each layer its object and the object's step before it. From the last step of an object, these lead back through
- * all its steps. A record's number is its position in the order of time; late records are inserted.
+ * all its steps in time; edges.h tells which of them are joined by lines. A record's number is its position in the
+ * order of time; late records are inserted.
  *
- * Lists (list.h) hold what is drawn: the ends of lifelines' segments by the rows that they join, objects' first steps
+ * Lists (list.h) hold what is drawn: the ends of lifelines' edges by the rows that they join, objects' first steps
  * by row, values of loadlines by host, and points. If requested, events that the drawing does not have become points.
  *
  * Arrays come in chunks of 65,536 records, so that nothing moves as a log grows, old records can be dropped, and a
@@ -50,8 +51,9 @@ typedef struct objects {
 
 typedef struct lifeline_lists {
     unsigned rows;
-    list **segments; /* [from row * rows + to row]; NULL: none */
-    list **starts;   /* [row] */
+    list **segments;   /* edges, by the record at their end: [from row * rows + to row]; NULL: none */
+    list **violations; /* the same of edges that are impossible, from effect to cause; NULL: none */
+    list **starts;     /* [row] */
 } lifeline_lists;
 
 typedef struct host_list {
@@ -156,13 +158,6 @@ double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint3
 
 /* Notes which machines' clocks the hosts of a store have that was read from an index. */
 void store_note_machines(store *s);
-
-/* The duration in nanoseconds of the segment that ends with a record. */
-typedef struct segment_measure {
-    const store *store;
-    unsigned layer;
-} segment_measure;
-float store_segment_ns(const void *measure, uint32_t record);
 
 static inline const chunk *store_chunk(const store *s, uint32_t record)
 {

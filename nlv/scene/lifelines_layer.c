@@ -1,13 +1,14 @@
 /*
- * Lifelines: a polyline for each object, a row for each event. Few lifelines are drawn as lines with marks. With many,
- * each column of the plot draws of each kind of segment the shortest, the longest and a sample of the others
- * (density.h), so that the cost depends on the size of the picture and not of the log. Segments that run backwards in
- * time are red and in front.
+ * Lifelines: the edges of each request (edges.h) as lines, a row for each event. Few lifelines are drawn as lines with
+ * marks. With many, each column of the plot draws of each kind of segment the shortest, the longest and a sample of the
+ * others (density.h), so that the cost depends on the size of the picture and not of the log. Impossible edges are red
+ * and in front.
  */
 #include "config.h"
 
 #include "scene/layers.h"
 
+#include "model/edges.h"
 #include "scene/beside.h"
 #include "scene/density.h"
 #include "scene/text.h"
@@ -40,6 +41,7 @@ void lifelines_layer_back(const layer_context *c, const pane *p)
 typedef struct kind {
     const list *list;
     unsigned from, to; /* rows */
+    bool is_violation;
     size_t first, end; /* entries that end within the plot */
 } kind;
 
@@ -54,19 +56,25 @@ typedef struct drawer {
     double top, bottom; /* the area to draw in: the pane, or a band of it */
 } drawer;
 
-static void find_kinds(drawer *d)
+static void add_kinds(drawer *d, list *const *lists, unsigned rows, bool are_violations)
 {
-    const lifeline_lists *l = &d->c->store->lifelines[d->p->index];
-    for (unsigned from = 0; from < l->rows; from++)
-        for (unsigned to = 0; to < l->rows; to++) {
-            const list *segments = l->segments[from * l->rows + to];
+    for (unsigned from = 0; from < rows && lists != NULL; from++)
+        for (unsigned to = 0; to < rows; to++) {
+            const list *segments = lists[from * rows + to];
             if (segments == NULL || segments->count == segments->start)
                 continue;
-            kind k = {segments, from, to, list_find(segments, d->c->from, segments->start), 0};
+            kind k = {segments, from, to, are_violations, list_find(segments, d->c->from, segments->start), 0};
             k.end = list_find(segments, d->c->to, k.first);
             d->visible += k.end - k.first;
             g_array_append_val(d->kinds, k);
         }
+}
+
+static void find_kinds(drawer *d)
+{
+    const lifeline_lists *l = &d->c->store->lifelines[d->p->index];
+    add_kinds(d, l->segments, l->rows, false);
+    add_kinds(d, l->violations, l->rows, true);
 }
 
 static unsigned color_of(const drawer *d, uint32_t record)
@@ -74,26 +82,34 @@ static unsigned color_of(const drawer *d, uint32_t record)
     return model_object_color(d->c->model, d->p->index, store_object(d->c->store, record, d->layer));
 }
 
-static bool is_backwards(const kind *k)
+/* The x at which an entry begins. Its duration is a float, which may be too coarse for a long segment. */
+static double start_x(const drawer *d, const kind *k, size_t i)
 {
-    return k->to < k->from;
+    const double relative_error = 1.2e-7;
+    const layer_context *c = d->c;
+    uint32_t end = list_at(k->list, i);
+    float long_ns = list_value(k->list, i);
+    if ((double)long_ns * relative_error * 4 > d->pixel_ns) {
+        uint32_t start = edges_find_start(c->store, end, d->layer, k->from, long_ns);
+        if (start != STORE_NONE)
+            return layer_x(c, start);
+    }
+    return layout_x(c->layout, c->view, store_time(c->store, end) - (int64_t)long_ns);
 }
 
 /* Draws one segment as a line. */
-static void draw_segment(const drawer *d, const kind *k, uint32_t end)
+static void draw_segment(const drawer *d, const kind *k, size_t i)
 {
     const layer_context *c = d->c;
-    uint32_t start = store_previous(c->store, end, d->layer);
-    if (start == STORE_NONE)
-        return;
-    double x0 = layer_x(c, start), x1 = layer_x(c, end);
+    uint32_t end = list_at(k->list, i);
+    double x0 = start_x(d, k, i), x1 = layer_x(c, end);
     double y0 = layout_row_y(d->p, k->from), y1 = layout_row_y(d->p, k->to);
     if (d->density == NULL) {
-        palette_set(c->cr, is_backwards(k) ? palette_alarm() : palette_series(color_of(d, end), c->view->dark), 0.85);
+        palette_set(c->cr, k->is_violation ? palette_alarm() : palette_series(color_of(d, end), c->view->dark), 0.85);
         cairo_move_to(c->cr, x0, y0);
         cairo_line_to(c->cr, x1, y1);
         cairo_stroke(c->cr);
-    } else if (is_backwards(k)) {
+    } else if (k->is_violation) {
         density_line_on_top(d->density, x0, y0, x1, y1, DENSITY_ALARM);
     } else {
         density_line(d->density, x0, y0, x1, y1, 1, color_of(d, end) % DENSITY_COLORS);
@@ -139,7 +155,7 @@ static void draw_quickly(const drawer *d, const kind *k, double x, double long_n
 {
     double x0 = x - MIN(long_ns / d->pixel_ns / d->c->scale, 1e6);
     double y0 = layout_row_y(d->p, k->from), y1 = layout_row_y(d->p, k->to);
-    if (is_backwards(k))
+    if (k->is_violation)
         density_line_on_top(d->density, x0, y0, x, y1, DENSITY_ALARM);
     else
         density_line(d->density, x0, y0, x, y1, weight, (unsigned)ink);
@@ -181,7 +197,7 @@ static void draw_column(const drawer *d, const kind *k, segment_column s)
     size_t from = s.from, to = s.to, count = to - from;
     if (count <= BETWEEN + 2) {
         for (size_t i = from; i < to; i++)
-            draw_segment(d, k, list_at(k->list, i));
+            draw_segment(d, k, i);
         return;
     }
     s.ink = prevailing(d, k, from, count, s.grain);
@@ -230,7 +246,7 @@ static void draw_kind(const drawer *d, const kind *k)
     double lines = WORK_MAX / (double)MAX(d->kinds->len, 1) / MAX(MAX(width, height), 1);
     if (d->density == NULL || (double)count <= lines) {
         for (size_t i = k->first; i < k->end; i++)
-            draw_segment(d, k, list_at(k->list, i));
+            draw_segment(d, k, i);
         return;
     }
     /* steep segments are a line a column, and gaps would show; slanting ones cover gaps */
@@ -265,7 +281,7 @@ static void draw_reaching(const drawer *d, const kind *k)
             i += LIST_NODE;
         } else {
             if (list_value(l, i) > beyond_ns) {
-                draw_segment(d, k, list_at(l, i));
+                draw_segment(d, k, i);
                 drawn++;
             }
             i++;
@@ -366,6 +382,23 @@ static void draw_clock_errors(const drawer *d)
     }
 }
 
+static double step_y(const drawer *d, uint32_t record)
+{
+    return layout_row_y(d->p, spec_step_of(d->c->store->spec, store_event(d->c->store, record), d->layer).row);
+}
+
+/* Adds the lines to a record to the path. */
+static void add_lines_to(const drawer *d, uint32_t record)
+{
+    const layer_context *c = d->c;
+    uint32_t from[EDGES_MAX];
+    size_t count = edges_find(c->store, record, d->layer, from);
+    for (size_t i = 0; i < count; i++) {
+        cairo_move_to(c->cr, layer_x(c, from[i]), step_y(d, from[i]));
+        cairo_line_to(c->cr, layer_x(c, record), step_y(d, record));
+    }
+}
+
 /* Draws the chosen lifeline in front of all others. */
 static void draw_selected(const drawer *d)
 {
@@ -377,21 +410,19 @@ static void draw_selected(const drawer *d)
     if (record >= c->store->count)
         return;
     color ink = palette_series(model_object_color(c->model, d->p->index, (uint32_t)view->selected), view->dark);
-    for (int pass = 0; pass < 2; pass++) { /* a rim in the pane's colour, then the line */
+    for (int pass = 0; pass < 2; pass++) { /* a rim in the pane's colour, then the lines */
         unsigned steps = 0;
         palette_set(c->cr, pass == 0 ? palette_pane(view->dark) : ink, 1);
         cairo_set_line_width(c->cr, pass == 0 ? 5 : 2.5);
         for (uint32_t r = record; r != STORE_NONE && steps < 10000; r = store_previous(c->store, r, d->layer), steps++)
-            cairo_line_to(c->cr, layer_x(c, r),
-                          layout_row_y(d->p, spec_step_of(c->store->spec, store_event(c->store, r), d->layer).row));
+            add_lines_to(d, r);
         cairo_stroke(c->cr);
     }
     for (uint32_t r = record; r != STORE_NONE; r = store_previous(c->store, r, d->layer)) {
         double x = layer_x(c, r);
         if (x < c->layout->left - 5 || x > c->layout->right + 5)
             continue;
-        cairo_arc(c->cr, x, layout_row_y(d->p, spec_step_of(c->store->spec, store_event(c->store, r), d->layer).row),
-                  3.2, 0, 2 * G_PI);
+        cairo_arc(c->cr, x, step_y(d, r), 3.2, 0, 2 * G_PI);
         cairo_fill(c->cr);
     }
 }
@@ -406,10 +437,10 @@ static bool is_here(const drawer *d, const kind *k)
 
 static void draw_kinds(const drawer *d)
 {
-    for (int backwards = 0; backwards < 2; backwards++)
+    for (int violations = 0; violations < 2; violations++)
         for (guint i = 0; i < d->kinds->len; i++) {
             const kind *k = &g_array_index(d->kinds, kind, i);
-            if (is_backwards(k) != (backwards == 1) || !is_here(d, k))
+            if (k->is_violation != (violations == 1) || !is_here(d, k))
                 continue;
             draw_kind(d, k);
             draw_reaching(d, k);
@@ -494,17 +525,17 @@ static void consider(scene_found *found, double distance, uint32_t record, int64
     *found = (scene_found){distance, record, object, lifeline};
 }
 
-/* The distance of a place from the segment that ends with a record; less near its ends. */
-static void consider_segment(const drawer *d, const kind *k, uint32_t end, double x, double y, scene_found *found)
+/* The distance of a place from a segment; less near its ends. */
+static void consider_segment(const drawer *d, const kind *k, size_t i, double x, double y, scene_found *found)
 {
     const layer_context *c = d->c;
-    uint32_t start = store_previous(c->store, end, d->layer);
+    uint32_t end = list_at(k->list, i),
+             start = edges_find_start(c->store, end, d->layer, k->from, list_value(k->list, i));
     int64_t object = store_object(c->store, end, d->layer);
-    if (start == STORE_NONE)
-        return;
-    double x0 = layer_x(c, start), x1 = layer_x(c, end);
+    double x0 = start_x(d, k, i), x1 = layer_x(c, end);
     double y0 = layout_row_y(d->p, k->from), y1 = layout_row_y(d->p, k->to);
-    consider(found, hypot(x - x0, y - y0), start, object, d->p->index);
+    if (start != STORE_NONE)
+        consider(found, hypot(x - x0, y - y0), start, object, d->p->index);
     consider(found, hypot(x - x1, y - y1), end, object, d->p->index);
     double square = (x1 - x0) * (x1 - x0) + (y1 - y0) * (y1 - y0);
     double share = square > 0 ? CLAMP(((x - x0) * (x1 - x0) + (y - y0) * (y1 - y0)) / square, 0, 1) : 0;
@@ -527,7 +558,7 @@ void lifelines_layer_find(const layer_context *c, const pane *p, double x, doubl
             if ((double)(store_time(c->store, record) - layout_time(c->layout, c->view, x + found->distance)) >
                 list_max(k->list))
                 break;
-            consider_segment(&d, k, record, x, y, found);
+            consider_segment(&d, k, at, x, y, found);
         }
     }
     const lifeline_lists *l = &c->store->lifelines[p->index];

@@ -85,17 +85,14 @@ static void draw_title(const layer_context *c)
               c->view->width - 28);
 }
 
-/* Returns whether time runs backwards in any segment. */
-static bool has_broken_order(const store *s)
+/* Returns whether an edge is impossible. */
+static bool has_violations(const store *s)
 {
     for (size_t i = 0; i < s->spec->lifeline_count; i++) {
         const lifeline_lists *l = &s->lifelines[i];
-        for (unsigned from = 1; from < l->rows; from++)
-            for (unsigned to = 0; to < from; to++) {
-                const list *segments = l->segments[from * l->rows + to];
-                if (segments != NULL && segments->count > segments->start)
-                    return true;
-            }
+        for (size_t j = 0; l->violations != NULL && j < (size_t)l->rows * l->rows; j++)
+            if (l->violations[j] != NULL && l->violations[j]->count > l->violations[j]->start)
+                return true;
     }
     return false;
 }
@@ -140,8 +137,8 @@ static void draw_legend(const layer_context *c)
     double x = c->layout->left, y = c->layout->legend_y;
     cairo_t *cr = c->cr;
     size_t count = model_color_count(c->model);
-    if (has_broken_order(c->store))
-        x = draw_legend_entry(c, x, palette_alarm(), "out of order in time");
+    if (has_violations(c->store))
+        x = draw_legend_entry(c, x, palette_alarm(), "effect before its cause");
     if (count == 1 && *model_color_text(c->model, 0) == '\0')
         return;
     for (size_t i = 0; i < count; i++) {

@@ -169,6 +169,7 @@ static void on_again(GtkToggleButton *button, gpointer user)
 static void replace_events(lifeline_page *p, drawing_lifeline *l, GPtrArray *events, int chosen)
 {
     g_ptr_array_add(events, NULL);
+    drawing_set_order(l, NULL, NULL); /* it is learned again */
     g_strfreev(l->events);
     l->events = (char **)g_ptr_array_free(events, FALSE);
     show_steps(p, l);

@@ -1,6 +1,8 @@
 #include "config.h"
 
 #include "view/side_panel.h"
+
+#include "model/edges.h"
 #include "requests/printable.h"
 
 #include "model/statistics.h"
@@ -87,22 +89,22 @@ static GArray *steps_of(const store *s, uint32_t object, unsigned layer)
     return steps;
 }
 
-static void add_segments(side_panel *p, const store *s, const GArray *steps, const char *title)
+static void add_segments(side_panel *p, const store *s, unsigned layer, const GArray *steps, const char *title)
 {
     static const char *const columns[] = {"Event", "Host", "#after", "#took", NULL};
     GtkWidget *table = table_new(title, columns);
-    int64_t first_ns = steps->len > 0 ? store_time(s, g_array_index(steps, uint32_t, 0)) : 0, before_ns = first_ns;
+    int64_t first_ns = steps->len > 0 ? store_time(s, g_array_index(steps, uint32_t, 0)) : 0;
     for (guint i = 0; i < steps->len; i++) {
         uint32_t record = g_array_index(steps, uint32_t, i);
         int64_t time_ns = store_time(s, record);
         char after[32], took[32] = "";
         axis_span_label((double)(time_ns - first_ns), after);
-        if (i > 0)
-            axis_span_label((double)(time_ns - before_ns), took);
+        uint32_t from[EDGES_MAX];
+        if (edges_find(s, record, layer, from) > 0) /* since the latest of its causes */
+            axis_span_label((double)(time_ns - store_time(s, from[0])), took);
         const char *texts[] = {names_text(s->names.events, store_event(s, record)),
                                names_text(s->names.hosts, store_host(s, record)), after, took};
         table_add(table, texts);
-        before_ns = time_ns;
     }
     side_panel_add(p, table);
 }
@@ -132,7 +134,7 @@ void side_panel_show_lifeline(side_panel *p, size_t lifeline, uint32_t object)
         char *name =
             steps->len > 0 ? side_panel_name_of(p->model, definition, g_array_index(steps, uint32_t, 0)) : g_strdup("");
         char *title = g_strdup_printf("%s %s", definition->name, name);
-        add_segments(p, s, steps, title);
+        add_segments(p, s, s->spec->lifelines[lifeline].layer, steps, title);
         add_records(p, steps);
         g_array_free(steps, TRUE);
         g_free(title);
@@ -159,7 +161,9 @@ static void add_segment_statistics(side_panel *p, const store *s, const statisti
             side_panel_add(p, table);
             shown = one->lifeline;
         }
-        char *name = one->to == one->from + 1
+        char *name = one->is_span
+                         ? g_strdup_printf("%s … %s", definition->events[one->from], definition->events[one->to])
+                     : one->to == one->from + 1
                          ? g_strdup_printf("→ %s", definition->events[one->to])
                          : g_strdup_printf("%s → %s", definition->events[one->from], definition->events[one->to]);
         char count[32], p50[32], p90[32], p99[32], max[32];

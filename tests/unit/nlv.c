@@ -3,11 +3,13 @@
 
 #include "requests/lifelines.h"
 #include "model/catalog.h"
+#include "model/edges.h"
 #include "model/export.h"
 #include "model/index.h"
 #include "model/model.h"
 #include "model/search.h"
 #include "model/session.h"
+#include "model/statistics.h"
 #include "transport/writer.h"
 
 #include <stdarg.h>
@@ -109,13 +111,16 @@ typedef struct line {
 
 static const char *const event_names[] = {"Send", "Recv", "Done", "Back", "Load", "Oops"};
 
-/* Lines of a log: steps of objects, loads and points, times disordered by up to that many microseconds. */
+/*
+ * Lines of a log: steps of objects, loads and points, times disordered by up to that many microseconds. No object has
+ * a line with the first event after one with the last event: that would be another request.
+ */
 static line *make_lines(size_t count, unsigned disorder_us)
 {
     line *lines = g_new(line, count);
     for (size_t i = 0; i < count; i++) {
         unsigned kind = nlv_draw(20);
-        unsigned event = kind < 17 ? (unsigned)i % 4 : kind < 19 ? 4 : 5;
+        unsigned event = kind < 17 ? (unsigned)i % 3 + (i % 40 >= 20) : kind < 19 ? 4 : 5;
         int64_t time_us = (int64_t)i * 10 + (disorder_us > 0 ? nlv_draw(disorder_us) : 0);
         lines[i] = (line){(INT64_C(1767268800000000) + time_us) * 1000, event, (unsigned)(i / 40) * 10 + nlv_draw(10),
                           nlv_draw(5)};
@@ -205,11 +210,17 @@ static void compare_lists(const store *s)
         uint16_t event = store_event(s, record);
         if (store_object(s, record, 0) != STORE_NONE) {
             unsigned row = spec_step_of(s->spec, event, 0).row;
-            uint32_t before = store_previous(s, record, 0);
-            unsigned from = before == STORE_NONE ? 4 : spec_step_of(s->spec, store_event(s, before), 0).row;
-            const list *own = from == 4 ? l->starts[row] : l->segments[from * 4 + row];
-            assert_non_null(own);
-            assert_int_equal(list_at(own, places[from][row]++), record);
+            uint32_t causes[EDGES_MAX];
+            size_t count = edges_find(s, record, 0, causes);
+            for (size_t i = 0; i < MAX(count, 1); i++) {
+                unsigned from = count == 0 ? 4 : spec_step_of(s->spec, store_event(s, causes[i]), 0).row;
+                const list *own = from == 4 ? l->starts[row] : l->segments[from * 4 + row];
+                assert_non_null(own);
+                if (from < 4)
+                    assert_true(list_value(own, places[from][row]) ==
+                                (float)(store_time(s, record) - store_time(s, causes[i])));
+                assert_int_equal(list_at(own, places[from][row]++), record);
+            }
         } else if (strcmp(names_text(s->names.events, event), "Load") == 0) {
             for (size_t i = 0; i < s->loadlines[0].count; i++)
                 if (s->loadlines[0].hosts[i].host == store_host(s, record))
@@ -1023,6 +1034,158 @@ static void test_clock_errors(void **unused)
     model_free(m);
 }
 
+/* ---- branches ---- */
+
+/* A page calls users and orders at once; orders asks the database. Times in microseconds. */
+typedef struct page_event {
+    int time_us;
+    const char *host, *program, *event;
+} page_event;
+
+static const page_event page_events[] = {
+    {0, "web", "frontend", "Page.start"},    {100, "app1", "users", "Users.start"},
+    {150, "app2", "orders", "Orders.start"}, {300, "db", "db", "Query.start"},
+    {800, "app1", "users", "Users.end"},     {900, "db", "db", "Query.end"},
+    {1000, "app2", "orders", "Orders.end"},  {1100, "web", "frontend", "Page.end"},
+};
+
+static void write_pages(const char *path, unsigned count, unsigned ids)
+{
+    FILE *file = fopen(path, "w");
+    for (unsigned i = 0; i < count; i++)
+        for (size_t j = 0; j < G_N_ELEMENTS(page_events); j++) {
+            const page_event *e = &page_events[j];
+            char date[NL_TIME_TEXT_SIZE];
+            /* Which of two backends begins and ends first varies. */
+            bool is_users = strcmp(e->program, "users") == 0;
+            int64_t time_us =
+                INT64_C(1767225600000000) + i * INT64_C(10000) + e->time_us + (is_users ? i % 2 * 70 + i % 3 * 100 : 0);
+            nl_time_format_ulm(time_us * 1000, date);
+            fprintf(file, "DATE=%s HOST=%s PROG=%s LVL=Usage NL.EVNT=%s REQ.ID=%u\n", date, e->host, e->program,
+                    e->event, i % ids);
+        }
+    fclose(file);
+}
+
+static gint by_text(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The names of the events that the lines to a record come from, in alphabetical order. */
+static char *causes_of(const store *s, uint32_t record)
+{
+    uint32_t found[EDGES_MAX];
+    size_t count = edges_find(s, record, 0, found);
+    GPtrArray *names = g_ptr_array_new();
+    for (size_t i = 0; i < count; i++)
+        g_ptr_array_add(names, (char *)names_text(s->names.events, store_event(s, found[i])));
+    g_ptr_array_sort(names, by_text);
+    g_ptr_array_add(names, NULL);
+    char *text = g_strjoinv(" ", (char **)names->pdata);
+    g_ptr_array_free(names, TRUE);
+    return text;
+}
+
+static const char *expected_causes(const char *event)
+{
+    static const char *const causes[][2] = {
+        {"Page.start", ""},
+        {"Users.start", "Page.start"},
+        {"Orders.start", "Page.start"},
+        {"Query.start", "Orders.start"},
+        {"Users.end", "Users.start"},
+        {"Query.end", "Query.start"},
+        {"Orders.end", "Query.end"},
+        {"Page.end", "Orders.end Users.end"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(causes); i++)
+        if (strcmp(causes[i][0], event) == 0)
+            return causes[i][1];
+    return NULL;
+}
+
+static void test_branches(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 200 };
+    const char *path = path_of("pages.log");
+    program_reading reading = {0};
+    write_pages(path, COUNT, COUNT);
+    model *m = read_model(NULL, path, &reading, (model_options){.no_index = true});
+    const store *s = model_store(m);
+    assert_int_equal(s->count, COUNT * G_N_ELEMENTS(page_events));
+    for (uint32_t record = 0; record < s->count; record++) {
+        char *causes = causes_of(s, record);
+        assert_string_equal(causes, expected_causes(names_text(s->names.events, store_event(s, record))));
+        g_free(causes);
+    }
+    assert_null(s->lifelines[0].violations); /* concurrency is no error */
+    statistics *of = statistics_new(m, INT64_MIN, INT64_MAX);
+    unsigned spans = 0;
+    for (guint i = 0; i < of->segments->len; i++) {
+        const segment_statistics *one = &g_array_index(of->segments, segment_statistics, i);
+        const drawing_lifeline *l = g_ptr_array_index(model_drawing(m)->lifelines, one->lifeline);
+        spans += one->is_span;
+        if (one->is_span && strcmp(l->events[one->from], "Page.start") == 0)
+            assert_true(one->count == COUNT && one->min_ns == 1.1e6F && one->max_ns == 1.1e6F);
+    }
+    assert_int_equal(spans, 2); /* Page and Orders; Users and Query are segments */
+    statistics_free(of);
+    model_free(m);
+}
+
+/* The same IDs once more are other requests; also with an index, which keeps the order that was learned. */
+static void test_repeated_ids(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 200, IDS = 50 };
+    const char *path = path_of("repeated.log");
+    program_reading reading = {0};
+    write_pages(path, COUNT, IDS);
+    for (int indexed = 0; indexed < 2; indexed++) {
+        model *m = read_model(NULL, path, &reading, (model_options){.index_size = 1});
+        const store *s = model_store(m);
+        assert_int_equal(s->objects[0].count, COUNT);
+        for (uint32_t record = 0; record < s->count; record++) {
+            char *causes = causes_of(s, record);
+            assert_string_equal(causes, expected_causes(names_text(s->names.events, store_event(s, record))));
+            g_free(causes);
+        }
+        model_free(m);
+    }
+}
+
+/* An effect before its cause is impossible only if the two are joined for certain. */
+static void test_violations(void **unused)
+{
+    (void)unused;
+    static const char *const form =
+        "DATE=20260101000000.%06d HOST=%s PROG=%s LVL=Usage NL.EVNT=%s TRACE.ID=%d SPAN.ID=%d%c %s\n";
+    const char *path = path_of("violations.log");
+    program_reading reading = {0};
+    for (int is_explicit = 0; is_explicit < 2; is_explicit++) {
+        FILE *file = fopen(path, "w");
+        for (int i = 0; i < 20; i++) { /* the child of the last request begins and ends before its parent */
+            int at = i * 1000, child = i == 19 ? at - 400 : at + 100;
+            char parent[32];
+            g_snprintf(parent, sizeof parent, is_explicit ? "PARENT.ID=%da" : "NOTE=%d", i);
+            fprintf(file, form, at, "a", "p", "Call.start", i, i, 'a', "");
+            fprintf(file, form, child, "b", "q", "Work.start", i, i, 'b', parent);
+            fprintf(file, form, child + 100, "b", "q", "Work.end", i, i, 'b', parent);
+            fprintf(file, form, at + 500, "a", "p", "Call.end", i, i, 'a', "");
+        }
+        fclose(file);
+        model *m = read_model(NULL, path, &reading, (model_options){.no_index = true});
+        const lifeline_lists *l = &model_store(m)->lifelines[0];
+        size_t count = 0;
+        for (size_t i = 0; l->violations != NULL && i < (size_t)l->rows * l->rows; i++)
+            count += list_count(l->violations[i]);
+        assert_int_equal(count, is_explicit);
+        model_free(m);
+    }
+}
+
 static void write_machines(const char *path, const char *of_b)
 {
     FILE *file = fopen(path, "w");
@@ -1278,6 +1441,9 @@ int main(void)
 
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_what_begins_anew),
+        cmocka_unit_test(test_branches),
+        cmocka_unit_test(test_repeated_ids),
+        cmocka_unit_test(test_violations),
         cmocka_unit_test(test_clock_errors),
         cmocka_unit_test(test_hosts_that_share_a_clock),
         cmocka_unit_test(test_clocks_corrected),
