@@ -24,18 +24,18 @@
 enum {
     ACCEPTED_AT_ONCE = 64,
     RETRY_MS = 250,       /* between checks for free descriptors */
-    REPORT_SECONDS = 10,  /* minimum time between two messages that none exist */
+    REPORT_SECONDS = 10,  /* minimum time between two messages about missing descriptors */
     WAITING_MAX = 4096,   /* connections of a socket that are accepted at the end; more than the kernel queues */
-    OWN_DESCRIPTORS = 64, /* not for clients: output files and certificates need them */
+    OWN_DESCRIPTORS = 64, /* reserved for output files and certificates */
 };
 
 static listener *sockets;
 static size_t socket_count;
-static struct evconnlistener **listeners; /* of each socket; NULL: it receives datagrams */
+static struct evconnlistener **listeners; /* of each socket; NULL for datagrams */
 static struct evconnlistener *control;    /* NULL: none */
 static struct event *again;               /* enables the listeners again */
 static client_table *clients;
-static unsigned accepted;      /* since the listeners paused last */
+static unsigned accepted;      /* clients accepted since the listeners last paused */
 static int client_descriptors; /* clients have lower descriptors */
 static int64_t reported_ns;    /* when a lack of descriptors was reported; 0: never */
 
@@ -97,8 +97,10 @@ void accepting_change_settings(const settings *now)
 
 /* ---- listeners ---- */
 
-/* libevent accepts connections as long as there are any, which could keep clients from being read. So the listeners
- * pause after some connections until waiting clients have had a turn. */
+/*
+ * Pauses the listeners after some connections until waiting clients have had a turn, because libevent would accept
+ * connections as long as any wait, and would not read from clients.
+ */
 static void give_way(struct evconnlistener *from)
 {
     if (++accepted < ACCEPTED_AT_ONCE)
@@ -116,7 +118,7 @@ void accepting_enable(bool enable)
             (enable ? evconnlistener_enable : evconnlistener_disable)(listeners[i]);
 }
 
-/* Returns whether a descriptor for another client is free: the kernel gives the lowest free number. */
+/* Returns whether a descriptor for another client is free: the kernel assigns the lowest free number. */
 static bool has_descriptors(void)
 {
     if (socket_count == 0)
@@ -140,7 +142,10 @@ static void wait_for_descriptors(const char *reason)
     event_add(again, &(struct timeval){.tv_usec = RETRY_MS * 1000});
 }
 
-/* While clients are not read, or are read for the last time, they are not silent by their own choice. */
+/*
+ * Returns whether a silent client may be closed: while netlogd does not read from clients, or reads for the last time,
+ * their silence is not their choice.
+ */
 static bool may_displace(void)
 {
     return !flush_is_paused() && !server_is_stopping();
@@ -163,7 +168,7 @@ static bool make_place(const struct sockaddr *peer, bool full, const char *addre
         return true;
     }
     if (full && verdict != CLIENT_TOO_MANY_OF_ONE && client_table_count(clients) < server_settings()->max_connections) {
-        wait_for_descriptors(NULL); /* this client has the last one */
+        wait_for_descriptors(NULL); /* this client uses the last descriptor */
         return true;
     }
     return verdict == CLIENT_ADMITTED || nl_error_false(NL_ERROR_LIMIT, "%s", client_verdict_message(verdict));
@@ -191,7 +196,7 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
         accepting_refuse(fd, peer);
 }
 
-/* Every user who may open the control socket's file may send requests. */
+/* Accepts a connection to the control socket. Every user who may open its file may send requests. */
 static void on_control(struct evconnlistener *from, evutil_socket_t fd, struct sockaddr *peer, int size, void *user)
 {
     (void)from, (void)size, (void)peer, (void)user;

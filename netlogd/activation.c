@@ -25,12 +25,12 @@ typedef struct program_command {
 } program_command;
 
 static const char *path;    /* NULL: no file */
-static struct event *timer; /* checks the file; NULL without one */
+static struct event *timer; /* checks the file; NULL without a file */
 static nl_buffer text;      /* the file's */
 static program_command *commands;
 static size_t command_count, commands_size; /* size: of all commands with their newlines */
-static bool ever;                           /* there was a command: from then on, frames tell programs to undo */
-static bool reported;                       /* a problem with the file */
+static bool ever;                           /* a command was set before, so that later frames make programs undo it */
+static bool reported;                       /* a problem with the file was reported */
 static nl_buffer frame;
 
 static void free_command(program_command *t)
@@ -145,7 +145,7 @@ nl_string activation_frame(const char *prog)
     if (!ever)
         return (nl_string){0};
     nl_buffer_append(&frame, "NLC1\0\0\0", HEAD);
-    /* The commands fit behind the text, whose end is left out if necessary. */
+    /* The commands must fit after the text, whose end is omitted if necessary. */
     size_t space = TEXT_MAX - commands_size - 1;
     nl_buffer_append(&frame, text.data, text.size < space ? text.size : space);
     for (size_t i = 0; i < command_count; i++) {

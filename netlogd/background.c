@@ -6,13 +6,13 @@
 #include "base/monotonic.h"
 
 enum {
-    TURN_NS = 1000000, /* of tasks, before the loop checks for clients */
-    SHARE_MS = 20,     /* between turns at the latest */
+    TURN_NS = 1000000, /* for tasks, before the loop checks for clients */
+    SHARE_MS = 20,     /* maximum time between turns */
 };
 
 static background_task *first, **end = &first; /* of the queue */
-static struct event *turn;                     /* when nothing more urgent is to be done */
-static struct event *share;                    /* when turn does not come */
+static struct event *turn;                     /* runs tasks when no more urgent events are pending */
+static struct event *share;                    /* runs tasks if `turn` never becomes active */
 
 static void schedule(void)
 {

@@ -7,9 +7,9 @@
 #include "record/record_internal.h"
 
 enum {
-    OWN_SIZE = 1536,        /* bytes of the smallest record, about */
+    OWN_SIZE = 1536,        /* approximate bytes of the smallest record */
     KEPT_LINE = 4 << 10,    /* bytes; larger lines are freed when their record is dropped */
-    SMALL_RECORD = 8 << 10, /* likewise for records */
+    SMALL_RECORD = 8 << 10, /* bytes; larger records are freed when they are dropped */
 };
 
 typedef struct entry {
@@ -29,7 +29,7 @@ static entry *entry_of(uint64_t number)
     return &backlog.entries[number % BACKLOG_RECORDS];
 }
 
-/* Returns about how many bytes a copy takes. */
+/* Returns the approximate size of a copy in bytes. */
 static size_t copy_size(const nl_record *record)
 {
     size_t size = OWN_SIZE + record->field_count * sizeof *record->fields + record->raw.size;

@@ -1,6 +1,7 @@
 /*
- * The certificates follow RFC 5280: ECDSA on P-256 with SHA-256, which every OpenSSL of the last ten years reads. A
- * host's certificate is valid for servers and clients, because netlogd forwards as a client and collects as a server.
+ * The certificates follow RFC 5280: ECDSA on P-256 with SHA-256, which all OpenSSL versions of the last ten years
+ * support. A host's certificate is valid for servers and clients, because netlogd forwards as a client and collects as
+ * a server.
  */
 #include "config.h"
 
@@ -39,7 +40,7 @@ static void identity_free(identity *i)
     X509_free(i->certificate);
 }
 
-/* Sets the error to what OpenSSL reports. Returns false. */
+/* Sets the error to OpenSSL's message. Returns false. */
 static bool certificates_fail(const char *what)
 {
     const char *reason = ERR_reason_error_string(ERR_peek_last_error());
@@ -63,7 +64,7 @@ static void *certificates_read(const char *path, bool is_key, bool *ok)
     return read;
 }
 
-/* Writes a key, or if key is NULL a certificate, so that path has all of it or what it had before. */
+/* Writes a key, or if key is NULL a certificate, so that path has the complete new content or its previous content. */
 static bool certificates_write(const char *path, EVP_PKEY *key, X509 *certificate)
 {
     BIO *text = BIO_new(BIO_s_mem());
@@ -139,7 +140,7 @@ static X509 *certificates_issue(EVP_PKEY *key, const char *name, const char *nam
         return NULL;
     X509_NAME *subject = X509_get_subject_name(certificate);
     X509 *by = issuer != NULL ? issuer : certificate;
-    /* The common name holds at most 64 bytes. Programs check the subjectAltName, which holds all of the name. */
+    /* The common name holds at most 64 bytes. Programs check the subjectAltName, which holds the whole name. */
     int name_size = (int)strnlen(name, 64);
     bool ok =
         X509_set_version(certificate, X509_VERSION_3) == 1 && certificates_set_serial(certificate) &&
@@ -185,7 +186,7 @@ static bool authority_make(identity *ca, const char *key_path, const char *certi
     free(name);
     if (ca->certificate == NULL)
         return certificates_fail("make a certificate authority");
-    /* The certificate comes second: a key alone is replaced by the next run, which loses nothing. */
+    /* The certificate is written second: the next run can replace a key without a certificate. */
     if (!certificates_write(key_path, ca->key, NULL) || !certificates_write(certificate_path, NULL, ca->certificate))
         return false;
     certificates_print(certificate_path, ca->certificate, "new certificate authority");
@@ -216,7 +217,9 @@ static bool authority_open(identity *ca, const char *directory)
     return ok;
 }
 
-/* Returns the subjectAltName for a host's name or address, for free(); NULL and an error if it is neither. */
+/*
+ * Returns the subjectAltName for a host's name or address, which the caller frees; NULL and an error if it is neither.
+ */
 static char *host_alternative_name(const char *host)
 {
     unsigned char address[sizeof(struct in6_addr)];
@@ -302,7 +305,7 @@ int certificates_make(const char *directory, char *const *hosts, size_t count)
     bool ok = (mkdir(directory, 0700) == 0 || errno == EEXIST) && stat(directory, &status) == 0;
     ok = ok ? nl_private_directory_check(directory, &status, false) == NL_OK
             : nl_error_false(NL_ERROR_SYSTEM, "%s: %s", directory, strerror(errno));
-    for (size_t i = 0; ok && i < count; i++) { /* so that a wrong name leaves no files */
+    for (size_t i = 0; ok && i < count; i++) { /* so that an invalid name leaves no files */
         char *names = host_alternative_name(hosts[i]);
         ok = names != NULL;
         free(names);

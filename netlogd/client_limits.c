@@ -8,7 +8,7 @@
 
 enum { TEXT_BUCKETS = 4096 };
 
-/* What was used beyond what the rate has allowed since. */
+/* The use beyond the amount that the rate has allowed since. */
 typedef struct bucket {
     double used; /* streams or bytes */
     int64_t at_ns;
@@ -16,7 +16,7 @@ typedef struct bucket {
 
 static bucket all_streams, streams[NL_STREAM_OWNERS_MAX], texts[TEXT_BUCKETS];
 
-/* Adds use to a bucket, and subtracts what rate, a second, has allowed since the last call. */
+/* Adds use to a bucket, and subtracts the amount that rate, per second, has allowed since the last call. */
 static void bucket_add(bucket *b, double use, double rate, int64_t now_ns)
 {
     b->used += use - (double)(now_ns - b->at_ns) * rate / (double)NL_NS_PER_SECOND;

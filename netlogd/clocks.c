@@ -18,13 +18,13 @@ enum {
     SOURCE_SIZE = 64,
 };
 
-/* A clock is off if its offset exceeds the error bound by more than so many microseconds. */
+/* A clock is wrong if its offset exceeds the error bound by more than this many microseconds. */
 #define OFF_US 10e3
 
 /* Minimum time between two warnings about a host. */
 #define REPORT_NS (60 * NL_NS_PER_SECOND)
 
-/* A host that was silent for so long may be replaced. Sensors read clocks about every minute. */
+/* A host that was silent for this time may be replaced. Sensors read clocks about every minute. */
 #define EXPIRES_NS (15 * 60 * NL_NS_PER_SECOND)
 
 typedef struct host_clock {
@@ -32,16 +32,18 @@ typedef struct host_clock {
     char source[SOURCE_SIZE];
     int64_t time_ns; /* of the latest record */
     bool has_state, synchronized;
-    bool has_kernel; /* the kernel's own state was reported, which precedes that of chronyd */
+    bool has_kernel; /* the kernel's own state was reported, which takes precedence over chronyd's state */
     bool has_error, has_stratum, has_offset;
     double error_us, offset_us, offset_error_us, delay_us;
     int64_t stratum;
     bool warned;         /* the state that was reported last */
-    int64_t reported_ns; /* when, by the monotonic clock; 0: never */
+    int64_t reported_ns; /* time of the report, by the monotonic clock; 0: never */
 } host_clock;
 
-/* A client that invents hosts causes several searches for each of its records. What they compare is in arrays of its
- * own, so that a search is short. */
+/*
+ * A client that invents hosts causes several searches for each of its records. The compared values are in separate
+ * arrays, so that a search is fast.
+ */
 static struct {
     nl_log *log;
     uint64_t seed; /* of the hashes, unknown to clients */
@@ -49,7 +51,7 @@ static struct {
     uint64_t hashes[HOSTS_MAX];  /* of the host's name */
     uint64_t owners[HOSTS_MAX];  /* hash of the host's owner: the address of its first record */
     unsigned shares[HOSTS_MAX];  /* number of hosts of that owner */
-    int64_t heard_ns[HOSTS_MAX]; /* when the latest record of the host came, by the monotonic clock */
+    int64_t heard_ns[HOSTS_MAX]; /* when the latest record of the host arrived, by the monotonic clock */
     host_clock hosts[HOSTS_MAX];
     uint64_t reported; /* warnings since: */
     int64_t reported_since_ns;
@@ -85,9 +87,10 @@ static unsigned change_share(uint64_t owner, int change)
 }
 
 /*
- * Returns the index of the host that a new host of owner replaces in a full table: the one that was silent for the
- * longest, if it has expired, or of those of the owner with the most hosts. If owner has as many, one of its own is
- * replaced. So hosts that one address invents never replace those of an address with fewer hosts.
+ * Returns the index of the host that a new host of owner replaces in a full table: the host that has been silent
+ * longest, if it has expired; otherwise the most silent host of the owner with the most hosts. If owner has the same
+ * number, it replaces one of its own. So hosts that one address invents never replace hosts of an address with fewer
+ * hosts.
  */
 static size_t find_replaceable(uint64_t owner)
 {
@@ -157,7 +160,10 @@ static void take_state(host_clock *h, const nl_record *record, bool of_kernel)
     h->synchronized = clocks_is(nl_field_text(&field, scratch), "true");
 }
 
-/* The error of a clock that nothing synchronizes is unknown: the kernel then reports its default of 16 s. */
+/*
+ * Reads the error of a clock. It is unknown if the clock is not synchronized, because the kernel then reports its
+ * default of 16 s.
+ */
 static void take_error(host_clock *h, const nl_record *record)
 {
     h->has_error = h->synchronized && get_double(record, "CLOCK.ERROR", &h->error_us);

@@ -30,7 +30,7 @@ static void keep_destination(const char *text)
     nl_url_free(url);
 }
 
-/* A Unix socket is removed at the end; NATS needs a connection. */
+/* Keeps the rights of a listener: a Unix socket is removed at the end, and NATS needs a connection. */
 static void keep_listening(const char *text)
 {
     nl_url *url = nl_url_parse(text);

@@ -36,11 +36,11 @@ enum {
     READ_SIZE = 256 << 10,
     WORK_PER_BYTE = 3,        /* units of work for a byte of ordinary lines */
     FOREIGN_READS = 4,        /* reads of bytes that a client of another protocol has already sent */
-    TOUCH_SECONDS = 60,       /* between times that a client's streams are noted as in use */
+    TOUCH_SECONDS = 60,       /* interval at which a client's streams are marked as in use */
     GARBAGE_LIMIT = 20 << 20, /* bytes without a record, besides max-record-size, after which a client is disconnected;
                                  more than a block */
     LOST_WORK = 4 * GAPS_MAX, /* units of a search among all gaps */
-    CLOCK_WORK = 2000,        /* units of a record of a clock, whose host is searched for */
+    CLOCK_WORK = 2000,        /* units of a record of a clock, for the search for its host */
     TLS_WORK = 500000,        /* units of a TLS handshake, charged with the first read */
     CLOCK_RECORDS_MAX = 16,   /* a whole block with more records is not searched for records of clocks */
 };
@@ -58,37 +58,37 @@ struct connection {
     turn turn;
     uint64_t charged;  /* units of work that were charged */
     uint64_t work_max; /* units at which its turn ends */
-    bool at_once;      /* it did not wait for its turn */
-    bool first;        /* nothing was taken in its turn */
+    bool at_once;      /* the client did not wait for its turn */
+    bool first;        /* no block was taken in this turn */
     bool rest;         /* the decoder holds blocks for its next turn */
-    uint64_t gaps;     /* in its streams, including gaps that were filled since */
+    uint64_t gaps;     /* gaps in its streams, including gaps that were filled since */
     int64_t came_ns;   /* when the latest bytes were read, by the real-time clock */
     int64_t opened_ns;
-    int64_t waits_ns;     /* when it began to wait for its turn */
-    int64_t part_ns;      /* since when a record is incomplete; 0: none is */
+    int64_t waits_ns;     /* time at which it began to wait for its turn */
+    int64_t part_ns;      /* time since which a record has been incomplete; 0: no incomplete record */
     allowance allowance;  /* of records; while it is below 0, the client is not read */
-    struct event *resume; /* when it is read again */
+    struct event *resume; /* reads from the client again */
     bool limited;         /* by max-rate: the allowance is in use */
     uint64_t text;        /* bytes that the outputs wrote for it, on average */
-    uint64_t received;    /* bytes that the decoder had been fed when text was counted last */
+    uint64_t received;    /* bytes that the decoder had received when text was last counted */
     bool held_up;
     bool ready;                   /* the TLS handshake is complete, or TLS is not used */
     bool activated;               /* the collector's commands were sent */
-    char mark[REQUEST_MARK_SIZE]; /* its first bytes, until it is known whether it sends a request */
+    char mark[REQUEST_MARK_SIZE]; /* its first bytes, until they show whether it sends a request */
     unsigned char mark_size;
-    bool logs;                /* it does not */
-    bool ended;               /* it has closed its sending half */
-    bool over;                /* nothing more is read of it: at the server's end it remains for a while */
-    unsigned owner;           /* of its streams; 0: not known yet */
-    bool numbered;            /* the latest block belongs to a stream, */
-    unsigned char stream[16]; /* this one; otherwise, that of an earlier block */
-    used_streams used;        /* of all its blocks */
-    int64_t touched_ns;       /* when its streams were last noted as in use */
+    bool logs;      /* the client sends records, not a request */
+    bool ended;     /* it has closed its sending half */
+    bool over;      /* netlogd no longer reads from it; at the server's end the connection remains for a while */
+    unsigned owner; /* of its streams; 0: unknown */
+    bool numbered;  /* the latest block belongs to a stream, */
+    unsigned char stream[16]; /* namely to this stream; otherwise, the stream of an earlier block */
+    used_streams used;        /* the streams of all its blocks */
+    int64_t touched_ns;       /* when its streams were last marked as in use */
     int64_t connected_ns;
-    int64_t rate_since_ns; /* records are counted since then for the rate, */
+    int64_t rate_since_ns; /* start of the present count of records for the rate */
     uint64_t rate_records; /* so many */
-    double rate;           /* per second, in the second or more before */
-    char prog[64];         /* of its first record, once it is named */
+    double rate;           /* records per second in the previous period */
+    char prog[64];         /* PROG of its first record; empty before */
     bool named;
     char peer[80];
 };
@@ -101,7 +101,7 @@ static void on_malformed(void *user, const nl_malformed *what)
     records_reject(what, c->peer, "", nl_decoder_get_stats(c->decoder)->malformed);
 }
 
-/* Adds work that the decoder does not count: the client is charged for it (modulo 2^64), and its turn ends earlier. */
+/* Adds work that the decoder does not count: charges the client for it (modulo 2^64), and ends its turn earlier. */
 static void add_work(connection *c, uint64_t work)
 {
     c->charged -= work;
@@ -126,8 +126,8 @@ static bool want_acknowledgement(connection *c)
 }
 
 /*
- * Sends a frame without waiting. Returns false if the client did not accept all of it, because it does not read. If it
- * accepted a part, the connection ends: the client could not parse what follows.
+ * Sends a frame without waiting. Returns false if the client did not accept the whole frame, because it does not read.
+ * If it accepted a part, closes the connection, because the client could not parse later frames.
  */
 static bool send_frame(connection *c, nl_string frame)
 {
@@ -149,7 +149,7 @@ bool connection_send_activation(connection *c)
         return false;
     c->activated = true;
     if (!send_frame(c, frame))
-        shutdown(c->channel.fd, SHUT_RDWR); /* it does not read; it gets the commands when it connects again */
+        shutdown(c->channel.fd, SHUT_RDWR); /* the client does not read; it gets the commands when it connects again */
     return true;
 }
 
@@ -169,7 +169,7 @@ void connection_describe(const connection *c, nl_record *record)
 {
     const nl_decoder_stats *stats = nl_decoder_get_stats(c->decoder);
     int64_t now_ns = nl_monotonic_ns(), passed_ns = now_ns - c->rate_since_ns;
-    /* The rate of the second before does not describe a client that has been silent since. */
+    /* The rate of the previous second does not describe a client that has been silent since. */
     double rate = passed_ns < 2 * NL_NS_PER_SECOND ? c->rate : (double)c->rate_records * 1e9 / (double)passed_ns;
     request_add_text(record, "PEER", c->peer);
     request_add_text(record, "CLIENT", c->prog);
@@ -195,12 +195,12 @@ void connection_acknowledge(connection *c)
     uint64_t blocks = htole64(nl_decoder_get_stats(c->decoder)->blocks);
     char frame[16] = "NLA1\x08";
     memcpy(frame + 8, &blocks, sizeof blocks);
-    /* A client that does not read is acknowledged with the next block; the number covers all blocks. */
+    /* A client that does not read gets the acknowledgement with the next block; the number covers all blocks. */
     if (send_frame(c, (nl_string){frame, sizeof frame}))
         c->acknowledged = nl_decoder_get_stats(c->decoder)->blocks;
 }
 
-/* Answers a client that asks for the time, at once: a delay here would look like a delay of the network. */
+/* Replies at once to a client's time question, because a delay would look like a delay of the network. */
 static void on_question(void *user, int64_t sent_ns)
 {
     enum { HEAD = 8 };
@@ -228,7 +228,7 @@ static void spend(connection *c, uint64_t records)
         allowance_spend(&c->allowance, rate, nl_monotonic_ns(), records);
 }
 
-/* Counts the text that the outputs have got from a client since the count was before. */
+/* Counts the text that the outputs have received from a client since their count was `before`. */
 static void count_text(connection *c, uint64_t before)
 {
     uint64_t text = outputs_encoded() - before;
@@ -239,7 +239,7 @@ static void count_text(connection *c, uint64_t before)
     c->received = received;
 }
 
-/* Returns how long the client must wait because its records expand too much. */
+/* Returns the number of seconds for which the client must wait because its records expand too much. */
 static double wait_for_text_s(const connection *c)
 {
     if (text_limit_excess(c->text, c->received) <= 0)
@@ -250,7 +250,7 @@ static double wait_for_text_s(const connection *c)
     return seconds;
 }
 
-/* Stops reading a client that has sent too much, until its allowance is no longer below 0. */
+/* Stops reading from a client that has sent too much, until its allowance is no longer below 0. */
 static void hold_up(connection *c)
 {
     double rate = (double)server_settings()->max_rate, seconds = wait_for_text_s(c);
@@ -272,8 +272,10 @@ static void name_by(connection *c, const nl_record *record)
     c->named = true;
 }
 
-/* Searches a block that was taken whole for the client's name, and for records of clocks, which are in small blocks
- * without a stream. */
+/*
+ * Searches a block that was passed on whole for the client's name, and for records of clocks, which are in small blocks
+ * without a stream.
+ */
 static void look_into_block(connection *c, const nl_block_view *block)
 {
     const nl_record *record;
@@ -301,7 +303,7 @@ static bool admit_block(void *user, const nl_block_header *block)
     return records_admit_block(block, c->owner, c->peer, "closed");
 }
 
-/* The decoder has found a block. Its records follow, unless it is taken whole. */
+/* The decoder has found a block. Its records follow, unless the block is passed on whole. */
 static void on_block(void *user, const nl_block_view *block)
 {
     connection *c = user;
@@ -317,7 +319,7 @@ static void on_block(void *user, const nl_block_view *block)
 /*
  * Returns whether a last line without a newline is only a part of a record, whose client was killed or disconnected
  * while it sent it. Such a part can look like a record, with a number whose last digits are missing. A client that
- * ended its earlier lines would have ended this one; a single line, as echo -n sends it, is complete.
+ * ended its earlier lines with newlines would have ended this line; a single line, as from echo -n, is complete.
  */
 static bool was_cut(const connection *c, const nl_record *record)
 {
@@ -375,7 +377,7 @@ static void put_rejected(connection *c, int64_t time_ns, uint64_t sequence)
     nl_record_free(record);
 }
 
-/* Puts all complete records, except those of blocks for the next turn. */
+/* Puts all complete records, except records of blocks for the next turn. */
 static void take_records(connection *c)
 {
     const nl_record *record;
@@ -430,7 +432,7 @@ static uint64_t budget(const connection *c)
     return c->at_once ? turns_budget_at_once() : TURNS_BUDGET;
 }
 
-/* Sets the end of the turn. The bytes that were read are charged, but do not count for the end. */
+/* Sets the end of the turn. The client is charged for the bytes that were read, but they do not end the turn. */
 static void set_budget(connection *c)
 {
     c->work_max = nl_decoder_work(c->decoder) + budget(c);
@@ -453,8 +455,10 @@ static void feed(connection *c, const char *data, size_t size)
     take_records(c);
 }
 
-/* Answers a client of another protocol. Its bytes are read first, because the kernel drops the answer if bytes are left
- * unread. */
+/*
+ * Replies to a client of another protocol. Reads its bytes first, because the kernel drops the reply if bytes are left
+ * unread.
+ */
 static void turn_away(connection *c, foreign_kind kind)
 {
     size_t size;
@@ -469,7 +473,7 @@ static void turn_away(connection *c, foreign_kind kind)
 
 typedef enum first_bytes { FIRST_UNDECIDED, FIRST_RECORDS, FIRST_HANDED_OVER, FIRST_FOREIGN } first_bytes;
 
-/* Examines the first bytes. FIRST_RECORDS: the caller feeds the bytes that were read. A request is handed over. */
+/* Examines the first bytes. FIRST_RECORDS: the caller feeds the bytes that were read. Passes a request to request.c. */
 static first_bytes look_at_mark(connection *c, size_t got)
 {
     char *came = read_buffer;
@@ -519,7 +523,7 @@ static void report_tls(connection *c)
     nl_write(server_log(), NL_WARNING, "Netlogd.Tls", "PEER=%s REASON=%s", c->peer, nl_error_message());
 }
 
-/* Returns whether incomplete input, and bytes that other clients have not read, take too much memory. */
+/* Returns whether incomplete input, and bytes that other clients have not read, use too much memory. */
 static bool is_too_much(void)
 {
     size_t held = connections_get_held();
@@ -532,7 +536,7 @@ static void count_held(connection *c)
     connections_set_held(&c->listed, held);
 }
 
-/* Returns how many bytes to read: lines that were read cannot wait for a later turn. */
+/* Returns the number of bytes to read: lines that were read cannot wait for a later turn. */
 static size_t read_size(const connection *c)
 {
     size_t size = budget(c) / WORK_PER_BYTE;
@@ -561,7 +565,7 @@ static outcome read_some(connection *c)
     if (first != FIRST_RECORDS)
         return first == FIRST_UNDECIDED ? MORE : BROKEN;
     feed(c, read_buffer, (size_t)got);
-    /* The blocks before a rejected one are taken; that block is not acknowledged, so the client keeps it. */
+    /* The blocks before a rejected block are stored. The rejected block is not acknowledged, so the client keeps it. */
     if (nl_decoder_is_refused(c->decoder))
         return BROKEN;
     uint64_t in_vain = nl_decoder_get_stats(c->decoder)->bytes - c->good_at;
@@ -581,7 +585,7 @@ static outcome read_once(connection *c)
     return result;
 }
 
-/* Returns whether there is work that the kernel does not report. */
+/* Returns whether work is pending that the kernel does not report. */
 static bool has_more(const connection *c)
 {
     return c->rest || nl_channel_has_more(&c->channel);
@@ -614,7 +618,7 @@ static int64_t part_since_ns(const connection *c)
     return c->part_ns;
 }
 
-/* Closes connections until incomplete input takes somewhat less than the limit, so that not every read searches. */
+/* Closes connections until incomplete input uses somewhat less than the limit, so that not every read must search. */
 static void free_memory(void)
 {
     size_t bound = server_settings()->max_memory / 8 * 7;
@@ -628,7 +632,7 @@ static void free_memory(void)
     }
 }
 
-/* Reads once, so that no client keeps the others waiting. */
+/* Reads once, so that no client blocks the others. */
 static void take_turn(connection *c, bool at_once)
 {
     c->at_once = at_once;
@@ -646,7 +650,7 @@ static void take_turn(connection *c, bool at_once)
 static void on_turn(void *user)
 {
     connection *c = user;
-    if (!c->entry.proven) /* the time during which netlogd does not read the client does not count */
+    if (!c->entry.proven) /* the time in which netlogd does not read from the client does not count */
         c->opened_ns += nl_monotonic_ns() - c->waits_ns;
     take_turn(c, !c->rest); /* unread bytes may be few */
 }
@@ -671,7 +675,7 @@ static void listen_for_data(connection *c)
     if (c->held_up || flush_is_paused())
         return;
     if (c->part_ns != 0)
-        c->part_ns = nl_monotonic_ns(); /* the time in which it was not read does not count */
+        c->part_ns = nl_monotonic_ns(); /* the time in which netlogd did not read from it does not count */
     unsigned seconds = server_settings()->idle_timeout_s;
     struct timeval timeout = {.tv_sec = seconds};
     if (has_more(c))
@@ -759,7 +763,7 @@ void connection_pause(connection *c, bool pause)
         return;
     }
     if (!c->entry.proven)
-        c->opened_ns = nl_monotonic_ns(); /* the time in which it was not read does not count */
+        c->opened_ns = nl_monotonic_ns(); /* the time in which netlogd did not read from it does not count */
     listen_for_data(c);
 }
 
@@ -786,7 +790,7 @@ static void close_late(connection *c, const char *note)
     connection_close(c);
 }
 
-/* Returns whether so many seconds have passed since then; 0 seconds never pass. */
+/* Returns whether a number of seconds have passed since since_ns; false for 0 seconds. */
 static bool is_over(int64_t since_ns, unsigned seconds, int64_t now_ns)
 {
     return seconds > 0 && now_ns - since_ns >= seconds * NL_NS_PER_SECOND;
@@ -799,8 +803,8 @@ void connection_check_time(connection *c, int64_t now_ns)
         used_streams_touch(&c->used);
         c->touched_ns = now_ns;
     }
-    c->ready = c->ready || nl_channel_is_ready(&c->channel); /* after that, it may be silent */
-    /* The client is not read now. */
+    c->ready = c->ready || nl_channel_is_ready(&c->channel); /* afterwards, the client may be silent */
+    /* netlogd does not read from the client now. */
     if (c->held_up || turns_is_waiting(&c->turn))
         return;
     if (!c->ready && is_over(c->opened_ns, s->handshake_s, now_ns))
@@ -811,7 +815,7 @@ void connection_check_time(connection *c, int64_t now_ns)
         close_late(c, "closed: a record took too long");
 }
 
-/* Reads once, unless all was read before. Returns whether there may be more. */
+/* Reads once, unless everything was read before. Returns whether more bytes may be waiting. */
 static bool take_once(connection *c)
 {
     c->at_once = false;
@@ -835,7 +839,7 @@ void connection_take_arrived(connection *c, int64_t deadline_ns)
     if (c->over || ioctl(c->channel.fd, FIONREAD, &left) != 0)
         return;
     while ((left > 0 || c->rest) && !outputs_are_blocked() && !is_too_much() && nl_monotonic_ns() < deadline_ns) {
-        /* A read returns READ_SIZE bytes if there are so many. */
+        /* A read returns READ_SIZE bytes if that many are available. */
         left -= c->rest ? 0 : READ_SIZE;
         if (!take_once(c))
             return;

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* An event that is not yet reported often enough. */
+/* A rate-limited event with unreported occurrences. */
 typedef struct report {
     uint64_t count; /* since the last event */
     char peer[160], reason[160];
@@ -26,7 +26,7 @@ static const struct {
 
 static uint64_t counts[COUNT_COUNT];
 static report reports[COUNT_COUNT];
-static uint64_t rate_records; /* when the rate was computed last, */
+static uint64_t rate_records; /* number of records when the rate was last computed, */
 static int64_t rate_ns;       /* at this time */
 static double rate;
 

@@ -25,13 +25,13 @@
 
 enum {
     READ_SIZE = 64 << 10,
-    AT_ONCE = 64,          /* datagrams read in a turn, so that connections get theirs */
+    AT_ONCE = 64,          /* datagrams read in a turn, so that connections get their turns */
     WAITING_MAX = 1 << 16, /* datagrams read at the end */
     KERNEL_BUFFER = 4 << 20,
-    SENDERS = 1 << 12,      /* whose allowances are kept; a power of two */
+    SENDERS = 1 << 12,      /* number of senders with stored allowances; a power of two */
     WORK_FREE = 1000000,    /* units of work that a datagram may cause, plus */
     WORK_PER_BYTE = 100,    /* for each byte */
-    FAIR_PER_BYTE = 30,     /* units per byte beyond which the work is subtracted from the sender's allowance */
+    FAIR_PER_BYTE = 30,     /* units per byte; further work is subtracted from the sender's allowance */
     EXCESS_RATE = 50000000, /* growth of that allowance per second, and its maximum */
 };
 
@@ -49,7 +49,7 @@ typedef struct datagrams {
     uint64_t malformed;
     uint64_t turn_work;  /* units in this turn */
     nl_decoder *decoder; /* of the datagram that is read */
-    uint64_t work_max;   /* units that it may cause */
+    uint64_t work_max;   /* maximum units of the datagram */
     char peer[80];       /* of the latest datagram */
     sender *senders;     /* by their addresses; NULL: no datagram came yet */
     uint64_t seed;
@@ -75,8 +75,10 @@ static bool may_take_block(void *user)
 
 /* ---- senders that send too much ---- */
 
-/* A secret hash gives each address a place. A new address takes the place if the allowances of the old one are full;
- * otherwise both share it, so that many addresses take no memory. */
+/*
+ * Returns the entry of an address, which a secret hash selects. A new address replaces the old one if the allowances of
+ * the old one are full; otherwise both share the entry, so that many addresses need no more memory.
+ */
 static sender *find_sender(const datagrams *d, const struct in6_addr *address)
 {
     int64_t now_ns = nl_monotonic_ns();
@@ -107,8 +109,10 @@ static sender *limited_sender(datagrams *d, const struct sockaddr_storage *from)
     return find_sender(d, &address);
 }
 
-/* Drops and reports the datagram of a sender that exceeds its allowance: senders of datagrams cannot be slowed down.
- * Returns whether it did. */
+/*
+ * Drops and reports the datagram of a sender that exceeds its allowance, because senders of datagrams cannot be slowed
+ * down. Returns whether it dropped the datagram.
+ */
 static bool drop_excess(const datagrams *d, const sender *from)
 {
     const char *reason = NULL;
@@ -121,7 +125,7 @@ static bool drop_excess(const datagrams *d, const sender *from)
     return reason != NULL;
 }
 
-/* Subtracts the work of a datagram, as far as it is out of proportion to its size, from its sender's allowance. */
+/* Subtracts the work of a datagram that exceeds the proportion to its size from its sender's allowance. */
 static void charge_sender(datagrams *d, size_t size, sender *from)
 {
     uint64_t work = nl_decoder_work(d->decoder), fair = FAIR_PER_BYTE * (uint64_t)size;
@@ -159,7 +163,7 @@ static void take_records(datagrams *d, size_t size, sender *from)
     flush_request(false);
 }
 
-/* Returns false if there was no datagram. */
+/* Reads a datagram. Returns false if none was waiting. */
 static bool read_one(datagrams *d)
 {
     struct sockaddr_storage from = {0};

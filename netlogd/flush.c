@@ -16,19 +16,19 @@
 enum {
     RETRY_MS = 250,
     REPORT_SECONDS = 10,    /* minimum time between two messages about a pause */
-    LATE_MS = 10,           /* between checks whether records have waited too long */
-    LATE_NS = 2000000,      /* for which records wait while clients have bytes to read */
-    LATE_MAX_NS = 50000000, /* the same, if a flush takes long */
-    FLUSH_SHARE = 5,        /* at most 1 of so many parts of the time is spent on flushes */
+    LATE_MS = 10,           /* interval of the checks whether records have waited too long */
+    LATE_NS = 2000000,      /* time for which records wait while clients have sent bytes */
+    LATE_MAX_NS = 50000000, /* the same time, if a flush takes long */
+    FLUSH_SHARE = 5,        /* flushes may use at most 1 / FLUSH_SHARE of the time */
 };
 
 static struct {
-    struct event *flush;  /* when no client has bytes to read */
-    struct event *late;   /* when clients always have bytes to read */
+    struct event *flush;  /* runs when no client has sent bytes */
+    struct event *late;   /* runs if clients always have sent bytes */
     struct event *retry;  /* while an output is blocked */
     struct event *settle; /* for outputs with a timed fsync= */
-    int64_t since_ns;     /* when the first record that is not flushed was put; 0: all are flushed */
-    bool at_once;         /* clients that did not wait for their turns brought some of these records */
+    int64_t since_ns;     /* when the first unflushed record was put; 0: all records are flushed */
+    bool at_once;         /* some of these records came from clients that did not wait for their turns */
     int64_t latest_ns;    /* duration of the latest flush */
     int64_t duration_ns;  /* minimum of the latest two; one may have been preempted */
     int64_t ended_ns;
@@ -50,7 +50,7 @@ static void set_paused(bool pause)
     nats_readers_pause(pause);
 }
 
-/* Reports each pause once, but not too often: a slow reader of a pipe causes one after the other. */
+/* Reports each pause once, but not too often, because a slow reader of a pipe causes many pauses. */
 static void report_pause(void)
 {
     int64_t now_ns = nl_monotonic_ns();
@@ -153,7 +153,10 @@ static bool is_late(void)
     return nl_monotonic_ns() - flush.since_ns >= late_ns;
 }
 
-/* The flush event may never come while clients have bytes to read. This timer has their priority. */
+/*
+ * Flushes by a timer with the priority of clients, because the flush event may never become active while clients send
+ * bytes.
+ */
 static void on_late(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what, (void)user;

@@ -15,8 +15,8 @@ typedef struct gap {
     struct gap *next;
     nl_lost what;
     const char *peer, *message; /* copies */
-    uint64_t number;            /* among the sender's */
-    int64_t due_ns;             /* when it is reported, while it is not */
+    uint64_t number;            /* among the sender's gaps */
+    int64_t due_ns;             /* when it will be reported; 0: already reported */
     uint64_t reported;          /* records that count as lost */
 } gap;
 
@@ -69,7 +69,7 @@ static void report_gap(const gap *x, const char *event, uint64_t count, uint64_t
         nl_write(gaps.log, NL_WARNING, event, "PEER=%s NOTE=\"further gaps of this client are only counted\"", x->peer);
 }
 
-/* Returns how many of the gap's records have not arrived; of a forgotten stream, none has. */
+/* Returns the number of the gap's records that have not arrived: all of them, if the stream was forgotten. */
 static uint64_t count_open(const gap *x)
 {
     nl_number_range range = x->what.numbers;
@@ -87,7 +87,7 @@ static uint64_t count_open(const gap *x)
     return open;
 }
 
-/* Reports changes of a gap whose grace is over. Returns whether any of it is still open. */
+/* Reports changes of a gap whose grace period is over. Returns whether the gap is still open. */
 static bool settle_gap(gap *x, const char *note)
 {
     uint64_t open = count_open(x);
@@ -105,7 +105,7 @@ static bool settle_gap(gap *x, const char *note)
     return open > 0;
 }
 
-/* Subtracts dropped numbers from the gaps that were reported as lost. Returns how many it subtracted. */
+/* Subtracts dropped numbers from the gaps that were reported as lost. Returns the number of subtracted records. */
 static uint64_t take_reported(const nl_lost *dropped)
 {
     uint64_t left = dropped->dropped;

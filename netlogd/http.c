@@ -19,9 +19,9 @@
 enum { REQUEST_MAX = 8 << 10, CLIENTS_MAX = 64, RETRY_MS = 250, HEADER_SIZE = 300 };
 
 typedef struct http_client {
-    struct http_client *next, **link; /* newer clients come first */
+    struct http_client *next, **link; /* newest first */
     int fd;
-    bool answered; /* further bytes are dropped; closing with unread bytes would cut off the answer */
+    bool answered; /* further bytes are dropped, because closing with unread bytes would truncate the reply */
     struct event *readable, *writable, *deadline;
     struct evbuffer *out;
     size_t size;
@@ -117,7 +117,7 @@ static void reply(http_client *c, int status, bool with_body)
 
 /* ---- the request ---- */
 
-/* Returns whether the request has a header of that name. Copies its value, as far as it fits, unless value is NULL. */
+/* Returns whether the request has a header with a name. Copies its value, as far as it fits, unless value is NULL. */
 static bool find_header(const char *request, const char *name, char value[HEADER_SIZE])
 {
     for (const char *line = strchr(request, '\n'); line != NULL; line = strchr(line + 1, '\n'))
@@ -131,7 +131,7 @@ static bool find_header(const char *request, const char *name, char value[HEADER
     return false;
 }
 
-/* Returns 0 if the request was meant for this server, by its Host and Origin, or the status to reject it with. */
+/* Returns 0 if the request was meant for this server, by its Host and Origin, or the status for the rejection. */
 static int check_host(const http_client *c)
 {
     char host[HEADER_SIZE], origin[HEADER_SIZE];
@@ -167,12 +167,12 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got == 0 && c->answered && evbuffer_get_length(c->out) > 0) {
-        event_del(c->readable); /* it may still read */
+        event_del(c->readable); /* the client may still read */
     } else if (got <= 0) {
         http_close(c);
     } else if (!c->answered) {
         c->size += (size_t)got;
-        c->request[c->size] = '\0'; /* a NUL byte ends the request earlier; no header has one */
+        c->request[c->size] = '\0'; /* a NUL byte would end the request earlier; headers contain none */
         if (strstr(c->request, "\r\n\r\n") != NULL || strstr(c->request, "\n\n") != NULL)
             answer(c);
         else if (c->size == REQUEST_MAX)

@@ -1,4 +1,6 @@
-/* netlogd: collects records from many machines into one log. Options, and start in the background. */
+/*
+ * netlogd: collects records from many machines into one log. This file has the options and the start in the background.
+ */
 #include "config.h"
 
 #include "service/confine.h"
@@ -62,7 +64,7 @@ static const options_usage usage = {
              "configuration and certificates again; they take effect if they are valid. On SIGTERM, netlogd "
              "receives what has arrived, writes it and ends."};
 
-/* Reads the options into a->settings. Returns false after it has reported a problem. */
+/* Reads the options into a->settings. Returns false after reporting a problem. */
 static bool read_arguments(arguments *a, config_report report, void *report_user)
 {
     settings *s = a->settings;
@@ -116,7 +118,10 @@ static bool write_pid_file(const char *path)
     return good;
 }
 
-/* Opens the control socket, whose file only this user may open. NULL if none exists, or after a failure. */
+/*
+ * Opens the control socket, whose file only this user may open. Returns NULL without a control socket, or after a
+ * failure.
+ */
 static listener *open_control(const settings *s, bool *good)
 {
     listener *control = NULL;
@@ -156,7 +161,10 @@ static bool writes_to_terminal(const settings *s)
     return false;
 }
 
-/* Opens netlogd's own log; NULL: none. In the background, standard error is closed, and the log must not use it. */
+/*
+ * Opens netlogd's own log. Returns NULL without a log. In the background, standard error is closed, and the log must
+ * not use it.
+ */
 static nl_log *open_log(const settings *s)
 {
     if (daemon_has_no_streams() && settings_logs_to_stderr(s))
@@ -190,7 +198,7 @@ static int serve_outputs(arguments *a, recovery *recovering)
     int status = PROGRAM_PROBLEM;
     if (good) {
         nl_error problem = {0};
-        if (confined_begin(s) != NL_OK) { /* before there are threads, which inherit it */
+        if (confined_begin(s) != NL_OK) { /* before starting threads, which inherit the confinement */
             nl_error_save(&problem);
             program_error("%s", problem.message);
         }
@@ -214,13 +222,13 @@ static int serve_outputs(arguments *a, recovery *recovering)
     for (char call[CONFINE_CALL_SIZE]; confine_report_refused(call);)
         nl_write(parts.log, NL_WARNING, "Netlogd.CallRefused", "CALL=%s", call);
     nl_close(parts.log);
-    /* Last of all, because a waiting program expects all records to be written when the file is gone. */
+    /* Removed last, because a waiting program expects all records to be written when the file is gone. */
     if (wrote_pid_file)
         ending_remove_pid_file(s->pid_file);
     return status;
 }
 
-/* All problems of the start are reported on the terminal, before it is released. */
+/* Serves. Reports all problems of the start on the terminal, before releasing it. */
 static int serve(arguments *a)
 {
     const settings *s = a->settings;

@@ -29,7 +29,7 @@ typedef struct nats_reader {
     bool numbered;       /* the latest block belongs to a stream */
     bool to_acknowledge; /* a message was taken */
     uint64_t malformed, gaps, records;
-    char reason[256];            /* the latest that was reported */
+    char reason[256];            /* the latest reported reason */
     char source[NATS_NAME_SIZE]; /* the message that is read */
 } nats_reader;
 
@@ -89,7 +89,7 @@ static void take_records(nats_reader *r)
     r->records += put;
 }
 
-/* Takes a message. No record continues in the next message. Returns the units of work that it cost. */
+/* Decodes and puts the records of a message. Records do not continue in the next message. Returns the units of work. */
 static uint64_t take_message(nats_reader *r, nats_message *m)
 {
     nl_string data = nats_message_data(m);

@@ -30,7 +30,7 @@ typedef struct arguments {
     int word_count;
 } arguments;
 
-/* Checks the time, which is sent to netlogd as it is written. */
+/* Checks the time, which is sent to netlogd unchanged. */
 static bool set_since(void *settings, const nl_option *row, const char *value)
 {
     int64_t time_ns;
@@ -285,7 +285,7 @@ static json_object *json_of_records(const answer *all, size_t from)
     return array;
 }
 
-/* Prints an answer. one: the first record is the answer, and the others are its outputs. */
+/* Prints a reply. one: the first record is the result, and the others describe outputs. */
 static void print_json_answer(const answer *all, bool one)
 {
     json_object *document = one && all->count > 0 ? json_of_record(all->records[0]) : json_of_records(all, 0);
@@ -414,7 +414,7 @@ static int tail(const arguments *a)
     nl_buffer_free(&url);
     if (reader == NULL)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
-    setvbuf(stdout, NULL, _IOLBF, 0); /* print each record when it comes */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* print each record when it arrives */
     const nl_record *record;
     nl_buffer line = {0};
     nl_status status;

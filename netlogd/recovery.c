@@ -41,7 +41,7 @@ struct recovery {
     struct event *readable;
     bool ended;          /* the process */
     bool ending;         /* recovery_end was called */
-    int64_t patience_ns; /* end of the patience, by the monotonic clock */
+    int64_t patience_ns; /* end of the wait, by the monotonic clock */
 };
 
 /* ---- the recovering process ---- */
@@ -49,7 +49,10 @@ struct recovery {
 static int reported[REPORTED_MAX]; /* processes whose recovery failed */
 static size_t next_reported;
 
-/* Returns whether the failure of that process was reported before, and notes it. Forgets the oldest of too many. */
+/*
+ * Returns whether the failure of a process was reported before, and stores it. Replaces the oldest entry when the list
+ * is full.
+ */
 static bool was_reported(int process)
 {
     for (size_t i = 0; i < REPORTED_MAX; i++)
@@ -72,7 +75,7 @@ static void send_to_netlogd(int fd, const report *r)
 
 static void send_report(void *user, const nl_recovered *what)
 {
-    /* The other logs of a process whose recovery fails remain, although they are empty. */
+    /* If recovery of a process fails, its other logs remain, although they are empty. */
     bool nothing = what->status == NL_OK && what->records == 0;
     if (nothing || (what->status != NL_OK && was_reported(what->process)))
         return;
@@ -92,7 +95,7 @@ static void *watch_other_end(void *user)
     _exit(0);
 }
 
-/* Problems are sent as reports. Closing the streams lets their readers not wait for this process. */
+/* Closes the streams, so that their readers do not wait for this process. Problems are sent as reports. */
 static void close_streams(void)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -131,7 +134,7 @@ static void log_report(const report *what)
                  what->url, what->message);
 }
 
-/* Reads one report, if there is one. */
+/* Reads one report, if available. */
 static void read_report(recovery *r)
 {
     report what;

@@ -22,7 +22,7 @@
 enum {
     LINE_SIZE_MAX = 8 << 10,
     READ_SIZE = 4 << 10,
-    ANSWER_SECONDS = 60, /* for reading an answer that ends */
+    ANSWER_SECONDS = 60, /* maximum time for the client to read a complete reply */
     SENT_AT_ONCE = 128 << 10,
 };
 
@@ -76,7 +76,7 @@ size_t request_queued(const request *r)
     return evbuffer_get_length(r->queue);
 }
 
-/* Ends the answer with the current error. */
+/* Ends the reply with the current error. */
 static void fail(request *r)
 {
     char reason[NL_ERROR_MESSAGE_SIZE];
@@ -96,7 +96,7 @@ void request_end(request *r)
     request_send(r);
 }
 
-/* The only function that writes to a client. Returns false if the client is gone. */
+/* Writes to a client, as the only function. Returns false if the client has disconnected. */
 static bool send_some(request *r)
 {
     size_t sent = 0;
@@ -117,7 +117,7 @@ static bool send_some(request *r)
     return true;
 }
 
-/* Bytes within the channel are read after other events. */
+/* Waits for data. Bytes within the channel are read after other events. */
 static void listen_for_data(request *r)
 {
     event_add(r->readable, NULL);
@@ -133,7 +133,7 @@ void request_send(request *r)
         return;
     }
     if (!good) {
-        /* The caller still uses the request. It is closed when its channel is read. */
+        /* The caller still uses the request, so it is closed later, when its channel is read. */
         evbuffer_drain(r->queue, request_queued(r));
         shutdown(r->channel.fd, SHUT_RDWR);
     } else if (r->ending) {
@@ -203,7 +203,7 @@ static void answer_line(request *r, const char *line, size_t size)
     nl_buffer_free(&storage);
 }
 
-/* Answers the line when all of it has arrived. */
+/* Executes the request when its whole line has arrived. */
 static void answer_whole_line(request *r)
 {
     const char *newline = r->line.size > 0 ? memchr(r->line.data, '\n', r->line.size) : NULL;
@@ -226,7 +226,7 @@ static void answer_whole_line(request *r)
     nl_buffer_free(&r->line);
 }
 
-/* Takes bytes that arrived before the answer. The channel is not read again until they were examined. */
+/* Adds bytes that arrived before the reply. The channel is not read again until they were examined. */
 static void add_to_line(request *r, const char *data, size_t size)
 {
     nl_buffer_append(&r->line, data, size);
@@ -262,7 +262,7 @@ static void request_close(request *r)
     event_free(r->readable);
     event_free(r->writable);
     event_free(r->deadline);
-    evbuffer_drain(r->queue, request_queued(r)); /* on_queue counts that */
+    evbuffer_drain(r->queue, request_queued(r)); /* on_queue counts the removed bytes */
     evbuffer_free(r->queue);
     nl_buffer_free(&r->line);
     nl_record_free(r->record);
@@ -279,7 +279,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
     if (got > 0 && !r->answered)
         add_to_line(r, bytes, (size_t)got);
     else if (got == 0 && r->ending && request_queued(r) > 0)
-        event_del(r->readable); /* it sends no more, but may still read */
+        event_del(r->readable); /* the client sends no more, but may still read */
     else if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
         request_close(r);
     else if (nl_channel_has_more(&r->channel))

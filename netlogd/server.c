@@ -35,10 +35,10 @@
 #include <signal.h>
 
 enum {
-    TURN_MS = 10, /* between checks for other events; each check costs time for each client */
+    TURN_MS = 10, /* interval of checks for other events; each check costs time for each client */
     CLOCK_MS = 1000,
-    RECOVERY_MS = 5,       /* between checks, at the end, whether recovery has ended */
-    READERS_MS = 5,        /* between checks, at the end, whether subscribers have read their queues */
+    RECOVERY_MS = 5,       /* interval of checks, at the end, whether recovery has ended */
+    READERS_MS = 5,        /* interval of checks, at the end, whether subscribers have read their queues */
     READERS_MAX_MS = 2000, /* without progress of any subscriber */
     REST_MS = 20,          /* for data that clients' kernels still hold */
     RETRY_MS = 250,
@@ -51,7 +51,7 @@ enum { SIGNAL_COUNT = sizeof signals / sizeof signals[0] };
 static struct {
     const server_parts *parts;
     const settings *settings;
-    settings *reloaded; /* settings, if they are not those of the start */
+    settings *reloaded; /* settings after a reload; NULL: the settings of the start */
     struct event_base *base;
     char host[SERVER_HOST_SIZE];
     int64_t start_ns;
@@ -162,7 +162,7 @@ static void begin_end(void)
     ending_begin(server.settings->stop_s);
 }
 
-/* Serves clients until recovery has ended, because it may be a client. A second signal ends recovery at once. */
+/* Serves clients until recovery has ended, because recovery may be a client. A second signal ends recovery at once. */
 static void on_stop(evutil_socket_t signal, short what, void *user)
 {
     int64_t patience_ms = 0;
@@ -256,10 +256,13 @@ static void close_connection(connection *c, void *user)
     connection_close(c);
 }
 
-/* Takes what the kernel has received from clients, as long as the outputs can be written. */
+/* Reads the bytes that the kernel has received from clients, as long as the outputs can be written. */
 static void take_arrived(int64_t deadline_ns)
 {
-    /* First takes what each client has already sent, so that a client that keeps sending does not use others' time. */
+    /*
+     * First read the bytes that each client has already sent, so that a client that keeps sending does not use others'
+     * time.
+     */
     connections_visit(take_from_connection, &deadline_ns);
     connections_visit(drain_connection, &deadline_ns);
     datagrams_take_arrived();
@@ -273,8 +276,8 @@ static bool any_client_logs(void)
 }
 
 /*
- * Takes and writes what has arrived. Repeats that until an output that is blocked can be written, or until the time is
- * over. Clients' kernels may hold more data until there is space in the socket here; that data gets REST_MS.
+ * Reads and writes the bytes that have arrived. Repeats this until a blocked output can be written, or until the time
+ * is over. Clients' kernels may hold more data until this host's socket has space; this data gets REST_MS.
  */
 static nl_status take_and_write_all(void)
 {
@@ -285,10 +288,10 @@ static nl_status take_and_write_all(void)
         bool blocked = outputs_are_blocked();
         nl_status status = outputs_settle();
         int64_t now_ns = nl_monotonic_ns();
-        if (rest_ns == 0) /* more may have followed what arrived early in this pass */
+        if (rest_ns == 0) /* more bytes may have arrived during this pass */
             rest_ns = now_ns + REST_MS * NS_PER_MS;
         bool done = status == NL_OK && !blocked, rest = any_client_logs() && now_ns < rest_ns;
-        if (done && !rest && listening) { /* one more pass for clients that connect just now */
+        if (done && !rest && listening) { /* one more pass for clients that are just connecting */
             accepting_take_waiting();
             accepting_end();
             listening = false;
@@ -301,7 +304,7 @@ static nl_status take_and_write_all(void)
     }
 }
 
-/* Waits while subscribers read what was queued for them, so that no stream ends within a record. */
+/* Waits while subscribers read their queues, so that no stream ends within a record. */
 static void let_requests_read(void)
 {
     int64_t end_ns = nl_monotonic_ns() + ending_left_ms() / 2 * NS_PER_MS, progress_ns = nl_monotonic_ns();

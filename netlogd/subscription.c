@@ -23,19 +23,19 @@
 #include <string.h>
 
 enum {
-    CHUNK_SIZE = 64 << 10, /* gathered bytes that are handed out even within a turn */
-    SHARED_SIZE = 4 << 10, /* larger chunks are shared by the queues, smaller ones are copied into them */
+    CHUNK_SIZE = 64 << 10, /* gathered bytes that are delivered even within a turn */
+    SHARED_SIZE = 4 << 10, /* the queues share larger chunks, and copy smaller chunks */
     CLOCK_RECORDS = 64,    /* maximum number of records between checks of the clock */
-    CLOCK_STEPS = 1 << 17, /* likewise, steps of an expression */
+    CLOCK_STEPS = 1 << 17, /* maximum steps of an expression between checks of the clock */
     BLOCKED_MS = 250,      /* between attempts to flush a blocked output */
-    GROUP_STEPS = 50,      /* about the cost of a group for a record, without its expression */
+    GROUP_STEPS = 50,      /* approximate cost of a group for a record, without its expression */
     CHEAP_STEPS = 2000,    /* cost of all groups for a record, up to which groups are cheap */
     COSTLY_STEPS = 1000,   /* average cost of an expression for a record, beyond which it is costly */
     AT_ONCE_NS = 2000000,  /* maximum of work that is done at once, while the backlog is full */
-    AT_ONCE_SAVED = 10,    /* so many times as much after a time without such work */
+    AT_ONCE_SAVED = 10,    /* this many times as much after a time without such work */
 };
 
-/* The part of the time in which work may be done at once, if all groups are cheap, and otherwise. */
+/* The shares of the time in which work may be done at once, if all groups are cheap, and otherwise. */
 #define AT_ONCE_SHARE_CHEAP 0.9
 #define AT_ONCE_SHARE (1 / 3.0)
 
@@ -54,12 +54,12 @@ typedef struct group {
     int64_t since_ns;
     nl_encoder *encoder;
     span gathered;          /* in the encoder, */
-    uint64_t gathered_from; /* from that record of the backlog on */
-    uint64_t position;      /* the record of the backlog that is matched next */
-    uint64_t steps, looked; /* cost of the expression so far, and for how many records */
+    uint64_t gathered_from; /* the first gathered record of the backlog */
+    uint64_t position;      /* the next record of the backlog to match */
+    uint64_t steps, looked; /* cost of the expression so far, and the number of evaluated records */
     subscription *members;
     size_t users;   /* members, and subscriptions that read stored records */
-    size_t joining; /* maximum number of members that joined at a record that is not matched yet */
+    size_t joining; /* maximum number of members that joined at a record that was not matched yet */
 } group;
 
 struct subscription {
@@ -71,10 +71,12 @@ struct subscription {
     uint64_t joins_at; /* its first record of the backlog */
     int64_t began_ns;
     uint64_t records;
-    span missed; /* and not reported yet */
+    span missed; /* missed records that were not reported yet */
     uint64_t missed_in_all;
-    /* While it reads stored records. It may be live already: then the file ends where it became live, and it misses
-     * records until it has read them. */
+    /*
+     * Set while the subscription reads stored records. If it is already live, the file ends where it became live, and
+     * it misses records until it has read the file.
+     */
     past *past;
     nl_encoder *encoder;
     background_task catching_up;
@@ -83,7 +85,7 @@ struct subscription {
 
 static subscription *subscriptions;
 static group *groups;
-static group *next_group; /* to be matched; NULL: the first */
+static group *next_group; /* the next group to match; NULL: the first */
 static background_task matching;
 static allowance at_once; /* nanoseconds of work that may be done at once */
 static nl_buffer past_line;
@@ -106,7 +108,7 @@ static bool group_is_same(const group *g, const group *wanted)
                                                       : strcmp(g->where, wanted->where) == 0);
 }
 
-/* Returns the group that equals wanted, which may be new. Takes over the filter and copies where. */
+/* Returns the group that equals wanted, which may be new. Owns the filter from then on, and copies where. */
 static group *group_join(const group *wanted)
 {
     group *g = groups;
@@ -144,7 +146,7 @@ static void group_leave(group *g)
     free(g);
 }
 
-/* Sets *meant to whether a record is for the group. Returns NL_FAILED if that would cost too much. */
+/* Sets *meant to whether a record is for the group. Returns NL_FAILED if the evaluation would cost too much. */
 static nl_status match(group *g, const nl_record *record, bool *meant)
 {
     uint64_t steps = NL_FILTER_STEPS_MAX;
@@ -188,20 +190,23 @@ static void put_own(subscription *s, const nl_record *record)
     nl_buffer_free(&bytes);
 }
 
-/* Returns whether so many more bytes fit into all queues together. */
+/* Returns whether size more bytes fit into all queues together. */
 static bool all_queues_fit(size_t size)
 {
     return requests_get_queued() + size <= server_settings()->max_memory / 2;
 }
 
-/* If all queues together take too much, only a subscription with an empty queue may continue. */
+/*
+ * Returns whether the queue is half empty. If all queues together use too much memory, only a subscription with an
+ * empty queue may continue.
+ */
 static bool is_half_empty(const subscription *s)
 {
     size_t queued = request_queued(s->request);
     return queued == 0 || (queued <= server_settings()->subscriber_queue / 2 && all_queues_fit(0));
 }
 
-/* Tells the subscriber what it has missed. Returns false while its queue is too full for that. */
+/* Reports missed records to the subscriber. Returns false while its queue is too full. */
 static bool report_missed(subscription *s)
 {
     if (s->missed.count == 0)
@@ -224,7 +229,7 @@ static void miss(subscription *s, const span *what)
     counts.missed += what->count;
 }
 
-/* A single chunk may be larger than the queue. */
+/* Returns whether a chunk fits into the queue. A single chunk may be larger than the queue. */
 static bool queue_fits(const subscription *s, size_t size)
 {
     size_t queued = request_queued(s->request);
@@ -252,7 +257,7 @@ static void put_chunk(subscription *s, const nl_buffer *bytes, shared *common, c
     }
 }
 
-/* Puts what the group has gathered into its members' queues. No subscription ends here: see request_send. */
+/* Puts the gathered records of the group into its members' queues. Ends no subscription: see request_send. */
 static void deliver(group *g)
 {
     uint64_t from = g->gathered_from;
@@ -356,7 +361,9 @@ bool subscriptions_want_records(void)
     return groups != NULL;
 }
 
-/* Returns the number up to which the group is matched in one step: where the next member joins, or end. */
+/*
+ * Returns the number up to which the group is matched in one step: the number at which the next member joins, or end.
+ */
 static uint64_t find_next_join(group *g, uint64_t end)
 {
     size_t joining = 0;
@@ -368,7 +375,7 @@ static uint64_t find_next_join(group *g, uint64_t end)
     return end;
 }
 
-/* Matches some records of the backlog with the group. Returns false if there were none. */
+/* Matches some records of the backlog with the group. Returns false if none were left. */
 static bool match_some(group *g)
 {
     uint64_t end = backlog_end(), steps = g->steps;
@@ -407,7 +414,7 @@ static void drop_matched(void)
     backlog_drop(matched);
 }
 
-/* Matches records, one group after the other, until that time. Returns whether none is left. */
+/* Matches records, one group after another, until a time. Returns whether all records are matched. */
 static bool match_until(int64_t until_ns)
 {
     bool left = false, done = false;
@@ -452,7 +459,7 @@ static bool are_cheap(void)
     return steps <= CHEAP_STEPS;
 }
 
-/* Matches records at once, for a limited part of the time, and drops those that were matched with all groups. */
+/* Matches records at once, for a limited part of the time, and drops the records that were matched with all groups. */
 static void match_at_once(void)
 {
     int64_t began_ns = nl_monotonic_ns();
@@ -466,7 +473,7 @@ static void match_at_once(void)
     allowance_spend(&at_once, share * 1e9, ended_ns, (uint64_t)(ended_ns - began_ns));
 }
 
-/* Disconnects costly subscribers for which records are left. Returns whether there were any. */
+/* Disconnects costly subscribers for which records are left. Returns whether it disconnected any. */
 static bool disconnect_costly(void)
 {
     bool any = false;
@@ -489,8 +496,10 @@ static span span_of(uint64_t from, uint64_t before)
     return what;
 }
 
-/* All members miss the records before that number that were not matched with their groups. Most groups are at the same
- * record, so the span is computed only when it differs from that of the group before. */
+/*
+ * Lets all members miss the records before a number that were not matched with their groups. Most groups are at the
+ * same record, so the span is computed only when it differs from the previous group's span.
+ */
 static void pass_over(uint64_t before)
 {
     span what = {0};
@@ -509,13 +518,13 @@ static void pass_over(uint64_t before)
     }
 }
 
-/* Makes space in the backlog; drops unmatched records only if nothing else helps. */
+/* Makes space in the backlog; drops unmatched records only as a last resort. */
 static void make_space(void)
 {
     match_at_once();
     if (!backlog_is_full())
         return;
-    /* A group that was not matched yet is not known to be costly. */
+    /* The cost of a group that was not matched yet is unknown. */
     while (backlog_is_full() && disconnect_costly())
         match_at_once();
     if (!backlog_is_full())
@@ -602,7 +611,7 @@ static void send_past(subscription *s)
     request_send(s->request);
 }
 
-/* Returns NL_FAILED if the expression costs too much for the record. */
+/* Puts a stored record into the queue. Returns NL_FAILED if the expression costs too much for the record. */
 static nl_status put_past(subscription *s, const nl_record *record)
 {
     bool meant;
@@ -623,7 +632,7 @@ static nl_status put_past(subscription *s, const nl_record *record)
 
 typedef enum slice { SLICE_MORE, SLICE_ALL_READ, SLICE_FAILED, SLICE_COSTLY } slice;
 
-/* Reads some records of the file. SLICE_ALL_READ: the file has no more now. */
+/* Reads some records of the file. SLICE_ALL_READ: the file has no more records now. */
 static slice read_slice(subscription *s)
 {
     int64_t until_ns = nl_monotonic_ns() + BACKGROUND_SLICE_NS;
@@ -645,7 +654,7 @@ static slice read_slice(subscription *s)
     return SLICE_MORE;
 }
 
-/* The subscription has read all that is written. It goes live when all records that were taken are written. */
+/* The subscription has read all written records. It becomes live when all received records are written. */
 static void join_present(subscription *s)
 {
     if (s->live || outputs_are_empty()) {
@@ -667,7 +676,7 @@ static void run_catching_up(void *user)
     send_past(s);
     switch (result) {
     case SLICE_MORE:
-        if (is_half_empty(s)) /* otherwise it continues when some bytes are sent */
+        if (is_half_empty(s)) /* otherwise it continues after some bytes are sent */
             background_add(&s->catching_up);
         break;
     case SLICE_ALL_READ:
@@ -737,16 +746,16 @@ static void welcome(request *r, const group *g)
     request_put(r, record);
 }
 
-/* Returns whether the subscription counts for max-subscribers. */
+/* Returns whether max-subscribers includes the subscription. */
 static bool is_limited(const subscription *s)
 {
     return !s->request->control && !s->request->ending;
 }
 
 /*
- * Returns the subscription that must end for a new one of r when there are too many, or NULL. It belongs to the address
- * with the most subscriptions, if that address has at least two more than the address of r, and of these it is the one
- * to which nothing was sent for the longest time.
+ * Returns the subscription that must end for a new subscription of r at the maximum, or NULL. It belongs to the address
+ * with the most subscriptions, if this address has at least two more than the address of r. Among these, it is the
+ * subscription that has received nothing for the longest time.
  */
 static subscription *find_displaced(const request *r)
 {

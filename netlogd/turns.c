@@ -9,28 +9,30 @@
 
 enum {
     AT_ONCE_BUDGET = 100000, /* units of work of a client that is served at once while others wait */
-    AT_ONCE_LATER = 250000,  /* a client whose tag is at most so much later than the next one's is served at once */
-    SHARE_MS = 10,           /* between turns at most, whatever else there is to do */
-    CLOCK_SHARE = 8,         /* the part of the work in turns that moves the clock */
+    AT_ONCE_LATER =
+        250000,      /* a client whose tag is at most this much later than the next client's tag is served at once */
+    SHARE_MS = 10,   /* maximum time between turns */
+    CLOCK_SHARE = 8, /* one part in this many of the work in turns moves the clock */
 };
 
 static struct {
     struct event *event; /* active while clients wait */
-    struct event *share; /* the same, with the priority of clients that are served at once */
-    bool ran;            /* a turn, since the latest share event */
+    struct event *share; /* as event, with the priority of clients that are served at once */
+    bool ran;            /* a turn ran since the latest share event */
     void (*before)(void);
-    turn **heap; /* the waiting clients, the next one first; heap[0] is not used */
+    turn **heap; /* the waiting clients, the next client first; heap[0] is not used */
     size_t count, capacity;
-    uint64_t clock;   /* virtual time, in units */
-    uint64_t latest;  /* the latest tag */
-    uint64_t order;   /* of the client that will wait next */
-    uint64_t at_once; /* units served at once since the latest turn, or since no client had bytes to read */
-    uint64_t work;    /* units of all clients */
+    uint64_t clock;  /* virtual time, in units */
+    uint64_t latest; /* the latest tag */
+    uint64_t order;  /* of the next client that begins to wait */
+    uint64_t
+        at_once;   /* units served at once since the latest turn, or since the latest time without bytes from clients */
+    uint64_t work; /* units of all clients */
     bool in_turn;
     uint64_t work_max; /* units of one turn */
 } all;
 
-/* Has on_turn called after the loop has checked for new bytes; event_active would call it before. */
+/* Makes the loop call on_turn after it has checked for new bytes; event_active would call it before. */
 static void wake(void)
 {
     static const struct timeval now = {0};
@@ -48,7 +50,7 @@ static void set_place(size_t place, turn *client)
     client->place = place;
 }
 
-/* Puts the client at its place in the heap: at that free place, or above or below it. */
+/* Puts the client at its place in the heap: at a free place, or above or below it. */
 static void sift(size_t place, turn *client)
 {
     for (; place > 1 && is_before(client, all.heap[place / 2]); place /= 2)

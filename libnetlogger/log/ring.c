@@ -34,7 +34,7 @@ void nl_ring_begin_stream(nl_ring *ring)
         memcpy(shared->stream, &(int64_t){nl_time_now_ns()}, sizeof(int64_t));
     shared->thread = (uint32_t)syscall(SYS_gettid);
     shared->thread_gone = 0;
-    /* The writer thread reads it in every ring, also in an empty one. */
+    /* The writer thread reads it in every ring, even in an empty ring. */
     __atomic_store_n(&shared->sequence, 0, __ATOMIC_RELAXED);
     ring->last_time_ns = 0;
     ring->stuck_since_ns = 0;
@@ -130,7 +130,7 @@ void nl_ring_report_lost(nl_ring *ring)
         return;
     nl_ring_producer *p = &ring->producer;
     char *at = p->data + (p->head & p->mask);
-    /* Not after the following event, whose time is that of its call. */
+    /* The time must not be later than the following event, whose time is the time of its call. */
     uint64_t ticks = p->busy == 2 ? p->called : nl_private_ticks(p);
     nl_event_header header = {LOST_SIZE, NL_SITE_LOST, ticks};
     memcpy(at, &header, sizeof header);
@@ -140,13 +140,13 @@ void nl_ring_report_lost(nl_ring *ring)
     __atomic_store_n(p->published, p->head, __ATOMIC_RELEASE);
 }
 
-/* Returns whether there is space for the event and for a report of losses before it. */
+/* Returns whether the ring has space for the event and for a report of losses before it. */
 static bool fits(const nl_ring *ring, size_t size)
 {
     return free_size(ring) >= size + (nl_ring_has_lost(ring) ? LOST_SIZE : 0);
 }
 
-/* Counts the events between from and to as lost. They are complete: this producer wrote them. */
+/* Counts the events between from and to as lost. They are complete, because this producer wrote them. */
 static void count_overwritten(nl_ring *ring, uint64_t from, uint64_t to, nl_lost_event *lost)
 {
     nl_event_header header;
@@ -244,7 +244,7 @@ static bool find_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(v
 bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user)
 {
     bool found = find_room(ring, size, level, wake, user);
-    /* Report losses with the next event that has space, so that reports do not fill the ring. */
+    /* Report losses with the next event that fits, so that reports do not fill the ring. */
     if (found)
         nl_ring_report_lost(ring);
     else

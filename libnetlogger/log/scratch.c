@@ -33,7 +33,7 @@ static void make_key(void)
     pthread_key_create(&key, free_scratch);
 }
 
-/* When the library is loaded, because setting a later key of a process allocates. */
+/* Creates the key when the library is loaded, because setting a later key of a process allocates memory. */
 __attribute__((constructor)) static void on_load(void)
 {
     pthread_once(&key_once, make_key);

@@ -33,7 +33,7 @@ const char *nl_session_parent(void)
     return environment.shm;
 }
 
-/* The lock shows that the process lives: the kernel releases it when the process ends in any way. */
+/* Takes the lock, which shows that the process lives: the kernel releases it however the process ends. */
 static bool take_lock(int in, int flags)
 {
     lock_file = openat(in, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
@@ -43,7 +43,8 @@ static bool take_lock(int in, int flags)
 }
 
 /*
- * The directory gets its name after the lock, because recovery takes an unlocked directory for that of a dead process.
+ * Creates the directory. Names it after taking the lock, because recovery takes an unlocked directory for the directory
+ * of a dead process.
  */
 static bool make_folder(void)
 {
@@ -104,10 +105,7 @@ static int open_file(const nl_mapping *mapping, int flags)
     return in >= 0 ? openat(in, mapping->name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600) : -1;
 }
 
-/*
- * Maps the bytes from repeat a second time at the end. For anonymous memory, mremap(2) with an old size of 0 does
- * that.
- */
+/* Maps the bytes from repeat a second time at the end. For anonymous memory, uses mremap(2) with an old size of 0. */
 static bool map_again(char *memory, int fd, size_t size, size_t repeat)
 {
     size_t again = size - repeat;
@@ -152,7 +150,8 @@ static bool reserve(int fd, size_t from, size_t to)
 static void unlink_file(const nl_mapping *mapping)
 {
     int saved = errno;
-    int in = mapping->named && folder_state == MADE ? open_folder() : -1; /* after fork it belongs to the parent */
+    int in = mapping->named && folder_state == MADE ? open_folder()
+                                                    : -1; /* after fork, the directory belongs to the parent */
     if (in >= 0)
         unlinkat(in, mapping->name, 0);
     errno = saved;
@@ -189,7 +188,7 @@ bool nl_mapping_make(nl_mapping *mapping, size_t size, size_t reserved, size_t r
     mapping->size = repeat > 0 ? 2 * size - repeat : size;
     if (make_file(mapping, size, reserved, repeat))
         return true;
-    /* A container's /dev/shm may be small, and the size of files limited: use anonymous memory. */
+    /* A container's /dev/shm may be small, and the size of files may be limited: use anonymous memory. */
     mapping->error = errno != 0 ? errno : ENOENT;
     mapping->memory = nl_mapping_map(-1, size, repeat);
     return mapping->memory != NULL;

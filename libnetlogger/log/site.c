@@ -92,7 +92,7 @@ static bool is_switched_off(const char *event)
     return off;
 }
 
-/* Returns the base address of the program or shared library that contains an address; NULL if none does. */
+/* Returns the base address of the program or shared library that contains an address; NULL if it is not found. */
 static const void *module_of(const void *address)
 {
     Dl_info info;
@@ -159,7 +159,7 @@ void nl_sites_switch(const char *pattern, bool off)
     size_t at = 0;
     while (at < rule_count && strcmp(rules[at].pattern, pattern) != 0)
         at++;
-    if (at == RULES_MAX) /* remove the oldest rule, whose effect stays */
+    if (at == RULES_MAX) /* remove the oldest rule; its effect stays */
         at = 0;
     if (at < rule_count)
         memmove(&rules[at], &rules[at + 1], (--rule_count - at) * sizeof rules[0]);
@@ -264,7 +264,7 @@ static bool get_text(const char **at, const char *end, nl_string *text)
     return true;
 }
 
-/* Reads one site. Returns false for an invalid one, in damaged memory. */
+/* Reads one site. Returns false for an invalid site, in damaged memory. */
 static bool read_site(nl_site *site, const char *at, const char *end, const nl_shared_site *head)
 {
     *site = (nl_site){

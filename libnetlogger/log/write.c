@@ -144,7 +144,7 @@ static nl_status write_refuse(nl_log *log)
     return nl_error_set(NL_ERROR_BUSY, "the event is lost: a signal handler interrupted another event");
 }
 
-/* Returns whether an event has only what a call of nl_write supplies. */
+/* Returns whether an event has only the members that a call of nl_write supplies. */
 static bool is_bare(const nl_record *head)
 {
     return head->time_ns == 0 && head->host.data == NULL && head->prog.data == NULL && head->field_count == 0 &&
@@ -156,7 +156,7 @@ static nl_member member_of(const nl_plan_field *field)
     return nl_text_member(&nl_ulm, field->name, field->name_size);
 }
 
-/* Returns whether a field of the format has the name of a record's member, whose value it then is. */
+/* Returns whether a field of the format has the name of a record's member, and so sets the member. */
 static bool has_member_name(const nl_plan *plan)
 {
     for (size_t i = 0; i < plan->field_count; i++) {
@@ -189,7 +189,7 @@ static void take_members(nl_record *record, nl_field *fields, size_t before, con
     }
 }
 
-/* head: members and fields of the event before those of the format; NULL: none. */
+/* head: members and fields that precede the fields of the format, or NULL. */
 static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_record *head, nl_scratch *s, int error,
                                va_list *arguments)
 {

@@ -25,12 +25,12 @@ enum {
     BUSY_PAUSE_NS = 1000 * 1000, /* while there are events */
     SHORT_PAUSE_NS =
         20 * 1000000,             /* no ring fills within this time; in longer sleeps the next event wakes the thread */
-    BLOCK_AGE_NS = 100 * 1000000, /* blocks: events wait this long for others, to share a block ... */
+    BLOCK_AGE_NS = 100 * 1000000, /* blocks: events wait this long for more events, to share a block ... */
     LIVE_AGE_NS = 10 * 1000000,   /* ... to a collector, for live views, ... */
     BLOCK_FILL = 32 << 10,        /* ... unless a ring has this many bytes */
     VISIBLE_NS = 10 * 1000,       /* more than a store needs to become visible to another processor */
-    PATIENCE_NS = 100 * 1000000,  /* maximum wait for a thread in the middle of an event */
-    HELD_UP_NS = 50 * 1000,       /* between a flush's checks for such a thread */
+    PATIENCE_NS = 100 * 1000000,  /* maximum wait for a thread during an event */
+    HELD_UP_NS = 50 * 1000,       /* interval of a flush's checks for such a thread */
     STACK_SIZE = 512 << 10,
     FREE_RINGS = 16, /* empty rings kept for future threads */
 };
@@ -75,7 +75,7 @@ static void get_ready(nl_log *log)
     pthread_mutex_unlock(&log->mutex);
 }
 
-/* Only this thread removes rings, so that it may read the list without the lock. */
+/* Returns the list of rings. Only this thread removes rings, so it may read the list without the lock. */
 static nl_ring *rings_of(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);
@@ -84,7 +84,7 @@ static nl_ring *rings_of(nl_log *log)
     return rings;
 }
 
-/* Returns whether to take events now. In blocks, few events wait for more, to justify a block's header. */
+/* Returns whether to take events now. With blocks, a few events wait for more, to justify a block's header. */
 static bool is_time(nl_log *log, nl_ring *rings, bool everything)
 {
     uint64_t most = 0;
@@ -113,14 +113,14 @@ static bool is_full(const nl_log *log)
 /*
  * Returns the time up to which events of all threads can be ordered: a thread may have read the counter without having
  * published its event. before_ticks is so long ago that a producer's mark (busy), which precedes its reading of the
- * counter, is visible. A thread that is stopped in the middle of an event delays the others only for a limited time.
+ * counter, is visible. A thread that is stopped during an event delays the others only for a limited time.
  */
 static uint64_t ordered_until(nl_ring *rings, uint64_t before_ticks, uint64_t patience_ticks)
 {
     uint64_t until = before_ticks;
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next) {
         unsigned busy = __atomic_load_n(&ring->producer.busy, __ATOMIC_ACQUIRE);
-        if (busy == 2) { /* it makes space for an event that will have the time of its call */
+        if (busy == 2) { /* it makes space for an event, whose time will be the time of its call */
             uint64_t called = __atomic_load_n(&ring->producer.called, __ATOMIC_ACQUIRE);
             if (called > ring->safe_ticks)
                 ring->safe_ticks = called - 1 < before_ticks ? called - 1 : before_ticks;
@@ -160,11 +160,13 @@ static uint64_t read_clock(nl_log *log, bool everything)
     return before_ticks;
 }
 
-/* Returns the time up to which this cycle takes events. The list of rings is newer than before_ticks, so that it has
- * all rings with older events. */
+/*
+ * Returns the time up to which this cycle takes events. The list of rings is newer than before_ticks, so it has all
+ * rings with older events.
+ */
 static uint64_t take_until(nl_log *log, nl_ring *rings, uint64_t before_ticks)
 {
-    if (log->flush_ticks == UINT64_MAX) /* no threads log any more */
+    if (log->flush_ticks == UINT64_MAX) /* threads no longer log */
         return UINT64_MAX;
     if (log->drain.format == NL_FORMAT_NLB) /* blocks need no order between threads */
         return log->clock_ticks;
@@ -194,9 +196,9 @@ static void report_unnamed(nl_log *log)
 }
 
 /*
- * Returns whether a ring still has events that a flush needs, because the batch was full or they wait for a thread in
- * the middle of an older event. Later events do not count, so that a flush ends while other threads log. When the log
- * is closed, losses that did not fit into a full ring also remain.
+ * Returns whether a ring still has events that a flush needs, because the batch was full or the events wait for a
+ * thread that is writing an older event. Later events do not count, so that a flush ends while other threads log. When
+ * the log is closed, losses that did not fit into a full ring also remain.
  */
 static bool is_left(const nl_log *log, const nl_ring *rings)
 {
@@ -212,7 +214,7 @@ static bool is_left(const nl_log *log, const nl_ring *rings)
     return log->control.own_record_count > 0;
 }
 
-/* Moves events from the rings to the batch. Returns NL_FAILED, having moved nothing, if memory runs out. */
+/* Moves events from the rings to the batch. Returns NL_FAILED, and moves nothing, if memory runs out. */
 static nl_status writer_thread_take(nl_log *log, bool everything)
 {
     const unsigned failures = nl_memory_failures;
@@ -287,8 +289,10 @@ static void note_status(nl_log *log, nl_status status)
     pthread_mutex_unlock(&log->mutex);
 }
 
-/* Switches to the next destination, if there is one. Waiting records go there too, unless their format differs: then
- * they are sent first. */
+/*
+ * Switches to the next destination, if one is set. Waiting records also go there, unless their format differs; then
+ * they are sent to the old destination first.
+ */
 static void change_destination(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);
@@ -314,8 +318,10 @@ static void change_destination(nl_log *log)
     follow_destination(log);
 }
 
-/* Returns whether to begin the next cycle at once. Producers do not report filling rings, which would cost a system
- * call, so that this thread must prevent that a ring fills while it sleeps. */
+/*
+ * Returns whether to begin the next cycle at once. Producers do not report that their rings fill, because this would
+ * cost a system call. So this thread must not sleep until a ring is full.
+ */
 static bool is_more(const nl_log *log, bool everything)
 {
     if (everything)
@@ -323,7 +329,7 @@ static bool is_more(const nl_log *log, bool everything)
     return is_full(log) || (log->encoded.size > 0 && log->waiting >= log->options.ring_size / 4);
 }
 
-/* Lack of memory may be short: a flush tries several times. */
+/* Takes events; a flush tries several times, because lack of memory may be temporary. */
 static nl_status take_again(nl_log *log, bool everything)
 {
     enum { ATTEMPTS = 3 };
@@ -333,7 +339,7 @@ static nl_status take_again(nl_log *log, bool everything)
     return status;
 }
 
-/* Takes and sends events. Returns whether there may be more. */
+/* Takes and sends events. Returns whether more events may be waiting. */
 static bool writer_thread_look(nl_log *log, bool everything, bool closing)
 {
     get_ready(log);
@@ -357,7 +363,7 @@ static bool writer_thread_look(nl_log *log, bool everything, bool closing)
 
 /* ---- the thread ---- */
 
-/* Gives the result of the latest cycle to the callers of nl_flush. */
+/* Passes the result of the latest cycle to the callers of nl_flush. */
 static void finish_flush(nl_log *log, uint64_t wanted)
 {
     pthread_mutex_lock(&log->mutex);
@@ -386,7 +392,7 @@ static void watch_rings(nl_log *log)
         nl_ring_stop_at(ring, 0);
 }
 
-/* Returns whether no events wait and no thread is in the middle of an event. */
+/* Returns whether no events wait and no thread is writing an event. */
 static bool is_quiet(nl_log *log)
 {
     bool quiet = nl_outbox_is_empty(&log->outbox) && !nl_outbox_is_spooled(&log->outbox) && log->encoded.size == 0;
@@ -414,7 +420,7 @@ static void *writer_thread_run(void *user)
     nl_log *log = user;
     nl_inside = 1; /* the library refuses events in this thread, which only a signal handler could log */
     int64_t pause_ns = BUSY_PAUSE_NS;
-    __atomic_store_n(&log->asleep, false, __ATOMIC_RELAXED); /* it may be set from before a fork */
+    __atomic_store_n(&log->asleep, false, __ATOMIC_RELAXED); /* it may still be set from before a fork */
     for (bool stop = false; !stop;) {
         pthread_mutex_lock(&log->mutex);
         uint64_t wanted = log->flush_wanted;
@@ -444,7 +450,10 @@ static void *writer_thread_run(void *user)
     return NULL;
 }
 
-/* Separate from writer_thread_run, which also runs in a thread of the program if no thread can be created. */
+/*
+ * The thread's function. It is separate from writer_thread_run, which runs in a thread of the program if no thread can
+ * be created.
+ */
 static void *thread_main(void *log)
 {
     prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS);
@@ -465,7 +474,7 @@ bool nl_writer_thread_start(nl_log *log)
 
 uint64_t nl_writer_thread_ask(nl_log *log)
 {
-    if (!log->running && log->rings != NULL) /* a thread could not be created before */
+    if (!log->running && log->rings != NULL) /* creating a thread has failed before */
         log->running = nl_writer_thread_start(log);
     nl_writer_thread_wake(log);
     return log->running ? ++log->flush_wanted : 0;

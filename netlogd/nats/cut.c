@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { LARGEST = 17 << 20 }; /* bytes of a block, about */
+enum { LARGEST = 17 << 20 }; /* approximate maximum bytes of a block */
 
 /* The block that is examined. */
 typedef struct open_block {
@@ -16,15 +16,15 @@ typedef struct open_block {
     size_t end; /* in the data */
     bool there;
     uint64_t seen;        /* records */
-    uint64_t run;         /* of these, records since the program changed */
+    uint64_t run;         /* of these, records since the program last changed */
     nl_buffer host, prog; /* of the latest record */
-    nl_buffer runs;       /* uint64_t each: numbers of records with the same program, except the last */
+    nl_buffer runs;       /* uint64_t each: lengths of the runs of records with the same program, except the last run */
 } open_block;
 
 typedef struct cutting {
     const nats_cutter *cutter;
     const char *data;
-    bool more; /* blocks are wanted */
+    bool more; /* the receiver accepts more blocks */
     open_block block;
     nl_buffer subject;
 } cutting;
@@ -86,7 +86,8 @@ static void encode(cutting *c, uint64_t from, uint64_t to, nl_buffer *out)
 }
 
 /*
- * Gives records [from, to), in two halves if they are too many for a message. Omits a single record that is too large.
+ * Passes on records [from, to), in two halves if they are too many for a message. Omits a single record that is too
+ * large.
  */
 static void give_part(cutting *c, uint64_t from, uint64_t to)
 {
@@ -105,7 +106,10 @@ static void give_part(cutting *c, uint64_t from, uint64_t to)
     nl_buffer_free(&part);
 }
 
-/* Gives all runs, even if no more blocks are wanted: a block is delivered as a whole or not at all. */
+/*
+ * Passes on all runs, even if the receiver accepts no more blocks, because a block is delivered as a whole or not at
+ * all.
+ */
 static void give_runs(cutting *c)
 {
     open_block *block = &c->block;
@@ -119,7 +123,7 @@ static void give_runs(cutting *c)
 
 /* ---- all of them ---- */
 
-/* Gives the open block after its last record. */
+/* Passes on the open block after its last record. */
 static void finish_block(cutting *c)
 {
     open_block *block = &c->block;
@@ -137,7 +141,7 @@ static void cut_on_block(void *user, const nl_block_view *view)
     cutting *c = user;
     open_block *block = &c->block;
     finish_block(c);
-    if (!c->more) /* the block before was the last one wanted */
+    if (!c->more) /* the previous block was the last accepted block */
         return;
     block->view = *view;
     block->end = (size_t)(view->bytes.data + view->bytes.size - c->data);
@@ -172,7 +176,7 @@ size_t nats_cut_blocks(const nats_cutter *cutter, const char *data, size_t size)
         look_at(&c.block, record, cutter->whole);
     finish_block(&c);
     size_t done = c.block.end;
-    /* Bytes without a block, where one would have to end, are damaged. */
+    /* So many bytes without the end of a block are damaged. */
     if (c.more && size - done > LARGEST)
         done = size;
     nl_decoder_free(decoder);

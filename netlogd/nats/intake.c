@@ -24,12 +24,12 @@ enum {
     IN_PROGRESS_MS = 3000,
     ASK_FOR = 64,           /* messages per request */
     ASK_BYTES = 4 << 20,    /* maximum bytes per request */
-    HERE_MAX = 3 * ASK_FOR, /* maximum messages of a shard, here or requested */
+    HERE_MAX = 3 * ASK_FOR, /* maximum messages of a shard that are held or requested */
     REQUESTS = 2,           /* open requests for a shard */
     REQUEST_S = 5,          /* lifetime of a request */
-    REQUEST_LATE_MS = 1500, /* after which a request is no longer expected to end */
+    REQUEST_LATE_MS = 1500, /* after this time, the end of a request is no longer expected */
     PENDING_MAX = 4096,     /* maximum unacknowledged messages of a shard */
-    OTHERS_MS = 300,        /* for answers of other readers */
+    OTHERS_MS = 300,        /* wait for replies of other readers */
     RETRY_MS = 1000,
     TURN_MS = 250,
     ID_SIZE = 33,
@@ -44,7 +44,7 @@ struct nats_message {
     uint64_t number; /* in its stream */
     bool again;
     bool refused;       /* NATS must deliver it again */
-    int64_t touched_ms; /* when JetStream was told of it */
+    int64_t touched_ms; /* when JetStream was last informed of it */
 };
 
 typedef struct message_list {
@@ -54,7 +54,7 @@ typedef struct message_list {
 
 /* A request for messages that the server may still hold. */
 typedef struct asking {
-    unsigned left; /* messages that may still come; 0: none */
+    unsigned left; /* messages that may still arrive; 0: no request */
     unsigned number;
     int64_t until_ms;
 } asking;
@@ -62,8 +62,8 @@ typedef struct asking {
 typedef struct shard {
     char stream[NATS_NAME_SIZE];
     bool begun;       /* its consumer exists */
-    int64_t from_ms;  /* it is not examined before */
-    int64_t until_ms; /* end of the wait for messages that others have not acknowledged; 0: no wait */
+    int64_t from_ms;  /* the shard is not examined before this time */
+    int64_t until_ms; /* end of the wait for messages that other readers have not acknowledged; 0: no wait */
     asking asked[REQUESTS];
     unsigned requests;
     size_t here;
@@ -74,7 +74,7 @@ typedef struct wish {
     unsigned shard, number;
 } wish;
 
-/* What the thread sends in one turn. */
+/* The messages that the thread sends in one turn. */
 typedef struct telling {
     nats_message **late; /* messages in progress */
     size_t late_count;
@@ -88,7 +88,7 @@ struct nats_intake {
     pthread_t thread;
     char id[ID_SIZE]; /* of this netlogd, among readers */
 
-    /* The thread's own: */
+    /* Used only by the thread: */
     nats_link *link;
     natsSubscription *messages, *questions, *others;
     char *inbox;
@@ -105,7 +105,7 @@ struct nats_intake {
     message_list waiting, taken, settled;
     bool stop;
     bool reconnected;
-    bool other_reads; /* another reader has answered */
+    bool other_reads; /* another reader has replied */
     nats_intake_state state;
 };
 
@@ -161,14 +161,14 @@ static void wake(nats_intake *in)
         program_error("eventfd: %s", strerror(errno));
 }
 
-/* With the mutex. */
+/* The mutex is held. */
 static void wake_thread(nats_intake *in)
 {
     in->changes++;
     pthread_cond_signal(&in->changed);
 }
 
-/* With the mutex. NULL clears the reason. */
+/* The mutex is held. NULL clears the reason. */
 static void set_reason(nats_intake *in, const char *reason)
 {
     reason = reason != NULL ? reason : "";
@@ -196,7 +196,7 @@ static void end_request(nats_intake *in, natsMsg *msg)
     natsMsgHeader_Get(msg, "Description", &description);
     if (strcasestr(description, "MaxBytes") != NULL)
         return;
-    /* The consumer or its leader is gone, and is searched for again. */
+    /* The consumer or its leader is gone; the thread searches for it again. */
     s->begun = false;
     s->from_ms = nl_monotonic_ms() + RETRY_MS;
 }
@@ -246,7 +246,7 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
     jsMsgMetaData *about = NULL;
     bool ours = strncmp(natsMsg_GetSubject(msg), in->inbox, strlen(in->inbox)) == 0;
     if (!ours && natsMsg_GetMetaData(&about, msg) != NATS_OK) {
-        natsMsg_Destroy(msg); /* not of JetStream */
+        natsMsg_Destroy(msg); /* not from JetStream */
         return;
     }
     pthread_mutex_lock(&in->mutex);
@@ -271,7 +271,7 @@ static void on_reconnected(natsConnection *connection, void *user)
     pthread_mutex_unlock(&in->mutex);
 }
 
-/* Returns whether a question concerns a shard that this netlogd reads, or wants to read. */
+/* Returns whether a question concerns a shard that this netlogd reads, or is about to read. */
 static bool is_ours(nats_intake *in, const char *subject)
 {
     char stream[NATS_NAME_SIZE] = "";
@@ -280,7 +280,7 @@ static bool is_ours(nats_intake *in, const char *subject)
     return s != NULL && nats_place_has_share(in->place, (unsigned)(s - in->shards));
 }
 
-/* Another netlogd asks who reads a shard. If both want to, the one with the lower id does. */
+/* Another netlogd asks whether a shard has a reader. If both want to read it, the netlogd with the lower ID does. */
 static void on_question(natsConnection *connection, natsSubscription *subscription, natsMsg *msg, void *user)
 {
     (void)subscription;
@@ -308,7 +308,7 @@ static void on_other(natsConnection *connection, natsSubscription *subscription,
 
 /* ---- the thread: beginning ---- */
 
-/* With the mutex. */
+/* The mutex is held. */
 static void wait_a_while(nats_intake *in, int milliseconds)
 {
     struct timespec until = nl_monotonic_in_ms(milliseconds);
@@ -426,7 +426,7 @@ static nl_status find_others(nats_intake *in)
                                     in->place->name, in->place->durable);
 }
 
-/* Messages that a killed reader has not acknowledged come first. */
+/* Begins a shard: first waits for messages that a killed reader has not acknowledged. */
 static nl_status begin_shard(nats_intake *in, shard *s)
 {
     jsConsumerInfo *info = NULL;
@@ -455,7 +455,7 @@ static nl_status begin_shard(nats_intake *in, shard *s)
     return NL_OK;
 }
 
-/* With the mutex, which is released meanwhile. */
+/* The mutex is held at the call, and released meanwhile. */
 static nl_status begin_shards(nats_intake *in)
 {
     nl_status status = NL_OK;
@@ -469,11 +469,11 @@ static nl_status begin_shards(nats_intake *in)
     return status;
 }
 
-/* Prepares everything that must exist before messages can come. */
+/* Prepares everything that must exist before messages can arrive. */
 static nl_status get_ready(nats_intake *in)
 {
     if (in->link != NULL && natsConnection_IsClosed(in->link->connection))
-        disconnect(in); /* the servers have rejected it for good */
+        disconnect(in); /* the servers have permanently rejected it */
     pthread_mutex_lock(&in->mutex);
     bool reconnected = in->reconnected;
     in->reconnected = false;
@@ -486,7 +486,7 @@ static nl_status get_ready(nats_intake *in)
     pthread_mutex_unlock(&in->mutex);
     if (in->link == NULL && intake_connect_to(in) != NL_OK)
         return NL_FAILED;
-    /* Requests sent now would pile up, and be answered at once later. */
+    /* Requests sent now would accumulate, and be answered all at once later. */
     if (natsConnection_Status(in->link->connection) != NATS_CONN_STATUS_CONNECTED)
         return nl_error_set(NL_ERROR_UNREACHABLE, "%s: connection lost; reconnecting", in->place->name);
     if (!in->known && find_shards(in) != NL_OK)
@@ -501,7 +501,7 @@ static nl_status get_ready(nats_intake *in)
 
 /* ---- the thread: its turns ---- */
 
-/* Tells the server the state of a message. If that does not arrive, the server delivers the message again. */
+/* Tells the server the state of a message. If this does not arrive, the server delivers the message again. */
 static void publish_state(nats_intake *in, nats_message *m, const char *what)
 {
     if (in->link != NULL && natsMsg_GetReply(m->msg) != NULL)
@@ -521,7 +521,7 @@ static void publish_settled(nats_intake *in)
         publish_state(in, m, m->refused ? "-NAK {\"delay\": 30000000000}" : "+ACK"); /* nanoseconds */
 }
 
-/* With the mutex. Finds the messages that must be reported as in progress. */
+/* The mutex is held. Finds the messages that must be reported as in progress. */
 static void find_late(telling *what, message_list *list, int64_t now)
 {
     for (nats_message *m = list->first; m != NULL; m = m->next)
@@ -548,7 +548,7 @@ static void intake_ask(nats_intake *in, wish w)
     natsConnection_PublishRequestString(in->link->connection, subject, reply, request);
 }
 
-/* With the mutex. Chooses the shards to request messages of. */
+/* The mutex is held. Chooses the shards from which to request messages. */
 static void choose_requests(nats_intake *in, telling *what, int64_t now)
 {
     for (unsigned i = 0; i < in->shard_count; i++) {
@@ -569,7 +569,7 @@ static void choose_requests(nats_intake *in, telling *what, int64_t now)
     }
 }
 
-/* With the mutex. */
+/* The mutex is held. */
 static telling choose_all(nats_intake *in, bool ready)
 {
     int64_t now = nl_monotonic_ms();
@@ -582,8 +582,10 @@ static telling choose_all(nats_intake *in, bool ready)
     return what;
 }
 
-/* Sends without the mutex: libnats may wait for a reconnection, and the server's thread must not. Only this thread
- * frees messages, and shards stay. */
+/*
+ * Sends without the mutex: libnats may wait for a reconnection, but the server's thread must not. Only this thread
+ * frees messages, and shards are not freed.
+ */
 static void publish_all_states(nats_intake *in, telling *what)
 {
     for (size_t i = 0; i < what->late_count; i++)
@@ -618,7 +620,7 @@ static void *intake_run(void *user)
 
 /* ---- the server's thread ---- */
 
-/* Makes a random id, which differs from that of any other netlogd. */
+/* Makes a random ID, which is different in every netlogd. */
 static void make_id(char id[ID_SIZE])
 {
     unsigned char bytes[(ID_SIZE - 1) / 2];

@@ -169,7 +169,8 @@ static void describe(char text[NATS_NAME_SIZE], unsigned shard, unsigned shards)
 }
 
 /*
- * Reads the number of shards from the first stream's description; 0 if the stream does not exist or is not netlogd's.
+ * Reads the number of shards from the first stream's description; 0 if the stream does not exist or does not belong to
+ * netlogd.
  */
 static nl_status count_shards(nats_link *link, const char *stream, unsigned *shards, bool *wrong)
 {
@@ -251,7 +252,7 @@ nl_status nats_link_find_streams(nats_link *link, bool *wrong)
 {
     *wrong = false;
     nl_status status = find_shards(link, wrong);
-    /* The first stream is created last; a client that finds it finds all. */
+    /* The first stream is created last; a client that finds it finds all streams. */
     for (unsigned i = link->shards; status == NL_OK && i > 0; i--)
         status = make_stream(link, i - 1, wrong);
     return status;

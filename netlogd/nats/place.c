@@ -20,7 +20,7 @@ enum {
 
 /* ---- rows ---- */
 
-/* Checks the name of a stream or consumer, or the prefix of subjects; also lists further characters. */
+/* Checks the name of a stream or consumer, or the prefix of subjects; `also` lists further valid characters. */
 static bool check_name(const char *value, const char *also)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";

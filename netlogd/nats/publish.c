@@ -1,12 +1,12 @@
 /*
  * Output to NATS JetStream: publishes the spool in messages, and waits for their acknowledgements.
  *
- * The messages of a shard are sent in order, at most WINDOW of them from the first unacknowledged one. So a message
- * that must be sent again follows at most so many others, and readers have space for more gaps than that in each stream
+ * The module sends the messages of a shard in order, at most WINDOW messages from the first unacknowledged message. So
+ * a message that must be sent again follows at most WINDOW others, and readers have space for more gaps in each stream
  * (NL_STREAM_GAPS_OWN).
  *
  * The id of a message consists of the stream and the numbers of its records, so that the servers drop repeated messages
- * within their window. After that, the reader's journal knows the numbers.
+ * within their window. After the window, the reader's journal recognizes the numbers.
  */
 #include "config.h"
 
@@ -28,15 +28,15 @@
 #include <time.h>
 
 enum {
-    WINDOW = 16,          /* every second message may fail, and a reader may begin in the middle */
+    WINDOW = 16,          /* allows for failure of every second message, and for a reader that begins in the middle */
     MESSAGES_MAX = 2048,  /* of one delivery, without further parts of its last block */
     BYTES_MAX = 8 << 20,  /* likewise */
     TOGETHER = 256 << 10, /* bytes of a message with several blocks */
     HEADERS = 1 << 10,    /* maximum bytes of a message's headers */
     NO_LEADER_MS = 100,   /* before another attempt */
     ANSWER_MS = 125,
-    SILENCE_MS = 2000,   /* without an answer, after which all are sent again */
-    PATIENCE_MS = 10000, /* without an answer, after which delivery fails */
+    SILENCE_MS = 2000,   /* without a reply, after which all messages are sent again */
+    PATIENCE_MS = 10000, /* without a reply, after which delivery fails */
 };
 
 #define HASH_BEGIN 0xcbf29ce484222325u
@@ -46,8 +46,8 @@ typedef enum message_state { WAITING, SENT, AGAIN, STORED } message_state;
 typedef struct message {
     nl_buffer data, subject;
     char id[96];
-    bool marked;   /* the id alone does not identify the content; */
-    uint64_t mark; /* this hash of the content does */
+    bool marked;   /* the ID alone does not identify the content; */
+    uint64_t mark; /* hash of the content, which then is a part of the ID */
     unsigned shard;
     unsigned place; /* index among the messages of its shard */
     message_state state;
@@ -78,12 +78,12 @@ typedef struct publisher {
     /* Shared with libnats' threads, like the states of messages: */
     pthread_mutex_t mutex;
     pthread_cond_t answered;
-    uint64_t round; /* of deliveries; answers to earlier ones are ignored */
+    uint64_t round; /* number of the delivery; replies to earlier deliveries are ignored */
     size_t stored;
     size_t wanted; /* number of stored messages at which the delivery continues */
     bool no_leader;
     int64_t answered_ms; /* when a message was last stored */
-    int64_t sent_ms;     /* when all were sent again */
+    int64_t sent_ms;     /* when all messages were last sent again */
     char refused[256];
 } publisher;
 
@@ -109,7 +109,7 @@ static uint64_t hash_of(uint64_t hash, const void *data, size_t size)
     return hash;
 }
 
-/* All publishers put a stream into the same shard. */
+/* Returns the shard of a stream, which is the same for all publishers. */
 static unsigned shard_of(const publisher *p, const unsigned char stream[16])
 {
     uint64_t hash = hash_of(HASH_BEGIN, stream, 16);
@@ -137,7 +137,7 @@ static size_t add_message(publisher *p, const nats_cut *cut, unsigned shard)
     return p->message_count++;
 }
 
-/* Returns the message for a cut: a new one, or with messages=shard one that has space. */
+/* Returns the message for a cut: a new message or, with messages=shard, a message that has space. */
 static size_t message_for(publisher *p, const nats_cut *cut, unsigned shard)
 {
     size_t open = p->place->by_shard ? p->open[shard] : 0;
@@ -175,7 +175,7 @@ static void clear(publisher *p)
     p->answered_ms = p->sent_ms = nl_monotonic_ms();
 }
 
-/* Returns how many bytes are stored for good; all is the size of all cuts. */
+/* Returns the number of bytes that are stored permanently; all is the size of all cuts. */
 static size_t stored_bytes(const publisher *p, size_t all)
 {
     size_t done = 0;
@@ -190,7 +190,7 @@ static size_t stored_bytes(const publisher *p, size_t all)
 
 /* ---- answers ---- */
 
-/* Keeps the "description" of JetStream's error, or the whole text. */
+/* Stores the "description" of JetStream's error, or the whole text. */
 static void keep_refusal(publisher *p, const char *text, size_t size)
 {
     static const char name[] = "\"description\":\"";
@@ -276,7 +276,7 @@ static size_t choose(publisher *p, size_t chosen[MESSAGES_MAX])
     return count;
 }
 
-/* Marks messages without an answer for sending again. */
+/* Marks messages without a reply for sending again. */
 static void give_up_waiting(publisher *p)
 {
     for (size_t i = 0; i < p->message_count; i++)
@@ -350,7 +350,7 @@ static nl_status deliver(void *peer, const char *data, size_t size, output_place
     size_t all = nats_cut_blocks(&cutter, data, size);
     nl_status status = publish_all(p);
     *taken = stored_bytes(p, all);
-    clear(p); /* late answers find no messages */
+    clear(p); /* late replies find no messages */
     pthread_mutex_unlock(&p->mutex);
     return status;
 }

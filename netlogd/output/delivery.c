@@ -23,8 +23,10 @@
 #include <unistd.h>
 
 enum {
-    /* Bytes given to the kind at a time: few at first and over slow links, so that the position advances; more over
-     * fast links, to wait less often; and as many as one record needs. */
+    /*
+     * Bytes passed to the kind at a time: few at first and over slow links, so that the position advances; more over
+     * fast links, to wait less often; and at least one record.
+     */
     PIECE = 256 << 10,
     PIECE_MIN = 64 << 10,
     PIECE_MAX = 4 << 20,
@@ -40,17 +42,17 @@ struct delivery {
     delivery *next;  /* in the list of closed deliveries */
     char *spool;     /* its directory */
     int fd;          /* of the file with the position, which is the lock */
-    output_place at; /* the position; the thread's own while it runs */
+    output_place at; /* the position; only the thread uses it while it runs */
     bool started;
     pthread_t thread;
-    pthread_mutex_t mutex; /* of the following members */
+    pthread_mutex_t mutex; /* protects the following members */
     pthread_cond_t changed;
     output_place end; /* of the settled part */
     bool leaving;     /* the thread ends when everything is delivered, after a failure, or at: */
     int64_t leave_ms;
     bool stop;             /* the thread must end now */
     bool ended;            /* the thread has ended */
-    output_options *other; /* new options; NULL: none */
+    output_options *other; /* new options, or NULL */
     delivery_state state;
 
     /* The following members belong to the thread while it runs. */
@@ -61,18 +63,18 @@ struct delivery {
     nl_buffer chunk;
     size_t piece;
     int back_off_ms;
-    bool place_reported; /* that the position could not be written */
+    bool place_reported; /* a failure to write the position was reported */
     nl_log *log;         /* NULL: none */
-    char reported[256];  /* the latest reported failure; empty: none */
-    int64_t reported_ms; /* when it was reported; when the failures began; whether any was reported */
+    char reported[256];  /* the latest reported failure, or "" */
+    int64_t reported_ms; /* times of this report and of the first failure; whether any failure was reported */
     int64_t away_ms;
     bool ever_reported;
 };
 
-/* Closed deliveries whose threads are not joined yet. */
+/* Closed deliveries whose threads were not joined yet. */
 static delivery *closed;
 
-/* ---- where it is ---- */
+/* ---- the position ---- */
 
 static void note_place(delivery *d)
 {
@@ -81,7 +83,7 @@ static void note_place(delivery *d)
     ssize_t put = pwrite(d->fd, text, (size_t)size, 0);
     if (put == size || d->place_reported)
         return;
-    /* This does not set the error, which may hold a failed delivery that is still to be reported. */
+    /* This does not set the error, which may hold an unreported failure of delivery. */
     program_error("write %s/delivered: %s; after a kill, records may be delivered again", d->spool,
                   strerror(put < 0 ? errno : ENOSPC));
     d->place_reported = true;
@@ -139,7 +141,7 @@ static nl_status open_place(delivery *d)
 static output_options *copy_options(const output_options *options)
 {
     output_options *copy = nl_memory_check(malloc(sizeof *copy));
-    if (output_options_parse(options->url->text, copy) != NL_OK) /* it was checked before */
+    if (output_options_parse(options->url->text, copy) != NL_OK) /* the URL was checked before */
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     return copy;
 }
@@ -172,7 +174,7 @@ static void delivery_join(delivery *d)
     d->started = d->stop = d->leaving = d->ended = false;
 }
 
-/* Removes the closed delivery of that spool from the list, and lets it continue. NULL if none exists. */
+/* Removes the closed delivery of a spool from the list, and lets it continue. Returns NULL if none exists. */
 static delivery *take_back(const output_options *options)
 {
     delivery **at = &closed;
@@ -235,7 +237,7 @@ delivery *delivery_open(const output_options *options)
 
 /* ---- the thread ---- */
 
-/* Opens the file at the position, or the next one that exists. NL_END if none exists. */
+/* Opens the file at the position, or the next existing file. Returns NL_END if none exists. */
 static nl_status open_file(delivery *d, output_place end)
 {
     while (d->file < 0 && d->at.number <= end.number) {
@@ -253,7 +255,7 @@ static nl_status open_file(delivery *d, output_place end)
     return d->file >= 0 ? NL_OK : NL_END;
 }
 
-/* Removes a delivered file, and advances to the next one. */
+/* Removes a delivered file, and advances to the next file. */
 static void leave_file(delivery *d)
 {
     char *name = output_file_name(d->options, d->at.number);
@@ -265,7 +267,7 @@ static void leave_file(delivery *d)
     free(name);
 }
 
-/* Reads up to size bytes before end. NL_END if none exist. */
+/* Reads up to size bytes before end. Returns NL_END if none are left. */
 static nl_status read_chunk(delivery *d, output_place end, size_t size)
 {
     struct stat status;
@@ -317,14 +319,14 @@ static nl_status hand_over(delivery *d, output_place end, size_t *taken)
         if (status != NL_OK || *taken > 0)
             return status;
     }
-    /* Another program wrote to the file. These bytes cannot be delivered, and must not stop the following ones. */
+    /* Another program wrote to the file. These bytes cannot be delivered, and must not stop the following bytes. */
     *taken = d->chunk.size;
     return nl_error_set(NL_ERROR_SYSTEM,
                         "%s: %zu bytes in file %" PRIu64 " from %" PRIu64 " are not records, and were skipped",
                         d->spool, d->chunk.size, d->at.number, d->at.offset);
 }
 
-/* Delivers the next piece, and chooses the size of the one after it. */
+/* Delivers the next piece, and chooses the size of the following piece. */
 static nl_status hand_over_piece(delivery *d, output_place end, size_t *taken)
 {
     int64_t began_ms = nl_monotonic_ms();
@@ -339,7 +341,7 @@ static nl_status hand_over_piece(delivery *d, output_place end, size_t *taken)
     return status;
 }
 
-/* Waits, with the mutex held, for a change, at most so long; 0: without limit. */
+/* Waits, with the mutex held, for a change, at most milliseconds; 0: without limit. */
 static void wait_for(delivery *d, int milliseconds)
 {
     struct timespec until = nl_monotonic_in_ms(milliseconds);
@@ -351,8 +353,10 @@ static void wait_for(delivery *d, int milliseconds)
             continue;
 }
 
-/* Reports in netlogd's own log that delivery fails, and why, or that it succeeds again. Repeated changes are reported
- * only now and then. */
+/*
+ * Reports in netlogd's own log that delivery fails, and why, or that it succeeds again. Limits the rate of these
+ * reports.
+ */
 static void report_state(delivery *d)
 {
     const char *reason = d->state.reason;
@@ -441,7 +445,7 @@ static void *delivery_run(void *user)
         pthread_mutex_unlock(&d->mutex);
         disconnect(d);
         pthread_mutex_lock(&d->mutex);
-        if (d->stop) /* otherwise it was opened again meanwhile */
+        if (d->stop) /* otherwise the delivery was opened again meanwhile */
             break;
     }
     d->ended = true;
@@ -472,7 +476,7 @@ static void find_first(delivery *d, output_place end)
     if (d->at.number == 0)
         d->at = (output_place){1, 0};
     char *name = output_file_name(d->options, d->at.number);
-    /* Only settled bytes are delivered, so a shorter file is another one. */
+    /* Only settled bytes are delivered, so a shorter file is another file. */
     bool there = stat(name, &status) == 0;
     free(name);
     if (!there || (uint64_t)status.st_size < d->at.offset)
@@ -483,7 +487,7 @@ static void find_first(delivery *d, output_place end)
 
 void delivery_start(delivery *d, output_place end, nl_log *log)
 {
-    if (d->started) { /* it was opened again */
+    if (d->started) { /* the delivery was opened again */
         delivery_settled(d, end);
         return;
     }

@@ -57,7 +57,7 @@ char *output_file_name_beside(const output_options *options, const char *suffix)
     return program_format("%.*s%s%s", (int)size, options->path, bare ? "netlog" : "", suffix);
 }
 
-/* Returns the directory of a path, for free(). */
+/* Returns the directory of a path. The caller frees it. */
 static char *directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -220,7 +220,7 @@ nl_status output_file_claim(const output_options *options, int *claim)
     struct stat status;
     *claim = -1;
     if (options->numbered && (output_file_highest(options, &number) != NL_OK || number == 0))
-        return NL_OK; /* no file, or opening it will fail and say why */
+        return NL_OK; /* no file, or opening it will fail and report why */
     char *name = output_file_name(options, number);
     nl_status result = NL_OK;
     if (stat(name, &status) == 0 && S_ISREG(status.st_mode)) /* opening and closing a pipe would end its reader */
@@ -264,7 +264,7 @@ nl_status output_file_open(output_file *file, const output_options *options, uin
             open(opened.name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (fresh ? O_EXCL : 0), 0666);
     nl_status status = opened.fd < 0 ? nl_error_set_errno("open %s", opened.name) : examine(&opened);
     if (status == NL_OK && options->path != NULL) {
-        /* A file that was not moved away is opened again all the same. */
+        /* The name still refers to the same file, which is then opened again: release the old lock. */
         if (file->fd >= 0 && file->plain && file->inode == opened.inode)
             flock(file->fd, LOCK_UN);
         status = output_file_lock(opened.fd, opened.name);

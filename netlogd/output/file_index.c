@@ -22,13 +22,13 @@ enum {
 struct file_index {
     char *name;
     int file; /* the indexed file, for reading; -1: there is no index */
-    int fd;   /* of the index; -1: nothing is written yet */
+    int fd;   /* of the index; -1: not written yet */
     uint64_t size;
     uint32_t sum;        /* checksum of its header */
     uint64_t begin, end; /* of the present piece */
     uint64_t next;       /* minimum end of the present piece */
     nl_time_piece times; /* of its records */
-    bool reported;       /* a failed write */
+    bool reported;       /* a failed write was reported */
 };
 
 char *file_index_name(const char *path)
@@ -71,7 +71,7 @@ static bool put_header(file_index *x, uint64_t end)
            put_at_end(x, header, sizeof header);
 }
 
-/* Removes an index without a header, unless another kind of file has its name. */
+/* Removes an index without a header, unless the name belongs to another kind of file. */
 static void remove_empty(file_index *x)
 {
     struct stat status;
@@ -96,10 +96,10 @@ static void end_piece(file_index *x)
     int error = errno;
     if (x->fd >= 0 && x->size == 0)
         remove_empty(x);
-    /* Otherwise the next entry would follow a part of an entry. */
+    /* Otherwise the next entry would follow a partial entry. */
     if (x->fd >= 0 && ftruncate(x->fd, (off_t)x->size) != 0)
         give_up(x);
-    bool full = error == ENOSPC || error == EDQUOT || error == EFBIG; /* writing the file itself will report that */
+    bool full = error == ENOSPC || error == EDQUOT || error == EFBIG; /* writing the file itself will report this */
     if (!x->reported && !full)
         program_error("write %s: %s; searches by time take longer without this index", x->name, strerror(error));
     x->reported = x->reported || !full;
@@ -177,7 +177,7 @@ void file_index_wrote(file_index *x, size_t written, uint64_t size, const nl_tim
     if (times == NULL)
         return;
     nl_time_piece_add(&x->times, times);
-    if (x->end != size) { /* another program has written, too */
+    if (x->end != size) { /* another program has also written */
         x->end = size;
         x->times = NL_TIME_PIECE_UNKNOWN;
     }

@@ -1,4 +1,4 @@
-/* --verify and --repair of time indexes. */
+/* Verifies and repairs time indexes, for --verify and --repair. */
 #include "config.h"
 
 #include "file_index.h"
@@ -30,7 +30,7 @@ static nl_status check_piece(const nl_time_index *index, int fd, size_t i)
         return NL_OK;
     if (!time_scan(fd, nl_time_index_start(index, i), entry->end, entry->end, &found) || found.end != entry->end)
         return nl_error_set(NL_ERROR_INVALID, "no record ends there");
-    if (found.records == UINT64_MAX) /* reading the file has reported that */
+    if (found.records == UINT64_MAX) /* reading the file has reported this */
         return NL_OK;
     if (found.min_ns < entry->min_ns || found.max_ns > entry->max_ns)
         return nl_error_set(NL_ERROR_INVALID, "it has records of other times");

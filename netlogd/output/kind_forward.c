@@ -1,7 +1,7 @@
 /*
- * Output to another collector, in acknowledged blocks. The collector knows by streams and numbers which records it has,
- * so that repeated blocks are taken once. Blocks that passed through netlogd whole belong to their producers' streams;
- * all other records belong to a stream of this output (output.c).
+ * Output to another collector, in acknowledged blocks. The collector recognizes repeated blocks by streams and numbers,
+ * and stores them once. Blocks that passed through netlogd whole belong to their producers' streams; all other records
+ * belong to a stream of this output (output.c).
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@ enum { TIMEOUT_MS = 10000 };
 
 static const nl_url_rows own_tables[] = {{nl_dialer_rows, NULL}, {0}};
 
-/* Returns the URL with only a writer's options, for free(). */
+/* Returns the URL with only a writer's options. The caller frees it. */
 static char *url_for_writer(const output_options *options)
 {
     nl_buffer url = {0};

@@ -1,6 +1,6 @@
 /*
  * Output to syslog: each record is a message of one line of text, with the record's level as its priority. Syslog does
- * not acknowledge: messages may come twice after a kill. syslog(3) does not report a missing syslog daemon, so this
+ * not acknowledge: messages may be repeated after a kill. syslog(3) does not report a missing syslog daemon, so this
  * module checks for one before every few messages.
  */
 #include "config.h"
@@ -18,13 +18,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 16 << 10 }; /* bytes between checks, about */
+enum { AT_ONCE = 16 << 10 }; /* approximate number of bytes between checks */
 
 static nl_status kind_syslog_look(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    /* A socket of another type has a daemon, too. */
+    /* A socket of another type also has a daemon. */
     bool there = fd >= 0 && (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 || errno == EPROTOTYPE);
     nl_status status = there ? NL_OK : nl_error_set_errno("connect to %s", address.sun_path);
     if (fd >= 0)

@@ -31,7 +31,7 @@ typedef struct look {
     const char *directory;
     char **files;
     size_t count;
-    const nl_sequences *held; /* what the files hold */
+    const nl_sequences *held; /* the numbers in the files */
     bool missing;
 } look;
 
@@ -41,7 +41,7 @@ static uint64_t missing_number_of(const char *path, const char *stem)
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
     if (strncmp(name, stem, strlen(stem)) == 0)
         name += strlen(stem) + strspn(name + strlen(stem), "-._");
-    else if (strcmp(stem, "netlog") != 0) /* these journals also belong to names that begin with the number */
+    else if (strcmp(stem, "netlog") != 0) /* journals with this stem also belong to names that begin with the number */
         return 0;
     return *name >= '0' && *name <= '9' ? strtoull(name, NULL, 10) : 0;
 }
@@ -55,7 +55,7 @@ static void report_numbers(look *l, const char *stem, uint64_t from, uint64_t to
     l->missing = true;
 }
 
-/* The oldest files are removed on purpose, to free space. */
+/* Notes the removal of the oldest files, which is done on purpose, to free space. */
 static void report_removed(const look *l, const char *stem, uint64_t first)
 {
     if (first > 2)
@@ -101,7 +101,7 @@ static void look_at_size(look *l, const journal_mark *mark)
         }
 }
 
-/* Reports a stream that went on beyond what the files hold. */
+/* Reports a stream that had more records than the files hold. */
 static void look_at_stream(void *user, const nl_stream_state *taken)
 {
     look *l = user;

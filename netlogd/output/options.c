@@ -15,7 +15,7 @@ enum {
     ROTATE_DEFAULT = 256 << 20,
     FORMAT_ZSTD_DEFAULT = 1,
     TABLES_MAX = 8,
-    SPOOL_FILES = 16, /* of a full spool, about */
+    SPOOL_FILES = 16, /* approximate number of files of a full spool */
     TARGET_MAX = 200,
 };
 
@@ -259,7 +259,7 @@ nl_status output_options_parse(const char *text, output_options *options)
         return NL_FAILED;
     /* The bare name of a file may contain '?'. */
     size_t size = options->url->option_count > 0 ? strcspn(text, "?") : strlen(text);
-    bool has_secret = options->url->scheme == NL_SCHEME_NATS; /* it may contain a password */
+    bool has_secret = options->url->scheme == NL_SCHEME_NATS; /* the URL may contain a password */
     options->target = has_secret ? program_format("nats://%s/%s", options->url->host, options->url->path)
                                  : program_format("%.*s", (int)size, text);
     nl_status status = parse(options->url, options);

@@ -27,7 +27,7 @@
 
 enum {
     BATCH = 256 << 10,    /* bytes written together */
-    BATCH_MIN = 64 << 10, /* bytes compressed together at least, however near the end of the file is */
+    BATCH_MIN = 64 << 10, /* minimum bytes compressed together, even near the end of the file */
     DUE = 4 << 20,
     REPAIRS = 2,
 };
@@ -37,20 +37,20 @@ enum { STREAM = 16 };
 struct output {
     output_options options;
     output_file file;
-    file_index *index;   /* of the file; NULL: none */
+    file_index *index;   /* of the file, or NULL */
     seal *seal;          /* NULL: the files are not sealed */
     nl_time_piece times; /* of the records that are not in the file yet */
-    delivery *delivery;  /* NULL: only a file */
+    delivery *delivery;  /* NULL: the output is only a file */
     nl_encoder *encoder;
     nl_buffer batch; /* encoded, whole records */
     nl_streams *streams;
     output_past past;
     journal *journal; /* NULL: the output is not a file, or cannot have a journal */
     bool noted;       /* the journal notes this file */
-    bool ahead;       /* the file has more than the journal notes */
+    bool ahead;       /* the file has records that the journal does not note */
     bool settled;     /* everything written, and all blocks, may be acknowledged */
     bool blocked;
-    bool failed; /* a record could not be encoded, since the latest flush */
+    bool failed; /* encoding a record has failed since the latest flush */
     struct {     /* the latest block */
         unsigned char stream[STREAM];
         nl_buffer fresh; /* nl_number_range: numbers that are new to this output */
@@ -65,8 +65,10 @@ struct output {
     repair repairs[REPAIRS];
 };
 
-/* Chooses the size of a batch so that the file reaches its maximum size exactly. Compressed batches are not divided
- * into ever smaller pieces. */
+/*
+ * Chooses the size of a batch so that the file reaches its maximum size exactly. Compressed batches do not become
+ * smaller than BATCH_MIN.
+ */
 static void choose_batch_size(output *out)
 {
     const output_options *o = &out->options;
@@ -80,8 +82,10 @@ static void choose_batch_size(output *out)
 
 /* ---- opening ---- */
 
-/* Opens the journal. If none exists and the directory cannot be written to, streams are known only while netlogd
- * runs. */
+/*
+ * Opens the journal. If none exists and the directory is not writable, the output knows streams only while netlogd
+ * runs.
+ */
 static nl_status open_journal(output *out)
 {
     char *name = output_file_name_beside(&out->options, ".streams"), *last = NULL;
@@ -99,7 +103,8 @@ static nl_status open_journal(output *out)
         char *slash = strrchr(name, '/');
         if (slash != NULL)
             slash[slash == name] = '\0';
-        if (access(slash != NULL ? name : ".", W_OK) != 0 && errno != ENOENT) { /* opening the file reports others */
+        if (access(slash != NULL ? name : ".", W_OK) != 0 &&
+            errno != ENOENT) { /* opening the file reports other errors */
             program_error("%s: cannot create a journal beside it; after a restart, repeated blocks are stored twice",
                           out->options.path);
             journal_close(out->journal);
@@ -111,7 +116,7 @@ static nl_status open_journal(output *out)
     return status;
 }
 
-/* Finds the number of the first file: the next one, or the latest if it is empty. */
+/* Finds the number of the first file: the next number, or the latest if its file is empty. */
 static nl_status first_number(output *out, uint64_t *number)
 {
     *number = 0;
@@ -128,7 +133,7 @@ static nl_status first_number(output *out, uint64_t *number)
     return NL_OK;
 }
 
-/* Repairs the end of the file to be continued, or of the file before it. */
+/* Repairs the end of the file to be continued, or of the previous file. */
 static nl_status repair_latest(output *out, uint64_t number)
 {
     char *name = output_file_name(&out->options, number > 1 ? number - 1 : number);
@@ -139,15 +144,17 @@ static nl_status repair_latest(output *out, uint64_t number)
     return status;
 }
 
-/* Files of a spool have no index: they are removed after delivery. */
+/* Begins the index. Files of a spool have no index, because they are removed after delivery. */
 static void begin_index(output *out)
 {
     file_index_close(out->index);
     out->index = out->options.spool == NULL ? file_index_open(&out->file) : NULL;
 }
 
-/* Waits until the journal and the names of the files are on the disk, so that after a crash of the machine no netlogd
- * cuts off sealed bytes. */
+/*
+ * Waits until the journal and the names of the files are on the disk, so that after a crash of the machine netlogd does
+ * not remove sealed bytes.
+ */
 static nl_status make_journal_safe(output *out)
 {
     output_file_sync_directory(out->options.path);
@@ -167,7 +174,7 @@ static nl_status open_files(output *out)
 {
     uint64_t number = 0;
     int claim = -1;
-    /* Before anything is changed. A spool has its own lock. */
+    /* Claim the file before changing anything. A spool has its own lock. */
     if (out->options.path != NULL && out->options.spool == NULL && output_file_claim(&out->options, &claim) != NL_OK)
         return NL_FAILED;
     nl_status status = NL_OK;
@@ -226,7 +233,7 @@ output *output_open(output_options *options)
     nl_status status = NL_OK;
     if (out->options.kind->numbered && getrandom(out->own, STREAM, 0) != STREAM)
         status = nl_error_set_errno("read random bytes");
-    /* The spool must be locked before anything in it is changed. */
+    /* Lock the spool before changing anything in it. */
     if (status == NL_OK && out->options.kind->deliver != NULL)
         status = (out->delivery = delivery_open(&out->options)) != NULL ? NL_OK : NL_FAILED;
     if (status == NL_OK)
@@ -336,9 +343,9 @@ bool output_is_full(const output *out)
 }
 
 /*
- * The kernel reports only once that written bytes did not reach the disk, and may have dropped them; a second fsync
- * would succeed. So this ends netlogd like a kill: the bytes were not acknowledged, the next netlogd cuts them off, and
- * clients send them again.
+ * Syncs the file. On failure, ends netlogd like a kill, because the kernel reports only once that written bytes did not
+ * reach the disk, and may have dropped them; a second fsync would succeed. The bytes were not acknowledged: the next
+ * netlogd removes them, and clients send them again.
  */
 static void sync_file(output *out)
 {
@@ -365,7 +372,10 @@ static nl_status open_another(output *out)
             return NL_FAILED;
         number = (number > out->file.number ? number : out->file.number) + 1;
     }
-    /* A removed file frees its space only when it is closed; until then a seal may not fit on the disk. */
+    /*
+     * Ignore a failure for a removed file: it frees its space only when it is closed, and until then a seal may not fit
+     * on the disk.
+     */
     if (seal_file(out, true) != NL_OK && !output_file_is_removed(&out->file))
         return NL_FAILED;
     if (output_file_open(&out->file, &out->options, number, out->options.numbered) != NL_OK)
@@ -383,7 +393,7 @@ static void unsettle(output *out)
     out->settled = false;
 }
 
-/* A full spool is treated like a full disk. */
+/* Fails if the spool is full, which is treated like a full disk. */
 static nl_status check_spool(output *out)
 {
     if (out->delivery == NULL || delivery_has_space(out->delivery, out->batch.size, out->options.spool_size))
@@ -394,7 +404,7 @@ static nl_status check_spool(output *out)
                         state.reason[0] != '\0' ? " cannot be reached: " : " is slow", state.reason);
 }
 
-/* An open file that was removed occupies space, and its records are lost anyway. */
+/* Closes a file that was removed: it occupies space, and its records are lost anyway. */
 static nl_status leave_removed(output *out)
 {
     if (!out->blocked || !output_file_is_removed(&out->file))
@@ -426,7 +436,7 @@ static nl_status write_batch(output *out)
     return status;
 }
 
-/* Writes all records. Until they are settled, the next netlogd would cut them off after a kill. */
+/* Writes all records. After a kill, the next netlogd removes them, unless they are settled. */
 static nl_status write_all(output *out)
 {
     out->put += nl_encoder_size(out->encoder);
@@ -468,7 +478,7 @@ void output_put_line(const nl_record *record, nl_format format, nl_buffer *line)
     }
 }
 
-/* Returns whether the record of that number in the latest block is new. Numbers rise. */
+/* Returns whether the record with a number in the latest block is new. Call it with ascending numbers. */
 static bool is_new(output *out, uint64_t sequence)
 {
     const nl_number_range *fresh = (const nl_number_range *)out->block.fresh.data;
@@ -503,7 +513,7 @@ static void add_times(output *out, int64_t min_ns, int64_t max_ns, uint64_t reco
     nl_time_piece_add(&out->times, &(nl_time_piece){.min_ns = min_ns, .max_ns = max_ns, .records = records});
 }
 
-/* Returns whether the record matches the filter. A record that would cost too much to decide is kept. */
+/* Returns whether the record matches the filter. Keeps a record if evaluating the filter would cost too much. */
 static bool is_meant(output *out, const nl_record *record)
 {
     uint64_t steps = NL_FILTER_STEPS_MAX;
@@ -552,7 +562,7 @@ static bool has_stream(const nl_block_view *block)
     return memcmp(block->stream, none, STREAM) != 0;
 }
 
-/* Notes the numbers of a block; returns how many of its records are new to this output. */
+/* Notes the numbers of a block. Returns the number of its records that are new to this output. */
 static uint64_t take_numbers(output *out, const nl_block_view *block)
 {
     uint64_t count = 0;

@@ -13,7 +13,7 @@
 
 static output **outputs;
 static size_t output_count;
-static nl_streams *streams; /* what all outputs have */
+static nl_streams *streams; /* the numbers that all outputs have */
 static bool any_full;       /* an output may be full (output_is_full) */
 
 static bool any_output(bool (*is)(const output *out))
@@ -32,7 +32,7 @@ static bool all_outputs(bool (*is)(const output *out))
     return true;
 }
 
-/* Calls a function for each output, whatever the results; keeps the first error. */
+/* Calls a function for each output, even after failures. Keeps the first error. */
 static nl_status each_output(nl_status (*function)(output *out))
 {
     nl_error error;
@@ -46,20 +46,20 @@ static nl_status each_output(nl_status (*function)(output *out))
     return status == NL_OK ? NL_OK : nl_error_restore(&error);
 }
 
-/* ---- what the outputs have ---- */
+/* ---- the numbers that the outputs have ---- */
 
 typedef struct meeting {
     output *one;
-    bool behind; /* clients may send again what it lacks */
+    bool behind; /* clients may send the missing records again */
 } meeting;
 
-/* Returns what neither of the states lacks. Its gaps are in *gaps. */
+/* Returns the numbers that both states have. Its gaps are in *gaps. */
 static nl_stream_state intersect(const nl_stream_state *a, const nl_stream_state *b, nl_buffer *gaps)
 {
     const nl_stream_state *less = a->next < b->next ? a : b, *more = less == a ? b : a;
     nl_stream_state both = *less;
     gaps->size = 0;
-    /* Both lists rise; gaps that overlap are joined. */
+    /* Both lists ascend; overlapping gaps are joined. */
     for (size_t i = 0, k = 0; i < less->gap_count || k < more->gap_count;) {
         bool first = k == more->gap_count || (i < less->gap_count && less->gaps[i].from <= more->gaps[k].from);
         nl_number_range gap = first ? less->gaps[i++] : more->gaps[k++];
@@ -75,7 +75,7 @@ static nl_stream_state intersect(const nl_stream_state *a, const nl_stream_state
     return both;
 }
 
-/* A stream of an output that was killed: others that were killed and do not know it have had nothing of it. */
+/* Handles a stream of a killed output: other killed outputs that do not know the stream have no records of it. */
 static void meet_killed(void *user, const nl_stream_state *state)
 {
     const meeting *m = user;
@@ -89,7 +89,7 @@ static void meet_killed(void *user, const nl_stream_state *state)
             other = (nl_stream_state){.latest_ns = state->latest_ns};
             memcpy(other.stream, state->stream, sizeof other.stream);
         }
-        nl_buffer free_one = before; /* the other may hold joint's gaps */
+        nl_buffer free_one = before; /* the other buffer may hold joint's gaps */
         before = gaps;
         gaps = free_one;
         joint = intersect(&joint, &other, &gaps);
@@ -99,7 +99,7 @@ static void meet_killed(void *user, const nl_stream_state *state)
     nl_buffer_free(&before);
 }
 
-/* A stream of an output that had ended: the output that has most of it existed for longest. */
+/* Handles a stream of an output that ended properly: the output with the most numbers existed longest. */
 static void meet_ended(void *user, const nl_stream_state *state)
 {
     (void)user;
@@ -108,8 +108,10 @@ static void meet_ended(void *user, const nl_stream_state *state)
         nl_streams_set(streams, state);
 }
 
-/* A stream of all outputs: an output that is not behind continues where they do; an output that is behind, and does not
- * know the stream, has had nothing of it. */
+/*
+ * Handles a stream of all outputs: an output that is not behind continues at their position; an output that is behind,
+ * and does not know the stream, has no records of it.
+ */
 static void adopt_stream(void *user, const nl_stream_state *state)
 {
     const meeting *m = user;
@@ -124,7 +126,7 @@ static void adopt_stream(void *user, const nl_stream_state *state)
     nl_streams_set(output_streams(m->one), &set);
 }
 
-/* Marks the output's own stream as complete: its records may come back through other collectors. */
+/* Marks the output's own stream as complete, because its records may return through other collectors. */
 static void know_own(const output *out)
 {
     const unsigned char *own = output_own_stream(out);
@@ -135,7 +137,7 @@ static void know_own(const output *out)
     nl_streams_set(streams, &state);
 }
 
-/* Brings an output that joins the others up to what they have, and notes that in its journal. */
+/* Sets the streams of a joining output to the streams of the others, and notes this in its journal. */
 static nl_status outputs_join(output *one, bool behind)
 {
     nl_streams_list(streams, adopt_stream, &(meeting){one, behind});
@@ -152,7 +154,7 @@ static bool has_past(const output *out)
     return output_get_past(out) != OUTPUT_PAST_NONE;
 }
 
-/* Computes what all outputs have from what each has. */
+/* Computes the numbers that all outputs have from the numbers of each. */
 static nl_status meet(void)
 {
     bool killed = any_output(is_killed), any = any_output(has_past);
@@ -242,7 +244,7 @@ void outputs_start(nl_log *log)
 
 typedef struct change {
     output_options options;
-    output *existing; /* has the target already */
+    output *existing; /* already has the target */
     output *opened;   /* for a new target */
 } change;
 
@@ -301,7 +303,7 @@ static void close_output(output *out, nl_log *log)
     }
 }
 
-/* Only new options of an existing output can still fail; then the old options stay. */
+/* Applies the changes. Only new options of an existing output can still fail; then the old options stay. */
 static void carry_out(change *changes, size_t count, nl_log *log)
 {
     output **now = nl_memory_check(calloc(count + 1, sizeof *now));
@@ -381,7 +383,7 @@ bool outputs_want_blocks(void)
     return all_outputs(output_wants_blocks);
 }
 
-/* No output notes what it has before each has a journal. */
+/* Creates all journals before any output notes its records. */
 static nl_status outputs_begin(void)
 {
     return output_count > 1 ? each_output(output_begin) : NL_OK;
@@ -472,7 +474,7 @@ nl_status outputs_reopen(void)
 
 /* ---- closing ---- */
 
-/* Clears *level if an output has not the same of a stream as the one that has this state. */
+/* Clears *level if another output has different numbers of this stream. */
 static void compare_stream(void *user, const nl_stream_state *state)
 {
     bool *level = user;
@@ -484,7 +486,9 @@ static void compare_stream(void *user, const nl_stream_state *state)
             (state->gap_count == 0 || memcmp(other.gaps, state->gaps, state->gap_count * sizeof *state->gaps) == 0);
 }
 
-/* Returns whether all outputs have the same. After a kill they may differ until clients have sent blocks again. */
+/*
+ * Returns whether all outputs have the same numbers. After a kill they may differ until clients have sent blocks again.
+ */
 static bool are_level(void)
 {
     bool level = true;

@@ -24,13 +24,13 @@ struct seal {
     char *path;
     int fd;
     seal_key key;                      /* of the next seal */
-    bool unsaved;                      /* the key file still has the key before */
+    bool unsaved;                      /* the key file still has the previous key */
     bool rest;                         /* the file of a killed netlogd may have bytes that are not sealed */
     uint64_t size;                     /* of the head and of whole seals, in bytes */
     unsigned char tag[SEAL_HASH_SIZE]; /* of the latest seal */
     seal_record next;                  /* range of the next seal; to is the size of the file */
     EVP_MD_CTX *hash;                  /* of that range */
-    int64_t due_ns;                    /* by the monotonic clock; 0: all is sealed */
+    int64_t due_ns;                    /* by the monotonic clock; 0: everything is sealed */
 };
 
 char *seal_name(const output_options *options)
@@ -47,7 +47,7 @@ static nl_status put_safely(seal *s, const char *data, size_t size, uint64_t off
     return put == (ssize_t)size && fdatasync(s->fd) == 0 ? NL_OK : nl_error_set_errno("write %s", s->path);
 }
 
-/* Writes the end mark for the present number of seals, and erases that of one fewer. */
+/* Writes the end mark for the present number of seals, and erases the mark for the previous number. */
 static nl_status put_mark(seal *s)
 {
     static const char none[SEAL_MARK_SIZE];
@@ -98,7 +98,7 @@ static nl_status put_seal(seal *s)
     return advance(s, &s->next, bytes.size);
 }
 
-/* Seals what a killed netlogd has written to the latest file, which may have had another pattern. */
+/* Seals the bytes that a killed netlogd has written to the latest file, which may have had another pattern. */
 static nl_status seal_rest(seal *s)
 {
     const char *slash = strrchr(s->options->path, '/');
@@ -127,7 +127,7 @@ static nl_status seal_rest(seal *s)
     return result;
 }
 
-/* Completes what is pending: the seal of a killed netlogd's file, the key. */
+/* Completes pending work: the seal of a killed netlogd's file, the key. */
 static nl_status finish_pending(seal *s)
 {
     if (s->unsaved && save_key(s) != NL_OK)
@@ -189,8 +189,10 @@ bool seal_is_due(const seal *s)
 
 /* ---- opening ---- */
 
-/* Reads the seals whose keys are erased, and the one after them, which a kill may have cut off. s->next becomes the
- * last seal. The rest is incomplete, and is overwritten. */
+/*
+ * Reads the seals whose keys are erased, and the following seal, which a kill may have truncated. s->next becomes the
+ * last seal. The rest is incomplete, and will be overwritten.
+ */
 static nl_status read_seals(seal *s, FILE *file)
 {
     seal_record record;
@@ -218,11 +220,11 @@ static nl_status read_seals(seal *s, FILE *file)
     if (!genuine)
         return NL_OK;
     s->next = record;
-    advance(s, &record, bytes.size); /* if the disk is full, later */
+    advance(s, &record, bytes.size); /* if the disk is full, this happens later */
     return NL_OK;
 }
 
-/* The first seal covers nothing. It uses up the first key, which is then no longer on the machine. */
+/* Writes the first seal, which covers no bytes. It uses up the first key, which is then no longer on the machine. */
 static nl_status begin_seals(seal *s)
 {
     nl_status status = put_safely(s, "NLSEAL01", 8, 0);

@@ -18,13 +18,13 @@ enum { CHUNK = 64 << 10 };
 typedef struct scan {
     nl_decoder *decoder;
     nl_time_piece piece;
-    uint64_t from;      /* begin of the piece */
-    uint64_t fed;       /* end of what was read */
+    uint64_t from;      /* start of the piece */
+    uint64_t fed;       /* end of the bytes read */
     uint64_t lines_end; /* after the last newline */
-    uint64_t block_end; /* after the last block; 0: none */
+    uint64_t block_end; /* after the last block; 0: no block */
     ZSTD_DStream *unpacker;
     char *unpacked;
-    uint64_t frame_end; /* after the last frame after which a record begins */
+    uint64_t frame_end; /* after the last frame that is followed by the start of a record */
 } scan;
 
 static void time_scan_on_block(void *user, const nl_block_view *block)
@@ -58,7 +58,7 @@ static bool take_frames(scan *s, const char *data, size_t size, uint64_t minimum
 {
     ZSTD_inBuffer in = {data, size, 0};
     size_t result = 1;
-    bool full = false; /* the output is full; there may be more */
+    bool full = false; /* the output is full, and more may follow */
     while ((in.pos < size || full) && s->frame_end < minimum) {
         ZSTD_outBuffer out = {s->unpacked, ZSTD_DStreamOutSize(), 0};
         result = ZSTD_decompressStream(s->unpacker, &out, &in);

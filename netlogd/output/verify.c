@@ -53,7 +53,7 @@ static void print_lost(const nl_lost *what)
            what->count, from, to, what->dropped);
 }
 
-/* Reports records that programs dropped. Records that one file lacks may be in the next. */
+/* Reports records that programs dropped. Records that one file lacks may be in the next file. */
 static void on_lost(void *user, const nl_lost *what)
 {
     (void)user;
@@ -98,7 +98,7 @@ static bool read_file(check *c)
     return status == NL_END;
 }
 
-/* Looks for an incomplete record at the end, which may look like a whole one. */
+/* Looks for an incomplete record at the end, which may look like a whole record. */
 static void look_at_end(check *c)
 {
     uint64_t size, whole;
@@ -118,8 +118,10 @@ static bool is_compressed(const char *path)
     return nl_zstd_begins(magic, got);
 }
 
-/* The places of damage in decompressed text say nothing about the file; only the end of a compressed file can be
- * repaired. */
+/*
+ * Drops the places of damage in decompressed text, which do not correspond to places in the file; only the end of a
+ * compressed file can be repaired.
+ */
 static void forget_places_in_compressed(check *c)
 {
     if (c->regions.count == 0 || !is_compressed(c->path))
@@ -130,8 +132,7 @@ static void forget_places_in_compressed(check *c)
 }
 
 /* Opens and locks a file before it is read for a repair, because a writer would continue to write to the file that is
- * replaced. -1 if that fails;
- * sets *busy and reports it if another process writes the file. */
+ * replaced. Returns -1 on failure. If another process writes the file, sets *busy and reports this. */
 static int claim(const char *path, bool *busy)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -151,7 +152,7 @@ static bool repair_file(const check *c, const char *path)
     return repaired;
 }
 
-/* Returns whether a file without an index should have one. Files in a spool should not. */
+/* Returns whether a file without an index should have one. Files in a spool have none. */
 static bool wants_index(const char *path)
 {
     const char *slash = strrchr(path, '/');

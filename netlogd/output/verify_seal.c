@@ -54,7 +54,7 @@ static void report_tampering(seal_check *c, const char *name, const char *format
 
 /* ---- log files ---- */
 
-/* Returns the file of a seal: that of the seal before, or a new one. */
+/* Returns the file of a seal: the file of the previous seal, or a new file. */
 static sealed_file *find_file(seal_check *c, const seal_record *record)
 {
     sealed_file *file = c->file_count > 0 ? &c->files[c->file_count - 1] : NULL;
@@ -94,7 +94,7 @@ static void check_range(seal_check *c, const seal_record *record)
     file->bad = true;
 }
 
-/* Reports on a whole file. last: netlogd may be writing it. */
+/* Reports the result for a whole file. last: netlogd may be writing it. */
 static void check_file(seal_check *c, sealed_file *file, bool last)
 {
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
@@ -145,7 +145,7 @@ static void check_seal(seal_check *c, const seal_record *record)
         check_range(c, record);
 }
 
-/* Returns whether the end mark is that of key->index seals. */
+/* Returns whether the end mark is for key->index seals. */
 static bool has_mark(const char *head, const seal_key *key)
 {
     char mark[SEAL_MARK_SIZE];
@@ -177,7 +177,7 @@ static void check_chain(seal_check *c, FILE *file, seal_key key)
             check_seal(c, &record);
         else if (key.index == 0)
             break;                     /* the key of another archive */
-        else if (marked == UINT64_MAX) /* a crash may have cut off a seal after the mark */
+        else if (marked == UINT64_MAX) /* a crash may have removed a seal after the mark */
             report_tampering(c, c->name, "seal %" PRIu64 " at byte %" PRIu64 " was altered", key.index + 1,
                              (uint64_t)at);
         memcpy(previous_tag, record.tag, sizeof previous_tag);
@@ -190,7 +190,7 @@ static void check_chain(seal_check *c, FILE *file, seal_key key)
     OPENSSL_cleanse(&key, sizeof key);
 }
 
-/* Lists the log files in the directory that have data. Returns false after it has reported a failure. */
+/* Lists the log files in the directory that have data. Returns false after reporting a failure. */
 static bool list_logs(const char *directory, char ***logs, size_t *count)
 {
     char **all = NULL;
@@ -229,7 +229,7 @@ static bool check_seal_file(const char *directory, const char *name, const seal_
                     .hash = nl_memory_check(EVP_MD_CTX_new())};
     char **logs = NULL;
     size_t log_count = 0;
-    /* Before the seals are read: a seal names each file before netlogd writes to it. */
+    /* List the files before reading the seals, because a seal names each file before netlogd writes to it. */
     c.tampered = !list_logs(directory, &logs, &log_count);
     int fd = open(c.name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;

@@ -146,7 +146,7 @@ void access_free(access_list *a)
     free(a);
 }
 
-/* Takes the same time for all bytes, so that a client cannot guess a token byte by byte. */
+/* Compares in constant time, so that a client cannot guess a token byte by byte. */
 static bool same_token(const char *a, const char *b)
 {
     size_t size = strlen(a);

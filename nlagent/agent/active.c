@@ -37,7 +37,7 @@ static void active_forget_latest(active *s)
     s->latest_count = 0;
 }
 
-/* Records that arrive within a fifth of the interval of each other belong to one measurement. */
+/* Assigns a record to a measurement: records that arrive within a fifth of the interval belong to one measurement. */
 static void active_number_measurement(active *s)
 {
     int64_t now_ns = nl_monotonic_ns(), gap_ns = (int64_t)(s->interval_s * 1e9 / 5);

@@ -36,7 +36,7 @@ struct condition {
     bool on_change;
     double above, below, percent;
     uint64_t measurement; /* the latest */
-    bool is_selected;     /* the latest measurement is */
+    bool is_selected;     /* the interval selects the latest measurement */
     int64_t next_ns;      /* when the interval selects the next measurement */
     slot *slots;
 };
@@ -125,7 +125,10 @@ static bool differs(const condition *c, const slot *s, double value)
     return fabs(value - s->value) > fabs(s->value) * c->percent / 100;
 }
 
-/* A value that rose above stays high until it falls below. An object whose first value is low crosses nothing. */
+/*
+ * Returns whether a value crosses a threshold. A value that rose above stays high until it falls below. A low first
+ * value crosses no threshold.
+ */
 static bool crosses(const condition *c, slot *s, bool is_new, double value)
 {
     bool high = value > c->above || (s->high && value >= c->below);
@@ -182,7 +185,7 @@ bool condition_selects(condition *c, uint64_t measurement, int64_t start_ns)
 {
     if (measurement == c->measurement)
         return c->is_selected;
-    /* Measurements are not quite regular: one that is a tenth of the interval early counts. */
+    /* Measurements are not quite regular, so a measurement may come a tenth of the interval early. */
     int64_t interval_ns = (int64_t)(c->interval_s * 1e9);
     c->measurement = measurement;
     c->is_selected = start_ns >= c->next_ns - interval_ns / 10;

@@ -25,7 +25,7 @@ static definition *definition_add(definitions *all, const char *name, const char
     return d;
 }
 
-/* Returns the path of a program: as configured, beside this one (in a build), or installed. The caller frees it. */
+/* Returns the path of a program: as configured, beside this program (in a build), or installed. The caller frees it. */
 static char *find_program(const char *configured, const char *beside, const char *installed)
 {
     char path[4096];
@@ -184,7 +184,7 @@ static void execute_kernel(const definitions *all, const sensor_spec *spec)
     const char *rules = spec_argument(spec, "rules");
     char *list = events != NULL ? program_copy(events) : NULL, *rest = list;
     for (const char *c = events; c != NULL && *c != '\0'; c++)
-        capacity += *c == ',' ? 2 : 0; /* --event and one more */
+        capacity += *c == ',' ? 2 : 0; /* --event and another argument */
     char **arguments = calloc(capacity, sizeof *arguments);
     if (arguments == NULL) {
         free(list);
@@ -208,7 +208,7 @@ static void execute_kernel(const definitions *all, const sensor_spec *spec)
     free(list);
 }
 
-/* NL_ARGUMENT_host=dpss1; other characters than letters and digits become '_'. */
+/* Sets variables such as NL_ARGUMENT_host=dpss1. Characters other than letters and digits become '_'. */
 static void set_environment(const sensor_spec *spec, double interval_s)
 {
     char name[SPEC_SIZE_MAX + 16], value[32];

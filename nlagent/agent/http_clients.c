@@ -36,8 +36,8 @@ typedef struct http_client {
     struct bufferevent *bytes; /* referenced */
     http_clients_allows allows;
     const void *user;
-    int64_t waiting_ns;  /* when the present request began; 0: none exists */
-    int64_t rejected_ns; /* when the client was rejected, after which its bytes are dropped; 0: it was not */
+    int64_t waiting_ns;  /* when the present request began; 0: no request */
+    int64_t rejected_ns; /* when the client was rejected; its later bytes are dropped; 0: not rejected */
     bool busy;           /* a request is being answered */
     char method[METHOD_SIZE];
     size_t method_size;
@@ -47,13 +47,13 @@ struct http_clients {
     agent *agent;
     client_table *table;
     http_client *clients, **end; /* in the order of connecting: unchecked clients are last */
-    http_client *unchecked;      /* the first of them */
+    http_client *unchecked;      /* the first unchecked client */
     struct event *check;         /* calls on_check */
     uint64_t rejected;           /* since the last report */
     uint64_t displaced;          /* since the last report */
     char reason[120];            /* why the latest rejected client was rejected */
     char peer[80];               /* the latest rejected client */
-    char newcomer[80];           /* the latest client that displaced another one */
+    char newcomer[80];           /* the latest client that displaced another client */
     int first_descriptor;        /* the lowest free descriptor at the start */
 };
 
@@ -80,7 +80,7 @@ static void client_free(http_client *c)
     free(c);
 }
 
-/* libevent notices this and releases the connection. */
+/* Shuts down the connection; libevent notices this and releases it. */
 static void client_shut_down(http_client *c)
 {
     client_table_remove(c->all->table, &c->entry);
@@ -102,7 +102,7 @@ static void free_released(http_clients *all)
     }
 }
 
-/* ---- who may connect ---- */
+/* ---- admission ---- */
 
 static bool http_clients_check_network(const http_client *c, const struct sockaddr *peer,
                                        struct bufferevent *established)

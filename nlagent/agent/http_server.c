@@ -86,7 +86,7 @@ static bool find_certificate(struct bufferevent *bytes, char name[ACCESS_NAME_SI
 
 /*
  * Returns whether a client may connect: from this host, from an allowed network, or with a certificate if no networks
- * are configured. A token does not allow a client to connect; it only has rights.
+ * are configured. A token does not allow a client to connect; it only gives rights.
  */
 static bool is_allowed(const http_server *s, const struct sockaddr *peer, bool authenticated)
 {
@@ -116,7 +116,7 @@ static void send_body(struct evhttp_request *request, int status, const char *ty
     if (evbuffer_add(out, data, size) != 0)
         nl_memory_failed();
     char length[24];
-    snprintf(length, sizeof length, "%zu", size); /* libevent sends it to clients of HTTP/1.1 only */
+    snprintf(length, sizeof length, "%zu", size); /* libevent itself sends it only to clients of HTTP/1.1 */
     add_header(request, "Content-Type", type);
     add_header(request, "Content-Length", length);
     evhttp_send_reply(request, status, status == HTTP_OK ? "OK" : "Error", out);
@@ -132,7 +132,10 @@ static void send_fault(struct evhttp_request *request)
     nl_buffer_free(&out);
 }
 
-/* libevent drops an unanswered request of a connection that fails, but frees the request with its connection. */
+/*
+ * Frees a request that libevent dropped: libevent drops an unanswered request of a failed connection, but frees other
+ * requests with their connection.
+ */
 static void free_dropped(struct evhttp_request *request)
 {
     if (evhttp_request_get_connection(request) == NULL)
@@ -164,7 +167,7 @@ void exchange_answer(exchange *x, const nl_buffer *message, bool fault)
     free(x);
 }
 
-/* Returns whether to answer the request; rejects one that was sent to another server's name. */
+/* Returns whether to answer the request; rejects a request that names another server. */
 static bool begin_request(const http_server *s, struct evhttp_request *request)
 {
     struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
@@ -214,7 +217,7 @@ static void on_soap(struct evhttp_request *request, void *user)
     s->agent->counts.requests++;
     const char *type = find_header(request, "Content-Type");
     unsigned rights = find_rights(s, request, consumer);
-    /* A page in a browser can send any type but this one to another server. */
+    /* A web page in a browser cannot send this type to another server. */
     if (type == NULL || strncasecmp(type, "text/xml", 8) != 0) {
         nl_error_set(NL_ERROR_INVALID, "invalid Content-Type; SOAP 1.1 uses text/xml");
         send_fault(request);
@@ -262,7 +265,7 @@ static void on_stream_closed(struct evhttp_connection *connection, void *user)
     stream_free(t, connection);
 }
 
-/* Ends the response after what was sent; the connection stays open. */
+/* Ends the response after the sent bytes; the connection stays open. */
 static void stream_end(stream *t)
 {
     struct evhttp_request *request = t->request;
@@ -288,7 +291,7 @@ static void stream_send(stream *t, const nl_buffer *bytes)
     evbuffer_free(chunk);
 }
 
-/* Appends a record in the stream's format. ULM is passed on as it is. */
+/* Appends a record in the stream's format. ULM is passed on unchanged. */
 static void stream_encode(stream *t, shared_record *r, nl_buffer *out)
 {
     const nl_record *fields = t->format != NL_FORMAT_ULM ? shared_record_decode(r) : NULL;
@@ -328,7 +331,7 @@ static void on_queued(void *user)
     stream_pump(user);
 }
 
-/* Sends an empty line to an idle text stream, so that nlagentd notices a client that is gone. */
+/* Sends an empty line to an idle text stream, so that nlagentd notices a client that has disconnected. */
 static void on_beat(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
@@ -341,7 +344,7 @@ static void on_beat(evutil_socket_t fd, short what, void *user)
         stream_send(t, &line);
 }
 
-/* The kernel took bytes: the stream may have space again. */
+/* The kernel accepted bytes, so the stream may have space again. */
 static void on_written(struct evbuffer *buffer, const struct evbuffer_cb_info *info, void *user)
 {
     stream *t = user;
@@ -440,7 +443,7 @@ static struct bufferevent *on_connection(struct event_base *base, void *user)
 /* All servers, because libevent itself owns the user pointer of a listener. */
 static http_server *all_servers;
 
-/* Without free descriptors, nlagentd pauses: clients wait in the kernel, and the loop does not spin. */
+/* Pauses accepting when no descriptors are free: clients wait in the kernel, and the loop does not spin. */
 static void on_accept_error(struct evconnlistener *accepting, void *user)
 {
     (void)user;

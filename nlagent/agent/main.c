@@ -1,4 +1,4 @@
-/* nlagentd: runs sensors while clients read their data. Options, start, reload and end. */
+/* nlagentd: runs sensors while clients read their data. This file has the options, start, reload and end. */
 #include "config.h"
 
 #include "agent/access.h"
@@ -30,17 +30,17 @@
 
 enum { SERVERS_MAX = SETTINGS_LISTEN_MAX * 4, CLOCK_CHECK_S = 60 };
 
-/* What main needs until the end. */
+/* The objects that main needs until the end. */
 typedef struct serving {
     agent agent;
     int argc;
     char **argv;
     agent_settings *settings;         /* in effect */
-    const agent_settings *registered; /* those that the registrar points to; they are never freed before it */
+    const agent_settings *registered; /* the settings to which the registrar points; freed after the registrar */
     listener *listeners;
     http_server *servers[SERVERS_MAX];
     size_t count;
-    registrar *registrar; /* NULL: it registers nowhere */
+    registrar *registrar; /* NULL: no registration */
 } serving;
 
 static const options_usage usage = {
@@ -186,7 +186,7 @@ static void ignore_report(void *user, const char *message)
     (void)user, (void)message;
 }
 
-/* In the process that starts sensors. */
+/* Runs in the process that starts sensors. */
 static void reread_sensors(void *user)
 {
     serving *s = user;
@@ -328,7 +328,7 @@ static void open_log(serving *s)
     nl_set_idle(a->log, NL_NS_PER_SECOND);
 }
 
-/* Call it before there are threads, which inherit the confinement. The log has a thread. */
+/* Call it before starting threads, which inherit the confinement. The log has a thread. */
 static void confine_and_open_log(serving *s)
 {
     agent_settings_keep(s->settings);
@@ -377,7 +377,7 @@ static int serve(serving *s)
     active_free_all(a);
     process_reap_all();
     nl_close(a->log);
-    if (!ended) /* the registrar's thread uses what is freed below */
+    if (!ended) /* the registrar's thread uses the objects that are freed below */
         _exit(program_finish(PROGRAM_DONE));
     for (size_t i = 0; i < EVENT_COUNT; i++)
         event_free(events[i]);

@@ -24,7 +24,7 @@ enum {
     LINE_MAX_SIZE = 64 << 10,
     CHECK_INTERVAL_S = 1,
     HANG_MIN_S = 10, /* without output; or three intervals, if that is longer */
-    STABLE_S = 60,   /* after so long the delay before a new start is 1 s again */
+    STABLE_S = 60,   /* after this time, the delay before a restart is 1 s again */
     RETRY_MAX_S = 60,
     KILL_DELAY_MS = 2000,
     ENDING_MAX = 1024,
@@ -38,7 +38,7 @@ struct sensor_process {
     double interval_s;
     process_watcher watcher;
     pid_t pid;           /* 0: it does not run */
-    int in, out, errors; /* this process's ends of its standard streams */
+    int in, out, errors; /* this process's ends of the sensor's standard streams */
     struct event *readable, *complaint, *check, *retry;
     nl_buffer partial;   /* a line whose end has not arrived */
     bool skips;          /* the rest of a line that is too long */
@@ -52,7 +52,7 @@ struct sensor_process {
     char reason[200]; /* the last line of its standard error */
 };
 
-/* ---- processes that were told to end ---- */
+/* ---- processes that were requested to end ---- */
 
 static struct ending_process {
     pid_t pid;
@@ -60,7 +60,10 @@ static struct ending_process {
 } ending[ENDING_MAX];
 static size_t ending_count;
 
-/* Never waits: a process that hangs in the kernel does not even end when it is killed. */
+/*
+ * Reaps ended processes without waiting, because a process that hangs in the kernel does not end even when it is
+ * killed.
+ */
 static void reap_ending(bool kill_now)
 {
     for (size_t i = 0; i < ending_count;) {
@@ -115,7 +118,7 @@ static void process_decode(sensor_process *p, const char *data, size_t size)
     nl_buffer_free(&line);
 }
 
-/* An empty line only shows that the sensor is alive. line has a newline at size. */
+/* Passes on a line, which has a newline at size. An empty line only shows that the sensor is alive. */
 static void process_pass_line(sensor_process *p, const char *line, size_t size)
 {
     if (size > 0 && nl_text_begins_as(&nl_ulm, line, size) && !nl_terminal_controls(line, size))
@@ -158,7 +161,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
         return;
     p->heard_ns = nl_monotonic_ns();
     if (got <= 0) {
-        event_del(p->readable); /* on_check finds how it ended, or kills it */
+        event_del(p->readable); /* on_check determines how it ended, or kills it */
         p->kill_ns = p->heard_ns + KILL_DELAY_MS * INT64_C(1000000);
         starter_signal(p->pid, SIGTERM);
         return;
@@ -241,7 +244,10 @@ static struct event *process_watch(sensor_process *p, int fd, event_callback_fn 
     return event;
 }
 
-/* how: what happened, before the last line of its standard error; NULL: only that line. */
+/*
+ * Handles the end of a process. how: the reason, which precedes the last line of its standard error in the report;
+ * NULL: only that line.
+ */
 static void process_ended(sensor_process *p, const char *how)
 {
     char reason[480];

@@ -46,7 +46,7 @@ static char *events_of(const definition *d)
     return text.data;
 }
 
-/* Lists the sensors. Definitions last as long as the process, but the list changes. */
+/* Lists the sensors. Definitions remain valid until the process ends, but the list changes. */
 static size_t list_sensors(definitions *all, directory_sensor sensors[DIRECTORY_SENSORS_MAX])
 {
     size_t count = 0;
@@ -111,7 +111,7 @@ static bool wait_for_renewal(registrar *r)
     return goes_on;
 }
 
-/* Logs the result. Once the thread is told to end, the log may be closed. */
+/* Logs the result, unless the thread is to end, because then the log may be closed. */
 static void registrar_report(registrar *r, bool good)
 {
     const registrar_options *o = &r->options;

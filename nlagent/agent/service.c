@@ -38,7 +38,7 @@ typedef struct call {
     const char *consumer;
     unsigned rights;
     reply reply;
-    bool deferred; /* it is sent later */
+    bool deferred; /* the reply is sent later */
     bool failed;   /* with this thread's error */
 } call;
 
@@ -52,7 +52,7 @@ static void reply_put_record(reply *r, const nl_record *record)
         soap_put_record(&r->out, record);
 }
 
-/* Lines are passed on as they are. */
+/* Appends a shared record. Lines are passed on unchanged. */
 static void reply_put_shared(reply *r, shared_record *record)
 {
     if (r->as_lines)
@@ -141,7 +141,7 @@ static bool service_check_right(call *c, unsigned right, const char *problem)
     return false;
 }
 
-/* A client without the right to start sensors reads only those that run. */
+/* Checks the right to read a sensor: a client without the right to start sensors may read only running sensors. */
 static bool service_check_reading(call *c, const char *sensor, unsigned right)
 {
     active *s;
@@ -313,7 +313,7 @@ static void on_client_gone(void *user)
     pending_free(user);
 }
 
-/* Appends the queued records. Returns false and sets the error if none exist, or if the sensor failed. */
+/* Appends the queued records. Returns false and sets the error if the queue is empty or the sensor failed. */
 static bool put_records(subscription *s, size_t max, reply *to)
 {
     size_t count = 0;
@@ -357,7 +357,7 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
     pending_answer(user);
 }
 
-/* A query waits for the other records of the measurement. */
+/* Sends the deferred reply. A query first waits for the other records of the measurement. */
 static void on_records(void *user)
 {
     pending *p = user;
@@ -520,7 +520,10 @@ static bool service_check_directory(call *c)
     return c->agent->directory != NULL;
 }
 
-/* Names and URLs are printed in messages and on terminals: only printable characters are valid. */
+/*
+ * Returns whether a text has only printable characters, because names and URLs are printed in messages and on
+ * terminals.
+ */
 static bool is_printable_name(const char *text, size_t max)
 {
     size_t size = strlen(text);
@@ -530,7 +533,7 @@ static bool is_printable_name(const char *text, size_t max)
     return size > 0 && size <= max;
 }
 
-/* Returns how many sensors the call has; it may be one more than are stored. */
+/* Returns the number of sensors of the call, which may be one more than it stores. */
 static size_t read_sensors(const call *c, directory_sensor sensors[DIRECTORY_SENSORS_MAX])
 {
     size_t count = 0;

@@ -303,7 +303,7 @@ void agent_settings_keep(const agent_settings *s)
     confine_keep_resolver(); /* requests may contain the name of this host */
     if (s->directory != NULL && listening_from_http(s->directory, "14831", url, sizeof url))
         keep_url(url);
-    else if (s->directory != NULL) /* an LDAP server may refer to others */
+    else if (s->directory != NULL) /* an LDAP server may name other servers */
         confine_keep_any_port();
 }
 

@@ -58,7 +58,7 @@ static size_t find_running(pid_t pid)
     return i;
 }
 
-/* In the sensor's process. */
+/* Runs in the sensor's process. */
 static void become_sensor(const definitions *all, const definition *d, const sensor_spec *spec, double interval_s,
                           const int streams[STREAMS])
 {
@@ -89,12 +89,12 @@ static answer fork_sensor(const definitions *all, const definition *d, const sen
         become_sensor(all, d, spec, interval_s, streams);
     if (pid < 0)
         return (answer){-1, errno};
-    setpgid(pid, pid); /* here and in the child, whichever is first */
+    setpgid(pid, pid); /* both here and in the child, because either may run first */
     running[running_count++] = pid;
     return (answer){pid, 0};
 }
 
-/* The text is the specification, and the command if the sensor is from the configuration. */
+/* Starts a sensor. The text is the specification and, for a sensor of the configuration, the command. */
 static answer start_sensor(const definitions *all, const request *r, const char *text, const int streams[STREAMS])
 {
     size_t length = strlen(text) + 1;
@@ -108,7 +108,7 @@ static answer start_sensor(const definitions *all, const request *r, const char 
     return result;
 }
 
-/* The text is the arguments of "nlagent collect". */
+/* Starts a collection. The text is the arguments of "nlagent collect". */
 static answer start_collection(const starter_options *o, const request *r, char *text, const int streams[STREAMS])
 {
     char *program[ARGUMENTS_MAX] = {(char *)o->client, (char *)"collect"};
