@@ -68,8 +68,11 @@ static bool read_call_source(calls *c, log_input *input, const char *name)
     bool ok;
     if (stat(path, &status) == 0 && S_ISREG(status.st_mode) && load_trace_dat(&bytes, path)) {
         ok = trace_dat_read(c, input->where.filter, bytes.data, bytes.size);
-        if (!ok)
-            program_error("%s: %s", name, nl_error_message());
+        program_count_records(&input->reading, ok);
+        if (!ok) {
+            nl_error_prepend("%s", name);
+            program_input_failed(&input->reading);
+        }
     } else {
         ok = log_input_read(input, name, take_call_record, c);
     }
@@ -86,9 +89,10 @@ static int read_calls(calls *c, log_input *input, char **names, size_t count)
         if (!read_call_source(c, input, count > 0 ? names[i] : "-"))
             status = PROGRAM_PROBLEM;
     calls_finish(c);
+    bool has_records = program_has_records(&input->reading, input->reading.records, "");
     if (log_input_finish(input) != PROGRAM_DONE)
         status = PROGRAM_PROBLEM;
-    if (c->total == 0) {
+    if (c->total == 0 && has_records) {
         program_error("no calls of functions found; nlkernel record --functions records them");
         status = PROGRAM_PROBLEM;
     }

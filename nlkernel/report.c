@@ -37,6 +37,10 @@ static int report_logs(arguments *a)
     for (size_t i = 0; i < a->log_count; i++)
         if (!log_input_read(&a->input, a->logs[i], rules_run_take, &run))
             status = PROGRAM_PROBLEM;
+    if (!program_has_records(&a->input.reading, a->input.reading.records, "")) {
+        rules_run_close(&run);
+        return PROGRAM_PROBLEM;
+    }
     if (!rules_run_finish(&run)) {
         program_error("%s", nl_error_message());
         status = PROGRAM_PROBLEM;

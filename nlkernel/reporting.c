@@ -142,6 +142,7 @@ static void print_perl_number(const char *name, int64_t number)
 
 /* The serial number of the next event of each CPU. Lost events have serial numbers, too. */
 typedef struct perl_serials {
+    bool begun; /* the list's "[" was printed */
     int64_t next[SERIALS_MAX + 1];
 } perl_serials;
 
@@ -156,7 +157,8 @@ static void print_perl(void *user, const nl_record *record)
     bool is_lost = record->event.size == 14 && memcmp(record->event.data, "NetLogger.Lost", 14) == 0;
     if (is_lost && nl_record_find(record, "COUNT", &field) && nl_field_int(&field, &lost))
         serials->next[cpu] += lost;
-    printf("{\n    header => {\n");
+    printf("%s{\n    header => {\n", serials->begun ? "" : "[\n");
+    serials->begun = true;
     print_perl_field("        ", "type", record->event);
     print_perl_number("serial", serials->next[cpu]++);
     print_perl_number("timestamp", record->time_ns);
@@ -175,10 +177,10 @@ int reporting_print_perl(log_input *input, char *const *logs, size_t count)
 {
     static perl_serials serials;
     int status = PROGRAM_DONE;
-    printf("[\n");
     for (size_t i = 0; i < count; i++)
         if (!log_input_read(input, logs[i], print_perl, &serials))
             status = PROGRAM_PROBLEM;
-    printf("]\n");
+    if (input->reading.records > 0)
+        printf("%s]\n", serials.begun ? "" : "[\n");
     return status;
 }

@@ -148,7 +148,9 @@ static bool pass_through(const by_time *what)
     if (f.fd >= 0 && flow_is_likely(&f)) {
         what->begin(what->user);
         passed = flow_run(&f);
-        if (!passed)
+        if (passed)
+            program_count_records(&settings->reading, 1); /* or more */
+        else
             what->take_back(what->user);
     }
     load_close(l);

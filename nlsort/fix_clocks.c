@@ -199,8 +199,7 @@ static void read_log(fix_clocks *f, input_settings *settings, const char *name, 
 {
     const nl_record *record;
     program_log *log = program_log_open(&settings->reading, name, false, false);
-    nl_status status = NL_FAILED;
-    while (log != NULL && (status = program_log_next(log, NULL, &record)) == NL_OK) {
+    while (log != NULL && program_log_next(log, NULL, &record) == NL_OK) {
         if (settings->format == NL_FORMAT_UNKNOWN)
             settings->format = nl_format_is_text(record->raw_format) ? record->raw_format : NL_FORMAT_ULM;
         correction_learn(f->correction, record);
@@ -212,7 +211,6 @@ static void read_log(fix_clocks *f, input_settings *settings, const char *name, 
             program_progress(name, done, total, *records);
         }
     }
-    settings->failed |= status == NL_FAILED;
     program_log_close(log);
 }
 

@@ -13,15 +13,14 @@ struct input {
     nl_buffer key;
     nl_buffer line;
     uint64_t records;
+    bool unterminated;
 };
 
 input *input_open(input_settings *settings, const char *path)
 {
     program_log *log = program_log_open(&settings->reading, path, false, false);
-    if (log == NULL) {
-        settings->failed = true;
+    if (log == NULL)
         return NULL;
-    }
     input *in = nl_memory_check(calloc(1, sizeof *in));
     in->settings = settings;
     in->log = log;
@@ -56,16 +55,19 @@ void input_make_entry(input_settings *settings, const nl_record *record, nl_buff
 bool input_next(input *in, nl_string *key, nl_string *line)
 {
     const nl_record *record;
-    nl_status status = program_log_next(in->log, in->settings->where.filter, &record);
-    if (status == NL_FAILED)
-        in->settings->failed = true;
-    if (status != NL_OK)
+    if (program_log_next(in->log, in->settings->where.filter, &record) != NL_OK)
         return false;
     in->records++;
+    in->unterminated = (record->flags & NL_RECORD_UNTERMINATED) != 0;
     input_make_entry(in->settings, record, &in->key, &in->line);
     *key = (nl_string){in->key.data, in->key.size};
     *line = (nl_string){in->line.data, in->line.size};
     return true;
+}
+
+bool input_is_unterminated(const input *in)
+{
+    return in->unterminated;
 }
 
 uint64_t input_record(const input *in)
@@ -108,7 +110,8 @@ static bool sorted_next(stream *base, item *out)
     nl_string key, line;
     if (!input_next(s->in, &key, &line))
         return false;
-    if (s->in->records > 1 && !s->told && input_compare_keys(key, (nl_string){s->before.data, s->before.size}) < 0) {
+    if (s->in->records > 1 && !s->told && !s->in->unterminated &&
+        input_compare_keys(key, (nl_string){s->before.data, s->before.size}) < 0) {
         program_error("%s: record %" PRIu64 " is out of order, so the result is not sorted; sort without -m", s->path,
                       s->in->records);
         s->told = *s->disordered = true;

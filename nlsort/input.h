@@ -20,7 +20,6 @@ typedef struct input_settings {
     bool packed;         /* lines are records from nl_record_pack */
     program_where where; /* the records to sort */
     program_reading reading;
-    bool failed; /* an input could not be opened or read to its end */
 } input_settings;
 
 typedef struct input input;
@@ -42,6 +41,9 @@ int input_compare_keys(nl_string a, nl_string b);
 
 /* Return the number of the latest record that matches, and the position and the size in bytes, 0 if unknown. */
 uint64_t input_record(const input *in);
+
+/* Returns whether the current record is a last line without a newline, whose values may be incomplete. */
+bool input_is_unterminated(const input *in);
 void input_progress(const input *in, uint64_t *done, uint64_t *total);
 
 void input_close(input *in);

@@ -235,7 +235,6 @@ static bool take_some(window *w)
             from->latest_ns = record->time_ns;
             live_take(w, record);
         } else if (status != NL_AGAIN) {
-            w->what->settings->failed |= status == NL_FAILED;
             close_source(w, from);
         }
     }
@@ -251,7 +250,6 @@ static void open_sources(window *w)
         s->log = program_log_open(&what->settings->reading, what->files[i], what->follow, true);
         s->latest_ns = INT64_MIN;
         w->open += s->log != NULL;
-        what->settings->failed |= s->log == NULL;
     }
 }
 

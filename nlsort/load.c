@@ -3,6 +3,8 @@
 #include "record/format.h"
 #include "load.h"
 
+#include "base/error.h"
+
 #include "program/program.h"
 #include "base/buffer.h"
 #include "base/memory.h"
@@ -116,9 +118,15 @@ int load_descriptor(const load *l)
     return l->decoding ? -1 : l->fd;
 }
 
+bool load_is_unterminated(const load *l)
+{
+    return nl_decoder_get_stats(l->decoder)->unterminated > 0;
+}
+
 void load_close(load *l)
 {
-    program_reading_close_decoder(&l->settings->reading, l->decoder);
+    program_count_records(&l->settings->reading, l->passed_lines);
+    program_reading_close_decoder(&l->settings->reading, l->decoder, l->path);
     nl_buffer_free(&l->held);
     close(l->fd);
     free(l);
@@ -242,6 +250,7 @@ static void read_parts(void *user, size_t worker)
 static void tell_decoder(load *l)
 {
     nl_decoder_pass_over(l->decoder, l->settings->format, l->passed_lines, l->passed_bytes);
+    program_count_records(&l->settings->reading, l->passed_lines);
     l->passed_lines = l->passed_bytes = 0;
 }
 
@@ -395,8 +404,8 @@ static bool decode_rest(load *l, table *t)
             continue;
         }
         if (got < 0) {
-            program_error("read %s: %s", l->path, strerror(errno));
-            l->settings->failed = true;
+            nl_error_set_errno("%s", l->path);
+            program_input_failed(&l->settings->reading);
         }
         nl_decoder_finish(l->decoder);
     }

@@ -26,6 +26,9 @@ bool load_into(load *l, table *t);
 /* Returns the file's descriptor, or -1 if its lines need conversion. */
 int load_descriptor(const load *l);
 
+/* Returns whether the last line was read and has no newline, so that its values may be incomplete. */
+bool load_is_unterminated(const load *l);
+
 void load_close(load *l);
 
 #endif

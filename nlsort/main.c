@@ -246,7 +246,10 @@ static void close_result(result *r)
     }
     nl_buffer_free(&r->before);
     nl_record_free(r->record);
-    if (nl_writer_close(r->writer) != NL_OK)
+    const program_reading *reading = &r->a->input.reading;
+    if (reading->records == 0 && (reading->failed || !reading->live))
+        nl_writer_discard(r->writer); /* a file that was there stays */
+    else if (nl_writer_close(r->writer) != NL_OK)
         program_fail_with_error(PROGRAM_PROBLEM);
 }
 
@@ -529,7 +532,7 @@ static bool find_disorder(arguments *a)
         nl_string key, line;
         while (in != NULL && ordered && input_next(in, &key, &line)) {
             int order = input_record(in) == 1 ? 1 : input_compare_keys(key, (nl_string){before.data, before.size});
-            ordered = order > 0 || (order == 0 && !a->input.unique);
+            ordered = order > 0 || (order == 0 && !a->input.unique) || input_is_unterminated(in);
             if (!ordered)
                 program_error("%s: record %" PRIu64 " is out of order: %.*s", a->files[i], input_record(in),
                               (int)(line.size - 1 < 200 ? line.size - 1 : 200), line.data);
@@ -555,8 +558,7 @@ static void expand_sources(arguments *a)
 {
     static char *standard_input[] = {"-"};
     if (a->window_ns == 0) {
-        if (!program_expand_archives(&a->input.reading, a->files, a->file_count, &a->expanded, &a->file_count))
-            a->input.failed = true;
+        program_expand_archives(&a->input.reading, a->files, a->file_count, &a->expanded, &a->file_count);
         a->files = a->expanded;
     } else if (a->file_count == 0) {
         a->files = standard_input;
@@ -608,7 +610,7 @@ int main(int argc, char **argv)
     }
     fix_options_free(&a.clocks);
     program_progress_end();
-    if (program_reading_finish(&a.input.reading) != PROGRAM_DONE || a.input.failed)
+    if (program_reading_finish(&a.input.reading) != PROGRAM_DONE)
         good = false;
     for (size_t i = 0; a.expanded != NULL && i < a.file_count; i++)
         free(a.expanded[i]);

@@ -133,7 +133,7 @@ static bool can_be_listed(loader *l, const char *folder)
 {
     DIR *entries = opendir(folder);
     if (entries == NULL) {
-        loader_trouble(l, folder, "open %s: %s", folder, strerror(errno));
+        loader_trouble(l, folder, "%s: %s", folder, strerror(errno));
         return false;
     }
     closedir(entries);
@@ -185,11 +185,9 @@ static bool load_sources(const arguments *a, loader *l)
     return good;
 }
 
-static bool load(arguments *a)
+/* Loads the sources. Returns whether everything was loaded. */
+static bool load_into(arguments *a, store *s)
 {
-    store *s = store_open(a->archive, STORE_LOAD);
-    if (s == NULL)
-        return program_print_error();
     objects *lines = objects_new(a->ids, a->id_count);
     loader *l = loader_new(s, &a->reading, a->where.filter, lines);
     bool good = l != NULL;
@@ -201,12 +199,25 @@ static bool load(arguments *a)
             program_print_error();
             good = false;
         }
-        if (!a->quiet)
-            fprintf(stderr, "nlarchive: %" PRIu64 " records loaded into %s\n", l->records, a->archive);
+        if (!a->quiet && (a->reading.records > 0 || a->reading.live))
+            printf("%" PRIu64 " record%s loaded into %s\n", l->records, l->records == 1 ? "" : "s", a->archive);
         loader_free(l);
     }
     objects_free(lines);
+    return good;
+}
+
+static bool load(arguments *a)
+{
+    bool existed = access(a->archive, F_OK) == 0;
+    a->reading.live = a->follow;
+    store *s = store_open(a->archive, STORE_LOAD);
+    if (s == NULL)
+        return program_print_error();
+    bool good = load_into(a, s), is_file = s->kind == &sqlite_store;
     store_close(s);
+    if (is_file && !existed && a->reading.records == 0 && !a->reading.live)
+        unlink(a->archive);
     return program_reading_finish(&a->reading) == PROGRAM_DONE && good;
 }
 

@@ -110,7 +110,7 @@ static void say_undated(const pass *p)
 }
 
 /* Copies an input to its end. False after having said what can't be read or written: half a copy is of no use. */
-static bool copy_input(const char *url, int fd, const char *path)
+static bool copy_input(program_reading *reading, const char *url, int fd, const char *path)
 {
     nl_source *source = program_source_open_stored(url);
     const char *data;
@@ -120,7 +120,7 @@ static bool copy_input(const char *url, int fd, const char *path)
         while ((status = program_source_read(source, &data, &size)) == NL_OK && nl_write_all(fd, data, size))
             ;
     if (status == NL_FAILED)
-        program_print_error();
+        program_input_failed(reading);
     else if (status == NL_OK)
         program_error("write %s: %s", path, strerror(errno));
     nl_source_close(source);
@@ -131,7 +131,7 @@ static bool copy_input(const char *url, int fd, const char *path)
  * A copy of an input that can be read once only, such as standard input. Its name, which stays good while the program
  * runs; NULL after having said why none exists.
  */
-static const char *keep_input(const char *url)
+static const char *keep_input(program_reading *reading, const char *url)
 {
     static char name[32];
     const char *folder = getenv("TMPDIR");
@@ -144,7 +144,7 @@ static const char *keep_input(const char *url)
     }
     unlink(path);
     snprintf(name, sizeof name, "/dev/fd/%d", fd);
-    return copy_input(url, fd, path) ? name : NULL;
+    return copy_input(reading, url, fd, path) ? name : NULL;
 }
 
 static bool can_be_read_twice(const char *name)
@@ -172,7 +172,7 @@ static int64_t written_at(const char *url)
 static bool make_readable_twice(pass *p)
 {
     if (p->source_count == 1 && !can_be_read_twice(p->sources[0]))
-        p->copy = keep_input(p->sources[0]);
+        p->copy = keep_input(p->reading, p->sources[0]);
     return p->source_count != 1 || p->copy != NULL || can_be_read_twice(p->sources[0]);
 }
 
@@ -202,9 +202,9 @@ static bool convert(arguments *a, output *out, bool *keep)
         first_pass.is_first = true;
         pass_run(&first_pass);
         main_pass.from = first_pass.from;
-        main_pass.unwritten = first_pass.unwritten;
+        main_pass.failed = first_pass.failed;
     }
-    if (!main_pass.unwritten)
+    if (!main_pass.failed)
         good = pass_run(&main_pass);
     if (a->to->unshare != NULL)
         a->to->unshare(main_pass.export_shared);

@@ -87,9 +87,7 @@ static bool diagnose(arguments *a)
     report_sources sources = {a->file_count > 0 ? a->files : standard_input, MAX(a->file_count, 1), a->subject.config};
     bool ok = true;
     observed *o = observe(a, sources.names, sources.count, &ok);
-    if (observed_records(o) == 0) {
-        if (ok)
-            program_error("%s: no records", sources.names[0]);
+    if (!program_has_records(&a->subject.reading, observed_records(o), "cannot tell: ")) {
         observed_free(o);
         return false;
     }

@@ -174,7 +174,9 @@ static bool check(arguments *a, const schema *s, GString *out)
     bool ok = a->log_count > 0 || check_log(a, c, "-");
     for (int i = 0; i < a->log_count; i++)
         ok = check_log(a, c, a->logs[i]) && ok;
-    if (a->bench.json)
+    if (!program_has_records(&a->reading, a->reading.records, ""))
+        ok = false;
+    else if (a->bench.json)
         append_json(out, schema_check_report_json(c));
     else
         schema_check_report(c, out);
@@ -225,7 +227,8 @@ int main(int argc, char **argv)
     schema *s = read_schema(a.path);
     GString *out = g_string_new(NULL);
     bool ok = s != NULL && nlschema_run(&a, s, out);
-    ok = s != NULL && write_output(a.output, out) && ok;
+    if (out->len > 0)
+        ok = write_output(a.output, out) && ok;
     g_string_free(out, TRUE);
     schema_free(s);
     return program_finish(ok ? PROGRAM_DONE : PROGRAM_PROBLEM);

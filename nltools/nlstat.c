@@ -263,11 +263,8 @@ static uint64_t count_requests(const work *w)
 static bool nlstat_report(const work *w, bool ok)
 {
     const arguments *a = w->arguments;
-    if (subject_records(w->subject) == 0) {
-        if (ok)
-            program_error("%s: no records", a->file_count > 0 ? a->files[0] : "-");
+    if (!subject_has_records(w->subject))
         return false;
-    }
     if (count_requests(w) == 0 && a->throughput == NULL) {
         program_error(a->subject.ids != NULL ? "no two events have the same values of --id"
                                              : "cannot find a request ID field; name one with --id");

@@ -22,6 +22,7 @@ typedef struct arguments {
     nl_level level;
     char **operands; /* the event and its fields */
     int operand_count;
+    bool opened; /* the log was opened */
     program_reading reading;
     program_where where;
     /* Shown by --help=json only: */
@@ -159,33 +160,44 @@ static nl_status write_event(nl_log *log, const arguments *a)
     return status;
 }
 
-/* Copies the records of a source. Clears *read if some could not be read. */
-static nl_status copy_source(nl_log *log, arguments *a, const char *name, bool *read)
+/* Opens the log. A log that cannot be opened ends the program. */
+static nl_log *nlwrite_open(arguments *a)
+{
+    a->opened = true;
+    nl_log *log = program_open_log(a->prog, a->destination, false);
+    if (log == NULL && *nl_error_message() != '\0')
+        program_fail_with_error(PROGRAM_PROBLEM);
+    nl_set_policy(log, NL_POLICY_BLOCK, PATIENCE_NS, NL_LEVEL_NONE);
+    return log;
+}
+
+/* Copies the records of a source to *log, which it opens for the first one. */
+static nl_status copy_source(nl_log **log, arguments *a, const char *name)
 {
     program_log *in = program_log_open(&a->reading, name, false, false);
-    nl_status written = NL_OK, status = NL_FAILED;
+    nl_status written = NL_OK;
     const nl_record *record;
     /* Flushes now and then, to notice a failed destination soon. */
-    for (unsigned count = 1;
-         in != NULL && (status = program_log_next(in, a->where.filter, &record)) == NL_OK && written >= NL_OK;
+    for (unsigned count = 1; in != NULL && program_log_next(in, a->where.filter, &record) == NL_OK && written >= NL_OK;
          count++) {
-        written = nl_write_record(log, record);
+        if (!a->opened)
+            *log = nlwrite_open(a);
+        written = nl_write_record(*log, record);
         if (written == NL_OK && count % FLUSH_EVERY == 0)
-            written = nl_flush(log);
+            written = nl_flush(*log);
     }
     program_log_close(in);
-    *read = *read && status != NL_FAILED;
     return written;
 }
 
-static nl_status copy_sources(nl_log *log, arguments *a, bool *read)
+static nl_status copy_sources(nl_log **log, arguments *a)
 {
     static char *standard_input[] = {"-", "-"};
     char **names = a->operand_count > 1 ? a->operands : standard_input;
     int count = a->operand_count > 1 ? a->operand_count : 2;
     nl_status status = NL_OK;
     for (int i = 1; i < count && status >= NL_OK; i++)
-        status = copy_source(log, a, names[i], read);
+        status = copy_source(log, a, names[i]);
     return status;
 }
 
@@ -198,12 +210,9 @@ int main(int argc, char **argv)
     a.operands = argv + first;
     a.operand_count = argc - first;
     check_operands(&a);
-    nl_log *log = program_open_log(a.prog, a.destination, false);
-    if (log == NULL && *nl_error_message() != '\0')
-        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
-    nl_set_policy(log, NL_POLICY_BLOCK, PATIENCE_NS, NL_LEVEL_NONE);
-    bool read = true, copies = strcmp(a.operands[0], "-") == 0;
-    nl_status status = copies ? copy_sources(log, &a, &read) : write_event(log, &a);
+    bool copies = strcmp(a.operands[0], "-") == 0;
+    nl_log *log = copies ? NULL : nlwrite_open(&a);
+    nl_status status = copies ? copy_sources(&log, &a) : write_event(log, &a);
     nl_error error;
     nl_error_save(&error);
     nl_status closed = nl_close(log);
@@ -211,7 +220,7 @@ int main(int argc, char **argv)
         program_error("%s", closed != NL_OK ? nl_error_message() : error.message);
     int result = program_reading_finish(&a.reading);
     nl_filter_free(a.where.filter);
-    if (status < NL_OK || closed != NL_OK || !read)
+    if (status < NL_OK || closed != NL_OK)
         result = PROGRAM_PROBLEM;
     return program_finish(result);
 }

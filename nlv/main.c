@@ -188,14 +188,17 @@ static int work_headless(arguments *a)
     good = good && missing == NULL;
     g_free(missing);
     int64_t from_ns, to_ns;
-    if (!model_time_range(m, &from_ns, &to_ns))
-        program_fail(PROGRAM_PROBLEM, "no records to draw");
+    if (!model_time_range(m, &from_ns, &to_ns)) {
+        program_has_records(&a->reading, 0, "");
+        exit(program_finish(PROGRAM_PROBLEM));
+    }
+    program_count_records(&a->reading, 1); /* at least */
     if (a->write_config != NULL)
         write_config(m, a->write_config);
     if (a->render != NULL)
         render(a, m);
     model_free(m);
-    return good && program_reading_finish(&a->reading) == PROGRAM_DONE ? PROGRAM_DONE : PROGRAM_PROBLEM;
+    return program_reading_finish(&a->reading) == PROGRAM_DONE && good ? PROGRAM_DONE : PROGRAM_PROBLEM;
 }
 
 int main(int argc, char **argv)

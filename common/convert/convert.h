@@ -58,7 +58,8 @@ struct sink {
     bool undated;              /* the input has times with an unknown origin */
     bool strict;               /* stop at malformed input */
     bool stopped;              /* later records are ignored; importers may return early */
-    uint64_t records;
+    uint64_t seen;             /* records */
+    uint64_t records;          /* records that matched where */
     uint64_t unterminated;
     uint64_t losses[LOSS_COUNT];
     uint64_t lines_before; /* in the input before this piece; only for importers that are in order */

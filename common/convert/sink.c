@@ -9,6 +9,7 @@
 
 void sink_put(sink *s, const nl_record *record, bool typed)
 {
+    s->seen++;
     if (s->stopped || !nl_filter_matches(s->where, record))
         return;
     const exporter_kind *kind = s->out->kind;

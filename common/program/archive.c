@@ -42,7 +42,7 @@ bool program_list_archive(const char *folder, char ***files, size_t *count)
     struct dirent **entries;
     int found = scandir(folder, &entries, is_of_archive, versionsort);
     if (found < 0) {
-        program_error("open %s: %m", folder);
+        program_error("%s: %m", folder);
         return false;
     }
     *files = nl_memory_check(calloc((size_t)found + 1, sizeof **files));

@@ -60,7 +60,7 @@ static nl_status gzip_examine(gzip *g, nl_source *source, const char **data, siz
 static nl_status gzip_fail(gzip *g, const char *reason)
 {
     g->state = GZIP_FAILED;
-    return nl_error_set(NL_ERROR_INVALID, "the gzip data is %s", reason);
+    return nl_error_set(NL_ERROR_INVALID, "%s: the gzip data is %s", g->name, reason);
 }
 
 /* Gets more stored bytes. */
@@ -74,11 +74,11 @@ static nl_status gzip_refill(gzip *g, nl_source *source)
         g->z.avail_in = (uInt)size;
     } else if (status == NL_END && nl_source_was_replaced(source)) {
         if (g->state == GZIP_INSIDE) /* reading continues with the new file */
-            program_error("%s: the gzip data was cut short before the file was replaced", g->name);
+            program_error("%s: the gzip data was truncated before the file was replaced", g->name);
         g->state = GZIP_UNKNOWN;
         g->head.size = 0;
     } else if (status == NL_END && g->state == GZIP_INSIDE) {
-        return gzip_fail(g, "cut short");
+        return gzip_fail(g, "truncated");
     }
     return status;
 }

@@ -65,7 +65,7 @@ static bool open_next(program_log *log)
     log->overtaken = false;
     if (log->reader != NULL && log_skip_to_range(log) == NL_OK)
         return true;
-    program_print_error();
+    program_input_failed(log->reading);
     log->failed = true;
     nl_reader_close(log->reader);
     log->reader = NULL;
@@ -74,7 +74,7 @@ static bool open_next(program_log *log)
 
 static void close_file(program_log *log)
 {
-    program_add_stats(log->reading, nl_reader_get_stats(log->reader));
+    program_add_stats(log->reading, nl_reader_get_stats(log->reader), log->name);
     nl_reader_close(log->reader);
     log->reader = NULL;
 }
@@ -85,6 +85,8 @@ program_log *program_log_open(program_reading *reading, const char *name, bool f
     log->reading = reading;
     log->follow = follow;
     log->nonblocking = nonblocking;
+    program_add_source(reading, name);
+    reading->live = reading->live || follow || program_awaits_signal(name);
     bool good = find_files(log, name);
     log->polled = !nonblocking && ((log->folder != NULL && follow) || (!follow && program_awaits_signal(name)));
     if (good && (log->folder != NULL || open_next(log)))
@@ -135,15 +137,17 @@ static nl_status next(program_log *log, const nl_filter *where, const nl_record 
         if (log->reader == NULL)
             continue;
         nl_status status;
-        do
+        do {
             status = nl_reader_next(log->reader, record);
-        while (status == NL_OK && !nl_filter_matches(where, *record));
+            if (status == NL_OK && log->reading->records++ == 0)
+                program_count_records(log->reading, 0);
+        } while (status == NL_OK && !nl_filter_matches(where, *record));
         if (status == NL_OK)
             return NL_OK;
         if (status == NL_AGAIN && look_further(log) == NL_AGAIN)
             return NL_AGAIN;
         if (status == NL_FAILED) {
-            program_print_error();
+            program_input_failed(log->reading);
             log->failed = true;
         }
         if (status != NL_AGAIN)

@@ -86,21 +86,51 @@ typedef struct program_reading {
     bool undated; /* set by the program: times may have any origin, so print no warning about it */
     bool ranged;  /* set by the program: records before from_ns, or from to_ns on, may be left out */
     int64_t from_ns, to_ns;
-    uint64_t malformed;      /* so far, over all sources */
-    uint64_t gaps;           /* places where records are missing */
-    uint64_t lost;           /* missing records */
-    uint64_t unterminated;   /* last lines without a newline */
-    uint64_t repeated;       /* records of archives that were read before, and left out */
-    bool left_early;         /* a source was not read to its end, so that missing records are unknown */
-    nl_sequences *sequences; /* the numbers of the records that were read; NULL: none yet */
+    bool live;                 /* a source is live or followed, so that it may have no records */
+    bool failed;               /* a source could not be read, or not to its end, which was reported */
+    bool checked;              /* program_has_records has reported that there are no records */
+    uint64_t records;          /* so far, over all sources, before filters */
+    uint64_t malformed;        /* the same for malformed input */
+    uint64_t gaps;             /* places where records are missing */
+    uint64_t lost;             /* missing records */
+    uint64_t unterminated;     /* last lines without a newline */
+    char *unterminated_name;   /* source of the first of them */
+    char *source;              /* name of the first source; NULL: none yet */
+    bool several;              /* there are more sources */
+    struct program_held *held; /* messages about malformed input before the first record; NULL: none */
+    uint64_t repeated;         /* records of archives that were read before, and left out */
+    bool left_early;           /* a source was not read to its end, so that missing records are unknown */
+    nl_sequences *sequences;   /* the numbers of the records that were read; NULL: none yet */
     struct program_archive *archives;
 } program_reading;
 
 extern const nl_option program_reading_options[], program_strict_options[];
 
 /*
- * Reports missing records, and malformed input beyond the first messages; closes the reject file. Returns
- * PROGRAM_PROBLEM if input was malformed or records were missing, else PROGRAM_DONE.
+ * A program that reads logs reports a source that cannot be read, or has no records, with exactly one message, and
+ * prints no result without records. It calls
+ * - program_has_records when it has read everything and before it prints a result
+ * - program_count_records if it reads with a decoder of its own
+ * - program_input_failed if it opens sources by itself
+ */
+
+/*
+ * Returns whether there are records for a result: selected is their number. If not, reports why, unless a message has
+ * said so. context begins the message.
+ */
+bool program_has_records(program_reading *reading, uint64_t selected, const char *context);
+
+/* Adds to the number of records, and prints the messages that waited for the first record. */
+void program_count_records(program_reading *reading, uint64_t count);
+
+/* Prints this thread's error, which is about a source. Returns false. */
+bool program_input_failed(program_reading *reading);
+
+/* Notes the name of a source for messages. */
+void program_add_source(program_reading *reading, const char *name);
+
+/* Reports missing records, malformed input beyond the first messages, and sources without records unless they are live;
+ * closes the reject file. Returns PROGRAM_PROBLEM if anything was malformed, missing or unreadable, else PROGRAM_DONE.
  */
 int program_reading_finish(program_reading *reading);
 
@@ -168,7 +198,10 @@ bool program_is_read_in_place(const program_reading *reading, const char *head, 
 
 /* Returns a decoder that reports to reading. Close it with program_reading_close_decoder. */
 nl_decoder *program_reading_decoder(program_reading *reading, const char *source);
-void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder);
+void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder, const char *source);
+
+/* Adds last lines without a newline, which the program's own decoder found in a source. */
+void program_add_unterminated(program_reading *reading, uint64_t count, const char *source);
 
 /* Report malformed input, and missing records: callbacks for decoders. user is the program_reading. */
 void program_malformed(void *user, const nl_malformed *what);
@@ -181,8 +214,11 @@ nl_sequences *program_reading_numbers(program_reading *reading);
 
 /* ---- signals ---- */
 
-/* Returns whether the source is a collector. If so, the first call prints how to stop, and catches signals. */
+/* Returns whether the source is a collector, which is read until a signal comes. */
 bool program_awaits_signal(const char *name);
+
+/* For an open collector: prints, the first time, how to stop, and catches signals. */
+void program_await_signal(const char *name);
 
 /* After this call, SIGINT and SIGTERM end the reading; a second signal ends the program. */
 void program_catch_signals(void);

@@ -7,13 +7,23 @@
 #include "record/format.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 enum { SHOWN = 5, TEXT_SHOWN = 60 };
+
+/* What is known of malformed input before the first record. */
+struct program_held {
+    char *messages[SHOWN];
+    size_t count;
+    bool in_lines; /* the first one is a line, not a part of a binary file */
+    char *first;   /* its place and the reason */
+};
 
 /* Parses a time, a day, which begins at midnight in local time, or a local time as `uptime -s` prints it. */
 static bool reading_set_base(void *settings, const nl_option *row, const char *value)
@@ -85,21 +95,73 @@ static void printable(nl_string text, char out[TEXT_SHOWN + 1])
     out[size] = '\0';
 }
 
+/* Returns where something is malformed, and why. */
+static char *describe_place(const nl_malformed *what)
+{
+    if (what->line == 0)
+        return program_format("%s: byte %" PRIu64 ": %s", what->source, what->offset, what->reason);
+    return program_format("%s:%" PRIu64 ": %s", what->source, what->line, what->reason);
+}
+
+static char *describe_malformed(const nl_malformed *what)
+{
+    char text[TEXT_SHOWN + 1], *place = describe_place(what);
+    if (what->line == 0)
+        return place;
+    printable(what->text, text);
+    char *message = program_format("%s: \"%s\"%s", place, text, what->text.size > TEXT_SHOWN ? "..." : "");
+    free(place);
+    return message;
+}
+
+/* Keeps a message until the first record: without records, one message about all input takes its place. */
+static void hold_message(program_reading *reading, const nl_malformed *what, char *message)
+{
+    if (reading->held == NULL) {
+        reading->held = nl_memory_check(calloc(1, sizeof *reading->held));
+        reading->held->in_lines = what->line > 0;
+        reading->held->first = describe_place(what);
+    }
+    reading->held->messages[reading->held->count++] = message;
+}
+
+static void free_held(program_reading *reading)
+{
+    struct program_held *held = reading->held;
+    if (held == NULL)
+        return;
+    for (size_t i = 0; i < held->count; i++)
+        free(held->messages[i]);
+    free(held->first);
+    free(held);
+    reading->held = NULL;
+}
+
 void program_malformed(void *user, const nl_malformed *what)
 {
     program_reading *reading = user;
     keep_rejected(reading, what);
     if (reading->malformed++ >= SHOWN)
         return;
-    char text[TEXT_SHOWN + 1];
-    printable(what->text, text);
-    if (what->line == 0)
-        program_error("%s: byte %" PRIu64 ": %s", what->source, what->offset, what->reason);
-    else
-        program_error("%s:%" PRIu64 ": %s: \"%s\"%s", what->source, what->line, what->reason, text,
-                      what->text.size > TEXT_SHOWN ? "..." : "");
+    char *message = describe_malformed(what);
     if (reading->strict)
-        program_fail(PROGRAM_PROBLEM, "stopped because of --strict");
+        program_fail(PROGRAM_PROBLEM, "%s; stopped because of --strict", message);
+    if (reading->records == 0 && !reading->live) {
+        hold_message(reading, what, message);
+        return;
+    }
+    program_error("%s", message);
+    free(message);
+}
+
+void program_count_records(program_reading *reading, uint64_t count)
+{
+    reading->records += count;
+    if (reading->held == NULL || reading->records == 0)
+        return;
+    for (size_t i = 0; i < reading->held->count; i++)
+        program_error("%s", reading->held->messages[i]);
+    free_held(reading);
 }
 
 void program_lost(void *user, const nl_lost *what)
@@ -145,10 +207,17 @@ nl_decoder_options program_decoder_options(program_reading *reading, const char 
                                 .user = reading};
 }
 
-void program_add_stats(program_reading *reading, const nl_decoder_stats *stats)
+void program_add_stats(program_reading *reading, const nl_decoder_stats *stats, const char *source)
 {
-    reading->unterminated += stats->unterminated;
+    program_add_unterminated(reading, stats->unterminated, source);
     reading->repeated += stats->repeated;
+}
+
+void program_add_unterminated(program_reading *reading, uint64_t count, const char *source)
+{
+    if (count > 0 && reading->unterminated_name == NULL)
+        reading->unterminated_name = program_copy(source);
+    reading->unterminated += count;
 }
 
 nl_decoder *program_reading_decoder(program_reading *reading, const char *source)
@@ -157,26 +226,93 @@ nl_decoder *program_reading_decoder(program_reading *reading, const char *source
     return nl_decoder_new(&options);
 }
 
-void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder)
+void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder, const char *source)
 {
-    program_add_stats(reading, nl_decoder_get_stats(decoder));
+    const nl_decoder_stats *stats = nl_decoder_get_stats(decoder);
+    program_count_records(reading, stats->records);
+    program_add_stats(reading, stats, source);
     nl_decoder_free(decoder);
+}
+
+/* ---- sources without records ---- */
+
+void program_add_source(program_reading *reading, const char *name)
+{
+    if (reading->source == NULL)
+        reading->source = program_copy(name);
+    else
+        reading->several = reading->several || strcmp(reading->source, name) != 0;
+}
+
+bool program_input_failed(program_reading *reading)
+{
+    reading->failed = true;
+    return program_print_error();
+}
+
+/* Returns the name of a source in a sentence. */
+static const char *name_in_message(const char *source)
+{
+    return source == NULL || strcmp(source, "-") == 0 ? "standard input" : source;
+}
+
+static void report_malformed_only(const program_reading *reading, const char *context)
+{
+    const struct program_held *held = reading->held;
+    bool remedy = held->in_lines && reading->format == NL_FORMAT_UNKNOWN && reading->foreign == NULL;
+    if (reading->malformed == 1)
+        program_error("%s%s", context, held->messages[0]);
+    else
+        program_error("%s%s; all %" PRIu64 " %s are malformed%s", context, held->first, reading->malformed,
+                      held->in_lines ? "lines" : "parts", remedy ? "; name the format with --from-format" : "");
+}
+
+bool program_has_records(program_reading *reading, uint64_t selected, const char *context)
+{
+    if (selected > 0)
+        return true;
+    if (!reading->checked && !reading->failed) {
+        if (reading->records > 0 || reading->ranged)
+            program_error("%sno records match --where, --since and --until", context);
+        else if (reading->held != NULL)
+            report_malformed_only(reading, context);
+        else if (reading->malformed == 0)
+            program_error("%s%s: no records%s", context, name_in_message(reading->source),
+                          reading->several ? ", and none in the other sources" : "");
+    }
+    reading->checked = true;
+    return false;
+}
+
+static void report_unterminated(const program_reading *reading)
+{
+    if (reading->unterminated == 1)
+        program_error("%s: the last line has no newline; its last value may be incomplete",
+                      name_in_message(reading->unterminated_name));
+    else
+        program_error("%s: the last line has no newline, as in %" PRIu64
+                      " other sources; its last value may be incomplete",
+                      name_in_message(reading->unterminated_name), reading->unterminated - 1);
 }
 
 int program_reading_finish(program_reading *reading)
 {
+    program_count_records(reading, 0);
     report_missing(reading);
     program_archives_end(reading);
-    int status = reading->malformed > 0 || reading->lost > 0 ? PROGRAM_PROBLEM : PROGRAM_DONE;
-    if (reading->malformed > SHOWN)
+    bool complete = reading->malformed == 0 && reading->lost == 0 && !reading->failed && reading->unterminated == 0;
+    int status = complete ? PROGRAM_DONE : PROGRAM_PROBLEM;
+    if (!reading->live && !reading->ranged && reading->source != NULL &&
+        !program_has_records(reading, reading->records, ""))
+        status = PROGRAM_PROBLEM;
+    if (reading->malformed > SHOWN && !reading->checked)
         program_error("%" PRIu64 " more malformed lines", reading->malformed - SHOWN);
     if (reading->gaps > SHOWN)
         program_error("%" PRIu64 " records are missing in all", reading->lost);
     if (reading->repeated > 0)
         program_error("%" PRIu64 " records are stored twice in an archive; they were read once", reading->repeated);
-    if (reading->unterminated > 0)
-        program_error("%" PRIu64 " last line%s without a newline; the last value may be incomplete",
-                      reading->unterminated, reading->unterminated == 1 ? "" : "s");
+    if (reading->unterminated > 0 && !reading->failed) /* otherwise it is where reading failed */
+        report_unterminated(reading);
     if (reading->reject_file != NULL) {
         bool failed = ferror(reading->reject_file) != 0;
         if (fclose(reading->reject_file) != 0 || failed) {
@@ -185,5 +321,9 @@ int program_reading_finish(program_reading *reading)
         }
         reading->reject_file = NULL;
     }
+    free_held(reading);
+    free(reading->unterminated_name);
+    free(reading->source);
+    reading->unterminated_name = reading->source = NULL;
     return status;
 }

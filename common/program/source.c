@@ -38,17 +38,21 @@ void program_catch_signals(void)
 
 bool program_awaits_signal(const char *name)
 {
-    static bool told;
     nl_url *url = nl_url_parse(name);
     bool endless = url != NULL && (url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS ||
                                    url->scheme == NL_SCHEME_UNIX);
     nl_url_free(url);
-    if (endless && !told) {
-        program_catch_signals();
-        program_error("%s: reading live; press Ctrl-C to stop and print the result", name);
-        told = true;
-    }
     return endless;
+}
+
+void program_await_signal(const char *name)
+{
+    static bool reported;
+    if (reported)
+        return;
+    program_catch_signals();
+    program_error("%s: reading live; press Ctrl-C to stop and print the result", name);
+    reported = true;
 }
 
 void program_pause(void)
@@ -90,6 +94,8 @@ static nl_source *open_source(program_reading *reading, const char *name, bool f
         free(head);
     }
     nl_url_free(url);
+    if (source != NULL && !follow && program_awaits_signal(name))
+        program_await_signal(name);
     return source;
 }
 
@@ -137,7 +143,10 @@ bool program_expand_archives(program_reading *reading, char **names, size_t coun
         char **found = NULL, *name = NULL;
         size_t more = 1;
         bool folder = program_is_archive(names[i]);
+        program_add_source(reading, names[i]);
+        reading->live = reading->live || program_awaits_signal(names[i]);
         if (folder && !program_list_archive(names[i], &found, &more)) {
+            reading->failed = true;
             good = false;
             continue;
         }

@@ -100,6 +100,15 @@ void nl_decoder_finish(nl_decoder *decoder)
     decoder->in.finished = true;
 }
 
+void nl_decoder_abort(nl_decoder *decoder)
+{
+    nl_decoder_finish(decoder);
+    decoder->in.at = decoder->in.end;
+    decoder->in.later = decoder->in.later_end;
+    decoder->skipping = false;
+    empty_carry(decoder);
+}
+
 void nl_decoder_restart(nl_decoder *decoder)
 {
     decoder->in.finished = false;

@@ -10,6 +10,7 @@
 #include "record/varint.h"
 #include "reader/decoder_work.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,7 +128,7 @@ static void pass_to(nl_decoder *d, const char *to)
 static nl_status damage(nl_decoder *d, const char *reason)
 {
     d->damaged = true;
-    d->damage.reported = false;
+    d->damage.reported = d->damage.at_end = false;
     d->damage.offset = nl_input_offset(&d->in, d->in.at);
     snprintf(d->damage.reason, sizeof d->damage.reason, "%s", reason);
     pass_to(d, d->in.at + 1);
@@ -139,6 +140,16 @@ static nl_status end_damage(nl_decoder *d, nl_status status)
     report_damage(d);
     d->damaged = false;
     return status;
+}
+
+static void describe_truncation(nl_damage *damage)
+{
+    if (damage->missing == 0)
+        snprintf(damage->reason, sizeof damage->reason, "truncated within the header of the last block");
+    else
+        snprintf(damage->reason, sizeof damage->reason,
+                 "truncated: %zu byte%s and %" PRIu32 " record%s of the last block are missing", damage->missing,
+                 damage->missing == 1 ? "" : "s", damage->records, damage->records == 1 ? "" : "s");
 }
 
 /* Skips damage up to the next block or line. Returns as nl_decoder_next_in_blocks. */
@@ -155,6 +166,8 @@ static nl_status pass_damage(nl_decoder *d)
         pass_to(d, beginning != NULL ? beginning : in->at + sure);
         if (beginning != NULL)
             return end_damage(d, is_magic(beginning, (size_t)(in->end - beginning)) ? NL_OK : NL_END);
+        if (all && d->damage.at_end)
+            describe_truncation(&d->damage);
         if (all)
             return end_damage(d, NL_END);
         nl_input_release(in);
@@ -330,9 +343,17 @@ static bool may_be_block(const nl_input *in)
     return memcmp(in->at, NL_BLOCK_MAGIC, left < NL_BLOCK_MAGIC_SIZE ? left : NL_BLOCK_MAGIC_SIZE) == 0;
 }
 
-static nl_status wait_for_more(nl_decoder *d)
+/* The block has too few bytes so far. header: NULL if even the header is incomplete. */
+static nl_status wait_for_more(nl_decoder *d, const nl_block_header *header)
 {
-    return d->in.finished ? damage(d, "block is cut short") : NL_AGAIN;
+    if (!d->in.finished)
+        return NL_AGAIN;
+    size_t missing = header != NULL ? nl_block_total_size(header) - nl_input_left(&d->in) : 0;
+    damage(d, "block is incomplete");
+    d->damage.at_end = true;
+    d->damage.missing = missing;
+    d->damage.records = header != NULL ? header->record_count : 0;
+    return NL_OK;
 }
 
 /*
@@ -443,7 +464,7 @@ static nl_status take_block(nl_decoder *d)
     if (!may_be_block(in))
         return end_blocks(d);
     if (!nl_input_pull(in, NL_BLOCK_HEADER_SIZE))
-        return may_be_block(in) ? wait_for_more(d) : end_blocks(d);
+        return may_be_block(in) ? wait_for_more(d, NULL) : end_blocks(d);
     if (!may_be_block(in))
         return end_blocks(d);
     if (nl_block_parse_header(in->at, nl_input_left(in), &header) != NL_OK)
@@ -451,7 +472,7 @@ static nl_status take_block(nl_decoder *d)
     if (!may_check(d, &header))
         return damage(d, "too much damage to examine every block");
     if (!nl_input_pull(in, nl_block_total_size(&header)))
-        return wait_for_more(d);
+        return wait_for_more(d, &header);
     if (!is_sound(d, &header)) {
         suspect(d, &header);
         return damage(d, nl_error_message());

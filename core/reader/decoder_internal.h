@@ -24,7 +24,10 @@ typedef struct nl_line {
 /* Input that is skipped because it is damaged. The decoder reports it when it ends or is long enough. */
 typedef struct nl_damage {
     bool reported;
-    char reason[80];
+    bool at_end;      /* the input ends within the block, which is then the last one if no other follows */
+    size_t missing;   /* with at_end: bytes of the block; 0: unknown */
+    uint32_t records; /* of that block */
+    char reason[120];
     uint64_t offset;
     nl_buffer text; /* its bytes, until it is reported */
 } nl_damage;
@@ -122,6 +125,9 @@ bool nl_decoder_find_block(nl_decoder *decoder, const char *limit, size_t *text_
  * reported.
  */
 void nl_decoder_jump(nl_decoder *decoder, uint64_t offset, uint64_t lines);
+
+/* As nl_decoder_finish, but drops an incomplete line or block at the end, because reading failed there. */
+void nl_decoder_abort(nl_decoder *decoder);
 
 /* After NL_END: the next bytes begin a new input, such as a rotated log. */
 void nl_decoder_restart(nl_decoder *decoder);

@@ -88,13 +88,16 @@ void nl_reader_close(nl_reader *reader)
     free(reader);
 }
 
-/* The input ends here, or reading failed. The decoder returns its last record first. */
+/* The input ends here, or reading failed. The decoder returns its last record first; a failure drops a partial one. */
 static void finish(nl_reader *reader, nl_status outcome)
 {
     reader->outcome = outcome;
-    if (outcome == NL_FAILED)
+    if (outcome == NL_FAILED) {
         nl_error_save(&reader->failure);
-    nl_decoder_finish(reader->decoder);
+        nl_decoder_abort(reader->decoder);
+    } else {
+        nl_decoder_finish(reader->decoder);
+    }
 }
 
 /* ---- pieces of the index ---- */

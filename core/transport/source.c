@@ -131,7 +131,7 @@ static nl_status open_file(nl_source *source)
     source->fd = open(source->path, flags);
     if (source->fd >= 0 && examine(source, 0) == NL_OK)
         return NL_OK;
-    nl_error_set_errno("open %s", source->path);
+    nl_error_set_errno("%s", source->path);
     int error = errno;
     if (source->fd >= 0)
         close(source->fd);
@@ -144,14 +144,14 @@ static nl_status open_standard_input(nl_source *source)
 {
     source->fd = STDIN_FILENO;
     if (examine(source, lseek(STDIN_FILENO, 0, SEEK_CUR)) != NL_OK)
-        return nl_error_set_errno("open standard input");
+        return nl_error_set_errno("standard input");
     return NL_OK;
 }
 
 static nl_status open_memory(nl_source *source, const char *name)
 {
     if (!nl_memory_read(name, &source->input))
-        return nl_error_set(NL_ERROR_NOT_FOUND, "open memory:%s: no records were written to it", name);
+        return nl_error_set(NL_ERROR_NOT_FOUND, "memory:%s: no records were written to it", name);
     source->at_end = true;
     source->size = source->position = source->input.size;
     return NL_OK;
@@ -186,7 +186,7 @@ static nl_status open_named(nl_source *source, const nl_url *url)
     case NL_SCHEME_UNIX:
         return open_collector(source, url);
     default:
-        return nl_error_set(NL_ERROR_UNSUPPORTED, "open %s: URLs of this scheme cannot be read", url->text);
+        return nl_error_set(NL_ERROR_UNSUPPORTED, "%s: URLs of this scheme cannot be read", url->text);
     }
 }
 
@@ -201,7 +201,7 @@ nl_source *nl_source_open(const nl_url *url, bool follow, bool nonblocking)
     source->nonblocking = nonblocking;
     source->watch_fd = -1;
     if (url->option_count > 0 && !nl_url_is_collector(url))
-        nl_error_set(NL_ERROR_INVALID, "open %s: unknown option \"%s\"", url->text, url->options[0].name);
+        nl_error_set(NL_ERROR_INVALID, "%s: unknown option \"%s\"", url->text, url->options[0].name);
     else if (open_named(source, url) == NL_OK)
         return source;
     nl_source_close(source);
@@ -248,7 +248,7 @@ static nl_status begin_anew(nl_source *source)
 static nl_status begin_truncated(nl_source *source)
 {
     if (lseek(source->fd, 0, SEEK_SET) != 0)
-        return nl_error_set_errno("read %s", source_name_of(source));
+        return nl_error_set_errno("%s", source_name_of(source));
     source->position = 0;
     return begin_anew(source);
 }
@@ -271,7 +271,7 @@ static nl_status look_for_replacement(nl_source *source, bool *grown)
     struct stat ours, named;
     *grown = false;
     if (fstat(source->fd, &ours) != 0)
-        return nl_error_set_errno("read %s", source_name_of(source));
+        return nl_error_set_errno("%s", source_name_of(source));
     source->size = (uint64_t)ours.st_size;
     if (source->size < source->position)
         return begin_truncated(source);
@@ -326,9 +326,9 @@ static ssize_t read_some(nl_source *source, char *data, size_t size)
 static nl_status cannot_read(const nl_source *source)
 {
     if (source->dialer == NULL)
-        return nl_error_set_errno("read %s", source_name_of(source));
+        return nl_error_set_errno("%s", source_name_of(source));
     nl_channel_fail(&source->channel, errno);
-    return nl_error_prepend("read %s", source_name_of(source));
+    return nl_error_prepend("%s", source_name_of(source));
 }
 
 /* Appends stored bytes to the input. Returns NL_OK, NL_END, or NL_AGAIN as nl_source_read. */
@@ -419,8 +419,7 @@ static nl_status read_unpacked(nl_source *source, const char **data, size_t *siz
             nl_status status = read_more(source);
             if (status == NL_END && source->frame_open && !source->replaced) {
                 source->frame_open = false; /* report it once */
-                return nl_error_set(NL_ERROR_INVALID, "read %s: the compressed data is cut short",
-                                    source_name_of(source));
+                return nl_error_set(NL_ERROR_INVALID, "%s: the zstd data is truncated", source_name_of(source));
             }
             if (status != NL_OK)
                 return status;
@@ -433,7 +432,7 @@ static nl_status read_unpacked(nl_source *source, const char **data, size_t *siz
             source->at_end = true;
             source->used = source->input.size;
             source->frame_open = source->more_to_come = false;
-            return nl_error_set(NL_ERROR_INVALID, "read %s: the compressed data is damaged: %s", source_name_of(source),
+            return nl_error_set(NL_ERROR_INVALID, "%s: the zstd data is damaged: %s", source_name_of(source),
                                 ZSTD_getErrorName(result));
         }
         source->frame_open = result != 0;
@@ -524,7 +523,7 @@ const char *nl_source_path(const nl_source *source)
 nl_status nl_source_take_range(nl_source *source, uint64_t from, uint64_t to)
 {
     if (lseek(source->fd, (off_t)from, SEEK_SET) < 0)
-        return nl_error_set_errno("read %s", source_name_of(source));
+        return nl_error_set_errno("%s", source_name_of(source));
     source->position = from;
     source->limit = to;
     source->input.size = source->used = 0;

@@ -11,6 +11,8 @@
 #include "take_out.h"
 #include "reader/reader.h"
 #include "reader/archive.h"
+#include "base/buffer.h"
+#include "base/memory.h"
 #include "base/time_internal.h"
 #include "seal_key.h"
 #include "verify_seal.h"
@@ -19,11 +21,18 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { HELD_MAX = 64 << 10 }; /* bytes of reports before a file's first record */
+
+/*
+ * The reports about a file wait for its first record: a file without any gets one message on standard error instead.
+ */
 typedef struct check {
     nl_sequences *sequences; /* of all files */
     bool repair;
@@ -31,13 +40,52 @@ typedef struct check {
     const char *path;
     nl_reader *reader;
     regions regions; /* damaged regions of the present file */
+    nl_buffer held;  /* reports that wait */
+    uint64_t unheld; /* number of further reports */
+    nl_buffer first; /* the first reason, for the message */
 } check;
+
+static bool has_records(const check *c)
+{
+    return c->reader != NULL && nl_reader_get_stats(c->reader)->records > 0;
+}
+
+static void release_reports(check *c)
+{
+    fwrite(c->held.data, 1, c->held.size, stdout);
+    if (c->unheld > 0)
+        printf("%s: %" PRIu64 " more damaged places before the first record\n", c->path, c->unheld);
+    c->held.size = 0;
+    c->unheld = 0;
+}
+
+NL_PRINTF(2, 3)
+static void report_on_file(check *c, const char *format, ...)
+{
+    char *line;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&line, format, arguments) < 0)
+        program_memory_failed();
+    va_end(arguments);
+    if (has_records(c)) {
+        release_reports(c);
+        fputs(line, stdout);
+    } else if (c->held.size < HELD_MAX) {
+        nl_buffer_append(&c->held, line, strlen(line));
+    } else {
+        c->unheld++;
+    }
+    free(line);
+}
 
 static void verify_on_malformed(void *user, const nl_malformed *what)
 {
     check *c = user;
     /* The newline belongs to a line; blocks have line 0. */
-    printf("%s: at byte %" PRIu64 ": %zu bytes: %s\n", c->path, what->offset, what->text.size, what->reason);
+    report_on_file(c, "%s: at byte %" PRIu64 ": %zu bytes: %s\n", c->path, what->offset, what->text.size, what->reason);
+    if (c->first.size == 0)
+        nl_buffer_append(&c->first, what->reason, strlen(what->reason) + 1);
     regions_add(&c->regions, what->offset, what->offset + what->text.size, what->line > 0);
 }
 
@@ -93,8 +141,6 @@ static bool read_file(check *c)
         program_progress(c->path, nl_reader_position(c->reader), nl_reader_size(c->reader),
                          nl_reader_get_stats(c->reader)->records);
     program_progress_end();
-    if (status != NL_END)
-        printf("%s: %s\n", c->path, nl_error_message());
     return status == NL_END;
 }
 
@@ -104,7 +150,8 @@ static void look_at_end(check *c)
     uint64_t size, whole;
     if (nl_archive_find_end(c->path, &size, &whole) != NL_OK || whole == size || regions_reach(&c->regions, size))
         return;
-    printf("%s: at byte %" PRIu64 ": %" PRIu64 " bytes: incomplete record at the end\n", c->path, whole, size - whole);
+    report_on_file(c, "%s: at byte %" PRIu64 ": %" PRIu64 " bytes: incomplete record at the end\n", c->path, whole,
+                   size - whole);
     regions_add(&c->regions, whole, size, false);
 }
 
@@ -183,7 +230,34 @@ static bool check_index(check *c, const char *path, bool repaired, bool mine)
     return state != FILE_INDEX_DAMAGED;
 }
 
-static void check_file(check *c, const char *path)
+/* Reports a file that has no records. good: it was read to its end. */
+static void report_no_records(check *c, bool good, uint64_t malformed)
+{
+    c->damaged = true;
+    if (!good)
+        program_print_error();
+    else if (malformed > 0)
+        program_error("%s: %s; %s malformed", c->path, c->first.data,
+                      malformed == 1 ? "the whole file is" : "all parts are");
+    else
+        program_error("%s: no records", c->path);
+}
+
+static void print_summary(const check *c, const nl_decoder_stats *stats, bool good)
+{
+    printf("%s: %s: %" PRIu64 " record%s", c->path, good ? "sound" : "damaged", stats->records,
+           stats->records == 1 ? "" : "s");
+    if (stats->blocks > 0)
+        printf(" in %" PRIu64 " blocks", stats->blocks);
+    if (stats->malformed > 0 || c->regions.count > 0)
+        printf(", %" PRIu64 " bytes damaged in %zu places", regions_bytes(&c->regions), c->regions.count);
+    if (stats->repeated > 0)
+        printf(", %" PRIu64 " records stored twice", stats->repeated);
+    putchar('\n');
+}
+
+/* Checks a file. One that the user named must have records. */
+static void check_file(check *c, const char *path, bool is_named)
 {
     bool busy = false;
     int claimed = c->repair ? claim(path, &busy) : -1;
@@ -193,18 +267,22 @@ static void check_file(check *c, const char *path)
     nl_decoder_stats stats = {0};
     if (c->reader != NULL)
         stats = *nl_reader_get_stats(c->reader);
-    nl_reader_close(c->reader);
+    bool is_empty = is_named && stats.records == 0;
+    if (is_empty)
+        report_no_records(c, good, stats.malformed);
+    else if (!good)
+        report_on_file(c, "%s\n", nl_error_message());
     forget_places_in_compressed(c);
     look_at_end(c);
+    nl_reader_close(c->reader);
+    c->reader = NULL;
+    if (!is_empty)
+        release_reports(c);
+    c->held.size = c->first.size = 0;
+    c->unheld = 0;
     good = good && stats.malformed == 0 && c->regions.count == 0 && stats.repeated == 0;
-    printf("%s: %s: %" PRIu64 " records", path, good ? "sound" : "damaged", stats.records);
-    if (stats.blocks > 0)
-        printf(" in %" PRIu64 " blocks", stats.blocks);
-    if (stats.malformed > 0 || c->regions.count > 0)
-        printf(", %" PRIu64 " bytes damaged in %zu places", regions_bytes(&c->regions), c->regions.count);
-    if (stats.repeated > 0)
-        printf(", %" PRIu64 " records stored twice", stats.repeated);
-    putchar('\n');
+    if (!is_empty)
+        print_summary(c, &stats, good);
     bool repaired = c->repair && !busy && c->regions.count > 0 && repair_file(c, path);
     good = check_index(c, path, repaired, !busy) && good;
     c->damaged = c->damaged || !good;
@@ -225,12 +303,12 @@ static void check_directory(check *c, const char *path)
         return;
     }
     for (size_t i = 0; i < count; i++)
-        check_file(c, files[i]);
+        check_file(c, files[i], false);
     if (missing_report(m, files, count, c->sequences))
         c->damaged = true;
     missing_free(m);
     if (count == 0) {
-        printf("%s: no logs\n", path);
+        program_error("%s: no logs in this directory", path);
         c->damaged = true;
     }
     for (size_t i = 0; i < count; i++)
@@ -261,12 +339,14 @@ int verify(char **paths, int count, const verify_options *options)
         if (program_is_folder(paths[i]))
             check_directory(&c, paths[i]);
         else
-            check_file(&c, paths[i]);
+            check_file(&c, paths[i], true);
     }
     report_missing(&c);
     if (options->seal_key != NULL && !check_seals(paths, count, options))
         c.damaged = true;
     nl_sequences_free(c.sequences);
     regions_free(&c.regions);
+    nl_buffer_free(&c.held);
+    nl_buffer_free(&c.first);
     return c.damaged ? PROGRAM_PROBLEM : PROGRAM_DONE;
 }

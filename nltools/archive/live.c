@@ -156,6 +156,8 @@ bool load_collector(loader *l, const char *url)
     nl_source *source = parsed != NULL ? nl_source_open(parsed, false, true) : NULL;
     if (good && source == NULL)
         loader_trouble(l, url, "%s", nl_error_message());
+    if (source != NULL)
+        program_await_signal(url);
     good = source != NULL && live_read_all(&v, source, url);
     nl_source_close(source);
     nl_url_free(parsed);

@@ -96,7 +96,7 @@ static nl_status read_some(input *in, const char **data, size_t *size)
     while ((got = read(in->fd, in->bytes, READ_SIZE)) < 0 && errno == EINTR)
         ;
     if (got < 0) {
-        loader_trouble(in->loader, in->name, "read %s: %s", in->name, strerror(errno));
+        loader_trouble(in->loader, in->name, "%s: %s", in->name, strerror(errno));
         return NL_FAILED;
     }
     *data = in->bytes;
@@ -201,11 +201,14 @@ static bool load_input(loader *l, input *in, store_place *place)
     }
     if (good && status == NL_END && !in->again)
         good = take_rest(l, place, decoder, &pending);
-    else if (good && status == NL_END && pending.size > 0 && !l->quiet)
+    else if (good && status == NL_END && pending.size > 0 && !l->quiet) {
         program_error("%s: the last %zu bytes are an incomplete record; the next load reads them", in->name,
                       pending.size);
+        l->reading->checked = true; /* without any record, the message says why */
+    }
     if (good && (l->in_batch > 0 || place->position > before))
         good = loader_commit(l, place);
+    l->reading->live = l->reading->live || nl_decoder_get_stats(decoder)->repeated > 0;
     nl_decoder_free(decoder);
     nl_buffer_free(&pending);
     return good && status != NL_FAILED;
@@ -276,6 +279,7 @@ bool load_file(loader *l, const char *name)
         bool packed = in.again && (nl_zstd_begins(head, head_size) || gzip_begins(head, head_size));
         if (!in.again)
             place->position = place->lines = 0;
+        l->reading->live = l->reading->live || place->position > 0; /* there may be nothing new */
         if (in.again && is_foreign(l->reading, name)) {
             good = load_foreign(l, name, place);
         } else if (!in.again || packed || file_size > place->position) {

@@ -51,6 +51,7 @@ void loader_trouble(loader *l, const char *source, const char *format, ...)
     va_end(arguments);
     if (size < 0)
         nl_memory_failed();
+    l->reading->failed = true;
     const trouble *before = find_trouble(l, source);
     if (before != NULL && strcmp(before->message, message) == 0) {
         free(message);
@@ -158,6 +159,7 @@ static bool loader_begin(loader *l, store_place *place)
 bool loader_put(loader *l, store_place *place, const nl_record *record)
 {
     row r;
+    program_count_records(l->reading, 1);
     if (place->latest_ns < record->time_ns)
         place->latest_ns = record->time_ns;
     if (!nl_filter_matches(l->where, record))

@@ -71,6 +71,9 @@ void chunk_commit(pipeline *p, chunk *c);
 /* Writes the head of the output, if it is not written yet. */
 void pipeline_begin_output(pipeline *p);
 
+/* Reports this thread's error, which is about the input, in the last pass. Returns false. */
+bool pipeline_report_input(const pipeline *p);
+
 /* Reads the source, or the directory, to its end. Returns false after reporting an error. */
 bool input_read(pipeline *p);
 bool input_read_directory(pipeline *p);

@@ -3,6 +3,8 @@
 
 #include "pipeline/chunks.h"
 
+#include "base/error.h"
+
 #include <string.h>
 
 /* ---- blocks, and text between them: the decoder of the library finds the blocks ---- */
@@ -143,6 +145,15 @@ static bool input_cut(pipeline *p, bool all)
     return true;
 }
 
+/* Reading failed in a line, which may look like a shorter one. */
+static void input_drop_partial_line(pipeline *p)
+{
+    nl_buffer *in = &p->cut.in;
+    const char *newline = in->size > 0 ? memrchr(in->data, '\n', in->size) : NULL;
+    if (p->pass->from != NULL && p->pass->from->blocks)
+        in->size = newline != NULL ? (size_t)(newline + 1 - in->data) : 0;
+}
+
 /* Returns NL_MALFORMED for an unknown format, otherwise how reading ended. */
 static nl_status input_read_source(pipeline *p)
 {
@@ -154,11 +165,12 @@ static nl_status input_read_source(pipeline *p)
         bool all = status != NL_OK;
         if (!all)
             nl_buffer_append(&p->cut.in, data, size);
+        else if (status == NL_FAILED)
+            input_drop_partial_line(p);
         if (!cutter_detect(&p->cut, all))
             continue;
         if ((p->pass->from = p->cut.from) == NULL)
             return NL_MALFORMED;
-        pipeline_begin_output(p);
         if ((all || p->cut.in.size >= p->cut.wanted) && !input_cut(p, all))
             return input_read_blocks(p);
     }
@@ -172,10 +184,8 @@ bool input_read(pipeline *p)
     cutter_reset(&p->cut);
     nl_status status = input_read_source(p);
     if (status == NL_MALFORMED)
-        program_error("%s: unrecognized format; name it with --from-format", p->name);
-    else if (status == NL_FAILED && !p->pass->is_first)
-        program_print_error();
-    return status != NL_MALFORMED && status != NL_FAILED;
+        nl_error_set(NL_ERROR_INVALID, "%s: unrecognized format; name it with --from-format", p->name);
+    return (status != NL_MALFORMED && status != NL_FAILED) || pipeline_report_input(p);
 }
 
 /* ---- directories ---- */
@@ -193,12 +203,11 @@ static void input_commit_part(sink *s)
 
 bool input_read_directory(pipeline *p)
 {
-    pipeline_begin_output(p);
     sink *s = &chunk_convert_here(p)->s;
     s->drain = input_commit_part;
     s->drain_user = p;
     bool good = p->pass->from->read_path(p->name, s);
     input_commit_part(s);
     s->drain = NULL;
-    return good || program_print_error();
+    return good || pipeline_report_input(p);
 }

@@ -21,7 +21,7 @@ static void chunk_empty(chunk *c)
 {
     sink *s = &c->s;
     s->bytes.size = s->report_text.size = s->report_count = 0;
-    s->records = s->unterminated = 0;
+    s->seen = s->records = s->unterminated = 0;
     s->stopped = s->undated = false;
     memset(s->losses, 0, sizeof s->losses);
     c->in.size = 0;
@@ -35,13 +35,17 @@ void chunk_commit(pipeline *p, chunk *c)
 {
     pass *pass = p->pass;
     if (!p->stopped && !p->failed) {
-        if (!pass->is_first)
+        if (c->s.seen > 0)
+            pipeline_begin_output(p);
+        if (!pass->is_first) {
+            program_count_records(pass->reading, c->s.seen);
             sink_report(&c->s, pass->reading, p->name, p->lines, c->offset);
+        }
         p->stopped = c->s.stopped;
         pass->records += c->s.records;
         pass->undated = pass->undated || c->s.undated;
         if (!pass->is_first)
-            pass->reading->unterminated += c->s.unterminated;
+            program_add_unterminated(pass->reading, c->s.unterminated, p->name);
         for (size_t i = 0; i < LOSS_COUNT; i++)
             pass->losses[i] += c->s.losses[i];
         if (pass->to->learn != NULL)
@@ -244,6 +248,11 @@ bool pass_reads_directory(const pass *p)
     return p->from != NULL && p->from->read_path != NULL;
 }
 
+bool pipeline_report_input(const pipeline *p)
+{
+    return !p->pass->is_first && program_input_failed(p->pass->reading);
+}
+
 /* Reads one source of the input and commits its chunks. */
 static bool pipeline_read_source(pipeline *p, const char *name)
 {
@@ -252,7 +261,7 @@ static bool pipeline_read_source(pipeline *p, const char *name)
         return input_read_directory(p);
     p->source = program_source_open_stored(p->pass->copy != NULL ? p->pass->copy : name);
     if (p->source == NULL)
-        return program_print_error();
+        return pipeline_report_input(p);
     p->lines = p->offset = 0;
     bool good = input_read(p);
     commit_all(p);
@@ -285,6 +294,7 @@ bool pass_run(pass *pass)
     }
     if (p.begun)
         pipeline_write_edge(&p, pass->to->end);
+    pass->failed = p.failed;
     pass->unwritten = p.failed || !p.begun;
     pass->stopped = p.stopped;
     close_pipeline(&p);

@@ -12,7 +12,7 @@ typedef struct pass {
     char **sources; /* read one after another: several are the files of an archive */
     size_t source_count;
     const char *copy;          /* of a single source that can be read only once; NULL: no copy */
-    bool is_first;             /* another pass follows and reports malformed input */
+    bool is_first;             /* another pass follows and reports problems of the input */
     const importer_kind *from; /* NULL: detect; set by the pass */
     const exporter_kind *to;
     void *export_shared;
@@ -27,7 +27,8 @@ typedef struct pass {
     uint64_t records; /* number converted */
     uint64_t losses[LOSS_COUNT];
     bool stopped;   /* by malformed input */
-    bool unwritten; /* the output is not complete */
+    bool failed;    /* writing or learning failed */
+    bool unwritten; /* or there were no records */
 } pass;
 
 /*

@@ -159,9 +159,9 @@ bool subject_read(subject *s, const char *source)
     return status != NL_FAILED;
 }
 
-uint64_t subject_records(const subject *s)
+bool subject_has_records(const subject *s)
 {
-    return s->record_count;
+    return program_has_records(&s->options->reading, s->record_count, "");
 }
 
 uint64_t subject_late(const subject *s)

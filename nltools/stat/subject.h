@@ -51,8 +51,8 @@ bool subject_read(subject *s, const char *source);
 /* Finds the lifelines and passes on the records that still wait. Call it after the last record. */
 void subject_settle(subject *s);
 
-/* Returns how many records were read. */
-uint64_t subject_records(const subject *s);
+/* Returns whether records were read. If not, reports why (program_has_records). */
+bool subject_has_records(const subject *s);
 
 /* Returns how many records had events that do not occur in the sample and therefore belong to no lifeline. */
 uint64_t subject_late(const subject *s);

@@ -82,7 +82,7 @@ void block_cutter_free(block_cutter *c)
 {
     if (c == NULL)
         return;
-    program_reading_close_decoder(c->reading, c->decoder);
+    program_reading_close_decoder(c->reading, c->decoder, c->name);
     g_free(c->name);
     g_free(c);
 }

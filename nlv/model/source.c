@@ -51,7 +51,7 @@ static const char *file_name(const source *s, guint file)
 static void close_decoder(source *s)
 {
     if (s->decoder != NULL)
-        program_reading_close_decoder(s->reading, s->decoder);
+        program_reading_close_decoder(s->reading, s->decoder, file_name(s, s->current));
     s->decoder = NULL;
 }
 
@@ -151,7 +151,7 @@ static bool open_stream(source *s)
 {
     s->stream = program_source_open(s->reading, s->url, s->follow, s->follow);
     if (s->stream == NULL)
-        program_error("%s", nl_error_message());
+        program_input_failed(s->reading);
     s->begins_spill = true;
     return s->stream != NULL;
 }
@@ -191,6 +191,8 @@ source *source_open(const char *url, bool follow, program_reading *reading)
     s->path = path_of(url);
     s->follow = follow;
     s->reading = reading;
+    program_add_source(reading, url);
+    reading->live = reading->live || follow || program_awaits_signal(url);
     s->files = g_ptr_array_new_with_free_func((GDestroyNotify)log_file_free);
     if (s->path != NULL && program_is_archive(s->path)) {
         raise_file_limit();
@@ -323,7 +325,7 @@ static void read_stream(source *s)
             return;
         }
         if (status == NL_FAILED)
-            program_error("%s", nl_error_message());
+            program_input_failed(s->reading);
         if (s->follow && s->path == NULL)
             notice(s, "ended or was disconnected; the records that arrived stay");
         end_stream(s);
@@ -350,7 +352,7 @@ static nl_status spill_of_archive(source *s, const char *path)
     while (status == NL_OK && (status = nl_source_read(stream, &data, &size)) == NL_OK)
         status = spill(s, data, size) ? NL_OK : NL_END;
     if (status == NL_FAILED)
-        program_error("%s", nl_error_message());
+        program_input_failed(s->reading);
     nl_source_close(stream);
     if (s->begins_spill)
         return status == NL_FAILED ? NL_FAILED : NL_AGAIN;

@@ -2,11 +2,13 @@
 
 #include "scene/render.h"
 #include "base/error.h"
+#include "base/replacement.h"
 
 #include <cairo-pdf.h>
 #include <cairo-svg.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool ends_with(const char *path, const char *end)
 {
@@ -58,16 +60,22 @@ static cairo_status_t draw_to(const model *m, const scene_view *view, const char
 
 bool render_to_file(const model *m, const scene_view *view, const char *path)
 {
-    sink s = {.file = fopen(path, "we")};
-    if (s.file == NULL)
-        return nl_error_set_errno("open %s", path), false;
-    cairo_status_t status = draw_to(m, view, path, &s);
-    if (fclose(s.file) != 0 && s.error == 0)
+    nl_replacement file;
+    if (!nl_replacement_open(&file, path))
+        return nl_error_set_errno("%s", path), false;
+    sink s = {.file = fdopen(file.fd, "w")};
+    cairo_status_t status = s.file != NULL ? draw_to(m, view, path, &s) : CAIRO_STATUS_WRITE_ERROR;
+    if ((s.file == NULL || fflush(s.file) != 0) && s.error == 0)
         s.error = errno;
+    if (status == CAIRO_STATUS_SUCCESS && s.error == 0 && !nl_replacement_keep(&file))
+        s.error = errno;
+    nl_replacement_free(&file);
+    if (s.file != NULL)
+        fclose(s.file);
+    else
+        close(file.fd);
     if (status == CAIRO_STATUS_SUCCESS && s.error == 0)
         return true;
-    nl_error_set(NL_ERROR_SYSTEM, "write %s: %s", path,
-                 s.error != 0 ? strerror(s.error) : cairo_status_to_string(status));
-    remove(path);
-    return false;
+    return nl_error_false(NL_ERROR_SYSTEM, "%s: %s", path,
+                          s.error != 0 ? strerror(s.error) : cairo_status_to_string(status));
 }

@@ -25,6 +25,7 @@ program_tests += \
 	tests/program/test_formats.py \
 	tests/program/test_nlarchive.py \
 	tests/program/test_attack.py \
+	tests/program/test_bad_input.py \
 	tests/program/test_netlogd_routing.py \
 	tests/program/test_netlogd_output.py \
 	tests/program/test_confinement.py \

@@ -189,7 +189,7 @@ class Synthetic(support.Case):
         self.assertTrue(rest == [l.rstrip("\n").split(" ", 1)[1] for l in lines])
 
     def test_nothing_and_nonsense(self):
-        self.assertEqual(self.fix([]), [])
+        self.assertEqual(self.fix([], status=1), [])
         self.fix(["nonsense\n"] + self.ping_pong(10), status=1)
         for wrong in (["-m"], ["-c"], ["--window", "5s"], ["--message", "A"], ["--message", ":A"]):
             result = self.run_program(self.nlsort, "--fix-clocks", *wrong, "-")

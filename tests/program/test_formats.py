@@ -268,7 +268,7 @@ class Formats(collector.Case):
 
     def test_damaged_gzip_is_an_error(self):
         whole = gzip.compress(self.ulm.encode())
-        for name, data in {"cut short": whole[:-100], "damaged": whole[:100] + b"rubbish" + whole[107:]}.items():
+        for name, data in {"truncated": whole[:-100], "damaged": whole[:100] + b"rubbish" + whole[107:]}.items():
             with self.subTest(name):
                 path = self.scratch / "a.gz"
                 path.write_bytes(data)
@@ -314,7 +314,7 @@ class Formats(collector.Case):
         new.rename(path)
         self.assertEqual([follow.stdout.readline() for _ in range(20)], ulm[1].splitlines(keepends=True))
         follow.terminate()
-        self.assertIn("cut short", follow.communicate(timeout=30)[1])
+        self.assertIn("truncated", follow.communicate(timeout=30)[1])
 
     def test_a_followed_file_whose_first_byte_comes_alone(self):
         path, out, lines = self.scratch / "a.log", self.scratch / "out.log", "".join(self.ulm.splitlines(keepends=True)[:3])

@@ -399,7 +399,7 @@ class Output(support.Case):
         result = self.verify(path, option="--repair")
         self.assertEqual(result.returncode, 1, result.stdout)
         self.assertIn(f"{path}: at byte {ends[1]}: {ends[2] - ends[1]} bytes: block's checksum", result.stdout)
-        self.assertIn(f"{path}: at byte {ends[-2]}: {ends[-1] - ends[-2] - 2} bytes: block is cut short", result.stdout)
+        self.assertIn(f"{path}: at byte {ends[-2]}: {ends[-1] - ends[-2] - 2} bytes: truncated: 2 bytes and ", result.stdout)
         self.assertRegex(result.stdout, r": stream [0-9a-f]{32}: \d+ records missing between ")
         self.assertEqual(path.read_bytes(), data[:ends[1]] + data[ends[2]:ends[-2]])
         aside = self.folder / "log.nlb.damaged"
@@ -493,11 +493,11 @@ class Output(support.Case):
 
     def test_verify_of_folders_that_are_no_archive(self):
         result = self.verify(self.folder)
-        self.assertEqual((result.returncode, result.stdout), (1, f"{self.folder}: no logs\n"))
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (1, "", f"netlogd: {self.folder}: no logs in this directory\n"))
         (self.folder / "a-000001.log").write_bytes(line(1))
         (self.folder / "delivered").write_bytes(b"\x01\x02\x03")
         result = self.verify(self.folder)
-        self.assertEqual((result.returncode, result.stdout), (0, f"{self.folder}/a-000001.log: sound: 1 records\n"))
+        self.assertEqual((result.returncode, result.stdout), (0, f"{self.folder}/a-000001.log: sound: 1 record\n"))
 
     def test_what_is_wrong_with_an_output_is_said(self):
         for status, output, why in [(2, f"file:{self.folder}/a.log?rotate_size=1m", "needs numbered files"),

@@ -371,7 +371,8 @@ class Nlconv(support.Case):
 
     def test_nothing_and_wrong_use(self):
         for format in self.two_way:
-            self.convert("--format", format, input=b"")
+            nothing = self.convert("--format", format, input=b"", status=1)
+            self.assertEqual((nothing.stdout, nothing.stderr), (b"", b"nlconv: standard input: no records\n"))
         self.convert(status=2)
         self.convert("--format", "nonsense", status=2)
         self.convert("--format", "ulm", "a", "b", status=2)

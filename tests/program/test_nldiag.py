@@ -241,7 +241,7 @@ class Nldiag(support.Case):
         empty = self.scratch / "empty.log"
         empty.write_text("")
         result = self.run_program(self.nldiag, empty)
-        self.assertEqual((result.returncode, result.stdout, result.stderr), (1, "", f"nldiag: {empty}: no records\n"))
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (1, "", f"nldiag: cannot tell: {empty}: no records\n"))
         one = self.scratch / "one.log"
         one.write_text("DATE=20260101000000.000000 HOST=h PROG=p LVL=Usage NL.EVNT=E A=1\n")
         found = self.told(one, status=1)

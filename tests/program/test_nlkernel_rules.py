@@ -278,7 +278,10 @@ class Reports(Case):
     def test_nothing_to_report(self):
         empty = self.scratch / "empty.log"
         empty.write_text("")
-        said = self.nlkernel("report", "scheduler", empty, status=1)
+        self.assertIn("empty.log: no records\n", self.nlkernel("report", "scheduler", empty, status=1))
+        other = self.scratch / "other.log"
+        other.write_text("DATE=20260101000000 HOST=h NL.EVNT=E\n")
+        said = self.nlkernel("report", "scheduler", other, status=1)
         self.assertIn("no records for the rules scheduler", said)
         self.assertIn("-e sched:sched_switch", said)
         self.assertIn('--cdf: the CDF of scheduler has no row "c"', self.nlkernel("report", "scheduler", "--cdf", "c", self.scheduler_log(), status=1))

@@ -290,7 +290,6 @@ class Nlschema(support.Case):
         self.check(schema, unknown, status=0)
         self.check(schema, unknown, "--strict", status=1)
         self.check(schema, "ts=2000-01-01T00:00:00Z event=E level=Error A=1\n", status=0)
-        self.check(schema, "", status=0)
         self.check(schema, unknown + "what is this\n", status=1)
 
     def test_check_of_some_records(self):

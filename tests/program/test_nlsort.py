@@ -178,14 +178,15 @@ class Nlsort(support.Case):
         result = self.sort(path)
         self.assertEqual(result.returncode, 1)
         self.assertIn(f"{path}:4: no ts= field", result.stderr)
-        self.assertIn("without a newline", result.stderr)
+        self.assertIn("the last line has no newline", result.stderr)
         self.assertEqual(result.stdout.splitlines(), ["DATE=20260101000001 NL.EVNT=A",
                                                       "DATE=20260101000002.000000 LVL=Usage NL.EVNT=B",
                                                       "DATE=20260101000003 NL.EVNT=C"])
 
     def test_empty_and_unreadable(self):
-        result = self.sort(self.write("empty", []))
-        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+        empty = self.write("empty", [])
+        result = self.sort(empty)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (1, "", f"nlsort: {empty}: no records\n"))
         result = self.sort(self.scratch / "none", self.write("a", [line(1)]))
         self.assertEqual(result.returncode, 1)
         self.assertIn("none: No such file or directory", result.stderr)
@@ -446,7 +447,7 @@ class Nlsort(support.Case):
         empty = self.scratch / "empty"
         empty.mkdir()
         result = self.sort(empty)
-        self.assertEqual((result.returncode, result.stdout), (0, ""))
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (1, "", f"nlsort: {empty}: no records\n"))
 
     def test_a_pipe(self):
         lines = self.random_lines(20000)

@@ -191,7 +191,7 @@ class Logs(Case):
         self.assertTrue(log.closed)
 
     def test_errors_are_the_librarys_words(self):
-        with self.assertRaisesRegex(netlogger.Error, "open .*no/such/a.log.*No such file or directory"):
+        with self.assertRaisesRegex(netlogger.Error, "^.*no/such/a.log: No such file or directory"):
             netlogger.open("p", self.scratch / "no/such/a.log")
         with self.assertRaises(netlogger.Error):
             netlogger.open("p", "no-scheme://x")

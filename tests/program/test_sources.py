@@ -221,7 +221,7 @@ class Sources(support.Case):
             self.assertEqual(result.returncode, 1, command)
             self.assertIn("none: No such file or directory", result.stderr, command)
         result = self.run_program(self.nlconv, "--format", "ulm", self.archive)
-        self.assertEqual((result.returncode, result.stdout), (0, ""), result.stderr)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (1, "", f"nlconv: {self.archive}: no records\n"))
 
     def test_help_tells_of_sources(self):
         for command in self.readers():

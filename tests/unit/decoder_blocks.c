@@ -142,7 +142,7 @@ static void damage_is_passed_over(void **state)
     /* A size that swallows what follows. */
     input.data[second + 14] = 1;
     snprintf(expected, sizeof expected,
-             EPOCH "0 N=0\n! 0@%zu block is cut short\n" EPOCH "2 N=2\n" LINE "\n? a 0/1 0-2000\n", second);
+             EPOCH "0 N=0\n! 0@%zu block is incomplete\n" EPOCH "2 N=2\n" LINE "\n? a 0/1 0-2000\n", second);
     assert_decoded(&input, expected);
     input.data[second + 15] = 1;
     snprintf(expected, sizeof expected,
@@ -170,7 +170,7 @@ static void damage_is_reported_with_its_own_bytes(void **state)
         const char *reason;
     } kinds[] = {
         {NL_BLOCK_AT_HEADER_SIZE, 95, "block's header is too small"},
-        {NL_BLOCK_AT_STORED_SIZE + 2, 1, "block is cut short"},
+        {NL_BLOCK_AT_STORED_SIZE + 2, 1, "block is incomplete"},
         {NL_BLOCK_AT_STORED_SIZE + 3, 1, "block is larger than 16 MiB"},
         {NL_BLOCK_AT_LOST, 1, "block's checksum does not match"},
     };

@@ -133,10 +133,10 @@ static void says_why_it_cannot_open(void **state)
     int before = open_descriptors();
     char expected[200];
     assert_null(nl_reader_open(path, NULL));
-    snprintf(expected, sizeof expected, "open %s: No such file or directory", path);
+    snprintf(expected, sizeof expected, "%s: No such file or directory", path);
     assert_string_equal(nl_error_message(), expected);
     assert_null(nl_reader_open(folder, NULL));
-    snprintf(expected, sizeof expected, "open %s: Is a directory", folder);
+    snprintf(expected, sizeof expected, "%s: Is a directory", folder);
     assert_string_equal(nl_error_message(), expected);
     assert_null(nl_reader_open("memory:nothing", NULL));
     assert_null(nl_reader_open("x-netlog://127.0.0.1", NULL));
@@ -145,7 +145,7 @@ static void says_why_it_cannot_open(void **state)
         reader_put(path, 0, "", 0);
         assert_int_equal(chmod(path, 0), 0);
         assert_null(nl_reader_open(path, NULL));
-        snprintf(expected, sizeof expected, "open %s: Permission denied", path);
+        snprintf(expected, sizeof expected, "%s: Permission denied", path);
         assert_string_equal(nl_error_message(), expected);
     }
     assert_int_equal(open_descriptors(), before);
@@ -220,10 +220,10 @@ static void keeps_what_came_before_damage(void **state)
     nl_buffer packed = {0};
     compress(0, 40000, &packed);
     reader_put(path, 0, packed.data, packed.size - 1);
-    int count = count_until_failure("cut short");
+    int count = count_until_failure("truncated");
     assert_true(count > 30000 && count <= 40000);
     reader_put(path, O_TRUNC, packed.data, packed.size / 2);
-    count = count_until_failure("cut short");
+    count = count_until_failure("truncated");
     assert_true(count > 10000 && count < 30000);
     packed.data[packed.size / 2] ^= 0x55;
     packed.data[packed.size / 2 + 1] ^= 0x55;
