@@ -34,6 +34,7 @@ typedef struct order_learning {
     request_event *events; /* of one request */
     size_t capacity;
     uint32_t both[ROWS][ROWS], before[ROWS][ROWS]; /* requests with both; in which the first index is before */
+    uint32_t local[ROWS][ROWS];                    /* in which both are on one host and in one program */
     uint32_t program[ROWS];                        /* strings; TRACE_NONE: the row was not seen */
     bool is_seen[ROWS];
     uint64_t parent_rows[ROWS]; /* the rows that records name as parents */
@@ -114,10 +115,16 @@ static GArray *sample_steps(const order_learning *o)
     return steps;
 }
 
+/* A number for a host and program. */
+static uint32_t place_of(const trace_record *record)
+{
+    return record->host * UINT32_C(2654435761) + record->prog;
+}
+
 /* Counts which rows come before which, by the first record of each row. */
 static void count_rows(order_learning *o, const sampled_step *steps, size_t count)
 {
-    uint32_t seen[ROWS];
+    uint32_t seen[ROWS], places[ROWS];
     size_t kinds = 0;
     uint64_t is_seen = 0;
     for (size_t i = 0; i < count; i++) {
@@ -129,11 +136,15 @@ static void count_rows(order_learning *o, const sampled_step *steps, size_t coun
             o->is_seen[row] = true;
             o->program[row] = trace_get(o->trace, steps[i].record)->prog;
         }
+        uint32_t place = place_of(trace_get(o->trace, steps[i].record));
         for (size_t k = 0; k < kinds; k++) {
             o->both[seen[k]][row]++;
             o->both[row][seen[k]]++;
             o->before[seen[k]][row]++;
+            o->local[seen[k]][row] += places[k] == place;
+            o->local[row][seen[k]] += places[k] == place;
         }
+        places[kinds] = place;
         seen[kinds++] = row;
     }
 }
@@ -146,8 +157,11 @@ static void learn_programs(order_learning *o, const sampled_step *steps, size_t 
     }
     for (size_t i = 0; i < count; i++) {
         const trace_record *record = trace_get(o->trace, steps[i].record);
-        o->events[i] = (request_event){
-            .time_ns = record->time_ns, .name = steps[i].row, .program = record->prog, .order = (uint32_t)i};
+        o->events[i] = (request_event){.time_ns = record->time_ns,
+                                       .name = steps[i].row,
+                                       .program = record->prog,
+                                       .place = place_of(record),
+                                       .order = (uint32_t)i};
     }
     precedence_learn(o->programs, o->events, count);
 }
@@ -226,12 +240,18 @@ static bool is_inside(const order_learning *o, guint row, guint begin, guint end
     return is_before(o, begin, row) && is_before(o, row, end);
 }
 
+/* Whether two rows are usually of one program on one host. */
+static bool are_local(const order_learning *o, guint a, guint b)
+{
+    return o->program[a] == o->program[b] && 2 * o->local[a][b] >= o->both[a][b];
+}
+
 /* Whether each span of one program that contains a row, or begins with it, also contains the other or ends with it. */
 static bool stays_inside(const order_learning *o, guint first, guint second)
 {
     for (guint begin = 0; begin < o->rows; begin++) {
         int end = o->end_of[begin];
-        if (end == EVENT_ORDER_NONE || o->program[begin] != o->program[first])
+        if (end == EVENT_ORDER_NONE || !are_local(o, begin, first))
             continue;
         if ((first == begin || is_inside(o, first, begin, (guint)end)) && second != (guint)end &&
             !is_inside(o, second, begin, (guint)end))
@@ -271,7 +291,7 @@ static bool comes_before(const order_learning *o, guint first, guint second)
 {
     if (!o->is_seen[first] || !o->is_seen[second])
         return first < second;
-    if (o->program[first] == o->program[second])
+    if (are_local(o, first, second))
         return o->begin_of[second] == (int)first || (is_before(o, first, second) && stays_inside(o, first, second));
     if (has_parents(o, o->program[first]) || has_parents(o, o->program[second]))
         return follows_parents(o, first, second);
