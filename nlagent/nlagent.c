@@ -38,7 +38,7 @@ typedef struct arguments {
 
 /* ---- options ---- */
 
-/* The last value of an option counts. */
+/* Adds an argument. The last value of an option is used. */
 static void add_condition(arguments *a, const char *name, const char *value)
 {
     size_t i = 0;
@@ -50,14 +50,14 @@ static void add_condition(arguments *a, const char *name, const char *value)
     a->conditions[i + 1] = value;
 }
 
-/* Options that the agent knows by the same name. */
+/* Stores options that have the same name in requests to the agent. */
 static bool set_condition(void *settings, const nl_option *row, const char *value)
 {
     add_condition(settings, row->name, row->type == NL_OPTION_FLAG ? "true" : value);
     return true;
 }
 
-/* The agent expects seconds. */
+/* Stores the interval in seconds, as the agent expects it. */
 static bool set_interval(void *settings, const nl_option *row, const char *value)
 {
     static char seconds[32];
@@ -73,7 +73,7 @@ static bool set_interval(void *settings, const nl_option *row, const char *value
     return true;
 }
 
-/* The agent expects minutes. */
+/* Stores the period in minutes, as the agent expects it. */
 static bool set_summary(void *settings, const nl_option *row, const char *value)
 {
     static const char *const minutes[] = {"1", "10", "60"};
@@ -223,7 +223,7 @@ static const options_usage usage = {
 
 /* ---- output ---- */
 
-/* Where records go: to one of the two. */
+/* The output of records: a log or a writer. */
 typedef struct sink {
     nl_writer *writer;
     nl_log *log;
@@ -255,7 +255,7 @@ static bool sink_put(void *user, const nl_record *record)
     return !s->failed;
 }
 
-/* Returns whether all records were written, after reporting a problem. */
+/* Returns whether all records were written. Reports a problem. */
 static bool sink_close(sink *s)
 {
     if (s->failed && s->writer != NULL) {
@@ -455,7 +455,7 @@ static int wait_for_end(const arguments *a, gathering *all)
         now_ns = nl_monotonic_ns();
         if (now_ns - found_ns >= FIND_INTERVAL_S * NL_NS_PER_SECOND) {
             found_ns = now_ns;
-            add_hosts(a, all); /* a directory that does not answer may do so later */
+            add_hosts(a, all); /* a directory that does not reply now may reply later */
         }
     }
     bool over = gather_is_over(all);

@@ -26,7 +26,7 @@
 enum { SENSORS_MAX = 64 };
 
 typedef struct sensor {
-    const sensor_kind *kind; /* NULL once it has failed */
+    const sensor_kind *kind; /* NULL after a failure */
     sensor_spec *spec;
     void *state;
     int64_t last_ns; /* the time of the latest measurement, monotonic */
@@ -112,7 +112,7 @@ static void add_default(arguments *a)
             add_sensor(a, sensor_kinds[i]->name);
 }
 
-/* A sensor with invalid arguments ends the program. One that cannot measure does not (measure_all). */
+/* Opens the sensors. Invalid arguments end the program; a sensor that cannot measure does not (measure_all). */
 static void open_sensors(arguments *a)
 {
     for (size_t i = 0; i < a->count; i++) {
@@ -175,7 +175,7 @@ static void emit(measurement *m)
     out->good = out->good && output_put(out, m->record);
 }
 
-/* Returns how many sensors can measure. */
+/* Measures all sensors. Returns the number of sensors that can measure. */
 static size_t measure_all(arguments *a, output *out, nl_record *record)
 {
     size_t alive = 0;
@@ -252,8 +252,8 @@ static int catch_signals(void)
 }
 
 /*
- * Measures at fixed times, so that the duration of measurements does not add up. A missed measurement is left out.
- * Returns false if no sensor can measure, or if the records cannot be written.
+ * Measures at fixed times, so that the durations of measurements do not accumulate. Skips a missed measurement. Returns
+ * false if no sensor can measure, or if the records cannot be written.
  */
 static bool nlsensor_run(arguments *a, output *out)
 {

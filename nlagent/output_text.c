@@ -26,7 +26,7 @@ bool output_put(output *out, nl_record *record)
     return true;
 }
 
-/* Writes an empty line if there is no record, so that nlagentd knows that the sensor is alive. */
+/* Flushes. Without a record, writes an empty line, so that nlagentd knows that the sensor is alive. */
 bool output_flush(output *out)
 {
     if (out->text.size == 0)

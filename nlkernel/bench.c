@@ -88,7 +88,7 @@ static bool measure_ftrace(bench *b, measurement *m)
     return ok;
 }
 
-/* The kernel's ring buffer without a reader: the lower bound of every recorder that uses it. */
+/* Measures the kernel's ring buffer without a reader, which is the lower bound for every recorder that uses it. */
 static bool side_ftrace(bench *b, measurement *m)
 {
     rights_raise();
@@ -165,7 +165,7 @@ static bool side_perf(bench *b, measurement *m)
     return ok || nl_error_false(NL_ERROR_SYSTEM, "perf is not installed, or may not record");
 }
 
-/* Sums in the kernel: each call is a span from entry to exit, and no event is written. */
+/* Measures sums in the kernel: each call is a span from entry to exit, and no event is written. */
 static bool side_ebpf(bench *b, measurement *m)
 {
     static const char text[] = "[kernel BenchSum]\nbegin = raw_syscalls:sys_enter key TID\n"
@@ -198,7 +198,8 @@ static int order_doubles(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Returns what a measurement of 2 events per call adds per event to the median without recording; at least 0. */
+/* Returns the time per event that a measurement with 2 events per call adds to the median without recording; at least
+ * 0. */
 static double added_per_event(const bench *b, double value, bool wall)
 {
     double base[ROUNDS_MAX] = {0};
@@ -228,7 +229,7 @@ static void take_measurement(rules_run *run, const bench *b, size_t side, const 
     nl_record_free(record);
 }
 
-/* Adds the durations of the calls in the log of nlkernel, as the rules stopwatch measure them: their percentiles. */
+/* Adds the durations of the calls in the log of nlkernel, as percentiles, measured by the rules "stopwatch". */
 static void take_stopwatch(rules_run *run, const bench *b)
 {
     char where[64];
@@ -312,7 +313,7 @@ static const options_usage usage = {
         "that recording adds to a call. The machine should otherwise be idle.",
 };
 
-/* Returns false if not even the loop without recording can be measured. */
+/* Measures all recorders. Returns false if even the loop without recording cannot be measured. */
 static bool measure_sides(bench *b)
 {
     for (size_t round = 0; round < b->rounds; round++)
@@ -345,7 +346,7 @@ int command_bench(int argc, char **argv)
     b.loop_log = program_format("%s/loop", b.directory);
     b.kernel_log = program_format("%s/kernel.nlb", b.directory);
     b.perf_log = program_format("%s/perf.data", b.directory);
-    /* perf executes the command, so that /proc/self/exe would be perf. */
+    /* perf executes the command, so /proc/self/exe would be perf. */
     if (readlink("/proc/self/exe", own, sizeof own - 1) <= 0) {
         program_error("/proc/self/exe: %s", strerror(errno));
         return PROGRAM_PROBLEM;

@@ -95,7 +95,7 @@ NL_PRINTF(3, 4) static void set_format(void *object, char *name, const char *for
 
 /* ---- files ---- */
 
-/* Renders into memory, to be freed. */
+/* Renders into memory, which the caller frees. */
 static bool render(GVC_t *context, Agraph_t *graph, const char *format, char **picture, size_t *size)
 {
     FILE *file = nl_memory_check(open_memstream(picture, size));

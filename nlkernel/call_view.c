@@ -59,7 +59,7 @@ static bool load_trace_dat(nl_buffer *bytes, const char *path)
     return status == NL_END && trace_dat_detect(bytes->data, bytes->size);
 }
 
-/* Only a regular file can be a trace.dat: the content is inspected before the source is read. */
+/* Reads a source. Only a regular file can be a trace.dat, because the content is inspected before reading. */
 static bool read_call_source(calls *c, log_input *input, const char *name)
 {
     struct stat status;
@@ -101,8 +101,8 @@ static int read_calls(calls *c, log_input *input, char **names, size_t count)
 
 /* ---- files ---- */
 
-/* Returns the usual path of a kernel's vmlinux with DWARF, to be freed. Returns NULL and sets the error if there is
- * none. */
+/* Returns the usual path of a kernel's vmlinux with DWARF, which the caller frees. Returns NULL and sets the error if
+ * no file exists. */
 static char *find_vmlinux(const char *kernel)
 {
     static const char *const places[][2] = {{"/usr/lib/debug/boot/vmlinux-", ""},
@@ -136,7 +136,7 @@ static bool read_symbols(call_view *v)
     return ok;
 }
 
-/* Returns whether file is one of the paths, or in a directory that is. */
+/* Returns whether file is one of the paths, or below one of them. */
 static bool path_is_below(const char *file, const char *paths)
 {
     for (const char *at = paths; *at != '\0';) {

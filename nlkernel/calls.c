@@ -106,7 +106,7 @@ void calls_lose(calls *c, int64_t time_ns, uint64_t count)
     add_entry(c, (call_entry){INT64_MIN, time_ns, 0, 0});
 }
 
-/* Orders by thread, losses first, and by time. */
+/* Orders entries by thread, losses first, and by time. */
 static int order_entries(const void *a, const void *b)
 {
     const call_entry *x = a, *y = b;
@@ -198,7 +198,7 @@ static void take_chain(calls *c, nl_string stack)
     c->samples = true;
 }
 
-/* Takes a call as perf and trace-cmd print it: "tcp_v4_rcv <-- ip_local_deliver". */
+/* Reads a call in the form of perf and trace-cmd: "tcp_v4_rcv <-- ip_local_deliver". */
 static bool take_arrow(calls *c, nl_string text)
 {
     const char *arrow = text.size > 0 ? memmem(text.data, text.size, "<-", 2) : NULL;
@@ -223,7 +223,7 @@ static bool take_arrow(calls *c, nl_string text)
     return true;
 }
 
-/* Returns whether the record is a call. */
+/* Adds the call in a record. Returns false if the record is not a call. */
 static bool take_call(calls *c, const nl_record *record)
 {
     nl_string function = read_text(record, "FUNCTION"), stack = read_text(record, "STACK"),

@@ -1,4 +1,4 @@
-/* nlkernel calls: reports how often each kernel function was called, and by which functions. */
+/* nlkernel calls: reports the number of calls of each kernel function, and its callers. */
 #include "config.h"
 
 #include "call_view.h"
@@ -41,7 +41,8 @@ static const options_usage usage = {
     .notes = CALLS_SOURCES ".",
 };
 
-/* Returns the calls of a function, by falling number; *count of them. The edges are sorted by function. */
+/* Returns the calls of a function, in descending order of their number, and sets *count. The edges are sorted by
+ * function. */
 static const call_edge *find_callers(const calls *c, uint32_t function, size_t *count)
 {
     size_t low = 0, high = c->edge_count;

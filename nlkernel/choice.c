@@ -96,7 +96,7 @@ static void fail_unknown_event(const event_names *names, const char *pattern)
     if (separator != NULL)
         *separator = ':';
     for (size_t i = 0; i < names->count; i++) {
-        /* A pattern without a system is compared with the names of events. */
+        /* Compare a pattern without a system with the names of events. */
         snprintf(full[i], sizeof full[i], "%s:%s", names->list[i].system, names->list[i].event);
         nl_option_find_nearest(&nearest,
                                (nl_option[]){{.name = separator != NULL ? full[i] : names->list[i].event}, {0}}, text,

@@ -42,7 +42,7 @@ static bool read_state(const char *word, bool *on)
     return *on || strcasecmp(word, "off") == 0;
 }
 
-/* Changes state as a command says. Returns false and sets the error if the command is invalid. */
+/* Changes state by a command. Returns false and sets the error if the command is invalid. */
 static bool control_take_line(const control *c, control_state *state, const char *line)
 {
     char copy[COMMAND_SIZE], *rest, *words[4] = {NULL};
@@ -74,8 +74,8 @@ static control_state copy_state(const control *c)
     return state;
 }
 
-/* Switches what differs from state, which it frees. Off comes first and on last. Returns false and sets the error on
- * failure. */
+/* Applies the differences from state, which it frees. The overall "off" comes first and "on" last. Returns false and
+ * sets the error on failure. */
 static bool apply_state(control *c, control_state *state)
 {
     bool ok = true;
@@ -125,7 +125,7 @@ static bool execute_command(control *c, int fd, const char *command)
     return false;
 }
 
-/* The answer is "+", or "-" and a message. */
+/* Executes a command and replies with "+", or with "-" and a message. */
 void control_answer(control *c)
 {
     char command[COMMAND_SIZE], answer[COMMAND_SIZE + 64] = "+";
@@ -143,7 +143,8 @@ void control_answer(control *c)
     close(fd);
 }
 
-/* Returns the process ID of the only running recorder. Returns 0 and sets the error if none exists, or more than one.
+/* Returns the process ID of the only running recorder. Returns 0 and sets the error if no recorder or several recorders
+ * are running.
  */
 static int find_recorder(void)
 {
@@ -201,7 +202,7 @@ static bool file_is_unchanged(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_nsec == b->st_mtim.tv_nsec && a->st_dev == b->st_dev;
 }
 
-/* Returns whether a file may change again without a change of its time stamp, whose resolution is limited. */
+/* Returns whether the file may change again with the same time stamp, whose resolution is limited. */
 static bool file_is_recent(const struct stat *status)
 {
     struct timespec now;
@@ -218,14 +219,15 @@ static bool control_take_lines(const control *c, control_state *state, char *tex
         line += strspn(line, " \t\r");
         if (*line == '\0' || *line == '#' || control_take_line(c, state, line))
             continue;
-        if (ok) /* the first error is reported */
+        if (ok) /* report only the first error */
             nl_error_prepend("%s:%zu", c->path, number);
         ok = false;
     }
     return ok;
 }
 
-/* Returns the file's text, to be freed; "" if it does not exist. Returns NULL and sets the error on failure. */
+/* Returns the file's text, which the caller frees; "" if the file does not exist. Returns NULL and sets the error on
+ * failure. */
 static char *read_control_file(const char *path)
 {
     char *text = NULL;

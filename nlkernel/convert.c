@@ -20,7 +20,7 @@ size_t convert_size_max(const kernel_event *event, size_t size)
     return event->field_count * (NL_VARINT_SIZE + 2 * size + names);
 }
 
-/* Returns the bytes of a dynamic field; none if they are outside the record. */
+/* Returns the bytes of a dynamic field; empty if they are outside of the record. */
 static nl_string find_dynamic(const event_field *field, const char *data, size_t size)
 {
     uint32_t word;
@@ -92,7 +92,7 @@ static char *put_hexadecimal(char *at, nl_string bytes)
     return at;
 }
 
-/* Writes bytes in hexadecimal, without comparing them with those of the previous record. */
+/* Writes bytes in hexadecimal, without comparing them with the bytes of the previous record. */
 static char *put_bytes(char *at, const char *records, uint64_t *before, nl_string bytes)
 {
     size_t size = 2 * bytes.size;

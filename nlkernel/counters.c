@@ -71,7 +71,7 @@ bool counters_choose(counters *c, const char *names)
     return c->count > 0 || nl_error_false(NL_ERROR_INVALID, "names no counter");
 }
 
-/* slots: 2 also requests the number of lost events, which Linux before 6.0 rejects. */
+/* Opens an event. With 2 slots, also requests the number of lost events, which Linux before 6.0 rejects. */
 static int open_event(struct perf_event_attr *attributes, int cpu, int group, size_t slots)
 {
     attributes->size = sizeof *attributes;
@@ -229,7 +229,7 @@ bool counted_switch(counted *c, size_t event, bool on)
     }
     if (!switch_fd(c->event_fds[event], on))
         return false;
-    /* The kernel considers the members of a group when it enables the group. */
+    /* The kernel evaluates the members of a group when it enables the group. */
     return !on || !c->on || (switch_fd(c->fds[0], false) && switch_fd(c->fds[0], true));
 }
 
@@ -253,8 +253,8 @@ static const char *contiguous(counted *c, size_t size)
     return c->copy;
 }
 
-/* A sample: pid and tid, time, cpu; the number of members and their slots; the size of raw, raw. Returns false for
- * others. */
+/* Reads a sample: pid and tid, time, cpu; the number of members and their slots; the size of raw, raw. Returns false
+ * for other records. */
 static bool take_sample(counted *c, const char *at, size_t size, counted_event *event)
 {
     enum { AT_TIME = 8, AT_COUNT = 24, AT_VALUES = 32 };
@@ -273,7 +273,7 @@ static bool take_sample(counted *c, const char *at, size_t size, counted_event *
     return true;
 }
 
-/* A loss: id, number of lost events; pid and tid, time, cpu. */
+/* Reads a loss: id, number of lost events; pid and tid, time, cpu. */
 static bool take_lost(const char *at, size_t size, counted_event *event)
 {
     if (size < 32)

@@ -12,12 +12,12 @@
 #include <string.h>
 #include <traceevent/event-parse.h>
 
-/* A longer array is written as bytes; each element of a shorter array has a field. */
+/* A longer array is written as bytes; each element of a shorter array becomes a field. */
 enum { ELEMENTS_MAX = 16 };
 
 /* ---- names ---- */
 
-/* Returns whether every record has a field of that name. An event's own field then gets the prefix EV. */
+/* Returns whether every record has a field with a name. An event's own field then gets the prefix EV. */
 static bool is_common_field(const char *name)
 {
     static const char *const common[] = {"DATE", "HOST", "PROG", "LVL", "NL.EVNT", "CPU", "PID", "TID"};
@@ -109,7 +109,8 @@ static void add_function(kernel_event *event, const struct tep_format_field *fie
     *added = nl_memory_check(strdup(name));
 }
 
-/* libtraceevent also marks bytes as strings that are printed by a kind of %p, such as a socket's address. */
+/* Returns whether a field is text. libtraceevent also marks as strings bytes that are printed by a kind of %p, such as
+ * a socket's address. */
 static bool is_text(const struct tep_format_field *field)
 {
     return (field->flags & TEP_FIELD_IS_STRING) != 0 && strstr(field->type, "char") != NULL &&
@@ -172,7 +173,7 @@ static void find_namings(kernel_event *event)
 
 /* ---- reading ---- */
 
-/* Replaces the print format, which is not needed and slow to parse, by an empty one. Returns the size. */
+/* Replaces the print format, which is not needed and slow to parse, by an empty format. Returns the size. */
 static size_t cut_print_format(char *text, size_t size)
 {
     static const char start[] = "\nprint fmt: ", none[] = "\"\"\n";

@@ -27,7 +27,7 @@ static unsigned long long pid_namespace(void)
     return stat("/proc/self/ns/pid", &status) == 0 ? (unsigned long long)status.st_ino : 0;
 }
 
-/* Returns when a process started, in ticks since the machine started; 0 if there is no such process. */
+/* Returns the start time of a process, in ticks since the machine started; 0 if it does not exist. */
 static unsigned long long process_start(int process)
 {
     char path[32], text[1024];

@@ -15,7 +15,7 @@
 /* Most symbols are close together. A table of buckets of 128 bytes finds them without a search. */
 enum { BUCKET_SHIFT = 7, BUCKETS_MAX = 1 << 20 };
 
-/* A function ends at the start of the next one. This limits the last functions before gaps. */
+/* A function ends at the start of the next function. This limits the last functions before gaps. */
 enum { FUNCTION_SIZE_MAX = 1 << 20 };
 
 typedef struct symbol {
@@ -43,7 +43,7 @@ static void kallsyms_add(kallsyms *k, uint64_t address, const char *name, size_t
     nl_buffer_append(&k->names, name, size);
 }
 
-/* Takes a line such as "ffffffff81000000 T name	[module]". */
+/* Adds a line such as "ffffffff81000000 T name	[module]". */
 static void kallsyms_take_line(kallsyms *k, const char *line, const char *end)
 {
     uint64_t address = 0;
@@ -63,7 +63,7 @@ static void kallsyms_take_line(kallsyms *k, const char *line, const char *end)
         kallsyms_add(k, address, name, (size_t)(stop - name));
 }
 
-/* Of several names of one address, the first is kept. */
+/* Orders symbols. Of several names of one address, the first is kept. */
 static int order_symbols(const void *a, const void *b)
 {
     const symbol *x = a, *y = b;

@@ -72,8 +72,8 @@ static bool find_field(const tracing *t, const char *event, const char *field, s
     return ok || nl_error_false(NL_ERROR_NOT_FOUND, "%s has no numeric field %s", event, field);
 }
 
-/* Reads EVENT key FIELD,...: returns the event's name, to be freed, and sets fields. Returns NULL and sets the error on
- * failure. */
+/* Reads EVENT key FIELD,...: returns the event's name, which the caller frees, and sets fields. Returns NULL and sets
+ * the error on failure. */
 static char *read_end(const tracing *t, const char *text, struct sum_field fields[SUM_FIELDS], bool *by_thread)
 {
     char *event = nl_word_next(&text, ""), *word = nl_word_next(&text, ""), *field;
@@ -213,7 +213,8 @@ void kernel_sums_stop(kernel_sums *k)
 
 /* ---- reading the sums ---- */
 
-/* Returns whether a function belongs to the implementation of locks. The caller of such functions is reported. */
+/* Returns whether a function belongs to the implementation of locks. The report has the callers of these functions
+ * instead. */
 static bool implements_locks(nl_string name)
 {
     static const char *const parts[] = {"lock", "mutex",  "rwsem", "down_",       "rtmutex", "contention",

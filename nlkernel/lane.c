@@ -23,7 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Offsets in the header of every kernel event: of the event's ID, and of the thread's ID. */
+/* Offsets of the event's ID and the thread's ID in the header of every kernel event. */
 enum { ID_OFFSET = 0, TID_OFFSET = 4 };
 
 /* Bytes of blocks per write, and maximum bytes of pages between two checks for the end. */
@@ -107,7 +107,7 @@ static unsigned add_shape(lane *l, unsigned source, const kernel_event *event)
     return shape;
 }
 
-/* Returns the shape, in this block, of an event of a thread with that name. */
+/* Returns the shape, in this block, of an event of a thread with a name. */
 static unsigned shape_of(lane *l, task_name *name, const kernel_event *event)
 {
     if (__builtin_expect(name->generation != l->generation, 0)) {
@@ -164,7 +164,7 @@ static nl_record *start_record(lane *l, nl_level level, nl_string prog, const ch
     return l->record;
 }
 
-/* Makes a record, for evaluating the filter or writing text. Returns whether the filter matches. */
+/* Makes a record, to evaluate the filter or to write text. Returns whether the filter matches. */
 static bool put_as_record(lane *l, const kernel_event *event, const page_event *raw, const task *task)
 {
     nl_record *record = start_record(l, NL_SYSTEM, (nl_string){task->name->text, task->name->size}, event->name,
@@ -226,7 +226,7 @@ static void add_time(nl_record *record, const char *name, int64_t time_ns)
     nl_record_add_string(record, name, text, size);
 }
 
-/* Accounts for count lost events: they get sequence numbers, and NetLogger.Lost reports them. */
+/* Accounts for count lost events: assigns sequence numbers to them, and reports them by NetLogger.Lost. */
 static void log_loss(lane *l, uint64_t count, int64_t from_ns, int64_t to_ns)
 {
     if (count == 0)
@@ -247,7 +247,7 @@ static void log_loss(lane *l, uint64_t count, int64_t from_ns, int64_t to_ns)
     lane_put_record(l, record, to_ns);
 }
 
-/* Takes a page before which events were overwritten. */
+/* Handles a page before which events were overwritten. */
 static void take_loss(lane *l, const page_walk *walk)
 {
     int64_t to_ns = realtime_of(l->setup->clock, walk->time_ns), from_ns = l->last_ns != 0 ? l->last_ns : to_ns;
@@ -281,7 +281,7 @@ static void settle_losses(lane *l, bool last)
 
 /* ---- reading ---- */
 
-/* Reads one page. Returns false if none exists. *caught_up: the kernel is still filling the page. */
+/* Reads one page. Returns false if no page is available. *caught_up: the kernel is still filling the page. */
 static bool read_page(lane *l, bool *caught_up)
 {
     const lane_setup *setup = l->setup;
@@ -301,7 +301,7 @@ static bool read_page(lane *l, bool *caught_up)
     return true;
 }
 
-/* As read_page, for events with counters: reads some of them. */
+/* As read_page, for events with counters: reads some events. */
 static bool read_counted(lane *l, bool *caught_up)
 {
     enum { EVENTS_MAX = 256 };
@@ -339,8 +339,8 @@ static void log_dump(lane *l, const char *event, int64_t time_ns, uint64_t event
 }
 
 /*
- * Reads the buffer. If reading causes events that are recorded, the buffer is never empty: therefore this stops at the
- * page that the kernel is filling, except the last time, when recording is off.
+ * Reads the buffer. If reading itself causes recorded events, the buffer is never empty. Therefore stops at the page
+ * that the kernel is filling, except at the last time, when recording is off.
  */
 static void read_buffer(lane *l, bool last)
 {

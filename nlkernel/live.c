@@ -10,7 +10,7 @@
 typedef struct arguments {
     recording_options recording;
     const char *destination;
-    const char *rules; /* send what these rules derive; NULL: send the events themselves */
+    const char *rules; /* send the records that these rules derive; NULL: send the events */
     rules_parameters parameters;
     rules_file file;
 } arguments;

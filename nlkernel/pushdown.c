@@ -41,7 +41,7 @@ NL_PRINTF(2, 3) static part text_part(const translation *t, const char *format, 
     return made;
 }
 
-/* Returns a && b, or a || b. A text that becomes too long counts as true. */
+/* Returns a && b, or a || b. If the text becomes too long, returns true as the result. */
 static part join_parts(const translation *t, part a, const char *word, part b)
 {
     bool both = strcmp(word, "&&") == 0;
@@ -78,7 +78,7 @@ static bool is_own(nl_string name)
            (memcmp(name.data, "PID", 3) == 0 || memcmp(name.data, "TID", 3) == 0 || memcmp(name.data, "CPU", 3) == 0);
 }
 
-/* Returns whether a field of that kind can hold the number. The kernel rejects others, or wraps them around. */
+/* Returns whether a field of a kind can hold the number. The kernel rejects other numbers, or wraps them around. */
 static bool fits(field_kind kind, const nl_number *number)
 {
     static const unsigned bits[] = {[FIELD_INT8] = 7,  [FIELD_INT16] = 15,  [FIELD_INT32] = 31,  [FIELD_INT64] = 63,
@@ -104,7 +104,7 @@ static part number_part(const translation *t, const char *name, field_kind kind,
     return text_part(t, "%s %s %" PRId64, name, operators[operator], operand->number.integer);
 }
 
-/* Returns whether the kernel takes the text between quotes literally. */
+/* Returns whether the kernel reads the text between quotes literally. */
 static bool is_plain(nl_string text, bool pattern)
 {
     if (text.size == 0 || text.size > 200)
@@ -185,7 +185,7 @@ static part test_part(const translation *t, const nl_filter_test *test)
     return compare_part(t, name, kind, test->operator, & t->filter->operands[test->first_operand]);
 }
 
-/* Returns the negation of a part. That of an inexact part is unknown. */
+/* Returns the negation of a part. The negation of an inexact part is unknown. */
 static part negate(const translation *t, part p)
 {
     if (p.inexact)

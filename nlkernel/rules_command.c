@@ -1,4 +1,4 @@
-/* nlkernel rules: lists rules, prints them, or records what they need and reports on it. */
+/* nlkernel rules: lists rules, prints them, or records the events that they need and prints the report. */
 #include "config.h"
 
 #include "child.h"
@@ -79,7 +79,7 @@ typedef struct arguments {
     reporting_options reporting;
     log_input input;
     const char *name;
-    const char *kept;              /* path for the recording; NULL: it is temporary */
+    const char *kept;              /* path for the recording; NULL: temporary */
     const char *sources[LOGS_MAX]; /* other logs to read */
     size_t source_count;
     char *vary;           /* NAME=VALUE,VALUE,...; NULL: one recording */
@@ -141,7 +141,7 @@ static bool open_sink(sink *s, const void *user)
     return sink_open_file(s, user, NL_FORMAT_NLB, 0);
 }
 
-/* Returns the command that runs a workload and writes its records to log. The caller frees the array only. */
+/* Returns the command that runs a workload and writes its records to log. The caller frees only the array. */
 static char **workload_command(const nl_section *section, char *log)
 {
     char **command = nl_memory_check(calloc(section->setting_count + 5, sizeof *command));
@@ -179,7 +179,7 @@ static bool prepare_workloads(arguments *a, const rules_file *file)
     return true;
 }
 
-/* Starts the sums in the kernel. Returns NULL after a message if they cannot run: the report then lacks them. */
+/* Starts the sums in the kernel. Returns NULL after a message if they cannot run; then the report lacks them. */
 static kernel_sums *start_sums(const arguments *a, const rules_run *run)
 {
     if (!kernel_sums_needed(&run->file))

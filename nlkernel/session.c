@@ -116,7 +116,7 @@ static void log_begin(session *s)
     log_own(s, record);
 }
 
-/* Logs which counters the records have, and why they lack others. */
+/* Logs the counters of the records, and the reasons for missing counters. */
 static void log_counters(session *s)
 {
     for (size_t i = 0; i < s->counters.count; i++) {
@@ -173,7 +173,7 @@ static bool open_instance(session *s)
            instance_create(&s->instance, &s->tracing, s->shared.dir != NULL ? s->note.text : NULL);
 }
 
-/* Finds out whether the function graph tracer works in an instance, or only in the shared buffers. */
+/* Determines whether the function graph tracer works in an instance, or only in the shared buffers. */
 static bool find_graph_tracer(session *s, bool required)
 {
     const instance all = {.dir = s->tracing.path};
@@ -206,7 +206,7 @@ static bool add_functions(session *s)
     return s->symbols != NULL && functions_describe(&s->events, &s->tracing, s->functions, s->symbols);
 }
 
-/* Returns an exit status. */
+/* Chooses the events. Returns an exit status. */
 static int choose_events(session *s)
 {
     event_names names = {0};
@@ -342,7 +342,7 @@ static bool add_lane(session *s, const lane_setup *setup, int cpu)
     return ok;
 }
 
-/* Opens a lane for each chosen CPU, and a second one for its functions if these are in the shared buffers. */
+/* Opens a lane for each chosen CPU, and a second lane for its functions if these are in the shared buffers. */
 static bool choose_cpus(session *s)
 {
     const recording_options *o = s->options;
@@ -411,7 +411,7 @@ static bool set_buffers(session *s)
     return s->shared.dir == NULL || (shared_hold(&s->shared) && set_buffer(s, &s->shared, &s->shared_setup));
 }
 
-/* Finds out which counters exist. Reports the others to the user, and log_counters logs them. */
+/* Determines which counters exist. Reports missing counters to the user; log_counters logs them. */
 static void choose_counters(session *s)
 {
     s->counters = s->options->counters;
@@ -424,7 +424,7 @@ static void choose_counters(session *s)
     s->setup.low_water = s->options->low_water;
 }
 
-/* Prepares everything but the switch that starts the recording. */
+/* Prepares everything except the switch that starts the recording. */
 static bool session_prepare(session *s)
 {
     s->saved_path = tracing_path(&s->tracing, "saved_cmdlines");
@@ -447,7 +447,7 @@ static bool event_matches(void *user, size_t event, const char *pattern)
     return event_name_matches(s->events.list[event].system, s->events.list[event].event, pattern);
 }
 
-/* Events with counters are those of perf, separate for each CPU. */
+/* Switches events with counters, which come from perf and are separate for each CPU. */
 static bool switch_counted(session *s, size_t event, bool on)
 {
     bool ok = true;
@@ -506,7 +506,7 @@ static void set_up(session *s)
         .host = {s->host, strlen(s->host)},
         .stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
     };
-    /* Signals are blocked, and received in wait_for_end only, so that they interrupt nothing else. */
+    /* Signals are blocked, and received only in wait_for_end, so that they interrupt no other code. */
     sigemptyset(&s->signals);
     sigaddset(&s->signals, SIGINT);
     sigaddset(&s->signals, SIGTERM);
@@ -579,7 +579,7 @@ static void wait_for_end(session *s)
         close(signal_fd);
 }
 
-/* Stops the recording, and reads what is left in the buffers. */
+/* Stops the recording, and reads the rest of the buffers. */
 static void session_end(session *s)
 {
     if (s->instance.handle != NULL && !instance_write(&s->instance, "tracing_on", "0"))
@@ -602,7 +602,7 @@ static bool clean_up(session *s)
         lane_close(&s->lanes[i]);
     control_close(&s->control);
     realtime_stop(&s->clock);
-    /* The shared buffers come first, because the name of the instance holds their former settings. */
+    /* Release the shared buffers first, because the name of the instance holds their former settings. */
     bool ok = shared_release(&s->shared, s->note.text);
     ok = instance_destroy(&s->instance) && ok;
     if (!child_end(&s->child))

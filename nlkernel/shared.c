@@ -50,7 +50,7 @@ static bool shared_is_idle(const instance *i, const char *file, const char *idle
     return same;
 }
 
-/* Returns whether the buffers are empty. Events that wait there would be lost. */
+/* Returns whether the buffers are empty. Waiting events would be lost. */
 static bool shared_is_empty(const instance *i)
 {
     char *path = program_format("%s/per_cpu", i->dir);

@@ -16,7 +16,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* How long rules wait for earlier records of other CPUs: more than the interval between reads of the buffers. */
+/* Time for which rules wait for earlier records of other CPUs: more than the interval between reads of the buffers. */
 #define REORDER_NS (INT64_C(300) * 1000000)
 
 static void sink_start(sink *s, const char *name)
@@ -35,7 +35,7 @@ static void sink_free(sink *s)
     free(s->name);
 }
 
-/* Keeps the first error. The caller holds the mutex. */
+/* Stores the first error. The caller holds the mutex. */
 static void sink_fail(sink *s)
 {
     if (s->error.code == NL_ERROR_NONE)
@@ -152,7 +152,7 @@ void sink_put_record(sink *s, const nl_record *record)
 void sink_put_own(sink *s, const nl_record *record)
 {
     if (s->rules != NULL)
-        return; /* it describes records that are not written */
+        return; /* the record describes records that are not written */
     pthread_mutex_lock(&s->mutex);
     if (!sink_takes_blocks(s)) {
         take_record(s, record);

@@ -14,7 +14,8 @@ enum { TOP_DEFAULT = 20, POINTS_MAX = 50000, ROWS_MAX = 100000 };
 
 /* ---- columns ---- */
 
-/* Returns whether row is about a recording. A recording without a field that rows are grouped by belongs to every row.
+/* Returns whether row belongs to a recording. A recording without a field by which rows are grouped belongs to every
+ * row.
  */
 static bool row_is_of_recording(const summary *s, const summary_row *row, const summary_recording *recording)
 {
@@ -30,7 +31,7 @@ static bool row_is_of_recording(const summary *s, const summary_row *row, const 
     return true;
 }
 
-/* Returns the length of the recordings that row is about. */
+/* Returns the length of the recordings to which row belongs. */
 static double row_seconds(const summaries *all, const summary *s, const summary_row *row)
 {
     double seconds = 0;
@@ -40,7 +41,7 @@ static double row_seconds(const summaries *all, const summary *s, const summary_
     return seconds > 0 ? seconds : all->seconds;
 }
 
-/* Returns the sum of the value that shares are of, for the labels of row. */
+/* Returns the total to which the shares of a row's labels refer. */
 static double share_base(const summary *s, const summary_row *row)
 {
     char *labels[SUMMARY_FIELDS_MAX + 1];
@@ -105,7 +106,7 @@ static bool read_fields(const reading *r, char **list, unsigned *count)
     const char *at = r->setting->value;
     char *word;
     while ((word = nl_word_next(&at, ",")) != NULL) {
-        /* With several values, one more label says which value a row is about. */
+        /* With several values, another label names the value of a row. */
         if (*count == SUMMARY_FIELDS_MAX - 1) {
             free(word);
             return WRONG(r, "too many fields; the maximum is %d", SUMMARY_FIELDS_MAX - 1);
@@ -246,7 +247,7 @@ static void free_row(summary_row *row)
     free(row);
 }
 
-/* Returns the row for the labels of record. Returns NULL if there are too many rows. */
+/* Returns the row for the labels of record. Returns NULL if the table is full. */
 static summary_row *find_or_add_row(summary *s, const nl_record *record, unsigned value)
 {
     summary_row *row = nl_memory_check(calloc(1, sizeof *row));
@@ -273,7 +274,8 @@ static summary_row *find_or_add_row(summary *s, const nl_record *record, unsigne
     return row;
 }
 
-/* Keeps at most POINTS_MAX points: halves them when they are full, and then keeps every second, fourth, ... point. */
+/* Keeps at most POINTS_MAX points: halves the points when the list is full, and then keeps every second, fourth, ...
+ * point. */
 static void add_point(summary_row *row, int64_t time_ns, double value)
 {
     if (++row->point_skipped < row->point_step)
@@ -339,7 +341,7 @@ static void add_recording(summaries *all, const nl_record *finish, double second
     all->seconds += seconds;
 }
 
-/* Takes a record in which the recorder describes the recording. */
+/* Reads a record in which the recorder describes the recording. */
 static void take_recorder_record(summaries *all, const nl_record *record, const char *event)
 {
     double number;

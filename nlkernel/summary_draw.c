@@ -27,7 +27,7 @@ enum {
 static const unsigned colors[LINES] = {0x2a6fbb, 0xc0562b, 0x2c8c5a, 0x8e5ca8, 0xb5892a,
                                        0x3aa3a8, 0xd0487c, 0x6b7f2e, 0x5562d4, 0x777777};
 
-/* The report that is being drawn, for write_value: charts pass it no argument. */
+/* The report that is being drawn, for write_value, to which charts pass no argument. */
 static const summary *drawn;
 
 static const char *write_value(double value, char out[UNITS_SIZE])
@@ -55,7 +55,7 @@ static char *row_label(const summary_row *row)
     return g_string_free(text, FALSE);
 }
 
-/* Returns how many rows have a line in a plot; the legend counts the others. */
+/* Returns the number of rows with a line in a plot; the legend counts the others. */
 static size_t lines_of(const summary *s)
 {
     return s->row_count < LINES ? s->row_count : LINES;
@@ -124,7 +124,7 @@ static double row_value(const summary *s, const summary_row *row)
     return s->value_count > 0 ? row->sum : (double)row->count;
 }
 
-/* Returns how many rows have a bar of their own; the others share one. */
+/* Returns the number of rows with their own bar; the others share one. */
 static size_t bars_of(const summary *s)
 {
     return s->row_count <= BARS_MAX ? s->row_count : BARS_MAX - 1;
@@ -143,7 +143,7 @@ static void draw_bar(const chart *p, const summary *s, size_t place, const char 
     chart_text(p->cr, p->x + NAMES + width + 8, y + BAR - 6, 0, 11, text);
 }
 
-/* Writes the names of the labels above them. */
+/* Writes the names above the labels. */
 static void draw_heading(const chart *p, const summary *s)
 {
     GString *text = g_string_new(NULL);

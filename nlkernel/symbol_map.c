@@ -30,7 +30,7 @@ static int order_places(const void *a, const void *b)
     return functions != 0 ? functions : files != 0 ? files : x->line < y->line ? -1 : x->line > y->line;
 }
 
-/* Sorts the places, and removes those of one function in one file. */
+/* Sorts the places, and removes duplicates of one function in one file. */
 static void symbol_map_sort(symbol_map *m)
 {
     size_t kept = 0;
@@ -49,7 +49,7 @@ static void symbol_map_sort(symbol_map *m)
     m->count = kept;
 }
 
-/* Takes a line: FUNCTION, a tab, FILE[:LINE]. */
+/* Adds a line: FUNCTION, a tab, FILE[:LINE]. */
 static bool symbol_map_take_line(symbol_map *m, char *line)
 {
     line[strcspn(line, "\r\n")] = '\0';
@@ -92,7 +92,7 @@ enum { PATH_SIZE = 4096 };
 /* A directory in which units were compiled. */
 typedef struct unit_directory {
     char *path;
-    size_t below; /* number of units compiled in it whose source is below it */
+    size_t below; /* number of units that were compiled in the directory and whose source is below it */
 } unit_directory;
 
 typedef struct dwarf_reader {
@@ -105,7 +105,7 @@ typedef struct dwarf_reader {
     size_t directory_count;
 } dwarf_reader;
 
-/* Makes an absolute path without . and .. from a path and the directory that it is relative to. */
+/* Makes an absolute path without . and .. from a path and the directory to which it is relative. */
 static void normalize(char out[PATH_SIZE], const char *directory, const char *path)
 {
     char joined[2 * PATH_SIZE];
@@ -194,7 +194,7 @@ static const char *main_directory(const dwarf_reader *r)
 
 /*
  * Makes paths relative to the root of the source: the directory in which most units were compiled, because units in
- * assembler may name another one; otherwise the common directory of all units.
+ * assembler may name another directory; otherwise the common directory of all units.
  */
 static void strip_root(dwarf_reader *r)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Maximum numbers of threads and names. Beyond them, all are forgotten and looked up again. */
+/* Maximum numbers of threads and names. When a maximum is reached, all entries are dropped and looked up again. */
 enum { TASKS_MAX = 1 << 16, NAMES_MAX = 1 << 12 };
 
 #define SAVED_EVERY_NS (NL_NS_PER_SECOND / 5)

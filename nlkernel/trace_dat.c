@@ -19,7 +19,7 @@ static const char magic[] = "\x17\x08\x44tracing";
 /* The maximum size of a decompressed section, and the number of event IDs. */
 enum { UNPACKED_MAX = 1 << 30, EVENT_IDS = 65536 };
 
-/* Options and section flags of version 7. Version 6 has OPTION_DONE and OPTION_BUFFER only. */
+/* Options and section flags of version 7. Version 6 has only OPTION_DONE and OPTION_BUFFER. */
 enum {
     OPTION_DONE = 0,
     OPTION_BUFFER = 3,
@@ -29,7 +29,7 @@ enum {
     SECTION_COMPRESSED = 1,
 };
 
-/* Bytes that are read from the front. bad is set when there were too few. */
+/* Bytes that are read from the front. bad is set if they were too few. */
 typedef struct bytes {
     const char *at, *end;
     bool bad;
@@ -70,7 +70,7 @@ static uint64_t take_number(bytes *b, size_t size)
     return number;
 }
 
-/* Takes a text that ends with NUL. Returns "" if none exists. */
+/* Reads a NUL-terminated text. Returns "" if it is incomplete. */
 static const char *take_text(bytes *b)
 {
     const char *nul = b->bad ? NULL : memchr(b->at, '\0', (size_t)(b->end - b->at));
@@ -79,7 +79,7 @@ static const char *take_text(bytes *b)
     return text != NULL ? text : "";
 }
 
-/* Takes a number of number_size bytes, and as many bytes as the number says. */
+/* Reads a number of number_size bytes, and then this number of bytes. */
 static bytes take_sized(bytes *b, size_t number_size)
 {
     uint64_t size = take_number(b, number_size);
@@ -255,7 +255,7 @@ static bool skip_event_formats(bytes *b)
     return !b->bad;
 }
 
-/* Takes the table of the offsets and sizes of each CPU's buffer. */
+/* Reads the table of the offsets and sizes of each CPU's buffer. */
 static bool take_cpus_6(trace_dat *t, bytes *b, uint64_t cpus)
 {
     for (uint64_t cpu = 0; cpu < cpus && !b->bad; cpu++) {
@@ -359,7 +359,7 @@ static bool take_option_7(trace_dat *t, uint64_t id, bytes option, bool buffers)
     return id == OPTION_FTRACE_EVENTS ? read_ftrace_events(t, &section) : read_kallsyms(t, &section);
 }
 
-/* Takes all options. The descriptions come in a first pass, the buffers, which need them, in a second pass. */
+/* Reads all options: in a first pass the descriptions, in a second pass the buffers, which need the descriptions. */
 static bool take_options_7(trace_dat *t, uint64_t offset, bool buffers)
 {
     enum { SECTIONS_MAX = 1000 };

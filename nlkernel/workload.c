@@ -1,6 +1,6 @@
 /*
  * Measurements of the machine that a rules file or bench requests: nlkernel workload NAME FILE [ARGUMENT...]. Each runs
- * in a process of its own and writes its results as records to FILE. One thread.
+ * in a separate process and writes its results as records to FILE. One thread.
  */
 #include "config.h"
 
@@ -68,7 +68,8 @@ static __attribute__((noinline)) void spin(uint64_t count)
         spun += i;
 }
 
-/* Returns the number of turns that take duration_ns, from the fastest of many tries: the others were interrupted. */
+/* Returns the number of turns that take duration_ns, from the fastest of many attempts, because the others were
+ * interrupted. */
 static uint64_t calibrate(int64_t duration_ns)
 {
     enum { TURNS = 100000, TRIES = 200 };
@@ -132,7 +133,7 @@ static double yield_ns(int count)
     return (double)(nl_monotonic_ns() - begin_ns) / count;
 }
 
-/* Returns each byte, in the other process. */
+/* Sends each byte back, in the other process. */
 static void answer(int in, int out)
 {
     char byte;
@@ -141,7 +142,7 @@ static void answer(int in, int out)
     _exit(0);
 }
 
-/* Sends bytes and waits for each to come back. Returns the mean time per byte: two switches between two processes. */
+/* Sends bytes and waits until each returns. Returns the mean time per byte: two switches between two processes. */
 static double pass_ns(int in, int out, int count)
 {
     char byte = 0;

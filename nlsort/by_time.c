@@ -23,7 +23,7 @@ enum {
     LOG_MAX = 8 << 20,  /* bytes of memory for one log */
     LOG_MIN = 1 << 20,
     LINE_SHOWN = 200,
-    PAGE_MAX = 64 << 10, /* bytes that mapping a file may add */
+    PAGE_MAX = 64 << 10, /* maximum bytes that mapping a file adds */
     SHORT_LINE = 100,    /* estimated minimum of the mean size of lines, in bytes */
     SHARES_MAX = 16,     /* passes over the files that are read again */
 };
@@ -63,7 +63,7 @@ static size_t memory_of_cache(void)
 
 /*
  * Returns whether to read the files again for each share of the result instead of writing runs. This is faster if the
- * list of lines fits into memory, the shares are few, and the files stay in the kernel's cache.
+ * list of lines fits into memory, the shares are few, and the files remain in the kernel's cache.
  */
 static bool should_refer(size_t total, size_t memory)
 {
@@ -75,7 +75,8 @@ static bool should_refer(size_t total, size_t memory)
 }
 
 /*
- * The lines in memory at the end need no run. Runs of equal size leave as many lines as possible in memory.
+ * Plans the sizes of runs. The last lines stay in memory and need no run; runs of equal size leave as many lines as
+ * possible in memory.
  */
 static void plan_runs(sorting *s, size_t total, size_t fits)
 {
@@ -132,7 +133,9 @@ static void write_table(const by_time *what, table *t)
     order_free(&o);
 }
 
-/* Sorts a single file that is nearly in order. Returns false, and puts nothing, if the file is not. */
+/*
+ * Sorts a single file that is nearly in order. Returns false, without calling put, if the file is not nearly in order.
+ */
 static bool pass_through(const by_time *what)
 {
     input_settings *settings = what->settings;
@@ -169,7 +172,7 @@ by_time_result by_time_sort(const by_time *what)
     if (pass_through(what))
         return BY_TIME_DONE;
     size_t memory = what->memory > 2 * OVERHEAD ? what->memory - OVERHEAD : what->memory / 2;
-    size_t total = size_of_files(what), fits = memory / 8 * 5; /* text; the rest is for lists */
+    size_t total = size_of_files(what), fits = memory / 8 * 5; /* bytes of text; the rest is for lists */
     bool refers = total > fits && should_refer(total, memory);
     sorting s = {.what = what,
                  .t = table_new(memory, refers ? total : 0, what->reverse),

@@ -20,7 +20,7 @@ const size_t cursors_merge_size = MERGED_BUFFERS * (MERGED_AT_ONCE + MERGED_LINE
 
 /* ---- output in another thread ---- */
 
-/* Merged lines that the sink has not got yet. */
+/* Merged lines that were not passed to the sink yet. */
 typedef struct buffer {
     char *text;
     size_t size, capacity;

@@ -34,8 +34,8 @@ typedef struct batch {
 } batch;
 
 /*
- * The text of the file passes through the slots in turn. There are few batches, because touching new memory costs more
- * than reading the file.
+ * The text of the file passes through the slots in turn. The number of batches is small, because first use of memory
+ * costs more than reading the file.
  */
 typedef struct flow {
     const flow_settings *settings;
@@ -72,7 +72,9 @@ static size_t read_some(int fd, char *to, size_t size, off_t at)
     return done;
 }
 
-/* Finds the earliest time of some lines at an offset. Returns false if a line needs the decoder, or none exist. */
+/*
+ * Finds the earliest time of some lines at an offset. Returns false if a line needs the decoder, or no line is there.
+ */
 static bool least_at(const flow_settings *s, off_t at, int64_t *least)
 {
     static char text[PLACE_SIZE];
@@ -213,7 +215,7 @@ static void *read_file(void *argument)
 
 /* ---- writing ---- */
 
-/* Sorted lines that are not written yet, from first on. */
+/* Sorted lines, from `first` on, that were not written yet. */
 typedef struct waiting {
     line_list list;
     line_list spare;
@@ -289,7 +291,7 @@ static bool has_given_up(flow *f)
     return gave_up;
 }
 
-/* Returns false to give up. */
+/* Writes the lines. Returns false to give up. */
 static bool write_lines(flow *f, waiting *w)
 {
     int64_t most = INT64_MIN;
@@ -303,7 +305,7 @@ static bool write_lines(flow *f, waiting *w)
         advance(f, &f->taken);
         if (i + AHEAD < SLOTS)
             continue;
-        int64_t oldest = w->most[(i + AHEAD) % SLOTS]; /* of the slots in memory */
+        int64_t oldest = w->most[(i + AHEAD) % SLOTS]; /* the earliest time that may follow, from the slots in memory */
         most = oldest > most ? oldest : most;
         write_up_to(f, w, most);
         advance(f, &f->freed);

@@ -14,26 +14,26 @@
 
 enum {
     AHEAD = 12,       /* lines to prefetch */
-    THREADS = 2,      /* one writes, the other fetches: more would wait */
-    BESIDE = 4 << 20, /* bytes, about, that handing on takes */
+    THREADS = 2,      /* one writes, the other fetches; further threads would wait */
+    BESIDE = 4 << 20, /* approximate memory for passing lines on, in bytes */
 };
 
 typedef struct gathering {
     table *t;
     const nl_scanned_line *lines;
     size_t count;
-    size_t piece;     /* bytes that are handed on at once */
-    size_t taken;     /* bytes, their lines' cost included, that a thread takes at once */
-    size_t line_cost; /* of a line that is taken */
+    size_t piece;     /* bytes that are passed on at a time */
+    size_t taken;     /* bytes, including the cost of their lines, that a thread takes at a time */
+    size_t line_cost; /* cost of a line in these bytes */
     bool with_places;
     gather_sink *sink;
     void *user;
 
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t turned;
-    size_t next;              /* line that nobody took yet */
-    uint64_t tickets;         /* shares that were taken */
-    uint64_t turn;            /* the share that is to be handed on */
+    size_t next;              /* first line that no thread has taken */
+    uint64_t tickets;         /* number of shares that were taken */
+    uint64_t turn;            /* the next share to pass on */
     struct filling *fillings; /* THREADS, of a table that refers to files */
 } gathering;
 
@@ -57,7 +57,7 @@ static size_t size_at(const gathering *g, size_t at)
     return table_line_size(g->t->text, g->lines[at]) + 1;
 }
 
-/* Returns the next lines. The caller has the lock. */
+/* Returns the next lines. The caller holds the lock. */
 static share next_share(gathering *g)
 {
     share s = {.from = g->next, .to = g->next, .ticket = g->tickets++};
@@ -185,8 +185,9 @@ static void work(void *user, size_t worker)
 /* ---- lines in files that are read again ---- */
 
 /*
- * A pass over the files costs the same for any number of lines, so shares are large, and all threads fetch the same
- * share window by window. A thread that finds a complete share passes it to the sink while others begin the next share.
+ * The cost of a pass over the files does not depend on the number of lines, so shares are large, and all threads fetch
+ * the same share window by window. A thread that finds a complete share passes it to the sink while others begin the
+ * next share.
  */
 typedef enum filling_state { EMPTY, BEGUN, COPYING, WHOLE, HANDED_ON } filling_state;
 
@@ -195,7 +196,7 @@ typedef struct filling {
     share share;
     scratch own;
     windows windows;
-    size_t next; /* window that nobody took yet */
+    size_t next; /* first window that no thread has taken */
     size_t done; /* windows */
 } filling;
 
@@ -205,7 +206,7 @@ static filling *filling_of(const gathering *g, uint64_t ticket)
     return &g->fillings[ticket % THREADS];
 }
 
-/* Passes the next share to the sink if it is complete. The caller has the lock; it is released meanwhile. */
+/* Passes the next share to the sink if it is complete. The caller holds the lock, which is released meanwhile. */
 static bool hand_on_whole(gathering *g)
 {
     filling *f = filling_of(g, g->turn);

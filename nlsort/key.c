@@ -104,7 +104,7 @@ static void append_tag(nl_buffer *out, char tag)
     nl_buffer_append(out, &tag, 1);
 }
 
-/* Reads an integer from 2^63 on, which nl_field_int rejects. */
+/* Reads an integer of at least 2^63, which nl_field_int rejects. */
 static bool get_large(const nl_field *field, uint64_t *value)
 {
     if (field->type == NL_TYPE_UINT)
@@ -120,7 +120,7 @@ static bool get_large(const nl_field *field, uint64_t *value)
     return true;
 }
 
-/* Returns the integer part of a number as 64 bits that order like the numbers of one sign. */
+/* Returns the integer part of a number as 64 bits with the order of the numbers of one sign. */
 static uint64_t integer_of(const nl_field *field, double value)
 {
     int64_t whole;
@@ -135,8 +135,8 @@ static uint64_t integer_of(const nl_field *field, double value)
 }
 
 /*
- * The bits of a double order like its value when the sign bit is inverted, or all bits of a negative value. Different
- * integers above 2^53 may round to the same double, so the integer follows.
+ * Appends a number. With the sign bit inverted, or all bits of a negative value, the bits of a double have the order of
+ * its values. Different integers above 2^53 may round to the same double, so the integer follows.
  */
 static void append_number(nl_buffer *out, const nl_field *field, double value)
 {
@@ -149,7 +149,7 @@ static void append_number(nl_buffer *out, const nl_field *field, double value)
     append_big_endian(out, integer_of(field, value));
 }
 
-/* The end is two zero bytes; a zero byte in the text becomes 0 255. */
+/* Appends text. Two zero bytes mark the end; a zero byte in the text becomes 0 255. */
 static void append_text(nl_buffer *out, nl_string text)
 {
     append_tag(out, TAG_TEXT);

@@ -31,7 +31,7 @@ typedef struct held {
 typedef struct source {
     program_log *log;  /* NULL: ended */
     int64_t latest_ns; /* the latest time that was read */
-    bool dry;          /* has no records now */
+    bool dry;          /* the source has no records now */
 } source;
 
 typedef struct window {
@@ -207,7 +207,7 @@ static void close_source(window *w, source *from)
     w->open--;
 }
 
-/* Returns the source that is furthest behind, so that files are merged. */
+/* Returns the source with the earliest position in time, so that files are merged. */
 static source *next_source(window *w)
 {
     source *next = NULL;
@@ -219,7 +219,7 @@ static source *next_source(window *w)
     return next;
 }
 
-/* Reads available records. Returns whether there were any. */
+/* Reads available records. Returns whether it read any. */
 static bool take_some(window *w)
 {
     const nl_record *record;
@@ -280,7 +280,8 @@ static void live_close_writer(nl_writer *writer)
 bool live_run(const live *what)
 {
     window w = {.what = what, .newest_ns = INT64_MIN, .written_ns = INT64_MIN, .record = nl_record_new()};
-    struct sigaction action = {.sa_handler = on_stop}; /* reads are not interrupted; the loop ends after them */
+    struct sigaction action = {.sa_handler =
+                                   on_stop}; /* signals do not interrupt reads; the loop ends after the read */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     open_sources(&w);

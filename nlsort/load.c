@@ -33,7 +33,7 @@ struct load {
     off_t at; /* offset of the bytes that are not in a table yet */
     nl_decoder *decoder;
     uint64_t passed_lines, passed_bytes; /* not reported to the decoder yet */
-    bool decoding;                       /* the decoder reads all of the rest */
+    bool decoding;                       /* the decoder reads the whole rest */
     nl_buffer held;                      /* the decoder's input */
 };
 
@@ -152,7 +152,7 @@ static ssize_t read_at(load *l, char *to, size_t size, off_t at)
 
 typedef struct part {
     size_t start, end;       /* offsets in the table's text */
-    size_t lines, lines_end; /* the lines that begin and end in this part; equal: none */
+    size_t lines, lines_end; /* the lines that begin and end in this part; equal: no lines */
     line_list *list;
     size_t first; /* index of these lines in list; the entry before it is free */
     size_t count;
@@ -162,8 +162,8 @@ typedef struct part {
 typedef struct segment {
     load *l;
     table *t;
-    size_t start; /* of what is read, in the table's text */
-    size_t end;   /* of the file there, as far as it fits */
+    size_t start; /* start of the bytes read, in the table's text */
+    size_t end;   /* end of the file's part that fits into the text */
     bool whole;   /* up to the end of the file */
     size_t piece;
 
@@ -176,7 +176,7 @@ typedef struct segment {
     bool met_nul;
 } segment;
 
-/* Assigns the next part to a thread. Returns false if none exists, or no memory for it. */
+/* Assigns the next part to a thread. Returns false if no part is left, or memory runs out. */
 static bool claim(segment *s, size_t *index)
 {
     pthread_mutex_lock(&s->lock);
@@ -427,7 +427,7 @@ static bool finish_segment(segment *s, joining *j, size_t used)
         take_last(l, t, j->done, end - j->done);
     if (last)
         return true;
-    if (j->done == s->start) { /* no line fits: a line is longer than the memory, unless other lines use it */
+    if (j->done == s->start) { /* no line fits: a line is larger than the memory, unless other lines use the memory */
         if (t->line_count == 0) {
             table_unmap(t, used);
             l->decoding = true;

@@ -1,4 +1,4 @@
-/* nlsort: options, and the ways to sort: by time, by other keys in memory or with runs on disk, merge, check. */
+/* nlsort: options, and the kinds of sorting: by time, by other keys in memory or with runs on disk, merge, check. */
 #include "config.h"
 
 #include "by_time.h"
@@ -27,7 +27,7 @@ enum {
     WRITE_SIZE = 256 << 10,
     RUN_BUFFER = 1 << 20,
     RUN_BUFFER_MIN = 16 << 10,
-    DESCRIPTORS_KEPT = 16, /* for other uses than the inputs of a merge */
+    DESCRIPTORS_KEPT = 16, /* for uses other than the inputs of a merge */
     MEMORY_MIN = 16 << 20,
     UNIQUE_SHARE = 8, /* --unique uses 1/8 of the memory for lines of equal time */
 };
@@ -46,7 +46,7 @@ typedef struct arguments {
     const char *late;
     char **files;
     size_t file_count;
-    char **expanded; /* the allocated array in files; NULL: none */
+    char **expanded; /* the allocated array in files, or NULL */
 } arguments;
 
 static bool set_key(void *settings, const nl_option *row, const char *value)
@@ -127,11 +127,11 @@ static const nl_option options[] = {
     {0},
 };
 
-/* Returns the format in the output's URL, or of its suffix. */
+/* Returns the format that the output's URL or suffix names. */
 static nl_format format_of_output(const arguments *a)
 {
     nl_url *url = a->output != NULL ? nl_url_parse(a->output) : NULL;
-    if (url == NULL) /* opening it reports the error */
+    if (url == NULL) /* opening the output reports the error */
         return a->input.format;
     const char *option = nl_url_option_value(url, "format");
     nl_format format = option != NULL ? nl_format_parse(option) : a->input.format;
@@ -187,7 +187,7 @@ static size_t default_memory(void)
     return (size_t)info.totalram * info.mem_unit / 4;
 }
 
-/* The output. The writer is opened with the first record, when the format is known. */
+/* The output. The first record opens the writer, because it determines the format. */
 typedef struct result {
     const arguments *a;
     nl_writer *writer;
@@ -553,7 +553,8 @@ static bool check_order(arguments *a)
     return ordered;
 }
 
-/* A live archive is one log, because new files may appear; otherwise its files are sorted as files. */
+/* Expands archives into their files, which are then sorted as files. A followed archive stays one log, because new
+ * files may appear. */
 static void expand_sources(arguments *a)
 {
     static char *standard_input[] = {"-"};

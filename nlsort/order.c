@@ -26,7 +26,7 @@ typedef struct span {
 
 /* ---- by digits ---- */
 
-/* A digit of the times from least on. */
+/* A digit of the times, relative to the minimum. */
 typedef struct digit {
     int64_t least;
     unsigned shift;

@@ -18,7 +18,7 @@ struct ordered_log {
     table *t;
     size_t piece;               /* the next piece of the table */
     bool ended;                 /* only the table has more lines */
-    uint64_t records;           /* number before the piece */
+    uint64_t records;           /* number of records before the piece */
     int64_t time_ns;            /* time of the last record */
     ordered_disorder *disorder; /* NULL after the first report */
     void *user;

@@ -123,7 +123,7 @@ typedef struct run_cursor {
     const runs *r;
     int fd;
     off_t at, end;
-    off_t kept; /* the file space before it is free again */
+    off_t kept; /* the file space before this offset was freed */
     char *block;
     size_t capacity;
 } run_cursor;
@@ -192,7 +192,7 @@ static void merge_some(const runs *r, const run_file *file, size_t first, size_t
     free(all);
 }
 
-/* Merges groups of most runs, because the blocks of all runs do not fit into memory. */
+/* Merges groups of `most` runs, because the blocks of all runs do not fit into memory. */
 static void merge_groups(runs *r, size_t most)
 {
     run_file merged = {.fd = -1};

@@ -10,8 +10,8 @@
 
 enum {
     CHUNK_SIZE = 4 << 20,
-    SHORT_RUN = 24,        /* entries that are sorted by insertion */
-    THREAD_MIN = 64 << 10, /* entries that are worth a second thread */
+    SHORT_RUN = 24,        /* maximum entries for sorting by insertion */
+    THREAD_MIN = 64 << 10, /* minimum entries for a second thread */
 };
 
 /* An item in a chunk: two sizes, the rest of its key, its line. */
@@ -154,7 +154,7 @@ static void insert_each(const store *s, entry *entries, size_t count)
     }
 }
 
-/* Merges the sorted parts entries[0..middle) and entries[middle..count); spare has the size of the first. */
+/* Merges the sorted parts entries[0..middle) and entries[middle..count); spare has the size of the first part. */
 static void merge_halves(const store *s, entry *entries, size_t middle, size_t count, entry *spare)
 {
     if (!out_of_order(s, &entries[middle - 1], &entries[middle]))

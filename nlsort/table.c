@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22 /* of Linux 5.14, newer than some libc */
+#define MADV_POPULATE_READ 22 /* from Linux 5.14, which is newer than some versions of libc */
 #endif
 
 enum {
@@ -36,8 +36,8 @@ static const table *table_at(const char *at)
 }
 
 /*
- * A mapped file was truncated, or its disk failed. Its pages become zeros, and the sort reports the damage at its end,
- * when it can discard the output.
+ * Handles a truncated mapped file, or a failed disk: replaces the pages by zeros. At its end, the sort reports the
+ * damage and can discard the output.
  */
 static void on_missing_page(int number, siginfo_t *info, void *context)
 {
@@ -164,7 +164,7 @@ static void unmap_from(table *t, size_t from)
 
 void table_keep_mapped(table *t, size_t end)
 {
-    t->used = round_up(end); /* pages of a file cannot have other text */
+    t->used = round_up(end); /* no other text can be in a file's pages */
     if (t->range_count > 0)
         t->ranges[t->range_count - 1].end = t->used;
     unmap_from(t, t->used);

@@ -20,8 +20,8 @@ struct unique {
     gather_sink *sink;
     void *user;
     const char *directory;
-    size_t memory;   /* bytes that a group may take */
-    int64_t time_ns; /* of the group, which further lines may join */
+    size_t memory;   /* maximum bytes of a group */
+    int64_t time_ns; /* time of the group, to which further lines may belong */
     nl_buffer held;  /* the lines of the group that are in memory */
     size_t held_count;
     spill *runs; /* the other lines of the group, or NULL */
@@ -79,7 +79,7 @@ static size_t list_distinct_lines(unique *u, const char *text, size_t size, size
     return kept;
 }
 
-/* Puts the distinct lines of a group that is in memory. */
+/* Passes on the distinct lines of a group that is in memory. */
 static void put_group(unique *u, const char *text, size_t size, size_t count)
 {
     size_t distinct = list_distinct_lines(u, text, size, count);
@@ -109,12 +109,12 @@ static void hold(unique *u, const char *text, size_t size, size_t count)
 {
     nl_buffer_append(&u->held, text, size);
     u->held_count += count;
-    if (u->held.size + u->held_count * LINE_COST > u->memory / 2) /* the spill buffers a part of it again */
+    if (u->held.size + u->held_count * LINE_COST > u->memory / 2) /* the spill buffers a part of the group again */
         spill_held(u);
 }
 
-/* Merges the distinct lines of the runs from first to end, excluding end, into a run of merged, or puts them if merged
- * is NULL. */
+/* Merges the distinct lines of the runs from first to end, excluding end, into a run of merged, or passes them on if
+ * merged is NULL. */
 static void merge_runs(unique *u, size_t first, size_t end, spill *merged)
 {
     size_t count = end - first, buffer = u->memory / count;
@@ -208,7 +208,7 @@ void unique_put(unique *u, const char *text, size_t size, const nl_scanned_line 
     for (size_t next; i < count; i = next) {
         next = end_of_group(lines, i, count);
         if (next == i + 1 && next < count)
-            continue; /* a single line is put with its neighbours */
+            continue; /* a single line is passed on together with its neighbours */
         size_t start = nl_line_offset(lines[i]), end = next < count ? nl_line_offset(lines[next]) : size;
         put_text(u, text + from, start - from);
         if (next < count)

@@ -55,7 +55,7 @@ void windows_distribute(windows *w, const table *t, const nl_scanned_line *lines
         sum += own;
     }
     size_t to = 0;
-    for (size_t i = 0; i < count; i++) { /* ends start as the beginnings */
+    for (size_t i = 0; i < count; i++) { /* at first, ends has the start of each window's lines */
         w->moved[w->ends[window_of(lines[i])]++] = (moved_line){lines[i].place, to};
         to += table_line_size(t->text, lines[i]) + 1;
     }

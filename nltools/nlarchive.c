@@ -1,4 +1,4 @@
-/* nlarchive: logs in a database, and records out of it. Options and the two commands. */
+/* nlarchive: loads logs into a database, and queries it. Options and the two commands. */
 #include "config.h"
 
 #include "archive/load.h"
@@ -128,7 +128,7 @@ static void nlarchive_read_arguments(arguments *a, int argc, char **argv)
 
 /* ---- load ---- */
 
-/* A folder that can't be read is in trouble as a file is. */
+/* Returns whether a directory can be read. Otherwise reports an error, as for a file. */
 static bool can_be_listed(loader *l, const char *folder)
 {
     DIR *entries = opendir(folder);
@@ -241,7 +241,7 @@ static bool ask_archive(arguments *a)
 int main(int argc, char **argv)
 {
     program_start("nlarchive");
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow further is told of as a full disk is */
+    signal(SIGXFSZ, SIG_IGN); /* a file at its size limit is reported like a full disk */
     arguments a = {0};
     nlarchive_read_arguments(&a, argc, argv);
     bool good = a.is_load ? load(&a) : ask_archive(&a);

@@ -1,4 +1,4 @@
-/* nlconv: logs from one format into another. Options, the passes over the input, and what is said at the end. */
+/* nlconv: converts logs from one format into another. Options, the passes over the input, and the final report. */
 #include "config.h"
 
 #include "pipeline/pipeline.h"
@@ -20,7 +20,7 @@ typedef struct arguments {
     const importer_kind *from;
     const exporter_kind *to;
     char *input;  /* NULL: standard input */
-    char **files; /* an archive's, or the input */
+    char **files; /* the files of an archive, or the input */
     size_t file_count;
     const char *output;
     const char *drawing;
@@ -128,8 +128,8 @@ static bool copy_input(program_reading *reading, const char *url, int fd, const 
 }
 
 /*
- * A copy of an input that can be read once only, such as standard input. Its name, which stays good while the program
- * runs; NULL after having said why none exists.
+ * Copies an input that can be read only once, such as standard input. Returns the name of the copy, valid while the
+ * program runs, or NULL after reporting an error.
  */
 static const char *keep_input(program_reading *reading, const char *url)
 {
@@ -157,7 +157,7 @@ static bool can_be_read_twice(const char *name)
     return is_file;
 }
 
-/* When an input was written last: of one that is being written, now. */
+/* Returns the time of the last write to an input; the present time if it is still being written. */
 static int64_t written_at(const char *url)
 {
     struct stat what;
@@ -168,7 +168,8 @@ static int64_t written_at(const char *url)
     return is_file ? (int64_t)what.st_mtim.tv_sec * NL_NS_PER_SECOND + what.st_mtim.tv_nsec : nl_time_now_ns();
 }
 
-/* A single source that can be read once only, a pipe, is copied for a second pass. False, after having said why. */
+/* Copies a single source that can be read only once, such as a pipe, for a second pass. Returns false after reporting
+ * an error. */
 static bool make_readable_twice(pass *p)
 {
     if (p->source_count == 1 && !can_be_read_twice(p->sources[0]))
@@ -176,7 +177,7 @@ static bool make_readable_twice(pass *p)
     return p->source_count != 1 || p->copy != NULL || can_be_read_twice(p->sources[0]);
 }
 
-/* Makes the passes that the output's format needs. *keep: whether the output is to be kept. */
+/* Makes the passes that the output's format needs. Sets *keep if the output is valid. */
 static bool convert(arguments *a, output *out, bool *keep)
 {
     pass main_pass = {.sources = a->files,
@@ -215,7 +216,7 @@ static bool convert(arguments *a, output *out, bool *keep)
     return good && !main_pass.stopped;
 }
 
-/* The files of the input: of an archive several, of a trace that is a folder the folder. */
+/* Lists the files of the input: the files of an archive, or a directory that is a trace. */
 static bool list_input(arguments *a)
 {
     if (a->input != NULL && a->from == NULL && program_is_folder(a->input))
@@ -237,7 +238,7 @@ int main(int argc, char **argv)
     a.from = a.reading.foreign != NULL               ? a.reading.foreign
              : a.reading.format != NL_FORMAT_UNKNOWN ? netlogger_importer_kind(a.reading.format)
                                                      : NULL;
-    /* The records before the first malformed one are still written, which the reader that ends the program prevents. */
+    /* The records before the first malformed record must be written, so the reader must not end the program. */
     a.strict = a.reading.strict;
     a.reading.strict = false;
     a.about.has_base = a.reading.has_base;

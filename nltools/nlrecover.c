@@ -1,9 +1,9 @@
 /*
  * nlrecover delivers the events of killed processes.
  *
- * The shared memory of a user's processes names files to write to and collectors to connect to, and that user controls
- * it. With --everyone and without --dest, a child process therefore takes the identity of each user before it recovers
- * that user's events. This needs only the rights to change the identity.
+ * The shared memory of a user's processes names files and collectors, and the user controls it. With --everyone and
+ * without --dest, a child process therefore takes the identity of each user before it recovers that user's events. This
+ * needs only the rights to change the identity.
  */
 #include "config.h"
 
@@ -144,10 +144,12 @@ static size_t list_users(uid_t **users)
     return count;
 }
 
-/* Gives this process the rights of a user, permanently and without others. */
+/* Gives this process only the rights of a user, permanently. */
 static void become(uid_t user)
 {
-    enum { NO_GROUP = 65534 }; /* for a user in no database: its user ID may be the ID of a group of others */
+    enum {
+        NO_GROUP = 65534
+    }; /* for a user without a database entry, because its user ID may be the ID of another group */
     errno = 0;
     const struct passwd *known = getpwuid(user);
     if (known == NULL && errno != 0 && errno != ENOENT && errno != ESRCH)

@@ -1,4 +1,4 @@
-/* nlschema works with declarations of a program's events: header, documentation, JSON, measurement, check of logs. */
+/* nlschema processes declarations of a program's events: header, documentation, JSON, measurement, check of logs. */
 #include "config.h"
 
 #include "program/json_document.h"
@@ -186,7 +186,7 @@ static bool check(arguments *a, const schema *s, GString *out)
     return program_reading_finish(&a->reading) == PROGRAM_DONE && ok;
 }
 
-/* Writes to a file, or to standard output, of which program_finish reports failures. */
+/* Writes to a file, or to standard output, whose failures program_finish reports. */
 static bool write_output(const char *path, const GString *text)
 {
     if (strcmp(path, "-") == 0) {

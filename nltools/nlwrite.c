@@ -31,7 +31,7 @@ typedef struct arguments {
     nl_subscription_options subscription_options;
 } arguments;
 
-/* How long a record waits for a destination that accepts nothing. */
+/* Maximum time that a record waits for a destination. */
 #define PATIENCE_NS (10 * NL_NS_PER_SECOND)
 
 enum { FLUSH_EVERY = 1000 };
@@ -74,7 +74,7 @@ static nl_format format_of_destination(const char *destination)
     return format;
 }
 
-/* Returns how to set the standard field of that name in a format, or NULL if it is not a standard field. */
+/* Returns how to set the standard field with a name in a format, or NULL if it is not a standard field. */
 static const char *standard_field(const char *name, size_t size, nl_format format)
 {
     static const char *const instead[] = {[NL_MEMBER_TIME] = "nlwrite sets it to the present time",
@@ -87,7 +87,7 @@ static const char *standard_field(const char *name, size_t size, nl_format forma
     return member != NL_MEMBER_NONE ? instead[member] : NULL;
 }
 
-/* Rejects a field that would get another name in the log, and invalid names. */
+/* Rejects invalid names, and names that would change in the log. */
 static void check_field(const char *word, nl_format format)
 {
     size_t size = strcspn(word, "=");
@@ -203,7 +203,7 @@ static nl_status copy_sources(nl_log **log, arguments *a)
 
 int main(int argc, char **argv)
 {
-    setenv("NETLOGGER_CLOCK", "no", 0); /* no record of the clock beside the event, unless the URL requests it */
+    setenv("NETLOGGER_CLOCK", "no", 0); /* no records of the clock besides the event, unless the URL requests them */
     program_start("nlwrite");
     arguments a = {0};
     int first = options_parse(&usage, argc, argv, &a);

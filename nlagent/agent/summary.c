@@ -12,19 +12,19 @@
 
 enum { SERIES_MAX = 1000, SAMPLE_SIZE = 256, MINUTE_S = 60, LENGTH_COUNT = 3 };
 
-/* The lengths of windows, and how many closed ones are kept. */
+/* The lengths of windows, and the number of closed windows to keep. */
 static const struct {
     unsigned minutes, kept;
 } lengths[LENGTH_COUNT] = {{1, 24 * 60}, {10, 24 * 6}, {60, 24}};
 
 typedef struct closed_window {
-    uint32_t minute; /* the begin, since 1970 */
+    uint32_t minute; /* the start, since 1970 */
     uint32_t count;
     float min, mean, max, p50, p90, p99;
 } closed_window;
 
 typedef struct window {
-    /* The open window; the other members mean nothing while count is 0. */
+    /* The open window; the other members are undefined while count is 0. */
     int64_t begin_ns;
     uint64_t count;
     double sum, min, max;
@@ -45,7 +45,7 @@ typedef struct series {
 
 struct summaries {
     series *first;
-    series *expected; /* the next one in the usual order */
+    series *expected; /* the next series in the usual order */
     size_t count;
     uint64_t left_out, seed;
     void (*on_closed)(void *user, const nl_record *record, unsigned minutes);
@@ -109,7 +109,7 @@ static const closed_window *window_close(window *w, size_t kept)
         place = w->closed_first;
         w->closed_first = (place + 1) % kept;
     }
-    /* A percentile is the lowest value that so many percent of the sample do not exceed. */
+    /* A percentile is the lowest value that is not exceeded by that percentage of the sample. */
     w->closed[place] = (closed_window){.minute = (uint32_t)(w->begin_ns / NL_NS_PER_SECOND / MINUTE_S),
                                        .count = (uint32_t)w->count,
                                        .min = (float)w->min,
@@ -227,7 +227,7 @@ static series *series_add(summaries *s, const char *key, nl_string field, const 
     return one;
 }
 
-/* The fields of records mostly come in the same order. */
+/* Returns the series of a field. The fields of records usually have the same order. */
 static series *series_get(summaries *s, const char *key, nl_string field, const nl_record *record)
 {
     for (series *one = s->expected; one != NULL; one = one->next)

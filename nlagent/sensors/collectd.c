@@ -35,7 +35,7 @@ typedef struct seen {
 
 typedef struct collectd_state {
     char socket[sizeof((struct sockaddr_un *)0)->sun_path];
-    char match[256]; /* a glob of identifiers without their host; "": all */
+    char match[256]; /* a glob for identifiers without their host; "": all */
     FILE *stream;    /* NULL: not connected */
     char line[LINE_SIZE];
     nl_buffer list;
@@ -91,7 +91,8 @@ static char *collectd_read_line(collectd_state *s)
     return s->line;
 }
 
-/* Sends a request and reads the first line of the reply: how many lines follow, or a negative number for an error. */
+/* Sends a request and reads the first line of the reply: the number of following lines, or a negative number for an
+ * error. */
 static bool collectd_request(collectd_state *s, const char *request, long *count)
 {
     char *end;
@@ -107,7 +108,7 @@ static bool collectd_request(collectd_state *s, const char *request, long *count
 
 /* ---- values ---- */
 
-/* Returns whether a value was logged with that time. The order is mostly the same: *from is the expected place. */
+/* Returns whether a value was logged with this time. *from is its expected place, because the order rarely changes. */
 static bool was_seen(const collectd_state *s, uint64_t key, double time, size_t *from)
 {
     for (size_t i = 0; i < s->seen_count; i++) {
@@ -140,7 +141,7 @@ static void add_value(nl_record *record, const char *line, bool *any)
         name[i] = (char)toupper((unsigned char)line[i]);
     name[size] = '\0';
     double value = strtod(line + size + 1, NULL);
-    if (isfinite(value)) /* collectd has no value yet otherwise */
+    if (isfinite(value)) /* otherwise collectd has no value yet */
         nl_record_add_double(record, name, value);
     *any = *any || isfinite(value);
 }

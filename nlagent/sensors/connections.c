@@ -45,7 +45,7 @@ static bool connections_open(void *state, const sensor_spec *spec)
     return s->fd >= 0;
 }
 
-/* Requests all connections of a family, except listening and closed ones. */
+/* Requests all connections of a family, except listening and closed sockets. */
 static bool connections_request(int fd, int family)
 {
     struct {
@@ -76,7 +76,7 @@ static const char *state_name(unsigned state)
     return state < STATES ? names[state] : "";
 }
 
-/* The counters start with the connection. */
+/* Adds the members of tcp_info. The counters start with the connection. */
 static void add_info(nl_record *record, const struct tcp_info *i)
 {
     const struct {
@@ -154,7 +154,7 @@ static void log_message(measurement *m, const struct nlmsghdr *head)
         log_connection(m, d, &info, algorithm);
 }
 
-/* Reads the answer to its end. */
+/* Reads the reply to its end. */
 static bool read_reply(measurement *m, int fd)
 {
     static _Alignas(struct nlmsghdr) char bytes[32 << 10];

@@ -1,5 +1,5 @@
 /*
- * The sensors memory, swap, vm and tcp: each field is a number in a file of /proc, or how much that number rose.
+ * The sensors memory, swap, vm and tcp: each field is a number in a file of /proc, or the increase of the number.
  * proc_meminfo(5), proc_vmstat(5), RFC 4022 as in /proc/net/snmp, and Linux's own counts in /proc/net/netstat.
  */
 #include "config.h"
@@ -23,7 +23,7 @@ static const struct {
     {"/proc/self/net/netstat", "TcpExt:"},
 };
 
-/* The number; how much it rose since the last measurement; the same, per second. */
+/* The number; its increase since the last measurement; the increase per second. */
 typedef enum counter_value { AMOUNT, RISE, RATE } counter_value;
 
 enum { FIELDS_MAX = 16, PAGES = 0 /* a scale */ };
@@ -33,8 +33,8 @@ typedef struct counter {
     counter_value value;
     int file;
     const char *key;   /* of the line or column */
-    unsigned scale;    /* factor from the unit of the file to that of the field */
-    const char *minus; /* the key of a number to subtract; NULL: none */
+    unsigned scale;    /* factor from the unit of the file to the unit of the field */
+    const char *minus; /* the key of a number to subtract, or NULL */
 } counter;
 
 typedef struct counters_state {
@@ -68,7 +68,7 @@ static void counter_add(nl_record *record, const counter *c, const char *name, u
 
 /*
  * Logs the fields of the first event as one record, and each field of another event as a record if it is not 0. The
- * first measurement logs nothing if the first counter is one that rises.
+ * first measurement logs nothing if the first counter is an increase.
  */
 static bool measure_counters(measurement *m, const sensor_field *fields, const counter *counters)
 {

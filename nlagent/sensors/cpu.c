@@ -1,4 +1,5 @@
-/* The states of all processors and of each, in percent of the time since the last measurement. proc_stat(5), "cpu". */
+/* The states of all processors together and of each processor, in percent of the time since the last measurement.
+ * proc_stat(5), "cpu". */
 #include "config.h"
 
 #include "sensors/sensor.h"

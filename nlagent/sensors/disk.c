@@ -1,6 +1,6 @@
 /*
- * Disk I/O: DiskIo for all disks together, DiskDevice for each. The sums leave out partitions and devices that map to
- * others (dm, md, loop), so that nothing counts twice. The kernel's Documentation/admin-guide/iostats.rst.
+ * Disk I/O: DiskIo for all disks together, DiskDevice for each. The sums omit partitions and devices that map to others
+ * (dm, md, loop), so that no request counts twice. The kernel's Documentation/admin-guide/iostats.rst.
  */
 #include "config.h"
 
@@ -35,7 +35,7 @@ typedef struct disk_state {
 static bool is_whole_disk(const char *name)
 {
     char path[160];
-    snprintf(path, sizeof path, "/sys/block/%s", name); /* which has no partitions */
+    snprintf(path, sizeof path, "/sys/block/%s", name); /* partitions have no such directory */
     return access(path, F_OK) == 0;
 }
 

@@ -1,5 +1,5 @@
 /*
- * Space on the file systems of this host's devices. Network file systems are left out, because a query may never
+ * Space on the file systems of this host's devices. The sensor omits network file systems, because a query may never
  * return. proc_pid_mountinfo(5), statvfs(3).
  */
 #include "config.h"

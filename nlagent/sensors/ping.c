@@ -1,7 +1,7 @@
 /*
- * Round-trip times to a host by ICMP echo, and losses. A measurement reads the replies since the last one, with the
- * kernel's time of each, and sends new requests; it never waits. A request without a reply after two intervals is lost.
- * The sensor uses ICMP sockets (net.ipv4.ping_group_range), or raw sockets if the user may.
+ * Round-trip times to a host by ICMP echo, and losses. A measurement reads the replies since the last measurement, with
+ * the kernel's time of each, and sends new requests; it never waits. A request without a reply after two intervals is
+ * lost. The sensor uses ICMP sockets (net.ipv4.ping_group_range), or raw sockets if the user has the right.
  */
 #include "config.h"
 
@@ -39,7 +39,7 @@ typedef struct ping_state {
     uint64_t mark;
     uint32_t round; /* number of the measurement */
     long count;
-    uint32_t sent[2]; /* in this round and the one before, by the round modulo 2 */
+    uint32_t sent[2]; /* in this round and the previous round, indexed by the round modulo 2 */
     uint32_t replied[2];
     double sum_us, min_us, max_us; /* of the replies that this measurement reads */
     uint32_t found;
@@ -103,7 +103,7 @@ static void send_one(ping_state *s, uint32_t number)
                 .load = {.mark = s->mark, .round = s->round, .number = number}};
     packet.load.sent_ns = nl_time_now_ns();
     if (s->peer.ss_family == AF_INET)
-        packet.head.checksum = checksum(&packet, sizeof packet); /* the kernel computes that of IPv6 */
+        packet.head.checksum = checksum(&packet, sizeof packet); /* for IPv6, the kernel computes the checksum */
     s->sent[s->round % 2]++;                                     /* an unsent packet counts as lost */
     if (sendto(s->fd, &packet, sizeof packet, 0, (const struct sockaddr *)&s->peer, s->peer_size) < 0)
         return;
@@ -179,7 +179,7 @@ static bool ping_measure(measurement *m)
     ping_state *s = m->state;
     read_replies(s);
     if (m->seconds > 0) {
-        /* The requests of the round before the last had two intervals for their replies. */
+        /* Requests of the round before the last have had two intervals for their replies. */
         uint32_t before = (s->round - 1) % 2, now = s->round % 2;
         uint32_t sent = s->round > 1 ? s->sent[before] : s->sent[now];
         uint32_t lost = s->round > 1 ? s->sent[before] - s->replied[before] : 0;

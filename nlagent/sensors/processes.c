@@ -1,6 +1,6 @@
 /*
  * The number of processes, and the resource use of selected ones. proc_stat(5), proc_pid_stat(5). The process ID and
- * the start time identify a process, because the kernel uses IDs again.
+ * the start time identify a process, because the kernel reuses IDs.
  */
 #include "config.h"
 
@@ -23,8 +23,8 @@ typedef struct processes_state {
     nl_buffer text;
     uint64_t forks;
     counters counters;
-    char match[128]; /* a glob of names; "": none */
-    long pid;        /* the ID of one process; 0: none */
+    char match[128]; /* a glob for names; "": no processes */
+    long pid;        /* the ID of one process, or 0 */
     bool files;
 } processes_state;
 
@@ -62,7 +62,7 @@ static bool log_summary(measurement *m)
     return true;
 }
 
-/* The numbers after the state in /proc/PID/stat: their places. */
+/* The positions of numbers after the state in /proc/PID/stat. */
 enum { PARENT, USER = 10, SYSTEM, THREADS = 16, BEGAN = 18, VIRTUAL, NUMBERS };
 
 typedef struct process {
@@ -72,7 +72,8 @@ typedef struct process {
     uint64_t numbers[NUMBERS];
 } process;
 
-/* The last parenthesis ends the name, which may contain others. Negative numbers are not used. */
+/* Reads a process. The last parenthesis ends the name, which may contain other parentheses. Negative numbers are not
+ * used. */
 static bool read_process(const char *text, process *p)
 {
     const char *open = strchr(text, '('), *close = strrchr(text, ')');
@@ -151,7 +152,7 @@ static bool measure_process(measurement *m, const char *pid)
     snprintf(path, sizeof path, "/proc/%s/stat", pid);
     if (!proc_read(path, &s->text) || !read_process(s->text.data, &p) ||
         (s->match[0] != '\0' && fnmatch(s->match, p.name, 0) != 0))
-        return false; /* or it has just ended */
+        return false; /* not a process, or it has just ended */
     log_process(m, &p);
     return true;
 }

@@ -21,7 +21,7 @@ typedef struct prometheus_state {
     http_place place;
     http_reply reply;
     char url[SPEC_SIZE_MAX];
-    char match[256]; /* a glob of metric names; "": all */
+    char match[256]; /* a glob for metric names; "": all */
 } prometheus_state;
 
 static bool prometheus_open(void *state, const sensor_spec *spec)
@@ -50,7 +50,7 @@ static const char *read_value(const char *at, char value[VALUE_MAX], size_t *siz
     return at + 1;
 }
 
-/* Adds the fields of {name="value",...}. Returns the text after it, or NULL if it is malformed. */
+/* Adds the fields of {name="value",...}. Returns the text after the labels, or NULL if they are malformed. */
 static const char *read_labels(nl_record *record, const char *at)
 {
     char name[NAME_MAX], value[VALUE_MAX];
@@ -68,7 +68,7 @@ static const char *read_labels(nl_record *record, const char *at)
     return at + 1;
 }
 
-/* Logs the sample in a line. Returns false if the line has none. */
+/* Logs the sample in a line. Returns false if the line has no sample. */
 static bool measure_line(measurement *m, const char *line)
 {
     const prometheus_state *s = m->state;

@@ -1,4 +1,4 @@
-/* Whether a server accepts connections and HTTP requests, and how long that takes. */
+/* Tests whether a server accepts connections and HTTP requests, and measures the time. */
 #include "config.h"
 
 #include "sensors/http.h"

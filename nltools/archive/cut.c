@@ -8,7 +8,7 @@
 enum { MAGIC_SIZE = 4, HEADER_SIZE_AT = 4, STORED_SIZE_AT = 12, HEADER_MIN = 96, STORED_MAX = 16 << 20 };
 static const char magic[MAGIC_SIZE] = {'N', 'L', 'B', '1'};
 
-/* Returns the size of the block at at; 0 if it is incomplete, or with *none if it is not a block. */
+/* Returns the size of the block at `at`; 0 if it is incomplete, or, with *none set, if it is not a block. */
 static size_t block_size(const unsigned char *at, size_t left, int *none)
 {
     *none = memcmp(at, magic, left < MAGIC_SIZE ? left : MAGIC_SIZE) != 0;
@@ -21,7 +21,7 @@ static size_t block_size(const unsigned char *at, size_t left, int *none)
     return !*none && header + stored <= left ? header + stored : 0;
 }
 
-/* Returns the size of the whole lines at at, or of the next line if blocks may follow. */
+/* Returns the size of the whole lines at `at`, or of the next line if blocks may follow. */
 static size_t lines_size(const char *at, size_t left, uint64_t *lines)
 {
     const char *nul = memchr(at, '\0', left), *newline;

@@ -1,8 +1,8 @@
 /*
  * Loads the records of a collector.
  *
- * The records of a subscription have no numbers. A later load therefore requests the records since some time before the
- * latest record in the archive, and skips as many equal records, by their text in ULM, as the archive has.
+ * The records of a subscription have no numbers. A later load therefore requests the records from a time before the
+ * latest record in the archive, and skips records that the archive has, by their text in ULM and their number.
  */
 #include "config.h"
 
@@ -70,7 +70,7 @@ static void add_without_since(nl_buffer *out, const char *url)
     store_add(out, "%.*s%s", (int)(since + 1 - url), url, end + (*end == '&'));
 }
 
-/* Returns the URL with since and format=ulm, for free(). */
+/* Returns the URL with since and format=ulm. The caller frees it. */
 static char *make_url(const live *v, const char *url)
 {
     nl_buffer out = {0};

@@ -45,7 +45,8 @@ static bool read_head(const char *path, char head[STORE_HEAD_SIZE], size_t *size
     return got >= 0;
 }
 
-/* Several files may begin with a short head: then the name must be equal, or the old file gone. */
+/* Returns whether a place is for this file. Several files may begin with the same short head; then the name must be
+ * equal, or the old file must be gone. */
 static bool load_is_same(const store_place *p, const char *name, const char *head, size_t size, uint64_t hash)
 {
     if (p->head_size == 0 || p->head_size > size)
@@ -104,7 +105,7 @@ static nl_status read_some(input *in, const char **data, size_t *size)
     return got > 0 ? NL_OK : NL_END;
 }
 
-/* Skips what was loaded before. */
+/* Skips the part that was loaded before. */
 static nl_status skip(input *in, uint64_t position, nl_buffer *rest)
 {
     const char *data;
@@ -154,7 +155,7 @@ static bool drain(loader *l, store_place *place, nl_decoder *decoder)
     return true;
 }
 
-/* Loads the whole records in pending, or all of it if it is too large for a record. */
+/* Loads the whole records in pending, or all bytes if they are too many for a record. */
 static bool take_whole(loader *l, store_place *place, nl_decoder *decoder, nl_buffer *pending)
 {
     uint64_t lines = 0;
@@ -173,7 +174,7 @@ static bool take_whole(loader *l, store_place *place, nl_decoder *decoder, nl_bu
     return !loader_is_full(l) || loader_commit(l, place);
 }
 
-/* Loads the rest of a source that has ended for good. */
+/* Loads the rest of a source that will not grow. */
 static bool take_rest(loader *l, store_place *place, nl_decoder *decoder, nl_buffer *pending)
 {
     if (pending->size > 0)
@@ -232,7 +233,7 @@ static bool is_foreign(const program_reading *reading, const char *name)
     return foreign;
 }
 
-/* The position in a foreign file is the number of loaded records. */
+/* Loads a file in a foreign format. Its position is the number of loaded records. */
 static bool load_foreign(loader *l, const char *name, store_place *place)
 {
     program_log *log = program_log_open(l->reading, name, false, false);
@@ -256,7 +257,7 @@ static bool load_foreign(loader *l, const char *name, store_place *place)
     return good && status != NL_FAILED;
 }
 
-/* Returns the absolute name of a file, for free(). */
+/* Returns the absolute name of a file. The caller frees it. */
 static char *full_name(const char *name)
 {
     nl_url *url = nl_url_parse(name);

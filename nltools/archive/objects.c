@@ -170,7 +170,7 @@ static nl_status define(objects *l, store *s)
     if (status == NL_OK && !any)
         status = add_found(l, s);
     else if (l->count == 0)
-        return status; /* nothing is new */
+        return status; /* no new fields */
     return status == NL_OK ? make_views(s) : status;
 }
 

@@ -132,8 +132,8 @@ static char *postgres_name_of(const char *url)
     return name;
 }
 
-/* Only one load at a time. The server may still commit the work of a killed load, so the next load waits for the lock
- * before it reads the positions. */
+/* Takes the lock for loading. The server may still be committing the work of a killed load, so the next load waits for
+ * the lock before it reads the positions. */
 static nl_status be_the_only_one(postgres *p)
 {
     if (postgres_run(&p->base, "SET lock_timeout = '20s'") == NL_OK &&
@@ -143,7 +143,7 @@ static nl_status be_the_only_one(postgres *p)
     return nl_error_prepend("another nlarchive is loading into the archive");
 }
 
-/* store_quote needs literals without backslash escapes, which a database or role may have enabled. */
+/* Disables backslash escapes in literals, which a database or role may have enabled, for store_quote. */
 static nl_status quote_as_sql_does(postgres *p)
 {
     return postgres_run(&p->base, "SET standard_conforming_strings = on");
@@ -190,7 +190,7 @@ static void postgres_put_text(nl_buffer *out, nl_string text, char end)
     if (text.data == NULL)
         nl_buffer_append(out, "\\N", 2);
     for (size_t i = 0; i < text.size; i++) {
-        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): what has no data has no size */
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): size is 0 if data is NULL */
         const char *found = text.data[i] != '\0' ? strchr(special, text.data[i]) : NULL;
         if (found != NULL)
             nl_buffer_append(out, (const char[2]){'\\', letters[found - special]}, 2);
@@ -286,7 +286,7 @@ static nl_status commit(store *base)
     return NL_OK;
 }
 
-/* Keeps the error. */
+/* Rolls back. Keeps the error. */
 static void undo(store *base)
 {
     postgres *p = (postgres *)base;

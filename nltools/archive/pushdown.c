@@ -28,7 +28,7 @@ static nl_string next_word(const char **at, const char *end)
     return (nl_string){start, (size_t)(*at - start)};
 }
 
-/* Returns false for other terms. */
+/* Splits a term. Returns false for terms of another form. */
 static bool split(const char *at, const char *end, term *t)
 {
     t->name = next_word(&at, end);
@@ -49,7 +49,7 @@ static void push_time(const term *t, nl_buffer *sql)
         store_add(sql, " AND time_ns %.*s %lld", (int)t->operator.size, t->operator.data, (long long)time_ns);
 }
 
-/* Returns whether only equal text is equal: numbers have several spellings. */
+/* Returns whether values are equal only if their texts are equal; numbers have several spellings. */
 static bool is_plain(nl_string value)
 {
     if (value.size < 2 || !isalpha((unsigned char)value.data[0]))
@@ -83,7 +83,7 @@ static void push_term(const char *at, const char *end, nl_buffer *sql)
             push_text(&t, columns[i].column, sql);
 }
 
-/* Returns the end of the term at at. Sets *or if || follows. */
+/* Returns the end of the term at `at`. Sets *or if || follows. */
 static const char *end_of_term(const char *at, bool * or)
 {
     int depth = 0;

@@ -88,7 +88,7 @@ static void close_store(store *base)
 {
     sqlite *s = (sqlite *)base;
     sqlite3_finalize(s->insert);
-    if (s->loads) /* lets readers without write permission read */
+    if (s->loads) /* lets users without write permission read */
         sqlite3_exec(s->db, "PRAGMA busy_timeout = 0; PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
     sqlite3_close(s->db);
     free(s->name);
@@ -145,7 +145,7 @@ static void undo(store *base)
 {
     sqlite *s = (sqlite *)base;
     if (s->inside)
-        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL); /* a full disk may have rolled back already */
+        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL); /* SQLite may have rolled back because of a full disk */
     s->inside = false;
 }
 

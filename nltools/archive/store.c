@@ -226,7 +226,7 @@ nl_status store_begin(store *s, store_place *place)
     return NL_FAILED;
 }
 
-/* Fails if another program has committed: then the records may be in the archive already. */
+/* Fails if another program has committed, because the records may then already be in the archive. */
 static nl_status claim(store *s)
 {
     int64_t generation = -1;

@@ -63,7 +63,7 @@ static void input_take_text(pipeline *p, nl_decoder *decoder)
     }
 }
 
-/* Reads the rest of an input in which blocks may be. */
+/* Reads the rest of an input that may contain blocks. */
 static nl_status input_read_blocks(pipeline *p)
 {
     block_input b = {.p = p, .base = p->offset};
@@ -99,7 +99,7 @@ static nl_status input_read_blocks(pipeline *p)
 
 /* ---- text and foreign formats ---- */
 
-/* Puts a piece without records into a chunk that only has reports. */
+/* Puts a piece without records into a chunk that has only reports. */
 static void input_pass_over(pipeline *p, chunk *c, size_t size)
 {
     c->offset = p->offset;
@@ -109,7 +109,7 @@ static void input_pass_over(pipeline *p, chunk *c, size_t size)
     chunk_dispatch(p);
 }
 
-/* Puts a piece of whole records into a chunk. The buffers change places, which saves a copy. */
+/* Puts a piece of whole records into a chunk. Swaps the buffers, which saves a copy. */
 static void input_dispatch_records(pipeline *p, chunk *c, size_t size, bool last)
 {
     nl_buffer filled = p->cut.in;
@@ -190,7 +190,7 @@ bool input_read(pipeline *p)
 
 /* ---- directories ---- */
 
-/* Writes what the importer has made; it continues with the same sink. */
+/* Writes the importer's output so far; the importer continues with the same sink. */
 static void input_commit_part(sink *s)
 {
     pipeline *p = s->drain_user;

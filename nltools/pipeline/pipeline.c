@@ -269,7 +269,7 @@ static bool pipeline_read_source(pipeline *p, const char *name)
     return good;
 }
 
-/* Only logs in the formats of the library can be joined. */
+/* Returns whether the next source can be joined: only logs in the formats of the library can. */
 static bool can_go_on(const pipeline *p, size_t i)
 {
     if (i == 0 || p->pass->from == NULL || p->pass->from->blocks)

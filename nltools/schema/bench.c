@@ -134,7 +134,8 @@ static GString *make_program(const schema *s)
     return out;
 }
 
-/* Runs a command without settings of NetLogger in its environment. Returns its output for g_free, or NULL. */
+/* Runs a command without NetLogger's variables in its environment. Returns its output, which the caller frees with
+ * g_free, or NULL. */
 static char *bench_run(char **command)
 {
     char **environment = g_get_environ(), *printed = NULL, *errors = NULL;
@@ -172,7 +173,7 @@ static bool add_arguments(GPtrArray *command, const char *text)
     return ok;
 }
 
-/* Appends the flags that the user gave, or those of pkg-config. */
+/* Appends the flags that the user gave, or the flags from pkg-config. */
 static bool add_flags(GPtrArray *command, const char *given, const char *asked)
 {
     if (given != NULL)
@@ -204,7 +205,7 @@ static bool compile(const schema_bench_options *how, const char *source, const c
     return ok;
 }
 
-/* Writes, compiles and runs the program. Returns its output for g_free, or NULL. */
+/* Writes, compiles and runs the program. Returns its output, which the caller frees with g_free, or NULL. */
 static char *schema_bench_measure(const schema *s, const schema_bench_options *how, char *const files[3])
 {
     GString *header = g_string_new(NULL), *source = make_program(s);

@@ -40,7 +40,7 @@ struct schema_check {
     const schema *schema;
     bool strict;
     GHashTable *events; /* name to schema_event * */
-    GString *name;      /* of the present event, ended by NUL */
+    GString *name;      /* of the present event, NUL-terminated */
     uint64_t records;
     uint64_t counts[KINDS];
     GPtrArray *findings[KINDS]; /* finding *, the first SHOWN */
@@ -88,7 +88,7 @@ void schema_check_free(schema_check *c)
     g_free(c);
 }
 
-/* Returns the begin of text for messages, for g_free. */
+/* Returns the start of text for messages. The caller frees it with g_free. */
 static char *shorten(nl_string text)
 {
     size_t size = MIN(text.size, VALUE_SHOWN);
@@ -101,7 +101,7 @@ static char *shorten(nl_string text)
     return out;
 }
 
-/* Counts a deviation. Keeps its text if it is among the first of its kind. */
+/* Counts a deviation. Stores its text if it is among the first of its kind. */
 NL_PRINTF(3, 4)
 static void found(const subject *s, kind k, const char *format, ...)
 {

@@ -20,7 +20,7 @@ void schema_append_literal(GString *out, const char *text)
     g_string_append_c(out, '"');
 }
 
-/* Appends text for a comment, without the end or begin of a comment and trigraphs. */
+/* Appends text for a comment, without marks of comments and trigraphs. */
 static void append_comment(GString *out, const char *text)
 {
     char *plain = schema_plain(text);

@@ -1,4 +1,4 @@
-/* nlschema json: a schema for other programs. */
+/* nlschema json: prints a schema for other programs. */
 #include "config.h"
 
 #include "schema.h"

@@ -23,7 +23,7 @@ static const char reserved[] =
 typedef struct naming {
     const schema *schema;
     GPtrArray *mistakes;
-    GHashTable *taken; /* a name in the scope of the file to a description of what has it, char * */
+    GHashTable *taken; /* maps a name in the scope of the file to a description of its owner, char * */
 } naming;
 
 static bool is_reserved(const char *name)
@@ -112,7 +112,7 @@ static void name_event(naming *n, schema_event *e)
     }
 }
 
-/* The name of a parameter must not hide a name that the macro in the function's body uses. */
+/* Returns the name of a parameter. It must not hide a name that the macro in the function's body uses. */
 static char *parameter_name(const naming *n, const char *name)
 {
     GString *out = g_string_new(NULL);

@@ -1,4 +1,4 @@
-/* Reads a schema file line by line. Fields become optional last, as they may be declared after the key "optional". */
+/* Reads a schema file line by line. The key "optional" is evaluated last, because fields may be declared after it. */
 #include "config.h"
 
 #include "schema.h"
@@ -26,8 +26,8 @@ typedef struct reading {
     GPtrArray *mistakes;
     GPtrArray *optional;  /* optional_list * */
     GHashTable *events;   /* name to schema_event * */
-    GHashTable *keys;     /* "EVENT]KEY", as no name contains a ], to the line of the key */
-    unsigned schema_line; /* of [schema]; 0: none yet */
+    GHashTable *keys;     /* maps "EVENT]KEY" (no name contains a ]) to the line of the key */
+    unsigned schema_line; /* of [schema]; 0: not found yet */
     unsigned line;        /* the present line */
     bool in_section;      /* the present line is in a valid section */
     bool skipping;        /* the present line is in an invalid section */
@@ -126,7 +126,7 @@ char *schema_plain(const char *text)
 
 /* ---- names ---- */
 
-/* Returns a name without the double quotes that may be around it. */
+/* Returns a name without optional double quotes. */
 static char *unquoted(const char *text)
 {
     size_t size = strlen(text);
@@ -145,7 +145,7 @@ static bool check_name(reading *r, const char *what, const char *name)
     return false;
 }
 
-/* Returns whether every record has the field, by its name in ULM or BP. */
+/* Returns whether a name is a standard field, which every record has, in ULM or BP. */
 static bool is_standard(const char *name)
 {
     static const char *const standard[] = {"DATE", "HOST", "PROG",  "LVL",   "NL.EVNT", "ts",
@@ -175,7 +175,7 @@ static void read_enum(reading *r, schema_field *f, const char *text)
     g_strfreev(values);
 }
 
-/* Reads the type at the begin of text. Returns the rest, or NULL if the type is invalid. */
+/* Reads the type at the start of text. Returns the rest, or NULL if the type is invalid. */
 static const char *read_type(reading *r, schema_field *f, const char *text)
 {
     if (g_str_has_prefix(text, "enum(")) {
@@ -264,7 +264,7 @@ static void read_schema_key(reading *r, const char *key, const char *value)
     *to = g_strdup(value);
 }
 
-/* Returns whether a key describes its event. Any other key, and these in quotes, declare a field. */
+/* Returns whether a key describes its event. All other keys, and these keys in quotes, declare a field. */
 static bool is_own_key(const char *key)
 {
     return strcmp(key, "level") == 0 || strcmp(key, "description") == 0 || strcmp(key, "optional") == 0;
@@ -332,7 +332,7 @@ static void read_key(reading *r, char *key, char *value)
 
 /* ---- sections and lines ---- */
 
-/* A repeated section is read as a part of the first one, to find more mistakes. */
+/* Begins the section of an event. A repeated section counts as a part of the first section, to find more mistakes. */
 static void begin_event(reading *r, const char *text)
 {
     char *name = unquoted(text);

@@ -16,17 +16,17 @@ enum {
     GATHER_MS = 700, /* wait for further events before redrawing */
 };
 
-/* An event that a sensor has logged, and the fields that are drawn of it. */
+/* An event that a sensor has logged, and its fields that are drawn. */
 typedef struct event {
     char *name, *sensor;
     char *fields[LOADLINES_PER_EVENT];
     size_t count;
-    bool is_of_one; /* its records are about several things, told apart by a field of text */
+    bool is_of_one; /* its records describe several objects, which a text field identifies */
 } event;
 
 struct agents {
     agents_callbacks callbacks;
-    GCancellable *looking; /* NULL: no search is under way */
+    GCancellable *looking; /* NULL: no search is running */
     GPtrArray *streams;
     GPtrArray *events;
     agents_options options;
@@ -85,7 +85,7 @@ static bool is_number(const nl_field *field)
     return nl_field_double(field, &value);
 }
 
-/* Returns whether a field identifies things or is a constant total: neither is worth a loadline. */
+/* Returns whether a field identifies objects or is a constant total; neither gets a loadline. */
 static bool is_dull(const char *name)
 {
     return g_str_has_suffix(name, ".ID") || g_str_has_suffix(name, ".TOTAL");
@@ -134,8 +134,8 @@ static bool is_wanted(const agents *a, const char *sensor)
 }
 
 /*
- * If a sensor has an event about the whole host, its events about single things are not drawn: their values would form
- * one line.
+ * Returns whether a sensor has an event about the whole host. Then its events about single objects are not drawn,
+ * because their values would form one line.
  */
 static bool has_whole(const agents *a, const char *sensor)
 {
@@ -250,7 +250,7 @@ static gint by_host(gconstpointer left, gconstpointer right)
     return order != 0 ? order : strcmp(a->sensor, b->sensor);
 }
 
-/* A search in a directory, run by a thread of its own. */
+/* A search in a directory, in a separate thread. */
 typedef struct search {
     agents_options options;
     char *url, *expression;

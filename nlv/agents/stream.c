@@ -9,7 +9,7 @@
 
 enum { EVENTS_MAX = 1024, REASON_MAX = 300 };
 
-/* What the thread that reads and the main loop share. */
+/* The data that the reading thread and the main loop share. */
 typedef struct mailbox {
     gint users;
     feed *feed;
@@ -17,12 +17,12 @@ typedef struct mailbox {
     gathering *gathering;
     stream *owner; /* only for the main loop's thread; NULL: freed */
 
-    /* The thread's own. */
+    /* Used only by the thread. */
     GHashTable *met; /* names of events */
-    bool was_lost;   /* the latest record says so */
+    bool was_lost;   /* the latest record reports that the agent is lost */
 
     GMutex lock; /* of all members below */
-    GQueue news; /* nl_record: first of their events, or about the stream itself */
+    GQueue news; /* nl_record: the first records of their events, or records about the stream */
     bool is_closed, is_announced;
 } mailbox;
 
@@ -112,7 +112,7 @@ static gboolean take_news(gpointer user)
     return G_SOURCE_REMOVE;
 }
 
-/* Returns whether the main loop must hear of a record. */
+/* Returns whether the main loop must receive a record. */
 static bool is_news(mailbox *box, const nl_record *record)
 {
     bool was_lost = box->was_lost;
@@ -131,7 +131,7 @@ static void announce(mailbox *box, const nl_record *record)
     nl_record *copy = nl_record_new();
     nl_record_copy(copy, record);
     g_mutex_lock(&box->lock);
-    if (g_queue_get_length(&box->news) >= EVENTS_MAX) /* a newer record has the newer state */
+    if (g_queue_get_length(&box->news) >= EVENTS_MAX) /* drop the oldest; a newer record has the newer state */
         nl_record_free(g_queue_pop_head(&box->news));
     g_queue_push_tail(&box->news, copy);
     if (!box->is_announced) {
@@ -155,7 +155,7 @@ static bool put_record(void *user, const nl_record *record)
 
 /* ---- life ---- */
 
-/* Runs in a thread of its own, because the reading thread may wait for an agent that is away. */
+/* Runs in a separate thread, because the reading thread may wait for an unreachable agent. */
 static gpointer end_reading(gpointer user)
 {
     mailbox *box = user;

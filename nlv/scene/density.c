@@ -12,13 +12,13 @@
 struct density {
     double left, top, scale;
     int width, height, pen; /* pen: width of a line in pixels */
-    /* Of each pixel, column by column, because most lines are steep: */
+    /* Arrays of pixels, column by column, because most lines are steep: */
     float *totals;  /* sums of weights; below 0: a line on top */
-    int32_t *votes; /* after the totals in memory; meaningless where the total is 0 */
+    int32_t *votes; /* after the totals in memory; undefined where the total is 0 */
     uint64_t work;
-    density *whole;           /* the area that this is a band of; NULL: none */
-    int band_first, band_end; /* rows that may be drawn in */
-    int first_row, end_row;   /* rows in which something was drawn */
+    density *whole;           /* the area to which this band belongs, or NULL */
+    int band_first, band_end; /* rows in which lines may be drawn */
+    int first_row, end_row;   /* rows in which lines were drawn */
     float single;             /* strength of a single line */
 };
 
@@ -33,7 +33,7 @@ density *density_new(double left, double top, double right, double bottom, doubl
     d->first_row = d->band_end = d->height;
     d->pen = 1;
     d->single = 0.5f;
-    /* One allocation: the system would return and clear two smaller ones for every frame. */
+    /* One allocation, because the system would return and clear two smaller allocations in every frame. */
     size_t pixels = (size_t)d->width * d->height;
     d->totals = g_malloc_n(pixels, sizeof *d->totals + sizeof *d->votes);
     memset(d->totals, 0, pixels * sizeof *d->totals);
@@ -96,7 +96,7 @@ static inline void vote_four(float *totals, int32_t *votes, float weight, uint8_
     *(four_ints *)votes = (next & open) | (vote & ~open);
 }
 
-/* The same for one pixel. */
+/* As vote_four, for one pixel. */
 static inline void vote_one(float *total, int32_t *vote, float weight, uint8_t color)
 {
     if (*total < 0)
@@ -142,7 +142,7 @@ static void draw_upright(density *d, int column, int from, int to, float weight,
         vote_one(&d->totals[at], &d->votes[at], weight, color);
 }
 
-/* Steps along y, a pixel a row, and divides the weight between the two nearest columns. */
+/* Draws one pixel per row, and divides the weight between the two nearest columns. */
 static void draw_steep(density *d, double x0, double y0, double x1, double y1, float weight, uint8_t color, bool top)
 {
     int from = (int)floor(MIN(y0, y1)), to = (int)ceil(MAX(y0, y1));
@@ -226,7 +226,7 @@ uint64_t density_work(const density *d)
     return d->work;
 }
 
-/* Returns the strength of a pixel with so many lines: single for one line, then by the logarithm. */
+/* Returns the strength of a pixel with total lines: single for one line, then by the logarithm. */
 static float strength_of(float total, float single, float log_most)
 {
     if (total < 1)
@@ -296,7 +296,7 @@ static bool find_rows(const density *d, int *first, int *end)
 
 enum {
     FILLED_AT_ONCE = 16, /* columns, whose cells and pixels are near each other in memory */
-    SHARED_MIN = 100000, /* pixels that are worth a second thread */
+    SHARED_MIN = 100000, /* minimum pixels for a second thread */
 };
 
 /* A picture that two threads fill strip by strip. */
@@ -333,7 +333,7 @@ static void fill_strip(const filling *f, int left, uint32_t *tables[256])
 static void fill_strips(void *user)
 {
     filling *f = user;
-    uint32_t *tables[256] = {NULL}; /* of a colour: the pixel of each strength, made when it is first needed */
+    uint32_t *tables[256] = {NULL}; /* for each colour, the pixel of each strength; made when first needed */
     for (int strip; (strip = f->next++) < f->strips;)
         fill_strip(f, strip * FILLED_AT_ONCE, tables);
     for (unsigned i = 0; i < 256; i++)
@@ -360,10 +360,10 @@ static void fill(const density *d, cairo_surface_t *surface, int first, int end,
     cairo_surface_mark_dirty(surface);
 }
 
-/* Fills the pixels of an area, four at a time. */
+/* Counts the pixels of an area, four at a time. */
 typedef struct tally {
     four_floats max, sum;
-    four_ints touched; /* how many, below 0 */
+    four_ints touched; /* number of pixels, negated */
 } tally;
 
 static void count_four(tally *t, four_floats total)
@@ -374,7 +374,7 @@ static void count_four(tally *t, four_floats total)
     t->touched += is_touched;
 }
 
-/* Returns the most lines on a pixel. If few lines overlap, each is drawn stronger. */
+/* Returns the maximum number of lines on a pixel. If few lines overlap, each is drawn stronger. */
 static float find_most(density *d, int first, int end)
 {
     tally t = {0};
@@ -409,7 +409,7 @@ void density_paint(density *d, cairo_t *cr, bool dark, float max)
     cairo_translate(cr, d->left, d->top);
     cairo_scale(cr, 1 / d->scale, 1 / d->scale);
     cairo_set_source_surface(cr, surface, 0, first);
-    cairo_pattern_set_filter(cairo_get_source(cr), CAIRO_FILTER_FAST); /* matters only for coarse pictures */
+    cairo_pattern_set_filter(cairo_get_source(cr), CAIRO_FILTER_FAST); /* has an effect only on coarse pictures */
     cairo_paint(cr);
     cairo_restore(cr);
     cairo_surface_destroy(surface);

@@ -7,7 +7,9 @@
 
 static const double margin = 14, pane_gap = 18, label_gap = 8;
 
-/* Returns the width of the labels at the left: that of the widest, but at most three tenths of all. */
+/*
+ * Returns the width of the labels at the left: the width of the widest label, but at most three tenths of the picture.
+ */
 static double label_width(const model *m, const scene_view *view, cairo_t *cr)
 {
     const drawing *d = model_drawing(m);
@@ -40,7 +42,7 @@ static double weight(const pane *p)
     }
 }
 
-/* A strip at the bottom, if requested or if a part of the log is not visible. */
+/* Places the overview, a strip at the bottom, if requested or if a part of the log is not visible. */
 static void place_overview(layout *l, const model *m, const scene_view *view)
 {
     static const double height = 30;
@@ -98,7 +100,7 @@ layout layout_make(const model *m, const scene_view *view, cairo_t *cr)
 double layout_x(const layout *l, const scene_view *view, int64_t time_ns)
 {
     double share = ((double)time_ns - (double)view->from_ns) / ((double)view->to_ns - (double)view->from_ns);
-    /* integers are exact for near times; only far ones need doubles */
+    /* integers are exact for near times; only far times need doubles */
     int64_t offset;
     if (!__builtin_sub_overflow(time_ns, view->from_ns, &offset))
         share = (double)offset / (double)(view->to_ns - view->from_ns);

@@ -1,8 +1,8 @@
 /*
  * Lifelines: the edges of each request (edges.h) as lines, a row for each event. Few lifelines are drawn as lines with
- * marks. With many, each column of the plot draws of each kind of segment the shortest, the longest and a sample of the
- * others (density.h), so that the cost depends on the size of the picture and not of the log. Impossible edges are red
- * and in front.
+ * marks. With many, each column of the plot draws the shortest, the longest and a sample of the other segments of each
+ * kind (density.h), so that the cost depends on the size of the picture, not of the log. Impossible edges are red and
+ * in front.
  */
 #include "config.h"
 
@@ -17,10 +17,10 @@
 #include <stdatomic.h>
 
 enum {
-    LINES_ON_PIXELS = 400, /* segments that are drawn as lines */
+    LINES_ON_PIXELS = 400, /* maximum segments that are drawn as lines */
     LINES_ON_PAPER = 6000,
     MARKS_UP_TO = 1200, /* segments */
-    BETWEEN = 2,        /* segments of a column, besides its extremes */
+    BETWEEN = 2,        /* segments drawn in a column besides its extremes */
     REACHING_MAX = 500, /* segments of a kind that end beyond the right edge */
     WORK_MAX = 190000,  /* length of the lines of a frame, in units */
     FIND_MAX = 2000,    /* segments of a kind that are searched for the nearest */
@@ -37,7 +37,7 @@ void lifelines_layer_back(const layer_context *c, const pane *p)
         layer_row(c, p, row, row % every == 0 ? definition->events[row] : "");
 }
 
-/* One kind of segment: those between two rows. */
+/* One kind of segment: the segments between two rows. */
 typedef struct kind {
     const list *list;
     unsigned from, to; /* rows */
@@ -123,8 +123,8 @@ static int ink_of_name(const drawer *d, uint16_t name)
 }
 
 /*
- * Returns the colour of most segments of a column, by its nodes or by a sample from its middle; if none prevails, that
- * of mixtures.
+ * Returns the colour of most segments of a column, by its nodes or by a sample from its middle; the colour of mixtures
+ * if none prevails.
  */
 static int prevailing(const drawer *d, const kind *k, size_t from, size_t count, size_t grain)
 {
@@ -148,8 +148,8 @@ static int prevailing(const drawer *d, const kind *k, size_t from, size_t count,
 }
 
 /*
- * Draws one of a column's many segments. Its end is known to a pixel, and its duration is in the list, so no distant
- * memory is read.
+ * Draws one of a column's many segments. Its end is known to one pixel, and its duration is in the list, so the
+ * function reads no distant memory.
  */
 static void draw_quickly(const drawer *d, const kind *k, double x, double long_ns, float weight, int ink)
 {
@@ -161,7 +161,7 @@ static void draw_quickly(const drawer *d, const kind *k, double x, double long_n
         density_line(d->density, x0, y0, x, y1, weight, (unsigned)ink);
 }
 
-/* Returns the duration of an entry, or of one near it that its node knows. */
+/* Returns the duration of an entry, or of a near entry that its node knows. */
 static double long_ns_at(const kind *k, size_t i, size_t grain)
 {
     return grain > 1 ? list_node_of(k->list, i, grain)->sample : list_value(k->list, i);
@@ -171,10 +171,10 @@ static double long_ns_at(const kind *k, size_t i, size_t grain)
 typedef struct segment_column {
     double x, width;
     size_t from, to, grain;
-    int ink; /* the colour of most of them */
+    int ink; /* the colour of most of these segments */
 } segment_column;
 
-/* Returns the x of an entry; among very many entries, interpolated. */
+/* Returns the x of an entry; interpolates among very many entries. */
 static double column_x(const drawer *d, const kind *k, const segment_column *s, size_t i)
 {
     if (s->grain == 1)
@@ -183,7 +183,8 @@ static double column_x(const drawer *d, const kind *k, const segment_column *s, 
     return s->x + CLAMP(share, 0, 1) * s->width;
 }
 
-/* Returns the colour of an entry that stands for others: its own, if no colour prevails and it is near. */
+/* Returns the colour of an entry that represents others: its own colour, if no colour prevails and the entry is in near
+ * memory. */
 static int column_ink(const drawer *d, const kind *k, const segment_column *s, size_t i)
 {
     if (s->ink != DENSITY_MIXED || s->grain > 1)
@@ -202,7 +203,7 @@ static void draw_column(const drawer *d, const kind *k, segment_column s)
     }
     s.ink = prevailing(d, k, from, count, s.grain);
     list_extremes e = list_find_extremes(k->list, from, to, NULL, NULL);
-    if (e.sum / (double)e.count < d->pixel_ns) { /* nearly all of them are steep and in one place */
+    if (e.sum / (double)e.count < d->pixel_ns) { /* nearly all segments are steep and in one place */
         draw_quickly(d, k, s.x + s.width / 2, 0, (float)count, s.ink);
     } else {
         for (size_t i = 0; i < BETWEEN; i++) {
@@ -249,7 +250,7 @@ static void draw_kind(const drawer *d, const kind *k)
             draw_segment(d, k, i);
         return;
     }
-    /* steep segments are a line a column, and gaps would show; slanting ones cover gaps */
+    /* steep segments are one line per column, and gaps would be visible; slanting segments cover gaps */
     double wanted = width * c->scale < 1 ? 0 : c->column_count * (BETWEEN + 2) / lines;
     unsigned step = (unsigned)CLAMP(ceil(wanted), 1, MAX(c->column_count / 8, 1));
     size_t from = k->first, grain = list_grain(count, c->column_count);
@@ -264,7 +265,7 @@ static void draw_kind(const drawer *d, const kind *k)
     }
 }
 
-/* Draws the segments that begin before the right edge and end beyond it, found by their duration. */
+/* Draws the segments that begin before the right edge and end beyond it, which it finds by their duration. */
 static void draw_reaching(const drawer *d, const kind *k)
 {
     const store *s = d->c->store;
@@ -348,7 +349,7 @@ static void fill_bar(const drawer *d, double left, double right, double y, doubl
 
 /*
  * Draws the error of a record's time, if it is wide enough to be visible: a bar over the possible times, and a thin
- * line from the logged time if that is outside.
+ * line from the logged time if this is outside the bar.
  */
 static void draw_clock_error(const drawer *d, uint32_t record, unsigned row)
 {
@@ -427,7 +428,7 @@ static void draw_selected(const drawer *d)
     }
 }
 
-/* Returns whether a kind of segment touches the area; width is that of a line. */
+/* Returns whether a kind of segment touches the area; width is the width of a line. */
 static bool is_here(const drawer *d, const kind *k)
 {
     enum { LINE = 2 };

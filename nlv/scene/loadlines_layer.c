@@ -1,7 +1,7 @@
 /*
- * Loadlines: a field's value over time as a curve for each host, on an axis of its own. If many values fall on one
- * column, their mean is drawn, and behind it a band from their minimum to their maximum, so that peaks stay visible at
- * every scale.
+ * Loadlines: a field's value over time as a curve for each host, with a separate axis. If many values are in one
+ * column, nlv draws their mean and, behind it, a band from their minimum to their maximum, so that peaks stay visible
+ * at every scale.
  */
 #include "config.h"
 
@@ -26,8 +26,8 @@ typedef struct curve {
 } curve;
 
 /*
- * The axis, from zero if the values are near it, with round numbers at both ends. It depends on the whole log, so that
- * it does not change as the view moves.
+ * Finds the range of the axis, from zero if the values are near it, with round numbers at both ends. The range depends
+ * on the whole log, so that it does not change as the view moves.
  */
 static bool find_range(curve *k, const loadline_lists *l)
 {
@@ -92,7 +92,7 @@ static void draw_axis(const curve *k, const drawing_loadline *definition, bool a
     g_free(name);
 }
 
-/* Draws the visible values and one beyond each edge, as a line. */
+/* Draws the visible values, and one value beyond each edge, as a line. */
 static void stroke_curve(const curve *k, const list *l, size_t from, size_t to, color ink)
 {
     cairo_t *cr = k->c->cr;
@@ -109,12 +109,12 @@ static void stroke_curve(const curve *k, const list *l, size_t from, size_t to, 
     }
 }
 
-/* What a column of the plot shows of a curve. */
+/* The values of a curve in a column of the plot. */
 typedef struct column_values {
     double x, mean, min, max;
 } column_values;
 
-/* One value, without a band. */
+/* Returns one value, without a band. */
 static column_values value_at(const curve *k, const list *l, size_t i)
 {
     return (column_values){layer_x(k->c, list_at(l, i)), list_value(l, i), INFINITY, -INFINITY};
@@ -150,7 +150,7 @@ typedef struct curves {
     const curve *shared;
     const loadline_lists *lists;
     size_t stroked_max;
-    column_values **columns; /* of each host; NULL: it has few values or none */
+    column_values **columns; /* of each host; NULL: few or no values */
     unsigned *counts;
     atomic_size_t next; /* host */
 } curves;
@@ -190,7 +190,7 @@ static unsigned loadlines_layer_number_of(const curves *all, size_t i)
     return model_host_color(all->shared->c->model, all->lists->hosts[i].host);
 }
 
-/* Few values are drawn as a line; many as bands, and then their means in front. */
+/* Draws few values as a line, and many values as bands with their means in front. */
 static void draw_curves(const curve *k, const loadline_lists *lists)
 {
     const layer_context *c = k->c;

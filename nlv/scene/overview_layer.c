@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* The densities, kept until the log changes, because counting takes as long as for the plot. */
+/* The densities, cached until the log changes, because counting takes as long as for the plot. */
 static struct {
     const store *store;
     uint32_t first, count;
@@ -75,7 +75,7 @@ void overview_layer_draw(const layer_context *c)
     draw_bars(c);
     double from = CLAMP(layout_overview_x(l, c->view->from_ns), l->left, l->right - 2);
     double to = CLAMP(layout_overview_x(l, c->view->to_ns), from + 2, l->right);
-    palette_set(cr, palette_background(dark), 0.6); /* dims what is not visible */
+    palette_set(cr, palette_background(dark), 0.6); /* dims the invisible part */
     cairo_rectangle(cr, l->left, l->overview_top, from - l->left, height);
     cairo_rectangle(cr, to, l->overview_top, l->right - to, height);
     cairo_fill(cr);

@@ -1,6 +1,6 @@
 /*
- * Points: single events, a row for each kind. Few points are glyphs; in columns with many, a bar shows how many there
- * are.
+ * Points: single events, a row for each kind. Few points are glyphs; in columns with many points, a bar shows their
+ * number.
  */
 #include "config.h"
 
@@ -27,7 +27,7 @@ void points_layer_back(const layer_context *c, const pane *p)
         layer_row(c, p, row, row % every == 0 ? point_of_row(c, row)->name : "");
 }
 
-/* Glyphs in turn, so that adjacent rows differ in shape and colour. */
+/* Draws a glyph. Rows use the glyphs in turn, so that adjacent rows differ in shape and colour. */
 static void glyph(cairo_t *cr, unsigned row, double x, double y, double size)
 {
     switch (row % 3) {
@@ -56,7 +56,7 @@ typedef struct points_row {
     double y, half; /* of the row's height */
     double size;    /* of a glyph */
     density *bars;
-    unsigned *glyphs; /* drawn so far in all rows */
+    unsigned *glyphs; /* number of glyphs drawn so far in all rows */
 } points_row;
 
 static unsigned color_of(const layer_context *c, uint32_t record)

@@ -19,7 +19,8 @@ scene_view scene_fit(const model *m, double width, double height)
     int64_t from_ns = 0, to_ns = 0;
     model_time_range(m, &from_ns, &to_ns);
     int64_t capacity = to_ns / 50 - from_ns / 50;
-    capacity = capacity > 0 ? capacity : 500000; /* a single moment is shown with half a millisecond on both sides */
+    capacity =
+        capacity > 0 ? capacity : 500000; /* a single point in time is shown with half a millisecond on both sides */
     if (__builtin_sub_overflow(from_ns, capacity, &view.from_ns))
         view.from_ns = INT64_MIN / 2;
     if (__builtin_add_overflow(to_ns, capacity, &view.to_ns))
@@ -110,8 +111,8 @@ static double draw_legend_entry(const layer_context *c, double x, color ink, con
 }
 
 /*
- * What a colour stands for. If a host's clock is off, or unsure, by a visible time, the text says by how much. To be
- * freed with g_free.
+ * Returns the meaning of a colour. If a host's clock has a visible offset or error, the text contains it. The caller
+ * frees it with g_free.
  */
 static char *legend_text(const layer_context *c, const char *text)
 {
@@ -131,7 +132,7 @@ static char *legend_text(const layer_context *c, const char *text)
     return with;
 }
 
-/* Draws what the colours stand for, and counts what does not fit. */
+/* Draws the meanings of the colours, and counts the entries that do not fit. */
 static void draw_legend(const layer_context *c)
 {
     double x = c->layout->left, y = c->layout->legend_y;
@@ -160,7 +161,7 @@ static void draw_caption(const layer_context *c)
 {
     char from[NL_TIME_TEXT_SIZE], span[32];
     nl_time_format_iso(MAX(c->view->from_ns, c->layout->whole_from_ns),
-                       from); /* not the day before, if the view begins a little earlier */
+                       from); /* not the previous day, if the view begins a little earlier */
     axis_span_label((double)(c->view->to_ns - c->view->from_ns), span);
     char *text = g_strdup_printf("%.10s UTC   %s shown   %zu records   %s%s", from, span, model_count(c->model),
                                  model_name(c->model), model_has_right_clocks(c->model) ? "   clocks corrected" : "");
@@ -188,7 +189,7 @@ static void draw_pane(const layer_context *c, const pane *p)
     cairo_restore(c->cr);
 }
 
-/* Draws the marked time with its length, and the time that was searched for. */
+/* Draws the marked time with its length, and the time of a search's match. */
 static void draw_marked(const layer_context *c)
 {
     const scene_view *view = c->view;
@@ -236,7 +237,7 @@ static void draw_marked(const layer_context *c)
     }
 }
 
-/* Finds the pixels per unit, and whether there are pixels. */
+/* Finds the pixels per unit, and whether the output has pixels. */
 static void find_pixels(layer_context *c)
 {
     cairo_surface_type_t type = cairo_surface_get_type(cairo_get_target(c->cr));

@@ -7,7 +7,7 @@
 
 enum { KEPT_MAX = 500 };
 
-/* Layouts of texts, kept because making them is the most expensive part of a frame. */
+/* A cache of text layouts, because making them is the most expensive part of a frame. */
 static GHashTable *kept;
 
 static PangoLayout *new_layout(cairo_t *cr, const char *text, text_size size)
@@ -26,7 +26,7 @@ static PangoLayout *new_layout(cairo_t *cr, const char *text, text_size size)
     return layout;
 }
 
-/* Returns the layout of a text, at most that wide (units; 0: any width). The cache owns it. */
+/* Returns the layout of a text with a maximum width (units; 0: any width). The cache owns it. */
 static PangoLayout *layout_of(cairo_t *cr, const char *text, text_size size, double max)
 {
     char *key =

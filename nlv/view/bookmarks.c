@@ -11,7 +11,7 @@ struct bookmarks {
     bookmarks_callbacks callbacks;
 };
 
-/* What a widget of a row belongs to. */
+/* The row to which a widget belongs. */
 typedef struct part {
     bookmarks *list;
     guint at;
@@ -54,7 +54,7 @@ static void on_go(GtkButton *button, gpointer user)
 
 static void fill_rows(bookmarks *b, int focus);
 
-/* Rebuilds the rows after the signal of a button that is in one. */
+/* Rebuilds the rows after the signal of a button in a row. */
 static gboolean fill_rows_later(gpointer user)
 {
     fill_rows(user, -1);

@@ -11,9 +11,10 @@
 static const double zoom_step = 0.8, pan_step = 0.1, click_distance = 4;
 
 enum {
-    TAUGHT_MAX = 12, /* hints shown; then the user knows */
-    LONG_US = 8000,  /* longer pictures are drawn coarsely while the view moves; new content may take twice that */
-    LONG_BY_UNITS_US = 11000, /* the same where a unit is one pixel, and coarse pictures are more visible */
+    TAUGHT_MAX = 12, /* maximum number of hints shown */
+    LONG_US = 8000,  /* pictures that take longer are drawn coarsely while the view moves; new content may take twice
+                        this time */
+    LONG_BY_UNITS_US = 11000, /* the same limit if a unit is one pixel, where coarse pictures are more visible */
     SETTLE_MS = 150,          /* after the last move, before a coarse picture is drawn again */
 };
 
@@ -26,17 +27,17 @@ struct canvas {
     canvas_callbacks callbacks;
     history history;
     drag drag;
-    bool dragged; /* too far for a click */
+    bool dragged; /* the drag is too long for a click */
     double press_x, press_y, last_x;
     double pointer_x, pointer_y;
     bool is_pointed;    /* the pointer is in the canvas */
-    char *hovered;      /* text about the record under the pointer; NULL: none */
+    char *hovered;      /* text about the record under the pointer, or NULL */
     int64_t hovered_ns; /* its time */
     unsigned taught;    /* hints shown so far */
-    history_view drawn; /* what the last picture showed */
-    int64_t moved_us;   /* of the user's last move */
-    int64_t fine_us;    /* what the last fine picture took */
-    guint settling;     /* the timer that draws a coarse picture again; 0: none */
+    history_view drawn; /* the view of the last picture */
+    int64_t moved_us;   /* time of the user's last move */
+    int64_t fine_us;    /* drawing time of the last fine picture */
+    guint settling;     /* the timer that replaces a coarse picture; 0: no timer */
 };
 
 /* Returns a context for measuring text. */
@@ -117,7 +118,7 @@ static gboolean on_settled(gpointer user)
 
 /*
  * Draws coarsely while the view moves, if a fine picture takes long. At one pixel per unit, coarse pictures are
- * noticeable; then only moves by the user are coarse, and following a log is not.
+ * noticeable, so only moves by the user are coarse, and following a log is not.
  */
 static void choose_fineness(canvas *c)
 {

@@ -15,7 +15,7 @@ static command command_of(GtkListBoxRow *row)
     return (command)GPOINTER_TO_INT(g_object_get_data(G_OBJECT(row), "command"));
 }
 
-/* Whether the name contains every word that was typed. */
+/* Returns whether the name contains every typed word. */
 static gboolean is_wanted(GtkListBoxRow *row, gpointer user)
 {
     const command_palette *p = user;

@@ -28,7 +28,7 @@ static void editor_say(editor *e, const char *text)
     g_free(valid);
 }
 
-/* Edits another draft, which is taken over. */
+/* Edits another draft, which the editor then owns. */
 static void edit(editor *e, drawing *d)
 {
     drawing *old = e->draft;

@@ -15,8 +15,8 @@ struct exporting {
     canvas *canvas;
     void (*say)(void *user, const char *text);
     void *user;
-    char *caption; /* of pictures; NULL: none */
-    int writing;   /* threads that write records */
+    char *caption; /* of pictures, or NULL */
+    int writing;   /* number of threads that write records */
 };
 
 exporting *exporting_new(GtkWindow *window, model *m, canvas *c, void (*say)(void *user, const char *text), void *user)
@@ -203,7 +203,7 @@ static void write_records(exporting *e, int which, const char *format, char *pat
     g_object_unref(task);
 }
 
-/* The file name ends with the name of the format, unless the user has given it another ending. */
+/* Makes the file name end with the name of the format, unless the user has chosen another ending. */
 static void on_format(GtkComboBox *box, gpointer user)
 {
     GtkFileChooser *dialog = user;

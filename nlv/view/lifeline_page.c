@@ -211,7 +211,7 @@ static void remove_chosen(void *user)
     if (l == NULL)
         return;
     GPtrArray *events = events_of(l);
-    GArray *places = name_list_chosen(p->steps); /* rising; the events are in the opposite order */
+    GArray *places = name_list_chosen(p->steps); /* ascending; the events are in the opposite order */
     guint count = events->len;
     for (guint i = 0; i < places->len; i++)
         g_free(g_ptr_array_remove_index(events, count - 1 - (guint)g_array_index(places, int, i)));
@@ -220,7 +220,7 @@ static void remove_chosen(void *user)
     replace_events(p, l, events, next);
 }
 
-/* Moves the chosen event up or down in the list, which is later or earlier. */
+/* Moves the chosen event up (later) or down (earlier) in the list. */
 static void move_chosen(lifeline_page *p, int by)
 {
     drawing_lifeline *l = edited(p);
@@ -269,7 +269,7 @@ static void offer_fields(GtkWidget *box, char *const *first, char *const *fields
     for (; *first != NULL; first++)
         gtk_combo_box_text_append_text(GTK_COMBO_BOX_TEXT(box), *first);
     for (; *fields != NULL; fields++)
-        if (!nl_terminal_controls(*fields, strlen(*fields))) /* such a name cannot be typed */
+        if (!nl_terminal_controls(*fields, strlen(*fields))) /* names with control characters cannot be typed */
             gtk_combo_box_text_append_text(GTK_COMBO_BOX_TEXT(box), *fields);
 }
 

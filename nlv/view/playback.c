@@ -10,9 +10,9 @@ struct playback {
     playback_callbacks callbacks;
     GtkWidget *live_button, *player, *play_button, *slider, *speed_label;
     bool is_live;
-    bool is_own_change;       /* a widget is being set by the program */
+    bool is_own_change;       /* the program itself sets a widget */
     double speed, last_speed; /* speed 0: not playing */
-    gint64 moved_us;          /* when playing moved the view last */
+    gint64 moved_us;          /* when playing last moved the view */
 };
 
 /* ---- state ---- */
@@ -93,7 +93,7 @@ static int64_t middle_of(const scene_view *view)
     return view->from_ns + (view->to_ns - view->from_ns) / 2;
 }
 
-/* The newest record is near the right edge; the width of the view stays. */
+/* Moves the view so that the newest record is near the right edge. The width of the view stays. */
 void playback_follow(playback *p)
 {
     int64_t from_ns, to_ns;
@@ -105,7 +105,7 @@ void playback_follow(playback *p)
     view->from_ns = view->to_ns - width;
 }
 
-/* Playing ends at the end of the marked time, or of the log. */
+/* Returns the end of playing: the end of the marked time, or of the log. */
 static int64_t end_of_play(const playback *p)
 {
     const scene_view *view = canvas_view(p->canvas);
@@ -189,7 +189,7 @@ static void on_faster(GtkButton *button, gpointer user)
     playback_speed_up(user, 2);
 }
 
-/* Shows the time at the slider, and plays on from there. */
+/* Shows the time at the slider, and continues playing from there. */
 static void on_slider(GtkRange *range, gpointer user)
 {
     playback *p = user;

@@ -11,7 +11,7 @@ struct row_page {
     bool is_loadlines;
     GtkWidget *widget, *rows;
     name_list *offered;
-    GArray *offers; /* offer: the entries of that list */
+    GArray *offers; /* offer: the entries of the list */
     drawing *drawing;
 };
 
@@ -20,7 +20,7 @@ typedef struct offer {
     const char *event, *field;
 } offer;
 
-/* What a widget of a row belongs to. */
+/* The row to which a widget belongs. */
 typedef struct part {
     row_page *page;
     guint at; /* index in the drawing's list */
@@ -50,7 +50,7 @@ static void on_edited(GtkEditable *editable, gpointer user)
     *to = g_strstrip(g_strdup(gtk_entry_get_text(GTK_ENTRY(editable))));
 }
 
-/* Rebuilds the rows after the signal of a button that is in one. */
+/* Rebuilds the rows after the signal of a button in a row. */
 static gboolean show_later(gpointer user)
 {
     show_rows(user);
@@ -168,7 +168,7 @@ static void draw_offer(row_page *p, const offer *o)
         drawing_add_point(p->drawing, o->event, o->event);
         return;
     }
-    /* another event may have a field of the same name */
+    /* another event may have a field with the same name */
     char *name = has_name(p, o->field) ? g_strdup_printf("%s %s", o->event, o->field) : g_strdup(o->field);
     drawing_add_loadline(p->drawing, name, o->event, o->field, "");
     g_free(name);

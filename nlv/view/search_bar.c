@@ -65,7 +65,7 @@ static void go_on(search_bar *b)
     size_t number;
     bool done = search_is_done(b->search);
     if (!done)
-        return; /* the first match found may not be the next one */
+        return; /* the first match found may not be the next match */
     model_lock(b->model);
     bool any = search_next(b->search, b->wanted_ns, b->backwards, &found_ns, &record, &number);
     bool wrapped = !any && search_count(b->search) > 0;
@@ -248,7 +248,7 @@ search_bar *search_bar_new(model *m, search_bar_callbacks callbacks)
     gtk_label_set_xalign(GTK_LABEL(b->status), 0);
     gtk_box_pack_start(GTK_BOX(box), b->status, FALSE, FALSE, 0);
     b->filter = add_entry(box, "Show _only", "Show only: a word, or FIELD == VALUE", tip);
-    /* a button instead of an icon in the entry, which makes ATK print warnings */
+    /* a button, because an icon in the entry makes ATK print warnings */
     add_button(box, "edit-clear-symbolic", "Show all again", G_CALLBACK(on_show_all), b);
     gtk_container_add(GTK_CONTAINER(b->widget), box);
     g_signal_connect(b->find, "activate", G_CALLBACK(on_find), b);

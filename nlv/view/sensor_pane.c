@@ -32,7 +32,7 @@ static void set_row(sensor_pane *p, GtkTreeIter *row, const char *state)
     g_free(valid);
 }
 
-/* Text of a directory as the markup of a tooltip, to be freed with g_free. */
+/* Converts text of a directory to the markup of a tooltip. The caller frees it with g_free. */
 static char *tooltip(const char *text)
 {
     char *valid = printable(text), *markup = g_markup_escape_text(valid, -1);
@@ -64,7 +64,7 @@ static void known_host(sensor_pane *p, const char *host, const char *url, GtkTre
     add_host(p, host, url, row);
 }
 
-/* Finds the row of a sensor; returns false if none exists. */
+/* Finds the row of a sensor. Returns false if none exists. */
 static bool find_row(sensor_pane *p, const char *url, const char *sensor, GtkTreeIter *row)
 {
     GtkTreeModel *model = GTK_TREE_MODEL(p->store);
@@ -163,7 +163,7 @@ static void on_drawn(void *user)
     p->callbacks.draw(p->callbacks.user, agents_loadlines(p->agents));
 }
 
-/* All sensors' records form one log, which the window opens with the first sensor. */
+/* Begins the log of all sensors' records, which the window opens with the first sensor. */
 static void sensor_pane_begin(sensor_pane *p)
 {
     if (!p->has_begun)

@@ -11,11 +11,11 @@ enum { TICK_US = 300000, STEPS_MAX = 300 };
 struct session_keeper {
     session_callbacks callbacks;
     session *session;
-    session *last;      /* of the last time; NULL: none */
+    session *last;      /* the session of the last run, or NULL */
     char *path;         /* of the file; NULL: no log is open */
     GPtrArray *sources; /* char *: paths and URLs of the logs */
     GPtrArray *steps;   /* char *: sessions as text */
-    guint step;         /* the current one, if there are any */
+    guint step;         /* index of the current step, if steps exist */
     char *seen;         /* the session at the last tick */
     gint64 ticked_us;
 };
@@ -63,7 +63,7 @@ static void push_step(session_keeper *k, const char *text)
     k->step = k->steps->len - 1;
 }
 
-/* Makes the current session a step if it is a new one and was seen twice; at_once: if it was seen once. */
+/* Makes the current session a step if it is new and was seen twice; with at_once, if it was seen once. */
 static bool look_for_step(session_keeper *k, bool at_once)
 {
     session_keeper_note(k);
@@ -88,7 +88,7 @@ void session_keeper_tick(session_keeper *k)
         session_keeper_save(k); /* notes survive a crash */
 }
 
-/* Applies a session, which is taken over. */
+/* Applies a session, which the keeper then owns. */
 static void apply_session(session_keeper *k, session *s)
 {
     session_keeper_note(k);
@@ -150,7 +150,7 @@ bool session_keeper_restore(session_keeper *k)
     return true;
 }
 
-/* Returns whether a session differs from one that nobody changed. */
+/* Returns whether a session differs from an unchanged session. */
 static bool is_worth_saving(const session *s)
 {
     bool hides = false;

@@ -27,7 +27,7 @@ static void free_choice(gpointer data, GClosure *closure)
 
 /* ---- an example ---- */
 
-/* Writes the log of requests from a client to two servers, of which one is sometimes slow, and of their load. */
+/* Writes the log of requests from a client to two servers, one of which is sometimes slow, and of their load. */
 static void write_example(GString *text)
 {
     static const char *const events[] = {"Client.Send", "Server.Recv", "Disk.Start",
@@ -84,7 +84,7 @@ char *welcome_make_example(void)
     return path;
 }
 
-/* ---- logs opened lately ---- */
+/* ---- recently opened logs ---- */
 
 void welcome_remember(const char *path)
 {
@@ -131,7 +131,7 @@ static void add_recent(GtkWidget *box, welcome_callbacks callbacks)
     for (GList *at = items; at != NULL && shown < RECENT_MAX; at = at->next) {
         GtkRecentInfo *info = at->data;
         char *path = g_filename_from_uri(gtk_recent_info_get_uri(info), NULL, NULL);
-        bool is_log = g_strcmp0(gtk_recent_info_get_mime_type(info), log_type) == 0; /* and no picture or print */
+        bool is_log = g_strcmp0(gtk_recent_info_get_mime_type(info), log_type) == 0; /* and not a picture or print */
         if (path != NULL && is_log && gtk_recent_info_has_application(info, "nlv") &&
             g_file_test(path, G_FILE_TEST_EXISTS)) {
             char *tip = printable(path), *base = g_path_get_basename(path), *label = printable(base);

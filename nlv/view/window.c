@@ -23,8 +23,8 @@
 #include <string.h>
 
 enum {
-    TICK_MS = 30,     /* between two looks for something new */
-    READING_MS = 100, /* between two pictures while a log is read, which needs the processors itself */
+    TICK_MS = 30,     /* interval of checks for new data */
+    READING_MS = 100, /* interval of pictures while a log is read, because reading needs the processors */
     NOTICE_LINES = 5,
     SENSORS_WIDTH_S = 60, /* the first view, if sensors are the first log */
 };
@@ -48,21 +48,21 @@ typedef struct window {
     session_keeper *keeper;
     model *model;
     program_reading *reading;
-    char *typed;         /* the filter that was typed; NULL: none */
-    char *drawing_text;  /* what the user draws; NULL: what is inferred */
+    char *typed;         /* the typed filter, or NULL */
+    char *drawing_text;  /* the user's drawing; NULL: the inferred drawing */
     bool is_first_shown; /* a first record was shown */
     bool is_touched;     /* the user has moved the view, so it is no longer fitted to the log */
     bool is_measuring;   /* one end of a measurement is marked */
     bool choice_waits;   /* the lifeline that the session has chosen is not in the model yet */
     unsigned generation; /* of the model, when it was last shown */
-    gint64 shown_us;     /* when that was */
+    gint64 shown_us;     /* time of that picture */
     uint64_t malformed;  /* pieces of malformed input that were reported */
     int source_count;
     int openings; /* threads that open a log */
     guint ticking;
 } window;
 
-/* Messages of other threads, for the tick to show. */
+/* Messages from other threads, which the tick shows. */
 static GAsyncQueue *messages;
 
 /* ---- text ---- */
@@ -200,7 +200,7 @@ static void show_range(void *user)
     gtk_widget_show(w->side);
 }
 
-/* Chooses the lifeline that the session has chosen, once its record is there. */
+/* Chooses the lifeline that the session has chosen, as soon as its record is in the model. */
 static void choose_waiting(window *w)
 {
     const session *s = session_keeper_session(w->keeper);
@@ -290,7 +290,7 @@ static void on_playback(void *user)
     show_news(w);
 }
 
-/* Shows a log that grows, in real time. */
+/* Follows a growing log in real time. */
 static void follow(window *w)
 {
     gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
@@ -305,7 +305,7 @@ static void show_time(window *w, int64_t time_ns)
     canvas_show(w->canvas, time_ns - half, time_ns + half);
 }
 
-/* Returns the time that was searched for, if it is visible; otherwise fallback_ns. */
+/* Returns the time of a search's match, if it is visible; otherwise fallback_ns. */
 static int64_t marked_time(window *w, int64_t fallback_ns)
 {
     const scene_view *view = canvas_view(w->canvas);
@@ -435,7 +435,7 @@ static void toggle_sensors(window *w)
 
 /* ---- searching and filtering ---- */
 
-/* The next match is looked for from the one before, if that is visible; otherwise from the edge of the view. */
+/* Returns the start of the next search: the previous match, if it is visible; otherwise the edge of the view. */
 static int64_t on_where(void *user, bool backwards)
 {
     window *w = user;
@@ -476,8 +476,8 @@ static void on_found(void *user, int64_t time_ns, uint32_t record)
     canvas_redraw(w->canvas);
 }
 
-/* Shows only the records that match what was typed and whose boxes are ticked. Returns false and sets the error if what
- * was typed is invalid. */
+/* Shows only the records that match the typed expression and whose boxes are ticked. Returns false and sets the error
+ * if the expression is invalid. */
 static bool apply_filter(window *w, const char *typed)
 {
     char *ticked = chooser_expression(w->chooser);
@@ -495,7 +495,7 @@ static bool apply_filter(window *w, const char *typed)
 static bool on_filter(void *user, const char *expression)
 {
     window *w = user;
-    /* An expression with an unbalanced parenthesis could be valid together with ours. */
+    /* An expression with an unbalanced parenthesis could become valid when combined with the other conditions. */
     nl_filter *alone = expression != NULL ? nl_filter_parse(expression) : NULL;
     bool good = (expression == NULL || alone != NULL) && apply_filter(w, expression);
     nl_filter_free(alone);
@@ -524,7 +524,7 @@ static void on_search_left(void *user)
 static void note_choice(window *w, session *s)
 {
     const scene_view *view = canvas_view(w->canvas);
-    if (w->choice_waits) /* the choice is as the session says */
+    if (w->choice_waits) /* the session keeps its choice */
         return;
     s->has_choice = false;
     model_lock(w->model);
@@ -548,7 +548,7 @@ static void on_note_session(void *user, session *s)
     const scene_view *view = canvas_view(w->canvas);
     bool is_live = playback_is_live(w->playback);
     s->all = !w->is_touched && !is_live;
-    if (!is_live && playback_speed(w->playback) == 0) { /* otherwise the view moves by itself */
+    if (!is_live && playback_speed(w->playback) == 0) { /* otherwise the view moves automatically */
         s->from_ns = view->from_ns;
         s->to_ns = view->to_ns;
     }
@@ -639,7 +639,7 @@ static void on_go(void *user, int64_t time_ns)
     show_time(user, time_ns);
 }
 
-/* The editor's drawing; NULL: what is inferred. A choice belonged to the former one. */
+/* Applies the editor's drawing; NULL: the inferred drawing. Drops the choice, which belonged to the former drawing. */
 static void on_drawing(void *user, drawing *d)
 {
     window *w = user;
@@ -685,7 +685,7 @@ static void show_next_bookmark(window *w, bool backwards)
     g_free(text);
 }
 
-/* Marks one end of a measurement, and measures at the other end; at a record, if the pointer is on one. */
+/* Marks one end of a measurement, and measures at the other end. Uses the record under the pointer, if there is one. */
 static void measure(window *w)
 {
     scene_view *view = canvas_view(w->canvas);
@@ -715,10 +715,10 @@ static void show_all(window *w)
     view->from_ns = from_ns;
     view->to_ns = to_ns;
     canvas_show(w->canvas, all_from_ns, all_to_ns);
-    w->is_touched = false; /* new records are shown too */
+    w->is_touched = false; /* show new records as well */
 }
 
-/* Hides the search bar; if it is hidden, removes marks. */
+/* Hides the search bar. If it is already hidden, removes marks. */
 static void clear(window *w)
 {
     if (w->source_count > 0)
@@ -894,7 +894,7 @@ static void on_command(void *user, command which)
     }
 }
 
-/* Returns whether the widget with the focus is in a popover that is not there yet, and cannot take a key. */
+/* Returns whether the widget with the focus is in a popover that is not visible yet and cannot accept a key. */
 static bool is_focus_coming(GtkWidget *top)
 {
     GtkWidget *focus = gtk_window_get_focus(GTK_WINDOW(top));
@@ -1000,7 +1000,7 @@ static void window_on_destroy(GtkWidget *widget, gpointer user)
 {
     window *w = user;
     (void)widget;
-    g_source_remove(w->ticking); /* the widgets are gone soon */
+    g_source_remove(w->ticking); /* the widgets will be destroyed soon */
     session_keeper_save(w->keeper);
     gtk_main_quit();
 }
