@@ -109,7 +109,9 @@ static void say_undated(const pass *p)
                       p->sources[0]);
 }
 
-/* Copies an input to its end. False after having said what can't be read or written: half a copy is of no use. */
+/*
+ * Copies an input to its end. Returns false after reporting a read or write error, because a partial copy is useless.
+ */
 static bool copy_input(program_reading *reading, const char *url, int fd, const char *path)
 {
     nl_source *source = program_source_open_stored(url);

@@ -177,7 +177,7 @@ static nl_status copy_source(nl_log **log, arguments *a, const char *name)
     program_log *in = program_log_open(&a->reading, name, false, false);
     nl_status written = NL_OK;
     const nl_record *record;
-    /* Flushes now and then, to notice a failed destination soon. */
+    /* Flush regularly, to notice a failed destination soon. */
     for (unsigned count = 1; in != NULL && program_log_next(in, a->where.filter, &record) == NL_OK && written >= NL_OK;
          count++) {
         if (!a->opened)

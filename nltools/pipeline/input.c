@@ -154,7 +154,7 @@ static void input_drop_partial_line(pipeline *p)
         in->size = newline != NULL ? (size_t)(newline + 1 - in->data) : 0;
 }
 
-/* Returns NL_MALFORMED for an unknown format, otherwise how reading ended. */
+/* Reads a source. Returns NL_MALFORMED for an unknown format, otherwise the final status of reading. */
 static nl_status input_read_source(pipeline *p)
 {
     const char *data;
