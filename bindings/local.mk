@@ -6,7 +6,7 @@ installed_rpath = $(filter-out /lib /usr/lib /usr/lib/%,$(libdir))
 comma = ,
 
 # Fortran: a module, which is the compiler's own kind of file, and a small library behind it.
-EXTRA_DIST += %D%/fortran/netlogger.f90 %D%/fortran/reader_open.c
+EXTRA_DIST += %D%/fortran/netlogger.f90 %D%/fortran/structs.c
 if BUILD_FORTRAN
 fortranlibdir = $(libdir)
 nodist_fortranlib_DATA = %D%/fortran/libnetlogger-fortran.a
@@ -21,11 +21,11 @@ CLEANFILES += %D%/fortran/*.o %D%/fortran/netlogger.mod %D%/fortran/libnetlogger
 # Made with it, whatever its time says.
 %D%/fortran/netlogger.mod: %D%/fortran/netlogger.o
 	$(AM_V_at)test -f $@ || { rm -f %D%/fortran/netlogger.o; $(MAKE) %D%/fortran/netlogger.o; }
-%D%/fortran/reader_open.o: %D%/fortran/reader_open.c
+%D%/fortran/structs.o: %D%/fortran/structs.c
 	$(AM_V_GEN)$(MKDIR_P) %D%/fortran && \
-	$(CC) $(AM_CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC -c $(srcdir)/%D%/fortran/reader_open.c -o $@
-%D%/fortran/libnetlogger-fortran.a: %D%/fortran/netlogger.o %D%/fortran/reader_open.o
-	$(AM_V_GEN)rm -f $@ && $(AR) cr $@ %D%/fortran/netlogger.o %D%/fortran/reader_open.o
+	$(CC) $(AM_CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC -c $(srcdir)/%D%/fortran/structs.c -o $@
+%D%/fortran/libnetlogger-fortran.a: %D%/fortran/netlogger.o %D%/fortran/structs.o
+	$(AM_V_GEN)rm -f $@ && $(AR) cr $@ %D%/fortran/netlogger.o %D%/fortran/structs.o
 
 # Java: a jar with the native part in it, into which the library is linked.
 java_sources = \

@@ -36,6 +36,7 @@ EXTRA_DIST += \
 	%D%/api-examples/markers.c \
 	%D%/api-examples/reading.c \
 	%D%/api-examples/records.c \
+	%D%/api-examples/spans.c \
 	%D%/api-examples/recovering.c \
 	%D%/benchmarks.md \
 	%D%/clocks.md \

@@ -7,7 +7,8 @@ nlinclude_HEADERS = \
 	%D%/include/netlogger/level.h %D%/include/netlogger/log.h %D%/include/netlogger/marker.h \
 	%D%/include/netlogger/marker_private.h %D%/include/netlogger/reader.h \
 	%D%/include/netlogger/record.h %D%/include/netlogger/status.h %D%/include/netlogger/time.h \
-	%D%/include/netlogger/recover.h %D%/include/netlogger/url.h
+	%D%/include/netlogger/recover.h %D%/include/netlogger/span.h \
+	%D%/include/netlogger/span_private.h %D%/include/netlogger/url.h
 pkgconfigdir = $(libdir)/pkgconfig
 nodist_pkgconfig_DATA = %D%/netlogger.pc
 
@@ -23,7 +24,7 @@ noinst_LTLIBRARIES += %D%/libproducer.la
 	%D%/log/recover.c %D%/log/remains.c %D%/log/remains.h \
 	%D%/log/session.c %D%/log/session.h %D%/log/shared.h %D%/log/payload.c %D%/log/payload.h \
 	%D%/log/format_arguments.c %D%/log/format_arguments.h %D%/log/format_site.c %D%/log/format_site.h %D%/log/costs.c \
-	%D%/log/scratch.c %D%/log/scratch.h \
+	%D%/log/scratch.c %D%/log/scratch.h %D%/log/span.c %D%/log/trace_context.c %D%/log/hex.h \
 	%D%/log/event_kind.c %D%/log/event_kind.h \
 	%D%/classic/classic.c %D%/classic/classic.h %D%/classic/classic_write.c
 %C%_libproducer_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%

@@ -221,25 +221,59 @@ template <class Name, class Value> inline nl_field named(const field<Name, Value
     return made;
 }
 
-/* Copies a value that must outlive the call. */
-template <class Value> inline auto keep(const Value &value)
+/* The constant parts of the start of a span, with and without parent, and of an end without fields: see NL_SPAN. */
+template <nl_level Level, class Event, class... Fields> struct span_place;
+template <nl_level Level, char... Text, class... Names, class... Values>
+struct span_place<Level, event_name<Text...>, field<Names, Values>...> {
+    static_assert(Level >= NL_EMERGENCY && Level <= NL_DEBUG, "not a level of spans");
+    static_assert(sizeof...(Names) <= NL_FIELDS_MAX, "a span has at most 16 fields");
+    static_assert(((raw_type<Values> != NL_RAW_NONE) && ...), "a field has a value of a type that cannot be logged");
+    static constexpr char start[] = {Text..., '.', 's', 't', 'a', 'r', 't', '\0'};
+    static constexpr char end[] = {Text..., '.', 'e', 'n', 'd', '\0'};
+    static constexpr const char *names[] = {"PARENT.ID", "TRACE.ID", "SPAN.ID", Names::text..., nullptr};
+    static constexpr const char *end_names[] = {"PARENT.ID", "TRACE.ID", "SPAN.ID", "STATUS", nullptr};
+    static constexpr unsigned char types[] = {NL_RAW_SPAN_ID, NL_RAW_TRACE_ID, NL_RAW_SPAN_ID, raw_type<Values>..., 0};
+    static constexpr unsigned char end_types[] = {NL_RAW_SPAN_ID, NL_RAW_TRACE_ID, NL_RAW_SPAN_ID, NL_RAW_INT32, 0};
+    static constexpr unsigned short count = 3 + sizeof...(Names);
+    static inline nl_span_place it = {{{start, names, types, count, Level, 0, 0, nullptr},
+                                       {start, names + 1, types + 1, count - 1, Level, 0, 0, nullptr}},
+                                      {{end, end_names, end_types, 4, Level, 0, 0, nullptr},
+                                       {end, end_names + 1, end_types + 1, 3, Level, 0, 0, nullptr}}};
+};
+
+/* The constant parts of the end of a span with these fields. */
+template <class... Fields> struct span_end_place;
+template <class... Names, class... Values> struct span_end_place<field<Names, Values>...> {
+    static_assert(sizeof...(Names) <= NL_FIELDS_MAX, "a span has at most 16 fields");
+    static_assert(((raw_type<Values> != NL_RAW_NONE) && ...), "a field has a value of a type that cannot be logged");
+    static constexpr const char *names[] = {"PARENT.ID", "TRACE.ID", "SPAN.ID", "STATUS", Names::text..., nullptr};
+    static constexpr unsigned char types[] = {NL_RAW_SPAN_ID, NL_RAW_TRACE_ID,     NL_RAW_SPAN_ID,
+                                              NL_RAW_INT32,   raw_type<Values>..., 0};
+    static inline nl_span_end_place it = {names, types, 4 + sizeof...(Names), nullptr, {}, nullptr};
+};
+
+template <class... Captured>
+inline void begin(nl_span &span, nl_log *log, nl_span_place *place, const nl_context *parent, const Captured &...values)
 {
-    using captured = decltype(capture(value));
-    if constexpr (std::is_same_v<captured, nl_string>) {
-        nl_string text = capture(value);
-        return std::string(text.data, text.size);
-    } else {
-        return capture(value);
-    }
+    std::size_t size = NL_PRIVATE_SPAN_HEAD + (std::size_t{0} + ... + nl_private_size_of(values));
+    nl_ring_producer *ring;
+    char *at = nl_private_span_begin(&span, log, place, parent, &size, &ring);
+    if (at == nullptr)
+        return;
+    ((at = nl_private_put(at, values)), ...);
+    nl_private_commit(ring, size);
 }
 
-template <class Start, class Suffix> struct joined;
-template <char... Start, char... Suffix> struct joined<event_name<Start...>, event_name<Suffix...>> {
-    using type = event_name<Start..., Suffix...>;
-};
-using start_suffix = event_name<'.', 's', 't', 'a', 'r', 't'>;
-using end_suffix = event_name<'.', 'e', 'n', 'd'>;
-using status_name = field_name<'S', 'T', 'A', 'T', 'U', 'S'>;
+template <class... Captured> inline void end(nl_span &span, nl_span_end_place *place, const Captured &...values)
+{
+    std::size_t size = NL_PRIVATE_SPAN_END_HEAD + (std::size_t{0} + ... + nl_private_size_of(values));
+    nl_ring_producer *ring;
+    char *at = nl_private_span_end(&span, place, &size, &ring);
+    if (at == nullptr)
+        return;
+    ((at = nl_private_put(at, values)), ...);
+    nl_private_commit(ring, size);
+}
 
 } // namespace detail
 
@@ -255,7 +289,145 @@ inline void set_message_handler(nl_message_handler *handler, void *user = nullpt
     nl_set_message_handler(handler, user);
 }
 
-template <class Event, class... Fields> class span;
+/** A trace and a span in it; see span.h. A value: pass copies to other threads. */
+class context
+{
+  public:
+    /** The empty context. A span without parent begins a trace. */
+    context() = default;
+    /** Wraps a context of the library. */
+    explicit context(const nl_context &it) : it(it)
+    {
+    }
+    /** Returns the calling thread's current context. */
+    static context current() noexcept
+    {
+        return context(nl_context_current());
+    }
+    /** Returns the context of a header traceparent; empty if it is invalid. */
+    static context parse(std::string_view traceparent) noexcept
+    {
+        context parsed;
+        nl_traceparent_parse(traceparent.data() != nullptr ? traceparent.data() : "", traceparent.size(), &parsed.it);
+        return parsed;
+    }
+    /** Returns the context of the environment variable TRACEPARENT; empty if it is missing or invalid. */
+    static context environment() noexcept
+    {
+        context parsed;
+        nl_traceparent_parse(nullptr, 0, &parsed.it);
+        return parsed;
+    }
+    /** Returns the header traceparent for a request to another process; "" if the context is empty. */
+    std::string traceparent() const
+    {
+        char text[NL_TRACEPARENT_SIZE];
+        return std::string(text, nl_traceparent_format(&it, text));
+    }
+    /** Returns the context for the C interface. */
+    const nl_context &get() const noexcept
+    {
+        return it;
+    }
+
+  private:
+    nl_context it{};
+};
+
+/** Makes a context the thread's current one during its scope, in the thread that created it. */
+class attached
+{
+  public:
+    /** Attaches a copy of the context. */
+    explicit attached(const context &next) noexcept : previous(nl_context_attach(&next.get()))
+    {
+    }
+    attached(const attached &) = delete;
+    attached &operator=(const attached &) = delete;
+    /** Attaches the previous context again. */
+    ~attached()
+    {
+        nl_context_attach(&previous);
+    }
+
+  private:
+    nl_context previous;
+};
+
+/** Joins the values of headers tracestate to one, see nl_tracestate_append; "" if one of them is invalid. */
+template <class Headers> std::string join_tracestate(const Headers &headers)
+{
+    char state[NL_TRACESTATE_SIZE] = "";
+    for (const std::string_view header : headers)
+        if (nl_tracestate_append(state, header.data(), header.size()) != NL_OK)
+            return {};
+    return state;
+}
+
+class log;
+
+/**
+ * A span: Name.start and Name.end, see span.h. log.span() returns one that is its thread's current context during its
+ * scope; log.detached_span() returns one that may end in any thread. Its destructor logs Name.end with STATUS=0, or
+ * STATUS=-1 if an exception ends the span. The log must outlive the span.
+ */
+class span
+{
+  public:
+    span(const span &) = delete;
+    span &operator=(const span &) = delete;
+    /** Logs Name.end, unless the span has ended. */
+    ~span()
+    {
+        if (it.log != nullptr)
+            finish(std::uncaught_exceptions() > exceptions ? -1 : it.status);
+    }
+
+    /** Ends the span now, with more fields. Later calls do nothing. */
+    template <class... Names, class... Values> void end(const field<Names, Values> &...more) noexcept
+    {
+        finish(it.status, more...);
+    }
+
+    /** Ends the span as failed: STATUS=-1. */
+    template <class... Names, class... Values> void fail(const field<Names, Values> &...more) noexcept
+    {
+        finish(-1, more...);
+    }
+
+    /** Sets the STATUS of the end. */
+    void set_status(int status) noexcept
+    {
+        it.status = status;
+    }
+
+    /** Returns the context for children and requests. If the span is off, it is the parent's. */
+    netlogger::context context() const noexcept
+    {
+        return netlogger::context(it.context);
+    }
+
+  private:
+    friend class log;
+
+    template <class Place, class... Names, class... Values>
+    span(const log &log, Place, const nl_context &parent, bool current, const field<Names, Values> &...fields) noexcept;
+
+    template <class... Names, class... Values> void finish(int status, const field<Names, Values> &...more) noexcept
+    {
+        if (it.log == nullptr)
+            return;
+        if (is_current)
+            nl_context_attach(&previous);
+        it.status = status;
+        detail::end(it, &detail::span_end_place<field<Names, Values>...>::it, detail::capture(more.value)...);
+    }
+
+    nl_span it{};
+    nl_context previous{};
+    bool is_current = false;
+    int exceptions = std::uncaught_exceptions(); /* number of active exceptions at the beginning */
+};
 
 /**
  * A log; see log.h. Movable, not copyable. Any number of threads may call its const members. Signal handlers may log
@@ -364,12 +536,26 @@ class log
     }
 
     /**
-     * Writes Name.start now, and Name.end at the end of the returned object's scope, both with these fields: see span.
+     * Begins a span, which is the thread's current context until the end of the returned object's scope. Its parent is
+     * the current context.
+     *
+     * @tparam Level its level
+     * @param fields at most 16
      */
-    template <char... Text, class... Names, class... Values>
-    [[nodiscard]] auto span(event_name<Text...> name, const field<Names, Values> &...fields) const
+    template <nl_level Level = NL_USAGE, char... Text, class... Names, class... Values>
+    [[nodiscard]] netlogger::span span(event_name<Text...>, const field<Names, Values> &...fields) const noexcept
     {
-        return netlogger::span<event_name<Text...>, field<Names, Values>...>(*this, name, fields...);
+        using place = detail::span_place<Level, event_name<Text...>, field<Names, Values>...>;
+        return netlogger::span(*this, place{}, nl_private_current.context, true, fields...);
+    }
+
+    /** Begins a span with another parent. It is not the current context, and may end in any thread. */
+    template <nl_level Level = NL_USAGE, char... Text, class... Names, class... Values>
+    [[nodiscard]] netlogger::span detached_span(const context &parent, event_name<Text...>,
+                                                const field<Names, Values> &...fields) const noexcept
+    {
+        using place = detail::span_place<Level, event_name<Text...>, field<Names, Values>...>;
+        return netlogger::span(*this, place{}, parent.get(), false, fields...);
     }
 
     /**
@@ -454,60 +640,23 @@ inline bool log::write(nl_level level, const char *name, const char *format, ...
     return status == NL_OK;
 }
 
-/**
- * The time between the events Name.start and Name.end, which have the same fields. Name.end has STATUS=0, or STATUS=-1
- * if an exception ends the span. The log must outlive the span.
- */
-template <char... Text, class... Names, class... Values> class span<event_name<Text...>, field<Names, Values>...>
+template <class Place, class... Names, class... Values>
+span::span(const log &log, Place, const nl_context &parent, bool current,
+           const field<Names, Values> &...fields) noexcept
 {
-    using start_name = typename detail::joined<event_name<Text...>, detail::start_suffix>::type;
-    using end_name = typename detail::joined<event_name<Text...>, detail::end_suffix>::type;
-
-  public:
-    /** Writes Name.start; created by log.span(). Copies text in fields. */
-    span(const netlogger::log &log, event_name<Text...>, const field<Names, Values> &...fields)
-        : to(&log), exceptions(std::uncaught_exceptions()), values(detail::keep(fields.value)...)
-    {
-        log.event(start_name{}, fields...);
+    it.context = parent;
+    const nl_span_place &place = Place::it;
+    if (!detail::is_on(log.get(), nl_level(place.start[0].level)) ||
+        __atomic_load_n(&place.start[0].off, __ATOMIC_RELAXED) ||
+        __atomic_load_n(&place.start[1].off, __ATOMIC_RELAXED) || !nl_private_is_sampled(&parent))
+        return;
+    const nl_context from = parent; /* it may be in this object */
+    detail::begin(it, log.get(), &Place::it, &from, detail::capture(fields.value)...);
+    if (it.log != nullptr && current) {
+        is_current = true;
+        previous = nl_context_attach(&it.context);
     }
-    span(const span &) = delete;
-    span &operator=(const span &) = delete;
-    /** Writes Name.end, unless the span has ended. */
-    ~span()
-    {
-        if (to != nullptr)
-            finish(std::uncaught_exceptions() > exceptions ? -1 : 0);
-    }
-
-    /** Ends the span now, with more fields. Later calls do nothing. */
-    template <class... MoreNames, class... MoreValues> void end(const field<MoreNames, MoreValues> &...more)
-    {
-        if (to != nullptr)
-            finish(0, more...);
-    }
-
-    /** Ends the span as failed: STATUS=-1. */
-    template <class... MoreNames, class... MoreValues> void fail(const field<MoreNames, MoreValues> &...more)
-    {
-        if (to != nullptr)
-            finish(-1, more...);
-    }
-
-  private:
-    template <class... More> void finish(int status, const More &...more)
-    {
-        std::apply(
-            [&](const auto &...kept) {
-                to->event(end_name{}, (Names{} = kept)..., more..., detail::status_name{} = status);
-            },
-            values);
-        to = nullptr;
-    }
-
-    const netlogger::log *to; /* nullptr after the end */
-    int exceptions;           /* number of active exceptions at the beginning */
-    std::tuple<decltype(detail::keep(std::declval<const Values &>()))...> values;
-};
+}
 
 /* ---- reading ---- */
 

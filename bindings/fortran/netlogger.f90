@@ -144,25 +144,25 @@ module netlogger
             character(kind=c_char), intent(in) :: event(*)
             integer(c_size_t), value :: size
         end subroutine
-        subroutine nl_record_add_string(record, name, text, size) bind(c)
+        subroutine nl_fortran_record_add_string(record, name, text, size) bind(c)
             import :: c_ptr, c_size_t, c_char
             type(c_ptr), value :: record
             character(kind=c_char), intent(in) :: name(*), text(*)
             integer(c_size_t), value :: size
         end subroutine
-        subroutine nl_record_add_int(record, name, number) bind(c)
+        subroutine nl_fortran_record_add_int(record, name, number) bind(c)
             import :: c_ptr, c_int64_t, c_char
             type(c_ptr), value :: record
             character(kind=c_char), intent(in) :: name(*)
             integer(c_int64_t), value :: number
         end subroutine
-        subroutine nl_record_add_double(record, name, number) bind(c)
+        subroutine nl_fortran_record_add_double(record, name, number) bind(c)
             import :: c_ptr, c_double, c_char
             type(c_ptr), value :: record
             character(kind=c_char), intent(in) :: name(*)
             real(c_double), value :: number
         end subroutine
-        subroutine nl_record_add_bool(record, name, flag) bind(c)
+        subroutine nl_fortran_record_add_bool(record, name, flag) bind(c)
             import :: c_ptr, c_bool, c_char
             type(c_ptr), value :: record
             character(kind=c_char), intent(in) :: name(*)
@@ -365,15 +365,15 @@ contains
         key = trim(name)//c_null_char
         select type (value)
         type is (integer(int32))
-            call nl_record_add_int(record, key, int(value, c_int64_t))
+            call nl_fortran_record_add_int(record, key, int(value, c_int64_t))
         type is (integer(int64))
-            call nl_record_add_int(record, key, value)
+            call nl_fortran_record_add_int(record, key, value)
         type is (real(real64))
-            call nl_record_add_double(record, key, value)
+            call nl_fortran_record_add_double(record, key, value)
         type is (character(*))
-            call nl_record_add_string(record, key, value, len_trim(value, c_size_t))
+            call nl_fortran_record_add_string(record, key, value, len_trim(value, c_size_t))
         type is (nl_exact)
-            call nl_record_add_string(record, key, value%text, len(value%text, c_size_t))
+            call nl_fortran_record_add_string(record, key, value%text, len(value%text, c_size_t))
         class default
             call add_rare(record, key, value)
         end select
@@ -386,19 +386,19 @@ contains
         character(*), parameter :: UNKNOWN = "(unknown type)"
         select type (value)
         type is (integer(int8))
-            call nl_record_add_int(record, key, int(value, c_int64_t))
+            call nl_fortran_record_add_int(record, key, int(value, c_int64_t))
         type is (integer(int16))
-            call nl_record_add_int(record, key, int(value, c_int64_t))
+            call nl_fortran_record_add_int(record, key, int(value, c_int64_t))
         type is (real(real32))
-            call nl_record_add_double(record, key, real(value, c_double))
+            call nl_fortran_record_add_double(record, key, real(value, c_double))
         type is (real(real128))
-            call nl_record_add_double(record, key, real(value, c_double))
+            call nl_fortran_record_add_double(record, key, real(value, c_double))
         type is (logical)
-            call nl_record_add_bool(record, key, logical(value, c_bool))
+            call nl_fortran_record_add_bool(record, key, logical(value, c_bool))
         type is (logical(c_bool))
-            call nl_record_add_bool(record, key, value)
+            call nl_fortran_record_add_bool(record, key, value)
         class default
-            call nl_record_add_string(record, key, UNKNOWN, len(UNKNOWN, c_size_t))
+            call nl_fortran_record_add_string(record, key, UNKNOWN, len(UNKNOWN, c_size_t))
         end select
     end subroutine
 

@@ -230,48 +230,31 @@ void nl_record_set_event(nl_record *record, const char *event, size_t size)
         record->event = copy_bytes(record, event, size);
 }
 
-/* Adds a field. Bytes that are invalid in names become '_'. */
-static void record_add_field(nl_record *record, const char *name, nl_field value)
+void nl_record_add(nl_record *record, const nl_field *value)
 {
+    if (record == NULL || value == NULL)
+        return;
+    nl_string string = value->string;
+    if (value->type == NL_TYPE_STRING) {
+        string = copy_bytes(record, string.data, string.size);
+        if (string.data == NULL)
+            return;
+    }
     if (!forget_raw(record))
         return;
-    size_t size = strlen(name);
+    size_t size = value->name.size;
     char *copy = nl_record_allocate(record, size == 0 ? 1 : size);
     nl_field *field = copy != NULL ? nl_record_append(record) : NULL;
     if (field == NULL)
         return;
     copy[0] = '_';
-    memcpy(copy, name, size);
+    if (size > 0)
+        memcpy(copy, value->name.data, size);
     nl_name_make_valid(copy, size);
-    *field = value;
+    *field = *value;
+    if (value->type == NL_TYPE_STRING)
+        field->string = string;
     field->name = (nl_string){copy, size == 0 ? 1 : size};
-}
-
-void nl_record_add_string(nl_record *record, const char *name, const char *value, size_t size)
-{
-    nl_string copy = record != NULL ? copy_bytes(record, value, size) : (nl_string){NULL, 0};
-    if (copy.data != NULL)
-        record_add_field(record, name, (nl_field){.type = NL_TYPE_STRING, .string = copy});
-}
-
-void nl_record_add_int(nl_record *record, const char *name, int64_t value)
-{
-    record_add_field(record, name, (nl_field){.type = NL_TYPE_INT, .int_value = value});
-}
-
-void nl_record_add_uint(nl_record *record, const char *name, uint64_t value)
-{
-    record_add_field(record, name, (nl_field){.type = NL_TYPE_UINT, .uint_value = value});
-}
-
-void nl_record_add_double(nl_record *record, const char *name, double value)
-{
-    record_add_field(record, name, (nl_field){.type = NL_TYPE_DOUBLE, .double_value = value});
-}
-
-void nl_record_add_bool(nl_record *record, const char *name, bool value)
-{
-    record_add_field(record, name, (nl_field){.type = NL_TYPE_BOOL, .bool_value = value});
 }
 
 /* Returns the level's text, or the name of a level without a text. */

@@ -13,6 +13,7 @@
  *   url.h      names of sources and destinations
  *   log.h      logging: nl_open, nl_write, nl_close
  *   event.h    NL_EVENT: typed events at the lowest cost
+ *   span.h     NL_SPAN: intervals of requests, and contexts that connect them
  *   marker.h   NL_MARKER: events that a probe switches on at run time
  *   reader.h   reading records from a file, a pipe or a collector
  *   recover.h  recovery of events of killed processes
@@ -44,6 +45,8 @@
 #include <netlogger/log.h>
 
 #include <netlogger/event.h>
+
+#include <netlogger/span.h>
 
 #include <netlogger/marker.h>
 

@@ -59,6 +59,9 @@ static void put_typical(char *at, const nl_event_site *site)
         case NL_RAW_UINT8:
             at = nl_private_put_scalar(at, &typical_bits, 1);
             break;
+        case NL_RAW_TRACE_ID:
+            at = nl_private_put_scalar(at, &(nl_span_ids){0}.trace_id, 16);
+            break;
         case NL_RAW_INT16:
         case NL_RAW_UINT16:
             at = nl_private_put_scalar(at, &typical_bits, 2);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "record/record_internal.h"
+#include "log/hex.h"
 #include "log/payload.h"
 
 #include <stdlib.h>
@@ -43,8 +44,18 @@ void nl_drain_finish(nl_drain *drain)
     free(drain->shapes);
 }
 
-/* Reads a value of a raw type at *at into field. Returns false if it extends beyond end. */
-static inline bool get_value(const char **at, const char *end, unsigned raw_type, nl_field *field)
+/* Sets field to the hexadecimal digits of size bytes, which it puts at *digits, and advances *digits. */
+static void set_id(nl_field *field, const void *id, size_t size, char **digits)
+{
+    nl_hex_put(*digits, id, size);
+    field->type = NL_TYPE_STRING;
+    field->string = (nl_string){*digits, 2 * size};
+    *digits += 2 * size;
+}
+
+/* Reads a value of a raw type at *at into field; the digits of an ID go to *digits. Returns false if it extends beyond
+ * end. */
+static inline bool get_value(const char **at, const char *end, unsigned raw_type, nl_field *field, char **digits)
 {
     const char *value = *at;
     uint32_t string_size;
@@ -71,6 +82,13 @@ static inline bool get_value(const char **at, const char *end, unsigned raw_type
         GET(NL_RAW_FLOAT, float, NL_TYPE_DOUBLE, double_value)
         GET(NL_RAW_DOUBLE, double, NL_TYPE_DOUBLE, double_value)
         GET(NL_RAW_BOOL, uint8_t, NL_TYPE_BOOL, bool_value)
+    case NL_RAW_TRACE_ID:
+    case NL_RAW_SPAN_ID:
+        if ((size_t)(end - value) < nl_raw_size(raw_type))
+            return false;
+        *at = value + nl_raw_size(raw_type);
+        set_id(field, value, nl_raw_size(raw_type), digits);
+        return true;
     case NL_RAW_STRING:
         if ((size_t)(end - value) < sizeof string_size)
             return false;
@@ -90,6 +108,7 @@ static inline bool get_value(const char **at, const char *end, unsigned raw_type
 static bool typed_record(nl_drain *drain, const nl_site *site, const char *at, const char *end)
 {
     nl_record *record = drain->record;
+    char *digits = drain->digits;
     record->level = site->level;
     record->event = site->event;
     nl_field *fields = site->field_count > 0 ? nl_record_append_many(record, site->field_count) : NULL;
@@ -97,7 +116,7 @@ static bool typed_record(nl_drain *drain, const nl_site *site, const char *at, c
         if (fields == NULL)
             return false;
         fields[i].name = site->names[i];
-        if (!get_value(&at, end, site->types[i], &fields[i]))
+        if (!get_value(&at, end, site->types[i], &fields[i], &digits))
             return false;
     }
     return true;
@@ -166,24 +185,54 @@ static bool put_lost(nl_drain *drain, nl_ring *ring, const char *payload, size_t
     return true;
 }
 
+/* Adds the IDs of the span in whose scope the event was logged, unless the program has logged a span's ID itself. */
+static bool add_span_ids(nl_drain *drain, const nl_span_ids *ids)
+{
+    nl_field named;
+    if (nl_record_find(drain->record, "SPAN.ID", &named))
+        return true;
+    nl_field *fields = nl_record_append_many(drain->record, 2);
+    if (fields == NULL)
+        return false;
+    char *digits = drain->digits;
+    fields[0].name = (nl_string){"TRACE.ID", 8};
+    set_id(&fields[0], ids->trace_id, sizeof ids->trace_id, &digits);
+    fields[1].name = (nl_string){"SPAN.ID", 7};
+    set_id(&fields[1], ids->span_id, sizeof ids->span_id, &digits);
+    return true;
+}
+
+/* Makes drain->record of the event of a site. Returns false if it is damaged. */
+static bool event_record(nl_drain *drain, nl_ring *ring, uint32_t id, const char *payload, size_t size)
+{
+    if (id == NL_SITE_RECORD)
+        return nl_payload_get(payload, size, drain->record);
+    if (id == NL_SITE_LOST)
+        return put_lost(drain, ring, payload, size);
+    if (id == NL_SITE_IN_SPAN) {
+        nl_span_ids ids;
+        nl_event_header inner;
+        if (size < sizeof ids + sizeof inner)
+            return false;
+        memcpy(&ids, payload, sizeof ids);
+        memcpy(&inner, payload + sizeof ids, sizeof inner);
+        return inner.size == size - sizeof ids && inner.site != NL_SITE_IN_SPAN && inner.site != NL_SITE_LOST &&
+               event_record(drain, ring, inner.site, payload + sizeof ids + sizeof inner, inner.size - sizeof inner) &&
+               add_span_ids(drain, &ids);
+    }
+    const nl_site *site = nl_site_table_get(&drain->sites, id);
+    return site != NULL && typed_record(drain, site, payload, payload + size);
+}
+
 /* An event is unreadable if a program composed it with invalid names or types, or overwrote its memory. */
 bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
 {
     nl_record_clear(drain->record);
-    const char *payload = event + sizeof *header, *reason = "the memory of the event is damaged";
-    size_t size = header->size - sizeof *header;
-    bool good;
-    if (header->site == NL_SITE_RECORD) {
-        good = nl_payload_get(payload, size, drain->record);
-        reason = "the event is not a record";
-    } else if (header->site == NL_SITE_LOST) {
-        good = put_lost(drain, ring, payload, size);
-    } else {
-        const nl_site *site = nl_site_table_get(&drain->sites, header->site);
-        good = site != NULL && typed_record(drain, site, payload, payload + size);
-    }
+    bool good = event_record(drain, ring, header->site, event + sizeof *header, header->size - sizeof *header);
     if (!good)
-        nl_drain_lose(drain, ring, header->ticks, reason);
+        nl_drain_lose(drain, ring, header->ticks,
+                      header->site == NL_SITE_RECORD ? "the event is not a record"
+                                                     : "the memory of the event is damaged");
     complete(drain, nl_drain_time_ns(drain, ring, header->ticks));
     return good;
 }

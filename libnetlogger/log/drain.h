@@ -19,8 +19,9 @@ typedef struct nl_drain {
     nl_clock clock;
     nl_site_table sites;
     nl_record *record;
-    nl_level level; /* level of the batch, with one_level */
-    uint64_t lost;  /* number of events reported as lost */
+    char digits[2 * sizeof(nl_span_ids) * NL_SITE_FIELDS_MAX]; /* of IDs in the record */
+    nl_level level;                                            /* level of the batch, with one_level */
+    uint64_t lost;                                             /* number of events reported as lost */
     nl_ring **heap; /* text: rings with events, ordered by the time of their next event */
     size_t heap_size, heap_capacity;
     nl_text_shape **text_shapes; /* text: by site; NULL: no events yet */

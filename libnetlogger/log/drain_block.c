@@ -8,14 +8,16 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/buffer.h"
+#include "log/hex.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    NUMBERS_SIZE = NL_FIELDS_MAX * NL_VARINT_SIZE, /* maximum size of the numbers of an event */
-    BLOCK_SIZE = 60 << 10,                         /* of consecutive typed events */
-    BLOCK_EVENTS = 64 << 10,                       /* bytes of a ring that always fit into one block */
+    ID_SIZE_MAX = 2 * sizeof((nl_span_ids){0}.trace_id) + 1, /* digits and their count */
+    NUMBERS_SIZE = NL_SITE_FIELDS_MAX * ID_SIZE_MAX,         /* maximum size of the numbers and IDs of an event */
+    BLOCK_SIZE = 60 << 10,                                   /* of consecutive typed events */
+    BLOCK_EVENTS = 64 << 10,                                 /* bytes of a ring that always fit into one block */
     RUN_EVENT_MAX = 4096,
     LARGE_SIZE = 64 << 10, /* more than the definition of a shape */
     AHEAD = 2048,          /* prefetch distance in bytes of the ring */
@@ -26,6 +28,8 @@ static nl_type type_of(unsigned raw_type)
 {
     switch (raw_type) {
     case NL_RAW_STRING:
+    case NL_RAW_TRACE_ID:
+    case NL_RAW_SPAN_ID:
         return NL_TYPE_STRING;
     case NL_RAW_BOOL:
         return NL_TYPE_BOOL;
@@ -44,19 +48,26 @@ static nl_type type_of(unsigned raw_type)
 
 static unsigned add_shape(nl_drain *drain, const nl_site *site)
 {
-    nl_type types[NL_FIELDS_MAX];
-    for (unsigned i = 0; i < site->field_count; i++)
+    nl_type types[NL_SITE_FIELDS_MAX];
+    uint32_t digits = 0; /* of IDs */
+    for (unsigned i = 0; i < site->field_count; i++) {
         types[i] = type_of(site->types[i]);
+        if (types[i] == NL_TYPE_STRING)
+            digits += 2 * (uint32_t)nl_raw_size(site->types[i]);
+    }
     if (drain->block_source == 0)
         drain->block_source = 1 + nl_block_add_source(&drain->block, drain->host, drain->prog);
     if (drain->block_source == 0)
         return NL_BLOCK_NO_PLACE;
-    return nl_block_add_shape(&drain->block, &(nl_block_shape){.source = drain->block_source - 1,
-                                                               .level = site->level,
-                                                               .event = site->event,
-                                                               .names = site->names,
-                                                               .types = types,
-                                                               .field_count = site->field_count});
+    unsigned shape = nl_block_add_shape(&drain->block, &(nl_block_shape){.source = drain->block_source - 1,
+                                                                         .level = site->level,
+                                                                         .event = site->event,
+                                                                         .names = site->names,
+                                                                         .types = types,
+                                                                         .field_count = site->field_count});
+    if (shape != NL_BLOCK_NO_PLACE)
+        drain->block.known_shapes[shape].expanded += digits;
+    return shape;
 }
 
 /* Returns the shape of a site in this block, adding it at the site's first event; or NL_BLOCK_NO_PLACE. */
@@ -95,6 +106,14 @@ static inline __attribute__((always_inline)) char *put_value(char *at, const cha
     }
 #define PUT_NUMBER(raw, c_type) PUT(raw, c_type, nl_block_put_number(at, (uint64_t)number, before, bmi2))
     switch (raw_type) {
+    case NL_RAW_TRACE_ID:
+    case NL_RAW_SPAN_ID: {
+        char digits[ID_SIZE_MAX];
+        size_t size = nl_raw_size(raw_type);
+        nl_hex_put(digits, value, size);
+        *from = value + size;
+        return nl_block_put_text(at, records, digits, 2 * size, before, bmi2);
+    }
     case NL_RAW_STRING: {
         uint32_t size;
         memcpy(&size, value, sizeof size);

@@ -106,17 +106,24 @@ static inline void nl_leave(const nl_visit *visit)
 
 /* ---- producer.c ---- */
 
-/*
- * Returns the calling thread's ring with space for an event of size bytes, marked as busy; NULL if the event is lost;
- * the ring counts the loss.
- */
+/* Returns the calling thread's ring with space for an event of size bytes, marked as busy; NULL if the event is lost;
+ * the ring counts the loss. If the thread's events carry a context, it has put the context there. */
 nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size);
+
+/* As nl_private_begin, for an event that never carries the thread's context. Returns NULL also if the site is off. */
+char *nl_producer_begin(nl_log *log, nl_event_site *site, size_t size, nl_ring_producer **ring);
+
+/* Makes the thread's events take the slow path, after nl_private_current.carried is set. */
+void nl_producer_carry_context(void);
 
 /*
  * As nl_vwrite, for an event with head's level, time, host, program and fields. LVL, HOST and PROG in the format set
  * the record's members. event has a NUL. Returns NL_AGAIN and writes nothing if the format is not a sequence of fields.
  */
 nl_status nl_vwrite_after(nl_log *log, const nl_record *head, const char *event, const char *format, va_list arguments);
+
+/* Puts a whole record into the ring, unless its event is switched off by name. Does not check the level. */
+nl_status nl_write_put_record(nl_log *log, const nl_record *record);
 
 /* Registers a site that is not registered. Returns false if memory runs out. */
 bool nl_producer_know_site(nl_event_site *site);
@@ -143,6 +150,11 @@ void nl_slot_release(nl_log *log);
 
 /* Call it in the child after fork, which has only this thread and no rings. */
 void nl_producer_after_fork(void);
+
+/* ---- span.c ---- */
+
+/* Returns a random number that is not 0. */
+uint64_t nl_span_new_id(void);
 
 /* ---- writer_thread.c ---- */
 

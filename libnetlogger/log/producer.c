@@ -10,17 +10,23 @@
 #include <limits.h>
 #include <string.h>
 
+/*
+ * NL_EVENT finds the thread's rings here, without a lock. An entry is NULL while the thread's events carry a context,
+ * so that they take the slow path, which adds it: events outside of spans pay nothing for spans. The slow path finds
+ * the ring in nl_thread and restores the entry when no context is carried.
+ */
 __thread nl_ring_producer *nl_private_rings[NL_PRIVATE_SLOTS];
 __thread unsigned nl_inside;
+static __thread unsigned entries_end; /* entries from here on have always been NULL */
 
 enum { SLOTS = 496 }; /* maximum number of open logs whose rings threads find without a lock */
 
 /* A thread that has logged. It is not on the heap, because its first event may be in a signal handler. */
 typedef struct nl_thread {
     struct nl_thread *next;
-    nl_ring_producer **slots;                /* its nl_private_rings */
-    nl_ring *more[SLOTS - NL_PRIVATE_SLOTS]; /* of logs with later slots */
-    nl_ring *rings;                          /* by next_of_thread */
+    nl_ring_producer **entries; /* its nl_private_rings */
+    nl_ring *by_slot[SLOTS];
+    nl_ring *rings; /* by next_of_thread */
 } nl_thread;
 
 static nl_thread *threads;
@@ -114,7 +120,7 @@ static bool know_thread(void)
     nl_thread *thread = nl_pages_new(sizeof *thread);
     if (thread == NULL)
         return false;
-    *thread = (nl_thread){.next = threads, .slots = nl_private_rings};
+    *thread = (nl_thread){.next = threads, .entries = nl_private_rings};
     threads = self = thread;
     pthread_setspecific(key, thread);
     return true;
@@ -164,21 +170,28 @@ static uint64_t ticks_now(void)
 static nl_ring *known_ring(const nl_log *log)
 {
     unsigned slot = log->gate.slot;
-    if (slot < NL_PRIVATE_SLOTS)
-        return (nl_ring *)(void *)nl_private_rings[slot];
-    nl_thread *thread = self;
-    return thread != NULL && slot < SLOTS ? __atomic_load_n(&thread->more[slot - NL_PRIVATE_SLOTS], __ATOMIC_RELAXED)
-                                          : NULL;
+    const nl_thread *thread = self;
+    return thread != NULL && slot < SLOTS ? __atomic_load_n(&thread->by_slot[slot], __ATOMIC_RELAXED) : NULL;
 }
 
 /* ring may be NULL. */
 static void set_known_ring(nl_thread *thread, const nl_log *log, nl_ring *ring)
 {
     unsigned slot = log->gate.slot;
-    if (slot < NL_PRIVATE_SLOTS)
-        thread->slots[slot] = ring != NULL ? &ring->producer : NULL;
-    else if (slot < SLOTS)
-        __atomic_store_n(&thread->more[slot - NL_PRIVATE_SLOTS], ring, __ATOMIC_RELAXED);
+    if (slot < NL_PRIVATE_SLOTS && ring == NULL) {
+        thread->entries[slot] = NULL;
+    } else if (slot < NL_PRIVATE_SLOTS && !nl_private_current.carried) { /* thread is this thread */
+        entries_end = slot < entries_end ? entries_end : slot + 1;
+        nl_private_rings[slot] = &ring->producer;
+    }
+    if (slot < SLOTS)
+        __atomic_store_n(&thread->by_slot[slot], ring, __ATOMIC_RELAXED);
+}
+
+void nl_producer_carry_context(void)
+{
+    for (unsigned i = 0; i < entries_end; i++)
+        nl_private_rings[i] = NULL;
 }
 
 /* Ensures that the log has a description and a writer thread, and looks for a free ring. Returns false if memory runs
@@ -266,7 +279,6 @@ static nl_ring *first_ring(nl_log *log)
     } else {
         hold(ring);
         __atomic_store_n(&ring->producer.called, called, __ATOMIC_RELEASE);
-        set_known_ring(self, log, ring);
     }
     end_first(log);
     return ring;
@@ -285,6 +297,7 @@ static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
         hold(ring);
     else if ((ring = first_ring(log)) == NULL)
         return NULL;
+    set_known_ring(self, log, ring);
     count_refused(ring);
     if (__atomic_load_n(&log->asleep, __ATOMIC_SEQ_CST))
         nl_writer_thread_wake(log);
@@ -314,7 +327,7 @@ void nl_producer_refuse(nl_log *log)
         nl_ring_refuse(ring);
 }
 
-nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size)
+static nl_ring_producer *prepare_plain(nl_log *log, nl_level level, size_t size)
 {
     if (nl_inside > 0 || gone) {
         nl_producer_refuse(log);
@@ -324,6 +337,68 @@ nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size)
     nl_ring *ring = ready_ring(log, level, size);
     nl_leave(&visit);
     return ring != NULL ? &ring->producer : NULL;
+}
+
+/* Returns the busy ring of a thread that has a ring with space; otherwise NULL. */
+static inline nl_ring_producer *prepare_known(const nl_log *log, size_t size)
+{
+    nl_ring *known = known_ring(log);
+    if (known == NULL || known->producer.busy)
+        return NULL;
+    nl_ring_producer *ring = &known->producer;
+    __atomic_store_n(&ring->busy, 1, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (__builtin_expect(ring->head + size <= __atomic_load_n(&ring->limit, __ATOMIC_RELAXED), 1)) {
+        ring->called = nl_private_ticks(ring);
+        return ring;
+    }
+    __atomic_store_n(&ring->busy, 0, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+enum { CONTEXT_SIZE = sizeof(nl_event_header) + sizeof(nl_span_ids) };
+
+nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size)
+{
+    if (!nl_private_current.carried)
+        return prepare_plain(log, level, size);
+    nl_ring_producer *ring = prepare_known(log, CONTEXT_SIZE + size);
+    if (ring == NULL)
+        ring = prepare_plain(log, level, CONTEXT_SIZE + size);
+    if (ring == NULL)
+        return NULL;
+    char *at = ring->data + (ring->head & ring->mask);
+    nl_event_header header = {(uint32_t)(CONTEXT_SIZE + size), NL_SITE_IN_SPAN, ring->called};
+    memcpy(at, &header, sizeof header);
+    memcpy(at + sizeof header, nl_private_current.context.trace_id, sizeof(nl_span_ids));
+    ring->head += CONTEXT_SIZE; /* published together with the event, which the caller puts behind it */
+    return ring;
+}
+
+char *nl_producer_begin(nl_log *log, nl_event_site *site, size_t size, nl_ring_producer **out)
+{
+    nl_ring_producer *ring = NULL;
+    if (__builtin_expect(__atomic_load_n(&site->id, __ATOMIC_ACQUIRE) != 0, 1))
+        ring = prepare_known(log, size);
+    if (__builtin_expect(ring == NULL, 0)) {
+        if (!nl_producer_know_site(site)) {
+            nl_producer_lose(log);
+            return NULL;
+        }
+        if (__atomic_load_n(&site->off, __ATOMIC_RELAXED))
+            return NULL;
+        ring = prepare_plain(log, (nl_level)site->level, size);
+        if (ring == NULL)
+            return NULL;
+        __atomic_store_n(&ring->busy, 1, __ATOMIC_RELAXED);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    }
+    *out = ring;
+    char *at = ring->data + (ring->head & ring->mask);
+    __builtin_prefetch(at + NL_PRIVATE_AHEAD, 1);
+    nl_event_header header = {(uint32_t)size, __atomic_load_n(&site->id, __ATOMIC_RELAXED), ring->called};
+    memcpy(at, &header, sizeof header);
+    return at + sizeof header;
 }
 
 bool nl_producer_know_site(nl_event_site *site)
@@ -399,6 +474,6 @@ void nl_producer_after_fork(void)
     }
     threads = self;
     if (self != NULL)
-        *self = (nl_thread){.slots = nl_private_rings};
+        *self = (nl_thread){.entries = nl_private_rings};
     memset(nl_private_rings, 0, sizeof nl_private_rings);
 }

@@ -26,7 +26,7 @@
 #include <netlogger.h>
 
 #define NL_SHARED_MAGIC "NLSHARED"
-#define NL_SHARED_VERSION 1
+#define NL_SHARED_VERSION 2
 #define NL_CACHE_LINE 64
 
 enum {
@@ -44,12 +44,22 @@ enum { NL_EVENT_MAX = 960 << 10 };
 _Static_assert(4 * NL_EVENT_MAX + (256 << 10) <= NL_SHARED_BATCH_SIZE, "a batch has room for any event");
 _Static_assert(NL_FIELDS_MAX *NL_VALUE_SIZE_MAX + 1024 <= NL_EVENT_MAX, "no NL_EVENT is larger: it does not ask");
 
+/* The maximum number of fields of a site: those of the program, PARENT.ID, TRACE.ID, SPAN.ID and STATUS. */
+enum { NL_SITE_FIELDS_MAX = NL_FIELDS_MAX + 4 };
+
 /* The sites of events that do not come from NL_EVENT. */
 enum {
-    NL_SITE_RECORD = 1, /* a whole record with names: nl_write, nl_write_record */
-    NL_SITE_LOST = 2,   /* nl_lost_event: events were lost here */
-    NL_SITE_FIRST = 3,
+    NL_SITE_RECORD = 1,  /* a whole record with names: nl_write, nl_write_record */
+    NL_SITE_LOST = 2,    /* nl_lost_event: events were lost here */
+    NL_SITE_IN_SPAN = 3, /* nl_span_ids and another event with its header, which belongs to that span */
+    NL_SITE_FIRST = 4,
 };
+
+/* Follows the header of an NL_SITE_IN_SPAN event. */
+typedef struct nl_span_ids {
+    unsigned char trace_id[16];
+    unsigned char span_id[8];
+} nl_span_ids;
 
 /* Follows the header of an NL_SITE_LOST event. */
 typedef struct nl_lost_event {

@@ -106,7 +106,7 @@ void nl_private_sites_leave(const void *inside)
     nl_registry_lock();
     pthread_mutex_lock(&rules_mutex);
     for (nl_event_site **at = &registered; *at != NULL;)
-        if (module != NULL && module_of(*at) == module)
+        if (module != NULL && (module_of(*at) == module || module_of((*at)->names) == module))
             *at = (*at)->next;
         else
             at = &(*at)->next;
@@ -242,9 +242,9 @@ void nl_sites_leave(void)
 size_t nl_raw_size(unsigned raw_type)
 {
     static const unsigned char sizes[] = {
-        [NL_RAW_INT8] = 1,  [NL_RAW_INT16] = 2,  [NL_RAW_INT32] = 4,  [NL_RAW_INT64] = 8,
-        [NL_RAW_UINT8] = 1, [NL_RAW_UINT16] = 2, [NL_RAW_UINT32] = 4, [NL_RAW_UINT64] = 8,
-        [NL_RAW_FLOAT] = 4, [NL_RAW_DOUBLE] = 8, [NL_RAW_BOOL] = 1,
+        [NL_RAW_INT8] = 1,   [NL_RAW_INT16] = 2,     [NL_RAW_INT32] = 4,   [NL_RAW_INT64] = 8, [NL_RAW_UINT8] = 1,
+        [NL_RAW_UINT16] = 2, [NL_RAW_UINT32] = 4,    [NL_RAW_UINT64] = 8,  [NL_RAW_FLOAT] = 4, [NL_RAW_DOUBLE] = 8,
+        [NL_RAW_BOOL] = 1,   [NL_RAW_TRACE_ID] = 16, [NL_RAW_SPAN_ID] = 8,
     };
     return raw_type < sizeof sizes ? sizes[raw_type] : 0;
 }
@@ -269,13 +269,13 @@ static bool read_site(nl_site *site, const char *at, const char *end, const nl_s
 {
     *site = (nl_site){
         .level = (nl_level)head->level, .field_count = head->field_count, .least_size = sizeof(nl_event_header)};
-    if (head->level > NL_DEBUG || head->field_count > NL_FIELDS_MAX || !get_text(&at, end, &site->event))
+    if (head->level > NL_DEBUG || head->field_count > NL_SITE_FIELDS_MAX || !get_text(&at, end, &site->event))
         return false;
     for (unsigned i = 0; i < head->field_count; i++) {
         if (at == end)
             return false;
         site->types[i] = (unsigned char)*at++;
-        if (site->types[i] == NL_RAW_NONE || site->types[i] > NL_RAW_BOOL || !get_text(&at, end, &site->names[i]) ||
+        if (site->types[i] == NL_RAW_NONE || site->types[i] > NL_RAW_SPAN_ID || !get_text(&at, end, &site->names[i]) ||
             !nl_is_name(site->names[i]))
             return false;
         site->least_size +=

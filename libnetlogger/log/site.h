@@ -13,8 +13,8 @@ typedef struct nl_site {
     nl_level level;
     unsigned field_count;
     unsigned least_size; /* minimum size of its events: all but the bytes of strings */
-    unsigned char types[NL_FIELDS_MAX];
-    nl_string names[NL_FIELDS_MAX];
+    unsigned char types[NL_SITE_FIELDS_MAX];
+    nl_string names[NL_SITE_FIELDS_MAX];
 } nl_site;
 
 /* The sites that one thread has read from shared memory. */

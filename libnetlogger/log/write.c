@@ -57,7 +57,6 @@ static char *write_begin(nl_log *log, nl_event_site *site, size_t size, nl_ring_
     return at + sizeof header;
 }
 
-/* Puts a whole record into the ring, unless its event is switched off. */
 static nl_status put_record(nl_log *log, const nl_record *record)
 {
     if (nl_inside == 0 && nl_sites_is_off(record->event))
@@ -71,6 +70,14 @@ static nl_status put_record(nl_log *log, const nl_record *record)
     nl_payload_put(at, record);
     nl_private_commit(ring, size);
     return logged(nl_payload_longest(record));
+}
+
+nl_status nl_write_put_record(nl_log *log, const nl_record *record)
+{
+    int saved = errno;
+    nl_status status = put_record(log, record);
+    errno = saved;
+    return status;
 }
 
 /* Truncates a value to the maximum size in records. */
@@ -285,10 +292,7 @@ nl_status nl_write_record(nl_log *log, const nl_record *record)
         nl_producer_lose(log);
         return nl_memory_failed();
     }
-    int saved = errno;
-    nl_status status = put_record(log, record);
-    errno = saved;
-    return status;
+    return nl_write_put_record(log, record);
 }
 
 /* Writes an event without a site as a whole record. */

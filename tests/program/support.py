@@ -9,6 +9,7 @@ import atexit
 import os
 import pathlib
 import random
+import re
 import resource
 import shutil
 import signal
@@ -249,6 +250,19 @@ class QuickLoader(unittest.TestLoader):
         if getattr(case, "is_long", False):
             return []
         return [name for name in super().getTestCaseNames(case) if not getattr(getattr(case, name), "is_long", False)]
+
+
+def numbered_ids(lines):
+    """The lines with the IDs of traces and spans replaced by T1, S1 and so on, in the order in which they appear."""
+    numbers = {}
+
+    def number(match):
+        letter = "T" if match[1] == "TRACE" else "S"
+        if match[2] not in numbers:
+            numbers[match[2]] = letter + str(1 + sum(name.startswith(letter) for name in numbers.values()))
+        return f"{match[1]}.ID={numbers[match[2]]}"
+
+    return [re.sub(r"\b(TRACE|SPAN|PARENT)\.ID=([0-9a-f]{32}|[0-9a-f]{16})\b", number, line) for line in lines]
 
 
 def main():

@@ -60,8 +60,8 @@ def prototypes():
     for result, name, parameters in re.findall(r"NL_API\s+([^;()]*?)(\w+)\s*\(((?:[^()]|\([^()]*\))*)\)[^;]*;", text):
         types = ", ".join(without_name(" ".join(p.split())) for p in split_list(parameters))
         found[name] = f"{' '.join(result.split())} ({types})"
-    for kind, name, size in re.findall(r"extern NL_API\s+([^;()]*?)(\w+)(\[\w+\])", text):
-        found[name] = f"{' '.join(kind.split())} {size}"
+    for kind, name, size in re.findall(r"extern NL_API\s+([^;()]*?)(\w+)(\[\w+\])? __attribute__", text):
+        found[name] = f"{' '.join(kind.split())} {size}".rstrip()
     return found
 
 

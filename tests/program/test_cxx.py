@@ -39,7 +39,27 @@ static void spans(const netlogger::log &log)
 {
     {
         auto span = log.span("Read"_e, "ID"_f = 7, "FILE"_f = std::string("gone") + " by then");
+        log.event("Inside"_e);
+        auto later = log.detached_span(span.context(), "Later"_e);
+        std::thread([&later] { later.end("ROWS"_f = 3); }).join();
+        auto child = log.span<NL_ERROR>("Inner"_e);
+        child.set_status(5);
     }
+    log.event("Outside"_e);
+    const char *remote = "00-00112233445566778899aabbccddeeff-0123456789abcdef-01";
+    {
+        netlogger::attached here(netlogger::context::parse(remote));
+        auto span = log.span("Remote"_e);
+        if (span.context().traceparent().size() != 55 || span.context().traceparent().compare(0, 36, remote, 36) != 0 ||
+            netlogger::context::current().traceparent() != span.context().traceparent())
+            log.event("Wrong"_e);
+    }
+    netlogger::attached none{netlogger::context()};
+    setenv("TRACEPARENT", "00-00112233445566778899aabbccddeeff-0123456789abcdef-00", 1);
+    auto unsampled = log.detached_span(netlogger::context::environment(), "Unsampled"_e, "A"_f = 1);
+    const std::string_view states[] = {"a=1, b=2", "c=3"};
+    if (netlogger::join_tracestate(states) != "a=1,b=2,c=3")
+        log.event("Wrong"_e);
     try {
         auto span = log.span("Throw"_e, "ID"_f = 8);
         throw std::runtime_error("x");
@@ -229,20 +249,28 @@ class Cxx(support.Case):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         lines = [line.split(" ", 2)[2] for line in self.log.read_text().splitlines() if "NL.EVNT=Step" not in line]
         start = "PROG=cxx LVL=Usage NL.EVNT="
-        self.assertEqual(lines, [
+        self.assertEqual(support.numbered_ids(lines), [
             start + "Numbers I=-1 U=18446744073709551615 S=-2 C=120 D=0.1 F=1.5 N=nan B=true",
             start + 'Texts T="a b=\\"c\\"\\n" V=a L=literal A=array NONE=(null) EMPTY="" COLOR=-3 PLAIN=1',
             "PROG=cxx LVL=Error NL.EVNT=Bad",
             "PROG=cxx LVL=Warning NL.EVNT=Warned X=1",
             *[start + f'{name} T="a b=\\"c\\"\\n" I=-1 U=1 D=2.5 B=false E=-3' for name in ("First", "Second")],
-            start + 'Read.start ID=7 FILE="gone by then"',
-            start + 'Read.end ID=7 FILE="gone by then" STATUS=0',
-            start + "Throw.start ID=8",
-            start + "Throw.end ID=8 STATUS=-1",
-            start + "Early.start ID=9",
-            start + "Early.end ID=9 BYTES=12 STATUS=0",
-            start + "Failed.start",
-            start + "Failed.end STATUS=-1",
+            start + 'Read.start TRACE.ID=T1 SPAN.ID=S1 ID=7 FILE="gone by then"',
+            start + "Inside TRACE.ID=T1 SPAN.ID=S1",
+            start + "Later.start PARENT.ID=S1 TRACE.ID=T1 SPAN.ID=S2",
+            start + "Later.end PARENT.ID=S1 TRACE.ID=T1 SPAN.ID=S2 STATUS=0 ROWS=3",
+            "PROG=cxx LVL=Error NL.EVNT=Inner.start PARENT.ID=S1 TRACE.ID=T1 SPAN.ID=S3",
+            "PROG=cxx LVL=Error NL.EVNT=Inner.end PARENT.ID=S1 TRACE.ID=T1 SPAN.ID=S3 STATUS=5",
+            start + "Read.end TRACE.ID=T1 SPAN.ID=S1 STATUS=0",
+            start + "Outside",
+            start + "Remote.start PARENT.ID=S4 TRACE.ID=T2 SPAN.ID=S5",
+            start + "Remote.end PARENT.ID=S4 TRACE.ID=T2 SPAN.ID=S5 STATUS=0",
+            start + "Throw.start TRACE.ID=T3 SPAN.ID=S6 ID=8",
+            start + "Throw.end TRACE.ID=T3 SPAN.ID=S6 STATUS=-1",
+            start + "Early.start TRACE.ID=T4 SPAN.ID=S7 ID=9",
+            start + "Early.end TRACE.ID=T4 SPAN.ID=S7 STATUS=0 BYTES=12",
+            start + "Failed.start TRACE.ID=T5 SPAN.ID=S8",
+            start + "Failed.end TRACE.ID=T5 SPAN.ID=S8 STATUS=-1",
             start + "pass_end ID=7",
             start + "pass_end ID=8",
             start + "Printed N=3",

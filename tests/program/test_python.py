@@ -280,11 +280,113 @@ class Spans(Case):
         self.assertEqual([r.event for r in records], [
             "Read.start", "Read.end", "Failing.start", "Failing.end", "Parse.start", "Parse.start", "Parse.end",
             "Parse.end", "Wait.start", "Wait.end", "Async.start", "Async.end"])
-        self.assertEqual(dict(records[0]), {"BLOCK.ID": 7})
-        self.assertEqual(list(ends[0]), ["BLOCK.ID", "BYTES", "STATUS", "DUR"])
+        self.assertEqual(list(records[0]), ["TRACE.ID", "SPAN.ID", "BLOCK.ID"])
+        self.assertEqual(list(ends[0]), ["TRACE.ID", "SPAN.ID", "STATUS", "BYTES"])
         self.assertEqual([r["STATUS"] for r in ends], [0, -1, 0, 0, 0, 3])
         self.assertEqual((ends[1]["ERROR"], ends[1].level), ("KeyError", netlogger.Level.DEBUG))
-        self.assertTrue(all(0 <= r["DUR"] < 60 for r in ends))
+        outer, inner = records[4:6]  # parse calls itself
+        self.assertEqual((inner["PARENT.ID"], inner["TRACE.ID"]), (outer["SPAN.ID"], outer["TRACE.ID"]))
+        self.assertEqual(len({r["SPAN.ID"] for r in records}), 6)
+
+    def numbered(self):
+        lines = [re.sub(r".* NL\.EVNT=", "", line) for line in self.path.read_text().splitlines()]
+        return support.numbered_ids(lines)
+
+    def test_contexts(self):
+        remote = "00-00112233445566778899aabbccddeeff-0123456789abcdef-01"
+        with netlogger.open("p", self.path) as log:
+            with netlogger.Context(remote) as context:
+                self.assertEqual(context.traceparent, remote)
+                with log.span("Outer", {"": None, "A B": 1}) as outer:
+                    log.event("Inside")
+                    self.assertEqual(netlogger.Context.current().traceparent, outer.context.traceparent)
+                    apart = log.span("Apart", parent=netlogger.Context()).begin()
+                    elsewhere = log.span("Elsewhere").begin()
+
+                    def work():
+                        log.event("Thread")
+                        with outer.context:
+                            log.event("Attached")
+                        elsewhere.end()
+                        elsewhere.end()
+
+                    thread = threading.Thread(target=work)
+                    thread.start()
+                    thread.join()
+                    apart.event("OfApart", N=1)
+                    apart.end()
+            log.event("Outside")
+            with netlogger.Context(remote[:-1] + "0"), log.span("Unsampled") as unsampled:
+                log.event("InUnsampled")
+                self.assertNotEqual(unsampled.context.traceparent, unsampled.context.traceparent)
+                self.assertEqual(unsampled.context.traceparent[:36], remote[:36])
+        self.assertEqual(self.numbered(), [
+            "Outer.start PARENT.ID=S1 TRACE.ID=T1 SPAN.ID=S2 _=\"\" A_B=1",
+            "Inside TRACE.ID=T1 SPAN.ID=S2",
+            "Apart.start TRACE.ID=T2 SPAN.ID=S3",
+            "Elsewhere.start PARENT.ID=S2 TRACE.ID=T1 SPAN.ID=S4",
+            "Thread",
+            "Attached TRACE.ID=T1 SPAN.ID=S2",
+            "Elsewhere.end PARENT.ID=S2 TRACE.ID=T1 SPAN.ID=S4 STATUS=0",
+            "OfApart N=1 TRACE.ID=T2 SPAN.ID=S3",
+            "Apart.end TRACE.ID=T2 SPAN.ID=S3 STATUS=0",
+            "Outer.end PARENT.ID=S1 TRACE.ID=T1 SPAN.ID=S2 STATUS=0",
+            "Outside",
+            "InUnsampled",
+        ])
+
+    def test_tasks_have_their_own_spans(self):
+        async def handle(log, n, turn):
+            async with log.span("Request", N=n) as request:
+                await turn.wait()
+                async with log.span("Query", N=n):
+                    await asyncio.sleep(0)
+                with log.span("Parse", N=n):
+                    log.event("Parsed", N=n)
+                    with log.span("Token", N=n):
+                        pass
+                request.event("Answered", N=n)
+
+        async def both(log):
+            turn = asyncio.Event()
+            tasks = [asyncio.create_task(handle(log, n, turn)) for n in range(2)]
+            await asyncio.sleep(0)
+            turn.set()
+            await asyncio.gather(*tasks)
+
+        with netlogger.open("p", self.path) as log:
+            asyncio.run(both(log))
+        records = list(netlogger.read(self.path))
+        for n in range(2):
+            mine = {r.event: r for r in records if r.get("N") == str(n)}
+            span = mine["Request.start"]["SPAN.ID"]
+            self.assertEqual(mine["Query.start"]["PARENT.ID"], span)
+            self.assertEqual(mine["Parse.start"]["PARENT.ID"], span)
+            self.assertEqual(mine["Token.start"]["PARENT.ID"], mine["Parse.start"]["SPAN.ID"])
+            self.assertEqual(mine["Parsed"]["SPAN.ID"], mine["Parse.start"]["SPAN.ID"])
+            self.assertEqual(mine["Answered"]["SPAN.ID"], span)
+
+    def test_environment_and_tracestate(self):
+        value = "00-00112233445566778899aabbccddeeff-0123456789abcdef-01"
+        program = "import netlogger\nprint(netlogger.Context.from_environment().traceparent)\n"
+        self.assertEqual(self.script(program, TRACEPARENT=value), value + "\n")
+        self.assertEqual(self.script(program, TRACEPARENT="00-"), "\n")
+        self.assertEqual(netlogger.tracestate_join("a=1 , b=2", "", "a=3,c=4"), "a=1,b=2,c=4")
+        self.assertEqual(netlogger.tracestate_join("a=1", "B=2", "c=3"), "")
+        self.assertFalse(netlogger.Context("00-zz"))
+        self.assertTrue(netlogger.Context(value))
+        with self.assertRaises(TypeError):
+            netlogger.tracestate_join(1)
+
+    def test_a_span_of_a_closed_log(self):
+        log = netlogger.open("p", self.path)
+        span = log.span("Span").begin()
+        log.close()
+        span.end()
+        with log.span("Closed") as closed:
+            self.assertEqual(closed.context.traceparent, "")
+        with self.assertRaises(TypeError), netlogger.open("p", self.path) as other:
+            other.span("Name", {1: 2}).begin()
 
 
 class Handlers(Case):

@@ -241,6 +241,16 @@ tests_unit_event_kind_unit_SOURCES = %D%/event_kind.c
 tests_unit_event_kind_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_event_kind_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/span.unit
+tests_unit_span_unit_SOURCES = %D%/span.c
+tests_unit_span_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_span_unit_LDADD = $(unit_ldadd)
+
+unit_tests += %D%/trace_context.unit
+tests_unit_trace_context_unit_SOURCES = %D%/trace_context.c
+tests_unit_trace_context_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_trace_context_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/path.unit
 tests_unit_path_unit_SOURCES = %D%/path.c examples/dpss/path.c
 tests_unit_path_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/examples/dpss

@@ -42,6 +42,11 @@ static void logging(void **state)
     ASSERT_FAILS(nl_event_kind_new(NL_USAGE, (nl_string){NULL, 0}, NULL, 0), NULL, "nl_event_kind_new");
     nl_event_kind *kind = nl_event_kind_new(NL_USAGE, (nl_string){"E", 1}, &(nl_string){"A", 1}, 1);
     ASSERT_FAILS(nl_event_write(log, kind, &(nl_field){.type = (nl_type)7}), NL_FAILED, "nl_event_write");
+    nl_span span;
+    ASSERT_FAILS(nl_span_begin_fields(NULL, log, NL_USAGE, "N", NULL, NULL, 0), NL_FAILED, "nl_span_begin_fields");
+    ASSERT_FAILS(nl_span_begin_fields(&span, log, NL_USAGE, NULL, NULL, NULL, 0), NL_FAILED, "nl_span_begin_fields");
+    ASSERT_FAILS(nl_traceparent_parse("", 0, NULL), NL_FAILED, "nl_traceparent_parse");
+    ASSERT_FAILS(nl_tracestate_append(NULL, "", 0), NL_FAILED, "nl_tracestate_append");
     ASSERT_FAILS(nl_control(log, NULL, 1), NL_FAILED, "nl_control_do");
     assert_int_equal(nl_write(log, NL_USAGE, "After", "I=%d", 1), NL_OK);
     nl_event_kind_free(kind);

@@ -33,10 +33,13 @@ the program, the library sends the events of all open logs.
 """
 from __future__ import annotations
 
-from ._core import Error, memory_free, memory_read
+from ._core import Error, memory_free, memory_read, tracestate_join
 from ._handler import Handler
-from ._log import Level, Log, Span, open
+from ._log import Context, Level, Log, Span, open
 from ._record import Reader, Record, read
 
-__all__ = ["Error", "Handler", "Level", "Log", "Reader", "Record", "Span", "memory_free", "memory_read", "open", "read"]
+__all__ = [
+    "Context", "Error", "Handler", "Level", "Log", "Reader", "Record", "Span", "memory_free", "memory_read", "open", "read",
+    "tracestate_join",
+]
 __version__ = "1.0.0"

@@ -1,13 +1,13 @@
-"""Log, Span, and flushing at the end of child processes."""
+"""Log, Span, Context, and flushing at the end of child processes."""
 from __future__ import annotations
 
+import contextvars
 import enum
 import functools
 import inspect
 import os
 import re
 import sys
-import time
 import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple, Type, TypeVar, Union
@@ -138,6 +138,7 @@ class Log(_core.Log):
         name: str,
         fields: Optional[Mapping[str, object]] = None,
         /,
+        parent: Optional[Context] = None,
         level: int = Level.USAGE,
         **more: object,
     ) -> Span:
@@ -151,34 +152,54 @@ class Log(_core.Log):
             @log.span("Parse")
             def parse(text): ...
 
-        NAME.end has the same fields, the added fields, STATUS (0, or -1 after an exception, with its name in ERROR), and
-        DUR, the duration in seconds.
+        The parent is the current context unless a Context is given; Context() begins a trace. With "with", the span is the
+        thread's current context until it is left, and the thread's events carry its ID. With "async with", it is the
+        parent of the task's later spans; use span.event to log events with its ID.
+
+        NAME.end has the added fields and STATUS: 0, or -1 after an exception, with its name in ERROR.
         """
-        return Span(self, name, {**(fields or {}), **more}, level)
+        return Span(self, name, {**(fields or {}), **more}, parent, level)
 
 
-class Span:
-    """A span of Log.span."""
+class Context:
+    """A trace and a span in it (W3C Trace Context). Pass it to other threads, and its traceparent to other processes.
 
-    __slots__ = ("_log", "_name", "_fields", "_level", "_more", "_begin_ns", "status")
+    Context() is empty. Context(text) is that of a header traceparent, and empty if the header is invalid.
+    """
 
-    def __init__(self, log: Log, name: str, fields: Dict[str, object], level: int) -> None:
-        self._log = log
-        self._name = name
-        self._fields = fields
-        self._level = level
-        self._more: Dict[str, object] = {}
-        self._begin_ns = 0
-        self.status = 0  #: STATUS of NAME.end, unless an exception ends the span
+    __slots__ = ("_bytes", "_previous")
 
-    def add(self, fields: Optional[Mapping[str, object]] = None, /, **more: object) -> None:
-        """Adds fields to NAME.end."""
-        self._more.update(fields or {}, **more)
+    def __init__(self, traceparent: str = "") -> None:
+        self._bytes = _core._traceparent_parse(traceparent)
+        self._previous: List[Tuple[bytes, contextvars.Token[Optional[Context]]]] = []
 
-    def __enter__(self) -> Span:
-        self._more = {}
-        self._log.log(self._level, self._name + ".start", self._fields)
-        self._begin_ns = time.perf_counter_ns()
+    @classmethod
+    def _of(cls, data: bytes) -> Context:
+        context = cls()
+        context._bytes = data
+        return context
+
+    @classmethod
+    def current(cls) -> Context:
+        """The current context of the task, or else of the thread."""
+        return _current.get() or cls._of(_core._current())
+
+    @classmethod
+    def from_environment(cls) -> Context:
+        """The context in TRACEPARENT, which a program inherits from the one that started it."""
+        return cls._of(_core._traceparent_parse(None))
+
+    @property
+    def traceparent(self) -> str:
+        """The header for requests, and the value of TRACEPARENT for programs to start; "" if the context is empty."""
+        return _core._traceparent_format(self._bytes)
+
+    def __bool__(self) -> bool:
+        return any(self._bytes[:16])
+
+    def __enter__(self) -> Context:
+        """Makes the context the thread's current one until it is left."""
+        self._previous.append((_core._attach(self._bytes), _current.set(self)))
         return self
 
     def __exit__(
@@ -187,14 +208,77 @@ class Span:
         error: Optional[BaseException],
         where: Optional[TracebackType],
     ) -> None:
-        seconds = (time.perf_counter_ns() - self._begin_ns) / 1e9
-        end: Dict[str, object] = {**self._fields, **self._more, "STATUS": self.status if kind is None else -1, "DUR": seconds}
+        previous, token = self._previous.pop()
+        _current.reset(token)
+        _core._attach(previous)
+
+
+class Span:
+    """A span of Log.span."""
+
+    __slots__ = ("_log", "_name", "_fields", "_parent", "_level", "_more", "_state", "_token", "context", "status")
+
+    def __init__(self, log: Log, name: str, fields: Dict[str, object], parent: Optional[Context], level: int) -> None:
+        self._log = log
+        self._name = name
+        self._fields = fields
+        self._parent = parent
+        self._level = level
+        self._more: Dict[str, object] = {}
+        self._state: Optional[bytes] = None
+        self._token: Any = None
+        self.context = Context()  #: for children and requests; the parent's if the span is off
+        self.status = 0  #: STATUS of NAME.end, unless an exception ends the span
+
+    def add(self, fields: Optional[Mapping[str, object]] = None, /, **more: object) -> None:
+        """Adds fields to NAME.end."""
+        self._more.update(fields or {}, **more)
+
+    def event(self, event: str, fields: Optional[Mapping[str, object]] = None, /, **more: object) -> bool:
+        """Logs an event that carries the span's ID, whatever the thread's current context is."""
+        with Context._of(self.context._bytes):
+            return self._log.log(self._level, event, fields, **more)
+
+    def begin(self) -> Span:
+        """Logs NAME.start without making the span the current context; for spans that end elsewhere."""
+        parent = self._parent if self._parent is not None else Context.current()
+        self._more = {}
+        context, self._state = self._log._begin_span(self._level, self._name, self._fields, parent._bytes)
+        self.context = Context._of(context)
+        return self
+
+    def end(self) -> None:
+        """Logs NAME.end, in any thread. Later calls do nothing."""
+        state, self._state = self._state, None
+        if state is not None:
+            self._log._end_span(state, self._name, self.status, self._more)
+
+    def _fail(self, kind: Optional[Type[BaseException]]) -> None:
         if kind is not None:
-            end["ERROR"] = kind.__name__
-        self._log.log(self._level, self._name + ".end", end)
+            self.status = -1
+            self._more["ERROR"] = kind.__name__
+
+    def __enter__(self) -> Span:
+        self.begin()
+        if self._state is not None:
+            self.context.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        where: Optional[TracebackType],
+    ) -> None:
+        if self._state is not None:
+            self.context.__exit__(kind, error, where)
+        self._fail(kind)
+        self.end()
 
     async def __aenter__(self) -> Span:
-        return self.__enter__()
+        self.begin()
+        self._token = _current.set(self.context)
+        return self
 
     async def __aexit__(
         self,
@@ -202,11 +286,13 @@ class Span:
         error: Optional[BaseException],
         where: Optional[TracebackType],
     ) -> None:
-        self.__exit__(kind, error, where)
+        _current.reset(self._token)
+        self._fail(kind)
+        self.end()
 
     def _again(self) -> Span:
         """Returns a new span for a call of a decorated function."""
-        return Span(self._log, self._name, self._fields, self._level)
+        return Span(self._log, self._name, self._fields, self._parent, self._level)
 
     def __call__(self, function: _F) -> _F:
         @functools.wraps(function)
@@ -216,10 +302,14 @@ class Span:
 
         @functools.wraps(function)
         async def coroutine(*arguments: Any, **keywords: Any) -> Any:
-            with self._again():
+            async with self._again():
                 return await function(*arguments, **keywords)
 
         return coroutine if inspect.iscoroutinefunction(function) else plain  # type: ignore[return-value]
+
+
+#: The innermost context of each task. The library's current context is the thread's, whichever task runs.
+_current: contextvars.ContextVar[Optional[Context]] = contextvars.ContextVar("netlogger_context", default=None)
 
 
 def open(prog: str, url: Union[str, os.PathLike[str], None] = None) -> Log:

@@ -338,16 +338,10 @@ static int log_add_field(nl_record *record, PyObject *name, PyObject *object)
         return -1;
     }
     int result = nlpy_take_text(name, &name_text, &kept_name) == 0 && nlpy_take(object, &field, &kept) == 0 ? 0 : -1;
-    if (result == 0 && field.type == NL_TYPE_STRING)
-        nl_record_add_string(record, name_text.data, field.string.data, field.string.size);
-    else if (result == 0 && field.type == NL_TYPE_INT)
-        nl_record_add_int(record, name_text.data, field.int_value);
-    else if (result == 0 && field.type == NL_TYPE_UINT)
-        nl_record_add_uint(record, name_text.data, field.uint_value);
-    else if (result == 0 && field.type == NL_TYPE_DOUBLE)
-        nl_record_add_double(record, name_text.data, field.double_value);
-    else if (result == 0)
-        nl_record_add_bool(record, name_text.data, field.bool_value);
+    if (result == 0) {
+        field.name = name_text;
+        nl_record_add(record, &field);
+    }
     Py_XDECREF(kept_name);
     Py_XDECREF(kept);
     return result;
@@ -398,6 +392,109 @@ static PyObject *log_write_record(PyObject *object, PyObject *args)
         result = write_record(self, record);
     nl_record_free(record);
     return result;
+}
+
+/* ---- spans ---- */
+
+/* Converts the names and the values of a call. names owns the texts of the names. */
+static int take_fields(call *c, PyObject **names)
+{
+    if (take_values(c) < 0)
+        return -1;
+    for (Py_ssize_t i = 0; i < c->count; i++) {
+        if (!PyUnicode_Check(c->names[i])) {
+            PyErr_SetString(PyExc_TypeError, "the name of a field must be a str");
+            return -1;
+        }
+        if (nlpy_take_text(c->names[i], &c->values[i].name, &names[i]) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Begins or, if parent is NULL, ends a span. */
+static nl_status log_span(py_log *self, nl_span *span, nl_level level, const char *name, const nl_context *parent,
+                          const call *c)
+{
+    nl_status status;
+    enter(self);
+    WITHOUT_LOCK(status = parent != NULL
+                              ? nl_span_begin_fields(span, self->log, level, name, parent, c->values, (size_t)c->count)
+                              : nl_span_end_fields(span, c->values, (size_t)c->count));
+    leave(self);
+    return status;
+}
+
+/* The same with the fields of a dict. Returns 0, or -1 with an exception. */
+static int span_call(py_log *self, nl_span *span, nl_level level, PyObject *name, const nl_context *parent,
+                     PyObject *fields)
+{
+    call c;
+    nl_string text;
+    PyObject *kept = NULL;
+    int result = -1;
+    if (nlpy_take_text(name, &text, &kept) < 0)
+        return -1;
+    if (log_make_room(&c, PyDict_Size(fields)) < 0) {
+        Py_DECREF(kept);
+        return -1;
+    }
+    add_fields(&c, fields);
+    PyObject **names = PyMem_Calloc((size_t)c.count + 1, sizeof *names);
+    if (names == NULL) {
+        PyErr_NoMemory();
+    } else if ((result = take_fields(&c, names)) == 0 && self->is_open) {
+        span->begun = parent == NULL ? text.data : NULL;
+        span->log = parent == NULL ? self->log : NULL;
+        log_span(self, span, level, text.data, parent, &c);
+    }
+    for (Py_ssize_t i = 0; names != NULL && i < c.count; i++)
+        Py_XDECREF(names[i]);
+    PyMem_Free(names);
+    log_forget(&c);
+    Py_DECREF(kept);
+    return result;
+}
+
+/* (level, name, fields, parent): returns the context for children, and the state of the span or None if it is off. */
+static PyObject *log_begin_span(PyObject *object, PyObject *args)
+{
+    PyObject *level_object, *name, *fields;
+    const char *parent;
+    Py_ssize_t size;
+    nl_level level;
+    nl_span span = {.status = 0};
+    if (!PyArg_ParseTuple(args, "OUO!y#", &level_object, &name, &PyDict_Type, &fields, &parent, &size) ||
+        take_level(level_object, &level) < 0)
+        return NULL;
+    if (size == sizeof span.context)
+        memcpy(&span.context, parent, sizeof span.context);
+    nl_context from = span.context;
+    if (nl_is_on(((py_log *)object)->log, level) && span_call((py_log *)object, &span, level, name, &from, fields) < 0)
+        return NULL;
+    if (span.log == NULL)
+        return Py_BuildValue("y#O", (const char *)&span.context, (Py_ssize_t)sizeof span.context, Py_None);
+    return Py_BuildValue("y#y#", (const char *)&span.context, (Py_ssize_t)sizeof span.context, (const char *)&span,
+                         (Py_ssize_t)sizeof span);
+}
+
+/* (state, name, status, fields) */
+static PyObject *log_end_span(PyObject *object, PyObject *args)
+{
+    PyObject *name, *fields;
+    const char *state;
+    Py_ssize_t size;
+    nl_span span;
+    int status;
+    if (!PyArg_ParseTuple(args, "y#UiO!", &state, &size, &name, &status, &PyDict_Type, &fields))
+        return NULL;
+    if (size != sizeof span)
+        Py_RETURN_NONE;
+    memcpy(&span, state, sizeof span);
+    span.status = status;
+    if (span_call((py_log *)object, &span, NL_USAGE, name, NULL, fields) < 0)
+        return NULL;
+    Py_RETURN_NONE;
 }
 
 /* ---- control, flush and close ---- */
@@ -543,6 +640,8 @@ static PyMethodDef log_methods[] = {
      "log($self, level, event, fields=None, /, **more)\n--\n\nLogs an event of a level; see event()."},
     {"_write_text", log_write_text, METH_VARARGS, NULL},
     {"_write_record", log_write_record, METH_VARARGS, NULL},
+    {"_begin_span", log_begin_span, METH_VARARGS, NULL},
+    {"_end_span", log_end_span, METH_VARARGS, NULL},
     {"is_on", log_is_on, METH_VARARGS, "is_on($self, level, /)\n--\n\nReturns whether events of a level are written."},
     {"set_level", log_set_level, METH_O,
      "set_level($self, level, /)\n--\n\nSets the threshold: the log drops less urgent events."},

@@ -57,7 +57,93 @@ static PyObject *parse_level(PyObject *module, PyObject *args)
     return PyLong_FromLong((long)nl_level_parse(name, (size_t)size));
 }
 
+/* ---- contexts, as the bytes of an nl_context ---- */
+
+static PyObject *give_context(const nl_context *context)
+{
+    return PyBytes_FromStringAndSize((const char *)context, sizeof *context);
+}
+
+static PyObject *context_attach(PyObject *module, PyObject *args)
+{
+    const char *bytes;
+    Py_ssize_t size;
+    nl_context next;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y#", &bytes, &size))
+        return NULL;
+    memset(&next, 0, sizeof next);
+    if (size == sizeof next)
+        memcpy(&next, bytes, sizeof next);
+    nl_context previous = nl_context_attach(&next);
+    return give_context(&previous);
+}
+
+static PyObject *context_current(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    nl_context current = nl_context_current();
+    return give_context(&current);
+}
+
+/* The context of a header, or with None of the environment; empty if it is invalid. */
+static PyObject *traceparent_parse(PyObject *module, PyObject *args)
+{
+    const char *text;
+    Py_ssize_t size;
+    nl_context context;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "z#", &text, &size))
+        return NULL;
+    nl_traceparent_parse(text, (size_t)size, &context);
+    return give_context(&context);
+}
+
+static PyObject *traceparent_format(PyObject *module, PyObject *args)
+{
+    const char *bytes;
+    Py_ssize_t size;
+    nl_context context;
+    char text[NL_TRACEPARENT_SIZE] = "";
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y#", &bytes, &size))
+        return NULL;
+    if (size == sizeof context) {
+        memcpy(&context, bytes, sizeof context);
+        nl_traceparent_format(&context, text);
+    }
+    return PyUnicode_FromString(text);
+}
+
+static PyObject *tracestate_join(PyObject *module, PyObject *args)
+{
+    char state[NL_TRACESTATE_SIZE] = "";
+    (void)module;
+    bool good = true;
+    for (Py_ssize_t i = 0; good && i < PyTuple_Size(args); i++) {
+        PyObject *header = PyTuple_GetItem(args, i), *kept;
+        nl_string text;
+        if (!PyUnicode_Check(header)) {
+            PyErr_SetString(PyExc_TypeError, "a header must be a str");
+            return NULL;
+        }
+        if (nlpy_take_text(header, &text, &kept) < 0)
+            return NULL;
+        good = nl_tracestate_append(state, text.data, text.size) == NL_OK;
+        Py_DECREF(kept);
+    }
+    return PyUnicode_FromString(state);
+}
+
 static PyMethodDef functions[] = {
+    {"_attach", context_attach, METH_VARARGS, NULL},
+    {"_current", context_current, METH_NOARGS, NULL},
+    {"_traceparent_parse", traceparent_parse, METH_VARARGS, NULL},
+    {"_traceparent_format", traceparent_format, METH_VARARGS, NULL},
+    {"tracestate_join", tracestate_join, METH_VARARGS,
+     "tracestate_join(*headers)\n--\n\nJoins the values of headers tracestate to one, to be passed on. Returns \"\" if "
+     "one of them is invalid."},
     {"memory_read", memory_read, METH_VARARGS,
      "memory_read(name, /)\n--\n\nReturns the bytes that logs have written to memory:NAME. Raises KeyError if no log "
      "has."},

@@ -30,6 +30,8 @@ enum {
     NL_RAW_FLOAT,
     NL_RAW_DOUBLE,
     NL_RAW_BOOL,
+    NL_RAW_TRACE_ID, /* 16 bytes, printed as hexadecimal digits, as are those of the next type */
+    NL_RAW_SPAN_ID,  /* 8 bytes */
 };
 
 /* One NL_EVENT in the program. */

@@ -26,6 +26,8 @@
 #error "include <netlogger.h>, not its parts"
 #endif
 
+#include <string.h>
+
 NL_BEGIN_DECLS
 
 /* Bytes. data is NULL if there is no value (a missing HOST). An empty value has data and the size 0. */
@@ -80,6 +82,17 @@ typedef struct nl_record {
     unsigned flags;       /* NL_RECORD_... */
 } nl_record;
 
+/* Returns a field without a value; name must exist as long as the field. */
+static inline nl_field nl_field_named(const char *name, nl_type type)
+{
+    nl_field field;
+    memset(&field, 0, sizeof field);
+    field.name.data = name;
+    field.name.size = strlen(name);
+    field.type = type;
+    return field;
+}
+
 /* Returns an empty record with the time 0, or NULL if memory runs out. The caller frees it with nl_record_free. All
  * functions below accept NULL and do nothing. */
 NL_API nl_record *nl_record_new(void);
@@ -102,11 +115,43 @@ NL_API void nl_record_set_level(nl_record *record, nl_level level);
 NL_API void nl_record_set_host(nl_record *record, const char *host, size_t size);
 NL_API void nl_record_set_prog(nl_record *record, const char *prog, size_t size);
 NL_API void nl_record_set_event(nl_record *record, const char *event, size_t size);
-NL_API void nl_record_add_string(nl_record *record, const char *name, const char *value, size_t size);
-NL_API void nl_record_add_int(nl_record *record, const char *name, int64_t value);
-NL_API void nl_record_add_uint(nl_record *record, const char *name, uint64_t value);
-NL_API void nl_record_add_double(nl_record *record, const char *name, double value);
-NL_API void nl_record_add_bool(nl_record *record, const char *name, bool value);
+NL_API void nl_record_add(nl_record *record, const nl_field *field);
+
+static inline void nl_record_add_string(nl_record *record, const char *name, const char *value, size_t size)
+{
+    nl_field field = nl_field_named(name, NL_TYPE_STRING);
+    field.string.data = value;
+    field.string.size = size;
+    nl_record_add(record, &field);
+}
+
+static inline void nl_record_add_int(nl_record *record, const char *name, int64_t value)
+{
+    nl_field field = nl_field_named(name, NL_TYPE_INT);
+    field.int_value = value;
+    nl_record_add(record, &field);
+}
+
+static inline void nl_record_add_uint(nl_record *record, const char *name, uint64_t value)
+{
+    nl_field field = nl_field_named(name, NL_TYPE_UINT);
+    field.uint_value = value;
+    nl_record_add(record, &field);
+}
+
+static inline void nl_record_add_double(nl_record *record, const char *name, double value)
+{
+    nl_field field = nl_field_named(name, NL_TYPE_DOUBLE);
+    field.double_value = value;
+    nl_record_add(record, &field);
+}
+
+static inline void nl_record_add_bool(nl_record *record, const char *name, bool value)
+{
+    nl_field field = nl_field_named(name, NL_TYPE_BOOL);
+    field.bool_value = value;
+    nl_record_add(record, &field);
+}
 
 /*
  * Finds the first field of that name. Names are case-sensitive; a standard field has its names of all formats. Returns

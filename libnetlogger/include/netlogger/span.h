@@ -1,0 +1,169 @@
+/*
+ * Spans: intervals of a request, and the context that connects the spans of several threads, processes and hosts.
+ *
+ *   NL_SPAN(log, NL_USAGE, "Query", "SQL", text) {
+ *       NL_EVENT(log, NL_USAGE, "RowsSent", "COUNT", n);     // belongs to the span
+ *   }
+ *
+ * logs the records
+ *
+ *   NL.EVNT=Query.start PARENT.ID=53995c3f42cd8ad8 TRACE.ID=4bf92f...4736 SPAN.ID=00f067aa0ba902b7 SQL="SELECT ..."
+ *   NL.EVNT=RowsSent COUNT=12 TRACE.ID=4bf92f...4736 SPAN.ID=00f067aa0ba902b7
+ *   NL.EVNT=Query.end PARENT.ID=53995c3f42cd8ad8 TRACE.ID=4bf92f...4736 SPAN.ID=00f067aa0ba902b7 STATUS=0
+ *
+ * A trace is the set of all spans of one request. Its root span has no PARENT.ID. STATUS is 0 for success.
+ *
+ * Contexts. A context names a trace and a span in it (nl_context). Every thread has a current context, which is empty
+ * at first. NL_SPAN makes its span the current context for the duration of the block. While the current context is that
+ * of a sampled span, all events of the thread, in all logs, carry its TRACE.ID and SPAN.ID. Contexts are values: pass a
+ * copy to another thread, a callback or a queue, and call nl_context_attach there. nl_span_begin and nl_span_end do not
+ * change the current context, so that spans can overlap, and end in another thread or after their parent.
+ *
+ * Between processes, a context is a traceparent (W3C Trace Context, levels 1 and 2): in a header of a request, or in
+ * the environment variable TRACEPARENT of a program.
+ *
+ * Sampling. The originator of a trace decides whether it is sampled and passes the decision in the flags. A span whose
+ * parent is not sampled logs nothing. Its traceparent is passed on, so that other programs do not sample either. Traces
+ * that begin in this library are sampled.
+ *
+ * Cost. A span takes no lock, makes no system call and allocates no memory, except for the first span of a thread and
+ * the first at a place in the program. A span that is not logged costs about as much as a switched-off event.
+ *
+ * Defined behaviour:
+ *
+ *   log NULL, level off, name switched off    nothing is logged; children become children of the parent
+ *   the ring is full                          the event is lost and counted, as any event; the span's IDs stay valid
+ *   the end is called twice, or of a span     the second call does nothing
+ *     that is not logged
+ *   a span ends after its parent, in          logged as it is; readers know the order from the times
+ *     another thread, or never
+ *   a thread exits in a span                  the log has no end of the span; nothing else happens
+ *   fork                                      both processes have the span, and each may log its end. New IDs differ
+ *   memory runs out                           as for events: the event is lost and counted
+ *
+ * Signal handlers may log events while their thread is in a span. Do not call the functions and macros below in signal
+ * handlers: they could draw the same ID as the interrupted code. No function or macro below changes errno. All are
+ * thread-safe; a nl_span must not be used by two threads at the same time.
+ */
+#ifndef NETLOGGER_SPAN_H
+#define NETLOGGER_SPAN_H
+#ifndef NL_INSIDE_UMBRELLA
+#error "include <netlogger.h>, not its parts"
+#endif
+
+NL_BEGIN_DECLS
+
+/* Flags of a context. */
+enum {
+    NL_CONTEXT_SAMPLED = 1,
+    NL_CONTEXT_RANDOM = 2, /* the last 7 bytes of the trace ID are random (W3C Trace Context level 2) */
+};
+
+/* A trace and a span in it. A context without trace, all zeros, is empty. */
+typedef struct nl_context {
+    unsigned char trace_id[16];
+    unsigned char span_id[8];
+    unsigned char flags;
+    unsigned char reserved[7];
+} nl_context;
+
+/* A span. Programs may read context and set status; other members are private. */
+typedef struct nl_span {
+    nl_context context; /* of the span; if the span is not logged, of its parent */
+    unsigned char parent_id[8];
+    nl_log *log;       /* NULL: not logged, or ended */
+    const void *begun; /* the place in the program; if level is not 0, the name */
+    int level;
+    int status; /* STATUS of the end: 0 is success */
+} nl_span;
+
+/*
+ * Logs NAME.start and makes its block the scope of the span:
+ *
+ *   NL_SPAN(log, level, "NAME", "FIELD", value, ...) { ... }
+ *
+ * The arguments are those of NL_EVENT. The parent is the thread's current context; without one the span begins a trace.
+ * Leaving the block, also with break, return, goto or an exception of C++, logs NAME.end and restores the previous
+ * context. longjmp out of the block does neither.
+ */
+#define NL_SPAN(log, level, ...) NL_PRIVATE_SCOPE(log, level, __VA_ARGS__)
+
+/* Sets the STATUS with which the thread's innermost NL_SPAN ends. */
+static inline void nl_span_set_status(int status);
+
+/*
+ * Logs NAME.start and returns the nl_span, which the program keeps until the end:
+ *
+ *   nl_span span = nl_span_begin(log, level, "NAME", parent, "FIELD", value, ...);
+ *
+ * parent is a const nl_context *; NULL stands for the current context, NL_NO_PARENT for none, which begins a trace.
+ * level is a constant and the name a literal, as for NL_EVENT, with up to 16 fields.
+ */
+#define nl_span_begin(log, level, name, ...)                                                                           \
+    __extension__({                                                                                                    \
+        nl_span nl_span_;                                                                                              \
+        NL_PRIVATE_JOIN(NL_PRIVATE_SPAN_, NL_PRIVATE_FORM(__VA_ARGS__))                                                \
+        (NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)), nl_span_, log, level, name, __VA_ARGS__,    \
+         0);                                                                                                           \
+        nl_span_;                                                                                                      \
+    })
+
+/* Logs NAME.end with span->status and more fields, in any thread: nl_span_end(&span, "FIELD", value, ...). Does nothing
+ * if the span is NULL, not logged or ended. A statement without result. */
+#define nl_span_end(...)                                                                                               \
+    NL_PRIVATE_JOIN(NL_PRIVATE_SPAN_END_, NL_PRIVATE_FORM(__VA_ARGS__))                                                \
+    (NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)), __VA_ARGS__, 0)
+
+#define NL_NO_PARENT nl_private_no_parent()
+
+/*
+ * The same for names that are known at run time only, for bindings to other languages: fields[0..count) have names,
+ * types and values. nl_span_begin_fields sets *span also if it logs nothing. name must exist until the end. They cost
+ * several times as much as the macros. Return NL_OK; NL_OFF if the span is not logged; NL_FAILED with the reason in
+ * nl_error_message() if the event is lost; NL_MALFORMED as nl_write.
+ */
+NL_API nl_status nl_span_begin_fields(nl_span *span, nl_log *log, nl_level level, const char *name,
+                                      const nl_context *parent, const nl_field *fields, size_t count);
+NL_API nl_status nl_span_end_fields(nl_span *span, const nl_field *fields, size_t count);
+
+/* Returns the thread's current context. */
+static inline nl_context nl_context_current(void);
+
+/* Makes a copy of context the thread's current context; NULL or an empty context: none. Returns the previous one. To
+ * detach, attach the previous one again. */
+NL_API nl_context nl_context_attach(const nl_context *context);
+
+enum { NL_TRACEPARENT_SIZE = 56, NL_TRACESTATE_SIZE = 1024 };
+
+/*
+ * Reads text[0..size), the value of a header traceparent, into *context; if text is NULL, the environment variable
+ * TRACEPARENT (none in a program that has more rights than its user). Blanks and tabs around it are ignored. Returns
+ * NL_OK; NL_OFF with an empty context if the variable is missing; NL_FAILED with an empty context if the value is
+ * invalid (nl_error_message() has the reason): the program then begins a new trace. Flags that level 2 does not define
+ * are cleared. A request with two such headers is invalid too.
+ */
+NL_API nl_status nl_traceparent_parse(const char *text, size_t size, nl_context *context);
+
+/*
+ * Writes the traceparent of a context with a NUL, for a header of a request or, with setenv(3), for programs that the
+ * process starts. Returns its length, 55; or 0 and "" if the context is empty. If the trace is not sampled, it has a
+ * new span ID, which no log contains.
+ */
+NL_API size_t nl_traceparent_format(const nl_context *context, char text[NL_TRACEPARENT_SIZE]);
+
+/*
+ * Appends text[0..size), the value of a header tracestate, to state, which has a NUL and is "" at first. Call it once
+ * for each such header in their order, only if traceparent is valid, and pass the result on with every traceparent of
+ * the trace. It removes blanks around members, empty members, and repeated keys. Returns NL_OK, or NL_FAILED with an
+ * empty state if a member is invalid or there are more than 32; discard the whole tracestate then. Members that do not
+ * fit are removed: first those of more than 128 bytes, then the last ones.
+ */
+NL_API nl_status nl_tracestate_append(char state[NL_TRACESTATE_SIZE], const char *text, size_t size);
+
+NL_END_DECLS
+
+/* ---- Implementation. Programs must not use the names below. ---- */
+
+#include <netlogger/span_private.h>
+
+#endif

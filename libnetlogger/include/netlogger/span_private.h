@@ -1,0 +1,189 @@
+/*
+ * The implementation of NL_SPAN, nl_span_begin and nl_span_end, which is compiled into programs. Programs must not use
+ * these names; they may change with the library's major version.
+ *
+ * The start and the end of a span are events with sites, as those of NL_EVENT, whose first fields are PARENT.ID,
+ * TRACE.ID and SPAN.ID. A root span uses a second site, which has the same fields without the first.
+ */
+#ifndef NETLOGGER_SPAN_PRIVATE_H
+#define NETLOGGER_SPAN_PRIVATE_H
+
+NL_BEGIN_DECLS
+
+/* One nl_span_begin in the program; of each pair of sites, [1] is for root spans. */
+typedef struct nl_span_place {
+    nl_event_site start[2];
+    nl_event_site end[2]; /* without the program's fields */
+} nl_span_place;
+
+/* One nl_span_end in the program. */
+typedef struct nl_span_end_place {
+    const char *const *names;   /* of its fields */
+    const unsigned char *types; /* NL_RAW_... */
+    unsigned field_count;
+    const nl_span_place *known;           /* the place of the spans to which sites belong; NULL: no span yet */
+    nl_event_site sites[2];               /* as above */
+    struct nl_span_end_variant *variants; /* sites for spans of other places */
+} nl_span_end_place;
+
+/* The calling thread's current context. */
+typedef struct nl_private_current_context {
+    nl_context context;
+    int status;  /* of its innermost NL_SPAN */
+    int carried; /* events carry the context, because it is sampled */
+} nl_private_current_context;
+
+extern NL_API __thread nl_private_current_context nl_private_current __attribute__((tls_model("initial-exec")));
+
+/* The state of an NL_SPAN. */
+typedef struct nl_private_scope {
+    nl_span span;
+    nl_context previous;
+    int previous_status;
+} nl_private_scope;
+
+/* Sets *span, and takes space for its start in the ring: *size bytes, from which it subtracts the PARENT.ID of a root
+ * span. Returns where the program's fields belong; NULL if the event is lost. */
+NL_API char *nl_private_span_begin(nl_span *span, nl_log *log, nl_span_place *place, const nl_context *parent,
+                                   size_t *size, nl_ring_producer **ring);
+
+/* The same for the end of a span that is logged. */
+NL_API char *nl_private_span_end(nl_span *span, nl_span_end_place *place, size_t *size, nl_ring_producer **ring);
+
+/* Enters and leaves the scope of scope->span. */
+NL_API void nl_private_scope_enter(nl_private_scope *scope);
+NL_API void nl_private_scope_leave(nl_private_scope *scope);
+
+static inline const nl_context *nl_private_no_parent(void)
+{
+    static const nl_context none = {{0}, {0}, 0, {0}};
+    return &none;
+}
+
+/* Returns whether spans with this parent are logged: it is sampled, or empty. */
+static inline int nl_private_is_sampled(const nl_context *parent)
+{
+    uint64_t id[2];
+    memcpy(id, parent->trace_id, sizeof id);
+    return (parent->flags & NL_CONTEXT_SAMPLED) != 0 || (id[0] | id[1]) == 0;
+}
+
+static inline void nl_private_scope_begin(nl_private_scope *scope)
+{
+    if (scope->span.log != 0)
+        nl_private_scope_enter(scope);
+}
+
+static inline void nl_private_scope_end(nl_private_scope *scope)
+{
+    if (scope->span.log != 0)
+        nl_private_scope_leave(scope);
+}
+
+static inline nl_context nl_context_current(void)
+{
+    return nl_private_current.context;
+}
+
+static inline void nl_span_set_status(int status)
+{
+    nl_private_current.status = status;
+}
+
+NL_END_DECLS
+
+enum {
+    NL_PRIVATE_SPAN_HEAD = sizeof(nl_event_header) + 8 + 16 + 8,       /* of a start */
+    NL_PRIVATE_SPAN_END_HEAD = NL_PRIVATE_SPAN_HEAD + sizeof(int32_t), /* of an end */
+};
+
+#define NL_PRIVATE_SITE(event, names, types, first, level)                                                             \
+    {                                                                                                                  \
+        event, (names) + (first), (types) + (first), sizeof(types) - 1 - (first), (level), 0, 0, 0                     \
+    }
+
+#define NL_PRIVATE_SPAN_odd(...)                                                                                       \
+    NL_PRIVATE_WRONG("nl_span_begin(log, level, name, parent, field, value, ...): a field name without a value")
+#define NL_PRIVATE_SPAN_many(...) NL_PRIVATE_WRONG("a span has at most 16 fields")
+
+/* As NL_PRIVATE_EVENT_pairs: static sites, the check of the gate, the values, their size, and the copy. */
+#define NL_PRIVATE_SPAN_pairs(each, span, log_given, level_given, span_name, parent_given, ...)                        \
+    do {                                                                                                               \
+        NL_PRIVATE_STATIC_ASSERT(__builtin_constant_p(level_given), "the level of a span is a constant");              \
+        NL_PRIVATE_STATIC_ASSERT((level_given) >= NL_EMERGENCY && (level_given) <= NL_DEBUG, "not a level of spans");  \
+        NL_PRIVATE_STATIC_ASSERT(sizeof("" span_name) > 1, "a span has a name");                                       \
+        each(NL_PRIVATE_CHECK_IT, __VA_ARGS__) static const char *const nl_names_[] = {                                \
+            "PARENT.ID", "TRACE.ID", "SPAN.ID", each(NL_PRIVATE_NAME_OF, __VA_ARGS__) 0};                              \
+        static const unsigned char nl_types_[] = {NL_RAW_SPAN_ID, NL_RAW_TRACE_ID, NL_RAW_SPAN_ID,                     \
+                                                  each(NL_PRIVATE_TYPE_OF, __VA_ARGS__) 0};                            \
+        static const char *const nl_end_names_[] = {"PARENT.ID", "TRACE.ID", "SPAN.ID", "STATUS", 0};                  \
+        static const unsigned char nl_end_types_[] = {NL_RAW_SPAN_ID, NL_RAW_TRACE_ID, NL_RAW_SPAN_ID, NL_RAW_INT32,   \
+                                                      0};                                                              \
+        static nl_span_place nl_place_ = {                                                                             \
+            {NL_PRIVATE_SITE("" span_name ".start", nl_names_, nl_types_, 0, level_given),                             \
+             NL_PRIVATE_SITE("" span_name ".start", nl_names_, nl_types_, 1, level_given)},                            \
+            {NL_PRIVATE_SITE("" span_name ".end", nl_end_names_, nl_end_types_, 0, level_given),                       \
+             NL_PRIVATE_SITE("" span_name ".end", nl_end_names_, nl_end_types_, 1, level_given)}};                     \
+        nl_log *nl_log_ = (log_given);                                                                                 \
+        nl_log_gate *nl_gate_ = NL_PRIVATE_CAST(nl_log_gate *, NL_PRIVATE_CAST(void *, nl_log_));                      \
+        const nl_context *nl_parent_ = (parent_given);                                                                 \
+        if (nl_parent_ == 0)                                                                                           \
+            nl_parent_ = &nl_private_current.context;                                                                  \
+        if (nl_gate_ != 0 &&                                                                                           \
+            NL_PRIVATE_CAST(int, level_given) <= __atomic_load_n(&nl_gate_->threshold, __ATOMIC_RELAXED) &&            \
+            !__atomic_load_n(&nl_place_.start[0].off, __ATOMIC_RELAXED) &&                                             \
+            !__atomic_load_n(&nl_place_.start[1].off, __ATOMIC_RELAXED) && nl_private_is_sampled(nl_parent_)) {        \
+            nl_ring_producer *nl_ring_;                                                                                \
+            each(NL_PRIVATE_CAPTURE_IT, __VA_ARGS__) size_t nl_size_ =                                                 \
+                NL_PRIVATE_SPAN_HEAD each(NL_PRIVATE_ADD_SIZE, __VA_ARGS__);                                           \
+            char *nl_at_ = nl_private_span_begin(&(span), nl_log_, &nl_place_, nl_parent_, &nl_size_, &nl_ring_);      \
+            if (nl_at_ != 0) {                                                                                         \
+                each(NL_PRIVATE_PUT_IT, __VA_ARGS__) nl_private_commit(nl_ring_, nl_size_);                            \
+            }                                                                                                          \
+        } else {                                                                                                       \
+            __builtin_memset(&(span), 0, sizeof(span));                                                                \
+            (span).context = *nl_parent_;                                                                              \
+        }                                                                                                              \
+    } while (0)
+
+#define NL_PRIVATE_SPAN_END_odd(...)                                                                                   \
+    NL_PRIVATE_WRONG("nl_span_end(span, field, value, ...): a field name without a value")
+#define NL_PRIVATE_SPAN_END_many(...) NL_PRIVATE_WRONG("a span has at most 16 fields")
+#define NL_PRIVATE_SPAN_END_pairs(each, span_given, ...)                                                               \
+    do {                                                                                                               \
+        each(NL_PRIVATE_CHECK_IT, __VA_ARGS__) static const char *const nl_names_[] = {                                \
+            "PARENT.ID", "TRACE.ID", "SPAN.ID", "STATUS", each(NL_PRIVATE_NAME_OF, __VA_ARGS__) 0};                    \
+        static const unsigned char nl_types_[] = {NL_RAW_SPAN_ID, NL_RAW_TRACE_ID, NL_RAW_SPAN_ID, NL_RAW_INT32,       \
+                                                  each(NL_PRIVATE_TYPE_OF, __VA_ARGS__) 0};                            \
+        static nl_span_end_place nl_place_ = {                                                                         \
+            nl_names_, nl_types_, sizeof nl_types_ - 1, 0, {{0, 0, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 0}}, 0};   \
+        nl_span *nl_span_ = (span_given);                                                                              \
+        if (nl_span_ != 0 && nl_span_->log != 0) {                                                                     \
+            nl_ring_producer *nl_ring_;                                                                                \
+            each(NL_PRIVATE_CAPTURE_IT, __VA_ARGS__) size_t nl_size_ =                                                 \
+                NL_PRIVATE_SPAN_END_HEAD each(NL_PRIVATE_ADD_SIZE, __VA_ARGS__);                                       \
+            char *nl_at_ = nl_private_span_end(nl_span_, &nl_place_, &nl_size_, &nl_ring_);                            \
+            if (nl_at_ != 0) {                                                                                         \
+                each(NL_PRIVATE_PUT_IT, __VA_ARGS__) nl_private_commit(nl_ring_, nl_size_);                            \
+            }                                                                                                          \
+        }                                                                                                              \
+    } while (0)
+
+/* The names of the variables differ by line, so that nested scopes cause no warnings about hidden variables. */
+#define NL_PRIVATE_SCOPE(log, level, ...)                                                                              \
+    NL_PRIVATE_SCOPE_IN(NL_PRIVATE_JOIN(nl_scope_, __LINE__), NL_PRIVATE_JOIN(nl_inside_, __LINE__),                   \
+                        NL_PRIVATE_CALL(NL_PRIVATE_JOIN(NL_PRIVATE_SPAN_, NL_PRIVATE_FORM(__VA_ARGS__)),               \
+                                        NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)),              \
+                                        NL_PRIVATE_JOIN(nl_scope_, __LINE__).span, log, level,                         \
+                                        NL_PRIVATE_SCOPE_ARGUMENTS(__VA_ARGS__, 0)))
+#define NL_PRIVATE_CALL(macro, ...) macro(__VA_ARGS__)
+#define NL_PRIVATE_SCOPE_ARGUMENTS(name, ...) name, 0, __VA_ARGS__
+#define NL_PRIVATE_SCOPE_IN(scope, inside, begin)                                                                      \
+    for (nl_private_scope scope __attribute__((cleanup(nl_private_scope_end))), *inside = __extension__({              \
+             begin;                                                                                                    \
+             nl_private_scope_begin(&scope);                                                                           \
+             &scope;                                                                                                   \
+         });                                                                                                           \
+         inside != 0; inside = 0)
+
+#endif
