@@ -18,6 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { WRITE_SIZE = 64 << 10 /* bytes that are written at once */ };
+
 enum {
     CONDITIONS_MAX = 16, /* names and values */
     FIND_INTERVAL_S = 15
@@ -236,23 +238,30 @@ static sink sink_open(const arguments *a)
     if (a->dest != NULL)
         s.log = program_open_log("nlagent", a->dest, true);
     else
-        s.writer = nl_writer_open(a->output, &(nl_writer_options){.format = a->format});
+        s.writer = nl_writer_open(a->output, &(nl_writer_options){.format = a->format, .buffer_size = WRITE_SIZE});
     if (s.log == NULL && s.writer == NULL)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     return s;
+}
+
+static bool sink_check(sink *s, nl_status status)
+{
+    s->failed = status < NL_OK;
+    return !s->failed || program_print_error();
 }
 
 /* Returns false after reporting the problem. */
 static bool sink_put(void *user, const nl_record *record)
 {
     sink *s = user;
-    nl_status status = s->log != NULL ? nl_write_record(s->log, record) : nl_writer_put(s->writer, record);
-    if (status >= NL_OK && s->writer != NULL)
-        status = nl_writer_flush(s->writer);
-    s->failed = status < NL_OK;
-    if (s->failed)
-        program_error("%s", nl_error_message());
-    return !s->failed;
+    return sink_check(s, s->log != NULL ? nl_write_record(s->log, record) : nl_writer_put(s->writer, record));
+}
+
+/* Writes the records that were put. Returns as sink_put. */
+static bool sink_flush(void *user)
+{
+    sink *s = user;
+    return s->writer == NULL || sink_check(s, nl_writer_flush(s->writer));
 }
 
 /* Returns whether all records were written. Reports a problem. */
@@ -471,6 +480,7 @@ static int gather_sensors(const arguments *a, bool once)
                               .sensors = a->operands,
                               .arguments = a->conditions,
                               .put = sink_put,
+                              .flush = sink_flush,
                               .user = &s,
                               .once = once};
     program_catch_signals();

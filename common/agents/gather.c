@@ -82,6 +82,14 @@ static void gather_put(gathering *g, const nl_record *record)
     pthread_mutex_unlock(&g->lock);
 }
 
+static void gather_flush(gathering *g)
+{
+    pthread_mutex_lock(&g->lock);
+    if (!g->over && g->options.flush != NULL && !g->options.flush(g->options.user))
+        g->over = true;
+    pthread_mutex_unlock(&g->lock);
+}
+
 /* Passes on a record about a stream. */
 static void gather_report(source *s, const stream *t, const char *event, const char *reason)
 {
@@ -98,6 +106,7 @@ static void gather_report(source *s, const stream *t, const char *event, const c
     if (reason != NULL)
         nl_record_add_string(record, "REASON", reason, strlen(reason));
     gather_put(s->all, record);
+    gather_flush(s->all);
     nl_record_free(record);
 }
 
@@ -127,6 +136,7 @@ static void gather_decode(source *s, stream *t, const char *data, size_t size)
     nl_decoder_feed(t->decoder, data, size);
     while (nl_decoder_next(t->decoder, &record) == NL_OK)
         gather_put(s->all, record);
+    gather_flush(s->all);
 }
 
 static bool subscribe(source *s, stream *t)
@@ -228,9 +238,12 @@ static void *run_collector(void *user)
         status = nl_reader_next(reader, &record);
         if (status == NL_OK)
             gather_put(s->all, record);
-        else if (status == NL_AGAIN)
+        else if (status == NL_AGAIN) {
+            gather_flush(s->all);
             usleep(COLLECTOR_PAUSE_MS * 1000);
+        }
     }
+    gather_flush(s->all);
     if (status == NL_END)
         nl_error_set(NL_ERROR_UNREACHABLE, "the collector ended the connection");
     if (status != NL_OK && status != NL_AGAIN) {

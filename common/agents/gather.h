@@ -17,6 +17,8 @@ typedef struct gather_options {
     const char *const *arguments; /* of Subscribe: name, value, name, value ... NULL */
     /* Gets each record, one at a time, in any thread. Returns false to end all streams. */
     bool (*put)(void *user, const nl_record *record);
+    /* Called when all records that arrived together were put; may be NULL. Returns as put. */
+    bool (*flush)(void *user);
     void *user;
     bool once; /* end all streams if one cannot be opened the first time */
 } gather_options;
