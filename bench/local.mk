@@ -36,6 +36,8 @@ EXTRA_DIST += \
 	%D%/nlv/make_log.c \
 	%D%/nlv/run \
 	%D%/paired.py \
+	%D%/requests/make_spans.c \
+	%D%/requests/run \
 	%D%/run \
 	%D%/sort/make_log.c \
 	%D%/sort/run

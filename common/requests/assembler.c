@@ -3,7 +3,6 @@
 #include "requests/assembler.h"
 
 #include "clocks/name_table.h"
-#include "requests/drawing.h"
 #include "requests/hash64.h"
 #include "requests/precedence.h"
 
@@ -12,7 +11,7 @@
 
 enum {
     EVENTS_MIN = 2,
-    NAME_SIZE_MAX = 200,
+    EVENTS_USUAL_MAX = 32,
     GROUPS_MAX = 1 << 16,
     THREAD_EVENTS_MIN = 1024,
 };
@@ -47,6 +46,7 @@ struct assembler {
     request_list lists[2]; /* of incomplete and of complete requests */
     GPtrArray *learning;   /* open_request: over, and not handed out yet; NULL after learning */
     size_t memory;
+    uint32_t usual_count; /* of the events of the latest request that ended, within limits */
     int64_t now_ns;
     /* The kind of event with which most requests ended, by majority vote (Boyer and Moore, MJRTY, 1991). */
     uint64_t last_kind;
@@ -66,6 +66,7 @@ assembler *assembler_new(const assembler_options *options)
     a->open = g_hash_table_new(hash64, g_int64_equal);
     a->learning = g_ptr_array_new();
     a->now_ns = INT64_MIN;
+    a->usual_count = EVENTS_MIN;
     a->by_host = options->by != NULL && strcmp(options->by, "HOST") == 0;
     a->visits = g_array_new(FALSE, TRUE, sizeof(uint32_t));
     return a;
@@ -155,7 +156,7 @@ static uint32_t rarest_host(const assembler *a, const open_request *r)
 
 static void hand_out_events(assembler *a, const open_request *r, uint32_t from, uint32_t to, bool cut)
 {
-    request_graph_build(a->graph, r->events + from, to - from, a->learning == NULL ? a->edges : NULL,
+    request_graph_build(a->graph, r->events + from, to - from, a->learning == NULL && !r->explicit ? a->edges : NULL,
                         request_reader_clocks(a->reader));
     a->graph->payloads = r->payloads.data;
     const char *name = r->name;
@@ -263,8 +264,9 @@ static void end_request(assembler *a, open_request *r, bool cut)
 {
     unlink_request(a, r);
     g_hash_table_remove(a->open, &r->key);
+    a->usual_count = CLAMP(r->count, EVENTS_MIN, EVENTS_USUAL_MAX);
     count_hosts(a, r);
-    if (a->learning == NULL || cut || r->is_thread) {
+    if (a->learning == NULL || cut || r->is_thread || r->explicit) {
         hand_out(a, r, cut);
         return;
     }
@@ -340,34 +342,11 @@ static void end_idle(assembler *a)
 
 /* ---- records ---- */
 
-/* The values of the ID fields or the trace ID, for people. */
-static char *name_request(const assembler *a, const nl_record *record)
-{
-    static const char *const traces[] = {"TRACE.ID", "trace_id", "traceId", "trace.id", NULL};
-    GString *name = g_string_new("");
-    nl_field field;
-    char scratch[NL_FIELD_TEXT_SIZE];
-    for (size_t i = 0; traces[i] != NULL && name->len == 0; i++)
-        if (nl_record_find(record, traces[i], &field)) {
-            nl_string text = nl_field_text(&field, scratch);
-            g_string_append_len(name, text.data, (gssize)MIN(text.size, NAME_SIZE_MAX));
-        }
-    for (size_t i = 0; a->options.ids != NULL && a->options.ids[i] != NULL && name->len < NAME_SIZE_MAX; i++) {
-        if (!drawing_find_id(record, a->options.ids[i], &field))
-            continue;
-        nl_string text = nl_field_text(&field, scratch);
-        if (a->options.ids[1] != NULL)
-            g_string_append_printf(name, "%s%s=", name->len > 0 ? " " : "", a->options.ids[i]);
-        g_string_append_len(name, text.data, (gssize)MIN(text.size, NAME_SIZE_MAX));
-    }
-    return g_string_free(name, FALSE);
-}
-
-static open_request *new_request(assembler *a, uint64_t key, const nl_record *record, const request_event *event)
+static open_request *new_request(assembler *a, uint64_t key, const request_event *event)
 {
     open_request *r = g_new0(open_request, 1);
     r->key = key;
-    r->name = name_request(a, record);
+    r->name = request_reader_name_request(a->reader);
     r->latest_ns = INT64_MIN;
     r->explicit = event->traced;
     r->is_thread = !event->traced && (a->options.ids == NULL || a->options.ids[0] == NULL);
@@ -422,7 +401,7 @@ static void append_event(assembler *a, open_request *r, const nl_record *record,
 {
     a->memory -= memory_of(r);
     if (r->count == r->capacity) {
-        r->capacity = MAX(EVENTS_MIN, 2 * r->capacity);
+        r->capacity = MAX(r->capacity == 0 ? a->usual_count : EVENTS_MIN, 2 * r->capacity);
         r->events = g_renew(request_event, r->events, r->capacity);
     }
     event.payload = (uint32_t)r->payloads.size;
@@ -456,7 +435,7 @@ bool assembler_add(assembler *a, const nl_record *record)
         r = NULL;
     }
     if (r == NULL)
-        r = new_request(a, key, record, &event);
+        r = new_request(a, key, &event);
     append_event(a, r, record, event);
     if (r->by == 0 && a->options.by != NULL && !a->by_host)
         r->by = group_of_record(a, record);

@@ -19,6 +19,7 @@
 
 enum {
     CAUSE_SCAN_MAX = 256, /* events that are looked at for the cause of one event */
+    SMALL_ARRAY_MAX = 32,
     RANK_BEGIN = 0,
     RANK_MIDDLE = 1,
     RANK_END = 2,
@@ -139,14 +140,34 @@ static int by_strand(const void *a, const void *b)
     return x->time_ns != y->time_ns ? compare(x->time_ns, y->time_ns) : compare(x->order, y->order);
 }
 
-static void sort_array(GArray *a, int (*order)(const void *, const void *))
+/* Sorts an array; most are small, or sorted already. spare has space for one element. */
+static void sort_array(GArray *a, int (*order)(const void *, const void *), void *spare)
 {
-    for (guint i = 1; i < a->len; i++)
-        if (order(a->data + (size_t)(i - 1) * g_array_get_element_size(a),
-                  a->data + (size_t)i * g_array_get_element_size(a)) > 0) {
-            qsort(a->data, a->len, g_array_get_element_size(a), order);
-            return;
-        }
+    size_t size = g_array_get_element_size(a);
+    if (a->len > SMALL_ARRAY_MAX) {
+        for (guint i = 1; i < a->len; i++)
+            if (order(a->data + (i - 1) * size, a->data + i * size) > 0) {
+                qsort(a->data, a->len, size, order);
+                return;
+            }
+        return;
+    }
+    for (guint i = 1; i < a->len; i++) {
+        guint at = i;
+        while (at > 0 && order(a->data + (at - 1) * size, a->data + i * size) > 0)
+            at--;
+        if (at == i)
+            continue;
+        memcpy(spare, a->data + i * size, size);
+        memmove(a->data + (at + 1) * size, a->data + at * size, (i - at) * size);
+        memcpy(a->data + at * size, spare, size);
+    }
+}
+
+static void sort_items(graph *g)
+{
+    sort_item spare;
+    sort_array(g->items, by_item, &spare);
 }
 
 static uint64_t lane_of(uint32_t place, uint32_t thread)
@@ -188,8 +209,8 @@ static uint32_t add_span(graph *g, uint32_t begin, uint32_t end)
         .failed = first->failed || last->failed,
     };
     if (begin != REQUEST_NONE && end != REQUEST_NONE && last->duration_ns > 0) {
-        s.zone_ns = first->zoned ? first->zone_ns : find_zone(s.end_ns - last->duration_ns - s.begin_ns);
-        if (first->zoned)
+        s.zone_ns = first->zone != 0 ? first->zone * ZONE_NS : find_zone(s.end_ns - last->duration_ns - s.begin_ns);
+        if (first->zone != 0)
             s.end_ns = s.begin_ns + last->duration_ns;
         g->has_zones = g->has_zones || s.zone_ns != 0;
     }
@@ -221,7 +242,7 @@ static void collect_sides(graph *g)
         }
         g_array_append_val(g->items, item);
     }
-    sort_array(g->items, by_item);
+    sort_items(g);
 }
 
 /*
@@ -280,11 +301,10 @@ static bool correct_zones(graph *g)
     for (guint i = 0; i < g->spans->len; i++) {
         const request_span *s = SPAN(g, i);
         request_event *begin = s->zone_ns != 0 ? EVENT(g, s->begin) : NULL;
-        if (begin == NULL || begin->zoned)
+        if (begin == NULL || begin->zone != 0)
             continue;
         found = true;
-        begin->zoned = true;
-        begin->zone_ns = s->zone_ns;
+        begin->zone = (int8_t)(s->zone_ns / ZONE_NS);
         begin->time_ns += s->zone_ns;
     }
     if (found)
@@ -349,7 +369,7 @@ static void sort_by_id(graph *g)
         if (item.major != 0)
             g_array_append_val(g->items, item);
     }
-    sort_array(g->items, by_item);
+    sort_items(g);
 }
 
 /* Sets the parents that records name, and the spans of the points that name one. */
@@ -413,7 +433,7 @@ static void sort_by_lane(graph *g, bool by_thread, bool points)
         if (e->role == REQUEST_POINT && g_array_index(g->event_strand, uint32_t, i) == REQUEST_NONE)
             g_array_append_val(g->items, item);
     }
-    sort_array(g->items, by_item);
+    sort_items(g);
 }
 
 /* Gives spans without an explicit parent the smallest one of their thread that encloses them, and points their span. */
@@ -543,7 +563,7 @@ static void find_self_times(graph *g)
         if (s->parent != REQUEST_NONE)
             g_array_append_val(g->items, item);
     }
-    sort_array(g->items, by_item);
+    sort_items(g);
     int64_t covered_ns = 0;
     for (guint i = 0; i < g->items->len; i++) {
         const sort_item *item = AT(g->items, sort_item, i);
@@ -590,7 +610,8 @@ static void find_lanes(graph *g)
         if (g->lanes->len == 0 || g_array_index(g->lanes, uint64_t, g->lanes->len - 1) != lane)
             g_array_append_val(g->lanes, lane);
     }
-    sort_array(g->lanes, by_lane);
+    uint64_t spare;
+    sort_array(g->lanes, by_lane, &spare);
     guint kept = 0;
     for (guint i = 0; i < g->lanes->len; i++)
         if (i == 0 || g_array_index(g->lanes, uint64_t, i) != g_array_index(g->lanes, uint64_t, kept - 1))
@@ -636,7 +657,8 @@ static void find_strands(graph *g)
             add_node(g, e->time_ns, span != REQUEST_NONE ? span : strand_of_lane(g, e->place, e->thread), e->order, i,
                      REQUEST_NONE, RANK_MIDDLE);
     }
-    sort_array(g->nodes, by_strand);
+    graph_node spare;
+    sort_array(g->nodes, by_strand, &spare);
     g_array_set_size(g->strands, 0);
     g_array_set_size(g->strands, g->spans->len + g->lanes->len);
     g_array_set_size(g->event_node, (guint)g->public.event_count);

@@ -29,7 +29,6 @@ typedef enum request_role { REQUEST_POINT, REQUEST_BEGIN, REQUEST_END, REQUEST_W
 typedef struct request_event {
     int64_t time_ns;          /* of a whole span: its end */
     int64_t duration_ns;      /* of a whole span, and of an end that carries one */
-    int64_t zone_ns;          /* what was added to the time, see zoned */
     uint64_t span_id, parent; /* hashes of explicit identifiers; 0: none */
     uint32_t name;            /* number of the event's name */
     uint32_t span_name;       /* number of the span's name; the same as name for points */
@@ -40,10 +39,10 @@ typedef struct request_event {
     uint32_t order;           /* of two events of one time, the lower came first */
     uint32_t payload;         /* offset in the request's payloads (assembler.h) */
     uint32_t payload_size;    /* bytes */
-    request_role role;
+    uint8_t role;             /* request_role */
+    int8_t zone; /* half hours that request_graph_build added to the time, which was in another time zone */
     bool failed; /* the record reports an error */
     bool traced; /* the request is named by a trace ID */
-    bool zoned;  /* the time was in another time zone, and was corrected by request_graph_build */
 } request_event;
 
 typedef struct request_span {

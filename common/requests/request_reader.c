@@ -16,6 +16,8 @@ enum {
     HOSTS_MAX = 1 << 16,
     NAME_CACHE_SIZE = 512, /* a power of two */
     PLACE_CACHE_SIZE = 256,
+    NAME_SIZE_MAX = 200,
+    SEEN_SIZE = 64,
 };
 
 typedef enum field_use {
@@ -59,6 +61,20 @@ typedef struct known_name {
     uint8_t rank; /* its position among the fields of the ID */
 } known_name;
 
+/* The fields of a record that matter here. */
+typedef struct found_fields {
+    const nl_field *used[USE_COUNT]; /* the first of each use */
+    double unit_ns;                  /* of the duration */
+    const nl_field *ids[IDS_MAX];
+} found_fields;
+
+/* A text that was seen at an address, with its number: blocks have each name once. The text is compared. */
+typedef struct seen_text {
+    const char *text; /* owned by a table */
+    size_t size;
+    uint32_t number;
+} seen_text;
+
 struct request_reader {
     const char *const *ids;
     size_t id_count;
@@ -68,6 +84,8 @@ struct request_reader {
     clock_bounds *clocks;
     uint64_t seed;
     uint32_t order;
+    seen_text seen_hosts[SEEN_SIZE], seen_programs[SEEN_SIZE], seen_names[SEEN_SIZE];
+    found_fields found; /* of the latest record */
     known_name known[NAME_CACHE_SIZE];
     struct {
         uint32_t host, program, place;
@@ -153,15 +171,9 @@ static const known_name *know_name(request_reader *r, nl_string name)
     return known;
 }
 
-/* The fields of a record that matter here. */
-typedef struct found_fields {
-    const nl_field *used[USE_COUNT]; /* the first of each use */
-    double unit_ns;                  /* of the duration */
-    const nl_field *ids[IDS_MAX];
-} found_fields;
-
-static void find_fields(request_reader *r, const nl_record *record, found_fields *found)
+static void find_fields(request_reader *r, const nl_record *record)
 {
+    found_fields *found = &r->found;
     uint8_t ranks[IDS_MAX];
     memset(found->used, 0, sizeof found->used);
     for (size_t i = 0; i < r->id_count; i++)
@@ -251,6 +263,46 @@ static const char *text_of(const name_table *t, uint32_t number)
     return number == 0 ? "" : t->texts[number - 1];
 }
 
+static seen_text *slot_of(seen_text *seen, nl_string name)
+{
+    uintptr_t address = (uintptr_t)name.data;
+    return &seen[(address ^ address >> 6 ^ name.size) % SEEN_SIZE];
+}
+
+static bool was_seen(const seen_text *slot, nl_string name)
+{
+    return slot->size == name.size && name.size > 0 && memcmp(slot->text, name.data, name.size) == 0;
+}
+
+static void note_seen(seen_text *slot, const char *text, nl_string name, uint32_t number)
+{
+    if (strlen(text) == name.size) /* otherwise it stands for many names */
+        *slot = (seen_text){text, name.size, number};
+}
+
+static uint32_t seen_number(seen_text *seen, name_table *t, nl_string name)
+{
+    seen_text *slot = slot_of(seen, name);
+    if (was_seen(slot, name))
+        return slot->number;
+    uint32_t number = number_of(t, name);
+    if (number != 0 && strncmp(text_of(t, number), name.data, name.size) == 0)
+        note_seen(slot, text_of(t, number), name, number);
+    return number;
+}
+
+static uint32_t seen_name(request_reader *r, nl_string name)
+{
+    seen_text *slot = slot_of(r->seen_names, name);
+    if (was_seen(slot, name))
+        return slot->number;
+    uint32_t number = event_names_add(r->names, name);
+    const char *text = event_names_text(r->names, number);
+    if (name.size > 0 && strncmp(text, name.data, name.size) == 0)
+        note_seen(slot, text, name, number);
+    return number;
+}
+
 static uint32_t place_of(request_reader *r, uint32_t host, uint32_t program)
 {
     size_t slot = (host * 31 + program) & (PLACE_CACHE_SIZE - 1);
@@ -306,36 +358,57 @@ void request_reader_learn(request_reader *r, const nl_record *record)
 
 uint64_t request_reader_take(request_reader *r, const nl_record *record, request_event *event)
 {
-    found_fields f;
+    const found_fields *f = &r->found;
     bool traced;
-    find_fields(r, record, &f);
-    uint64_t request = request_of(r, &f, &traced);
+    find_fields(r, record);
+    uint64_t request = request_of(r, f, &traced);
     if ((request == 0 && r->id_count > 0) || is_sensor(record))
         return 0;
-    uint32_t host = number_of(&r->hosts, record->host), program = number_of(&r->programs, record->prog);
-    int64_t duration_ns = duration_of(r, record, &f);
+    uint32_t host = seen_number(r->seen_hosts, &r->hosts, record->host),
+             program = seen_number(r->seen_programs, &r->programs, record->prog);
+    int64_t duration_ns = duration_of(r, record, f);
     *event = (request_event){
         .time_ns = record->time_ns,
-        .name = event_names_add(r->names, record->event),
+        .name = seen_name(r, record->event),
         .host = host,
         .program = program,
         .place = place_of(r, host, program),
-        .thread = thread_of(r, &f),
-        .span_id = f.used[USE_SPAN] != NULL ? hash_value(r, f.used[USE_SPAN], 0) : 0,
-        .parent = f.used[USE_PARENT] != NULL ? hash_value(r, f.used[USE_PARENT], 0) : 0,
+        .thread = thread_of(r, f),
+        .span_id = f->used[USE_SPAN] != NULL ? hash_value(r, f->used[USE_SPAN], 0) : 0,
+        .parent = f->used[USE_PARENT] != NULL ? hash_value(r, f->used[USE_PARENT], 0) : 0,
         .order = r->order++,
         .role = duration_ns >= 0 ? REQUEST_WHOLE : REQUEST_POINT,
         .duration_ns = MAX(duration_ns, 0),
         .traced = traced,
-        .failed = is_failure(record, f.used[USE_STATUS]),
+        .failed = is_failure(record, f->used[USE_STATUS]),
     };
-    char phase = phase_of(&f);
+    char phase = phase_of(f);
     if (phase == 'B' || phase == 'E')
         event->role = phase == 'B' ? REQUEST_BEGIN : REQUEST_END;
     event->span_name = event->name;
     if (phase == 'X' && __builtin_add_overflow(event->time_ns, event->duration_ns, &event->time_ns))
         event->time_ns = record->time_ns; /* Chrome's records have the time of the begin */
     return request != 0 ? request : hash_mix((uint64_t)event->place << 32 | event->thread, r->seed) | 1;
+}
+
+char *request_reader_name_request(const request_reader *r)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    nl_string text;
+    if (r->found.used[USE_TRACE] != NULL) {
+        text = nl_field_text(r->found.used[USE_TRACE], scratch);
+        return g_strndup(text.data, MIN(text.size, NAME_SIZE_MAX));
+    }
+    GString *name = g_string_new("");
+    for (size_t i = 0; i < r->id_count && name->len < NAME_SIZE_MAX; i++) {
+        if (r->found.ids[i] == NULL)
+            continue;
+        text = nl_field_text(r->found.ids[i], scratch);
+        if (r->id_count > 1)
+            g_string_append_printf(name, "%s%s=", name->len > 0 ? " " : "", r->ids[i]);
+        g_string_append_len(name, text.data, (gssize)MIN(text.size, NAME_SIZE_MAX));
+    }
+    return g_string_free(name, FALSE);
 }
 
 const clock_bounds *request_reader_clocks(const request_reader *r)

@@ -32,6 +32,12 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
 void request_reader_learn(request_reader *r, const nl_record *record);
 const clock_bounds *request_reader_clocks(const request_reader *r);
 
+/*
+ * Returns the name of the request to which the latest record belongs: the values of the ID fields, or the trace ID. For
+ * g_free. Call it after request_reader_take, while the record is valid.
+ */
+char *request_reader_name_request(const request_reader *r);
+
 /* The names of events; the texts of hosts and programs by the numbers in events. */
 const event_names *request_reader_names(const request_reader *r);
 const char *request_reader_host(const request_reader *r, uint32_t host);

@@ -4,7 +4,6 @@
 
 #include "record/format.h"
 #include "requests/infer.h"
-#include "stat/text_key.h"
 
 #include <string.h>
 
@@ -17,8 +16,6 @@ struct subject {
     nl_buffer sample; /* until then: for each record its size, uint32_t, and what nl_record_pack made of it */
     uint64_t record_count;
     uint64_t field_count; /* of the sample */
-    GHashTable *events;   /* of the sample, if the lifelines were found in it; otherwise NULL */
-    uint64_t late;
 };
 
 /* ---- options ---- */
@@ -91,13 +88,6 @@ static bool sample_add(subject *s, const nl_record *record)
     return true;
 }
 
-static void note_event(void *user, const nl_record *record)
-{
-    GHashTable *events = user;
-    if (record->event.data != NULL && !g_hash_table_contains(events, &record->event))
-        g_hash_table_add(events, text_key_new(record->event));
-}
-
 static void trace_take(void *user, const nl_record *record)
 {
     trace_add(user, record);
@@ -105,8 +95,6 @@ static void trace_take(void *user, const nl_record *record)
 
 static void find_drawing(subject *s)
 {
-    s->events = g_hash_table_new_full(text_key_hash, text_key_equal, g_free, NULL);
-    sample_walk(s, note_event, s->events);
     trace *t = trace_new();
     sample_walk(s, trace_take, t);
     trace_sort(t);
@@ -137,8 +125,6 @@ static void subject_add(subject *s, const nl_record *record)
         if (fits)
             return;
     }
-    if (s->events != NULL && record->event.data != NULL)
-        s->late += !g_hash_table_contains(s->events, &record->event);
     s->user.take(s->user.user, record);
 }
 
@@ -164,11 +150,6 @@ bool subject_has_records(const subject *s)
     return program_has_records(&s->options->reading, s->record_count, "");
 }
 
-uint64_t subject_late(const subject *s)
-{
-    return s->late;
-}
-
 /* ---- life ---- */
 
 subject *subject_new(subject_options *options, subject_user user)
@@ -191,7 +172,5 @@ void subject_free(subject *s)
         return;
     drawing_free(s->drawing);
     nl_buffer_free(&s->sample);
-    if (s->events != NULL)
-        g_hash_table_destroy(s->events);
     g_free(s);
 }

@@ -54,9 +54,6 @@ void subject_settle(subject *s);
 /* Returns whether records were read. If not, reports why (program_has_records). */
 bool subject_has_records(const subject *s);
 
-/* Returns how many records had events that do not occur in the sample and therefore belong to no lifeline. */
-uint64_t subject_late(const subject *s);
-
 /* Frees the options' members. Returns whether all input was sound, see program_reading_finish. */
 bool subject_options_finish(subject_options *o);
 

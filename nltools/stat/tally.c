@@ -86,12 +86,22 @@ tally_row *tally_find(const tally *t, const tally_key *key)
     return g_hash_table_lookup(t->by_key, key);
 }
 
+/* Where a key's row is remembered. Few rows are in use, and looking them up takes much of the time. */
+static tally_row **cached_row(tally *t, const tally_key *key)
+{
+    uint32_t mixed = key->kind + 3 * key->span + 7 * key->from + 31 * key->to + 127 * key->by + 17 * key->program;
+    return &t->cache[mixed % TALLY_CACHE_SIZE];
+}
+
 /* Returns the row of a key, which is made if necessary; NULL if there are too many. */
 static tally_row *row_of(tally *t, tally_key key)
 {
-    tally_row *row = tally_find(t, &key);
-    if (row != NULL)
+    tally_row **cached = cached_row(t, &key), *row = *cached;
+    if (row != NULL && key_equal(&row->key, &key))
         return row;
+    row = tally_find(t, &key);
+    if (row != NULL)
+        return *cached = row;
     if (t->rows->len >= ROWS_MAX && key.by != BY_OTHERS) {
         key.by = BY_OTHERS;
         return row_of(t, key);

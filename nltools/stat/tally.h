@@ -69,7 +69,7 @@ typedef struct tally_zone {
     uint64_t count;
 } tally_zone;
 
-enum { TALLY_ZONES_MAX = 16 };
+enum { TALLY_ZONES_MAX = 16, TALLY_CACHE_SIZE = 1024 };
 
 typedef struct tally {
     size_t slowest_max;
@@ -85,6 +85,7 @@ typedef struct tally {
     GArray *events;    /* tally_event by name */
     uint64_t whole[2]; /* requests whose first and last events need no others, see tally_count_without */
     uint64_t value_count, value_count_max;
+    tally_row *cache[TALLY_CACHE_SIZE]; /* by key */
 } tally;
 
 /* Keeps at most slowest_max examples. */
