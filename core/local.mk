@@ -82,6 +82,10 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/transport/destination.h \
 	%D%/transport/destination_file.c \
 	%D%/transport/destination_socket.c \
+	%D%/transport/peer.c \
+	%D%/transport/peer.h \
+	%D%/transport/tls_failure.c \
+	%D%/transport/tls_failure.h \
 	%D%/transport/dial.c \
 	%D%/transport/dial.h \
 	%D%/transport/channel.c \

@@ -145,7 +145,7 @@ static bool send_frame(connection *c, nl_string frame)
 bool connection_send_activation(connection *c)
 {
     nl_string frame = activation_frame(c->prog);
-    if (frame.size == 0 || nl_decoder_get_stats(c->decoder)->blocks == 0)
+    if (frame.size == 0 || !c->named || nl_decoder_get_stats(c->decoder)->blocks == 0)
         return false;
     c->activated = true;
     if (!send_frame(c, frame))

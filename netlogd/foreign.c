@@ -2,6 +2,8 @@
 
 #include "foreign.h"
 
+#include "transport/peer.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -59,7 +61,7 @@ const char *foreign_answer(foreign_kind kind, size_t *size)
 {
     static const char http[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 57\r\n"
                                "Connection: close\r\n\r\n" ANSWER_BODY;
-    static const char alert[] = {0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x28}; /* fatal, handshake_failure */
+    static const char alert[] = {0x15, 0x03, 0x01, 0x00, 0x02, 0x02, NL_PEER_ALERT_PLAIN}; /* fatal */
     _Static_assert(sizeof ANSWER_BODY - 1 == 57, "Content-Length");
     *size = kind == FOREIGN_TLS ? sizeof alert : sizeof http - 1;
     return kind == FOREIGN_TLS ? alert : http;

@@ -188,9 +188,8 @@ static void fix_clocks_tell(const correction *c)
     if (count > HOSTS_TOLD)
         program_error("and %zu more clocks", count - HOSTS_TOLD);
     if (count > 1 && unknown == count - 1)
-        program_error(
-            "cannot compare clocks: no ClockOffset records (logging to a collector with format=nlb makes them), "
-            "and no messages between hosts; see --message and --id");
+        program_error("cannot compare clocks: no ClockOffset records (programs that log to a collector make them), "
+                      "and no messages between hosts; see --message and --id");
 }
 
 /* ---- reading ---- */

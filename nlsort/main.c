@@ -133,10 +133,8 @@ static nl_format format_of_output(const arguments *a)
     nl_url *url = a->output != NULL ? nl_url_parse(a->output) : NULL;
     if (url == NULL) /* opening the output reports the error */
         return a->input.format;
-    const char *option = nl_url_option_value(url, "format");
-    nl_format format = option != NULL ? nl_format_parse(option) : a->input.format;
-    if (format == NL_FORMAT_UNKNOWN && url->scheme == NL_SCHEME_FILE)
-        format = nl_format_of_name(url->path);
+    const bool chosen = a->input.format != NL_FORMAT_UNKNOWN && nl_url_option_value(url, "format") == NULL;
+    nl_format format = chosen ? a->input.format : nl_writer_url_format(url);
     nl_url_free(url);
     return format;
 }

@@ -66,10 +66,7 @@ static const nl_option options[] = {
 static nl_format format_of_destination(const char *destination)
 {
     nl_url *url = nl_url_parse(destination);
-    const char *option = url != NULL ? nl_url_option_value(url, "format") : NULL;
-    nl_format format = option != NULL                                 ? nl_format_parse(option)
-                       : url != NULL && url->scheme == NL_SCHEME_FILE ? nl_format_of_name(url->path)
-                                                                      : NL_FORMAT_UNKNOWN;
+    nl_format format = url != NULL ? nl_writer_url_format(url) : NL_FORMAT_UNKNOWN;
     nl_url_free(url);
     return format;
 }

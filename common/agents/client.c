@@ -87,7 +87,11 @@ client *client_new(const char *url, const client_options *o)
     size_t size = strcspn(authority, "/");
     client *c = nl_memory_check(calloc(1, sizeof *c));
     nl_url *parsed = make_url(authority, size, secure, o);
-    c->dialer = parsed != NULL ? nl_dialer_new(parsed) : NULL;
+    if (parsed != NULL) { /* messages have the caller's URL */
+        free(parsed->text);
+        parsed->text = nl_memory_check(strdup(url));
+    }
+    c->dialer = parsed != NULL ? nl_dialer_new(parsed, "nlagentd") : NULL;
     c->host = strndup(authority, size);
     c->token = o->token != NULL ? strdup(o->token) : NULL;
     nl_url_free(parsed);
@@ -118,7 +122,7 @@ static bool send_all(client *c, nl_channel *channel, const nl_buffer *bytes, int
         if (error == EAGAIN)
             error = nl_wait_ready(channel->fd, nl_channel_wants(channel, POLLOUT), deadline_ns);
         if (error != 0 && error != EINTR)
-            return nl_dialer_cannot(c->dialer, "send to", channel, error), false;
+            return nl_dialer_cannot(c->dialer, "send", channel, error), false;
         done += sent > 0 ? (size_t)sent : 0;
     }
     return true;
@@ -141,7 +145,7 @@ static ssize_t read_more(client *c, nl_channel *channel, nl_buffer *in, int64_t 
                         ? 0
                         : nl_wait_ready(channel->fd, nl_channel_wants(channel, POLLIN), deadline_ns);
         if (error != 0 && error != EINTR)
-            return nl_dialer_cannot(c->dialer, "read from", channel, error), -1;
+            return nl_dialer_cannot(c->dialer, "read", channel, error), -1;
     }
 }
 

@@ -39,8 +39,7 @@ void program_catch_signals(void)
 bool program_awaits_signal(const char *name)
 {
     nl_url *url = nl_url_parse(name);
-    bool endless = url != NULL && (url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS ||
-                                   url->scheme == NL_SCHEME_UNIX);
+    bool endless = url != NULL && nl_url_is_collector(url);
     nl_url_free(url);
     return endless;
 }

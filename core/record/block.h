@@ -67,10 +67,11 @@ enum { NL_BLOCK_TYPE_OFFSET = 1 };
  * A time question is a block whose payload is one time. The reply is a frame with that time, two times of the collector
  * and its name (doc/binary-format.md, "Time").
  */
-enum { NL_TIME_QUESTION_SIZE = NL_BLOCK_HEADER_SIZE + 8, NL_TIME_ANSWER_MIN = 24 };
+enum { NL_TIME_QUESTION_SIZE = NL_BLOCK_HEADER_SIZE + 12, NL_TIME_ANSWER_MIN = 24 };
 #define NL_TIME_ANSWER_MAGIC "NLT1"
 
-/* Writes a time question that was sent at sent_ns by this host's clock. */
+/* Writes a time question that was sent at sent_ns by this host's clock. It ends with an empty line, to which a server
+ * of another protocol replies at once. */
 void nl_time_question_put(char block[NL_TIME_QUESTION_SIZE], int64_t sent_ns);
 
 /* Returns the checksum of a block. The checksum's own bytes in the header count as zeros. */

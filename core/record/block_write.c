@@ -467,6 +467,7 @@ void nl_time_question_put(char block[NL_TIME_QUESTION_SIZE], int64_t sent_ns)
     nl_le32_put(block + NL_BLOCK_AT_STORED_SIZE, SIZE);
     nl_le32_put(block + NL_BLOCK_AT_RAW_SIZE, SIZE);
     nl_le64_put(block + NL_BLOCK_HEADER_SIZE, (uint64_t)sent_ns);
+    memcpy(block + NL_BLOCK_HEADER_SIZE + 8, "\r\n\r\n", 4);
     nl_le32_put(block + NL_BLOCK_AT_CRC,
                 nl_block_checksum(block, NL_BLOCK_HEADER_SIZE, block + NL_BLOCK_HEADER_SIZE, SIZE));
 }

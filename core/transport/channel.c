@@ -11,6 +11,8 @@
 
 #include "base/error.h"
 
+#include "transport/peer.h"
+#include "transport/tls_failure.h"
 #include "transport/tls_names.h"
 
 #include <arpa/inet.h>
@@ -26,10 +28,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { READ_AHEAD = 64 << 10, TICKET_S = 300 };
+enum { READ_AHEAD = 64 << 10, TICKET_S = 300, FIRST_SIZE = 16 };
 
 struct nl_tls {
     SSL_CTX *context;
+    char *ca;             /* file of trusted CAs, for messages, or NULL */
     SSL_SESSION *resumed; /* client: the latest session, for resumption */
     const char *peers;    /* server: required names, or NULL; owned by the context */
     bool revokes;         /* server: has revocation lists */
@@ -39,13 +42,17 @@ typedef struct nl_tls_session {
     SSL *ssl;
     nl_tls *tls; /* clients only */
     int fd;
-    int failed;       /* errno of all further operations; 0: no failure */
-    bool ended;       /* the peer has ended the connection */
-    bool more;        /* the latest read did not end with EAGAIN */
-    bool midway;      /* a write is incomplete */
-    bool asked;       /* the server requested a client certificate */
-    bool has_ticket;  /* the server sent a ticket, so it has accepted the client */
-    const char *what; /* message for EPROTO, in static storage */
+    int failed;             /* errno of all further operations; 0: none */
+    bool ended;             /* the peer has ended the connection */
+    bool more;              /* the latest read did not end with EAGAIN */
+    bool midway;            /* a write is incomplete */
+    bool asked;             /* the server requested a client certificate */
+    bool has_ticket;        /* the server sent a ticket, so it has accepted the client */
+    const char *name;       /* client: the required name */
+    char first[FIRST_SIZE]; /* the peer's first bytes */
+    size_t first_size;
+    const char *what; /* message for EPROTO: static, or rejection */
+    char *rejection;  /* why the peer's certificate was rejected, or NULL */
 } nl_tls_session;
 
 /* ---- isolation from the rest of the process ---- */
@@ -132,6 +139,8 @@ static int socket_read(BIO *bio, char *data, int size)
         session->failed = errno;
     else if (got == 0)
         session->ended = true;
+    for (ssize_t i = 0; i < got && session->first_size < FIRST_SIZE; i++)
+        session->first[session->first_size++] = data[i];
     return (int)got;
 }
 
@@ -200,12 +209,20 @@ static int no_passphrase(char *out, int size, int writing, void *user)
 
 static const char no_such_peer[] = "its certificate has none of the names in peers=";
 
-/* Called when a client's certificate is trusted. Checks its names. */
+/* Called for each certificate of the peer. Checks the names of a trusted client, and describes a rejection. */
 static int on_verified(int good, X509_STORE_CTX *verifying)
 {
+    const SSL *ssl = X509_STORE_CTX_get_ex_data(verifying, SSL_get_ex_data_X509_STORE_CTX_idx());
+    nl_tls_session *session = SSL_get_app_data(ssl);
+    if (good != 1) {
+        char text[NL_TLS_FAILURE_SIZE];
+        nl_tls_describe_rejected(text, verifying, SSL_is_server(ssl), session->name,
+                                 session->tls != NULL ? session->tls->ca : NULL);
+        free(session->rejection);
+        session->rejection = strdup(text);
+    }
     if (good != 1 || X509_STORE_CTX_get_error_depth(verifying) != 0)
         return good;
-    const SSL *ssl = X509_STORE_CTX_get_ex_data(verifying, SSL_get_ex_data_X509_STORE_CTX_idx());
     const char *peers = SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), peers_index);
     if (peers == NULL || nl_tls_names_match(X509_STORE_CTX_get_current_cert(verifying), peers))
         return 1;
@@ -290,7 +307,8 @@ static void settle(SSL_CTX *context, bool server, bool verified)
                      SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_read_ahead(context, 1);
     SSL_CTX_set_default_read_buffer_len(context, READ_AHEAD);
-    SSL_CTX_set_verify(context, !verified ? SSL_VERIFY_NONE : SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    SSL_CTX_set_verify(context, !verified ? SSL_VERIFY_NONE : SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+                       on_verified);
     if (server) {
         static const unsigned char name[] = "netlogger";
         SSL_CTX_set_session_id_context(context, name, sizeof name - 1);
@@ -316,8 +334,8 @@ nl_tls *nl_tls_new(bool server, const nl_tls_options *options)
     bool good = tls != NULL && tls->context != NULL && load(tls->context, server, options) && load_peers(tls, options);
     if (good)
         settle(tls->context, server, !server || options->ca != NULL);
-    if (good && tls->peers != NULL)
-        SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, on_verified);
+    if (good && options->ca != NULL)
+        tls->ca = strdup(options->ca); /* without it, messages do not name the file */
     leave();
     if (good)
         return tls;
@@ -334,6 +352,8 @@ void nl_tls_free(nl_tls *tls)
         SSL_CTX_free(tls->context);
         leave();
     }
+    if (tls != NULL)
+        free(tls->ca);
     free(tls);
 }
 
@@ -423,6 +443,7 @@ static bool tls_begin(nl_tls_session *session, nl_tls *tls, const char *name)
         return true;
     }
     session->tls = tls;
+    session->name = name;
     SSL_set_connect_state(session->ssl);
     if (tls->resumed != NULL)
         SSL_set_session(session->ssl, tls->resumed);
@@ -435,6 +456,8 @@ static void session_free(nl_tls_session *session)
         SSL_free(session->ssl);
         leave();
     }
+    if (session != NULL)
+        free(session->rejection);
     free(session);
 }
 
@@ -465,6 +488,30 @@ bool nl_channel_secure(nl_channel *channel, nl_tls *tls, const char *name)
     return true;
 }
 
+/* Returns the message for EPROTO. A server replies to a client that does not use TLS with an alert. */
+static const char *describe_failure(const nl_tls_session *session, unsigned long error)
+{
+    static const char alert[] = {0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x46}; /* fatal, protocol_version */
+    const bool begun = SSL_is_init_finished(session->ssl), server = SSL_is_server(session->ssl);
+    const long verified = SSL_get_verify_result(session->ssl);
+    const char *problem = NULL;
+    if (verified == X509_V_ERR_APPLICATION_VERIFICATION)
+        return no_such_peer;
+    if (!begun && session->rejection != NULL)
+        return session->rejection;
+    if (!begun && verified != X509_V_OK)
+        return X509_verify_cert_error_string(verified);
+    if (!begun && server && session->first_size > 0 && session->first[0] != 0x16) {
+        send(session->fd, alert, sizeof alert, MSG_DONTWAIT | MSG_NOSIGNAL);
+        return "the client does not use TLS; use x-netlogs:// in its URL";
+    }
+    if (!begun && !server)
+        problem = nl_peer_problem_of_tls(session->first, session->first_size);
+    if (problem == NULL)
+        problem = nl_tls_failure_message(error, server, session->asked);
+    return problem != NULL ? problem : message_of(error);
+}
+
 /* Returns the result of a failed call of OpenSSL: 0 at an orderly end, otherwise -1 with errno. */
 static int result_of_failure(nl_tls_session *session)
 {
@@ -479,12 +526,8 @@ static int result_of_failure(nl_tls_session *session)
         return -1;
     }
     if (session->failed == 0) {
-        long verified = SSL_get_verify_result(session->ssl);
         session->failed = EPROTO;
-        session->what = verified == X509_V_ERR_APPLICATION_VERIFICATION ? no_such_peer
-                        : verified != X509_V_OK && !SSL_is_init_finished(session->ssl)
-                            ? X509_verify_cert_error_string(verified)
-                            : message_of(error);
+        session->what = describe_failure(session, error);
     }
     errno = session->failed;
     return -1;

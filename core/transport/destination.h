@@ -81,7 +81,6 @@ typedef struct nl_destination_kind {
 struct nl_destination {
     const nl_destination_kind *kind;
     nl_format format; /* set by nl_destination_open */
-    bool at_once;     /* connect at once, even shortly after a failure; set by the owner */
 };
 
 /* Returns the size of the whole records in data[0..size), which begins with a record. */

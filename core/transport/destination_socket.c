@@ -2,10 +2,12 @@
  * A collector over TCP, TLS or a Unix stream socket.
  *
  * Text is not acknowledged: bytes count as written when the kernel has accepted them. Blocks count as written when the
- * collector acknowledges them (doc/binary-format.md, "On a connection"). Before a write, the module detects a
- * connection that the peer has closed, so that no record is lost in it. Then, or when a write fails, it tries a new
- * connection, at most once per back-off period (except for a flush, which needs the present state), so that an absent
- * collector costs the program little. A write with all its steps takes no longer than the timeout.
+ * collector acknowledges them (doc/binary-format.md, "On a connection"). Before a write, a connection that the peer has
+ * closed is detected, so that no record is lost in it. Then, or when a write fails, a new connection is tried once; the
+ * owner chooses the pauses between attempts. A write with all its steps takes no longer than the timeout.
+ *
+ * A connection for blocks begins with a time question, which netlogd answers at once, so that a peer that is not
+ * netlogd is detected before it gets records. netlogd does not reply to text: a reply shows another peer.
  */
 #include "config.h"
 
@@ -18,6 +20,7 @@
 #include "record/block_read.h"
 #include "record/varint.h"
 #include "transport/dial.h"
+#include "transport/peer.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -28,9 +31,10 @@
 
 enum {
     DEFAULT_TIMEOUT_MS = 10000,
-    BACK_OFF_MS = 1000,
     LINGER_MS = 1000,
     EXCHANGE_MS = 500,
+    REPLY_MS = 500, /* wait for the reply of a peer that has replied to text before */
+    FIRST_MAX = 64, /* bytes of a reply to text that are kept */
     FRAME_MAX = 64 << 10,
     READS_AT_ONCE = 64, /* reads: a collector that sends more must not occupy the log */
 };
@@ -41,8 +45,7 @@ typedef struct socket_destination {
     nl_identity identity; /* of the descriptor */
     nl_dialer *dialer;
     int timeout_ms;
-    int64_t retry_ns;             /* monotonic time of the next attempt to connect */
-    bool acknowledged;            /* blocks, which count as written only when they are acknowledged */
+    bool acknowledged;            /* blocks: count them only when they are acknowledged */
     uint64_t blocks_sent;         /* on this connection */
     uint64_t blocks_acknowledged; /* of these */
     uint64_t question;            /* index of the latest time question among blocks_sent */
@@ -51,7 +54,10 @@ typedef struct socket_destination {
     int64_t reply[2];             /* times of receipt and reply, by the collector's clock */
     char collector[256];          /* the name in the reply */
     bool has_no_time;             /* the collector acknowledged a question without a reply */
-    nl_buffer received;           /* bytes of an incomplete frame */
+    nl_buffer received;           /* bytes of an incomplete frame; the reply to text */
+    bool greeted;                 /* the peer has answered the first question: it is a collector */
+    bool sent_text;               /* text was sent */
+    const char *problem;          /* text: the peer is not netlogd; NULL: it has not replied */
     void (*on_control)(void *user, const char *commands, size_t size);
     void *user;
 } socket_destination;
@@ -61,7 +67,7 @@ static void disconnect(socket_destination *s)
     nl_channel_close(&s->channel);
     s->blocks_sent = s->blocks_acknowledged = s->question = 0;
     s->question_ns = 0;
-    s->has_no_time = false;
+    s->has_no_time = s->greeted = false;
     s->received.size = 0;
 }
 
@@ -76,20 +82,6 @@ static int remaining_ms(int64_t deadline_ns)
 static int wait_until(const socket_destination *s, short what, int64_t deadline_ns)
 {
     return nl_monotonic_ns() >= deadline_ns ? ETIMEDOUT : nl_wait_ready(s->channel.fd, what, deadline_ns);
-}
-
-static nl_status connect_now(socket_destination *s, int64_t deadline_ns)
-{
-    if (nl_monotonic_ns() < s->retry_ns && !s->base.at_once) {
-        nl_error_set(NL_ERROR_UNREACHABLE, "the collector was unreachable less than a second ago");
-        return nl_dialer_prepend(s->dialer, "connect to");
-    }
-    nl_status status = nl_dialer_connect(s->dialer, remaining_ms(deadline_ns), &s->channel);
-    if (status == NL_OK)
-        s->identity = nl_identity_of(s->channel.fd);
-    else
-        s->retry_ns = nl_deadline_ns(BACK_OFF_MS);
-    return status;
 }
 
 /* ---- frames from the collector (doc/binary-format.md) ---- */
@@ -124,38 +116,52 @@ static bool take_frame(socket_destination *s, bool *understood)
         s->blocks_acknowledged = nl_le64_get(at + HEAD);
     else if (memcmp(at, NL_TIME_ANSWER_MAGIC, 4) == 0)
         take_time(s, at + HEAD, size);
-    else if (memcmp(at, "NLC1", 4) == 0 && s->on_control != NULL)
+    else if (memcmp(at, "NLC1", 4) == 0 && s->on_control != NULL && s->greeted)
         s->on_control(s->user, at + HEAD, size);
     s->received.size -= HEAD + size;
     memmove(s->received.data, at + HEAD + size, s->received.size);
     return true;
 }
 
-/* Handles bytes from a collector that acknowledges. A text collector sends nothing, so its bytes are ignored. */
-static bool handle_received(socket_destination *s, const char *bytes, size_t size)
+/* Handles bytes from the peer. Returns 0; EBADMSG if netlogd does not send them; ENOMEM. */
+static int handle_received(socket_destination *s, const char *bytes, size_t size)
 {
-    bool understood = true;
-    if (!s->acknowledged)
-        return true;
+    bool understood = s->acknowledged;
+    if (!s->acknowledged && size > FIRST_MAX - s->received.size)
+        size = FIRST_MAX - s->received.size;
     if (!nl_buffer_append(&s->received, bytes, size))
-        return false; /* the connection is closed, and unacknowledged blocks are sent again */
-    while (take_frame(s, &understood))
+        return ENOMEM; /* the connection is closed, and unacknowledged blocks are sent again */
+    while (s->acknowledged && take_frame(s, &understood))
         continue;
-    return understood && s->blocks_acknowledged <= s->blocks_sent;
+    return understood && s->blocks_acknowledged <= s->blocks_sent ? 0 : EBADMSG;
 }
 
-/* Reads what the collector sent. Returns whether the connection has ended or is invalid. */
-static bool is_closed(socket_destination *s)
+/* Reads what the peer sent. Returns 0; ECONNRESET if the connection has ended; or another errno, as handle_received. */
+static int receive(socket_destination *s)
 {
     char bytes[4096];
     for (int i = 0; i < READS_AT_ONCE; i++) {
         ssize_t got = nl_channel_read(&s->channel, bytes, sizeof bytes);
-        if (got == 0 || (got > 0 && !handle_received(s, bytes, (size_t)got)))
-            return true;
-        if (got < 0 && errno != EINTR)
-            return errno != EAGAIN;
+        int error = got == 0 ? ECONNRESET : got > 0 ? handle_received(s, bytes, (size_t)got) : errno;
+        if (error != 0 && error != EINTR)
+            return error == EAGAIN ? 0 : error;
     }
-    return false;
+    return 0;
+}
+
+/* Sets the error after an errno of receive, or of waiting for the peer. A peer that is not netlogd is the problem. */
+static nl_status fail_receiving(socket_destination *s, const char *what, int error)
+{
+    const nl_buffer *got = &s->received;
+    const char *problem = got->size > 0 ? nl_peer_problem(got->data, got->size) : NULL;
+    if (error == EBADMSG && problem == NULL)
+        problem = nl_peer_problem("?", 1);
+    if (problem == NULL)
+        return nl_dialer_cannot(s->dialer, what, &s->channel, error);
+    if (!s->acknowledged)
+        s->problem = problem;
+    nl_error_set(NL_ERROR_PROTOCOL, "%s", problem);
+    return nl_dialer_prepend(s->dialer);
 }
 
 /* ---- sending ---- */
@@ -176,7 +182,7 @@ static nl_status send_all(socket_destination *s, const char *data, size_t size, 
         if (error == 0 || error == EINTR)
             continue;
         *sent = nl_destination_whole(&s->base, data, done);
-        nl_dialer_cannot(s->dialer, "send to", &s->channel, error);
+        nl_dialer_cannot(s->dialer, "send", &s->channel, error);
         /* Part of a record was sent: only a new connection can start with a whole record. */
         if (!s->acknowledged && (error != ETIMEDOUT || *sent != done || nl_channel_is_midway(&s->channel)))
             disconnect(s);
@@ -201,10 +207,10 @@ static nl_status wait_for_acknowledgement(socket_destination *s, int64_t deadlin
 {
     while (s->blocks_acknowledged < s->blocks_sent) {
         int error = wait_until(s, nl_channel_wants(&s->channel, POLLIN), deadline_ns);
-        if (error != 0)
-            return nl_dialer_cannot(s->dialer, "wait for an acknowledgement from", &s->channel, error);
-        if (is_closed(s) && s->blocks_acknowledged < s->blocks_sent)
-            return nl_dialer_cannot(s->dialer, "wait for an acknowledgement from", &s->channel, ECONNRESET);
+        if (error == 0)
+            error = receive(s);
+        if (error != 0 && s->blocks_acknowledged < s->blocks_sent)
+            return fail_receiving(s, "wait for an acknowledgement", error);
     }
     return NL_OK;
 }
@@ -225,7 +231,7 @@ static nl_status send_acknowledged(socket_destination *s, const char *data, size
     *taken = size;
     if (status == NL_OK)
         return NL_OK;
-    is_closed(s); /* acknowledgements may have arrived before the failure */
+    receive(s); /* acknowledgements may have come before the failure */
     uint64_t acknowledged = s->blocks_acknowledged;
     *taken = acknowledged > before ? end_of_blocks(data, size, acknowledged - before, &found) : 0;
     disconnect(s);
@@ -238,7 +244,58 @@ static nl_status send_over(socket_destination *s, const char *data, size_t size,
                            : send_all(s, data, size, deadline_ns, taken);
 }
 
-/* Drops a connection whose descriptor the program has closed. */
+/* ---- connecting ---- */
+
+/* Sends a time question. */
+static nl_status send_question(socket_destination *s, int64_t sent_ns, int64_t deadline_ns)
+{
+    char question[NL_TIME_QUESTION_SIZE];
+    size_t sent;
+    s->question = ++s->blocks_sent;
+    s->question_ns = sent_ns;
+    s->replied = false;
+    nl_time_question_put(question, sent_ns);
+    return send_all(s, question, sizeof question, deadline_ns, &sent);
+}
+
+/* Asks a new peer for the time. Fails unless it answers as a collector does, or acknowledges the question. */
+static nl_status greet(socket_destination *s, int64_t deadline_ns)
+{
+    int64_t patience_ns = nl_deadline_ns(NL_PEER_PATIENCE_MS);
+    deadline_ns = patience_ns < deadline_ns ? patience_ns : deadline_ns;
+    int error = send_question(s, nl_time_now_ns(), deadline_ns) == NL_OK ? 0 : ECONNRESET;
+    if (error != 0)
+        receive(s); /* the reason may have come before the failure */
+    while (error == 0 && !s->replied && s->blocks_acknowledged < s->question) {
+        error = wait_until(s, nl_channel_wants(&s->channel, POLLIN), deadline_ns);
+        if (error == 0)
+            error = receive(s);
+    }
+    s->question_ns = 0;
+    s->has_no_time = !s->replied;
+    s->greeted = s->replied || s->blocks_acknowledged >= s->question;
+    if (s->greeted)
+        return NL_OK;
+    if (s->received.size > 0 || (error != ECONNRESET && error != ETIMEDOUT)) {
+        fail_receiving(s, NULL, error);
+    } else {
+        const bool silent = error == ETIMEDOUT;
+        nl_error_set(silent ? NL_ERROR_TIMEOUT : NL_ERROR_PROTOCOL, "%s", silent ? nl_peer_silent : nl_peer_closed);
+        nl_dialer_prepend(s->dialer);
+    }
+    disconnect(s);
+    return NL_FAILED;
+}
+
+static nl_status connect_now(socket_destination *s, int64_t deadline_ns)
+{
+    if (nl_dialer_connect(s->dialer, remaining_ms(deadline_ns), &s->channel) != NL_OK)
+        return NL_FAILED;
+    s->identity = nl_identity_of(s->channel.fd);
+    return s->acknowledged ? greet(s, deadline_ns) : NL_OK;
+}
+
+/* Forgets a connection whose descriptor the program has closed. */
 static void check_descriptor(socket_destination *s)
 {
     if (s->channel.fd < 0 || nl_identity_holds(&s->identity, s->channel.fd))
@@ -248,20 +305,54 @@ static void check_descriptor(socket_destination *s)
     disconnect(s);
 }
 
+/*
+ * For a peer that has replied to text before: waits for a reply to the text that was just sent. Text to such a peer is
+ * not written.
+ */
+static nl_status await_reply(socket_destination *s, size_t *written)
+{
+    int error = wait_until(s, nl_channel_wants(&s->channel, POLLIN), nl_deadline_ns(REPLY_MS));
+    if (error == 0)
+        error = receive(s);
+    s->problem = NULL;
+    if (error != EBADMSG)
+        return NL_OK;
+    *written = 0;
+    fail_receiving(s, "send", error);
+    disconnect(s);
+    return NL_FAILED;
+}
+
+/* Detects that the peer has closed the connection. Fails if the peer has replied to text. */
+static nl_status check_connection(socket_destination *s)
+{
+    check_descriptor(s);
+    const int error = s->channel.fd >= 0 ? receive(s) : 0;
+    nl_status status = NL_OK;
+    if (error == EBADMSG && !s->acknowledged)
+        status = fail_receiving(s, "send", error);
+    if (error != 0)
+        disconnect(s);
+    return status;
+}
+
 static nl_status socket_write(nl_destination *destination, nl_level level, const char *data, size_t size,
                               size_t *written)
 {
     (void)level;
     socket_destination *s = (socket_destination *)destination;
     int64_t deadline_ns = nl_deadline_ns(s->timeout_ms);
-    check_descriptor(s);
-    if (s->channel.fd >= 0 && is_closed(s))
-        disconnect(s);
+    if (check_connection(s) != NL_OK)
+        return NL_FAILED;
     bool fresh = s->channel.fd < 0;
     if (fresh && connect_now(s, deadline_ns) != NL_OK)
         return NL_FAILED;
-    if (send_over(s, data, size, deadline_ns, written) == NL_OK)
+    if (send_over(s, data, size, deadline_ns, written) == NL_OK) {
+        if (s->problem != NULL && await_reply(s, written) != NL_OK)
+            return NL_FAILED;
+        s->sent_text |= !s->acknowledged;
         return NL_OK;
+    }
     /* After a broken connection, tries once more with the remaining records, if there is time. */
     if (fresh || s->channel.fd >= 0 || remaining_ms(deadline_ns) == 0 || connect_now(s, deadline_ns) != NL_OK)
         return NL_FAILED;
@@ -283,7 +374,7 @@ static bool await_time(socket_destination *s, int64_t deadline_ns)
         }
         if (wait_until(s, nl_channel_wants(&s->channel, POLLIN), deadline_ns) != 0)
             return false;
-        if (is_closed(s) && !s->replied) {
+        if (receive(s) != 0 && !s->replied) {
             disconnect(s);
             return false;
         }
@@ -309,20 +400,12 @@ static void compute_exchange(const socket_destination *s, int64_t sent_ns, int64
 static nl_status socket_exchange(nl_destination *destination, nl_exchange *exchange)
 {
     socket_destination *s = (socket_destination *)destination;
-    char question[NL_TIME_QUESTION_SIZE];
-    check_descriptor(s);
-    if (s->channel.fd >= 0 && s->acknowledged && is_closed(s))
-        disconnect(s);
+    check_connection(s);
     if (!s->acknowledged || s->channel.fd < 0 || s->has_no_time || s->blocks_acknowledged < s->question)
         return NL_OFF;
     int64_t deadline_ns = nl_deadline_ns(s->timeout_ms < EXCHANGE_MS ? s->timeout_ms : EXCHANGE_MS);
     int64_t sent_ns = nl_time_now_ns(), start_ns = nl_monotonic_ns();
-    size_t sent;
-    s->question = ++s->blocks_sent;
-    s->question_ns = sent_ns;
-    s->replied = false;
-    nl_time_question_put(question, sent_ns);
-    if (send_all(s, question, sizeof question, deadline_ns, &sent) != NL_OK) {
+    if (send_question(s, sent_ns, deadline_ns) != NL_OK) {
         disconnect(s); /* part of the question may have been sent */
         return NL_FAILED;
     }
@@ -337,10 +420,7 @@ static nl_status socket_exchange(nl_destination *destination, nl_exchange *excha
 
 static void socket_poll(nl_destination *destination)
 {
-    socket_destination *s = (socket_destination *)destination;
-    check_descriptor(s);
-    if (s->channel.fd >= 0 && s->acknowledged && is_closed(s))
-        disconnect(s);
+    check_connection((socket_destination *)destination);
 }
 
 static void socket_after_fork(nl_destination *destination)
@@ -350,33 +430,40 @@ static void socket_after_fork(nl_destination *destination)
     s->received = (nl_buffer){0};   /* the parent's thread may have been changing it */
     nl_channel_forget(&s->channel); /* the parent's connection stays */
     disconnect(s);
-    s->retry_ns = 0;
 }
 
 /*
- * Waits until the peer has closed, or a timeout. A socket that is closed with unread bytes is reset, which would
- * discard the bytes that the peer has not read.
+ * After text: waits until the peer has closed, or a timeout. A socket that is closed with unread bytes is reset, which
+ * would discard what the peer has not read yet. A reply shows that the peer is not netlogd.
  */
 static void linger(socket_destination *s)
 {
     int64_t deadline_ns = nl_deadline_ns(s->timeout_ms < LINGER_MS ? s->timeout_ms : LINGER_MS);
+    int error;
     nl_channel_end(&s->channel);
-    while (!is_closed(s) && wait_until(s, POLLIN, deadline_ns) != ETIMEDOUT)
+    while ((error = receive(s)) == 0 && wait_until(s, POLLIN, deadline_ns) != ETIMEDOUT)
         continue;
+    if (error == EBADMSG)
+        fail_receiving(s, "send", error);
 }
 
 static nl_status socket_close(nl_destination *destination, bool keep)
 {
     (void)keep;
     socket_destination *s = (socket_destination *)destination;
+    nl_status status = NL_OK;
     check_descriptor(s);
-    if (s->channel.tls != NULL && !s->acknowledged)
+    if (s->channel.fd >= 0 && !s->acknowledged)
         linger(s);
+    if (s->problem != NULL) {
+        nl_error_set(NL_ERROR_PROTOCOL, "%s%s", s->problem, s->sent_text ? "; the text that was sent is lost" : "");
+        status = nl_dialer_prepend(s->dialer);
+    }
     disconnect(s);
     nl_dialer_free(s->dialer);
     nl_buffer_free(&s->received);
     free(s);
-    return NL_OK;
+    return status;
 }
 
 static const nl_destination_kind socket_kind = {.write = socket_write,
@@ -396,7 +483,7 @@ nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destinati
     s->on_control = options->on_control;
     s->user = options->user;
     s->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
-    s->dialer = nl_dialer_new(url);
+    s->dialer = nl_dialer_new(url, "netlogd");
     if (s->dialer != NULL && (connect_now(s, nl_deadline_ns(s->timeout_ms)) == NL_OK || options->connect_later))
         return &s->base;
     socket_close(&s->base, false);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
+#include "transport/peer.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -21,7 +22,9 @@
 enum { CONFIRM_MS = 1000 /* for servers that do not reveal whether they accepted the certificate */ };
 
 struct nl_dialer {
-    char *host; /* TCP */
+    char *name;          /* the URL without its options */
+    const char *program; /* the server's, for messages */
+    char *host;          /* TCP */
     char port[8];
     char *path;     /* Unix socket */
     nl_tls *tls;    /* NULL: plain */
@@ -52,18 +55,29 @@ int nl_wait_ready(int fd, short what, int64_t deadline_ns)
 
 /* ---- errors ---- */
 
-nl_status nl_dialer_prepend(const nl_dialer *dialer, const char *what)
+nl_status nl_dialer_prepend(const nl_dialer *dialer)
 {
-    if (dialer->path != NULL)
-        return nl_error_prepend("%s %s", what, dialer->path);
-    return nl_error_prepend(strchr(dialer->host, ':') != NULL ? "%s [%s]:%s" : "%s %s:%s", what, dialer->host,
-                            dialer->port);
+    return nl_error_prepend("%s", dialer->name);
 }
 
 nl_status nl_dialer_cannot(const nl_dialer *dialer, const char *what, const nl_channel *channel, int error)
 {
     nl_channel_fail(channel, error);
-    return nl_dialer_prepend(dialer, what);
+    if (what != NULL)
+        nl_error_prepend("%s", what);
+    return nl_dialer_prepend(dialer);
+}
+
+/* Sets the error of a failed connect; names the program to start. */
+static nl_status fail_connect(const nl_dialer *d, int error)
+{
+    char message[128];
+    const char *text = strerror_r(error, message, sizeof message);
+    if (error == ECONNREFUSED || error == ENOENT || error == ETIMEDOUT)
+        nl_error_set(NL_ERROR_UNREACHABLE, "%s; is %s running there?", text, d->program);
+    else
+        nl_error_set(error == EACCES || error == EPERM ? NL_ERROR_PERMISSION : NL_ERROR_UNREACHABLE, "%s", text);
+    return nl_dialer_prepend(d);
 }
 
 /* ---- connecting ---- */
@@ -94,7 +108,7 @@ static nl_status connect_tcp(const nl_dialer *d, int64_t deadline_ns, nl_channel
     int result = getaddrinfo(d->host, d->port, &hints, &addresses);
     if (result != 0) {
         nl_error_set(NL_ERROR_SYSTEM, "%s", result == EAI_SYSTEM ? strerror(errno) : gai_strerror(result));
-        return nl_dialer_prepend(d, "connect to");
+        return nl_dialer_prepend(d);
     }
     int fd = -1, error = 0, left = 0;
     for (struct addrinfo *a = addresses; a != NULL; a = a->ai_next)
@@ -106,7 +120,7 @@ static nl_status connect_tcp(const nl_dialer *d, int64_t deadline_ns, nl_channel
     }
     freeaddrinfo(addresses);
     if (fd < 0)
-        return nl_dialer_cannot(d, "connect to", channel, error);
+        return fail_connect(d, error);
     /* Records are small and should arrive at once; callers that need throughput buffer them. */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     channel->fd = fd;
@@ -118,7 +132,7 @@ static nl_status connect_unix(const nl_dialer *d, int64_t deadline_ns, nl_channe
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, d->path, strlen(d->path));
     channel->fd = connect_address(AF_UNIX, (struct sockaddr *)&address, sizeof address, deadline_ns);
-    return channel->fd >= 0 ? NL_OK : nl_dialer_cannot(d, "connect to", channel, errno);
+    return channel->fd >= 0 ? NL_OK : fail_connect(d, errno);
 }
 
 /* Repeats a step of the TLS handshake until it is complete. Returns 0 or an errno. */
@@ -135,8 +149,11 @@ static int complete(nl_channel *channel, int (*step)(nl_channel *), int64_t dead
 
 static nl_status secure(const nl_dialer *d, int64_t deadline_ns, nl_channel *channel)
 {
+    int64_t patience_ns = nl_deadline_ns(NL_PEER_PATIENCE_MS);
+    deadline_ns = patience_ns < deadline_ns ? patience_ns : deadline_ns;
     int error =
         nl_channel_secure(channel, d->tls, d->tls_name) ? complete(channel, nl_channel_handshake, deadline_ns) : ENOMEM;
+    const bool silent = error == ETIMEDOUT, closed = error == ECONNRESET;
     if (error == 0) {
         int64_t confirm_ns = nl_deadline_ns(CONFIRM_MS);
         error = complete(channel, nl_channel_confirm, confirm_ns < deadline_ns ? confirm_ns : deadline_ns);
@@ -144,7 +161,17 @@ static nl_status secure(const nl_dialer *d, int64_t deadline_ns, nl_channel *cha
     }
     if (error == 0)
         return NL_OK;
-    nl_dialer_cannot(d, "connect to", channel, error);
+    if (silent)
+        nl_error_set(NL_ERROR_TIMEOUT, "no reply to TLS; check that %s uses TLS there, and check host and port",
+                     d->program);
+    else if (closed)
+        nl_error_set(NL_ERROR_PROTOCOL,
+                     "the peer closed the connection during the TLS handshake; check that %s uses TLS there, "
+                     "and allows this host",
+                     d->program);
+    else
+        nl_channel_fail(channel, error);
+    nl_dialer_prepend(d);
     nl_channel_close(channel);
     return NL_FAILED;
 }
@@ -208,18 +235,20 @@ static nl_status prepare_tls(nl_dialer *d, const nl_url *url)
     return d->tls != NULL ? NL_OK : nl_error_prepend("open %s", url->text);
 }
 
-nl_dialer *nl_dialer_new(const nl_url *url)
+nl_dialer *nl_dialer_new(const nl_url *url, const char *program)
 {
     if (url->scheme == NL_SCHEME_UNIX && strlen(url->path) >= sizeof((struct sockaddr_un *)0)->sun_path)
         return nl_error_null(NL_ERROR_INVALID, "open %s: the path of the socket is too long", url->text);
     nl_dialer *d = nl_memory_check(calloc(1, sizeof *d));
     if (d == NULL)
         return NULL;
+    d->program = program;
+    d->name = nl_memory_check(strndup(url->text, strcspn(url->text, "?")));
     bool unix_socket = url->scheme == NL_SCHEME_UNIX;
     char *copy = nl_memory_check(strdup(unix_socket ? url->path : url->host));
     *(unix_socket ? &d->path : &d->host) = copy;
     snprintf(d->port, sizeof d->port, "%u", url->port);
-    if (copy != NULL && (url->scheme != NL_SCHEME_NETLOGS || prepare_tls(d, url) == NL_OK))
+    if (copy != NULL && d->name != NULL && (url->scheme != NL_SCHEME_NETLOGS || prepare_tls(d, url) == NL_OK))
         return d;
     nl_dialer_free(d);
     return NULL;
@@ -230,6 +259,7 @@ void nl_dialer_free(nl_dialer *dialer)
     if (dialer == NULL)
         return;
     nl_tls_free(dialer->tls);
+    free(dialer->name);
     free(dialer->tls_name);
     free(dialer->host);
     free(dialer->path);

@@ -14,10 +14,10 @@
 typedef struct nl_dialer nl_dialer;
 
 /*
- * Makes a dialer for a URL and its TLS options, without connecting. Returns NULL if a certificate cannot be used. The
- * caller frees the dialer.
+ * Makes a dialer for a URL and its TLS options, without connecting. program is the server's program for messages, in
+ * static storage. Returns NULL if a certificate cannot be used. The caller frees the dialer.
  */
-nl_dialer *nl_dialer_new(const nl_url *url);
+nl_dialer *nl_dialer_new(const nl_url *url, const char *program);
 void nl_dialer_free(nl_dialer *dialer); /* NULL is allowed */
 
 /* The TLS options of an x-netlogs URL. */
@@ -29,14 +29,15 @@ extern const nl_option nl_dialer_rows[];
 
 /*
  * Connects a channel, which is then non-blocking and, with TLS, ready for data. Returns NL_FAILED after timeout_ms at
- * the latest; the error contains the peer's name.
+ * the latest; the error contains the URL without its options.
  */
 nl_status nl_dialer_connect(const nl_dialer *dialer, int timeout_ms, nl_channel *channel);
 
-/* Prepends an action, such as "send to", and the peer's name to the error. Returns NL_FAILED. */
-nl_status nl_dialer_prepend(const nl_dialer *dialer, const char *what);
+/* Prepends the URL without its options to the error. Returns NL_FAILED. */
+nl_status nl_dialer_prepend(const nl_dialer *dialer);
 
-/* Sets the error for an errno of a channel of this dialer, as nl_dialer_prepend does. Returns NL_FAILED. */
+/* Sets the error for an errno of a channel of this dialer; what is the failed action, such as "send", or NULL.
+ * Returns NL_FAILED. */
 nl_status nl_dialer_cannot(const nl_dialer *dialer, const char *what, const nl_channel *channel, int error);
 
 /* ---- waiting ---- */

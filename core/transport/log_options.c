@@ -89,7 +89,7 @@ const nl_option nl_log_rows[] = {
      .value = "URL",
      .places = NL_OPTION_IN_URL,
      NL_OPTION_MEMBER(nl_log_options, backup),
-     .help = "Second destination, used while the first is unreachable. Write & in it as %26"},
+     .help = "Second destination, used while the first is unreachable, in the same format. Write & in it as %26"},
     {.name = "activation",
      .value = "FILE",
      .is_path = true,
@@ -107,7 +107,7 @@ const nl_option nl_log_rows[] = {
      .minimum = NL_NS_PER_SECOND / 10,
      NL_OPTION_MEMBER(nl_log_options, clock_ns),
      .help = "Interval between records of the host clock's quality: ClockKernel, ClockTracking if chronyd runs, "
-             "ClockOffset to collectors with format=nlb, and ClockStep when the clock is set"},
+             "ClockOffset to collectors unless format= is text, and ClockStep when the clock is set"},
     {.name = "idle",
      .type = NL_OPTION_DURATION,
      .places = NL_OPTION_IN_URL,

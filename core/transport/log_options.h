@@ -1,5 +1,5 @@
 /*
- * The options of a log's URL (?policy=oldest&ring=4m&format=nlb), and the library's environment variables, as rows
+ * The options of a log's URL (?policy=oldest&ring=4m&quiet=yes), and the library's environment variables, as rows
  * (base/option.h). No state; any thread.
  */
 #ifndef NETLOGGER_TRANSPORT_LOG_OPTIONS_H

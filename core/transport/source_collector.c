@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "record/format.h"
+#include "transport/peer.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -100,7 +101,16 @@ static nl_status send_request(nl_channel *channel, const nl_buffer *line)
     return nl_error_prepend("send");
 }
 
-/* Waits for the reply. Sets *line_size to the size of its line; the following bytes belong to the stream. */
+/* Sets the error for a peer that has sent no valid reply, perhaps only a part of one. */
+static nl_status fail_reply(const nl_buffer *reply, nl_error_code code, const char *otherwise)
+{
+    const char *problem = reply->size > 0 ? nl_peer_problem(reply->data, reply->size) : NULL;
+    return problem != NULL ? nl_error_set(NL_ERROR_PROTOCOL, "%s", problem) : nl_error_set(code, "%s", otherwise);
+}
+
+static const char not_netlogd[] = "unexpected reply; is the peer netlogd? check host and port";
+
+/* Waits for the reply. Sets *line_size to the size of its line; the bytes behind it belong to the stream. */
 static nl_status read_reply(nl_channel *channel, nl_buffer *reply, size_t *line_size)
 {
     int64_t deadline_ns = nl_deadline_ns(TIMEOUT_MS);
@@ -108,10 +118,10 @@ static nl_status read_reply(nl_channel *channel, nl_buffer *reply, size_t *line_
         char bytes[512];
         ssize_t got = nl_channel_read(channel, bytes, sizeof bytes);
         int error = got < 0 ? errno : 0;
-        if (got == 0)
-            return nl_error_set(NL_ERROR_UNREACHABLE, "the collector closed the connection");
+        if (got == 0 || error == ECONNRESET)
+            return fail_reply(reply, NL_ERROR_UNREACHABLE, nl_peer_closed);
         if (error == EAGAIN && nl_wait_ready(channel->fd, nl_channel_wants(channel, POLLIN), deadline_ns) != 0)
-            return nl_error_set(NL_ERROR_TIMEOUT, "the collector does not answer");
+            return fail_reply(reply, NL_ERROR_TIMEOUT, nl_peer_silent);
         if (error != 0 && error != EAGAIN && error != EINTR) {
             nl_channel_fail(channel, error);
             return nl_error_prepend("read");
@@ -124,26 +134,26 @@ static nl_status read_reply(nl_channel *channel, nl_buffer *reply, size_t *line_
             return NL_OK;
         }
     }
-    return nl_error_set(NL_ERROR_PROTOCOL, "unexpected reply; is this a NetLogger collector?");
+    return fail_reply(reply, NL_ERROR_PROTOCOL, not_netlogd);
 }
 
-/* Returns NL_OK if the reply accepts the subscription. */
-static nl_status check_reply(const char *line, size_t size)
+/* Returns NL_OK if the reply, whose line has size bytes, accepts the subscription. */
+static nl_status check_reply(const nl_buffer *reply, size_t size)
 {
     nl_record *record = nl_record_new();
     if (record == NULL)
         return NL_FAILED;
     nl_field reason;
-    nl_status status = nl_record_decode(record, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, line, size - 1);
+    nl_status status = nl_record_decode(record, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, reply->data, size - 1);
     if (status != NL_OK)
-        nl_error_set(NL_ERROR_PROTOCOL, "unexpected reply; is this a NetLogger collector?");
+        fail_reply(reply, NL_ERROR_PROTOCOL, not_netlogd);
     else if (record->event.size == strlen("Netlogd.Subscribed") &&
              memcmp(record->event.data, "Netlogd.Subscribed", record->event.size) == 0)
         status = NL_OK;
     else if (nl_record_find(record, "REASON", &reason) && reason.type == NL_TYPE_STRING)
         status = nl_error_set(NL_ERROR_INVALID, "%.*s", (int)reason.string.size, reason.string.data);
     else
-        status = nl_error_set(NL_ERROR_PROTOCOL, "unexpected reply; is this a NetLogger collector?");
+        status = nl_error_set(NL_ERROR_PROTOCOL, not_netlogd);
     nl_record_free(record);
     return status == NL_OK ? NL_OK : NL_FAILED;
 }
@@ -155,8 +165,8 @@ static nl_status subscribe(const nl_dialer *dialer, const nl_buffer *line, nl_ch
     if (nl_dialer_connect(dialer, TIMEOUT_MS, channel) != NL_OK)
         return NL_FAILED;
     if (send_request(channel, line) != NL_OK || read_reply(channel, stream, &line_size) != NL_OK ||
-        check_reply(stream->data, line_size) != NL_OK)
-        return NL_FAILED;
+        check_reply(stream, line_size) != NL_OK)
+        return nl_dialer_prepend(dialer);
     stream->size -= line_size;
     memmove(stream->data, stream->data + line_size, stream->size);
     return NL_OK;
@@ -168,10 +178,10 @@ nl_status nl_collector_subscribe(const nl_url *url, nl_dialer **dialer, nl_chann
     *channel = (nl_channel){.fd = -1};
     *dialer = NULL;
     nl_status status = make_request(url, &line);
-    if (status == NL_OK && (*dialer = nl_dialer_new(url)) == NULL)
+    if (status == NL_OK && (*dialer = nl_dialer_new(url, "netlogd")) == NULL)
         status = NL_FAILED;
-    if (status == NL_OK && subscribe(*dialer, &line, channel, stream) != NL_OK)
-        status = nl_error_prepend("subscribe at %s", url->text);
+    if (status == NL_OK)
+        status = subscribe(*dialer, &line, channel, stream);
     nl_buffer_free(&line);
     return status;
 }

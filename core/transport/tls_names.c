@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <openssl/x509v3.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -122,4 +123,39 @@ bool nl_tls_names_include(X509 *certificate, const char *text, size_t size)
     name wanted;
     return size < NAME_SIZE && name_set(&wanted, NAME_DNS, text, (int)size) &&
            any_name(certificate, includes_one, wanted.text);
+}
+
+void nl_tls_names_make_printable(char *text)
+{
+    for (; *text != '\0'; text++)
+        if (*text < ' ' || *text > '~')
+            *text = '?';
+}
+
+typedef struct name_list {
+    char *out;
+    size_t size;
+} name_list;
+
+/* Appends a name unless the list has it already, as the common name often is. Returns true if it does not fit. */
+static bool append_name(const name *n, const void *user)
+{
+    const name_list *list = user;
+    const size_t used = strlen(list->out), length = strlen(n->text);
+    const char *found = strstr(list->out, n->text);
+    if (found != NULL && (found == list->out || found[-1] == ' ') && strchr(",", found[length]) != NULL)
+        return false;
+    if (used + length + sizeof ", ..." > list->size) {
+        snprintf(list->out + used, list->size - used, "%s...", used > 0 ? ", " : "");
+        return true;
+    }
+    snprintf(list->out + used, list->size - used, "%s%s", used > 0 ? ", " : "", n->text);
+    return false;
+}
+
+void nl_tls_names_print(X509 *certificate, char *out, size_t size)
+{
+    *out = '\0';
+    any_name(certificate, append_name, &(name_list){out, size});
+    nl_tls_names_make_printable(out);
 }

@@ -16,4 +16,10 @@ bool nl_tls_names_match(X509 *certificate, const char *patterns);
 /* Returns whether the certificate is for a name or address. A wildcard in the certificate stands for one label. */
 bool nl_tls_names_include(X509 *certificate, const char *name, size_t size);
 
+/* Writes the names and addresses in a certificate, separated by ", ", as far as they fit. */
+void nl_tls_names_print(X509 *certificate, char *out, size_t size);
+
+/* Replaces bytes that are not printable ASCII by '?'. */
+void nl_tls_names_make_printable(char *text);
+
 #endif

@@ -47,10 +47,12 @@ const nl_option nl_writer_rows[] = {
      .type = NL_OPTION_CHOICE,
      .list_choices = nl_format_choices,
      .places = NL_OPTION_IN_URL,
-     .initial = "(by the file's suffix, such as .nlb; otherwise ulm)",
+     .initial = "(nlb to collectors, or by the file's suffix, such as .nlb; otherwise ulm)",
      NL_OPTION_MEMBER(nl_writer_options, format),
-     .help = "Format of the records. A collector acknowledges only nlb, the binary format. Text is lost and not "
-             "counted when the collector or the connection fails before the collector has written it"},
+     .help =
+         "Format of the records. A collector acknowledges only nlb, the binary format, and stores it as its own "
+         "output requires. Text (ulm, bp) is lost and not counted when the collector or the connection fails before "
+         "the collector has written it"},
     {.name = "zstd",
      .type = NL_OPTION_COUNT,
      .maximum = 19,
@@ -90,10 +92,20 @@ nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options)
     return status == NL_OK ? NL_OK : nl_error_prepend("open %s", url->text);
 }
 
+nl_format nl_writer_url_format(const nl_url *url)
+{
+    const char *option = nl_url_option_value(url, "format");
+    if (option != NULL)
+        return nl_format_parse(option);
+    if (nl_url_is_collector(url))
+        return NL_FORMAT_NLB;
+    return url->scheme == NL_SCHEME_FILE ? nl_format_of_name(url->path) : NL_FORMAT_UNKNOWN;
+}
+
 void nl_writer_options_settle(nl_writer_options *options, const nl_url *url)
 {
-    if (options->format == NL_FORMAT_UNKNOWN && url->scheme == NL_SCHEME_FILE)
-        options->format = nl_format_of_name(url->path);
+    if (options->format == NL_FORMAT_UNKNOWN)
+        options->format = nl_writer_url_format(url);
     if (options->format == NL_FORMAT_UNKNOWN)
         options->format = NL_FORMAT_ULM;
 }

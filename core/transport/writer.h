@@ -15,7 +15,7 @@
 typedef struct nl_writer nl_writer;
 
 typedef struct nl_writer_options {
-    nl_format format;   /* NL_FORMAT_UNKNOWN: by the file's suffix, otherwise ULM */
+    nl_format format;   /* NL_FORMAT_UNKNOWN: nlb to collectors, or by the file's suffix; otherwise ULM */
     size_t buffer_size; /* bytes to collect before writing; 0: write each record at once */
     bool canonical;     /* encode every record again, so that equal records give equal bytes */
     bool truncate;      /* files: truncate; otherwise append */
@@ -67,6 +67,10 @@ extern const nl_option nl_writer_rows[];
 
 /* Sets options from the options of a URL (?append=no&format=nlb&zstd=3&timeout=10s). */
 nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options);
+
+/* Returns the format that a URL chooses: by the option format, by a file's suffix, or blocks for collectors. Returns
+ * NL_FORMAT_UNKNOWN if the URL chooses none. */
+nl_format nl_writer_url_format(const nl_url *url);
 
 /* Chooses the format if it is unknown. */
 void nl_writer_options_settle(nl_writer_options *options, const nl_url *url);

@@ -589,7 +589,9 @@ static void report_left(const nl_log *log, nl_status status, bool spooled)
     if (!log->outbox.reports)
         return;
     if (status != NL_OK)
-        nl_report(NL_MESSAGE_CLOSE, log->url, "%s", nl_error_message());
+        nl_report(NL_MESSAGE_CLOSE,
+                  nl_error_get_code() == NL_ERROR_LIMIT || !nl_url_is_collector(log->url) ? log->url : NULL, "%s",
+                  nl_error_message());
     if (spooled)
         nl_report(NL_MESSAGE_CLOSE, log->url,
                   "events remain in the spool %s; the next program with this URL delivers them", log->options.spool);

@@ -172,14 +172,13 @@ static nl_status deliver_spool(nl_outbox *outbox, nl_level level)
     return status == NL_END ? NL_OK : status;
 }
 
-static nl_status write_primary(nl_outbox *outbox, nl_level level, bool at_once)
+static nl_status write_primary(nl_outbox *outbox, nl_level level)
 {
     if (outbox->destination == NULL) {
         outbox->destination = nl_destination_open(outbox->url, &outbox->how);
         if (outbox->destination == NULL)
             return NL_FAILED;
     }
-    outbox->destination->at_once = at_once;
     nl_status status = outbox->spool != NULL ? deliver_spool(outbox, level) : NL_OK;
     if (status != NL_OK || outbox->shared == NULL || outbox->shared->batch_size == 0)
         return status;
@@ -192,22 +191,28 @@ static void report_failure(nl_outbox *outbox, const nl_url *url)
     const nl_error_code code = nl_error_get_code();
     if (!outbox->reports || (outbox->reported & 1U << code) != 0)
         return;
-    const bool absent = nl_url_is_collector(url) && (code == NL_ERROR_UNREACHABLE || code == NL_ERROR_NOT_FOUND);
+    const char *message = nl_error_message(), *end = message + strlen(message);
     outbox->reported |= 1U << code;
-    nl_report(NL_MESSAGE_RETRY, url, "%s; %sretrying", nl_error_message(), absent ? "is netlogd running there? " : "");
+    nl_report(NL_MESSAGE_RETRY, nl_url_is_collector(url) ? NULL : url, "%s%sretrying", message,
+              end > message && end[-1] == '?' ? " " : "; ");
+}
+
+static void pace_failed(nl_pace *pace)
+{
+    pace->pause_ns = pace->pause_ns > 0 ? 2 * pace->pause_ns : FIRST_PAUSE_NS;
+    if (pace->pause_ns > LONGEST_PAUSE_NS)
+        pace->pause_ns = LONGEST_PAUSE_NS;
+    pace->retry_ns = nl_monotonic_ns() + pace->pause_ns;
 }
 
 void nl_outbox_note_failure(nl_outbox *outbox)
 {
     report_failure(outbox, outbox->url);
-    outbox->pause_ns = outbox->away ? 2 * outbox->pause_ns : FIRST_PAUSE_NS;
-    if (outbox->pause_ns > LONGEST_PAUSE_NS)
-        outbox->pause_ns = LONGEST_PAUSE_NS;
-    outbox->retry_ns = nl_monotonic_ns() + outbox->pause_ns;
+    pace_failed(&outbox->pace);
     outbox->away = true;
 }
 
-static nl_status write_backup(nl_outbox *outbox, nl_level level)
+static nl_status open_backup(nl_outbox *outbox)
 {
     if (outbox->backup == NULL) {
         nl_destination_options how = {.timeout_ms = outbox->how.timeout_ms,
@@ -215,10 +220,22 @@ static nl_status write_backup(nl_outbox *outbox, nl_level level)
                                       .format = outbox->how.format,
                                       .ident = outbox->how.ident};
         outbox->backup = nl_destination_open(outbox->backup_url, &how);
-        if (outbox->backup == NULL)
-            return NL_FAILED;
     }
-    return write_batch(outbox, outbox->backup, level);
+    return outbox->backup != NULL ? NL_OK : NL_FAILED;
+}
+
+static nl_status write_backup(nl_outbox *outbox, nl_level level, bool now)
+{
+    if (!now && nl_monotonic_ns() < outbox->backup_pace.retry_ns)
+        return NL_AGAIN;
+    nl_status status = open_backup(outbox);
+    if (status == NL_OK)
+        status = write_batch(outbox, outbox->backup, level);
+    if (status == NL_OK)
+        outbox->backup_pace = (nl_pace){0};
+    else
+        pace_failed(&outbox->backup_pace);
+    return status;
 }
 
 static void close_backup(nl_outbox *outbox)
@@ -286,12 +303,12 @@ static bool has_stand_in(const nl_outbox *outbox)
     return outbox->backup_url != NULL || outbox->spool != NULL;
 }
 
-static nl_status stand_in(nl_outbox *outbox, nl_level level, nl_status status)
+static nl_status stand_in(nl_outbox *outbox, nl_level level, nl_status status, bool now)
 {
     if (has_stand_in(outbox) && (outbox->shared == NULL || outbox->shared->batch_size == 0))
         return NL_OK; /* everything is on disk */
     if (outbox->backup_url != NULL)
-        return write_backup(outbox, level);
+        return write_backup(outbox, level, now);
     return outbox->spool != NULL ? write_spool(outbox) : status;
 }
 
@@ -303,17 +320,18 @@ nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once)
         return NL_OK;
     nl_status status = NL_AGAIN;
     bool now = at_once && (outbox->hurry || !has_stand_in(outbox));
-    if (!outbox->away || now || nl_monotonic_ns() >= outbox->retry_ns) {
+    if (!outbox->away || now || nl_monotonic_ns() >= outbox->pace.retry_ns) {
         outbox->hurry = false;
-        status = write_primary(outbox, level, now);
+        status = write_primary(outbox, level);
         if (status == NL_OK) {
             outbox->away = false;
+            outbox->pace = (nl_pace){0};
             close_backup(outbox);
             return NL_OK;
         }
         nl_outbox_note_failure(outbox);
     }
-    status = stand_in(outbox, level, status);
+    status = stand_in(outbox, level, status, at_once);
     if (status == NL_FAILED && has_stand_in(outbox))
         report_failure(outbox, outbox->backup_url != NULL ? outbox->backup_url : outbox->url);
     return status;
@@ -330,8 +348,9 @@ void nl_outbox_change(nl_outbox *outbox, nl_url *url, nl_destination *destinatio
     outbox->how.timeout_ms = writer->timeout_ms;
     outbox->how.format = writer->format;
     outbox->away = false;
-    outbox->reported = 0;       /* no error of the new destination was reported */
-    if (outbox->shared != NULL) /* the offset of the batch in the file */
+    outbox->pace = (nl_pace){0};
+    outbox->reported = 0;       /* of the new destination, nothing was */
+    if (outbox->shared != NULL) /* where the batch began in the file */
         __atomic_store_n(&outbox->shared->file_offset, UINT64_MAX, __ATOMIC_RELEASE);
 }
 
@@ -340,7 +359,8 @@ void nl_outbox_after_fork(nl_outbox *outbox)
     nl_mapping_remove(&outbox->mapping);
     outbox->shared = NULL;
     outbox->away = false;
-    nl_spool_close(outbox->spool); /* the parent's spool; the child opens its own */
+    outbox->pace = outbox->backup_pace = (nl_pace){0};
+    nl_spool_close(outbox->spool); /* the parent's; the child opens its own */
     outbox->spool = NULL;
     outbox->spooled = (nl_buffer){0}; /* leaks, because the parent's thread may have been changing it */
     if (outbox->destination != NULL)

@@ -11,6 +11,12 @@
 #include "transport/destination.h"
 #include "transport/spool.h"
 
+/* Pauses between attempts: the first is short, and each is twice as long as the one before, up to a maximum. */
+typedef struct nl_pace {
+    int64_t retry_ns; /* earliest time of the next attempt, on the monotonic clock */
+    int64_t pause_ns; /* between the latest two attempts; 0: the latest attempt did not fail */
+} nl_pace;
+
 typedef struct nl_outbox {
     nl_mapping mapping;
     nl_shared_log *shared; /* NULL: no memory yet */
@@ -24,8 +30,8 @@ typedef struct nl_outbox {
     nl_buffer spooled; /* the part of the spool that is being delivered */
     nl_url *backup_url;
     nl_destination *backup; /* NULL: not in use */
-    int64_t retry_ns;       /* earliest time of the next attempt, on the monotonic clock */
-    int64_t pause_ns;       /* between the latest two attempts; doubles */
+    nl_pace pace;           /* of attempts to reach the destination, while it is away */
+    nl_pace backup_pace;    /* of attempts to reach the backup, while it is away too */
     bool away;              /* the latest attempt failed */
     uint64_t to_spool;      /* records written to the spool */
     uint64_t from_spool;    /* records delivered from the spool */

@@ -274,11 +274,13 @@ static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *
     nl_status status = open_outbox(r, remains, log);
     if (status == NL_OK)
         status = send_all(remains, log, &records);
+    if (status == NL_OK && log->outbox.destination != &r->other.base) /* detects a peer that accepts any text */
+        status = nl_outbox_close_destination(&log->outbox);
     if (status != NL_OK)
         nl_remains_save_log(remains, log);
     report_status(r, shared, records, status);
-    if (log->outbox.destination != NULL && log->outbox.destination != &r->other.base)
-        nl_destination_close(log->outbox.destination, true);
+    if (log->outbox.destination != &r->other.base)
+        nl_outbox_close_destination(&log->outbox);
     nl_spool_close(log->outbox.spool);
     nl_buffer_free(&log->outbox.spooled);
     nl_url_free(log->outbox.url);

@@ -71,6 +71,7 @@ program_tests += \
 	tests/program/test_netlogd.py \
 	tests/program/test_netlogd_hostile.py \
 	tests/program/test_netlogd_tls.py \
+	tests/program/test_wrong_peers.py \
 	tests/program/test_netlogd_udp.py \
 	tests/program/test_nlagentd_hostile.py \
 	tests/program/test_nlagentd_others.py \

@@ -154,7 +154,7 @@ class Measured(support.Case):
         return b"NLT1" + struct.pack("<Iqqq", 24 + len(name), t1, t2, t3) + name
 
     def talk(self, port, stay=150):
-        result = self.run_program(self.client, f"x-netlog://127.0.0.1:{port}?format=nlb&clock=30", stay)
+        result = self.run_program(self.client, f"x-netlog://127.0.0.1:{port}?clock=30", stay)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         (self.scratch / "got.nlb").write_bytes(b"".join(self.blocks))
         result = self.run_program(support.program("nlsort/nlsort"), self.scratch / "got.nlb")
@@ -195,7 +195,7 @@ class AtTheCollector(collector.Case):
         client = self.compile_client(CLIENT)
         control, own = self.scratch / "control", self.scratch / "own.log"
         server = self.serve("--control", f"unix:{control}", "--log", own)
-        for host, options in (("one", "format=nlb&"), ("two", "")):
+        for host, options in (("one", ""), ("two", "format=ulm&")):
             result = self.run_program(client, f"x-netlog://127.0.0.1:{self.port}?{options}clock=30", "120",
                                       env={**os.environ, "NETLOGGER_HOST": host})
             self.assertEqual(result.returncode, 0, result.stdout)

@@ -107,7 +107,7 @@ class NetlogdTls(collector.Case):
 
     def test_right(self):
         process = self.serve_tls()
-        for options in ("", "&format=nlb", "&name=localhost"):
+        for options in ("", "&format=ulm", "&name=localhost"):
             self.assertEqual(self.write(self.url(options)).returncode, 0)
         self.assertEqual(self.write(self.url(host="localhost")).returncode, 0)
         data = b"".join(record(1, n) for n in range(20000))
@@ -122,8 +122,8 @@ class NetlogdTls(collector.Case):
     def test_server_that_is_not_believed(self):
         self.server = self.authority.certify("other", alternative="DNS:other.example")
         process = self.serve_tls()
-        self.refused(self.url(), "IP address mismatch|hostname mismatch")
-        self.refused(self.url(host="localhost"), "hostname mismatch")
+        self.refused(self.url(), "is for other.example, other, not for 127.0.0.1")
+        self.refused(self.url(host="localhost"), "is for other.example, other, not for localhost")
         self.assertEqual(self.write(self.url("&name=other.example")).returncode, 0)
         self.refused(self.url().replace(str(self.authority.ca), str(Authority(self, "another").ca)), "certificate")
         self.refused(f"x-netlogs://127.0.0.1:{self.port}?name=other.example", "certificate")
@@ -134,17 +134,17 @@ class NetlogdTls(collector.Case):
     def test_expired_server(self):
         self.server = self.authority.certify("expired", days=-1)
         process = self.serve_tls()
-        self.refused(self.url(), "certificate has expired")
+        self.refused(self.url(), "the certificate expired at ")
         self.stop(process)
 
     def test_client_certificates(self):
         process = self.serve_tls(options=f"&ca={self.authority.ca}")
         stranger = Authority(self, "stranger").certify("stranger")
         expired = self.authority.certify("late", days=-1)
-        for options in ("", "&format=nlb"):
-            self.refused(self.url(options), "certificate required")
-            self.refused(self.url(f"&cert={stranger}{options}"), "unknown ca|certificate required")
-            self.refused(self.url(f"&cert={expired}{options}"), "certificate expired")
+        for options in ("", "&format=ulm"):
+            self.refused(self.url(options), "requires a client certificate")
+            self.refused(self.url(f"&cert={stranger}{options}"), "does not trust the CA of this program")
+            self.refused(self.url(f"&cert={expired}{options}"), "\\(cert=\\) has expired")
             self.assertEqual(self.write(self.url(f"&cert={self.client}{options}")).returncode, 0)
         with self.connect(self.client) as s:
             s.sendall(record(1, 1))
@@ -225,7 +225,7 @@ class NetlogdTls(collector.Case):
 
     def test_a_plain_program_and_a_plain_collector(self):
         process = self.serve()
-        self.refused(self.url("&timeout=1"), "alert handshake failure")
+        self.refused(self.url("&timeout=1"), "the port does not use TLS; use x-netlog://")
         self.stop(process)
         process = self.serve_tls()
         self.write(f"x-netlog://127.0.0.1:{self.port}")
@@ -261,7 +261,7 @@ class NetlogdTls(collector.Case):
         listen = f"x-netlogs://127.0.0.1:{port}?cert={self.server}&ca={self.authority.ca}"
         process = self.serve(listen=listen)
         client = self.compile_client(PROGRAM)
-        url = self.url(f"&cert={self.client}&format=nlb&policy=block&block=60&timeout=60")
+        url = self.url(f"&cert={self.client}&policy=block&block=60&timeout=60")
         program = self.start(client, "client", url, "-", "10000", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True)
         numbers = lambda: [int(n) for n in re.findall(rb" I=(\d+) TEXT=\"some text\"\n", self.written())]
@@ -289,7 +289,7 @@ class NetlogdTls(collector.Case):
     def test_fork(self):
         process = self.serve_tls()
         client = self.compile_client(FORKER)
-        for options in ("", "&format=nlb"):
+        for options in ("", "&format=ulm"):
             result = self.run_program(client, self.url(f"{options}&policy=block"))
             self.assertEqual(result.returncode, 0, result)
         self.stop(process)
@@ -328,7 +328,7 @@ class NetlogdTls(collector.Case):
         old = self.connect()
         old.sendall(record(1, 1))
         client = self.compile_client(CLIENT)
-        program = self.start(client, self.url("&format=nlb&policy=block&block=60"), "3000", "1000", stdout=subprocess.PIPE,
+        program = self.start(client, self.url("&policy=block&block=60"), "3000", "1000", stdout=subprocess.PIPE,
                              text=True)
         support.wait_until(lambda: len(self.numbers()) > 100, what="events come")
         for bad, why in ((good + "listn x\n", f"{config}:3: listn: unknown directive"),
@@ -363,7 +363,7 @@ class NetlogdTls(collector.Case):
         self.assertEqual(self.write(self.url()).returncode, 0)
         config.write_text(f"listen x-netlogs://127.0.0.1:0?cert={self.server}&ca={self.authority.ca}\n")
         self.reload(process, "Netlogd.Reload")
-        self.refused(self.url(), "certificate required")
+        self.refused(self.url(), "requires a client certificate")
         self.assertEqual(self.write(self.url(f"&cert={self.client}")).returncode, 0)
         self.stop(process)
 
@@ -427,7 +427,7 @@ class NetlogdTls(collector.Case):
         other = Authority(self, "another")
         lists.write_bytes(other.revoke().read_bytes())
         self.reload(process, "Netlogd.Reload")
-        self.refused(self.url(f"&cert={self.client}"), "unknown ca")
+        self.refused(self.url(f"&cert={self.client}"), "does not trust the CA of this program")
         lists.write_text("nothing")
         self.reload(process, "Netlogd.ReloadRefused")
         self.assertIn("revocation list", self.said())
@@ -497,7 +497,7 @@ class NetlogdTls(collector.Case):
             }
             """)
         process = self.serve_tls(options=f"&ca={self.authority.ca}&certified_hosts=yes", output=archive)
-        self.assertEqual(self.run_program(client, self.url(f"&cert={certificate}&format=nlb")).returncode, 0)
+        self.assertEqual(self.run_program(client, self.url(f"&cert={certificate}")).returncode, 0)
         self.stop(process)
         lines = self.run_program(support.program("nlsort/nlsort"), "--format", "ulm", archive).stdout.splitlines()
         self.assertEqual([int(line.rpartition("N=")[2]) for line in lines if " HOST=h1 " in line], list(range(1, 100, 2)))

@@ -144,7 +144,7 @@ class Nlrecover(support.Case):
             for _ in range(2):
                 result = self.recover()
                 self.assertEqual(result.returncode, 1, result.stderr)
-                self.assertRegex(result.stderr, rf"events for x-netlog:.*: moved to the spool {spool}: connect to .*refused")
+                self.assertRegex(result.stderr, rf"events for x-netlog:.*: moved to the spool {spool}: x-netlog://.*refused")
                 self.assertNotEqual(list(spool.rglob("*.spool")), [])
             netlogd, output = self.start_collector(port, "--recover", "0")
             result = self.recover()
@@ -180,7 +180,7 @@ class Nlrecover(support.Case):
         """The numbers that were sent before, to a collector that has gone since; the others are to be recovered."""
         with socket.create_server(("127.0.0.1", port)) as before:
             before.settimeout(60)
-            self.be_killed(f"x-netlog://127.0.0.1:{port}?ring=4m", count)
+            self.be_killed(f"x-netlog://127.0.0.1:{port}?ring=4m&format=ulm", count)
             with before.accept()[0].makefile("rb") as sent:
                 return self.numbers(sent.read().decode())
 

@@ -72,7 +72,7 @@ class Nlwrite(support.Case):
 
     def test_failures_are_one_clear_message(self):
         self.assert_fails(f"x-netlog://127.0.0.1:{support.free_port()}", "Connection refused")
-        self.assert_fails("x-netlog://no-such-host.invalid", "connect to no-such-host.invalid:14830")
+        self.assert_fails("x-netlog://no-such-host.invalid", "x-netlog://no-such-host.invalid: ")
         self.assert_fails(f"unix:{self.scratch}/none.sock", "No such file or directory")
         self.assert_fails(f"{self.scratch}/none/a.log", "No such file or directory")
         self.assert_fails(str(self.scratch), "Is a directory")
@@ -253,7 +253,7 @@ int main(int argc, char **argv)
         """The collector ends and comes back on the same port: what is logged afterwards arrives there, whole."""
         port = support.free_port()
         listener = socket.create_server(("127.0.0.1", port))
-        client = self.start(self.program, "ticks", f"x-netlog://127.0.0.1:{port}", "60", "50000", stderr=subprocess.PIPE)
+        client = self.start(self.program, "ticks", f"x-netlog://127.0.0.1:{port}?format=ulm", "60", "50000", stderr=subprocess.PIPE)
         first, _ = listener.accept()
         text = b""
         while text.count(b"\n") < 5:

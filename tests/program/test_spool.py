@@ -107,7 +107,7 @@ class Spool(support.Case):
         rng = random.Random(5)
         proxy = Proxy(port, [rng.randrange(1, 12000) for _ in range(12)])
         self.addCleanup(proxy.close)
-        url = f"x-netlog://127.0.0.1:{proxy.port}?format=nlb&policy=block&block=60"
+        url = f"x-netlog://127.0.0.1:{proxy.port}?policy=block&block=60"
         result = self.run_program(self.program, url, "50000", "2000", timeout=120)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.stop(netlogd)
@@ -116,7 +116,7 @@ class Spool(support.Case):
 
     def test_away_from_the_start(self):
         """Text and blocks: what is logged while nobody listens waits on disk, and is delivered by the next run, in order."""
-        for options in ["", "&format=nlb"]:
+        for options in ["", "&format=ulm"]:
             port = support.free_port()
             url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}{options}"
             result = self.run_program(self.program, url, "30000", "100", timeout=60)
@@ -147,7 +147,7 @@ class Spool(support.Case):
     def test_a_full_spool_keeps_the_newest_or_the_oldest(self):
         port = support.free_port()
         for policy in ["oldest", "stop"]:
-            url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}&spool_size=1m&spool_full={policy}&block=0.1"
+            url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}&spool_size=1m&spool_full={policy}&block=0.1&format=ulm"
             ring = "&ring=16m" if policy == "oldest" else ""  # which holds all, so that the last is never dropped before the spool
             result = self.run_program(self.program, url + ring, "100000", "500", timeout=60)
             size = sum(path.stat().st_size for path in self.spooled())
@@ -176,7 +176,7 @@ class Spool(support.Case):
 
     def test_a_full_spool_counts_the_blocks_that_it_drops(self):
         port = support.free_port()
-        url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}&spool_size=1m&spool_full=oldest&format=nlb&policy=block&block=60"
+        url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}&spool_size=1m&spool_full=oldest&policy=block&block=60"
         result = self.run_program(self.program, url, "600000", "100", timeout=60)
         self.assertEqual(result.returncode, 0, result.stderr)
         netlogd = self.collector(port, "--recover", "0", "--level", "Debug")
@@ -201,7 +201,7 @@ class Spool(support.Case):
         port = support.free_port()
         backup = self.scratch / "backup.log"
         netlogd = self.collector(port)
-        url = f"x-netlog://127.0.0.1:{port}?backup=file:{backup}"
+        url = f"x-netlog://127.0.0.1:{port}?format=ulm&backup=file:{backup}"
         client = self.start(self.program, url, "40000", "10000", stderr=subprocess.PIPE)
         support.wait_until(lambda: self.output.exists() and len(self.output.read_text()) > 50000, what="records come")
         self.stop(netlogd)
@@ -220,7 +220,7 @@ class Spool(support.Case):
         port = support.free_port()
         asked = self.scratch / "activation"
         netlogd = self.collector(port, "--activation", asked)
-        url = f"x-netlog://127.0.0.1:{port}?format=nlb"
+        url = f"x-netlog://127.0.0.1:{port}"
         client = self.start(self.program, url, "100000000", "2000")
         size = lambda: self.output.stat().st_size if self.output.exists() else 0
         support.wait_until(lambda: size() > 50000, what="records come")

@@ -332,7 +332,7 @@ static void test_killed_while_sending(void **state)
 {
     (void)state;
     char url[128];
-    snprintf(url, sizeof url, "unix:%s?ring=64k&policy=block", path);
+    snprintf(url, sizeof url, "unix:%s?format=ulm&clock=no&ring=64k&policy=block", path);
     kill_often_to(url, true, 100);
 }
 
@@ -780,7 +780,7 @@ static void what_a_close_could_not_deliver(void **state)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     char url[128];
     snprintf(address.sun_path, sizeof address.sun_path, "%s/socket", folder);
-    snprintf(url, sizeof url, "unix:%s", address.sun_path);
+    snprintf(url, sizeof url, "unix:%s?format=ulm&clock=no", address.sun_path);
     int listener = socket(AF_UNIX, SOCK_STREAM, 0);
     assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
     assert_int_equal(listen(listener, 1), 0);

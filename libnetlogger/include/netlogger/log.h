@@ -53,13 +53,16 @@ typedef struct nl_log nl_log;
 
 /*
  * Opens a log. prog is the program's name (PROG), copied. url is a destination with options, such as
- * "x-netlog://dolly?format=nlb&ring=4m", as netlogger(7) describes; NULL stands for $NETLOGGER_DEST; when that is unset
- * or empty too, logging is off. A destination that cannot be reached now, such as a collector that is not running, is
- * no failure: the log keeps the events in its rings, or in its spool, tries again after pauses of 0.1 s that double up
- * to 10 s, and delivers them; one line on standard error reports it. Returns NULL if the URL is invalid or the
- * destination can never work, such as a file in a missing directory (nl_error_message() has the reason, and one line on
- * standard error too), or if logging is off (then nl_error_message() is ""). Close the log with nl_close. nl_open waits
- * for the connection at most timeout= of the URL. Thread-safe; not for signal handlers.
+ * "x-netlog://dolly?ring=4m", as netlogger(7) describes; NULL stands for $NETLOGGER_DEST; when that is
+ * unset or empty too, logging is off. To a collector, the log sends blocks, which the collector acknowledges and stores
+ * exactly once; format=ulm sends text, which is not acknowledged. A destination that cannot be reached now, such as a
+ * collector that is not running, is no failure: the log keeps the events in its rings, or in its spool, tries again
+ * after pauses of 0.1 s that double up to 10 s, and delivers them; one line on standard error reports it. The same
+ * applies to a peer that is not a collector, which blocks detect at once, and text only if the peer replies. Returns
+ * NULL if the URL is invalid or the destination can never work, such as a file in a missing directory
+ * (nl_error_message() has the reason, and one line on standard error too), or if logging is off (then
+ * nl_error_message() is ""). Close the log with nl_close. nl_open waits for the connection at most timeout= of
+ * the URL. Thread-safe; not for signal handlers.
  */
 NL_API nl_log *nl_open(const char *prog, const char *url);
 
@@ -181,12 +184,12 @@ NL_API nl_status nl_control_check(const char *commands, size_t size);
 
 /*
  * Flushes and closes a log, and always frees it. The behaviour is undefined if the program uses the log during or after
- * nl_close. nl_close takes as long as nl_flush, plus 1 s for a TLS connection; exit() flushes all open logs at the same
- * time. Returns NL_OK if all events are sent as nl_flush describes. Otherwise returns NL_FAILED, and nl_error_message()
- * has the number of events and the reason. Events that did not fit into a ring are lost. Events that could not be sent
- * (the collector is away, the disk is full) stay in shared memory, one ring per thread, and nlrecover delivers them
- * after the process has closed its last log or ended (recover.h). Logs to - and memory:, and logs without shared
- * memory, keep nothing. Do not call it in signal handlers.
+ * nl_close. nl_close takes as long as nl_flush, plus at most 1 s after text to a collector; exit() flushes all open
+ * logs at the same time. Returns NL_OK if all events are sent as nl_flush describes. Otherwise returns NL_FAILED, and
+ * nl_error_message() has the number of events and the reason. Events that did not fit into a ring are lost. Events that
+ * could not be sent (the collector is away, the disk is full) stay in shared memory, one ring per thread, and nlrecover
+ * delivers them after the process has closed its last log or ended (recover.h). Logs to - and memory:, and logs without
+ * shared memory, keep nothing. Do not call it in signal handlers.
  */
 NL_API nl_status nl_close(nl_log *log);
 

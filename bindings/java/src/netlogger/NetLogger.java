@@ -38,7 +38,7 @@ public final class NetLogger implements AutoCloseable {
     /**
      * Opens the log to a destination.
      *
-     * @param url such as file:///tmp/a.log or x-netlog://HOST?format=nlb
+     * @param url such as file:///tmp/a.log or x-netlog://HOST
      * @throws NetLoggerException if the destination is invalid
      */
     public void open(String url) {

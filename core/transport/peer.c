@@ -1,0 +1,62 @@
+#include "config.h"
+
+#include "transport/peer.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#define CHECK "; check host and port"
+
+const char nl_peer_closed[] =
+    "the peer closed the connection without a reply; it may not be netlogd, not allow this host, or "
+    "require TLS (x-netlogs://)";
+const char nl_peer_silent[] = "no reply; is the peer netlogd? check host and port";
+
+static bool begins(const char *data, size_t size, const char *start)
+{
+    return size >= strlen(start) && memcmp(data, start, strlen(start)) == 0;
+}
+
+/* Returns the problem of a peer that sends text of another protocol, or NULL. */
+static const char *problem_of_text(const char *data, size_t size)
+{
+    static const struct {
+        const char *start, *problem;
+    } peers[] = {
+        {"HTTP/", "the peer is an HTTP server, not netlogd" CHECK},
+        {"<", "the peer is an HTTP server, not netlogd" CHECK},
+        {"SSH-", "the peer is an SSH server, not netlogd" CHECK},
+        {"220", "the peer is a mail or FTP server, not netlogd" CHECK},
+        {"NLB1", "the peer sends back what it receives, and is not netlogd" CHECK},
+        {"NETLOGGER/1", "the peer sends back what it receives, and is not netlogd" CHECK},
+    };
+    for (size_t i = 0; i < sizeof peers / sizeof peers[0]; i++)
+        if (begins(data, size, peers[i].start))
+            return peers[i].problem;
+    return NULL;
+}
+
+const char *nl_peer_problem(const char *data, size_t size)
+{
+    const char *problem = problem_of_text(data, size);
+    if (problem != NULL)
+        return problem;
+    if (begins(data, size, "\x15\x03") || begins(data, size, "\x16\x03"))
+        return "the port requires TLS; use x-netlogs:// in the URL";
+    /* The frames and text replies of netlogd. */
+    static const char *const own[] = {"NLA1", "NLC1", "NLT1", "DATE="};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (memcmp(data, own[i], size < 4 ? size : 4) == 0)
+            return NULL;
+    return "the peer is not netlogd" CHECK;
+}
+
+const char *nl_peer_problem_of_tls(const char *data, size_t size)
+{
+    const char *problem = problem_of_text(data, size);
+    if (problem != NULL || !begins(data, size, "\x15\x03"))
+        return problem;
+    const bool plain = size >= 7 && (unsigned char)data[6] == NL_PEER_ALERT_PLAIN;
+    return plain ? "the port does not use TLS; use x-netlog:// in the URL, or a port of netlogd's x-netlogs listeners"
+                 : NULL;
+}

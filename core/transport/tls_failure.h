@@ -1,0 +1,23 @@
+/*
+ * Messages for failed TLS handshakes. Each names the remedy. No state; any thread.
+ */
+#ifndef NETLOGGER_TRANSPORT_TLS_FAILURE_H
+#define NETLOGGER_TRANSPORT_TLS_FAILURE_H
+
+#include <openssl/x509.h>
+#include <stdbool.h>
+
+enum { NL_TLS_FAILURE_SIZE = 512 };
+
+/* Describes why a certificate was rejected. name is the required name and ca the file of trusted CAs, or NULL; server:
+ * the certificate is a client's. */
+void nl_tls_describe_rejected(char out[NL_TLS_FAILURE_SIZE], X509_STORE_CTX *verifying, bool server, const char *name,
+                              const char *ca);
+
+/*
+ * Returns the message for an error of OpenSSL, in static storage; NULL if OpenSSL's own message is as good. server:
+ * this side is the server. asked: the server has requested a client certificate.
+ */
+const char *nl_tls_failure_message(unsigned long error, bool server, bool asked);
+
+#endif

@@ -1,0 +1,283 @@
+"""Senders and readers whose peer is not netlogd, or uses TLS differently: one message that names the remedy."""
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+
+import collector
+import support
+
+CLIENT = r"""
+#include <netlogger.h>
+int main(int argc, char **argv)
+{
+    nl_log *log = nl_open("client", argv[1]);
+    for (int i = 0; i < argc; i++)
+        nl_write(log, NL_USAGE, "Hello", "I=%d", i);
+    return nl_close(log) != NL_OK;
+}
+"""
+
+HTTP = "the peer is an HTTP server, not netlogd; check host and port"
+CLOSED = "the peer closed the connection without a reply; it may not be netlogd, not allow this host, or require TLS (x-netlogs://)"
+TLS_WANTED = "the port requires TLS; use x-netlogs:// in the URL"
+NO_TLS = "the port does not use TLS; use x-netlog:// in the URL, or a port of netlogd's x-netlogs listeners"
+
+
+def keep_silent(connection):
+    while connection.recv(65536):
+        pass
+
+
+def send_back(connection):
+    while data := connection.recv(65536):
+        connection.sendall(data)
+
+
+def greet(text):
+    def serve(connection):
+        connection.sendall(text)
+        keep_silent(connection)
+    return serve
+
+
+class WrongPeers(collector.Case):
+    def peer(self, serve):
+        """A server whose connections a function serves; its port."""
+        listener = socket.create_server(("127.0.0.1", 0))
+
+        def one(connection):
+            with connection:
+                try:
+                    serve(connection)
+                except OSError:
+                    pass
+
+        def run():
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                threading.Thread(target=one, args=(connection,), daemon=True).start()
+
+        threading.Thread(target=run, daemon=True).start()
+        self.addCleanup(listener.shutdown, socket.SHUT_RDWR)
+        return listener.getsockname()[1]
+
+    def http_server(self):
+        server = self.start(sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1", "0", stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL, cwd=self.scratch)
+        return int(re.search(rb" port (\d+) ", server.stdout.readline()).group(1))
+
+    def nlwrite(self, url):
+        return self.run_program(support.program("nltools/nlwrite"), "--dest", url, "Hello", "A=1")
+
+    def check_senders(self, url, problem):
+        """Every sender fails with one message that has the problem; nothing is lost without a message."""
+        result = self.nlwrite(url)
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertRegex(result.stderr, rf"\Anlwrite: 1 event not delivered; nlrecover delivers it from \S+: {url.split('?')[0]}: "
+                         rf"{re.escape(problem)}\n\Z")
+        result = self.run_program(self.compile_client(CLIENT), url)
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertRegex(result.stderr, rf"\Anetlogger: {url.split('?')[0]}: {re.escape(problem)}; retrying\n"
+                         rf"netlogger: 2 events not delivered; nlrecover delivers them from \S+: \S+: {re.escape(problem)}\n\Z")
+        log = self.scratch / "some.log"
+        log.write_bytes(collector.record(1, 1))
+        result = self.run_program(support.program("nlsort/nlsort"), "-o", url, log)
+        self.assertEqual((result.returncode, result.stderr), (1, f"nlsort: {url.split('?')[0]}: {problem}\n"))
+
+    def check_reader(self, url, problem):
+        result = self.run_program(support.program("nltools/nlstat"), url)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (1, "", f"nlstat: {url}: {problem}\n"))
+
+    def check(self, port, problem, scheme="x-netlog"):
+        self.check_senders(f"{scheme}://127.0.0.1:{port}", problem)
+        self.check_reader(f"{scheme}://127.0.0.1:{port}", problem)
+
+    def check_text(self, port, problem):
+        """Text is sent before the peer's reply shows what it is."""
+        result = self.nlwrite(f"x-netlog://127.0.0.1:{port}?format=ulm")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertRegex(result.stderr, rf"\Anlwrite: (1 event not delivered; \S+ delivers it from \S+: )?x-netlog://127.0.0.1:{port}: "
+                         rf"{re.escape(problem)}(; the text that was sent is lost)?\n\Z")
+
+    def test_http_server(self):
+        port = self.http_server()
+        self.check(port, HTTP)
+        self.check_text(port, HTTP)
+        self.check(port, HTTP, scheme="x-netlogs")
+
+    def test_nginx(self):
+        if shutil.which("nginx") is None:
+            self.skipTest("nginx is not installed")
+        port, folder = support.free_port(), self.scratch
+        (folder / "nginx.conf").write_text(f"daemon off; pid {folder}/pid; error_log {folder}/error.log;\nevents {{}}\n"
+                                           f"http {{ access_log off; server {{ listen 127.0.0.1:{port}; }} }}\n")
+        self.start("nginx", "-c", folder / "nginx.conf", stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: support.can_connect(port), what="nginx listens")
+        self.check(port, HTTP)
+        self.check_text(port, HTTP)
+
+    def test_servers_that_speak_first(self):
+        for text, problem in ((b"SSH-2.0-OpenSSH_9.2\r\n", "the peer is an SSH server, not netlogd; check host and port"),
+                              (b"220 mail.example ESMTP\r\n", "the peer is a mail or FTP server, not netlogd; check host and port"),
+                              (b"+OK ready\r\n", "the peer is not netlogd; check host and port")):
+            port = self.peer(greet(text))
+            self.check(port, problem)
+            self.check_text(port, problem)
+
+    def test_echo_server(self):
+        port = self.peer(send_back)
+        self.check(port, "the peer sends back what it receives, and is not netlogd; check host and port")
+        self.check_text(port, "the peer is not netlogd; check host and port")
+
+    def test_server_that_closes(self):
+        self.check(self.peer(lambda connection: connection.recv(10)), CLOSED)
+
+    def test_silent_server(self):
+        """A limited wait; the records stay. Text cannot be told from accepted text."""
+        port = self.peer(keep_silent)
+        self.check_senders(f"x-netlog://127.0.0.1:{port}?timeout=0.3", "no reply; is the peer netlogd? check host and port")
+        self.check_senders(f"x-netlogs://127.0.0.1:{port}?timeout=0.3",
+                           "no reply to TLS; check that netlogd uses TLS there, and check host and port")
+        result = self.nlwrite(f"x-netlog://127.0.0.1:{port}")
+        self.assertIn("no reply; is the peer netlogd?", result.stderr)
+        self.assertEqual(result.returncode, 1)
+
+    def test_unix_socket_of_another_server(self):
+        path = self.scratch / "socket"
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+            listener.listen()
+
+            def run():
+                while True:
+                    try:
+                        connection, _ = listener.accept()
+                        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                        connection.close()
+                    except OSError:
+                        return
+
+            threading.Thread(target=run, daemon=True).start()
+            result = self.nlwrite(f"unix:{path}")
+            self.assertRegex(result.stderr, rf"delivers it from \S+: unix:{path}: {HTTP}\n")
+            self.assertEqual(result.returncode, 1)
+            listener.shutdown(socket.SHUT_RDWR)
+
+    def test_tls_port_of_netlogd_without_tls(self):
+        pem = collector.Authority(self, "ca").certify("localhost")
+        self.serve(listen=f"x-netlogs://127.0.0.1:0?cert={pem}")
+        self.check(self.port, TLS_WANTED)
+        self.check_text(self.port, TLS_WANTED)
+        self.assertIn("the client does not use TLS; use x-netlogs:// in its URL", self.said())
+
+    def test_tls_server_that_is_not_netlogd(self):
+        authority = collector.Authority(self, "ca")
+        pem, port = authority.certify("localhost"), support.free_port()
+        self.start("openssl", "s_server", "-accept", str(port), "-cert", pem, "-key", pem, "-www", stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: support.can_connect(port), what="s_server listens")
+        self.check(port, CLOSED)
+        result = self.nlwrite(f"x-netlogs://localhost:{port}?ca={authority.ca}&timeout=0.5")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("no reply; is the peer netlogd? check host and port", result.stderr)
+
+    def test_plain_port_of_netlogd_with_tls(self):
+        self.serve()
+        self.check(self.port, NO_TLS, scheme="x-netlogs")
+        self.assertIn("closed: it uses TLS, but this port does not", self.said())
+
+    def test_events_are_delivered_when_netlogd_takes_the_place(self):
+        """What a wrong peer got is not lost, in blocks."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+            client = self.start(self.compile_client(CLIENT.replace("nl_log *log", "nl_set_message_handler(0, 0);\n    nl_log *log")
+                                                    .replace("return nl_close", "while (nl_flush(log) != NL_OK)\n        continue;\n    return nl_close")),
+                                f"x-netlog://127.0.0.1:{port}", stderr=subprocess.PIPE)
+            connection, _ = listener.accept()
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            connection.close()
+        server = self.serve(listen=f"x-netlog://127.0.0.1:{port}")
+        self.assertEqual(client.wait(60), 0)
+        self.assertIn(HTTP.encode(), client.stderr.read())
+        self.stop(server)
+        self.assertEqual(re.findall(rb"NL.EVNT=Hello (I=\d)\n", self.written()), [b"I=0", b"I=1"])
+
+    def test_netlogd_with_a_wrong_output(self):
+        own, port = self.scratch / "own.log", self.http_server()
+        self.serve("--output", f"x-netlog://127.0.0.1:{port}?spool={self.scratch}/spool", "--log", own)
+        self.send(collector.record(1, 1))
+        said = support.wait_until(lambda: re.search(r"Netlogd.OutputAway .*REASON=\"([^\"]*)\"", own.read_text()), what="it reports")
+        self.assertEqual(said.group(1), f"x-netlog://127.0.0.1:{port}: {HTTP}")
+
+
+class Certificates(collector.Case):
+    """Failed verification: the messages name the remedy, and the names in the certificate."""
+
+    def setUp(self):
+        super().setUp()
+        self.authority = collector.Authority(self, "first CA")
+
+    def attempt(self, options, host="127.0.0.1"):
+        result = self.run_program(support.program("nltools/nlwrite"), "--dest", f"x-netlogs://{host}:{self.port}?{options}", "Hello")
+        self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1), result.stderr)
+        return re.sub(r"\Anlwrite: 1 event not delivered; nlrecover delivers it from \S+: x-netlogs://\S+: ", "", result.stderr)[:-1]
+
+    def test_another_name(self):
+        pem = self.authority.certify("db1.example", "DNS:db1.example,DNS:localhost")
+        self.serve(listen=f"x-netlogs://127.0.0.1:0?cert={pem}")
+        self.assertEqual(self.attempt(f"ca={self.authority.ca}"), "the certificate is for db1.example, localhost, not for 127.0.0.1; "
+                         "add the name with netlogctl certificates, or use name=")
+        self.assertEqual(self.attempt(f"ca={self.authority.ca}&name=db2"), "the certificate is for db1.example, localhost, not for db2; "
+                         "add the name with netlogctl certificates, or use name=")
+        result = self.run_program(support.program("nltools/nlwrite"), "--dest",
+                                  f"x-netlogs://127.0.0.1:{self.port}?ca={self.authority.ca}&name=db1.example", "Hello")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_expired(self):
+        pem = self.authority.certify("localhost", days=-1)
+        self.serve(listen=f"x-netlogs://127.0.0.1:0?cert={pem}")
+        self.assertRegex(self.attempt(f"ca={self.authority.ca}"),
+                         r"^the certificate expired at \d{4}-\d\d-\d\d \d\d:\d\d UTC; renew it with netlogctl certificates$")
+        self.assertIn("the client reports that this certificate has expired", self.said())
+
+    def test_unknown_authority(self):
+        pem, other = self.authority.certify("localhost"), collector.Authority(self, "second CA")
+        self.serve(listen=f"x-netlogs://127.0.0.1:0?cert={pem}")
+        self.assertEqual(self.attempt(f"ca={other.ca}"), f'the certificate is signed by "first CA", which is not in {other.ca}; '
+                         "give the file of this CA with ca=")
+        self.assertEqual(self.attempt("name=localhost"), 'the certificate is signed by "first CA", which is not in this host\'s list of '
+                         "CAs; give the file of this CA with ca=")
+        self.assertIn("the client does not trust the CA of this certificate; its URL needs ca= with that CA", self.said())
+
+    def test_client_certificates(self):
+        pem, other = self.authority.certify("localhost"), collector.Authority(self, "second CA")
+        self.serve(listen=f"x-netlogs://127.0.0.1:0?cert={pem}&ca={self.authority.ca}")
+        ca = f"ca={self.authority.ca}"
+        self.assertEqual(self.attempt(ca), "the server requires a client certificate; give cert= and key= in the URL "
+                         "(netlogctl certificates makes them)")
+        self.assertIn("the client has no certificate; its URL needs cert= and key= (netlogctl certificates makes them)", self.said())
+        self.assertEqual(self.attempt(f"{ca}&cert={other.certify('client')}"), "the server does not trust the CA of this program's "
+                         "certificate (cert=); add the CA to the server's ca=")
+        self.assertIn('the client\'s certificate is signed by \\"second CA\\", which is not in ca=; give the file of the clients\' CA', self.said())
+        self.assertEqual(self.attempt(f"{ca}&cert={self.authority.certify('old', days=-1)}"),
+                         "this program's certificate (cert=) has expired; renew it with netlogctl certificates")
+        self.assertRegex(self.said(), r"the client's certificate expired at \d{4}-\d\d-\d\d \d\d:\d\d UTC; renew it with netlogctl")
+
+    def test_names_with_control_characters(self):
+        """What a certificate contains cannot control a terminal."""
+        pem = self.authority.certify("a\x1b[31mred", "DNS:x.example")
+        self.serve(listen=f"x-netlogs://127.0.0.1:0?cert={pem}")
+        said = self.attempt(f"ca={self.authority.ca}&name=y.example")
+        self.assertIn("the certificate is for x.example, a?[31mred, not for y.example", said)
+
+
+if __name__ == "__main__":
+    os.environ.pop("NETLOGGER_QUIET", None)
+    support.main()
