@@ -151,7 +151,7 @@ class NetlogdTls(collector.Case):
             s.unwrap()
         self.stop(process)
         self.assertEqual(self.written().count(b"\n"), 3)
-        self.assertIn("did not return a certificate", self.said())
+        self.assertIn("the client has no certificate", self.said())
 
     def test_old_tls_is_refused(self):
         process = self.serve_tls()
