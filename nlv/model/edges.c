@@ -56,7 +56,9 @@ static bool look_at(edge_search *e, uint32_t record)
 {
     unsigned row = edges_row(e->s, record, e->layer);
     bool is_same = is_same_place(e->s, record, e->record), is_wanted = e->order->after[e->row] >> row & 1;
-    if (is_same && !is_wanted && (e->order->after[row] >> e->row & 1)) { /* a repetition begins */
+    bool is_point = e->order->begin_of[row] < 0 && !(e->order->begins >> row & 1);
+    bool repeats = row == e->row ? is_point : e->order->after[row] >> e->row & 1;
+    if (is_same && !is_wanted && repeats) {
         add_candidate(e, record, row, true);
         return false;
     }
@@ -183,7 +185,11 @@ bool edges_begin_again(const store *s, uint32_t last, unsigned layer, const batc
         return false;
     if (!(order->last >> ended.row & 1) && row->time_ns - store_time(s, last) <= EDGES_PAUSE_NS)
         return false;
+    bool is_over = order->last >> ended.row & 1;
+    uint64_t known = order->after[ended.row] | UINT64_C(1) << ended.row;
     for (unsigned looked = 0; last != STORE_NONE && looked < EDGES_MAX; looked++) {
+        if (is_over && !(known >> edges_row(s, last, layer) & 1))
+            return false; /* another branch may go on */
         if (store_event(s, last) == row->event && store_host(s, last) == row->host && store_prog(s, last) == row->prog)
             return true;
         last = store_previous(s, last, layer);

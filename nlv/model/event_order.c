@@ -2,6 +2,7 @@
 
 #include "model/event_order.h"
 
+#include "clocks/messages.h"
 #include "requests/event_names.h"
 #include "requests/precedence.h"
 
@@ -291,7 +292,12 @@ static bool comes_before(const order_learning *o, guint first, guint second)
 {
     if (!o->is_seen[first] || !o->is_seen[second])
         return first < second;
-    if (are_local(o, first, second))
+    bool is_local = are_local(o, first, second);
+    char *const *events = o->lifeline->events;
+    if (!is_local &&
+        (messages_is_pair(events[first], events[second]) || messages_is_pair(events[second], events[first])))
+        return messages_is_pair(events[first], events[second]);
+    if (is_local)
         return o->begin_of[second] == (int)first || (is_before(o, first, second) && stays_inside(o, first, second));
     if (has_parents(o, o->program[first]) || has_parents(o, o->program[second]))
         return follows_parents(o, first, second);

@@ -4,7 +4,7 @@
  *
  * In one program, an event comes before another if it does so in nearly all requests, and if a span that contains the
  * first (event_names.h) also contains the second or ends with it. Between programs, the order is that of explicit
- * parents, or else of precedence.h. No state.
+ * parents, of messages by their names (clocks/messages.h), or else of precedence.h. No state.
  */
 #ifndef NLV_EVENT_ORDER_H
 #define NLV_EVENT_ORDER_H

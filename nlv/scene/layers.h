@@ -25,6 +25,7 @@ double layer_x(const layer_context *c, uint32_t record);
 /* Draws the background: the pane, rows and their labels. */
 void lifelines_layer_back(const layer_context *c, const pane *p);
 void lifelines_layer_draw(const layer_context *c, const pane *p);
+void lifelines_layer_name_slowest(const layer_context *c);
 void points_layer_back(const layer_context *c, const pane *p);
 void points_layer_draw(const layer_context *c, const pane *p);
 void loadlines_layer_draw(const layer_context *c,

@@ -8,7 +8,9 @@
 
 #include "scene/layers.h"
 
+#include "model/checks.h"
 #include "model/edges.h"
+#include "model/slow.h"
 #include "scene/beside.h"
 #include "scene/density.h"
 #include "scene/text.h"
@@ -517,6 +519,43 @@ void lifelines_layer_draw(const layer_context *c, const pane *p)
     draw_selected(&d);
     cairo_set_line_cap(c->cr, CAIRO_LINE_CAP_BUTT);
     g_array_free(d.kinds, TRUE);
+}
+
+/* Draws a line in front of all others, with its events, host and duration above it. */
+static void name_line(const layer_context *c, const pane *p, const slow_line *slow)
+{
+    unsigned layer = c->store->spec->lifelines[slow->lifeline].layer;
+    const drawing_lifeline *definition = g_ptr_array_index(model_drawing(c->model)->lifelines, slow->lifeline);
+    unsigned from = spec_step_of(c->store->spec, store_event(c->store, slow->from), layer).row,
+             to = spec_step_of(c->store->spec, store_event(c->store, slow->to), layer).row;
+    double x0 = layer_x(c, slow->from), y0 = layout_row_y(p, from), x1 = layer_x(c, slow->to), y1 = layout_row_y(p, to);
+    char *took = checks_time_text((double)(store_time(c->store, slow->to) - store_time(c->store, slow->from)));
+    const char *host = model_color_text(
+        c->model, model_object_color(c->model, slow->lifeline, store_object(c->store, slow->to, layer)));
+    char *text = g_strdup_printf("%s%s%s: %s%s%s", definition->events[from], from == to ? "" : " → ",
+                                 from == to ? " again" : definition->events[to], took, *host != '\0' ? ", " : "", host);
+    double width = text_width(c->cr, text, TEXT_NORMAL) + 10, height = text_height(TEXT_NORMAL) + 4;
+    double x = CLAMP((x0 + x1) / 2 - width / 2, c->layout->left, MAX(c->layout->right - width, c->layout->left));
+    double y = MAX(MIN(y0, y1) - height - 4, p->top);
+    palette_set(c->cr, palette_text(c->view->dark), 1);
+    cairo_set_line_width(c->cr, 3);
+    cairo_move_to(c->cr, x0, y0);
+    cairo_line_to(c->cr, x1, y1);
+    cairo_stroke(c->cr);
+    palette_set(c->cr, palette_pane(c->view->dark), 0.9);
+    cairo_rectangle(c->cr, x, y, width, height);
+    cairo_fill(c->cr);
+    text_draw(c->cr, text, TEXT_NORMAL, palette_text(c->view->dark), TEXT_LEFT, x + 5, y + height / 2, width);
+    g_free(text);
+    g_free(took);
+}
+
+void lifelines_layer_name_slowest(const layer_context *c)
+{
+    slow_line slow = slow_find(c->store, c->view->from_ns, c->view->to_ns);
+    for (unsigned i = 0; slow.is_found && i < c->layout->pane_count; i++)
+        if (c->layout->panes[i].kind == PANE_LIFELINES && c->layout->panes[i].index == slow.lifeline)
+            name_line(c, &c->layout->panes[i], &slow);
 }
 
 static void consider(scene_found *found, double distance, uint32_t record, int64_t object, size_t lifeline)

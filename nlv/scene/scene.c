@@ -3,6 +3,7 @@
 #include "scene/scene.h"
 
 #include "model/checks.h"
+#include "model/slow.h"
 #include "scene/axis.h"
 #include "scene/layers.h"
 #include "scene/text.h"
@@ -25,6 +26,20 @@ scene_view scene_fit(const model *m, double width, double height)
         view.from_ns = INT64_MIN / 2;
     if (__builtin_add_overflow(to_ns, capacity, &view.to_ns))
         view.to_ns = INT64_MAX / 2;
+    return view;
+}
+
+scene_view scene_first(const model *m, double width, double height)
+{
+    enum { STEEP = 50, SLANTED = 12 }; /* widths of a view, in typical lines */
+    scene_view view = scene_fit(m, width, height);
+    slow_line slow = slow_find(model_store(m), INT64_MIN, INT64_MAX);
+    double whole_ns = (double)view.to_ns - (double)view.from_ns;
+    if (!slow.is_found || whole_ns < STEEP * MAX(slow.typical_ns, 1))
+        return view;
+    int64_t half_ns = (int64_t)(SLANTED / 2 * MAX(slow.typical_ns, 100));
+    view.from_ns = MAX(view.from_ns, slow.typical_at - half_ns);
+    view.to_ns = MIN(view.from_ns + 2 * half_ns, view.to_ns);
     return view;
 }
 
@@ -299,6 +314,8 @@ void scene_draw(const model *m, const scene_view *view, cairo_t *cr)
     draw_time_axis(&c);
     for (unsigned i = 0; i < l.pane_count; i++)
         draw_pane(&c, &l.panes[i]);
+    if (view->names_slowest)
+        lifelines_layer_name_slowest(&c);
     draw_marked(&c);
     overview_layer_draw(&c);
     marks_layer_draw(&c);

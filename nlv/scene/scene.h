@@ -26,12 +26,19 @@ typedef struct scene_view {
     int64_t mark_ns;
     const GArray *marks; /* bookmarks (session_mark), or NULL */
     const char *caption; /* text below the picture, or NULL */
+    bool names_slowest;  /* name the longest line of the slowest kind */
     bool overview;       /* draw the overview, even if the whole log is visible */
     bool is_coarse;      /* draw lines with half the resolution, for speed while the view moves */
 } scene_view;
 
 /* Returns a view of the whole model, with a margin on both sides. */
 scene_view scene_fit(const model *m, double width, double height);
+
+/*
+ * The first view of a model: the whole, or if lines would be too steep to compare, a part in which the lines of the
+ * slowest kind (slow.h) slant.
+ */
+scene_view scene_first(const model *m, double width, double height);
 
 void scene_draw(const model *m, const scene_view *view, cairo_t *cr);
 

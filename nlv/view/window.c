@@ -51,6 +51,8 @@ typedef struct window {
     char *typed;         /* the typed filter, or NULL */
     char *drawing_text;  /* the user's drawing; NULL: the inferred drawing */
     bool is_first_shown; /* a first record was shown */
+    bool has_first_view; /* the view is that of a log that was read, and moves only if the user moves it */
+    bool shows_whole;    /* the user has requested the whole log */
     bool is_touched;     /* the user has moved the view, so it is no longer fitted to the log */
     bool is_measuring;   /* one end of a measurement is marked */
     bool choice_waits;   /* the lifeline that the session has chosen is not in the model yet */
@@ -246,6 +248,18 @@ static void show_news(window *w)
     canvas_redraw(w->canvas);
 }
 
+/* Shows the whole log while nlv reads it, and then its first view, unless the user has chosen another. */
+static void fit(window *w)
+{
+    if (w->shows_whole || !model_is_settled(w->model) || model_progress(w->model) < 1) {
+        canvas_fit(w->canvas);
+        return;
+    }
+    if (!w->has_first_view)
+        canvas_show_first(w->canvas);
+    w->has_first_view = true;
+}
+
 static gboolean on_tick(gpointer user)
 {
     window *w = user;
@@ -261,7 +275,7 @@ static gboolean on_tick(gpointer user)
     w->shown_us = now_us;
     w->generation = generation;
     if (!playback_is_live(w->playback) && !w->is_touched)
-        canvas_fit(w->canvas);
+        fit(w);
     show_news(w);
     return G_SOURCE_CONTINUE;
 }
@@ -349,7 +363,7 @@ static void on_opened(GObject *source, GAsyncResult *result, gpointer user)
         return;
     }
     w->source_count++;
-    w->is_touched = false;
+    w->is_touched = w->has_first_view = false;
     session_keeper_opened(w->keeper, o->url);
     gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
     gtk_widget_grab_focus(canvas_widget(w->canvas));
@@ -716,6 +730,7 @@ static void show_all(window *w)
     view->to_ns = to_ns;
     canvas_show(w->canvas, all_from_ns, all_to_ns);
     w->is_touched = false; /* show new records as well */
+    w->shows_whole = true;
 }
 
 /* Hides the search bar. If it is already hidden, removes marks. */

@@ -9,7 +9,9 @@
 #include "model/model.h"
 #include "model/search.h"
 #include "model/session.h"
+#include "model/slow.h"
 #include "model/statistics.h"
+#include "scene/scene.h"
 #include "transport/writer.h"
 
 #include <stdarg.h>
@@ -109,7 +111,7 @@ typedef struct line {
     unsigned event, object, host;
 } line;
 
-static const char *const event_names[] = {"Send", "Recv", "Done", "Back", "Load", "Oops"};
+static const char *const event_names[] = {"Asked", "Taken", "Done", "Back", "Load", "Oops"};
 
 /*
  * Lines of a log: steps of objects, loads and points, times disordered by up to that many microseconds. No object has
@@ -142,7 +144,7 @@ static void write_lines(const char *path, const line *lines, size_t count, const
 
 static drawing *make_drawing(void)
 {
-    static const char *const events[] = {"Send", "Recv", "Done", "Back", NULL}, *const ids[] = {"REQ.ID", NULL};
+    static const char *const events[] = {"Asked", "Taken", "Done", "Back", NULL}, *const ids[] = {"REQ.ID", NULL};
     drawing *d = drawing_new();
     drawing_add_lifeline(d, "R", events, ids, "HOST");
     drawing_add_loadline(d, "load", "Load", "LOAD", "");
@@ -933,8 +935,8 @@ static void test_filters(void **unused)
     (void)unused;
     enum { COUNT = 30000 };
     static const char *const expressions[] = {
-        "HOST == h1",      "NL.EVNT != Send", "!(HOST in (\"h1\", \"h2\")) && PROG == p0",
-        "HOST == none",    "LOAD > 50.5",     "NL.EVNT ~ *e* || PROG == p1",
+        "HOST == h1",      "NL.EVNT != Asked", "!(HOST in (\"h1\", \"h2\")) && PROG == p0",
+        "HOST == none",    "LOAD > 50.5",      "NL.EVNT ~ *e* || PROG == p1",
         "NL.EVNT == Load", "REQ.ID == r17"};
     const char *path = path_of("filter.log");
     line *lines = make_lines(COUNT, 30);
@@ -1012,13 +1014,13 @@ static void test_clock_errors(void **unused)
     (void)unused;
     const char *path = path_of("clock.log");
     FILE *file = fopen(path, "w");
-    fputs("DATE=20260101000000 HOST=a NL.EVNT=Send REQ.ID=1\n"
+    fputs("DATE=20260101000000 HOST=a NL.EVNT=Asked REQ.ID=1\n"
           "DATE=20260101000002 HOST=a NL.EVNT=ClockTracking CLOCK.ERROR=1500.5\n"
-          "DATE=20260101000003 HOST=a NL.EVNT=Send REQ.ID=2\n"
+          "DATE=20260101000003 HOST=a NL.EVNT=Asked REQ.ID=2\n"
           "DATE=20260101000005 HOST=a NL.EVNT=NetLogger.Clock ERROR.NS=700\n"
-          "DATE=20260101000006 HOST=a NL.EVNT=Send REQ.ID=3\n"
+          "DATE=20260101000006 HOST=a NL.EVNT=Asked REQ.ID=3\n"
           "DATE=20260101000006 HOST=b NL.EVNT=ClockKernel CLOCK.ERROR=-1\n"
-          "DATE=20260101000001 HOST=b NL.EVNT=Send REQ.ID=4\n", /* it is late: others are moved for it */
+          "DATE=20260101000001 HOST=b NL.EVNT=Asked REQ.ID=4\n", /* it is late: others are moved for it */
           file);
     fclose(file);
     program_reading reading = {0};
@@ -1132,6 +1134,13 @@ static void test_branches(void **unused)
     }
     assert_int_equal(spans, 2); /* Page and Orders; Users and Query are segments */
     statistics_free(of);
+    slow_line slow = slow_find(s, INT64_MIN, INT64_MAX); /* not the wait of the frontend for orders */
+    assert_true(slow.is_found && slow.typical_ns == 600e3);
+    assert_string_equal(names_text(s->names.events, store_event(s, slow.to)), "Query.end");
+    assert_false(slow_find(s, INT64_MIN, store_time(s, 80)).is_found); /* too few requests */
+    scene_view whole = scene_fit(m, 1000, 600), first = scene_first(m, 1000, 600);
+    assert_true(first.to_ns - first.from_ns < (whole.to_ns - whole.from_ns) / 10 &&
+                first.to_ns - first.from_ns > 600000);
     model_free(m);
 }
 
@@ -1220,13 +1229,13 @@ static void write_wrong_clocks(const char *path)
 {
     FILE *file = fopen(path, "w");
     for (int i = 0; i < 20; i++) {
-        fprintf(file, "DATE=202601010000%02d.1 HOST=a NL.EVNT=Send REQ.ID=%d\n", i, i);
+        fprintf(file, "DATE=202601010000%02d.1 HOST=a NL.EVNT=Asked REQ.ID=%d\n", i, i);
         if (i % 10 == 0)
             fprintf(file,
                     "DATE=202601010000%02d.2 HOST=b NL.EVNT=ClockOffset CLOCK.COLLECTOR=a CLOCK.OFFSET=-3000000 "
                     "CLOCK.ERROR=50\n",
                     i + 3);
-        fprintf(file, "DATE=202601010000%02d.3 HOST=b NL.EVNT=Recv REQ.ID=%d\n", i + 3, i);
+        fprintf(file, "DATE=202601010000%02d.3 HOST=b NL.EVNT=Taken REQ.ID=%d\n", i + 3, i);
     }
     fclose(file);
 }
@@ -1251,7 +1260,7 @@ static void test_clocks_corrected(void **unused)
         assert_int_equal(model_count(m), filtered == 1 ? 4 : 42);
         b = names_find(s->names.hosts, "b");
         for (uint32_t record = 1; record < s->count; record++)
-            if (strcmp(names_text(s->names.events, store_event(s, record)), "Recv") == 0) /* right behind its Send */
+            if (strcmp(names_text(s->names.events, store_event(s, record)), "Taken") == 0) /* right behind its Asked */
                 assert_int_equal((store_time(s, record) - store_time(s, store_previous(s, record, 0)) + 50000) / 100000,
                                  2000);
         store_clock now = store_clock_at(s, b, s->count - 1);

@@ -1,0 +1,23 @@
+/*
+ * Where the requests of a log spend most of their time: the kind of line with the largest share of their critical
+ * paths. A path leads from a request's last record back over the latest cause of each record (edges.h). No state.
+ */
+#ifndef NLV_SLOW_H
+#define NLV_SLOW_H
+
+#include "model/store.h"
+
+typedef struct slow_line {
+    bool is_found;
+    size_t lifeline;
+    uint32_t from, to;  /* the records that the longest line of this kind joins */
+    double typical_ns;  /* the median duration of lines of this kind */
+    int64_t typical_at; /* the median time at which they end */
+} slow_line;
+
+enum { SLOW_REQUESTS_MIN = 20 /* with fewer requests, nothing is found */ };
+
+/* Looks at a sample of the requests that end in a range of time. */
+slow_line slow_find(const store *s, int64_t from_ns, int64_t to_ns);
+
+#endif
