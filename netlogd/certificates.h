@@ -8,9 +8,9 @@
 
 /*
  * Makes the certificate authority in directory unless it exists, and a key and a certificate for each of count hosts
- * (names or addresses). Renews certificates that are in the last third of their life, and keeps the others. Prints what
- * it did, and what to do with the files. Returns PROGRAM_DONE. On failure prints a message and returns PROGRAM_PROBLEM;
- * each file is then old or new, never partial.
+ * (names or addresses). Renews certificates that are in the last third of their life, and keeps the others. Prints the
+ * result, and instructions for the files. Returns PROGRAM_DONE. On failure prints a message and returns
+ * PROGRAM_PROBLEM; each file is then old or new, never partial.
  */
 int certificates_make(const char *directory, char *const *hosts, size_t count);
 

@@ -4,8 +4,8 @@
 
 #include "settings.h"
 
-/* Confines the calling thread, and threads that it starts, to what the settings need. No other thread may run yet.
- * Returns NL_FAILED and sets the error if the kernel supports only a part of the confinement. */
+/* Confines the calling thread, and threads that it starts, to the rights that the settings need. No other thread may
+ * run yet. Returns NL_FAILED and sets the error if the kernel supports only a part of the confinement. */
 nl_status confined_begin(const settings *s);
 
 /* Fails if an output of the settings needs a right that the running process has given up. */

@@ -17,7 +17,7 @@ typedef enum count {
     COUNT_WORK,            /* units (reader/decoder_work.h) that clients caused */
     COUNT_REQUESTS,        /* whose line was read */
     COUNT_REQUESTS_FAILED, /* requests that netlogd rejected */
-    COUNT_CUT_OFF,         /* connections closed because clients took too much memory */
+    COUNT_CUT_OFF,         /* connections closed because clients used too much memory */
     /* The following counts are also for counts_report. */
     COUNT_REFUSED,         /* connections: not from an allowed network, or too many */
     COUNT_STREAMS_REFUSED, /* blocks rejected because too many streams began */

@@ -37,7 +37,7 @@ void subscriptions_start(void);
 /* Call it after all requests were closed. */
 void subscriptions_free(void);
 
-/* Returns whether there are subscribers, so that subscriptions_put must get every record. */
+/* Returns whether any client subscribes, so that subscriptions_put must get every record. */
 bool subscriptions_want_records(void);
 
 /* Puts a record that was put into the outputs. */

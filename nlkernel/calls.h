@@ -1,10 +1,10 @@
 /*
  * The numbers of calls between the kernel's functions, computed from records of calls.
  *
- * The records are those of the function tracer (ftrace.function: FUNCTION, CALLER), of the function graph tracer (such
- * as ftrace.funcgraph_entry: FUNCTION, DEPTH), and samples with call chains (STACK: "outermost;...;innermost", or
- * SYMBOL alone). In records of the graph tracer, the caller is the function that the same thread entered before,
- * possibly on another CPU, whose records may come later. Therefore calls_finish computes these callers. One thread.
+ * The records come from the function tracer (ftrace.function: FUNCTION, CALLER), of the function graph tracer (such as
+ * ftrace.funcgraph_entry: FUNCTION, DEPTH), and samples with call chains (STACK: "outermost;...;innermost", or SYMBOL
+ * alone). In records of the graph tracer, the caller is the function that the same thread entered before, possibly on
+ * another CPU, whose records may come later. Therefore calls_finish computes these callers. One thread.
  */
 #ifndef NLKERNEL_CALLS_H
 #define NLKERNEL_CALLS_H

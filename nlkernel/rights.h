@@ -1,5 +1,5 @@
 /*
- * The rights of this process, and messages that say which right is missing and how to grant it.
+ * The rights of this process, and messages that name a missing right and explain how to grant it.
  *
  * nlkernel may have capabilities that its user lacks (setcap). It drops them at the start of main and raises them only
  * for requests to the kernel: tracefs, perf, BPF, symbols. Therefore it opens all files that the user names with the

@@ -123,7 +123,7 @@ static void write_record(sink *s, const nl_record *record)
     }
 }
 
-/* Writes what the rules have derived. The caller holds the mutex. */
+/* Writes the records that the rules have derived. The caller holds the mutex. */
 static void write_derived(sink *s)
 {
     const nl_record *derived;

@@ -10,7 +10,7 @@
 
 enum { TRACE_DAT_MAGIC_SIZE = 10 };
 
-/* Returns whether the first bytes of a file are those of a trace.dat. */
+/* Returns whether a file with these first bytes is a trace.dat. */
 bool trace_dat_detect(const char *data, size_t size);
 
 /*

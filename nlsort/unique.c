@@ -188,7 +188,7 @@ void unique_end(unique *u)
     u->held.size = u->held_count = 0;
 }
 
-/* Returns the index of the first line after i whose time differs from that of line i. */
+/* Returns the index of the first line after i with a time different from line i. */
 static size_t end_of_group(const nl_scanned_line *lines, size_t i, size_t count)
 {
     int64_t time_ns = lines[i].time_ns;

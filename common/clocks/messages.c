@@ -11,7 +11,7 @@
 #include <strings.h>
 
 enum {
-    MAX = 16 << 20, /* messages; later ones are ignored */
+    MAX = 16 << 20, /* messages; later messages are ignored */
     NONE = UINT32_MAX,
     STEM_SIZE = 256,
 };

@@ -26,7 +26,7 @@ typedef enum loss {
     LOSS_COUNT,
 } loss;
 
-/* Prints what a format did not represent. */
+/* Prints the data that a format did not represent. */
 void losses_report(const char *format, const uint64_t losses[LOSS_COUNT]);
 
 typedef struct exporter exporter;

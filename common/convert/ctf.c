@@ -241,7 +241,7 @@ static void set_host(ctf_reader *r, const bt_stream *stream)
     r->builder.record->host = (nl_string){text, strlen(text)};
 }
 
-/* Begins a record. Returns false after reporting that there is no time. */
+/* Begins a record. Returns false after reporting a missing time. */
 static bool begin_record(ctf_reader *r, const bt_clock_snapshot *time, const bt_stream *stream)
 {
     int64_t time_ns = 0;

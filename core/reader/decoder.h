@@ -72,8 +72,8 @@ void nl_sequences_list_missing(const nl_sequences *sequences, void (*function)(v
 bool nl_sequences_is_complete(const nl_sequences *sequences);
 
 /*
- * Returns the number after the highest one of a stream, and the time of that record. Returns false if the stream is
- * unknown.
+ * Returns the number after the highest number of a stream, and the time of the record with the highest number. Returns
+ * false if the stream is unknown.
  */
 bool nl_sequences_get(const nl_sequences *sequences, const unsigned char stream[16], uint64_t *next,
                       int64_t *latest_ns);

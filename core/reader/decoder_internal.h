@@ -115,8 +115,8 @@ nl_record *nl_decoder_record(nl_decoder *decoder);
 nl_status nl_decoder_next_in_blocks(nl_decoder *decoder, const nl_record **record);
 
 /*
- * Searches for a block in [decoder->in.at, limit). If there is one, returns true and sets *text_size to the size of the
- * text before it, which may begin in the carry.
+ * Searches for a block in [decoder->in.at, limit). If it finds a block, returns true and sets *text_size to the size of
+ * the text before it, which may begin in the carry.
  */
 bool nl_decoder_find_block(nl_decoder *decoder, const char *limit, size_t *text_size);
 

@@ -1,6 +1,6 @@
 /*
  * Finds lines and their times at the speed of memory, for programs that first need the times of millions of records: to
- * sort them, to find a position in a log, or to draw how many there are.
+ * sort them, to find a position in a log, or to draw their number.
  *
  * Most lines are plain: they begin with their time in its usual form (DATE=YYYYMMDDhhmmss.ffffff or ts=YYYY-MM-
  * DDThh:mm:ss.ffffffZ), then the end or another field follows, and they have no second time. A plain line is a whole

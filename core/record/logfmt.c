@@ -9,8 +9,8 @@
  * Reading: a pair is KEY=VALUE without blanks. A value in double quotes has the escapes of Go. A word without '=' is a
  * key with the value "true". The time is in time=, ts= or t=, in ISO 8601 or as seconds since 1970 with ten digits and
  * an optional fraction. Lines of Heroku have the time before the first pair, followed by the program and ':'. A pair
- * whose key is that of a time, but whose value is not a time, is a field. Text that is not logfmt becomes a value, so
- * that no byte is lost: the rest of the line after an unclosed quote, and a word that cannot be a key.
+ * with the key of a time, but another value, is a field. Text that is not logfmt becomes a value, so that no byte is
+ * lost: the rest of the line after an unclosed quote, and a word that cannot be a key.
  */
 #include "config.h"
 

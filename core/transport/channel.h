@@ -103,7 +103,7 @@ bool nl_channel_has_more(const nl_channel *channel);
 /* Returns whether a write that failed with EAGAIN is incomplete: the next write must have the same bytes. */
 bool nl_channel_is_midway(const nl_channel *channel);
 
-/* Returns what to wait for after EAGAIN: usual (POLLIN or POLLOUT), unless TLS needs the other event first. */
+/* Returns the event to wait for after EAGAIN: usual (POLLIN or POLLOUT), unless TLS needs the other event first. */
 short nl_channel_wants(const nl_channel *channel, short usual);
 
 /* Sets the error for an errno of the functions above: the message is TLS's or the system's. Returns NL_FAILED. */

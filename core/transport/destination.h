@@ -41,7 +41,7 @@ nl_status nl_destination_write(nl_destination *destination, nl_level level, cons
 /* Returns the size of a regular file in bytes, otherwise -1. */
 int64_t nl_destination_size(nl_destination *destination);
 
-/* Receives what the collector has sent. For times when nothing is written. */
+/* Receives bytes that the collector has sent. For times when nothing is written. */
 void nl_destination_poll(nl_destination *destination);
 
 /* The offset between this host's clock and a collector's, measured by one exchange of timestamps. */

@@ -54,7 +54,7 @@ typedef struct nl_environment {
 
 extern const nl_option nl_environment_rows[];
 
-/* Reads the variables. If one is invalid, sets the others all the same, sets the error and returns false. */
+/* Reads the variables. If one is invalid, still sets the others, sets the error and returns false. */
 bool nl_environment_read(nl_environment *environment);
 
 #endif

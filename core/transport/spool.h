@@ -41,7 +41,7 @@ nl_status nl_spool_sync(nl_spool *spool);
 /* Returns the monotonic time of the oldest put that is not synced; 0: none. */
 int64_t nl_spool_unsafe_since_ns(const nl_spool *spool);
 
-/* Returns whether there is nothing to deliver. */
+/* Returns whether nothing is left to deliver. */
 bool nl_spool_is_empty(const nl_spool *spool);
 
 /*

@@ -8,7 +8,7 @@
  * streams, regardless of its filter, and outputs_streams, which decoders use to skip numbers, has only the numbers that
  * all outputs have. A block that any output lacks is decoded, and each output stores the records that it lacks.
  *
- * For that to hold after any kill, the journals must tell what each output should have:
+ * For that to hold after any kill, the journals must define the records that each output should have:
  * - An output whose journal says that netlogd ended properly, or that has no journal, or that joins a running netlogd,
  *   lacks nothing that a client will send again. If other outputs have more of a stream, it continues at their
  * position, with the same gaps. It notes this position before it stores any record.

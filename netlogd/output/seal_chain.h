@@ -3,9 +3,9 @@
  *
  * A seal is a record of the seal file. It holds the SHA-256 of a range of bytes of one log file, and a tag: HMAC-SHA256
  * over the previous seal's tag and the seal, under a key that is used once. A one-way function computes the next key;
- * the collector then erases the used key from its memory and its disk. An attacker who takes over the machine finds
- * only the next key, which can forge new seals but not older ones. netlogd prints the first key when it creates it; the
- * user keeps it elsewhere. All keys can be computed from the first key, so it verifies all seals.
+ * the collector then erases the used key from its memory and its disk. An attacker who controls the machine finds only
+ * the next key, which can forge new seals but not older ones. netlogd prints the first key when it creates it; the user
+ * keeps it elsewhere. All keys can be computed from the first key, so it verifies all seals.
  *
  * The tags alone do not reveal that the last seals were removed. So the head of the file also has an end mark: the
  * number of seals, and a tag under the key of the next seal. The next seal erases that key and the mark, so an attacker

@@ -377,7 +377,7 @@ static void stream_begin(struct evhttp_request *request, subscription *found, nl
     evhttp_connection_set_timeout(connection, STREAM_TIMEOUT_S);
     evhttp_connection_set_closecb(connection, on_stream_closed, t);
     evhttp_send_reply_start(request, HTTP_OK, "OK");
-    /* libevent continues to read, to notice the end of the connection; what it reads is not used. */
+    /* libevent continues to read, to notice the end of the connection; the bytes are not used. */
     bufferevent_setwatermark(bytes, EV_READ, 0, STREAM_INPUT_MAX);
     evbuffer_add_cb(bufferevent_get_output(bytes), on_written, t);
     stream_pump(t);

@@ -1,6 +1,6 @@
 /*
- * The kernel's view of each TCP connection: windows, round-trip times, and what limits the sender. sock_diag(7), struct
- * tcp_info; similar to Web100 (RFC 4898).
+ * The kernel's view of each TCP connection: windows, round-trip times, and the limits of the sender. sock_diag(7),
+ * struct tcp_info; similar to Web100 (RFC 4898).
  */
 #include "config.h"
 

@@ -205,7 +205,7 @@ static bool load_input(loader *l, input *in, store_place *place)
     else if (good && status == NL_END && pending.size > 0 && !l->quiet) {
         program_error("%s: the last %zu bytes are an incomplete record; the next load reads them", in->name,
                       pending.size);
-        l->reading->checked = true; /* without any record, the message says why */
+        l->reading->checked = true; /* the message explains the absence of records */
     }
     if (good && (l->in_batch > 0 || place->position > before))
         good = loader_commit(l, place);

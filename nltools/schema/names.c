@@ -61,7 +61,7 @@ static char *names_join(bool upper, const char *first, const char *second, const
     return g_string_free(out, FALSE);
 }
 
-/* Reserves a name in the scope of the file for what, a description that this function frees. */
+/* Reserves a name in the scope of the file. what describes its owner; this function frees it. */
 static void names_take(naming *n, const char *name, unsigned line, char *what)
 {
     const char *other = g_hash_table_lookup(n->taken, name);

@@ -45,7 +45,7 @@ feed *agents_feed(agents *a)
     return a->feed;
 }
 
-/* ---- what is drawn ---- */
+/* ---- the drawn events ---- */
 
 static void free_event(gpointer data)
 {

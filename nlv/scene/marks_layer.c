@@ -12,7 +12,7 @@ enum { ROWS = 4 /* rows of notes */ };
 
 static const double note_most = 220;
 
-/* Returns the topmost row that is free at x; the last row if none is. */
+/* Returns the topmost row that is free at x; the last row if no row is free. */
 static unsigned row_for(const double ends[ROWS], double x)
 {
     for (unsigned row = 0; row < ROWS; row++)

@@ -1,9 +1,9 @@
 /*
  * The scene: a picture of a model, drawn with cairo for the window, PNG, SVG and PDF. No GTK.
  *
- * Time runs to the right. From top to bottom there are the title and legend, a pane for each lifeline definition (its
- * events are rows, the first at the bottom), a pane with a row for each kind of point, a pane for each loadline, the
- * time axis and a caption.
+ * Time runs to the right. From top to bottom, the scene has the title and legend, a pane for each lifeline definition
+ * (its events are rows, the first at the bottom), a pane with a row for each kind of point, a pane for each loadline,
+ * the time axis and a caption.
  */
 #ifndef NLV_SCENE_H
 #define NLV_SCENE_H

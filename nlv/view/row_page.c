@@ -136,7 +136,7 @@ static void show_rows(row_page *p)
     gtk_widget_show_all(p->rows);
 }
 
-/* ---- what is offered ---- */
+/* ---- the offered entries ---- */
 
 static bool is_drawn(const row_page *p, const offer *o)
 {

@@ -48,7 +48,7 @@ typedef struct nl_event_site {
 
 /* The part of a log that NL_EVENT reads. */
 typedef struct nl_log_gate {
-    int threshold; /* levels above this one are off */
+    int threshold; /* levels above this are off */
     unsigned slot; /* index of the log's ring among a thread's rings */
 } nl_log_gate;
 

@@ -1,7 +1,7 @@
 /*
  * Levels.
  *
- * The level of a record (LVL) gives its urgency. The order is the one of the ULM draft (draft-abela-ulm-05, section
+ * The level of a record (LVL) gives its urgency. The order is the order of the ULM draft (draft-abela-ulm-05, section
  * 5.2), from most to least urgent. A log has a threshold: it drops events whose level comes after the threshold. BP has
  * other names for three levels: Fatal is Emergency, Warn is Warning, Info is Usage.
  */
@@ -14,7 +14,7 @@
 NL_BEGIN_DECLS
 
 typedef enum nl_level {
-    NL_LEVEL_NONE = 0, /* no level, or one that is not in this list (level_text has its text) */
+    NL_LEVEL_NONE = 0, /* no level, or a level that is not in this list (level_text has its text) */
     NL_EMERGENCY,
     NL_ALERT,
     NL_ERROR,

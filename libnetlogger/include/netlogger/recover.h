@@ -7,9 +7,9 @@
  * partial write to a file. The program nlrecover calls nl_recover. netlogd calls it for the processes of netlogd's own
  * user.
  *
- * nl_recover considers only directories of the calling user. root can also recover those of other users, but only to a
- * destination given in the options, because a directory's owner controls the destination that it contains. nl_recover
- * ignores the directories of running processes.
+ * nl_recover considers only directories of the calling user. root can also recover directories of other users, but only
+ * to a destination given in the options, because a directory's owner controls the destination that it contains.
+ * nl_recover ignores the directories of running processes.
  */
 #ifndef NETLOGGER_RECOVER_H
 #define NETLOGGER_RECOVER_H
