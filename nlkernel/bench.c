@@ -210,7 +210,7 @@ static double added_per_event(const bench *b, double value, bool wall)
     return added > 0 ? added : 0;
 }
 
-static void take_measurement(rules_run *run, const bench *b, size_t side, const measurement *m)
+static void bench_read_measurement(rules_run *run, const bench *b, size_t side, const measurement *m)
 {
     nl_record *record = nl_record_new();
     nl_record_set_time(record, nl_time_now_ns());
@@ -230,7 +230,7 @@ static void take_measurement(rules_run *run, const bench *b, size_t side, const 
 }
 
 /* Adds the durations of the calls in the log of nlkernel, as percentiles, measured by the rules "stopwatch". */
-static void take_stopwatch(rules_run *run, const bench *b)
+static void bench_read_stopwatch(rules_run *run, const bench *b)
 {
     char where[64];
     snprintf(where, sizeof where, "ENDWHERE=ID == %d", (int)SYS_getppid);
@@ -266,9 +266,9 @@ static int report_bench(const bench *b)
     }
     for (size_t side = 0; side < SIDE_COUNT; side++)
         for (size_t round = 0; !b->missing[side] && round < b->rounds; round++)
-            take_measurement(&run, b, side, &b->all[side][round]);
+            bench_read_measurement(&run, b, side, &b->all[side][round]);
     if (!b->missing[SIDE_NLKERNEL])
-        take_stopwatch(&run, b);
+        bench_read_stopwatch(&run, b);
     bool ok = rules_run_finish(&run);
     int status = reporting_print(&run, &b->reporting);
     rules_run_close(&run);

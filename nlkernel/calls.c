@@ -92,7 +92,7 @@ static void add_entry(calls *c, call_entry entry)
     c->entries[c->entry_count++] = entry;
 }
 
-static void take_entry(calls *c, const nl_record *record, nl_string function)
+static void calls_add_entry(calls *c, const nl_record *record, nl_string function)
 {
     int64_t tid = read_int(record, "TID", 0), depth = read_int(record, "DEPTH", -1), cpu = read_int(record, "CPU", 0);
     uint32_t called = add_call(c, (nl_string){NULL, 0}, function);
@@ -166,7 +166,7 @@ void calls_finish(calls *c)
 }
 
 /* Adds the duration of a call, from the entry of a leaf function or the two times of an exit. */
-static void take_time(calls *c, const nl_record *record, nl_string function)
+static void calls_add_time(calls *c, const nl_record *record, nl_string function)
 {
     int64_t begin_ns = read_int(record, "CALLTIME", -1), end_ns = read_int(record, "RETTIME", -1),
             time_ns = read_int(record, "DURATION.NS", -1);
@@ -183,7 +183,7 @@ static void take_time(calls *c, const nl_record *record, nl_string function)
 
 /* ---- records ---- */
 
-static void take_chain(calls *c, nl_string stack)
+static void calls_add_chain(calls *c, nl_string stack)
 {
     nl_string caller = {NULL, 0};
     for (const char *at = stack.data, *end = stack.data + stack.size; at < end;) {
@@ -199,7 +199,7 @@ static void take_chain(calls *c, nl_string stack)
 }
 
 /* Reads a call in the form of perf and trace-cmd: "tcp_v4_rcv <-- ip_local_deliver". */
-static bool take_arrow(calls *c, nl_string text)
+static bool calls_add_arrow(calls *c, nl_string text)
 {
     const char *arrow = text.size > 0 ? memmem(text.data, text.size, "<-", 2) : NULL;
     if (arrow == NULL)
@@ -224,25 +224,25 @@ static bool take_arrow(calls *c, nl_string text)
 }
 
 /* Adds the call in a record. Returns false if the record is not a call. */
-static bool take_call(calls *c, const nl_record *record)
+static bool calls_add_call(calls *c, const nl_record *record)
 {
     nl_string function = read_text(record, "FUNCTION"), stack = read_text(record, "STACK"),
               symbol = read_text(record, "SYMBOL");
     bool is_exit = memmem(record->event.data, record->event.size, "_exit", 5) != NULL;
     if (function.size > 0 && (is_exit || has(record, "DURATION.NS")))
-        take_time(c, record, function);
+        calls_add_time(c, record, function);
     if (function.size > 0 && is_exit)
         return false;
     if (function.size > 0 && has(record, "DEPTH"))
-        take_entry(c, record, function);
+        calls_add_entry(c, record, function);
     else if (function.size > 0)
         add_call(c, read_text(record, "CALLER"), function);
     else if (stack.size > 0)
-        take_chain(c, stack);
+        calls_add_chain(c, stack);
     else if (symbol.size > 0)
         add_call(c, (nl_string){NULL, 0}, symbol);
     else
-        return take_arrow(c, read_text(record, "TEXT"));
+        return calls_add_arrow(c, read_text(record, "TEXT"));
     return true;
 }
 
@@ -262,7 +262,7 @@ void calls_take(calls *c, const nl_record *record)
             memcpy(c->kernel, kernel.data, kernel.size);
             c->kernel[kernel.size] = '\0';
         }
-    } else if (take_call(c, record)) {
+    } else if (calls_add_call(c, record)) {
         if (c->total++ == 0)
             c->from_ns = c->to_ns = record->time_ns;
         c->from_ns = record->time_ns < c->from_ns ? record->time_ns : c->from_ns;

@@ -255,7 +255,7 @@ static const char *contiguous(counted *c, size_t size)
 
 /* Reads a sample: pid and tid, time, cpu; the number of members and their slots; the size of raw, raw. Returns false
  * for other records. */
-static bool take_sample(counted *c, const char *at, size_t size, counted_event *event)
+static bool counted_read_sample(counted *c, const char *at, size_t size, counted_event *event)
 {
     enum { AT_TIME = 8, AT_COUNT = 24, AT_VALUES = 32 };
     uint64_t count = size >= AT_VALUES ? read_word(at + AT_COUNT) : 0;
@@ -274,7 +274,7 @@ static bool take_sample(counted *c, const char *at, size_t size, counted_event *
 }
 
 /* Reads a loss: id, number of lost events; pid and tid, time, cpu. */
-static bool take_lost(const char *at, size_t size, counted_event *event)
+static bool counted_read_lost(const char *at, size_t size, counted_event *event)
 {
     if (size < 32)
         return false;
@@ -296,8 +296,8 @@ bool counted_next(counted *c, counted_event *event)
             return false;
         const char *at = contiguous(c, header.size) + HEADER;
         size_t size = header.size - HEADER;
-        bool any = header.type == PERF_RECORD_SAMPLE ? take_sample(c, at, size, event)
-                   : header.type == PERF_RECORD_LOST ? take_lost(at, size, event)
+        bool any = header.type == PERF_RECORD_SAMPLE ? counted_read_sample(c, at, size, event)
+                   : header.type == PERF_RECORD_LOST ? counted_read_lost(at, size, event)
                                                      : false;
         c->taken = header.size;
         if (any)

@@ -174,7 +174,7 @@ static void find_namings(kernel_event *event)
 /* ---- reading ---- */
 
 /* Replaces the print format, which is not needed and slow to parse, by an empty format. Returns the size. */
-static size_t cut_print_format(char *text, size_t size)
+static size_t events_remove_print_format(char *text, size_t size)
 {
     static const char start[] = "\nprint fmt: ", none[] = "\"\"\n";
     char *at = strstr(text, start);
@@ -189,7 +189,7 @@ bool kernel_event_parse(kernel_event *out, char *text, size_t size)
     struct tep_handle *tep = nl_memory_check(tep_alloc());
     tep_set_loglevel(TEP_LOG_NONE);
     struct tep_event *event = NULL;
-    tep_parse_format(tep, &event, text, cut_print_format(text, size), out->system);
+    tep_parse_format(tep, &event, text, events_remove_print_format(text, size), out->system);
     bool good = event != NULL && event->id > 0 && event->id < 65536;
     if (good) {
         out->id = event->id;

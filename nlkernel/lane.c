@@ -248,7 +248,7 @@ static void log_loss(lane *l, uint64_t count, int64_t from_ns, int64_t to_ns)
 }
 
 /* Handles a page before which events were overwritten. */
-static void take_loss(lane *l, const page_walk *walk)
+static void lane_handle_loss(lane *l, const page_walk *walk)
 {
     int64_t to_ns = realtime_of(l->setup->clock, walk->time_ns), from_ns = l->last_ns != 0 ? l->last_ns : to_ns;
     if (walk->counted) {
@@ -293,7 +293,7 @@ static bool read_page(lane *l, bool *caught_up)
     page_walk walk;
     bool any = page_begin(&walk, &setup->layout, l->page, (size_t)size);
     if (walk.missed)
-        take_loss(l, &walk);
+        lane_handle_loss(l, &walk);
     *caught_up = (size_t)(walk.end - walk.at) < setup->page_size / 2;
     page_event raw;
     while (any && page_next(&walk, &raw))

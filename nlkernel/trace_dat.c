@@ -61,7 +61,7 @@ static const char *trace_dat_take(bytes *b, uint64_t size)
     return b->at - size;
 }
 
-static uint64_t take_number(bytes *b, size_t size)
+static uint64_t trace_dat_read_number(bytes *b, size_t size)
 {
     uint64_t number = 0;
     const char *at = trace_dat_take(b, size);
@@ -71,7 +71,7 @@ static uint64_t take_number(bytes *b, size_t size)
 }
 
 /* Reads a NUL-terminated text. Returns "" if it is incomplete. */
-static const char *take_text(bytes *b)
+static const char *trace_dat_read_text(bytes *b)
 {
     const char *nul = b->bad ? NULL : memchr(b->at, '\0', (size_t)(b->end - b->at));
     const char *text = nul != NULL ? trace_dat_take(b, (uint64_t)(nul - b->at) + 1) : NULL;
@@ -80,14 +80,14 @@ static const char *take_text(bytes *b)
 }
 
 /* Reads a number of number_size bytes, and then this number of bytes. */
-static bytes take_sized(bytes *b, size_t number_size)
+static bytes trace_dat_read_sized(bytes *b, size_t number_size)
 {
-    uint64_t size = take_number(b, number_size);
+    uint64_t size = trace_dat_read_number(b, number_size);
     const char *at = trace_dat_take(b, size);
     return at != NULL ? (bytes){at, at + size, false} : (bytes){NULL, NULL, true};
 }
 
-static bool take_word(bytes *b, const char *word, size_t size)
+static bool trace_dat_read_word(bytes *b, const char *word, size_t size)
 {
     const char *at = trace_dat_take(b, size);
     b->bad = at == NULL || memcmp(at, word, size) != 0;
@@ -122,12 +122,12 @@ static bool has_layout(const trace_dat *t)
 
 static bool read_header_page(trace_dat *t, bytes *b)
 {
-    bytes text = take_word(b, "header_page", 12) ? take_sized(b, 8) : (bytes){NULL, NULL, true};
+    bytes text = trace_dat_read_word(b, "header_page", 12) ? trace_dat_read_sized(b, 8) : (bytes){NULL, NULL, true};
     char *copy = text.bad ? NULL : strndup(text.at, (size_t)(text.end - text.at));
     bool good = copy != NULL && page_layout_read(&t->layout, copy);
     free(copy);
-    if (good && take_word(b, "header_event", 13))
-        take_sized(b, 8);
+    if (good && trace_dat_read_word(b, "header_event", 13))
+        trace_dat_read_sized(b, 8);
     return good && !b->bad ? true : fail_damaged("description of pages");
 }
 
@@ -148,9 +148,9 @@ static void add_event(trace_dat *t, bytes text)
 
 static bool read_ftrace_events(trace_dat *t, bytes *b)
 {
-    uint64_t count = take_number(b, 4);
+    uint64_t count = trace_dat_read_number(b, 4);
     for (uint64_t i = 0; i < count && !b->bad; i++) {
-        bytes text = take_sized(b, 8);
+        bytes text = trace_dat_read_sized(b, 8);
         if (!text.bad)
             add_event(t, text);
     }
@@ -159,7 +159,7 @@ static bool read_ftrace_events(trace_dat *t, bytes *b)
 
 static bool read_kallsyms(trace_dat *t, bytes *b)
 {
-    bytes text = take_sized(b, 4);
+    bytes text = trace_dat_read_sized(b, 4);
     if (text.bad)
         return fail_damaged("list of symbols");
     kallsyms_free(t->symbols);
@@ -192,7 +192,7 @@ static void trace_dat_take_event(trace_dat *t, uint64_t cpu, const page_event *r
         calls_take(t->calls, record);
 }
 
-static void take_pages(trace_dat *t, uint64_t cpu, bytes pages)
+static void trace_dat_read_pages(trace_dat *t, uint64_t cpu, bytes pages)
 {
     for (; pages.at < pages.end; pages.at += t->page_size) {
         size_t size = (size_t)(pages.end - pages.at);
@@ -213,7 +213,7 @@ static void take_pages(trace_dat *t, uint64_t cpu, bytes pages)
 /* Decompresses one piece into t->unpacked. */
 static bool unpack(trace_dat *t, bytes *b)
 {
-    uint64_t size = take_number(b, 4), whole = take_number(b, 4);
+    uint64_t size = trace_dat_read_number(b, 4), whole = trace_dat_read_number(b, 4);
     const char *at = trace_dat_take(b, size);
     if (at == NULL || whole > UNPACKED_MAX)
         return false;
@@ -225,18 +225,18 @@ static bool unpack(trace_dat *t, bytes *b)
     return !ZSTD_isError(got); /* the last piece may be shorter than it declares */
 }
 
-static bool take_cpu(trace_dat *t, uint64_t cpu, bytes data)
+static bool trace_dat_read_cpu(trace_dat *t, uint64_t cpu, bytes data)
 {
     if (!t->packed || data.at == data.end) {
-        take_pages(t, cpu, data);
+        trace_dat_read_pages(t, cpu, data);
         return true;
     }
     data.end = t->file.end; /* the declared size omits the number of pieces; each piece has its own size */
-    uint64_t count = take_number(&data, 4);
+    uint64_t count = trace_dat_read_number(&data, 4);
     for (uint64_t i = 0; i < count; i++) {
         if (!unpack(t, &data))
             return fail_damaged("compressed trace data");
-        take_pages(t, cpu, (bytes){t->unpacked.data, t->unpacked.data + t->unpacked.size, false});
+        trace_dat_read_pages(t, cpu, (bytes){t->unpacked.data, t->unpacked.data + t->unpacked.size, false});
     }
     return !data.bad || fail_damaged("compressed trace data");
 }
@@ -245,56 +245,56 @@ static bool take_cpu(trace_dat *t, uint64_t cpu, bytes data)
 
 static bool skip_event_formats(bytes *b)
 {
-    uint64_t systems = take_number(b, 4);
+    uint64_t systems = trace_dat_read_number(b, 4);
     for (uint64_t i = 0; i < systems && !b->bad; i++) {
-        take_text(b);
-        uint64_t count = take_number(b, 4);
+        trace_dat_read_text(b);
+        uint64_t count = trace_dat_read_number(b, 4);
         for (uint64_t j = 0; j < count && !b->bad; j++)
-            take_sized(b, 8);
+            trace_dat_read_sized(b, 8);
     }
     return !b->bad;
 }
 
 /* Reads the table of the offsets and sizes of each CPU's buffer. */
-static bool take_cpus_6(trace_dat *t, bytes *b, uint64_t cpus)
+static bool trace_dat_read_cpus_6(trace_dat *t, bytes *b, uint64_t cpus)
 {
     for (uint64_t cpu = 0; cpu < cpus && !b->bad; cpu++) {
-        uint64_t offset = take_number(b, 8), size = take_number(b, 8);
+        uint64_t offset = trace_dat_read_number(b, 8), size = trace_dat_read_number(b, 8);
         bytes data = part_of(t, offset, b->bad ? 0 : size);
         if (data.bad)
             return fail_damaged("CPU's trace data");
-        take_pages(t, cpu, data);
+        trace_dat_read_pages(t, cpu, data);
     }
     return b->bad ? fail_damaged("table of CPUs") : true;
 }
 
-static bool take_buffer_6(trace_dat *t, bytes option, uint64_t cpus)
+static bool trace_dat_read_buffer_6(trace_dat *t, bytes option, uint64_t cpus)
 {
-    uint64_t offset = take_number(&option, 8);
+    uint64_t offset = trace_dat_read_number(&option, 8);
     if (option.bad)
         return false;
     bytes data = part_of(t, offset, 0);
     data.end = t->file.end;
-    return !data.bad && (take_word(&data, "flyrecord", 10) ? take_cpus_6(t, &data, cpus) : true);
+    return !data.bad && (trace_dat_read_word(&data, "flyrecord", 10) ? trace_dat_read_cpus_6(t, &data, cpus) : true);
 }
 
 static bool read_6(trace_dat *t, bytes *b)
 {
-    t->page_size = (size_t)take_number(b, 4);
+    t->page_size = (size_t)trace_dat_read_number(b, 4);
     if (!has_page_size(t) || !read_header_page(t, b) || !read_ftrace_events(t, b))
         return false;
     if (!skip_event_formats(b))
         return fail_damaged("description of events");
     if (!read_kallsyms(t, b))
         return false;
-    take_sized(b, 4);
-    take_sized(b, 8);
-    uint64_t cpus = take_number(b, 4);
+    trace_dat_read_sized(b, 4);
+    trace_dat_read_sized(b, 8);
+    uint64_t cpus = trace_dat_read_number(b, 4);
     const char *kind = trace_dat_take(b, 10);
     if (kind != NULL && memcmp(kind, "options  ", 10) == 0) {
-        for (uint64_t id; (id = take_number(b, 2)) != OPTION_DONE && !b->bad;) {
-            bytes option = take_sized(b, 4);
-            if (!option.bad && id == OPTION_BUFFER && !take_buffer_6(t, option, cpus))
+        for (uint64_t id; (id = trace_dat_read_number(b, 2)) != OPTION_DONE && !b->bad;) {
+            bytes option = trace_dat_read_sized(b, 4);
+            if (!option.bad && id == OPTION_BUFFER && !trace_dat_read_buffer_6(t, option, cpus))
                 return false;
         }
         kind = trace_dat_take(b, 10);
@@ -304,7 +304,7 @@ static bool read_6(trace_dat *t, bytes *b)
     if (memcmp(kind, "flyrecord", 10) != 0) {
         return nl_error_false(NL_ERROR_UNSUPPORTED, "trace.dat: it has the text of a latency tracer, and no calls");
     }
-    return take_cpus_6(t, b, cpus);
+    return trace_dat_read_cpus_6(t, b, cpus);
 }
 
 /* ---- version 7 ---- */
@@ -313,9 +313,9 @@ static bool read_6(trace_dat *t, bytes *b)
 static bytes section_at(trace_dat *t, uint64_t offset, unsigned expected)
 {
     bytes head = part_of(t, offset, 16);
-    uint64_t id = take_number(&head, 2), flags = take_number(&head, 2);
-    take_number(&head, 4);
-    uint64_t size = take_number(&head, 8);
+    uint64_t id = trace_dat_read_number(&head, 2), flags = trace_dat_read_number(&head, 2);
+    trace_dat_read_number(&head, 4);
+    uint64_t size = trace_dat_read_number(&head, 8);
     bytes section = head.bad ? head : part_of(t, offset + 16, size);
     section.bad = section.bad || id != expected;
     if (section.bad || !(flags & SECTION_COMPRESSED))
@@ -325,33 +325,34 @@ static bytes section_at(trace_dat *t, uint64_t offset, unsigned expected)
     return (bytes){t->unpacked.data, t->unpacked.data + t->unpacked.size, false};
 }
 
-static bool take_buffer_7(trace_dat *t, bytes option)
+static bool trace_dat_read_buffer_7(trace_dat *t, bytes option)
 {
-    take_number(&option, 8);
-    take_text(&option);
-    take_text(&option);
-    t->page_size = (size_t)take_number(&option, 4);
-    uint64_t cpus = take_number(&option, 4);
+    trace_dat_read_number(&option, 8);
+    trace_dat_read_text(&option);
+    trace_dat_read_text(&option);
+    t->page_size = (size_t)trace_dat_read_number(&option, 4);
+    uint64_t cpus = trace_dat_read_number(&option, 4);
     if (!has_page_size(t) || !has_layout(t))
         return false;
     for (uint64_t i = 0; i < cpus && !option.bad; i++) {
-        uint64_t cpu = take_number(&option, 4), offset = take_number(&option, 8), size = take_number(&option, 8);
+        uint64_t cpu = trace_dat_read_number(&option, 4), offset = trace_dat_read_number(&option, 8),
+                 size = trace_dat_read_number(&option, 8);
         bytes data = part_of(t, offset, option.bad ? 0 : size);
         if (data.bad)
             return fail_damaged("CPU's trace data");
-        if (!take_cpu(t, cpu, data))
+        if (!trace_dat_read_cpu(t, cpu, data))
             return false;
     }
     return option.bad ? fail_damaged("table of CPUs") : true;
 }
 
-static bool take_option_7(trace_dat *t, uint64_t id, bytes option, bool buffers)
+static bool trace_dat_read_option_7(trace_dat *t, uint64_t id, bytes option, bool buffers)
 {
     if (id == OPTION_BUFFER)
-        return !buffers || take_buffer_7(t, option);
+        return !buffers || trace_dat_read_buffer_7(t, option);
     if (buffers || (id != OPTION_HEADER_INFO && id != OPTION_FTRACE_EVENTS && id != OPTION_KALLSYMS))
         return true;
-    bytes section = section_at(t, take_number(&option, 8), (unsigned)id);
+    bytes section = section_at(t, trace_dat_read_number(&option, 8), (unsigned)id);
     if (option.bad || section.bad)
         return fail_damaged("section");
     if (id == OPTION_HEADER_INFO)
@@ -360,7 +361,7 @@ static bool take_option_7(trace_dat *t, uint64_t id, bytes option, bool buffers)
 }
 
 /* Reads all options: in a first pass the descriptions, in a second pass the buffers, which need the descriptions. */
-static bool take_options_7(trace_dat *t, uint64_t offset, bool buffers)
+static bool trace_dat_read_options_7(trace_dat *t, uint64_t offset, bool buffers)
 {
     enum { SECTIONS_MAX = 1000 };
     nl_buffer copy = {0};
@@ -378,15 +379,15 @@ static bool take_options_7(trace_dat *t, uint64_t offset, bool buffers)
         bytes options = {copy.data, copy.data + copy.size, false};
         offset = 0;
         while (good && options.at < options.end) {
-            uint64_t id = take_number(&options, 2);
-            bytes option = take_sized(&options, 4);
+            uint64_t id = trace_dat_read_number(&options, 2);
+            bytes option = trace_dat_read_sized(&options, 4);
             if (option.bad) {
                 good = fail_damaged("option");
             } else if (id == OPTION_DONE) {
-                offset = take_number(&option, 8);
+                offset = trace_dat_read_number(&option, 8);
                 break;
             } else {
-                good = take_option_7(t, id, option, buffers);
+                good = trace_dat_read_option_7(t, id, option, buffers);
             }
         }
     }
@@ -396,10 +397,10 @@ static bool take_options_7(trace_dat *t, uint64_t offset, bool buffers)
 
 static bool read_7(trace_dat *t, bytes *b)
 {
-    t->page_size = (size_t)take_number(b, 4);
-    const char *packer = take_text(b);
-    take_text(b);
-    uint64_t options = take_number(b, 8);
+    t->page_size = (size_t)trace_dat_read_number(b, 4);
+    const char *packer = trace_dat_read_text(b);
+    trace_dat_read_text(b);
+    uint64_t options = trace_dat_read_number(b, 8);
     if (b->bad)
         return fail_damaged("header");
     t->packed = strcmp(packer, "none") != 0;
@@ -408,7 +409,7 @@ static bool read_7(trace_dat *t, bytes *b)
                               "trace.dat: unsupported compression %s; use trace-cmd convert --compression zstd",
                               packer);
     }
-    return take_options_7(t, options, false) && take_options_7(t, options, true);
+    return trace_dat_read_options_7(t, options, false) && trace_dat_read_options_7(t, options, true);
 }
 
 /* ---- the file ---- */
@@ -423,9 +424,9 @@ bool trace_dat_read(calls *c, const nl_filter *where, const char *data, size_t s
     trace_dat t = {
         .calls = c, .where = where, .start = data, .file = {data + TRACE_DAT_MAGIC_SIZE, data + size, false}};
     bytes *b = &t.file;
-    const char *version = take_text(b);
-    unsigned endian = (unsigned)take_number(b, 1);
-    take_number(b, 1);
+    const char *version = trace_dat_read_text(b);
+    unsigned endian = (unsigned)trace_dat_read_number(b, 1);
+    trace_dat_read_number(b, 1);
     if (b->bad)
         return fail_damaged("header");
     if (endian != 0 || (strcmp(version, "6") != 0 && strcmp(version, "7") != 0)) {

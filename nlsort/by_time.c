@@ -204,7 +204,7 @@ bool by_time_can_merge(const by_time *what)
     return what->file_count <= LOGS_MAX && memory_of_log(what) >= LOG_MIN;
 }
 
-static void tell_merged(void *user, const char *path, uint64_t record, nl_string line)
+static void by_time_report_merged(void *user, const char *path, uint64_t record, nl_string line)
 {
     (void)line;
     program_error("%s: record %" PRIu64 " is out of order, so the result is not sorted; sort without -m", path, record);
@@ -218,8 +218,8 @@ by_time_result by_time_merge(const by_time *what)
     cursor *cursors[LOGS_MAX];
     size_t count = 0, cursor_count = 0;
     for (size_t i = 0; i < what->file_count; i++) {
-        ordered_log *log =
-            ordered_open(what->settings, what->files[i], memory_of_log(what), what->reverse, tell_merged, &ordered);
+        ordered_log *log = ordered_open(what->settings, what->files[i], memory_of_log(what), what->reverse,
+                                        by_time_report_merged, &ordered);
         if (log == NULL)
             continue;
         logs[count++] = log;
@@ -234,7 +234,7 @@ by_time_result by_time_merge(const by_time *what)
     return is_damaged() ? BY_TIME_DAMAGED : ordered ? BY_TIME_DONE : BY_TIME_DISORDERED;
 }
 
-static void tell_checked(void *user, const char *path, uint64_t record, nl_string line)
+static void by_time_report_checked(void *user, const char *path, uint64_t record, nl_string line)
 {
     program_error("%s: record %" PRIu64 " is out of order: %.*s", path, record,
                   (int)(line.size < LINE_SHOWN ? line.size : LINE_SHOWN), line.data);
@@ -245,7 +245,8 @@ bool by_time_check(const by_time *what)
 {
     bool ordered = true;
     for (size_t i = 0; i < what->file_count && ordered; i++) {
-        ordered_log *log = ordered_open(what->settings, what->files[i], LOG_MAX, what->reverse, tell_checked, &ordered);
+        ordered_log *log =
+            ordered_open(what->settings, what->files[i], LOG_MAX, what->reverse, by_time_report_checked, &ordered);
         if (log == NULL)
             continue;
         cursor *c = ordered_cursor(log, 0);

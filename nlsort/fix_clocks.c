@@ -156,7 +156,7 @@ const nl_record *fix_clocks_next(fix_clocks *f)
 
 /* ---- the report ---- */
 
-static void tell_host(const correction_host *h)
+static void fix_clocks_report_host(const correction_host *h)
 {
     char error[32] = "unknown";
     if (isfinite(h->error_ns))
@@ -182,7 +182,7 @@ static void fix_clocks_tell(const correction *c)
     for (size_t i = 0; i < count; i++) {
         correction_host h = correction_get_host(c, i);
         if (i < HOSTS_TOLD)
-            tell_host(&h);
+            fix_clocks_report_host(&h);
         unknown += !h.is_known;
     }
     if (count > HOSTS_TOLD)

@@ -227,7 +227,7 @@ typedef struct waiting {
 } waiting;
 
 /* Merges a batch into the waiting lines. Returns false if a line is too late. */
-static bool take_batch(waiting *w, const batch *b)
+static bool flow_merge_batch(waiting *w, const batch *b)
 {
     if (b->least < w->passed)
         return false;
@@ -297,7 +297,7 @@ static bool write_lines(flow *f, waiting *w)
     int64_t most = INT64_MIN;
     for (size_t i = 0; wait_for_slot(f, i); i++) {
         const batch *b = &f->batches[i % AHEAD];
-        if (!take_batch(w, b)) {
+        if (!flow_merge_batch(w, b)) {
             flow_end(f, true);
             return false;
         }

@@ -269,7 +269,7 @@ static void work_on_files(void *user, size_t worker)
 }
 
 /* Reuses the memory of the table's list, because the kernel would have to clear new memory. */
-static void take_over(line_list *list, scratch *own)
+static void gather_reuse_list(line_list *list, scratch *own)
 {
     own->text = (char *)list->lines;
     own->capacity = list->capacity * sizeof *list->lines;
@@ -281,7 +281,7 @@ static void gather_from_files(gathering *g, size_t threads)
     filling fillings[THREADS] = {0};
     g->fillings = fillings;
     for (size_t i = 0; i < THREADS; i++)
-        take_over(&g->t->lists[i], &fillings[i].own);
+        gather_reuse_list(&g->t->lists[i], &fillings[i].own);
     workers_run(threads, work_on_files, g);
     for (size_t i = 0; i < THREADS; i++) {
         scratch_free(&fillings[i].own);

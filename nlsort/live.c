@@ -80,7 +80,7 @@ static void hold(window *w, held h)
     w->bytes += h.size + sizeof h;
 }
 
-static held take_first(window *w)
+static held live_remove_first(window *w)
 {
     held first = w->heap[0], moving = w->heap[--w->count];
     size_t at = 0;
@@ -144,7 +144,7 @@ static int64_t live_limit_time(const window *w, int64_t time_ns)
 
 static void release_first(window *w)
 {
-    held first = take_first(w);
+    held first = live_remove_first(w);
     live_put(w, output_of(w), first.line, first.size); /* NOLINT(clang-analyzer-unix.Malloc): removed from the heap */
     int64_t time_ns = live_limit_time(w, first.time_ns);
     if (time_ns > w->written_ns)
@@ -164,7 +164,7 @@ static void release(window *w, bool all)
     }
 }
 
-static void take_late(window *w, const nl_record *record)
+static void live_put_late(window *w, const nl_record *record)
 {
     if (w->late++ < SHOWN) {
         char time[NL_TIME_TEXT_SIZE];
@@ -188,7 +188,7 @@ static void live_take(window *w, const nl_record *record)
     input_make_line(w->what->settings, record, &w->line);
     w->came++;
     if (record->time_ns < w->written_ns) {
-        take_late(w, record);
+        live_put_late(w, record);
         return;
     }
     held h = {record->time_ns, w->came, nl_memory_check(malloc(w->line.size)), w->line.size};
@@ -220,7 +220,7 @@ static source *next_source(window *w)
 }
 
 /* Reads available records. Returns whether it read any. */
-static bool take_some(window *w)
+static bool live_read_some(window *w)
 {
     const nl_record *record;
     bool some = false;
@@ -257,7 +257,7 @@ static void nlsort_live_read_all(window *w)
 {
     w->arrival_ns = nl_monotonic_ns();
     while (w->open > 0 && !stopped) {
-        bool some = take_some(w);
+        bool some = live_read_some(w);
         int64_t now_ns = nl_monotonic_ns();
         if (some) {
             w->arrival_ns = now_ns;

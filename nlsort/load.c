@@ -247,7 +247,7 @@ static void read_parts(void *user, size_t worker)
 
 /* ---- joining the pieces ---- */
 
-static void tell_decoder(load *l)
+static void load_inform_decoder(load *l)
 {
     nl_decoder_pass_over(l->decoder, l->settings->format, l->passed_lines, l->passed_bytes);
     program_count_records(&l->settings->reading, l->passed_lines);
@@ -275,7 +275,7 @@ static bool decode_line(load *l, table *t, uint64_t offset, size_t size, nl_scan
 {
     const nl_record *record;
     bool found = false;
-    tell_decoder(l);
+    load_inform_decoder(l);
     nl_decoder_feed(l->decoder, t->text + offset, size);
     while (nl_decoder_next(l->decoder, &record) == NL_OK) { /* a line has at most one record */
         *line = line_of(l, t, record);
@@ -311,7 +311,7 @@ static bool load_take_line(joining *j, nl_scanned_line line, size_t size, nl_sca
 }
 
 /* Handles the line that began in an earlier part and ends at end; it uses the free entry before the part's lines. */
-static bool take_seam(joining *j, const part *p, size_t end, size_t *taken)
+static bool load_add_seam(joining *j, const part *p, size_t end, size_t *taken)
 {
     nl_scanned_line line;
     size_t used, size = end - j->done;
@@ -320,7 +320,7 @@ static bool take_seam(joining *j, const part *p, size_t end, size_t *taken)
 }
 
 /* Handles the lines of a part; removes lines without records. */
-static bool take_lines(joining *j, const part *p, size_t *count)
+static bool load_add_lines(joining *j, const part *p, size_t *count)
 {
     nl_scanned_line *lines = p->list->lines + p->first;
     if (!p->odd) {
@@ -350,17 +350,17 @@ static bool load_join(joining *j)
         if (!has_newline)
             continue;
         size_t before = 0, count = 0;
-        fits = take_seam(j, p, p->lines, &before) && take_lines(j, p, &count);
+        fits = load_add_seam(j, p, p->lines, &before) && load_add_lines(j, p, &count);
         table_add_piece(s->t, p->list, p->first - before, before + count);
         table_forget(s->t, s->parts[i > 0 ? i - 1 : i].start, p->end);
     }
     return fits;
 }
 
-static void take_last(load *l, table *t, uint64_t offset, size_t size)
+static void load_add_last(load *l, table *t, uint64_t offset, size_t size)
 {
     const nl_record *record;
-    tell_decoder(l);
+    load_inform_decoder(l);
     nl_decoder_feed(l->decoder, t->text + offset, size);
     nl_status status = nl_decoder_next(l->decoder, &record);
     nl_decoder_finish(l->decoder);
@@ -424,14 +424,14 @@ static bool finish_segment(segment *s, joining *j, size_t used)
     bool last = load_join(j) && s->whole && end == s->end;
     l->at += (off_t)(j->done - s->start);
     if (last && j->done < end)
-        take_last(l, t, j->done, end - j->done);
+        load_add_last(l, t, j->done, end - j->done);
     if (last)
         return true;
     if (j->done == s->start) { /* no line fits: a line is larger than the memory, unless other lines use the memory */
         if (t->line_count == 0) {
             table_unmap(t, used);
             l->decoding = true;
-            tell_decoder(l);
+            load_inform_decoder(l);
             return decode_rest(l, t);
         }
     }
@@ -463,7 +463,7 @@ bool load_into(load *l, table *t)
             t->lists[i].count = counts[i];
         free(s.parts);
         l->decoding = true;
-        tell_decoder(l);
+        load_inform_decoder(l);
         return decode_rest(l, t);
     }
     joining j = {

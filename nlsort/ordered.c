@@ -59,7 +59,7 @@ static bool read_records(ordered_log *o)
     return false;
 }
 
-static void look_for_disorder(ordered_log *o, const piece *p)
+static void ordered_check(ordered_log *o, const piece *p)
 {
     const nl_scanned_line *lines = p->list->lines + p->first;
     int64_t before = o->records > 0 ? o->time_ns : INT64_MIN;
@@ -89,7 +89,7 @@ static bool next_piece(cursor *base)
         o->ended = o->l != NULL ? load_into(o->l, t) : read_records(o);
     }
     const piece *p = &t->pieces[o->piece++];
-    look_for_disorder(o, p);
+    ordered_check(o, p);
     base->lines = p->list->lines + p->first;
     base->count = p->count;
     base->next = 0;

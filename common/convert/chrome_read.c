@@ -45,7 +45,7 @@ static const char *balanced_end(const char *at, const char *end)
 }
 
 /* Returns the size of the whole events, or of all bytes after the end of the array. */
-static size_t cut_events(const char *data, size_t size)
+static size_t chrome_cut_events(const char *data, size_t size)
 {
     const char *at = data, *end = data + size, *whole = data;
     while (at < end) {
@@ -161,7 +161,7 @@ static void enter(json_fields *f, nl_string value)
     f->scan.end = value.data + value.size;
 }
 
-static bool take_foreign(json_fields *f, const nl_string members[MEMBER_COUNT])
+static bool chrome_read_foreign(json_fields *f, const nl_string members[MEMBER_COUNT])
 {
     static const int plain[] = {PHASE, CATEGORY, DURATION, PID, TID, ID};
     int64_t time_ns;
@@ -204,7 +204,7 @@ static bool chrome_read_take_event(json_fields *f)
         enter(f, members[ARGS]);
         if (!json_take_members(f))
             return false;
-    } else if (!take_foreign(f, members)) {
+    } else if (!chrome_read_foreign(f, members)) {
         return false;
     }
     return builder_finish(f->builder, true, f->s) || json_fail(&f->scan, "missing ts");
@@ -256,7 +256,7 @@ const importer_kind chrome_importer = {
     .detect = chrome_read_detect,
     .head = read_head,
     .unshare = unshare,
-    .cut = cut_events,
+    .cut = chrome_cut_events,
     .size = sizeof(chrome_reader),
     .close = chrome_read_close_reader,
     .read = read_events,

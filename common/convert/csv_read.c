@@ -55,7 +55,7 @@ static const char *later_newline(const char *at, const char *end, const char *be
 }
 
 /* Returns the size of the whole rows. */
-static size_t cut_rows(const char *data, size_t size)
+static size_t csv_cut_rows(const char *data, size_t size)
 {
     const char *outside = data, *end = data + size, *newline = NULL, *quote, *close;
     bool quoted;
@@ -261,7 +261,7 @@ static void csv_read_close_reader(importer *base)
     free(r->cells);
 }
 
-static void take_field(row_reader *r, size_t column, sink *s)
+static void csv_add_field(row_reader *r, size_t column, sink *s)
 {
     if (column >= r->count || !r->cells[column].present)
         return;
@@ -273,7 +273,7 @@ static void take_field(row_reader *r, size_t column, sink *s)
 }
 
 /* Adds the fields in the order of the cell "#order". */
-static bool take_in_order(row_reader *r, nl_string order, sink *s)
+static bool csv_add_in_order(row_reader *r, nl_string order, sink *s)
 {
     const char *at = order.data, *end = at + order.size;
     while (at < end) {
@@ -282,13 +282,13 @@ static bool take_in_order(row_reader *r, nl_string order, sink *s)
             number = 10 * number + (size_t)(*at - '0');
         if ((at < end && *at++ != ' ') || number == 0 || number > r->header->field_count)
             return false;
-        take_field(r, r->header->fields[number - 1], s);
+        csv_add_field(r, r->header->fields[number - 1], s);
     }
     return true;
 }
 
 /* Makes a record from the cells. Returns false with the error set if the row is malformed. */
-static bool take_row(row_reader *r, sink *s)
+static bool csv_make_record(row_reader *r, sink *s)
 {
     const header *h = r->header;
     if (r->malformed)
@@ -303,11 +303,11 @@ static bool take_row(row_reader *r, sink *s)
             return nl_error_false(NL_ERROR_INVALID, "invalid time");
     }
     if (h->order < r->count && r->cells[h->order].present) {
-        if (!take_in_order(r, r->cells[h->order].text, s))
+        if (!csv_add_in_order(r, r->cells[h->order].text, s))
             return nl_error_false(NL_ERROR_INVALID, "#order names a column that does not exist");
     } else {
         for (size_t i = 0; i < h->field_count; i++)
-            take_field(r, h->fields[i], s);
+            csv_add_field(r, h->fields[i], s);
     }
     return builder_finish(&r->builder, false, s) || nl_error_false(NL_ERROR_INVALID, "no time");
 }
@@ -322,7 +322,7 @@ static void read_rows(importer *base, const char *data, size_t size, sink *s)
         builder_begin(&r->builder, size);
         const char *stop = read_cells(r, at, end);
         bool is_blank = r->count == 1 && !r->cells[0].present;
-        if (!is_blank && !take_row(r, s))
+        if (!is_blank && !csv_make_record(r, s))
             sink_malformed(s, line, (uint64_t)(at - data), nl_error_message(), at, (size_t)(stop - at));
         for (; at < stop; at++)
             line += *at == '\n';
@@ -350,7 +350,7 @@ const importer_kind csv_importer = {
     .detect = csv_read_detect,
     .head = read_header,
     .unshare = free_header,
-    .cut = cut_rows,
+    .cut = csv_cut_rows,
     .size = sizeof(row_reader),
     .open = csv_read_open_reader,
     .close = csv_read_close_reader,

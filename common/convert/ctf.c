@@ -336,7 +336,7 @@ static bt_graph_simple_sink_component_consume_func_status on_messages(bt_message
 }
 
 /* Reports the first cause of babeltrace2's error. */
-static void say_error(ctf_reader *r)
+static void ctf_report_error(ctf_reader *r)
 {
     const bt_error *error = bt_current_thread_take_error();
     const char *message = "unreadable trace";
@@ -393,7 +393,7 @@ static void read_trace(ctf_reader *r, const plugins *p, const char *path)
     bt_graph *graph = bt_graph_create(0);
     if (graph == NULL || !add_source(graph, p, path, &source) || !connect(graph, p, r, source) ||
         bt_graph_run(graph) != BT_GRAPH_RUN_STATUS_OK)
-        say_error(r);
+        ctf_report_error(r);
     bt_graph_put_ref(graph);
 }
 
@@ -438,7 +438,7 @@ typedef struct traces {
     plugins plugins;
 } traces;
 
-static void take_trace(void *user, const char *path)
+static void ctf_read_trace(void *user, const char *path)
 {
     traces *t = user;
     if (!t->reader->s->stopped)
@@ -457,7 +457,7 @@ static bool read_path(const char *path, sink *s)
     traces t = {.reader = &r};
     size_t found = 0;
     bool good = find_plugin("ctf", &t.plugins.ctf) && find_plugin("utils", &t.plugins.utils);
-    if (good && (found = each_trace(path, 0, take_trace, &t)) == 0)
+    if (good && (found = each_trace(path, 0, ctf_read_trace, &t)) == 0)
         nl_error_set(NL_ERROR_NOT_FOUND, "%s: not a CTF trace: no directory has a file \"metadata\"", path);
     bt_plugin_put_ref(t.plugins.ctf);
     bt_plugin_put_ref(t.plugins.utils);

@@ -50,7 +50,7 @@ static int64_t ftrace_number_of(nl_string digits)
 /* ---- heads ---- */
 
 /* Reads "COMM-TID" and an optional "(PID)"; COMM may have any bytes. */
-static bool take_task(nl_string text, trace_head *h)
+static bool ftrace_read_task(nl_string text, trace_head *h)
 {
     text_drop_blanks(&text);
     const char *open = text.size > 0 && text.data[text.size - 1] == ')' ? memrchr(text.data, '(', text.size) : NULL;
@@ -75,7 +75,7 @@ static bool take_task(nl_string text, trace_head *h)
 }
 
 /* Reads "[FLAGS] SECONDS:". */
-static bool take_stamp(nl_string text, trace_head *h)
+static bool ftrace_read_stamp(nl_string text, trace_head *h)
 {
     for (int word = 0; word < 3; word++) {
         text_blanks(&text);
@@ -88,7 +88,7 @@ static bool take_stamp(nl_string text, trace_head *h)
     return false;
 }
 
-static bool take_head(nl_string line, trace_head *h)
+static bool ftrace_read_head(nl_string line, trace_head *h)
 {
     nl_string left = line;
     for (const char *open; (open = text_find(left, " [")) != NULL;) {
@@ -98,7 +98,7 @@ static bool take_head(nl_string line, trace_head *h)
             continue;
         while (h->cpu.size > 1 && *h->cpu.data == '0')
             text_skip(&h->cpu, 1);
-        if (take_task((nl_string){line.data, (size_t)(open - line.data)}, h) && take_stamp(after, h))
+        if (ftrace_read_task((nl_string){line.data, (size_t)(open - line.data)}, h) && ftrace_read_stamp(after, h))
             return true;
     }
     return false;
@@ -108,7 +108,7 @@ static bool take_head(nl_string line, trace_head *h)
 
 /* Reads the function's name from "tcp_v4_rcv [module](skb=..) {". The rest of the text begins at the parenthesis. */
 /* NOLINTBEGIN(clang-analyzer-core.*): a text without data has no size */
-static nl_string take_name(nl_string *text)
+static nl_string ftrace_read_name(nl_string *text)
 {
     size_t size = 0;
     while (size < text->size && strchr("( [;", text->data[size]) == NULL)
@@ -181,7 +181,7 @@ static void begin_record(ftrace_reader *r, const char *event, nl_string prog, in
 }
 
 /* Reads "FUNCTION() {", "FUNCTION();" or "}" after the bar. */
-static void take_graph(ftrace_reader *r, const trace_head *h, nl_string text, int64_t duration_ns, sink *s)
+static void ftrace_read_graph(ftrace_reader *r, const trace_head *h, nl_string text, int64_t duration_ns, sink *s)
 {
     size_t indent = 0;
     while (indent < text.size && text.data[indent] == ' ')
@@ -195,13 +195,13 @@ static void take_graph(ftrace_reader *r, const trace_head *h, nl_string text, in
     nl_string name = {NULL, 0};
     char *within = depth < DEPTH_MAX ? cpu->within[depth] : NULL;
     if (!is_exit) {
-        name = take_name(&text);
+        name = ftrace_read_name(&text);
         if (within != NULL)
             snprintf(within, NAME_MAX, "%.*s", (int)name.size, name.data);
     } else if (text_find(text, "/* ") != NULL) {
         const char *at = text_find(text, "/* ") + 3;
         nl_string remark = {at, (size_t)(text.data + text.size - at)};
-        name = take_name(&remark);
+        name = ftrace_read_name(&remark);
     } else if (within != NULL && *within != '\0') {
         name = (nl_string){within, strlen(within)};
     }
@@ -220,11 +220,11 @@ static void take_graph(ftrace_reader *r, const trace_head *h, nl_string text, in
 }
 
 /* Reads " 0)   bash-12   =>  ls-13". */
-static bool take_switch(nl_string line, graph_cpu *cpu)
+static bool ftrace_read_switch(nl_string line, graph_cpu *cpu)
 {
     const char *arrow = text_find(line, "=>");
     trace_head to;
-    if (arrow == NULL || !take_task((nl_string){arrow + 2, (size_t)(line.data + line.size - (arrow + 2))}, &to))
+    if (arrow == NULL || !ftrace_read_task((nl_string){arrow + 2, (size_t)(line.data + line.size - (arrow + 2))}, &to))
         return false;
     memset(cpu->within, 0, sizeof cpu->within);
     cpu->tid = ftrace_number_of(to.tid);
@@ -232,7 +232,7 @@ static bool take_switch(nl_string line, graph_cpu *cpu)
 }
 
 /* Reads an optional "SECONDS.FRACTION |". */
-static void take_bare_time(nl_string *text, int64_t *time_ns)
+static void ftrace_read_bare_time(nl_string *text, int64_t *time_ns)
 {
     nl_string at = *text, seconds, fraction;
     if (!text_digits(&at, &seconds) || seconds.size > 9 || !text_take(&at, ".") || !text_digits(&at, &fraction) ||
@@ -250,32 +250,32 @@ static void take_bare_time(nl_string *text, int64_t *time_ns)
 }
 
 /* Reads "[SECONDS |] CPU) [COMM-TID |] [FLAGS |] [DURATION us] |  FUNCTION() {". */
-static bool take_graph_line(ftrace_reader *r, nl_string line, sink *s)
+static bool ftrace_read_graph_line(ftrace_reader *r, nl_string line, sink *s)
 {
     trace_head h = {.time_ns = r->last_ns}, task;
     nl_string text = line;
     text_blanks(&text);
-    take_bare_time(&text, &h.time_ns);
+    ftrace_read_bare_time(&text, &h.time_ns);
     if (!text_digits(&text, &h.cpu) || !text_take(&text, ")"))
         return false;
     graph_cpu *cpu = cpu_of(r, h.cpu);
     const char *bar = text.size > 0 ? memrchr(text.data, '|', text.size) : NULL;
     if (cpu == NULL || bar == NULL)
-        return cpu != NULL && take_switch(text, cpu);
+        return cpu != NULL && ftrace_read_switch(text, cpu);
     nl_string before = {text.data, (size_t)(bar - text.data)};
     const char *first = before.size > 0 ? memchr(before.data, '|', before.size) : NULL;
-    if (first != NULL && take_task((nl_string){before.data, (size_t)(first - before.data)}, &task)) {
+    if (first != NULL && ftrace_read_task((nl_string){before.data, (size_t)(first - before.data)}, &task)) {
         h.comm = task.comm;
         h.tid = task.tid;
     }
-    take_graph(r, &h, (nl_string){bar + 1, (size_t)(text.data + text.size - (bar + 1))}, duration_of(before), s);
+    ftrace_read_graph(r, &h, (nl_string){bar + 1, (size_t)(text.data + text.size - (bar + 1))}, duration_of(before), s);
     return true;
 }
 
 /* ---- lines ---- */
 
 /* Reads "FUNCTION <-CALLER". trace-cmd prints "<--", and offsets as an option. */
-static bool take_call(ftrace_reader *r, const trace_head *h, nl_string text, sink *s)
+static bool ftrace_read_call(ftrace_reader *r, const trace_head *h, nl_string text, sink *s)
 {
     const char *arrow = text_find(text, " <-");
     if (arrow == NULL)
@@ -289,8 +289,8 @@ static bool take_call(ftrace_reader *r, const trace_head *h, nl_string text, sin
     ftrace_add_text(r, "CPU", h->cpu, s);
     ftrace_add_text(r, "PID", h->pid, s);
     ftrace_add_text(r, "TID", h->tid, s);
-    ftrace_add_text(r, "FUNCTION", take_name(&function), s);
-    ftrace_add_text(r, "CALLER", take_name(&caller), s);
+    ftrace_add_text(r, "FUNCTION", ftrace_read_name(&function), s);
+    ftrace_add_text(r, "CALLER", ftrace_read_name(&caller), s);
     builder_finish(&r->builder, false, s);
     return true;
 }
@@ -311,7 +311,7 @@ static void ftrace_take_event(ftrace_reader *r, const trace_head *h, nl_string e
 }
 
 /* Reads a call or an event after the head. */
-static void take_rest(ftrace_reader *r, const trace_head *h, const text_lines *lines, sink *s)
+static void ftrace_read_rest(ftrace_reader *r, const trace_head *h, const text_lines *lines, sink *s)
 {
     nl_string text = h->rest;
     text_blanks(&text);
@@ -322,9 +322,9 @@ static void take_rest(ftrace_reader *r, const trace_head *h, const text_lines *l
     bool is_graph = text_is(event, "funcgraph_entry") || text_is(event, "funcgraph_exit");
     const char *bar = is_graph ? text_find(said, "|") : NULL;
     if (bar != NULL)
-        take_graph(r, h, (nl_string){bar + 1, (size_t)(said.data + said.size - (bar + 1))},
-                   duration_of((nl_string){said.data, (size_t)(bar - said.data)}), s);
-    else if ((!is_event || text_is(event, "function")) && take_call(r, h, said, s))
+        ftrace_read_graph(r, h, (nl_string){bar + 1, (size_t)(said.data + said.size - (bar + 1))},
+                          duration_of((nl_string){said.data, (size_t)(bar - said.data)}), s);
+    else if ((!is_event || text_is(event, "function")) && ftrace_read_call(r, h, said, s))
         return;
     else if (is_event)
         ftrace_take_event(r, h, event, said, s);
@@ -349,9 +349,9 @@ static void read_lines(importer *base, const char *data, size_t size, sink *s)
     ftrace_reader *r = (ftrace_reader *)base;
     for (text_lines lines = lines_of(data, size); !s->stopped && lines_next(&lines);) {
         trace_head h = {0};
-        if (take_head(lines.line, &h))
-            take_rest(r, &h, &lines, s);
-        else if (!is_decoration(lines.line) && !take_graph_line(r, lines.line, s))
+        if (ftrace_read_head(lines.line, &h))
+            ftrace_read_rest(r, &h, &lines, s);
+        else if (!is_decoration(lines.line) && !ftrace_read_graph_line(r, lines.line, s))
             lines_malformed(&lines, "expected COMM-TID [CPU] SECONDS: or CPU) |", s);
     }
 }
@@ -372,7 +372,7 @@ static bool ftrace_detect(const char *data, size_t size)
         nl_string line = lines.line;
         if (text_take(&line, "# tracer:"))
             return true;
-        if (take_head(line, &h))
+        if (ftrace_read_head(line, &h))
             return true;
         if (!is_decoration(line))
             return false;

@@ -29,7 +29,7 @@ typedef struct journal_field {
 typedef enum taken { TAKEN_FIELD, TAKEN_END_OF_ENTRY, TAKEN_DAMAGED, TAKEN_ALL } taken;
 
 /* Reads the size and the value of a binary field. Returns NULL if the field is damaged or incomplete. */
-static const char *take_binary(const char *at, const char *end, nl_string *value, bool *damaged)
+static const char *journal_read_binary(const char *at, const char *end, nl_string *value, bool *damaged)
 {
     uint64_t size = 0;
     if (end - at < 8)
@@ -45,7 +45,7 @@ static const char *take_binary(const char *at, const char *end, nl_string *value
 }
 
 /* Reads the field at *at. Returns TAKEN_ALL if the field is not complete. */
-static taken take_field(const char **at, const char *end, journal_field *field)
+static taken journal_read_field(const char **at, const char *end, journal_field *field)
 {
     const char *newline = *at < end ? memchr(*at, '\n', (size_t)(end - *at)) : NULL;
     if (newline == NULL)
@@ -62,7 +62,7 @@ static taken take_field(const char **at, const char *end, journal_field *field)
         return equals > field->name.data ? TAKEN_FIELD : TAKEN_DAMAGED;
     }
     bool damaged = false;
-    const char *after = take_binary(newline + 1, end, &field->value, &damaged);
+    const char *after = journal_read_binary(newline + 1, end, &field->value, &damaged);
     if (after == NULL)
         return damaged ? TAKEN_DAMAGED : TAKEN_ALL;
     *at = after;
@@ -77,12 +77,12 @@ static const char *next_entry(const char *at, const char *end)
 }
 
 /* Returns the size of the whole entries, or of the whole fields of an entry that is too large. */
-static size_t cut_entries(const char *data, size_t size)
+static size_t journal_cut_entries(const char *data, size_t size)
 {
     const char *at = data, *end = data + size, *whole = data;
     journal_field field;
     for (;;) {
-        switch (take_field(&at, end, &field)) {
+        switch (journal_read_field(&at, end, &field)) {
         case TAKEN_FIELD:
             break;
         case TAKEN_END_OF_ENTRY:
@@ -194,13 +194,13 @@ static void journal_close_reader(importer *base)
 }
 
 /* Reads the entry at *at. Returns false with the error set if it is malformed. */
-static bool take_entry(journal_reader *r, const char **at, const char *end, journal_entry *e, sink *s)
+static bool journal_read_entry(journal_reader *r, const char **at, const char *end, journal_entry *e, sink *s)
 {
     builder *b = &r->builder;
     for (;;) {
         const char *before = *at;
         journal_field field;
-        switch (take_field(at, end, &field)) {
+        switch (journal_read_field(at, end, &field)) {
         case TAKEN_END_OF_ENTRY:
             return true;
         case TAKEN_DAMAGED:
@@ -257,7 +257,7 @@ static void read_entries(importer *base, const char *data, size_t size, sink *s)
         const char *start = at;
         journal_entry e = {0};
         builder_begin(&r->builder, size);
-        bool good = take_entry(r, &at, end, &e, s);
+        bool good = journal_read_entry(r, &at, end, &e, s);
         if (!good && (at = next_entry(at, end)) == NULL)
             at = end;
         if (good && r->builder.count > 0)
@@ -279,7 +279,7 @@ const importer_kind journal_importer = {
     .name = "journal",
     .what = "systemd's journal, from journalctl -o export",
     .detect = journal_detect,
-    .cut = cut_entries,
+    .cut = journal_cut_entries,
     .size = sizeof(journal_reader),
     .close = journal_close_reader,
     .read = read_entries,

@@ -26,7 +26,7 @@ static member member_here(const json_fields *r, const builder_key *key)
     return r->only_fields ? MEMBER_NONE : builder_member(r->builder, key->member);
 }
 
-static bool take_text(json_fields *r, const builder_key *key, nl_string text)
+static bool json_fields_read_text(json_fields *r, const builder_key *key, nl_string text)
 {
     member m = member_here(r, key);
     if (m != MEMBER_NONE)
@@ -37,23 +37,23 @@ static bool take_text(json_fields *r, const builder_key *key, nl_string text)
     return true;
 }
 
-static bool take_number(json_fields *r, const builder_key *key)
+static bool json_fields_read_number(json_fields *r, const builder_key *key)
 {
     nl_string text;
     if (!json_number(&r->scan, &text))
         return false;
     if (member_here(r, key) != MEMBER_NONE)
-        return take_text(r, key, text);
+        return json_fields_read_text(r, key, text);
     json_number_value(text, builder_add_key(r->builder, key, r->s));
     return true;
 }
 
-static bool take_truth(json_fields *r, const builder_key *key, const char *word, bool value)
+static bool json_fields_read_bool(json_fields *r, const builder_key *key, const char *word, bool value)
 {
     if (!json_word(&r->scan, word))
         return false;
     if (member_here(r, key) != MEMBER_NONE)
-        return take_text(r, key, (nl_string){word, strlen(word)});
+        return json_fields_read_text(r, key, (nl_string){word, strlen(word)});
     nl_field *field = builder_add_key(r->builder, key, r->s);
     field->type = NL_TYPE_BOOL;
     field->bool_value = value;
@@ -79,7 +79,7 @@ static bool json_fields_join(json_fields *r, nl_string outer, nl_string inner, n
 }
 
 /* Reads {"$bytes": ...} or {"$double": ...}. */
-static bool take_special(json_fields *r, const builder_key *key, nl_string kind)
+static bool json_fields_read_special(json_fields *r, const builder_key *key, nl_string kind)
 {
     nl_string text;
     if (!json_string(&r->scan, &text))
@@ -87,7 +87,7 @@ static bool take_special(json_fields *r, const builder_key *key, nl_string kind)
     if (equals(kind, "$bytes")) {
         char *bytes = builder_bytes(r->builder, text.size);
         size_t size = bytes != NULL ? base64_get(text, bytes) : SIZE_MAX;
-        return size != SIZE_MAX ? take_text(r, key, (nl_string){bytes, size})
+        return size != SIZE_MAX ? json_fields_read_text(r, key, (nl_string){bytes, size})
                                 : json_fail(&r->scan, "$bytes is not base64");
     }
     nl_field number = {.type = NL_TYPE_STRING, .string = text};
@@ -100,16 +100,16 @@ static bool take_special(json_fields *r, const builder_key *key, nl_string kind)
     return true;
 }
 
-static bool take_value(json_fields *r, const builder_key *key, int depth);
+static bool json_fields_read_value(json_fields *r, const builder_key *key, int depth);
 
-static bool take_value_of(json_fields *r, nl_string name, int depth)
+static bool json_fields_read_value_of(json_fields *r, nl_string name, int depth)
 {
     builder_key key = builder_key_of(name);
-    return take_value(r, &key, depth);
+    return json_fields_read_value(r, &key, depth);
 }
 
 /* Reads a nested object after its {. */
-static bool take_object(json_fields *r, const builder_key *key, int depth)
+static bool json_fields_read_object(json_fields *r, const builder_key *key, int depth)
 {
     bool first = true;
     nl_string inner = {0}, name = {0};
@@ -119,40 +119,40 @@ static bool take_object(json_fields *r, const builder_key *key, int depth)
         if (!json_key(&r->scan, &inner))
             return false;
         if (json_peek(&r->scan) == '"' && (equals(inner, "$bytes") || equals(inner, "$double"))) {
-            if (!take_special(r, key, inner))
+            if (!json_fields_read_special(r, key, inner))
                 return false;
-        } else if (!json_fields_join(r, key->text, inner, &name) || !take_value_of(r, name, depth + 1)) {
+        } else if (!json_fields_join(r, key->text, inner, &name) || !json_fields_read_value_of(r, name, depth + 1)) {
             return false;
         }
     }
     return r->scan.error == NULL;
 }
 
-static bool take_value(json_fields *r, const builder_key *key, int depth)
+static bool json_fields_read_value(json_fields *r, const builder_key *key, int depth)
 {
     nl_string text;
     switch (json_peek(&r->scan)) {
     case '"':
-        return json_string(&r->scan, &text) && take_text(r, key, text);
+        return json_string(&r->scan, &text) && json_fields_read_text(r, key, text);
     case '{':
         r->scan.at++;
-        return take_object(r, key, depth);
+        return json_fields_read_object(r, key, depth);
     case '[':
-        return json_any(&r->scan, &text) && take_text(r, key, text);
+        return json_any(&r->scan, &text) && json_fields_read_text(r, key, text);
     case 't':
-        return take_truth(r, key, "true", true);
+        return json_fields_read_bool(r, key, "true", true);
     case 'f':
-        return take_truth(r, key, "false", false);
+        return json_fields_read_bool(r, key, "false", false);
     case 'n':
         return json_word(&r->scan, "null");
     default:
-        return take_number(r, key);
+        return json_fields_read_number(r, key);
     }
 }
 
 bool json_take_value(json_fields *r, nl_string key)
 {
-    return take_value_of(r, key, 1);
+    return json_fields_read_value_of(r, key, 1);
 }
 
 /* ---- keys ---- */
@@ -184,7 +184,7 @@ static void know(json_known_key *k, const char *at, const char *end, const build
 }
 
 /* Reads up to the value of the member with index place. Returns false at the end and on an error. */
-static bool take_key(json_fields *r, size_t place, builder_key *key)
+static bool json_fields_read_key(json_fields *r, size_t place, builder_key *key)
 {
     json_scan *j = &r->scan;
     json_known_key *k = place < sizeof r->known / sizeof r->known[0] ? &r->known[place] : NULL;
@@ -211,8 +211,8 @@ bool json_take_members(json_fields *r)
     builder_key key;
     if (!json_take(j, '{'))
         return json_fail(j, "expected an object");
-    for (size_t place = 0; take_key(r, place, &key); place++)
-        if (!take_value(r, &key, 1))
+    for (size_t place = 0; json_fields_read_key(r, place, &key); place++)
+        if (!json_fields_read_value(r, &key, 1))
             return false;
     return j->error == NULL;
 }

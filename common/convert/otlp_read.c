@@ -210,7 +210,7 @@ static bool is_unset(const otlp_reader *r, member m)
     return (r->builder.seen & 1u << m) == 0;
 }
 
-static bool take_resource_attribute(otlp_reader *r, nl_string text)
+static bool otlp_read_resource_attribute(otlp_reader *r, nl_string text)
 {
     nl_field value;
     if (!read_attribute(r, text, &value))
@@ -223,7 +223,7 @@ static bool take_resource_attribute(otlp_reader *r, nl_string text)
     return true;
 }
 
-static bool take_attribute(otlp_reader *r, nl_string text)
+static bool otlp_read_attribute(otlp_reader *r, nl_string text)
 {
     nl_field value;
     if (!read_attribute(r, text, &value))
@@ -242,11 +242,11 @@ static void begin_record(otlp_reader *r)
 }
 
 /* Adds the fields from the resource and the scope. */
-static bool take_surroundings(otlp_reader *r)
+static bool otlp_add_surroundings(otlp_reader *r)
 {
     wanted resource[] = {{.name = "attributes"}}, scope[] = {{.name = "name"}};
     nl_string name;
-    if (!PICK(r, r->resource, resource) || !each(r, resource[0].text, take_resource_attribute) ||
+    if (!PICK(r, r->resource, resource) || !each(r, resource[0].text, otlp_read_resource_attribute) ||
         !PICK(r, r->scope, scope) || !text_of(r, scope[0].text, &name))
         return false;
     if (name.data != NULL && name.size > 0 && !equals(name, OTLP_SCOPE))
@@ -255,7 +255,7 @@ static bool take_surroundings(otlp_reader *r)
 }
 
 /* Sets the time from nanoseconds since 1970. */
-static bool take_time(otlp_reader *r, nl_string text)
+static bool otlp_read_time(otlp_reader *r, nl_string text)
 {
     nl_string digits;
     uint64_t time_ns;
@@ -268,7 +268,7 @@ static bool take_time(otlp_reader *r, nl_string text)
     return true;
 }
 
-static bool take_severity(otlp_reader *r, nl_string number, nl_string text)
+static bool otlp_read_severity(otlp_reader *r, nl_string number, nl_string text)
 {
     uint64_t severity;
     nl_string text_value;
@@ -317,7 +317,7 @@ static bool finish(otlp_reader *r)
     return builder_finish(&r->builder, true, r->s) || otlp_read_fail(r, "missing time");
 }
 
-static bool take_log(otlp_reader *r, nl_string text)
+static bool otlp_read_log(otlp_reader *r, nl_string text)
 {
     enum { TIME, OBSERVED, NUMBER, SEVERITY, EVENT, BODY, ATTRIBUTES, TRACE, SPAN };
     wanted w[] = {{.name = "timeUnixNano"},   {.name = "observedTimeUnixNano"},
@@ -326,15 +326,15 @@ static bool take_log(otlp_reader *r, nl_string text)
                   {.name = "attributes"},     {.name = "traceId"},
                   {.name = "spanId"}};
     begin_record(r);
-    if (!PICK(r, text, w) || !take_surroundings(r) || !otlp_read_take_event(r, w[EVENT].text, w[BODY].text) ||
+    if (!PICK(r, text, w) || !otlp_add_surroundings(r) || !otlp_read_take_event(r, w[EVENT].text, w[BODY].text) ||
         !otlp_read_add_text(r, "trace_id", w[TRACE].text) || !otlp_read_add_text(r, "span_id", w[SPAN].text) ||
-        !each(r, w[ATTRIBUTES].text, take_attribute))
+        !each(r, w[ATTRIBUTES].text, otlp_read_attribute))
         return false;
     bool unknown = w[TIME].text.data == NULL || equals(w[TIME].text, "\"0\"") || equals(w[TIME].text, "0");
     if (is_unset(r, MEMBER_TIME) &&
-        !take_time(r, unknown && w[OBSERVED].text.data != NULL ? w[OBSERVED].text : w[TIME].text))
+        !otlp_read_time(r, unknown && w[OBSERVED].text.data != NULL ? w[OBSERVED].text : w[TIME].text))
         return false;
-    return take_severity(r, w[NUMBER].text, w[SEVERITY].text) && finish(r);
+    return otlp_read_severity(r, w[NUMBER].text, w[SEVERITY].text) && finish(r);
 }
 
 /* ---- spans: a record for the start, one for each event, one for the end ---- */
@@ -343,7 +343,7 @@ static bool begin_span_record(otlp_reader *r, nl_string time, nl_string name, co
 {
     begin_record(r);
     nl_string text_value;
-    if (!take_surroundings(r) || !take_time(r, time) || !text_of(r, name, &text_value))
+    if (!otlp_add_surroundings(r) || !otlp_read_time(r, time) || !text_of(r, name, &text_value))
         return false;
     size_t size = strlen(suffix);
     char *event = builder_bytes(&r->builder, text_value.size + size);
@@ -356,15 +356,15 @@ static bool begin_span_record(otlp_reader *r, nl_string time, nl_string name, co
            otlp_read_add_text(r, "trace_id", r->trace) && otlp_read_add_text(r, "span_id", r->span);
 }
 
-static bool take_span_event(otlp_reader *r, nl_string text)
+static bool otlp_read_span_event(otlp_reader *r, nl_string text)
 {
     enum { TIME, NAME, ATTRIBUTES };
     wanted w[] = {{.name = "timeUnixNano"}, {.name = "name"}, {.name = "attributes"}};
     return PICK(r, text, w) && begin_span_record(r, w[TIME].text, w[NAME].text, "") &&
-           each(r, w[ATTRIBUTES].text, take_attribute) && finish(r);
+           each(r, w[ATTRIBUTES].text, otlp_read_attribute) && finish(r);
 }
 
-static bool take_span(otlp_reader *r, nl_string text)
+static bool otlp_read_span(otlp_reader *r, nl_string text)
 {
     enum { TRACE, SPAN, PARENT, NAME, START, END, ATTRIBUTES, EVENTS, STATUS };
     wanted w[] = {{.name = "traceId"},
@@ -382,8 +382,8 @@ static bool take_span(otlp_reader *r, nl_string text)
     r->trace = w[TRACE].text;
     r->span = w[SPAN].text;
     return begin_span_record(r, w[START].text, w[NAME].text, ".Start") &&
-           otlp_read_add_text(r, "parent_id", w[PARENT].text) && each(r, w[ATTRIBUTES].text, take_attribute) &&
-           finish(r) && each(r, w[EVENTS].text, take_span_event) &&
+           otlp_read_add_text(r, "parent_id", w[PARENT].text) && each(r, w[ATTRIBUTES].text, otlp_read_attribute) &&
+           finish(r) && each(r, w[EVENTS].text, otlp_read_span_event) &&
            begin_span_record(r, w[END].text, w[NAME].text, ".End") && PICK(r, w[STATUS].text, status) &&
            otlp_read_add_text(r, "status", status[0].text) && otlp_read_add_text(r, "message", status[1].text) &&
            finish(r);
@@ -391,22 +391,22 @@ static bool take_span(otlp_reader *r, nl_string text)
 
 /* ---- scopes and requests ---- */
 
-static bool take_scope(otlp_reader *r, nl_string text)
+static bool otlp_read_scope(otlp_reader *r, nl_string text)
 {
     wanted w[] = {{.name = "scope"}, {.name = "logRecords"}, {.name = "spans"}};
     if (!PICK(r, text, w))
         return false;
     r->scope = w[0].text;
-    return each(r, w[1].text, take_log) && each(r, w[2].text, take_span);
+    return each(r, w[1].text, otlp_read_log) && each(r, w[2].text, otlp_read_span);
 }
 
-static bool take_resource(otlp_reader *r, nl_string text)
+static bool otlp_read_resource(otlp_reader *r, nl_string text)
 {
     wanted w[] = {{.name = "resource"}, {.name = "scopeLogs"}, {.name = "scopeSpans"}};
     if (!PICK(r, text, w))
         return false;
     r->resource = w[0].text;
-    return each(r, w[1].text, take_scope) && each(r, w[2].text, take_scope);
+    return each(r, w[1].text, otlp_read_scope) && each(r, w[2].text, otlp_read_scope);
 }
 
 /* Reads a request, which is one line. */
@@ -425,7 +425,7 @@ static bool otlp_read_take_line(otlp_reader *r, nl_string line)
         return false;
     if (w[0].text.data == NULL && w[1].text.data == NULL)
         return otlp_read_fail(r, "neither resourceLogs nor resourceSpans found");
-    return each(r, w[0].text, take_resource) && each(r, w[1].text, take_resource);
+    return each(r, w[0].text, otlp_read_resource) && each(r, w[1].text, otlp_read_resource);
 }
 
 static void otlp_read_close_reader(importer *base)

@@ -37,7 +37,7 @@ typedef struct perf_head {
 /* ---- heads ---- */
 
 /* Reads the number of a thread or process; -1 means that perf does not know it. */
-static bool take_id(nl_string *text, nl_string *id)
+static bool perf_read_id(nl_string *text, nl_string *id)
 {
     const char *start = text->data;
     bool negative = text_take(text, "-");
@@ -48,14 +48,14 @@ static bool take_id(nl_string *text, nl_string *id)
 }
 
 /* Reads the numbers, CPU and time after the name. */
-static bool take_numbers(nl_string text, perf_head *h)
+static bool perf_read_numbers(nl_string text, perf_head *h)
 {
-    if (!take_id(&text, &h->tid))
+    if (!perf_read_id(&text, &h->tid))
         return false;
     h->pid = (nl_string){NULL, 0};
     if (text_take(&text, "/")) {
         h->pid = h->tid;
-        if (!take_id(&text, &h->tid))
+        if (!perf_read_id(&text, &h->tid))
             return false;
     }
     if (text.size == 0 || *text.data != ' ')
@@ -74,7 +74,7 @@ static bool take_numbers(nl_string text, perf_head *h)
 }
 
 /* The name may have blanks and digits, so the text after it determines its end. */
-static bool take_head(nl_string line, perf_head *h)
+static bool perf_read_head(nl_string line, perf_head *h)
 {
     enum { COMM_LIMIT = 64 };
     text_blanks(&line);
@@ -82,7 +82,7 @@ static bool take_head(nl_string line, perf_head *h)
         if (line.data[i] != ' ' || i + 1 == line.size)
             continue;
         nl_string rest = {line.data + i + 1, line.size - i - 1};
-        if (!take_numbers(rest, h))
+        if (!perf_read_numbers(rest, h))
             continue;
         h->comm = (nl_string){line.data, i};
         text_drop_blanks(&h->comm);
@@ -149,7 +149,7 @@ typedef struct perf_frame {
     nl_string address, symbol, file;
 } perf_frame;
 
-static bool take_frame(nl_string text, perf_frame *f)
+static bool perf_read_frame(nl_string text, perf_frame *f)
 {
     text_blanks(&text);
     size_t size = 0;
@@ -192,14 +192,14 @@ static void add_stack(perf_reader *r, sink *s)
 }
 
 /* Reads the frames after a head. */
-static void take_chain(perf_reader *r, text_lines *lines, sink *s)
+static void perf_read_chain(perf_reader *r, text_lines *lines, sink *s)
 {
     text_lines ahead = *lines;
     perf_frame f;
     r->frame_count = 0;
     while (lines_next(&ahead) && ahead.line.size > 0 && *ahead.line.data == '\t') {
         *lines = ahead;
-        if (!take_frame(ahead.line, &f)) {
+        if (!perf_read_frame(ahead.line, &f)) {
             lines_malformed(&ahead, "expected a frame of a call chain", s);
             continue;
         }
@@ -231,11 +231,11 @@ static void read_sample(perf_reader *r, perf_head *h, text_lines *lines, sink *s
 {
     perf_frame f;
     begin_sample(r, h, s);
-    if (take_frame(h->rest, &f) && f.file.data != NULL)
+    if (perf_read_frame(h->rest, &f) && f.file.data != NULL)
         add_innermost(r, &f, s);
     else if (h->rest.size > 0)
         kernel_text_fields(&r->builder, h->rest, s);
-    take_chain(r, lines, s);
+    perf_read_chain(r, lines, s);
     builder_finish(&r->builder, false, s);
 }
 
@@ -246,7 +246,7 @@ static void read_samples(importer *base, const char *data, size_t size, sink *s)
         perf_head h;
         if (lines.line.size == 0 || *lines.line.data == '#')
             continue;
-        if (!take_head(lines.line, &h))
+        if (!perf_read_head(lines.line, &h))
             lines_malformed(&lines, "expected COMM TID [CPU] SECONDS:", s);
         else if (!perf_take_event(&h))
             lines_malformed(&lines, "sample without an event", s);
@@ -256,7 +256,7 @@ static void read_samples(importer *base, const char *data, size_t size, sink *s)
 }
 
 /* Returns the size of the samples except the last, whose frames may not have arrived. */
-static size_t cut_samples(const char *data, size_t size)
+static size_t perf_cut_samples(const char *data, size_t size)
 {
     for (const char *end = data + size, *newline; end > data; end = newline) {
         newline = memrchr(data, '\n', (size_t)(end - data));
@@ -282,7 +282,7 @@ static bool perf_detect(const char *data, size_t size)
     perf_head h;
     for (text_lines lines = lines_of(data, size); lines_next(&lines);)
         if (lines.line.size > 0 && *lines.line.data != '#')
-            return take_head(lines.line, &h) && perf_take_event(&h);
+            return perf_read_head(lines.line, &h) && perf_take_event(&h);
     return false;
 }
 
@@ -290,7 +290,7 @@ const importer_kind perf_importer = {
     .name = "perf",
     .what = "the output of perf script",
     .detect = perf_detect,
-    .cut = cut_samples,
+    .cut = perf_cut_samples,
     .size = sizeof(perf_reader),
     .close = perf_close_reader,
     .read = read_samples,

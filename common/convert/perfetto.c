@@ -264,7 +264,7 @@ static GArray *edges_of(const perfetto_writer *w, const lifelines *l, uint64_t *
     return edges;
 }
 
-static uint64_t take_lane(perfetto_writer *w, place *p, const lifelines *l, sink *s)
+static uint64_t perfetto_claim_lane(perfetto_writer *w, place *p, const lifelines *l, sink *s)
 {
     if (p->free_lanes->len > 0) {
         uint64_t lane = g_array_index(p->free_lanes, uint64_t, p->free_lanes->len - 1);
@@ -298,7 +298,7 @@ static void put_slices(perfetto_writer *w, const lifelines *l, uint64_t *flow, s
             begin_event(w, TYPE_END, lanes[e->step]);
             g_array_append_val(p->free_lanes, lanes[e->step]);
         } else {
-            lanes[e->step] = take_lane(w, p, l, s);
+            lanes[e->step] = perfetto_claim_lane(w, p, l, s);
             begin_event(w, TYPE_BEGIN, lanes[e->step]);
             put_record(w, "lifeline", r);
             if (!e->last)

@@ -132,7 +132,7 @@ static void follow_names(strace_reader *r, const call *c, bool begins, bool fail
 }
 
 /* Reads NAME(ARGUMENTS) = OUTCOME, or NAME(ARGUMENTS <unfinished ...>. Returns false with the error set. */
-static bool take_call(strace_reader *r, call *c, nl_string text, sink *s)
+static bool strace_read_call(strace_reader *r, call *c, nl_string text, sink *s)
 {
     nl_string rest = text;
     strace_outcome o;
@@ -165,7 +165,7 @@ static bool take_call(strace_reader *r, call *c, nl_string text, sink *s)
 }
 
 /* Reads <... NAME resumed>ARGUMENTS) = OUTCOME after "<... ". */
-static bool take_resumed(strace_reader *r, call *c, nl_string text, sink *s)
+static bool strace_read_resumed(strace_reader *r, call *c, nl_string text, sink *s)
 {
     static const char word[] = " resumed>";
     strace_outcome o;
@@ -219,7 +219,7 @@ static void begin_happening(strace_reader *r, const call *c, const char *event, 
 }
 
 /* Reads "SIGCHLD {...} ---" or "stopped by SIGTSTP ---" after the first dashes. */
-static bool take_signal(strace_reader *r, const call *c, nl_string text, sink *s)
+static bool strace_read_signal(strace_reader *r, const call *c, nl_string text, sink *s)
 {
     if (!text_drop(&text, " ---"))
         return nl_error_false(NL_ERROR_INVALID, "incomplete line");
@@ -236,7 +236,7 @@ static bool take_signal(strace_reader *r, const call *c, nl_string text, sink *s
 }
 
 /* Reads "exited with 0 +++", "killed by SIGKILL (core dumped) +++" or "superseded by execve in pid 5 +++". */
-static bool take_end(strace_reader *r, const call *c, nl_string text, sink *s)
+static bool strace_read_end(strace_reader *r, const call *c, nl_string text, sink *s)
 {
     if (!text_drop(&text, " +++"))
         return nl_error_false(NL_ERROR_INVALID, "incomplete line");
@@ -265,12 +265,12 @@ static bool strace_take_line(strace_reader *r, const strace_line *l, sink *s)
     if (!strace_time(&r->clock, l, s->about, &c.time_ns))
         return false;
     if (text_take(&text, "<... "))
-        return take_resumed(r, &c, text, s);
+        return strace_read_resumed(r, &c, text, s);
     if (text_take(&text, "--- "))
-        return take_signal(r, &c, text, s);
+        return strace_read_signal(r, &c, text, s);
     if (text_take(&text, "+++ "))
-        return take_end(r, &c, text, s);
-    return take_call(r, &c, text, s);
+        return strace_read_end(r, &c, text, s);
+    return strace_read_call(r, &c, text, s);
 }
 
 /* Returns whether the line is a message of strace about itself. */
@@ -283,7 +283,7 @@ static bool is_of_strace(nl_string line)
 }
 
 /* Removes "strace: Process N attached" from the end of an unfinished call. */
-static bool cut_interruption(nl_string *line)
+static bool strace_remove_interruption(nl_string *line)
 {
     static const char word[] = "strace: Process ";
     nl_string text = *line, digits;
@@ -310,7 +310,7 @@ static void read_lines(importer *base, const char *data, size_t size, sink *s)
             continue;
         }
         bool good = strace_take_line(r, &l, s);
-        if (!good && cut_interruption(&l.rest)) {
+        if (!good && strace_remove_interruption(&l.rest)) {
             nl_buffer whole = {0};
             nl_buffer_append(&whole, l.rest.data, l.rest.size);
             nl_buffer_append(&whole, " <unfinished ...>", strlen(" <unfinished ...>"));

@@ -29,7 +29,7 @@ int64_t strace_fraction_ns(nl_string text)
 /* ---- heads: [pid N] TIME ---- */
 
 /* Reads an optional "[pid 123<comm>] " or "123<comm> ". Returns false if it is malformed. */
-static bool take_thread(nl_string *text, strace_line *l)
+static bool strace_line_read_thread(nl_string *text, strace_line *l)
 {
     nl_string digits, whole = *text;
     uint64_t tid;
@@ -50,7 +50,7 @@ static bool take_thread(nl_string *text, strace_line *l)
     return !in_brackets || text_take(text, "]");
 }
 
-static bool take_time(nl_string *text, strace_line *l)
+static bool strace_line_read_time(nl_string *text, strace_line *l)
 {
     nl_string digits, start = *text;
     if (!text_digits(text, &digits))
@@ -66,10 +66,10 @@ static bool take_time(nl_string *text, strace_line *l)
 bool strace_line_head(nl_string text, strace_line *l)
 {
     *l = (strace_line){0};
-    if (!take_thread(&text, l))
+    if (!strace_line_read_thread(&text, l))
         return false;
     text_blanks(&text);
-    bool taken = take_time(&text, l);
+    bool taken = strace_line_read_time(&text, l);
     text_blanks(&text);
     l->rest = text;
     return taken;
@@ -106,7 +106,7 @@ static bool read_duration(nl_string text, int64_t *ns)
     return true;
 }
 
-static void take_duration(nl_string *text, strace_outcome *o)
+static void strace_line_read_duration(nl_string *text, strace_outcome *o)
 {
     const char *open =
         text->size > 0 && text->data[text->size - 1] == '>' ? memrchr(text->data, '<', text->size) : NULL;
@@ -134,7 +134,7 @@ nl_string strace_line_word(nl_string *text)
 static strace_outcome read_outcome(nl_string text)
 {
     strace_outcome o = {0};
-    take_duration(&text, &o);
+    strace_line_read_duration(&text, &o);
     o.value = strace_line_word(&text);
     if (text_take(&text, "<")) {
         const char *close = memrchr(text.data, '>', text.size);

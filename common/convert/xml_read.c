@@ -66,7 +66,7 @@ static void xml_read_refuse(xml_reader *r, const char *problem)
 }
 
 /* Reports an error and stops reading. */
-static void give_up(xml_reader *r, const char *problem, const xmlChar *name)
+static void xml_read_fail(xml_reader *r, const char *problem, const xmlChar *name)
 {
     if (r->failed)
         return;
@@ -188,7 +188,7 @@ static void start_element(void *user, const xmlChar *name, const xmlChar *prefix
     bool ours = uri == NULL || xml_read_is(uri, XML_NAMESPACE);
     r->foreign += depth > 0 ? namespaces : 0;
     if (depth == 0 && !(ours && xml_read_is(name, "log"))) {
-        give_up(r, "not a NetLogger log", name);
+        xml_read_fail(r, "not a NetLogger log", name);
     } else if (depth == 1 && ours && xml_read_is(name, "record")) {
         begin_record(r, count, attributes);
     } else if (depth == 2 && r->in_record && ours && xml_read_is(name, "f")) {
@@ -200,7 +200,7 @@ static void start_element(void *user, const xmlChar *name, const xmlChar *prefix
                            strlen((const char *)name));
     }
     if (r->foreign > FOREIGN_MAX || depth > DEPTH_MAX)
-        give_up(r, "too many unknown elements, or elements nested too deeply", name);
+        xml_read_fail(r, "too many unknown elements, or elements nested too deeply", name);
 }
 
 static void characters(void *user, const xmlChar *text, int size)
@@ -230,7 +230,7 @@ static bool unpack(xml_reader *r, nl_string *value)
     return true;
 }
 
-static void take_member(xml_reader *r, member m)
+static void xml_read_member(xml_reader *r, member m)
 {
     static const char *const names[] = {
         [MEMBER_EVENT] = "event", [MEMBER_LEVEL] = "level", [MEMBER_HOST] = "host", [MEMBER_PROG] = "prog"};
@@ -264,7 +264,7 @@ static bool xml_set_value(nl_field *field, nl_type type, nl_string text)
     return false;
 }
 
-static void take_field(xml_reader *r, const field_slot *slot)
+static void xml_read_field(xml_reader *r, const field_slot *slot)
 {
     nl_string value = view(r, slot->value, slot->value_size);
     if (slot->name == SIZE_MAX || (slot->packed && !unpack(r, &value)))
@@ -278,9 +278,9 @@ static void end_record(xml_reader *r)
 {
     builder_begin(&r->builder, r->text.size);
     for (member m = MEMBER_TIME; m <= MEMBER_PROG && r->problem == NULL; m++)
-        take_member(r, m);
+        xml_read_member(r, m);
     for (size_t i = 0; i < r->count && r->problem == NULL; i++)
-        take_field(r, &r->fields[i]);
+        xml_read_field(r, &r->fields[i]);
     if (r->problem == NULL && !builder_finish(&r->builder, true, r->s))
         xml_read_refuse(r, "record without a time");
     if (r->problem != NULL)
@@ -306,7 +306,7 @@ static void end_element(void *user, const xmlChar *name, const xmlChar *prefix, 
 static void refuse_document_type(void *user, const xmlChar *name, const xmlChar *external, const xmlChar *system)
 {
     (void)external, (void)system;
-    give_up(user, "document types are not allowed", name);
+    xml_read_fail(user, "document types are not allowed", name);
 }
 
 static void ignore(void *user, const char *format, ...)
@@ -344,7 +344,7 @@ static void xml_read_close_reader(importer *base)
 }
 
 /* Reports libxml2's error. The rest of the document cannot be read. */
-static void say_error(xml_reader *r)
+static void xml_read_report_error(xml_reader *r)
 {
     const xmlError *error = xmlCtxtGetLastError(r->parser);
     char message[200];
@@ -374,9 +374,9 @@ static void parse(xml_reader *r, const char *data, size_t size, bool last, sink 
             return;
         r->bytes += piece;
         if (xmlParseChunk(r->parser, data, (int)piece, last && piece == size) != 0 && !r->failed)
-            say_error(r);
+            xml_read_report_error(r);
         else if (!r->failed && waiting_size(r) > TAG_SIZE_MAX)
-            give_up(r, "a tag, comment or CDATA section is larger than 1 MiB", (const xmlChar *)"");
+            xml_read_fail(r, "a tag, comment or CDATA section is larger than 1 MiB", (const xmlChar *)"");
         data += piece;
         size -= piece;
     } while (size > 0);
@@ -394,7 +394,7 @@ static void read_end(importer *base, sink *s)
 }
 
 /* The parser accepts any pieces, but a piece of whole records gives complete output earlier. */
-static size_t cut_records(const char *data, size_t size)
+static size_t xml_read_cut_records(const char *data, size_t size)
 {
     static const char close[] = "</record>";
     const size_t close_size = sizeof close - 1;
@@ -493,7 +493,7 @@ const importer_kind xml_importer = {
     .detect = xml_read_detect,
     .head = xml_read_head,
     .unshare = xml_read_unshare,
-    .cut = cut_records,
+    .cut = xml_read_cut_records,
     .size = sizeof(xml_reader),
     .open = xml_read_open_reader,
     .close = xml_read_close_reader,

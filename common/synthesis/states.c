@@ -175,7 +175,7 @@ static void derive_segment(nl_synthesis *s, const rule *r, const subject *t, con
     make_put(s, r, record);
 }
 
-static void take_segment(nl_synthesis *s, const rule *r, subject *t, unsigned label, event *e)
+static void states_derive_segment(nl_synthesis *s, const rule *r, subject *t, unsigned label, event *e)
 {
     if (t->label == UNKNOWN)
         change_state(s, r, t, label, e->time_ns);
@@ -218,6 +218,6 @@ void states_take(nl_synthesis *s, const clause *c, event *e)
         change_last_wait(t, c->label);
         break;
     default:
-        take_segment(s, r, t, c->label, e);
+        states_derive_segment(s, r, t, c->label, e);
     }
 }

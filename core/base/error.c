@@ -25,7 +25,7 @@ enum { SPARE_COUNT = 16 };
 static nl_error spare[SPARE_COUNT];
 static bool spare_used[SPARE_COUNT];
 
-static nl_error *take_spare(void)
+static nl_error *error_use_spare(void)
 {
     for (int i = 0; i < SPARE_COUNT; i++)
         if (!__atomic_exchange_n(&spare_used[i], true, __ATOMIC_ACQ_REL)) {
@@ -61,7 +61,7 @@ static bool has_error(void)
     if (current != NULL)
         return true;
     void *memory = mmap(NULL, sizeof *current, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED && (memory = take_spare()) == NULL)
+    if (memory == MAP_FAILED && (memory = error_use_spare()) == NULL)
         return false;
     current = memory;
     pthread_once(&key_once, make_key);

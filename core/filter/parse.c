@@ -97,7 +97,7 @@ static const char *word_at(const parser *p, const char *at, const char *word)
     return (size_t)(name_end(at, p->end) - at) == size && strncasecmp(at, word, size) == 0 ? at + size : NULL;
 }
 
-static bool take_word(parser *p, const char *word)
+static bool parser_skip_word(parser *p, const char *word)
 {
     const char *behind = word_at(p, p->at, word);
     if (behind != NULL)
@@ -106,14 +106,14 @@ static bool take_word(parser *p, const char *word)
 }
 
 /* Skips a word. If an operator follows, the word is a field's name and is not skipped. */
-static bool take_leading_word(parser *p, const char *word)
+static bool parser_skip_leading_word(parser *p, const char *word)
 {
     size_t size;
     const char *behind = word_at(p, p->at, word);
-    return behind != NULL && operator_at(skip_blanks(behind), &size) == NL_OPERATOR_NONE && take_word(p, word);
+    return behind != NULL && operator_at(skip_blanks(behind), &size) == NL_OPERATOR_NONE && parser_skip_word(p, word);
 }
 
-static bool take_sign(parser *p, char sign)
+static bool parser_skip_sign(parser *p, char sign)
 {
     p->at = skip_blanks(p->at);
     if (*p->at != sign)
@@ -223,15 +223,15 @@ static bool read_value(parser *p, nl_filter_test *test)
 /* (a, b, c) */
 static bool read_list(parser *p, nl_filter_test *test)
 {
-    if (!take_sign(p, '(')) {
+    if (!parser_skip_sign(p, '(')) {
         unexpected(p, p->at, "( and a list of values");
         return false;
     }
     do {
         if (!read_value(p, test))
             return false;
-    } while (take_sign(p, ','));
-    if (take_sign(p, ')'))
+    } while (parser_skip_sign(p, ','));
+    if (parser_skip_sign(p, ')'))
         return true;
     unexpected(p, p->at, "a comma or )");
     return false;
@@ -260,7 +260,7 @@ static nl_operator read_operator(parser *p)
         p->at += size;
         return operator;
     }
-    if (take_word(p, "in"))
+    if (parser_skip_word(p, "in"))
         return NL_OPERATOR_IN;
     const char *behind = word_at(p, p->at, "not");
     if (behind != NULL && word_at(p, skip_blanks(behind), "in") != NULL) {
@@ -286,7 +286,7 @@ static int read_test(parser *p)
     int index = (int)filter->test_count++;
     nl_filter_test *test = &filter->tests[index];
     *test = (nl_filter_test){.operator= NL_OPERATOR_HAS };
-    if (take_leading_word(p, "has")) {
+    if (parser_skip_leading_word(p, "has")) {
         if (!read_name(p, test, "a field's name"))
             return FAILED;
         return new_node(p, NL_NODE_TEST, index, -1);
@@ -312,7 +312,7 @@ static int read_parentheses(parser *p)
                             column(p, p->at - 1), NL_FILTER_DEPTH_MAX);
     int node = read_series(p, NL_NODE_OR);
     p->depth--;
-    if (node == FAILED || take_sign(p, ')'))
+    if (node == FAILED || parser_skip_sign(p, ')'))
         return node;
     return unexpected(p, p->at, "&&, || or )");
 }
@@ -321,19 +321,19 @@ static int read_term(parser *p)
 {
     bool negated = false;
     for (;; negated = !negated)
-        if (!take_sign(p, '!') && !take_leading_word(p, "not"))
+        if (!parser_skip_sign(p, '!') && !parser_skip_leading_word(p, "not"))
             break;
-    int node = take_sign(p, '(') ? read_parentheses(p) : read_test(p);
+    int node = parser_skip_sign(p, '(') ? read_parentheses(p) : read_test(p);
     if (node != FAILED)
         p->nodes[node].negated ^= negated;
     return node;
 }
 
-static bool take_connective(parser *p, nl_node_kind kind)
+static bool parser_skip_connective(parser *p, nl_node_kind kind)
 {
     p->at = skip_blanks(p->at);
     if (strncmp(p->at, kind == NL_NODE_AND ? "&&" : "||", 2) != 0)
-        return take_word(p, kind == NL_NODE_AND ? "and" : "or");
+        return parser_skip_word(p, kind == NL_NODE_AND ? "and" : "or");
     p->at += 2;
     return true;
 }
@@ -342,7 +342,7 @@ static int read_series(parser *p, nl_node_kind kind)
 {
     int first = kind == NL_NODE_OR ? read_series(p, NL_NODE_AND) : read_term(p);
     int series = first;
-    for (int last = first; last != FAILED && take_connective(p, kind); last = p->nodes[last].next) {
+    for (int last = first; last != FAILED && parser_skip_connective(p, kind); last = p->nodes[last].next) {
         int next = kind == NL_NODE_OR ? read_series(p, NL_NODE_AND) : read_term(p);
         if (next == FAILED)
             return FAILED;

@@ -302,7 +302,7 @@ static void follow_stream(nl_decoder *d, const nl_block_header *h)
 }
 
 /* Adds a block's numbers, and determines its new records. Without shared sets, all records are new. */
-static void take_numbers(nl_decoder *d, const nl_block_header *h)
+static void decoder_add_numbers(nl_decoder *d, const nl_block_header *h)
 {
     nl_sequences_news news = {.fresh = &d->fresh};
     d->all_fresh = true;
@@ -455,7 +455,7 @@ static bool is_refused(nl_decoder *d, const nl_block_header *header)
 }
 
 /* Reads and opens a block. Returns NL_OK after any progress, otherwise NL_AGAIN or NL_END. */
-static nl_status take_block(nl_decoder *d)
+static nl_status decoder_read_block(nl_decoder *d)
 {
     nl_input *in = &d->in;
     nl_block_header header;
@@ -490,7 +490,7 @@ static nl_status take_block(nl_decoder *d)
     }
     d->place = d->fresh_at = 0;
     d->first_sequence = header.first_sequence;
-    take_numbers(d, &header);
+    decoder_add_numbers(d, &header);
     if (d->unread_blocks) {
         pass_on_unread(d, &header);
         return NL_OK;
@@ -589,7 +589,7 @@ nl_status nl_decoder_next_in_blocks(nl_decoder *d, const nl_record **record)
         nl_input_advance(&d->in);
         if (!d->damaged && pause_before_block(d))
             return NL_AGAIN;
-        nl_status status = d->damaged ? pass_damage(d) : take_block(d);
+        nl_status status = d->damaged ? pass_damage(d) : decoder_read_block(d);
         if (status != NL_OK)
             return status;
     }

@@ -125,7 +125,7 @@ static void add_gap_between(nl_sequences *s, const sequence_gap *other, uint64_t
 }
 
 /* Removes a gap that overlaps range and copies it to *gap. Returns false if no gap overlaps range. */
-static bool take_gap(nl_sequences *s, const sequence_gap *range, sequence_gap *gap)
+static bool sequences_remove_gap(nl_sequences *s, const sequence_gap *range, sequence_gap *gap)
 {
     sequence_gap *const *found = range->from < range->to ? tfind(range, &s->gaps, compare_gaps) : NULL;
     if (found == NULL)
@@ -193,7 +193,7 @@ static uint64_t cover(nl_sequences *s, sequence_stream *stream, const sequence_g
 {
     sequence_gap gap;
     uint64_t from = range->from, to = range->to, count = 0;
-    while (take_gap(s, range, &gap)) {
+    while (sequences_remove_gap(s, range, &gap)) {
         uint64_t begin = gap.from > from ? gap.from : from, end = gap.to < to ? gap.to : to;
         add_gap_between(s, &gap, gap.from, begin, gap.from_ns, range->from_ns);
         add_gap_between(s, &gap, end, gap.to, range->to_ns, gap.to_ns);

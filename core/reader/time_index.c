@@ -92,7 +92,7 @@ static bool is_of(const char *header, int fd)
 }
 
 /* Reads valid entries: their positions ascend and are in the file. */
-static void take_entries(nl_time_index *index, const char *data, size_t size, uint64_t file_size)
+static void time_index_read_entries(nl_time_index *index, const char *data, size_t size, uint64_t file_size)
 {
     size_t maximum = size / NL_TIME_INDEX_ENTRY;
     index->pieces = calloc(maximum > 0 ? maximum : 1, sizeof *index->pieces);
@@ -117,7 +117,8 @@ static bool time_index_read_all(int fd, int index_fd, nl_time_index *index)
     bool good = data != NULL && nl_read_all_at(index_fd, data, size, 0) && is_of(data, fd);
     index->sum = good ? nl_crc32c(0, data, NL_TIME_INDEX_HEADER) : 0;
     if (good)
-        take_entries(index, data + NL_TIME_INDEX_HEADER, size - NL_TIME_INDEX_HEADER, (uint64_t)file.st_size);
+        time_index_read_entries(index, data + NL_TIME_INDEX_HEADER, size - NL_TIME_INDEX_HEADER,
+                                (uint64_t)file.st_size);
     free(data);
     return good;
 }

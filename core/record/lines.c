@@ -76,7 +76,7 @@ static bool is_digit(char byte)
 }
 
 /* Returns the value of two digits. Sets *good to false if they are not digits or exceed a maximum. */
-static unsigned take_two(const char *text, unsigned maximum, bool *good)
+static unsigned scanner_read_two(const char *text, unsigned maximum, bool *good)
 {
     unsigned value = (unsigned)(text[0] - '0') * 10 + (unsigned)(text[1] - '0');
     *good &= is_digit(text[0]) && is_digit(text[1]) && value <= maximum;
@@ -99,7 +99,7 @@ static bool is_known_day(const nl_line_scanner *s, const char *text)
 }
 
 /* Reads all digits of a fraction. Returns nanoseconds. */
-static unsigned take_fraction(const char **at, const char *end)
+static unsigned scanner_read_fraction(const char **at, const char *end)
 {
     unsigned value = 0, count = 0;
     const char *digit = *at;
@@ -114,7 +114,7 @@ static unsigned take_fraction(const char **at, const char *end)
 }
 
 /* Reads a time in the usual form and moves *at past it. */
-static bool take_time(nl_line_scanner *s, const char **at, const char *end, int64_t *time_ns)
+static bool scanner_read_time(nl_line_scanner *s, const char **at, const char *end, int64_t *time_ns)
 {
     bool iso = s->iso, good = true;
     const char *text = *at;
@@ -123,8 +123,8 @@ static bool take_time(nl_line_scanner *s, const char **at, const char *end, int6
         return false;
     const char *clock = text + day_size + iso;
     unsigned step = iso ? 3 : 2;
-    unsigned seconds = take_two(clock, 23, &good) * 3600 + take_two(clock + step, 59, &good) * 60 +
-                       take_two(clock + 2 * step, 59, &good);
+    unsigned seconds = scanner_read_two(clock, 23, &good) * 3600 + scanner_read_two(clock + step, 59, &good) * 60 +
+                       scanner_read_two(clock + 2 * step, 59, &good);
     if (iso)
         good = good && text[10] == 'T' && text[13] == ':' && text[16] == ':';
     if (!good)
@@ -133,7 +133,7 @@ static bool take_time(nl_line_scanner *s, const char **at, const char *end, int6
     unsigned ns = 0;
     if (text < end && *text == '.') {
         const char *digits = ++text;
-        ns = take_fraction(&text, end);
+        ns = scanner_read_fraction(&text, end);
         if (s->fraction != NL_FRACTION_DECIMAL && text - digits < SHORT_FRACTION)
             return false;
     }
@@ -174,7 +174,7 @@ static nl_scanned_line scan_line(nl_line_scanner *s, const char *line, const cha
         end--;
     const char *at = line + s->time.size + 1;
     int64_t time_ns;
-    if (!take_time(s, &at, end, &time_ns) || !time_ends(at, end, limit))
+    if (!scanner_read_time(s, &at, end, &time_ns) || !time_ends(at, end, limit))
         return other;
     return (nl_scanned_line){time_ns, nl_line_place(offset, (uint64_t)(end - line), true)};
 }

@@ -68,7 +68,7 @@ typedef struct decimal {
     int exponent;
 } decimal;
 
-static void take_digits(decimal *d, const char *digits, size_t count, int *significant)
+static void number_read_digits(decimal *d, const char *digits, size_t count, int *significant)
 {
     for (size_t i = 0; i < count; i++) {
         d->mantissa = d->mantissa * 10 + (uint64_t)(digits[i] - '0');
@@ -87,12 +87,12 @@ static bool scan_decimal(const char *at, const char *end, decimal *d)
     *d = (decimal){.negative = at < end && *at == '-', .exact = true};
     at += at < end && (*at == '-' || *at == '+');
     size_t whole = nl_digits(at, (size_t)(end - at));
-    take_digits(d, at, whole, &significant);
+    number_read_digits(d, at, whole, &significant);
     at += whole;
     size_t part = 0;
     if (at < end && *at == '.') {
         part = nl_digits(at + 1, (size_t)(end - at - 1));
-        take_digits(d, at + 1, part, &significant);
+        number_read_digits(d, at + 1, part, &significant);
         at += 1 + part;
     }
     if (whole + part == 0)

@@ -114,7 +114,7 @@ static nl_string unescape_value(nl_record *record, const char *at, const char *e
  * Sets the record's time. If the time's microseconds are not padded, forgets the raw line, so that the record is
  * written with padding.
  */
-static void take_time(scan *s, nl_string value)
+static void text_set_time(scan *s, nl_string value)
 {
     nl_record *record = s->record;
     if (nl_time_parse_usual(value.data, value.size, &s->known->day, &record->time_ns))
@@ -142,7 +142,7 @@ static inline void put_field(scan *s, nl_member member, nl_string name, nl_strin
         field->type = NL_TYPE_STRING;
         field->string = value;
     } else if (member == NL_MEMBER_TIME) {
-        take_time(s, value);
+        text_set_time(s, value);
     } else if (member == NL_MEMBER_LEVEL) {
         record->level_text = value;
         record->level = nl_level_parse(value.data, value.size);
@@ -177,7 +177,7 @@ static bool field_follows(const scan *s, const char *at)
 /*
  * Reads a value in quotes. Returns false and reads nothing if the closing quote is missing or not followed by a field.
  */
-static bool take_quoted(scan *s)
+static bool text_read_quoted(scan *s)
 {
     const char *at = s->at + 1;
     bool escaped = false;
@@ -207,7 +207,7 @@ static bool ends_as_time(const scan *s, const char *start, const char *equals, b
 }
 
 /* Reads a word of an unquoted value, or a word outside of all fields. Sets s->cut if the next record begins in it. */
-static void take_word(scan *s)
+static void text_read_word(scan *s)
 {
     const char *start = s->at;
     const char *stop = find_stop(s, start);
@@ -240,11 +240,11 @@ static void open_field(scan *s, const char *name, const char *equals, nl_member 
     s->seen |= bit;
     s->at = equals + 1;
     if (s->at < s->end && *s->at == '"') {
-        if (take_quoted(s))
+        if (text_read_quoted(s))
             return;
         s->unclosed = true;
     }
-    take_word(s);
+    text_read_word(s);
 }
 
 static bool is_prefix(const char *text, size_t size, nl_string name)
@@ -290,7 +290,7 @@ static inline bool may_be_next(const scan *s, nl_member member, const char *name
 }
 
 /* Closes the open field and reads the NAME= at s->at and its value, unless the next record begins there. */
-static void take_field(scan *s, const char *equals)
+static void text_read_field(scan *s, const char *equals)
 {
     const char *name = s->at;
     nl_member member = nl_text_member(s->format, name, (size_t)(equals - name));
@@ -301,9 +301,9 @@ static void take_field(scan *s, const char *equals)
 }
 
 /* Reads a word that is not NAME=. It may contain a NAME= if a prefix touches the record: "stats:DATE=". */
-static void take_other(scan *s)
+static void text_read_other(scan *s)
 {
-    take_word(s);
+    text_read_word(s);
     if (s->cut != NULL && s->seen == 0) {
         const char *time = s->cut;
         s->cut = NULL;
@@ -316,7 +316,7 @@ static void take_other(scan *s)
 /* ---- plain fields: the fast path ---- */
 
 /* Moves the window to a position. */
-static void look_at(scan *s, const char *at)
+static void text_move_window(scan *s, const char *at)
 {
     window *w = &s->window;
     w->start = at;
@@ -420,16 +420,16 @@ static bool find_plain_field(scan *s, plain_field *f)
     while (!find_plain_name(s, f) || !find_plain_value(s, f)) {
         if (s->window.end == s->end || f->name == s->window.start)
             return false;
-        look_at(s, f->name);
+        text_move_window(s, f->name);
     }
     return true;
 }
 
 /*
- * Reads fields like take_field, as long as they are plain. Leaves the last field open if the following text may belong
- * to its value.
+ * Reads fields like text_read_field, as long as they are plain. Leaves the last field open if the following text may
+ * belong to its value.
  */
-static void take_plain_fields(scan *s)
+static void text_read_plain_fields(scan *s)
 {
     plain_field f;
     if (!find_plain_field(s, &f))
@@ -500,19 +500,19 @@ static nl_status text_decode(const nl_text_format *format, nl_record *record, nl
     s.value = s.value_end = NULL;
     s.known = known_names(record, format);
     s.place = 0;
-    look_at(&s, line);
+    text_move_window(&s, line);
     record->raw = (nl_string){line, (size_t)(end - line)};
     record->raw_format = format->format;
     while (s.cut == NULL && (s.at = nl_skip_blanks(s.at, end)) < end) {
         if (!closely)
-            take_plain_fields(&s);
+            text_read_plain_fields(&s);
         if (s.at == end)
             break;
         const char *equals = find_equals(&s, s.at);
         if (equals != NULL)
-            take_field(&s, equals);
+            text_read_field(&s, equals);
         else
-            take_other(&s);
+            text_read_other(&s);
     }
     *used = (size_t)((s.cut != NULL ? s.cut : end) - line);
     if (record->raw.data == NULL)

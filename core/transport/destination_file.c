@@ -46,7 +46,7 @@ static const char *destination_file_name_of(const file_destination *file)
     return file->path != NULL ? file->path : "standard output";
 }
 
-static nl_status take_descriptor(file_destination *file, int fd)
+static nl_status file_use_descriptor(file_destination *file, int fd)
 {
     struct stat status;
     if (fstat(fd, &status) != 0)
@@ -67,19 +67,19 @@ static nl_status open_replacement(file_destination *file)
 {
     if (!nl_replacement_open(&file->replacement, file->path))
         return nl_error_set_errno("open %s", file->path);
-    return take_descriptor(file, file->replacement.fd);
+    return file_use_descriptor(file, file->replacement.fd);
 }
 
 /*
  * Uses the descriptor of this process that the path names. Opening it by name would create two positions in one file,
  * and their writes would overwrite each other.
  */
-static nl_status take_own(file_destination *file, int own)
+static nl_status file_use_own(file_destination *file, int own)
 {
     int fd = (fcntl(own, F_GETFL) & O_ACCMODE) != O_RDONLY ? fcntl(own, F_DUPFD_CLOEXEC, 3) : -1;
     if (fd < 0)
         return nl_error_set(NL_ERROR_INVALID, "open %s: the descriptor is not open for writing", file->path);
-    nl_status status = take_descriptor(file, fd);
+    nl_status status = file_use_descriptor(file, fd);
     file->plain = false;
     return status;
 }
@@ -106,20 +106,20 @@ static nl_status open_path(file_destination *file, bool truncate, int wait_ms)
 {
     int own = nl_path_descriptor(file->path);
     if (own >= 0)
-        return take_own(file, own);
+        return file_use_own(file, own);
     int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (truncate ? O_TRUNC : 0);
     int fd = file->patient ? open(file->path, flags, 0666) : open_soon(file->path, flags, wait_ms);
     if (fd < 0 && errno == ENXIO && is_pipe(file->path))
         return nl_error_set(NL_ERROR_UNREACHABLE, "open %s: no process reads the pipe", file->path);
     if (fd < 0)
         return nl_error_set_errno("open %s", file->path);
-    return take_descriptor(file, fd);
+    return file_use_descriptor(file, fd);
 }
 
 /*
  * After a failed write, truncates a partial record of a regular file, unless another process has appended data since.
  */
-static void cut_back(file_destination *file, const char *data, size_t *written)
+static void file_truncate_partial(file_destination *file, const char *data, size_t *written)
 {
     size_t whole = nl_destination_whole(&file->base, data, *written);
     off_t ours = lseek(file->fd, 0, SEEK_CUR); /* end of the latest append */
@@ -210,7 +210,7 @@ static nl_status file_write(nl_destination *destination, nl_level level, const c
         ssize_t put = nl_write_some(file->fd, data + *written, size - *written);
         if (put < 0) {
             int error = errno;
-            cut_back(file, data, written);
+            file_truncate_partial(file, data, written);
             errno = error;
             return nl_error_set_errno("write %s", destination_file_name_of(file));
         }
@@ -261,7 +261,7 @@ nl_destination *nl_file_destination_open(const nl_url *url, const nl_destination
     file->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
     nl_status status;
     if (url->scheme == NL_SCHEME_STDIO) {
-        status = take_descriptor(file, STDOUT_FILENO);
+        status = file_use_descriptor(file, STDOUT_FILENO);
     } else if ((file->path = strdup(url->path)) == NULL) {
         status = nl_memory_failed();
     } else {

@@ -87,7 +87,7 @@ static int wait_until(const socket_destination *s, short what, int64_t deadline_
 /* ---- frames from the collector (doc/binary-format.md) ---- */
 
 /* Handles a reply to a time question. Ignores late replies. */
-static void take_time(socket_destination *s, const char *bytes, size_t size)
+static void socket_handle_time(socket_destination *s, const char *bytes, size_t size)
 {
     if (size < NL_TIME_ANSWER_MIN || s->question_ns == 0 || (int64_t)nl_le64_get(bytes) != s->question_ns)
         return;
@@ -104,7 +104,7 @@ static void take_time(socket_destination *s, const char *bytes, size_t size)
 }
 
 /* Handles and removes the first frame. Returns false if it is incomplete or invalid. */
-static bool take_frame(socket_destination *s, bool *understood)
+static bool socket_handle_frame(socket_destination *s, bool *understood)
 {
     enum { HEAD = 8 };
     const char *at = s->received.data;
@@ -115,7 +115,7 @@ static bool take_frame(socket_destination *s, bool *understood)
     if (memcmp(at, "NLA1", 4) == 0 && size == sizeof s->blocks_acknowledged)
         s->blocks_acknowledged = nl_le64_get(at + HEAD);
     else if (memcmp(at, NL_TIME_ANSWER_MAGIC, 4) == 0)
-        take_time(s, at + HEAD, size);
+        socket_handle_time(s, at + HEAD, size);
     else if (memcmp(at, "NLC1", 4) == 0 && s->on_control != NULL && s->greeted)
         s->on_control(s->user, at + HEAD, size);
     s->received.size -= HEAD + size;
@@ -131,7 +131,7 @@ static int handle_received(socket_destination *s, const char *bytes, size_t size
         size = FIRST_MAX - s->received.size;
     if (!nl_buffer_append(&s->received, bytes, size))
         return ENOMEM; /* the connection is closed, and unacknowledged blocks are sent again */
-    while (s->acknowledged && take_frame(s, &understood))
+    while (s->acknowledged && socket_handle_frame(s, &understood))
         continue;
     return understood && s->blocks_acknowledged <= s->blocks_sent ? 0 : EBADMSG;
 }

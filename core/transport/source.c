@@ -266,7 +266,7 @@ static nl_status begin_other(nl_source *source)
  * At the end of a followed file, returns NL_END if it was truncated or replaced. Sets *grown if data was appended
  * before the file was moved away.
  */
-static nl_status look_for_replacement(nl_source *source, bool *grown)
+static nl_status source_check_replacement(nl_source *source, bool *grown)
 {
     struct stat ours, named;
     *grown = false;
@@ -373,7 +373,7 @@ static nl_status read_more(nl_source *source)
             return NL_END;
         }
         bool grown;
-        nl_status status = look_for_replacement(source, &grown);
+        nl_status status = source_check_replacement(source, &grown);
         if (!grown)
             return status;
     }

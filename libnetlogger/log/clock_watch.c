@@ -88,7 +88,7 @@ static void clock_watch_ask(nl_clock_watch *w, bool own_socket, int64_t now_ns)
 }
 
 /* Reads the reply if it has arrived. */
-static void hear(nl_log *log, int64_t now_ns)
+static void clock_watch_read_reply(nl_log *log, int64_t now_ns)
 {
     nl_clock_watch *w = log->watch;
     if (w->fd < 0)
@@ -179,7 +179,7 @@ static bool compare_clocks(int64_t *ahead_ns)
 }
 
 /* Detects a step: slewing affects both clocks, so only setting the real-time clock changes their difference. */
-static void look_for_step(nl_log *log, int64_t now_ns)
+static void clock_watch_detect_step(nl_log *log, int64_t now_ns)
 {
     nl_clock_watch *w = log->watch;
     int64_t ahead_ns;
@@ -238,7 +238,7 @@ void nl_clock_watch_look(nl_log *log)
     if (w == NULL || waits_for_destination(log))
         return;
     int64_t now_ns = nl_monotonic_ns();
-    look_for_step(log, now_ns);
+    clock_watch_detect_step(log, now_ns);
     bool due = now_ns >= w->report_ns;
     if (due) {
         w->report_ns = now_ns + w->every_ns;
@@ -250,7 +250,7 @@ void nl_clock_watch_look(nl_log *log)
     if (w->to_ask)
         clock_watch_ask(w, false, now_ns);
     else
-        hear(log, now_ns);
+        clock_watch_read_reply(log, now_ns);
     if (now_ns >= w->exchange_ns && can_exchange(log))
         exchange(log, now_ns);
 }
@@ -269,7 +269,7 @@ void nl_clock_watch_finish(nl_log *log)
         clock_watch_ask(w, false, now_ns);
     struct pollfd answer = {.fd = w->fd, .events = POLLIN};
     if (w->fd >= 0 && poll(&answer, 1, LAST_WAIT_MS) == 1)
-        hear(log, now_ns);
+        clock_watch_read_reply(log, now_ns);
     forget_question(w);
     if (w->in_burst == BURST && w->sample_count == 0 && can_exchange(log))
         exchange(log, now_ns);

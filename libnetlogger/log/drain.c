@@ -325,7 +325,7 @@ static bool drain_put_text(nl_drain *drain, nl_ring *ring, const nl_event_header
     return true;
 }
 
-static uint64_t take_text(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit)
+static uint64_t drain_read_text(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit)
 {
     uint64_t count = 0;
     fill_heap(drain, rings);
@@ -370,7 +370,7 @@ static uint64_t pass_over(nl_drain *drain, nl_ring *ring, nl_buffer *out)
     return 1;
 }
 
-static uint64_t take_blocks(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit)
+static uint64_t drain_read_blocks(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit)
 {
     uint64_t count = 0;
     for (nl_ring *ring = rings; ring != NULL && out->size < limit; ring = ring->next)
@@ -383,14 +383,14 @@ static uint64_t take_blocks(nl_drain *drain, nl_ring *rings, uint64_t until_tick
     return count;
 }
 
-static uint64_t take_events(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit)
+static uint64_t drain_read_events(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit)
 {
     uint64_t count = 0;
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
         count += pass_over(drain, ring, out);
     if (drain->format == NL_FORMAT_NLB)
-        return count + take_blocks(drain, rings, until_ticks, out, limit);
-    return count + take_text(drain, rings, until_ticks, out, limit);
+        return count + drain_read_blocks(drain, rings, until_ticks, out, limit);
+    return count + drain_read_text(drain, rings, until_ticks, out, limit);
 }
 
 nl_status nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit,
@@ -399,7 +399,7 @@ nl_status nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, n
     const unsigned failures = nl_memory_failures;
     const size_t size = out->size;
     const uint64_t lost = drain->lost;
-    *count = take_events(drain, rings, until_ticks, out, limit);
+    *count = drain_read_events(drain, rings, until_ticks, out, limit);
     if (nl_memory_failures == failures)
         return NL_OK;
     *count = 0;

@@ -439,7 +439,7 @@ static nl_status print_value(nl_buffer *out, const nl_plan *plan, const nl_plan_
 /* ---- arguments ---- */
 
 /* Reads a value that is not printed. The types are the types of printf; char and short are passed as int. */
-static void take_value(nl_field *field, taken_as kind, va_list *arguments)
+static void plan_read_value(nl_field *field, taken_as kind, va_list *arguments)
 {
     const char *text;
     field->type = NL_TYPE_INT;
@@ -493,7 +493,7 @@ nl_status nl_plan_take(const nl_plan *plan, nl_field *fields, nl_buffer *scratch
         const nl_plan_field *field = &plan->fields[i];
         fields[i].name = (nl_string){field->name, field->name_size};
         if (field->taken_as != PRINTED) {
-            take_value(&fields[i], (taken_as)field->taken_as, arguments);
+            plan_read_value(&fields[i], (taken_as)field->taken_as, arguments);
             continue;
         }
         size_t before = scratch->size;

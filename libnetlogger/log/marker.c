@@ -234,7 +234,7 @@ void nl_private_markers_remove(const nl_marker_entry *begin)
 
 /* ---- attaching and detaching ---- */
 
-static bool take_slot(unsigned *slot)
+static bool marker_claim_slot(unsigned *slot)
 {
     for (unsigned i = 0; i < NL_TIME_PROBES_MAX; i++)
         if ((slots_taken[i / 64] & (uint64_t)1 << i % 64) == 0) {
@@ -309,7 +309,7 @@ static nl_probe attach(const nl_probe_object *wanted, const char *pattern, const
     if (probe == NULL)
         return 0;
     lock();
-    bool has_slot = wanted->kind != NL_PROBE_TIME || take_slot(&probe->slot);
+    bool has_slot = wanted->kind != NL_PROBE_TIME || marker_claim_slot(&probe->slot);
     nl_probe id = has_slot ? enlist(probe) : 0;
     pthread_mutex_unlock(&mutex);
     if (!has_slot)

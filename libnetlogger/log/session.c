@@ -34,7 +34,7 @@ const char *nl_session_parent(void)
 }
 
 /* Takes the lock, which shows that the process lives: the kernel releases it however the process ends. */
-static bool take_lock(int in, int flags)
+static bool session_lock(int in, int flags)
 {
     lock_file = openat(in, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -62,7 +62,7 @@ static bool make_folder(void)
         return false;
     folder = open(hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     folder_identity = nl_identity_of(folder);
-    return folder >= 0 && take_lock(folder, O_CREAT | O_EXCL) && rename(hidden, folder_path) == 0;
+    return folder >= 0 && session_lock(folder, O_CREAT | O_EXCL) && rename(hidden, folder_path) == 0;
 }
 
 /* Reopens descriptors that the program has closed, as daemons do. Returns false if the directory is missing or
@@ -80,7 +80,7 @@ static bool reopen_folder(void)
         }
         folder = fd;
     }
-    return nl_identity_holds(&lock_identity, lock_file) || take_lock(folder, 0);
+    return nl_identity_holds(&lock_identity, lock_file) || session_lock(folder, 0);
 }
 
 /* Returns the descriptor of the directory, which the first call creates; -1 with errno on failure. */

@@ -175,8 +175,8 @@ static bool has_member_name(const nl_plan *plan)
 }
 
 /* Moves the level, host and program from the fields after the first before ones to the record's members. */
-static void take_members(nl_record *record, nl_field *fields, size_t before, const nl_plan *plan,
-                         char scratch[NL_MEMBER_COUNT][NL_FIELD_TEXT_SIZE])
+static void write_move_members(nl_record *record, nl_field *fields, size_t before, const nl_plan *plan,
+                               char scratch[NL_MEMBER_COUNT][NL_FIELD_TEXT_SIZE])
 {
     record->field_count = before;
     for (size_t i = 0; i < plan->field_count; i++) {
@@ -220,7 +220,7 @@ static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_recor
     record.field_count = before + site->plan.field_count;
     char scratch[NL_MEMBER_COUNT][NL_FIELD_TEXT_SIZE];
     if (says)
-        take_members(&record, s->fields, before, &site->plan, scratch);
+        write_move_members(&record, s->fields, before, &site->plan, scratch);
     return says && is_off(log, record.level) ? NL_OFF : put_record(log, &record);
 }
 

@@ -164,7 +164,7 @@ static uint64_t read_clock(nl_log *log, bool everything)
  * Returns the time up to which this cycle takes events. The list of rings is newer than before_ticks, so it has all
  * rings with older events.
  */
-static uint64_t take_until(nl_log *log, nl_ring *rings, uint64_t before_ticks)
+static uint64_t writer_thread_find_until(nl_log *log, nl_ring *rings, uint64_t before_ticks)
 {
     if (log->flush_ticks == UINT64_MAX) /* threads no longer log */
         return UINT64_MAX;
@@ -223,7 +223,7 @@ static nl_status writer_thread_take(nl_log *log, bool everything)
     log->left = false;
     uint64_t before_ticks = read_clock(log, everything);
     nl_ring *rings = rings_of(log);
-    uint64_t until_ticks = take_until(log, rings, before_ticks);
+    uint64_t until_ticks = writer_thread_find_until(log, rings, before_ticks);
     if (!is_time(log, rings, everything))
         return NL_OK;
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
@@ -330,7 +330,7 @@ static bool is_more(const nl_log *log, bool everything)
 }
 
 /* Takes events; a flush tries several times, because lack of memory may be temporary. */
-static nl_status take_again(nl_log *log, bool everything)
+static nl_status writer_thread_take_retrying(nl_log *log, bool everything)
 {
     enum { ATTEMPTS = 3 };
     nl_status status = NL_FAILED;
@@ -353,7 +353,7 @@ static bool writer_thread_look(nl_log *log, bool everything, bool closing)
     if (log->outbox.destination != NULL)
         nl_destination_poll(log->outbox.destination);
     nl_status status = nl_outbox_send(&log->outbox, log->drain.level, everything);
-    if (status == NL_OK && (status = take_again(log, everything)) == NL_OK && log->encoded.size > 0)
+    if (status == NL_OK && (status = writer_thread_take_retrying(log, everything)) == NL_OK && log->encoded.size > 0)
         status = nl_outbox_send(&log->outbox, log->drain.level, everything);
     if (nl_outbox_sync(&log->outbox, everything) != NL_OK)
         status = NL_FAILED;
@@ -404,7 +404,7 @@ static bool is_quiet(nl_log *log)
 
 /* Sleeps. The first sleep after watch_rings is short, because an event may have begun before. Returns the basis of the
  * next pause, which is the shortest after an event. */
-static int64_t take_a_pause(nl_log *log, int64_t pause_ns)
+static int64_t writer_thread_pause(nl_log *log, int64_t pause_ns)
 {
     bool deep = pause_ns > SHORT_PAUSE_NS && is_quiet(log), watched = log->asleep;
     if (deep && !watched)
@@ -445,7 +445,7 @@ static void *writer_thread_run(void *user)
         if (more || stop)
             continue;
         pause_ns = next_pause_ns(log, pause_ns);
-        pause_ns = take_a_pause(log, pause_ns);
+        pause_ns = writer_thread_pause(log, pause_ns);
     }
     return NULL;
 }

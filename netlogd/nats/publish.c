@@ -148,7 +148,7 @@ static size_t message_for(publisher *p, const nats_cut *cut, unsigned shard)
     return open - 1;
 }
 
-static bool take_cut(void *user, const nats_cut *cut)
+static bool publish_add_cut(void *user, const nats_cut *cut)
 {
     publisher *p = user;
     unsigned shard = shard_of(p, cut->stream);
@@ -277,7 +277,7 @@ static size_t choose(publisher *p, size_t chosen[MESSAGES_MAX])
 }
 
 /* Marks messages without a reply for sending again. */
-static void give_up_waiting(publisher *p)
+static void publish_mark_unanswered(publisher *p)
 {
     for (size_t i = 0; i < p->message_count; i++)
         if (p->messages[i].state == SENT)
@@ -329,7 +329,7 @@ static nl_status publish_all(publisher *p)
             return nl_error_set(NL_ERROR_UNREACHABLE,
                                 "%s: no answer to published messages; does the stream have a leader?", p->place->name);
         if (now - p->answered_ms > SILENCE_MS && now - p->sent_ms > SILENCE_MS)
-            give_up_waiting(p);
+            publish_mark_unanswered(p);
         if (p->refused[0] == '\0' && send_chosen(p) != NL_OK)
             return NL_FAILED;
         wait_for_answers(p);
@@ -346,7 +346,7 @@ static nl_status deliver(void *peer, const char *data, size_t size, output_place
     pthread_mutex_lock(&p->mutex);
     clear(p);
     nats_cutter cutter = {
-        .whole = p->place->by_shard, .most = p->most, .zstd_level = p->zstd_level, .take = take_cut, .user = p};
+        .whole = p->place->by_shard, .most = p->most, .zstd_level = p->zstd_level, .take = publish_add_cut, .user = p};
     size_t all = nats_cut_blocks(&cutter, data, size);
     nl_status status = publish_all(p);
     *taken = stored_bytes(p, all);

@@ -96,7 +96,7 @@ static nl_status list_numbers(const output_options *options, void (*take)(void *
     return NL_OK;
 }
 
-static void take_higher(void *user, uint64_t number)
+static void file_find_higher(void *user, uint64_t number)
 {
     uint64_t *highest = user;
     *highest = number > *highest ? number : *highest;
@@ -105,7 +105,7 @@ static void take_higher(void *user, uint64_t number)
 nl_status output_file_highest(const output_options *options, uint64_t *number)
 {
     *number = 0;
-    return list_numbers(options, take_higher, number);
+    return list_numbers(options, file_find_higher, number);
 }
 
 typedef struct number_list {
@@ -114,7 +114,7 @@ typedef struct number_list {
     size_t count, capacity;
 } number_list;
 
-static void take_above(void *user, uint64_t number)
+static void file_list_above(void *user, uint64_t number)
 {
     number_list *list = user;
     if (number <= list->above)
@@ -141,7 +141,7 @@ void output_file_sort(uint64_t *numbers, size_t count)
 nl_status output_file_list(const output_options *options, uint64_t above, uint64_t **numbers, size_t *count)
 {
     number_list list = {.above = above};
-    nl_status status = list_numbers(options, take_above, &list);
+    nl_status status = list_numbers(options, file_list_above, &list);
     output_file_sort(list.at, list.count);
     *numbers = list.at;
     *count = list.count;
@@ -280,7 +280,7 @@ nl_status output_file_open(output_file *file, const output_options *options, uin
     return NL_OK;
 }
 
-static void cut_back(output_file *file, size_t *written)
+static void file_truncate_batch(output_file *file, size_t *written)
 {
     off_t end = lseek(file->fd, 0, SEEK_END);
     if (file->plain && *written > 0 && end >= (off_t)*written && ftruncate(file->fd, end - (off_t)*written) == 0)
@@ -315,7 +315,7 @@ nl_status output_file_write(output_file *file, const char *data, size_t size, si
         bool unread = !file->plain && (errno == EAGAIN || errno == EINTR);
         status = unread ? nl_error_set(NL_ERROR_SYSTEM, "write %s: its reader does not read", file->name)
                         : nl_error_set_errno("write %s", file->name);
-        cut_back(file, written);
+        file_truncate_batch(file, written);
     }
     off_t end = file->plain ? lseek(file->fd, 0, SEEK_END) : 0;
     if (end >= 0)

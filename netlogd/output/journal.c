@@ -132,7 +132,7 @@ static nl_status read_entries(journal *j, journal_mark *mark, size_t *all)
 }
 
 /* Reads the entries and removes an incomplete entry at the end, so that no entry follows it. */
-static nl_status take_entries(journal *j, journal_mark *mark)
+static nl_status journal_read_valid(journal *j, journal_mark *mark)
 {
     size_t all;
     nl_status status = read_entries(j, mark, &all);
@@ -162,7 +162,7 @@ journal *journal_open(const char *path, nl_streams *streams, journal_mark *mark,
     j->fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC);
     nl_status status = NL_OK;
     if (j->fd >= 0)
-        status = take_entries(j, mark);
+        status = journal_read_valid(j, mark);
     else if (errno != ENOENT)
         status = nl_error_set_errno("open %s", path);
     *found = j->found;

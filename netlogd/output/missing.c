@@ -65,7 +65,7 @@ static void report_removed(const look *l, const char *stem, uint64_t first)
 }
 
 /* Reports the numbers without files. The latest file may still be empty. */
-static void look_at_numbers(look *l, const char *stem, const journal_mark *mark)
+static void missing_check_numbers(look *l, const char *stem, const journal_mark *mark)
 {
     uint64_t *numbers = nl_memory_check(calloc(l->count + 1, sizeof *numbers)), next = 1, last = mark->number;
     for (size_t i = 0; i < l->count; i++)
@@ -90,7 +90,7 @@ static void look_at_numbers(look *l, const char *stem, const journal_mark *mark)
 }
 
 /* Reports that the latest file has become shorter. */
-static void look_at_size(look *l, const journal_mark *mark)
+static void missing_check_size(look *l, const journal_mark *mark)
 {
     struct stat status;
     for (size_t i = 0; i < l->count; i++)
@@ -102,7 +102,7 @@ static void look_at_size(look *l, const journal_mark *mark)
 }
 
 /* Reports a stream that had more records than the files hold. */
-static void look_at_stream(void *user, const nl_stream_state *taken)
+static void missing_check_stream(void *user, const nl_stream_state *taken)
 {
     look *l = user;
     uint64_t next;
@@ -172,9 +172,9 @@ bool missing_report(const missing *m, char **files, size_t count, const nl_seque
     for (size_t i = 0; i < m->count; i++) {
         const written *w = &m->journals[i];
         if (w->mark.number > 0)
-            look_at_numbers(&l, w->name, &w->mark);
-        look_at_size(&l, &w->mark);
-        nl_streams_list(w->taken, look_at_stream, &l);
+            missing_check_numbers(&l, w->name, &w->mark);
+        missing_check_size(&l, &w->mark);
+        nl_streams_list(w->taken, missing_check_stream, &l);
     }
     return l.missing;
 }

@@ -44,7 +44,7 @@ static void time_scan_decode(scan *s, const char *data, size_t size)
                           &(nl_time_piece){.min_ns = record->time_ns, .max_ns = record->time_ns, .records = 1});
 }
 
-static void take_plain(scan *s, const char *data, size_t size)
+static void time_scan_read_plain(scan *s, const char *data, size_t size)
 {
     time_scan_decode(s, data, size);
     const char *newline = memrchr(data, '\n', size);
@@ -54,7 +54,7 @@ static void take_plain(scan *s, const char *data, size_t size)
 }
 
 /* Decompresses frames until one ends at minimum or later. Returns false if they are damaged. */
-static bool take_frames(scan *s, const char *data, size_t size, uint64_t minimum)
+static bool time_scan_read_frames(scan *s, const char *data, size_t size, uint64_t minimum)
 {
     ZSTD_inBuffer in = {data, size, 0};
     size_t result = 1;
@@ -104,8 +104,8 @@ static bool read_pieces(scan *s, int fd, uint64_t minimum, uint64_t limit)
         if (s->fed == s->from && nl_zstd_begins(data, (size_t)got))
             begin_frames(s);
         if (s->unpacker == NULL)
-            take_plain(s, data, (size_t)got);
-        else if (!take_frames(s, data, (size_t)got, minimum))
+            time_scan_read_plain(s, data, (size_t)got);
+        else if (!time_scan_read_frames(s, data, (size_t)got, minimum))
             return false;
     }
     return true;

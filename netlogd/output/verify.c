@@ -145,7 +145,7 @@ static bool read_file(check *c)
 }
 
 /* Looks for an incomplete record at the end, which may look like a whole record. */
-static void look_at_end(check *c)
+static void verify_check_end(check *c)
 {
     uint64_t size, whole;
     if (nl_archive_find_end(c->path, &size, &whole) != NL_OK || whole == size || regions_reach(&c->regions, size))
@@ -273,7 +273,7 @@ static void check_file(check *c, const char *path, bool is_named)
     else if (!good)
         report_on_file(c, "%s\n", nl_error_message());
     forget_places_in_compressed(c);
-    look_at_end(c);
+    verify_check_end(c);
     nl_reader_close(c->reader);
     c->reader = NULL;
     if (!is_empty)

@@ -78,7 +78,7 @@ static void reap_ending(bool kill_now)
     }
 }
 
-static void tell_to_end(pid_t pid, int signal)
+static void process_request_end(pid_t pid, int signal)
 {
     starter_signal(pid, signal);
     reap_ending(ending_count == ENDING_MAX);
@@ -305,7 +305,7 @@ static void on_check(evutil_socket_t fd, short what, void *user)
     bool hangs = p->definition->beats && (double)(now_ns - p->heard_ns) >= limit_s * 1e9;
     if (process_check_end(p) || (!is_mute && !hangs))
         return;
-    tell_to_end(p->pid, SIGKILL);
+    process_request_end(p->pid, SIGKILL);
     process_ended(p, is_mute ? "it closed its output and did not end, and was killed" : "it hung, and was killed");
 }
 
@@ -338,7 +338,7 @@ void process_free(sensor_process *p)
 {
     process_close(p);
     if (p->pid > 0)
-        tell_to_end(p->pid, SIGTERM);
+        process_request_end(p->pid, SIGTERM);
     event_free(p->check);
     event_free(p->retry);
     nl_buffer_free(&p->partial);

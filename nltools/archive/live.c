@@ -33,7 +33,7 @@ static uint64_t hash_of(live *v, const nl_record *record)
     return row_make(&v->maker, record, &r) ? seen_hash(r.packed.data, r.packed.size) : 0;
 }
 
-static bool take_known(void *user, const nl_string *columns)
+static bool live_add_known(void *user, const nl_string *columns)
 {
     live *v = user;
     seen_add(&v->known, seen_hash(columns[0].data, columns[0].size));
@@ -41,7 +41,7 @@ static bool take_known(void *user, const nl_string *columns)
 }
 
 /* Finds since_ns, and the records from then on. */
-static bool look_back(live *v)
+static bool live_find_since(live *v)
 {
     store *s = v->loader->store;
     if (v->place->id == 0 || v->place->latest_ns == 0)
@@ -51,7 +51,7 @@ static bool look_back(live *v)
     store_add(&sql, "SELECT packed FROM entry WHERE source = %lld AND time_ns >= %lld", (long long)v->place->id,
               (long long)v->since_ns);
     nl_buffer_append(&sql, "", 1);
-    nl_status status = s->kind->select(s, sql.data, take_known, v);
+    nl_status status = s->kind->select(s, sql.data, live_add_known, v);
     nl_buffer_free(&sql);
     return status == NL_OK;
 }
@@ -150,7 +150,7 @@ static store_place *live_place_of(loader *l, const char *url)
 bool load_collector(loader *l, const char *url)
 {
     live v = {.loader = l, .place = live_place_of(l, url)};
-    bool good = look_back(&v) || loader_fail(l);
+    bool good = live_find_since(&v) || loader_fail(l);
     char *text = make_url(&v, url);
     nl_url *parsed = good ? nl_url_parse(text) : NULL;
     nl_source *source = parsed != NULL ? nl_source_open(parsed, false, true) : NULL;

@@ -156,7 +156,7 @@ static bool drain(loader *l, store_place *place, nl_decoder *decoder)
 }
 
 /* Loads the whole records in pending, or all bytes if they are too many for a record. */
-static bool take_whole(loader *l, store_place *place, nl_decoder *decoder, nl_buffer *pending)
+static bool load_whole_records(loader *l, store_place *place, nl_decoder *decoder, nl_buffer *pending)
 {
     uint64_t lines = 0;
     size_t size = pending->size > 0 ? cut_whole(pending->data, pending->size, &lines) : 0;
@@ -175,7 +175,7 @@ static bool take_whole(loader *l, store_place *place, nl_decoder *decoder, nl_bu
 }
 
 /* Loads the rest of a source that will not grow. */
-static bool take_rest(loader *l, store_place *place, nl_decoder *decoder, nl_buffer *pending)
+static bool load_rest(loader *l, store_place *place, nl_decoder *decoder, nl_buffer *pending)
 {
     if (pending->size > 0)
         nl_decoder_feed(decoder, pending->data, pending->size);
@@ -195,13 +195,13 @@ static bool load_input(loader *l, input *in, store_place *place)
     nl_status status = skip(in, place->position, &pending);
     if (status == NL_OK && place->lines > 0)
         nl_decoder_pass_over(decoder, NL_FORMAT_UNKNOWN, place->lines, place->position);
-    bool good = status != NL_OK || take_whole(l, place, decoder, &pending);
+    bool good = status != NL_OK || load_whole_records(l, place, decoder, &pending);
     while (good && status == NL_OK && !program_was_stopped() && (status = read_some(in, &data, &size)) == NL_OK) {
         nl_buffer_append(&pending, data, size);
-        good = take_whole(l, place, decoder, &pending);
+        good = load_whole_records(l, place, decoder, &pending);
     }
     if (good && status == NL_END && !in->again)
-        good = take_rest(l, place, decoder, &pending);
+        good = load_rest(l, place, decoder, &pending);
     else if (good && status == NL_END && pending.size > 0 && !l->quiet) {
         program_error("%s: the last %zu bytes are an incomplete record; the next load reads them", in->name,
                       pending.size);

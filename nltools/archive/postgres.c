@@ -117,7 +117,7 @@ static void close_store(store *base)
     free(p);
 }
 
-static void hear_nothing(void *user, const char *message)
+static void postgres_ignore_notice(void *user, const char *message)
 {
     (void)user;
     (void)message;
@@ -156,7 +156,7 @@ static store *open_store(const char *where, store_purpose purpose)
     p->name = postgres_name_of(where);
     p->connection = PQconnectdb(where);
     if (PQstatus(p->connection) == CONNECTION_OK) {
-        PQsetNoticeProcessor(p->connection, hear_nothing, NULL);
+        PQsetNoticeProcessor(p->connection, postgres_ignore_notice, NULL);
         if (quote_as_sql_does(p) == NL_OK && (purpose == STORE_READ || be_the_only_one(p) == NL_OK))
             return &p->base;
     } else {

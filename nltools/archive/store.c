@@ -46,7 +46,7 @@ static int64_t store_number_of(nl_string column)
     return column.data != NULL ? strtoll(column.data, NULL, 10) : 0;
 }
 
-static bool take_number(void *user, const nl_string *columns)
+static bool store_parse_number(void *user, const nl_string *columns)
 {
     *(int64_t *)user = store_number_of(columns[0]);
     return true;
@@ -76,7 +76,7 @@ static nl_status make_tables(store *s)
     return status;
 }
 
-static bool take_state(void *user, const nl_string *columns)
+static bool store_read_state(void *user, const nl_string *columns)
 {
     int64_t *state = user;
     state[0] = store_number_of(columns[0]);
@@ -88,12 +88,12 @@ static bool take_state(void *user, const nl_string *columns)
 static nl_status store_look(store *s, const char *name, store_purpose purpose)
 {
     int64_t state[2] = {0, 0};
-    nl_status status = s->kind->select(s, "SELECT version, generation FROM archive", take_state, state);
+    nl_status status = s->kind->select(s, "SELECT version, generation FROM archive", store_read_state, state);
     if (status != NL_OK && purpose == STORE_READ)
         return nl_error_prepend("%s: not an archive of nlarchive", name);
     if (status != NL_OK) {
         int64_t others = 0;
-        if (s->kind->select(s, "SELECT count(*) FROM entry", take_number, &others) == NL_OK)
+        if (s->kind->select(s, "SELECT count(*) FROM entry", store_parse_number, &others) == NL_OK)
             return nl_error_set(NL_ERROR_INVALID, "%s: the table \"entry\" is not from nlarchive", name);
         if (make_tables(s) != NL_OK)
             return nl_error_prepend("%s: create the tables", name);
@@ -130,7 +130,7 @@ typedef struct places {
     size_t count;
 } places;
 
-static bool take_place(void *user, const nl_string *columns)
+static bool store_add_place(void *user, const nl_string *columns)
 {
     places *p = user;
     p->list = nl_memory_check(realloc(p->list, (p->count + 1) * sizeof *p->list));
@@ -149,7 +149,7 @@ nl_status store_read_places(store *s, store_place **list, size_t *count)
 {
     places p = {0};
     nl_status status = s->kind->select(
-        s, "SELECT id, name, head_size, head, position, lines, latest_ns FROM source ORDER BY id", take_place, &p);
+        s, "SELECT id, name, head_size, head, position, lines, latest_ns FROM source ORDER BY id", store_add_place, &p);
     *list = p.list;
     *count = p.count;
     return status;
@@ -163,7 +163,7 @@ static void put_hex(nl_buffer *out, const unsigned char *bytes, size_t size)
         store_add(out, "%02x", bytes[i]);
 }
 
-static bool take_stream(void *user, const nl_string *columns)
+static bool store_add_stream(void *user, const nl_string *columns)
 {
     nl_stream_state state = {.next = (uint64_t)store_number_of(columns[1]), .latest_ns = store_number_of(columns[2])};
     unsigned char any = 0;
@@ -191,7 +191,7 @@ static bool take_stream(void *user, const nl_string *columns)
 
 nl_status store_read_streams(store *s, nl_streams *streams)
 {
-    return s->kind->select(s, "SELECT stream, next, latest_ns, gaps FROM stream ORDER BY latest_ns", take_stream,
+    return s->kind->select(s, "SELECT stream, next, latest_ns, gaps FROM stream ORDER BY latest_ns", store_add_stream,
                            streams);
 }
 
@@ -220,7 +220,7 @@ nl_status store_begin(store *s, store_place *place)
     store_quote(&sql, (nl_string){place->name, strlen(place->name)});
     store_add(&sql, ", 0, 0, 0, 0, 0 FROM source");
     if (store_run(s, &sql) == NL_OK &&
-        s->kind->select(s, "SELECT max(id) FROM source", take_number, &place->id) == NL_OK)
+        s->kind->select(s, "SELECT max(id) FROM source", store_parse_number, &place->id) == NL_OK)
         return NL_OK;
     s->kind->undo(s);
     return NL_FAILED;
@@ -233,7 +233,7 @@ static nl_status claim(store *s)
     nl_buffer sql = {0};
     store_add(&sql, "UPDATE archive SET generation = generation + 1");
     if (store_run(s, &sql) != NL_OK ||
-        s->kind->select(s, "SELECT generation FROM archive", take_number, &generation) != NL_OK)
+        s->kind->select(s, "SELECT generation FROM archive", store_parse_number, &generation) != NL_OK)
         return NL_FAILED;
     if (generation != s->generation + 1)
         return nl_error_set(NL_ERROR_BUSY, "another nlarchive is loading into the archive; stopped");

@@ -300,7 +300,7 @@ static void on_found(GObject *source, GAsyncResult *result, gpointer user)
     a->callbacks.found(a->callbacks.user, f->rows, f->rows->len > 0 ? "" : f->problem);
 }
 
-static void give_up(agents *a)
+static void agents_fail(agents *a)
 {
     if (a->looking == NULL)
         return;
@@ -312,7 +312,7 @@ void agents_find(agents *a, const char *directory, const char *expression)
 {
     search *f = g_new0(search, 1);
     bool named = directory != NULL && *directory != '\0';
-    give_up(a);
+    agents_fail(a);
     *f = (search){.options = a->options,
                   .url = g_strdup(named ? directory : agents_directory_url(&a->options)),
                   .expression = g_strdup(expression),
@@ -340,7 +340,7 @@ agents *agents_new(agents_callbacks callbacks)
 
 void agents_free(agents *a)
 {
-    give_up(a);
+    agents_fail(a);
     if (a->drawing_due != 0)
         g_source_remove(a->drawing_due);
     g_ptr_array_free(a->streams, TRUE);

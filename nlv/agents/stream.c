@@ -89,7 +89,7 @@ static void note_own_event(stream *s, const nl_record *record)
 
 /* ---- from the thread to the main loop ---- */
 
-static gboolean take_news(gpointer user)
+static gboolean stream_handle_news(gpointer user)
 {
     mailbox *box = user;
     stream *s = box->owner;
@@ -136,7 +136,7 @@ static void announce(mailbox *box, const nl_record *record)
     g_queue_push_tail(&box->news, copy);
     if (!box->is_announced) {
         g_atomic_int_inc(&box->users);
-        g_idle_add_full(G_PRIORITY_DEFAULT, take_news, box, NULL);
+        g_idle_add_full(G_PRIORITY_DEFAULT, stream_handle_news, box, NULL);
     }
     box->is_announced = true;
     g_mutex_unlock(&box->lock);

@@ -58,7 +58,7 @@ static void begin_search(search_bar *b, char *expression)
 }
 
 /* Goes to the next match if the search has ended. */
-static void go_on(search_bar *b)
+static void search_bar_continue(search_bar *b)
 {
     int64_t found_ns;
     uint32_t record;
@@ -121,7 +121,7 @@ void search_bar_tick(search_bar *b)
         search_bar_say(b, text);
         g_free(text);
     }
-    go_on(b);
+    search_bar_continue(b);
 }
 
 static void on_find(GtkEntry *entry, gpointer user)

@@ -64,7 +64,7 @@ static void push_step(session_keeper *k, const char *text)
 }
 
 /* Makes the current session a step if it is new and was seen twice; with at_once, if it was seen once. */
-static bool look_for_step(session_keeper *k, bool at_once)
+static bool session_keeper_add_step(session_keeper *k, bool at_once)
 {
     session_keeper_note(k);
     char *text = session_text(k->session);
@@ -84,7 +84,7 @@ void session_keeper_tick(session_keeper *k)
         return;
     k->ticked_us = now_us;
     bool is_first = k->steps->len == 0;
-    if (look_for_step(k, false) && !is_first)
+    if (session_keeper_add_step(k, false) && !is_first)
         session_keeper_save(k); /* notes survive a crash */
 }
 
@@ -100,7 +100,7 @@ static void apply_session(session_keeper *k, session *s)
 
 const char *session_keeper_undo(session_keeper *k, int step)
 {
-    look_for_step(k, step < 0);
+    session_keeper_add_step(k, step < 0);
     if (k->steps->len == 0 || (step < 0 ? k->step == 0 : k->step + 1 >= k->steps->len))
         return NULL;
     k->step += (guint)step;
