@@ -105,7 +105,7 @@ static const options_usage usage = {
 static void say_undated(const pass *p)
 {
     if (p->undated)
-        program_error("%s: its times have no date and are read as from 1970; name their origin with --base",
+        program_error("%s: times without a date were read as times of 1970; name their origin with --base",
                       p->sources[0]);
 }
 

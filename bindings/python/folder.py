@@ -1,4 +1,4 @@
-"""Prints where below a prefix, folder.py PREFIX, this Python looks for modules; the usual place when it does not look there."""
+"""Prints the directory below PREFIX (folder.py PREFIX) in which this Python searches for modules, or the usual directory if it searches none there."""
 import os
 import site
 import sys
@@ -6,7 +6,7 @@ import sys
 
 def folder(prefix):
     usual = os.path.join(prefix, "lib", "python%d.%d" % sys.version_info[:2], "site-packages")
-    # /usr/lib is for the distribution's packages, where a folder that all versions of Python share goes first.
+    # /usr/lib is for the distribution's packages; the directory that all versions of Python share comes first there.
     known = [path for path in site.getsitepackages() if path.startswith(os.path.join(prefix, "lib", "python"))]
     return os.path.relpath(([path for path in known if path.endswith("python3/dist-packages")] or known or [usual])[0], prefix)
 

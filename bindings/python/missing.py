@@ -1,4 +1,4 @@
-"""What this Python lacks for building the library's module, in a few words and status 1; nothing when it has all."""
+"""Prints the requirement for building the library's module that this Python lacks, and exits with 1. Prints nothing if all are met."""
 import importlib.util
 import os
 import sys

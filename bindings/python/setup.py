@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: the extension, over the library that pkg-config finds."""
+"""The part of the build that pyproject.toml cannot describe: the extension, with the library that pkg-config finds."""
 import os
 import pathlib
 import shlex
@@ -11,18 +11,18 @@ LIMITED_API = "0x03090000"
 
 
 def asked(option):
-    """What pkg-config says of the library."""
+    """Returns the flags of pkg-config for the library."""
     command = [*shlex.split(os.environ.get("PKG_CONFIG", "pkg-config")), option, "netlogger"]
     try:
         return shlex.split(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     except (OSError, subprocess.CalledProcessError) as why:
         raise SystemExit(
-            f"{shlex.join(command)}: {why}\nInstall NetLogger first, or say where it is: PKG_CONFIG_PATH=FOLDER/lib/pkgconfig"
+            f"{shlex.join(command)}: {why}\nInstall NetLogger first, or set PKG_CONFIG_PATH=DIRECTORY/lib/pkgconfig"
         ) from None
 
 
 def library_folders(flags):
-    """Where the library is, for the run-time linker, as it need not be where that looks by itself."""
+    """Returns the directories of the library for the run-time linker, which may not search them by default."""
     if "NETLOGGER_RPATH" in os.environ:
         return os.environ["NETLOGGER_RPATH"].split()
     return [flag[2:] for flag in flags if flag.startswith("-L")]

@@ -1,4 +1,4 @@
-"""What can be wrong in the experiment's world, each put into it from outside of the programs."""
+"""The faults of the experiment. Each is injected from outside of the programs."""
 import contextlib
 import dataclasses
 import os
@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import Callable
 
-# A program that keeps a processor from others; and one that wants more memory than there is.
+# A program that occupies a processor, and a program that uses more memory than is available.
 HOG = "while :; do :; done"
 GLUTTON = """
 import random, sys
@@ -16,8 +16,8 @@ memory = bytearray(size)
 while True:
     memory[random.randrange(size)] = 1
 """
-# Has the kernel look at each packet that comes in, again and again, while it receives it: so many packet sockets, each
-# with a filter of 4000 instructions that lets nothing through.
+# Makes the kernel examine each received packet many times: opens this many packet sockets, each
+# with a filter of 4000 instructions that rejects all packets.
 LOOKER = """
 import ctypes, signal, socket, struct, sys
 instructions = struct.pack("HBBI", 0x20, 0, 0, 0) + struct.pack("HBBI", 0x04, 0, 0, 1) * 4000 + struct.pack("HBBI", 0x06, 0, 0, 0)
@@ -36,19 +36,19 @@ signal.pause()
 
 @dataclasses.dataclass
 class Plan:
-    """What a run does, and what is wrong with it."""
+    """The parameters of a run, and its fault."""
 
     what: str
-    cause: str = ""  # what nldiag should say, and of which host
+    cause: str = ""  # the cause that nldiag should name, and its host
     host: str = ""
     streams: int = 2  # to each server
-    pipeline: int = 2  # requests under way on each
+    pipeline: int = 2  # outstanding requests per stream
     block: int = 128 << 10
-    path: dict = dataclasses.field(default_factory=dict)  # of World.make_path
-    environment: dict = dataclasses.field(default_factory=dict)  # of hosts' programs, over fault.so
-    before: Callable = None  # (world), when all is there but the programs
-    beside: Callable = None  # (world), when all run but the client
-    during: Callable = None  # (world, programs), a generator of how long to wait; it is ended with the client
+    path: dict = dataclasses.field(default_factory=dict)  # arguments of World.make_path
+    environment: dict = dataclasses.field(default_factory=dict)  # variables of hosts' programs, for fault.so
+    before: Callable = None  # (world), called before the programs start
+    beside: Callable = None  # (world), called when all programs except the client run
+    during: Callable = None  # (world, programs), a generator of waiting times; it ends with the client
 
 
 def signal_program(process, number):
@@ -57,7 +57,7 @@ def signal_program(process, number):
 
 
 def start_stop(world, process, stopped, running, chance=random.Random(1)):
-    """SIGSTOP and SIGCONT by turns, for times between the two of each pair."""
+    """Sends SIGSTOP and SIGCONT alternately, after random times within each range."""
     try:
         while True:
             yield chance.uniform(*running)
@@ -81,7 +81,7 @@ def hog(host, count):
 
 
 def limit_reading(world, host, rate):
-    """Bytes/s that a host reads of the disk on which are its own and its swap space."""
+    """Limits the bytes/s that a host reads from the disk with its data and swap space."""
     device = os.stat(world.work).st_dev
     host.group.limit_reading(f"{os.major(device)}:{os.minor(device)}", int(rate))
 
@@ -98,7 +98,7 @@ def little_memory(world):
     os.chmod(swap, 0o600)
     world.run("mkswap", swap)
     world.run("swapon", swap)
-    limit_reading(world, host, 6e6)  # a disk of the time when memory was short
+    limit_reading(world, host, 6e6)  # a slow disk
     host.group.limit_memory(16 << 20)
     for _ in range(2):
         host.start(sys.executable, "-c", GLUTTON, "32")
@@ -112,20 +112,20 @@ PLANS = {
     "healthy": Plan("nothing is wrong"),
     "window": Plan("the client's TCP windows are 32 kB (net.ipv4.tcp_rmem)", "window", before=small_window),
     "loss": Plan("1 % of packets are lost on the path", "loss", path={"loss": 0.01}),
-    "disk": Plan("server3's disk reads a quarter of what it is asked for (blkio, io.max)", "disk", "server3", before=slow_disk),
-    "client-cpu": Plan("others take the client's processor", "cpu", "client", beside=hog("client", 4)),
-    "server-cpu": Plan("others take server2's processor", "cpu", "server2", beside=hog("server2", 3)),
+    "disk": Plan("server3's disk reads at a quarter of the required rate (blkio, io.max)", "disk", "server3", before=slow_disk),
+    "client-cpu": Plan("other programs use the client's processor", "cpu", "client", beside=hog("client", 4)),
+    "server-cpu": Plan("other programs use server2's processor", "cpu", "server2", beside=hog("server2", 3)),
     "streams": Plan("one stream to each server, one request at a time", "streams", streams=1, pipeline=1, block=64 << 10),
     "lock": Plan("the client's threads store blocks under one lock (fault.so)", "lock", "client",
                  environment={"client": {"FAULT_STORE_LOCK": "0.025"}}),
-    "straggler": Plan("server4 stops and goes on at odd times (SIGSTOP)", "straggler", "server4",
+    "straggler": Plan("server4 stops and continues at irregular times (SIGSTOP)", "straggler", "server4",
                       during=lambda world, programs: start_stop(world, programs["server4"], (0.02, 0.12), (0.005, 0.03))),
     "timer": Plan("the client sleeps for 100 ms before it stores a block (fault.so)", "timer", "client",
                   environment={"client": {"FAULT_STORE": "0.1"}}),
-    "memory": Plan("server3 has less memory than its programs want, and swaps (memory.max)", "memory", "server3", beside=little_memory),
-    "softirq": Plan("each packet costs the receiving processor much (packet sockets with long filters)", "softirq", "client",
+    "memory": Plan("server3 has less memory than its programs need, and swaps (memory.max)", "memory", "server3", beside=little_memory),
+    "softirq": Plan("each packet costs the receiving processor much time (packet sockets with long filters)", "softirq", "client",
                     beside=look_at_packets),
-    "pause": Plan("the client stands still for 0.4 s every 2.5 s (SIGSTOP)", "pause", "client",
+    "pause": Plan("the client pauses for 0.4 s every 2.5 s (SIGSTOP)", "pause", "client",
                   during=lambda world, programs: start_stop(world, programs["client"], (0.4, 0.4), (2.1, 2.1))),
     "clock": Plan("server2's clock is 2.3 s fast (fault.so)", "clock", "server2", environment={"server2": {"FAULT_CLOCK": "2.3"}}),
 }

@@ -1,7 +1,7 @@
 """The experiment's world: hosts (a network namespace and a control group each), the path between them, their disks.
 
-Everything in it has a name that begins with "nlx" and the number of the process that made it, so that two experiments
-do not meet and what a killed one left is found: sweep() removes it.
+The name of every object begins with "nlx" and the ID of the process that made it, so that two experiments are
+independent, and sweep() can find and remove the remains of a killed experiment.
 """
 import contextlib
 import ctypes
@@ -26,7 +26,7 @@ CONTROLLERS = ["cpu", "cpuacct", "memory", "blkio"]
 
 
 class Failure(Exception):
-    """The experiment cannot be made or went wrong; its words are for the user."""
+    """The experiment cannot be set up, or failed; the message is for the user."""
 
 
 def run(*command, check=True):
@@ -44,19 +44,20 @@ def read(path):
 
 
 def numbers(text):
-    """Lines "name number" as a dictionary."""
+    """Converts lines "name number" to a dictionary."""
     pairs = (line.split() for line in text.splitlines())
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
 
 
 def path_commands(spaces, rate, delay_ms, jitter_ms=0.0, loss=0.0, overtaking=0.0):
-    """What makes the path where the kernel has netem: a pair of cards between two network namespaces, 10.83.0.1 and .2.
+    """Returns the commands that make the path with netem: a pair of interfaces between two network namespaces,
+    10.83.0.1 and .2.
 
-    netem is above tbf, which so keeps its buffer; and packets are cut to their size before, or what is lost would be whole
-    bunches of them.
+    netem is above tbf, so that tbf keeps its buffer. Segmentation offload is off, because otherwise netem would drop
+    many packets at once.
     """
     commands = [["ip", "link", "add", "wan0", "netns", spaces[0], "type", "veth", "peer", "name", "wan0", "netns", spaces[1]]]
-    # Only with a delay can others be overtaken: what is not delayed is first.
+    # Reordering needs a delay, because undelayed packets overtake the others.
     netem = ["limit", "20000", "delay", f"{delay_ms}ms", *([f"{jitter_ms}ms"] if jitter_ms else []),
              *(["loss", f"{100 * loss}%"] if loss else []), *(["reorder", f"{100 * overtaking}%"] if overtaking else [])]
     for number, space in enumerate(spaces, 1):
@@ -72,12 +73,12 @@ def card_commands(space, number):
 
 
 def tbf(rate):
-    """A buffer of 200 ms: more than what is asked for at once may ever fill."""
+    """A buffer of 200 ms, which outstanding requests can never fill."""
     return ["rate", f"{rate:.0f}bit", "burst", "128kb", "latency", "200ms"]
 
 
 def end_with_parent():
-    """A program of ours does not outlive us, even when we are killed: PR_SET_PDEATHSIG."""
+    """Makes a program end with this process, even if this process is killed: PR_SET_PDEATHSIG."""
     LIBC.prctl(1, signal.SIGKILL, 0, 0, 0)
 
 
@@ -85,14 +86,15 @@ def end_with_parent():
 
 
 def unified():
-    """Where version 2 is, and whether it is all there is."""
+    """Returns the mount point of version 2, and whether version 1 is absent."""
     if (CGROUP / "cgroup.controllers").exists():
         return CGROUP, True
     return CGROUP / "unified", False
 
 
 class Group:
-    """A control group, of version 2 where that is all there is, else one in each hierarchy of version 1 and in the other."""
+    """A control group: of version 2, or, if version 1 exists, one in each hierarchy of version 1 and one in version
+    2."""
 
     def __init__(self, name):
         root, self.pure = unified()
@@ -112,12 +114,12 @@ class Group:
             folder.mkdir(parents=True, exist_ok=True)
 
     def set(self, controller, v1, v2):
-        """Pairs of a file and what is written into it, for either version."""
+        """Writes settings: pairs of a file and its value, for either version."""
         for name, value in v2 if self.pure else v1:
             (self.v2 if self.pure else self.v1[controller]).joinpath(name).write_text(str(value))
 
     def prefer(self):
-        """Before whatever else this machine does, which is not to be seen in what is measured."""
+        """Gives the group priority over other work of this machine, which would disturb the measurement."""
         self.set("cpu", [("cpu.shares", 8192)], [("cpu.weight", 800)])
 
     def limit_cpu(self, share, period_us=10000):
@@ -131,7 +133,7 @@ class Group:
         self.set("blkio", [("blkio.throttle.read_bps_device", f"{device} {rate}")], [("io.max", f"{device} rbps={rate}")])
 
     def cpu_us(self):
-        """Microseconds of processors: (user, system)."""
+        """Returns the processor time in microseconds: (user, system)."""
         if self.pure:
             found = numbers(read(self.v2 / "cpu.stat"))
             return found.get("user_usec", 0), found.get("system_usec", 0)
@@ -139,7 +141,7 @@ class Group:
         return tuple(int(read(account / f"cpuacct.usage_{kind}") or 0) // 1000 for kind in ("user", "sys"))
 
     def memory(self):
-        """Its memory.stat, with what is swapped out."""
+        """Returns its memory.stat, with the swapped memory."""
         if self.pure:
             return {"swap": int(read(self.v2 / "memory.swap.current") or 0), **numbers(read(self.v2 / "memory.stat"))}
         return numbers(read(self.v1["memory"] / "memory.stat"))
@@ -148,7 +150,7 @@ class Group:
         return {int(pid) for folder in self.folders() for pid in read(folder / "cgroup.procs").split()}
 
     def remove(self):
-        """Ends whatever is in it."""
+        """Kills all processes of the group."""
         for _ in range(100):
             left = self.pids()
             for pid in left:
@@ -170,7 +172,7 @@ class Group:
                 break
 
 
-# ---- what is left ----
+# ---- remains ----
 
 
 def is_experiment(pid):
@@ -178,13 +180,13 @@ def is_experiment(pid):
 
 
 def owner(name):
-    """The process number in a name of ours, else None."""
+    """Returns the process ID in a name of an experiment's object, or None."""
     digits = name[len(PREFIX):].split("-")[0].split(".")[0]
     return int(digits) if name.startswith(PREFIX) and digits.isdigit() else None
 
 
 def sweep(gone, kept=None):
-    """Removes all whose owner, a process number, gone() says is gone, but for the folder kept."""
+    """Removes all objects for whose owner, a process ID, gone() is true, except the directory kept."""
 
     def ours(names):
         return [name for name in names if owner(name) is not None and gone(owner(name))]
@@ -195,7 +197,7 @@ def sweep(gone, kept=None):
     for line in read("/proc/swaps").splitlines()[1:]:
         if ours([pathlib.Path(line.split()[0]).parent.name]):
             run("swapoff", line.split()[0], check=False)
-    for _ in range(100):  # one that somebody else is just looking at can't be removed yet
+    for _ in range(100):  # a group that another process is reading cannot be removed yet
         spaces = ours(line.split()[0] for line in run("ip", "netns", "list", check=False).splitlines())
         if not spaces:
             break
@@ -216,8 +218,8 @@ def sweep(gone, kept=None):
 
 
 class Host:
-    """processors: how many it has, a part of one too; cpus: which of this machine's it runs on, as taskset(1) has them;
-    has_own: that one is its alone, softirqs there are its."""
+    """processors: their number, which may be a fraction; cpus: processors of this machine on which the host runs, in
+    the form of taskset(1); has_own: the host alone uses its processor, so softirqs there belong to it."""
 
     def __init__(self, world, name, processors=1.0, cpus=None, has_own=False):
         self.world, self.name, self.processors, self.cpus, self.has_own = world, name, processors, cpus, has_own
@@ -228,7 +230,7 @@ class Host:
         run("ip", "netns", "add", self.space)
         self.ip("link", "set", "lo", "up")
         self.set("net/ipv6/conf/all/disable_ipv6", 1, check=False)
-        # Whatever is usual on this machine: the textbook's, of which losses are told apart from the rest.
+        # The standard congestion control, whatever this machine's default is.
         self.set("net/ipv4/tcp_congestion_control", "reno")
         self.set("net/ipv4/tcp_no_metrics_save", 1)
         self.group.make()
@@ -241,7 +243,7 @@ class Host:
         run("ip", "-n", self.space, *command)
 
     def listens(self, port):
-        """Whether something does, on TCP."""
+        """Returns whether a program listens on the TCP port."""
         lines = (line.split() for line in run("ip", "netns", "exec", self.space, "cat", "/proc/net/tcp").splitlines()[1:])
         return any(line[1].endswith(f":{port:04X}") and line[3] == "0A" for line in lines)
 
@@ -249,7 +251,7 @@ class Host:
         run("ip", "netns", "exec", self.space, "sh", "-c", f"echo '{value}' >/proc/sys/{name}", check=check)
 
     def start(self, *command, env=None, preload=None, stdout=None):
-        """A program on this host: it sees the host's own /proc, and counts against its control group."""
+        """Starts a program on this host, with the host's own /proc, in its control group."""
         environment = {**os.environ, "NETLOGGER_HOST": self.name, "NETLOGGER_DEST": self.world.collector,
                        "NETLOGGER_SHM": str(self.world.shm / "rings"), **(env or {})}
         bind = ('cd "$1"; shift; find . -type f | while read -r f; do mount --bind "$f" "/proc/$f"; done; '
@@ -260,15 +262,16 @@ class Host:
                                 stdout)
 
     def joined(self, *command):
-        """The command in this host's control group, on its processors."""
+        """Returns the command that runs in this host's control group, on its processors."""
         join = 'while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs" || exit 1; shift; done; shift; exec "$@"'
         pinned = ["taskset", "-c", self.cpus] if self.cpus else []
         return ["sh", "-c", join, "join", *self.group.folders(), "--", *pinned, *command]
 
 
 class Views:
-    """What hosts see in /proc, from their control groups, as lxcfs(8) does: each is a small file that is bound over
-    /proc's. Times are microseconds where /proc has ticks, for a host of a fraction of a processor has few of them."""
+    """The files that hosts see in /proc, from their control groups, as with lxcfs(8): each is a small file that is
+    bound over the file in /proc. Times are in microseconds instead of ticks, because a host with a fraction of a
+    processor has few ticks."""
 
     def __init__(self, hosts):
         self.hosts, self.began, self.swapped = hosts, time.monotonic(), {h.name: [0, 0] for h in hosts}
@@ -282,7 +285,7 @@ class Views:
         return [found.get("pswpin", 0), found.get("pswpout", 0)]
 
     def put(self, host, name, text):
-        """In place, for what is bound is the file, and in one write."""
+        """Writes in place, because the file itself is bound, and with one write."""
         key = host.name, name
         if key not in self.files:
             path = host.view / name
@@ -331,8 +334,8 @@ class Views:
 
 
 class World:
-    """Hosts as they are in the paper: a site of four block servers, a client far away. data is a file, what the disks
-    hold; its folder outlives the world."""
+    """The hosts of the paper: a site of four block servers, and a distant client. data is a file with the content of
+    the disks; its directory outlives the world."""
 
     def __init__(self, build, scale, data, kernel=True):
         self.build, self.scale, self.disk_image, self.data = pathlib.Path(build), scale, data, data.parent.name
@@ -342,11 +345,11 @@ class World:
         self.wants_kernel = kernel
         self.work = self.shm = None
         cpus = sorted(os.sched_getaffinity(0))
-        # The client has a processor of its own, the last; a server is a fifth of one.
+        # The client has its own processor, the last; a server has a fifth of a processor.
         self.rest_cpus = ",".join(str(c) for c in cpus[:-1]) or None
         self.client_cpu = str(cpus[-1]) if len(cpus) > 1 else None
 
-    # ---- making it ----
+    # ---- setup ----
 
     def __enter__(self):
         try:
@@ -403,7 +406,8 @@ class World:
         return result.returncode == 0
 
     def make_path(self, loss=0.0, overtaking=0.0, jitter_ms=0.0):
-        """Between the site and the client: the link's rate by tbf, the rest by netem or path_emulator."""
+        """Makes the path between the site and the client: the link's rate by tbf, other properties by netem or
+        path_emulator."""
         self.with_netem = self.has_netem()
         spaces = [self.site.space, self.client.space]
         if self.with_netem:
@@ -416,14 +420,14 @@ class World:
         for command in commands:
             run(*command)
         self.client.ip("route", "add", "default", "via", "10.83.0.1")
-        if self.client_cpu is not None:  # packets are received by the client's own processor
+        if self.client_cpu is not None:  # the client's own processor receives packets
             mask = f"{1 << int(self.client_cpu):x}"
             run("ip", "netns", "exec", self.client.space, "sh", "-c", f"echo {mask} >/sys/class/net/wan0/queues/rx-0/rps_cpus", check=False)
 
     def start_emulator(self, loss, overtaking, jitter_ms):
         log = self.work / "emulator"
         with open(log, "w") as out:
-            self.emulator = self.spawn(  # a path waits for nobody's processor
+            self.emulator = self.spawn(  # the path must not wait for a processor
                 self.site.joined("nice", "-n", "-20", self.build / "examples/dpss/path_emulator", "--delay", f"{RTT_MS / 2}ms", "--jitter",
                                  f"{jitter_ms}ms", "--loss", loss, "--overtaking", overtaking, f"{self.site.space}:wan0",
                                  f"{self.client.space}:wan0"), None, stdout=out)
@@ -432,7 +436,7 @@ class World:
     # ---- disks ----
 
     def make_disks(self):
-        """Each server has a disk of its own, a loop device over the data, which is read past the memory."""
+        """Gives each server its own disk: a loop device over the data, read without the page cache."""
         for host in self.servers.values():
             options = ["--find", "--show", "--read-only"]
             try:
@@ -440,7 +444,7 @@ class World:
             except Failure:
                 host.disk = run("losetup", *options, self.disk_image).strip()
             run("blockdev", "--flushbufs", host.disk)
-            run("blockdev", "--setra", 256, host.disk)  # sectors: no more than a block ahead
+            run("blockdev", "--setra", 256, host.disk)  # sectors; reads at most a block ahead
 
     # ---- programs ----
 
@@ -467,7 +471,7 @@ class World:
         self.collecting = process
 
     def start_views(self):
-        """In a process of its own, which ends with this one."""
+        """Updates the views in a separate process, which ends with this process."""
         self.views = Views(self.hosts)
         pid = os.fork()
         if pid == 0:
@@ -484,7 +488,7 @@ class World:
         self.viewer = pid
 
     def start_kernel(self):
-        """The kernel's events of TCP, where this kernel lets us have them."""
+        """Records the kernel's TCP events, if this kernel allows it."""
         if not self.wants_kernel:
             return
         nlkernel = self.build / "nlkernel/nlkernel"
@@ -500,7 +504,7 @@ class World:
             os.killpg(process.pid, signal.SIGTERM)
 
     def stop(self, process, seconds=10):
-        """Asks it to end, and sees to it."""
+        """Requests the end of a program, and enforces it."""
         if process is None or process.poll() is not None:
             return
         self.ask_to_end(process)

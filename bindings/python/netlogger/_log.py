@@ -110,7 +110,7 @@ class Log(_core.Log):
                 fields[name] = value_format % values[at : at + count]
                 at += count
             if at < len(values):
-                raise TypeError("more values than the format takes")
+                raise TypeError("more values than conversions in the format")
         except Exception:  # logging an event never fails because of its values
             fields = {"MSG": format, "VALUES": values}
         return self.log(level, event, fields)
