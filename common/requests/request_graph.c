@@ -20,6 +20,7 @@
 enum {
     CAUSE_SCAN_MAX = 256, /* events that are looked at for the cause of one event */
     SMALL_ARRAY_MAX = 32,
+    DRIFT_SHARE = 5000, /* 200 ppm */
     RANK_BEGIN = 0,
     RANK_MIDDLE = 1,
     RANK_END = 2,
@@ -50,8 +51,9 @@ typedef struct graph_node {
 /* The nodes of a span. */
 typedef struct span_nodes {
     uint32_t begin, end;
-    uint32_t join; /* in the parent's strand; REQUEST_NONE if the parent does not wait */
-    uint32_t up;   /* the smallest span of the same thread that encloses this one */
+    uint32_t join;    /* in the parent's strand; REQUEST_NONE if the parent does not wait */
+    uint32_t up;      /* the smallest span of the same thread that encloses this one */
+    int64_t shift_ns; /* was added to the span's times, see align_clocks */
 } span_nodes;
 
 /* A range of nodes. */
@@ -64,6 +66,7 @@ typedef struct graph {
     const event_names *names;
     const precedence *edges;
     const clock_bounds *clocks;
+    bool has_shifts;                                         /* of spans, see align_clocks */
     bool has_zones;                                          /* begins of spans are in other time zones */
     GArray *spans, *places, *items, *nodes, *strands, *path; /* places: span_nodes */
     GArray *event_strand, *event_node;                       /* uint32_t by event */
@@ -277,10 +280,10 @@ static void pair_sides(graph *g, guint from, guint to)
         if (EVENT(g, index)->role == REQUEST_BEGIN) {
             g_array_append_val(g->event_strand, index);
         } else if (open == g->event_strand->len) {
-            bool whole = EVENT(g, index)->duration_ns > 0;
-            EVENT(g, index)->role = whole ? REQUEST_WHOLE : REQUEST_POINT;
+            bool whole = EVENT(g, index)->duration_ns > 0, explicit = first->span_id != 0;
+            EVENT(g, index)->role = whole ? REQUEST_WHOLE : explicit ? REQUEST_END : REQUEST_POINT;
             g->public.problems.no_begin += !whole;
-            if (whole)
+            if (whole || explicit)
                 add_span(g, REQUEST_NONE, index);
         } else if (nests) {
             add_span(g, g_array_index(g->event_strand, uint32_t, g->event_strand->len - 1), index);
@@ -296,7 +299,7 @@ static void pair_sides(graph *g, guint from, guint to)
     g_array_set_size(g->event_strand, open_from);
 }
 
-/* Spans without an end last until the last event of their program. */
+/* Spans without an end last until the last event of their program; see also estimate_sides. */
 static void end_open_spans(graph *g)
 {
     if (g->public.problems.no_end == 0)
@@ -306,7 +309,7 @@ static void end_open_spans(graph *g)
         g_hash_table_insert(last, GUINT_TO_POINTER(EVENT(g, i)->place), GUINT_TO_POINTER(i));
     for (guint i = 0; i < g->spans->len; i++) {
         request_span *s = SPAN(g, i);
-        if (s->begin != REQUEST_NONE && s->end == REQUEST_NONE)
+        if (s->begin != REQUEST_NONE && s->end == REQUEST_NONE && s->id == 0)
             s->end_ns = EVENT(g, GPOINTER_TO_UINT(g_hash_table_lookup(last, GUINT_TO_POINTER(s->place))))->time_ns;
     }
     g_hash_table_destroy(last);
@@ -352,7 +355,7 @@ static void find_spans(graph *g)
     end_open_spans(g);
     g_array_set_size(g->places, g->spans->len);
     for (guint i = 0; i < g->spans->len; i++)
-        *NODES(g, i) = (span_nodes){REQUEST_NONE, REQUEST_NONE, REQUEST_NONE, REQUEST_NONE};
+        *NODES(g, i) = (span_nodes){REQUEST_NONE, REQUEST_NONE, REQUEST_NONE, REQUEST_NONE, 0};
 }
 
 /* ---- parents ---- */
@@ -548,9 +551,161 @@ static void check_parent(graph *g, request_span *s, const request_span *parent)
     else if (early_ns > 0)
         g->public.problems.imprecise++;
     int64_t late_ns = s->end_ns - parent->end_ns;
-    s->outlives_parent = late_ns > (bound_ns == CLOCK_BOUND_UNKNOWN ? 0 : bound_ns);
-    if (late_ns > 0 && !s->outlives_parent)
+    if (late_ns > 0 && bound_ns != CLOCK_BOUND_UNKNOWN && late_ns <= bound_ns && early_ns <= 0)
         g->public.problems.imprecise++;
+}
+
+/* Whether an explicit span lacks its begin or its end. */
+static bool is_incomplete(const graph *g, const request_span *s)
+{
+    return s->id != 0 &&
+           (s->end == REQUEST_NONE || (s->begin == REQUEST_NONE && EVENT(g, s->end)->role == REQUEST_END));
+}
+
+/* Sets a side of a span to that of a parent or child, if the record of this side is missing. */
+static void extend_span(request_span *s, const request_span *other)
+{
+    if (s->begin == REQUEST_NONE)
+        s->begin_ns = MIN(s->begin_ns, other->begin_ns);
+    if (s->end == REQUEST_NONE)
+        s->end_ns = MAX(s->end_ns, other->end_ns);
+}
+
+/*
+ * Estimates the times of explicit spans whose begin or end is missing: they contain their children, and an only child
+ * without any fills its parent. Otherwise the time stays with the parent.
+ */
+static void estimate_sides(graph *g)
+{
+    const request_problems *p = &g->public.problems;
+    if (p->no_begin + p->no_end == 0)
+        return;
+    g_array_set_size(g->items, 0);
+    for (guint i = 0; i < g->spans->len; i++)
+        add_item(g, (sort_item){.major = UINT32_MAX - SPAN(g, i)->depth, .index = i});
+    sort_items(g); /* children first */
+    for (guint i = 0; i < g->items->len; i++) {
+        const request_span *s = SPAN(g, AT(g->items, sort_item, i)->index);
+        request_span *parent = s->parent != REQUEST_NONE ? SPAN(g, s->parent) : NULL;
+        if (parent != NULL && is_incomplete(g, parent))
+            extend_span(parent, s);
+    }
+    for (guint i = g->items->len; i-- > 0;) {
+        request_span *s = SPAN(g, AT(g->items, sort_item, i)->index);
+        const request_span *parent = s->parent != REQUEST_NONE ? SPAN(g, s->parent) : NULL;
+        if (parent != NULL && is_incomplete(g, s) && s->child_count == 0 && parent->child_count == 1)
+            extend_span(s, parent);
+    }
+}
+
+/* ---- clocks ---- */
+
+/* The children of one span on one host: items from `from` to `to`. */
+typedef struct host_group {
+    guint from, to;
+    const request_span *parent;
+    uint32_t host;
+    int64_t begin_ns, end_ns;
+    bool is_whole; /* all have begin and end */
+} host_group;
+
+/* Finds the group that begins with an item, which are sorted by parent and host. */
+static host_group find_group(graph *g, guint from)
+{
+    const sort_item *first = AT(g->items, sort_item, from);
+    const request_span *s = SPAN(g, first->index);
+    host_group group = {from, from, SPAN(g, s->parent), s->host, s->begin_ns, s->end_ns, true};
+    for (; group.to < g->items->len; group.to++) {
+        const sort_item *item = AT(g->items, sort_item, group.to);
+        if (item->major != first->major || item->minor != first->minor)
+            break;
+        s = SPAN(g, item->index);
+        group.begin_ns = MIN(group.begin_ns, s->begin_ns);
+        group.end_ns = MAX(group.end_ns, s->end_ns);
+        group.is_whole = group.is_whole && s->end != REQUEST_NONE;
+    }
+    return group;
+}
+
+/* By how much longer the parent lasts than the children. */
+static int64_t margin_of(const host_group *group)
+{
+    return (group->parent->end_ns - group->parent->begin_ns) - (group->end_ns - group->begin_ns);
+}
+
+/*
+ * Whether the clock of a group's host differs from its parent's: the parent waited for the children, and they seem to
+ * lie outside. Nothing is known of the clocks, or they may differ that much. Children that begin within their parent
+ * and end behind it may also be those for which the parent did not wait. Only a parent with no others, which lasts
+ * longer, is a call that waits. Clocks drift, and so the parent may seem to be a little shorter.
+ */
+static bool is_skewed(const graph *g, const host_group *group)
+{
+    const request_span *parent = group->parent;
+    int64_t margin_ns = margin_of(group), bound_ns = clock_bounds_between(g->clocks, group->host, parent->host);
+    if (group->host == parent->host || bound_ns == 0 ||
+        margin_ns < -(parent->end_ns - parent->begin_ns) / DRIFT_SHARE || !group->is_whole ||
+        parent->end == REQUEST_NONE || (group->begin_ns >= parent->begin_ns && group->end_ns <= parent->end_ns))
+        return false;
+    bool impossible = group->begin_ns < parent->begin_ns || group->begin_ns > parent->end_ns;
+    if (!impossible && parent->child_count != group->to - group->from)
+        return false;
+    return bound_ns == CLOCK_BOUND_UNKNOWN ||
+           llabs(parent->begin_ns + margin_ns / 2 - group->begin_ns) <= bound_ns + llabs(margin_ns) / 2;
+}
+
+static void shift_group(graph *g, host_group *group, int64_t shift_ns)
+{
+    for (guint i = group->from; i < group->to; i++) {
+        uint32_t index = AT(g->items, sort_item, i)->index;
+        request_span *s = SPAN(g, index);
+        NODES(g, index)->shift_ns += shift_ns;
+        s->begin_ns += shift_ns;
+        s->end_ns += shift_ns;
+    }
+    group->begin_ns += shift_ns;
+    group->end_ns += shift_ns;
+}
+
+/*
+ * Shifts spans of hosts with other clocks into their parents, so that the network takes as long in both directions.
+ * Durations, and the order of what happens on one host, stay as they are.
+ */
+static void align_clocks(graph *g)
+{
+    bool found = false;
+    g_array_set_size(g->items, 0);
+    for (guint i = 0; i < g->spans->len; i++) {
+        const request_span *s = SPAN(g, i);
+        uint64_t parent = (uint64_t)s->depth << 32 | s->parent; /* parents first */
+        if (s->parent == REQUEST_NONE)
+            continue;
+        found = found || (s->host != SPAN(g, s->parent)->host &&
+                          (s->begin_ns < SPAN(g, s->parent)->begin_ns || s->end_ns > SPAN(g, s->parent)->end_ns));
+        add_item(g, (sort_item){.major = parent, .minor = s->host, .time_ns = s->begin_ns, .index = i});
+    }
+    if (!found)
+        return;
+    sort_items(g);
+    GHashTable *hosts = g_hash_table_new_full(NULL, NULL, NULL, g_free); /* host to its latest shift */
+    for (guint i = 0; i < g->items->len;) {
+        host_group group = find_group(g, i);
+        i = group.to;
+        const int64_t *known_ns = g_hash_table_lookup(hosts, GUINT_TO_POINTER(group.host));
+        uint32_t parent = SPAN(g, AT(g->items, sort_item, group.from)->index)->parent;
+        int64_t shift_ns = group.host == group.parent->host ? NODES(g, parent)->shift_ns
+                           : known_ns != NULL               ? *known_ns
+                                                            : 0;
+        shift_group(g, &group, shift_ns);
+        if (!is_skewed(g, &group))
+            continue;
+        int64_t more_ns = group.parent->begin_ns + margin_of(&group) / 2 - group.begin_ns;
+        shift_group(g, &group, more_ns);
+        shift_ns += more_ns;
+        g->has_shifts = true;
+        g_hash_table_insert(hosts, GUINT_TO_POINTER(group.host), g_memdup2(&shift_ns, sizeof shift_ns));
+    }
+    g_hash_table_destroy(hosts);
 }
 
 static void find_parents(graph *g)
@@ -566,7 +721,18 @@ static void find_parents(graph *g)
         if (s->parent == REQUEST_NONE)
             continue;
         SPAN(g, s->parent)->child_count++;
-        check_parent(g, s, SPAN(g, s->parent));
+    }
+    estimate_sides(g);
+    for (guint i = 0; i < g->spans->len; i++)
+        if (SPAN(g, i)->parent != REQUEST_NONE)
+            check_parent(g, SPAN(g, i), SPAN(g, SPAN(g, i)->parent));
+    align_clocks(g);
+    for (guint i = 0; i < g->spans->len; i++) {
+        request_span *s = SPAN(g, i);
+        if (s->parent == REQUEST_NONE)
+            continue;
+        int64_t bound_ns = clock_bounds_between(g->clocks, s->host, SPAN(g, s->parent)->host);
+        s->outlives_parent = s->end_ns - SPAN(g, s->parent)->end_ns > (bound_ns == CLOCK_BOUND_UNKNOWN ? 0 : bound_ns);
     }
 }
 
@@ -671,9 +837,10 @@ static void find_strands(graph *g)
     for (uint32_t i = 0; i < g->public.event_count; i++) {
         const request_event *e = EVENT(g, i);
         uint32_t span = g_array_index(g->event_strand, uint32_t, i);
+        int64_t shift_ns = span != REQUEST_NONE ? NODES(g, span)->shift_ns : 0;
         if (e->role == REQUEST_POINT)
-            add_node(g, e->time_ns, span != REQUEST_NONE ? span : strand_of_lane(g, e->place, e->thread), e->order, i,
-                     REQUEST_NONE, RANK_MIDDLE);
+            add_node(g, e->time_ns + shift_ns, span != REQUEST_NONE ? span : strand_of_lane(g, e->place, e->thread),
+                     e->order, i, REQUEST_NONE, RANK_MIDDLE);
     }
     graph_node spare;
     sort_array(g->nodes, by_strand, &spare);
@@ -821,12 +988,31 @@ static void reverse_path(graph *g)
     }
 }
 
+/* The node of the request's last event. Sets the request's times if shifts changed them. */
+static uint32_t find_last_node(graph *g)
+{
+    uint32_t last = g_array_index(g->event_node, uint32_t, g->public.event_count - 1);
+    if (!g->has_shifts)
+        return last;
+    g->public.from_ns = INT64_MAX;
+    for (guint i = 0; i < g->nodes->len; i++) {
+        const graph_node *n = NODE(g, i);
+        g->public.from_ns = MIN(g->public.from_ns, n->time_ns);
+        if (n->child == REQUEST_NONE && (n->time_ns > NODE(g, last)->time_ns ||
+                                         (n->time_ns == NODE(g, last)->time_ns && n->order > NODE(g, last)->order)))
+            last = i;
+    }
+    /* The event that was last by its own clock may have been shifted to before others. */
+    g->public.to_ns = NODE(g, last)->time_ns;
+    return last;
+}
+
 static void find_path(graph *g)
 {
     g_array_set_size(g->path, 0);
     for (guint i = 0; i < g->spans->len; i++)
         SPAN(g, i)->path_ns = 0;
-    uint32_t node = g_array_index(g->event_node, uint32_t, g->public.event_count - 1);
+    uint32_t node = find_last_node(g);
     int64_t at_ns = g->public.to_ns;
     for (size_t left = 4 * (size_t)g->nodes->len + 16; left > 0; left--) {
         bool inferred;
@@ -853,6 +1039,7 @@ void request_graph_build(request_graph *public, request_event *events, size_t co
     graph *g = (graph *)public;
     g->edges = edges;
     g->clocks = clocks;
+    g->has_shifts = false;
     *public = (request_graph){.events = events, .event_count = count};
     for (size_t i = 1; i < count; i++)
         if (by_event_time(&events[i - 1], &events[i]) > 0) {

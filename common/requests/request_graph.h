@@ -10,6 +10,11 @@
  * follows the one that happened last (CRISP, USENIX ATC 2022). Each nanosecond between the first and the last event
  * belongs to one step of the path: to the self time of one span, or to one edge.
  *
+ * If the begin or end of an explicit span is missing, it is estimated: a span contains its children. The problems count
+ * such spans. Where hosts' clocks differ, a span may seem to lie outside of the parent that waited for it. It is
+ * shifted into its parent, with its children on the same host: times of spans and of the path, but not of events, are
+ * then corrected.
+ *
  * A graph is built in memory that the next build uses again: O(n log n) time and O(n) memory for n events, for any
  * input. Times may be inconsistent, parents may be missing or form cycles; problems counts that. One thread at a time.
  */
