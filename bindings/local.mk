@@ -29,7 +29,7 @@ CLEANFILES += %D%/fortran/*.o %D%/fortran/netlogger.mod %D%/fortran/libnetlogger
 
 # Java: a jar with the native part in it, into which the library is linked.
 java_sources = \
-	%D%/java/src/netlogger/package-info.java %D%/java/src/netlogger/Event.java %D%/java/src/netlogger/Level.java \
+	%D%/java/src/netlogger/package-info.java %D%/java/src/netlogger/Context.java %D%/java/src/netlogger/Event.java %D%/java/src/netlogger/Level.java \
 	%D%/java/src/netlogger/LogRecord.java %D%/java/src/netlogger/Native.java %D%/java/src/netlogger/NetLogHandler.java \
 	%D%/java/src/netlogger/NetLogger.java %D%/java/src/netlogger/NetLoggerException.java \
 	%D%/java/src/netlogger/Reader.java %D%/java/src/netlogger/TextLogger.java

@@ -25,6 +25,17 @@
 !>     call reader%close()
 !>
 !> A reader is for one thread at a time.
+!>
+!> Spans.
+!>
+!>     type(nl_span) :: span
+!>     call nl_attach(header)                          ! the context of a request: its traceparent
+!>     call span%begin(log, "Query", "SQL", text)      ! Query.start
+!>     call log%write("Row", "N", 1)                   ! carries the ID of the span
+!>     header = nl_traceparent()                       ! for a request to another server, or another thread
+!>     call span%end("ROWS", n)                        ! Query.end
+!>
+!> Between begin and end, which the same thread calls, the span is the thread's current context. Spans end in reverse order.
 module netlogger
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64, real128, error_unit
@@ -56,6 +67,24 @@ module netlogger
         procedure :: is_open => log_is_open
     end type
 
+    !> A span: the events name.start and name.end with the IDs of the trace, the span and its parent. A span that is off, or
+    !> whose trace is not sampled, writes nothing. The log must be open until the end.
+    type, public :: nl_span
+        private
+        integer(c_int64_t) :: state(12) = 0
+        type(c_ptr) :: log = c_null_ptr
+        character(:), allocatable :: name
+        !> The level of both events.
+        integer, public :: level = NL_USAGE
+        !> STATUS of name.end; 0 is success.
+        integer, public :: status = 0
+    contains
+        !> Begins the span as a child of the current context: begin(log, name, field, value, ...).
+        procedure :: begin => span_begin
+        !> Ends it, once: end(field, value, ...).
+        procedure :: end => span_end
+    end type
+
     !> The records of a source: a file, "-" for standard input, a collector (x-netlog://HOST).
     type, public :: nl_reader
         private
@@ -84,6 +113,8 @@ module netlogger
     type, public :: nl_exact
         character(:), allocatable :: text
     end type
+
+    public :: nl_attach, nl_traceparent, nl_join_tracestate
     interface nl_exact
         module procedure exact
     end interface
@@ -144,6 +175,33 @@ module netlogger
             character(kind=c_char), intent(in) :: event(*)
             integer(c_size_t), value :: size
         end subroutine
+        subroutine nl_fortran_span_begin(span, log, record) bind(c)
+            import :: c_ptr, c_int64_t
+            integer(c_int64_t), intent(inout) :: span(12)
+            type(c_ptr), value :: log, record
+        end subroutine
+        subroutine nl_fortran_span_end(span, log, record, status) bind(c)
+            import :: c_ptr, c_int, c_int64_t
+            integer(c_int64_t), intent(inout) :: span(12)
+            type(c_ptr), value :: log, record
+            integer(c_int), value :: status
+        end subroutine
+        subroutine nl_fortran_attach(traceparent) bind(c)
+            import :: c_ptr
+            type(c_ptr), value :: traceparent
+        end subroutine
+        function nl_fortran_traceparent(text) bind(c)
+            import :: c_int, c_char
+            character(kind=c_char), intent(out) :: text(*)
+            integer(c_int) :: nl_fortran_traceparent
+        end function
+        function nl_fortran_tracestate_append(state, text, size) bind(c)
+            import :: c_bool, c_char, c_size_t
+            character(kind=c_char), intent(inout) :: state(*)
+            character(kind=c_char), intent(in) :: text(*)
+            integer(c_size_t), value :: size
+            logical(c_bool) :: nl_fortran_tracestate_append
+        end function
         subroutine nl_fortran_record_add_string(record, name, text, size) bind(c)
             import :: c_ptr, c_size_t, c_char
             type(c_ptr), value :: record
@@ -336,6 +394,17 @@ contains
         record = nl_record_new()
         call nl_record_set_level(record, int(level, c_int))
         call nl_record_set_event(record, event, len_trim(event, c_size_t))
+        call add_all(record, n1, v1, n2, v2, n3, v3, n4, v4, n5, v5, n6, v6, n7, v7, n8, v8, &
+            n9, v9, n10, v10, n11, v11, n12, v12, n13, v13, n14, v14, n15, v15, n16, v16)
+        ignored = nl_write_record(self%handle, record) ! the log counts losses
+        call nl_record_free(record)
+    end subroutine
+
+    subroutine add_all(record, n1, v1, n2, v2, n3, v3, n4, v4, n5, v5, n6, v6, n7, v7, n8, v8, &
+            n9, v9, n10, v10, n11, v11, n12, v12, n13, v13, n14, v14, n15, v15, n16, v16)
+        type(c_ptr), intent(in) :: record
+        character(*), intent(in), optional :: n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15, n16
+        class(*), intent(in), optional :: v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16
         call add(record, n1, v1)
         call add(record, n2, v2)
         call add(record, n3, v3)
@@ -352,8 +421,6 @@ contains
         call add(record, n14, v14)
         call add(record, n15, v15)
         call add(record, n16, v16)
-        ignored = nl_write_record(self%handle, record) ! the log counts losses
-        call nl_record_free(record)
     end subroutine
 
     subroutine add(record, name, value)
@@ -401,6 +468,95 @@ contains
             call nl_fortran_record_add_string(record, key, UNKNOWN, len(UNKNOWN, c_size_t))
         end select
     end subroutine
+
+    ! ---- spans ----
+
+    function span_record(self) result(record)
+        class(nl_span), intent(in) :: self
+        type(c_ptr) :: record
+        record = nl_record_new()
+        call nl_record_set_level(record, int(self%level, c_int))
+        call nl_record_set_event(record, self%name, len(self%name, c_size_t))
+    end function
+
+    subroutine span_begin(self, log, name, n1, v1, n2, v2, n3, v3, n4, v4, n5, v5, n6, v6, n7, v7, n8, v8, &
+            n9, v9, n10, v10, n11, v11, n12, v12, n13, v13, n14, v14, n15, v15, n16, v16)
+        class(nl_span), intent(inout) :: self
+        type(nl_log), intent(in) :: log
+        character(*), intent(in) :: name
+        character(*), intent(in), optional :: n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15, n16
+        class(*), intent(in), optional :: v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16
+        type(c_ptr) :: record
+        self%log = log%handle
+        self%name = trim(name)
+        self%status = 0
+        self%state = 0
+        if (.not. c_associated(self%log)) return
+        record = span_record(self)
+        call add_all(record, n1, v1, n2, v2, n3, v3, n4, v4, n5, v5, n6, v6, n7, v7, n8, v8, &
+            n9, v9, n10, v10, n11, v11, n12, v12, n13, v13, n14, v14, n15, v15, n16, v16)
+        call nl_fortran_span_begin(self%state, self%log, record)
+        call nl_record_free(record)
+    end subroutine
+
+    subroutine span_end(self, n1, v1, n2, v2, n3, v3, n4, v4, n5, v5, n6, v6, n7, v7, n8, v8, &
+            n9, v9, n10, v10, n11, v11, n12, v12, n13, v13, n14, v14, n15, v15, n16, v16)
+        class(nl_span), intent(inout) :: self
+        character(*), intent(in), optional :: n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15, n16
+        class(*), intent(in), optional :: v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16
+        type(c_ptr) :: record
+        if (.not. c_associated(self%log)) return
+        record = span_record(self)
+        call add_all(record, n1, v1, n2, v2, n3, v3, n4, v4, n5, v5, n6, v6, n7, v7, n8, v8, &
+            n9, v9, n10, v10, n11, v11, n12, v12, n13, v13, n14, v14, n15, v15, n16, v16)
+        call nl_fortran_span_end(self%state, self%log, record, int(self%status, c_int))
+        call nl_record_free(record)
+        self%log = c_null_ptr
+    end subroutine
+
+    !> Makes the context of a header traceparent the thread's current one; "" or an invalid one: none. Without traceparent,
+    !> that of the environment variable TRACEPARENT.
+    subroutine nl_attach(traceparent)
+        character(*), intent(in), optional :: traceparent
+        character(:, kind=c_char), allocatable, target :: text
+        if (present(traceparent)) then
+            text = traceparent//c_null_char
+            call nl_fortran_attach(c_loc(text))
+        else
+            call nl_fortran_attach(c_null_ptr)
+        end if
+    end subroutine
+
+    !> The traceparent of the thread's current context, for requests, other threads and programs to start; "" without one.
+    function nl_traceparent() result(text)
+        character(:), allocatable :: text
+        character(kind=c_char) :: bytes(56)
+        integer :: i
+        allocate (character(nl_fortran_traceparent(bytes)) :: text)
+        do i = 1, len(text)
+            text(i:i) = bytes(i)
+        end do
+    end function
+
+    !> Joins the values of headers tracestate to one, to be passed on; "" if one of them is invalid.
+    function nl_join_tracestate(headers) result(text)
+        character(*), intent(in) :: headers(:)
+        character(:), allocatable :: text
+        character(kind=c_char) :: bytes(1024)
+        integer :: i, length
+        bytes = c_null_char
+        do i = 1, size(headers)
+            if (.not. nl_fortran_tracestate_append(bytes, headers(i), len_trim(headers(i), c_size_t))) exit
+        end do
+        length = 0
+        do while (bytes(length + 1) /= c_null_char)
+            length = length + 1
+        end do
+        allocate (character(length) :: text)
+        do i = 1, length
+            text(i:i) = bytes(i)
+        end do
+    end function
 
     subroutine log_set_level(self, level)
         class(nl_log), intent(in) :: self

@@ -328,6 +328,163 @@ JAVA(jint, writeEvent)(JNIEnv *env, jclass class, jlong handle, jlong kind, jlon
     return status == NL_OFF ? 0 : status == NL_FAILED ? -1 : 1;
 }
 
+/* ---- spans ---- */
+
+/* Sets the names of the fields at address. Returns the memory of the names, which the caller frees; NULL with a pending
+ * exception if memory runs out. */
+static char *take_names(JNIEnv *env, jobjectArray names, nl_field *fields)
+{
+    const jsize count = (*env)->GetArrayLength(env, names);
+    size_t size = 1;
+    for (jsize i = 0; i < count; i++) {
+        jobject name = (*env)->GetObjectArrayElement(env, names, i);
+        size += (size_t)(*env)->GetArrayLength(env, name);
+        (*env)->DeleteLocalRef(env, name);
+    }
+    char *texts = malloc(size), *at = texts;
+    if (texts == NULL) {
+        throw_out_of_memory(env);
+        return NULL;
+    }
+    for (jsize i = 0; i < count; i++) {
+        jobject name = (*env)->GetObjectArrayElement(env, names, i);
+        jsize length = (*env)->GetArrayLength(env, name);
+        (*env)->GetByteArrayRegion(env, name, 0, length, (jbyte *)at);
+        fields[i].name = (nl_string){at, (size_t)length};
+        at += length;
+        (*env)->DeleteLocalRef(env, name);
+    }
+    return texts;
+}
+
+/* Begins a span, or ends it if parent is NULL. name has a NUL. */
+static void write_span(JNIEnv *env, nl_log *log, nl_span *span, int level, jbyteArray name, const nl_context *parent,
+                       jobjectArray names, jlong address)
+{
+    nl_field *fields = (nl_field *)(intptr_t)address;
+    const size_t count = (size_t)(*env)->GetArrayLength(env, names);
+    char *texts = take_names(env, names, fields);
+    jbyte *text = texts != NULL ? (*env)->GetByteArrayElements(env, name, NULL) : NULL;
+    if (text != NULL && parent != NULL) {
+        nl_span_begin_fields(span, log, (nl_level)level, (const char *)text, parent, fields, count);
+    } else if (text != NULL) {
+        span->begun = text;
+        span->log = log;
+        nl_span_end_fields(span, fields, count);
+    }
+    if (text != NULL)
+        (*env)->ReleaseByteArrayElements(env, name, text, JNI_ABORT);
+    free(texts);
+}
+
+/* Returns the state of a span: an nl_span, the first part of which is its context. If the span is off, only that. */
+JAVA(jbyteArray, beginSpan)
+(JNIEnv *env, jclass class, jlong handle, jint level, jbyteArray name, jbyteArray parent, jobjectArray names,
+ jlong address)
+{
+    (void)class;
+    nl_span span = {.status = 0};
+    (*env)->GetByteArrayRegion(env, parent, 0, sizeof span.context, (jbyte *)&span.context);
+    const nl_context from = span.context;
+    nl_log *log = enter(env, handle);
+    if (log != NULL) {
+        write_span(env, log, &span, level, name, &from, names, address);
+        leave();
+    }
+    const jsize size = span.log != NULL ? sizeof span : sizeof span.context;
+    jbyteArray state = (*env)->ExceptionCheck(env) ? NULL : (*env)->NewByteArray(env, size);
+    if (state != NULL)
+        (*env)->SetByteArrayRegion(env, state, 0, size, (const jbyte *)&span);
+    return state;
+}
+
+JAVA(void, endSpan)
+(JNIEnv *env, jclass class, jlong handle, jbyteArray state, jbyteArray name, jint status, jobjectArray names,
+ jlong address)
+{
+    (void)class;
+    nl_span span;
+    nl_log *log = (*env)->GetArrayLength(env, state) == sizeof span ? enter(env, handle) : NULL;
+    if (log == NULL)
+        return;
+    (*env)->GetByteArrayRegion(env, state, 0, sizeof span, (jbyte *)&span);
+    span.status = status;
+    write_span(env, log, &span, 0, name, NULL, names, address);
+    leave();
+}
+
+static jbyteArray give_context(JNIEnv *env, const nl_context *context)
+{
+    jbyteArray bytes = (*env)->NewByteArray(env, sizeof *context);
+    if (bytes != NULL)
+        (*env)->SetByteArrayRegion(env, bytes, 0, sizeof *context, (const jbyte *)context);
+    return bytes;
+}
+
+JAVA(jbyteArray, attachContext)(JNIEnv *env, jclass class, jbyteArray bytes)
+{
+    (void)class;
+    nl_context next;
+    (*env)->GetByteArrayRegion(env, bytes, 0, sizeof next, (jbyte *)&next);
+    const nl_context previous = nl_context_attach(&next);
+    return give_context(env, &previous);
+}
+
+JAVA(jbyteArray, currentContext)(JNIEnv *env, jclass class)
+{
+    (void)class;
+    const nl_context current = nl_context_current();
+    return give_context(env, &current);
+}
+
+/* text may be NULL: the environment. */
+JAVA(jbyteArray, parseTraceparent)(JNIEnv *env, jclass class, jbyteArray text)
+{
+    (void)class;
+    nl_context context;
+    jbyte *bytes = text != NULL ? (*env)->GetByteArrayElements(env, text, NULL) : NULL;
+    if (text != NULL && bytes == NULL)
+        return NULL;
+    nl_traceparent_parse((const char *)bytes, bytes != NULL ? (size_t)(*env)->GetArrayLength(env, text) : 0, &context);
+    if (bytes != NULL)
+        (*env)->ReleaseByteArrayElements(env, text, bytes, JNI_ABORT);
+    return give_context(env, &context);
+}
+
+JAVA(jbyteArray, formatTraceparent)(JNIEnv *env, jclass class, jbyteArray bytes)
+{
+    (void)class;
+    nl_context context;
+    char text[NL_TRACEPARENT_SIZE];
+    (*env)->GetByteArrayRegion(env, bytes, 0, sizeof context, (jbyte *)&context);
+    const jsize size = (jsize)nl_traceparent_format(&context, text);
+    jbyteArray result = (*env)->NewByteArray(env, size);
+    if (result != NULL)
+        (*env)->SetByteArrayRegion(env, result, 0, size, (const jbyte *)text);
+    return result;
+}
+
+JAVA(jbyteArray, joinTracestate)(JNIEnv *env, jclass class, jobjectArray headers)
+{
+    (void)class;
+    char state[NL_TRACESTATE_SIZE] = "";
+    bool good = true;
+    for (jsize i = 0; i < (*env)->GetArrayLength(env, headers) && good; i++) {
+        jobject header = (*env)->GetObjectArrayElement(env, headers, i);
+        jbyte *text = (*env)->GetByteArrayElements(env, header, NULL);
+        if (text == NULL)
+            return NULL;
+        good = nl_tracestate_append(state, (const char *)text, (size_t)(*env)->GetArrayLength(env, header)) == NL_OK;
+        (*env)->ReleaseByteArrayElements(env, header, text, JNI_ABORT);
+        (*env)->DeleteLocalRef(env, header);
+    }
+    const jsize size = (jsize)strlen(state);
+    jbyteArray result = (*env)->NewByteArray(env, size);
+    if (result != NULL)
+        (*env)->SetByteArrayRegion(env, result, 0, size, (const jbyte *)state);
+    return result;
+}
+
 JAVA(jlong, addressOf)(JNIEnv *env, jclass class, jobject buffer)
 {
     (void)class;

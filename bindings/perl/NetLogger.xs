@@ -292,6 +292,40 @@ static bool write_event(pTHX_ handle *h, nl_level level, SV *event, SV **items, 
     return status == NL_OK || status == NL_MALFORMED;
 }
 
+/*
+ * Begins a span with the names and values of items[0..size), or ends it if parent is NULL. The last name may lack its
+ * value.
+ */
+static void write_span(pTHX_ handle *h, nl_span *span, nl_level level, const char *name, const nl_context *parent,
+                       SV **items, size_t size)
+{
+    const size_t count = (size + 1) / 2;
+    nl_field some[NL_FIELDS_MAX], *fields = some;
+    if (count > NL_FIELDS_MAX)
+        fields = (nl_field *)(void *)SvPVX(sv_2mortal(newSV(count * sizeof *fields)));
+    for (size_t i = 0; i < count; i++)
+        take(aTHX_ 2 * i + 1 < size ? items[2 * i + 1] : &PL_sv_undef, &fields[i]);
+    for (size_t i = 0; i < count; i++)
+        fields[i].name = name_of(aTHX_ items[2 * i]);
+    if (parent != NULL) {
+        nl_span_begin_fields(span, h->log, level, name, parent, fields, count);
+    } else {
+        span->begun = name;
+        span->log = h->log;
+        nl_span_end_fields(span, fields, count);
+    }
+}
+
+/* A context is passed as its bytes; others are empty. */
+static nl_context context_of(pTHX_ SV *bytes)
+{
+    nl_string text = name_of(aTHX_ bytes);
+    nl_context context = {.flags = 0};
+    if (text.size == sizeof context)
+        memcpy(&context, text.data, sizeof context);
+    return context;
+}
+
 static bool write_text(pTHX_ handle *h, nl_level level, SV *event, SV *text)
 {
     static const char date[] = "DATE=20000101000000 ";
@@ -415,6 +449,79 @@ event(SV *self, SV *name, ...)
     bool logged = nl_is_on(h->log, level) && write_event(aTHX_ h, level, name, &ST(2), (size_t)items - 2);
     ST(0) = boolSV(logged);
     XSRETURN(1);
+
+void
+_begin_span(SV *self, SV *level_value, const char *name, SV *parent, ...)
+  PPCODE:
+    handle *h = handle_of(aTHX_ self);
+    nl_span span = {.context = context_of(aTHX_ parent)};
+    const nl_context from = span.context;
+    write_span(aTHX_ h, &span, level_of(aTHX_ level_value), name, &from, &ST(4), (size_t)items - 4);
+    EXTEND(SP, 2);
+    ST(0) = sv_2mortal(newSVpvn((const char *)&span.context, sizeof span.context));
+    ST(1) = span.log != NULL ? sv_2mortal(newSVpvn((const char *)&span, sizeof span)) : &PL_sv_undef;
+    XSRETURN(2);
+
+void
+_end_span(SV *self, SV *state, const char *name, int status, ...)
+  CODE:
+    handle *h = handle_of(aTHX_ self);
+    nl_string bytes = name_of(aTHX_ state);
+    nl_span span;
+    if (bytes.size == sizeof span && h->log != NULL) {
+        memcpy(&span, bytes.data, sizeof span);
+        span.status = status;
+        write_span(aTHX_ h, &span, NL_USAGE, name, NULL, &ST(4), (size_t)items - 4);
+    }
+
+SV *
+_attach(SV *bytes)
+  CODE:
+    const nl_context next = context_of(aTHX_ bytes);
+    const nl_context previous = nl_context_attach(&next);
+    RETVAL = newSVpvn((const char *)&previous, sizeof previous);
+  OUTPUT:
+    RETVAL
+
+SV *
+_current()
+  CODE:
+    const nl_context current = nl_context_current();
+    RETVAL = newSVpvn((const char *)&current, sizeof current);
+  OUTPUT:
+    RETVAL
+
+SV *
+_parse_traceparent(SV *header)
+  CODE:
+    nl_context context;
+    nl_string text = SvOK(header) ? name_of(aTHX_ header) : (nl_string){NULL, 0};
+    nl_traceparent_parse(text.data, text.size, &context);
+    RETVAL = newSVpvn((const char *)&context, sizeof context);
+  OUTPUT:
+    RETVAL
+
+SV *
+_format_traceparent(SV *bytes)
+  CODE:
+    char text[NL_TRACEPARENT_SIZE];
+    const nl_context context = context_of(aTHX_ bytes);
+    RETVAL = newSVpvn(text, nl_traceparent_format(&context, text));
+  OUTPUT:
+    RETVAL
+
+SV *
+join_tracestate(...)
+  CODE:
+    char state[NL_TRACESTATE_SIZE] = "";
+    bool good = true;
+    for (I32 i = 0; i < items && good; i++) {
+        nl_string header = name_of(aTHX_ ST(i));
+        good = nl_tracestate_append(state, header.data, header.size) == NL_OK;
+    }
+    RETVAL = newSVpv(state, 0);
+  OUTPUT:
+    RETVAL
 
 void
 log(SV *self, SV *level_value, SV *name, ...)

@@ -1,4 +1,5 @@
 """The Fortran binding: events of every kind of value, reading, errors, threads."""
+import os
 import shutil
 
 import support
@@ -39,6 +40,7 @@ program client
     call log%write("Others  ", "R", 2.5, "X", 0.1d0, "T", .true., "F", .false., "P", padded, "E", "", "Q", 'a "b"'//new_line("a"), &
         "BLANKS", nl_exact("b  "), "Z", (1.0, 2.0))
     call log%write_level(NL_ERROR, "Bad")
+    call spans()
     call log%set_level(NL_WARNING)
     call log%write("Filtered")
     call log%set_level(NL_DEBUG)
@@ -86,6 +88,38 @@ program client
     if (reader%next()) error stop 13
     call reader%close()
     call reader%open("/nowhere") ! without stat: the end
+contains
+    subroutine spans()
+        character(*), parameter :: REMOTE = "00-00112233445566778899aabbccddeeff-0123456789abcdef-01"
+        type(nl_span) :: outer, inner, never
+        call outer%begin(log, "Outer", "A", 1, "B", "text  ")
+        call log%write("Inside")
+        inner%level = NL_ERROR
+        call inner%begin(log, "Inner")
+        inner%status = 3
+        call inner%end("ROWS", 5_int64)
+        call inner%end("ROWS", 6)
+        call outer%end()
+        call log%write("Outside")
+        call nl_attach(REMOTE)
+        if (nl_traceparent() /= REMOTE) error stop 20
+        call outer%begin(log, "Remote")
+        if (nl_traceparent() == REMOTE .or. index(nl_traceparent(), REMOTE(1:36)) /= 1) error stop 21
+        call outer%end()
+        call nl_attach(REMOTE(1:54)//"0")
+        call outer%begin(log, "Unsampled")
+        call log%write("InUnsampled")
+        call outer%end()
+        call nl_attach()
+        if (nl_traceparent() /= REMOTE) error stop 22 ! the environment
+        call nl_attach("")
+        if (nl_traceparent() /= "") error stop 23
+        call never%end()
+        call never%begin(off, "Never")
+        call never%end()
+        if (nl_join_tracestate(["a=1 ", "a=2 ", "b=3 "]) /= "a=1,b=3") error stop 24
+        if (nl_join_tracestate(["a=1 ", "B=2 "]) /= "") error stop 25
+    end subroutine
 end program
 """
 
@@ -103,15 +137,25 @@ class Fortran(support.Case):
         result = self.run_compiler("gfortran", "-Wall", "-Werror", "-fopenmp", f"-I{folder}", "-o", program, source,
                                   folder / "libnetlogger-fortran.a", f"-L{libraries}", "-lnetlogger", f"-Wl,-rpath,{libraries}")
         self.assertEqual(result.returncode, 0, result.stderr)
-        result = self.run_program(program, log)
+        remote = "00-00112233445566778899aabbccddeeff-0123456789abcdef-01"
+        result = self.run_program(program, log, env={**os.environ, "TRACEPARENT": remote})
         self.assertEqual((result.returncode, result.stderr.splitlines()[0]),
-                         (1, "netlogger: open /nowhere: No such file or directory"), result.stderr)
+                         (1, "netlogger: /nowhere: No such file or directory"), result.stderr)
         lines = [line.split(" ", 2)[2] for line in log.read_text().splitlines() if "NL.EVNT=Step" not in line]
         start = "PROG=fortran LVL=Usage NL.EVNT="
-        self.assertEqual(lines, [
+        self.assertEqual(support.numbered_ids(lines), [
             start + "Integers A=1 B=-2 C=3 D=9223372036854775807",
             start + 'Others R=2.5 X=0.1 T=true F=false P=padded E="" Q="a \\"b\\"\\n" BLANKS="b  " Z="(unknown type)"',
             "PROG=fortran LVL=Error NL.EVNT=Bad",
+            start + "Outer.start TRACE.ID=T1 SPAN.ID=S1 A=1 B=text",
+            start + "Inside TRACE.ID=T1 SPAN.ID=S1",
+            "PROG=fortran LVL=Error NL.EVNT=Inner.start PARENT.ID=S1 TRACE.ID=T1 SPAN.ID=S2",
+            "PROG=fortran LVL=Error NL.EVNT=Inner.end PARENT.ID=S1 TRACE.ID=T1 SPAN.ID=S2 STATUS=3 ROWS=5",
+            start + "Outer.end TRACE.ID=T1 SPAN.ID=S1 STATUS=0",
+            start + "Outside",
+            start + "Remote.start PARENT.ID=S3 TRACE.ID=T2 SPAN.ID=S4",
+            start + "Remote.end PARENT.ID=S3 TRACE.ID=T2 SPAN.ID=S4 STATUS=0",
+            start + "InUnsampled",
             start + "Child A=1",
         ])
 

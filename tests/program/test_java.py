@@ -1,5 +1,6 @@
 """The Java binding: text and typed events, spans, reading, errors, threads, java.util.logging and SLF4J."""
 import pathlib
+import os
 import shutil
 
 import collector
@@ -150,13 +151,43 @@ public class Client {
         }
     }
 
+    @SuppressWarnings("try")
     static void spans(NetLogger log) {
         try (NetLogger.Span span = log.span("Read").put("ID", 7).put("WHAT", "x").start()) {
             span.put("BYTES", 12);
         }
-        try (NetLogger.Span span = log.span("Fail").start()) {
+        try (NetLogger.Span span = log.span(Level.ERROR, "Fail").start()) {
             span.fail();
         }
+        String remote = "00-00112233445566778899aabbccddeeff-0123456789abcdef-01";
+        try (Context.Attached here = Context.parse(remote).attach();
+             NetLogger.Span outer = log.span("Outer").start()) {
+            check(Context.current().traceparent().equals(outer.context().traceparent()), "the span is current");
+            log.event("Inside").write();
+            NetLogger.Span apart = log.span("Apart").begin();
+            Thread thread = new Thread(() -> {
+                apart.put("THERE", true).close();
+                apart.close();
+                log.event("Unattached").write();
+            });
+            thread.start();
+            try {
+                thread.join();
+            } catch (InterruptedException e) {
+                throw new IllegalStateException(e);
+            }
+            try (NetLogger.Span trace = log.span("Trace").parent(new Context()).start()) {
+                trace.setStatus(3);
+            }
+        }
+        check(Context.current().isEmpty(), "no context is attached");
+        try (NetLogger.Span span = log.span("Unsampled").parent(Context.parse(remote.substring(0, 54) + "0")).start()) {
+            check(span.context().traceparent().startsWith(remote.substring(0, 36)), "the trace is passed on");
+        }
+        check(Context.parse("00-").isEmpty() && Context.parse(null).traceparent().isEmpty(), "an invalid header");
+        check(Context.joinTracestate("a=1 , b=2", "a=3").equals("a=1,b=2"), "tracestate");
+        check(Context.joinTracestate("a=1", "B=2").isEmpty(), "an invalid tracestate");
+        check(Context.fromEnvironment().traceparent().equals(remote), "TRACEPARENT");
     }
 
     static void wrong(NetLogger log) {
@@ -266,7 +297,7 @@ public class Client {
 """
 
 
-def run_java(case, source, *arguments, jars=()):
+def run_java(case, source, *arguments, jars=(), **options):
     """Compiles and runs the class Client."""
     if not JAR.exists():
         case.skipTest("the Java binding is not built here")
@@ -276,7 +307,8 @@ def run_java(case, source, *arguments, jars=()):
     (case.scratch / "Client.java").write_text(source)
     result = case.run_compiler("javac", "-Xlint:all", "-Werror", "-cp", path, "-d", case.scratch, case.scratch / "Client.java")
     case.assertEqual(result.returncode, 0, result.stderr)
-    return case.run_program("java", "-Xcheck:jni", "-Xmx128m", f"-Djava.io.tmpdir={case.scratch}", "-cp", path, "Client", *arguments)
+    return case.run_program("java", "-Xcheck:jni", "-Xmx128m", f"-Djava.io.tmpdir={case.scratch}", "-cp", path, "Client",
+                            *arguments, **options)
 
 
 class Java(support.Case):
@@ -288,11 +320,12 @@ class Java(support.Case):
         return [line.split(" ", 2)[2] for line in self.log.read_text(errors="surrogateescape").splitlines()]
 
     def test_all_of_it(self):
-        result = run_java(self, PROGRAM, self.log)
+        remote = "00-00112233445566778899aabbccddeeff-0123456789abcdef-01"
+        result = run_java(self, PROGRAM, self.log, env={**os.environ, "TRACEPARENT": remote})
         self.assertEqual((result.returncode, result.stdout.splitlines()[-1:]), (0, ["done"]), result.stderr)
         start = "PROG=java LVL=Usage NL.EVNT="
         lines = [line for line in self.lines() if not any(f"NL.EVNT={name}" in line for name in ("Step", "Kind", "Free"))]
-        self.assertEqual(lines, [
+        self.assertEqual(support.numbered_ids(lines), [
             start + "Numbers I=1 L=-9223372036854775808 D=0.1 F=0.1 F2=1.5 N=nan M=-inf B=true C=-3",
             start + 'Texts T="a b=\\"c\\"\\n" U=\u00e9\u20ac\U0001f600 H=?! E="" O=null Y="\udcff\\x00x" S=built',
             "PROG=java LVL=Error NL.EVNT=Bad",
@@ -305,10 +338,18 @@ class Java(support.Case):
             start + 'Talk MSG="only words"',
             *[start + f"Open I={i} J={i}" for i in reversed(range(10))],
             start + "Elsewhere I=1",
-            start + "Read.start ID=7 WHAT=x",
-            start + "Read.end ID=7 WHAT=x BYTES=12 STATUS=0",
-            start + "Fail.start",
-            start + "Fail.end STATUS=-1",
+            start + "Read.start TRACE.ID=T1 SPAN.ID=S1 ID=7 WHAT=x",
+            start + "Read.end TRACE.ID=T1 SPAN.ID=S1 STATUS=0 BYTES=12",
+            "PROG=java LVL=Error NL.EVNT=Fail.start TRACE.ID=T2 SPAN.ID=S2",
+            "PROG=java LVL=Error NL.EVNT=Fail.end TRACE.ID=T2 SPAN.ID=S2 STATUS=-1",
+            start + "Outer.start PARENT.ID=S3 TRACE.ID=T3 SPAN.ID=S4",
+            start + "Inside TRACE.ID=T3 SPAN.ID=S4",
+            start + "Apart.start PARENT.ID=S4 TRACE.ID=T3 SPAN.ID=S5",
+            start + "Apart.end PARENT.ID=S4 TRACE.ID=T3 SPAN.ID=S5 STATUS=0 THERE=true",
+            start + "Unattached",
+            start + "Trace.start TRACE.ID=T4 SPAN.ID=S6",
+            start + "Trace.end TRACE.ID=T4 SPAN.ID=S6 STATUS=3",
+            start + "Outer.end PARENT.ID=S3 TRACE.ID=T3 SPAN.ID=S4 STATUS=0",
             start + "Once",
             'PROG=java LVL=Warning NL.EVNT=Log MSG="hello world" LOGGER=jul',
             'PROG=java LVL=Error NL.EVNT=Log MSG=bad LOGGER=jul EXCEPTION="java.lang.RuntimeException: why"',

@@ -159,17 +159,49 @@ class Perl(support.Case):
                                    env=dict(os.environ, PERL5LIB=LIB, NETLOGGER_ON="0", NETLOGGER_DEST="/nowhere/x")), "0")
 
     def test_spans(self):
-        self.perl("""
+        remote = "00-00112233445566778899aabbccddeeff-0123456789abcdef-01"
+        said = self.perl("""
+            my $remote = shift;
             my $log = NetLogger->open('p', $path);
-            { my $span = $log->span('Read', 'BLOCK.ID' => 7); $span->add(BYTES => 10); }
+            { my $span = $log->span('Read', 'BLOCK.ID' => 7); $span->add(BYTES => 10); $log->event('Inside'); }
+            $log->event('Outside');
             my $span = $log->span('Fails'); $span->fail; $span->end(MORE => 1); $span->end; undef $span;
+            {
+                my $attached = NetLogger::Context->new($remote)->attach;
+                my $outer = $log->span('Outer');
+                my $apart = NetLogger::Span->begin_detached($log, $outer->context, 'Apart', 'A B' => undef);
+                my $inner = $log->span('Inner'); $inner->set_status(3); undef $inner;
+                $outer->end;
+                $apart->end;
+                print NetLogger::Context->current->traceparent, "\n";
+            }
+            my $attached = NetLogger::Context->new(substr($remote, 0, 54) . '0')->attach;
+            $span = $log->span('Unsampled'); $log->event('InUnsampled');
+            print substr($span->context->traceparent, 0, 36), "\n";
+            undef $span;
+            undef $attached;
             $span = $log->span('Late'); $log->close; undef $span;
-            """)
-        lines = self.lines()
-        self.assertEqual([lines[0], lines[2], lines[4]], ["Read.start BLOCK.ID=7", "Fails.start", "Late.start"])
-        self.assertRegex(lines[1], r"^Read\.end BLOCK\.ID=7 BYTES=10 STATUS=0 DUR=[0-9.e-]+$")
-        self.assertRegex(lines[3], r"^Fails\.end MORE=1 STATUS=-1 DUR=[0-9.e-]+$")
-        self.assertEqual(len(lines), 5)
+            print NetLogger::Context->from_environment->traceparent, "\n";
+            print NetLogger::join_tracestate('a=1 , b=2', 'a=3'), NetLogger::join_tracestate('a=1', 'B=2'), "\n";
+            print NetLogger::Context->new('00-') ? 'true' : 'false', "\n";
+            """, remote, env=dict(os.environ, PERL5LIB=LIB, TRACEPARENT=remote))
+        self.assertEqual(said, f"{remote}\n{remote[:36]}\n{remote}\na=1,b=2\nfalse\n")
+        self.assertEqual(support.numbered_ids(self.lines()), [
+            "Read.start TRACE.ID=T1 SPAN.ID=S1 BLOCK.ID=7",
+            "Inside TRACE.ID=T1 SPAN.ID=S1",
+            "Read.end TRACE.ID=T1 SPAN.ID=S1 STATUS=0 BYTES=10",
+            "Outside",
+            "Fails.start TRACE.ID=T2 SPAN.ID=S2",
+            "Fails.end TRACE.ID=T2 SPAN.ID=S2 STATUS=-1 MORE=1",
+            "Outer.start PARENT.ID=S3 TRACE.ID=T3 SPAN.ID=S4",
+            'Apart.start PARENT.ID=S4 TRACE.ID=T3 SPAN.ID=S5 A_B=""',
+            "Inner.start PARENT.ID=S4 TRACE.ID=T3 SPAN.ID=S6",
+            "Inner.end PARENT.ID=S4 TRACE.ID=T3 SPAN.ID=S6 STATUS=3",
+            "Outer.end PARENT.ID=S3 TRACE.ID=T3 SPAN.ID=S4 STATUS=0",
+            "Apart.end PARENT.ID=S4 TRACE.ID=T3 SPAN.ID=S5 STATUS=0",
+            "InUnsampled",
+            "Late.start TRACE.ID=T4 SPAN.ID=S7",
+        ])
 
     def test_log_any(self):
         if not self.has("Log::Any"):

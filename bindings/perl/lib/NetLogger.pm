@@ -1,6 +1,7 @@
 package NetLogger;
 use strict;
 use warnings;
+use NetLogger::Span ();
 use XSLoader;
 
 our $VERSION = '1.0.0';
@@ -65,7 +66,6 @@ sub send_to {
 
 sub span {
     my ($self, $name, @fields) = @_;
-    require NetLogger::Span;
     return NetLogger::Span->begin($self, $name, @fields);
 }
 
@@ -181,8 +181,8 @@ its values, becomes the field C<MSG>.
 
 =item $log->span($name, FIELD => $value, ...)
 
-Logs C<$name.start> now, and C<$name.end> when the result goes out of scope, with the same fields, STATUS, and the
-duration DUR in seconds. See L<NetLogger::Span>.
+Logs C<$name.start> now, and C<$name.end> with STATUS when the result goes out of scope. Until then, events of the thread
+carry the ID of the span. See L<NetLogger::Span>, also for contexts.
 
 =item $log->is_on($level), $log->set_level($level)
 

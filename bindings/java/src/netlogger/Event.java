@@ -334,6 +334,26 @@ public final class Event {
         return written;
     }
 
+    private byte[][] nameBytes() {
+        byte[][] bytes = new byte[count][];
+        for (int i = 0; i < count; i++)
+            bytes[i] = Native.bytes(names[i]);
+        return bytes;
+    }
+
+    /** Begins a span with the name and the fields of this event. Returns its state, see Native.beginSpan. */
+    byte[] beginSpan(byte[] parent) {
+        isOpen = false;
+        return log == 0 ? parent : Native.beginSpan(log, level, Native.bytes(event + '\0'), parent, nameBytes(), address);
+    }
+
+    /** Ends a span with the fields of this event. */
+    void endSpan(byte[] state, int status) {
+        isOpen = false;
+        if (log != 0)
+            Native.endSpan(log, state, Native.bytes(event + '\0'), status, nameBytes(), address);
+    }
+
     private boolean put() {
         int hash = 31 * event.hashCode() + level;
         for (int i = 0; i < count; i++)

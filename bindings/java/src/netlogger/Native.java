@@ -99,6 +99,21 @@ final class Native {
     /** Writes an event with the fields at address, in the layout of {@link Event}. */
     static native int writeEvent(long log, long kind, long address);
 
+    /** Begins a span with fields as those of writeEvent; name ends with 0. Returns its state, or its context if it is off. */
+    static native byte[] beginSpan(long log, int level, byte[] name, byte[] parent, byte[][] names, long address);
+
+    static native void endSpan(long log, byte[] state, byte[] name, int status, byte[][] names, long address);
+
+    static native byte[] attachContext(byte[] context);
+
+    static native byte[] currentContext();
+
+    static native byte[] parseTraceparent(byte[] text);
+
+    static native byte[] formatTraceparent(byte[] context);
+
+    static native byte[] joinTracestate(byte[][] headers);
+
     static native long addressOf(ByteBuffer buffer);
 
     static native long openReader(byte[] source, boolean follow, byte[] where);

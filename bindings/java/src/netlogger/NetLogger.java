@@ -112,13 +112,24 @@ public final class NetLogger implements AutoCloseable {
     }
 
     /**
-     * Creates a span, which writes name.start when it is started and name.end when it is closed, with the same fields.
+     * Creates a span of level Usage, which writes name.start when it is started and name.end when it is closed.
      *
      * @param name the beginning of both names
      * @return a span, to which fields are added before it is started
      */
     public Span span(String name) {
-        return new Span(this, name);
+        return span(Level.USAGE, name);
+    }
+
+    /**
+     * Creates a span.
+     *
+     * @param level its level
+     * @param name the beginning of both names
+     * @return a span, to which fields are added before it is started
+     */
+    public Span span(Level level, String name) {
+        return new Span(this, level, name);
     }
 
     /**
@@ -161,15 +172,29 @@ public final class NetLogger implements AutoCloseable {
         Native.close(handle);
     }
 
-    /** The time between two events, name.start and name.end, that have the same fields. */
+    /**
+     * A span of a request: the events name.start and name.end, which have the IDs of the trace, the span and its parent.
+     * name.start has the fields that were added before start() or begin(); name.end has STATUS and the later ones.
+     *
+     * <p>From start() to close(), which the same thread must call, the span is the thread's current context: the thread's
+     * events carry the ID of the span. A virtual thread must use begin() instead.
+     */
     public static final class Span implements AutoCloseable {
-        private final NetLogger log;
-        private final String name;
-        private Consumer<Event> fields = event -> { };
-        private boolean failed, ended;
+        private static final Consumer<Event> NOTHING = event -> { };
 
-        Span(NetLogger log, String name) {
+        private final NetLogger log;
+        private final Level level;
+        private final String name;
+        private Consumer<Event> fields = NOTHING;
+        private Context context = new Context();
+        private Context.Attached attached;
+        private byte[] state; // null: not begun, off or ended
+        private boolean hasParent;
+        private int status;
+
+        Span(NetLogger log, Level level, String name) {
             this.log = log;
+            this.level = level;
             this.name = name;
         }
 
@@ -224,31 +249,81 @@ public final class NetLogger implements AutoCloseable {
         }
 
         /**
-         * Writes name.start with the present fields. Only name.end has fields that are added later.
+         * Sets the parent, instead of the thread's current context.
+         *
+         * @param parent the context of the parent; an empty one begins a trace
+         * @return this span
+         */
+        public Span parent(Context parent) {
+            context = parent;
+            hasParent = true;
+            return this;
+        }
+
+        /**
+         * Writes name.start, and makes the span the thread's current context until it is closed.
          *
          * @return this span
          */
         public Span start() {
-            Event event = log.event(name + ".start");
-            fields.accept(event);
-            event.write();
+            begin();
+            if (state != null)
+                attached = context.attach();
             return this;
         }
 
-        /** Sets STATUS of name.end to -1 instead of 0. */
+        /**
+         * Writes name.start. The span is not the current context, and any thread may close it.
+         *
+         * @return this span
+         */
+        public Span begin() {
+            byte[] parent = (hasParent ? context : Context.current()).bytes();
+            Event event = Event.begin(log.isOpen ? log.handle : 0, level, name);
+            fields.accept(event);
+            fields = NOTHING;
+            byte[] begun = event.beginSpan(parent);
+            context = new Context(begun);
+            state = begun.length > Context.SIZE ? begun : null;
+            return this;
+        }
+
+        /**
+         * Returns the context for children and requests. If the span is off, it is the parent's.
+         *
+         * @return the context of the span
+         */
+        public Context context() {
+            return context;
+        }
+
+        /**
+         * Sets STATUS of name.end, which is 0 otherwise.
+         *
+         * @param status the status; 0 is success
+         */
+        public void setStatus(int status) {
+            this.status = status;
+        }
+
+        /** Sets STATUS of name.end to -1. */
         public void fail() {
-            failed = true;
+            status = -1;
         }
 
         /** Writes name.end, once. */
         @Override
         public void close() {
-            if (ended)
+            if (attached != null)
+                attached.close();
+            attached = null;
+            byte[] ended = state;
+            state = null;
+            if (ended == null)
                 return;
-            ended = true;
-            Event event = log.event(name + ".end");
+            Event event = Event.begin(log.isOpen ? log.handle : 0, level, name);
             fields.accept(event);
-            event.put("STATUS", failed ? -1 : 0).write();
+            event.endSpan(ended, status);
         }
     }
 }

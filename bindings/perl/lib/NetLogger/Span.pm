@@ -1,30 +1,56 @@
-package NetLogger::Span;
+package NetLogger::Context;
 use strict;
 use warnings;
-use Time::HiRes ();
+use overload bool => sub { length $_[0]->traceparent }, fallback => 1;
+
+sub _of { my ($class, $bytes) = @_; return bless { bytes => $bytes }, $class }
+sub new { my ($class, $traceparent) = @_; return $class->_of(NetLogger::_parse_traceparent($traceparent // '')) }
+sub from_environment { return $_[0]->_of(NetLogger::_parse_traceparent(undef)) }
+sub current { return $_[0]->_of(NetLogger::_current()) }
+sub traceparent { return NetLogger::_format_traceparent($_[0]{bytes}) }
+
+sub attach {
+    my ($self) = @_;
+    return bless { previous => NetLogger::_attach($self->{bytes}) }, 'NetLogger::Context::Attached';
+}
+
+package NetLogger::Context::Attached;
+
+sub DESTROY { my ($self) = @_; NetLogger::_attach($self->{previous}) }
+
+package NetLogger::Span;
 
 sub begin {
     my ($class, $log, $name, @fields) = @_;
-    $log->event("$name.start", @fields);
-    my $self = bless { log => $log, name => $name, fields => \@fields, more => [], status => 0 }, $class;
-    $self->{began} = Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC());
+    my $self = $class->begin_detached($log, NetLogger::Context->current, $name, @fields);
+    $self->{attached} = $self->{context}->attach if defined $self->{state};
     return $self;
 }
+
+sub begin_detached {
+    my ($class, $log, $parent, $name, @fields) = @_;
+    my ($context, $state) = $log->_begin_span('Usage', $name, $parent->{bytes}, @fields);
+    return bless {
+        log => $log, name => $name, more => [], status => 0, state => $state, context => NetLogger::Context->_of($context),
+    }, $class;
+}
+
+sub context { return $_[0]{context} }
 
 sub add {
     my ($self, @more) = @_;
     push @{ $self->{more} }, @more;
 }
 
+sub set_status { $_[0]{status} = $_[1] }
 sub fail { $_[0]{status} = -1 }
 
 sub end {
     my ($self, @more) = @_;
+    delete $self->{attached};
+    my $state = delete $self->{state};
     my $log = delete $self->{log} or return;
-    my $seconds = Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()) - $self->{began};
-    $log->event("$self->{name}.end", @{ $self->{fields} }, @{ $self->{more} }, @more,
-        STATUS => $self->{status}, DUR => $seconds)
-        if $log->is_open;
+    $log->_end_span($state, $self->{name}, $self->{status}, @{ $self->{more} }, @more) if defined $state && $log->is_open;
 }
 
 sub DESTROY { $_[0]->end }
@@ -35,20 +61,40 @@ __END__
 
 =head1 NAME
 
-NetLogger::Span - a span of time, as two events
+NetLogger::Span - spans of requests, and contexts that connect them
 
 =head1 SYNOPSIS
 
+    my $attached = NetLogger::Context->new($header{traceparent})->attach;
     {
         my $span = $log->span('Read', 'BLOCK.ID' => 7);    # logs Read.start
+        $log->event('Seek', OFFSET => 0);                  # carries the ID of the span
         $span->add(BYTES => read_block(7));
         $span->fail if ...;
+        call_server(traceparent => $span->context->traceparent);
     }                                                      # logs Read.end
 
 =head1 DESCRIPTION
 
-NAME.end has the fields of NAME.start, what was added, STATUS (0, or -1 after C<fail>) and DUR, the seconds that it took.
-C<end> ends it before it goes out of scope, with more fields. Whether a C<die> ends it cannot be known: call C<fail>
-where it is caught.
+C<< $log->span(NAME, FIELD => VALUE, ...) >> logs NAME.start and makes the span the current context of the thread until
+C<end>, or until the object goes out of scope, which logs NAME.end. The parent is the current context; without one the span
+begins a trace. NAME.end has the fields that were added, and STATUS: 0, the value of C<set_status>, or -1 after C<fail>. A
+C<die> does not set STATUS: call C<fail> where it is caught.
+
+C<< NetLogger::Span->begin_detached($log, $context, NAME, FIELD => VALUE, ...) >> begins a span with another parent that is
+not the current context, so that spans can overlap.
+
+C<< $span->context >> is the span's L</Contexts>. A span whose trace is not sampled, or of a log that is off, logs nothing.
+
+=head1 Contexts
+
+A NetLogger::Context is a trace and a span in it (W3C Trace Context). It is true unless it is empty.
+
+    NetLogger::Context->new($traceparent)     the context of a header; empty if it is invalid
+    NetLogger::Context->from_environment      that of TRACEPARENT, which a program inherits
+    NetLogger::Context->current               that of the thread
+    $context->traceparent                     the header for requests, and the value of TRACEPARENT; "" if it is empty
+    $context->attach                          makes it the current context as long as the returned object exists
+    NetLogger::join_tracestate(@headers)      the headers tracestate as one, to be passed on; "" if one is invalid
 
 =cut
