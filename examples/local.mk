@@ -41,3 +41,10 @@ noinst_PROGRAMS += examples/adaptive/adaptive_send
 examples_adaptive_adaptive_send_SOURCES = %D%/adaptive/adaptive_send.c
 examples_adaptive_adaptive_send_LDADD = libnetlogger/libnetlogger.la
 EXTRA_DIST += %D%/adaptive/adaptive.rules %D%/adaptive/README.md
+
+# An HTTP service whose requests branch.
+noinst_PROGRAMS += examples/http/shop
+examples_http_shop_SOURCES = %D%/http/shop.c %D%/http/http.c %D%/http/http.h
+examples_http_shop_CFLAGS = $(AM_CFLAGS) -pthread
+examples_http_shop_LDADD = libnetlogger/libnetlogger.la -lpthread
+EXTRA_DIST += %D%/http/README.md %D%/http/prices.py %D%/http/run

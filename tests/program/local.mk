@@ -60,6 +60,7 @@ program_tests += \
 	tests/program/test_event_errors.py \
 	tests/program/test_fix_clocks.py \
 	tests/program/test_fortran.py \
+	tests/program/test_http_example.py \
 	tests/program/test_install.py \
 	tests/program/test_java.py \
 	tests/program/test_language_pages.py \

@@ -1,0 +1,129 @@
+/*
+ * A shop as four servers that log spans:
+ *
+ *   shop frontend STOCK-PORT PRICES-PORT    GET /order?ITEM: asks both backends at the same time
+ *   shop stock DATABASE-PORT                a backend, which asks the database
+ *   prices.py                               the other backend, in Python
+ *   shop database                           stands in for a database: a query takes 20 ms
+ *   shop get PORT PATH                      sends a request
+ *
+ * The context of a request goes from server to server in the header traceparent, and from thread to thread as an
+ * nl_context. The log is $NETLOGGER_DEST.
+ */
+#include "http.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static nl_log *shop_log;
+static int ports[2];
+
+static void pause_ms(long ms)
+{
+    struct timespec pause = {.tv_nsec = ms * 1000000};
+    nanosleep(&pause, NULL);
+}
+
+/* ---- frontend ---- */
+
+/* A call of a backend in a thread of its own. */
+typedef struct call {
+    nl_context context; /* of the order */
+    const http_request *request;
+    int port;
+    int status;
+    char body[HTTP_BODY_SIZE];
+} call;
+
+static void *call_backend(void *user)
+{
+    call *c = user;
+    nl_context before = nl_context_attach(&c->context);
+    NL_SPAN (shop_log, NL_USAGE, "Call", "PORT", c->port) {
+        c->status = http_get(c->port, c->request->path, c->request->tracestate, c->body);
+        if (c->status != 200)
+            nl_span_set_status(c->status != 0 ? c->status : -1);
+    }
+    nl_context_attach(&before);
+    return NULL;
+}
+
+static int serve_order(const http_request *request, char body[HTTP_BODY_SIZE])
+{
+    call calls[2];
+    pthread_t threads[2];
+    bool good = true;
+    nl_span order = nl_span_begin(shop_log, NL_USAGE, "Order", &request->caller, "PATH", request->path);
+    for (int i = 0; i < 2; i++) {
+        calls[i] = (call){.context = order.context, .request = request, .port = ports[i]};
+        if (pthread_create(&threads[i], NULL, call_backend, &calls[i]) != 0)
+            abort();
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        good = good && calls[i].status == 200;
+    }
+    nl_context before = nl_context_attach(&order.context);
+    NL_SPAN (shop_log, NL_USAGE, "Render") {
+        pause_ms(2);
+        snprintf(body, HTTP_BODY_SIZE, "%.1000s, %.1000s\n", calls[0].body, calls[1].body);
+    }
+    nl_context_attach(&before);
+    order.status = good ? 0 : -1;
+    nl_span_end(&order, "BYTES", strlen(body));
+    return good ? 200 : 502;
+}
+
+/* ---- stock and database ---- */
+
+static int serve_stock(const http_request *request, char body[HTTP_BODY_SIZE])
+{
+    int status = 0;
+    nl_context before = nl_context_attach(&request->caller);
+    NL_SPAN (shop_log, NL_USAGE, "Stock", "PATH", request->path) {
+        NL_EVENT(shop_log, NL_USAGE, "CacheMiss"); /* carries the ID of the span */
+        status = http_get(ports[0], request->path, request->tracestate, body);
+        nl_span_set_status(status == 200 ? 0 : -1);
+    }
+    nl_context_attach(&before);
+    return status == 200 ? 200 : 502;
+}
+
+static int serve_query(const http_request *request, char body[HTTP_BODY_SIZE])
+{
+    nl_span query = nl_span_begin(shop_log, NL_USAGE, "Query", &request->caller, "SQL", "SELECT count FROM stock");
+    pause_ms(20);
+    snprintf(body, HTTP_BODY_SIZE, "7 in stock");
+    nl_span_end(&query, "ROWS", 1);
+    return 200;
+}
+
+int main(int argc, char **argv)
+{
+    const char *role = argc > 1 ? argv[1] : "";
+    http_handler *handler = strcmp(role, "frontend") == 0 && argc == 4 ? serve_order
+                            : strcmp(role, "stock") == 0 && argc == 3  ? serve_stock
+                            : strcmp(role, "database") == 0            ? serve_query
+                                                                       : NULL;
+    if (strcmp(role, "get") == 0 && argc == 4) {
+        char body[HTTP_BODY_SIZE];
+        nl_context caller;
+        nl_traceparent_parse(NULL, 0, &caller); /* TRACEPARENT of the environment */
+        nl_context_attach(&caller);
+        int status = http_get(atoi(argv[2]), argv[3], "", body);
+        fputs(body, stdout);
+        return status == 200 ? 0 : 1;
+    }
+    if (handler == NULL) {
+        fprintf(stderr, "usage: shop frontend STOCK PRICES | stock DATABASE | database | get PORT PATH\n");
+        return 2;
+    }
+    for (int i = 2; i < argc && i < 4; i++)
+        ports[i - 2] = atoi(argv[i]);
+    shop_log = nl_open(role, NULL);
+    int status = http_serve(handler);
+    return nl_close(shop_log) == NL_OK ? status : 1;
+}
