@@ -8,7 +8,7 @@ nltools_nlwrite_LDADD = $(common_libs)
 
 nltools_nlstat_SOURCES = %D%/nlstat.c \
 	%D%/stat/series.c %D%/stat/series.h \
-	%D%/stat/tally.c %D%/stat/tally.h %D%/stat/compare.c %D%/stat/compare.h %D%/stat/throughput.c %D%/stat/throughput.h \
+	%D%/stat/tally.c %D%/stat/tally.h %D%/stat/compare.c %D%/stat/compare.h %D%/stat/transfers.c %D%/stat/transfers.h %D%/stat/throughput.c %D%/stat/throughput.h \
 	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/text_key.h %D%/stat/report.c %D%/stat/report_json.c %D%/stat/report.h %D%/stat/plot.c %D%/stat/plot.h
 nltools_nlstat_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nltools_nlstat_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS)

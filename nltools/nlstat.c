@@ -79,7 +79,7 @@ static const nl_option options[] = {
      .initial = "(about 30 intervals)",
      .minimum = 1000000,
      NL_OPTION_MEMBER(arguments, interval_ns),
-     .help = "Length of the intervals of --throughput"},
+     .help = "Length of the intervals of throughput"},
     {.name = "compare",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, compare),
@@ -103,8 +103,6 @@ static void check_arguments(const arguments *a)
         options_fail("--compare: needs at least two logs");
     if (a->compare && (a->by != NULL || a->throughput != NULL || a->plot != NULL))
         options_fail("--compare: excludes --by, --throughput and --plot");
-    if (a->interval_ns > 0 && a->throughput == NULL)
-        options_fail("--interval: needs --throughput");
 }
 
 static const options_usage usage = {
@@ -122,7 +120,15 @@ static const options_usage usage = {
 
 static void nlstat_take_request(void *user, const request_graph *graph, const char *name, uint32_t by, bool cut)
 {
-    tally_add(user, graph, name, by, cut);
+    const report_subject *kind = user;
+    tally_add(kind->tally, assembler_reader(kind->assembler), graph, name, by, cut);
+}
+
+static void nlstat_pack(void *user, const nl_record *record, nl_buffer *buffer)
+{
+    const report_subject *kind = user;
+    (void)record;
+    tally_pack(assembler_reader(kind->assembler), buffer);
 }
 
 /* Only for reports. */
@@ -144,7 +150,6 @@ static void nlstat_begin(void *user, const drawing *d)
         s->throughput.field = a->throughput;
         for (int k = 0; k < count; k++) {
             const drawing_lifeline *lifeline = threads ? &thread_lifeline : g_ptr_array_index(d->lifelines, k);
-            tally *t = tally_new(a->slowest);
             const assembler_options options = {
                 .ids = threads ? NULL : (const char *const *)lifeline->ids,
                 .events = a->subject.config != NULL ? (const char *const *)lifeline->events : NULL,
@@ -152,10 +157,11 @@ static void nlstat_begin(void *user, const drawing *d)
                 .fraction = a->subject.reading.fraction,
                 .by = a->by,
                 .memory_max = a->subject.memory_max / (size_t)count,
+                .pack = nlstat_pack,
                 .take = nlstat_take_request,
-                .user = t,
+                .user = &s->kinds[k],
             };
-            s->kinds[k] = (report_subject){lifeline->ids, a->by, assembler_new(&options), t};
+            s->kinds[k] = (report_subject){lifeline->ids, a->by, assembler_new(&options), tally_new(a->slowest)};
         }
     }
 }
@@ -197,8 +203,13 @@ static void print_json(const work *w)
 {
     study *s = &w->studies[0];
     json_object *document = json_object_new_array();
-    for (int i = 0; i < s->kind_count; i++)
-        json_object_array_add(document, report_requests_json(&s->kinds[i]));
+    for (int i = 0; i < s->kind_count; i++) {
+        json_object *kind = report_requests_json(&s->kinds[i]);
+        if (transfers_count(s->kinds[i].tally->transfers) > 0)
+            json_object_object_add(kind, "transfers",
+                                   transfers_json(s->kinds[i].tally->transfers, w->arguments->interval_ns));
+        json_object_array_add(document, kind);
+    }
     if (s->throughput.field != NULL)
         json_object_array_add(document, report_throughput_json(&s->throughput, w->arguments->interval_ns));
     json_document_write(document, stdout);
@@ -228,8 +239,11 @@ static void print_report(const work *w)
 {
     const arguments *a = w->arguments;
     study *s = &w->studies[0];
-    for (int i = 0; i < s->kind_count; i++)
+    for (int i = 0; i < s->kind_count; i++) {
         report_requests(&s->kinds[i]);
+        if (transfers_count(s->kinds[i].tally->transfers) > 0)
+            transfers_print(s->kinds[i].tally->transfers, a->interval_ns);
+    }
     if (a->throughput != NULL)
         report_throughput(&s->throughput, a->interval_ns);
 }

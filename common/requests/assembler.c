@@ -3,6 +3,7 @@
 #include "requests/assembler.h"
 
 #include "clocks/name_table.h"
+#include "base/hash_bytes.h"
 #include "requests/hash64.h"
 #include "requests/precedence.h"
 
@@ -297,7 +298,7 @@ static bool is_complete(const assembler *a, const open_request *r)
 {
     const request_event *first = &r->events[0], *last = &r->events[r->count - 1];
     if (r->is_thread)
-        return false;
+        return r->count == 1 && first->role == REQUEST_WHOLE && first->thread == 0;
     if (r->explicit)
         return first->parent == 0 && is_pair(a, first, last);
     return a->votes > 0 && kind_of(last) == a->last_kind;
@@ -342,6 +343,12 @@ static void end_idle(assembler *a)
 
 /* ---- records ---- */
 
+/* Whether the event's request is named by its thread. */
+static bool is_thread(const assembler *a, const request_event *event)
+{
+    return !event->traced && (a->options.ids == NULL || a->options.ids[0] == NULL);
+}
+
 static open_request *new_request(assembler *a, uint64_t key, const request_event *event)
 {
     open_request *r = g_new0(open_request, 1);
@@ -349,7 +356,7 @@ static open_request *new_request(assembler *a, uint64_t key, const request_event
     r->name = request_reader_name_request(a->reader);
     r->latest_ns = INT64_MIN;
     r->explicit = event->traced;
-    r->is_thread = !event->traced && (a->options.ids == NULL || a->options.ids[0] == NULL);
+    r->is_thread = is_thread(a, event);
     r->split_at = THREAD_EVENTS_MIN;
     a->memory += memory_of(r);
     g_hash_table_insert(a->open, &r->key, r);
@@ -429,6 +436,9 @@ bool assembler_add(assembler *a, const nl_record *record)
     if (key == 0)
         return false;
     a->now_ns = MAX(a->now_ns, event.time_ns);
+    /* Nothing is known of which spans of a program without threads are parts of others. */
+    if (is_thread(a, &event) && event.thread == 0 && event.role == REQUEST_WHOLE)
+        key = hash_mix(key ^ event.order, UINT64_C(0x9e3779b97f4a7c15)) | 1;
     open_request *r = g_hash_table_lookup(a->open, &key);
     if (r != NULL && (a->options.again ? first : begins_again(a, r, &event))) {
         end_request(a, r, false);

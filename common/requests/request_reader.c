@@ -31,6 +31,8 @@ typedef enum field_use {
     USE_THREAD,
     USE_PROCESS,
     USE_STATUS,
+    USE_BYTES,
+    USE_FILE,
     USE_COUNT,
 } field_use;
 
@@ -50,6 +52,8 @@ static const struct {
     {"tid", USE_THREAD, 0},       {"thread", USE_THREAD, 0},
     {"threadid", USE_THREAD, 0},  {"pid", USE_PROCESS, 0},
     {"status", USE_STATUS, 0},    {"statuscode", USE_STATUS, 0},
+    {"nbytes", USE_BYTES, 0},     {"bytes", USE_BYTES, 0},
+    {"file", USE_FILE, 0},
 };
 
 /* What a field's name stands for. Beginning with the name, so that few comparisons find it. */
@@ -389,6 +393,16 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
     if (phase == 'X' && __builtin_add_overflow(event->time_ns, event->duration_ns, &event->time_ns))
         event->time_ns = record->time_ns; /* Chrome's records have the time of the begin */
     return request != 0 ? request : hash_mix((uint64_t)event->place << 32 | event->thread, r->seed) | 1;
+}
+
+bool request_reader_find_bytes(const request_reader *r, double *bytes, nl_string *what,
+                               char scratch[NL_FIELD_TEXT_SIZE])
+{
+    if (r->found.used[USE_BYTES] == NULL || !nl_field_double(r->found.used[USE_BYTES], bytes) || !(*bytes >= 0) ||
+        !(*bytes < 1e18))
+        return false;
+    *what = r->found.used[USE_FILE] != NULL ? nl_field_text(r->found.used[USE_FILE], scratch) : (nl_string){0};
+    return true;
 }
 
 char *request_reader_name_request(const request_reader *r)

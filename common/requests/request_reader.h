@@ -38,6 +38,13 @@ const clock_bounds *request_reader_clocks(const request_reader *r);
  */
 char *request_reader_name_request(const request_reader *r);
 
+/*
+ * Finds the number of bytes (NBYTES or BYTES) that the latest record carries, and the name of a file (FILE; otherwise
+ * no data). Returns false if it has none. Call it while the record is valid.
+ */
+bool request_reader_find_bytes(const request_reader *r, double *bytes, nl_string *what,
+                               char scratch[NL_FIELD_TEXT_SIZE]);
+
 /* The names of events; the texts of hosts and programs by the numbers in events. */
 const event_names *request_reader_names(const request_reader *r);
 const char *request_reader_host(const request_reader *r, uint32_t host);

@@ -45,6 +45,31 @@ static void draw_series(chart p, series *s, bool rate, const char *title)
     }
 }
 
+/* Draws the throughput of transfers, whose bytes are spread over their durations. */
+static void draw_transfers(chart p, transfers *t)
+{
+    size_t count;
+    int64_t interval_ns = 0;
+    transfers_interval *intervals = transfers_over_time(t, &interval_ns, &count);
+    double seconds = (double)interval_ns / 1e9;
+    p.from = (double)intervals[0].from_ns;
+    p.to = p.from + (double)interval_ns * (double)count;
+    for (size_t k = 0; k < count; k++)
+        p.most = MAX(p.most, intervals[k].bytes / seconds);
+    p.most = chart_round_up(p.most);
+    chart_frame(&p, "bytes per second of all transfers");
+    chart_heights(&p, units_quantity);
+    chart_times_of_day(&p);
+    chart_color(p.cr, 0x2c8c5a, 0.85);
+    for (size_t k = 0; k < count; k++) {
+        double y = chart_y(&p, intervals[k].bytes / seconds);
+        cairo_rectangle(p.cr, chart_x(&p, (double)intervals[k].from_ns), y, MAX(1, p.width / (double)count - 0.5),
+                        p.y + p.height - y);
+        cairo_fill(p.cr);
+    }
+    g_free(intervals);
+}
+
 static chart panel_at(cairo_t *cr, double left, double width, int row)
 {
     return (chart){.cr = cr,
@@ -65,7 +90,7 @@ static void plot_draw(cairo_t *cr, void *user)
     const drawn *all = user;
     const report_subject *subjects = all->subjects;
     throughput *t = all->t;
-    int count = all->count;
+    int count = all->count, row = count + (t != NULL);
     for (int i = 0; i < count; i++) {
         char *ids = g_strjoinv(", ", (char **)subjects[i].ids);
         char *title = g_strdup_printf("Requests by %s: %" G_GUINT64_FORMAT, ids, subjects[i].tally->requests);
@@ -85,12 +110,18 @@ static void plot_draw(cairo_t *cr, void *user)
         draw_series(panel_at(cr, 0, WIDTH, count), &t->series, true, title);
         g_free(title);
     }
+    for (int i = 0; i < count; i++)
+        if (transfers_count(subjects[i].tally->transfers) > 0)
+            draw_transfers(panel_at(cr, 0, WIDTH, row++), subjects[i].tally->transfers);
 }
 
 bool plot_write(const char *path, const report_subject *subjects, int count, throughput *t)
 {
     drawn all = {subjects, count, t};
-    return chart_save(path, WIDTH, (count + (t != NULL)) * PANEL + 40, plot_draw, &all);
+    int rows = count + (t != NULL);
+    for (int i = 0; i < count; i++)
+        rows += transfers_count(subjects[i].tally->transfers) > 0;
+    return chart_save(path, WIDTH, rows * PANEL + 40, plot_draw, &all);
 }
 
 /* ---- text ---- */

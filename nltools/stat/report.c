@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_WIDTH_MIN = 30, NAME_WIDTH_MAX = 72, ROWS_MAX = 30 /* of throughput */ };
+enum { NAME_WIDTH_MIN = 30, NAME_WIDTH_MAX = 72 };
 
 void report_print_padded(const char *text, int width)
 {
@@ -257,17 +257,6 @@ void report_requests(const report_subject *r)
 
 /* ---- throughput ---- */
 
-/* Returns 1, 2 or 5 times a power of ten, so that there are at most ROWS_MAX rows. */
-static int64_t nice_interval_ns(double span_ns)
-{
-    static const int steps[] = {1, 2, 5};
-    for (int64_t power_ns = 1000000; power_ns < INT64_MAX / 50; power_ns *= 10)
-        for (size_t i = 0; i < G_N_ELEMENTS(steps); i++)
-            if (span_ns / (double)(steps[i] * power_ns) <= ROWS_MAX)
-                return steps[i] * power_ns;
-    return INT64_MAX / 50;
-}
-
 void report_throughput(throughput *t, int64_t interval_ns)
 {
     char text[UNITS_SIZE], time[NL_TIME_TEXT_SIZE];
@@ -277,7 +266,7 @@ void report_throughput(throughput *t, int64_t interval_ns)
     if (t->unusable > 0)
         printf("  %" PRIu64 " values are not numbers\n", t->unusable);
     if (interval_ns == 0)
-        interval_ns = nice_interval_ns((double)t->series.width_ns * (double)t->series.count);
+        interval_ns = series_nice_width_ns((double)t->series.width_ns * (double)t->series.count);
     series_widen(&t->series, interval_ns);
     double most = 0;
     for (size_t i = 0; i < t->series.count; i++)

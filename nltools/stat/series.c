@@ -88,3 +88,13 @@ void series_clear(series *s)
     g_free(s->intervals);
     memset(s, 0, sizeof *s);
 }
+
+int64_t series_nice_width_ns(double span_ns)
+{
+    static const int steps[] = {1, 2, 5};
+    for (int64_t power_ns = 1000000; power_ns < INT64_MAX / 50; power_ns *= 10)
+        for (size_t i = 0; i < G_N_ELEMENTS(steps); i++)
+            if (span_ns / (double)(steps[i] * power_ns) <= SERIES_ROWS_MAX)
+                return steps[i] * power_ns;
+    return INT64_MAX / 50;
+}

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SERIES_MAX = 1 << 16 };
+enum { SERIES_MAX = 1 << 16, SERIES_ROWS_MAX = 30 };
 
 typedef struct series_interval {
     double sum;
@@ -29,6 +29,9 @@ void series_add(series *s, int64_t time_ns, double value);
 
 /* Joins intervals until they are at least width_ns wide. Do not add values afterwards. */
 void series_widen(series *s, int64_t width_ns);
+
+/* Returns a width, 1, 2 or 5 times a power of ten, with which a span has at most SERIES_ROWS_MAX intervals. */
+int64_t series_nice_width_ns(double span_ns);
 
 /* Returns the begin of an interval. */
 int64_t series_from_ns(const series *s, size_t i);

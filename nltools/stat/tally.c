@@ -42,6 +42,7 @@ tally *tally_new(size_t slowest_max)
     t->rows = g_ptr_array_new_with_free_func(free_row);
     t->slowest = g_array_new(FALSE, TRUE, sizeof(tally_example));
     g_array_set_clear_func(t->slowest, clear_example);
+    t->transfers = transfers_new();
     t->by_key = g_hash_table_new(key_hash, key_equal);
     t->events = g_array_new(FALSE, TRUE, sizeof(tally_event));
     t->value_count_max = VALUES_MAX;
@@ -56,6 +57,7 @@ void tally_free(tally *t)
     series_clear(&t->totals_series);
     g_ptr_array_free(t->rows, TRUE);
     g_array_free(t->slowest, TRUE);
+    transfers_free(t->transfers);
     g_hash_table_destroy(t->by_key);
     g_array_free(t->events, TRUE);
     g_free(t);
@@ -194,6 +196,36 @@ static void add_spans(tally *t, const request_graph *g, uint32_t by)
         row->failed += s->failed;
         if (s->end != REQUEST_NONE)
             add_time(t, &row->times, MAX(s->end_ns - s->begin_ns, 0));
+    }
+}
+
+/* ---- transfers ---- */
+
+void tally_pack(const request_reader *reader, nl_buffer *buffer)
+{
+    enum { NAME_SIZE_MAX = 200 };
+    double bytes;
+    nl_string what;
+    char scratch[NL_FIELD_TEXT_SIZE];
+    if (!request_reader_find_bytes(reader, &bytes, &what, scratch))
+        return;
+    nl_buffer_append(buffer, &bytes, sizeof bytes);
+    nl_buffer_append(buffer, what.data, MIN(what.size, NAME_SIZE_MAX));
+}
+
+static void add_transfers(tally *t, const request_reader *reader, const request_graph *graph)
+{
+    for (size_t i = 0; i < graph->span_count; i++) {
+        const request_span *s = &graph->spans[i];
+        const request_event *e = s->end != REQUEST_NONE ? &graph->events[s->end] : NULL;
+        double bytes;
+        if (e == NULL || e->payload_size < sizeof bytes)
+            continue;
+        memcpy(&bytes, graph->payloads + e->payload, sizeof bytes);
+        char *what = g_strndup(graph->payloads + e->payload + sizeof bytes, e->payload_size - sizeof bytes);
+        transfers_add(t->transfers, s->begin_ns, MAX(s->end_ns, s->begin_ns), bytes,
+                      request_reader_host(reader, s->host), what);
+        g_free(what);
     }
 }
 
@@ -381,7 +413,8 @@ uint64_t tally_count_without(const tally *t, bool last, uint32_t *name)
     return t->requests - t->whole[last] - with;
 }
 
-void tally_add(tally *t, const request_graph *graph, const char *name, uint32_t by, bool cut)
+void tally_add(tally *t, const request_reader *reader, const request_graph *graph, const char *name, uint32_t by,
+               bool cut)
 {
     int64_t total_ns = graph->to_ns - graph->from_ns;
     t->requests++;
@@ -393,6 +426,7 @@ void tally_add(tally *t, const request_graph *graph, const char *name, uint32_t 
     series_add(&t->totals_series, graph->to_ns, (double)total_ns);
     add_steps(t, graph, by);
     add_spans(t, graph, by);
+    add_transfers(t, reader, graph);
     note_slow(t, graph, name, by);
 }
 

@@ -11,6 +11,7 @@
 #include "base/distribution.h"
 #include "requests/assembler.h"
 #include "stat/series.h"
+#include "stat/transfers.h"
 
 #include <glib.h>
 
@@ -82,6 +83,7 @@ typedef struct tally {
     GPtrArray *rows;        /* tally_row; by share after tally_finish, parts behind their spans */
     GArray *slowest;        /* tally_example; the slowest first after tally_finish */
     GHashTable *by_key;
+    transfers *transfers;
     GArray *events;    /* tally_event by name */
     uint64_t whole[2]; /* requests whose first and last events need no others, see tally_count_without */
     uint64_t value_count, value_count_max;
@@ -92,8 +94,12 @@ typedef struct tally {
 tally *tally_new(size_t slowest_max);
 void tally_free(tally *t); /* NULL is allowed */
 
+/* Keeps the bytes of transfers with an event: for assembler_pack. */
+void tally_pack(const request_reader *reader, nl_buffer *buffer);
+
 /* Adds a request, see assembler_take. */
-void tally_add(tally *t, const request_graph *graph, const char *name, uint32_t by, bool cut);
+void tally_add(tally *t, const request_reader *reader, const request_graph *graph, const char *name, uint32_t by,
+               bool cut);
 
 /* Sorts the results. Call it after the last request. */
 void tally_finish(tally *t);

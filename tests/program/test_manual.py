@@ -52,7 +52,7 @@ class Manual(support.Case):
         """What the examples are about."""
         life = "".join(self.event(i * 1000 + k * 10, name, **{"BLOCK.ID": i, "SEND.SZ": 100})
                        for i in range(50) for k, name in enumerate(("Begin", "WriteData", "End")))
-        for name in "dpss.log", "before.log", "after.log", "all.log", "program.log", "host1.log", "host2.log", "a.log", "journal.log", "perf.log":
+        for name in "dpss.log", "before.log", "after.log", "all.log", "program.log", "host1.log", "host2.log", "a.log", "journal.log", "perf.log", "gridftp.log":
             (self.scratch / name).write_text(life)
         (self.scratch / "calls.txt").write_text(
             "".join(f'7 12:00:0{i}.000000 openat(AT_FDCWD, "x", O_RDONLY) = 3 <0.000021>\n' for i in range(3)))

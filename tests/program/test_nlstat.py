@@ -247,6 +247,31 @@ class Nlstat(support.Case):
         text = self.run_program(self.nlstat, "--throughput", "SIZE", self.log(text)).stdout
         self.assertIn("300.0 k in 300 records", text)
 
+    def gridftp(self):
+        """Three transfers of 10, 10 and 20 s, of which two overlap for 5 s, as a GridFTP server logs them: when they end."""
+        transfers = [(0, 10, 100_000_000), (5, 15, 200_000_000), (20, 40, 100_000_000)]
+        time = lambda seconds: f"2008051118{40 + seconds // 60:02d}{seconds % 60:02d}.000000"
+        return self.log("".join(f"DATE={time(end)} HOST=g PROG=globus-gridftp-server NL.EVNT=FTP_INFO START={time(begin)} USER=u "
+                                f"FILE=/f{begin} BUFFER=87380 BLOCK=262144 NBYTES={size} VOLUME=/ STREAMS=4 STRIPES=1 DEST=[10.0.0.1] "
+                                f"TYPE=RETR CODE=226\n" for begin, end, size in transfers))
+
+    def test_transfers(self):
+        log = self.gridftp()
+        (found,) = self.found("--interval", "5", log)
+        self.assertEqual((found["requests"], [r["span"] for r in found["rows"]]), (3, ["FTP_INFO"]))
+        t = found["transfers"]
+        self.assertEqual((t["transfers"], t["bytes"], t["concurrent_max"], t["rate_min"], t["rate_p50"], t["rate_max"]),
+                         (3, 4e8, 2, 5_000_000, 10_000_000, 20_000_000))
+        self.assertEqual([(x["name"], x["rate"]) for x in t["list"]], [("/f0", 1e7), ("/f5", 2e7), ("/f20", 5e6)])
+        self.assertEqual([i["bytes"] for i in t["intervals"]][:8], [5e7, 1.5e8, 1e8, 0, 2.5e7, 2.5e7, 2.5e7, 2.5e7])
+        self.assertEqual([i["concurrency"] for i in t["intervals"]][:8], [1, 2, 1, 0, 1, 1, 1, 1])
+        shown = self.run_program(self.nlstat, log).stdout
+        self.assertIn("Transfers: 3, 400.0 M bytes in 40.000 s, 10.0 M per second; 1.0 at a time, at most 2\n", shown)
+        self.assertRegex(shown, r"2008-05-11T18:40:05.000000Z +10.000 s +200.0 M +20.0 M  g +/f5\n")
+        picture = self.scratch / "t.svg"
+        self.assertEqual(self.run_program(self.nlstat, "--plot", picture, log).returncode, 0)
+        self.assertGreater(picture.stat().st_size, 1000)
+
     def test_comparison(self):
         logs = self.log(requests(), "before.log"), self.log(requests(stretch=2), "after.log")
         result = self.run_program(self.nlstat, "--compare", *logs)
@@ -351,7 +376,7 @@ class Nlstat(support.Case):
         result = self.run_program(self.nlstat, "--id", "ID", "--slowest", "5", "--plot", "-", "--throughput", "ID", odd)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertNotIn("\x1b", result.stdout)
-        for wrong in (["--compare"], ["--plot", "a.gif"], ["--interval", "1"], ["--memory", "3"],
+        for wrong in (["--compare"], ["--plot", "a.gif"], ["--memory", "3"],
                       ["--since", "2026-01-02T00:00:00", "--until", "2026-01-01T00:00:00"]):
             self.assertEqual(self.run_program(self.nlstat, *wrong, odd).returncode, 2, wrong)
 

@@ -1,0 +1,41 @@
+/*
+ * Transfers: spans that carry a number of bytes. Their rates, how many there were at a time, and the throughput over
+ * time, for which the bytes of each transfer are spread evenly over its duration.
+ *
+ * Memory is bounded: TRANSFERS_MAX transfers are kept, others only counted. One thread at a time.
+ */
+#ifndef NLSTAT_TRANSFERS_H
+#define NLSTAT_TRANSFERS_H
+
+#include "base/distribution.h"
+
+#include <glib.h>
+#include <json-c/json.h>
+
+enum { TRANSFERS_MAX = 1 << 20, TRANSFER_NAMES_MAX = 1000 };
+
+typedef struct transfers transfers;
+
+transfers *transfers_new(void);
+void transfers_free(transfers *t); /* NULL is allowed */
+
+/* Adds a transfer. what names it, for example its file; only the first TRANSFER_NAMES_MAX names are kept. */
+void transfers_add(transfers *t, int64_t begin_ns, int64_t end_ns, double bytes, const char *host, const char *what);
+
+size_t transfers_count(const transfers *t);
+
+/* Print a table, or return JSON for json_object_put. interval_ns is the length of intervals; 0: chosen. */
+void transfers_print(transfers *t, int64_t interval_ns);
+json_object *transfers_json(transfers *t, int64_t interval_ns);
+
+/* An interval of the throughput over time. */
+typedef struct transfers_interval {
+    int64_t from_ns;
+    double bytes;
+    double concurrency; /* the mean number of transfers at a time */
+} transfers_interval;
+
+/* Returns the throughput over time, for g_free. Sets *count, and *interval_ns if it is 0. There must be a transfer. */
+transfers_interval *transfers_over_time(transfers *t, int64_t *interval_ns, size_t *count);
+
+#endif
