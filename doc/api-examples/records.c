@@ -20,7 +20,8 @@ static nl_record *records_make(void)
     nl_record_add_uint(record, "SEND.SZ", 49332);
     nl_record_add_double(record, "SECONDS", 0.125);
     nl_record_add_bool(record, "LAST", true);
-    const nl_field field = {.name = {"PATH", 4}, .type = NL_TYPE_STRING, .string = {"/tmp", 4}};
+    nl_field field = nl_field_named("PATH", NL_TYPE_STRING);
+    field.string = (nl_string){"/tmp", 4};
     nl_record_add(record, &field);
     return record;
 }

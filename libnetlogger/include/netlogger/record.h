@@ -117,6 +117,7 @@ NL_API void nl_record_set_prog(nl_record *record, const char *prog, size_t size)
 NL_API void nl_record_set_event(nl_record *record, const char *event, size_t size);
 NL_API void nl_record_add(nl_record *record, const nl_field *field);
 
+/* Adds a field with the string of size bytes at value. */
 static inline void nl_record_add_string(nl_record *record, const char *name, const char *value, size_t size)
 {
     nl_field field = nl_field_named(name, NL_TYPE_STRING);
@@ -125,6 +126,7 @@ static inline void nl_record_add_string(nl_record *record, const char *name, con
     nl_record_add(record, &field);
 }
 
+/* Adds a field with a signed integer. */
 static inline void nl_record_add_int(nl_record *record, const char *name, int64_t value)
 {
     nl_field field = nl_field_named(name, NL_TYPE_INT);
@@ -132,6 +134,7 @@ static inline void nl_record_add_int(nl_record *record, const char *name, int64_
     nl_record_add(record, &field);
 }
 
+/* Adds a field with an unsigned integer. */
 static inline void nl_record_add_uint(nl_record *record, const char *name, uint64_t value)
 {
     nl_field field = nl_field_named(name, NL_TYPE_UINT);
@@ -139,6 +142,7 @@ static inline void nl_record_add_uint(nl_record *record, const char *name, uint6
     nl_record_add(record, &field);
 }
 
+/* Adds a field with a floating-point number. */
 static inline void nl_record_add_double(nl_record *record, const char *name, double value)
 {
     nl_field field = nl_field_named(name, NL_TYPE_DOUBLE);
@@ -146,6 +150,7 @@ static inline void nl_record_add_double(nl_record *record, const char *name, dou
     nl_record_add(record, &field);
 }
 
+/* Adds a field with a boolean value. */
 static inline void nl_record_add_bool(nl_record *record, const char *name, bool value)
 {
     nl_field field = nl_field_named(name, NL_TYPE_BOOL);
