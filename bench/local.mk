@@ -40,4 +40,10 @@ EXTRA_DIST += \
 	%D%/requests/run \
 	%D%/run \
 	%D%/sort/make_log.c \
-	%D%/sort/run
+	%D%/sort/run \
+	%D%/spans/lttng.c \
+	%D%/spans/lttng_provider.h \
+	%D%/spans/measure_spans.h \
+	%D%/spans/netlogger.c \
+	%D%/spans/opentelemetry.cc \
+	%D%/spans/run

@@ -21,6 +21,8 @@ static __thread unsigned entries_end; /* entries from here on have always been N
 
 enum { SLOTS = 496 }; /* maximum number of open logs whose rings threads find without a lock */
 
+enum { CONTEXT_SIZE = sizeof(nl_event_header) + sizeof(nl_span_ids) }; /* of what precedes an event in a span */
+
 /* A thread that has logged. It is not on the heap, because its first event may be in a signal handler. */
 typedef struct nl_thread {
     struct nl_thread *next;
@@ -179,7 +181,7 @@ static void set_known_ring(nl_thread *thread, const nl_log *log, nl_ring *ring)
 {
     unsigned slot = log->gate.slot;
     if (slot < NL_PRIVATE_SLOTS && ring == NULL) {
-        thread->entries[slot] = NULL;
+        __atomic_store_n(&thread->entries[slot], NULL, __ATOMIC_RELAXED);
     } else if (slot < NL_PRIVATE_SLOTS && !nl_private_current.carried) { /* thread is this thread */
         entries_end = slot < entries_end ? entries_end : slot + 1;
         nl_private_rings[slot] = &ring->producer;
@@ -190,8 +192,20 @@ static void set_known_ring(nl_thread *thread, const nl_log *log, nl_ring *ring)
 
 void nl_producer_carry_context(void)
 {
-    for (unsigned i = 0; i < entries_end; i++)
-        nl_private_rings[i] = NULL;
+    for (unsigned i = 0; i < entries_end; i++) /* atomic, because another thread may close a log */
+        __atomic_store_n(&nl_private_rings[i], NULL, __ATOMIC_RELAXED);
+}
+
+bool nl_event_has_room(const nl_log *log, size_t size)
+{
+    if (log == NULL || log->gate.slot >= NL_PRIVATE_SLOTS)
+        return log == NULL;
+    const nl_ring *ring = known_ring(log);
+    if (ring == NULL || size > NL_EVENT_MAX)
+        return false;
+    if (nl_private_current.carried)
+        size += CONTEXT_SIZE;
+    return ring->producer.head + size <= __atomic_load_n(&ring->producer.limit, __ATOMIC_RELAXED);
 }
 
 /* Ensures that the log has a description and a writer thread, and looks for a free ring. Returns false if memory runs
@@ -355,8 +369,6 @@ static inline nl_ring_producer *prepare_known(const nl_log *log, size_t size)
     __atomic_store_n(&ring->busy, 0, __ATOMIC_RELEASE);
     return NULL;
 }
-
-enum { CONTEXT_SIZE = sizeof(nl_event_header) + sizeof(nl_span_ids) };
 
 nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size)
 {

@@ -341,11 +341,3 @@ bool nl_is_on(const nl_log *log, nl_level level)
 {
     return !is_off(log, level);
 }
-
-bool nl_event_has_room(const nl_log *log, size_t size)
-{
-    if (log == NULL || log->gate.slot >= NL_PRIVATE_SLOTS)
-        return log == NULL;
-    const nl_ring_producer *ring = nl_private_rings[log->gate.slot];
-    return ring != NULL && size <= NL_EVENT_MAX && ring->head + size <= __atomic_load_n(&ring->limit, __ATOMIC_RELAXED);
-}

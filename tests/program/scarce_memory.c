@@ -151,6 +151,26 @@ static void log_kinds(nl_log *log)
     nl_event_kind_free(kind);
 }
 
+/* One end for spans of several names needs memory for each name. */
+static void log_spans(nl_log *log)
+{
+    nl_field fields[30];
+    nl_span spans[2];
+    for (int i = 0; i < 30; i++)
+        fields[i] = (nl_field){.name = {"F", 1}, .type = NL_TYPE_INT, .int_value = i};
+    for (int i = 0; i < 2 && log != NULL; i++) {
+        scarce_memory_note(
+            nl_span_begin_fields(&spans[i], log, NL_USAGE, i == 0 ? "Named" : "Other", NULL, fields, 30));
+        if (i == 0)
+            scarce_memory_note(nl_span_end_fields(&spans[i], fields, 30));
+    }
+    NL_SPAN (log, NL_DEBUG, "Typed") {
+        nl_span typed = nl_span_begin(log, NL_DEBUG, "Typed", NULL);
+        for (int i = 0; i < 2; i++)
+            nl_span_end(log == NULL || i == 0 ? &typed : &spans[1], "I", i);
+    }
+}
+
 static void log_classic(const char *url)
 {
     NL_Handle *handle = NetLoggerOpen("classic", url, NL_APPEND);
@@ -184,6 +204,7 @@ static void log_all(const char *url)
         NL_EVENT(log, NL_USAGE, "Typed", "I", i, "TEXT", "text"); /* says nothing: not counted */
     log_records(log);
     log_kinds(log);
+    log_spans(log);
     nl_probe probes[] = {log != NULL ? nl_marker_attach_log("m_*", log, NL_USAGE) : 0, nl_marker_attach_count("m_*"),
                          nl_marker_attach_time("m_1", "m_2"), nl_marker_attach_call("m_*", passed, NULL)};
     NL_MARKER(m_1, "I", 1);

@@ -8,7 +8,7 @@ import subprocess
 import collector
 import support
 
-COUNTED = ("Write", "Record", "Kind", "Thread", "Classic")
+COUNTED = ("Write", "Record", "Kind", "Thread", "Classic", "Named.start", "Named.end", "Other.start")
 
 
 class ScarceMemory(collector.Case):
