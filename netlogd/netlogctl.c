@@ -9,7 +9,6 @@
 #include "base/time_internal.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "record/terminal.h"
 #include "transport/destination.h"
 
 #include <ctype.h>
@@ -105,6 +104,14 @@ static const options_usage usage = {
 
 /* ---- requests ---- */
 
+static void fail_to_connect(const char *path, int error)
+{
+    program_fail(PROGRAM_PROBLEM, "connect to %s: %s%s", path, strerror(error),
+                 error == ENOENT || error == ECONNREFUSED ? "; is netlogd running with this --control?"
+                 : error == EACCES                        ? "; run netlogctl as netlogd's user"
+                                                          : "");
+}
+
 static int connect_socket(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -115,7 +122,7 @@ static int connect_socket(const char *path)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct timeval timeout = {.tv_sec = TIMEOUT_SECONDS};
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
-        program_fail(PROGRAM_PROBLEM, "connect to %s: %s", path, strerror(errno));
+        fail_to_connect(path, errno);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     return fd;
 }
@@ -212,28 +219,9 @@ static void print_text(nl_string text)
     free(copy);
 }
 
-/* Prints JSON, whose strings may hold characters beyond ASCII that control a terminal, with escapes for these. */
-static void print_json_text(const char *json, size_t size)
+static void print_json(json_object *document, bool indented)
 {
-    for (const char *end = json + size; json < end;) {
-        bool controls;
-        size_t length = nl_terminal_character(json, end, &controls);
-        const unsigned char *at = (const unsigned char *)json;
-        if (!controls || *at < ' ')
-            fwrite(json, 1, length, stdout);
-        else
-            printf("\\u%04x", length == 1   ? at[0]
-                              : length == 2 ? (at[0] & 0x1fu) << 6 | (at[1] & 0x3fu)
-                                            : (at[0] & 0xfu) << 12 | (at[1] & 0x3fu) << 6 | (at[2] & 0x3fu));
-        json += length;
-    }
-    putchar('\n');
-}
-
-static void print_json(json_object *document, int style)
-{
-    const char *text = json_object_to_json_string_ext(document, style | JSON_C_TO_STRING_NOSLASHESCAPE);
-    print_json_text(text, strlen(text));
+    puts(json_document_text(document, indented));
     json_object_put(document);
 }
 
@@ -291,7 +279,7 @@ static void print_json_answer(const answer *all, bool one)
     json_object *document = one && all->count > 0 ? json_of_record(all->records[0]) : json_of_records(all, 0);
     if (one && all->count > 1)
         json_object_object_add(document, "OUTPUTS", json_of_records(all, 1));
-    print_json(document, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
+    print_json(document, true);
 }
 
 /* Prints a record with a line for each field. */
@@ -395,7 +383,7 @@ static void print_json_record(const nl_record *record)
         if (members[i].value.data != NULL)
             add_member(object, (nl_string){members[i].name, strlen(members[i].name)}, members[i].value);
     add_fields(object, record);
-    print_json(object, JSON_C_TO_STRING_SPACED);
+    print_json(object, false);
 }
 
 static int tail(const arguments *a)
@@ -403,7 +391,7 @@ static int tail(const arguments *a)
     nl_buffer url = {0};
     char *base = a->socket[0] == '/' ? strdup(a->socket) : realpath(a->socket, NULL);
     if (base == NULL)
-        program_fail(PROGRAM_PROBLEM, "connect to %s: %s", a->socket, strerror(errno));
+        fail_to_connect(a->socket, errno);
     nl_buffer_append(&url, "unix:", 5);
     nl_url_append_escaped(&url, base);
     add_option(&url, "where=", a->where);

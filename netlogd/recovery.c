@@ -134,8 +134,8 @@ static void log_report(const report *what)
                  what->url, what->message);
 }
 
-/* Reads one report, if available. */
-static void read_report(recovery *r)
+/* Reads one report. Returns false if none is available. */
+static bool read_report(recovery *r)
 {
     report what;
     ssize_t size = recv(r->socket, &what, sizeof what, MSG_DONTWAIT);
@@ -145,6 +145,7 @@ static void read_report(recovery *r)
         log_report(&what);
     else if (size >= 0 || (errno != EINTR && errno != EAGAIN))
         r->ended = true;
+    return size == (ssize_t)sizeof what;
 }
 
 static void on_report(evutil_socket_t fd, short what, void *user)
@@ -227,7 +228,10 @@ void recovery_free(recovery *r)
         poll(&reports, 1, (int)((r->patience_ns - nl_monotonic_ns()) / NS_PER_MS) + 1);
         read_report(r);
     }
-    close(r->socket); /* ends the process */
+    shutdown(r->socket, SHUT_RDWR); /* ends the process */
     waitpid(r->process, NULL, 0);
+    while (read_report(r)) /* what it sent after the patience */
+        continue;
+    close(r->socket);
     free(r);
 }

@@ -304,8 +304,8 @@ static soap_call request_send(const arguments *a, nl_buffer *message)
     return reply;
 }
 
-/* Writes the records of a reply. Returns the exit status. */
-static int print_records(const arguments *a, const soap_call *reply)
+/* Writes the records of a reply. Returns the exit status. none: the message if there are no records, or NULL. */
+static int print_records(const arguments *a, const soap_call *reply, const char *none)
 {
     nl_buffer lines = {0};
     const nl_record *record;
@@ -317,9 +317,12 @@ static int print_records(const arguments *a, const soap_call *reply)
     nl_status status = NL_OK;
     while (status == NL_OK && nl_decoder_next(decoder, &record) == NL_OK)
         status = sink_put(&s, record) ? NL_OK : NL_FAILED;
+    const bool missing = none != NULL && nl_decoder_get_stats(decoder)->records == 0;
+    if (missing)
+        program_error("%s: %s", a->operands[0], none);
     nl_decoder_free(decoder);
     nl_buffer_free(&lines);
-    return sink_close(&s) ? PROGRAM_DONE : PROGRAM_PROBLEM;
+    return sink_close(&s) && !missing ? PROGRAM_DONE : PROGRAM_PROBLEM;
 }
 
 /* Requests an operation whose reply holds records, or nothing. operand: the sensor, or NULL. */
@@ -345,7 +348,9 @@ static int request_records(const arguments *a, const char *operation, bool with_
     }
     soap_end(&message, operation);
     soap_call reply = request_send(a, &message);
-    int status = print_records(a, &reply);
+    const bool summaries = strcmp(operation, "Summaries") == 0;
+    int status = print_records(
+        a, &reply, summaries ? "no summaries yet; nlagentd makes them from now on, while the sensor runs" : NULL);
     soap_call_free(&reply);
     return status;
 }

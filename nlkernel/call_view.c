@@ -2,6 +2,7 @@
 
 #include "call_view.h"
 
+#include "base/text.h"
 #include "base/error.h"
 #include "trace_dat.h"
 
@@ -208,7 +209,7 @@ char *call_view_summary(const call_view *v)
     const calls *c = &v->calls;
     char lost[64] = "", time[48] = "";
     if (c->lost > 0)
-        snprintf(lost, sizeof lost, ", %" PRIu64 " events lost", c->lost);
+        snprintf(lost, sizeof lost, ", %" PRIu64 " event%s lost", c->lost, nl_plural(c->lost));
     if (c->to_ns > c->from_ns)
         snprintf(time, sizeof time, " in %.3f s", (double)(c->to_ns - c->from_ns) / 1e9);
     return program_format("%" PRIu64 " %s of %zu functions%s%s; %zu shown", c->total, c->samples ? "samples" : "calls",

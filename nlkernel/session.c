@@ -2,6 +2,7 @@
 
 #include "session.h"
 
+#include "base/text.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
@@ -619,17 +620,19 @@ static void print_summary(const session *s)
 {
     double seconds = (double)(s->ended_ns - s->begun_ns) / 1e9;
     if (s->invalid > 0)
-        program_error("%" PRIu64 " events omitted: they did not have the format that the kernel declares", s->invalid);
+        program_error("%" PRIu64 " event%s omitted: not in the format that the kernel declares", s->invalid,
+                      nl_plural(s->invalid));
     if (s->lost > 0)
         program_error("%" PRIu64
                       " event%s lost, because the buffers were full; use a larger --buffer-size, or record fewer "
                       "events",
                       s->lost, s->lost == 1 ? " was" : "s were");
     if (s->sink->refused > 0)
-        program_error("%" PRIu64 " records were lost, because the destination was too slow", s->sink->refused);
+        program_error("%" PRIu64 " record%s lost, because the destination was too slow", s->sink->refused,
+                      nl_plural(s->sink->refused));
     if (!s->options->quiet && !s->sink->failed)
-        fprintf(stderr, "nlkernel: %" PRIu64 " events in %.3f s, %" PRIu64 " lost, to %s\n", s->recorded, seconds,
-                s->lost, s->sink->name);
+        fprintf(stderr, "nlkernel: %" PRIu64 " event%s in %.3f s, %" PRIu64 " lost, to %s\n", s->recorded,
+                nl_plural(s->recorded), seconds, s->lost, s->sink->name);
 }
 
 static int session_record(session *s)
@@ -692,7 +695,7 @@ static int run_with_rights(const recording_options *options, bool (*open)(sink *
     set_up(&s);
     unsigned stale = instance_clean_stale(&s.tracing);
     if (stale > 0 && !options->quiet)
-        fprintf(stderr, "nlkernel: removed %u tracing instance%s of killed recorders\n", stale, stale == 1 ? "" : "s");
+        fprintf(stderr, "nlkernel: removed %u tracing instance%s of killed recorders\n", stale, nl_plural(stale));
     int status = choose_events(&s);
     if (status == PROGRAM_DONE)
         status = record_into(&s, open, user);

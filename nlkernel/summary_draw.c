@@ -1,6 +1,7 @@
 /* Draws reports: a chart for each report that has a plot. */
 #include "config.h"
 
+#include "base/text.h"
 #include "summary.h"
 
 #include "base/error.h"
@@ -174,7 +175,7 @@ static void draw_bars(chart p, const summary *s)
     }
     if (count < s->row_count) {
         char label[64];
-        g_snprintf(label, sizeof label, "%zu others", s->row_count - count);
+        g_snprintf(label, sizeof label, "%zu other%s", s->row_count - count, nl_plural(s->row_count - count));
         draw_bar(&p, s, count, label, rest, 0x999999);
     }
 }

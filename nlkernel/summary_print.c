@@ -1,6 +1,7 @@
 /* Prints reports as text and as JSON. */
 #include "config.h"
 
+#include "base/text.h"
 #include "program/json_document.h"
 #include "program/units.h"
 #include "summary.h"
@@ -82,15 +83,15 @@ static void print_table(const summaries *all, const summary *s, long top)
     for (size_t i = 0; i < rows; i++)
         print_row(all, s, i, widths);
     if (rows < s->row_count)
-        printf("  (%zu more rows; --top 0 prints all)\n", s->row_count - rows);
+        printf("  (%zu more row%s; --top 0 prints all)\n", s->row_count - rows, nl_plural(s->row_count - rows));
     if (s->left_out > 0)
-        printf("  (%" PRIu64 " values omitted: too many rows)\n", s->left_out);
+        printf("  (%" PRIu64 " value%s omitted: too many rows)\n", s->left_out, nl_plural(s->left_out));
 }
 
 void summaries_print(summaries *all, long top)
 {
-    printf("%s\n%.3f s, %u CPU%s, %" PRIu64 " records, %" PRIu64 " events lost\n", all->rules->title, all->seconds,
-           all->cpus, all->cpus == 1 ? "" : "s", all->records, all->lost);
+    printf("%s\n%.3f s, %u CPU%s, %" PRIu64 " record%s, %" PRIu64 " event%s lost\n", all->rules->title, all->seconds,
+           all->cpus, nl_plural(all->cpus), all->records, nl_plural(all->records), all->lost, nl_plural(all->lost));
     for (size_t i = 0; i < all->count; i++)
         print_table(all, &all->list[i], top);
 }

@@ -2,6 +2,7 @@
 
 #include "fix_clocks.h"
 
+#include "base/text.h"
 #include "temporary.h"
 #include "record/format.h"
 #include "base/buffer.h"
@@ -167,12 +168,13 @@ static void fix_clocks_report_host(const correction_host *h)
         program_error("clock of %s: unknown offset; its times stay unchanged", h->name);
     } else {
         program_error("clock of %s: %+.6f s added (%+.6f to %+.6f), drift %+.2f ppm, error at most %s; %" PRIu64
-                      " measurements, %" PRIu64 " messages, %u pieces, %u steps",
+                      " measurement%s, %" PRIu64 " message%s, %u piece%s, %u step%s",
                       h->name, h->offset_ns / 1e9, h->min_ns / 1e9, h->max_ns / 1e9, h->drift * 1e6, error,
-                      h->measurements, h->messages, h->pieces, h->steps);
+                      h->measurements, nl_plural(h->measurements), h->messages, nl_plural(h->messages), h->pieces,
+                      nl_plural(h->pieces), h->steps, nl_plural(h->steps));
         if (h->contradictions > 0)
-            program_error("clock of %s: %" PRIu64 " messages contradict the measurements and were ignored", h->name,
-                          h->contradictions);
+            program_error("clock of %s: ignored %" PRIu64 " message%s in contradiction to the measurements", h->name,
+                          h->contradictions, nl_plural(h->contradictions));
     }
 }
 
@@ -186,7 +188,7 @@ static void fix_clocks_tell(const correction *c)
         unknown += !h.is_known;
     }
     if (count > HOSTS_TOLD)
-        program_error("and %zu more clocks", count - HOSTS_TOLD);
+        program_error("and %zu more clock%s", count - HOSTS_TOLD, nl_plural(count - HOSTS_TOLD));
     if (count > 1 && unknown == count - 1)
         program_error("cannot compare clocks: no ClockOffset records (programs that log to a collector make them), "
                       "and no messages between hosts; see --message and --id");

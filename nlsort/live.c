@@ -2,6 +2,7 @@
 
 #include "live.h"
 
+#include "base/text.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
 #include "shown.h"
@@ -293,10 +294,10 @@ bool live_run(const live *what)
     live_close_writer(w.output);
     live_close_writer(w.late_output);
     if (w.late > SHOWN)
-        program_error("%" PRIu64 " late record%s", w.late, w.late == 1 ? "" : "s");
+        program_error("%" PRIu64 " late record%s", w.late, nl_plural(w.late));
     if (w.early > 0)
-        program_error("%" PRIu64 " records were written early; the window needs more memory than --buffer-size",
-                      w.early);
+        program_error("%" PRIu64 " record%s written early; the window needs more memory than --buffer-size", w.early,
+                      nl_plural(w.early));
     nl_record_free(w.record);
     nl_buffer_free(&w.line);
     free(w.sources);

@@ -1,6 +1,7 @@
 /* nlarchive: loads logs into a database, and queries it. Options and the two commands. */
 #include "config.h"
 
+#include "base/text.h"
 #include "archive/load.h"
 #include "archive/query.h"
 #include "base/memory.h"
@@ -200,7 +201,7 @@ static bool load_into(arguments *a, store *s)
             good = false;
         }
         if (!a->quiet && (a->reading.records > 0 || a->reading.live))
-            printf("%" PRIu64 " record%s loaded into %s\n", l->records, l->records == 1 ? "" : "s", a->archive);
+            printf("%" PRIu64 " record%s loaded into %s\n", l->records, nl_plural(l->records), a->archive);
         loader_free(l);
     }
     objects_free(lines);

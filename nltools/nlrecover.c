@@ -7,6 +7,7 @@
  */
 #include "config.h"
 
+#include "base/text.h"
 #include "program/program.h"
 #include "transport/log_options.h"
 
@@ -78,7 +79,7 @@ static void nlrecover_report(void *user, const nl_recovered *what)
     a->logs++;
     a->records += what->records;
     const char *url = *what->url != '\0' ? what->url : "a destination with a long name";
-    const char *destination = a->recover.destination, *plural = what->records == 1 ? "" : "s";
+    const char *destination = a->recover.destination, *plural = nl_plural(what->records);
     bool failed = what->status != NL_OK;
     if (!failed && a->quiet)
         return;

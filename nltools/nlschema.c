@@ -164,7 +164,7 @@ static bool check_log(arguments *a, schema_check *c, const char *name)
 
 static void append_json(GString *out, json_object *document)
 {
-    g_string_append_printf(out, "%s\n", json_document_text(document));
+    g_string_append_printf(out, "%s\n", json_document_text(document, true));
     json_object_put(document);
 }
 

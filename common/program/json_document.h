@@ -22,8 +22,9 @@ void json_add_int(json_object *object, const char *name, int64_t value);
 void json_add_double(json_object *object, const char *name, double value);
 void json_add_bool(json_object *object, const char *name, bool value);
 
-/* Returns document as indented text without a newline at the end. The text belongs to document. */
-const char *json_document_text(json_object *document);
+/* Returns document as text without a newline at the end: in indented lines, or in one line. Characters that must not
+ * reach a terminal (record/terminal.h) are escaped. The text belongs to document, which is an object or an array. */
+const char *json_document_text(json_object *document, bool indented);
 
 /* Writes document to file, indented, with a newline at the end, and frees document. Returns false if writing failed. */
 bool json_document_write(json_object *document, FILE *file);

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "program/message_output.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -50,7 +51,7 @@ void message_output_report_dropped(const char *name)
         return;
     char line[200];
     int size = snprintf(line, sizeof line, "%s: %lu message%s dropped: standard error was blocked\n", name, count,
-                        count == 1 ? "" : "s");
+                        nl_plural(count));
     if (!write_at_once(line, (size_t)size))
         atomic_fetch_add(&dropped_count, count);
 }

@@ -1,6 +1,7 @@
 /* The options of programs that read logs, and reports about malformed and missing records. */
 #include "config.h"
 
+#include "base/text.h"
 #include "program/foreign.h"
 #include "program/program.h"
 #include "program/reading.h"
@@ -306,11 +307,13 @@ int program_reading_finish(program_reading *reading)
         !program_has_records(reading, reading->records, ""))
         status = PROGRAM_PROBLEM;
     if (reading->malformed > SHOWN && !reading->checked)
-        program_error("%" PRIu64 " more malformed lines", reading->malformed - SHOWN);
+        program_error("%" PRIu64 " more malformed line%s", reading->malformed - SHOWN,
+                      nl_plural(reading->malformed - SHOWN));
     if (reading->gaps > SHOWN)
-        program_error("%" PRIu64 " records are missing in all", reading->lost);
+        program_error("%" PRIu64 " record%s missing in all", reading->lost, nl_plural(reading->lost));
     if (reading->repeated > 0)
-        program_error("%" PRIu64 " records are stored twice in an archive; they were read once", reading->repeated);
+        program_error("%" PRIu64 " record%s of an archive stored twice, but read once", reading->repeated,
+                      nl_plural(reading->repeated));
     if (reading->unterminated > 0 && !reading->failed) /* otherwise it is where reading failed */
         report_unterminated(reading);
     if (reading->reject_file != NULL) {

@@ -1,9 +1,11 @@
-/* Copies of strings on the heap. */
+/* Copies of strings on the heap; plurals. */
 #ifndef NETLOGGER_BASE_TEXT_H
 #define NETLOGGER_BASE_TEXT_H
 
+#include "base/text.h"
 #include "base/memory.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +25,12 @@ static inline nl_string nl_string_copy(nl_string text)
 static inline char *nl_text_copy(const char *text)
 {
     return text != NULL ? (char *)nl_string_copy((nl_string){text, strlen(text)}).data : NULL;
+}
+
+/* Returns the end of a noun that has a regular plural: "s", or "" for 1. */
+static inline const char *nl_plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
 }
 
 #endif

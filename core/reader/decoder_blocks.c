@@ -1,6 +1,7 @@
 /* The decoder's part for blocks: finds blocks, skips damage, and detects missing records. */
 #include "config.h"
 
+#include "base/text.h"
 #include "reader/decoder_internal.h"
 
 #include "base/error.h"
@@ -149,7 +150,7 @@ static void describe_truncation(nl_damage *damage)
     else
         snprintf(damage->reason, sizeof damage->reason,
                  "truncated: %zu byte%s and %" PRIu32 " record%s of the last block are missing", damage->missing,
-                 damage->missing == 1 ? "" : "s", damage->records, damage->records == 1 ? "" : "s");
+                 nl_plural(damage->missing), damage->records, nl_plural(damage->records));
 }
 
 /* Skips damage up to the next block or line. Returns as nl_decoder_next_in_blocks. */

@@ -214,9 +214,9 @@ nl_spool *nl_spool_open(const char *folder, const nl_url *destination, size_t si
         return NULL;
     *spool = (nl_spool){.folder = folder_of(folder, destination), .folder_fd = -1, .limit = size, .oldest = oldest};
     if (spool->folder != NULL) {
-        mkdir(folder, 0700);
-        mkdir(spool->folder, 0700);
-        if (open_folder(spool) == NL_OK && list_left(spool) == NL_OK)
+        if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+            nl_error_set_errno("make the spool %s", folder);
+        else if (mkdir(spool->folder, 0700), open_folder(spool) == NL_OK && list_left(spool) == NL_OK)
             return spool;
     }
     nl_spool_close(spool);

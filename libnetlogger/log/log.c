@@ -569,7 +569,7 @@ static nl_status fail_undelivered(nl_status status, uint64_t waiting, uint64_t l
 {
     static const char cause[] = "the ring was full, memory was short, or a signal handler interrupted another event";
     const char *directory = kept ? nl_session_directory() : "";
-    const char *plural = waiting + lost == 1 ? "" : "s";
+    const char *plural = nl_plural(waiting + lost);
     const char *where = kept ? "; nlrecover delivers " : "", *what = !kept          ? ""
                                                                      : waiting == 1 ? "it from "
                                                                                     : "them from ";

@@ -44,6 +44,11 @@ bool nl_outbox_has_room(nl_outbox *outbox, size_t size)
     return true;
 }
 
+static void set_waiting(nl_outbox *outbox, uint64_t records)
+{
+    __atomic_store_n(&outbox->waiting, records, __ATOMIC_RELAXED);
+}
+
 /* Recovery after a kill relies on the order of stores: see shared.h. */
 void nl_outbox_commit(nl_outbox *outbox, nl_ring *rings, const nl_buffer *bytes, uint64_t records)
 {
@@ -69,15 +74,12 @@ void nl_outbox_commit(nl_outbox *outbox, nl_ring *rings, const nl_buffer *bytes,
     __atomic_store_n(&shared->batch_size, shared->next_size, __ATOMIC_RELAXED);
     shared->batch_records = shared->next_records;
     __atomic_store_n(&shared->applied, commit, __ATOMIC_RELEASE);
+    set_waiting(outbox, outbox->waiting + records);
 }
 
 uint64_t nl_outbox_waiting(const nl_outbox *outbox)
 {
-    const nl_shared_log *shared = outbox->shared;
-    if (shared == NULL || shared->batch_size == 0 || shared->batch_start == 0)
-        return shared != NULL ? shared->batch_records : 0;
-    return nl_records_count((nl_format)shared->format, outbox->batch + shared->batch_start,
-                            shared->batch_size - shared->batch_start);
+    return __atomic_load_n(&outbox->waiting, __ATOMIC_RELAXED);
 }
 
 bool nl_outbox_is_empty(const nl_outbox *outbox)
@@ -86,12 +88,22 @@ bool nl_outbox_is_empty(const nl_outbox *outbox)
 }
 
 /* Stores the size first, so that recovery finds an empty batch. */
-static void empty_batch(nl_shared_log *shared)
+static void empty_batch(nl_outbox *outbox)
 {
+    nl_shared_log *shared = outbox->shared;
     __atomic_store_n(&shared->batch_size, 0, __ATOMIC_RELEASE);
     shared->batch_records = 0;
     shared->batch_start = 0;
     __atomic_store_n(&shared->file_offset, UINT64_MAX, __ATOMIC_RELEASE);
+    set_waiting(outbox, 0);
+}
+
+/* Counts the records of the batch again, after some were written. */
+static void count_waiting(nl_outbox *outbox)
+{
+    const nl_shared_log *shared = outbox->shared;
+    set_waiting(outbox, nl_records_count((nl_format)shared->format, outbox->batch + shared->batch_start,
+                                         shared->batch_size - shared->batch_start));
 }
 
 static nl_status write_batch(nl_outbox *outbox, nl_destination *destination, nl_level level)
@@ -103,10 +115,13 @@ static nl_status write_batch(nl_outbox *outbox, nl_destination *destination, nl_
     size_t written = 0;
     nl_status status = nl_destination_write(destination, level, outbox->batch + shared->batch_start,
                                             shared->batch_size - shared->batch_start, &written);
-    if (status == NL_OK)
-        empty_batch(shared);
-    else
-        shared->batch_start += written;
+    if (status == NL_OK) {
+        empty_batch(outbox);
+        return NL_OK;
+    }
+    shared->batch_start += written;
+    if (written > 0)
+        count_waiting(outbox);
     return status;
 }
 
@@ -272,12 +287,14 @@ static nl_status write_spool(nl_outbox *outbox)
     while (shared->batch_start < shared->batch_size) {
         const char *data = outbox->batch + shared->batch_start;
         size_t size = spool_piece(outbox, data, shared->batch_size - shared->batch_start);
-        if (nl_spool_put(outbox->spool, data, size) != NL_OK)
+        if (nl_spool_put(outbox->spool, data, size) != NL_OK) {
+            count_waiting(outbox);
             return NL_FAILED;
+        }
         outbox->to_spool += nl_records_count(outbox->how.format, data, size);
         shared->batch_start += size;
     }
-    empty_batch(shared);
+    empty_batch(outbox);
     return NL_OK;
 }
 
@@ -358,6 +375,7 @@ void nl_outbox_after_fork(nl_outbox *outbox)
 {
     nl_mapping_remove(&outbox->mapping);
     outbox->shared = NULL;
+    outbox->waiting = 0;
     outbox->away = false;
     outbox->pace = outbox->backup_pace = (nl_pace){0};
     nl_spool_close(outbox->spool); /* the parent's; the child opens its own */

@@ -33,6 +33,7 @@ typedef struct nl_outbox {
     nl_pace pace;           /* of attempts to reach the destination, while it is away */
     nl_pace backup_pace;    /* of attempts to reach the backup, while it is away too */
     bool away;              /* the latest attempt failed */
+    uint64_t waiting;       /* records in the batch; atomic, because other threads read it */
     uint64_t to_spool;      /* records written to the spool */
     uint64_t from_spool;    /* records delivered from the spool */
     bool reports;           /* failures go to nl_report, once per error code */
@@ -69,7 +70,7 @@ void nl_outbox_note_failure(nl_outbox *outbox);
 /* Returns whether the spool has records. */
 bool nl_outbox_is_spooled(const nl_outbox *outbox);
 
-/* Returns the number of records in the batch. */
+/* Returns the number of records in the batch. Any thread may call it. */
 uint64_t nl_outbox_waiting(const nl_outbox *outbox);
 
 /* Returns whether the batch is empty. Any thread may call it. */

@@ -2,6 +2,7 @@
 
 #include "delivery.h"
 
+#include "base/text.h"
 #include "base/monotonic.h"
 #include "base/private_directory.h"
 #include "base/thread.h"
@@ -322,8 +323,8 @@ static nl_status hand_over(delivery *d, output_place end, size_t *taken)
     /* Another program wrote to the file. These bytes cannot be delivered, and must not stop the following bytes. */
     *taken = d->chunk.size;
     return nl_error_set(NL_ERROR_SYSTEM,
-                        "%s: %zu bytes in file %" PRIu64 " from %" PRIu64 " are not records, and were skipped",
-                        d->spool, d->chunk.size, d->at.number, d->at.offset);
+                        "%s: skipped %zu byte%s in file %" PRIu64 " from %" PRIu64 ", which are not records", d->spool,
+                        d->chunk.size, nl_plural(d->chunk.size), d->at.number, d->at.offset);
 }
 
 /* Delivers the next piece, and chooses the size of the following piece. */

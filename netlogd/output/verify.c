@@ -2,6 +2,7 @@
 
 #include "verify.h"
 
+#include "base/text.h"
 #include "base/error.h"
 #include "file.h"
 #include "file_index.h"
@@ -83,7 +84,8 @@ static void verify_on_malformed(void *user, const nl_malformed *what)
 {
     check *c = user;
     /* The newline belongs to a line; blocks have line 0. */
-    report_on_file(c, "%s: at byte %" PRIu64 ": %zu bytes: %s\n", c->path, what->offset, what->text.size, what->reason);
+    report_on_file(c, "%s: at byte %" PRIu64 ": %zu byte%s: %s\n", c->path, what->offset, what->text.size,
+                   nl_plural(what->text.size), what->reason);
     if (c->first.size == 0)
         nl_buffer_append(&c->first, what->reason, strlen(what->reason) + 1);
     regions_add(&c->regions, what->offset, what->offset + what->text.size, what->line > 0);
@@ -97,8 +99,8 @@ static void print_lost(const nl_lost *what)
     printf("%s: stream ", what->source);
     for (size_t i = 0; i < sizeof what->stream; i++)
         printf("%02x", what->stream[i]);
-    printf(": %" PRIu64 " records missing between %s and %s; the program itself dropped %" PRIu64 " of these\n",
-           what->count, from, to, what->dropped);
+    printf(": %" PRIu64 " record%s missing between %s and %s; the program itself dropped %" PRIu64 "\n", what->count,
+           nl_plural(what->count), from, to, what->dropped);
 }
 
 /* Reports records that programs dropped. Records that one file lacks may be in the next file. */
@@ -150,8 +152,8 @@ static void verify_check_end(check *c)
     uint64_t size, whole;
     if (nl_archive_find_end(c->path, &size, &whole) != NL_OK || whole == size || regions_reach(&c->regions, size))
         return;
-    report_on_file(c, "%s: at byte %" PRIu64 ": %" PRIu64 " bytes: incomplete record at the end\n", c->path, whole,
-                   size - whole);
+    report_on_file(c, "%s: at byte %" PRIu64 ": %" PRIu64 " byte%s: incomplete record at the end\n", c->path, whole,
+                   size - whole, nl_plural(size - whole));
     regions_add(&c->regions, whole, size, false);
 }
 
@@ -246,13 +248,14 @@ static void report_no_records(check *c, bool good, uint64_t malformed)
 static void print_summary(const check *c, const nl_decoder_stats *stats, bool good)
 {
     printf("%s: %s: %" PRIu64 " record%s", c->path, good ? "sound" : "damaged", stats->records,
-           stats->records == 1 ? "" : "s");
+           nl_plural(stats->records));
     if (stats->blocks > 0)
-        printf(" in %" PRIu64 " blocks", stats->blocks);
+        printf(" in %" PRIu64 " block%s", stats->blocks, nl_plural(stats->blocks));
     if (stats->malformed > 0 || c->regions.count > 0)
-        printf(", %" PRIu64 " bytes damaged in %zu places", regions_bytes(&c->regions), c->regions.count);
+        printf(", %" PRIu64 " byte%s damaged in %zu place%s", regions_bytes(&c->regions),
+               nl_plural(regions_bytes(&c->regions)), c->regions.count, nl_plural(c->regions.count));
     if (stats->repeated > 0)
-        printf(", %" PRIu64 " records stored twice", stats->repeated);
+        printf(", %" PRIu64 " record%s stored twice", stats->repeated, nl_plural(stats->repeated));
     putchar('\n');
 }
 

@@ -2,6 +2,7 @@
 
 #include "verify_seal.h"
 
+#include "base/text.h"
 #include "base/memory.h"
 #include "base/time_internal.h"
 #include "file.h"
@@ -104,16 +105,20 @@ static void check_file(seal_check *c, sealed_file *file, bool last)
     bool there = file->error == 0 && stat(file->name, &status) == 0;
     uint64_t sealed = file->latest.to, size = there ? (uint64_t)status.st_size : 0;
     if (file->error == ENOENT && (sealed == 0 || file->latest.time_ns < c->since_ns))
-        printf("%s: note: removed; it had %" PRIu64 " bytes, sealed from %s to %s\n", file->name, sealed, from, to);
+        printf("%s: note: removed; it had %" PRIu64 " byte%s, sealed from %s to %s\n", file->name, sealed,
+               nl_plural(sealed), from, to);
     else if (!there)
-        report_tampering(c, file->name, "%s; it had %" PRIu64 " bytes, sealed from %s to %s",
-                         file->error == ENOENT ? "missing" : strerror(file->error), sealed, from, to);
+        report_tampering(c, file->name, "%s; it had %" PRIu64 " byte%s, sealed from %s to %s",
+                         file->error == ENOENT ? "missing" : strerror(file->error), sealed, nl_plural(sealed), from,
+                         to);
     else if (size > sealed && last && !file->latest.ended)
-        printf("%s: note: the last %" PRIu64 " bytes are not sealed yet\n", file->name, size - sealed);
+        printf("%s: note: not sealed yet: the last %" PRIu64 " byte%s\n", file->name, size - sealed,
+               nl_plural(size - sealed));
     else if (size > sealed)
-        report_tampering(c, file->name, "%" PRIu64 " bytes were added after the last seal", size - sealed);
+        report_tampering(c, file->name, "%" PRIu64 " byte%s added after the last seal", size - sealed,
+                         nl_plural(size - sealed));
     if (there && !file->bad && sealed > 0)
-        printf("%s: sealed: %" PRIu64 " bytes, from %s to %s\n", file->name, sealed, from, to);
+        printf("%s: sealed: %" PRIu64 " byte%s, from %s to %s\n", file->name, sealed, nl_plural(sealed), from, to);
 }
 
 static bool is_sealed(const seal_check *c, const char *name)
@@ -186,7 +191,7 @@ static void check_chain(seal_check *c, FILE *file, seal_key key)
         report_tampering(c, c->name, "seal %" PRIu64 " is missing or damaged%s", key.index + 1,
                          key.index == 0 ? ", or the key is another archive's" : "");
     else if (ftello(file) < status.st_size && key.index > marked)
-        report_tampering(c, c->name, "bytes were added after the last seal");
+        report_tampering(c, c->name, "bytes added after the last seal");
     OPENSSL_cleanse(&key, sizeof key);
 }
 
@@ -216,9 +221,9 @@ static void report_verdict(const seal_check *c)
     if (c->count == 0)
         printf("%s: NOT PROVEN: no seal was made with this key\n", c->name);
     else
-        printf("%s: %s %" PRIu64 " bytes in %zu files, as netlogd wrote them from %s to %s (%" PRIu64 " seals)\n",
-               c->name, c->tampered ? "NOT PROVEN in full; proven:" : "proven:", c->bytes, c->file_count, from, to,
-               c->count);
+        printf("%s: %s %" PRIu64 " byte%s in %zu file%s, as netlogd wrote them from %s to %s (%" PRIu64 " seal%s)\n",
+               c->name, c->tampered ? "NOT PROVEN in full; proven:" : "proven:", c->bytes, nl_plural(c->bytes),
+               c->file_count, nl_plural(c->file_count), from, to, c->count, nl_plural(c->count));
 }
 
 static bool check_seal_file(const char *directory, const char *name, const seal_key *first, int64_t since_ns)

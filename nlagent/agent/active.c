@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "base/text.h"
 #include "agent/agent.h"
 
 #include "base/error.h"
@@ -187,7 +188,7 @@ static bool active_may_start(const agent *a)
     for (const active *s = a->sensors; s != NULL; s = s->next)
         running += s->process != NULL;
     return running < a->limits.sensors ||
-           nl_error_false(NL_ERROR_LIMIT, "%zu sensors are running, which is the maximum", running);
+           nl_error_false(NL_ERROR_LIMIT, "the maximum of %zu sensor%s is running", running, nl_plural(running));
 }
 
 active *active_get(agent *a, const char *text)

@@ -118,10 +118,19 @@ static void process_decode(sensor_process *p, const char *data, size_t size)
     nl_buffer_free(&line);
 }
 
+/* Returns whether a line can be passed on without decoding it: one record of ULM, as a sensor of NetLogger prints it.
+ * A second DATE belongs to another record, whose newline is missing, or to a value. */
+static bool is_plain_record(const char *line, size_t size)
+{
+    static const char second[] = " DATE=";
+    return nl_text_begins_as(&nl_ulm, line, size) && !nl_terminal_controls(line, size) &&
+           memmem(line, size, second, sizeof second - 1) == NULL;
+}
+
 /* Passes on a line, which has a newline at size. An empty line only shows that the sensor is alive. */
 static void process_pass_line(sensor_process *p, const char *line, size_t size)
 {
-    if (size > 0 && nl_text_begins_as(&nl_ulm, line, size) && !nl_terminal_controls(line, size))
+    if (size > 0 && is_plain_record(line, size))
         p->watcher.on_line(p->watcher.user, line, size);
     else if (size > 0)
         process_decode(p, line, size + 1);

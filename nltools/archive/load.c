@@ -2,6 +2,7 @@
 
 #include "archive/load.h"
 
+#include "base/text.h"
 #include "archive/cut.h"
 #include "archive/seen.h"
 #include "program/foreign.h"
@@ -203,8 +204,8 @@ static bool load_input(loader *l, input *in, store_place *place)
     if (good && status == NL_END && !in->again)
         good = load_rest(l, place, decoder, &pending);
     else if (good && status == NL_END && pending.size > 0 && !l->quiet) {
-        program_error("%s: the last %zu bytes are an incomplete record; the next load reads them", in->name,
-                      pending.size);
+        program_error("%s: incomplete record in the last %zu byte%s; the next load reads it", in->name, pending.size,
+                      nl_plural(pending.size));
         l->reading->checked = true; /* the message explains the absence of records */
     }
     if (good && (l->in_batch > 0 || place->position > before))

@@ -249,7 +249,7 @@ static void append_table(const schema *s, const char *printed, bool json, GStrin
         }
     }
     if (json)
-        g_string_append_printf(out, "%s\n", json_document_text(table));
+        g_string_append_printf(out, "%s\n", json_document_text(table, true));
     json_object_put(table);
     g_strfreev(lines);
 }

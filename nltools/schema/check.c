@@ -2,6 +2,7 @@
 
 #include "check.h"
 
+#include "base/text.h"
 #include "program/json_document.h"
 
 #include <float.h>
@@ -304,8 +305,9 @@ void schema_check_report(const schema_check *c, GString *out)
     }
     if (out->len > 0)
         g_string_append_c(out, '\n');
-    g_string_append_printf(out, "%" PRIu64 " records, %" PRIu64 " deviations from %s\n", c->records,
-                           schema_check_deviations(c), c->schema->name);
+    g_string_append_printf(out, "%" PRIu64 " record%s, %" PRIu64 " deviation%s from %s\n", c->records,
+                           nl_plural(c->records), schema_check_deviations(c), nl_plural(schema_check_deviations(c)),
+                           c->schema->name);
     for (int k = 0; k < KINDS; k++)
         if (c->counts[k] > 0)
             g_string_append_printf(out, "  %-16s %8" PRIu64 "%s\n", kind_names[k], c->counts[k],

@@ -2,6 +2,7 @@
 
 #include "stat/report.h"
 
+#include "base/text.h"
 #include "requests/printable.h"
 #include "base/time_internal.h"
 
@@ -261,10 +262,10 @@ void report_throughput(throughput *t, int64_t interval_ns)
 {
     char text[UNITS_SIZE], time[NL_TIME_TEXT_SIZE];
     printf("%s: %s", t->field, units_quantity(t->total, text));
-    printf(" in %" PRIu64 " records", t->records);
+    printf(" in %" PRIu64 " record%s", t->records, nl_plural(t->records));
     printf(", %s per second\n", units_quantity(throughput_mean(t), text));
     if (t->unusable > 0)
-        printf("  %" PRIu64 " values are not numbers\n", t->unusable);
+        printf("  not numbers: %" PRIu64 " value%s\n", t->unusable, nl_plural(t->unusable));
     if (interval_ns == 0)
         interval_ns = series_nice_width_ns((double)t->series.width_ns * (double)t->series.count);
     series_widen(&t->series, interval_ns);

@@ -2,6 +2,7 @@
 
 #include "scene/scene.h"
 
+#include "base/text.h"
 #include "model/checks.h"
 #include "model/slow.h"
 #include "scene/axis.h"
@@ -178,8 +179,9 @@ static void draw_caption(const layer_context *c)
     nl_time_format_iso(MAX(c->view->from_ns, c->layout->whole_from_ns),
                        from); /* not the previous day, if the view begins a little earlier */
     axis_span_label((double)(c->view->to_ns - c->view->from_ns), span);
-    char *text = g_strdup_printf("%.10s UTC   %s shown   %zu records   %s%s", from, span, model_count(c->model),
-                                 model_name(c->model), model_has_right_clocks(c->model) ? "   clocks corrected" : "");
+    char *text = g_strdup_printf("%.10s UTC   %s shown   %zu record%s   %s%s", from, span, model_count(c->model),
+                                 nl_plural(model_count(c->model)), model_name(c->model),
+                                 model_has_right_clocks(c->model) ? "   clocks corrected" : "");
     text_draw(c->cr, text, TEXT_SMALL, palette_muted(c->view->dark), TEXT_LEFT, c->layout->left, c->layout->caption_y,
               c->layout->right - c->layout->left);
     g_free(text);

@@ -2,6 +2,7 @@
 
 #include "view/exporting.h"
 
+#include "base/text.h"
 #include "model/export.h"
 #include "scene/render.h"
 #include "base/error.h"
@@ -167,8 +168,8 @@ static void on_written(GObject *source, GAsyncResult *result, gpointer user)
     const writing *o = g_task_get_task_data(G_TASK(result));
     char *said = o->error.code != NL_ERROR_NONE
                      ? g_strdup(o->error.message)
-                     : g_strdup_printf("Saved %" G_GUINT64_FORMAT " of %u records as %s in %s", o->written,
-                                       o->places->len, o->format, o->path);
+                     : g_strdup_printf("Saved %" G_GUINT64_FORMAT " of %u record%s as %s in %s", o->written,
+                                       o->places->len, nl_plural(o->places->len), o->format, o->path);
     e->writing--;
     e->say(e->user, said);
     g_free(said);

@@ -2,6 +2,7 @@
 
 #include "view/side_panel.h"
 
+#include "base/text.h"
 #include "model/edges.h"
 #include "requests/printable.h"
 
@@ -221,8 +222,9 @@ void side_panel_show_range(side_panel *p, int64_t from_ns, int64_t to_ns)
     char span[32], from[NL_TIME_TEXT_SIZE];
     axis_span_label((double)(to_ns - from_ns), span);
     nl_time_format_iso(from_ns, from);
-    char *text = g_strdup_printf("<b>%s marked</b>\nfrom %s\n%zu records%s", span, from, of->records,
-                                 of->sampled ? "; percentiles and means come from a sample" : "");
+    char *text =
+        g_strdup_printf("<b>%s marked</b>\nfrom %s\n%zu record%s%s", span, from, of->records, nl_plural(of->records),
+                        of->sampled ? "; percentiles and means come from a sample" : "");
     side_panel_add_text(p, text);
     g_free(text);
     add_segment_statistics(p, s, of);

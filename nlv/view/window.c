@@ -2,6 +2,7 @@
 
 #include "view/window.h"
 
+#include "base/text.h"
 #include "base/error.h"
 #include "base/time_internal.h"
 #include "requests/printable.h"
@@ -120,7 +121,8 @@ static void show_notices(window *w)
     if (w->reading->malformed == w->malformed)
         return;
     w->malformed = w->reading->malformed;
-    char *text = g_strdup_printf("%" G_GUINT64_FORMAT " malformed lines were skipped", w->malformed);
+    char *text =
+        g_strdup_printf("%" G_GUINT64_FORMAT " malformed line%s skipped", w->malformed, nl_plural(w->malformed));
     window_say(w, text);
     g_free(text);
 }

@@ -150,7 +150,7 @@ class BadInput(support.Case):
         for program in self.each():
             for source, reason in sources.items():
                 if program[0] == "nltools/nlarchive" and source.suffix == ".nlb":
-                    reason = "incomplete record; the next load reads"
+                    reason = "; the next load reads it"
                 self.assert_one_message(program, source, f"{source}: ", reason)
 
     def test_truncated_later(self):

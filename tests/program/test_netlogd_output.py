@@ -506,7 +506,7 @@ class Output(support.Case):
                                     (2, f"file:{self.folder}/a-{{N}}.log?fsync=0", "0 is out of range; use at least 1ms"),
                                     (2, f"file:{self.folder}/a-{{N}}.log?rotate_time=0", "0 is out of range; use at least 1ms"),
                                     (2, f"file:{self.folder}/{{N}}/a.log", "is allowed only in the name of a file"),
-                                    (2, f"file:{self.folder}/a.log?where=A=", "column 3: a value"),
+                                    (2, f"file:{self.folder}/a.log?where=A=", "column 3: expected a value"),
                                     (2, "x-netlog://localhost", "missing option spool=DIRECTORY"),
                                     (2, f"x-netlog://localhost?spool={self.folder}&format=ulm", "needs format=nlb"),
                                     (2, f"x-syslog://moon?spool={self.folder}", "unknown syslog facility"),

@@ -169,6 +169,7 @@ class Trouble(nlagents.Agent):
                 ("bp", "ts=2026-01-01T00:00:00Z event=E level=Info n=1\\n", ["NL.EVNT=E n=1"]),
                 ("crlf", (good % 1) + "\\r\\n" + (good % 2) + "\\n", ["NL.EVNT=E N=1", "NL.EVNT=E N=2"]),
                 ("noise", (good % 1) + "\\nnonsense\\n" + (good % 2) + "\\n", ["NL.EVNT=E N=1", "NL.EVNT=E N=2"]),
+                ("two", (good % 1) + " " + (good % 2) + "\\n", ["NL.EVNT=E N=2"]),
                 ("controls", (good % 1) + " S=a\\033b\\n", ['NL.EVNT=E N=1 S="a\\x1bb"'])]:
             agent = self.start_agent("--sensor", f"s=printf '{lines}'; sleep 100", name=name)
             out = self.ask(agent, "subscribe", "s", "--duration", "1s").stdout

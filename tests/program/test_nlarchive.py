@@ -94,7 +94,7 @@ class OnEach:
         lines = [line(i) for i in range(1000)]
         self.log.write_text("".join(lines[:10]) + lines[10][:30])
         said = self.load(self.db, self.log)
-        self.assertIn("the last 30 bytes are an incomplete record; the next load reads them", said)
+        self.assertIn("incomplete record in the last 30 bytes; the next load reads it", said)
         self.assertIn("10 records loaded", said)
         self.log.write_text("".join(lines[:500]))
         self.assertIn("490 records loaded", self.load(self.db, self.log))
@@ -113,7 +113,7 @@ class OnEach:
         data = log.read_bytes()
         log.write_bytes(data[:len(data) // 2])
         said = self.load(self.db, folder)
-        self.assertIn("are an incomplete record", said)
+        self.assertIn("incomplete record in the last ", said)
         log.write_bytes(data)
         shutil.copy(log, self.scratch / "copy.nlb")
         self.load(self.db, folder, self.scratch / "copy.nlb")

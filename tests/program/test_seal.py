@@ -300,7 +300,7 @@ class Tampering(Archive):
             self.restore()
             with open(path, "ab") as file:
                 file.write(self.lines(1))
-            self.rejects(f"{path.name}: {len(self.lines(1))} bytes were added after the last seal")
+            self.rejects(f"{path.name}: {len(self.lines(1))} bytes added after the last seal")
             self.restore()
         for one, other in ((0, 1), (1, 3)):
             data = logs[one].read_bytes(), logs[other].read_bytes()
@@ -348,7 +348,7 @@ class Tampering(Archive):
             path.write_bytes(data[:HEAD] + b"".join(parts[:n - 1] + [parts[n], parts[n - 1]] + parts[n + 1:]))
             self.rejects()
         path.write_bytes(data + 2 * parts[-1])
-        self.rejects("bytes were added after the last seal")
+        self.rejects("bytes added after the last seal")
         path.write_bytes(b"")
         self.rejects("not a seal file")
         path.unlink()

@@ -3,6 +3,7 @@ import base64
 import fcntl
 import html
 import http.server
+import json
 import os
 import pathlib
 import pty
@@ -92,6 +93,18 @@ class Terminal(support.Case):
                 self.assertEqual(len(printed.splitlines()), len(VALUES) - (self.text in arguments), arguments)
                 if self.blocks in arguments:
                     self.assertEqual(printed.count(KEPT.encode()), len(VALUES), "other characters stay as they are")
+
+    def test_documents_of_json_keep_them_as_escapes(self):
+        values = [value for value in VALUES if value.decode("utf-8", "ignore").encode() == value]
+        log = self.scratch / "requests.nlb"
+        log.write_bytes(nlb_decoder.encode([((i + 1) * 1000000, name + value, [(b"REQ.ID", i // 10), (b"V", value)])
+                                            for i in range(100) for name in (b"A", b"B") for value in values[:1]] +
+                                           [((i + 1) * 1000000, b"E" + value, [(b"REQ.ID", i % 10)])
+                                            for i, value in enumerate(values)], b"s" * 16))
+        printed, said = self.output("nltools/nlstat", "--json", log)
+        self.assertEqual((found(printed), said), ([], b""))
+        self.assertTrue(json.loads(printed))
+        self.assertIn(b"\\u009b", printed)
 
     def test_nlagent_prints_none_of_a_hostile_agent(self):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), HostileAgent)
