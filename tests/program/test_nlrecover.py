@@ -327,7 +327,7 @@ class Nlrecover(support.Case):
         result = self.recover()
         if "nothing" not in result.stderr:
             self.assertEqual(result.returncode, 1)
-            self.assertIn("a destination must be given", result.stderr)
+            self.assertIn("name another destination", result.stderr)
         self.assertEqual(self.recover("-d", "-").returncode, 0)
 
 
