@@ -28,6 +28,7 @@ enum {
 
 #define ZONE_NS (INT64_C(1800) * 1000000000)
 #define ZONE_DELAY_NS (INT64_C(600) * 1000000000)
+#define SHIFT_MAX_NS (REQUEST_TIME_MAX / 4)
 #define ZONE_EARLY_NS (INT64_C(60) * 1000000000)
 #define ZONE_MAX_NS (26 * 2 * ZONE_NS)
 
@@ -656,6 +657,9 @@ static bool is_skewed(const graph *g, const host_group *group)
 
 static void shift_group(graph *g, host_group *group, int64_t shift_ns)
 {
+    if (llabs(shift_ns) > SHIFT_MAX_NS || llabs(group->begin_ns) > REQUEST_TIME_MAX ||
+        llabs(group->end_ns) > REQUEST_TIME_MAX)
+        return;
     for (guint i = group->from; i < group->to; i++) {
         uint32_t index = AT(g->items, sort_item, i)->index;
         request_span *s = SPAN(g, index);

@@ -28,6 +28,9 @@
 
 #define REQUEST_NONE UINT32_MAX
 
+/* The begins and ends of events are at most this far from 1970, so that differences of times do not overflow. */
+#define REQUEST_TIME_MAX (INT64_MAX / 2 - INT64_C(1000000000000000))
+
 /* What a record is. */
 typedef enum request_role { REQUEST_POINT, REQUEST_BEGIN, REQUEST_END, REQUEST_WHOLE } request_role;
 
@@ -110,10 +113,10 @@ request_graph *request_graph_new(const event_names *names);
 void request_graph_free(request_graph *g); /* NULL is allowed */
 
 /*
- * Builds the graph of one request from events in any order, at least one; sorts them. edges may be NULL: then programs
- * are joined by explicit parents only. A begin event is in another time zone than its end event if the duration that
- * the end event carries says so; its time is corrected by whole half hours. clocks may be NULL: then nothing is known
- * of the hosts' clocks.
+ * Builds the graph of one request from events in any order, at least one, within REQUEST_TIME_MAX; sorts them. edges
+ * may be NULL: then programs are joined by explicit parents only. A begin event is in another time zone than its end
+ * event if the duration that the end event carries says so; its time is corrected by whole half hours. clocks may be
+ * NULL: then nothing is known of the hosts' clocks.
  */
 void request_graph_build(request_graph *g, request_event *events, size_t count, const struct precedence *edges,
                          const clock_bounds *clocks);

@@ -230,8 +230,8 @@ static int64_t duration_of(const request_reader *r, const nl_record *record, con
     }
     if (start != NULL && start->type == NL_TYPE_STRING &&
         nl_time_parse(start->string.data, start->string.size, r->fraction, &start_ns) == NL_OK &&
-        start_ns <= record->time_ns)
-        return record->time_ns - start_ns;
+        start_ns <= record->time_ns && !__builtin_sub_overflow(record->time_ns, start_ns, &start_ns))
+        return start_ns;
     return -1;
 }
 
@@ -390,8 +390,12 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
     if (phase == 'B' || phase == 'E')
         event->role = phase == 'B' ? REQUEST_BEGIN : REQUEST_END;
     event->span_name = event->name;
-    if (phase == 'X' && __builtin_add_overflow(event->time_ns, event->duration_ns, &event->time_ns))
-        event->time_ns = record->time_ns; /* Chrome's records have the time of the begin */
+    event->time_ns = CLAMP(event->time_ns, -REQUEST_TIME_MAX, REQUEST_TIME_MAX);
+    if (phase == 'X') { /* Chrome's records have the time of the begin */
+        event->duration_ns = MIN(event->duration_ns, REQUEST_TIME_MAX - MAX(event->time_ns, 0));
+        event->time_ns += event->duration_ns;
+    }
+    event->duration_ns = MIN(event->duration_ns, REQUEST_TIME_MAX + MIN(event->time_ns, 0));
     return request != 0 ? request : hash_mix((uint64_t)event->place << 32 | event->thread, r->seed) | 1;
 }
 

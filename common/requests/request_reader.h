@@ -7,7 +7,7 @@
  * separators: TRACE.ID, SPAN.ID and PARENT.ID (also PARENT.SPAN.ID), the duration DUR or DURATION in seconds (DUR.MS,
  * DURATION.NS and so on in these units; with a field ph, of Chrome's traces, in microseconds), the begin START of a
  * record that has the time of its end, the thread TID, THREAD or THREAD.ID, with the process PID, and STATUS. Records
- * of sensors belong to no request. One thread at a time.
+ * of sensors belong to no request. Times far from 1970 count as REQUEST_TIME_MAX. One thread at a time.
  */
 #ifndef NETLOGGER_REQUESTS_REQUEST_READER_H
 #define NETLOGGER_REQUESTS_REQUEST_READER_H

@@ -313,6 +313,23 @@ class Nlstat(support.Case):
         self.assertGreater(found["requests"], 20000)
         self.assertEqual(2 * found["requests"] - found["without_first"] - found["without_last"], 40000)
 
+    def test_hostile_requests(self):
+        """Identifiers of any bytes, parents that form a cycle or are elsewhere, ends before begins, and a request without end."""
+        ids = ['"\\x00"', '"\\xff\\xfe"', '"a=b \\"c\\""', "x" * 5000, "\u00e9", '"\\n"']
+        text = ""
+        for i, name in enumerate(ids):
+            for us, event, span, parent in [(0, "A.start", 1, 2), (1, "B.start", 2, 1), (2, "C.end", 3, 99), (3, "C.start", 3, 99),
+                                            (4, "D.start", 4, 4), (5, "D.end", 4, 4), (6, "B.end", 2, 1), (7, "A.end", 1, 2)]:
+                text += line(i * 100 + us, event, i, **{"TRACE.ID": name, "SPAN.ID": span, "PARENT.ID": parent}).replace(f" REQ.ID={i}", "")
+        (found,) = self.found("--slowest", "9", self.log(text))
+        self.assertEqual((found["requests"], found["total_ns"]), (len(ids), len(ids) * 7000))
+        self.assertEqual((found["cycles"], found["missing_parents"]), (2 * len(ids), 2 * len(ids)))
+        self.assertAlmostEqual(sum(r["share"] for r in found["rows"] if r["kind"] != "part"), 1, 9)
+        endless = "".join(line(i, ("A.start", "A.end", "B")[i % 3], "one") for i in range(100000))
+        (found,) = self.found("--id", "REQ.ID", "--memory", "1M", self.log(endless, "b.log"))
+        self.assertGreater(found["measured_early"] + found["requests"], 1)
+        self.assertAlmostEqual(sum(r["share"] for r in found["rows"] if r["kind"] != "part"), 1, 9)
+
     def test_plots(self):
         log = self.log(requests())
         for name, begin in (("a.png", b"\x89PNG"), ("a.svg", b"<?xml")):

@@ -367,10 +367,74 @@ static void bounds_of_clocks(void **state)
     (void)state;
 }
 
+/* A span that ends before it begins, on one host: both records are kept, and neither time is negative. */
+static void ends_before_begins(void **state)
+{
+    script *s = script_new();
+    add_side(s, 0, "Page.start", 1, 1, 0);
+    add_side(s, 50, "Call.end", 1, 2, 1);
+    add_side(s, 90, "Call.start", 1, 2, 1);
+    add_side(s, 100, "Page.end", 1, 1, 0);
+    build(s, NULL);
+    assert_int_equal(s->graph->problems.no_begin, 1);
+    assert_int_equal(s->graph->problems.no_end, 1);
+    for (size_t i = 0; i < s->graph->span_count; i++)
+        assert_true(s->graph->spans[i].end_ns >= s->graph->spans[i].begin_ns && s->graph->spans[i].self_ns >= 0);
+    script_free(s);
+    (void)state;
+}
+
+/* A parent that another trace has is missing here. Times may be far apart. */
+static void parents_elsewhere(void **state)
+{
+    script *s = script_new();
+    add_side(s, 0, "Page.start", 1, 1, 12345);
+    add_side(s, 100, "Page.end", 1, 1, 12345);
+    build(s, NULL);
+    assert_int_equal(s->graph->problems.no_parent, 1);
+    assert_path(s, "Page 100");
+    request_event *e = add(s, 100, "Job", 1);
+    e->role = REQUEST_WHOLE;
+    e->duration_ns = REQUEST_TIME_MAX;
+    add(s, -REQUEST_TIME_MAX, "Old", 1);
+    add(s, REQUEST_TIME_MAX, "New", 1);
+    request_graph_build(s->graph, s->events, s->count, NULL, NULL);
+    assert_int_equal(s->graph->span_count, 1);
+    script_free(s);
+    (void)state;
+}
+
+/* Events that a generator of random numbers makes: whatever they are, the path adds up and ends. */
+static void random_events(void **state)
+{
+    script *s = script_new();
+    uint64_t random = 99;
+    static const char *const names[] = {"A.start", "A.end", "B.start", "B.end", "C", "D"};
+    for (int round = 0; round < 20000; round++) {
+        for (int i = 0; i < 2 + round % 12; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            uint64_t r = random >> 20;
+            request_event *e = add(s, (int64_t)(r % 16), names[r / 16 % 6], (uint32_t)(r / 96 % 3));
+            e->span_id = r / 300 % 5;
+            e->parent = r / 1500 % 5;
+            e->thread = (uint32_t)(r / 7500 % 3);
+            if (r / 22500 % 4 == 0) {
+                e->role = REQUEST_WHOLE;
+                e->duration_ns = (int64_t)(r / 90000 % 20);
+            }
+        }
+        build(s, NULL);
+        for (size_t i = 0; i < s->graph->span_count; i++)
+            assert_true(s->graph->spans[i].self_ns >= 0 && s->graph->spans[i].path_ns >= 0);
+    }
+    script_free(s);
+    (void)state;
+}
+
 /* A million children, or a million levels: time and memory stay in proportion. */
 static void large_requests(void **state)
 {
-    enum { MANY = 200000 };
+    enum { MANY = 1000000 };
     event_names *names = event_names_new();
     request_graph *g = request_graph_new(names);
     request_event *events = g_new0(request_event, 2 * (MANY + 1));
@@ -910,6 +974,9 @@ int main(void)
         cmocka_unit_test(cycles_of_parents),
         cmocka_unit_test(effects_before_causes),
         cmocka_unit_test(bounds_of_clocks),
+        cmocka_unit_test(ends_before_begins),
+        cmocka_unit_test(parents_elsewhere),
+        cmocka_unit_test(random_events),
         cmocka_unit_test(large_requests),
         cmocka_unit_test(simulated_services),
         cmocka_unit_test(services_with_wrong_clocks),
