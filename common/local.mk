@@ -129,15 +129,17 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/requests/request_graph.h \
 	%D%/requests/infer.c \
 	%D%/requests/infer.h \
-	%D%/requests/lifelines.c \
-	%D%/requests/lifelines.h \
+	%D%/requests/record_sample.c \
+	%D%/requests/record_sample.h \
 	%D%/requests/hash64.h \
 	%D%/requests/printable.c \
 	%D%/requests/printable.h \
 	%D%/charts/chart.c \
 	%D%/charts/chart.h \
-	%D%/convert/picture.c \
-	%D%/convert/picture.h \
+	%D%/convert/request_stream.c \
+	%D%/convert/request_stream.h \
+	%D%/convert/lanes.c \
+	%D%/convert/lanes.h \
 	%D%/convert/chrome_write.c \
 	%D%/convert/perfetto.c \
 	%D%/convert/spans.c \

@@ -2,16 +2,14 @@
  * Writes Chrome's trace format (JSON) for chrome://tracing and Perfetto's viewer.
  *
  * A record becomes an instant event whose args are the record in JSON, so that nlconv can read it again. Hosts are
- * processes, and programs are their threads. The lifelines follow, as nestable async events (one for an object, and one
- * inside it for each segment), and the loadlines, as counters; nlconv does not read these again.
+ * processes, programs are threads. The spans of requests are complete events (X) on lanes of their program, so that a
+ * span lies below the one that encloses it; their args name the request, the span and its parent. A flow leads from a
+ * span to a child on another lane. Loadlines are counters. nlconv reads only the instant events again.
  */
 #include "config.h"
 
 #include "convert/json_text.h"
-#include "convert/keys.h"
-#include "convert/picture.h"
-
-#include "requests/hash64.h"
+#include "convert/lanes.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,26 +17,185 @@
 
 typedef struct chrome_writer {
     exporter base;
-    picture *picture;
+    request_stream *requests;
+    places *places;
     const exporter_kind *args_kind;
     exporter *args;
-    bool begun;        /* an event was written */
-    char lifeline[16]; /* the number of the current lifeline */
+    bool begun;           /* an event was written */
+    uint64_t track_count; /* tids so far */
+    uint64_t span_count;  /* so far */
+    sink *s;              /* during put and end */
 } chrome_writer;
 
-static void open_writer(exporter *base)
+static void put_text(nl_buffer *out, const char *text)
+{
+    json_put_name(out, (nl_string){text, strlen(text)});
+}
+
+static void put_time(nl_buffer *out, const char *key, int64_t time_ns)
+{
+    char text[80];
+    uint64_t size = time_ns < 0 ? 0 - (uint64_t)time_ns : (uint64_t)time_ns;
+    int length = snprintf(text, sizeof text, ",\"%s\":%s%" PRIu64 ".%03u", key, time_ns < 0 ? "-" : "", size / 1000,
+                          (unsigned)(size % 1000));
+    json_put(out, text, (size_t)length);
+}
+
+/* Writes {"ph":...,"ts":...,"pid":...,"tid":... */
+static void begin_event(chrome_writer *w, char phase, int64_t time_ns, uint64_t process, uint64_t track)
+{
+    nl_buffer *out = &w->s->bytes;
+    char text[80];
+    int length = snprintf(text, sizeof text, "%s{\"ph\":\"%c\"", w->begun ? ",\n" : "", phase);
+    json_put(out, text, (size_t)length);
+    put_time(out, "ts", time_ns);
+    length = snprintf(text, sizeof text, ",\"pid\":%" PRIu64 ",\"tid\":%" PRIu64, process, track);
+    json_put(out, text, (size_t)length);
+    w->begun = true;
+}
+
+/* Names a process or thread. */
+static void put_track_name(chrome_writer *w, const char *kind, uint64_t process, uint64_t track, const char *name)
+{
+    nl_buffer *out = &w->s->bytes;
+    begin_event(w, 'M', 0, process, track);
+    JSON_PUT(out, ",\"name\":");
+    put_text(out, kind);
+    JSON_PUT(out, ",\"args\":{\"name\":");
+    put_text(out, name);
+    JSON_PUT(out, "}}");
+}
+
+static place *chrome_place_of(chrome_writer *w, const nl_record *record)
+{
+    place *p = places_find(w->places, record);
+    if (p->track != 0)
+        return p;
+    p->track = ++w->track_count;
+    if (p->new_host && *p->host != '\0')
+        put_track_name(w, "process_name", p->process, p->track, p->host);
+    if (*p->prog != '\0')
+        put_track_name(w, "thread_name", p->process, p->track, p->prog);
+    return p;
+}
+
+/* ---- spans ---- */
+
+static uint64_t chrome_lane_of(chrome_writer *w, place *p, const stream_span *span)
+{
+    lane *l = place_find_lane(p, span->begin_ns, span->end_ns);
+    if (l->track == 0 && p->lanes->len == 1)
+        l->track = p->track;
+    if (l->track == 0) {
+        l->track = ++w->track_count;
+        char *name = g_strdup_printf("%s (%u)", p->prog, p->lanes->len);
+        put_track_name(w, "thread_name", p->process, l->track, name);
+        g_free(name);
+    }
+    return l->track;
+}
+
+typedef struct chrome_span {
+    uint64_t process, track;
+} chrome_span;
+
+static void chrome_put_span(chrome_writer *w, const stream_request *r, size_t index, chrome_span at)
+{
+    const stream_span *span = &r->spans[index];
+    nl_buffer *out = &w->s->bytes;
+    char text[120];
+    begin_event(w, 'X', span->begin_ns, at.process, at.track);
+    put_time(out, "dur", (int64_t)((uint64_t)span->end_ns - (uint64_t)span->begin_ns));
+    JSON_PUT(out, ",\"cat\":\"netlogger.span\",\"name\":");
+    put_text(out, span->name);
+    JSON_PUT(out, ",\"args\":{\"request\":");
+    put_text(out, r->name);
+    int size = snprintf(text, sizeof text, ",\"span\":%" PRIu64, w->span_count + index + 1);
+    json_put(out, text, (size_t)size);
+    if (span->parent != STREAM_NONE) {
+        size = snprintf(text, sizeof text, ",\"parent\":%" PRIu64, w->span_count + span->parent + 1);
+        json_put(out, text, (size_t)size);
+    }
+    JSON_PUT(out, "}}");
+}
+
+/* Leads from a point in a span to the begin of its child. */
+static void put_flow(chrome_writer *w, const stream_span *child, uint64_t number, chrome_span from, chrome_span to)
+{
+    const chrome_span ends[] = {from, to};
+    for (int i = 0; i < 2; i++) {
+        char text[120];
+        begin_event(w, i == 0 ? 's' : 'f', child->begin_ns, ends[i].process, ends[i].track);
+        int size = snprintf(text, sizeof text, ",\"cat\":\"netlogger.span\",\"name\":\"call\",\"id\":%" PRIu64 "%s}",
+                            number, i == 0 ? "" : ",\"bp\":\"e\"");
+        json_put(&w->s->bytes, text, (size_t)size);
+    }
+}
+
+static void chrome_put_request(void *user, const stream_request *r)
+{
+    chrome_writer *w = user;
+    size_t *order = stream_request_order(r);
+    chrome_span *at = g_new(chrome_span, r->span_count + 1);
+    bool whole;
+    for (size_t i = 0; i < r->span_count; i++) {
+        const stream_span *span = &r->spans[order[i]];
+        place *p = chrome_place_of(w, request_stream_span_record(w->requests, span, 0, &whole));
+        at[order[i]] = (chrome_span){p->process, chrome_lane_of(w, p, span)};
+    }
+    for (size_t i = 0; i < r->span_count; i++) {
+        size_t parent = r->spans[i].parent;
+        chrome_put_span(w, r, i, at[i]);
+        if (parent != STREAM_NONE && at[parent].track != at[i].track &&
+            r->spans[parent].begin_ns <= r->spans[i].begin_ns && r->spans[parent].end_ns >= r->spans[i].begin_ns)
+            put_flow(w, &r->spans[i], w->span_count + i + 1, at[parent], at[i]);
+        sink_drain(w->s);
+    }
+    w->span_count += r->span_count;
+    g_free(order);
+    g_free(at);
+}
+
+static void chrome_put_counter(void *user, const nl_record *record, const drawing_loadline *line, double value)
+{
+    chrome_writer *w = user;
+    nl_buffer *out = &w->s->bytes;
+    const place *p = chrome_place_of(w, record);
+    const nl_field number = {.type = NL_TYPE_DOUBLE, .double_value = value};
+    begin_event(w, 'C', record->time_ns, p->process, p->track);
+    JSON_PUT(out, ",\"cat\":\"netlogger.loadline\",\"name\":");
+    put_text(out, line->name);
+    JSON_PUT(out, ",\"args\":{");
+    put_text(out, *line->unit != '\0' ? line->unit : "value");
+    JSON_PUT(out, ":");
+    json_put_value(out, &number, true, w->s);
+    JSON_PUT(out, "}}");
+}
+
+/* Every record was written already. */
+static void ignore_single(void *user, const nl_record *record)
+{
+    (void)user, (void)record;
+}
+
+/* ---- the exporter ---- */
+
+static void chrome_write_open(exporter *base)
 {
     chrome_writer *w = (chrome_writer *)base;
-    w->picture = picture_new();
+    w->requests = request_stream_new(base->shared,
+                                     &(request_stream_user){chrome_put_request, ignore_single, chrome_put_counter, w});
+    w->places = places_new();
     w->args_kind = &json_exporter;
     w->args = exporter_open(w->args_kind, NULL);
 }
 
-static void chrome_write_close_writer(exporter *base)
+static void chrome_write_close(exporter *base)
 {
     chrome_writer *w = (chrome_writer *)base;
     exporter_close(w->args);
-    picture_free(w->picture);
+    request_stream_free(w->requests);
+    places_free(w->places);
 }
 
 static void chrome_write_begin(exporter *base, sink *s)
@@ -47,151 +204,39 @@ static void chrome_write_begin(exporter *base, sink *s)
     JSON_PUT(&s->bytes, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"netlogger\"},\"traceEvents\":[\n");
 }
 
-static unsigned chrome_write_number_of(uint32_t string)
-{
-    return string == TRACE_NONE ? 1 : string + 2;
-}
-
-static void put_quoted(nl_buffer *out, const char *text)
-{
-    if (json_put_quoted(out, (nl_string){text, strlen(text)}))
-        return;
-    char *valid = g_utf8_make_valid(text, -1);
-    json_put_quoted(out, (nl_string){valid, strlen(valid)});
-    g_free(valid);
-}
-
-/* Writes {"ph":...,"ts":...,"pid":...,"tid":... */
-static void begin_event(chrome_writer *w, nl_buffer *out, const char *phase, int64_t time_ns, uint32_t host,
-                        uint32_t prog)
-{
-    char text[160];
-    uint64_t size = time_ns < 0 ? 0 - (uint64_t)time_ns : (uint64_t)time_ns;
-    int length = snprintf(text, sizeof text, "%s{\"ph\":\"%s\",\"ts\":%s%" PRIu64 ".%03u,\"pid\":%u,\"tid\":%u",
-                          w->begun ? ",\n" : "", phase, time_ns < 0 ? "-" : "", size / 1000, (unsigned)(size % 1000),
-                          chrome_write_number_of(host), chrome_write_number_of(prog));
-    json_put(out, text, (size_t)length);
-    w->begun = true;
-}
-
 static void chrome_write_put(exporter *base, const nl_record *record, bool typed, sink *s)
 {
     chrome_writer *w = (chrome_writer *)base;
     nl_buffer *out = &s->bytes;
-    trace_add(w->picture->trace, record);
-    const trace_record *kept = trace_get(w->picture->trace, trace_count(w->picture->trace) - 1);
-    begin_event(w, out, "i", record->time_ns, kept->host, kept->prog);
+    w->s = s;
+    const place *p = chrome_place_of(w, record);
+    begin_event(w, 'i', record->time_ns, p->process, p->track);
     JSON_PUT(out, ",\"s\":\"t\",\"cat\":\"netlogger\",\"name\":");
-    put_quoted(out, kept->event != TRACE_NONE ? trace_string(w->picture->trace, kept->event) : "");
+    json_put_name(out, record->event);
     JSON_PUT(out, ",\"args\":");
     w->args_kind->put(w->args, record, typed, s);
     out->size--; /* the newline */
     JSON_PUT(out, "}");
-}
-
-/* Writes a segment of a lifeline, or the whole lifeline. */
-static void put_span(chrome_writer *w, const lifelines *l, size_t object, const char *name, size_t from, size_t to,
-                     sink *s)
-{
-    const trace *t = w->picture->trace;
-    const lifeline_object *o = &l->objects[object];
-    const trace_record *first = trace_get(t, l->steps[o->first_step].record);
-    char id[64];
-    int size = snprintf(id, sizeof id, ",\"cat\":\"netlogger.lifeline\",\"id\":\"%s.%zu\"", w->lifeline, object);
-    const size_t ends[] = {from, to};
-    for (int i = 0; i < 2; i++) {
-        begin_event(w, &s->bytes, i == 0 ? "b" : "e", lifelines_time_ns(l, t, &l->steps[ends[i]]), first->host,
-                    first->prog);
-        json_put(&s->bytes, id, (size_t)size);
-        JSON_PUT(&s->bytes, ",\"name\":");
-        put_quoted(&s->bytes, name);
-        JSON_PUT(&s->bytes, "}");
-    }
-}
-
-static void put_lifeline(chrome_writer *w, const lifelines *l, sink *s)
-{
-    for (size_t i = 0; i < l->object_count; i++) {
-        const lifeline_object *o = &l->objects[i];
-        char *name = picture_object_name(w->picture, l, o);
-        put_span(w, l, i, name, o->first_step, o->first_step + o->step_count - 1, s);
-        g_free(name);
-        for (size_t step = o->first_step; step + 1 < o->first_step + o->step_count; step++)
-            put_span(w, l, i, trace_string(w->picture->trace, l->events[l->steps[step].event]), step, step + 1, s);
-        sink_drain(s);
-    }
-}
-
-static void put_counters(chrome_writer *w, const drawing_loadline *line, sink *s)
-{
-    const trace *t = w->picture->trace;
-    uint32_t event = trace_find(t, line->event), field = trace_find(t, line->field);
-    for (size_t i = 0; i < trace_count(t) && event != TRACE_NONE && field != TRACE_NONE; i++) {
-        const trace_record *r = trace_get(t, i);
-        uint32_t value = r->event == event ? trace_value(t, r, field) : TRACE_NONE;
-        nl_field number = {.type = NL_TYPE_DOUBLE};
-        if (value == TRACE_NONE || !trace_number(t, value, &number.double_value))
-            continue;
-        begin_event(w, &s->bytes, "C", r->time_ns, r->host, r->prog);
-        JSON_PUT(&s->bytes, ",\"cat\":\"netlogger.loadline\",\"name\":");
-        put_quoted(&s->bytes, line->name);
-        JSON_PUT(&s->bytes, ",\"args\":{");
-        put_quoted(&s->bytes, *line->unit != '\0' ? line->unit : "value");
-        JSON_PUT(&s->bytes, ":");
-        json_put_value(&s->bytes, &number, true, s);
-        JSON_PUT(&s->bytes, "}}");
-        sink_drain(s);
-    }
-}
-
-/* Names processes and threads. */
-static void put_names(chrome_writer *w, sink *s)
-{
-    const trace *t = w->picture->trace;
-    GHashTable *named = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
-    for (size_t i = 0; i < trace_count(t); i++) {
-        const trace_record *r = trace_get(t, i);
-        const gint64 keys[] = {r->host, (gint64)((uint64_t)chrome_write_number_of(r->prog) << 32 | r->host)};
-        const char *const kinds[] = {"process_name", "thread_name"};
-        const uint32_t strings[] = {r->host, r->prog};
-        for (int k = 0; k < 2; k++) {
-            if (strings[k] == TRACE_NONE || !g_hash_table_add(named, g_memdup2(&keys[k], sizeof keys[k])))
-                continue;
-            begin_event(w, &s->bytes, "M", 0, r->host, r->prog);
-            JSON_PUT(&s->bytes, ",\"name\":");
-            put_quoted(&s->bytes, kinds[k]);
-            JSON_PUT(&s->bytes, ",\"args\":{\"name\":");
-            put_quoted(&s->bytes, trace_string(t, strings[k]));
-            JSON_PUT(&s->bytes, "}}");
-        }
-    }
-    g_hash_table_destroy(named);
+    request_stream_add(w->requests, record, typed);
 }
 
 static void chrome_write_end(exporter *base, sink *s)
 {
     chrome_writer *w = (chrome_writer *)base;
-    picture *p = w->picture;
-    picture_finish(p, picture_take(w->base.shared));
-    for (guint i = 0; i < p->lifelines->len; i++) {
-        snprintf(w->lifeline, sizeof w->lifeline, "%u", i);
-        put_lifeline(w, g_ptr_array_index(p->lifelines, i), s);
-    }
-    for (guint i = 0; i < p->drawing->loadlines->len; i++)
-        put_counters(w, g_ptr_array_index(p->drawing->loadlines, i), s);
-    put_names(w, s);
+    w->s = s;
+    request_stream_finish(w->requests);
     JSON_PUT(&s->bytes, "\n]}\n");
 }
 
 const exporter_kind chrome_exporter = {
     .name = "chrome",
-    .what = "Chrome's trace format: records, lifelines, loadlines",
+    .what = "Chrome's trace format: records, spans of requests, loadlines",
     .in_order = true,
-    .share = picture_share,
-    .unshare = picture_unshare,
+    .share = request_stream_share,
+    .unshare = request_stream_unshare,
     .size = sizeof(chrome_writer),
-    .open = open_writer,
-    .close = chrome_write_close_writer,
+    .open = chrome_write_open,
+    .close = chrome_write_close,
     .begin = chrome_write_begin,
     .put = chrome_write_put,
     .end = chrome_write_end,

@@ -4,6 +4,7 @@
 #include "base/buffer.h"
 #include "base/time_internal.h"
 
+#include <glib.h>
 #include <math.h>
 #include <string.h>
 
@@ -14,6 +15,15 @@ void json_put_text(nl_buffer *out, nl_string text)
     JSON_PUT(out, "{\"$bytes\":\"");
     base64_put(out, text);
     JSON_PUT(out, "\"}");
+}
+
+void json_put_name(nl_buffer *out, nl_string text)
+{
+    if (text.data != NULL && json_put_quoted(out, text))
+        return;
+    char *valid = g_utf8_make_valid(text.data != NULL ? text.data : "", (gssize)text.size);
+    json_put_quoted(out, (nl_string){valid, strlen(valid)});
+    g_free(valid);
 }
 
 /* ---- numbers ---- */

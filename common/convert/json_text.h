@@ -20,6 +20,9 @@ static inline void json_put(nl_buffer *out, const char *text, size_t size)
 /* Appends text as a string or as {"$bytes"}. */
 void json_put_text(nl_buffer *out, nl_string text);
 
+/* Appends text as a string, with U+FFFD for bytes that are not UTF-8. */
+void json_put_name(nl_buffer *out, nl_string text);
+
 /* Appends a value. typed: by its type; otherwise text that json_is_number accepts is written as a number. */
 void json_put_value(nl_buffer *out, const nl_field *field, bool typed, sink *s);
 

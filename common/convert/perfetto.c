@@ -1,16 +1,14 @@
 /*
  * Writes Perfetto's protobuf traces (perfetto/trace/trace.proto).
  *
- * The segments of lifelines are slices on the tracks of the host and program where they begin, with one track for each
- * concurrent segment. A flow leads from each slice of an object to the next. Loadlines are counters; other records are
- * instants. Fields are debug annotations.
+ * The spans of requests are slices on lanes of their program, so that a span lies below the one that encloses it. A
+ * flow leads from a span to a child on another lane. Loadlines are counters; records that neither begin nor end a span
+ * are instants. Fields are debug annotations.
  */
 #include "config.h"
 
 #include "convert/convert.h"
-#include "convert/picture.h"
-
-#include "requests/hash64.h"
+#include "convert/lanes.h"
 
 #include <string.h>
 
@@ -85,15 +83,20 @@ static void put_bytes(nl_buffer *out, unsigned field, const char *data, size_t s
 }
 
 /* Strings in protobuf are UTF-8. */
-static void put_string(nl_buffer *out, unsigned field, const char *text)
+static void put_text(nl_buffer *out, unsigned field, nl_string text)
 {
-    if (g_utf8_validate(text, -1, NULL)) {
-        put_bytes(out, field, text, strlen(text));
+    if (text.data == NULL || g_utf8_validate(text.data, (gssize)text.size, NULL)) {
+        put_bytes(out, field, text.data, text.size);
         return;
     }
-    char *valid = g_utf8_make_valid(text, -1);
+    char *valid = g_utf8_make_valid(text.data, (gssize)text.size);
     put_bytes(out, field, valid, strlen(valid));
     g_free(valid);
+}
+
+static void put_string(nl_buffer *out, unsigned field, const char *text)
+{
+    put_text(out, field, (nl_string){text, strlen(text)});
 }
 
 static void put_message(nl_buffer *out, unsigned field, nl_buffer *message)
@@ -106,61 +109,26 @@ static void put_message(nl_buffer *out, unsigned field, nl_buffer *message)
 
 typedef struct perfetto_writer {
     exporter base;
-    picture *picture;
+    request_stream *requests;
     nl_buffer packet, event, part;
-    GHashTable *places;  /* place, by host and program */
-    uint64_t next_track; /* uuid */
+    places *places;
+    GHashTable *counters;                /* uint64_t: tracks, by "TRACK NAME" */
+    uint64_t track_count, process_count; /* numbers so far */
+    uint64_t flow_count;
+    sink *s; /* during put and end */
 } perfetto_writer;
 
-/* A host and program: a track for instants, and lanes below it for concurrent slices. */
-typedef struct place {
-    gint64 key;
-    uint64_t track;
-    GArray *free_lanes; /* uuids */
-    unsigned lane_count;
-} place;
-
-static void free_place(gpointer p)
-{
-    g_array_free(((place *)p)->free_lanes, TRUE);
-    g_free(p);
-}
-
-static void open_writer(exporter *base)
-{
-    perfetto_writer *w = (perfetto_writer *)base;
-    w->picture = picture_new();
-    w->places = g_hash_table_new_full(hash64, g_int64_equal, NULL, free_place);
-    w->next_track = 1;
-}
-
-static void perfetto_close_writer(exporter *base)
-{
-    perfetto_writer *w = (perfetto_writer *)base;
-    picture_free(w->picture);
-    g_hash_table_destroy(w->places);
-    nl_buffer_free(&w->packet);
-    nl_buffer_free(&w->event);
-    nl_buffer_free(&w->part);
-}
-
-static void perfetto_put(exporter *base, const nl_record *record, bool typed, sink *s)
-{
-    (void)typed, (void)s;
-    trace_add(((perfetto_writer *)base)->picture->trace, record);
-}
-
-static void end_packet(perfetto_writer *w, sink *s)
+static void end_packet(perfetto_writer *w)
 {
     put_number(&w->packet, PACKET_SEQUENCE, 1);
-    put_message(&s->bytes, TRACE_PACKET, &w->packet);
-    sink_drain(s);
+    put_message(&w->s->bytes, TRACE_PACKET, &w->packet);
+    sink_drain(w->s);
 }
 
 /* Writes the descriptor of a track; its process or counter is in w->part. Returns its uuid. */
-static uint64_t put_track(perfetto_writer *w, const char *name, uint64_t parent, unsigned part, sink *s)
+static uint64_t put_track(perfetto_writer *w, const char *name, uint64_t parent, unsigned part)
 {
-    uint64_t uuid = w->next_track++;
+    uint64_t uuid = ++w->track_count;
     put_number(&w->event, DESCRIPTOR_UUID, uuid);
     put_string(&w->event, DESCRIPTOR_NAME, name);
     if (parent != 0)
@@ -168,30 +136,19 @@ static uint64_t put_track(perfetto_writer *w, const char *name, uint64_t parent,
     if (part != 0)
         put_message(&w->event, part, &w->part);
     put_message(&w->packet, PACKET_TRACK_DESCRIPTOR, &w->event);
-    end_packet(w, s);
+    end_packet(w);
     return uuid;
 }
 
-static const char *string_or(const trace *t, uint32_t string, const char *otherwise)
+static place *perfetto_place_of(perfetto_writer *w, const nl_record *record)
 {
-    return string != TRACE_NONE ? trace_string(t, string) : otherwise;
-}
-
-static place *perfetto_place_of(perfetto_writer *w, const trace_record *r, sink *s)
-{
-    const trace *t = w->picture->trace;
-    gint64 key = (gint64)((uint64_t)r->host << 32 | r->prog);
-    place *p = g_hash_table_lookup(w->places, &key);
-    if (p != NULL)
+    place *p = places_find(w->places, record);
+    if (p->track != 0)
         return p;
-    p = g_new0(place, 1);
-    p->key = key;
-    p->free_lanes = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    g_hash_table_insert(w->places, &p->key, p);
-    char *name = g_strdup_printf("%s %s", string_or(t, r->host, "-"), string_or(t, r->prog, "-"));
-    put_number(&w->part, PROCESS_PID, g_hash_table_size(w->places));
+    char *name = g_strdup_printf("%s %s", *p->host != '\0' ? p->host : "-", *p->prog != '\0' ? p->prog : "-");
+    put_number(&w->part, PROCESS_PID, ++w->process_count);
     put_string(&w->part, PROCESS_NAME, name);
-    p->track = put_track(w, name, 0, DESCRIPTOR_PROCESS, s);
+    p->track = put_track(w, name, 0, DESCRIPTOR_PROCESS);
     g_free(name);
     return p;
 }
@@ -202,39 +159,68 @@ static void begin_event(perfetto_writer *w, int type, uint64_t track)
     put_number(&w->event, EVENT_TRACK, track);
 }
 
-static void end_event(perfetto_writer *w, int64_t time_ns, sink *s)
+static void end_event(perfetto_writer *w, int64_t time_ns)
 {
     if (time_ns < 0)
-        sink_lose(s, LOSS_TIMES);
+        sink_lose(w->s, LOSS_TIMES);
     put_number(&w->packet, PACKET_TIMESTAMP, time_ns < 0 ? 0 : (uint64_t)time_ns);
     put_number(&w->packet, PACKET_CLOCK, REALTIME);
     put_message(&w->packet, PACKET_TRACK_EVENT, &w->event);
-    end_packet(w, s);
+    end_packet(w);
 }
 
-/* Writes the name and the fields of an event. */
-static void put_record(perfetto_writer *w, const char *category, const trace_record *r)
+static void put_fields(perfetto_writer *w, const nl_record *record)
 {
-    const trace *t = w->picture->trace;
-    const trace_field *fields = trace_fields(t, r);
-    put_string(&w->event, EVENT_CATEGORY, category);
-    put_string(&w->event, EVENT_NAME, string_or(t, r->event, ""));
-    for (uint32_t i = 0; i < r->field_count; i++) {
-        put_string(&w->part, ANNOTATION_NAME, trace_string(t, fields[i].name));
-        put_string(&w->part, ANNOTATION_STRING, trace_string(t, fields[i].value));
+    char scratch[NL_FIELD_TEXT_SIZE];
+    for (size_t i = 0; i < record->field_count; i++) {
+        put_text(&w->part, ANNOTATION_NAME, record->fields[i].name);
+        put_text(&w->part, ANNOTATION_STRING, nl_field_text(&record->fields[i], scratch));
         put_message(&w->event, EVENT_ANNOTATION, &w->part);
     }
 }
 
-/* ---- slices ---- */
+/* Writes the fields of a record of a request. */
+static void put_fields_of(perfetto_writer *w, size_t number)
+{
+    bool whole;
+    if (number == STREAM_NONE)
+        return;
+    put_fields(w, request_stream_record(w->requests, number, 0, &whole));
+    if (!whole)
+        sink_lose(w->s, LOSS_FIELDS);
+}
 
-/* The begin or end of a segment. The slices of a track must nest, so ends precede begins at the same time. */
+static void put_instant(void *user, const nl_record *record)
+{
+    perfetto_writer *w = user;
+    begin_event(w, TYPE_INSTANT, perfetto_place_of(w, record)->track);
+    put_string(&w->event, EVENT_CATEGORY, "event");
+    put_text(&w->event, EVENT_NAME, record->event);
+    put_fields(w, record);
+    end_event(w, record->time_ns);
+}
+
+/* ---- spans ---- */
+
+static uint64_t perfetto_lane_of(perfetto_writer *w, const stream_span *span)
+{
+    bool whole;
+    place *p = perfetto_place_of(w, request_stream_span_record(w->requests, span, 0, &whole));
+    lane *l = place_find_lane(p, span->begin_ns, span->end_ns);
+    if (l->track == 0) {
+        char *name = g_strdup_printf("requests %u", p->lanes->len);
+        l->track = put_track(w, name, p->track, 0);
+        g_free(name);
+    }
+    return l->track;
+}
+
+/* The begin or end of a slice. The slices of a track nest, so the inner ones end first and begin last. */
 typedef struct edge {
     int64_t time_ns;
-    int kind;         /* 0: end, 1: begin, 2: end of a segment of no duration */
-    size_t step;      /* where the segment begins */
-    uint64_t flow;    /* into the segment; the next number is the flow out of it */
-    bool first, last; /* of the object's segments */
+    int kind;    /* 0: end, 1: begin, 2: end of a span of no duration */
+    size_t rank; /* of the span in stream_request_order */
+    size_t span;
 } edge;
 
 static int compare_edges(const void *a, const void *b)
@@ -242,138 +228,113 @@ static int compare_edges(const void *a, const void *b)
     const edge *x = a, *y = b;
     if (x->time_ns != y->time_ns)
         return x->time_ns < y->time_ns ? -1 : 1;
-    return x->kind != y->kind ? x->kind - y->kind : x->step < y->step ? -1 : x->step > y->step;
+    if (x->kind != y->kind)
+        return x->kind - y->kind;
+    int order = (x->rank > y->rank) - (x->rank < y->rank);
+    return x->kind == 1 ? order : -order;
 }
 
-static GArray *edges_of(const perfetto_writer *w, const lifelines *l, uint64_t *flow)
+/* The children of each span to which a flow leads. */
+typedef struct flow_tree {
+    size_t *first_child, *next_child;
+} flow_tree;
+
+/* Returns whether a flow leads from the span's parent to it. */
+static bool has_flow(const stream_request *r, size_t span, const uint64_t *lanes)
 {
-    GArray *edges = g_array_new(FALSE, FALSE, sizeof(edge));
-    for (size_t i = 0; i < l->object_count; i++) {
-        const lifeline_object *o = &l->objects[i];
-        for (size_t step = o->first_step, last = o->first_step + o->step_count - 1; step < last; step++) {
-            int64_t from_ns = lifelines_time_ns(l, w->picture->trace, &l->steps[step]);
-            int64_t to_ns = lifelines_time_ns(l, w->picture->trace, &l->steps[step + 1]);
-            edge e = {from_ns, 1, step, (*flow)++, step == o->first_step, step + 1 == last};
-            g_array_append_val(edges, e);
-            e.time_ns = to_ns;
-            e.kind = from_ns == to_ns ? 2 : 0;
-            g_array_append_val(edges, e);
+    size_t parent = r->spans[span].parent;
+    return parent != STREAM_NONE && lanes[parent] != lanes[span];
+}
+
+static flow_tree flow_tree_new(const stream_request *r, const uint64_t *lanes)
+{
+    flow_tree t = {g_new(size_t, r->span_count + 1), g_new(size_t, r->span_count + 1)};
+    memset(t.first_child, 0xff, r->span_count * sizeof *t.first_child);
+    for (size_t i = r->span_count; i-- > 0;) {
+        if (!has_flow(r, i, lanes))
+            continue;
+        t.next_child[i] = t.first_child[r->spans[i].parent];
+        t.first_child[r->spans[i].parent] = i;
+    }
+    return t;
+}
+
+static void put_edge(perfetto_writer *w, const stream_request *r, const edge *e, const uint64_t *lanes,
+                     const flow_tree *t)
+{
+    const stream_span *span = &r->spans[e->span];
+    uint64_t flow = w->flow_count + e->span + 1;
+    begin_event(w, e->kind == 1 ? TYPE_BEGIN : TYPE_END, lanes[e->span]);
+    if (e->kind == 1) {
+        put_string(&w->event, EVENT_CATEGORY, "request");
+        put_string(&w->event, EVENT_NAME, span->name);
+        put_fields_of(w, span->begin);
+        put_fields_of(w, span->end != span->begin ? span->end : STREAM_NONE);
+        for (size_t i = t->first_child[e->span]; i != STREAM_NONE; i = t->next_child[i]) {
+            uint64_t out = w->flow_count + i + 1;
+            put_fixed64(&w->event, EVENT_FLOW, &out);
         }
+        if (has_flow(r, e->span, lanes))
+            put_fixed64(&w->event, EVENT_LAST_FLOW, &flow);
     }
-    qsort(edges->data, edges->len, sizeof(edge), compare_edges);
-    return edges;
+    end_event(w, e->time_ns);
 }
 
-static uint64_t perfetto_claim_lane(perfetto_writer *w, place *p, const lifelines *l, sink *s)
+static void perfetto_put_request(void *user, const stream_request *r)
 {
-    if (p->free_lanes->len > 0) {
-        uint64_t lane = g_array_index(p->free_lanes, uint64_t, p->free_lanes->len - 1);
-        g_array_set_size(p->free_lanes, p->free_lanes->len - 1);
-        return lane;
+    perfetto_writer *w = user;
+    size_t *order = stream_request_order(r);
+    uint64_t *lanes = g_new(uint64_t, r->span_count + 1);
+    edge *edges = g_new(edge, 2 * r->span_count + 1);
+    for (size_t i = 0; i < r->span_count; i++) {
+        const stream_span *span = &r->spans[order[i]];
+        lanes[order[i]] = perfetto_lane_of(w, span);
+        edges[2 * i] = (edge){span->begin_ns, 1, i, order[i]};
+        edges[2 * i + 1] = (edge){span->end_ns, span->begin_ns == span->end_ns ? 2 : 0, i, order[i]};
     }
-    char *name = g_strdup_printf("%s %u", l->definition->name, ++p->lane_count);
-    uint64_t lane = put_track(w, name, p->track, 0, s);
-    g_free(name);
-    return lane;
-}
-
-/* Another lifeline begins at an earlier time, so its slices need new lanes. */
-static void forget_lanes(gpointer key, gpointer value, gpointer user)
-{
-    (void)key, (void)user;
-    g_array_set_size(((place *)value)->free_lanes, 0);
-}
-
-static void put_slices(perfetto_writer *w, const lifelines *l, uint64_t *flow, sink *s)
-{
-    const trace *t = w->picture->trace;
-    GArray *edges = edges_of(w, l, flow);
-    uint64_t *lanes = g_new0(uint64_t, l->step_count + 1);
-    for (guint i = 0; i < edges->len; i++) {
-        const edge *e = &g_array_index(edges, edge, i);
-        const trace_record *r = trace_get(t, l->steps[e->step].record);
-        place *p = perfetto_place_of(w, r, s);
-        uint64_t into = e->flow, out_of = e->flow + 1;
-        if (e->kind != 1) {
-            begin_event(w, TYPE_END, lanes[e->step]);
-            g_array_append_val(p->free_lanes, lanes[e->step]);
-        } else {
-            lanes[e->step] = perfetto_claim_lane(w, p, l, s);
-            begin_event(w, TYPE_BEGIN, lanes[e->step]);
-            put_record(w, "lifeline", r);
-            if (!e->last)
-                put_fixed64(&w->event, EVENT_FLOW, &out_of);
-            if (!e->first)
-                put_fixed64(&w->event, EVENT_LAST_FLOW, &into);
+    qsort(edges, 2 * r->span_count, sizeof *edges, compare_edges);
+    flow_tree flows = flow_tree_new(r, lanes);
+    for (size_t i = 0; i < 2 * r->span_count; i++)
+        put_edge(w, r, &edges[i], lanes, &flows);
+    g_free(flows.first_child);
+    g_free(flows.next_child);
+    for (size_t i = 0; i < r->span_count; i++)
+        for (size_t k = 0; k < r->spans[i].point_count; k++) {
+            bool whole;
+            put_instant(w, request_stream_record(w->requests, r->points[r->spans[i].first_point + k], 0, &whole));
         }
-        end_event(w, e->time_ns, s);
-    }
+    w->flow_count += r->span_count;
+    g_free(order);
     g_free(lanes);
-    g_array_free(edges, TRUE);
-    g_hash_table_foreach(w->places, forget_lanes, NULL);
+    g_free(edges);
 }
 
-/* ---- counters, instants, clocks ---- */
+/* ---- counters, clocks ---- */
 
-static void put_counters(perfetto_writer *w, const drawing_loadline *line, sink *s)
+static void perfetto_put_counter(void *user, const nl_record *record, const drawing_loadline *line, double value)
 {
-    const trace *t = w->picture->trace;
-    uint32_t event = trace_find(t, line->event), field = trace_find(t, line->field);
-    GHashTable *tracks = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
-    for (size_t i = 0; i < trace_count(t) && event != TRACE_NONE && field != TRACE_NONE; i++) {
-        const trace_record *r = trace_get(t, i);
-        uint32_t text = r->event == event ? trace_value(t, r, field) : TRACE_NONE;
-        double value;
-        if (text == TRACE_NONE || !trace_number(t, text, &value))
-            continue;
-        place *p = perfetto_place_of(w, r, s);
-        uint64_t *track = g_hash_table_lookup(tracks, p);
-        if (track == NULL) {
-            track = g_new(uint64_t, 1);
-            put_string(&w->part, COUNTER_UNIT_NAME, line->unit);
-            *track = put_track(w, line->name, p->track, DESCRIPTOR_COUNTER, s);
-            g_hash_table_insert(tracks, p, track);
-        }
-        begin_event(w, TYPE_COUNTER, *track);
-        put_fixed64(&w->event, EVENT_DOUBLE_COUNTER, &value);
-        end_event(w, r->time_ns, s);
+    perfetto_writer *w = user;
+    const place *p = perfetto_place_of(w, record);
+    char *key = g_strdup_printf("%" G_GUINT64_FORMAT " %s", p->track, line->name);
+    uint64_t *track = g_hash_table_lookup(w->counters, key);
+    if (track == NULL) {
+        track = g_new(uint64_t, 1);
+        put_string(&w->part, COUNTER_UNIT_NAME, line->unit);
+        *track = put_track(w, line->name, p->track, DESCRIPTOR_COUNTER);
+        g_hash_table_insert(w->counters, g_strdup(key), track);
     }
-    g_hash_table_destroy(tracks);
-}
-
-/* Returns an array that tells for each record whether no slice begins with it. */
-static bool *find_instants(const perfetto_writer *w)
-{
-    const trace *t = w->picture->trace;
-    bool *instants = g_new(bool, trace_count(t) + 1);
-    memset(instants, 1, trace_count(t) + 1);
-    for (guint i = 0; i < w->picture->lifelines->len; i++) {
-        const lifelines *l = g_ptr_array_index(w->picture->lifelines, i);
-        for (size_t o = 0; o < l->object_count; o++)
-            for (uint32_t step = 0; step + 1 < l->objects[o].step_count; step++)
-                instants[l->steps[l->objects[o].first_step + step].record] = false;
-    }
-    return instants;
-}
-
-static void put_instants(perfetto_writer *w, sink *s)
-{
-    bool *instants = find_instants(w);
-    for (size_t i = 0; i < trace_count(w->picture->trace); i++) {
-        const trace_record *r = trace_get(w->picture->trace, i);
-        if (!instants[i])
-            continue;
-        begin_event(w, TYPE_INSTANT, perfetto_place_of(w, r, s)->track);
-        put_record(w, "event", r);
-        end_event(w, r->time_ns, s);
-    }
-    g_free(instants);
+    g_free(key);
+    begin_event(w, TYPE_COUNTER, *track);
+    put_fixed64(&w->event, EVENT_DOUBLE_COUNTER, &value);
+    end_event(w, record->time_ns);
 }
 
 /* Declares that the boot-time clock equals the real-time clock of the records. */
-static void put_clocks(perfetto_writer *w, sink *s)
+static void perfetto_begin(exporter *base, sink *s)
 {
     static const uint64_t clocks[] = {REALTIME, BOOT_TIME};
+    perfetto_writer *w = (perfetto_writer *)base;
+    w->s = s;
     for (size_t i = 0; i < 2; i++) {
         put_number(&w->part, CLOCK_ID, clocks[i]);
         put_number(&w->part, CLOCK_TIMESTAMP, 1);
@@ -381,32 +342,55 @@ static void put_clocks(perfetto_writer *w, sink *s)
     }
     put_number(&w->event, CLOCKS_PRIMARY, REALTIME);
     put_message(&w->packet, PACKET_CLOCKS, &w->event);
-    end_packet(w, s);
+    end_packet(w);
+}
+
+/* ---- the exporter ---- */
+
+static void perfetto_open(exporter *base)
+{
+    perfetto_writer *w = (perfetto_writer *)base;
+    w->requests = request_stream_new(
+        base->shared, &(request_stream_user){perfetto_put_request, put_instant, perfetto_put_counter, w});
+    w->places = places_new();
+    w->counters = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+}
+
+static void perfetto_close(exporter *base)
+{
+    perfetto_writer *w = (perfetto_writer *)base;
+    request_stream_free(w->requests);
+    places_free(w->places);
+    g_hash_table_destroy(w->counters);
+    nl_buffer_free(&w->packet);
+    nl_buffer_free(&w->event);
+    nl_buffer_free(&w->part);
+}
+
+static void perfetto_put(exporter *base, const nl_record *record, bool typed, sink *s)
+{
+    perfetto_writer *w = (perfetto_writer *)base;
+    w->s = s;
+    request_stream_add(w->requests, record, typed);
 }
 
 static void perfetto_end(exporter *base, sink *s)
 {
     perfetto_writer *w = (perfetto_writer *)base;
-    picture *p = w->picture;
-    uint64_t flow = 1;
-    picture_finish(p, picture_take(w->base.shared));
-    put_clocks(w, s);
-    for (guint i = 0; i < p->lifelines->len; i++)
-        put_slices(w, g_ptr_array_index(p->lifelines, i), &flow, s);
-    for (guint i = 0; i < p->drawing->loadlines->len; i++)
-        put_counters(w, g_ptr_array_index(p->drawing->loadlines, i), s);
-    put_instants(w, s);
+    w->s = s;
+    request_stream_finish(w->requests);
 }
 
 const exporter_kind perfetto_exporter = {
     .name = "perfetto",
-    .what = "Perfetto's protobuf trace: lifelines, loadlines, all other records",
+    .what = "Perfetto's protobuf trace: spans of requests, loadlines, all other records",
     .in_order = true,
-    .share = picture_share,
-    .unshare = picture_unshare,
+    .share = request_stream_share,
+    .unshare = request_stream_unshare,
     .size = sizeof(perfetto_writer),
-    .open = open_writer,
-    .close = perfetto_close_writer,
+    .open = perfetto_open,
+    .close = perfetto_close,
+    .begin = perfetto_begin,
     .put = perfetto_put,
     .end = perfetto_end,
 };

@@ -162,6 +162,8 @@ static void hand_out_events(assembler *a, const open_request *r, uint32_t from, 
     a->graph->payloads = r->payloads.data;
     const char *name = r->name;
     if (r->is_thread) {
+        if (a->graph->span_count == 0 && a->options.rest != NULL)
+            a->options.rest(a->options.user, a->graph, name, r->by, cut);
         if (a->graph->span_count == 0)
             return;
         const request_span *outermost = &a->graph->spans[0];
@@ -393,7 +395,7 @@ static uint32_t group_of_record(assembler *a, const nl_record *record)
 }
 
 /* Whether a record may belong to a request. Sets *first if its event begins one. */
-static bool is_event(const assembler *a, const nl_record *record, bool *first)
+static bool selects_event(const assembler *a, const nl_record *record, bool *first)
 {
     const char *const *events = a->options.events;
     size_t i = 0;
@@ -430,7 +432,7 @@ bool assembler_add(assembler *a, const nl_record *record)
     request_event event;
     bool first;
     request_reader_learn(a->reader, record);
-    if (!is_event(a, record, &first))
+    if (!selects_event(a, record, &first))
         return false;
     uint64_t key = request_reader_take(a->reader, record, &event);
     if (key == 0)

@@ -48,6 +48,7 @@ typedef struct assembler_options {
     size_t memory_max;    /* bytes */
     assembler_pack *pack; /* NULL: events have no payload */
     assembler_take *take;
+    assembler_take *rest; /* gets events of threads that no span encloses; NULL: they are dropped */
     void *user;
 } assembler_options;
 

@@ -2,20 +2,16 @@
 
 #include "stat/subject.h"
 
-#include "record/format.h"
-#include "requests/infer.h"
+#include "requests/record_sample.h"
 
 #include <string.h>
-
-enum { SAMPLE_RECORDS_MAX = 100000, SAMPLE_FIELDS_MAX = 1 << 20, SAMPLE_SIZE_MAX = 64 << 20 /* bytes */ };
 
 struct subject {
     subject_options *options;
     subject_user user;
-    drawing *drawing; /* NULL until it is known */
-    nl_buffer sample; /* until then: for each record its size, uint32_t, and what nl_record_pack made of it */
+    drawing *drawing;     /* NULL until it is known */
+    record_sample sample; /* until then */
     uint64_t record_count;
-    uint64_t field_count; /* of the sample */
 };
 
 /* ---- options ---- */
@@ -58,48 +54,9 @@ bool subject_options_finish(subject_options *o)
 
 /* ---- the sample ---- */
 
-/* Calls take for each record of the sample. */
-static void sample_walk(const subject *s, void (*take)(void *user, const nl_record *record), void *user)
-{
-    nl_record *record = nl_record_new();
-    uint32_t size;
-    for (size_t at = 0; at < s->sample.size; at += size) {
-        memcpy(&size, s->sample.data + at, sizeof size);
-        at += sizeof size;
-        if (nl_record_unpack(record, s->sample.data + at, size) == NL_OK)
-            take(user, record);
-    }
-    nl_record_free(record);
-}
-
-/* Returns false if the record is too large. */
-static bool sample_add(subject *s, const nl_record *record)
-{
-    size_t begin = s->sample.size;
-    uint32_t size = 0;
-    nl_buffer_append(&s->sample, &size, sizeof size);
-    if (!nl_record_pack(record, &s->sample)) {
-        s->sample.size = begin;
-        return false;
-    }
-    size = (uint32_t)(s->sample.size - begin - sizeof size);
-    memcpy(s->sample.data + begin, &size, sizeof size);
-    s->field_count += record->field_count;
-    return true;
-}
-
-static void trace_take(void *user, const nl_record *record)
-{
-    trace_add(user, record);
-}
-
 static void find_drawing(subject *s)
 {
-    trace *t = trace_new();
-    sample_walk(s, trace_take, t);
-    trace_sort(t);
-    s->drawing = infer_drawing_by(t, (const char *const *)s->options->ids);
-    trace_free(t);
+    s->drawing = record_sample_infer(&s->sample, (const char *const *)s->options->ids);
 }
 
 void subject_settle(subject *s)
@@ -108,8 +65,8 @@ void subject_settle(subject *s)
         return;
     find_drawing(s);
     s->user.begin(s->user.user, s->drawing);
-    sample_walk(s, s->user.take, s->user.user);
-    nl_buffer_free(&s->sample);
+    record_sample_walk(&s->sample, s->user.take, s->user.user);
+    record_sample_free(&s->sample);
 }
 
 /* ---- reading ---- */
@@ -118,9 +75,8 @@ static void subject_add(subject *s, const nl_record *record)
 {
     s->record_count++;
     if (s->drawing == NULL) {
-        bool fits = sample_add(s, record);
-        if (!fits || s->record_count == SAMPLE_RECORDS_MAX || s->field_count >= SAMPLE_FIELDS_MAX ||
-            s->sample.size >= SAMPLE_SIZE_MAX)
+        bool fits = record_sample_add(&s->sample, record);
+        if (!fits || record_sample_is_full(&s->sample))
             subject_settle(s);
         if (fits)
             return;
@@ -171,6 +127,6 @@ void subject_free(subject *s)
     if (s == NULL)
         return;
     drawing_free(s->drawing);
-    nl_buffer_free(&s->sample);
+    record_sample_free(&s->sample);
     g_free(s);
 }

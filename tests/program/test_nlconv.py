@@ -3,6 +3,8 @@ import csv
 import io
 import json
 import os
+import pathlib
+import re
 import shutil
 import subprocess
 import unittest
@@ -12,6 +14,24 @@ import test_netlogd_hostile as hostile
 import workflow
 
 TWO_WAY = ["ulm", "bp", "nlb", "json", "csv", "xml", "otlp", "chrome"]
+
+# A request whose frontend calls two backends at once. The second backend's record of a cache belongs to its span. The
+# last record belongs to no request.
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+BRANCHING = "".join(
+    f"DATE=20260101000000.{us:06} HOST={host} PROG={prog} LVL=Usage NL.EVNT={event} TRACE.ID={TRACE} SPAN.ID=00000000000000{span}"
+    f"{f' PARENT.ID=00000000000000{parent}' if parent else ''}{rest}\n"
+    for us, host, prog, event, span, parent, rest in [
+        (0, "front", "web", "Page.start", "a1", "", " URL=/x"), (1000, "front", "web", "CallUser.start", "b1", "a1", ""),
+        (1100, "front", "web", "CallStock.start", "b2", "a1", ""), (2000, "back1", "user", "Query.start", "c1", "b1", " SQL=one"),
+        (2100, "back2", "stock", "Query.start", "c2", "b2", " SQL=two"), (3000, "back2", "stock", "CacheMiss", "c2", "", " KEY=k"),
+        (5000, "back1", "user", "Query.end", "c1", "b1", " ROWS=5"), (6000, "front", "web", "CallUser.end", "b1", "a1", ""),
+        (8000, "back2", "stock", "Query.end", "c2", "b2", " ROWS=7"), (9000, "front", "web", "CallStock.end", "b2", "a1", ""),
+        (10000, "front", "web", "Page.end", "a1", "", " BYTES=9")]) + "DATE=20260101000000.5 HOST=h PROG=p LVL=Usage NL.EVNT=Other A=1\n"
+# name, begin and end in microseconds, name of the parent
+SPANS = [("CallStock", 1100, 9000, "Page"), ("CallUser", 1000, 6000, "Page"), ("Page", 0, 10000, None), ("Query", 2000, 5000, "CallUser"),
+         ("Query", 2100, 8000, "CallStock")]
+BEGUN_US = 1767225600000000
 
 # Of the messages that Perfetto publishes (perfetto/trace/trace.proto and what it imports) the parts that are written.
 PERFETTO = """syntax = "proto2";
@@ -201,10 +221,102 @@ class Nlconv(support.Case):
         (self.scratch / "a.nlv").write_text(self.DRAWING)
         return self.convert("--format", format, "--config", self.scratch / "a.nlv", self.scratch / "a.log").stdout
 
-    def test_chrome_has_lifelines_and_loadlines(self):
+    def otlp_spans(self, log, *arguments):
+        result = self.convert("--format", "otlp-spans", *arguments, input=log.encode())
+        found = [json.loads(line)["resourceSpans"][0] for line in result.stdout.splitlines()]
+        return [span["scopeSpans"][0]["spans"][0] for span in found], result
+
+    def test_otlp_spans_of_a_branching_request(self):
+        if "otlp-spans" not in self.run_program(self.nlconv, "--formats").stdout:
+            self.skipTest("spans are not built here")
+        spans, result = self.otlp_spans(BRANCHING)
+        self.assertIn(b"1 record was left out", result.stderr)
+        names = {span["spanId"]: span["name"] for span in spans}
+        us = lambda ns: int(ns) // 1000 - BEGUN_US
+        self.assertEqual(sorted((s["name"], us(s["startTimeUnixNano"]), us(s["endTimeUnixNano"]), names.get(s.get("parentSpanId"))) for s in spans),
+                         SPANS)
+        self.assertEqual({s["traceId"] for s in spans}, {TRACE})
+        self.assertEqual(set(names), {f"00000000000000{i}" for i in ("a1", "b1", "b2", "c1", "c2")})
+        stock = next(s for s in spans if s["spanId"].endswith("c2"))
+        self.assertEqual([a["key"] for a in stock["attributes"]], ["SQL", "ROWS"])
+        self.assertEqual([(e["name"], us(e["timeUnixNano"]), [a["key"] for a in e["attributes"]]) for e in stock["events"]],
+                         [("CacheMiss", 3000, ["KEY"])])
+        # What is read back has the same spans.
+        back = self.convert("--format", "ulm", "-q", input=result.stdout).stdout.decode()
+        again, _ = self.otlp_spans(back)
+        key = lambda s: s["spanId"]
+        keep = lambda s: {k: s.get(k) for k in ("traceId", "spanId", "parentSpanId", "name", "startTimeUnixNano", "endTimeUnixNano")}
+        self.assertEqual([keep(s) for s in sorted(again, key=key)], [keep(s) for s in sorted(spans, key=key)])
+
+    def test_chrome_spans_of_a_branching_request(self):
+        if "chrome" not in self.run_program(self.nlconv, "--formats").stdout:
+            self.skipTest("spans are not built here")
+        events = json.loads(self.convert("--format", "chrome", input=BRANCHING.encode()).stdout)["traceEvents"]
+        spans = [e for e in events if e["ph"] == "X"]
+        names = {e["args"]["span"]: e["name"] for e in spans}
+        self.assertEqual(sorted((e["name"], round(e["ts"]) - BEGUN_US, round(e["ts"] + e["dur"]) - BEGUN_US, names.get(e["args"].get("parent")))
+                                for e in spans), SPANS)
+        processes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+        self.assertEqual({(e["name"], processes[e["pid"]]) for e in spans if e["name"] == "Query"}, {("Query", "back1"), ("Query", "back2")})
+        for track in {e["tid"] for e in spans}:  # spans of a track nest
+            on = sorted((e["ts"], -e["dur"]) for e in spans if e["tid"] == track)
+            for (begin, length), (next_begin, next_length) in zip(on, on[1:]):
+                self.assertTrue(next_begin >= begin - length or next_begin - next_length <= begin - length, (track, on))
+        flows = [e for e in events if e["ph"] in "sf"]
+        self.assertEqual(len({e["id"] for e in flows}), 3)  # to each query, and to the call beside the other one
+        self.assertEqual([e["ph"] for e in events].count("i"), 12)
+        back = self.convert("--format", "ulm", "-q", input=json.dumps({"traceEvents": events}).encode()).stdout.decode()
+        self.assertEqual(sorted(back.splitlines()), sorted(BRANCHING.replace(".5 ", ".500000 ").splitlines()))
+
+    def test_pairs_without_identifiers_are_spans(self):
+        """In the spellings of the request model, and records with a duration; parents by nesting in a thread."""
+        for first, last in ("Work.start", "Work.end"), ("START_Work", "STOP_Work"), ("WorkBegin", "WorkEnd"), ("WORK_START", "WORK_END"):
+            with self.subTest(first):
+                log = "".join(f"DATE=20260101000000.{us:06} HOST=h PROG=p NL.EVNT={event} TID=7\n" for us, event in
+                              [(0, "Outer.start"), (100, first), (300, last), (400, "Outer.end")]) + \
+                    "DATE=20260101000000.000250 HOST=h PROG=p NL.EVNT=Step DUR.US=100 TID=7\n"
+                spans, _ = self.otlp_spans(log)
+                names = {s["spanId"]: s["name"].lower() for s in spans}
+                self.assertEqual({(s["name"].lower(), int(s["endTimeUnixNano"]) - int(s["startTimeUnixNano"]), names.get(s.get("parentSpanId")))
+                                  for s in spans}, {("outer", 400000, None), ("work", 200000, "outer"), ("step", 100000, "work")})
+
+    def test_traces_of_others_have_spans(self):
+        """nlstat reads what nlconv imports: the parents are those of the trace."""
+        events = [{"name": n, "ph": "X", "ts": ts, "dur": dur, "pid": 1, "tid": 1} for n, ts, dur in
+                  [("main", 1000, 9000), ("parse", 2000, 3000), ("link", 6000, 2000)]]
+        events[2:2] = [{"name": "lex", "ph": "B", "ts": 2500, "pid": 1, "tid": 1}, {"name": "lex", "ph": "E", "ts": 3500, "pid": 1, "tid": 1}]
+        trace = self.scratch / "trace.json"
+        trace.write_text(json.dumps({"traceEvents": events}))
+        spans, _ = self.otlp_spans(trace.read_text())
+        names = {s["spanId"]: s["name"] for s in spans}
+        self.assertEqual({(s["name"], names.get(s.get("parentSpanId"))) for s in spans},
+                         {("main", None), ("parse", "main"), ("lex", "parse"), ("link", "main")})
+        nlstat = support.program("nltools/nlstat")
+        shown = self.run_program(nlstat, "--slowest", "1", trace).stdout
+        depths = re.findall(r"(?m)^ {4}\*? +( *)(main|parse|lex|link)  ", shown)
+        self.assertEqual([name for _, name in sorted(depths, key=lambda d: len(d[0]))][:1], ["main"], shown)
+
+    def test_spans_take_bounded_memory(self):
+        """The records of requests that are over are not kept."""
+        log = self.scratch / "long.log"
+        with open(log, "w") as out:
+            for i in range(400000):  # each text is another
+                time = f"202601{1 + i // 86400:02}{i // 3600 % 24:02}{i // 60 % 60:02}{i % 60:02}"
+                out.write(f"DATE={time}.000000 HOST=h PROG=p NL.EVNT=Job.start JOB.ID={i} TEXT={i:0200}\n"
+                          f"DATE={time}.500000 HOST=h PROG=p NL.EVNT=Job.end JOB.ID={i}\n")
+        self.assertGreater(log.stat().st_size, 120e6)
+        for format in "otlp-spans", "chrome", "perfetto":
+            process = subprocess.Popen([self.nlconv, "--format", format, "-q", "-o", self.scratch / "out", log])
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(process.returncode, 0)
+            if b"__asan_init" not in pathlib.Path(self.nlconv).read_bytes():
+                self.assertLess(usage.ru_maxrss, 180_000, format)
+
+    def test_chrome_has_spans_and_loadlines(self):
         events = json.loads(self.drawn("chrome"))["traceEvents"]
         kinds = [event["ph"] for event in events]
-        self.assertEqual([kinds.count(k) for k in "ibeC"], [159, 150, 150, 9])
+        self.assertEqual([kinds.count(k) for k in "iXC"], [159, 150, 9])
         self.assertEqual({e["args"]["name"] for e in events if e["name"] == "process_name"}, {"c", "s"})
 
     @unittest.skipUnless(shutil.which("protoc"), "protoc is not installed")
@@ -217,8 +329,10 @@ class Nlconv(support.Case):
         text = result.stdout.decode()
         self.assertNotRegex(text, r"(?m)^\s*\d+:? ")  # a field that is not in the messages
         counts = [text.count(f"type: TYPE_{kind}\n") for kind in ("SLICE_BEGIN", "SLICE_END", "COUNTER", "INSTANT")]
-        self.assertEqual(counts, [100, 100, 9, 59])
-        self.assertEqual((text.count(" flow_ids:"), text.count("terminating_flow_ids:")), (50, 50))
+        self.assertEqual(counts, [150, 150, 9, 59])
+        flows = text.count(" flow_ids:")
+        self.assertEqual(flows, text.count("terminating_flow_ids:"))
+        self.assertGreaterEqual(flows, 50)  # from the request at c to its segment at s
 
     def test_spans_are_traces(self):
         if "otlp-spans" not in self.run_program(self.nlconv, "--formats").stdout:
@@ -233,7 +347,7 @@ class Nlconv(support.Case):
         roots = {span["spanId"] for span in spans if "parentSpanId" not in span}
         self.assertEqual((len(roots), {span.get("parentSpanId") for span in spans} - {None}), (50, roots))
         back = self.convert("--format", "ulm", "-q", input=result.stdout).stdout
-        self.assertEqual(back.count(b"\n"), 2 * 150 + 150)
+        self.assertEqual(back.count(b"\n"), 2 * 150 + 50)  # and an event for the last step
 
     def test_chrome_traces_of_others_are_read(self):
         text = b'[{"name":"a","ph":"X","ts":1.5,"dur":2,"pid":1,"tid":2,"args":{"x":1}},\n{"ph":"M","ts":0},\n{"ph":"B"},{"ph":"E","ts":2}]'

@@ -227,7 +227,7 @@ tests_unit_nlagent_unit_LDADD = $(unit_ldadd) $(AGENT_LIBS)
 if BUILD_NLV
 unit_tests += %D%/nlv.unit %D%/scene.unit
 endif
-tests_unit_nlv_unit_SOURCES = %D%/nlv.c
+tests_unit_nlv_unit_SOURCES = %D%/nlv.c %D%/lifelines.c %D%/lifelines.h
 tests_unit_nlv_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlv
 tests_unit_nlv_unit_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(GLIB_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_nlv_unit_LDADD = nlv/libscene.la $(unit_ldadd) $(GTK_LIBS)

@@ -1,7 +1,7 @@
 /* nlv's model: what it makes of a log, compared with the plain way of going about it; its index; its bounds. */
 #include "config.h"
 
-#include "requests/lifelines.h"
+#include "lifelines.h"
 #include "model/catalog.h"
 #include "model/edges.h"
 #include "model/export.h"

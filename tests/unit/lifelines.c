@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "requests/lifelines.h"
+#include "lifelines.h"
 
 #include "requests/hash64.h"
 

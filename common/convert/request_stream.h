@@ -1,0 +1,71 @@
+/*
+ * The requests of a conversion, for formats that have spans: the model of common/requests with the records of each
+ * span.
+ *
+ * Records are kept until the fields that identify requests are known: from an nlv configuration file, or from the first
+ * records. Then they stream: a request is handed out when it is over, and memory is bounded (assembler.h). One thread
+ * at a time.
+ */
+#ifndef NETLOGGER_CONVERT_REQUEST_STREAM_H
+#define NETLOGGER_CONVERT_REQUEST_STREAM_H
+
+#include "requests/assembler.h"
+#include "requests/drawing.h"
+
+#define STREAM_NONE SIZE_MAX
+
+/* A span with its records. */
+typedef struct stream_span {
+    int64_t begin_ns, end_ns;
+    const char *name;
+    size_t begin, end; /* records: of its begin and of its end, or one record of both; STREAM_NONE: missing */
+    size_t parent;     /* index of a span; STREAM_NONE: none */
+    size_t first_point, point_count; /* in stream_request.points */
+    bool made;                       /* not in the log: the whole request, or the time between two of its events */
+    bool failed;
+} stream_span;
+
+typedef struct stream_request {
+    const char *name; /* the values of the ID fields */
+    const stream_span *spans;
+    size_t span_count;
+    const size_t *points; /* records that neither begin nor end a span, by span */
+} stream_request;
+
+typedef struct request_stream request_stream;
+
+/* Everything is valid during the call only. */
+typedef struct request_stream_user {
+    void (*request)(void *user, const stream_request *request);
+    void (*single)(void *user, const nl_record *record); /* it belongs to no request */
+    void (*counter)(void *user, const nl_record *record, const drawing_loadline *, double value); /* or NULL */
+    void *user;
+} request_stream_user;
+
+/* shared is the result of request_stream_share, or NULL. */
+request_stream *request_stream_new(void *shared, const request_stream_user *user);
+void request_stream_free(request_stream *s);
+
+/* Adds a record. typed: see sink_put. */
+void request_stream_add(request_stream *s, const nl_record *record, bool typed);
+
+/* Hands out everything. Call it after the last record. */
+void request_stream_finish(request_stream *s);
+
+/* Returns whether the values of records have types, see sink_put. */
+bool request_stream_is_typed(const request_stream *s);
+
+/*
+ * For the request that is handed out: returns the record of a number in one of two slots, valid until the slot is used
+ * again. The record has only a time and an event if it is larger than 64 KiB; *whole is whether it is not.
+ */
+const nl_record *request_stream_record(request_stream *s, size_t number, int slot, bool *whole);
+
+/* The same for the record of a span's begin, of its end if that is missing, or of the request's first event. */
+const nl_record *request_stream_span_record(request_stream *s, const stream_span *span, int slot, bool *whole);
+
+/* share and unshare of these exporters: reads the nlv configuration file, if there is one. */
+void *request_stream_share(const char *drawing_path);
+void request_stream_unshare(void *shared);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * The first records of a log, kept until the fields that identify requests are inferred from them. Bounded memory. One
+ * thread at a time. Starts as zeros.
+ */
+#ifndef NETLOGGER_REQUESTS_RECORD_SAMPLE_H
+#define NETLOGGER_REQUESTS_RECORD_SAMPLE_H
+
+#include "requests/drawing.h"
+
+#include "base/buffer.h"
+
+typedef struct record_sample {
+    nl_buffer packed; /* for each record its size, uint32_t, and the bytes of nl_record_pack */
+    uint64_t record_count, field_count;
+} record_sample;
+
+/* Adds a record. Returns false, and adds nothing, if the record is too large for nl_record_pack. */
+bool record_sample_add(record_sample *s, const nl_record *record);
+
+/* Returns whether the sample should get no more records. */
+bool record_sample_is_full(const record_sample *s);
+
+/* Calls take for each record. */
+void record_sample_walk(const record_sample *s, void (*take)(void *user, const nl_record *record), void *user);
+
+/* Returns the drawing of the records, see infer_drawing_by; the caller frees it. */
+drawing *record_sample_infer(const record_sample *s, const char *const *ids);
+
+void record_sample_free(record_sample *s);
+
+#endif
