@@ -73,6 +73,7 @@ WORDS = [
 VARIABLES = {
     "common/service/inherited.c": ["doc/man/netlogd.8", "doc/man/nlagentd.8"],
     "common/agents": ["doc/man/nlagent.1"], "common/convert": ["doc/formats.md"],
+    "libnetlogger/log/trace_context.c": ["doc/man/netlogger.7"],
     "nlagent/nlagent.c": ["doc/man/nlagent.1"], "nlkernel": ["doc/man/nlkernel.1"], "nlv": ["doc/man/nlv.1"],
     "nltools/schema": ["doc/man/nlschema.1"], "nltools/nlconv.c": ["doc/man/nlconv.1"],
     "libnetlogger/log/trace_context.c": ["doc/man/netlogger.7"],

@@ -750,9 +750,7 @@ class record
         return value(data->fields[place]);
     }
 
-    /*
-     * * Returns the first field of this name, including standard fields ("HOST", "DATE"); empty if the record lacks it.
-     */
+    /** Returns the first field of this name, also a standard field ("HOST", "DATE"); empty if the record lacks it. */
     std::optional<value> find(const char *name) const
     {
         nl_field field;
