@@ -96,7 +96,7 @@ void request_end(request *r)
     request_send(r);
 }
 
-/* Writes to a client, as the only function. Returns false if the client has disconnected. */
+/* Writes to a client; no other function does. Returns false if the client has disconnected. */
 static bool send_some(request *r)
 {
     size_t sent = 0;

@@ -151,7 +151,7 @@ inline constexpr unsigned char raw_type = nl_private_type<decltype(capture(std::
 template <nl_level Level, class Event, class... Fields> struct site;
 template <nl_level Level, class Event, class... Names, class... Values>
 struct site<Level, Event, field<Names, Values>...> {
-    static_assert(Level >= NL_EMERGENCY && Level <= NL_DEBUG, "not a level of events");
+    static_assert(Level >= NL_EMERGENCY && Level <= NL_DEBUG, "the level of an event is NL_EMERGENCY to NL_DEBUG");
     static_assert(sizeof...(Names) <= NL_FIELDS_MAX, "an event has at most 16 fields");
     static_assert(((raw_type<Values> != NL_RAW_NONE) && ...), "a field has a value of a type that cannot be logged");
     static constexpr const char *names[] = {Names::text..., nullptr};
@@ -225,7 +225,7 @@ template <class Name, class Value> inline nl_field named(const field<Name, Value
 template <nl_level Level, class Event, class... Fields> struct span_place;
 template <nl_level Level, char... Text, class... Names, class... Values>
 struct span_place<Level, event_name<Text...>, field<Names, Values>...> {
-    static_assert(Level >= NL_EMERGENCY && Level <= NL_DEBUG, "not a level of spans");
+    static_assert(Level >= NL_EMERGENCY && Level <= NL_DEBUG, "the level of a span is NL_EMERGENCY to NL_DEBUG");
     static_assert(sizeof...(Names) <= NL_FIELDS_MAX, "a span has at most 16 fields");
     static_assert(((raw_type<Values> != NL_RAW_NONE) && ...), "a field has a value of a type that cannot be logged");
     static constexpr char start[] = {Text..., '.', 's', 't', 'a', 'r', 't', '\0'};

@@ -1,5 +1,6 @@
 /*
- * Functions for netlogger.f90 whose arguments are C structs, whose layout Fortran cannot know, or that are inline in C.
+ * Functions for netlogger.f90 that are inline in C, or have arguments of C structs with a layout that Fortran cannot
+ * know.
  */
 #include <netlogger.h>
 
@@ -53,7 +54,7 @@ void nl_fortran_record_add_bool(nl_record *record, const char *name, bool value)
 
 enum { NAME_SIZE = 4001 };
 
-/* The event of the record is the name of the span. */
+/* The event of the record contains the name of the span. */
 void nl_fortran_span_begin(fortran_span *span, nl_log *log, const nl_record *record)
 {
     char name[NAME_SIZE];
@@ -76,7 +77,7 @@ void nl_fortran_span_end(fortran_span *span, nl_log *log, const nl_record *recor
     nl_span_end_fields(&span->span, record->fields, record->field_count);
 }
 
-/* NULL: that of the environment. */
+/* If traceparent is NULL, attaches the context of the environment variable TRACEPARENT. */
 void nl_fortran_attach(const char *traceparent)
 {
     nl_context context;

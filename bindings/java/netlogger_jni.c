@@ -357,7 +357,7 @@ static char *take_names(JNIEnv *env, jobjectArray names, nl_field *fields)
     return texts;
 }
 
-/* Begins a span, or ends it if parent is NULL. name has a NUL. */
+/* Begins a span, or ends it if parent is NULL. name ends with a NUL. */
 static void write_span(JNIEnv *env, nl_log *log, nl_span *span, int level, jbyteArray name, const nl_context *parent,
                        jobjectArray names, jlong address)
 {
@@ -377,7 +377,8 @@ static void write_span(JNIEnv *env, nl_log *log, nl_span *span, int level, jbyte
     free(texts);
 }
 
-/* Returns the state of a span: an nl_span, the first part of which is its context. If the span is off, only that. */
+/* Begins a span and returns its state: an nl_span, which begins with its context. If the span is off, returns only the
+ * context. */
 JAVA(jbyteArray, beginSpan)
 (JNIEnv *env, jclass class, jlong handle, jint level, jbyteArray name, jbyteArray parent, jobjectArray names,
  jlong address)
@@ -437,7 +438,7 @@ JAVA(jbyteArray, currentContext)(JNIEnv *env, jclass class)
     return give_context(env, &current);
 }
 
-/* text may be NULL: the environment. */
+/* If text is NULL, reads the environment variable TRACEPARENT. */
 JAVA(jbyteArray, parseTraceparent)(JNIEnv *env, jclass class, jbyteArray text)
 {
     (void)class;

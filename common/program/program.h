@@ -115,8 +115,8 @@ extern const nl_option program_reading_options[], program_strict_options[];
  */
 
 /*
- * Returns whether there are records for a result: selected is their number. If not, reports why, unless a message has
- * said so. context begins the message.
+ * Returns whether there are records for a result: selected is their number. If not, prints the reason, unless a message
+ * has already named it. context begins the message.
  */
 bool program_has_records(program_reading *reading, uint64_t selected, const char *context);
 

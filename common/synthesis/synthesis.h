@@ -37,8 +37,8 @@ void nl_synthesis_free(nl_synthesis *s);
 void nl_synthesis_put(nl_synthesis *s, const nl_record *record);
 
 /*
- * Declares that all records before a time (nanoseconds since 1970) have arrived. Further earlier records count as late,
- * and are processed out of order. Derives the sums and rates of the intervals that end by then.
+ * Declares that all records before a time (nanoseconds since 1970) have arrived. Earlier records that arrive after this
+ * call count as late, and are processed out of order. Derives the sums and rates of the intervals that end by then.
  */
 void nl_synthesis_advance(nl_synthesis *s, int64_t before_ns);
 

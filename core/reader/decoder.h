@@ -44,7 +44,9 @@ typedef struct nl_stream_state {
 /* Returns false if the table does not have the stream. */
 bool nl_streams_get(const nl_streams *streams, const unsigned char stream[16], nl_stream_state *state);
 
-/* Sets the state of a stream, whose name must not be zeros. Copies the gaps, which must not be the table's. */
+/*
+ * Sets the state of a stream, whose name must not be zeros. Copies the gaps, which must not be in the table's memory.
+ */
 void nl_streams_set(nl_streams *streams, const nl_stream_state *state);
 
 /* Calls function for each stream, in the order in which they would be forgotten. function must not change the table. */

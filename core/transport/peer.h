@@ -14,12 +14,12 @@ enum { NL_PEER_PATIENCE_MS = 5000 };
  * server sends to a client that names no application protocol. */
 enum { NL_PEER_ALERT_PLAIN = 120 };
 
-/* Problems of a peer that has sent nothing: it has closed the connection, or time has passed. */
+/* Problems of a peer that has sent nothing: it has closed the connection, or has not answered in time. */
 extern const char nl_peer_closed[], nl_peer_silent[];
 
 /*
- * Returns the problem of a peer of a collector's client that begins with data[0..size), in static storage; NULL if the
- * bytes may come from netlogd, as in replies (doc/binary-format.md).
+ * Returns the problem of a peer that a collector's client reached and whose first bytes are data[0..size), in static
+ * storage; NULL if netlogd may have sent them (doc/binary-format.md).
  */
 const char *nl_peer_problem(const char *data, size_t size);
 

@@ -78,7 +78,7 @@ void nl_tls_describe_rejected(char out[NL_TLS_FAILURE_SIZE], X509_STORE_CTX *ver
 static const char no_client_certificate[] =
     "the server requires a client certificate; give cert= and key= in the URL (netlogctl certificates makes them)";
 
-/* Returns a server's reason to reject this client. */
+/* Returns the reason for which a server rejected this client. */
 static const char *alert_to_client(int reason, bool asked)
 {
     switch (reason) {
@@ -100,7 +100,7 @@ static const char *alert_to_client(int reason, bool asked)
     }
 }
 
-/* Returns a client's reason to reject this server, or what the client lacks. */
+/* Returns the reason for which a client rejected this server, or what the client lacks. */
 static const char *failure_of_client(int reason)
 {
     switch (reason) {

@@ -31,7 +31,7 @@ static void pause_ms(long ms)
 
 /* A call of a backend in a thread of its own. */
 typedef struct call {
-    nl_context context; /* of the order */
+    nl_context context; /* context of the order */
     const http_request *request;
     int port;
     int status;

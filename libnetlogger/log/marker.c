@@ -320,7 +320,7 @@ static nl_probe attach(const nl_probe_object *wanted, const char *pattern, const
 nl_probe nl_marker_attach_log(const char *pattern, nl_log *log, nl_level level)
 {
     NL_REQUIRE(log != NULL, "log is NULL", 0);
-    NL_REQUIRE(level >= NL_EMERGENCY && level <= NL_DEBUG, "not a level of events", 0);
+    NL_REQUIRE(level >= NL_EMERGENCY && level <= NL_DEBUG, "the level of an event is NL_EMERGENCY to NL_DEBUG", 0);
     return attach(&(nl_probe_object){.kind = NL_PROBE_LOG, .log = log, .level = level}, pattern, NULL);
 }
 

@@ -42,7 +42,8 @@ enum {
  */
 enum { NL_EVENT_MAX = 960 << 10 };
 _Static_assert(4 * NL_EVENT_MAX + (256 << 10) <= NL_SHARED_BATCH_SIZE, "a batch has room for any event");
-_Static_assert(NL_FIELDS_MAX *NL_VALUE_SIZE_MAX + 1024 <= NL_EVENT_MAX, "no NL_EVENT is larger: it does not ask");
+_Static_assert(NL_FIELDS_MAX *NL_VALUE_SIZE_MAX + 1024 <= NL_EVENT_MAX,
+               "NL_EVENT does not check its size: the largest event must fit");
 
 /* The maximum number of fields of a site: those of the program, PARENT.ID, TRACE.ID, SPAN.ID and STATUS. */
 enum { NL_SITE_FIELDS_MAX = NL_FIELDS_MAX + 4 };

@@ -31,7 +31,7 @@ __thread nl_private_current_context nl_private_current;
 /* xoshiro256++ by D. Blackman and S. Vigna; all zeros: not seeded. */
 static __thread uint64_t generator[4];
 
-/* The child has the state of its thread: it must not draw the same IDs. */
+/* The child inherits the state of the thread's generator, and must not draw the same IDs. */
 static void forget_seed(void)
 {
     memset(generator, 0, sizeof generator);
@@ -48,7 +48,7 @@ static void seed(void)
     int saved = errno;
     pthread_once(&once, watch_forks);
     if (getrandom(generator, sizeof generator, GRND_NONBLOCK) != sizeof generator) {
-        /* The kernel has no random numbers yet, early at boot. */
+        /* Early at boot, the kernel has no random numbers. */
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
         generator[0] ^= (uint64_t)now.tv_sec << 32 ^ (uint64_t)now.tv_nsec;
@@ -98,8 +98,8 @@ static inline bool has_trace(const nl_context *context)
     return (id[0] | id[1]) != 0;
 }
 
-/* A signal handler's event during the change carries no context. The order prevents that the handler's event restores
- * an entry of nl_private_rings that is then used in the scope. */
+/* A signal handler's event during the change carries no context. The order prevents the handler's event from restoring
+ * an entry of nl_private_rings that the scope would then use. */
 static inline void make_current(const nl_context *context)
 {
     nl_private_current_context *current = &nl_private_current;
@@ -123,7 +123,7 @@ nl_context nl_context_attach(const nl_context *context)
 
 /* ---- start and end as events ---- */
 
-/* Gives *span its IDs: those of a child of parent, or of a new trace. */
+/* Sets the IDs of *span: as a child of parent, or for a new trace. */
 static inline void new_span(nl_span *span, nl_log *log, const nl_context *parent)
 {
     uint64_t id = new_id();
@@ -156,7 +156,7 @@ static void not_logged(nl_span *span, const nl_context *parent)
     *span = (nl_span){.context = *parent};
 }
 
-/* Puts the IDs, the last two of which are adjacent in the context. */
+/* Writes the IDs; the trace ID and the span ID are adjacent in the context. */
 static inline char *put_ids(char *at, const nl_span *span, bool root)
 {
     if (!root) {
@@ -244,7 +244,7 @@ static struct nl_span_end_variant *make_variant(const nl_span_end_place *place, 
     return v;
 }
 
-/* Returns the sites of a place for another span than that for which it is known; NULL if memory runs out. */
+/* Returns the sites of a place for spans that began elsewhere than place->known; NULL if memory runs out. */
 static nl_event_site *end_sites(nl_span_end_place *place, const nl_span *span)
 {
     const nl_string name = name_of(span);
@@ -278,7 +278,7 @@ static nl_event_site *end_sites(nl_span_end_place *place, const nl_span *span)
     return sites;
 }
 
-/* Ends the span: takes space for an event of this size, and puts the IDs and the status. */
+/* Ends the span: reserves space for an event of this size, and writes the IDs and the status. */
 static inline char *end_at(nl_span *span, nl_event_site *site, size_t size, nl_ring_producer **ring)
 {
     nl_log *log = span->log;
@@ -413,7 +413,7 @@ nl_status nl_span_begin_fields(nl_span *span, nl_log *log, nl_level level, const
     NL_REQUIRE(span != NULL, "span is NULL", NL_FAILED);
     if (parent == NULL)
         parent = &nl_private_current.context;
-    const nl_context from = *parent; /* it may be in *span */
+    const nl_context from = *parent; /* parent may point into *span */
     not_logged(span, &from);
     NL_REQUIRE(name != NULL && *name != '\0', "a span has no name", NL_FAILED);
     NL_REQUIRE(strlen(name) <= NAME_SIZE_MAX, "the name of a span is too long", NL_FAILED);

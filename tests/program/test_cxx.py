@@ -217,7 +217,7 @@ WRONG = [
     ('log.event("E"_e, "a b"_f = 1);', "a field's name is letters"),
     ('log.event("E"_e, "F"_f = nullptr);', "cannot be logged"),
     ('struct x { int a; } y{}; log.event("E"_e, "F"_f = y);', "cannot be logged"),
-    ('log.event<NL_LEVEL_NONE>("E"_e);', "not a level of events"),
+    ('log.event<NL_LEVEL_NONE>("E"_e);', "the level of an event is NL_EMERGENCY to NL_DEBUG"),
     ('log.event("E"_e' + ', "F"_f = 1' * 17 + ");", "at most 16 fields"),
 ]
 

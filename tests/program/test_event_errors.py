@@ -42,7 +42,7 @@ WRONG = [
     ("NL_EVENT(log, NL_USAGE);", "an event needs a name"),
     ('NL_EVENT(log, NL_USAGE, "");', "an event needs a name"),
     ('NL_EVENT(log, (nl_level)number, "E");', "the level of NL_EVENT is a constant"),
-    ('NL_EVENT(log, NL_LEVEL_NONE, "E");', "not a level of events"),
+    ('NL_EVENT(log, NL_LEVEL_NONE, "E");', "the level of an event is NL_EMERGENCY to NL_DEBUG"),
     ('NL_EVENT(log, NL_USAGE, "E", "F", group);', TYPE),
     ('NL_EVENT(log, NL_USAGE, "E", "F", pointer);', f"field F: {TYPE}"),
     ('NL_MARKER(place, "F");', HALF),

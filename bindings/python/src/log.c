@@ -425,7 +425,7 @@ static nl_status log_span(py_log *self, nl_span *span, nl_level level, const cha
     return status;
 }
 
-/* The same with the fields of a dict. Returns 0, or -1 with an exception. */
+/* As log_span, with the fields of a dict. Returns 0, or -1 with an exception. */
 static int span_call(py_log *self, nl_span *span, nl_level level, PyObject *name, const nl_context *parent,
                      PyObject *fields)
 {

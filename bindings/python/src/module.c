@@ -87,7 +87,7 @@ static PyObject *context_current(PyObject *module, PyObject *unused)
     return give_context(&current);
 }
 
-/* The context of a header, or with None of the environment; empty if it is invalid. */
+/* Returns the context of a header, or of the environment variable TRACEPARENT for None; empty if it is invalid. */
 static PyObject *traceparent_parse(PyObject *module, PyObject *args)
 {
     const char *text;

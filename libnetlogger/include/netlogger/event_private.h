@@ -440,7 +440,8 @@ static inline nl_private_refused nl_private_refuse(const void *value)
 #define NL_PRIVATE_EVENT_pairs(each, log_given, level_given, event_name, ...)                                          \
     do {                                                                                                               \
         NL_PRIVATE_STATIC_ASSERT(__builtin_constant_p(level_given), "the level of NL_EVENT is a constant");            \
-        NL_PRIVATE_STATIC_ASSERT((level_given) >= NL_EMERGENCY && (level_given) <= NL_DEBUG, "not a level of events"); \
+        NL_PRIVATE_STATIC_ASSERT((level_given) >= NL_EMERGENCY && (level_given) <= NL_DEBUG,                           \
+                                 "the level of an event is NL_EMERGENCY to NL_DEBUG");                                 \
         NL_PRIVATE_STATIC_ASSERT(sizeof("" event_name) > 1,                                                            \
                                  "NL_EVENT(log, level, event, ...): an event needs a name");                           \
         each(NL_PRIVATE_CHECK_IT,                                                                                      \

@@ -59,7 +59,7 @@ enum {
     NL_CONTEXT_RANDOM = 2, /* the last 7 bytes of the trace ID are random (W3C Trace Context level 2) */
 };
 
-/* A trace and a span in it. A context without trace, all zeros, is empty. */
+/* A trace and a span in it. A context of zeros is empty: it names no trace. */
 typedef struct nl_context {
     unsigned char trace_id[16];
     unsigned char span_id[8];
@@ -117,10 +117,10 @@ static inline void nl_span_set_status(int status);
 #define NL_NO_PARENT nl_private_no_parent()
 
 /*
- * The same for names that are known at run time only, for bindings to other languages: fields[0..count) have names,
- * types and values. nl_span_begin_fields sets *span also if it logs nothing. name must exist until the end. They cost
- * several times as much as the macros. Return NL_OK; NL_OFF if the span is not logged; NL_FAILED with the reason in
- * nl_error_message() if the event is lost; NL_MALFORMED as nl_write.
+ * Begin and end a span with names that are known only at run time, for bindings to other languages: fields[0..count)
+ * have names, types and values. nl_span_begin_fields sets *span also if it logs nothing. name must exist until the end.
+ * The functions cost several times as much as the macros. They return NL_OK; NL_OFF if the span is not logged;
+ * NL_FAILED with the reason in nl_error_message() if the event is lost; NL_MALFORMED as nl_write.
  */
 NL_API nl_status nl_span_begin_fields(nl_span *span, nl_log *log, nl_level level, const char *name,
                                       const nl_context *parent, const nl_field *fields, size_t count);
@@ -129,18 +129,18 @@ NL_API nl_status nl_span_end_fields(nl_span *span, const nl_field *fields, size_
 /* Returns the thread's current context. */
 static inline nl_context nl_context_current(void);
 
-/* Makes a copy of context the thread's current context; NULL or an empty context: none. Returns the previous one. To
- * detach, attach the previous one again. */
+/* Makes a copy of context the thread's current context; NULL or an empty context: no context is current. Returns the
+ * previous context. To detach, attach that one again. */
 NL_API nl_context nl_context_attach(const nl_context *context);
 
 enum { NL_TRACEPARENT_SIZE = 56, NL_TRACESTATE_SIZE = 1024 };
 
 /*
  * Reads text[0..size), the value of a header traceparent, into *context; if text is NULL, the environment variable
- * TRACEPARENT (none in a program that has more rights than its user). Blanks and tabs around it are ignored. Returns
- * NL_OK; NL_OFF with an empty context if the variable is missing; NL_FAILED with an empty context if the value is
- * invalid (nl_error_message() has the reason): the program then begins a new trace. Flags that level 2 does not define
- * are cleared. A request with two such headers is invalid too.
+ * TRACEPARENT (which is ignored in a program with more rights than its user). Blanks and tabs around it are ignored.
+ * Returns NL_OK; NL_OFF with an empty context if the variable is missing; NL_FAILED with an empty context if the value
+ * is invalid (nl_error_message() has the reason): the program then begins a new trace. Flags that level 2 does not
+ * define are cleared. A request with two such headers is invalid too.
  */
 NL_API nl_status nl_traceparent_parse(const char *text, size_t size, nl_context *context);
 

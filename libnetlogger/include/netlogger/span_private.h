@@ -3,25 +3,25 @@
  * these names; they may change with the library's major version.
  *
  * The start and the end of a span are events with sites, as those of NL_EVENT, whose first fields are PARENT.ID,
- * TRACE.ID and SPAN.ID. A root span uses a second site, which has the same fields without the first.
+ * TRACE.ID and SPAN.ID. A root span uses a second site, which lacks PARENT.ID.
  */
 #ifndef NETLOGGER_SPAN_PRIVATE_H
 #define NETLOGGER_SPAN_PRIVATE_H
 
 NL_BEGIN_DECLS
 
-/* One nl_span_begin in the program; of each pair of sites, [1] is for root spans. */
+/* An nl_span_begin in the program. The second site of each pair is for root spans. */
 typedef struct nl_span_place {
     nl_event_site start[2];
     nl_event_site end[2]; /* without the program's fields */
 } nl_span_place;
 
-/* One nl_span_end in the program. */
+/* An nl_span_end in the program. */
 typedef struct nl_span_end_place {
     const char *const *names;   /* of its fields */
     const unsigned char *types; /* NL_RAW_... */
     unsigned field_count;
-    const nl_span_place *known;           /* the place of the spans to which sites belong; NULL: no span yet */
+    const nl_span_place *known;           /* place of the spans that use sites; NULL: no span has ended here */
     nl_event_site sites[2];               /* as above */
     struct nl_span_end_variant *variants; /* sites for spans of other places */
 } nl_span_end_place;
@@ -30,7 +30,7 @@ typedef struct nl_span_end_place {
 typedef struct nl_private_current_context {
     nl_context context;
     int status;  /* of its innermost NL_SPAN */
-    int carried; /* events carry the context, because it is sampled */
+    int carried; /* the context is sampled, so that events carry it */
 } nl_private_current_context;
 
 extern NL_API __thread nl_private_current_context nl_private_current __attribute__((tls_model("initial-exec")));
@@ -47,10 +47,10 @@ typedef struct nl_private_scope {
 NL_API char *nl_private_span_begin(nl_span *span, nl_log *log, nl_span_place *place, const nl_context *parent,
                                    size_t *size, nl_ring_producer **ring);
 
-/* The same for the end of a span that is logged. */
+/* As nl_private_span_begin, for the end of a span that is logged. */
 NL_API char *nl_private_span_end(nl_span *span, nl_span_end_place *place, size_t *size, nl_ring_producer **ring);
 
-/* Enters and leaves the scope of scope->span. */
+/* Enter and leave the scope of scope->span. */
 NL_API void nl_private_scope_enter(nl_private_scope *scope);
 NL_API void nl_private_scope_leave(nl_private_scope *scope);
 
@@ -110,7 +110,8 @@ enum {
 #define NL_PRIVATE_SPAN_pairs(each, span, log_given, level_given, span_name, parent_given, ...)                        \
     do {                                                                                                               \
         NL_PRIVATE_STATIC_ASSERT(__builtin_constant_p(level_given), "the level of a span is a constant");              \
-        NL_PRIVATE_STATIC_ASSERT((level_given) >= NL_EMERGENCY && (level_given) <= NL_DEBUG, "not a level of spans");  \
+        NL_PRIVATE_STATIC_ASSERT((level_given) >= NL_EMERGENCY && (level_given) <= NL_DEBUG,                           \
+                                 "the level of a span is NL_EMERGENCY to NL_DEBUG");                                   \
         NL_PRIVATE_STATIC_ASSERT(sizeof("" span_name) > 1, "a span has a name");                                       \
         each(NL_PRIVATE_CHECK_IT, __VA_ARGS__) static const char *const nl_names_[] = {                                \
             "PARENT.ID", "TRACE.ID", "SPAN.ID", each(NL_PRIVATE_NAME_OF, __VA_ARGS__) 0};                              \
