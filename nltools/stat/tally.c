@@ -219,7 +219,7 @@ static void add_transfers(tally *t, const request_reader *reader, const request_
         const request_span *s = &graph->spans[i];
         const request_event *e = s->end != REQUEST_NONE ? &graph->events[s->end] : NULL;
         double bytes;
-        if (e == NULL || e->payload_size < sizeof bytes)
+        if (e == NULL || e->payload_size < sizeof bytes || s->parent != REQUEST_NONE)
             continue;
         memcpy(&bytes, graph->payloads + e->payload, sizeof bytes);
         char *what = g_strndup(graph->payloads + e->payload + sizeof bytes, e->payload_size - sizeof bytes);

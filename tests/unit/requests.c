@@ -958,6 +958,77 @@ static void pages_without_parents(void **state)
     (void)state;
 }
 
+/*
+ * A block of the worked example in examples/dpss: the client (place 1) requests it from a server (2), which reads it
+ * from the disk and sends it, and the client reads it in pieces while the server still sends. Sets the true times: the
+ * network's both ways, the wait for the disk, the disk, and the client's reading.
+ */
+static void simulate_block(simulation *m, int64_t truth_ns[TRUE_NAMES])
+{
+    int64_t there = vary(m, 200000), queue = vary(m, 3000000), disk = vary(m, 4000000), back = vary(m, 900000),
+            copy = 5000 + (int64_t)draw(m, 20000), reads = 1 + (int64_t)draw(m, 3), at = 1000000;
+    add(m->s, at, "BlockRequestSend", 1);
+    add(m->s, at += there, "BlockRequestRecv", 2);
+    log_pair(m, "DiskRead", 2, at + queue, at + queue + disk);
+    at += queue + disk;
+    int64_t send = at + 1000;
+    add(m->s, send, "BlockSend.start", 2);
+    int64_t sent = send + (int64_t)draw(m, 2 * (uint64_t)(back + reads * 300000)); /* or after the client is done */
+    add(m->s, sent, "BlockSend.end", 2);
+    at = send + back;
+    for (int64_t i = 0; i < reads; i++)
+        add(m->s, at += i > 0 ? 300000 : 0, "BlockRead", 1);
+    add(m->s, at += copy, "BlockDone", 1);
+    is_true(truth_ns, m, "BlockRequestRecv", there);
+    is_true(truth_ns, m, "DiskRead.start", queue);
+    is_true(truth_ns, m, "DiskRead", disk);
+    is_true(truth_ns, m, "BlockSend.start", 1000);
+    if (sent > at) { /* the request ends with the server's send */
+        is_true(truth_ns, m, "BlockSend", sent - send);
+        return;
+    }
+    is_true(truth_ns, m, "BlockRead", back + (reads - 1) * 300000);
+    is_true(truth_ns, m, "BlockDone", copy);
+}
+
+/* The time of a block belongs to the right span, or to the edge into the right event. */
+static void blocks_without_parents(void **state)
+{
+    simulation m = {.s = script_new(), .random = 19981999};
+    precedence *p = precedence_new();
+    int64_t wrong_ns = 0, all_ns = 0;
+    for (int i = 0; i < SERVICE_REQUESTS; i++) {
+        int64_t truth_ns[TRUE_NAMES] = {0}, found_ns[TRUE_NAMES] = {0};
+        simulate_block(&m, truth_ns);
+        size_t count = m.s->count;
+        build(m.s, i < LEARNED ? NULL : p);
+        if (i < LEARNED) {
+            precedence_learn(p, m.s->events, count);
+            if (i == LEARNED - 1)
+                precedence_settle(p);
+            continue;
+        }
+        const request_graph *g = m.s->graph;
+        for (size_t k = 0; k < g->path_count; k++) {
+            const request_step *step = &g->path[k];
+            uint32_t name = step->kind == REQUEST_SELF ? g->spans[step->span].name
+                            : step->to != REQUEST_NONE ? g->events[step->to].name
+                                                       : 0;
+            found_ns[name % TRUE_NAMES] += step->to_ns - step->from_ns;
+        }
+        for (size_t k = 0; k < TRUE_NAMES; k++) {
+            wrong_ns += llabs(found_ns[k] - truth_ns[k]);
+            all_ns += truth_ns[k];
+        }
+    }
+    print_message("blocks: %.2f %% of the time of %d requests belongs elsewhere\n",
+                  50.0 * (double)wrong_ns / (double)all_ns, SERVICE_REQUESTS - LEARNED);
+    assert_true((double)wrong_ns / 2 < 0.05 * (double)all_ns);
+    precedence_free(p);
+    script_free(m.s);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -984,6 +1055,7 @@ int main(void)
         cmocka_unit_test(client_and_server),
         cmocka_unit_test(two_backends),
         cmocka_unit_test(pages_without_parents),
+        cmocka_unit_test(blocks_without_parents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
