@@ -76,7 +76,6 @@ VARIABLES = {
     "libnetlogger/log/trace_context.c": ["doc/man/netlogger.7"],
     "nlagent/nlagent.c": ["doc/man/nlagent.1"], "nlkernel": ["doc/man/nlkernel.1"], "nlv": ["doc/man/nlv.1"],
     "nltools/schema": ["doc/man/nlschema.1"], "nltools/nlconv.c": ["doc/man/nlconv.1"],
-    "libnetlogger/log/trace_context.c": ["doc/man/netlogger.7"],
 }
 FOLDERS = ["core", "libnetlogger", "common", "netlogd", "nlagent", "nlkernel", "nlsort", "nltools", "nlv"]
 EVENT = r"[A-Z]\w*(?:\.[A-Z]\w*)*"
