@@ -186,7 +186,7 @@ static int64_t begin_of(const request_event *e)
     return e->time_ns - (e->role == REQUEST_WHOLE ? e->duration_ns : 0);
 }
 
-/* How an event changes the number of open spans: 1, -1 or 0. */
+/* Returns how an event changes the number of open spans: 1, -1 or 0. */
 static int nesting_of(const assembler *a, const request_event *e)
 {
     uint32_t span;
@@ -285,7 +285,7 @@ static open_request *oldest_request(const assembler *a)
     return a->lists[1].oldest != NULL ? a->lists[1].oldest : a->lists[0].oldest;
 }
 
-/* Whether two events begin and end one span. */
+/* Returns whether two events begin and end one span. */
 static bool is_pair(const assembler *a, const request_event *first, const request_event *last)
 {
     uint32_t begun, ended;
@@ -295,7 +295,7 @@ static bool is_pair(const assembler *a, const request_event *first, const reques
            event_names_side(names, last->name, &ended) == EVENT_SIDE_END && begun == ended;
 }
 
-/* Whether the request's latest event is probably its last. */
+/* Returns whether the request's latest event is probably its last. */
 static bool is_complete(const assembler *a, const open_request *r)
 {
     const request_event *first = &r->events[0], *last = &r->events[r->count - 1];
@@ -345,7 +345,7 @@ static void end_idle(assembler *a)
 
 /* ---- records ---- */
 
-/* Whether the event's request is named by its thread. */
+/* Returns whether the event's request is named by its thread. */
 static bool is_thread(const assembler *a, const request_event *event)
 {
     return !event->traced && (a->options.ids == NULL || a->options.ids[0] == NULL);
@@ -366,7 +366,9 @@ static open_request *new_request(assembler *a, uint64_t key, const request_event
     return r;
 }
 
-/* Whether an event like the first of a request begins the request again, because the request has ended before. */
+/*
+ * Returns whether an event like the first of a request begins the request again, because the request has ended before.
+ */
 static bool begins_again(assembler *a, const open_request *r, const request_event *event)
 {
     const request_event *first = &r->events[0], *last = &r->events[r->count - 1];
@@ -377,7 +379,7 @@ static bool begins_again(assembler *a, const open_request *r, const request_even
     return is_pair(a, first, last) || is_complete(a, r);
 }
 
-/* The number of the record's group; 0 if it has none. */
+/* Returns the number of the record's group; 0 if it has none. */
 static uint32_t group_of_record(assembler *a, const nl_record *record)
 {
     static const nl_string other = {"(other)", sizeof "(other)" - 1};
@@ -394,7 +396,7 @@ static uint32_t group_of_record(assembler *a, const nl_record *record)
     return (uint32_t)number + 1;
 }
 
-/* Whether a record may belong to a request. Sets *first if its event begins one. */
+/* Returns whether a record may belong to a request. Sets *first if its event begins one. */
 static bool selects_event(const assembler *a, const nl_record *record, bool *first)
 {
     const char *const *events = a->options.events;

@@ -96,7 +96,7 @@ static const clock_state *known_clock(const clock_bounds *b, uint32_t host)
     return b != NULL && host < b->clocks->len ? &g_array_index(b->clocks, clock_state, host) : NULL;
 }
 
-/* The largest error of a clock, or -1. */
+/* Returns the largest error of a clock, or -1. */
 static int64_t error_of(const clock_state *clock)
 {
     if (clock == NULL)

@@ -246,7 +246,7 @@ bool drawing_find_id(const nl_record *record, const char *id, nl_field *field)
 
 /* ---- ready-made drawings ---- */
 
-/* The directories of ready-made drawings, the user's own first; for g_strfreev. */
+/* Returns the directories of ready-made drawings, the user's own first; for g_strfreev. */
 static char **ready_made_directories(void)
 {
     GPtrArray *directories = g_ptr_array_new();

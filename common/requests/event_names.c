@@ -81,7 +81,7 @@ static char word_case(const char *text, const char *word, size_t size)
     return upper == 0 ? 'l' : upper == size ? 'U' : upper == 1 && isupper((unsigned char)text[0]) ? 'T' : 0;
 }
 
-/* Whether a word of this case may stand in name at offset, so that it is a word of its own. */
+/* Returns whether a word of this case may stand in name at offset, so that it is a word of its own. */
 static bool is_whole_word(const char *name, size_t size, size_t offset, size_t word_size, char word_case)
 {
     bool at_begin = offset == 0, at_end = offset + word_size == size;

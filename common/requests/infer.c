@@ -127,7 +127,7 @@ static const char *last_word(const char *name)
     return word;
 }
 
-/* Whether a name without its separators is one of the words, in any case. */
+/* Returns whether a name without its separators is one of the words, in any case. */
 static bool has_letters(const char *name, const char *letters)
 {
     for (; *name != '\0'; name++)
@@ -172,13 +172,13 @@ static void find_excluded(inference *in)
     g_free(seen);
 }
 
-/* Whether a record belongs to no lifeline and no loadline yet. */
+/* Returns whether a record belongs to no lifeline and no loadline yet. */
 static bool is_free(const inference *in, const trace_record *record)
 {
     return record->event != TRACE_NONE && !in->used[record->event];
 }
 
-/* Whether a record may be a step of a new lifeline. */
+/* Returns whether a record may be a step of a new lifeline. */
 static bool is_step(const inference *in, const trace_record *record)
 {
     return is_free(in, record) && (record->prog != in->sensor || in->sensor == TRACE_NONE);

@@ -174,7 +174,7 @@ void precedence_learn(precedence *p, const request_event *events, size_t count)
     learn_visits(p, events, count);
 }
 
-/* Whether program w can call program v. ends: w also has to end after v. */
+/* Returns whether program w can call program v. ends: w also has to end after v. */
 static bool can_call(const program_pair *pair, bool ends)
 {
     double both = pair->both;
@@ -230,8 +230,8 @@ static void find_heard(const precedence *p, heard_table heard)
 }
 
 /*
- * Whether `cause` may have caused `effect`. The effect's program may have heard of the cause's program before, by an
- * event of its own that precedes the effect. Then only what always came after that event can be news to it.
+ * Returns whether `cause` may have caused `effect`. The effect's program may have heard of the cause's program before,
+ * by an event of its own that precedes the effect. Then only what always came after that event can be news to it.
  */
 static bool is_news(const precedence *p, heard_table heard, guint cause, guint effect)
 {

@@ -418,8 +418,8 @@ static void find_explicit_parents(graph *g)
     }
 }
 
-/* Whether the outer span has not ended at a time. If it ends then, the order of the records decides, as far as both are
- * there: event is an index or REQUEST_NONE. */
+/* Returns whether the outer span has not ended at a time. If it ends then, the order of the records decides, as far as
+ * both are there: event is an index or REQUEST_NONE. */
 static bool lasts_until(const request_span *outer, int64_t time_ns, uint32_t event)
 {
     if (outer->end_ns != time_ns || outer->end == REQUEST_NONE || event == REQUEST_NONE)
@@ -433,7 +433,7 @@ static bool encloses(const request_span *outer, const request_span *inner)
            lasts_until(outer, inner->end_ns, inner->end);
 }
 
-/* Whether a point is within a span that begins no later. */
+/* Returns whether a point is within a span that begins no later. */
 static bool encloses_point(const request_span *outer, int64_t time_ns, uint32_t event)
 {
     bool has_begun = outer->begin_ns < time_ns || outer->begin == REQUEST_NONE || outer->begin < event;
@@ -556,7 +556,7 @@ static void check_parent(graph *g, request_span *s, const request_span *parent)
         g->public.problems.imprecise++;
 }
 
-/* Whether an explicit span lacks its begin or its end. */
+/* Returns whether an explicit span lacks its begin or its end. */
 static bool is_incomplete(const graph *g, const request_span *s)
 {
     return s->id != 0 &&
@@ -635,10 +635,10 @@ static int64_t margin_of(const host_group *group)
 }
 
 /*
- * Whether the clock of a group's host differs from its parent's: the parent waited for the children, and they seem to
- * lie outside. Nothing is known of the clocks, or they may differ that much. Children that begin within their parent
- * and end behind it may also be those for which the parent did not wait. Only a parent with no others, which lasts
- * longer, is a call that waits. Clocks drift, and so the parent may seem to be a little shorter.
+ * Returns whether the clock of a group's host differs from its parent's: the parent waited for the children, and they
+ * seem to lie outside. Nothing is known of the clocks, or they may differ that much. Children that begin within their
+ * parent and end behind it may also be those for which the parent did not wait. Only a parent with no others, which
+ * lasts longer, is a call that waits. Clocks drift, and so the parent may seem to be a little shorter.
  */
 static bool is_skewed(const graph *g, const host_group *group)
 {
@@ -907,7 +907,8 @@ static uint32_t find_cause(const graph *g, uint32_t event, int64_t since_ns)
     return REQUEST_NONE;
 }
 
-/* The event that a node stands for: its own, the end of the span that it waited for, or that of a span without begin.
+/* Returns the event that a node stands for: its own, the end of the span that it waited for, or that of a span without
+ * begin.
  */
 static uint32_t event_of(const graph *g, uint32_t node)
 {
@@ -919,7 +920,8 @@ static uint32_t event_of(const graph *g, uint32_t node)
     return n->event == REQUEST_NONE && n->strand < g->spans->len ? SPAN(g, n->strand)->end : n->event;
 }
 
-/* Whether the time between a parent's node and its child on another host is an edge and not the parent's own work. */
+/* Returns whether the time between a parent's node and its child on another host is an edge and not the parent's own
+ * work. */
 static bool is_message(const graph *g, uint32_t parent, uint32_t child, uint32_t parent_node)
 {
     if (SPAN(g, parent)->place == SPAN(g, child)->place)
@@ -928,7 +930,7 @@ static bool is_message(const graph *g, uint32_t parent, uint32_t child, uint32_t
                                                      : SPAN(g, parent)->child_count == 1;
 }
 
-/* What the time from node `from` to node `to` is. */
+/* Returns what the time from node `from` to node `to` is. */
 static request_step classify_step(graph *g, uint32_t from, uint32_t to, bool inferred)
 {
     const graph_node *a = NODE(g, from), *b = NODE(g, to);
@@ -992,7 +994,7 @@ static void reverse_path(graph *g)
     }
 }
 
-/* The node of the request's last event. Sets the request's times if shifts changed them. */
+/* Returns the node of the request's last event. Sets the request's times if shifts changed them. */
 static uint32_t find_last_node(graph *g)
 {
     uint32_t last = g_array_index(g->event_node, uint32_t, g->public.event_count - 1);

@@ -196,7 +196,7 @@ static void find_fields(request_reader *r, const nl_record *record)
     }
 }
 
-/* A hash that is not 0, or 0 for an empty value and for the zeros that stand for no identifier. */
+/* Returns a hash that is not 0, or 0 for an empty value and for the zeros that stand for no identifier. */
 static uint64_t hash_value(const request_reader *r, const nl_field *field, uint64_t seed)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -209,14 +209,14 @@ static uint64_t hash_value(const request_reader *r, const nl_field *field, uint6
     return hash_bytes(r->seed ^ seed, text.data, text.size) | 1;
 }
 
-/* The letter of a Chrome event's phase, or NUL. */
+/* Returns the letter of a Chrome event's phase, or NUL. */
 static char phase_of(const found_fields *f)
 {
     const nl_field *phase = f->used[USE_PHASE];
     return phase != NULL && phase->type == NL_TYPE_STRING && phase->string.size == 1 ? *phase->string.data : '\0';
 }
 
-/* The duration of a record, or -1. */
+/* Returns the duration of a record, or -1. */
 static int64_t duration_of(const request_reader *r, const nl_record *record, const found_fields *f)
 {
     double value;
@@ -250,7 +250,7 @@ static bool is_failure(const nl_record *record, const nl_field *status)
 
 /* ---- numbers ---- */
 
-/* The number of a name, from 1; 0 without one. Names beyond the limit share the last number. */
+/* Returns the number of a name, from 1; 0 without one. Names beyond the limit share the last number. */
 static uint32_t number_of(name_table *t, nl_string name)
 {
     static const nl_string other = {"(other)", sizeof "(other)" - 1};
@@ -323,7 +323,7 @@ static uint32_t place_of(request_reader *r, uint32_t host, uint32_t program)
 
 /* ---- records ---- */
 
-/* The hash of a request's name, or 0. */
+/* Returns the hash of a request's name, or 0. */
 static uint64_t request_of(const request_reader *r, const found_fields *f, bool *traced)
 {
     uint64_t hash = f->used[USE_TRACE] != NULL ? hash_value(r, f->used[USE_TRACE], 0) : 0;
@@ -337,7 +337,7 @@ static uint64_t request_of(const request_reader *r, const found_fields *f, bool 
     return hash;
 }
 
-/* The thread's number, or 0. Threads of Chrome's traces have a process too. */
+/* Returns the thread's number, or 0. Threads of Chrome's traces have a process too. */
 static uint32_t thread_of(const request_reader *r, const found_fields *f)
 {
     if (f->used[USE_THREAD] == NULL)

@@ -45,7 +45,7 @@ char *request_reader_name_request(const request_reader *r);
 bool request_reader_find_bytes(const request_reader *r, double *bytes, nl_string *what,
                                char scratch[NL_FIELD_TEXT_SIZE]);
 
-/* The names of events; the texts of hosts and programs by the numbers in events. */
+/* Returns the names of events; the texts of hosts and programs by the numbers in events. */
 const event_names *request_reader_names(const request_reader *r);
 const char *request_reader_host(const request_reader *r, uint32_t host);
 const char *request_reader_program(const request_reader *r, uint32_t program);

@@ -46,7 +46,7 @@ static GPtrArray *compare_rows(const report_subject *logs, int count)
     return all;
 }
 
-/* The last log's mean over the first log's, or -1 if one of them is missing or 0. */
+/* Returns the last log's mean over the first log's, or -1 if one of them is missing or 0. */
 static double ratio_of(const compared_row *row, int count)
 {
     double first_ns = row->rows[0] != NULL ? nl_distribution_mean(&row->rows[0]->times) : 0;

@@ -37,7 +37,7 @@ char *report_row_name(const report_subject *r, const tally_key *key, bool with_p
     return g_strdup_printf(with_program && *program != '\0' ? "%s @%s" : "%s", event_text(r, key->span), program);
 }
 
-/* Whether spans of several programs occur, so that their names are not enough. */
+/* Returns whether spans of several programs occur, so that their names are not enough. */
 static bool has_programs(const tally *t)
 {
     uint32_t first = REQUEST_NONE;

@@ -129,7 +129,7 @@ static uint32_t event_name(const request_graph *g, uint32_t event)
     return event == REQUEST_NONE ? REQUEST_NONE : g->events[event].name;
 }
 
-/* The row that a step of the critical path belongs to. */
+/* Returns the row that a step of the critical path belongs to. */
 static tally_key step_key(const request_graph *g, const request_step *step, uint32_t by)
 {
     if (step->kind == REQUEST_SELF)
@@ -231,7 +231,7 @@ static void add_transfers(tally *t, const request_reader *reader, const request_
 
 /* ---- examples ---- */
 
-/* Whether b is slower than a. Of two that took as long, the earlier one counts as slower. */
+/* Returns whether b is slower than a. Of two that took as long, the earlier one counts as slower. */
 static bool is_slower(const tally_example *a, const tally_example *b)
 {
     return a->total_ns != b->total_ns ? a->total_ns < b->total_ns : a->from_ns > b->from_ns;

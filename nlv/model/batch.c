@@ -72,7 +72,7 @@ static bool find_id(const nl_record *record, const spec_field choices[SPEC_CHOIC
     return false;
 }
 
-/* The key of the object that a record is a step of; 0 if the record lacks an ID field. */
+/* Returns the key of the object that a record is a step of; 0 if the record lacks an ID field. */
 static uint64_t key_of(const spec *s, uint16_t lifeline, const nl_record *record)
 {
     const spec_lifeline *l = &s->lifelines[lifeline];
@@ -119,7 +119,7 @@ static bool get_number(const nl_record *record, const char *name, double *value)
     return nl_record_find(record, name, &field) && nl_field_double(&field, value) && isfinite((float)*value);
 }
 
-/* The nanoseconds that were added to a record's time, here or when the log was corrected. */
+/* Returns the nanoseconds that were added to a record's time, here or when the log was corrected. */
 static double added_ns(const nl_record *record, int64_t time_ns)
 {
     nl_field field;
@@ -171,7 +171,7 @@ void extract(extractor *x, const nl_record *record, uint64_t place, batch *b)
     if (!nl_filter_matches(x->filter, record))
         return;
     batch_row *row = batch_add(b);
-    /* Years 1824 to 2116, so that differences fit too. */
+    /* Only the years 1824 to 2116, so that differences of times fit too. */
     int64_t time_ns =
         x->clocks != NULL ? correction_time(x->clocks, record->host, record->time_ns, NULL) : record->time_ns;
     row->time_ns = CLAMP(time_ns, INT64_MIN / 2, INT64_MAX / 2);

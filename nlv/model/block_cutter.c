@@ -7,7 +7,7 @@
 enum {
     PIECE_SIZE = 1 << 20,
     STRETCH_SIZE = 64 << 10, /* bytes of text; fetching a record decodes from the start of its stretch */
-    LINE_SLACK = 64,         /* bytes around a record that its line may have */
+    LINE_SLACK = 64,         /* maximum bytes of a line besides its record */
 };
 
 struct block_cutter {
@@ -45,8 +45,8 @@ static void end_text(block_cutter *c)
 }
 
 /*
- * Skips the records of a block that were read before. If these are not at its start, all from the first new one on
- * count.
+ * Skips the records of a block that were read before. If these are not at its start, all records from the first new one
+ * on count.
  */
 static void add_block(void *user, const nl_block_view *view)
 {
@@ -98,8 +98,8 @@ bool block_cutter_is_finished(const block_cutter *c)
 }
 
 /*
- * The offset of a record of text. c->offset is the end of the piece that was fed last. Either the record lies in the
- * piece, or it began before, and the first newline in the piece ends it.
+ * Returns the offset of a record of text. c->offset is the end of the piece that was fed last. Either the record lies
+ * in the piece, or it began before, and the first newline in the piece ends it.
  */
 static uint64_t find_text(const block_cutter *c, nl_string raw, const char *piece, size_t size)
 {
@@ -117,7 +117,7 @@ static uint64_t find_text(const block_cutter *c, nl_string raw, const char *piec
     return offset;
 }
 
-/* The bytes from the start of a record of text to the end of its line. */
+/* Returns the bytes from the start of a record of text to the end of its line. */
 static uint32_t size_with_newline(const block_cutter *c, uint64_t offset, size_t size)
 {
     char after[LINE_SLACK];

@@ -22,7 +22,7 @@ block_cutter *block_cutter_new(program_reading *reading, const char *name, const
                                uint64_t first);
 void block_cutter_free(block_cutter *c);
 
-/* The offset up to which it has read. */
+/* Returns the offset up to which the file has been read. */
 uint64_t block_cutter_offset(const block_cutter *c);
 
 /* Reads up to size bytes more and appends complete blocks (log_block) to found. */

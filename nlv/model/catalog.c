@@ -8,8 +8,8 @@
 enum {
     EVENLY = 1500,         /* records from all parts of the log */
     EACH = 6,              /* the first records of every event */
-    SCANNED_MAX = 1 << 20, /* records among which these are searched */
-    FIELDS_MAX = 1 << 16,  /* of all events together */
+    SCANNED_MAX = 1 << 20, /* records that are searched for the first ones */
+    FIELDS_MAX = 1 << 16,  /* fields of all events together */
 };
 
 typedef struct gathering {

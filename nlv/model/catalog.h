@@ -25,7 +25,7 @@ typedef struct catalog {
 catalog *catalog_new(const model *m);
 void catalog_free(catalog *c);
 
-/* The fields of one event, or of all events (NULL), by name; NULL at the end; to be freed with g_strfreev. */
+/* Returns the fields of one event, or of all events (NULL), by name; NULL at the end; to be freed with g_strfreev. */
 char **catalog_fields(const catalog *c, const char *event, bool numbers_only);
 
 #endif

@@ -83,7 +83,7 @@ static int compare_times(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* The median duration of lifelines' segments, from a sample; 0 if none exist. */
+/* Returns the median duration of lifelines' segments, from a sample; 0 if none exist. */
 static double usual_segment_ns(const store *s)
 {
     enum { LOOKED_AT = 20000 };
@@ -103,7 +103,7 @@ static double usual_segment_ns(const store *s)
     return median;
 }
 
-/* By how much a host's clock was off, as text; NULL if that does not matter. To be freed with g_free. */
+/* Returns the error of a host's clock as text, to be freed with g_free; NULL if it does not matter. */
 static char *clock_fault(const store *s, uint16_t host, double matters_ns)
 {
     store_clock off = store_clock_furthest(s, host);
@@ -116,7 +116,7 @@ static char *clock_fault(const store *s, uint16_t host, double matters_ns)
     return description;
 }
 
-/* Reports hosts whose clocks are off by more than a usual segment takes. */
+/* Reports hosts with clock errors larger than the usual duration of a segment. */
 static void check_clocks(const store *s, GPtrArray *notices)
 {
     GString *hosts = g_string_new(NULL);

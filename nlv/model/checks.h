@@ -1,6 +1,6 @@
 /*
- * Reports what is odd about a log: a single record, impossible times, long gaps, wrong clocks, records
- * that are not in order of time. No state.
+ * Reports oddities of a log: a single record, impossible times, long gaps, wrong clocks, records that are not in order
+ * of time. No state.
  */
 #ifndef NLV_CHECKS_H
 #define NLV_CHECKS_H
@@ -15,7 +15,7 @@
  */
 void checks_add(const store *s, bool in_order, GPtrArray *notices);
 
-/* A duration such as "1.5 ms", to be freed with g_free. */
+/* Returns a duration such as "1.5 ms", to be freed with g_free. */
 char *checks_time_text(double ns);
 
 #endif

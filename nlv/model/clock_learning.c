@@ -12,7 +12,7 @@ typedef struct learning {
     model *model;
     const atomic_bool *stopping;
     correction *clocks;
-    uint64_t done, all; /* bytes; done: of the files before */
+    uint64_t done, all; /* bytes; done: of the previous files */
 } learning;
 
 static void learn_record(void *user, const nl_record *record)

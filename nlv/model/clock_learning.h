@@ -6,10 +6,11 @@
 
 #include <stdatomic.h>
 
-/* Reads all logs, as far as they were read, and finds the corrections; the caller's. *stopping ends it early. */
+/* Finds the corrections from all records that the loader has read; the caller frees the result. *stopping ends it
+ * early. */
 correction *clock_learning_run(model *m, const atomic_bool *stopping);
 
-/* What was found, as a sentence, to be freed with g_free. */
+/* Returns what was found, as a sentence, to be freed with g_free. */
 char *clock_learning_describe(const correction *c);
 
 #endif

@@ -72,7 +72,7 @@ static void give(colors *c, wanted *w)
     g_array_set_size(w->fresh, 0);
 }
 
-/* Adds all names of a kind, if there are too many objects to look at each. */
+/* Adds all names of a kind, if there are too many objects to examine. */
 static void want_all(wanted *w, const store *s, color_kind kind)
 {
     const names *texts = kind == COLOR_BY_HOST   ? s->names.hosts
@@ -99,7 +99,7 @@ static void want_objects(wanted *w, const store *s, unsigned layer)
             want(w, s, kind, store_color(s, i, layer));
 }
 
-/* If the lifelines of a layer have different colour fields, each object tells its own. */
+/* Adds the names of each object, because the lifelines of a layer may have different colour fields. */
 static void want_each_object(wanted *w, const store *s, unsigned layer)
 {
     const objects *o = &s->objects[layer];

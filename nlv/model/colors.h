@@ -5,7 +5,7 @@
 #include "model/store.h"
 
 typedef struct colors {
-    GPtrArray *texts; /* of each colour */
+    GPtrArray *texts; /* the text of each colour */
     uint16_t *of[3];  /* the colour's number, by color_kind and name; NAMES_NONE: none yet */
 } colors;
 
@@ -15,7 +15,7 @@ void colors_free(colors *c);
 typedef enum colors_mode {
     COLORS_MORE,  /* new names get colours */
     COLORS_AGAIN, /* the store is another one: names keep the colours of their texts */
-    COLORS_ANEW,  /* all colours are given again */
+    COLORS_ANEW,  /* all names get colours again */
 } colors_mode;
 
 /* Gives colours to new names, in alphabetical order. */

@@ -34,12 +34,13 @@ typedef struct order_learning {
     precedence *programs;
     request_event *events; /* of one request */
     size_t capacity;
-    uint32_t both[ROWS][ROWS], before[ROWS][ROWS]; /* requests with both; in which the first index is before */
-    uint32_t local[ROWS][ROWS];                    /* in which both are on one host and in one program */
-    uint32_t program[ROWS];                        /* strings; TRACE_NONE: the row was not seen */
+    uint32_t both[ROWS][ROWS],
+        before[ROWS][ROWS]; /* number of requests with both rows; number in which the first index precedes the second */
+    uint32_t local[ROWS][ROWS]; /* number of requests in which both are on one host and in one program */
+    uint32_t program[ROWS];     /* strings; TRACE_NONE: the row was not seen */
     bool is_seen[ROWS];
     uint64_t parent_rows[ROWS]; /* the rows that records name as parents */
-    int begin_of[ROWS];         /* the row that begins the span which this row ends */
+    int begin_of[ROWS];         /* the row that begins the span that this row ends */
     int end_of[ROWS];
 } order_learning;
 
@@ -94,7 +95,7 @@ static int by_request(const void *a, const void *b)
     return (x->record > y->record) - (x->record < y->record);
 }
 
-/* The steps of the lifeline, grouped by request and in order of time. */
+/* Returns the steps of the lifeline, grouped by request and in order of time. */
 static GArray *sample_steps(const order_learning *o)
 {
     GArray *steps = g_array_new(FALSE, FALSE, sizeof(sampled_step));
@@ -116,7 +117,7 @@ static GArray *sample_steps(const order_learning *o)
     return steps;
 }
 
-/* A number for a host and program. */
+/* Returns a number for a host and program. */
 static uint32_t place_of(const trace_record *record)
 {
     return record->host * UINT32_C(2654435761) + record->prog;
@@ -167,7 +168,7 @@ static void learn_programs(order_learning *o, const sampled_step *steps, size_t 
     precedence_learn(o->programs, o->events, count);
 }
 
-/* Notes the row that began the parent of each span that begins with one of the steps. */
+/* Finds the row that began the parent of each span that begins with one of the steps. */
 static void learn_parents(order_learning *o, const sampled_step *steps, size_t count)
 {
     if (o->spans[0] == TRACE_NONE || o->parents[0] == TRACE_NONE)
@@ -241,13 +242,14 @@ static bool is_inside(const order_learning *o, guint row, guint begin, guint end
     return is_before(o, begin, row) && is_before(o, row, end);
 }
 
-/* Whether two rows are usually of one program on one host. */
+/* Returns whether two rows are usually of one program on one host. */
 static bool are_local(const order_learning *o, guint a, guint b)
 {
     return o->program[a] == o->program[b] && 2 * o->local[a][b] >= o->both[a][b];
 }
 
-/* Whether each span of one program that contains a row, or begins with it, also contains the other or ends with it. */
+/* Returns whether each span of one program that contains row first, or begins with it, also contains row second or ends
+ * with it. */
 static bool stays_inside(const order_learning *o, guint first, guint second)
 {
     for (guint begin = 0; begin < o->rows; begin++) {
@@ -263,7 +265,7 @@ static bool stays_inside(const order_learning *o, guint first, guint second)
 
 /* ---- the order ---- */
 
-/* Whether a program's spans name their parents, so that its order with others is known. */
+/* Returns whether a program's spans name their parents, so that its order with others is known. */
 static bool has_parents(const order_learning *o, uint32_t program)
 {
     for (guint row = 0; row < o->rows; row++)
@@ -272,8 +274,8 @@ static bool has_parents(const order_learning *o, uint32_t program)
     return false;
 }
 
-/* Whether a row of one program comes before one of another by explicit parents: a child's begin after its parent's, and
- * its end before what the parent does afterwards. */
+/* Returns whether a row of one program comes before one of another by explicit parents: a child begins after its
+ * parent, and ends before the parent's later events. */
 static bool follows_parents(const order_learning *o, guint first, guint second)
 {
     if (o->parent_rows[second] >> first & 1)
@@ -330,7 +332,8 @@ static bool is_list_order(const uint64_t *after, guint rows)
     return true;
 }
 
-/* The next row of a list by branches: one after the last row if possible, and only after all rows that come before. */
+/* Returns the next row of a list by branches: a row that follows the last one if possible, and whose earlier rows are
+ * all in the list. */
 static guint next_row(const uint64_t *after, guint rows, uint64_t placed, guint last)
 {
     guint found = rows;

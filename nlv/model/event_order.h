@@ -13,18 +13,19 @@
 #include "requests/trace.h"
 
 /*
- * Learns the order of the lifelines of d that have none, from a sorted sample. arranges: also lists the events of each
- * branch one after the other. Lifelines whose events have the order of
- * their list, or with more than DRAWING_ORDERED_MAX events, or with again=, stay without.
+ * Learns the order of the lifelines of d without an order, from a sorted sample. arranges: also lists the events of
+ * each branch one after the other. Lifelines whose events have the order of their list, or with more than
+ * DRAWING_ORDERED_MAX events, or with again=, stay without.
  */
 void event_order_learn(drawing *d, const trace *t, bool arranges);
 
 enum { EVENT_ORDER_NONE = -1 };
 
-/* Sets, for each of rows events, the event that begins the span which it ends, and the reverse, or EVENT_ORDER_NONE. */
+/* Sets, for each of rows events, the event that begins the span that it ends, and the event that ends the span that it
+ * begins, or EVENT_ORDER_NONE. */
 void event_order_pairs(char *const *events, guint rows, int *begin_of, int *end_of);
 
-/* Whether the drawing has a lifeline whose order can be learned. */
+/* Returns whether the drawing has a lifeline whose order can be learned. */
 bool event_order_can_learn(const drawing *d);
 
 #endif

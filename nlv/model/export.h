@@ -9,21 +9,21 @@
 
 #include "model/model.h"
 
-/* The name of format number i ("ulm", "json"), NULL after the last one, and its description. */
+/* Return the name of format number i ("ulm", "json"), or NULL after the last one; and its description. */
 const char *export_format(size_t i);
 const char *export_format_what(size_t i);
 
 /*
- * The places (uint64_t) of the records of a time range or of an object, by time; to be freed with g_array_free. The
- * model is locked.
+ * Return the places (uint64_t) of the records of a time range or of an object, by time. The caller frees them with
+ * g_array_free. The model is locked.
  */
 GArray *export_places_of_range(const model *m, int64_t from_ns, int64_t to_ns);
 GArray *export_places_of_object(const model *m, size_t lifeline, uint32_t object);
 
 /*
  * Writes the records to path, which appears when it is complete. Call it in a thread of its own, with the model
- * unlocked; it locks the model now and then. *written is the number of records. Returns false and sets the error on
- * failure.
+ * unlocked; it locks the model from time to time. *written is the number of records. Returns false and sets the error
+ * on failure.
  */
 bool export_records(model *m, const GArray *places, const char *format, const char *path, uint64_t *written);
 

@@ -2,7 +2,7 @@
 
 #include "model/full_store.h"
 
-/* How far a source was read. */
+/* The part of a source that has been read. */
 typedef struct reached {
     guint file;
     uint64_t offset;

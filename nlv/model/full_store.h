@@ -13,10 +13,10 @@ typedef struct full_store full_store;
 full_store *full_store_new(void);
 void full_store_free(full_store *f, const store *shown);
 
-/* Keeps the store that is shown, which has all records of the sources (source *) up to where they are read now. */
+/* Keeps the store that is shown, which has all records of the sources (source *) that have been read. */
 void full_store_keep(full_store *f, store *shown, const GPtrArray *sources);
 
-/* The store; NULL if none is kept. */
+/* Returns the store; NULL if none is kept. */
 store *full_store_get(const full_store *f);
 
 /* Tells the sources that all records of the store were read. */

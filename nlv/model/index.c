@@ -105,7 +105,7 @@ static uint64_t witness(const log_file *file, uint64_t offset, size_t size)
     return got < 0 ? 0 : hash_bytes((uint64_t)got, bytes, (size_t)got);
 }
 
-/* Fills in what identifies the log and tells whether it has changed. */
+/* Sets the members that identify the log and show whether it has changed. */
 static bool identify(const log_file *file, uint64_t at, header *h)
 {
     struct stat status;
@@ -573,7 +573,7 @@ static void take_columns(mapping *m, store *s)
     s->count = (uint32_t)count;
 }
 
-/* Makes the list that an entry describes; returns NULL if the drawing has no such list. */
+/* Creates the list that an entry describes. Returns NULL if the drawing has no such list. */
 static list *index_place_of(store *s, const list_entry *e)
 {
     if (e->kind == LIST_SEGMENT || e->kind == LIST_VIOLATION || e->kind == LIST_START) {
@@ -662,7 +662,7 @@ static void take_all(mapping *m, store *s, const list_entry *entries)
     g_free(lists);
 }
 
-/* Builds the store in the mapping, which it takes over. Returns NULL if the index is not valid. */
+/* Builds the store in the mapping, which the store then owns. Returns NULL if the index is not valid. */
 static store *build(mapping *m, const drawing *d, prints *p, GArray *blocks)
 {
     batch_names names = {names_new(), names_new(), names_new(), names_new()};
@@ -701,7 +701,7 @@ static store *build(mapping *m, const drawing *d, prints *p, GArray *blocks)
     return NULL;
 }
 
-/* Whether a drawing is the wanted one, which may lack the order that was learned. */
+/* Returns whether a drawing is the wanted one, which may lack the order that was learned. */
 static bool is_drawing(const drawing *wanted, const drawing *found)
 {
     drawing *bare = drawing_copy(found);
@@ -716,7 +716,7 @@ static bool is_drawing(const drawing *wanted, const drawing *found)
     return is;
 }
 
-/* Whether the index has the wanted drawing; sets *d to it. */
+/* Returns whether the index has the wanted drawing; sets *d to it. */
 static bool is_wanted(const mapping *m, const drawing *wanted, drawing **d)
 {
     const section *own = &m->sections[SECTION_DRAWING];
@@ -731,7 +731,7 @@ static bool is_wanted(const mapping *m, const drawing *wanted, drawing **d)
     return good;
 }
 
-/* Whether some pieces of the log are unchanged. */
+/* Returns whether some pieces of the log are unchanged. */
 static bool has_samples(const prints *p, const log_file *file)
 {
     for (size_t i = 0; i < SAMPLES && p->count > 0; i++)

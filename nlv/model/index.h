@@ -1,6 +1,6 @@
 /*
  * The store of a large log in a file beside the log (LOG.nlv-index, or in $XDG_CACHE_HOME/netlogger), so that the log
- * opens at once the next time. The file is mapped; pages that are not needed are not read. What a picture of the whole
+ * opens quickly the next time. The file is mapped; pages that are not needed are not read. What a picture of the whole
  * log needs is at the start of the file.
  *
  * An index is valid if the log has at most grown since. A log with the same size and times is unchanged. Otherwise its
@@ -20,7 +20,7 @@
 
 /* An index that was found; the caller owns all members. */
 typedef struct index_found {
-    store *store; /* its file is number 0 */
+    store *store; /* the number of its file is 0 */
     drawing *drawing;
     uint64_t at;    /* bytes of the log that the index knows */
     prints prints;  /* of these bytes */
@@ -29,12 +29,12 @@ typedef struct index_found {
 } index_found;
 
 /*
- * Reads the index of the log at path. wanted is what to draw; NULL: what was inferred. Returns false if there is no
- * valid index.
+ * Reads the index of the log at path. wanted is the drawing; NULL: an inferred one. Returns false if no valid index
+ * exists.
  */
 bool index_read(const char *path, const log_file *file, const drawing *wanted, index_found *found);
 
-/* How much of an index was compared with its checksums. Initially all zero. */
+/* The part of an index that has been compared with its checksums. Initially all zero. */
 typedef struct index_position {
     uint64_t section, done, hash;
 } index_position;
@@ -48,7 +48,7 @@ index_state index_check(const store *s, index_position *at, uint64_t bytes);
 void index_confirm(const store *s, const char *path, const log_file *file);
 
 /*
- * Writes the index; p holds the fingerprints of the log up to at. Returns false without reporting on failure, or if
+ * Writes the index; p holds the fingerprints of the log up to at. Returns false without a message on failure, or if
  * *stopping becomes true.
  */
 bool index_write(const store *s, const drawing *d, bool inferred, const char *path, const log_file *file, uint64_t at,

@@ -7,7 +7,7 @@ enum {
     VERIFIED_EACH_TIME = 16 << 20, /* bytes of the index at each call */
     VERIFIED_PIECES = 16,          /* of the log at each call */
     VERIFY_AFTER_MS = 1000,        /* the first picture has the disk for itself */
-    BYTES_MIN_DEFAULT = 64 << 20,  /* a smaller text log is read again as fast */
+    BYTES_MIN_DEFAULT = 64 << 20,  /* reading a smaller text log again is as fast */
     BLOCKS_ARE_DENSER = 8,         /* text has at least 8 times as many bytes as blocks */
     GROWTH_SHARE = 8,              /* the index is written again if the log has grown by 1/8 */
 };
@@ -130,7 +130,7 @@ void index_keeper_write(index_keeper *k, const store *s, const drawing *d, bool 
     k->is_settled = true;
     if (k->is_written && log->at - k->indexed < growth_min)
         return;
-    k->is_written = true; /* or it cannot be written */
+    k->is_written = true; /* or cannot be written */
     k->indexed = log->at;
     if (prints_complete(&log->prints, source_file(log)->fd))
         index_write(s, d, is_inferred, log->path, source_file(log), log->at, &log->prints, stopping);

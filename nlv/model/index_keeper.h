@@ -1,5 +1,5 @@
 /*
- * Finds, verifies and writes the index of the only log (index.h). The module owns how far this has come. Caller: the
+ * Finds, verifies and writes the index of the only log (index.h). The module owns the state of this work. Caller: the
  * loader.
  */
 #ifndef NLV_INDEX_KEEPER_H
@@ -14,19 +14,19 @@ typedef struct index_keeper index_keeper;
 index_keeper *index_keeper_new(uint64_t bytes_min);
 void index_keeper_free(index_keeper *k);
 
-/* Whether a log, which is not compressed and is one file, is large enough for an index. */
+/* Returns whether a log, which is not compressed and is one file, is large enough for an index. */
 bool index_keeper_wants(const index_keeper *k, const source *s);
 
 /*
- * Looks for the index of a log, once after each index_keeper_reset. s is NULL if the log has none. wanted is what to
- * draw; NULL: what was inferred. waits: a large index is verified later, while a picture of it is shown.
+ * Looks for the index of a log, once after each index_keeper_reset. s is NULL if the log has none. wanted is the
+ * drawing; NULL: an inferred one. waits: a large index is verified later, while nlv shows a picture of it.
  */
 bool index_keeper_open(index_keeper *k, const source *s, const drawing *wanted, bool waits, index_found *found);
 
-/* The store is filled again. tries: an index may be used for it. */
+/* Call it when the store is filled again. tries: an index may be used for it. */
 void index_keeper_reset(index_keeper *k, bool tries);
 
-/* The store on screen is no longer the one that an index would hold, until the next reset. */
+/* The store on the screen is not the one of an index, until the next reset. */
 void index_keeper_pause(index_keeper *k);
 
 bool index_keeper_has_written(const index_keeper *k);
@@ -39,7 +39,7 @@ typedef enum index_verdict {
     INDEX_KEEPER_CHANGED, /* the log was changed: read the log again */
 } index_verdict;
 
-/* Compares some more of an index with its checksums, and of the log with its fingerprints. */
+/* Compares a further part of an index with its checksums, and of the log with its fingerprints. */
 index_verdict index_keeper_verify(index_keeper *k, const store *s, const source *log, bool waits);
 
 /* Removes the index of a log. */

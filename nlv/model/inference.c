@@ -15,10 +15,10 @@ enum {
 
 struct inference {
     drawing *given; /* NULL: it is inferred */
-    drawing *extra; /* NULL: nothing is drawn besides */
+    drawing *extra; /* NULL: no additional loadlines */
     bool is_prepared;
-    uint64_t bytes; /* of the logs at the last time */
-    char *text;     /* of the drawing that was inferred; NULL: none */
+    uint64_t bytes; /* of the logs at the last inference */
+    char *text;     /* the inferred drawing; NULL: none */
 };
 
 inference *inference_new(const drawing *given)
@@ -88,7 +88,7 @@ static bool draws_field(const drawing *d, const drawing_loadline *l)
     return false;
 }
 
-/* Adds the extra loadlines to d, which it returns. */
+/* Adds the additional loadlines to d. Returns d. */
 static drawing *with_extra(const inference *f, drawing *d)
 {
     for (guint i = 0; f->extra != NULL && i < f->extra->loadlines->len; i++) {
@@ -109,7 +109,7 @@ drawing *inference_first_drawing(const inference *f)
     return f->given != NULL ? with_extra(f, drawing_copy(f->given)) : drawing_new();
 }
 
-/* The text of the given drawing, which is drawn until an order was learned. */
+/* Returns the text of the given drawing, which is drawn until an order was learned. */
 static char *first_text(const inference *f)
 {
     drawing *first = inference_first_drawing(f);

@@ -1,6 +1,6 @@
 /*
- * What is drawn: a given drawing, or one that is inferred from samples of the logs, and loadlines that are drawn
- * besides. The module owns these drawings and knows how much of the logs the inference has seen. Caller: the loader.
+ * The drawing: a given one, or one that is inferred from samples of the logs, with additional loadlines. The module
+ * owns these drawings and knows how much of the logs the inference has seen. Caller: the loader.
  */
 #ifndef NLV_INFERENCE_H
 #define NLV_INFERENCE_H
@@ -10,25 +10,25 @@
 
 typedef struct inference inference;
 
-/* given, copied, is what to draw; NULL: it is inferred. */
+/* Copies given, the drawing; NULL: the module infers it. */
 inference *inference_new(const drawing *given);
 void inference_free(inference *f);
 
-/* Draws something else: d, taken over; NULL: it is inferred. */
+/* Changes the drawing to d, which the module then owns; NULL: the module infers it. */
 void inference_set_given(inference *f, drawing *d);
 
-/* Draws other loadlines besides; extra is taken over. The inference ignores its quiet events. */
+/* Replaces the additional loadlines by extra, which the module then owns. The inference ignores its quiet events. */
 void inference_set_extra(inference *f, drawing *extra);
 
 bool inference_is_active(const inference *f);
 
-/* The given drawing, or an empty one, with the extra loadlines; the caller's. */
+/* Returns the given drawing, or an empty one, with the additional loadlines. The caller frees it. */
 drawing *inference_first_drawing(const inference *f);
 
-/* The drawing is known, from an index of bytes of the logs or from an earlier reading (0). */
+/* The drawing is known from an index, which covers some bytes of the logs, or from an earlier reading (0). */
 void inference_settle(inference *f, uint64_t bytes);
 
-/* The logs are read again, and so are samples. */
+/* The logs and their samples are read again. */
 void inference_restart(inference *f);
 
 typedef struct time_range {
@@ -37,9 +37,9 @@ typedef struct time_range {
 } time_range;
 
 /*
- * Takes samples of the logs (source *), if there is enough more of them than at the last time. Sets *range to their
- * times. Returns whether it took any; then *d is the drawing that was inferred, the caller's, or NULL if it is the same
- * as before.
+ * Takes samples of the logs (source *) if these have grown enough since the last time. Sets *range to the times of the
+ * samples. Returns whether it took any; *d is then the inferred drawing, which the caller frees, or NULL if it has not
+ * changed.
  */
 bool inference_sample(inference *f, const GPtrArray *sources, time_range *range, drawing **d);
 

@@ -73,7 +73,7 @@ static void add_to_node(list_node *n, uint32_t record, float measure, uint16_t a
 
 static void own_block(list_block *b);
 
-/* The entries that fit into the memory of a block with count entries. */
+/* Returns the entries that fit into the memory of a block with count entries. */
 static size_t capacity_for(size_t block, size_t count)
 {
     size_t capacity = LIST_BLOCK;
@@ -200,7 +200,7 @@ void list_drop(list *l, uint32_t record)
     l->start = list_find(l, record, MAX(l->start, block * LIST_BLOCK));
 }
 
-/* The first index in [low, high) of a rising array whose value is not below value; high if none exists. */
+/* Returns the first index in [low, high) of an ascending array whose value is not below value; high if none exists. */
 static size_t lower_bound(const uint32_t *array, size_t low, size_t high, uint32_t value)
 {
     while (low < high) {
@@ -218,7 +218,7 @@ static size_t nodes_of(size_t entries)
     return (entries + LIST_NODE - 1) / LIST_NODE;
 }
 
-/* The same for a block's nodes, by their first records. */
+/* As lower_bound, for a block's nodes by their first records. */
 static size_t lower_node(const list_block *b, size_t low, size_t high, uint32_t record)
 {
     while (low < high) {
@@ -279,7 +279,7 @@ size_t list_find_near(const list *l, uint32_t record, size_t from, size_t grain)
     return found >= from + grain ? found : list_find(l, record, from);
 }
 
-/* The colour of more than half of the entries, or LIST_COLOR_MIXED. */
+/* Returns the colour of more than half of the entries, or LIST_COLOR_MIXED. */
 static uint16_t prevailing(const uint16_t *colors, size_t count)
 {
     uint16_t own = LIST_COLOR_MIXED;

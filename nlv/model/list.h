@@ -20,7 +20,7 @@ enum { LIST_NODE = 64, LIST_BLOCK = 4096, LIST_NODES = LIST_BLOCK / LIST_NODE };
 /* Colours in nodes besides the names of names.h. */
 enum { LIST_COLOR_MIXED = 0xfffc /* no colour prevails */, LIST_COLOR_UNKNOWN = 0xfffd /* not determined yet */ };
 
-/* What is known of some entries. Places count from the start of their block. */
+/* Facts about some entries. Places count from the start of their block. */
 typedef struct list_node {
     float min, max, sum;
     float sample;   /* the measure of the first entry */
@@ -30,7 +30,7 @@ typedef struct list_node {
 } list_node;
 
 typedef struct list_block {
-    uint32_t *records; /* in rising order */
+    uint32_t *records; /* in ascending order */
     float *values;     /* NULL if the list keeps no values */
     list_node *nodes;
     bool borrowed; /* from a mapped index: full, and not to be freed */
@@ -53,7 +53,7 @@ typedef float list_measure(const void *user, uint32_t record);
 
 void list_free(list *l); /* frees the members, not the list */
 
-/* The bytes of memory of a list, without the parts that are mapped. */
+/* Returns the bytes of memory of a list, without the parts that are mapped. */
 size_t list_memory(const list *l);
 
 /* Adds an entry. Its record is not before the last one. */
@@ -76,21 +76,21 @@ static inline float list_value(const list *l, size_t i)
 }
 
 /*
- * The place of the first entry at or after record, searched from from on, which is at or after start; count if there
- * is none.
+ * Returns the place of the first entry at or after record, searched from index from, which is at or after start; count
+ * if none exists.
  */
 size_t list_find(const list *l, uint32_t record, size_t from);
 
 /*
- * How exactly the places of columns must be known, if so many entries fall on so many columns: to 1, LIST_NODE or
- * LIST_BLOCK entries, which is at most a quarter of a column.
+ * Returns the precision of the places of columns that a number of entries and columns needs: 1, LIST_NODE or LIST_BLOCK
+ * entries, which is at most a quarter of a column.
  */
 size_t list_grain(size_t entries, size_t columns);
 
 /* Like list_find, but the place may be up to one node or block (grain) earlier. */
 size_t list_find_near(const list *l, uint32_t record, size_t from, size_t grain);
 
-/* The node or block (grain) of an entry. */
+/* Returns the node or block (grain) of an entry. */
 static inline const list_node *list_node_of(const list *l, size_t i, size_t grain)
 {
     return grain == LIST_BLOCK ? &l->tops[i / LIST_BLOCK]
@@ -100,7 +100,7 @@ static inline const list_node *list_node_of(const list *l, size_t i, size_t grai
 /* The colour of an entry, as the number of a name. */
 typedef uint16_t list_color(const void *user, uint32_t record);
 
-/* Sets the colours of nodes: of all, or of those with new entries. */
+/* Sets the colours of all nodes (anew), or of those with new entries. */
 void list_color_nodes(list *l, bool anew, list_color *color, const void *user);
 
 /* The extremes of about the entries [from, to), which are not empty. */
@@ -112,10 +112,10 @@ typedef struct list_extremes {
     uint16_t max_color; /* of the entry with the maximum, or LIST_COLOR_UNKNOWN */
 } list_extremes;
 
-/* Finds them. The ends of wide ranges move to those of nodes nearby. */
+/* Finds the extremes. The ends of wide ranges move to the nearest ends of nodes. */
 list_extremes list_find_extremes(const list *l, size_t from, size_t to, list_measure *measure, const void *user);
 
-/* About the maximum measure of all entries, with the removed ones; -INFINITY if none exist. */
+/* Returns about the maximum measure of all entries, including removed ones; -INFINITY if none exist. */
 static inline float list_max(const list *l)
 {
     return l->count > 0 ? l->max : -INFINITY;

@@ -1,6 +1,6 @@
 /*
- * The loader: reads logs into the model's store. It owns the sources, what is drawn of them, their index, the memory
- * limit and the thread that reads. Caller: the model.
+ * The loader: reads logs into the model's store. It owns the sources, their drawing, their index, the memory limit and
+ * the thread that reads. Caller: the model.
  */
 #ifndef NLV_LOADER_H
 #define NLV_LOADER_H
@@ -9,13 +9,13 @@
 
 typedef struct loader loader;
 
-/* given, copied, is what to draw; NULL: it is inferred. */
+/* Copies given, the drawing; NULL: the loader infers it. */
 loader *loader_new(model *m, const drawing *given, program_reading *reading);
 void loader_free(loader *l);
 
 void loader_set_options(loader *l, const model_options *options);
 
-/* Adds a source, taken over. Any thread. */
+/* Adds a source, which the loader then owns. Any thread. */
 void loader_add_source(loader *l, source *s);
 
 program_reading *loader_reading(const loader *l);
@@ -26,7 +26,7 @@ void loader_load(loader *l);
 /* Begins to read in a thread of its own. */
 void loader_start(loader *l);
 
-/* An empty store for a drawing. */
+/* Returns an empty store for a drawing. */
 store *loader_new_store(const drawing *d, bool looks_out);
 
 #endif

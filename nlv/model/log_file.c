@@ -22,7 +22,7 @@ enum {
     SAMPLE_PIECE_SIZE = 64 << 10,
     TEXT_RECORD_SIZE = 128,        /* bytes of a usual line */
     SAMPLE_EXPANSION_MAX = 8,      /* bytes of a sample's records in memory, per requested byte */
-    OPEN_BLOCKS = 16,              /* a collector's log has blocks of many producers side by side */
+    OPEN_BLOCKS = 16,              /* a collector's log has interleaved blocks of many producers */
     OPEN_BLOCK_SIZE_MAX = 1 << 20, /* bytes of a block that stays open */
 };
 
@@ -42,7 +42,7 @@ ssize_t log_file_read_at(int fd, char *to, size_t size, uint64_t offset)
 
 /* ---- opening ---- */
 
-/* The format of a text log that begins with these bytes; NL_FORMAT_UNKNOWN if they are not text. */
+/* Returns the format of a text log that begins with these bytes; NL_FORMAT_UNKNOWN if they are not text. */
 static nl_format detect_text(const char *data, size_t size, nl_fraction fraction)
 {
     nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.fraction = fraction});
@@ -60,7 +60,7 @@ static nl_format detect_text(const char *data, size_t size, nl_fraction fraction
     return format;
 }
 
-/* Sets the format by the first bytes. complete: no more bytes come. */
+/* Sets the format by the first bytes. complete: there are no further bytes. */
 static void detect_format(log_file *f, bool complete)
 {
     char *start = g_malloc(DETECT_SIZE);
@@ -168,7 +168,7 @@ uint64_t log_file_size(const log_file *f)
     return fstat(f->fd, &status) == 0 && status.st_size > 0 ? (uint64_t)status.st_size : 0;
 }
 
-/* A decoder for bytes that were read before; it reports nothing. */
+/* Returns a decoder for bytes that were read before; it reports nothing. */
 static nl_decoder *log_file_decoder(const log_file *f)
 {
     return nl_decoder_new(&(nl_decoder_options){.format = f->format == NL_FORMAT_NLB ? NL_FORMAT_UNKNOWN : f->format,
@@ -208,7 +208,7 @@ guint log_file_find_block(const log_file *f, uint64_t offset)
     return low;
 }
 
-/* The block of a position; NULL if none exists. */
+/* Returns the block of a position; NULL if none exists. */
 static const log_block *block_of_position(const log_file *f, uint64_t position)
 {
     guint low = f->first_block, high = f->blocks->len;
@@ -225,7 +225,7 @@ static const log_block *block_of_position(const log_file *f, uint64_t position)
     return &g_array_index(f->blocks, log_block, low);
 }
 
-/* The next record of a decoder that was fed all bytes; the last line may have no newline. */
+/* Returns the next record of a decoder that was fed all bytes; the last line may have no newline. */
 static bool next_of_all(nl_decoder *decoder, const nl_record **record)
 {
     nl_status status = nl_decoder_next(decoder, record);
@@ -256,7 +256,7 @@ bool log_block_decode(const log_block *b, const log_file *f, nl_decoder **decode
 }
 
 /*
- * A block whose records are being fetched. Decoding goes on from the latest record that was fetched. Records are
+ * A block whose records are being fetched. Decoding continues after the latest record that was fetched. Records are
  * usually fetched by time, which alternates between the blocks of several producers.
  */
 typedef struct log_file_open_block {
@@ -264,7 +264,7 @@ typedef struct log_file_open_block {
     nl_decoder *decoder; /* NULL: unused */
     char *bytes;
     uint64_t next; /* position of the decoder's next record */
-    uint64_t used; /* the value of log_file.uses then */
+    uint64_t used; /* the value of log_file.uses at the last use */
 } open_block;
 
 static void close_block(open_block *o)
@@ -291,7 +291,8 @@ static bool begin_block(const log_file *f, const log_block *b, open_block *o)
     return true;
 }
 
-/* Returns the open block for a position, or opens the block in place of the one that was unused for longest. */
+/* Returns the open block for a position, or opens the block in place of the one that has been unused for the longest
+ * time. */
 static open_block *open_block_for(log_file *f, const log_block *b, uint64_t position)
 {
     if (f->open_blocks == NULL)
@@ -445,7 +446,7 @@ void log_file_each(const log_file *f, log_file_take *take, bool (*go_on)(void *u
     (f->format == NL_FORMAT_NLB ? each_in_blocks : each_in_text)(f, take, go_on, user);
 }
 
-/* About the bytes of a record in memory. A small block may hold records with many fields or long strings. */
+/* Returns about the size of a record in memory. A small block may hold records with many fields or long strings. */
 static size_t record_size(const nl_record *record)
 {
     size_t size = TEXT_RECORD_SIZE;

@@ -38,7 +38,7 @@ typedef struct log_file {
     bool is_spill;
     uint64_t size;      /* bytes of a spill */
     uint64_t forgotten; /* bytes at the start of a spill that were freed */
-    uint64_t scanned;   /* bytes from the start whose records were taken */
+    uint64_t scanned;   /* bytes from the start whose records are in the store */
     GArray *blocks;     /* log_block, by offset */
     guint first_block;  /* those before it are forgotten */
     struct log_file_open_block *open_blocks;
@@ -72,16 +72,16 @@ void log_file_complete(log_file *f);
 /* Frees the disk space of a spill before a position. */
 void log_file_forget(log_file *f, uint64_t position);
 
-/* The current size in bytes; 0 if it is unknown. */
+/* Returns the current size in bytes; 0 if it is unknown. */
 uint64_t log_file_size(const log_file *f);
 
 /* Appends blocks to the table; they stay the caller's. */
 void log_file_add_blocks(log_file *f, const GArray *blocks);
 
-/* The first block that ends after an offset; the number of blocks if none exists. */
+/* Returns the first block that ends after an offset; the number of blocks if none exists. */
 guint log_file_find_block(const log_file *f, uint64_t offset);
 
-/* The number of records in its blocks. */
+/* Returns the number of records in its blocks. */
 uint64_t log_file_record_count(const log_file *f);
 
 typedef void log_file_take(void *user, const nl_record *record);
@@ -95,7 +95,7 @@ typedef void log_block_take(void *user, const nl_record *record, uint64_t positi
 bool log_block_decode(const log_block *b, const log_file *f, nl_decoder **decoder, const char *bytes,
                       log_block_take *take, void *user);
 
-/* Whether the bytes are a block and not a stretch of text. */
+/* Returns whether the bytes are a block and not a stretch of text. */
 static inline bool log_block_is_binary(const char *bytes, size_t size)
 {
     return size >= 4 && memcmp(bytes, "NLB1", 4) == 0;
@@ -105,8 +105,8 @@ static inline bool log_block_is_binary(const char *bytes, size_t size)
 bool log_file_record(log_file *f, uint64_t position, log_file_take *take, void *user);
 
 /*
- * Calls take for all records that were scanned, in their order, until go_on returns false. go_on is called now and
- * then with the offset that was reached.
+ * Calls take for all records that were scanned, in their order, until go_on returns false. Calls go_on from time to
+ * time with the current offset.
  */
 void log_file_each(const log_file *f, log_file_take *take, bool (*go_on)(void *user, uint64_t offset), void *user);
 

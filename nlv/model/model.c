@@ -29,7 +29,7 @@ struct model {
     drawing *next_drawing, *next_extra;
     atomic_bool filter_changed, drawing_changed, extra_changed, clocks_changed, corrects_clocks;
     const correction *clocks; /* NULL: times are as they were logged */
-    GPtrArray *corrections;   /* all that were ever used: searches may still use former ones */
+    GPtrArray *corrections;   /* all corrections so far: searches may still use former ones */
     time_range expected;      /* of records that were not read yet */
     atomic_size_t memory_max;
     atomic_bool is_limit_silent, is_full;
@@ -493,7 +493,7 @@ static void append_fields(void *user, const nl_record *record)
     }
 }
 
-/* Appends what the log says about the accuracy of the host's clock. */
+/* Appends the accuracy of the host's clock, as the log tells it. */
 static void append_clock(GString *text, store_clock clock)
 {
     double middle_ns = (clock.low_ns + clock.high_ns) / 2, error_ns = (clock.high_ns - clock.low_ns) / 2;

@@ -1,6 +1,6 @@
 /*
- * The model: what there is to draw. The loader (loader.h) reads logs into a store, a drawing says what it means, and
- * the model reads a record again from its log when its fields are needed. No GTK.
+ * The model: the records and their drawing. The loader (loader.h) reads logs into a store, a drawing gives the records
+ * their meaning, and the model reads a record again from its log when its fields are needed. No GTK.
  *
  * model_load reads the logs to their ends in the calling thread. model_start begins a thread that reads on for as long
  * as the model lives, also when logs grow. From then on, call the other functions between model_lock and model_unlock,
@@ -17,11 +17,11 @@
 
 typedef struct model model;
 
-/* A model without logs. d is what to draw, taken over; NULL: the loader infers it. */
+/* Returns a model without logs. The model then owns d, the drawing; NULL: the loader infers it. */
 model *model_new(drawing *d, program_reading *reading);
 void model_free(model *m);
 
-/* A model of a store; both are taken over. For tests. */
+/* Returns a model of a store and a drawing, and then owns both. For tests. */
 model *model_of_store(store *s, drawing *d, program_reading *reading);
 
 typedef struct model_options {
@@ -40,7 +40,7 @@ void model_set_options(model *m, model_options options);
  */
 bool model_add_source(model *m, const char *url, bool follow);
 
-/* Adds the records of a feed as a log with a name. Takes over a reference. Needs no lock. */
+/* Adds the records of a feed as a log with a name. The caller gives up its reference. Needs no lock. */
 void model_add_feed(model *m, feed *f, const char *name);
 
 void model_load(model *m);
@@ -49,17 +49,17 @@ void model_start(model *m);
 void model_lock(model *m);
 void model_unlock(model *m);
 
-/* The next sentence about what happened to the logs or is odd about them, to be freed with g_free; NULL: none. Needs no
- * lock. */
+/* Returns the next sentence about an event or an oddity of the logs, to be freed with g_free; NULL if none is left.
+ * Needs no lock. */
 char *model_take_notice(model *m);
 
-/* A number that changes whenever there is something else to draw. Needs no lock. */
+/* Returns a number that changes whenever the picture must be drawn again. Needs no lock. */
 unsigned model_generation(const model *m);
 
-/* The share of the logs that was read, 0 to 1. Needs no lock. */
+/* Returns the share of the logs that was read, 0 to 1. Needs no lock. */
 double model_progress(const model *m);
 
-/* Whether every record that was read has its place in the store. Needs no lock. */
+/* Returns whether every record that was read has its place in the store. Needs no lock. */
 bool model_is_settled(const model *m);
 
 const store *model_store(const model *m);
@@ -67,32 +67,33 @@ const drawing *model_drawing(const model *m);
 
 size_t model_count(const model *m);
 
-/* A sentence that tells how many records the memory limit hides, to be freed with g_free; NULL if it hides none. */
+/* Returns a sentence that tells how many records the memory limit hides, to be freed with g_free; NULL if it hides
+ * none. */
 char *model_missing(const model *m);
 
 /*
- * The times of the first and the last record, as far as they are known also of records that were not read yet. Returns
- * false if there are no records.
+ * Sets the times of the first and the last record, including unread records whose times are known. Returns false if
+ * there are no records.
  */
 bool model_time_range(const model *m, int64_t *from_ns, int64_t *to_ns);
 
-/* The names of the logs, separated by commas. */
+/* Returns the names of the logs, separated by commas. */
 const char *model_name(const model *m);
 
 /*
- * What colours stand for: the hosts, programs or values of lifelines, by name, then the hosts of loadlines and points.
+ * The meaning of colours: the hosts, programs or values of lifelines, by name, then the hosts of loadlines and points.
  * The order does not depend on what is visible. New names of a growing log come last, so that a host keeps its colour.
  */
 size_t model_color_count(const model *m);
 const char *model_color_text(const model *m, size_t i); /* "" for records without such a field */
 
-/* The number of the colour of a host, of an object of a lifeline, and of a name of a lifeline's colour field. */
+/* Return the number of the colour of a host, of an object of a lifeline, and of a name of a lifeline's colour field. */
 unsigned model_host_color(const model *m, uint16_t host);
 unsigned model_object_color(const model *m, size_t lifeline, uint32_t object);
 unsigned model_name_color(const model *m, size_t lifeline, uint16_t name);
 
 /*
- * The requests below take effect some time later, in the loader; the former store is shown until then.
+ * The loader carries out the requests below some time later; nlv shows the former store until then.
  *
  * Shows only the records that match an expression; NULL: all. Returns false and sets the error if it is invalid.
  */
@@ -100,31 +101,35 @@ bool model_set_filter(model *m, const char *expression);
 const char *model_filter(const model *m); /* NULL: none */
 
 /*
- * Corrects the hosts' clocks by the measurements and messages in the logs (clocks/correction.h), and reports what was
- * found as a notice; false: shows times as they were logged.
+ * Corrects the hosts' clocks by the measurements and messages in the logs (clocks/correction.h), and reports the result
+ * as a notice; false: shows times as they were logged.
  */
 void model_correct_clocks(model *m, bool correct);
 bool model_corrects_clocks(const model *m); /* whether it was requested; needs no lock */
 bool model_has_right_clocks(const model *m);
 
-/* Draws something else: d, taken over; NULL: what the loader infers from the logs. */
+/* Changes the drawing to d, which the model then owns; NULL: the loader infers it from the logs. */
 void model_set_drawing(model *m, drawing *d);
 
-/* Draws these loadlines besides, in place of former ones; extra is taken over. The inference ignores its quiet events.
+/* Replaces the additional loadlines by extra, which the model then owns. The inference ignores its quiet events.
  */
 void model_set_extra(model *m, drawing *extra);
 
-/* What was read of the logs, as jobs (scan_job) without spec, names and filter; the caller's, for g_array_free. */
+/*
+ * Returns the parts of the logs that have been read, as jobs (scan_job) without spec, names and filter. The caller
+ * frees them with g_array_free.
+ */
 GArray *model_jobs(const model *m);
 
-/* A record as text, "12:00:01.5 Event HOST PROG FIELD=value ...", without control characters; to be freed with g_free.
+/* Returns a record as text, "12:00:01.5 Event HOST PROG FIELD=value ...", without control characters; to be freed with
+ * g_free.
  */
 char *model_describe(const model *m, uint32_t record);
 
 /* Calls take with a record as it is in the log. Returns false if it is no longer there. */
 bool model_record(const model *m, uint32_t record, void (*take)(void *user, const nl_record *record), void *user);
 
-/* The same for the record at a place (batch.h). */
+/* As model_record, for the record at a place (batch.h). */
 bool model_record_at(const model *m, uint64_t place, void (*take)(void *user, const nl_record *record), void *user);
 
 #endif

@@ -9,10 +9,10 @@
 #include "model/inference.h"
 #include "model/model.h"
 
-/* The store, to be changed. */
+/* Returns the store, which the loader may change. */
 store *model_own_store(model *m);
 
-/* Shows another store and drawing, both taken over. Returns the former store, the caller's. Locks. */
+/* Shows another store and drawing, and then owns both. Returns the former store, which the caller frees. Locks. */
 store *model_replace_store(model *m, store *fresh, drawing *d, colors_mode mode);
 
 /* Makes events that the store has found into points of the drawing. */
@@ -25,7 +25,7 @@ void model_assign_colors(model *m, colors_mode mode, bool often);
 void model_add_file(model *m, log_file *f);
 const GPtrArray *model_files(const model *m); /* log_file, by number */
 
-/* What other threads have requested since the last call. */
+/* The requests of other threads since the last call. */
 typedef struct model_request {
     bool has_filter, has_drawing, has_extra, has_clocks;
     char *former_filter;      /* with has_filter: the text of the filter until now; NULL: none; freed with g_free */
@@ -36,27 +36,27 @@ typedef struct model_request {
 /* Takes the requests; those for clocks only if clocks is set. The new filter is in effect then. Locks. */
 model_request model_take_request(model *m, bool clocks);
 
-/* Whether such a request waits, other than for clocks. Needs no lock. */
+/* Returns whether such a request waits, other than for clocks. Needs no lock. */
 bool model_has_request(const model *m);
 
 const nl_filter *model_current_filter(const model *m);
 const correction *model_clocks(const model *m);
 
-/* Times are corrected from now on; NULL: as logged. Takes over c. Locks. */
+/* Corrects times from now on with c, which the model then owns; NULL: shows them as logged. Locks. */
 void model_set_clocks(model *m, correction *c);
 
-/* The times of records that were not read yet. Locks. */
+/* Sets the times of records that were not read yet. Locks. */
 void model_set_expected(model *m, time_range range);
 
 void model_set_progress(model *m, uint64_t done_bytes, uint64_t all_bytes);
 
-/* There is something else to draw; settled: all records have their places. */
+/* The picture must be drawn again; is_settled: all records have their places. */
 void model_changed(model *m, bool is_settled);
 
-/* What model_missing says: memory_max bytes are the limit; is_full: reading has ended. */
+/* Sets the facts for model_missing: memory_max bytes are the limit; is_full: reading has ended. */
 void model_set_limit(model *m, size_t memory_max, bool is_silent, bool is_full);
 
-/* Adds a notice, unless it was added before; text is taken over. Locks. */
+/* Adds a notice, unless it was added before. The model then owns text. Locks. */
 void model_tell(model *m, char *text);
 
 #endif

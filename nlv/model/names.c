@@ -67,7 +67,7 @@ static void grow_slots(names *n)
     }
 }
 
-/* The slot of a text, or the empty slot for it. */
+/* Returns the slot of a text, or the empty slot for it. */
 static size_t find_slot(const names *n, uint64_t hash, nl_string text)
 {
     size_t at = hash & (n->slot_count - 1);
@@ -87,7 +87,7 @@ static char *terminated(nl_string text)
     return copy;
 }
 
-/* The number of a text without NUL bytes. */
+/* Returns the number of a text without NUL bytes. */
 static uint16_t model_names_put(names *n, nl_string text)
 {
     uint64_t hash = hash_bytes(0, text.data, text.size);

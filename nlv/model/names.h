@@ -2,7 +2,7 @@
  * Names of events, hosts and programs as numbers from 0 on. Every name beyond the first NAMES_MAX, and every name that
  * would make the texts longer than NAMES_BYTES_MAX in all, gets the number NAMES_OTHERS.
  *
- * Any thread may put and read names; a text once read stays where it is. A name_cache is one thread's own.
+ * Any thread may add and read names; texts never move. A name_cache belongs to one thread.
  */
 #ifndef NLV_NAMES_H
 #define NLV_NAMES_H
@@ -22,13 +22,13 @@ typedef struct names names;
 names *names_new(void);
 void names_free(names *n);
 
-/* The number of a name, which is added if it is new; NAMES_NONE if there is no string. */
+/* Returns the number of a name, which is added if it is new; NAMES_NONE if there is no string. */
 uint16_t names_put(names *n, nl_string text);
 
 /* NAMES_NONE if the name was not added. */
 uint16_t names_find(names *n, const char *text);
 
-/* The text of a name, with blanks in place of NUL bytes; "" for NAMES_NONE. */
+/* Returns the text of a name, with blanks in place of NUL bytes; "" for NAMES_NONE. */
 const char *names_text(const names *n, uint16_t number);
 
 size_t names_count(const names *n);

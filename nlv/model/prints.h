@@ -12,7 +12,7 @@
 enum { PRINTS_PIECE = 1 << 20 /* bytes of a piece that is read only for its fingerprint */ };
 
 typedef struct print {
-    uint64_t end, hash; /* of the bytes since the end of the piece before; hash 0: unknown */
+    uint64_t end, hash; /* of the bytes since the end of the previous piece; hash 0: unknown */
 } print;
 
 typedef struct prints {
@@ -22,13 +22,13 @@ typedef struct prints {
 
 void prints_free(prints *p); /* frees the members, not the struct */
 
-/* The bytes of the log that they cover. */
+/* Returns the number of bytes of the log that the fingerprints cover. */
 static inline uint64_t prints_end(const prints *p)
 {
     return p->count > 0 ? p->all[p->count - 1].end : 0;
 }
 
-/* The fingerprint of a piece; never 0. */
+/* Returns the fingerprint of a piece; never 0. */
 uint64_t prints_hash(const char *data, size_t size);
 
 /* Adds the fingerprint of the bytes [from, to). Known bytes are ignored; small pieces get no fingerprint. */
@@ -37,7 +37,7 @@ void prints_add(prints *p, uint64_t from, uint64_t to, uint64_t hash);
 /* Reads the pieces without fingerprints from the file. Returns false if that fails. */
 bool prints_complete(prints *p, int fd);
 
-/* Whether a piece of the file is unchanged. */
+/* Returns whether a piece of the file is unchanged. */
 bool prints_is_same(const prints *p, size_t piece, int fd);
 
 #endif

@@ -147,7 +147,7 @@ static void scan_text(worker *w, scan_part *p, uint64_t start)
 
 /* ---- blocks ---- */
 
-/* The first block of each piece. Pieces are small enough for many threads and large enough to be worth it. */
+/* Returns the first block of each piece. Pieces are small enough for many threads and large enough to be worth it. */
 static GArray *cut_runs(const scan_job *job)
 {
     GArray *runs = g_array_new(FALSE, FALSE, sizeof(size_t));
@@ -189,8 +189,7 @@ static void scan_block(worker *w, scan_part *p, const log_block *b, nl_decoder *
 static void scan_run_of_blocks(worker *w, scan_part *p, const log_block *b, const log_block *end, uint64_t from)
 {
     const scan_job *job = w->job;
-    bool has_print =
-        job->has_prints && b->offset - from < PIECE; /* otherwise there are too many bytes that are in no block */
+    bool has_print = job->has_prints && b->offset - from < PIECE; /* otherwise too many bytes are outside of blocks */
     uint64_t start = has_print ? from : b->offset, to = end[-1].offset + end[-1].size;
     w->bytes.size = 0;
     nl_buffer_reserve(&w->bytes, (size_t)(to - start) + 64);

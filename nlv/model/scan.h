@@ -28,7 +28,7 @@ typedef struct scan_odd {
     const log_block *block;              /* NULL: it is a line */
     uint64_t offset;                     /* in the log */
     size_t at, size;                     /* in odd_text, with its newline */
-    uint64_t lines_before, bytes_before; /* decoded since the odd one before it, or since the start of the part */
+    uint64_t lines_before, bytes_before; /* decoded since the previous odd one, or since the start of the part */
 } scan_odd;
 
 typedef struct scan_part {
@@ -39,7 +39,7 @@ typedef struct scan_part {
     uint64_t lines_after, bytes_after; /* decoded after the last odd one */
     uint64_t from, end;                /* whole lines that were scanned */
     uint64_t print;                    /* of the bytes [from, end), if requested (prints.h) */
-    bool met_nul; /* text with NUL bytes, which may have blocks; the other members are then meaningless */
+    bool met_nul; /* text with NUL bytes, which may have blocks; the other members are then undefined */
 } scan_part;
 
 /* Takes a part; returns false to end the scan. */

@@ -127,7 +127,7 @@ static gint by_time(gconstpointer a, gconstpointer b)
     return (first->time_ns > second->time_ns) - (first->time_ns < second->time_ns);
 }
 
-/* The record of a match: the one with its time and place. */
+/* Returns the record of a match: the one with its time and place. */
 static uint32_t record_of(const store *s, const match *m)
 {
     for (uint32_t r = store_find_time(s, m->time_ns); r < s->count && store_time(s, r) == m->time_ns; r++)

@@ -14,8 +14,8 @@ search *search_new(model *m, const char *expression);
 void search_free(search *s);
 
 /*
- * Whether the search has ended, also because of more than 16 million matches; the share of the logs that was read, 0
- * to 1; the number of matches.
+ * Return whether the search has ended, also because of more than 16 million matches; the share of the logs that was
+ * read, 0 to 1; and the number of matches.
  */
 bool search_is_done(const search *s);
 double search_progress(const search *s);

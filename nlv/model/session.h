@@ -21,12 +21,12 @@ typedef struct session_mark {
 
 typedef struct session {
     bool all;                     /* the whole log is shown, with records to come; otherwise: */
-    int64_t from_ns, to_ns;       /* the visible time */
+    int64_t from_ns, to_ns;       /* the visible time range */
     char *filter;                 /* NULL: none */
     char **hidden[SESSION_NAMES]; /* the names whose boxes are not ticked, sorted; NULL at the end */
     bool clocks;                  /* clocks are corrected */
-    char *drawing;                /* what is drawn, as text; NULL: what is inferred */
-    bool has_choice;              /* a lifeline is chosen: that of the record with */
+    char *drawing;                /* the drawing as text; NULL: it is inferred */
+    bool has_choice;              /* the lifeline of the record with this time and place is chosen: */
     int64_t choice_ns;            /* this time, */
     uint64_t choice_place;        /* this place, */
     size_t choice_lifeline;       /* as a step of this lifeline */
@@ -37,11 +37,11 @@ session *session_new(void);
 void session_free(session *s);
 session *session_copy(const session *s);
 
-/* The session as text, to be freed with g_free; and back, NULL if the text is invalid. */
+/* Return the session as text, to be freed with g_free; and the session of a text, or NULL if the text is invalid. */
 char *session_text(const session *s);
 session *session_parse(const char *text);
 
-/* What differs between two sessions: "the view", "the filter" ... */
+/* Returns the difference between two sessions: "the view", "the filter" ... */
 const char *session_difference(const session *a, const session *b);
 
 /* Adds a bookmark after others of its time, and returns its place. The note is copied. */
@@ -49,10 +49,10 @@ guint session_mark_add(session *s, int64_t time_ns, const char *note);
 void session_mark_note(session *s, guint at, const char *note);
 void session_mark_remove(session *s, guint at);
 
-/* The next bookmark after or before a time; NULL if none exists. */
+/* Returns the next bookmark after or before a time; NULL if none exists. */
 const session_mark *session_mark_next(const session *s, int64_t time_ns, bool backwards);
 
-/* The path of the session of some logs (paths or URLs, in any order), to be freed with g_free. */
+/* Returns the path of the session of some logs (paths or URLs, in any order), to be freed with g_free. */
 char *session_path(char *const *sources, size_t count);
 
 /* Reads a session, NULL if there is no valid one; writes it, and returns false on failure. */

@@ -64,7 +64,7 @@ static int by_end(const void *a, const void *b)
     return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
 }
 
-/* The lines of one kind, by duration, as the result. */
+/* Returns the result for the lines of one kind, which are sorted by duration. */
 static slow_line describe(path_line *lines, size_t count)
 {
     const path_line *longest = &lines[count - 1];

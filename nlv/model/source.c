@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 enum {
-    STREAM_SIZE = 4 << 20, /* bytes read from a stream at once, so that other sources get their turn */
+    STREAM_SIZE = 4 << 20, /* maximum bytes read from a stream before other sources get their turn */
     CUT_SIZE = 32 << 20,   /* bytes of blocks that are cut, and then scanned by all threads */
     LAST_LINE = 1 << 20,   /* bytes of an incomplete line, at most */
     FED_AT_ONCE = 4096,    /* records */
@@ -120,7 +120,7 @@ uint64_t source_size(const source *s)
     return sum;
 }
 
-/* Whether all known blocks of the current file were scanned. */
+/* Returns whether all known blocks of the current file were scanned. */
 static bool has_scanned_blocks(const source *s)
 {
     const log_file *f = source_file(s);
@@ -156,7 +156,7 @@ static bool open_stream(source *s)
     return s->stream != NULL;
 }
 
-/* The files of an archive stay open, because their records are fetched later. */
+/* Allows the program more open files: the files of an archive stay open, because their records are fetched later. */
 static void raise_file_limit(void)
 {
     struct rlimit limit;
@@ -266,7 +266,8 @@ static bool is_plain_file(const char *path)
     return path != NULL && stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* A log that was empty or missing may have become a file that can be read in place. */
+/* If a log that was empty or missing has become a file that can be read in place, continues with that file and returns
+ * true. */
 static bool became_plain(source *s)
 {
     log_file *f = s->files->len == 0 && nl_source_position(s->stream) == 0 && s->archive == NULL && s->path != NULL
@@ -341,7 +342,7 @@ static void drop_next_of_archive(source *s)
             (s->archive_count - s->archive_next) * sizeof *s->archive);
 }
 
-/* Spills a file of an archive that is compressed, or too short to tell. Returns NL_AGAIN if it is empty. */
+/* Copies a file of an archive to a spill, if it is compressed or too short to tell. Returns NL_AGAIN if it is empty. */
 static nl_status spill_of_archive(source *s, const char *path)
 {
     const char *data;
@@ -400,7 +401,7 @@ static void look_for_replacement(source *s, uint64_t size, uint64_t read)
     add_file(s, fresh);
 }
 
-/* Whether a line ends in the bytes that were not scanned. Searches from the end, where a newline usually is. */
+/* Returns whether a line ends in the bytes that were not scanned. Searches from the end, where a newline usually is. */
 static bool has_line(const source *s, uint64_t size)
 {
     char last[4096];
@@ -416,7 +417,7 @@ static bool has_line(const source *s, uint64_t size)
     return false;
 }
 
-/* Whether bytes may be added to the current file. */
+/* Returns whether bytes may be added to the current file. */
 static bool may_grow(const source *s)
 {
     if (!is_last_file(s))
@@ -426,7 +427,7 @@ static bool may_grow(const source *s)
     return s->follow;
 }
 
-/* The state of the current file. */
+/* Returns the state of the current file. */
 static source_state look_in_file(const source *s)
 {
     const log_file *f = source_file(s);

@@ -22,23 +22,24 @@ typedef struct source {
     prints prints;    /* of what was read of the only file */
     char **archive;   /* paths of an archive's files; those before archive_next are open */
     size_t archive_count, archive_next;
-    nl_decoder *decoder;    /* for lines that are not plain; */
+    nl_decoder *decoder;    /* for lines that are not plain */
     block_cutter **cutters; /* of each file; NULL for text */
-    nl_source *stream;      /* its bytes go into spills; NULL: it has ended, or none exists */
-    feed *feed;             /* its records go into the only spill; NULL: none exists */
+    nl_source *stream;      /* spills store its bytes; NULL: it has ended, or none exists */
+    feed *feed;             /* the only spill stores its records; NULL: none exists */
     bool begins_spill;      /* the next bytes of the stream belong to another file */
     bool is_finished;       /* the current file is read, and there is no next one yet */
-    bool ended;             /* nothing more will come */
-    char *notice;           /* what happened to the log, for the loader to take and free; NULL: nothing */
+    bool ended;             /* no more records will arrive */
+    char *notice;           /* an event of the log, as a sentence that the loader takes and frees; NULL: none */
     bool is_emptied;
-    bool is_gone; /* the file has no name any more, and the notice was given */
+    bool is_gone; /* the file no longer has a name, and the notice was given */
 } source;
 
 /* Returns NULL after printing the reason. */
 source *source_open(const char *url, bool follow, program_reading *reading);
 void source_close(source *s);
 
-/* A source of decoded records. Takes over a reference to the feed. Returns NULL after printing the reason. */
+/* Opens a source of decoded records. The caller gives up its reference to the feed. Returns NULL after printing the
+ * reason. */
 source *source_open_feed(feed *f, const char *name, program_reading *reading);
 
 typedef enum source_state {
@@ -46,10 +47,10 @@ typedef enum source_state {
     SOURCE_FED,   /* the feed has records: call source_take_fed */
     SOURCE_QUIET, /* nothing now */
     SOURCE_LAST,  /* the current file is complete: call source_finish and source_go_on */
-    SOURCE_ENDED, /* nothing more will come */
+    SOURCE_ENDED, /* no more records will arrive */
 } source_state;
 
-/* Looks for more in the source; never waits for a file or a collector. */
+/* Looks for new bytes or records in the source; never waits for a file or a collector. */
 source_state source_look(source *s);
 
 /* NULL if none exists yet. */
@@ -61,7 +62,7 @@ log_file *source_file(const source *s);
  */
 void source_cut(source *s, GArray *found);
 
-/* The part of the current file to scan next. The job's blocks belong to the file. */
+/* Returns the part of the current file to scan next. The job's blocks belong to the file. */
 scan_job source_job(const source *s);
 
 /* Decodes the odd lines and blocks of a part, and adds their records to its rows. */
@@ -88,11 +89,11 @@ void source_forget_blocks(source *s);
 /* The file seemed to be text, but has blocks: begins to read it again as blocks. */
 void source_expect_blocks(source *s);
 
-/* The bytes of all files so far, and the bytes that were read. */
+/* Return the size of all files so far, and the number of bytes that were read. */
 uint64_t source_size(const source *s);
 uint64_t source_done(const source *s);
 
-/* Whether everything was read, except for an incomplete last line. */
+/* Returns whether everything was read, except for an incomplete last line. */
 bool source_has_read_all(const source *s);
 
 #endif

@@ -26,30 +26,31 @@ typedef struct spec_field {
     size_t size;
 } spec_field;
 
-/* What is known of the order of a lifeline's rows (event_order.h). Sets of rows have a bit for each. */
+/* The known order of a lifeline's rows (event_order.h). Sets of rows have a bit for each row. */
 typedef struct spec_order {
     uint64_t after[DRAWING_ORDERED_MAX];    /* the rows that come before */
     uint64_t children[DRAWING_ORDERED_MAX]; /* the rows that it certainly causes, because they name it as parent */
     uint64_t received[DRAWING_ORDERED_MAX]; /* the rows that receive on another host what this one sends */
     int begin_of[DRAWING_ORDERED_MAX];      /* the row that begins the span that this row ends; -1: none */
     uint64_t begins;                        /* rows that begin a span */
-    uint64_t first, last; /* rows before which, and after which no other comes, except those with neither */
+    uint64_t first, last; /* rows without an earlier one, and rows without a later one, except those with neither */
 } spec_order;
 
 typedef struct spec_lifeline {
     unsigned rows, layer;
     unsigned id_count;
-    spec_field ids[SPEC_IDS][SPEC_CHOICES]; /* the first field that a record has is used; a name of NULL ends them */
-    bool again;                             /* an object begins with every first event */
-    spec_order *order;                      /* NULL: each event comes after all before it */
+    spec_field ids[SPEC_IDS]
+                  [SPEC_CHOICES]; /* of these fields, the first one of the record is used; a name of NULL ends them */
+    bool again;                   /* an object begins with every first event */
+    spec_order *order;            /* NULL: each event comes after all before it */
     color_kind color;
     spec_field color_field;
 } spec_lifeline;
 
 /*
  * Records that tell the error of a host's clock. Their values are kept as loadlines that are not drawn, two for each
- * kind: the nanoseconds to add to the host's times, and the error of that. They come from the collector's
- * measurements, from nlkernel, and from chronyd or the kernel through the sensor of clocks and the library.
+ * kind: the nanoseconds to add to the host's times, and the error of that number. They are the collector's
+ * measurements, values of nlkernel, and values of chronyd or the kernel, which the clock sensor and the library log.
  */
 enum {
     SPEC_MEASURED,
@@ -82,7 +83,7 @@ typedef struct spec {
     unsigned layers;
     spec_lifeline *lifelines;
     size_t lifeline_count;
-    spec_field *loadlines; /* the field of each */
+    spec_field *loadlines; /* the field of each loadline */
     size_t loadline_count; /* those that are drawn, then those of clocks */
     size_t drawn_loadlines;
     size_t point_count;
@@ -95,7 +96,7 @@ typedef struct spec {
 spec *spec_new(const drawing *d, names *events, uint64_t seed);
 void spec_free(spec *s);
 
-/* The part of an event in a layer; its lifeline is SPEC_NONE if it has none. */
+/* Returns the part of an event in a layer; its lifeline is SPEC_NONE if it has none. */
 static inline spec_step spec_step_of(const spec *s, uint16_t event, unsigned layer)
 {
     return event < s->event_count ? s->events[event].steps[layer] : (spec_step){SPEC_NONE, 0};

@@ -214,7 +214,7 @@ static uint32_t *last_of(store *s, uint32_t object, unsigned layer)
     return &s->objects[layer].chunks[object / STORE_CHUNK].last[object % STORE_CHUNK];
 }
 
-/* Finds the objects of a row. Rows come in order of time, except late ones. */
+/* Finds the objects of a row. Rows arrive in order of time, except late ones. */
 static void resolve_objects(store *s, batch *b, size_t row)
 {
     for (unsigned layer = 0; layer < b->layers; layer++) {
@@ -295,7 +295,7 @@ void store_note_machines(store *s)
             note_machine(s, list_value(all->hosts[i].list, all->hosts[i].list->count - 1));
 }
 
-/* The place in a list, which is not empty, of the last value at or before a record, or of the first value. */
+/* Returns the place in a list, which is not empty, of the last value at or before a record, or of the first value. */
 static size_t place_that_holds(const list *l, uint32_t record)
 {
     size_t at = list_find(l, record + 1, l->start);
@@ -303,8 +303,8 @@ static size_t place_that_holds(const list *l, uint32_t record)
 }
 
 /*
- * What one kind of record says about a clock, and the record that said it. The lists of offsets and errors have the
- * same records.
+ * Returns the state of a clock by one kind of record, and sets *said_at to that record. The lists of offsets and errors
+ * have the same records.
  */
 static store_clock clock_of_kind(const store *s, unsigned kind, uint16_t host, uint32_t record, uint32_t *said_at)
 {
@@ -343,7 +343,7 @@ store_clock store_clock_furthest(const store *s, uint16_t host)
     return found;
 }
 
-/* The most accurate value before the record; otherwise the first one after it. */
+/* Uses the most accurate value before the record, or otherwise the first one after it. */
 store_clock store_clock_said(const store *s, uint16_t host, uint32_t record)
 {
     store_clock best = {0};
@@ -393,7 +393,7 @@ double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint3
     return error_ns_at(s, host, record) + error_ns_at(s, other, record);
 }
 
-/* The list of points of an event; NULL if it has none. */
+/* Returns the list of points of an event; NULL if it has none. */
 static list *point_list(store *s, uint16_t event)
 {
     const spec *sp = s->spec;
@@ -450,7 +450,7 @@ static void visit(store *s, uint32_t object, unsigned layer, uint16_t host, bool
         *color = host;
 }
 
-/* Adds lines to a record from others to lists by the rows that they join. */
+/* Adds the lines that lead to a record to the lists for the rows that they join. */
 static void add_lines(const store *s, list **lists, unsigned rows, uint32_t record, unsigned layer,
                       const uint32_t *from, size_t count)
 {
@@ -565,7 +565,7 @@ static bool is_sorted(const batch *b)
     return true;
 }
 
-/* The rows of a batch in order of time; rows of equal time keep their order. To be freed with g_free. */
+/* Returns the rows of a batch in order of time; rows of equal time keep their order. To be freed with g_free. */
 static row_order *order_rows(const batch *b)
 {
     row_order *order = g_new(row_order, b->count + 1);
@@ -605,7 +605,7 @@ static void truncate_list(store *s, list *l, unsigned layer, const void *from)
     list_truncate(l, list_find(l, *(const uint32_t *)from, l->start), no_measure, NULL);
 }
 
-/* Moves the records from from on into taken, the last one first. */
+/* Moves the records at and after index from into taken, the last one first. */
 static void pull_back(store *s, uint32_t from, batch *taken)
 {
     for (uint32_t record = s->count; record-- > from;) {
@@ -652,7 +652,7 @@ static void own_last_chunk(store *s)
     }
 }
 
-/* The first record after a time. */
+/* Returns the first record after a time. */
 static uint32_t find_after(const store *s, int64_t time_ns)
 {
     return time_ns == INT64_MAX ? s->count : store_find_time(s, time_ns + 1);
@@ -702,7 +702,7 @@ static void count_unordered(store *s, const batch *b)
     }
 }
 
-/* Removes the rows that are older than all records that are left. */
+/* Removes the rows that are older than all remaining records. */
 static void reject_oldest(store *s, batch *b)
 {
     size_t kept = 0;
@@ -776,7 +776,8 @@ static void color_step(store *s, uint32_t record, unsigned layer, uint32_t objec
     visit(s, object, layer, store_host(s, record), true);
 }
 
-/* Colours each object by the host that the fewest objects visit: a server tells more than the client of all. */
+/* Colours each object by the host that the fewest objects visit: a server distinguishes objects better than a client
+ * that all share. */
 static void give_colors(store *s)
 {
     memset(s->visits, 0, (NAMES_NONE + 1) * sizeof *s->visits);
@@ -840,7 +841,7 @@ static void drop_from_list(store *s, list *l, unsigned layer, const void *first)
     list_drop(l, *(const uint32_t *)first);
 }
 
-/* Whether no object of a chunk has a step that is left. */
+/* Returns whether no object of a chunk has a remaining step. */
 static bool is_gone(const objects_chunk *c, uint32_t first)
 {
     for (uint32_t i = 0; i < STORE_CHUNK; i++)
@@ -879,7 +880,7 @@ static void drop_before(store *s, uint32_t first)
 bool store_shrink(store *s, size_t limit)
 {
     if (store_memory(s) > limit)
-        store_settle(s); /* then the records may fit; and drop_objects does not see late records */
+        store_settle(s); /* the records may fit afterwards; and drop_objects does not see late records */
     while (store_memory(s) > limit) {
         uint32_t first = s->first + MAX((s->count - s->first) / SHRUNK_SHARE, STORE_CHUNK);
         first -= first % STORE_CHUNK;
@@ -897,8 +898,8 @@ static void add_list_memory(store *s, list *l, unsigned layer, const void *user)
 }
 
 /*
- * The memory of late records, and of the records that move when these are put in place. A few records that belong far
- * back move many, but rarely; to count these would put each of the few in place alone.
+ * Returns the memory of late records, and of the records that move when these are put in place. A few records that
+ * belong far back move many records, but rarely; if these were counted, each of the few would be put in place alone.
  */
 static size_t late_memory(const store *s)
 {
@@ -928,7 +929,8 @@ size_t store_memory(const store *s)
     return sum;
 }
 
-/* The last mark before a time, or the first mark. The time is in the interval that it begins, or at the next mark. */
+/* Returns the last mark before a time, or the first mark. The time is in the interval that it begins, or at the next
+ * mark. */
 static uint32_t find_mark(const store *s, int64_t time_ns)
 {
     uint32_t low = s->first / STORE_MARK, high = (uint32_t)(((uint64_t)s->count + STORE_MARK - 1) / STORE_MARK);

@@ -3,11 +3,11 @@
  *
  * A record has a time, the numbers of the names of its event, host and program, the place of its text in the log, and
  * for each layer its object and the object's step before it. From the last step of an object, these lead back through
- * all its steps in time; edges.h tells which of them are joined by lines. A record's number is its position in the
- * order of time; late records are inserted.
+ * all its steps in order of time; edges.h tells which steps lines join. A record's number is its position in the order
+ * of time; late records are inserted.
  *
- * Lists (list.h) hold what is drawn: the ends of lifelines' edges by the rows that they join, objects' first steps
- * by row, values of loadlines by host, and points. If requested, events that the drawing does not have become points.
+ * Lists (list.h) hold what is drawn: the ends of lifelines' edges by the rows that they join, objects' first steps by
+ * row, values of loadlines by host, and points. If requested, events outside the drawing become points.
  *
  * Arrays come in chunks of 65,536 records, so that nothing moves as a log grows, old records can be dropped, and a
  * saved index can be mapped (index.h). No locks: the model has one.
@@ -52,7 +52,7 @@ typedef struct objects {
 typedef struct lifeline_lists {
     unsigned rows;
     list **segments;   /* edges, by the record at their end: [from row * rows + to row]; NULL: none */
-    list **violations; /* the same of edges that are impossible, from effect to cause; NULL: none */
+    list **violations; /* impossible edges in the same way, from effect to cause; NULL: none */
     list **starts;     /* [row] */
 } lifeline_lists;
 
@@ -71,31 +71,31 @@ typedef struct store {
     batch_names names;
     chunk *chunks;
     int64_t *marks;    /* the time of every STORE_MARK-th record */
-    uint32_t count;    /* of records, with the dropped ones */
+    uint32_t count;    /* of records, including dropped ones */
     uint32_t first;    /* the first record that was not dropped */
     uint32_t capacity; /* of chunks */
     objects objects[SPEC_LAYERS];
     lifeline_lists *lifelines;
     loadline_lists *loadlines;
-    list *points;          /* those of the spec, then those that were found */
-    uint16_t *found;       /* the events of the latter */
+    list *points;          /* points of the spec, then points that were found */
+    uint16_t *found;       /* the events of the points that were found */
     size_t point_count;    /* of both */
-    bool looks_out;        /* for events that the drawing does not have */
-    uint32_t *visits;      /* by host: how many objects came there */
+    bool looks_out;        /* find events outside the drawing */
+    uint32_t *visits;      /* by host: the number of objects with a step there */
     uint8_t *point_hosts;  /* by host: whether it has a point */
-    batch late;            /* late records, until it is worth moving those after them */
+    batch late;            /* late records, until there are enough to move the records after them */
     int64_t earliest_late; /* the time of the earliest */
     void *mapped;          /* the index that chunks and lists are borrowed from; NULL: none */
     size_t mapped_size;
     int mapped_fd;                  /* of the index */
-    uint64_t unordered;             /* records that came after later ones */
-    uint64_t rejected;              /* records that were older than all that are left, or beyond STORE_NONE */
+    uint64_t unordered;             /* records that arrived after later ones */
+    uint64_t rejected;              /* records that were older than all remaining ones, or beyond STORE_NONE */
     uint32_t colored;               /* the count when objects were last coloured */
     bool has_machine, has_machines; /* the log names one machine, several machines */
     float machine;
 } store;
 
-/* Takes over the spec and the names that it was made with. */
+/* The store then owns the spec and the names that it was made with. */
 store *store_new(spec *s, batch_names names, bool looks_out);
 void store_free(store *s);
 
@@ -112,27 +112,29 @@ void store_settle(store *s);
 void store_color_objects(store *s);
 
 /*
- * The bytes of memory of a store, without the parts that are mapped, and with what putting late records in place will
- * need if these are many.
+ * Returns the bytes of memory of a store, without the parts that are mapped, and with the memory that putting many late
+ * records in place will need.
  */
 size_t store_memory(const store *s);
 
 /* Forgets the oldest records until the store needs at most limit bytes. Returns false if it still needs more. */
 bool store_shrink(store *s, size_t limit);
 
-/* The number of records that were forgotten or rejected. */
+/* Returns the number of records that were forgotten or rejected. */
 static inline uint64_t store_missing(const store *s)
 {
     return s->first + s->rejected;
 }
 
-/* The list of a loadline's values on a host, made if needed; NULL for hosts beyond STORE_HOSTS_MAX. */
+/*
+ * Returns the list of a loadline's values on a host, which is created if needed; NULL for hosts beyond STORE_HOSTS_MAX.
+ */
 list *store_loadline_list(store *s, uint16_t loadline, uint16_t host);
 
-/* The first record at or after a time; count if none exists. */
+/* Returns the first record at or after a time; count if none exists. */
 uint32_t store_find_time(const store *s, int64_t time_ns);
 
-/* The same, to the next multiple of STORE_MARK, which needs no access to chunks. */
+/* As store_find_time, rounded to a multiple of STORE_MARK, which needs no access to chunks. */
 uint32_t store_find_time_near(const store *s, int64_t time_ns);
 
 /*
@@ -141,22 +143,22 @@ uint32_t store_find_time_near(const store *s, int64_t time_ns);
  */
 typedef struct store_clock {
     bool is_known;
-    bool is_measured;       /* against the collector's clock; otherwise the host says so */
+    bool is_measured;       /* against the collector's clock; otherwise the host reports it */
     double low_ns, high_ns; /* the correction of its times is between these */
 } store_clock;
 store_clock store_clock_at(const store *s, uint16_t host, uint32_t record);
 
-/* The measurement by which a host's clock was off the most; unknown if it never was. */
+/* Returns the measurement with the largest error of a host's clock; unknown if it never had one. */
 store_clock store_clock_furthest(const store *s, uint16_t host);
 
 /* Like store_clock_at, but from measurements alone, or from the host's statements alone. */
 store_clock store_clock_measured(const store *s, uint16_t host, uint32_t record);
 store_clock store_clock_said(const store *s, uint16_t host, uint32_t record);
 
-/* The maximum difference of two hosts' clocks at a record, in nanoseconds; 0 if nothing is known. */
+/* Returns the maximum difference of two hosts' clocks at a record, in nanoseconds; 0 if nothing is known. */
 double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint32_t record);
 
-/* Notes which machines' clocks the hosts of a store have that was read from an index. */
+/* For a store from an index: finds the machines whose clocks the hosts have. */
 void store_note_machines(store *s);
 
 static inline const chunk *store_chunk(const store *s, uint32_t record)
@@ -189,13 +191,13 @@ static inline uint16_t store_prog(const store *s, uint32_t record)
     return store_chunk(s, record)->progs[record % STORE_CHUNK];
 }
 
-/* STORE_NONE: it belongs to no object. */
+/* Returns the object of a record; STORE_NONE if it belongs to none. */
 static inline uint32_t store_object(const store *s, uint32_t record, unsigned layer)
 {
     return store_chunk(s, record)->objects[layer][record % STORE_CHUNK];
 }
 
-/* The step before a record, or STORE_NONE if none exists or it was dropped. Always less than record. */
+/* Returns the step before a record, or STORE_NONE if none exists or it was dropped. Always less than record. */
 static inline uint32_t store_previous(const store *s, uint32_t record, unsigned layer)
 {
     uint32_t before = store_chunk(s, record)->previous[layer][record % STORE_CHUNK];

@@ -7,12 +7,12 @@
 
 #include <stdatomic.h>
 
-/* Whether a filter uses only these fields. */
+/* Returns whether a filter uses only these fields. */
 bool subset_is_enough(const nl_filter *filter);
 
 /*
- * A store of the matching records of full, which is settled and has the drawing d. Returns NULL if *stopping became
- * true or there are too many names to tell them apart.
+ * Returns a store of the matching records of full, which is settled and has the drawing d. Returns NULL if *stopping
+ * became true or there are too many names to tell them apart.
  */
 store *subset_new(const store *full, const nl_filter *filter, const drawing *d, const atomic_bool *stopping);
 
