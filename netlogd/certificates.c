@@ -315,7 +315,7 @@ int certificates_make(const char *directory, char *const *hosts, size_t count)
         ok = host_make(directory, hosts[i], &ca);
     identity_free(&ca);
     if (!ok) {
-        program_error("%s", nl_error_message());
+        program_print_error();
         return PROGRAM_PROBLEM;
     }
     certificates_print_use(directory, hosts, count);

@@ -132,7 +132,7 @@ static listener *open_control(const settings *s, bool *good)
     *good = listener_open(&(listening){.url = s->control}, false, &control, &count);
     umask(mask);
     if (!*good)
-        program_error("%s", nl_error_message());
+        program_print_error();
     else
         control->asked = NULL;
     return control;
@@ -144,7 +144,7 @@ static bool open_listeners(const settings *s, listener **listeners, size_t *coun
         if (s->listen[i].nats != NULL)
             fprintf(stderr, "netlogd: reading %s\n", s->listen[i].url);
         else if (!listener_open(&s->listen[i], s->allow.count > 0, listeners, count)) {
-            program_error("%s", nl_error_message());
+            program_print_error();
             return false;
         }
     for (size_t i = 0; i < *count; i++)
@@ -216,7 +216,7 @@ static int serve_outputs(arguments *a, recovery *recovering)
     listener_close_all(parts.listeners, parts.listener_count);
     listener_close_all(control, control != NULL);
     if (outputs_close() != NL_OK) {
-        program_error("%s", nl_error_message());
+        program_print_error();
         status = PROGRAM_PROBLEM;
     }
     for (char call[CONFINE_CALL_SIZE]; confine_report_refused(call);)
@@ -238,7 +238,7 @@ static int serve(arguments *a)
     recovery *recovering = s->recover_s > 0 ? recovery_start(s->recover_s, s->confine) : NULL;
     if (outputs_open(s->outputs, s->output_count) == NL_OK)
         return serve_outputs(a, recovering);
-    program_error("%s", nl_error_message());
+    program_print_error();
     recovery_free(recovering);
     return PROGRAM_PROBLEM;
 }
@@ -248,7 +248,7 @@ static int create_seal_key(const char *path)
 {
     char text[SEAL_KEY_TEXT_SIZE + 1];
     if (seal_key_create(path, text) != NL_OK) {
-        program_error("%s", nl_error_message());
+        program_print_error();
         return PROGRAM_PROBLEM;
     }
     fprintf(stderr,

@@ -401,7 +401,7 @@ static int tail(const arguments *a)
     nl_reader *reader = nl_reader_open(url.data, NULL);
     nl_buffer_free(&url);
     if (reader == NULL)
-        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+        program_fail_with_error(PROGRAM_PROBLEM);
     setvbuf(stdout, NULL, _IOLBF, 0); /* print each record when it arrives */
     const nl_record *record;
     nl_buffer line = {0};
@@ -416,7 +416,7 @@ static int tail(const arguments *a)
             fwrite(line.data, 1, line.size, stdout);
     }
     if (status == NL_FAILED)
-        program_error("%s", nl_error_message());
+        program_print_error();
     nl_buffer_free(&line);
     nl_reader_close(reader);
     return status == NL_FAILED ? PROGRAM_PROBLEM : PROGRAM_DONE;

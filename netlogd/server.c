@@ -381,7 +381,7 @@ int server_run(const server_parts *parts)
     server.start_ns = nl_monotonic_ns();
     program_host(server.host, sizeof server.host);
     if (records_open_reject(server.settings->reject) != NL_OK) {
-        program_error("%s", nl_error_message());
+        program_print_error();
         return PROGRAM_PROBLEM;
     }
     start();

@@ -240,7 +240,7 @@ static sink sink_open(const arguments *a)
     else
         s.writer = nl_writer_open(a->output, &(nl_writer_options){.format = a->format, .buffer_size = WRITE_SIZE});
     if (s.log == NULL && s.writer == NULL)
-        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+        program_fail_with_error(PROGRAM_PROBLEM);
     return s;
 }
 
@@ -273,7 +273,7 @@ static bool sink_close(sink *s)
     }
     bool good = (s->log != NULL ? nl_close(s->log) : nl_writer_close(s->writer)) == NL_OK;
     if (!good && !s->failed)
-        program_error("%s", nl_error_message());
+        program_print_error();
     return good && !s->failed;
 }
 
@@ -296,9 +296,9 @@ static soap_call request_send(const arguments *a, nl_buffer *message)
     soap_call reply;
     client *c = client_new(agents_first_url(&a->ask), &a->ask.client);
     if (c == NULL)
-        program_fail(PROGRAM_USAGE, "%s", nl_error_message());
+        program_fail_with_error(PROGRAM_USAGE);
     if (!client_call(c, message, &reply))
-        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+        program_fail_with_error(PROGRAM_PROBLEM);
     client_free(c);
     nl_buffer_free(message);
     return reply;
@@ -310,7 +310,7 @@ static int print_records(const arguments *a, const soap_call *reply, const char 
     nl_buffer lines = {0};
     const nl_record *record;
     if (!soap_lines(reply, &lines))
-        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+        program_fail_with_error(PROGRAM_PROBLEM);
     sink s = sink_open(a);
     nl_decoder *decoder = nl_decoder_new(NULL);
     nl_decoder_feed(decoder, lines.data, lines.size);
@@ -438,7 +438,7 @@ static int run_find(const arguments *a)
         program_fail(PROGRAM_USAGE, "find: too many arguments; quote the EXPRESSION");
     const char *expression = a->operand_count == 1 ? a->operands[0] : "";
     if (!agents_find_sensors(&a->ask, agents_directory_url(&a->ask), expression, print_found, &count))
-        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+        program_fail_with_error(PROGRAM_PROBLEM);
     if (count == 0)
         program_error("no matching sensors are registered");
     return count > 0 ? PROGRAM_DONE : PROGRAM_PROBLEM;
@@ -450,7 +450,7 @@ static void add_found(void *user, const char *host, const char *url, const char 
 {
     (void)host, (void)sensor, (void)events;
     if (!gather_add(user, url))
-        program_error("%s", nl_error_message());
+        program_print_error();
 }
 
 static bool add_hosts(const arguments *a, gathering *all)
@@ -474,7 +474,7 @@ static int wait_for_end(const arguments *a, gathering *all)
     }
     bool over = gather_is_over(all);
     if (over && nl_error_get_code() != NL_ERROR_NONE)
-        program_error("%s", nl_error_message());
+        program_print_error();
     return over ? PROGRAM_PROBLEM : PROGRAM_DONE;
 }
 
@@ -501,7 +501,7 @@ static int gather_sensors(const arguments *a, bool once)
     if (good)
         status = wait_for_end(a, all);
     else
-        program_error("%s", nl_error_message());
+        program_print_error();
     gather_free(all);
     return sink_close(&s) ? status : PROGRAM_PROBLEM;
 }

@@ -16,7 +16,7 @@ void output_open(output *out, const char *destination)
 static bool check(bool good)
 {
     if (!good)
-        program_error("%s", nl_error_message());
+        program_print_error();
     return good;
 }
 

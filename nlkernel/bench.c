@@ -261,7 +261,7 @@ static int report_bench(const bench *b)
 {
     rules_run run;
     if (!rules_run_open(&run, "bench", &b->reporting.parameters, b->reporting.derived)) {
-        program_error("%s", nl_error_message());
+        program_print_error();
         return PROGRAM_PROBLEM;
     }
     for (size_t side = 0; side < SIDE_COUNT; side++)

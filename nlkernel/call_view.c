@@ -132,7 +132,7 @@ static bool read_symbols(call_view *v)
     char *path = v->symbols != NULL ? program_copy(v->symbols) : find_vmlinux(v->calls.kernel);
     bool ok = path != NULL && symbol_map_read(&v->map, path);
     if (!ok)
-        program_error("%s", nl_error_message());
+        program_print_error();
     free(path);
     return ok;
 }

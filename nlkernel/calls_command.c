@@ -159,7 +159,7 @@ int command_calls(int argc, char **argv)
     else if (a.view.count > 0 && !print_calls_json(&a.view))
         status = PROGRAM_PROBLEM;
     if (a.view.count > 0 && a.picture != NULL && !plot_calls(&a.view, a.picture)) {
-        program_error("%s", nl_error_message());
+        program_print_error();
         status = PROGRAM_PROBLEM;
     }
     call_view_free(&a.view);

@@ -56,6 +56,6 @@ int command_control(int argc, char **argv)
         append_word(&a, argv[i]);
     if (control_send(a.recorder, a.command))
         return PROGRAM_DONE;
-    program_error("%s", nl_error_message());
+    program_print_error();
     return PROGRAM_PROBLEM;
 }

@@ -91,7 +91,7 @@ static int print_events(const arguments *a, const event_names *names, const trac
         if (!names->list[i].chosen)
             continue;
         if (!kernel_event_read(t, names->list[i].system, names->list[i].event, &event)) {
-            program_error("%s", nl_error_message());
+            program_print_error();
             status = PROGRAM_PROBLEM;
             continue;
         }
@@ -117,7 +117,7 @@ int command_list(int argc, char **argv)
     if (ok && choose_listed(&a, &names)) {
         status = print_events(&a, &names, &t);
     } else {
-        program_error("%s", nl_error_message());
+        program_print_error();
         status = ok ? PROGRAM_USAGE : PROGRAM_PROBLEM;
     }
     event_names_free(&names);

@@ -70,7 +70,7 @@ int command_live(int argc, char **argv)
         (rules_file_read(&a.file, a.rules, &a.parameters) && rules_file_add_events(&a.file, &a.recording)))
         status = session_run(&a.recording, open_sink, &a);
     else
-        program_error("%s", nl_error_message());
+        program_print_error();
     rules_file_free(&a.file);
     free(a.parameters.list);
     recording_options_free(&a.recording);

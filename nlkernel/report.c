@@ -31,7 +31,7 @@ static int report_logs(arguments *a)
     if (a->reporting.perl)
         return reporting_print_perl(&a->input, a->logs, a->log_count);
     if (!rules_run_open(&run, a->rules, &a->reporting.parameters, a->reporting.derived)) {
-        program_error("%s", nl_error_message());
+        program_print_error();
         return PROGRAM_USAGE;
     }
     for (size_t i = 0; i < a->log_count; i++)
@@ -42,7 +42,7 @@ static int report_logs(arguments *a)
         return PROGRAM_PROBLEM;
     }
     if (!rules_run_finish(&run)) {
-        program_error("%s", nl_error_message());
+        program_print_error();
         status = PROGRAM_PROBLEM;
     }
     if (reporting_print(&run, &a->reporting) != PROGRAM_DONE)

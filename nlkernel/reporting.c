@@ -100,7 +100,7 @@ int reporting_print(rules_run *run, const reporting_options *o)
         status = PROGRAM_PROBLEM;
     }
     if (o->picture != NULL && !summaries_draw(&run->summaries, o->picture)) {
-        program_error("%s", nl_error_message());
+        program_print_error();
         status = PROGRAM_PROBLEM;
     }
     if (o->cdf != NULL)

@@ -27,7 +27,7 @@ static void list_rules(const char *name, void *user)
         printf("%-12s %s\n", file.name, file.title);
         rules_file_free(&file);
     } else {
-        program_error("%s", nl_error_message());
+        program_print_error();
         *status = PROGRAM_PROBLEM;
     }
 }
@@ -56,7 +56,7 @@ static int rules_command_show(int argc, char **argv)
         options_fail(first == argc ? "missing RULES; nlkernel rules list prints all"
                                    : "rules show: too many arguments");
     if (!rules_file_read(&file, argv[first], NULL)) {
-        program_error("%s", nl_error_message());
+        program_print_error();
         return PROGRAM_USAGE;
     }
     FILE *text = fopen(file.path, "re");
@@ -259,7 +259,7 @@ static int record_and_report(arguments *a, rules_run *run)
     char *path = a->kept != NULL ? program_copy(a->kept) : program_format("%s/kernel.nlb", a->directory);
     int status = a->vary != NULL ? record_varied(a, run, path) : record_and_read(a, run, path);
     if (!rules_run_finish(run)) {
-        program_error("%s", nl_error_message());
+        program_print_error();
         status = PROGRAM_PROBLEM;
     }
     if (status == PROGRAM_DONE)
@@ -276,7 +276,7 @@ static int run_rules(arguments *a)
     const char *temporary = getenv("TMPDIR");
     bool has_command = a->recording.command != NULL;
     if (!rules_run_open(&run, a->name, &a->reporting.parameters, a->reporting.derived)) {
-        program_error("%s", nl_error_message());
+        program_print_error();
         return PROGRAM_USAGE;
     }
     rules_run_read_symbols(&run);
@@ -290,7 +290,7 @@ static int run_rules(arguments *a)
     if (rules_file_add_events(&run.file, &a->recording) && prepare_workloads(a, &run.file))
         status = record_and_report(a, &run);
     else
-        program_error("%s", nl_error_message());
+        program_print_error();
     if (!has_command)
         free(a->recording.command);
     for (size_t i = 0; i < a->log_count; i++) {

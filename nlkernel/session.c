@@ -224,7 +224,7 @@ static int choose_events(session *s)
     ok = ok && kernel_events_read(&s->events, &names, &s->tracing) && add_functions(s);
     event_names_free(&names);
     if (!ok) {
-        program_error("%s", nl_error_message());
+        program_print_error();
         return status;
     }
     push_filter(s);
@@ -584,11 +584,11 @@ static void wait_for_end(session *s)
 static void session_end(session *s)
 {
     if (s->instance.handle != NULL && !instance_write(&s->instance, "tracing_on", "0"))
-        program_error("%s", nl_error_message());
+        program_print_error();
     if (s->shared.dir != NULL && !instance_write(&s->shared, "tracing_on", "0"))
-        program_error("%s", nl_error_message());
+        program_print_error();
     if (s->control.events_on != NULL && s->setup.counter_count > 0 && !switch_counted(s, SIZE_MAX, false))
-        program_error("%s", nl_error_message());
+        program_print_error();
     s->ended_ns = nl_monotonic_ns();
     uint64_t one = 1;
     if (write(s->setup.stop_fd, &one, sizeof one) < 0)
@@ -641,7 +641,7 @@ static int session_record(session *s)
     if (ok)
         wait_for_end(s);
     else
-        program_error("%s", nl_error_message());
+        program_print_error();
     session_end(s);
     if (ok) {
         log_clock(s);
@@ -649,7 +649,7 @@ static int session_record(session *s)
     }
     int status = ok ? PROGRAM_DONE : PROGRAM_PROBLEM;
     if (!clean_up(s)) {
-        program_error("%s", nl_error_message());
+        program_print_error();
         status = PROGRAM_PROBLEM;
     }
     if (ok)
@@ -665,7 +665,7 @@ static int record_into(session *s, bool (*open)(sink *s, const void *user), cons
     bool ok = open(&target, user);
     rights_raise();
     if (!ok) {
-        program_error("%s", nl_error_message());
+        program_print_error();
         clean_up(s);
         return PROGRAM_PROBLEM;
     }
@@ -677,7 +677,7 @@ static int record_into(session *s, bool (*open)(sink *s, const void *user), cons
     rights_raise();
     if (ok)
         return status;
-    program_error("%s", nl_error_message());
+    program_print_error();
     return PROGRAM_PROBLEM;
 }
 
@@ -689,7 +689,7 @@ static int run_with_rights(const recording_options *options, bool (*open)(sink *
                  .clock = {.timer_fd = -1},
                  .control = {.fd = -1}};
     if (!tracing_open(&s.tracing, options->tracefs)) {
-        program_error("%s", nl_error_message());
+        program_print_error();
         return PROGRAM_PROBLEM;
     }
     set_up(&s);

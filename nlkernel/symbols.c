@@ -58,7 +58,7 @@ int command_symbols(int argc, char **argv)
         options_fail("missing VMLINUX, such as /usr/lib/debug/boot/vmlinux-VERSION");
     for (int i = first; i < argc && status == PROGRAM_DONE; i++)
         if (!symbol_map_read(&map, argv[i])) {
-            program_error("%s", nl_error_message());
+            program_print_error();
             status = PROGRAM_PROBLEM;
         }
     if (status == PROGRAM_DONE)

@@ -103,7 +103,7 @@ static nl_status recover(arguments *a)
 {
     nl_status status = nl_recover(&a->recover, nlrecover_report, a);
     if (status != NL_OK && a->logs == 0)
-        program_error("%s", nl_error_message());
+        program_print_error();
     return status;
 }
 

@@ -108,6 +108,7 @@ static const nl_option options[] = {
      .help = "Do not read or write LOG.nlv-index, which makes a large log open at once the next time"},
     {.name = "directory",
      .value = "URL",
+     .environment = "NLAGENT_DIRECTORY",
      NL_OPTION_MEMBER(arguments, look.directory),
      .help = "Show the pane of hosts and sensors from this directory: an nlagentd --directory, http://HOST:14831, or "
              "ldap://HOST"},
@@ -138,7 +139,7 @@ static drawing *read_config(const char *path)
         return NULL;
     drawing *d = drawing_read(path);
     if (d == NULL)
-        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+        program_fail_with_error(PROGRAM_PROBLEM);
     return d;
 }
 
@@ -162,7 +163,7 @@ static void render(const arguments *a, const model *m)
     if (view.from_ns >= view.to_ns)
         program_fail(PROGRAM_PROBLEM, "no records between --since and --until");
     if (!render_to_file(m, &view, a->render))
-        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+        program_fail_with_error(PROGRAM_PROBLEM);
 }
 
 /* Prints the notices that the window would show. */

@@ -143,7 +143,7 @@ static output_options *copy_options(const output_options *options)
 {
     output_options *copy = nl_memory_check(malloc(sizeof *copy));
     if (output_options_parse(options->url->text, copy) != NL_OK) /* the URL was checked before */
-        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+        program_fail_with_error(PROGRAM_PROBLEM);
     return copy;
 }
 

@@ -236,7 +236,7 @@ static bool open_listeners(serving *s)
 {
     for (size_t i = 0; i < s->settings->listen_count; i++)
         if (!listener_open(&s->settings->listen[i], s->settings->allow.count > 0, &s->listeners, &s->count)) {
-            program_error("%s", nl_error_message());
+            program_print_error();
             return false;
         }
     for (size_t i = 0; i < s->count; i++) {
@@ -274,7 +274,7 @@ static bool prepare(serving *s)
     definitions_set_own(&a->definitions, settings->sensors);
     a->access = access_read(settings->access);
     if (a->access == NULL) {
-        program_error("%s", nl_error_message());
+        program_print_error();
         return false;
     }
     char *client = collections_client_path();

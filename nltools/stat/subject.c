@@ -116,7 +116,7 @@ subject *subject_new(subject_options *options, subject_user user)
     if (options->config != NULL) {
         s->drawing = drawing_read(options->config);
         if (s->drawing == NULL)
-            program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+            program_fail_with_error(PROGRAM_PROBLEM);
         user.begin(user.user, s->drawing);
     }
     return s;

@@ -334,7 +334,7 @@ agents *agents_new(agents_callbacks callbacks)
     a->streams = g_ptr_array_new_with_free_func(stream_free);
     a->events = g_ptr_array_new_with_free_func(free_event);
     if (!agents_options_from_environment(&a->options))
-        program_error("%s", nl_error_message());
+        program_print_error();
     return a;
 }
 

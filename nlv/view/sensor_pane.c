@@ -310,7 +310,7 @@ sensor_pane *sensor_pane_new(const char *directory, sensor_pane_callbacks callba
     gtk_label_set_xalign(GTK_LABEL(p->status), 0);
     gtk_label_set_max_width_chars(GTK_LABEL(p->status), 30);
     gtk_box_pack_start(GTK_BOX(p->widget), p->status, FALSE, FALSE, 0);
-    if (directory != NULL || (directory = g_getenv("NLAGENT_DIRECTORY")) != NULL)
+    if (directory != NULL)
         gtk_entry_set_text(GTK_ENTRY(p->directory), directory);
     atk_object_set_name(gtk_widget_get_accessible(p->directory), "Directory");
     atk_object_set_name(gtk_widget_get_accessible(p->which), "Which hosts and sensors");

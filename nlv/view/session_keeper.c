@@ -166,5 +166,5 @@ void session_keeper_save(session_keeper *k)
     if (k->path == NULL || (!is_worth_saving(k->session) && k->last == NULL))
         return;
     if (!session_write(k->session, k->path))
-        program_error("%s", nl_error_message());
+        program_print_error();
 }
