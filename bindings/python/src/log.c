@@ -429,7 +429,7 @@ static nl_status log_span(py_log *self, nl_span *span, nl_level level, const cha
 static int span_call(py_log *self, nl_span *span, nl_level level, PyObject *name, const nl_context *parent,
                      PyObject *fields)
 {
-    call c;
+    call c = {.count = 0};
     nl_string text;
     PyObject *kept = NULL;
     int result = -1;
