@@ -237,7 +237,7 @@ static int64_t duration_of(const request_reader *r, const nl_record *record, con
 
 static bool is_failure(const nl_record *record, const nl_field *status)
 {
-    static const char *const failures[] = {"error", "failed", "failure", "timeout", "2"};
+    static const char *const failures[] = {"error", "failed", "failure", "timeout", "2", "-1"};
     char scratch[NL_FIELD_TEXT_SIZE];
     if (record->level <= NL_ERROR && record->level_text.data != NULL)
         return true;

@@ -248,6 +248,16 @@ class Nlconv(support.Case):
         keep = lambda s: {k: s.get(k) for k in ("traceId", "spanId", "parentSpanId", "name", "startTimeUnixNano", "endTimeUnixNano")}
         self.assertEqual([keep(s) for s in sorted(again, key=key)], [keep(s) for s in sorted(spans, key=key)])
 
+    def test_otlp_spans_that_failed(self):
+        if "otlp-spans" not in self.run_program(self.nlconv, "--formats").stdout:
+            self.skipTest("spans are not built here")
+        statuses = {"0": False, "-1": True, "200": False, "503": True, "ok": False, "error": True}
+        log = "".join(
+            f"DATE=2026013112000{n}.0{at} HOST=h PROG=p LVL=Usage NL.EVNT={status}.{event} TRACE.ID=7{n:031x} SPAN.ID=a{n:015x}{more}\n"
+            for n, status in enumerate(statuses) for at, event, more in ((1, "start", ""), (2, "end", f" STATUS={status}")))
+        spans, _ = self.otlp_spans(log)
+        self.assertEqual({s["name"]: s.get("status", {}).get("code") == 2 for s in spans}, statuses)
+
     def test_chrome_spans_of_a_branching_request(self):
         if "chrome" not in self.run_program(self.nlconv, "--formats").stdout:
             self.skipTest("spans are not built here")

@@ -16,6 +16,8 @@
 
 #include <cmocka.h>
 
+#include "thread_sanitizer.h"
+
 /* ---- what was logged ---- */
 
 enum { RECORDS_MAX = 64 };
@@ -399,6 +401,44 @@ static void test_threads(void **state)
     assert_int_equal(entry_count, 11);
 }
 
+/* Scopes in one log while another thread opens, uses and closes logs, whose rings have the other entries of threads. */
+static void *enter_scopes(void *user)
+{
+    const passed *p = user;
+    while (!__atomic_load_n(&p->span->status, __ATOMIC_RELAXED))
+        NL_SPAN (p->log, NL_USAGE, "Scope") {
+            NL_EVENT(p->log, NL_USAGE, "Event");
+        }
+    return NULL;
+}
+
+static void test_logs_that_open_and_close(void **state)
+{
+    (void)state;
+    nl_log *log = nl_open("prog", "file:/dev/null");
+    nl_span stop = {.status = 0};
+    passed p = {.log = log, .span = &stop};
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, enter_scopes, &p), 0);
+    for (int i = 0; i < 20; i++) {
+        nl_log *other = open_log();
+        NL_SPAN (other, NL_USAGE, "Other") {
+            NL_EVENT(other, NL_USAGE, "Event");
+            NL_EVENT(log, NL_USAGE, "Elsewhere");
+        }
+        NL_EVENT(other, NL_USAGE, "Outside");
+        read_all(other);
+        assert_int_equal(entry_count, 4);
+        assert_in("Event", find("Other.start"));
+        assert_string_equal(find("Outside")->trace, "");
+    }
+    __atomic_store_n(&stop.status, 1, __ATOMIC_RELAXED);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(nl_close(log), NL_OK);
+}
+
 enum { THREADS = 4, IDS = 5000 };
 
 static void *draw_ids(void *user)
@@ -524,7 +564,7 @@ static void test_environment(void **state)
 }
 
 /* A killed process leaves its spans, and the events in them, for nlrecover. */
-static void test_recovery(void **state)
+static void test_recovery_after_fork(void **state)
 {
     (void)state;
     char folder[] = "/tmp/netlogger-span-XXXXXX", path[64], url[128], command[128];
@@ -764,10 +804,11 @@ int main(void)
         cmocka_unit_test(test_scopes),
         cmocka_unit_test(test_leaving_early),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_logs_that_open_and_close),
         cmocka_unit_test(test_ids_are_unique),
         cmocka_unit_test(test_fork),
         cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_recovery),
+        cmocka_unit_test(test_recovery_after_fork),
         cmocka_unit_test(test_sampling),
         cmocka_unit_test(test_what_is_off),
         cmocka_unit_test(test_a_full_ring),
@@ -776,5 +817,6 @@ int main(void)
         cmocka_unit_test(test_wrong_calls),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
+    leave_out_what_the_thread_sanitizer_cannot();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
