@@ -26,11 +26,11 @@ struct open_request {
     uint32_t count, capacity;
     nl_buffer payloads;
     int64_t latest_ns; /* the latest time of an event */
-    uint32_t by;       /* number of the group; 0: not known */
+    uint32_t by;       /* number of the group; 0: unknown */
     bool complete;
     bool explicit;     /* named by a trace ID */
     bool is_thread;    /* a thread, whose outermost spans are requests */
-    uint32_t split_at; /* of a thread: the count of events at which those that are over are handed out */
+    uint32_t split_at; /* of a thread: the number of events at which completed spans are handed out */
     char *name;
 };
 
@@ -45,9 +45,9 @@ struct assembler {
     precedence *edges;
     GHashTable *open;      /* by key */
     request_list lists[2]; /* of incomplete and of complete requests */
-    GPtrArray *learning;   /* open_request: over, and not handed out yet; NULL after learning */
+    GPtrArray *learning;   /* open_request: over, but not yet handed out; NULL after learning */
     size_t memory;
-    uint32_t usual_count; /* of the events of the latest request that ended, within limits */
+    uint32_t usual_count; /* number of events of the latest request that ended, within limits */
     int64_t now_ns;
     /* The kind of event with which most requests ended, by majority vote (Boyer and Moore, MJRTY, 1991). */
     uint64_t last_kind;
@@ -138,7 +138,9 @@ static uint32_t *visits_of(const assembler *a, uint32_t host)
     return &g_array_index(a->visits, uint32_t, host);
 }
 
-/* Counts the request for each of its hosts. Events are few or lie together by host, so that repetitions do no harm. */
+/*
+ * Counts the request for each of its hosts. Repetitions are harmless: events are few, or adjacent ones are of one host.
+ */
 static void count_hosts(assembler *a, const open_request *r)
 {
     for (uint32_t i = 0; a->by_host && i < r->count; i++)
@@ -180,7 +182,7 @@ static int by_time(const void *a, const void *b)
     return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
-/* Where an event of a thread begins. */
+/* Returns the time at which an event of a thread begins. */
 static int64_t begin_of(const request_event *e)
 {
     return e->time_ns - (e->role == REQUEST_WHOLE ? e->duration_ns : 0);
@@ -262,7 +264,7 @@ static void vote(assembler *a, const open_request *r)
     a->votes += last == a->last_kind ? 1 : -1;
 }
 
-/* Takes a request out of the table; learns from it or hands it out. */
+/* Removes a request from the table; learns from it or hands it out. */
 static void end_request(assembler *a, open_request *r, bool cut)
 {
     unlink_request(a, r);
@@ -307,8 +309,8 @@ static bool is_complete(const assembler *a, const open_request *r)
 }
 
 /*
- * Memory is short before any request has ended. Those that have been idle longest are probably over: they vote, the
- * others may be complete by their votes, and they are learned from.
+ * Memory is short before any request has ended. The requests that have been idle longest are probably over: their last
+ * events vote, which may complete other requests, and the module learns from them.
  */
 static void learn_early(assembler *a)
 {
@@ -440,7 +442,7 @@ bool assembler_add(assembler *a, const nl_record *record)
     if (key == 0)
         return false;
     a->now_ns = MAX(a->now_ns, event.time_ns);
-    /* Nothing is known of which spans of a program without threads are parts of others. */
+    /* Without threads, it is unknown which spans of a program are parts of others. */
     if (is_thread(a, &event) && event.thread == 0 && event.role == REQUEST_WHOLE)
         key = hash_mix(key ^ event.order, UINT64_C(0x9e3779b97f4a7c15)) | 1;
     open_request *r = g_hash_table_lookup(a->open, &key);

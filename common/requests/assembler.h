@@ -4,9 +4,9 @@
  * A request is complete when its first event began a span and its last event ended that span, or when its last event is
  * the one with which most requests end. A complete request is over ASSEMBLER_IDLE_S seconds of the log's time later, or
  * when its ID begins again. Other requests are over after ASSEMBLER_PAUSE_MAX_S seconds without an event. Records may
- * be out of order within these times. The first requests are kept until ASSEMBLER_LEARNED of them are there, to learn
- * which events cause which (precedence.h). Without IDs, each outermost span of a thread is a request. Memory is
- * bounded: beyond memory_max, the requests that have been idle longest are handed out early. One thread at a time.
+ * be out of order within these times. The module keeps the first ASSEMBLER_LEARNED requests, to learn which events
+ * cause which (precedence.h). Without IDs, each outermost span of a thread is a request. Memory is bounded: beyond
+ * memory_max, the requests that have been idle longest are handed out early. One thread at a time.
  */
 #ifndef NETLOGGER_REQUESTS_ASSEMBLER_H
 #define NETLOGGER_REQUESTS_ASSEMBLER_H
@@ -24,8 +24,8 @@ enum {
 typedef struct assembler assembler;
 
 /*
- * Receives a request. Everything is valid during the call only. by is the number of its group, see assembler_by; cut:
- * memory ran out before the request was over.
+ * Receives a request. All arguments are valid only during the call. by is the number of its group, see assembler_by;
+ * cut: memory ran out before the request was over.
  */
 typedef void assembler_take(void *user, const request_graph *graph, const char *name, uint32_t by, bool cut);
 
@@ -40,7 +40,7 @@ typedef struct assembler_options {
     const char *const *ids; /* see request_reader_new */
     /* The events of requests, ended by NULL, which the caller keeps; NULL: all. */
     const char *const *events;
-    bool again; /* each first one of events begins a new request */
+    bool again; /* each occurrence of the first of events begins a new request */
     nl_fraction fraction;
     /* The field that groups requests, by its first value in the request; HOST: by the host that the fewest requests
      * visit; NULL: no groups. The caller keeps it. */
@@ -48,7 +48,7 @@ typedef struct assembler_options {
     size_t memory_max;    /* bytes */
     assembler_pack *pack; /* NULL: events have no payload */
     assembler_take *take;
-    assembler_take *rest; /* gets events of threads that no span encloses; NULL: they are dropped */
+    assembler_take *rest; /* gets events of threads outside of spans; NULL: they are dropped */
     void *user;
 } assembler_options;
 
@@ -56,8 +56,8 @@ assembler *assembler_new(const assembler_options *options);
 void assembler_free(assembler *a); /* NULL is allowed. Requests that were not handed out are lost */
 
 /*
- * Adds a record. Returns whether it belongs to a request. Other records, such as those of sensors, should be added too:
- * those about clocks bound the differences between hosts.
+ * Adds a record. Returns whether it belongs to a request. Add other records too, such as those of sensors: records
+ * about clocks bound the differences between hosts.
  */
 bool assembler_add(assembler *a, const nl_record *record);
 
@@ -67,7 +67,7 @@ void assembler_finish(assembler *a);
 /* Returns the text of a group's number; "" for requests without the field. */
 const char *assembler_by(const assembler *a, uint32_t by);
 
-/* For the names of events, hosts and programs in graphs. */
+/* Returns the reader, which has the names of events, hosts and programs in graphs. */
 const request_reader *assembler_reader(const assembler *a);
 
 #endif

@@ -11,7 +11,7 @@
 
 enum { HOSTS_MAX = 1 << 17 };
 
-/* What is known of a host's clock: the largest errors in nanoseconds, or -1. */
+/* The known state of a host's clock: the largest errors in nanoseconds, or -1. */
 typedef struct clock_state {
     int64_t measured_ns, reported_ns;
     uint64_t machine; /* hash of its identity; 0: unknown */
@@ -58,7 +58,7 @@ static bool is_event(const nl_record *record, const char *name)
     return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
 }
 
-/* The absolute value of a field in microseconds, as nanoseconds. Returns false if it has none. */
+/* Sets *ns to the absolute value of a field in microseconds. Returns false if the record lacks it. */
 static bool find_ns(const nl_record *record, const char *name, int64_t *ns)
 {
     nl_field field;
@@ -84,7 +84,7 @@ void clock_bounds_learn(clock_bounds *b, const nl_record *record, uint32_t host)
         clock->machine = hash_bytes(0, field.string.data, field.string.size) | 1;
     if (!find_ns(record, "CLOCK.ERROR", &error_ns))
         return;
-    /* The offset of a record whose time was corrected is no longer there. */
+    /* A record with a corrected time no longer has the offset. */
     if (is_measured && !nl_record_find(record, "DATE.ORIGINAL", &field) && !find_ns(record, "CLOCK.OFFSET", &offset_ns))
         return;
     int64_t *known_ns = is_measured ? &clock->measured_ns : &clock->reported_ns;

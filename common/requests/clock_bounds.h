@@ -1,6 +1,6 @@
 /*
- * By how much the clocks of hosts may differ, from what the log itself says (doc/clocks.md): the offsets that
- * collectors measure (ClockOffset), and what hosts report (ClockTracking, ClockKernel). A host without such records has
+ * Bounds of the differences between hosts' clocks, from records of the log (doc/clocks.md): the offsets that collectors
+ * measure (ClockOffset), and the errors that hosts report (ClockTracking, ClockKernel). A host without such records has
  * an unknown bound. Programs on one host share its clock, and so do hosts of one machine.
  *
  * Hosts have the numbers that request_reader gives them. One thread at a time.
@@ -17,13 +17,14 @@ typedef struct clock_bounds clock_bounds;
 clock_bounds *clock_bounds_new(void);
 void clock_bounds_free(clock_bounds *b); /* NULL is allowed */
 
-/* Learns from a record of a host. Other records than those about clocks change nothing. */
+/* Learns from a record of a host. Only records about clocks have an effect. */
 void clock_bounds_learn(clock_bounds *b, const nl_record *record, uint32_t host);
 
-/* Sets a bound: a host's clock is at most error_ns wrong. */
+/* Sets the bound of a host's clock: its error is at most error_ns. */
 void clock_bounds_set(clock_bounds *b, uint32_t host, int64_t error_ns);
 
-/* Returns the most by which the clocks of two hosts differ, or CLOCK_BOUND_UNKNOWN. b may be NULL: nothing is known. */
+/* Returns the maximum difference between the clocks of two hosts, or CLOCK_BOUND_UNKNOWN. b may be NULL: nothing is
+ * known. */
 int64_t clock_bounds_between(const clock_bounds *b, uint32_t host, uint32_t other);
 
 #endif

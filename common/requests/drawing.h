@@ -1,6 +1,6 @@
 /*
- * A drawing says what is drawn and measured of a log: which events are the steps of lifelines, which fields are
- * loadlines, which events are points. It is inferred from a log (infer.h) or read from a file:
+ * A drawing tells programs what to draw and to measure in a log: which events are the steps of lifelines, which fields
+ * are loadlines, which events are points. It is inferred from a log (infer.h) or read from a file:
  *
  *   [view]
  *   title=Blocks from four servers
@@ -17,8 +17,8 @@
  *
  * events are in order; id are the fields that identify a request; color is the field whose values get different
  * colours, or HOST for the host that the fewest requests visit. If events have the same ID in different fields, id
- * joins their names with |, and the first field that a record has counts: EV.PID|NEXT.PID. With again=true, each first
- * event begins a new request, also with an ID that was already there.
+ * joins their names with |, and the first of them in a record counts: EV.PID|NEXT.PID. With again=true, each first
+ * event begins a new request, even if its ID is not new.
  *
  * A request may branch. after= and surely= list, for each event, the numbers of the events that come before it in a
  * request, counted from 0 and separated by commas; surely= has those that certainly cause it, because records name them
@@ -39,12 +39,12 @@ enum { DRAWING_ORDERED_MAX = 64 /* events of a lifeline with after= */ };
 
 typedef struct drawing_lifeline {
     char *name;
-    char **events;    /* in order, ended by NULL */
-    char **ids;       /* ended by NULL */
-    char *color;      /* name of a field */
-    bool again;       /* each first event begins a new request */
-    uint64_t *after;  /* for each event, those that come before it, a bit each; NULL: all before it in the list */
-    uint64_t *surely; /* for each event, those that certainly cause it; NULL if after is */
+    char **events;   /* in order, ended by NULL */
+    char **ids;      /* ended by NULL */
+    char *color;     /* name of a field */
+    bool again;      /* each first event begins a new request */
+    uint64_t *after; /* for each event, a bit for each event that precedes it; NULL: all events before it in the list */
+    uint64_t *surely; /* for each event, a bit for each event that certainly causes it; NULL if after is */
 } drawing_lifeline;
 
 typedef struct drawing_loadline {

@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEY_SIZE_MAX = 256 }; /* longer names are no sides */
+enum { KEY_SIZE_MAX = 256 }; /* longer names are not sides */
 
-/* What is known of a name, besides its text in the table. */
+/* The properties of a name, besides its text in the table. */
 typedef struct name_kind {
-    uint32_t span; /* the span's name; this name if side is none */
+    uint32_t span; /* the name of the span; this name if it is not a side */
     uint32_t pair; /* index in pairs */
     event_side side;
 } name_kind;
@@ -69,7 +69,8 @@ static bool is_separator(char c)
     return c != '\0' && strchr("._-:/ ", c) != NULL;
 }
 
-/* 'l', 'U' or 'T': the word is in lower case, in upper case, or capitalized. 0: it is another word, or mixed. */
+/* Returns 'l', 'U' or 'T' if the word is in lower case, in upper case, or capitalized; 0 if it is another word or in
+ * mixed case. */
 static char word_case(const char *text, const char *word, size_t size)
 {
     size_t upper = 0;
@@ -81,7 +82,7 @@ static char word_case(const char *text, const char *word, size_t size)
     return upper == 0 ? 'l' : upper == size ? 'U' : upper == 1 && isupper((unsigned char)text[0]) ? 'T' : 0;
 }
 
-/* Returns whether a word of this case may stand in name at offset, so that it is a word of its own. */
+/* Returns whether a word of this case at offset is separate from the rest of the name. */
 static bool is_whole_word(const char *name, size_t size, size_t offset, size_t word_size, char word_case)
 {
     bool at_begin = offset == 0, at_end = offset + word_size == size;
@@ -91,7 +92,7 @@ static bool is_whole_word(const char *name, size_t size, size_t offset, size_t w
     return begins && ends && (at_begin || at_end);
 }
 
-/* Finds the longest side word at the end of a name, or else at its beginning. Returns NULL if there is none. */
+/* Finds the longest side word at the end of a name, or else at its beginning. Returns NULL if the name has none. */
 static const side_word *find_side_word(const char *name, size_t size, size_t *offset, char *how)
 {
     const side_word *found = NULL;
@@ -122,7 +123,7 @@ static uint32_t pair_of(event_names *t, const char *key)
     return GPOINTER_TO_UINT(found) - 1;
 }
 
-/* Makes a name a side of a span if it has a side word. */
+/* Marks a name as a side of a span if it has a side word. */
 static void event_names_classify(event_names *t, uint32_t name)
 {
     const char *text = t->table.texts[name];
@@ -135,7 +136,7 @@ static void event_names_classify(event_names *t, uint32_t name)
     snprintf(key, sizeof key, "%.*s\1%c%c%s", (int)offset, text, how, word->family, text + offset + word_size);
     uint32_t pair = pair_of(t, key);
     g_array_index(t->pairs, name_pair, pair).has[word->side] = true;
-    /* The span's name is what remains, without the separator. */
+    /* The name of the span is the rest, without the separator. */
     const char *begin = offset == 0 ? text + word_size : text;
     if (offset > 0 && rest > 1 && is_separator(begin[rest - 1]))
         rest--;

@@ -36,7 +36,7 @@ typedef struct group {
     uint32_t field;  /* in best_field: the name of the field */
 } group;
 
-/* Records grouped by a key, and in each group the different events. */
+/* Records grouped by a key, with the different events of each group. */
 typedef struct grouping {
     GHashTable *numbers; /* key to number + 1 */
     GHashTable *pairs;   /* (number, event) seen */
@@ -87,7 +87,7 @@ static void add_to_group(grouping *g, guint64 key, uint32_t event, uint32_t fiel
     group_at(g, number)->events += number_of(g->pairs, (guint64)number << 32 | event, pairs) > pairs;
 }
 
-/* How well the values of a field, or of several, link events. */
+/* A measure of how well the values of one or more fields link events. */
 typedef struct tie {
     uint64_t links;
     uint64_t records;
@@ -146,7 +146,8 @@ static bool is_measure(const char *name)
     return found;
 }
 
-/* Excludes measurements: by their names, and numbers with a fraction unless the name says that they are IDs. */
+/* Excludes measurements: fields with names of measurements, and numbers with a fraction unless their name is that of an
+ * ID. */
 static void find_excluded(inference *in)
 {
     in->trace_id = TRACE_NONE;
@@ -245,7 +246,7 @@ static grouping group_requests(const inference *in, const candidate *c)
     return g;
 }
 
-/* Returns the first record of a candidate: only its fields can be further IDs. NULL: none. */
+/* Returns the first record of a candidate, or NULL: only the fields of this record can be further IDs. */
 static const trace_record *example_of(const inference *in, const candidate *c)
 {
     guint64 key;
@@ -255,7 +256,7 @@ static const trace_record *example_of(const inference *in, const candidate *c)
     return NULL;
 }
 
-/* Adds the ID field that makes the most further links, as long as a field makes at least a twentieth more. */
+/* Adds the ID field that makes the most further links, until no field increases the links by a twentieth. */
 static void refine(const inference *in, candidate *c, tie links)
 {
     while (c->id_count < IDS_MAX) {
@@ -282,7 +283,8 @@ static void refine(const inference *in, candidate *c, tie links)
     }
 }
 
-/* The events of a lifeline in the order of their first records, and how often each precedes each other. */
+/* The events of a lifeline in the order of their first records, with the number of requests in which one precedes
+ * another. */
 typedef struct precedence {
     uint32_t events[EVENTS_MAX];
     unsigned count;

@@ -4,7 +4,7 @@
  * Lifelines: the values of an ID field link different events. For each field, records are grouped by value, and each
  * further event in a group is a link. The field with the most links is the ID, provided that links are frequent among
  * its records; this excludes fields such as a host's name, whose few values occur everywhere. Measurements, times and
- * outcomes are no IDs: their names and their fractions show them. Records of sensors belong to no lifeline. Trace IDs
+ * outcomes are not IDs: their names and fractions distinguish them. Records of sensors belong to no lifeline. Trace IDs
  * are IDs wherever they occur. Further fields join the ID as long as they make more links, as for two workflows with
  * the same job numbers. The events are ordered by precedence: an event comes before those that it precedes in most
  * requests (Copeland's rule, which also resolves cycles). The remaining events may make further lifelines.
@@ -24,7 +24,9 @@ enum { INFER_RECORDS = 500000 };
 /* Returns a drawing of a sorted trace, for drawing_free. It may be empty. */
 drawing *infer_drawing(const trace *t);
 
-/* As infer_drawing, but with the given ID fields, ended by NULL, of the only lifeline. ids NULL: infer them. */
+/*
+ * As infer_drawing, but with one lifeline, which has the given ID fields, ended by NULL. If ids is NULL, infers them.
+ */
 drawing *infer_drawing_by(const trace *t, const char *const *ids);
 
 #endif

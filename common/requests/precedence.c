@@ -11,12 +11,13 @@ enum { NONE = UINT16_MAX, ALONE_ENOUGH = 1, LEARNED_EVENTS_MAX = 4096 /* of a re
 /* An order that holds in this share of requests is a rule. Logs have some records with wrong times. */
 static const double rule_share = 0.99;
 
-/* One program seen from another, over the requests in which both have events. */
+/* The order of a program ("this") and another one, over the requests in which both have events. */
 typedef struct program_pair {
     uint32_t both;
-    uint32_t before; /* the other has an event before this program's first */
-    uint32_t after;  /* the other has an event after this program's last */
-    double gap_ns;   /* sum of the times from the other's latest event before this program's first */
+    uint32_t before; /* number of requests in which the other has an event before this program's first */
+    uint32_t after;  /* number of requests in which the other has an event after this program's last */
+    double gap_ns; /* sum over the requests of before: time from the other's last earlier event to this program's first
+                      event */
 } program_pair;
 
 struct precedence {
@@ -30,7 +31,7 @@ struct precedence {
     /* By precedence_settle: */
     uint16_t caller[PRECEDENCE_ROLES_MAX];
     float certain[PRECEDENCE_EVENTS_MAX]
-                 [PRECEDENCE_EVENTS_MAX]; /* that the first index causes the second; 0: it does not */
+                 [PRECEDENCE_EVENTS_MAX]; /* certainty that the first index causes the second; 0: it does not */
 };
 
 precedence *precedence_new(void)
@@ -92,7 +93,7 @@ typedef struct program_visit {
     int64_t first_ns, last_ns;
 } program_visit;
 
-/* Gives each event of a visit the same role. */
+/* Assigns one role to all events of a visit. */
 static void learn_role(precedence *p, program_visit *visit, uint16_t event)
 {
     uint16_t *role = event == NONE ? &visit->role : &p->role_of[event];
@@ -217,7 +218,7 @@ static bool are_joined(const precedence *p, guint a, guint b)
     return x != NONE && y != NONE && x != y && (p->caller[x] == y || p->caller[y] == x);
 }
 
-/* Whether a program has an event that is always before one of another program. */
+/* For an event and a role: whether the role has an event that always precedes that event. */
 typedef bool heard_table[PRECEDENCE_EVENTS_MAX][PRECEDENCE_ROLES_MAX];
 
 static void find_heard(const precedence *p, heard_table heard)
@@ -230,8 +231,8 @@ static void find_heard(const precedence *p, heard_table heard)
 }
 
 /*
- * Returns whether `cause` may have caused `effect`. The effect's program may have heard of the cause's program before,
- * by an event of its own that precedes the effect. Then only what always came after that event can be news to it.
+ * Returns whether `cause` may have caused `effect`. An earlier event of the effect's program may already follow from
+ * the cause's program. Only causes that always come after that event are then new.
  */
 static bool is_news(const precedence *p, heard_table heard, guint cause, guint effect)
 {

@@ -56,7 +56,7 @@ static const struct {
     {"file", USE_FILE, 0},
 };
 
-/* What a field's name stands for. Beginning with the name, so that few comparisons find it. */
+/* The meaning of a field's name. The name is the first member, so that few comparisons find it. */
 typedef struct known_name {
     char name[24];
     uint8_t size;
@@ -65,14 +65,16 @@ typedef struct known_name {
     uint8_t rank; /* its position among the fields of the ID */
 } known_name;
 
-/* The fields of a record that matter here. */
+/* The fields of a record that events of requests use. */
 typedef struct found_fields {
     const nl_field *used[USE_COUNT]; /* the first of each use */
     double unit_ns;                  /* of the duration */
     const nl_field *ids[IDS_MAX];
 } found_fields;
 
-/* A text that was seen at an address, with its number: blocks have each name once. The text is compared. */
+/*
+ * The number of a text that was at an address before: a block has each name only once. A look-up compares the text too.
+ */
 typedef struct seen_text {
     const char *text; /* owned by a table */
     size_t size;
@@ -142,7 +144,7 @@ static uint8_t use_of(nl_string name)
     return 0;
 }
 
-/* Finds a name among the fields of the IDs, which are joined by |. A name counts for one ID. */
+/* Finds a name among the fields of the IDs, which are joined by |. A name belongs to one ID at most. */
 static void find_id(const request_reader *r, nl_string name, known_name *known)
 {
     for (size_t i = 0; i < r->id_count; i++) {
@@ -159,7 +161,7 @@ static void find_id(const request_reader *r, nl_string name, known_name *known)
     }
 }
 
-/* Returns what a name stands for. The result is valid until the next call. */
+/* Returns the meaning of a name. The result is valid until the next call. */
 static const known_name *know_name(request_reader *r, nl_string name)
 {
     known_name *known = &r->known[hash_bytes(r->seed, name.data, name.size) & (NAME_CACHE_SIZE - 1)];
@@ -196,7 +198,7 @@ static void find_fields(request_reader *r, const nl_record *record)
     }
 }
 
-/* Returns a hash that is not 0, or 0 for an empty value and for the zeros that stand for no identifier. */
+/* Returns a hash that is not 0; or 0 for an empty value, and for zeros, which mean that there is no identifier. */
 static uint64_t hash_value(const request_reader *r, const nl_field *field, uint64_t seed)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -216,7 +218,7 @@ static char phase_of(const found_fields *f)
     return phase != NULL && phase->type == NL_TYPE_STRING && phase->string.size == 1 ? *phase->string.data : '\0';
 }
 
-/* Returns the duration of a record, or -1. */
+/* Returns the duration of a record in nanoseconds, or -1 if the record has none. */
 static int64_t duration_of(const request_reader *r, const nl_record *record, const found_fields *f)
 {
     double value;
@@ -250,7 +252,7 @@ static bool is_failure(const nl_record *record, const nl_field *status)
 
 /* ---- numbers ---- */
 
-/* Returns the number of a name, from 1; 0 without one. Names beyond the limit share the last number. */
+/* Returns the number of a name, from 1; 0 if name has no data. Names beyond the limit share the last number. */
 static uint32_t number_of(name_table *t, nl_string name)
 {
     static const nl_string other = {"(other)", sizeof "(other)" - 1};
@@ -280,7 +282,7 @@ static bool was_seen(const seen_text *slot, nl_string name)
 
 static void note_seen(seen_text *slot, const char *text, nl_string name, uint32_t number)
 {
-    if (strlen(text) == name.size) /* otherwise it stands for many names */
+    if (strlen(text) == name.size) /* otherwise the number is shared by many names */
         *slot = (seen_text){text, name.size, number};
 }
 
@@ -323,7 +325,7 @@ static uint32_t place_of(request_reader *r, uint32_t host, uint32_t program)
 
 /* ---- records ---- */
 
-/* Returns the hash of a request's name, or 0. */
+/* Returns the hash of the request's name, or 0 if the record belongs to no request. */
 static uint64_t request_of(const request_reader *r, const found_fields *f, bool *traced)
 {
     uint64_t hash = f->used[USE_TRACE] != NULL ? hash_value(r, f->used[USE_TRACE], 0) : 0;
@@ -337,7 +339,7 @@ static uint64_t request_of(const request_reader *r, const found_fields *f, bool 
     return hash;
 }
 
-/* Returns the thread's number, or 0. Threads of Chrome's traces have a process too. */
+/* Returns the thread's number, or 0 if the record has none. Chrome's traces identify threads with the process too. */
 static uint32_t thread_of(const request_reader *r, const found_fields *f)
 {
     if (f->used[USE_THREAD] == NULL)

@@ -2,12 +2,12 @@
  * Makes events of requests from records: finds the request, the span, the duration and the thread of each record by the
  * names of its fields.
  *
- * A request is named by the values of the ID fields, or by a trace ID, which goes first. Without ID fields, the thread
- * of a record without a trace ID takes their place. The fields are found by their letters, in any case and with any
- * separators: TRACE.ID, SPAN.ID and PARENT.ID (also PARENT.SPAN.ID), the duration DUR or DURATION in seconds (DUR.MS,
- * DURATION.NS and so on in these units; with a field ph, of Chrome's traces, in microseconds), the begin START of a
- * record that has the time of its end, the thread TID, THREAD or THREAD.ID, with the process PID, and STATUS. Records
- * of sensors belong to no request. Times far from 1970 count as REQUEST_TIME_MAX. One thread at a time.
+ * The trace ID names a request; without one, the values of the ID fields do; without ID fields, the thread of the
+ * record does. The fields are found by their letters, in any case and with any separators: TRACE.ID, SPAN.ID and
+ * PARENT.ID (also PARENT.SPAN.ID), the duration DUR or DURATION in seconds (DUR.MS, DURATION.NS and so on in these
+ * units; with a field ph, of Chrome's traces, in microseconds), START, the begin of a span whose record has the time of
+ * its end, the thread TID, THREAD or THREAD.ID, with the process PID, and STATUS. Records of sensors belong to no
+ * request. Times far from 1970 count as REQUEST_TIME_MAX. One thread at a time.
  */
 #ifndef NETLOGGER_REQUESTS_REQUEST_READER_H
 #define NETLOGGER_REQUESTS_REQUEST_READER_H
@@ -18,7 +18,8 @@ enum { REQUEST_READER_IDS_MAX = 32 };
 
 typedef struct request_reader request_reader;
 
-/* ids are the ID fields (drawing.h), ended by NULL; the caller keeps them. NULL or none: threads. */
+/* ids are the ID fields (drawing.h), ended by NULL; the caller keeps them. If ids is NULL or empty, threads name
+ * requests. */
 request_reader *request_reader_new(const char *const *ids, nl_fraction fraction);
 void request_reader_free(request_reader *r); /* NULL is allowed */
 
@@ -45,7 +46,7 @@ char *request_reader_name_request(const request_reader *r);
 bool request_reader_find_bytes(const request_reader *r, double *bytes, nl_string *what,
                                char scratch[NL_FIELD_TEXT_SIZE]);
 
-/* Returns the names of events; the texts of hosts and programs by the numbers in events. */
+/* Return the names of events; and the texts of hosts and programs for the numbers in events. */
 const event_names *request_reader_names(const request_reader *r);
 const char *request_reader_host(const request_reader *r, uint32_t host);
 const char *request_reader_program(const request_reader *r, uint32_t program);

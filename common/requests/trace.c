@@ -96,7 +96,7 @@ void trace_add(trace *t, const nl_record *record)
     g_array_append_val(t->records, r);
 }
 
-/* The fields are stored in the order of the records' arrival, which orders records of one time. */
+/* Orders records by time, and records of one time by arrival, which is the order of their stored fields. */
 static gint by_time(gconstpointer a, gconstpointer b)
 {
     const trace_record *first = a, *second = b;

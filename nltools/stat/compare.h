@@ -10,7 +10,7 @@
  */
 void compare_print(const report_subject *logs, char *const *names, int count);
 
-/* The same as JSON, for json_object_put. */
+/* Returns the comparison as JSON, for json_object_put. */
 json_object *compare_json(const report_subject *logs, char *const *names, int count);
 
 #endif

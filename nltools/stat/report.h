@@ -30,7 +30,7 @@ int report_name_width(const report_subject *r, bool with_programs);
 /* Prints a text from the log without control characters, and spaces up to a width. */
 void report_print_padded(const char *text, int width);
 
-/* The same as JSON, for json_object_put. */
+/* Returns the report on requests as JSON, for json_object_put. */
 json_object *report_requests_json(const report_subject *r);
 json_object *report_row_json(const report_subject *r, tally_row *row);
 json_object *report_throughput_json(throughput *t, int64_t interval_ns);

@@ -1,8 +1,8 @@
 /*
  * A series sums values over time, in intervals of equal width.
  *
- * The width begins at 1 ms and doubles when there would be more than SERIES_MAX intervals, so that memory is bounded
- * for any times in any order. A series begins as zeros. One thread at a time.
+ * The width begins at 1 ms and doubles whenever SERIES_MAX intervals are not enough, so that memory is bounded for any
+ * times in any order. A series begins as zeros. One thread at a time.
  */
 #ifndef NLSTAT_SERIES_H
 #define NLSTAT_SERIES_H

@@ -1,5 +1,5 @@
 /*
- * The input of nlstat and nldiag: which records count, and which requests they belong to.
+ * The input of nlstat and nldiag: the records that count, and their requests.
  *
  * A subject reads sources and passes each record that counts to its user. The lifelines come from a file or from the
  * first records, which wait in a sample until the lifelines are known. The sample is bounded in records, fields and
@@ -45,13 +45,13 @@ typedef struct subject_user {
 subject *subject_new(subject_options *options, subject_user user);
 void subject_free(subject *s);
 
-/* Reads a source to its end. Returns false after having reported what could not be read. */
+/* Reads a source to its end. Returns false after reporting an unreadable part. */
 bool subject_read(subject *s, const char *source);
 
 /* Finds the lifelines and passes on the records that still wait. Call it after the last record. */
 void subject_settle(subject *s);
 
-/* Returns whether records were read. If not, reports why (program_has_records). */
+/* Returns whether records were read. If not, reports the reason (program_has_records). */
 bool subject_has_records(const subject *s);
 
 /* Frees the options' members. Returns whether all input was sound, see program_reading_finish. */
