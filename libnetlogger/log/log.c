@@ -558,7 +558,8 @@ static void leave_for_recovery(nl_log *log)
     nl_registry_unlock();
     nl_mapping_leave(&log->outbox.mapping);
     for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
-        nl_mapping_leave(&ring->mapping);
+        if (!nl_ring_is_empty(ring) || nl_ring_has_lost(ring)) /* the caller removes empty rings, which take memory */
+            nl_mapping_leave(&ring->mapping);
 }
 
 /*

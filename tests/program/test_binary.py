@@ -240,7 +240,7 @@ class Collector(support.Case):
         rows = self.rows(0, 300)
         self.send(nlb_decoder.encode(rows))
         result = self.run_program(support.program("nltools/nlwrite"), "--dest",
-                                  f"x-netlog://127.0.0.1:{self.port}?format=nlb", "Done", "A=1")
+                                  f"x-netlog://127.0.0.1:{self.port}", "Done", "A=1")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.stop(process)
         records = nlb_decoder.records(output.read_bytes())

@@ -255,7 +255,7 @@ class AtTheCollector(collector.Case):
         control, own = self.scratch / "control", self.scratch / "own.log"
         self.output = self.scratch / "all.nlb"
         server = self.serve("--control", f"unix:{control}", "--log", own)
-        result = self.run_program(client, f"x-netlog://127.0.0.1:{self.port}?format=nlb&clock=0.1", "600")
+        result = self.run_program(client, f"x-netlog://127.0.0.1:{self.port}?clock=0.1", "600")
         self.assertEqual(result.returncode, 0, result.stdout)
         ask = (support.program("netlogd/netlogctl"), "-s", control, "clocks")
         support.wait_until(lambda: "CLOCK.OFFSET.ERROR" in self.run_program(*ask).stdout, what="the clock's offset")

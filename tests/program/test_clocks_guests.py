@@ -130,7 +130,7 @@ class Guests(collector.Case):
         """Clocks 5 s fast and 3 s slow that drift by 100 ppm apart from the true one each, to either side."""
         self.compile("counter", COUNTER)
         before, server = self.counter(), self.listen()
-        url = f"x-netlog://{HOST}:14830?format=nlb&clock=1"
+        url = f"x-netlog://{HOST}:14830?clock=1"
         for each in self.guests:
             each.add(self.pingpong)
             each.add(self.clock)
@@ -186,7 +186,7 @@ class Guests(collector.Case):
             commands.append([["/bin/guest_clock", name, address, seconds, drift],
                              ["/bin/chronyd", "-u", "root", "-f", "/etc/chrony.conf"],
                              ["/bin/chronyc", "-h", "127.0.0.1", "waitsync", "120", "0.05", "100", "0.5"],
-                             ["/bin/client", f"x-netlog://{HOST}:14830?format=nlb&clock=1", "4000"],
+                             ["/bin/client", f"x-netlog://{HOST}:14830?clock=1", "4000"],
                              ["/bin/chronyc", "-h", "127.0.0.1", "-c", "tracking"]])
         self.boot(commands)
         server.send_signal(signal.SIGTERM)

@@ -208,7 +208,7 @@ class Faked(collector.Case):
         port, processes = support.free_port(), []
         for host, wrong, address in (("a", "+5s x1.0001", "listen"), ("b", "-3s x0.9999", "127.0.0.1")):
             environment = {**os.environ, "LD_PRELOAD": str(FAKETIME), "FAKETIME": wrong, "NETLOGGER_HOST": host}
-            processes.append(self.start(program, f"x-netlog://127.0.0.1:{self.port}?format=nlb&clock=0.5", address, port, "150",
+            processes.append(self.start(program, f"x-netlog://127.0.0.1:{self.port}?clock=0.5", address, port, "150",
                                         env=environment))
         for process in processes:
             self.assertEqual(process.wait(60), 0)

@@ -168,7 +168,7 @@ class Netlogctl(support.Case):
         program = self.compile_client(TALKER)
 
         def talker(name):
-            return self.start(program, name, f"x-netlog://127.0.0.1:{self.port}?format=nlb", stdin=-1, stdout=-1)
+            return self.start(program, name, f"x-netlog://127.0.0.1:{self.port}", stdin=-1, stdout=-1)
 
         def say(t):
             t.stdin.write(b"go\n")
@@ -199,7 +199,7 @@ class Netlogctl(support.Case):
 
     def test_markers_are_attached_and_taken_back(self):
         process = self.serve()
-        talker = self.start(self.compile_client(TALKER), "one", f"x-netlog://127.0.0.1:{self.port}?format=nlb", stdin=-1, stdout=-1)
+        talker = self.start(self.compile_client(TALKER), "one", f"x-netlog://127.0.0.1:{self.port}", stdin=-1, stdout=-1)
 
         def passes():
             before = self.output.read_text().count("BLOCK.ID=7") if self.output.exists() else 0

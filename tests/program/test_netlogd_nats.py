@@ -186,14 +186,14 @@ class Nats(Case):
     more = 0  # events of other programs
 
     def load(self, port, pause=2000):
-        url = f"x-netlog://127.0.0.1:{port}?format=nlb&policy=block&block=60"
+        url = f"x-netlog://127.0.0.1:{port}?policy=block&block=60"
         return [self.start(self.program, url, f"client{i}", self.EVENTS, pause, stderr=subprocess.PIPE, text=True)
                 for i in range(self.CLIENTS)]
 
     def let_each_have_a_share(self, port, *names):
         """Which shard a program's stream is in is drawn by lot: others log an event each until all readers have some."""
         for i in range(100):
-            client = self.start(self.program, f"x-netlog://127.0.0.1:{port}?format=nlb", f"more{i}", "1", "0")
+            client = self.start(self.program, f"x-netlog://127.0.0.1:{port}", f"more{i}", "1", "0")
             self.assertEqual(client.wait(60), 0)
             self.more += 1
             self.wait_for_events(self.more, *names)

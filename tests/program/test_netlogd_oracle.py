@@ -330,7 +330,7 @@ class Storm(support.Case):
     # ---- who logs ----
 
     def blocks(self, name, port=None, options="", threads=2, flush=50, host=None, **more):
-        url = f"x-netlog://{host or self.host}:{port or self.port}?format=nlb&policy=block&block=600&timeout=1{options}"
+        url = f"x-netlog://{host or self.host}:{port or self.port}?policy=block&block=600&timeout=1{options}"
         self.producers.append(Producer(self, "blocks", name, url, threads, 20000, flush, **more))
 
     def text(self, name, kind="lines", port=None, host=None, **more):

@@ -65,7 +65,7 @@ class Output(support.Case):
         self.assertEqual(netlogd.wait(20), 0, self.said())
 
     def client(self, name, count, pause, options="", **more):
-        url = f"x-netlog://127.0.0.1:{self.port}?format=nlb&policy=block&block=60{options}"
+        url = f"x-netlog://127.0.0.1:{self.port}?policy=block&block=60{options}"
         return self.start(self.program, name, url, str(count), str(pause), stderr=subprocess.PIPE, **more)
 
     def files(self):

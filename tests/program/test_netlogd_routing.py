@@ -153,7 +153,7 @@ class Routing(support.Case):
         return Collector(self, name, *outputs, **options)
 
     def client(self, collector, name, count, pause, options="", **more):
-        url = f"{collector.url}?format=nlb&policy=block&block=60{options}"
+        url = f"{collector.url}?policy=block&block=60{options}"
         return self.start(self.program, name, url, str(count), str(pause), stderr=subprocess.PIPE, **more)
 
     def finish(self, *clients, seconds=100):

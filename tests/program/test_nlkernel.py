@@ -233,7 +233,7 @@ class Recording(Kernel):
         self.said = lambda: self.messages.read_text(errors="replace")
         served(self)
         result = self.run_program(self.nlkernel, "live", "-e", "raw_syscalls:*", "--only-command", "--where", f"ID == {self.getppid}", "--dest",
-                                  f"x-netlog://127.0.0.1:{self.port}?format=nlb&policy=block", "--", self.program, "5000")
+                                  f"x-netlog://127.0.0.1:{self.port}?policy=block", "--", self.program, "5000")
         self.assertEqual(result.returncode, 0, result.stderr)
         support.wait_until(lambda: "NetLogger.Record.Finish" in self.output.read_text(), what="all is collected")
         self.assertEqual(len(self.calls(self.output.read_text().splitlines())), 5000)

@@ -124,7 +124,7 @@ class Nlrecover(support.Case):
 
     def test_relative_names_hold_in_any_folder(self):
         port = support.free_port()
-        self.be_killed(f"x-netlog://127.0.0.1:{port}?spool=away%20and%26&format=nlb")
+        self.be_killed(f"x-netlog://127.0.0.1:{port}?spool=away%20and%26")
         spool = self.scratch / "away and&"
         result = self.recover()
         self.assertEqual(result.returncode, 1, result.stderr)

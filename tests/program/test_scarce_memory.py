@@ -190,7 +190,7 @@ class ScarceMemory(collector.Case):
         authority = collector.Authority(self, "authority")
         classic = self.scratch / "classic.log"
         self.serve(listen=f"x-netlogs://127.0.0.1:0?cert={authority.certify('server')}")
-        url = f"x-netlogs://127.0.0.1:{self.port}?format=nlb&ca={authority.ca}"
+        url = f"x-netlogs://127.0.0.1:{self.port}?ca={authority.ca}"
         self.fail_each(101, [classic], [url, f"file:{classic}"], lasting=self.output)
 
     @support.long
@@ -199,7 +199,7 @@ class ScarceMemory(collector.Case):
         port = support.free_port()
         spool = self.scratch / "spool"
         classic = self.scratch / "classic.log"
-        url = f"x-netlog://127.0.0.1:{port}?format=nlb&spool={spool}&timeout=5"
+        url = f"x-netlog://127.0.0.1:{port}?spool={spool}&timeout=5"
 
         def deliver():
             netlogd = self.serve(listen=f"x-netlog://127.0.0.1:{port}")

@@ -466,7 +466,7 @@ class Honest(Archive):
         return str(library)
 
     def client(self, name, count, options):
-        url = f"x-netlog://127.0.0.1:{self.port}?format=nlb&policy=block&block=60{options}"
+        url = f"x-netlog://127.0.0.1:{self.port}?policy=block&block=60{options}"
         return self.start(self.program, name, url, str(count), "500", stderr=subprocess.PIPE)
 
     def numbers(self, name):

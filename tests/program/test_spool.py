@@ -133,7 +133,7 @@ class Spool(support.Case):
     def test_away_for_a_while(self):
         port = support.free_port()
         netlogd = self.collector(port)
-        url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}&format=nlb&timeout=20"
+        url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}&timeout=20"
         client = self.start(self.program, url, "60000", "10000", stderr=subprocess.PIPE)
         support.wait_until(lambda: self.output.exists() and len(self.output.read_text()) > 100000, what="records come")
         self.stop(netlogd)
@@ -242,7 +242,7 @@ class Spool(support.Case):
 
     def test_two_programs_and_one_spool(self):
         port = support.free_port()
-        url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}&format=nlb"
+        url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}"
         clients = [self.start(self.program, url, "10000", "100", str(i * 10000)) for i in range(3)]
         for client in clients:
             self.assertEqual(client.wait(60), 0)

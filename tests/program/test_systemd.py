@@ -265,7 +265,7 @@ class Systemd(support.Case):
         self.must("start", "netlogd.socket", "netlogd.service")
         count = 30000
         client = self.start("nsenter", "--target", self.first, "--net", "--ipc", program, "c",
-                            "x-netlog://127.0.0.1?format=nlb&policy=block&block=60&timeout=60", str(count), "3000",
+                            "x-netlog://127.0.0.1?policy=block&block=60&timeout=60", str(count), "3000",
                             stderr=subprocess.PIPE)
         for i in range(6):
             size = lambda: sum(p.stat().st_size for p in self.path("/var/lib/private/netlogd").glob("*.nlb"))

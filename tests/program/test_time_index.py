@@ -174,7 +174,7 @@ class TimeIndex(collector.Case):
     def test_numbers_of_records_are_not_missed_where_some_are_passed_over(self):
         program = support.program("nltools/nlwrite")
         process = self.serve(output=f"file:{self.folder}/b.nlb?zstd=0")
-        url = f"x-netlog://127.0.0.1:{self.port}?format=nlb&policy=block&block=60"
+        url = f"x-netlog://127.0.0.1:{self.port}?policy=block&block=60"
         text = lines(0, COUNT)
         text[COUNT // 2] = text[COUNT // 2].replace(b"DATE=2026", b"DATE=2036")
         result = subprocess.run([program, "--dest", url, "-"], input=b"".join(text), stderr=subprocess.PIPE, timeout=100)
