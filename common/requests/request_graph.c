@@ -930,12 +930,14 @@ static bool is_message(const graph *g, uint32_t parent, uint32_t child, uint32_t
                                                      : SPAN(g, parent)->child_count == 1;
 }
 
-/* Returns what the time from node `from` to node `to` is. */
-static request_step classify_step(graph *g, uint32_t from, uint32_t to, bool inferred)
+/* Returns what the time from node `from` to node `to` is. certainty: of an inferred edge; otherwise 0. */
+static request_step classify_step(graph *g, uint32_t from, uint32_t to, float certainty)
 {
+    bool inferred = certainty > 0;
     const graph_node *a = NODE(g, from), *b = NODE(g, to);
     uint32_t spans = g->spans->len;
-    request_step step = {REQUEST_EDGE, 0, 0, REQUEST_NONE, event_of(g, from), event_of(g, to), inferred};
+    request_step step = {
+        REQUEST_EDGE, 0, 0, REQUEST_NONE, event_of(g, from), event_of(g, to), inferred, inferred ? certainty : 1};
     if (inferred)
         return step;
     if (a->strand == b->strand) {
@@ -952,11 +954,11 @@ static request_step classify_step(graph *g, uint32_t from, uint32_t to, bool inf
     return step;
 }
 
-/* Returns the node that satisfied `node` last, or REQUEST_NONE. */
-static uint32_t find_predecessor(graph *g, uint32_t node, bool *inferred)
+/* Returns the node that satisfied `node` last, or REQUEST_NONE. Sets *certainty if this is inferred, otherwise to 0. */
+static uint32_t find_predecessor(graph *g, uint32_t node, float *certainty)
 {
     const graph_node *n = NODE(g, node);
-    *inferred = false;
+    *certainty = 0;
     if (n->child != REQUEST_NONE)
         return NODES(g, n->child)->end;
     uint32_t before = REQUEST_NONE;
@@ -972,7 +974,7 @@ static uint32_t find_predecessor(graph *g, uint32_t node, bool *inferred)
     uint32_t cause = explicit ? REQUEST_NONE : find_cause(g, n->event, since_ns);
     if (cause == REQUEST_NONE || (before != REQUEST_NONE && EVENT(g, cause)->time_ns <= since_ns))
         return before;
-    *inferred = true;
+    *certainty = (float)precedence_holds(g->edges, EVENT(g, cause), EVENT(g, n->event));
     return g_array_index(g->event_node, uint32_t, cause);
 }
 
@@ -1021,19 +1023,19 @@ static void find_path(graph *g)
     uint32_t node = find_last_node(g);
     int64_t at_ns = g->public.to_ns;
     for (size_t left = 4 * (size_t)g->nodes->len + 16; left > 0; left--) {
-        bool inferred;
-        uint32_t before = find_predecessor(g, node, &inferred);
+        float certainty;
+        uint32_t before = find_predecessor(g, node, &certainty);
         if (before == REQUEST_NONE)
             break;
         int64_t from_ns = MAX(NODE(g, before)->time_ns, g->public.from_ns);
         if (from_ns < at_ns) {
-            add_step(g, classify_step(g, before, node, inferred), from_ns, at_ns);
+            add_step(g, classify_step(g, before, node, certainty), from_ns, at_ns);
             at_ns = from_ns;
         }
         node = before;
     }
     if (at_ns > g->public.from_ns) {
-        request_step unknown = {REQUEST_UNKNOWN, 0, 0, REQUEST_NONE, REQUEST_NONE, event_of(g, node), false};
+        request_step unknown = {REQUEST_UNKNOWN, 0, 0, REQUEST_NONE, REQUEST_NONE, event_of(g, node), false, 1};
         add_step(g, unknown, g->public.from_ns, at_ns);
     }
     reverse_path(g);

@@ -82,6 +82,7 @@ typedef struct request_step {
     uint32_t span;     /* REQUEST_SELF: index of the span */
     uint32_t from, to; /* REQUEST_EDGE: indices of the events; from is REQUEST_NONE for REQUEST_UNKNOWN */
     bool inferred;
+    float certainty; /* of an inferred edge: the share of requests with this order (precedence.h); otherwise 1 */
 } request_step;
 
 typedef struct request_problems {

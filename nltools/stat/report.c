@@ -7,6 +7,7 @@
 #include "base/time_internal.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -90,7 +91,8 @@ static void print_row(const report_subject *r, tally_row *row, int width, bool p
 static void print_rows(const report_subject *r)
 {
     const tally *t = r->tally;
-    bool programs = has_programs(t), exact = true;
+    bool programs = has_programs(t), exact = true, inferred = false;
+    double least = 1; /* certainty */
     int width = report_name_width(r, programs);
     printf("\n  %-*s", width, "span or edge");
     if (r->by != NULL)
@@ -101,7 +103,15 @@ static void print_rows(const report_subject *r)
         tally_row *row = g_ptr_array_index(t->rows, i);
         print_row(r, row, width, programs);
         exact = exact && nl_distribution_is_exact(&row->times);
+        if (row->key.inferred) {
+            inferred = true;
+            least = MIN(least, row->certainty / (double)row->path_count);
+        }
     }
+    if (least < 1)
+        printf("  inferred: this order holds in at least %.1f %% of the requests\n", floor(1000 * least + 0.001) / 10);
+    else if (inferred)
+        printf("  inferred: this order holds in all requests\n");
     if (!exact)
         printf("  ~: within 1 %%, because of the number of values\n");
 }

@@ -44,6 +44,8 @@ json_object *report_row_json(const report_subject *r, tally_row *row)
     add_key(object, r, &row->key);
     json_add_double(object, "share", all_ns > 0 ? row->path_ns / all_ns : 0);
     json_add_int(object, "path_ns", (int64_t)row->path_ns);
+    if (row->key.inferred)
+        json_add_double(object, "certainty", row->certainty / (double)row->path_count);
     if (row->key.kind == TALLY_SPAN) {
         json_add_int(object, "self_ns", (int64_t)row->self_ns);
         json_add_int(object, "failed", (int64_t)row->failed);

@@ -138,13 +138,14 @@ static tally_key step_key(const request_graph *g, const request_step *step, uint
         TALLY_EDGE, REQUEST_NONE, REQUEST_NONE, event_name(g, step->from), event_name(g, step->to), step->inferred, by};
 }
 
-static void add_to_row(tally *t, tally_key key, double path_ns, bool is_span)
+static void add_to_row(tally *t, tally_key key, double path_ns, double certainty, bool is_span)
 {
     tally_row *row = row_of(t, key);
     if (row == NULL)
         return;
     row->path_count++;
     row->path_ns += path_ns;
+    row->certainty += certainty;
     if (!is_span)
         add_time(t, &row->times, (int64_t)path_ns);
 }
@@ -156,7 +157,7 @@ static void add_steps(tally *t, const request_graph *g, uint32_t by)
         const request_step *step = &g->path[i];
         double time_ns = (double)(step->to_ns - step->from_ns);
         tally_key key = step_key(g, step, by);
-        add_to_row(t, key, time_ns, step->kind == REQUEST_SELF);
+        add_to_row(t, key, time_ns, step->certainty, step->kind == REQUEST_SELF);
         if (step->kind != REQUEST_SELF || step->from == REQUEST_NONE || step->to == REQUEST_NONE)
             continue;
         const request_event *from = &g->events[step->from], *to = &g->events[step->to];
@@ -164,7 +165,7 @@ static void add_steps(tally *t, const request_graph *g, uint32_t by)
             key.kind = TALLY_PART;
             key.from = from->name;
             key.to = to->name;
-            add_to_row(t, key, time_ns, false);
+            add_to_row(t, key, time_ns, 1, false);
         }
     }
 }

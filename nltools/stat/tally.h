@@ -31,6 +31,7 @@ typedef struct tally_row {
     tally_key key;
     uint64_t path_count; /* steps of critical paths */
     double path_ns;      /* their time */
+    double certainty;    /* sum over these steps, see request_step */
     double self_ns;      /* of spans: the time in which no child ran */
     uint64_t failed;
     nl_distribution times; /* durations of spans; otherwise of steps */

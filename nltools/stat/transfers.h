@@ -1,6 +1,6 @@
 /*
- * Transfers: outermost spans that carry a number of bytes. Their rates, how many there were at a time, and the throughput over
- * time, for which the bytes of each transfer are spread evenly over its duration.
+ * Transfers: outermost spans that carry a number of bytes. Their rates, how many there were at a time, and the
+ * throughput over time, for which the bytes of each transfer are spread evenly over its duration.
  *
  * Memory is bounded: TRANSFERS_MAX transfers are kept, others only counted. One thread at a time.
  */

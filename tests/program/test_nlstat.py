@@ -56,6 +56,11 @@ class Nlstat(support.Case):
                          {"Client.Send -> Server.Recv": 1_000_000, "Server.Recv -> Server.Done": 5_000_000,
                           "Server.Done -> Client.Recv": 1_000_000})
         self.assertAlmostEqual(sum(r["share"] for r in found["rows"] if r["kind"] != "part"), 1, 9)
+        # One of 200 requests is in another order: the edge is 99.5 % certain.
+        odd = line(9000000, "Server.Recv", "odd") + "".join(line(9000001 + i, e, "odd") for i, e in enumerate(EVENTS) if e != "Server.Recv")
+        (found,) = self.found(log := self.log(requests(199) + odd))
+        self.assertAlmostEqual(self.rows(found)["Client.Send -> Server.Recv"]["certainty"], 0.995, 5)
+        self.assertIn("  inferred: this order holds in at least 99.5 % of the requests\n", self.run_program(self.nlstat, log).stdout)
 
     def test_order_of_records_does_not_matter(self):
         lines = requests().splitlines(keepends=True)

@@ -805,6 +805,8 @@ static void client_and_server(void **state)
     }
     build(s, p);
     assert_path(s, "RequestSend>RequestRecv~ 10, RequestRecv>SendStart 50, SendStart>Read~ 10, Read>Done 30");
+    for (size_t i = 0; i < s->graph->path_count; i++)
+        assert_true(s->graph->path[i].certainty == 1); /* these orders hold in all requests */
     precedence_free(p);
     script_free(s);
     (void)state;
