@@ -184,6 +184,13 @@ static void list_archive(source *s)
     free(names);
 }
 
+static void notice(source *s, const char *what)
+{
+    char *text = g_strdup_printf("%s %s", s->url, what);
+    g_free(s->notice);
+    s->notice = text;
+}
+
 source *source_open(const char *url, bool follow, program_reading *reading)
 {
     source *s = g_new0(source, 1);
@@ -206,6 +213,8 @@ source *source_open(const char *url, bool follow, program_reading *reading)
     } else if (!open_stream(s)) {
         source_close(s);
         return NULL;
+    } else if (s->path != NULL && access(s->path, F_OK) != 0) { /* only a followed file may be missing */
+        notice(s, "does not exist; nlv waits for it");
     }
     return s;
 }
@@ -252,13 +261,6 @@ void source_close(source *s)
 }
 
 /* ---- looking for more ---- */
-
-static void notice(source *s, const char *what)
-{
-    char *text = g_strdup_printf("%s %s", s->url, what);
-    g_free(s->notice);
-    s->notice = text;
-}
 
 static bool is_plain_file(const char *path)
 {

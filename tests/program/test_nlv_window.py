@@ -235,6 +235,13 @@ class Accessible(nlv_window.WindowCase):
         ]:
             self.notices(text, expected)
 
+    def test_a_missing_log_is_said(self):
+        log = self.scratch / "none.log"
+        process = self.start(self.nlv, log, env=self.environment, stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: any(f"{log} does not exist" in said for said in self.texts()), what="the notice")
+        process.kill()
+        process.wait()
+
     def test_wrong_clocks_are_said_and_corrected(self):
         offset = "DATE=2026010100000{}.1 HOST=b NL.EVNT=ClockOffset CLOCK.COLLECTOR=a CLOCK.OFFSET=5000000 CLOCK.ERROR=20\n"
         self.log.write_text(offset.format(0) + "".join(
