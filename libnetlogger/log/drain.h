@@ -29,7 +29,7 @@ typedef struct nl_drain {
     nl_known_second second;
     nl_block_writer block;
     unsigned block_source; /* binary: index of the source of typed events in this block, plus 1 */
-    unsigned *shapes;      /* by site: index of its shape in this block, plus 1 */
+    unsigned *shapes;      /* by site, twice: index of its shape in this block, plus 1; outside of spans and in spans */
     size_t shape_capacity;
 } nl_drain;
 

@@ -15,9 +15,11 @@
 
 enum {
     ID_SIZE_MAX = 2 * sizeof((nl_span_ids){0}.trace_id) + 1, /* digits and their count */
-    NUMBERS_SIZE = NL_SITE_FIELDS_MAX * ID_SIZE_MAX,         /* maximum size of the numbers and IDs of an event */
-    BLOCK_SIZE = 60 << 10,                                   /* of consecutive typed events */
-    BLOCK_EVENTS = 64 << 10,                                 /* bytes of a ring that always fit into one block */
+    SPAN_FIELDS = 2,                                         /* that an event in a span has in addition */
+    FIELDS_MAX = NL_SITE_FIELDS_MAX + SPAN_FIELDS,
+    NUMBERS_SIZE = FIELDS_MAX * ID_SIZE_MAX, /* maximum size of the numbers and IDs of an event */
+    BLOCK_SIZE = 60 << 10,                   /* of consecutive typed events */
+    BLOCK_EVENTS = 64 << 10,                 /* bytes of a ring that always fit into one block */
     RUN_EVENT_MAX = 4096,
     LARGE_SIZE = 64 << 10, /* more than the definition of a shape */
     AHEAD = 2048,          /* prefetch distance in bytes of the ring */
@@ -46,14 +48,22 @@ static nl_type type_of(unsigned raw_type)
     }
 }
 
-static unsigned add_shape(nl_drain *drain, const nl_site *site)
+static unsigned add_shape(nl_drain *drain, const nl_site *site, bool in_span)
 {
-    nl_type types[NL_SITE_FIELDS_MAX];
-    uint32_t digits = 0; /* of IDs */
-    for (unsigned i = 0; i < site->field_count; i++) {
+    static const nl_string ids[SPAN_FIELDS] = {{"TRACE.ID", 8}, {"SPAN.ID", 7}};
+    nl_type types[FIELDS_MAX];
+    nl_string names[FIELDS_MAX];
+    uint32_t digits = in_span ? 2 * sizeof(nl_span_ids) : 0; /* of IDs */
+    unsigned count = site->field_count;
+    memcpy(names, site->names, count * sizeof *names);
+    for (unsigned i = 0; i < count; i++) {
         types[i] = type_of(site->types[i]);
         if (types[i] == NL_TYPE_STRING)
             digits += 2 * (uint32_t)nl_raw_size(site->types[i]);
+    }
+    for (unsigned i = 0; i < SPAN_FIELDS && in_span; i++, count++) {
+        names[count] = ids[i];
+        types[count] = NL_TYPE_STRING;
     }
     if (drain->block_source == 0)
         drain->block_source = 1 + nl_block_add_source(&drain->block, drain->host, drain->prog);
@@ -62,19 +72,21 @@ static unsigned add_shape(nl_drain *drain, const nl_site *site)
     unsigned shape = nl_block_add_shape(&drain->block, &(nl_block_shape){.source = drain->block_source - 1,
                                                                          .level = site->level,
                                                                          .event = site->event,
-                                                                         .names = site->names,
+                                                                         .names = names,
                                                                          .types = types,
-                                                                         .field_count = site->field_count});
+                                                                         .field_count = count});
     if (shape != NL_BLOCK_NO_PLACE)
         drain->block.known_shapes[shape].expanded += digits;
     return shape;
 }
 
-/* Returns the shape of a site in this block, adding it at the site's first event; or NL_BLOCK_NO_PLACE. */
-static unsigned shape_of(nl_drain *drain, uint32_t id, const nl_site *site)
+/* Returns the shape of a site in this block, adding it at the site's first event; or NL_BLOCK_NO_PLACE. Events in spans
+ * have another shape. */
+static unsigned shape_of(nl_drain *drain, uint32_t id, const nl_site *site, bool in_span)
 {
-    if (id >= drain->shape_capacity) {
-        size_t capacity = (size_t)id * 2;
+    size_t place = 2 * (size_t)id + in_span;
+    if (place >= drain->shape_capacity) {
+        size_t capacity = 2 * place;
         unsigned *shapes = nl_memory_check(reallocarray(drain->shapes, capacity, sizeof *shapes));
         if (shapes == NULL)
             return NL_BLOCK_NO_PLACE;
@@ -82,9 +94,9 @@ static unsigned shape_of(nl_drain *drain, uint32_t id, const nl_site *site)
         memset(drain->shapes + drain->shape_capacity, 0, (capacity - drain->shape_capacity) * sizeof *drain->shapes);
         drain->shape_capacity = capacity;
     }
-    if (drain->shapes[id] == 0)
-        drain->shapes[id] = 1 + add_shape(drain, site);
-    return drain->shapes[id] - 1;
+    if (drain->shapes[place] == 0)
+        drain->shapes[place] = 1 + add_shape(drain, site, in_span);
+    return drain->shapes[place] - 1;
 }
 
 /*
@@ -157,16 +169,27 @@ static bool is_whole(const nl_site *site, const nl_event_header *header, const c
     return true;
 }
 
+/* Puts the IDs of the span in which an event was logged. */
+static char *put_span_ids(char *at, const char *records, const nl_span_ids *ids, uint64_t *before)
+{
+    char digits[ID_SIZE_MAX];
+    nl_hex_put(digits, ids->trace_id, sizeof ids->trace_id);
+    at = nl_block_put_text(at, records, digits, 2 * sizeof ids->trace_id, before, false);
+    nl_hex_put(digits, ids->span_id, sizeof ids->span_id);
+    return nl_block_put_text(at, records, digits, 2 * sizeof ids->span_id, before + 1, false);
+}
+
 /*
- * Adds a typed event to the block. Returns false, with the block unchanged, if the event is damaged or memory runs
- * out.
+ * Adds a typed event to the block; ids is NULL outside of spans. Returns false, with the block unchanged, if the event
+ * is damaged or memory runs out.
  */
-static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
+static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event,
+                      const nl_span_ids *ids)
 {
     const nl_site *site = nl_site_table_get(&drain->sites, header->site);
     if (site == NULL || header->size < site->least_size || !is_whole(site, header, event))
         return false;
-    unsigned shape = shape_of(drain, header->site, site);
+    unsigned shape = shape_of(drain, header->site, site, ids != NULL);
     if (shape == NL_BLOCK_NO_PLACE)
         return false;
     nl_block_writer *block = &drain->block;
@@ -180,8 +203,28 @@ static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *hea
     at = nl_block_begin_record(block, at, shape, nl_drain_time_ns(drain, ring, header->ticks));
     for (unsigned i = 0; i < site->field_count; i++)
         at = put_value(at, records, &from, &left, site->types[i], &before[i], false);
+    if (ids != NULL)
+        at = put_span_ids(at, records, ids, &before[site->field_count]);
     block->records.size = (size_t)(at - records);
     block->expanded += header->size;
+    return true;
+}
+
+/* Finds the typed event within an event of a span that gets the span's IDs. Returns false if there is none: a whole
+ * record, an event with a SPAN.ID of its own, or damaged memory. */
+static bool find_in_span(nl_drain *drain, const nl_event_header *header, const char **event, nl_event_header *inner,
+                         nl_span_ids *ids)
+{
+    const char *payload = *event + sizeof *header;
+    if (header->site != NL_SITE_IN_SPAN || header->size < sizeof *header + sizeof *ids + sizeof *inner)
+        return false;
+    memcpy(ids, payload, sizeof *ids);
+    memcpy(inner, payload + sizeof *ids, sizeof *inner);
+    const nl_site *site = inner->site >= NL_SITE_FIRST ? nl_site_table_get(&drain->sites, inner->site) : NULL;
+    if (site == NULL || site->has_span_id || inner->size != header->size - sizeof *header - sizeof *ids)
+        return false;
+    inner->ticks = header->ticks;
+    *event = payload + sizeof *ids;
     return true;
 }
 
@@ -203,7 +246,7 @@ static inline __attribute__((always_inline)) bool turn_to_site(nl_drain *drain, 
     const nl_site *site = nl_site_table_get(&drain->sites, id);
     if (site == NULL || nl_block_tables_are_full(&drain->block))
         return false;
-    unsigned shape = shape_of(drain, id, site);
+    unsigned shape = shape_of(drain, id, site, false);
     if (shape == NL_BLOCK_NO_PLACE)
         return false;
     *latest =
@@ -320,10 +363,14 @@ static bool put_only(nl_drain *drain, nl_ring *ring, const nl_event_header *head
 static bool put_event_or_loss(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event,
                               uint64_t count)
 {
-    if (header->site >= NL_SITE_FIRST) {
+    nl_event_header inner;
+    nl_span_ids ids;
+    const char *typed = event;
+    const bool in_span = find_in_span(drain, header, &typed, &inner, &ids);
+    if (header->site >= NL_SITE_FIRST || in_span) {
         if (count > 0 && !nl_block_has_space(&drain->block, header->size + LARGE_SIZE))
             return false;
-        if (put_typed(drain, ring, header, event))
+        if (put_typed(drain, ring, in_span ? &inner : header, typed, in_span ? &ids : NULL))
             return true;
         if (count > 0)
             return false;

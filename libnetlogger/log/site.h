@@ -13,6 +13,7 @@ typedef struct nl_site {
     nl_level level;
     unsigned field_count;
     unsigned least_size; /* minimum size of its events: all but the bytes of strings */
+    bool has_span_id;    /* a field SPAN.ID */
     unsigned char types[NL_SITE_FIELDS_MAX];
     nl_string names[NL_SITE_FIELDS_MAX];
 } nl_site;

@@ -160,7 +160,10 @@ static void test_blocks(void **state)
     enum { SPANS = 300 };
     for (int i = 0; i < SPANS; i++)
         NL_SPAN (log, NL_USAGE, "Outer", "I", i) {
-            NL_EVENT(log, NL_USAGE, "Point", "I", i);
+            if (i % 3 == 0)
+                nl_write(log, NL_USAGE, "Point", "I=%d TEXT=%s X=%.1f", i, "text", 1.5);
+            else
+                NL_EVENT(log, NL_USAGE, "Point", "I", i, "TEXT", i % 2 == 0 ? "text" : "other text", "X", 1.5);
             NL_SPAN (log, NL_USAGE, "Inner") {
             }
         }
@@ -175,6 +178,13 @@ static void test_blocks(void **state)
         nl_field field, parent;
         assert_int_equal(record->event.size, strlen(event));
         assert_memory_equal(record->event.data, event, record->event.size);
+        int64_t i;
+        if (strcmp(event, "Point") == 0) {
+            assert_true(nl_record_find(record, "I", &field) && nl_field_int(&field, &i));
+            assert_int_equal(i, n / 5);
+            assert_true(nl_record_find(record, "TEXT", &field));
+            assert_int_equal(field.string.size, i % 3 == 0 || i % 2 == 0 ? 4 : 10);
+        }
         assert_true(nl_record_find(record, "TRACE.ID", &field));
         assert_int_equal(field.string.size, 32);
         if (n % 5 == 1) {
@@ -194,6 +204,8 @@ static void test_blocks(void **state)
         assert_memory_equal(field.string.data, strncmp(event, "Inner", 5) == 0 ? inner : outer, 16);
     }
     assert_int_equal(n, 5 * SPANS);
+    assert_int_equal(nl_reader_get_stats(reader)->malformed, 0);
+    assert_true(nl_reader_get_stats(reader)->blocks < SPANS);
     nl_reader_close(reader);
     unlink(path);
 }
