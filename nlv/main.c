@@ -152,7 +152,6 @@ static void write_config(const model *m, const char *path)
 static void render(const arguments *a, const model *m)
 {
     scene_view view = scene_first(m, a->width, a->height);
-    view.names_slowest = true;
     view.title = a->title;
     view.caption = a->caption;
     view.dark = a->look.dark;

@@ -180,12 +180,12 @@ bool edges_begin_again(const store *s, uint32_t last, unsigned layer, const batc
     spec_step begins = spec_step_of(s->spec, row->event, layer),
               ended = spec_step_of(s->spec, store_event(s, last), layer);
     const spec_order *order = s->spec->lifelines[begins.lifeline].order;
-    if (order == NULL || ended.lifeline != begins.lifeline || row->time_ns < store_time(s, last) ||
-        !(order->first >> begins.row & 1))
+    if (order == NULL || ended.lifeline != begins.lifeline || !(order->first >> begins.row & 1))
         return false;
-    if (!(order->last >> ended.row & 1) && row->time_ns - store_time(s, last) <= EDGES_PAUSE_NS)
+    bool is_late = row->time_ns < store_time(s, last); /* of an earlier request, if this one has the event */
+    if (!is_late && !(order->last >> ended.row & 1) && row->time_ns - store_time(s, last) <= EDGES_PAUSE_NS)
         return false;
-    bool is_over = order->last >> ended.row & 1;
+    bool is_over = !is_late && order->last >> ended.row & 1;
     uint64_t known = order->after[ended.row] | UINT64_C(1) << ended.row;
     for (unsigned looked = 0; last != STORE_NONE && looked < EDGES_MAX; looked++) {
         if (is_over && !(known >> edges_row(s, last, layer) & 1))

@@ -357,7 +357,9 @@ static void check_logs(loader *l)
     for (guint i = 0; i < l->sources->len; i++) {
         const source *s = g_ptr_array_index(l->sources, i);
         const log_file *f = source_file(s);
-        if (is_empty_file(s))
+        if (f == NULL && s->path != NULL && !g_file_test(s->path, G_FILE_TEST_EXISTS))
+            model_tell(l->model, g_strdup_printf("%s: no such file; nlv shows it when it appears", s->url));
+        else if (is_empty_file(s))
             model_tell(l->model, g_strdup_printf("%s: the log is empty; records will be shown as they arrive", s->url));
         else if (f != NULL && !f->is_spill && f->format != NL_FORMAT_NLB && log_file_size(f) > s->at)
             model_tell(l->model, g_strdup_printf(

@@ -12,7 +12,7 @@ enum { REQUESTS = 2000, STEPS_MAX = 200 };
 typedef struct path_line {
     uint64_t kind; /* lifeline and rows */
     int64_t end_ns;
-    double long_ns;
+    double long_ns; /* of the part in the range of time */
     uint32_t from, to;
 } path_line;
 
@@ -22,20 +22,27 @@ static uint64_t kind_of(const store *s, size_t lifeline, unsigned layer, uint32_
            spec_step_of(s->spec, store_event(s, to), layer).row;
 }
 
-static void add_path(const store *s, size_t lifeline, unsigned layer, uint32_t last, GArray *lines)
+/* Adds the lines of a request's path that are at least partly between two times. */
+static void add_path(const store *s, size_t lifeline, unsigned layer, uint32_t last, int64_t from_ns, int64_t to_ns,
+                     GArray *lines)
 {
     uint32_t causes[EDGES_MAX];
     for (unsigned steps = 0; steps < STEPS_MAX && edges_find(s, last, layer, causes) > 0; steps++) {
         uint32_t from = causes[0]; /* the latest */
-        path_line line = {kind_of(s, lifeline, layer, from, last), store_time(s, last),
-                          (double)(store_time(s, last) - store_time(s, from)), from, last};
-        g_array_append_val(lines, line);
+        path_line line = {kind_of(s, lifeline, layer, from, last), store_time(s, last), 0, from, last};
+        line.long_ns = (double)(MIN(store_time(s, last), to_ns) - MAX(store_time(s, from), from_ns));
+        if (store_time(s, last) >= from_ns && store_time(s, from) <= to_ns)
+            g_array_append_val(lines, line);
         last = from;
     }
 }
 
-static size_t add_requests(const store *s, size_t lifeline, uint32_t first, uint32_t end, GArray *lines)
+static size_t add_requests(const store *s, size_t lifeline, int64_t from_ns, int64_t to_ns, GArray *lines)
 {
+    int64_t later_ns;
+    if (__builtin_sub_overflow(to_ns, from_ns, &later_ns) || __builtin_add_overflow(to_ns, later_ns, &later_ns))
+        later_ns = INT64_MAX - 1;
+    uint32_t first = store_find_time(s, from_ns), end = store_find_time(s, later_ns + 1);
     unsigned layer = s->spec->lifelines[lifeline].layer;
     const objects *all = &s->objects[layer];
     size_t looked_at = 0;
@@ -44,7 +51,7 @@ static size_t add_requests(const store *s, size_t lifeline, uint32_t first, uint
         if (last == STORE_NONE || last < first || last >= end ||
             spec_step_of(s->spec, store_event(s, last), layer).lifeline != lifeline)
             continue;
-        add_path(s, lifeline, layer, last, lines);
+        add_path(s, lifeline, layer, last, from_ns, to_ns, lines);
         looked_at++;
     }
     return looked_at;
@@ -81,11 +88,10 @@ static slow_line describe(path_line *lines, size_t count)
 slow_line slow_find(const store *s, int64_t from_ns, int64_t to_ns)
 {
     GArray *lines = g_array_new(FALSE, FALSE, sizeof(path_line));
-    uint32_t first = store_find_time(s, from_ns), end = to_ns == INT64_MAX ? s->count : store_find_time(s, to_ns + 1);
     slow_line found = {0};
     size_t requests = 0;
     for (size_t i = 0; i < s->spec->lifeline_count; i++)
-        requests += add_requests(s, i, first, end, lines);
+        requests += add_requests(s, i, from_ns, to_ns, lines);
     qsort(lines->data, lines->len, sizeof(path_line), by_kind);
     double sum = 0, max = 0;
     guint from = 0, best = 0, best_count = 0;
@@ -102,8 +108,9 @@ slow_line slow_find(const store *s, int64_t from_ns, int64_t to_ns)
         from = i + 1;
         sum = 0;
     }
-    if (best_count > 0 && requests >= SLOW_REQUESTS_MIN)
+    if (best_count > 0)
         found = describe(&g_array_index(lines, path_line, best), best_count);
+    found.requests = requests;
     g_array_free(lines, TRUE);
     return found;
 }

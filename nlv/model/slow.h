@@ -13,11 +13,13 @@ typedef struct slow_line {
     uint32_t from, to;  /* the records that the longest line of this kind joins */
     double typical_ns;  /* the median duration of lines of this kind */
     int64_t typical_at; /* the median time at which they end */
+    size_t requests;    /* that were looked at */
 } slow_line;
 
-enum { SLOW_REQUESTS_MIN = 20 /* with fewer requests, nothing is found */ };
-
-/* Looks at a sample of the requests that end in a range of time. */
+/*
+ * Looks at the lines in a range of time, of a sample of the requests that end in the range, or within the length of the
+ * range after it.
+ */
 slow_line slow_find(const store *s, int64_t from_ns, int64_t to_ns);
 
 #endif

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { DIGITS_MAX = 6 };
+
 static const int64_t second_ns = NL_NS_PER_SECOND;
 
 int64_t axis_time_step_ns(int64_t min_ns)
@@ -81,8 +83,11 @@ void axis_number_label(double value, double step, char out[32])
             name = prefixes[i].name;
             break;
         }
-    int digits = step > 0 && step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0;
-    snprintf(out, 32, "%.*f%s", digits > 6 ? 6 : digits, value == 0 ? 0 : value, name);
+    int digits = step > 0 && step < 1 ? (int)fmin(ceil(-log10(step) - 1e-9), DIGITS_MAX) : 0;
+    for (double scale = pow(10, digits); digits < DIGITS_MAX && fabs(value * scale - round(value * scale)) > 1e-6;
+         scale *= 10)
+        digits++; /* the middle of an axis lies between two steps */
+    snprintf(out, 32, "%.*f%s", digits, value == 0 ? 0 : value, name);
 }
 
 void axis_span_label(double ns, char out[32])

@@ -530,18 +530,25 @@ static void name_line(const layer_context *c, const pane *p, const slow_line *sl
              to = spec_step_of(c->store->spec, store_event(c->store, slow->to), layer).row;
     double x0 = layer_x(c, slow->from), y0 = layout_row_y(p, from), x1 = layer_x(c, slow->to), y1 = layout_row_y(p, to);
     char *took = checks_time_text((double)(store_time(c->store, slow->to) - store_time(c->store, slow->from)));
-    const char *host = model_color_text(
-        c->model, model_object_color(c->model, slow->lifeline, store_object(c->store, slow->to, layer)));
+    uint16_t one_host = store_host(c->store, slow->to);
+    uint32_t object = store_object(c->store, slow->to, layer);
+    const char *host = one_host == store_host(c->store, slow->from)
+                           ? names_text(c->store->names.hosts, one_host)
+                           : model_color_text(c->model, model_object_color(c->model, slow->lifeline, object));
     char *text = g_strdup_printf("%s%s%s: %s%s%s", definition->events[from], from == to ? "" : " → ",
                                  from == to ? " again" : definition->events[to], took, *host != '\0' ? ", " : "", host);
     double width = text_width(c->cr, text, TEXT_NORMAL) + 10, height = text_height(TEXT_NORMAL) + 4;
     double x = CLAMP((x0 + x1) / 2 - width / 2, c->layout->left, MAX(c->layout->right - width, c->layout->left));
     double y = MAX(MIN(y0, y1) - height - 4, p->top);
     palette_set(c->cr, palette_text(c->view->dark), 1);
+    cairo_save(c->cr);
+    cairo_rectangle(c->cr, c->layout->left, p->top, c->layout->right - c->layout->left, p->bottom - p->top);
+    cairo_clip(c->cr);
     cairo_set_line_width(c->cr, 3);
     cairo_move_to(c->cr, x0, y0);
     cairo_line_to(c->cr, x1, y1);
     cairo_stroke(c->cr);
+    cairo_restore(c->cr);
     palette_set(c->cr, palette_pane(c->view->dark), 0.9);
     cairo_rectangle(c->cr, x, y, width, height);
     cairo_fill(c->cr);

@@ -42,8 +42,10 @@ static bool find_range(curve *k, const loadline_lists *l)
     }
     if (low > high)
         return false;
-    if (low > 0 && low < 0.7 * high)
-        low = 0;
+    if ((low > 0 && low < 0.7 * high) || low == high) {
+        low = fmin(low, 0);
+        high = fmax(high, 0);
+    }
     double step = axis_step(MAX((high - low) / 2, fabs(high) * 1e-9));
     k->low = floor(low / step) * step;
     k->high = ceil(high / step) * step;

@@ -32,11 +32,12 @@ scene_view scene_fit(const model *m, double width, double height)
 
 scene_view scene_first(const model *m, double width, double height)
 {
-    enum { STEEP = 50, SLANTED = 12 }; /* widths of a view, in typical lines */
+    enum { REQUESTS_MIN = 20, STEEP = 128, SLANTED = 12 }; /* widths of a view, in typical lines */
     scene_view view = scene_fit(m, width, height);
     slow_line slow = slow_find(model_store(m), INT64_MIN, INT64_MAX);
     double whole_ns = (double)view.to_ns - (double)view.from_ns;
-    if (!slow.is_found || whole_ns < STEEP * MAX(slow.typical_ns, 1))
+    view.names_slowest = slow.is_found && slow.requests >= REQUESTS_MIN;
+    if (!view.names_slowest || whole_ns < STEEP * MAX(slow.typical_ns, 1))
         return view;
     int64_t half_ns = (int64_t)(SLANTED / 2 * MAX(slow.typical_ns, 100));
     view.from_ns = MAX(view.from_ns, slow.typical_at - half_ns);
@@ -313,7 +314,10 @@ void scene_draw(const model *m, const scene_view *view, cairo_t *cr)
         else
             layer_pane(&c, &l.panes[i]);
     }
-    draw_time_axis(&c);
+    int64_t first_ns, last_ns;
+    bool has_records = model_time_range(m, &first_ns, &last_ns);
+    if (has_records)
+        draw_time_axis(&c);
     for (unsigned i = 0; i < l.pane_count; i++)
         draw_pane(&c, &l.panes[i]);
     if (view->names_slowest)
@@ -323,7 +327,8 @@ void scene_draw(const model *m, const scene_view *view, cairo_t *cr)
     marks_layer_draw(&c);
     draw_title(&c);
     draw_legend(&c);
-    draw_caption(&c);
+    if (has_records)
+        draw_caption(&c);
     g_free(c.columns);
 }
 

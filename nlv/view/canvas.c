@@ -368,14 +368,16 @@ void canvas_fit(canvas *c)
     canvas_redraw(c);
 }
 
-void canvas_show_first(canvas *c)
+bool canvas_show_first(canvas *c)
 {
     model_lock(c->model);
-    scene_view first = scene_first(c->model, c->view.width, c->view.height);
+    scene_view first = scene_first(c->model, c->view.width, c->view.height),
+               all = scene_fit(c->model, c->view.width, c->view.height);
     model_unlock(c->model);
     c->view.from_ns = first.from_ns;
     c->view.to_ns = first.to_ns;
     canvas_redraw(c);
+    return first.from_ns != all.from_ns || first.to_ns != all.to_ns;
 }
 
 void canvas_show(canvas *c, int64_t from_ns, int64_t to_ns)

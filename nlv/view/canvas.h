@@ -33,8 +33,8 @@ void canvas_redraw(canvas *c);
 /* Show the whole log; show a time range, as a move of the user. */
 void canvas_fit(canvas *c);
 
-/* Shows the first view of the log (scene_first). */
-void canvas_show_first(canvas *c);
+/* Shows the first view of the log (scene_first). Returns whether that is a part of the log. */
+bool canvas_show_first(canvas *c);
 void canvas_show(canvas *c, int64_t from_ns, int64_t to_ns);
 
 /* Moves of the user: zoom around the middle, pan by a share of the width, go back or forward through views. */

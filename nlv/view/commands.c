@@ -51,7 +51,7 @@ static const entry entries[] = {
     {COMMAND_SENSORS, "_View", "Se_nsors", {{GDK_KEY_F8, 0}}},
     {COMMAND_CLOCKS, "_View", "Correct the cloc_ks", {{GDK_KEY_F7, 0}}},
     {COMMAND_DARK, "_View", "_Dark background", {{GDK_KEY_d, CONTROL}}},
-    {COMMAND_REAL_TIME, "_Play", "_Real time", {{GDK_KEY_space, 0}}},
+    {COMMAND_REAL_TIME, "_Play", "_Follow or pause", {{GDK_KEY_space, 0}}},
     {COMMAND_PLAY, "_Play", "_Play from here", {{GDK_KEY_p, 0}}},
     {COMMAND_FASTER, "_Play", "_Faster", {{GDK_KEY_period, 0}}},
     {COMMAND_SLOWER, "_Play", "_Slower", {{GDK_KEY_comma, 0}}},

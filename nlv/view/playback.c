@@ -38,9 +38,22 @@ static void set_speed(playback *p, double speed)
         show_play_button(p);
 }
 
+static void show_live_button(playback *p)
+{
+    const char *name = p->is_live ? "Pause" : "Follow";
+    gtk_button_set_label(GTK_BUTTON(p->live_button), name);
+    gtk_button_set_image(
+        GTK_BUTTON(p->live_button),
+        gtk_image_new_from_icon_name(p->is_live ? "media-playback-pause-symbolic" : "media-skip-forward-symbolic",
+                                     GTK_ICON_SIZE_BUTTON));
+    gtk_widget_set_tooltip_text(p->live_button, p->is_live ? "Stay here while the log grows (space)"
+                                                           : "Show the newest records as the log grows (space)");
+}
+
 static void set_live(playback *p, bool live)
 {
     p->is_live = live;
+    show_live_button(p);
     p->is_own_change = true;
     gtk_toggle_button_set_active(GTK_TOGGLE_BUTTON(p->live_button), live);
     p->is_own_change = false;
@@ -225,9 +238,10 @@ playback *playback_new(model *m, canvas *c, playback_callbacks callbacks)
 {
     playback *p = g_new0(playback, 1);
     *p = (playback){.model = m, .canvas = c, .callbacks = callbacks, .last_speed = 1};
-    p->live_button = gtk_toggle_button_new_with_label("Real time");
+    p->live_button = gtk_toggle_button_new();
+    gtk_button_set_always_show_image(GTK_BUTTON(p->live_button), TRUE);
     gtk_widget_set_can_focus(p->live_button, FALSE);
-    gtk_widget_set_tooltip_text(p->live_button, "Move on as the log grows (space)");
+    show_live_button(p);
     g_signal_connect(p->live_button, "toggled", G_CALLBACK(on_live_toggled), p);
     p->slider = gtk_scale_new_with_range(GTK_ORIENTATION_HORIZONTAL, 0, 1, 0.01);
     gtk_scale_set_draw_value(GTK_SCALE(p->slider), FALSE);

@@ -1,6 +1,6 @@
 /*
- * Automatic movement of the view: with the log in real time, or as a film of the log. The module owns the button "Real
- * time", the player (button, slider, speed) and the speed. The module moves the view of the canvas.
+ * Automatic movement of the view: with the log in real time, or as a film of the log. The module owns the button
+ * "Follow" or "Pause", the player (button, slider, speed) and the speed. The module moves the view of the canvas.
  */
 #ifndef NLV_PLAYBACK_H
 #define NLV_PLAYBACK_H

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <netlogger.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char log_type[] = "application/x-netlogger-ulm"; /* the format is detected when a log is opened */
@@ -65,6 +66,22 @@ static void write_example(GString *text)
     g_rand_free(rand);
 }
 
+static gint by_line(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Sorts lines, which begin with their times. */
+static void sort_lines(GString *text)
+{
+    char **lines = g_strsplit(text->str, "\n", -1);
+    qsort(lines, g_strv_length(lines), sizeof *lines, by_line);
+    char *sorted = g_strjoinv("\n", lines + (**lines == '\0'));
+    g_string_printf(text, "%s\n", sorted);
+    g_free(sorted);
+    g_strfreev(lines);
+}
+
 char *welcome_make_example(void)
 {
     char *directory = g_build_filename(g_get_user_cache_dir(), "netlogger", NULL);
@@ -72,6 +89,7 @@ char *welcome_make_example(void)
     GString *text = g_string_new(NULL);
     GError *error = NULL;
     write_example(text);
+    sort_lines(text);
     bool good = g_mkdir_with_parents(directory, 0700) == 0;
     if (!good)
         nl_error_set_errno("create %s", directory);
@@ -127,7 +145,10 @@ static GtkWidget *choice_button(const char *label, const char *tip, const char *
 static void add_recent(GtkWidget *box, welcome_callbacks callbacks)
 {
     GList *items = g_list_sort(gtk_recent_manager_get_items(gtk_recent_manager_get_default()), by_time);
-    unsigned shown = 0;
+    int shown = 0;
+    GtkWidget *grid = gtk_grid_new();
+    gtk_grid_set_column_homogeneous(GTK_GRID(grid), TRUE);
+    gtk_box_pack_start(GTK_BOX(box), grid, FALSE, FALSE, 0);
     for (GList *at = items; at != NULL && shown < RECENT_MAX; at = at->next) {
         GtkRecentInfo *info = at->data;
         char *path = g_filename_from_uri(gtk_recent_info_get_uri(info), NULL, NULL);
@@ -140,7 +161,8 @@ static void add_recent(GtkWidget *box, welcome_callbacks callbacks)
             gtk_button_set_label(GTK_BUTTON(button), label);
             gtk_widget_set_halign(gtk_bin_get_child(GTK_BIN(button)), GTK_ALIGN_START);
             gtk_button_set_relief(GTK_BUTTON(button), GTK_RELIEF_NONE);
-            gtk_box_pack_start(GTK_BOX(box), button, FALSE, FALSE, 0);
+            gtk_label_set_ellipsize(GTK_LABEL(gtk_bin_get_child(GTK_BIN(button))), PANGO_ELLIPSIZE_MIDDLE);
+            gtk_grid_attach(GTK_GRID(grid), button, shown % 2, shown / 2, 1, 1);
             g_free(label);
             g_free(base);
             g_free(tip);
@@ -238,8 +260,11 @@ GtkWidget *welcome_new(welcome_callbacks callbacks)
         gtk_box_pack_start(GTK_BOX(box), parts[i], FALSE, FALSE, 0);
     add_recent(box, callbacks);
     gtk_box_pack_start(GTK_BOX(box), heading("<b>Watch a collector</b>"), FALSE, FALSE, 0);
-    gtk_box_pack_start(GTK_BOX(box), address_row(box, callbacks), FALSE, FALSE, 0);
-    return box;
+    GtkWidget *scrolled = gtk_scrolled_window_new(NULL, NULL);
+    gtk_box_pack_start(GTK_BOX(box), address_row(scrolled, callbacks), FALSE, FALSE, 0);
+    gtk_scrolled_window_set_policy(GTK_SCROLLED_WINDOW(scrolled), GTK_POLICY_NEVER, GTK_POLICY_AUTOMATIC);
+    gtk_container_add(GTK_CONTAINER(scrolled), box);
+    return scrolled;
 }
 
 void welcome_begin_address(GtkWidget *welcome)

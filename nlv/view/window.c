@@ -52,7 +52,7 @@ typedef struct window {
     char *typed;         /* the typed filter, or NULL */
     char *drawing_text;  /* the user's drawing; NULL: the inferred drawing */
     bool is_first_shown; /* a first record was shown */
-    bool has_first_view; /* the view is that of a log that was read, and moves only if the user moves it */
+    bool has_first_view; /* the view is a part of the log, and moves only if the user moves it */
     bool shows_whole;    /* the user has requested the whole log */
     bool is_touched;     /* the user has moved the view, so it is no longer fitted to the log */
     bool is_measuring;   /* one end of a measurement is marked */
@@ -98,6 +98,11 @@ static void add_notice(window *w, const char *text)
     char *valid = printable(text);
     const char *shown = gtk_widget_get_visible(w->info) ? gtk_label_get_text(GTK_LABEL(w->info_text)) : "";
     char **lines = g_strsplit(shown, "\n", -1);
+    if (g_strv_contains((const char *const *)lines, valid)) {
+        g_strfreev(lines);
+        g_free(valid);
+        return;
+    }
     guint count = g_strv_length(lines), first = count >= NOTICE_LINES ? count - NOTICE_LINES + 1 : 0;
     char *before = g_strjoinv("\n", lines + first);
     char *all = g_strconcat(before, *before != '\0' ? "\n" : "", valid, NULL);
@@ -230,6 +235,17 @@ static void choose_waiting(window *w)
         show_chosen(w);
 }
 
+/* Shows the whole log while nlv reads it, and then its first view, unless the user has chosen another. */
+static void fit(window *w)
+{
+    if (w->shows_whole || !model_is_settled(w->model) || model_progress(w->model) < 1) {
+        canvas_fit(w->canvas);
+        return;
+    }
+    if (!w->has_first_view)
+        w->has_first_view = canvas_show_first(w->canvas);
+}
+
 static void show_news(window *w)
 {
     model_lock(w->model);
@@ -238,7 +254,7 @@ static void show_news(window *w)
     if (!w->is_first_shown && count > 0) {
         w->is_first_shown = true;
         if (!w->is_touched)
-            canvas_fit(w->canvas);
+            fit(w);
         gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
         gtk_widget_show(playback_player(w->playback));
     }
@@ -248,18 +264,6 @@ static void show_news(window *w)
     show_counts(w);
     show_title(w);
     canvas_redraw(w->canvas);
-}
-
-/* Shows the whole log while nlv reads it, and then its first view, unless the user has chosen another. */
-static void fit(window *w)
-{
-    if (w->shows_whole || !model_is_settled(w->model) || model_progress(w->model) < 1) {
-        canvas_fit(w->canvas);
-        return;
-    }
-    if (!w->has_first_view)
-        canvas_show_first(w->canvas);
-    w->has_first_view = true;
 }
 
 static gboolean on_tick(gpointer user)
@@ -334,8 +338,18 @@ static int64_t marked_time(window *w, int64_t fallback_ns)
 typedef struct opening {
     window *w;
     char *url;
-    nl_error error; /* NL_ERROR_NONE: it was opened */
+    nl_error error;   /* NL_ERROR_NONE: it was opened */
+    guint retry_in_s; /* after a failure; 0: no retry */
 } opening;
+
+enum { RETRY_MIN_S = 2, RETRY_MAX_S = 60 };
+
+static bool is_network(const char *url)
+{
+    return (strstr(url, "://") != NULL && !g_str_has_prefix(url, "file://")) || g_str_has_prefix(url, "unix:");
+}
+
+static void open_again(window *w, const char *url, guint retry_in_s);
 
 static void free_opening(gpointer data)
 {
@@ -354,6 +368,24 @@ static void open_in_thread(GTask *task, gpointer source, gpointer data, GCancell
     g_task_return_boolean(task, good);
 }
 
+static gboolean on_retry(gpointer user)
+{
+    const opening *o = user;
+    open_again(o->w, o->url, MIN(2 * o->retry_in_s, RETRY_MAX_S));
+    return G_SOURCE_REMOVE;
+}
+
+/* The reason of the failure is a notice already. */
+static void retry_later(const opening *failed)
+{
+    opening *o = g_new0(opening, 1);
+    *o = (opening){.w = failed->w, .url = g_strdup(failed->url), .retry_in_s = failed->retry_in_s};
+    char *text = g_strdup_printf("%s: nlv tries again every few seconds", failed->url);
+    add_notice(o->w, text);
+    g_free(text);
+    g_timeout_add_seconds_full(G_PRIORITY_DEFAULT, o->retry_in_s, on_retry, o, free_opening);
+}
+
 static void on_opened(GObject *source, GAsyncResult *result, gpointer user)
 {
     (void)source;
@@ -361,7 +393,10 @@ static void on_opened(GObject *source, GAsyncResult *result, gpointer user)
     const opening *o = g_task_get_task_data(G_TASK(result));
     w->openings--;
     if (o->error.code != NL_ERROR_NONE) {
-        window_say(w, o->error.message);
+        if (o->retry_in_s == 0)
+            window_say(w, o->error.message);
+        else
+            retry_later(o);
         return;
     }
     w->source_count++;
@@ -369,24 +404,28 @@ static void on_opened(GObject *source, GAsyncResult *result, gpointer user)
     session_keeper_opened(w->keeper, o->url);
     gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
     gtk_widget_grab_focus(canvas_widget(w->canvas));
-    if (strstr(o->url, "://") != NULL || g_str_has_prefix(o->url, "unix:"))
+    if (is_network(o->url))
         follow(w);
     else
         welcome_remember(o->url);
     show_title(w);
 }
 
-/* Opens a log in a thread, because a collector may take long to answer. */
-static void open_log(void *user, const char *url)
+/* Opens a log in a thread, because a collector may take long to answer. retry_in_s is the pause after a failure. */
+static void open_again(window *w, const char *url, guint retry_in_s)
 {
-    window *w = user;
     opening *o = g_new0(opening, 1);
-    *o = (opening){.w = w, .url = g_strdup(url)};
+    *o = (opening){.w = w, .url = g_strdup(url), .retry_in_s = retry_in_s};
     w->openings++;
     GTask *task = g_task_new(NULL, NULL, on_opened, w);
     g_task_set_task_data(task, o, free_opening);
     g_task_run_in_thread(task, open_in_thread);
     g_object_unref(task);
+}
+
+static void open_log(void *user, const char *url)
+{
+    open_again(user, url, is_network(url) ? RETRY_MIN_S : 0);
 }
 
 static void choose_log(void *user)
@@ -498,6 +537,7 @@ static bool apply_filter(window *w, const char *typed)
 {
     char *ticked = chooser_expression(w->chooser);
     char *both = typed != NULL && ticked != NULL ? g_strdup_printf("(%s) && %s", typed, ticked) : NULL;
+    w->has_first_view = false;
     bool good = model_set_filter(w->model, both != NULL ? both : typed != NULL ? typed : ticked);
     g_free(both);
     g_free(ticked);
@@ -589,6 +629,7 @@ static void apply_drawing(window *w, const char *text)
     }
     g_free(w->drawing_text);
     w->drawing_text = g_strdup(text);
+    w->has_first_view = false;
     model_set_drawing(w->model, d);
 }
 
@@ -662,6 +703,7 @@ static void on_drawing(void *user, drawing *d)
     canvas_clear(w->canvas);
     g_free(w->drawing_text);
     w->drawing_text = d != NULL ? drawing_text(d) : NULL;
+    w->has_first_view = false;
     model_set_drawing(w->model, d);
 }
 
@@ -1051,15 +1093,19 @@ static void build(window *w, const window_options *look)
         g_object_set(gtk_settings_get_default(), "gtk-application-prefer-dark-theme", TRUE, NULL);
 }
 
+/* Opens the files. Collectors are opened when the window is there. Returns false if nothing can be shown. */
 static bool add_first_sources(window *w, char **sources, int source_count)
 {
-    for (int i = 0; i < source_count; i++)
-        if (model_add_source(w->model, sources[i], true)) {
-            w->source_count++;
-            welcome_remember(sources[i]);
-            session_keeper_opened(w->keeper, sources[i]);
-        }
-    return source_count == 0 || w->source_count > 0;
+    bool any = source_count == 0;
+    for (int i = 0; i < source_count; i++) {
+        any = any || is_network(sources[i]);
+        if (is_network(sources[i]) || !model_add_source(w->model, sources[i], true))
+            continue;
+        w->source_count++;
+        welcome_remember(sources[i]);
+        session_keeper_opened(w->keeper, sources[i]);
+    }
+    return any || w->source_count > 0;
 }
 
 static void show(window *w, const window_options *look)
@@ -1093,6 +1139,9 @@ int window_run(drawing *d, program_reading *reading, model_options options, char
     build(&w, look);
     show(&w, look);
     model_start(w.model);
+    for (int i = 0; i < source_count; i++)
+        if (is_network(sources[i]))
+            open_log(&w, sources[i]);
     w.ticking = g_timeout_add(TICK_MS, on_tick, &w);
     gtk_main();
     program_set_listener(NULL);

@@ -81,7 +81,20 @@ class Accessible(nlv_window.WindowCase):
         self.xdotool("type", "look here")
         self.xdotool("key", "Return")
         time.sleep(0.3)
+        self.xdotool("mousemove", "700", "300")
+        self.xdotool("key", "b")
+        time.sleep(0.7)
+        self.xdotool("type", "and there")
+        self.xdotool("key", "Return")
+        time.sleep(0.3)
         self.assertEqual(self.quit(process), 0)
+        for _ in range(2):  # saving again loses none either
+            process = self.open(self.log)
+            self.focus("^nlv")
+            self.xdotool("key", "ctrl+b")
+            support.wait_until(lambda: {"look here", "and there"} <= set(self.texts()), what="the notes are there again")
+            self.xdotool("key", "Escape")
+            self.assertEqual(self.quit(process), 0)
         self.open(self.log)
         self.focus("^nlv")
         self.xdotool("key", "ctrl+b")
@@ -90,7 +103,26 @@ class Accessible(nlv_window.WindowCase):
         self.xdotool("key", "Escape", "ctrl+z")
         time.sleep(0.5)
         self.xdotool("key", "ctrl+b")
-        support.wait_until(lambda: "look here" in self.texts(), what="undone")
+        support.wait_until(lambda: {"look here", "and there"} <= set(self.texts()), what="undone")
+
+    def test_a_missing_file_and_a_collector_that_is_down(self):
+        """Each opens a window that says so; the collector is tried again."""
+        missing = self.scratch / "missing.log"
+        process = self.start(self.nlv, missing, env=self.environment, stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: any(f"{missing}: no such file" in text for text in self.texts()), what="the notice")
+        missing.write_text(nlv_window.requests(3))
+        support.wait_until(lambda: "12:00:00" in self.title(), what="it is shown when it appears")
+        process.kill()
+        process.wait()
+        port = support.free_port()
+        process = self.start(self.nlv, f"x-netlog://127.0.0.1:{port}", env=self.environment, stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: any("Connection refused" in text and "tries again" in text for text in self.texts()), what="the notice")
+        self.start(support.program("netlogd/netlogd"), "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}", "--output",
+                   self.scratch / "all.log", stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: f"127.0.0.1:{port}" in self.title(), what="the log is open", seconds=30)
+        self.assertIsNone(process.poll())
+        result = self.run_program(self.nlv, "--render", self.scratch / "a.png", f"x-netlog://127.0.0.1:{support.free_port()}")
+        self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1), result.stderr)
 
     def test_undo_of_filter_and_view(self):
         self.open(self.log)

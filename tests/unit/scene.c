@@ -2,6 +2,7 @@
  * share. */
 #include "config.h"
 
+#include "scene/axis.h"
 #include "scene/beside.h"
 #include "scene/density.h"
 
@@ -185,12 +186,26 @@ static void test_work_is_shared(void **unused)
     }
 }
 
+static void test_numbers_of_axes(void **unused)
+{
+    (void)unused;
+    static const struct {
+        double value, step;
+        const char *label;
+    } labels[] = {{2.5e6, 5e6, "2.5 M"}, {5e6, 5e6, "5 M"}, {0, 5e6, "0"},        {0.125, 0.25, "0.125"},
+                  {50, 50, "50"},        {1.5, 1, "1.5"},   {2500, 500, "2.5 k"}, {24.05e9, 0.05e9, "24.05 G"}};
+    for (size_t i = 0; i < G_N_ELEMENTS(labels); i++) {
+        char text[32];
+        axis_number_label(labels[i].value, labels[i].step, text);
+        assert_string_equal(text, labels[i].label);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_majority_has_the_pixel),
-        cmocka_unit_test(test_what_is_on_top_stays),
-        cmocka_unit_test(test_bands_are_the_whole),
+        cmocka_unit_test(test_numbers_of_axes),      cmocka_unit_test(test_the_majority_has_the_pixel),
+        cmocka_unit_test(test_what_is_on_top_stays), cmocka_unit_test(test_bands_are_the_whole),
         cmocka_unit_test(test_work_is_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
