@@ -106,8 +106,10 @@ static int64_t error_of(const clock_state *clock)
 
 int64_t clock_bounds_between(const clock_bounds *b, uint32_t host, uint32_t other)
 {
+    if (host == other)
+        return 0;
     const clock_state *x = known_clock(b, host), *y = known_clock(b, other);
-    if (host == other || (x != NULL && y != NULL && x->machine != 0 && x->machine == y->machine))
+    if (x != NULL && y != NULL && x->machine != 0 && x->machine == y->machine)
         return 0;
     int64_t x_ns = error_of(x), y_ns = error_of(y);
     return x_ns < 0 || y_ns < 0 ? CLOCK_BOUND_UNKNOWN : x_ns + y_ns;

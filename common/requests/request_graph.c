@@ -678,18 +678,19 @@ static void shift_group(graph *g, host_group *group, int64_t shift_ns)
 static void align_clocks(graph *g)
 {
     bool found = false;
+    for (guint i = 0; i < g->spans->len && !found; i++) {
+        const request_span *s = SPAN(g, i), *parent = s->parent != REQUEST_NONE ? SPAN(g, s->parent) : s;
+        found = s->host != parent->host && (s->begin_ns < parent->begin_ns || s->end_ns > parent->end_ns);
+    }
+    if (!found)
+        return;
     g_array_set_size(g->items, 0);
     for (guint i = 0; i < g->spans->len; i++) {
         const request_span *s = SPAN(g, i);
         uint64_t parent = (uint64_t)s->depth << 32 | s->parent; /* parents first */
-        if (s->parent == REQUEST_NONE)
-            continue;
-        found = found || (s->host != SPAN(g, s->parent)->host &&
-                          (s->begin_ns < SPAN(g, s->parent)->begin_ns || s->end_ns > SPAN(g, s->parent)->end_ns));
-        add_item(g, (sort_item){.major = parent, .minor = s->host, .time_ns = s->begin_ns, .index = i});
+        if (s->parent != REQUEST_NONE)
+            add_item(g, (sort_item){.major = parent, .minor = s->host, .time_ns = s->begin_ns, .index = i});
     }
-    if (!found)
-        return;
     sort_items(g);
     GHashTable *hosts = g_hash_table_new_full(NULL, NULL, NULL, g_free); /* host to its latest shift */
     for (guint i = 0; i < g->items->len;) {
