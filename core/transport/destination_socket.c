@@ -155,7 +155,7 @@ static nl_status fail_receiving(socket_destination *s, const char *what, int err
     const nl_buffer *got = &s->received;
     const char *problem = got->size > 0 ? nl_peer_problem(got->data, got->size) : NULL;
     if (error == EBADMSG && problem == NULL)
-        problem = nl_peer_problem("?", 1);
+        problem = s->acknowledged && got->size > 0 && *got->data == 'D' ? nl_peer_control : nl_peer_problem("?", 1);
     if (problem == NULL)
         return nl_dialer_cannot(s->dialer, what, &s->channel, error);
     if (!s->acknowledged)

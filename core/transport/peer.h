@@ -17,6 +17,9 @@ enum { NL_PEER_ALERT_PLAIN = 120 };
 /* Problems of a peer that has sent nothing: it has closed the connection, or has not answered in time. */
 extern const char nl_peer_closed[], nl_peer_silent[];
 
+/* The problem of a peer that replies to blocks with a record: it is netlogd's control socket. */
+extern const char nl_peer_control[];
+
 /*
  * Returns the problem of a peer that a collector's client reached and whose first bytes are data[0..size), in static
  * storage; NULL if netlogd may have sent them (doc/binary-format.md).

@@ -198,6 +198,11 @@ class WrongPeers(Peers):
         self.check(self.port, NO_TLS, scheme="x-netlogs")
         self.await_said("closed: it uses TLS, but this port does not")
 
+    def test_control_socket_of_netlogd(self):
+        control = self.scratch / "control"
+        self.serve("--control", f"unix:{control}")
+        self.check_senders(f"unix:{control}", "this is netlogd's control socket, which accepts no events; use a URL of --listen")
+
     def test_events_are_delivered_when_netlogd_takes_the_place(self):
         """What a wrong peer got is not lost, in blocks."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
