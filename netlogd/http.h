@@ -2,7 +2,7 @@
  * The part of HTTP/1.1 that Prometheus needs: GET or HEAD of one path, after which the connection closes.
  *
  * A client that sends nothing, or sends slowly, costs a descriptor and 8 KiB for at most handshake-timeout. At most 64
- * clients are connected; a further client replaces the oldest. The module owns the clients. The server's thread only.
+ * clients are connected; a new client then replaces the oldest. The module owns the clients. The server's thread only.
  */
 #ifndef NETLOGD_HTTP_H
 #define NETLOGD_HTTP_H

@@ -162,7 +162,7 @@ static void begin_end(void)
     ending_begin(server.settings->stop_s);
 }
 
-/* Serves clients until recovery has ended, because recovery may be a client. A second signal ends recovery at once. */
+/* Ends the server, after recovery if it still runs: recovery may be a client. A second signal ends recovery at once. */
 static void on_stop(evutil_socket_t signal, short what, void *user)
 {
     int64_t patience_ms = 0;

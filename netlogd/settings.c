@@ -241,8 +241,8 @@ const nl_option settings_rows[] = {
      .minimum = 1,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, max_connections),
-     .help = "Maximum number of clients; a further client replaces the one that has been silent longest, of the "
-             "address with the most clients; netlogd rejects it while all clients are busy"},
+     .help = "Maximum number of clients; a new client then replaces the longest silent client of the address with the "
+             "most clients; netlogd rejects it while all clients are busy"},
     {.name = "max-memory",
      .type = NL_OPTION_SIZE,
      .initial = "1g",
@@ -257,8 +257,8 @@ const nl_option settings_rows[] = {
      .initial = "5000",
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, max_per_address),
-     .help = "Maximum number of clients from one address, or IPv6 network of 64 bits; a further client replaces the "
-             "one that has been silent longest; 0 sets no limit"},
+     .help = "Maximum number of clients from one address, or IPv6 network of 64 bits; a new client then replaces the "
+             "longest silent one; 0 sets no limit"},
     {.name = "max-rate",
      .type = NL_OPTION_COUNT,
      .initial = "0",
@@ -273,7 +273,8 @@ const nl_option settings_rows[] = {
      .unit = NL_NS_PER_SECOND,
      .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
      NL_OPTION_MEMBER(settings, record_s),
-     .help = "Close a connection if one record, or the first record, takes longer than DURATION to arrive; 0 disables"},
+     .help = "Close a connection if a record takes longer than DURATION to arrive; the first record counts from the "
+             "start of the connection; 0 disables"},
     {.name = "idle-timeout",
      .type = NL_OPTION_DURATION,
      .initial = "1d",

@@ -14,7 +14,7 @@
 
 enum {
     AHEAD = 12,       /* lines to prefetch */
-    THREADS = 2,      /* one writes, the other fetches; further threads would wait */
+    THREADS = 2,      /* one writes while the other fetches; more threads would only wait */
     BESIDE = 4 << 20, /* approximate memory for passing lines on, in bytes */
 };
 

@@ -147,7 +147,7 @@ static bool is_id(const correction_options *options, nl_string name)
     return options->id_count == 0 && is_id_by_name(name);
 }
 
-/* Hashes the IDs of a record in any order. Returns false if it has none. */
+/* Hashes the IDs of a record; their order does not matter. Returns false if the record has none. */
 static bool hash_ids(const correction_options *options, const nl_record *record, uint64_t *hash)
 {
     char scratch[NL_FIELD_TEXT_SIZE];

@@ -325,7 +325,7 @@ static uint32_t place_of(request_reader *r, uint32_t host, uint32_t program)
 
 /* ---- records ---- */
 
-/* Returns the hash of the request's name, or 0 if the record belongs to no request. */
+/* Returns the hash of the request's name, or 0 if the record has neither a trace ID nor all ID fields. */
 static uint64_t request_of(const request_reader *r, const found_fields *f, bool *traced)
 {
     uint64_t hash = f->used[USE_TRACE] != NULL ? hash_value(r, f->used[USE_TRACE], 0) : 0;

@@ -131,8 +131,8 @@ static bool starts_record(const char *value, const char *end, bool within)
 /* ---- text before the first pair ---- */
 
 /*
- * Words before the first pair: "2012-10-11T03:47:20+00:00 heroku[router]: at=info ...". Words that are all valid keys
- * are keys alone, not a prefix.
+ * Words before the first pair: "2012-10-11T03:47:20+00:00 heroku[router]: at=info ...". If all these words are valid
+ * keys, they are keys without values and not a prefix.
  */
 typedef struct prefix {
     const char *end; /* start of the first pair; start of the line without a prefix */

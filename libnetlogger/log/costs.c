@@ -94,7 +94,8 @@ static void log_some(measuring *m, nl_event_site *site, const nl_format_site *fo
 
 static void costs_measure(measuring *m, const nl_event_site *measured, nl_event_cost *cost)
 {
-    /* A copy with a fixed number, so that each event only looks up the scratch ring. */
+    /* The copy has a fixed number, so that the measured events need no registration: each only looks up the scratch
+     * ring. */
     nl_event_site site = *measured;
     site.id = NL_SITE_FIRST;
     const nl_format_site *format = nl_format_site_of(measured);

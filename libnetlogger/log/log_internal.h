@@ -134,7 +134,7 @@ void nl_producer_lose(nl_log *log);
 /* Counts an event of a signal handler that interrupted another event. */
 void nl_producer_refuse(nl_log *log);
 
-/* Writes this thread's unreported losses to its ring. Returns whether it had any. The registry is locked. */
+/* Writes this thread's unreported losses to its ring. Returns whether there were any. The registry is locked. */
 bool nl_producer_report_lost(nl_log *log);
 
 /* Describes the log in shared memory, before its first event and after changes, so that it can be recovered. Returns

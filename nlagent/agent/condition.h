@@ -42,7 +42,7 @@ allowance condition_new_budget(void);
  */
 nl_status condition_match(allowance *budget, const nl_filter *filter, const nl_record *record, bool *matches);
 
-/* Returns whether the interval selects a measurement, which began at start_ns (monotonic). */
+/* Returns whether the interval selects a measurement that began at start_ns (monotonic). */
 bool condition_selects(condition *c, uint64_t measurement, int64_t start_ns);
 
 /* Returns whether condition_judge depends on the fields of a record. */

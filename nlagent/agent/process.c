@@ -101,7 +101,7 @@ void process_reap_all(void)
 
 /* ---- output ---- */
 
-/* Passes records on as lines of ULM that cannot be passed on unread. */
+/* Decodes output that cannot be passed on unread, and passes its records on as lines of ULM. */
 static void process_decode(sensor_process *p, const char *data, size_t size)
 {
     const nl_record *record;

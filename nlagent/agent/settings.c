@@ -244,8 +244,8 @@ const nl_option agent_settings_rows[] = {
     LIMIT_ROW("max-subscriptions", "1000", limits.subscriptions, "Maximum number of subscriptions"),
     LIMIT_ROW("max-per-consumer", "100", limits.per_consumer, "Maximum number of subscriptions per client"),
     LIMIT_ROW("max-connections", "2000", limits.connections,
-              "Maximum number of clients; a further client replaces the one that has been silent longest, of the "
-              "address with the most clients"),
+              "Maximum number of clients; a new client then replaces the longest silent client of the address with the "
+              "most clients"),
     LIMIT_ROW("max-per-address", "1000", limits.per_address,
               "Maximum number of clients from one address, or IPv6 network of 64 bits"),
     LIMIT_ROW("queue", "2000", limits.queue,

@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 """
 
 HTTP = "the peer is an HTTP server, not netlogd; check host and port"
-CLOSED = "the peer closed the connection without a reply; it may not be netlogd, not allow this host, or require TLS (x-netlogs://)"
+CLOSED = "the peer closed the connection without a reply; perhaps it is not netlogd, does not allow this host, or requires TLS (x-netlogs://)"
 TLS_WANTED = "the port requires TLS; use x-netlogs:// in the URL"
 NO_TLS = "the port does not use TLS; use x-netlog:// in the URL, or a port of netlogd's x-netlogs listeners"
 
