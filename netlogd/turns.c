@@ -17,7 +17,7 @@ enum {
 
 static struct {
     struct event *event; /* active while clients wait */
-    struct event *share; /* as event, with the priority of clients that are served at once */
+    struct event *share; /* a timer: serves waiting clients between those that are served at once */
     bool ran;            /* a turn ran since the latest share event */
     void (*before)(void);
     turn **heap; /* the waiting clients, the next client first; heap[0] is not used */

@@ -34,7 +34,7 @@ typedef struct gathering {
     size_t next;              /* first line that no thread has taken */
     uint64_t tickets;         /* number of shares that were taken */
     uint64_t turn;            /* the next share to pass on */
-    struct filling *fillings; /* THREADS, of a table that refers to files */
+    struct filling *fillings; /* THREADS of them, if the table refers to files */
 } gathering;
 
 /* Lines that a thread fetches together. */

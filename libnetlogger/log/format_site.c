@@ -143,7 +143,7 @@ static size_t first_entry(nl_level level, const char *event, const char *format)
 
 nl_format_site *nl_format_site_find(nl_format_cache *cache, nl_level level, const char *event, const char *format)
 {
-    _Static_assert(NL_FORMAT_CACHE_SIZE == 1 << 8, "the hash is of 8 bits");
+    _Static_assert(NL_FORMAT_CACHE_SIZE == 1 << 8, "the hash has 8 bits");
     size_t first = first_entry(level, event, format), at = first;
     for (size_t i = 0; i < PROBES; i++) {
         at = (first + i) % NL_FORMAT_CACHE_SIZE;

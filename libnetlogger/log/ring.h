@@ -25,8 +25,8 @@ struct nl_ring {
     uint64_t mask;
     nl_mapping mapping;
     const nl_ring_policy *policy;
-    int64_t stuck_since_ns; /* since then, on the monotonic clock, an event has waited and tail has not moved; 0: no
-                               event waits */
+    int64_t
+        stuck_since_ns; /* monotonic time since which an event has waited and tail has not moved; 0: no event waits */
     uint64_t stuck_tail;
     nl_ring *next; /* in the log's list */
     nl_ring *next_of_thread;

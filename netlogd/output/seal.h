@@ -31,8 +31,8 @@ seal *seal_open(const output_options *options);
 void seal_close(seal *s);
 
 /*
- * Names the empty file with a number, unless a seal has named it; later bytes belong to it. Returns NL_FAILED after
- * setting the error.
+ * Begins the empty file with this number: names it in a seal, unless a seal has named it, and counts later bytes for
+ * it. Returns NL_FAILED after setting the error.
  */
 nl_status seal_begin_file(seal *s, uint64_t number);
 

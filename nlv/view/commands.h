@@ -1,4 +1,5 @@
-/* The table of commands with their names, menus and keys. The menu bar, the list of keys and the keyboard use it. */
+/* The table of commands with their names, menus and keys. The menu bar, the list of keys and the keyboard use the
+ * table. */
 #ifndef NLV_COMMANDS_H
 #define NLV_COMMANDS_H
 
