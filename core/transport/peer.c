@@ -8,8 +8,8 @@
 #define CHECK "; check host and port"
 
 const char nl_peer_closed[] =
-    "the peer closed the connection without a reply; it may not be netlogd, not allow this host, or "
-    "require TLS (x-netlogs://)";
+    "the peer closed the connection without a reply; perhaps it is not netlogd, does not allow this host, or "
+    "requires TLS (x-netlogs://)";
 const char nl_peer_control[] = "this is netlogd's control socket, which accepts no events; use a URL of --listen";
 const char nl_peer_silent[] = "no reply; is the peer netlogd, and can it write its output?";
 
