@@ -66,7 +66,7 @@ static uint32_t find_value(const trace *t, const trace_record *record, const uin
 
 static void find_ids(order_learning *o)
 {
-    for (guint i = 0; o->lifeline->ids[i] != NULL && i < IDS; i++) {
+    for (guint i = 0; i < IDS && o->lifeline->ids[i] != NULL; i++) {
         char **choices = g_strsplit(o->lifeline->ids[i], "|", CHOICES - 1);
         find_strings(o->trace, (const char *const *)choices, o->ids[i]);
         g_strfreev(choices);
@@ -77,7 +77,7 @@ static void find_ids(order_learning *o)
 static bool find_key(const order_learning *o, const trace_record *record, uint64_t *key)
 {
     *key = 0;
-    for (guint i = 0; o->lifeline->ids[i] != NULL && i < IDS; i++) {
+    for (guint i = 0; i < IDS && o->lifeline->ids[i] != NULL; i++) {
         uint32_t value = find_value(o->trace, record, o->ids[i]);
         if (value == TRACE_NONE)
             return false;
@@ -213,7 +213,7 @@ void event_order_pairs(char *const *events, guint rows, int *begin_of, int *end_
 {
     event_names *names = event_names_new();
     uint32_t *number = g_new(uint32_t, 2 * rows + 1), *span = number + rows;
-    event_side *side = g_new(event_side, rows + 1);
+    event_side *side = g_malloc((rows + 1) * sizeof *side);
     for (guint row = 0; row < rows; row++)
         number[row] = event_names_add(names, (nl_string){events[row], strlen(events[row])});
     for (guint row = 0; row < rows; row++) {
