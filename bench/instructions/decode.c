@@ -1,5 +1,5 @@
 /*
- * Decodes a whole log, as programs that read do: decode FILE. bench/compare counts its instructions.
+ * Decodes a whole log with the library's decoder: decode FILE. bench/compare counts the instructions of this program.
  */
 #include <netlogger.h>
 #if __has_include("reader/decoder.h") /* for comparisons with older revisions */

@@ -1,5 +1,6 @@
 /*
- * The tracepoint of LTTng-UST with the same three fields. LTTng's headers include this file repeatedly.
+ * The LTTng-UST tracepoint, with the same three fields as the events of the other sides. LTTng's headers include this
+ * file repeatedly.
  */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER bench

@@ -1,6 +1,7 @@
 /*
- * A tracepoint of LTTng-UST. The session daemon determines whether it is enabled and where it writes. bench/log/run
- * creates the session and names it in $BENCH_LTTNG_SESSION; without it, the tracepoint is dormant.
+ * An LTTng-UST tracepoint. The session daemon determines whether the tracepoint is enabled and where it writes.
+ * bench/log/run creates the session and puts its name in $BENCH_LTTNG_SESSION. If this variable is not set, the
+ * tracepoint is dormant.
  */
 #include "measure.h"
 
@@ -26,7 +27,7 @@ static inline void one(uint64_t i)
     lttng_ust_tracepoint(bench, WriteData, (long)i, (int)i, "abcdefghijklmn");
 }
 
-/* Returns the number of lost events as LTTng reports it: 0, because the channel blocks. */
+/* Returns the number of lost events that LTTng reports. It is 0, because the channel blocks. */
 static uint64_t discarded(void)
 {
     struct lttng_domain domain = {0};

@@ -1,4 +1,4 @@
-/* NL_MARKER without a probe. */
+/* Measures NL_MARKER when no probe is attached. */
 #include <netlogger.h>
 #ifndef NL_MARKER
 #define MEASURE_MISSING "the library has no NL_MARKER"

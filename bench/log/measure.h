@@ -1,11 +1,12 @@
 /*
- * The harness that all sides of bench/log share: the timing of calls and bursts. C and C++.
+ * The harness that all sides of bench/log share. It times calls and bursts. The header is both C and C++.
  *
  * A side is a small program. It includes this header and defines the three functions below; its main returns
- * measure_main(argc, argv). one() is inlined into the loops here, so that the measured time is the time of a call in a
- * program.
+ * measure_main(argc, argv). one() is inlined into the loops here, so that the measured time equals the time of a call
+ * in a real program.
  *
- * A side that cannot be built here defines MEASURE_MISSING, the reason, before it includes this header, and only main.
+ * A side that cannot be built here defines MEASURE_MISSING as the reason before it includes this header. It then needs
+ * only main.
  *
  *   SIDE calls EVENTS PATH     one thread: bursts, single calls, then EVENTS events without a pause
  *   SIDE threads EVENTS PATH   bursts in 1, 2, 4, 8 and 16 threads at the same time
@@ -35,23 +36,23 @@
 
 #ifndef MEASURE_MISSING
 
-/* Opens the log at path, a file or directory that does not exist yet. Ends the program on failure. */
+/* Opens the log at path, which names a file or directory that does not exist yet. Ends the program on failure. */
 static void side_open(const char *path);
 
-/* Logs one event, which contains i. Any thread. */
+/* Logs one event that contains i. Any thread may call it. */
 static inline __attribute__((always_inline)) void one(uint64_t i);
 
-/* Returns when all events are in the file. The result is the number of lost events, if the side knows it. */
+/* Waits until all events are in the file. Returns the number of lost events, or 0 if the side does not know it. */
 static uint64_t side_close(void);
 
 enum {
-    MEASURE_BURST = 4096,      /* events that fit twice into the smallest buffer of all sides */
-    MEASURE_BURSTS = 31,       /* for the median */
-    MEASURE_THREAD_BURSTS = 8, /* per thread */
+    MEASURE_BURST = 4096,      /* events; two bursts fit into the smallest buffer of any side */
+    MEASURE_BURSTS = 31,       /* number of bursts for the median */
+    MEASURE_THREAD_BURSTS = 8, /* bursts per thread */
     MEASURE_THREADS = 16,
-    MEASURE_PAUSE_NS = 10 * 1000 * 1000,       /* after each burst, for the consumer to empty the buffers */
-    MEASURE_LONG_PAUSE_NS = 200 * 1000 * 1000, /* after EVENTS events, and while the clocks are compared */
-    MEASURE_PAIRS = 10000,                     /* empty pairs of counter readings */
+    MEASURE_PAUSE_NS = 10 * 1000 * 1000,       /* pause after each burst, in which the consumer empties the buffers */
+    MEASURE_LONG_PAUSE_NS = 200 * 1000 * 1000, /* pause after EVENTS events, and during the comparison of the clocks */
+    MEASURE_PAIRS = 10000,                     /* pairs of counter readings with nothing between them */
     MEASURE_COUNT_WARM = 1000,
 };
 
@@ -72,7 +73,7 @@ static void measure_pause(int64_t ns)
     nanosleep(&t, NULL);
 }
 
-/* Measures the rate of the counter over a time that makes the cost of reading the clock negligible. */
+/* Measures the rate of the counter, over a period so long that the cost of reading the clock is negligible. */
 static void measure_calibrate(void)
 {
     double from = measure_now(CLOCK_MONOTONIC);
@@ -82,7 +83,7 @@ static void measure_calibrate(void)
     measure_ns_per_tick = took / (double)(__rdtsc() - ticks);
 }
 
-/* The timed loop. Not inlined, so that valgrind can find its instructions by its name. */
+/* The timed loop. It is not inlined, so that valgrind can attribute instructions to it by name. */
 __attribute__((noinline)) static void measure_many(uint64_t first, uint64_t count)
 {
     for (uint64_t i = first; i < first + count; i++) {
@@ -109,7 +110,7 @@ static inline __attribute__((always_inline)) uint64_t measure_after(void)
     return t;
 }
 
-/* Times single calls. Reuses the memory, because each new page would increase the time of the next call. */
+/* Times single calls. Reuses the memory of ticks, because a new page would delay the call that touches it. */
 __attribute__((noinline)) static void measure_each(uint64_t first, uint32_t ticks[MEASURE_BURST])
 {
     for (uint64_t i = 0; i < MEASURE_BURST; i++) {
@@ -125,7 +126,7 @@ static int measure_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts values. */
+/* Sorts values in place, and returns a percentile. */
 static double measure_percentile(double *values, size_t count, double percent)
 {
     qsort(values, count, sizeof *values, measure_compare);
@@ -152,8 +153,10 @@ static double measure_empty_pair(void)
     return measure_percentile(ticks, MEASURE_PAIRS, 50);
 }
 
-/* Pins the producer to the last processor. Threads that the side has started run anywhere, or with $MEASURE_APART on
- * all other processors. */
+/*
+ * Pins the producer to the last processor. Threads that the side has started run on any processor, or, if
+ * $MEASURE_APART is set, on any processor except the last.
+ */
 static void measure_pin(void)
 {
     sched_setaffinity(0, sizeof measure_last_cpu, &measure_last_cpu);
@@ -207,7 +210,7 @@ static void measure_singles(uint64_t *next)
     for (int i = 0; i < 4; i++)
         printf("\"%s_ns\": %.1f, ", names[i],
                (measure_percentile(ticks, count, wanted[i]) - empty) * measure_ns_per_tick);
-    /* Interruptions occur in some bursts only. */
+    /* Use the median, because only some bursts are interrupted. */
     printf("\"p99.9_median_ns\": %.1f, ",
            (measure_percentile(quiet, MEASURE_BURSTS, 50) - empty) * measure_ns_per_tick);
     printf("\"empty_pair_ns\": %.1f, ", empty * measure_ns_per_tick);
@@ -226,8 +229,8 @@ static int measure_add_size(const char *path, const struct stat *status, int kin
 }
 
 /*
- * Closes the log and prints the contents of the file, or of all files of the directory. Returns the time at which
- * everything was written.
+ * Closes the log and prints the numbers of events and lost events, and the size of the log's files in bytes. Returns
+ * the time at which everything was written.
  */
 static double measure_finish(const char *path, uint64_t total)
 {
@@ -243,7 +246,7 @@ static void measure_calls(uint64_t events, const char *path)
     uint64_t next = 0;
     measure_many(next++, 1); /* lets sides that start threads late start them now, unpinned */
     measure_pin();
-    measure_many(next, events); /* uses each page of each buffer once */
+    measure_many(next, events); /* touches each page of each buffer once */
     next += events;
     measure_pause(MEASURE_LONG_PAUSE_NS);
     measure_bursts(&next);
@@ -261,7 +264,7 @@ typedef struct measure_thread {
     pthread_barrier_t *together;
     uint64_t first;
     int64_t pause_ns;
-    double clock_ns; /* the share of reading the two clocks in cpu_ns */
+    double clock_ns; /* the part of cpu_ns that reading the two clocks takes */
     double cpu_ns[MEASURE_THREAD_BURSTS];
     double wall_ns[MEASURE_THREAD_BURSTS];
 } measure_thread;

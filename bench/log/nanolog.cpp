@@ -1,9 +1,7 @@
-/*
- * NanoLog in its C++17 mode, from the directory that the user names.
- */
+/* Measures NanoLog in its C++17 mode. The user names the directory that contains NanoLog. */
 #include "measure.h"
 
-#include <array> /* which the next header lacks */
+#include <array> /* the next header uses std::array without including it */
 #include "NanoLogCpp17.h"
 
 using namespace NanoLog::LogLevels;

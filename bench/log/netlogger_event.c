@@ -1,6 +1,4 @@
-/*
- * NL_EVENT into a binary file. -DSIDE_OFF: with its level switched off.
- */
+/* Measures NL_EVENT with a binary file. With -DSIDE_OFF, the level of the events is disabled. */
 #include <netlogger.h>
 #ifndef NL_EVENT
 #define MEASURE_MISSING "the library has no NL_EVENT"

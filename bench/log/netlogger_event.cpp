@@ -1,6 +1,4 @@
-/*
- * The event call of the C++ binding into a binary file: like NL_EVENT, but without a macro.
- */
+/* Measures the C++ binding's event call with a binary file. The call corresponds to NL_EVENT, but is not a macro. */
 #include <netlogger.hpp>
 
 #include "measure.h"

@@ -1,6 +1,4 @@
-/*
- * Opens and closes NetLogger's logs. SIDE_OPTIONS: options of the URL; SIDE_OFF: the log is off.
- */
+/* Opens and closes NetLogger's logs. SIDE_OPTIONS contains URL options. With SIDE_OFF, the log writes nothing. */
 #ifndef BENCH_LOG_NETLOGGER_SIDE_H
 #define BENCH_LOG_NETLOGGER_SIDE_H
 

@@ -1,6 +1,4 @@
-/*
- * nl_write into a text file. -DSIDE_OFF: with its level switched off.
- */
+/* Measures nl_write with a text file. With -DSIDE_OFF, the level of the events is disabled. */
 #include <netlogger.h>
 #include "measure.h"
 

@@ -1,9 +1,10 @@
 /*
- * No log: the cost of reading the counter in the same loop, which is the minimum for events with a time.
+ * Measures the cost of reading the cycle counter in the same loop, without a log. This is the minimum cost of an event
+ * with a timestamp.
  *
  * With -DSIDE_BYTES, the measurement includes the cost of storing an event's bytes in memory as large as a log's ring,
- * used repeatedly. The first call in each page (one call in 89) waits for the translation of its address. This is
- * visible from p99 to p99.9, mainly in virtual machines.
+ * used repeatedly. The first call in each page (one call in 89) waits for an address translation. This delay is visible
+ * from p99 to p99.9, mainly in virtual machines.
  */
 #include "measure.h"
 
@@ -12,7 +13,7 @@
 
 enum {
     RING = 1024 * 1024, /* the default size of a log's ring */
-    EVENT = 46,         /* size of the event of the other sides in the ring */
+    EVENT = 46,         /* size in the ring of an event of the other sides */
 };
 
 static char *ring;

@@ -1,5 +1,6 @@
 /*
- * spdlog into a text file, asynchronously. -DSIDE_SYNC: the caller formats and writes; -DSIDE_OFF: the level is off.
+ * Measures spdlog with a text file, asynchronously. With -DSIDE_SYNC, the caller formats and writes. With -DSIDE_OFF,
+ * the level is disabled.
  */
 #include "measure.h"
 

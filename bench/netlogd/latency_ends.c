@@ -1,9 +1,9 @@
 /*
- * Measures the time from an application's NL_EVENT to a subscriber of the collector. bench/netlogd/latency compiles
- * and runs this program, once with netlogd and once with itself as a sink that only receives the records, which gives
- * the share of the log's own thread.
+ * Measures the time from an application's NL_EVENT to a subscriber of the collector. bench/netlogd/latency compiles and
+ * runs this program, once with netlogd and once with this program as a sink that only receives the records. The second
+ * run shows how much of the latency the log's own thread causes.
  *
- *   latency burst URL EVENTS        the maximum rate: events per second if all are logged at once
+ *   latency burst URL EVENTS        the maximum rate in events per second, with all events logged at once
  *   latency through URL FORMAT RATE SECONDS    to a subscriber of the same collector
  *   latency sink FORMAT RATE SECONDS
  */
@@ -42,7 +42,7 @@ static void latency_ends_take(const nl_record *record)
         latencies[measured++] = nl_time_now_ns() - at_ns;
 }
 
-/* Logs events at a constant rate, a millisecond's events at a time, each with the time of its call. */
+/* Logs events at a constant rate, in batches of one millisecond. Each event contains the time of its call. */
 static void log_paced(nl_log *log)
 {
     struct timespec next;

@@ -1,5 +1,5 @@
 /*
- * The load of bench/netlogd/run, which compiles it.
+ * Produces the load for bench/netlogd/run, which compiles this program.
  *
  *   load make FORMAT COUNT FILE        writes COUNT records as ulm or nlb; ulm has about 125 bytes per record
  *   load text FILE PORT CONNECTIONS OUTPUT [CA]
@@ -8,7 +8,7 @@
  * acknowledged load idle FILE PORT CONNECTIONS [CA] opens CONNECTIONS, each of which sends FILE and then nothing;
  * prints "idle", and ends when its standard input does
  *
- * With CA, the connections use TLS. PORT is on this machine.
+ * If CA is given, the connections use TLS. PORT is a port on this machine.
  */
 #include <netlogger.h>
 #if __has_include("record/encoder.h") /* for comparisons with older revisions */
@@ -34,7 +34,7 @@
 
 enum {
     CHUNK = 256 << 10,      /* bytes per send of a single connection */
-    SMALL_CHUNK = 16 << 10, /* of one connection among many */
+    SMALL_CHUNK = 16 << 10, /* bytes per send of one connection among many */
     ENDED_NS = 60,          /* seconds after which an output that does not grow counts as failed */
     ACK_SIZE = 16,
 };
@@ -42,7 +42,7 @@ enum {
 typedef struct client {
     int fd;
     SSL *ssl;
-    const char *at, *end; /* the bytes that are not sent yet */
+    const char *at, *end; /* the bytes that have not been sent yet */
     char ack[ACK_SIZE];   /* the frame received so far */
     size_t ack_size;
     uint64_t acknowledged;
@@ -65,7 +65,7 @@ static int64_t now_ns(void)
 
 /* ---- writing records ---- */
 
-/* Makes records of eight threads of four hosts, a microsecond apart. */
+/* Makes record number i. The records come from eight threads on four hosts, one microsecond apart. */
 static void make_record(nl_record *record, uint64_t i)
 {
     char host[32], file[32];
@@ -145,7 +145,7 @@ static void open_client(client *c, uint16_t port)
     fcntl(c->fd, F_SETFL, O_NONBLOCK);
 }
 
-/* Opens clients and divides the whole lines of data among them. */
+/* Opens connections and divides data among them at line boundaries. */
 static client *open_clients(size_t count, uint16_t port, nl_string data)
 {
     client *clients = calloc(count, sizeof *clients);
@@ -165,7 +165,7 @@ static client *open_clients(size_t count, uint16_t port, nl_string data)
     return clients;
 }
 
-/* Sends as much as the kernel accepts, at most the given number of bytes. */
+/* Sends as many bytes as the kernel accepts, up to a maximum. */
 static void send_some(client *c, size_t most)
 {
     size_t left = (size_t)(c->end - c->at), size = left < most ? left : most, put = 0;
@@ -181,9 +181,7 @@ static void send_some(client *c, size_t most)
     c->at += put;
 }
 
-/*
- * Reads frames of the collector and keeps the latest acknowledgement. Returns false if no more data is available now.
- */
+/* Reads the collector's frames and keeps the latest acknowledgement. Returns false if no more data is available now. */
 static bool listen_some(client *c)
 {
     char *at = c->ack + c->ack_size;
@@ -215,7 +213,7 @@ static int watch(client *clients, size_t count, uint32_t events)
     return poll;
 }
 
-/* Sends one chunk of each client in turn. */
+/* Sends the data of all clients, one chunk of a ready client at a time. */
 static void send_all(client *clients, size_t count)
 {
     int poll = watch(clients, count, EPOLLOUT);

@@ -1,8 +1,9 @@
 /*
- * The minimal work of a client of NATS JetStream with the same messages: nats_plain HOST:PORT STREAM REPLICAS FILE...
+ * A minimal NATS JetStream client that handles the same messages: nats_plain HOST:PORT STREAM REPLICAS FILE...
  *
- * Publishes the blocks of files as messages, each file to its own stream, with at most 128 outstanding messages, and
- * waits for all acknowledgements. Then reads all messages and acknowledges each. Prints the seconds of both phases.
+ * It publishes the blocks of the files as messages, each file to its own stream, with at most 128 outstanding messages,
+ * and waits for all acknowledgements. Then it reads and acknowledges all messages. It prints the duration of both
+ * phases in seconds.
  */
 #include <nats/nats.h>
 #include <stdbool.h>
@@ -44,7 +45,7 @@ static char *read_file(const char *path, size_t *size)
     return data;
 }
 
-/* The messages of a file, and the position of the next message. */
+/* The messages of one file, and the position of the next message. */
 typedef struct source {
     char *data, subject[64];
     size_t size, at;
@@ -62,7 +63,7 @@ static void add_stream(jsCtx *js, source *s, const char *name, int replicas)
     expect_ok(js_AddStream(NULL, js, &config, NULL, NULL), "add a stream");
 }
 
-/* Publishes the file's next block, whose header has its size at byte 4 and the payload's size at byte 12. */
+/* Publishes the file's next block. The block header has the header size at byte 4 and the payload size at byte 12. */
 static void publish_next(jsCtx *js, source *s)
 {
     uint16_t header;

@@ -3,11 +3,12 @@
  * WxH] [--png DIRECTORY] drive LOG --open drive LOG --live RECORDS-PER-SECOND SECONDS MEGABYTES
  *
  * The model's thread opens and reads a log while frames are drawn into an image. Then the program follows a script at
- * every scale from the whole log down to a microsecond: zoom in, pan. --cold: removes the log and its index from the
- * page cache before opening the log.
+ * every scale from the whole log down to a microsecond: zoom in, pan. --cold removes the log and its index from the
+ * page cache before the program opens the log.
  *
- * --open: only open the log, and print one line: seconds until the first picture, seconds until the whole log is
- * loaded, the peak of resident memory in MB, and the number of records. Then wait until the log's index is written.
+ * --open only opens the log, prints one line, and waits until the log's index is written. The line contains the seconds
+ * until the first picture, the seconds until the whole log is loaded, the peak resident memory in MB, and the number of
+ * records.
  *
  * --live: another process appends the lines of LOG to LOG.live at the given rate. The model follows the file and keeps
  * MEGABYTES of records, while the program draws the last seconds 60 times per second, as the window does.
@@ -39,8 +40,10 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Returns the processor time of this thread: the time of a frame on an idle machine, except for the thread that helps
- * with drawing (beside.h). */
+/*
+ * Returns this thread's processor time. On an idle machine, this is the time of a frame, except that it excludes the
+ * thread that helps to draw (beside.h).
+ */
 static double spent_s(void)
 {
     struct timespec t;
@@ -81,8 +84,8 @@ typedef struct driver {
     cairo_t *cr;
     scene_view view;
     frames all, scale, rest;
-    double pixels;      /* per unit */
-    const char *folder; /* for pictures; NULL: none */
+    double pixels;      /* pixels per unit */
+    const char *folder; /* directory for pictures; NULL: write no pictures */
 } driver;
 
 static void drive_take(frames *f, double ms, double spent_ms)
@@ -93,7 +96,7 @@ static void drive_take(frames *f, double ms, double spent_ms)
     f->spent_ms[f->count++] = spent_ms;
 }
 
-/* Draws a frame, and stores its cost in `to` unless it is NULL. */
+/* Draws a frame, and adds its cost to `to` and and_to unless they are NULL. */
 static void drive_draw(driver *d, frames *to, frames *and_to)
 {
     double begin = now_s(), spent = spent_s();
@@ -108,7 +111,7 @@ static void drive_draw(driver *d, frames *to, frames *and_to)
         drive_take(and_to, ms, spent_ms);
 }
 
-/* Draws coarsely, as the window does, if the latest picture at rest took long. */
+/* Draws a coarse frame, as the window does, if the latest frame of a resting view took long. */
 static void frame(driver *d)
 {
     const frames *rest = &d->rest;
@@ -152,7 +155,7 @@ static double own_memory(void)
     return kib * 1024;
 }
 
-/* The waits of this process for the disk: page faults, and bytes read. */
+/* The disk reads of this process: the number of page faults, and the number of bytes. */
 typedef struct disk {
     long faults;
     double bytes;
@@ -174,7 +177,7 @@ static disk disk_so_far(void)
     return sum;
 }
 
-/* Waits until the whole log is loaded, and draws only the first picture. */
+/* Waits until the whole log is loaded. Draws only the first picture. */
 static void drive_open_log(driver *d, const char *log, double begin)
 {
     struct rusage used;
@@ -239,7 +242,7 @@ static void read_log(driver *d, double begin, bool again)
     print_frames("while it was read", &meanwhile);
 }
 
-/* Measures the time until only records that match an expression are shown; NULL: all records. */
+/* Measures the time until the model shows only the records that match expression, or all records if it is NULL. */
 static void filter_log(driver *d, const char *expression)
 {
     double begin = now_s();
@@ -253,7 +256,7 @@ static void filter_log(driver *d, const char *expression)
     fflush(stdout);
 }
 
-/* Zooms from the whole log to a microsecond around a place. */
+/* Zooms from the whole log to a microsecond around one time. */
 static void go_through(driver *d)
 {
     int64_t from_ns, to_ns;
@@ -294,7 +297,8 @@ static void go_through(driver *d)
 /* ---- real time ---- */
 
 /*
- * Appends the lines of one file to another at a given rate, and counts them in *written, until the process is killed.
+ * Appends the lines of one file to another file at a given rate, until the process is killed. Counts the lines in
+ * *written.
  */
 static void drive_grow(const char *from, const char *to, double rate, volatile uint64_t *written)
 {
@@ -437,7 +441,7 @@ int main(int argc, char **argv)
     program_reading reading = {0};
     double begin = now_s();
     d.model = model_new(NULL, &reading);
-    drive_draw(&d, NULL, NULL); /* the empty window, which loads fonts */
+    drive_draw(&d, NULL, NULL); /* draw an empty window, to load the fonts */
     if (!only_open)
         printf("  empty window %.3f s\n", now_s() - begin);
     if (rate > 0)

@@ -1,7 +1,7 @@
 /*
  * Writes a log for bench/nlv/run: make_log FILE RECORDS. A client fetches blocks from four servers in eight steps, as
- * in examples/dpss, with about 125 bytes per record, nearly in order as a collector writes them. The log also has the
- * load of each host and some rare events.
+ * in examples/dpss, with about 125 bytes per record, nearly in order of time, like the log of a collector. The log also
+ * contains the load of each host and some rare events.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ typedef struct block {
 
 static uint64_t state = 88172645463325252u;
 
-static uint64_t make_log_draw(uint64_t most) /* xorshift, by Marsaglia */
+static uint64_t make_log_draw(uint64_t most) /* xorshift (G. Marsaglia, 2003) */
 {
     state ^= state << 13;
     state ^= state >> 7;
@@ -29,7 +29,7 @@ static uint64_t make_log_draw(uint64_t most) /* xorshift, by Marsaglia */
     return state % most;
 }
 
-/* Prints a time in microseconds after 2026-01-01T00:00:00. */
+/* Prints a time, given in nanoseconds after 2026-01-01T00:00:00, with microseconds. */
 static void put_time(FILE *file, uint64_t ns)
 {
     uint64_t us = ns / 1000, second = us / 1000000, day = second / 86400;

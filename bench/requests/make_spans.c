@@ -1,7 +1,7 @@
 /*
  * Writes blocks of records to standard output, for bench/requests/run: make_spans SPANS. A frontend calls two backends
- * at once, one of which queries a database twice. Each request has eight spans with explicit identifiers, and so
- * sixteen records. A request begins every 8 us; about 600 are under way at a time.
+ * at the same time, and one backend queries a database twice. Each request has eight spans with explicit identifiers,
+ * and therefore sixteen records. A request begins every 8 us, and about 600 requests are in progress at a time.
  */
 #include "record/block_write.h"
 
@@ -22,7 +22,7 @@ static const struct {
     {"Sql", "db", "database", 7, 6},     {"Render", "web", "frontend", 8, 1},
 };
 
-/* Spans that begin (positive) and end, in order of time. */
+/* The spans of a request as they begin (positive) and end (negative), in order of time. */
 static const int steps[2 * SPANS] = {1, 2, 3, 4, 5, 6, -4, -2, 7, -7, -6, -5, -3, 8, -8, -1};
 
 static void write_out(nl_block_writer *w)

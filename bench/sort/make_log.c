@@ -29,13 +29,17 @@ static int make_log_compare(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Eight hosts, each with a delay some milliseconds longer than the previous host's, plus a random part. */
+/*
+ * The records come from eight hosts. The delay of each host is some milliseconds longer than that of the previous host,
+ * plus a random part.
+ */
 static void arrive_nearly_in_order(entry *entries, uint64_t count)
 {
     enum { PART = 1 << 20 };
     for (uint64_t i = 0; i < count; i++)
         entries[i].arrival = i + i % 8 * 200 + random_number() % 300;
-    for (uint64_t from = 0; from < count; from += PART / 2) /* sort parts that overlap by more than the largest delay */
+    for (uint64_t from = 0; from < count;
+         from += PART / 2) /* it suffices to sort parts that overlap by more than the maximum delay */
         qsort(entries + from, count - from < PART ? count - from : PART, sizeof *entries, make_log_compare);
 }
 

@@ -1,5 +1,6 @@
 /*
- * Pairs of tracepoints of LTTng-UST, which has no spans: the program makes the IDs, here by counting.
+ * Measures pairs of LTTng-UST tracepoints. LTTng-UST has no spans, so the program creates the span IDs itself, from a
+ * counter.
  */
 #include "measure_spans.h"
 

@@ -1,6 +1,6 @@
 /*
- * Two tracepoints of LTTng-UST that stand for the start and the end of a span, with the same IDs and fields as the
- * other sides. LTTng's headers include this file repeatedly.
+ * Two LTTng-UST tracepoints for the start and the end of a span, with the same IDs and fields as the spans of the other
+ * sides. LTTng's headers include this file repeatedly.
  */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER bench

@@ -1,6 +1,6 @@
 /*
- * Times bursts of calls: each side of bench/spans prints a line "NAME MEDIAN MINIMUM" per measurement, in nanoseconds
- * per call. C and C++.
+ * Times bursts of calls. For each measurement, each side of bench/spans prints a line "NAME MEDIAN MINIMUM", in
+ * nanoseconds per call. The header is both C and C++.
  */
 #ifndef BENCH_SPANS_MEASURE_H
 #define BENCH_SPANS_MEASURE_H
@@ -26,8 +26,10 @@ static int measure_compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Calls CODE with i from 0 in bursts that fit into the buffers. Before each burst, empty() and a pause of 10 ms let the
- * consumer empty them. */
+/*
+ * Calls CODE with i from 0 in bursts that fit into the buffers. Before each burst, empty() and a pause of 10 ms let the
+ * consumer empty the buffers.
+ */
 #define MEASURE(name, empty, ...)                                                                                      \
     do {                                                                                                               \
         double measure_times[MEASURE_BURSTS];                                                                          \

@@ -1,6 +1,4 @@
-/*
- * Spans of opentelemetry-cpp with the batch processor and an exporter that discards them.
- */
+/* Measures opentelemetry-cpp spans, with the batch processor and an exporter that discards the spans. */
 #include "measure_spans.h"
 
 #include <opentelemetry/sdk/trace/batch_span_processor_factory.h>

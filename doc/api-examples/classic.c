@@ -1,4 +1,4 @@
-/* The interface of the toolkit of 1998 to 2004. */
+/* The interface of the original toolkit (1998 to 2004). */
 #include <NetLogger.h>
 #include <netlogger.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ int main(void)
     int closed = NetLoggerClose(other);
     close(fd); /* NetLoggerClose does not close it */
 
-    /* A log of the present interface, with fields as text. */
+    /* NetLoggerWriteText takes the fields as text, and also accepts a log that nl_open opened. */
     nl_log *present = nl_open("testProg", "file:classic.log");
     written += NetLoggerWriteText(present, "Text", "A=1 B=two");
     nl_close(present);

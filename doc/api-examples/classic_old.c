@@ -1,6 +1,4 @@
-/*
- * The interface before 2000: with -DOLD_API, the functions have no constant format.
- */
+/* The interface before 2000. With OLD_API, the functions do not take a separate format for constant fields. */
 #define OLD_API
 #include <NetLogger.h>
 

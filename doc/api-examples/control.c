@@ -11,7 +11,7 @@ int main(void)
     nl_log *log = nl_open("example", "memory:control");
     if (nl_control(log, commands, strlen(commands)) != NL_OK)
         return 1;
-    NL_EVENT(log, NL_DEBUG, "Cache.State", "FREE", 17); /* switched off by name */
+    NL_EVENT(log, NL_DEBUG, "Cache.State", "FREE", 17); /* disabled by name */
     NL_EVENT(log, NL_DEBUG, "Started", "BY", "hand");
 
     /* Check commands from another program before passing them on. */

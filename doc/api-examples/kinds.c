@@ -1,10 +1,8 @@
-/*
- * Events whose names are known only at run time, as in an interpreter or a proxy; and the cost of events.
- */
+/* Events whose names are known only at run time, as in an interpreter or a proxy. */
 #include <netlogger.h>
 #include <stdio.h>
 
-/* Creates the kind once and writes many events of it. */
+/* Creates the event kind once, and then writes many events of this kind. */
 static nl_status transfer(nl_log *log, int64_t bytes)
 {
     const nl_string names[] = {{"SEND.SZ", 7}, {"FILE", 4}};

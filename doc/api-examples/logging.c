@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A program's own function with a format, like printf. */
+/* A wrapper function that takes a format, like printf. */
 static nl_status write_info(nl_log *log, const char *event, const char *format, ...)
 {
     va_list arguments;
@@ -13,7 +13,7 @@ static nl_status write_info(nl_log *log, const char *event, const char *format, 
     return status;
 }
 
-/* Computes values only if the event is written. */
+/* Computes the values only if the event will be written. */
 static void write_cache_state(nl_log *log)
 {
     if (nl_is_on(log, NL_DEBUG))

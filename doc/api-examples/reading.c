@@ -1,6 +1,4 @@
-/*
- * Reading a log: all of it, from a given time, and selected records.
- */
+/* Reading a log: the whole log, the records from a given time, and selected records. */
 #include <netlogger.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * Delivers the events of killed programs of this user to their destinations.
- */
+/* Delivers the events of this user's killed programs to their destinations. */
 #include <netlogger.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * Spans of a request, and the context that connects those of several threads and processes.
- */
+/* The spans of a request, and the context that connects the spans of several threads and processes. */
 #include <netlogger.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -18,7 +16,7 @@ static void *do_work(void *user)
     struct work *work = user;
     nl_context before = nl_context_attach(&work->context);
     NL_SPAN (work->log, NL_USAGE, "Work") {
-        NL_EVENT(work->log, NL_USAGE, "Step", "N", 1); /* carries the ID of Work */
+        NL_EVENT(work->log, NL_USAGE, "Step", "N", 1); /* has the span ID of Work */
     }
     nl_context_attach(&before);
     return NULL;
@@ -32,7 +30,7 @@ static int serve(nl_log *log, const char *traceparent, const char *tracestate)
     if (nl_traceparent_parse(traceparent, strlen(traceparent), &caller) == NL_OK)
         nl_tracestate_append(state, tracestate, strlen(tracestate));
 
-    /* Two spans that overlap: the request, and a query whose result comes later. */
+    /* Two overlapping spans: the request, and a query whose result arrives later. */
     nl_span request = nl_span_begin(log, NL_USAGE, "Request", &caller, "PATH", "/search");
     nl_span query = nl_span_begin(log, NL_USAGE, "Query", &request.context);
 
@@ -52,12 +50,12 @@ static int serve(nl_log *log, const char *traceparent, const char *tracestate)
     return 0;
 }
 
-/* The span of a program that another program started: names are known at run time only. */
+/* The span of a program that another program started. Its name is known only at run time. */
 static nl_status run(nl_log *log, const char *name)
 {
     nl_context parent;
     nl_span span;
-    nl_traceparent_parse(NULL, 0, &parent); /* TRACEPARENT */
+    nl_traceparent_parse(NULL, 0, &parent); /* read the environment variable TRACEPARENT */
     const nl_field fields[] = {{.name = {"USER", 4}, .type = NL_TYPE_STRING, .string = {"jane", 4}}};
     nl_status status = nl_span_begin_fields(&span, log, NL_USAGE, name, &parent, fields, 1);
     nl_context before = nl_context_attach(&span.context);

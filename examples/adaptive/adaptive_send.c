@@ -4,15 +4,15 @@
  *   adaptive_send --receive PORT                       receives and discards data
  *   adaptive_send [OPTION...] HOST PORT                sends
  *
- *     --records URL     source of records RetransmitRate: a pipe from nlkernel live (-, the default), a collector, or a
+ *     --records URL     source of RetransmitRate records: a pipe from nlkernel live (-, the default), a collector, or a
  *                       log
  *     --rate BYTES      maximum rate in bytes/s (default 2000000)
  *     --seconds N       duration (default 10)
  *     --dest URL        destination of events (default $NETLOGGER_DEST)
  *
- * nlkernel live applies the rules of adaptive.rules to the kernel's events and writes records RetransmitRate with the
- * field RATE several times per second. If RATE is above RETRANSMITS_MAX, the program halves its rate; if RATE is 0, the
- * program raises its rate by a tenth. It logs its rate as SendRate.
+ * nlkernel live applies the rules of adaptive.rules to the kernel's events and several times per second writes a
+ * RetransmitRate record with the field RATE. If RATE is above RETRANSMITS_MAX, the program halves its rate; if RATE is
+ * 0, the program raises its rate by a tenth. It logs its rate as SendRate.
  */
 #include <netlogger.h>
 
@@ -29,7 +29,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Retransmits per second above which the rate is halved, milliseconds between sends, and minimum rate in bytes/s. */
+/*
+ * The retransmissions per second above which the program halves the rate, the milliseconds between sends, and the
+ * minimum rate in bytes/s.
+ */
 enum { RETRANSMITS_MAX = 2, SLICE_MS = 10, RATE_MIN = 20000 };
 
 static double now_s(void)

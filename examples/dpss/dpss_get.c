@@ -1,6 +1,6 @@
 /*
- * dpss_get fetches a file that is striped over several dpss_servers: server I modulo the number of servers has block I.
- * It uses parallel connections and logs when it requests each block, receives a part of it, and completes it.
+ * dpss_get fetches a file whose blocks are distributed over N dpss_servers: server I mod N has block I. It uses
+ * parallel connections. For each block, it logs the request, the arrival of each part, and the completion.
  */
 #define _GNU_SOURCE 1
 
@@ -26,14 +26,14 @@
 #include <unistd.h>
 
 typedef struct server {
-    char *name;    /* as in the command line */
-    char *address; /* memory of host and port */
+    char *name;    /* as given on the command line */
+    char *address; /* the memory that holds host and port */
     const char *host;
     const char *port;
-    atomic_uint_least64_t next; /* number of its blocks that streams have requested */
+    atomic_uint_least64_t next; /* number of this server's blocks that the streams have requested */
     atomic_uint_least64_t blocks;
     atomic_uint_least64_t bytes;
-    atomic_int_least64_t last_ns; /* time of its latest complete block */
+    atomic_int_least64_t last_ns; /* completion time of this server's latest block */
 } server;
 
 typedef struct transfer {
@@ -54,7 +54,7 @@ typedef struct stream {
     transfer *transfer;
     server *server;
     size_t server_index;
-    unsigned number; /* among all streams, for the log */
+    unsigned number; /* index among all streams, for the log */
     int fd;
     pthread_t thread;
     bool running;
@@ -69,7 +69,7 @@ static int64_t now_ns(void)
 
 static bool dpss_get_fail(transfer *t, const server *srv, const char *what, const char *problem)
 {
-    /* Report only the first failure: it causes the others. */
+    /* Report only the first failure, because it causes the others. */
     if (!atomic_exchange(&t->failed, true))
         fprintf(stderr, "dpss_get: %s: %s: %s\n", srv->name, what, problem);
     return false;
@@ -126,7 +126,7 @@ static bool receive_response(stream *s, dpss_response *response)
     return true;
 }
 
-/* Requests the server's next block. Sets *asked to false if no blocks are left. */
+/* Requests the server's next block. Sets *asked to whether a block was left to request. */
 static bool request_next(stream *s, bool *asked)
 {
     transfer *t = s->transfer;
@@ -355,7 +355,7 @@ static error_t dpss_get_parse(int key, char *text, struct argp_state *state)
 static const struct argp argp = {
     options, dpss_get_parse, "HOST[:PORT]...", "Fetch a file that is striped over several dpss_servers.", 0, 0, 0};
 
-/* Opens a temporary file, which gets the name of the output when it is complete. */
+/* Opens a temporary file, which is renamed to the output file when it is complete. */
 static bool open_output(arguments *a, char *aside, size_t size)
 {
     a->transfer.file = -1;
@@ -369,7 +369,7 @@ static bool open_output(arguments *a, char *aside, size_t size)
     }
     mode_t mask = umask(0);
     umask(mask);
-    fchmod(a->transfer.file, 0666 & ~mask); /* mkostemp gives rights to the owner only */
+    fchmod(a->transfer.file, 0666 & ~mask); /* mkostemp gives permissions only to the owner */
     return true;
 }
 
@@ -394,7 +394,7 @@ int main(int argc, char **argv)
     char aside[4096];
     if (!open_output(&a, aside, sizeof aside))
         return 1;
-    t->log = nl_open("dpss_get", a.dest); /* NULL, if it fails, is a log that writes nothing */
+    t->log = nl_open("dpss_get", a.dest); /* on failure NULL, which is a log that writes nothing */
 
     bool good = ask_size(t, &t->servers[0], &t->file_size);
     t->block_count = (t->file_size + t->block_size - 1) / t->block_size;

@@ -1,13 +1,13 @@
 /*
  * The block protocol: a client sends one request per block of a file, and the server answers the requests in order. All
- * numbers are in network byte order. The functions have no state; errno is set as described.
+ * numbers are in network byte order. The functions have no state.
  *
  *   request   uint32 magic "DPSQ"   uint32 operation   uint64 block   uint32 block size
  *   response  uint32 magic "DPSA"   uint32 status      uint64 block   uint64 size      then that many bytes, for a READ
  *
  * Operations: SIZE requests the size of the file (no bytes follow the response); READ requests the bytes of a block,
- * which is shorter at the end of the file. A client may send requests before it has received earlier responses. Status
- * is 0 or an error.
+ * which is shorter at the end of the file. A client may send requests before it has received earlier responses. The
+ * status is 0 or an error.
  */
 #ifndef DPSS_PROTOCOL_H
 #define DPSS_PROTOCOL_H
@@ -33,7 +33,7 @@ typedef struct dpss_request {
 typedef struct dpss_response {
     uint32_t status;
     uint64_t block;
-    uint64_t size; /* of the file, or of the bytes that follow */
+    uint64_t size; /* size of the file, or of the bytes that follow */
 } dpss_response;
 
 /* Convert requests and responses to bytes and back. The parsers return false if the magic number is missing. */
@@ -42,7 +42,7 @@ bool dpss_parse_request(const unsigned char in[DPSS_REQUEST_SIZE], dpss_request 
 void dpss_put_response(const dpss_response *response, unsigned char out[DPSS_RESPONSE_SIZE]);
 bool dpss_parse_response(const unsigned char in[DPSS_RESPONSE_SIZE], dpss_response *response);
 
-/* Send or receive size bytes. Return false on failure, with errno, which is 0 if the peer closed the connection. */
+/* Send or receive size bytes. Return false and set errno on failure; errno is 0 if the peer closed the connection. */
 bool dpss_send(int fd, const void *data, size_t size);
 bool dpss_receive(int fd, void *data, size_t size);
 

@@ -1,9 +1,9 @@
 /*
  * dpss_server serves the blocks of one file over TCP.
  *
- * It is one half of the worked example of instrumentation. It logs an event when it receives a request, and before and
- * after each operation that can take time (disk, network). Each event has the number of the block, which joins the
- * events of one block across programs and hosts.
+ * With dpss_get, it is an example of an instrumented application. It logs an event when it receives a request, and
+ * before and after each operation that can take time (disk, network). Each event contains the block number, which
+ * connects the events of one block across programs and hosts.
  */
 #define _GNU_SOURCE 1
 
@@ -36,7 +36,7 @@ typedef struct server {
 typedef struct client {
     const server *server;
     int fd;
-    char *block; /* memory for one block */
+    char *block; /* buffer for one block */
     size_t capacity;
 } client;
 
@@ -104,7 +104,7 @@ static void *serve_client(void *argument)
         dpss_request request;
         if (!dpss_parse_request(bytes, &request)) {
             nl_write(c->server->log, NL_WARNING, "BadRequest", NULL);
-            break; /* the beginning of the next request is unknown */
+            break; /* the start of the next request is unknown */
         }
         if (request.operation == DPSS_SIZE)
             good = answer_size(c);

@@ -44,7 +44,7 @@ ssize_t pwrite64(int fd, const void *data, size_t size, off64_t offset)
     if (sleep_s > 0)
         wait_for(sleep_s);
     if (hold_s > 0) {
-        static unsigned seed; /* the lock's */
+        static unsigned seed; /* protected by the lock */
         pthread_mutex_lock(&lock);
         wait_for(hold_s * (0.5 + (double)rand_r(&seed) / RAND_MAX));
         pthread_mutex_unlock(&lock);

@@ -3,8 +3,8 @@
  *
  * A packet first waits for the link, which has a rate and a buffer; a full buffer drops the packet. Then the packet is
  * lost at random, or arrives after the delay and some jitter. Packets stay in order, except that randomly chosen
- * packets arrive without delay, as with netem. The random numbers have a seed: the same packets at the same times have
- * the same result.
+ * packets arrive without delay, as with netem. The random numbers have a seed, so the same packets at the same times
+ * give the same result.
  *
  * The caller passes the time in nanoseconds, which must not decrease. One thread at a time.
  */
@@ -17,18 +17,18 @@
 
 typedef struct path_settings {
     double rate;         /* bits/s; 0: unlimited */
-    int64_t delay_ns;    /* of every packet */
+    int64_t delay_ns;    /* delay of every packet */
     int64_t jitter_ns;   /* maximum deviation from the delay, uniformly distributed */
-    double loss;         /* 0 to 1, of packets */
-    double overtaking;   /* 0 to 1, of packets */
+    double loss;         /* share of packets, 0 to 1 */
+    double overtaking;   /* share of packets, 0 to 1 */
     size_t buffer_bytes; /* 0: unlimited */
     uint64_t seed;
 } path_settings;
 
 typedef struct path_counts {
-    uint64_t packets, bytes;    /* received */
+    uint64_t packets, bytes;    /* packets and bytes received */
     uint64_t lost, overflowed;  /* packets lost at random, or dropped by the buffer */
-    uint64_t overtook, arrived; /* packets */
+    uint64_t overtook, arrived; /* counted in packets */
 } path_counts;
 
 typedef struct path_packet {

@@ -1,7 +1,7 @@
 /*
  * path_emulator emulates a network path between network namespaces, for kernels without netem. It creates a TUN device
  * in each given namespace and moves packets between them through modelled paths (path.h), one per receiving device. It
- * needs root. At its end the kernel removes the devices, and the program prints the number of packets.
+ * needs root. When the program ends, it prints the number of packets, and the kernel removes the devices.
  */
 #define _GNU_SOURCE 1
 
@@ -28,11 +28,11 @@
 enum { ENDS_MAX = 64, PACKET_MAX = 65536, BATCH = 64 };
 
 typedef struct end {
-    char *name; /* of the namespace; "" for the namespace of this process */
+    char *name; /* name of the namespace; "" is the namespace of this process */
     char *device;
     uint32_t network, mask; /* IPv4 addresses behind the device, in host byte order */
     int fd;
-    path *way; /* to this end */
+    path *way; /* the path to this end */
     uint64_t refused;
 } end;
 
@@ -40,7 +40,7 @@ typedef struct emulator {
     path_settings settings;
     end ends[ENDS_MAX];
     size_t count;
-    uint64_t astray; /* packets to unknown addresses */
+    uint64_t astray; /* number of packets to unknown addresses */
 } emulator;
 
 static volatile sig_atomic_t stopping;
@@ -142,7 +142,7 @@ static void read_packets(emulator *m, end *from)
     }
 }
 
-/* A device that is down drops its packets. */
+/* Writes the packets that have arrived. A device that is down drops its packets. */
 static void write_packets(end *to)
 {
     path_packet *packet;

@@ -52,8 +52,7 @@ static bool receive_text(int fd, char *text, size_t size, const char *end)
 
 /* ---- server ---- */
 
-/* Takes the context from the headers, as W3C Trace Context requires: without a valid traceparent, tracestate is
- * discarded. */
+/* Gets the context from the headers. Ignores tracestate if traceparent is not valid, as W3C Trace Context requires. */
 static void parse_headers(char *headers, http_request *request)
 {
     int traceparents = 0;
@@ -100,7 +99,7 @@ static void *serve_one(void *user)
 
 static void on_terminate(int number)
 {
-    (void)number; /* accept returns EINTR */
+    (void)number; /* the signal makes accept return EINTR */
 }
 
 int http_serve(http_handler *handler)

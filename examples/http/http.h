@@ -1,6 +1,6 @@
 /*
- * HTTP/1.1 on loopback for this example: GET requests with the headers of W3C Trace Context, one per connection, each
- * in a thread of its own.
+ * HTTP/1.1 on loopback for this example: GET requests with W3C Trace Context headers. Each connection has one request
+ * and its own thread.
  */
 #ifndef NETLOGGER_EXAMPLES_HTTP_H
 #define NETLOGGER_EXAMPLES_HTTP_H
@@ -11,7 +11,7 @@ enum { HTTP_BODY_SIZE = 4096 };
 
 typedef struct http_request {
     char path[256];
-    nl_context caller; /* from traceparent; empty if the request has none, or an invalid one */
+    nl_context caller; /* from the traceparent header; empty if this is missing or invalid */
     char tracestate[NL_TRACESTATE_SIZE];
 } http_request;
 
@@ -21,8 +21,10 @@ typedef int http_handler(const http_request *request, char body[HTTP_BODY_SIZE])
 /* Listens on a free port, prints it on standard output, and serves until SIGTERM. Returns the exit status. */
 int http_serve(http_handler *handler);
 
-/* Sends GET path to the port on this host, with the thread's current context and the tracestate. Returns the HTTP
- * status, or 0 on failure. body has a NUL. */
+/*
+ * Sends GET path to the port on this host, with the thread's current context and the tracestate. Returns the HTTP
+ * status, or 0 on failure. body is NUL-terminated.
+ */
 int http_get(int port, const char *path, const char *tracestate, char body[HTTP_BODY_SIZE]);
 
 #endif

@@ -2,13 +2,13 @@
  * A shop as four servers that log spans:
  *
  *   shop frontend STOCK-PORT PRICES-PORT    GET /order?ITEM: asks both backends at the same time
- *   shop stock DATABASE-PORT                a backend, which asks the database
+ *   shop stock DATABASE-PORT                a backend, which queries the database
  *   prices.py                               the other backend, in Python
  *   shop database                           stands in for a database: a query takes 20 ms
  *   shop get PORT PATH                      sends a request
  *
- * The context of a request goes from server to server in the header traceparent, and from thread to thread as an
- * nl_context. The log is $NETLOGGER_DEST.
+ * The context of a request passes from server to server in the traceparent header, and from thread to thread as an
+ * nl_context. The events go to $NETLOGGER_DEST.
  */
 #include "http.h"
 
@@ -29,9 +29,9 @@ static void pause_ms(long ms)
 
 /* ---- frontend ---- */
 
-/* A call of a backend in a thread of its own. */
+/* A call to a backend, in its own thread. */
 typedef struct call {
-    nl_context context; /* context of the order */
+    nl_context context; /* context of the Order span */
     const http_request *request;
     int port;
     int status;
@@ -84,7 +84,7 @@ static int serve_stock(const http_request *request, char body[HTTP_BODY_SIZE])
     int status = 0;
     nl_context before = nl_context_attach(&request->caller);
     NL_SPAN (shop_log, NL_USAGE, "Stock", "PATH", request->path) {
-        NL_EVENT(shop_log, NL_USAGE, "CacheMiss"); /* carries the ID of the span */
+        NL_EVENT(shop_log, NL_USAGE, "CacheMiss"); /* has the ID of the current span */
         status = http_get(ports[0], request->path, request->tracestate, body);
         nl_span_set_status(status == 200 ? 0 : -1);
     }
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
     if (strcmp(role, "get") == 0 && argc == 4) {
         char body[HTTP_BODY_SIZE];
         nl_context caller;
-        nl_traceparent_parse(NULL, 0, &caller); /* TRACEPARENT of the environment */
+        nl_traceparent_parse(NULL, 0, &caller); /* reads the environment variable TRACEPARENT */
         nl_context_attach(&caller);
         int status = http_get(atoi(argv[2]), argv[3], "", body);
         fputs(body, stdout);

@@ -1,4 +1,4 @@
-/* The example of the paper in C: cc dolly.c $(pkg-config --cflags --libs netlogger) */
+/* The paper's example in C: cc dolly.c $(pkg-config --cflags --libs netlogger) */
 #include <netlogger.h>
 #include <stdio.h>
 

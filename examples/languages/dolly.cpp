@@ -1,4 +1,4 @@
-/* The example of the paper in C++: c++ -std=c++17 dolly.cpp $(pkg-config --cflags --libs netlogger) */
+/* The paper's example in C++: c++ -std=c++17 dolly.cpp $(pkg-config --cflags --libs netlogger) */
 #include <netlogger.hpp>
 
 #include <string>

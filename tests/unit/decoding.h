@@ -1,13 +1,13 @@
-/* What tests of the decoder share: an input in pieces, into text. */
+/* A helper for decoder tests: decodes an input in pieces, and collects the records as text. */
 #ifndef NETLOGGER_TESTS_DECODING_H
 #define NETLOGGER_TESTS_DECODING_H
 
 #include "text_support.h"
 #include "reader/decoder.h"
 
-/* What a decoder made of an input. */
+/* The result of decoding an input. */
 typedef struct decoded {
-    nl_buffer text; /* the records in ULM, and what its callbacks wrote, in order */
+    nl_buffer text; /* the records in ULM and the output of the callbacks, in order */
     nl_decoder_stats stats;
     nl_format format;
 } decoded;
@@ -25,8 +25,9 @@ static inline void drain_decoder(nl_decoder *decoder, nl_status last, nl_buffer 
 }
 
 /*
- * Feeds the input in pieces of piece bytes (0: of sizes at random). Each piece is memory of its own that is gone when
- * the next comes, so that a sanitizer sees a view kept too long. The options' user is the text.
+ * Feeds the input in pieces of piece bytes (0: random sizes). Each piece has its own memory, which is freed before the
+ * next piece is fed, so that a sanitizer detects pointers that the decoder keeps too long. The callbacks get the text
+ * buffer as user.
  */
 static inline decoded decode_in_pieces(const char *input, size_t size, size_t piece, nl_decoder_options options)
 {

@@ -1,4 +1,7 @@
-/* What logs leave in the folder that NETLOGGER_SHM names: one folder each, until they are closed or recovered. */
+/*
+ * Counts the directories of logs in the directory that NETLOGGER_SHM names. Each log has one directory until it is
+ * closed or recovered.
+ */
 #ifndef TESTS_UNIT_LOG_FOLDERS_H
 #define TESTS_UNIT_LOG_FOLDERS_H
 

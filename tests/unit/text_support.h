@@ -1,6 +1,6 @@
 /*
- * What the tests of the text formats share: reading a line, looking into the record, writing it, and numbers at random
- * that are the same in every run.
+ * Helpers for the tests of text formats. They parse lines, check and write records, and provide random numbers that are
+ * the same in every run.
  */
 #ifndef NETLOGGER_TESTS_TEXT_SUPPORT_H
 #define NETLOGGER_TESTS_TEXT_SUPPORT_H
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The record in a line, which must be readable. Freed by the caller. */
+/* Returns the record in a valid line. The caller frees it. */
 static inline nl_record *read_line(nl_format format, const char *line)
 {
     nl_record *record = nl_record_new();
@@ -29,7 +29,7 @@ static inline nl_record *read_line(nl_format format, const char *line)
     return record;
 }
 
-/* A line must be malformed, for that reason. */
+/* Asserts that a line is rejected with this reason. */
 static inline void assert_malformed(nl_format format, const char *line, const char *reason)
 {
     nl_record *record = nl_record_new();
@@ -47,7 +47,7 @@ static inline void assert_text(nl_string text, const char *expected)
         fail_msg("\"%.*s\" is not \"%s\"", (int)text.size, text.data, expected);
 }
 
-/* The index'th field is that. */
+/* Asserts the name and value of a field. */
 static inline void assert_field(const nl_record *record, size_t index, const char *name, const char *value)
 {
     assert_true(index < record->field_count);
@@ -56,7 +56,7 @@ static inline void assert_field(const nl_record *record, size_t index, const cha
     assert_text(nl_field_text(&record->fields[index], scratch), value);
 }
 
-/* The record as a line; freed by the caller. */
+/* Returns the record as a line, which the caller frees. */
 static inline char *write_line(const nl_record *record, nl_format format)
 {
     nl_buffer out = {0};
@@ -72,7 +72,7 @@ static inline void assert_written(const nl_record *record, nl_format format, con
     free(line);
 }
 
-/* A line, read and written again in to, gives expected. */
+/* Asserts that a line, converted from one format to another, gives expected. */
 static inline void assert_rewritten(nl_format from, const char *line, nl_format to, const char *expected)
 {
     nl_record *record = read_line(from, line);
@@ -94,7 +94,7 @@ static inline size_t random_below(uint64_t *state, size_t limit)
     return (size_t)(next_random(state) >> 11) % limit;
 }
 
-/* Bytes that are often those that mean something to the formats. */
+/* Fills bytes at random, often with bytes that have a meaning in the formats. */
 static inline void random_bytes(uint64_t *state, char *bytes, size_t size)
 {
     static const char special[] = " \t\"\\=\n\r\x7f_.-xn0DATE=20000330112320 ts=2012-03-14T14:04:46Z ";
@@ -102,7 +102,7 @@ static inline void random_bytes(uint64_t *state, char *bytes, size_t size)
         bytes[i] = next_random(state) & 0x100 ? special[random_below(state, sizeof special)] : (char)next_random(state);
 }
 
-/* Fills record, cleared first, with members and fields at random. */
+/* Clears record, and fills it with random members and fields. */
 static inline void random_record(uint64_t *state, nl_record *record)
 {
     static const char *const names[] = {"A",     "SEND.SZ", "_",      "ts",      "DATE",      "HOST",
@@ -151,7 +151,7 @@ static inline void assert_same_record(const nl_record *a, const nl_record *b)
     }
 }
 
-/* Whatever is in records at random comes back from that format. */
+/* Asserts that random records are unchanged after being written and parsed in a format. */
 static inline void check_round_trips(nl_format format, uint64_t seed, int rounds)
 {
     nl_record *record = nl_record_new(), *back = nl_record_new();

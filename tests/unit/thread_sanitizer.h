@@ -1,6 +1,7 @@
 /*
- * What the thread sanitizer cannot follow: a process with threads that forks, and whose child starts threads. Tests
- * that do so, all with "fork" in their names, are left out in its builds; the other sanitizers and valgrind run them.
+ * The thread sanitizer does not support a process that forks while it has threads and whose child then starts threads.
+ * Builds with this sanitizer skip the tests that do so, all of which have "fork" in their names. The other sanitizers
+ * and valgrind run these tests.
  */
 #ifndef NETLOGGER_TESTS_THREAD_SANITIZER_H
 #define NETLOGGER_TESTS_THREAD_SANITIZER_H
@@ -13,7 +14,7 @@
 #endif
 #endif
 
-/* To be called in main, after <cmocka.h>. */
+/* Call it in main. Include <cmocka.h> before this header. */
 static inline void leave_out_what_the_thread_sanitizer_cannot(void)
 {
 #ifdef UNDER_THREAD_SANITIZER

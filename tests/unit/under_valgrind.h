@@ -1,7 +1,7 @@
 /*
- * What valgrind cannot follow: a process that may start no thread (its own need one), a child that ends with the
- * memory of its parent's threads, which it calls lost, and memory without a file that is mapped twice: there it has no
- * mremap for it. Such tests are left out under it; they run everywhere else.
+ * Skips tests that valgrind does not support: tests in which a process must not start threads, because valgrind itself
+ * needs one; in which a child exits with the memory of its parent's threads, which valgrind reports as leaked; and in
+ * which anonymous memory is mapped twice, because valgrind's mremap cannot do this. The tests run everywhere else.
  */
 #ifndef NETLOGGER_TESTS_UNDER_VALGRIND_H
 #define NETLOGGER_TESTS_UNDER_VALGRIND_H
@@ -10,7 +10,9 @@
 #include <valgrind/valgrind.h>
 #endif
 
-/* How often something that takes its time is done: a tenth of that under it, which is thirty times slower. */
+/*
+ * Returns the number of repetitions for a slow loop: a tenth of times under valgrind, which is about 30 times slower.
+ */
 static inline unsigned times_here(unsigned times)
 {
 #ifdef RUNNING_ON_VALGRIND
@@ -20,7 +22,7 @@ static inline unsigned times_here(unsigned times)
 #endif
 }
 
-/* To be called in main, after <cmocka.h>; pattern is a glob of test names. */
+/* Call it in main. Include <cmocka.h> before this header. pattern is a glob of test names. */
 static inline void leave_out_under_valgrind(const char *pattern)
 {
 #ifdef RUNNING_ON_VALGRIND
