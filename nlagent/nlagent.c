@@ -18,10 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WRITE_SIZE = 64 << 10 /* bytes that are written at once */ };
+enum { WRITE_SIZE = 64 << 10 /* bytes per write */ };
 
 enum {
-    CONDITIONS_MAX = 16, /* names and values */
+    CONDITIONS_MAX = 16, /* array entries: names and values */
     FIND_INTERVAL_S = 15
 };
 
@@ -29,18 +29,18 @@ typedef struct arguments {
     agents_options ask;
     const char *hosts, *output, *dest, *with;
     nl_format format;
-    const char *conditions[CONDITIONS_MAX + 1]; /* arguments of an operation: name, value, ... NULL */
+    const char *conditions[CONDITIONS_MAX + 1]; /* arguments of a request: name, value, ..., NULL */
     size_t condition_count;
     int64_t since_ns; /* INT64_MIN: not given */
     bool details;
-    int64_t duration_ns; /* 0: endless */
-    char **operands;     /* after the command */
+    int64_t duration_ns; /* 0: no limit */
+    char **operands;     /* arguments after the command */
     int operand_count;
 } arguments;
 
 /* ---- options ---- */
 
-/* Adds an argument. The last value of an option is used. */
+/* Adds an argument of the request. If an option is repeated, its last value counts. */
 static void add_condition(arguments *a, const char *name, const char *value)
 {
     size_t i = 0;
@@ -52,7 +52,7 @@ static void add_condition(arguments *a, const char *name, const char *value)
     a->conditions[i + 1] = value;
 }
 
-/* Stores options that have the same name in requests to the agent. */
+/* Stores an option that becomes a request argument of the same name. */
 static bool set_condition(void *settings, const nl_option *row, const char *value)
 {
     add_condition(settings, row->name, row->type == NL_OPTION_FLAG ? "true" : value);
@@ -250,21 +250,21 @@ static bool sink_check(sink *s, nl_status status)
     return !s->failed || program_print_error();
 }
 
-/* Returns false after reporting the problem. */
+/* Writes a record. Returns false after reporting a problem. */
 static bool sink_put(void *user, const nl_record *record)
 {
     sink *s = user;
     return sink_check(s, s->log != NULL ? nl_write_record(s->log, record) : nl_writer_put(s->writer, record));
 }
 
-/* Writes the records that were put. Returns as sink_put. */
+/* Flushes the records that were written. Returns false after reporting a problem. */
 static bool sink_flush(void *user)
 {
     sink *s = user;
     return s->writer == NULL || sink_check(s, nl_writer_flush(s->writer));
 }
 
-/* Returns whether all records were written. Reports a problem. */
+/* Closes the output. Returns false after reporting a problem if any record was not written. */
 static bool sink_close(sink *s)
 {
     if (s->failed && s->writer != NULL) {
@@ -277,7 +277,7 @@ static bool sink_close(sink *s)
     return good && !s->failed;
 }
 
-/* Prints text of an agent, which may be hostile. */
+/* Prints text from an agent. The agent may be hostile, so control characters are replaced. */
 static void print_text(const char *before, const char *text)
 {
     char *copy = program_copy(text);
@@ -325,7 +325,7 @@ static int print_records(const arguments *a, const soap_call *reply, const char 
     return sink_close(&s) && !missing ? PROGRAM_DONE : PROGRAM_PROBLEM;
 }
 
-/* Requests an operation whose reply holds records, or nothing. operand: the sensor, or NULL. */
+/* Requests an operation whose reply holds records, or nothing, and prints the records. */
 static int request_records(const arguments *a, const char *operation, bool with_sensor, bool with_conditions)
 {
     nl_buffer message = {0};
@@ -520,7 +520,7 @@ static int run_collect(const arguments *a)
     return gather_sensors(a, false);
 }
 
-/* In the order of commands. */
+/* The functions that run the commands, in the order of `commands`. */
 static int (*const runs[])(const arguments *a) = {
     run_list,  run_status, run_settings,  run_query, run_subscribe,
     run_start, run_stop,   run_summaries, run_find,  run_collect,
@@ -531,7 +531,7 @@ int main(int argc, char **argv)
     program_start("nlagent");
     static arguments a = {.since_ns = INT64_MIN};
     int first = options_parse(&usage, argc, argv, &a);
-    if (nl_environment_value("NLAGENT") != NULL && a.ask.agent_count > 1) { /* options replace it */
+    if (nl_environment_value("NLAGENT") != NULL && a.ask.agent_count > 1) { /* options override the environment */
         a.ask.agents++;
         a.ask.agent_count--;
     }
@@ -539,7 +539,7 @@ int main(int argc, char **argv)
         program_fail(PROGRAM_USAGE, "--token-file: %s", nl_error_message());
     signal(SIGPIPE, SIG_IGN);
     size_t command = 0;
-    while (strcmp(commands[command].name, argv[first]) != 0) /* options_parse has checked it */
+    while (strcmp(commands[command].name, argv[first]) != 0) /* options_parse has checked the command */
         command++;
     a.operands = argv + first + 1;
     a.operand_count = argc - first - 1;

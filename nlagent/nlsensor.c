@@ -1,9 +1,9 @@
 /*
  * nlsensor: measures the host at an interval and logs the results.
  *
- * Two programs are built from this file: nlsensor, and the program that nlagentd starts, which writes only to standard
- * output and needs a quarter of the memory (output.h). With --controlled, commands on standard input change the
- * interval, and the end of standard input ends the program.
+ * Two programs are built from this file: nlsensor, and a program for nlagentd to start. The latter writes only to
+ * standard output and needs a quarter of the memory (output.h). With --controlled, commands on standard input change
+ * the interval, and the end of standard input ends the program.
  */
 #include "config.h"
 
@@ -29,14 +29,14 @@ typedef struct sensor {
     const sensor_kind *kind; /* NULL after a failure */
     sensor_spec *spec;
     void *state;
-    int64_t last_ns; /* the time of the latest measurement, monotonic */
+    int64_t last_ns; /* time of the latest measurement, on the monotonic clock */
 } sensor;
 
 typedef struct arguments {
     sensor sensors[SENSORS_MAX];
     size_t count;
     int64_t interval_ns;
-    uint64_t count_max; /* 0: endless */
+    uint64_t count_max; /* 0: no limit */
     const char *destination;
     bool controlled;
 } arguments;
@@ -112,7 +112,10 @@ static void add_default(arguments *a)
             add_sensor(a, sensor_kinds[i]->name);
 }
 
-/* Opens the sensors. Invalid arguments end the program; a sensor that cannot measure does not (measure_all). */
+/*
+ * Opens the sensors. Exits if arguments are invalid. A sensor that cannot measure does not end the program
+ * (measure_all).
+ */
 static void open_sensors(arguments *a)
 {
     for (size_t i = 0; i < a->count; i++) {
@@ -198,7 +201,7 @@ static size_t measure_all(arguments *a, output *out, nl_record *record)
     return alive;
 }
 
-/* Reads commands from standard input. Returns false at its end. */
+/* Reads commands from standard input. Returns false at the end of the input. */
 static bool read_commands(arguments *a)
 {
     static char line[256];
@@ -215,11 +218,13 @@ static bool read_commands(arguments *a)
         size -= (size_t)(end + 1 - line);
         memmove(line, end + 1, size + 1);
     }
-    size = size < sizeof line - 1 ? size : 0; /* a line that is too long */
+    size = size < sizeof line - 1 ? size : 0; /* drop a line that is too long */
     return true;
 }
 
-/* Waits for the end of the interval after from_ns, which a command may change. Returns false if the program must end.
+/*
+ * Waits until the interval after from_ns has passed. A command may change the interval. Returns false if the program
+ * must end.
  */
 static bool wait_for_interval(arguments *a, int64_t from_ns, int signals)
 {
@@ -252,8 +257,8 @@ static int catch_signals(void)
 }
 
 /*
- * Measures at fixed times, so that the durations of measurements do not accumulate. Skips a missed measurement. Returns
- * false if no sensor can measure, or if the records cannot be written.
+ * Measures at multiples of the interval, so that the time of measuring does not add up to a delay. Skips missed
+ * measurements. Returns false if no sensor can measure, or if the records cannot be written.
  */
 static bool nlsensor_run(arguments *a, output *out)
 {
@@ -277,7 +282,7 @@ static bool nlsensor_run(arguments *a, output *out)
 int main(int argc, char **argv)
 {
     program_start("nlsensor");
-    static arguments a; /* sensors keep their state in it */
+    static arguments a; /* static, because sensors keep their state in it */
     for (int i = options_parse(&usage, argc, argv, &a); i < argc; i++)
         add_sensor(&a, argv[i]);
     if (a.count == 0)

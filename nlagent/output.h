@@ -1,6 +1,6 @@
 /*
- * The output of nlsensor. output_log.c writes to any destination. output_text.c, for the sensors of nlagentd, writes
- * only to standard output, and needs no TLS, no thread and less memory.
+ * The output of nlsensor. output_log.c writes to any destination. output_text.c, for nlagentd's sensors, writes only to
+ * standard output; it uses less memory, no threads and no TLS.
  */
 #ifndef NLAGENT_OUTPUT_H
 #define NLAGENT_OUTPUT_H
@@ -10,7 +10,7 @@
 typedef struct output {
     bool good; /* no error so far */
     nl_log *log;
-    nl_buffer text; /* of the present measurement */
+    nl_buffer text; /* records of the current measurement */
     char host[256];
 } output;
 

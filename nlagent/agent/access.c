@@ -19,8 +19,8 @@ typedef enum entry_kind { TOKEN, CERTIFICATE, NETWORK, LOOPBACK, KIND_COUNT } en
 
 typedef struct entry {
     entry_kind kind;
-    char *text; /* the token, or the glob */
-    char *name; /* of the owner of the token */
+    char *text; /* the token or the glob */
+    char *name; /* name of the token's owner */
     network net;
     unsigned rights;
 } entry;
@@ -165,7 +165,7 @@ unsigned access_rights(const access_list *a, const struct sockaddr *peer, const 
         rights = RIGHT_SUMMARIES | RIGHT_READ;
     listener_address_text(peer, name, ACCESS_NAME_SIZE);
     if (strrchr(name, ':') != NULL)
-        *strrchr(name, ':') = '\0'; /* a consumer is a host, not a connection */
+        *strrchr(name, ':') = '\0'; /* remove the port: a consumer is a host, not a connection */
     if (certificate != NULL)
         snprintf(name, ACCESS_NAME_SIZE, "%s", certificate);
     for (size_t i = 0; i < a->count; i++) {

@@ -1,7 +1,7 @@
 /*
- * The rights of clients. A token (the header "Authorization: Bearer TOKEN"), the common name of a certificate, or a
- * network identifies a client. A client has all rights of all matching lines in the access file. Without an access
- * file, clients on this host have all rights, and other clients that may connect have the right read.
+ * The rights of clients. A client is identified by a token ("Authorization: Bearer TOKEN" header), by the common name
+ * of its certificate, or by its network. A client has all rights of all matching lines in the access file. Without an
+ * access file, clients on this host have all rights, and other clients that may connect have the `read` right.
  *
  *   token SECRET NAME RIGHT...            NAME appears in the log
  *   certificate GLOB RIGHT...             GLOB matches the common name

@@ -1,10 +1,10 @@
 /*
- * nlagentd, the agent, runs sensors as long as clients read their data.
+ * nlagentd, the agent, runs each sensor as long as clients read its data.
  *
  * All work is in one thread, in libevent's loop. A record passes from a sensor's process (process.c) to the sensor
  * (active.c), and then to each subscription whose conditions it meets (subscription.c). There it waits in a bounded
  * queue until the client fetches it, or until its stream has space (http_server.c). http_server.c receives requests,
- * access.c permits them, soap.c reads them and service.c carries them out.
+ * access.c checks the client's rights, soap.c parses the requests, and service.c executes them.
  */
 #ifndef NLAGENT_AGENT_H
 #define NLAGENT_AGENT_H
@@ -23,19 +23,19 @@ typedef struct active active;
 typedef struct subscription subscription;
 
 typedef struct agent_limits {
-    size_t sensors;       /* running at once */
-    size_t subscriptions; /* in all */
+    size_t sensors;       /* sensors that may run at once */
+    size_t subscriptions; /* of all clients */
     size_t per_consumer;  /* subscriptions of one client */
     size_t queue;         /* unread records of one subscription */
     double min_interval_s;
-    size_t connections; /* of HTTP, in all */
-    size_t per_address; /* of HTTP, from one address */
+    size_t connections; /* HTTP connections of all clients */
+    size_t per_address; /* HTTP connections from one address */
 } agent_limits;
 
 typedef struct agent_counts {
-    uint64_t records;          /* from sensors */
-    uint64_t missed;           /* dropped from the queues of subscriptions */
-    uint64_t starts, failures; /* of sensors */
+    uint64_t records;          /* records received from sensors */
+    uint64_t missed;           /* records dropped from subscriptions' queues */
+    uint64_t starts, failures; /* starts and failures of sensors */
     uint64_t requests, refused;
 } agent_counts;
 
@@ -44,7 +44,7 @@ struct agent {
     definitions definitions;
     agent_limits limits;
     agent_counts counts;
-    allowance matching; /* work of clients' expressions */
+    allowance matching; /* budget for evaluating clients' expressions */
     active *sensors;    /* running sensors, and stopped sensors that have summaries */
     subscription *subscriptions;
     size_t subscription_count;
@@ -67,17 +67,17 @@ struct active {
     agent *agent;
     const definition *definition;
     sensor_spec *spec;
-    sensor_process *process; /* NULL: it is stopped */
+    sensor_process *process; /* NULL: the sensor is stopped */
     subscription *members;
     double interval_s; /* the shortest interval that a client requested */
-    bool held;         /* Start started it; it runs without subscriptions */
+    bool held;         /* the Start operation started the sensor; it runs even if it has no subscriptions */
     double held_interval_s;
     uint64_t measurement; /* number of the latest measurement */
     int64_t measured_ns,
-        heard_ns; /* monotonic times of the start of the latest measurement, and of its latest record */
+        heard_ns; /* start of the latest measurement and arrival of its latest record, on the monotonic clock */
     struct shared_record **latest; /* the records of the latest measurement */
     size_t latest_count;
-    char failure[256];    /* the reason of its latest failure; "" without a failure */
+    char failure[256];    /* reason for its latest failure; "" if it has not failed */
     summaries *summaries; /* NULL until active_summarize */
     int64_t stopped_ns;
 };
@@ -95,12 +95,12 @@ bool active_find(const agent *a, const char *spec, active **found);
 void active_adjust(active *s);
 
 /*
- * Computes summaries of the sensor from now on. Summaries need the fields of each record, so a sensor whose records are
+ * Starts computing summaries of the sensor. Summaries need the fields of each record, so a sensor whose records are
  * only passed on has no summaries.
  */
 void active_summarize(active *s);
 
-/* Closes summaries whose time is over, and frees sensors that stopped a day ago. Call it every second. */
+/* Closes the summary windows that have ended, and frees sensors that stopped a day ago. Call it every second. */
 void active_sweep(agent *a);
 void active_free_all(agent *a);
 
@@ -113,8 +113,8 @@ enum { SUBSCRIPTION_ID_SIZE = 33 };
 
 typedef struct subscription_options {
     condition_options condition;
-    unsigned summary_minutes; /* sends summaries of this period instead of records; 0: records */
-    double lease_s;           /* the subscription ends when no client reads it for this time */
+    unsigned summary_minutes; /* sends summaries of this many minutes instead of records; 0: sends records */
+    double lease_s;           /* the subscription ends when no client has read from it for this long */
     const char *owner;        /* the client's name */
 } subscription_options;
 
@@ -130,12 +130,12 @@ struct subscription {
     int64_t expires_ns;
     shared_record **queue; /* a ring */
     size_t first, count, capacity;
-    uint64_t missed; /* since the last Nlagentd.Missed */
+    uint64_t missed; /* records dropped since the last Nlagentd.Missed event */
     int64_t missed_from_ns, missed_to_ns;
     bool is_scheduled; /* on_records will be called */
-    bool over;         /* its expression exceeded the budget: the subscription ends when its queue is empty */
+    bool over;         /* its expression exceeded the budget; the subscription ends when its queue is empty */
     struct event *schedule;
-    void (*on_records)(void *user); /* the queue has records; NULL: no client waits */
+    void (*on_records)(void *user); /* called when the queue has records; NULL: no client waits */
     void *user;
 };
 
@@ -144,30 +144,31 @@ subscription *subscription_new(agent *a, const char *spec, const subscription_op
 void subscription_free(subscription *s);
 subscription *subscription_find(agent *a, const char *id);
 
-/* Starts the lease again. */
+/* Renews the lease. */
 void subscription_renew(subscription *s);
 
 /*
- * Removes the next record from the queue and returns it for shared_record_release, or returns NULL. If records were
- * dropped before it, the next record is Nlagentd.Missed, which counts them.
+ * Removes the next record from the queue and returns it, or returns NULL if the queue is empty. If records were dropped
+ * before the next record, first returns an Nlagentd.Missed record with their number. The caller releases the record
+ * with shared_record_release.
  */
 shared_record *subscription_take(subscription *s);
 
-/* For active.c: offers a record, a summary, or an event of the agent. */
+/* For active.c: offer a record, a summary, or one of the agent's own events to the subscription. */
 void subscription_put(subscription *s, shared_record *record);
 void subscription_put_summary(subscription *s, const nl_record *record, unsigned minutes);
 void subscription_put_event(subscription *s, const nl_record *record, bool is_failure);
 
 /*
- * Ends subscriptions whose lease is over, and subscriptions that are over and have an empty queue. Call it every
- * second.
+ * Ends the subscriptions whose lease has expired. Also ends the subscriptions whose expression exceeded the budget,
+ * once their queue is empty. Call it every second.
  */
 void subscriptions_sweep(agent *a);
 
-/* Returns a record of nlagentd itself, with the present time. The caller frees it. */
+/* Returns a new record of nlagentd's own, with the current time. The caller frees it. */
 nl_record *agent_record(const agent *a, nl_level level, const char *event);
 
-/* Adds a text to a record. */
+/* Adds a text field to a record. */
 void agent_add_text(nl_record *record, const char *name, const char *value);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Collections, which the operation Collect starts: nlagentd gathers the records of other agents' sensors and sends them
- * to a collector. Each collection is a process, "nlagent collect", which nlagentd restarts when it fails, as it
+ * Collections, which the Collect operation starts. A collection gathers records from other agents' sensors and sends
+ * them to a collector. Each collection is a process, "nlagent collect", which nlagentd restarts when it fails, as it
  * restarts sensors. One thread.
  */
 #ifndef NLAGENT_COLLECTIONS_H
@@ -12,7 +12,7 @@ typedef struct collections collections;
 
 /* Arguments of a collection. The lists end with NULL. */
 typedef struct collection_options {
-    const char *hosts; /* an expression for the directory; NULL: no search */
+    const char *hosts; /* expression that selects hosts in the directory; NULL: do not search */
     const char **agents;
     const char **sensors;
     const char *interval;    /* NULL: the default */
@@ -20,7 +20,7 @@ typedef struct collection_options {
     const char *destination; /* a collector's URL */
 } collection_options;
 
-/* directory: the URL for "nlagent collect --directory", which is copied; may be NULL. */
+/* directory: the URL to pass to "nlagent collect --directory", or NULL. The URL is copied. */
 collections *collections_new(agent *a, const char *directory);
 void collections_free(collections *c);
 

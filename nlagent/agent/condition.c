@@ -16,15 +16,18 @@
 enum {
     SLOT_COUNT = 1024,
     VALUE_SIZE = 64,
-    BUDGET_RATE = 200000000, /* steps of all expressions per second: about a fifth of the processor time */
-    BUDGET_MAX = 20000000,   /* steps at once: about 20 ms */
-    CHEAP_STEPS = 1000,      /* of one expression for one record: always allowed */
+    BUDGET_RATE = 200000000, /* steps per second for all expressions: about 20 % of one processor */
+    BUDGET_MAX = 20000000,   /* maximum steps without a pause: about 20 ms */
+    CHEAP_STEPS = 1000,      /* steps of one expression for one record that are always allowed */
 };
 
-/* The last value of an object. Objects that share a slot replace each other; they are then sent more often. */
+/*
+ * The last value of an object. Objects whose names hash to the same slot replace each other, so they are sent more
+ * often.
+ */
 typedef struct slot {
     char key[CONDITION_KEY_SIZE];
-    char text[VALUE_SIZE]; /* of the last value sent */
+    char text[VALUE_SIZE]; /* the last value sent, as text */
     double value;
     bool high;
 } slot;
@@ -126,8 +129,8 @@ static bool differs(const condition *c, const slot *s, double value)
 }
 
 /*
- * Returns whether a value crosses a threshold. A value that rose above stays high until it falls below. A low first
- * value crosses no threshold.
+ * Returns whether a value crosses a threshold. A value above c->above becomes high and stays high until it falls below
+ * c->below. The first value of an object crosses a threshold only if it is high.
  */
 static bool crosses(const condition *c, slot *s, bool is_new, double value)
 {
@@ -185,7 +188,7 @@ bool condition_selects(condition *c, uint64_t measurement, int64_t start_ns)
 {
     if (measurement == c->measurement)
         return c->is_selected;
-    /* Measurements are not quite regular, so a measurement may come a tenth of the interval early. */
+    /* Measurements are not perfectly regular, so accept a measurement up to a tenth of the interval early. */
     int64_t interval_ns = (int64_t)(c->interval_s * 1e9);
     c->measurement = measurement;
     c->is_selected = start_ns >= c->next_ns - interval_ns / 10;

@@ -1,10 +1,11 @@
 /*
- * Selects the records that a subscription gets: at an interval, by an expression, and when a field changes, crosses a
+ * Selects the records that a subscription gets: by an interval, by an expression, or by a field that changes, crosses a
  * threshold (with hysteresis) or changes by a percentage. A record must meet all given conditions.
  *
  * A measurement is the group of records that a sensor logs at one time. An interval selects whole measurements without
- * reading their records. Conditions on a field apply to each object (each disk, each connection) separately. The event
- * and the fields whose names end in NAME, ID, HOST, URL, LOCAL, PEER, MOUNT or RESOURCE identify the object.
+ * reading their records. Conditions on a field apply separately to each object, such as a disk or a connection. The
+ * object is identified by the event and by the fields whose names end in .NAME, .ID, .HOST, .URL, .LOCAL, .PEER, .MOUNT
+ * or .RESOURCE.
  *
  * A condition owns the last value of each object. One thread.
  */
@@ -23,8 +24,8 @@ typedef struct condition_options {
     const char *where;
     const char *field;   /* the field that the next four members examine */
     bool on_change;      /* the value differs from the previous value */
-    double above, below; /* the value rises above `above`, or then falls below `below` */
-    double percent;      /* the value differs by more than this from the last value sent */
+    double above, below; /* the value rises above `above`, or later falls below `below` */
+    double percent;      /* the value differs from the last value sent by more than this percentage */
 } condition_options;
 
 typedef struct condition condition;
@@ -33,12 +34,12 @@ typedef struct condition condition;
 condition *condition_new(const condition_options *o);
 void condition_free(condition *c); /* NULL is allowed */
 
-/* Returns an unused budget for the expressions of all clients together. */
+/* Returns a full budget, to be shared by the expressions of all clients. */
 allowance condition_new_budget(void);
 
 /*
  * Sets *matches to whether the record matches the expression, and subtracts the cost from the budget. A cheap
- * expression is evaluated even if the budget is used up. Returns NL_FAILED if the budget does not suffice.
+ * expression is evaluated even if the budget is used up. Returns NL_FAILED if the budget is too small.
  */
 nl_status condition_match(allowance *budget, const nl_filter *filter, const nl_record *record, bool *matches);
 
@@ -48,7 +49,10 @@ bool condition_selects(condition *c, uint64_t measurement, int64_t start_ns);
 /* Returns whether condition_judge depends on the fields of a record. */
 bool condition_needs_fields(const condition *c);
 
-/* Sets *wanted to whether a record meets the conditions other than the interval. Fails as condition_match does. */
+/*
+ * Sets *wanted to whether a record meets all conditions other than the interval. Returns NL_FAILED if the budget is too
+ * small.
+ */
 nl_status condition_judge(condition *c, allowance *budget, const nl_record *record, bool *wanted);
 
 /* Writes the name of the object that a record describes. */

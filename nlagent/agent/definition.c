@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NAME_SIZE = 64, OTHERS_MAX = 7 /* --event, --rules and --where with values, and NULL */ };
+enum { NAME_SIZE = 64, OTHERS_MAX = 7 /* --event, --rules and --where, each with its value, and NULL */ };
 
 static definition *definition_add(definitions *all, const char *name, const char *what)
 {
@@ -25,7 +25,10 @@ static definition *definition_add(definitions *all, const char *name, const char
     return d;
 }
 
-/* Returns the path of a program: as configured, beside this program (in a build), or installed. The caller frees it. */
+/*
+ * Returns the path of a program: the configured path, the path beside this program (in a build tree), or the installed
+ * path. The caller frees it.
+ */
 static char *find_program(const char *configured, const char *beside, const char *installed)
 {
     char path[4096];
@@ -169,7 +172,8 @@ bool definition_check(const definition *d, const sensor_spec *spec)
     const char *rules = d->kernel ? spec_argument(spec, "rules") : NULL;
     if (unknown != NULL)
         return nl_error_false(NL_ERROR_INVALID, "the sensor %s has no argument \"%s\"", d->name, unknown);
-    if (rules != NULL && (strchr(rules, '/') != NULL || *rules == '\0')) /* clients must not make nlkernel read files */
+    if (rules != NULL &&
+        (strchr(rules, '/') != NULL || *rules == '\0')) /* a client must not be able to make nlkernel read a file */
         return nl_error_false(NL_ERROR_INVALID, "rules= must be the name of rules that nlkernel has, not a path");
     if (d->kernel && rules == NULL && spec_argument(spec, "event") == NULL)
         return nl_error_false(NL_ERROR_INVALID, "expected event=SYSTEM:EVENT or rules=NAME");
@@ -184,7 +188,7 @@ static void execute_kernel(const definitions *all, const sensor_spec *spec)
     const char *rules = spec_argument(spec, "rules");
     char *list = events != NULL ? program_copy(events) : NULL, *rest = list;
     for (const char *c = events; c != NULL && *c != '\0'; c++)
-        capacity += *c == ',' ? 2 : 0; /* --event and another argument */
+        capacity += *c == ',' ? 2 : 0; /* another --event option and its value */
     char **arguments = calloc(capacity, sizeof *arguments);
     if (arguments == NULL) {
         free(list);
@@ -208,7 +212,7 @@ static void execute_kernel(const definitions *all, const sensor_spec *spec)
     free(list);
 }
 
-/* Sets variables such as NL_ARGUMENT_host=dpss1. Characters other than letters and digits become '_'. */
+/* Sets environment variables such as NL_ARGUMENT_host=dpss1. Characters other than letters and digits become '_'. */
 static void set_environment(const sensor_spec *spec, double interval_s)
 {
     char name[SPEC_SIZE_MAX + 16], value[32];

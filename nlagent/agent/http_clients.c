@@ -24,8 +24,8 @@
 #include <unistd.h>
 
 enum {
-    REQUEST_S = 20, /* for a whole request, and before it the TLS handshake */
-    REJECTED_S = 2, /* for a rejected client to read the reply */
+    REQUEST_S = 20, /* deadline of a whole request, and of the TLS handshake before it */
+    REJECTED_S = 2, /* time for a rejected client to read the reply */
     METHOD_SIZE = 8,
 };
 
@@ -33,10 +33,10 @@ typedef struct http_client {
     client_entry entry;
     struct http_client *next, **link;
     http_clients *all;
-    struct bufferevent *bytes; /* referenced */
+    struct bufferevent *bytes; /* this module holds a reference */
     http_clients_allows allows;
     const void *user;
-    int64_t waiting_ns;  /* when the present request began; 0: no request */
+    int64_t waiting_ns;  /* when the current request began; 0: no request */
     int64_t rejected_ns; /* when the client was rejected; its later bytes are dropped; 0: not rejected */
     bool busy;           /* a request is being answered */
     char method[METHOD_SIZE];
@@ -46,15 +46,15 @@ typedef struct http_client {
 struct http_clients {
     agent *agent;
     client_table *table;
-    http_client *clients, **end; /* in the order of connecting: unchecked clients are last */
+    http_client *clients, **end; /* in the order in which they connected; unchecked clients are last */
     http_client *unchecked;      /* the first unchecked client */
-    struct event *check;         /* calls on_check */
+    struct event *check;         /* makes the loop call on_check */
     uint64_t rejected;           /* since the last report */
     uint64_t displaced;          /* since the last report */
     char reason[120];            /* why the latest rejected client was rejected */
     char peer[80];               /* the latest rejected client */
     char newcomer[80];           /* the latest client that displaced another client */
-    int first_descriptor;        /* the lowest free descriptor at the start */
+    int first_descriptor;        /* lowest free descriptor when the module started */
 };
 
 /* ---- closing ---- */
@@ -142,7 +142,7 @@ static bool find_peer(http_client *c, struct sockaddr_storage *peer)
     return false;
 }
 
-/* Closes a client because of this thread's error. */
+/* Closes a client's connection. This thread's error is the reason. */
 static void reject_client(http_client *c, const struct sockaddr *peer)
 {
     http_clients *all = c->all;

@@ -1,6 +1,6 @@
 /*
- * The HTTP connections of an agent: the allowed clients, the maximum number of connections, and the deadline of a
- * request.
+ * The HTTP connections of an agent. The module enforces which clients may connect, the maximum number of connections,
+ * and the deadline of each request.
  *
  * libevent's HTTP server accepts connections itself. libevent asks this module for the bufferevent of each connection;
  * the module checks the connection before libevent reads a byte. To close a connection, the module shuts down its
@@ -20,8 +20,8 @@ struct evhttp_request;
 typedef struct http_clients http_clients;
 
 /*
- * Returns whether a client with an address may connect (established is NULL), or may stay connected after a change of
- * the settings.
+ * Returns whether a client may connect from an address. If established is not NULL, returns whether that connection may
+ * remain after a change of the settings.
  */
 typedef bool (*http_clients_allows)(const void *user, const struct sockaddr *peer, struct bufferevent *established);
 
@@ -36,10 +36,10 @@ void http_clients_limits_changed(http_clients *all);
 /* Closes the connections that are no longer allowed. */
 void http_clients_networks_changed(http_clients *all);
 
-/* Watches a connection. Checks it as soon as it has a socket. */
+/* Starts to watch a connection, and checks it as soon as it has a socket. */
 void http_clients_watch(http_clients *all, struct bufferevent *bytes, http_clients_allows allows, const void *user);
 
-/* Notes that a request is complete: its connection has no deadline until the reply is sent. */
+/* Records that a request has arrived completely. Its connection has no deadline until the reply is sent. */
 void http_clients_request(http_clients *all, struct evhttp_request *request);
 
 /* Closes connections that missed the deadline, and frees released connections. Call it every second. */

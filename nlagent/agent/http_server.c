@@ -32,10 +32,10 @@ enum {
     HEADERS_MAX = 16 << 10,
     TIMEOUT_S = 60,
     STREAM_TIMEOUT_S = 3600 * 24,
-    STREAM_BUFFER_SIZE = 64 << 10, /* unsent bytes, beyond which records stay in the subscription's queue */
+    STREAM_BUFFER_SIZE = 64 << 10, /* maximum unsent bytes; further records stay in the subscription's queue */
     BEAT_INTERVAL_S = 5,
     ACCEPT_RETRY_MS = 250,
-    STREAM_INPUT_MAX = 16 << 10 /* bytes that a client sends during its stream */
+    STREAM_INPUT_MAX = 16 << 10 /* maximum unread bytes that a client has sent during its stream */
 };
 
 struct http_server {
@@ -116,14 +116,14 @@ static void send_body(struct evhttp_request *request, int status, const char *ty
     if (evbuffer_add(out, data, size) != 0)
         nl_memory_failed();
     char length[24];
-    snprintf(length, sizeof length, "%zu", size); /* libevent itself sends it only to clients of HTTP/1.1 */
+    snprintf(length, sizeof length, "%zu", size); /* libevent adds this header only for HTTP/1.1 clients */
     add_header(request, "Content-Type", type);
     add_header(request, "Content-Length", length);
     evhttp_send_reply(request, status, status == HTTP_OK ? "OK" : "Error", out);
     evbuffer_free(out);
 }
 
-/* Sends this thread's error as a fault. */
+/* Sends this thread's error as a SOAP fault. */
 static void send_fault(struct evhttp_request *request)
 {
     nl_buffer out = {0};
@@ -167,7 +167,7 @@ void exchange_answer(exchange *x, const nl_buffer *message, bool fault)
     free(x);
 }
 
-/* Returns whether to answer the request; rejects a request that names another server. */
+/* Returns whether to answer the request. Rejects a request whose headers name another server. */
 static bool begin_request(const http_server *s, struct evhttp_request *request)
 {
     struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
@@ -217,7 +217,7 @@ static void on_soap(struct evhttp_request *request, void *user)
     s->agent->counts.requests++;
     const char *type = find_header(request, "Content-Type");
     unsigned rights = find_rights(s, request, consumer);
-    /* A web page in a browser cannot send this type to another server. */
+    /* A web page cannot make a browser send this Content-Type to another server without permission. */
     if (type == NULL || strncasecmp(type, "text/xml", 8) != 0) {
         nl_error_set(NL_ERROR_INVALID, "invalid Content-Type; SOAP 1.1 uses text/xml");
         send_fault(request);
@@ -331,7 +331,7 @@ static void on_queued(void *user)
     stream_pump(user);
 }
 
-/* Sends an empty line to an idle text stream, so that nlagentd notices a client that has disconnected. */
+/* Sends an empty line on an idle text stream, so that nlagentd notices when the client has disconnected. */
 static void on_beat(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
@@ -377,7 +377,7 @@ static void stream_begin(struct evhttp_request *request, subscription *found, nl
     evhttp_connection_set_timeout(connection, STREAM_TIMEOUT_S);
     evhttp_connection_set_closecb(connection, on_stream_closed, t);
     evhttp_send_reply_start(request, HTTP_OK, "OK");
-    /* libevent continues to read, to notice the end of the connection; the bytes are not used. */
+    /* libevent continues to read, to detect the end of the connection; the bytes are discarded. */
     bufferevent_setwatermark(bytes, EV_READ, 0, STREAM_INPUT_MAX);
     evbuffer_add_cb(bufferevent_get_output(bytes), on_written, t);
     stream_pump(t);
@@ -414,13 +414,14 @@ static struct bufferevent *new_tls_connection(struct event_base *base, const htt
     SSL *ssl = nl_tls_new_ssl(s->asked->tls);
     if (ssl == NULL)
         return NULL;
-    SSL_set_read_ahead(ssl, 0); /* libevent waits for the socket, and would not notice bytes that were read ahead */
+    SSL_set_read_ahead(ssl,
+                       0); /* libevent waits for the socket, so it would not notice bytes that OpenSSL has read ahead */
     return bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
 }
 
 /*
- * Returns whether a client may connect or stay connected. A new client may connect without a certificate, which the TLS
- * handshake requires later.
+ * Returns whether a client may connect or stay connected. A new client passes without a certificate, because the TLS
+ * handshake, which comes later, requires it.
  */
 static bool may_connect(const void *user, const struct sockaddr *peer, struct bufferevent *established)
 {
@@ -440,10 +441,12 @@ static struct bufferevent *on_connection(struct event_base *base, void *user)
     return bytes;
 }
 
-/* All servers, because libevent itself owns the user pointer of a listener. */
+/*
+ * A list of all servers. A listener's user pointer cannot name its server, because libevent uses that pointer itself.
+ */
 static http_server *all_servers;
 
-/* Pauses accepting when no descriptors are free: clients wait in the kernel, and the loop does not spin. */
+/* Pauses the listener when no descriptors are free, so that clients wait in the kernel and the loop does not spin. */
 static void on_accept_error(struct evconnlistener *accepting, void *user)
 {
     (void)user;

@@ -14,8 +14,8 @@ enum { HTTP_BODY_MAX = 256 << 10 };
 typedef struct http_server http_server;
 
 /*
- * Serves on the listener's socket, which it owns from then on. The other arguments must remain valid until
- * http_server_free.
+ * Starts a server on the listener's socket, and takes ownership of the socket. The other arguments must remain valid
+ * until http_server_free.
  */
 http_server *http_server_new(agent *a, const listener *l, const char *wsdl, const char *schema,
                              const network_list *allow);
@@ -24,7 +24,7 @@ void http_server_free(http_server *s);
 /* Applies other certificates (l->asked) and networks to new connections. */
 void http_server_change(http_server *s, const listener *l, const network_list *allow);
 
-/* ---- for service.c: a request without a complete reply ---- */
+/* ---- for service.c: a request whose reply is not complete ---- */
 
 typedef struct exchange exchange;
 

@@ -1,4 +1,4 @@
-/* nlagentd: runs sensors while clients read their data. This file has the options, start, reload and end. */
+/* nlagentd: runs sensors while clients read their data. This file handles options, start, reload and exit. */
 #include "config.h"
 
 #include "agent/access.h"
@@ -30,7 +30,7 @@
 
 enum { SERVERS_MAX = SETTINGS_LISTEN_MAX * 4, CLOCK_CHECK_S = 60 };
 
-/* The objects that main needs until the end. */
+/* The objects that live as long as the program. */
 typedef struct serving {
     agent agent;
     int argc;
@@ -55,7 +55,7 @@ static const options_usage usage = {
     .notes = "On SIGHUP, nlagentd reads the configuration, the access file and the certificates again, and applies "
              "them if they are valid. On SIGTERM, nlagentd ends all sensors and exits."};
 
-/* Returns the settings of the command line and the configuration file. NULL after reporting the problem. */
+/* Returns the settings from the command line and the configuration file. Returns NULL after reporting a problem. */
 static agent_settings *read_settings(const serving *s, config_report report, void *report_user)
 {
     agent_settings *settings = agent_settings_new();
@@ -81,7 +81,7 @@ static void on_stop(evutil_socket_t signal, short what, void *user)
     event_base_loopbreak(user);
 }
 
-/* Logs once a minute whether this host's clock is synchronized, if that has changed. */
+/* Checks once a minute whether this host's clock is synchronized, and logs a change. */
 static void check_clock(agent *a)
 {
     bool synchronized;
@@ -120,7 +120,7 @@ static void report_refused(void *user, const char *message)
     nl_write(s->agent.log, NL_ERROR, "Nlagentd.ReloadRefused", "REASON=%s", message);
 }
 
-/* Returns the new settings of a listener. Both settings have the same listeners, in the same order. */
+/* Returns a listener's settings in `now`. Both settings have the same listeners, in the same order. */
 static const listening *find_listening(const serving *s, const agent_settings *now, const listening *before)
 {
     return &now->listen[before - s->settings->listen];
@@ -139,7 +139,7 @@ static bool may_change(const serving *s, const agent_settings *now)
     return now->access == NULL || confine_keep_file(now->access, CONFINE_READ);
 }
 
-/* Applies the settings, which s owns from then on. Returns false if they are unusable; then nothing has changed. */
+/* Applies the settings and takes ownership of them. If they are unusable, changes nothing and returns false. */
 static bool apply_settings(serving *s, agent_settings *now)
 {
     agent *a = &s->agent;
@@ -180,7 +180,7 @@ static void on_reload(evutil_socket_t signal, short what, void *user)
     inherited_notify("READY=1");
 }
 
-/* nlagentd itself reports the problems. */
+/* Does nothing: the main nlagentd process reports the problems. */
 static void ignore_report(void *user, const char *message)
 {
     (void)user, (void)message;
@@ -219,8 +219,10 @@ static char *read_installed(const char *name)
     return text;
 }
 
-/* Returns the URL of a listener for people, or with a host for other hosts, if it listens on all addresses. Returns
- * NULL for a Unix socket. The caller frees the URL. */
+/*
+ * Returns a listener's URL. If the listener is on all addresses and host is not NULL, the URL names that host. Returns
+ * NULL for a Unix socket. The caller frees the URL.
+ */
 static char *listener_url(const listener *l, const char *host)
 {
     const char *rest = strstr(l->name, "://"), *scheme = l->asked->tls != NULL ? "https" : "http";
@@ -315,7 +317,7 @@ static bool begin_registering(serving *s, const char *url)
     return s->registrar != NULL;
 }
 
-/* A background process closes standard error, which its log must not keep open. */
+/* Opens nlagentd's own log. A background process closes standard error, so its log must not use it. */
 static void open_log(serving *s)
 {
     agent *a = &s->agent;
@@ -328,7 +330,10 @@ static void open_log(serving *s)
     nl_set_idle(a->log, NL_NS_PER_SECOND);
 }
 
-/* Call it before starting threads, which inherit the confinement. The log has a thread. */
+/*
+ * Call it before starting any thread, because threads inherit the confinement. The log starts a thread, so it is opened
+ * last.
+ */
 static void confine_and_open_log(serving *s)
 {
     agent_settings_keep(s->settings);
@@ -377,7 +382,7 @@ static int serve(serving *s)
     active_free_all(a);
     process_reap_all();
     nl_close(a->log);
-    if (!ended) /* the registrar's thread uses the objects that are freed below */
+    if (!ended) /* the registrar's thread still uses the objects that are freed below */
         _exit(program_finish(PROGRAM_DONE));
     for (size_t i = 0; i < EVENT_COUNT; i++)
         event_free(events[i]);

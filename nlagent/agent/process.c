@@ -23,12 +23,12 @@ enum {
     READ_SIZE = 64 << 10,
     LINE_MAX_SIZE = 64 << 10,
     CHECK_INTERVAL_S = 1,
-    HANG_MIN_S = 10, /* without output; or three intervals, if that is longer */
-    STABLE_S = 60,   /* after this time, the delay before a restart is 1 s again */
+    HANG_MIN_S = 10, /* time without output after which a sensor hangs, unless three intervals are longer */
+    STABLE_S = 60,   /* a process that ran this long is restarted after 1 s */
     RETRY_MAX_S = 60,
     KILL_DELAY_MS = 2000,
     ENDING_MAX = 1024,
-    REAP_ROUNDS = 100 /* of 10 ms, at the end */
+    REAP_ROUNDS = 100 /* rounds of 10 ms at exit */
 };
 
 struct sensor_process {
@@ -37,22 +37,22 @@ struct sensor_process {
     const sensor_spec *spec;
     double interval_s;
     process_watcher watcher;
-    pid_t pid;           /* 0: it does not run */
+    pid_t pid;           /* 0: not running */
     int in, out, errors; /* this process's ends of the sensor's standard streams */
     struct event *readable, *complaint, *check, *retry;
-    nl_buffer partial;   /* a line whose end has not arrived */
-    bool skips;          /* the rest of a line that is too long */
-    bool has_output;     /* it has written something */
-    bool has_blocks;     /* its output does not begin with lines of ULM: the decoder reads all of it */
+    nl_buffer partial;   /* the start of a line whose end has not arrived */
+    bool skips;          /* discard the rest of a line that is too long */
+    bool has_output;     /* the process has written something */
+    bool has_blocks;     /* its output does not begin with ULM lines; the decoder reads all of it */
     nl_decoder *decoder; /* NULL until needed */
     int64_t started_ns, heard_ns;
-    int64_t kill_ns; /* when to kill it, because it closed its output; 0: never */
+    int64_t kill_ns; /* when to kill the process because it closed its output; 0: never */
     unsigned retry_s, restarts;
     bool was_started;
     char reason[200]; /* the last line of its standard error */
 };
 
-/* ---- processes that were requested to end ---- */
+/* ---- processes that nlagentd has told to exit ---- */
 
 static struct ending_process {
     pid_t pid;
@@ -101,7 +101,7 @@ void process_reap_all(void)
 
 /* ---- output ---- */
 
-/* Decodes output that cannot be passed on unread, and passes its records on as lines of ULM. */
+/* Decodes output that cannot be passed on unread, and passes its records on as ULM lines. */
 static void process_decode(sensor_process *p, const char *data, size_t size)
 {
     const nl_record *record;
@@ -118,8 +118,10 @@ static void process_decode(sensor_process *p, const char *data, size_t size)
     nl_buffer_free(&line);
 }
 
-/* Returns whether a line can be passed on without decoding it: one record of ULM, as a sensor of NetLogger prints it.
- * A second DATE belongs to another record, whose newline is missing, or to a value. */
+/*
+ * Returns whether a line can be passed on without decoding it: one ULM record, as NetLogger's sensors print it. A
+ * second DATE belongs to another record, whose newline is missing, or to a value.
+ */
 static bool is_plain_record(const char *line, size_t size)
 {
     static const char second[] = " DATE=";
@@ -127,7 +129,7 @@ static bool is_plain_record(const char *line, size_t size)
            memmem(line, size, second, sizeof second - 1) == NULL;
 }
 
-/* Passes on a line, which has a newline at size. An empty line only shows that the sensor is alive. */
+/* Passes on a line; line[size] is its newline. An empty line only shows that the sensor is alive. */
 static void process_pass_line(sensor_process *p, const char *line, size_t size)
 {
     if (size > 0 && is_plain_record(line, size))
@@ -170,7 +172,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
         return;
     p->heard_ns = nl_monotonic_ns();
     if (got <= 0) {
-        event_del(p->readable); /* on_check determines how it ended, or kills it */
+        event_del(p->readable); /* on_check finds out how the process ended, or kills it */
         p->kill_ns = p->heard_ns + KILL_DELAY_MS * INT64_C(1000000);
         starter_signal(p->pid, SIGTERM);
         return;
@@ -254,8 +256,8 @@ static struct event *process_watch(sensor_process *p, int fd, event_callback_fn 
 }
 
 /*
- * Handles the end of a process. how: the reason, which precedes the last line of its standard error in the report;
- * NULL: only that line.
+ * Handles the exit of a process. how: the reason to report before the last line of the process's standard error. NULL:
+ * report only that line.
  */
 static void process_ended(sensor_process *p, const char *how)
 {
@@ -288,7 +290,7 @@ static void process_start(sensor_process *p)
     p->was_started = true;
 }
 
-/* Returns whether the process has ended, after handling its end. */
+/* Returns whether the process has exited; if so, handles its exit first. */
 static bool process_check_end(sensor_process *p)
 {
     int status;

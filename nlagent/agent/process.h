@@ -2,13 +2,14 @@
  * A sensor's process: the starter (starter.h) starts it, and this module reads records from its standard output,
  * watches it, and restarts it when it ends.
  *
- * The module passes records on as lines of ULM. It passes a line that begins as a record of ULM and has no control
- * characters on unread. All other input (another format, blocks, a truncated line) goes through a decoder and is
- * encoded again.
+ * The module passes records on as ULM lines. If a line begins like a ULM record and has no control characters, the
+ * module passes it on without decoding it. The module decodes all other input (another format, blocks, a truncated
+ * line) and encodes it as ULM.
  *
- * A process leads its own process group, which ends with it. nlagentd kills a process that hangs (if its definition
- * says that it writes at each measurement), and a process that closes its output but does not end. nlagentd restarts a
- * process that ended after 1 s, then after 2, 4 ... up to 60 s; after a minute of work the delay is 1 s again.
+ * Each process leads its own process group, which ends with the process. If the definition says that the sensor writes
+ * at each measurement, nlagentd kills the process when it hangs. nlagentd also kills a process that closes its output
+ * but does not exit. nlagentd restarts a process 1 s after its exit. The delay doubles with each failure, up to 60 s,
+ * and returns to 1 s after the process has run for a minute.
  */
 #ifndef NLAGENT_PROCESS_H
 #define NLAGENT_PROCESS_H
@@ -34,7 +35,7 @@ typedef struct process_watcher {
 sensor_process *process_new(struct event_base *base, const definition *d, const sensor_spec *spec, double interval_s,
                             const process_watcher *watcher);
 
-/* Requests the end of the process. If the process does not end, process_reap kills it. */
+/* Tells the process to exit and frees p. If the process does not exit, process_reap kills it. */
 void process_free(sensor_process *p);
 
 /* Changes the interval between measurements, if the sensor accepts commands. */

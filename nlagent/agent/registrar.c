@@ -31,7 +31,7 @@ static bool is_ldap(const char *url)
     return strncmp(url, "ldap", 4) == 0;
 }
 
-/* Returns the names of a sensor's events, separated by blanks. The caller frees the text. */
+/* Returns the names of a sensor's events, separated by blanks. The caller frees the string. */
 static char *events_of(const definition *d)
 {
     nl_buffer text = {0};
@@ -46,7 +46,7 @@ static char *events_of(const definition *d)
     return text.data;
 }
 
-/* Lists the sensors. Definitions remain valid until the process ends, but the list changes. */
+/* Copies the list of sensors. Definitions remain valid until the process exits, but the list can change. */
 static size_t list_sensors(definitions *all, directory_sensor sensors[DIRECTORY_SENSORS_MAX])
 {
     size_t count = 0;
@@ -98,7 +98,10 @@ static void do_withdraw(registrar *r)
     nl_buffer_free(&message);
 }
 
-/* Waits a third of the time to live, so that one failure does not matter. Returns false when the thread must end. */
+/*
+ * Waits for a third of the time to live, so that a single failure does not let the registration expire. Returns false
+ * when the thread must end.
+ */
 static bool wait_for_renewal(registrar *r)
 {
     struct timespec until = nl_monotonic_in_ms(r->options.ttl_s >= 6 ? (int64_t)(r->options.ttl_s / 3) * 1000 : 1000);
@@ -111,7 +114,7 @@ static bool wait_for_renewal(registrar *r)
     return goes_on;
 }
 
-/* Logs the result, unless the thread is to end, because then the log may be closed. */
+/* Logs the result, unless the thread must end: the log may then be closed. */
 static void registrar_report(registrar *r, bool good)
 {
     const registrar_options *o = &r->options;

@@ -1,7 +1,7 @@
 /*
- * Registers an agent with a directory repeatedly, in a separate thread, so that a dead or slow directory does not delay
- * other work. The directory is another agent (http://, https://) or an LDAP server (ldap://, ldaps://, ldapi://). The
- * log gets one event when registering fails, and one when it works again.
+ * Registers an agent with a directory repeatedly, in a separate thread, so that an unresponsive directory does not
+ * delay other work. The directory is another agent (http://, https://) or an LDAP server (ldap://, ldaps://, ldapi://).
+ * The log gets one event when registering fails, and one when it works again.
  */
 #ifndef NLAGENT_REGISTRAR_H
 #define NLAGENT_REGISTRAR_H
@@ -20,15 +20,18 @@ typedef struct registrar_options {
     ldap_options ldap;
 } registrar_options;
 
-/* Starts the thread. The texts of the options, and the definitions, must remain valid. Returns NULL on failure. */
+/*
+ * Starts the thread. The strings in the options, and the definitions, must remain valid until registrar_stop. Returns
+ * NULL on failure.
+ */
 registrar *registrar_start(const registrar_options *o, definitions *all, nl_log *log);
 
-/* Registers the present sensors now. NULL is allowed. */
+/* Makes the thread register the current sensors now. NULL is allowed. */
 void registrar_again(registrar *r);
 
 /*
- * Withdraws the registration and ends the thread. NULL is allowed. Returns false if the directory is too slow: the
- * thread then runs until the process ends, and uses all of its arguments except the log.
+ * Withdraws the registration and ends the thread. NULL is allowed. Returns false if the directory is too slow. The
+ * thread then runs until the process exits, and continues to use all of its arguments except the log.
  */
 bool registrar_stop(registrar *r);
 

@@ -19,12 +19,12 @@ enum {
     FETCH_MAX = 1000,
     FETCH_WAIT_MAX_S = 50, /* less than the timeout of HTTP */
     QUERY_WAIT_S = 10,
-    MEASUREMENT_MS = 150, /* in which the records of one measurement arrive */
-    LIST_MAX = 300,       /* values of a repeated argument */
+    MEASUREMENT_MS = 150, /* time in which the records of one measurement arrive */
+    LIST_MAX = 300,       /* maximum values of a repeated argument */
     REPLY_MAX = 32 << 20  /* bytes */
 };
 
-/* A reply under construction. Records are elements, or lines of ULM if the client requested format=ulm. */
+/* A reply under construction. Records are XML elements, or ULM lines if the client requested format=ulm. */
 typedef struct reply {
     nl_buffer out;
     nl_buffer lines;
@@ -52,7 +52,7 @@ static void reply_put_record(reply *r, const nl_record *record)
         soap_put_record(&r->out, record);
 }
 
-/* Appends a shared record. Lines are passed on unchanged. */
+/* Appends a shared record. A ULM reply gets its line unchanged. */
 static void reply_put_shared(reply *r, shared_record *record)
 {
     if (r->as_lines)
@@ -66,7 +66,7 @@ static size_t reply_size(const reply *r)
     return r->out.size + r->lines.size;
 }
 
-/* Sends the reply, or a fault with this thread's error, and frees it. */
+/* Sends the reply, or if `failed` is set a fault with this thread's error, and frees the reply. */
 static void reply_send(reply *r, exchange *x, const char *operation, bool failed)
 {
     char name[SOAP_NAME_SIZE + 16];
@@ -89,7 +89,7 @@ static void reply_send(reply *r, exchange *x, const char *operation, bool failed
 
 /* ---- arguments and rights ---- */
 
-/* Fails the call. Only the first error of a call counts. */
+/* Marks the call as failed. Keeps only the first error of a call. */
 #define service_fail(c, ...) ((c)->failed ? (void)0 : (void)nl_error_set(__VA_ARGS__), (c)->failed = true)
 
 /* Returns an argument's value, or NULL if it is missing or empty. */
@@ -267,7 +267,10 @@ static void do_subscribe(call *c)
     soap_put_number(&c->reply.out, "lease", s->lease_s);
 }
 
-/* Returns the client's subscription that no other request is reading; NULL on failure. */
+/*
+ * Returns the client's own subscription that the call names. Fails if another request is reading it. Returns NULL on
+ * failure.
+ */
 static subscription *find_own_subscription(call *c)
 {
     const char *id = service_required(c, "subscription");
@@ -286,7 +289,7 @@ static void do_unsubscribe(call *c)
         subscription_free(s);
 }
 
-/* ---- Fetch and Query, whose replies may be deferred ---- */
+/* ---- Fetch and Query, which can defer their replies ---- */
 
 typedef struct pending {
     agent *agent;
@@ -357,7 +360,7 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
     pending_answer(user);
 }
 
-/* Sends the deferred reply. A query first waits for the other records of the measurement. */
+/* Sends the deferred reply. A Query first waits for the other records of the measurement. */
 static void on_records(void *user)
 {
     pending *p = user;
@@ -467,7 +470,7 @@ static void do_start(call *c)
     soap_put(&c->reply.out, "sensor", s->spec->text);
 }
 
-/* Returns whether the argument sensor is valid. *s is NULL if the sensor has not run. */
+/* Returns whether the `sensor` argument is valid. Sets *s to the sensor, or to NULL if it has not run. */
 static bool find_sensor(call *c, unsigned right, const char *problem, active **s)
 {
     const char *sensor = service_required(c, "sensor");
@@ -520,10 +523,7 @@ static bool service_check_directory(call *c)
     return c->agent->directory != NULL;
 }
 
-/*
- * Returns whether a text has only printable characters, because names and URLs are printed in messages and on
- * terminals.
- */
+/* Returns whether text has only printable characters. Names and URLs must, because messages and terminals show them. */
 static bool is_printable_name(const char *text, size_t max)
 {
     size_t size = strlen(text);
@@ -533,7 +533,7 @@ static bool is_printable_name(const char *text, size_t max)
     return size > 0 && size <= max;
 }
 
-/* Returns the number of sensors of the call, which may be one more than it stores. */
+/* Stores the sensors of the call and returns their number. If there are too many, returns one more than it stored. */
 static size_t read_sensors(const call *c, directory_sensor sensors[DIRECTORY_SENSORS_MAX])
 {
     size_t count = 0;
@@ -625,8 +625,8 @@ static void read_list(call *c, const char *name, const char *list[LIST_MAX + 1])
 }
 
 /*
- * Fails unless the destination is a collector, with no option that names a file: nlagentd would read or write the file
- * with its own rights.
+ * Fails unless the destination is a collector. Rejects options that name files, because nlagentd would read or write
+ * those files with its own rights.
  */
 static void check_destination(call *c, const char *destination)
 {

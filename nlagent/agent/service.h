@@ -7,7 +7,7 @@
 
 /*
  * Executes the operation that a SOAP message requests, and replies to the exchange, now or later. consumer is the
- * client's name; rights are its RIGHT_....
+ * client's name. rights is a set of RIGHT_ constants.
  */
 void service_do(agent *a, exchange *x, const char *message, size_t size, const char *consumer, unsigned rights);
 

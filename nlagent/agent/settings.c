@@ -300,7 +300,7 @@ void agent_settings_keep(const agent_settings *s)
     for (size_t i = 0; i < sizeof read / sizeof read[0]; i++)
         keep_file(read[i], CONFINE_READ);
     keep_url(s->log);
-    confine_keep_resolver(); /* requests may contain the name of this host */
+    confine_keep_resolver(); /* a request's Host header may contain this host's name */
     if (s->directory != NULL && listening_from_http(s->directory, "14831", url, sizeof url))
         keep_url(url);
     else if (s->directory != NULL) /* an LDAP server may name other servers */
@@ -321,7 +321,7 @@ const char *agent_settings_fixed_difference(const agent_settings *a, const agent
     if (row != NULL)
         return row->name;
     bool tokens_alike = a->token == NULL || b->token == NULL ? a->token == b->token : strcmp(a->token, b->token) == 0;
-    return tokens_alike ? NULL : "register-token"; /* the file has another token */
+    return tokens_alike ? NULL : "register-token"; /* the file's content has changed */
 }
 
 registrar_options agent_settings_registrar(const agent_settings *s)

@@ -18,7 +18,7 @@ typedef struct agent_settings {
     size_t listen_count;
     network_list allow;
     char *access, *sensor_program, *log, *url, *host;
-    char *sensors[SETTINGS_SENSORS_MAX + 1]; /* NAME=COMMAND; the last is NULL */
+    char *sensors[SETTINGS_SENSORS_MAX + 1]; /* NAME=COMMAND; ends with NULL */
     size_t sensor_count;
     bool is_directory;
     bool confine;
@@ -43,7 +43,7 @@ extern const nl_option agent_settings_rows[], agent_settings_command_rows[];
 /* Completes the settings. Returns false and sets the error if they are inconsistent. */
 bool agent_settings_finish(agent_settings *s);
 
-/* Keeps the rights to the files and ports that the settings name, for confine(). */
+/* Registers the files and ports that the settings name, so that confine() keeps the rights to them. */
 void agent_settings_keep(const agent_settings *s);
 
 /* Returns the name of a directive that differs and that a reload cannot change, or NULL. */

@@ -1,5 +1,5 @@
 /*
- * A record that several subscriptions share: one line of ULM, as the sensor wrote it.
+ * A record that several subscriptions share: one ULM line, as the sensor wrote it.
  *
  * nlagentd passes the line on without reading it. shared_record_decode reads it, once for all users, when its fields
  * are needed for an expression, a summary, or a reply in another format. One thread.
@@ -11,20 +11,20 @@
 
 typedef struct shared_record {
     unsigned users;
-    bool is_failure;     /* an event of nlagentd, whose REASON explains why the sensor's records are missing */
-    int64_t received_ns; /* when nlagentd received it, since 1970 */
-    nl_record *decoded;  /* NULL until shared_record_decode */
-    size_t size;         /* with the newline */
+    bool is_failure;     /* an nlagentd event whose REASON field explains why the sensor's records are missing */
+    int64_t received_ns; /* when nlagentd received the record, since 1970 */
+    nl_record *decoded;  /* NULL until shared_record_decode is called */
+    size_t size;         /* of line, including the newline */
     char line[];
 } shared_record;
 
-/* Copies a line, without its newline, for one user. */
+/* Makes a record from a line without a newline, which is copied. The record has one user. */
 shared_record *shared_record_new(const char *line, size_t size);
 
-/* Encodes a record for one user. */
+/* Makes a shared record from a decoded record. The shared record has one user. */
 shared_record *shared_record_encode(const nl_record *record);
 
-/* Returns the fields, which belong to r, or NULL if the line is not a record. */
+/* Returns the decoded record, which r owns, or NULL if the line is not a valid record. */
 const nl_record *shared_record_decode(shared_record *r);
 
 /* Ends the use by one user; the last user frees the record. NULL is allowed. */

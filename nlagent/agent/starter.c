@@ -30,7 +30,7 @@ typedef struct request {
     pid_t pid;
     int signal;
     double interval_s;
-    size_t size; /* of the strings that follow, each with its NUL */
+    size_t size; /* bytes of the strings that follow, including their NULs */
 } request;
 
 typedef struct answer {
@@ -89,12 +89,12 @@ static answer fork_sensor(const definitions *all, const definition *d, const sen
         become_sensor(all, d, spec, interval_s, streams);
     if (pid < 0)
         return (answer){-1, errno};
-    setpgid(pid, pid); /* both here and in the child, because either may run first */
+    setpgid(pid, pid); /* set both here and in the child, because either may run first */
     running[running_count++] = pid;
     return (answer){pid, 0};
 }
 
-/* Starts a sensor. The text is the specification and, for a sensor of the configuration, the command. */
+/* Starts a sensor. text holds the specification and, for a configured sensor, the command. */
 static answer start_sensor(const definitions *all, const request *r, const char *text, const int streams[STREAMS])
 {
     size_t length = strlen(text) + 1;
@@ -108,7 +108,7 @@ static answer start_sensor(const definitions *all, const request *r, const char 
     return result;
 }
 
-/* Starts a collection. The text is the arguments of "nlagent collect". */
+/* Starts a collection. text holds the arguments of "nlagent collect". */
 static answer start_collection(const starter_options *o, const request *r, char *text, const int streams[STREAMS])
 {
     char *program[ARGUMENTS_MAX] = {(char *)o->client, (char *)"collect"};
@@ -176,7 +176,7 @@ static void reap(void)
     sensor_end end;
     while ((end.pid = waitpid(-1, &end.status, WNOHANG)) > 0) {
         size_t i = find_running(end.pid);
-        kill(-end.pid, SIGKILL); /* its children */
+        kill(-end.pid, SIGKILL); /* kill its children */
         if (i < running_count)
             running[i] = running[--running_count];
         if (send(ends, &end, sizeof end, MSG_NOSIGNAL) < 0)
@@ -238,7 +238,7 @@ bool starter_begin(const starter_options *options)
     for (int fd = STDIN_FILENO; nothing >= 0 && fd <= STDERR_FILENO; fd++)
         dup2(nothing, fd);
     if (options->confined)
-        confine_programs(); /* nlagentd itself reports a problem */
+        confine_programs(); /* the main nlagentd process reports a problem */
     starter_run(options);
     _exit(0);
 }
@@ -248,7 +248,10 @@ static void starter_fail(void)
     program_fail(PROGRAM_PROBLEM, "the process that starts sensors has ended");
 }
 
-/* Sends a request with its strings (from parts[1] on) and descriptors (or NULL). Returns false with errno. */
+/*
+ * Sends a request with its strings, which begin at parts[1], and its descriptors, or NULL. On failure returns false and
+ * sets errno.
+ */
 static bool send_request(request r, struct iovec *parts, size_t count, const int *streams)
 {
     union {
@@ -302,7 +305,7 @@ pid_t starter_start(const definition *d, const sensor_spec *spec, double interva
     while (d->program != NULL && d->program[arguments] != NULL)
         arguments++;
     struct iovec *parts = nl_memory_check(calloc(arguments + 3, sizeof *parts));
-    for (size_t i = 2; i < arguments; i++) /* without the path and "collect" */
+    for (size_t i = 2; i < arguments; i++) /* skip the path and "collect" */
         parts[count++] = part_of(d->program[i]);
     if (d->program == NULL)
         parts[count++] = part_of(spec->text);

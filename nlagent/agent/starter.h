@@ -1,12 +1,12 @@
 /*
- * The process that starts sensors. nlagentd forks it first; afterwards, nlagentd itself cannot run programs
- * (service/confine.h). An attacker who controls nlagentd can only send requests to this process, which runs the sensors
- * of its own copy of the configuration, and "nlagent collect".
+ * The process that starts sensors. nlagentd forks this process first, and then gives up the right to run programs
+ * itself (service/confine.h). An attacker who controls nlagentd can only send requests to this process, which runs the
+ * sensors of its own copy of the configuration, and "nlagent collect".
  *
- * Two sockets connect the processes: one for requests and replies, one for the ends of sensors. The process and its
- * sensors end with nlagentd. If the process ends first, nlagentd exits with a message.
+ * Two sockets connect the processes: one carries requests and replies, the other reports the exits of sensors. The
+ * process and its sensors exit when nlagentd exits. If the process ends first, nlagentd exits with a message.
  *
- * The module owns the sockets and the ends that starter_wait has not returned yet. One thread.
+ * The module owns the sockets and the reported exits that starter_wait has not returned yet. One thread.
  */
 #ifndef NLAGENT_STARTER_H
 #define NLAGENT_STARTER_H
@@ -17,11 +17,11 @@
 #include <sys/types.h>
 
 typedef struct starter_options {
-    definitions *all;           /* of the present configuration */
+    definitions *all;           /* of the current configuration */
     void (*reread)(void *user); /* reads the configuration again; runs in the other process */
     void *user;
     const char *client; /* the path of nlagent, which runs collections */
-    bool confined;      /* sensors lose the system calls that no sensor needs */
+    bool confined;      /* block the system calls that no sensor needs */
 } starter_options;
 
 /* Forks the process. Call it before starting threads. Returns false after reporting the problem. */
@@ -29,15 +29,16 @@ bool starter_begin(const starter_options *options);
 
 /*
  * Starts a sensor with these descriptors as its standard input, output and error, in its own process group. Returns the
- * process ID, or -1 with errno.
+ * process ID, or -1 with errno set.
  */
 pid_t starter_start(const definition *d, const sensor_spec *spec, double interval_s, const int streams[3]);
 
-/* Sends a signal to the process group of a sensor that has not ended. */
+/* Sends a signal to the process group of a running sensor. */
 void starter_signal(pid_t pid, int signal);
 
 /*
- * Like waitpid with WNOHANG: returns pid once after the sensor has ended, else 0. Kills its process group in that case.
+ * Like waitpid with WNOHANG: returns pid once after the sensor has exited, otherwise 0. Kills the rest of the process
+ * group when it returns pid.
  */
 pid_t starter_wait(pid_t pid, int *status);
 

@@ -124,7 +124,7 @@ static shared_record *subscription_pop(subscription *s)
     return record;
 }
 
-/* Appends a record. A full queue drops its oldest record, because a slow client needs the present state. */
+/* Appends a record. A full queue drops its oldest record, because a slow client needs the most recent data. */
 static void subscription_append(subscription *s, shared_record *record)
 {
     if (s->count == s->capacity) {
@@ -150,7 +150,7 @@ void subscription_put_event(subscription *s, const nl_record *record, bool is_fa
     shared_record_release(shared);
 }
 
-/* Ends a costly subscription. Its last record is the reason. */
+/* Ends a subscription whose expression is too costly. Its last record gives the reason. */
 static void subscription_end_costly(subscription *s)
 {
     static const char reason[] = "the expression costs too much; subscribe with a simpler one";

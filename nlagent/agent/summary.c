@@ -12,13 +12,13 @@
 
 enum { SERIES_MAX = 1000, SAMPLE_SIZE = 256, MINUTE_S = 60, LENGTH_COUNT = 3 };
 
-/* The lengths of windows, and the number of closed windows to keep. */
+/* The length of each kind of window, and the number of closed windows to keep. */
 static const struct {
     unsigned minutes, kept;
 } lengths[LENGTH_COUNT] = {{1, 24 * 60}, {10, 24 * 6}, {60, 24}};
 
 typedef struct closed_window {
-    uint32_t minute; /* the start, since 1970 */
+    uint32_t minute; /* start of the window, since 1970 */
     uint32_t count;
     float min, mean, max, p50, p90, p99;
 } closed_window;
@@ -34,12 +34,12 @@ typedef struct window {
     size_t closed_count, closed_first;
 } window;
 
-/* The numbers of one field of one object. */
+/* The values of one field of one object. */
 typedef struct series {
     struct series *next;
     char key[CONDITION_KEY_SIZE];
     char field[64];
-    nl_record *object; /* event and fields that identify it */
+    nl_record *object; /* the event and fields that identify the object */
     window windows[LENGTH_COUNT];
 } series;
 
@@ -109,7 +109,7 @@ static const closed_window *window_close(window *w, size_t kept)
         place = w->closed_first;
         w->closed_first = (place + 1) % kept;
     }
-    /* A percentile is the lowest value that is not exceeded by that percentage of the sample. */
+    /* The p-th percentile is the lowest value such that at least p percent of the sample are at or below it. */
     w->closed[place] = (closed_window){.minute = (uint32_t)(w->begin_ns / NL_NS_PER_SECOND / MINUTE_S),
                                        .count = (uint32_t)w->count,
                                        .min = (float)w->min,
@@ -128,7 +128,7 @@ static void summary_add_float(nl_record *record, const char *name, float value)
     nl_record_add_double(record, name, strtod(text, NULL));
 }
 
-/* Copies a field as text. */
+/* Adds a copy of a field's text. */
 static void summary_add_field(nl_record *record, const nl_field *f)
 {
     char name[64], scratch[NL_FIELD_TEXT_SIZE];
@@ -160,7 +160,7 @@ static nl_record *summary_record(const series *one, unsigned minutes, const clos
     return record;
 }
 
-/* Closes the window, if its time is over. */
+/* Closes the window if it has ended. */
 static void summary_turn(summaries *s, series *one, int length, int64_t now_ns)
 {
     window *w = &one->windows[length];
@@ -227,7 +227,10 @@ static series *series_add(summaries *s, const char *key, nl_string field, const 
     return one;
 }
 
-/* Returns the series of a field. The fields of records usually have the same order. */
+/*
+ * Returns the series of a field. Tries the expected series first, because the fields of records usually have the same
+ * order.
+ */
 static series *series_get(summaries *s, const char *key, nl_string field, const nl_record *record)
 {
     for (series *one = s->expected; one != NULL; one = one->next)

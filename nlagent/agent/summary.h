@@ -1,11 +1,11 @@
 /*
- * Summaries of a sensor's numbers over 1, 10 and 60 minutes, kept for a day: count, minimum, mean, maximum and
- * percentiles of each numeric field of each object (condition.h). Percentiles are exact for up to 256 numbers; with
- * more numbers, they come from a random sample of 256.
+ * Summaries of a sensor's numeric fields over 1, 10 and 60 minutes, kept for a day: count, minimum, mean, maximum and
+ * percentiles of each numeric field of each object (condition.h). Percentiles are exact for up to 256 values. For more
+ * values, they come from a random sample of 256.
  *
- * Windows begin at whole minutes of the real-time clock. If the clock is set back, windows for the same time follow. If
- * it jumps forward, the skipped time has no windows. A sensor has at most 1000 fields with summaries; the numbers of
- * further fields are counted. One thread.
+ * Windows begin at whole minutes of the real-time clock. If the clock is set back, there can be several windows for the
+ * same time. If the clock jumps forward, there are no windows for the skipped time. A sensor has summaries of at most
+ * 1000 fields; for further fields, the module only counts the values left out. One thread.
  */
 #ifndef NLAGENT_SUMMARY_H
 #define NLAGENT_SUMMARY_H
@@ -17,24 +17,28 @@ typedef struct summaries summaries;
 summaries *summaries_new(void);
 void summaries_free(summaries *s); /* NULL is allowed */
 
-/* Adds the numbers of a record. now_ns is the real-time clock. */
+/* Adds the numeric fields of a record. now_ns is the real-time clock. */
 void summaries_put(summaries *s, const nl_record *record, int64_t now_ns);
 
-/* Closes windows whose time is over. */
+/* Closes the windows that have ended. */
 void summaries_tick(summaries *s, int64_t now_ns);
 
 /*
- * Sets a function that gets each closed window as a record: the event Summary at the window's start, with MINUTES, OF
- * (the event), FIELD, the fields that identify the object, COUNT, MIN, MEAN, MAX, P50, P90 and P99.
+ * Sets a function that gets each closed window as a record: a Summary event at the window's start, with the fields
+ * MINUTES, OF (the summarized event), FIELD, COUNT, MIN, MEAN, MAX, P50, P90 and P99, and the fields that identify the
+ * object.
  */
 void summaries_on_closed(summaries *s, void (*on_closed)(void *user, const nl_record *record, unsigned minutes),
                          void *user);
 
-/* Calls function for each closed window of a length that begins at since_ns or later. Returns their number. */
+/*
+ * Calls function for each closed window of `minutes` minutes that begins at since_ns or later. Returns the number of
+ * windows.
+ */
 size_t summaries_list(const summaries *s, unsigned minutes, int64_t since_ns,
                       void (*function)(void *user, const nl_record *record), void *user);
 
-/* Returns the number of numbers that were left out because there are too many fields. */
+/* Returns the number of values left out because the sensor has too many fields. */
 uint64_t summaries_left_out(const summaries *s);
 
 #endif
