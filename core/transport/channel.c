@@ -213,8 +213,8 @@ static const char no_such_peer[] = "its certificate has none of the names in pee
 static int on_verified(int good, X509_STORE_CTX *verifying)
 {
     const SSL *ssl = X509_STORE_CTX_get_ex_data(verifying, SSL_get_ex_data_X509_STORE_CTX_idx());
-    nl_tls_session *session = SSL_get_app_data(ssl);
-    if (good != 1) {
+    nl_tls_session *session = SSL_get_app_data(ssl); /* NULL for a connection from nl_tls_new_ssl */
+    if (good != 1 && session != NULL) {
         char text[NL_TLS_FAILURE_SIZE];
         nl_tls_describe_rejected(text, verifying, SSL_is_server(ssl), session->name,
                                  session->tls != NULL ? session->tls->ca : NULL);

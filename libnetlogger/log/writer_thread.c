@@ -291,7 +291,8 @@ static void note_status(nl_log *log, nl_status status)
 
 /*
  * Switches to the next destination, if one is set. Waiting records also go there, unless their format differs; then
- * they are sent to the old destination first.
+ * they are sent to the old destination first. If that one cannot be reached, a file whose URL names no format gets the
+ * log's format: a reader detects it, and the records do not wait for a collector that may never return.
  */
 static void change_destination(nl_log *log)
 {
@@ -301,8 +302,11 @@ static void change_destination(nl_log *log)
     pthread_mutex_unlock(&log->mutex);
     if (next.url == NULL)
         return;
-    if (!fits && nl_outbox_send(&log->outbox, log->drain.level, true) != NL_OK)
-        return;
+    if (!fits && nl_outbox_send(&log->outbox, log->drain.level, false) != NL_OK) {
+        if (!log->outbox.away || next.url->scheme != NL_SCHEME_FILE || nl_url_option_value(next.url, "format") != NULL)
+            return;
+        next.writer.format = next.destination->format = log->drain.format;
+    }
     pthread_mutex_lock(&log->mutex);
     if (log->control.next.url == next.url) {
         nl_outbox_change(&log->outbox, next.url, next.destination, &next.writer);

@@ -431,17 +431,22 @@ void tally_add(tally *t, const request_reader *reader, const request_graph *grap
     note_slow(t, graph, name, by);
 }
 
+/* Returns the row of the span that a part belongs to, or NULL. */
+static const tally_row *tally_find_span(const tally *t, const tally_key *part)
+{
+    const tally_key key = {TALLY_SPAN, part->span, part->program, REQUEST_NONE, REQUEST_NONE, 0, part->by};
+    return tally_find(t, &key);
+}
+
 /* Spans and edges by their shares; the parts of a span behind it. */
 static gint by_share(gconstpointer a, gconstpointer b, gpointer user)
 {
     const tally_row *x = *(tally_row *const *)a, *y = *(tally_row *const *)b, *own_x = x, *own_y = y;
     const tally *t = user;
     if (x->key.kind == TALLY_PART)
-        own_x = tally_find(
-            t, &(tally_key){TALLY_SPAN, x->key.span, x->key.program, REQUEST_NONE, REQUEST_NONE, 0, x->key.by});
+        own_x = tally_find_span(t, &x->key);
     if (y->key.kind == TALLY_PART)
-        own_y = tally_find(
-            t, &(tally_key){TALLY_SPAN, y->key.span, y->key.program, REQUEST_NONE, REQUEST_NONE, 0, y->key.by});
+        own_y = tally_find_span(t, &y->key);
     if (own_x != own_y && own_x != NULL && own_y != NULL)
         return own_x->path_ns != own_y->path_ns ? (own_x->path_ns > own_y->path_ns ? -1 : 1)
                                                 : memcmp(&own_x->key, &own_y->key, sizeof own_x->key);

@@ -314,7 +314,7 @@ class Files(Case):
                             ("[span A]\nbegin = a key B where X ==\nend = c key B\n", "2: filter"),
                             ("[nonsense]\n", "1: [nonsense]: unknown section"),
                             ("[sum A]\nof = a\nevery = fast\n", '3: "fast" is not a duration'),
-                            ("[span A]\nbegin = ${X} key B\nend = c key B\n", "no [parameter] for ${X}"),
+                            ("[span A]\nbegin = ${X} key B\nend = c key B\n", "no [parameter] section declares ${X}"),
                             ("[report A]\nof = a\ncolumns = what\n", '3: unknown column "what"'),
                             ("[report A]\n", "missing of ="), ("[event a:b]\nwhat = 1\n", "2: expected need = or where ="),
                             ("[make A]\nof = a\nfield = B T[C]\n", "3: "), ("no equals\n", "1: expected [SECTION] or"),

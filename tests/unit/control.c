@@ -190,6 +190,29 @@ static void test_the_destination_changes_and_nothing_is_lost(void **state)
     nl_memory_free("second");
 }
 
+/* Blocks that wait for an unreachable collector go to a file, although files hold text by default. */
+static void test_waiting_blocks_move_to_a_file(void **state)
+{
+    (void)state;
+    char file[] = "/tmp/netlogger-moved-XXXXXX", command[64];
+    close(mkstemp(file));
+    nl_log *log = nl_open("prog", "unix:/nonexistent/socket?quiet=yes");
+    assert_non_null(log);
+    for (int i = 0; i < 100; i++)
+        NL_EVENT(log, NL_USAGE, "Waits", "I", i);
+    assert_int_equal(nl_flush(log), NL_FAILED);
+    snprintf(command, sizeof command, "destination file:%s", file);
+    assert_int_equal(control(log, command), NL_OK);
+    assert_int_equal(nl_flush(log), NL_OK);
+    assert_int_equal(nl_close(log), NL_OK);
+    char magic[4] = {0};
+    FILE *in = fopen(file, "rb");
+    assert_int_equal(fread(magic, 1, sizeof magic, in), sizeof magic);
+    fclose(in);
+    unlink(file);
+    assert_memory_equal(magic, "NLB1", sizeof magic);
+}
+
 /* What waits for a destination that is away goes to the next. */
 static void test_what_waits_moves(void **state)
 {
@@ -295,7 +318,7 @@ int main(void)
         cmocka_unit_test(test_markers),
         cmocka_unit_test(test_wrong_lines_are_named_and_the_others_done),
         cmocka_unit_test(test_the_destination_changes_and_nothing_is_lost),
-        cmocka_unit_test(test_what_waits_moves),
+        cmocka_unit_test(test_what_waits_moves), cmocka_unit_test(test_waiting_blocks_move_to_a_file),
         cmocka_unit_test(test_what_a_collector_may_name),
         cmocka_unit_test(test_very_many_of_its_own),
         cmocka_unit_test(test_after_fork),

@@ -778,7 +778,7 @@ static void what_a_close_could_not_deliver(void **state)
     (void)state;
     enum { EVENTS = 1000 };
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    char url[128];
+    char url[sizeof address.sun_path + 32];
     snprintf(address.sun_path, sizeof address.sun_path, "%s/socket", folder);
     snprintf(url, sizeof url, "unix:%s?format=ulm&clock=no", address.sun_path);
     int listener = socket(AF_UNIX, SOCK_STREAM, 0);

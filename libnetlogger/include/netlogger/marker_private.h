@@ -294,7 +294,7 @@ static inline nl_field nl_private_field(const char *name, nl_private_refused val
 #define NL_PRIVATE_MARKER_pairs(each, count, marker, ...)                                                              \
     do {                                                                                                               \
         NL_PRIVATE_STATIC_ASSERT((count) <= NL_MARKER_FIELDS_MAX, "a marker has at most 8 fields");                    \
-        NL_PRIVATE_STATIC_ASSERT(sizeof(#marker) > 1, "NL_MARKER(marker, ...): a marker needs a name");                  \
+        NL_PRIVATE_STATIC_ASSERT(sizeof(#marker) > 1, "NL_MARKER(marker, ...): a marker needs a name");                \
         each(NL_PRIVATE_CHECK_IT, __VA_ARGS__)                                                                         \
             NL_PRIVATE_GATE(marker) if (__builtin_expect(__atomic_load_n(&netlogger_##marker##_semaphore.state,        \
                                                                          __ATOMIC_RELAXED) != 0,                       \
