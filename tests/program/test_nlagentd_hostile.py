@@ -400,6 +400,12 @@ class Access(nlagents.Agent):
         self.assertEqual((result.returncode, result.stdout, result.stderr),
                          (1, "", "nlagent: load: no summaries yet; nlagentd makes them from now on, while the sensor runs\n"))
         self.assertEqual(self.ask(agent, "--ca", s / "ca.pem", "list").returncode, 1, "without a certificate")
+        result = self.run_program("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=alice", "-days", "2",
+                                  "-keyout", s / "self.key", "-out", s / "self.pem")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.ask(agent, "--ca", s / "ca.pem", "--cert", s / "self.pem", "--cert-key", s / "self.key", "list")
+        self.assertEqual(result.returncode, 1, "a certificate of an unknown CA")
+        self.assertEqual(as_user("alice", "query", "load").returncode, 0, "and the agent still serves others")
         self.assertEqual(self.ask(agent, "--cert", s / "alice.pem", "--cert-key", s / "alice.key", "list").returncode, 1,
                          "an agent that nobody vouches for")
 
