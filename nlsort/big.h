@@ -11,7 +11,7 @@
 /* Returns size bytes, which use memory only where they are touched. Ends the program if memory runs out. */
 void *big_new(size_t size);
 
-/* Changes the size of a block from was to size bytes; the block may move. was 0: data is ignored. */
+/* Changes the size of a block from was to size bytes; the block may move. If was is 0, data is ignored. */
 void *big_resize(void *data, size_t was, size_t size);
 
 void big_free(void *data, size_t size);

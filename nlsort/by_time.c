@@ -23,7 +23,7 @@ enum {
     LOG_MAX = 8 << 20,  /* bytes of memory for one log */
     LOG_MIN = 1 << 20,
     LINE_SHOWN = 200,
-    PAGE_MAX = 64 << 10, /* maximum bytes that mapping a file adds */
+    PAGE_MAX = 64 << 10, /* maximum page size: mapping a file rounds its size up to whole pages */
     SHORT_LINE = 100,    /* estimated minimum of the mean size of lines, in bytes */
     SHARES_MAX = 16,     /* passes over the files that are read again */
 };
@@ -32,7 +32,7 @@ typedef struct sorting {
     const by_time *what;
     table *t;
     runs *r;
-    size_t planned; /* runs of t->goal bytes */
+    size_t planned; /* number of runs of t->goal bytes */
 } sorting;
 
 /* Returns the size of all regular files. */
@@ -62,8 +62,8 @@ static size_t memory_of_cache(void)
 }
 
 /*
- * Returns whether to read the files again for each share of the result instead of writing runs. This is faster if the
- * list of lines fits into memory, the shares are few, and the files remain in the kernel's cache.
+ * Returns whether to read the files again for each part of the result instead of writing runs. This is faster if the
+ * list of lines fits into memory, there are few parts, and the files stay in the kernel's cache.
  */
 static bool should_refer(size_t total, size_t memory)
 {
@@ -91,7 +91,7 @@ static void add_run(sorting *s)
         s->t->goal = 0;
 }
 
-/* Reads a log that is not a regular file of text. */
+/* Reads a log that is not a regular text file. */
 static void read_records(sorting *s, const char *path)
 {
     const by_time *what = s->what;
@@ -152,7 +152,9 @@ static bool pass_through(const by_time *what)
         what->begin(what->user);
         passed = flow_run(&f);
         if (passed)
-            program_count_records(&settings->reading, 1); /* or more */
+            program_count_records(
+                &settings->reading,
+                1); /* the real number may be higher, but a single record is enough to show that there are records */
         else
             what->take_back(what->user);
     }
@@ -224,7 +226,7 @@ by_time_result by_time_merge(const by_time *what)
             continue;
         logs[count++] = log;
         cursor *c = ordered_cursor(log, i);
-        if (c->more(c)) /* determines the format */
+        if (c->more(c)) /* reading the first line determines the format */
             cursors[cursor_count++] = c;
     }
     what->begin(what->user);

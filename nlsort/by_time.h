@@ -1,5 +1,5 @@
 /*
- * Sorting of text by time, the usual task: reads only the time of each line, and sorts in memory or with runs on disk.
+ * Sorts text logs by time, the usual task. Reads only the time of each line, and sorts in memory or with runs on disk.
  */
 #ifndef NLSORT_BY_TIME_H
 #define NLSORT_BY_TIME_H
@@ -14,26 +14,29 @@ typedef struct by_time {
     const char *directory; /* for runs */
     char **files;
     size_t file_count;
-    void (*begin)(void *user);     /* called before the first lines, when settings->format is known */
-    gather_sink *put;              /* called in any thread, one at a time */
-    bool with_places;              /* put needs the places of lines */
-    void (*take_back)(void *user); /* discards everything that was put; begin is called again. NULL: impossible */
+    void (*begin)(void *user); /* called before the first lines, when settings->format is known */
+    gather_sink *put;          /* called in any thread, but never by two threads at once */
+    bool with_places;          /* put needs the places of the lines */
+    void (*take_back)(
+        void *user); /* discards everything that was put; begin is called again; NULL: discarding is impossible */
     void *user;
 } by_time;
 
 typedef enum by_time_result {
     BY_TIME_DONE,
-    BY_TIME_DISORDERED, /* a log was not sorted; reported */
-    BY_TIME_DAMAGED,    /* a file was truncated; reported; discard the output */
+    BY_TIME_DISORDERED, /* a log was not sorted; this has been reported */
+    BY_TIME_DAMAGED,    /* a file was truncated; this has been reported; discard the output */
 } by_time_result;
 
 by_time_result by_time_sort(const by_time *what);
 
-/* Merges sorted logs. by_time_can_merge returns whether the memory suffices for their number. */
+/*
+ * by_time_merge merges sorted logs. by_time_can_merge returns whether there is enough memory to merge that many logs.
+ */
 bool by_time_can_merge(const by_time *what);
 by_time_result by_time_merge(const by_time *what);
 
-/* Returns whether each log is sorted; reports the first record out of order. Does not call put. */
+/* Returns whether each log is sorted; reports the first record that is out of order. Does not call put. */
 bool by_time_check(const by_time *what);
 
 #endif

@@ -13,14 +13,14 @@ enum {
     MERGED_AT_ONCE = 1 << 20,
     MERGED_LINES = 64 << 10,
     MERGED_BUFFERS = 2,
-    FETCHED_AHEAD = 8, /* lines, into the cache */
+    FETCHED_AHEAD = 8, /* number of lines to prefetch */
 };
 
 const size_t cursors_merge_size = MERGED_BUFFERS * (MERGED_AT_ONCE + MERGED_LINES * sizeof(nl_scanned_line));
 
 /* ---- output in another thread ---- */
 
-/* Merged lines that were not passed to the sink yet. */
+/* Merged lines that the sink has not received yet. */
 typedef struct buffer {
     char *text;
     size_t size, capacity;
@@ -75,7 +75,7 @@ static void outlet_open(outlet *o, gather_sink *sink, void *user)
         program_fail(PROGRAM_PROBLEM, "start a thread: %s", strerror(error));
 }
 
-/* Passes the filled buffer to the other thread and waits for an empty buffer. */
+/* Passes the filled buffer to the output thread and waits for an empty buffer. */
 static void outlet_flush(outlet *o)
 {
     pthread_mutex_lock(&o->lock);
@@ -146,7 +146,7 @@ static void sift_down(cursor **heap, size_t count, size_t at)
     heap[at] = moving;
 }
 
-/* Returns the second cursor, a child of the root. */
+/* Returns the cursor that is next after the root: the smaller of the root's children. */
 static const cursor *second_of(cursor **heap, size_t count)
 {
     if (count < 3)

@@ -9,17 +9,20 @@
 
 /* A sorted list; lines[next..count) are in memory. */
 typedef struct cursor {
-    size_t rank; /* of lines with equal times, the line of the cursor with the lowest rank comes first */
+    size_t rank; /* if lines have equal times, the line of the cursor with the lowest rank comes first */
     const nl_scanned_line *lines;
     size_t count, next;
     const char *text;               /* the text to which the places of the lines refer */
     bool (*more)(struct cursor *c); /* loads at least one more line; returns false at the end */
 } cursor;
 
-/* The memory of a merge in bytes, without the cursors. */
+/* Bytes of memory that a merge needs, not counting the cursors. */
 extern const size_t cursors_merge_size;
 
-/* Passes all lines with their places to sink, in another thread. Each cursor has lines in memory. */
+/*
+ * Passes all lines, merged, with their places to sink, which runs in another thread. Each cursor must have lines in
+ * memory.
+ */
 void cursors_merge(cursor **cursors, size_t count, gather_sink *sink, void *user);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "clocks/correction.h"
 
-/* The settings of fix_clocks_options. Starts as zeros; free with fix_options_free. */
+/* The settings that fix_clocks_options set. Initialize with zeros; free with fix_options_free. */
 typedef struct fix_options {
     bool asked; /* --fix-clocks was given */
     correction_options what;
@@ -17,7 +17,7 @@ typedef struct fix_options {
     correction_message *messages;
 } fix_options;
 
-/* --fix-clocks, --reference, --id and --message. The setters change the text of the values. */
+/* --fix-clocks, --reference, --id and --message. The setters modify the text of the values. */
 extern const nl_option fix_clocks_options[];
 
 void fix_options_free(fix_options *o);
@@ -26,7 +26,8 @@ typedef struct fix_clocks fix_clocks;
 
 /*
  * Reads all logs, reports the offsets of their clocks, and sets the format of the output. The temporary file is in
- * directory. Ends the program if it cannot write there; settings notes unreadable logs. Free with fix_clocks_free.
+ * directory. Ends the program if it cannot write there. Unreadable logs are recorded in settings. Free with
+ * fix_clocks_free.
  */
 fix_clocks *fix_clocks_read(const fix_options *options, input_settings *settings, char **files, size_t count,
                             const char *directory);

@@ -15,16 +15,17 @@
 
 enum {
     SLOTS = 64,
-    AHEAD = 8, /* slots that are read in advance; the window is the rest */
+    AHEAD = 8, /* slots that are read in advance; the other slots are the window */
     SLOT_MAX = 512 << 10,
     SLOT_MIN = 64 << 10,
     SLOTS_IN_MEMORY = 256, /* minimum; lists of short lines need more memory than their text */
-    SHORT_LINE = 100,      /* estimated size of a line */
-    PLACES = 16,           /* places in the file that are examined first */
+    SHORT_LINE = 100,      /* estimated size of a line, in bytes */
+    PLACES = 16,           /* number of places in the file that are examined first */
     PLACE_SIZE = 16 << 10,
     PLACE_LINES = PLACE_SIZE / 8,
-    FETCHED_AHEAD = 8,           /* lines to prefetch */
-    WRITTEN_AT_ONCE = 256 << 10, /* stays in the processor's cache until the kernel copies it */
+    FETCHED_AHEAD = 8, /* lines to prefetch */
+    WRITTEN_AT_ONCE =
+        256 << 10, /* bytes per write: few enough to stay in the processor's cache until the kernel copies them */
 };
 
 /* The lines of a slot, in order. */
@@ -34,23 +35,23 @@ typedef struct batch {
 } batch;
 
 /*
- * The text of the file passes through the slots in turn. The number of batches is small, because first use of memory
+ * The text of the file passes through the slots in turn. The number of batches is small, because touching new memory
  * costs more than reading the file.
  */
 typedef struct flow {
     const flow_settings *settings;
-    char *text; /* of all slots */
+    char *text; /* the text of all slots */
     size_t slot_size;
     size_t file_size;
     batch batches[AHEAD];
 
     pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t changed;
-    size_t filled; /* number of slots that were filled */
-    size_t taken;  /* slots whose batch is free again */
-    size_t freed;  /* slots whose text is free again */
+    size_t filled; /* number of slots filled so far */
+    size_t taken;  /* number of slots whose batch is free again */
+    size_t freed;  /* number of slots whose text is free again */
     bool ended;    /* no more slots will be filled */
-    bool gave_up;  /* in either thread */
+    bool gave_up;  /* one of the threads gave up */
 } flow;
 
 static char *text_of_slot(const flow *f, size_t index)
@@ -73,7 +74,8 @@ static size_t read_some(int fd, char *to, size_t size, off_t at)
 }
 
 /*
- * Finds the earliest time of some lines at an offset. Returns false if a line needs the decoder, or no line is there.
+ * Finds the earliest time among some lines at an offset. Returns false if a line needs the decoder, or if there is no
+ * line.
  */
 static bool least_at(const flow_settings *s, off_t at, int64_t *least)
 {
@@ -130,7 +132,7 @@ static void advance(flow *f, size_t *counter)
 {
     pthread_mutex_lock(&f->lock);
     ++*counter;
-    pthread_cond_signal(&f->changed); /* only one thread may wait */
+    pthread_cond_signal(&f->changed); /* at most one thread is waiting */
     pthread_mutex_unlock(&f->lock);
 }
 
@@ -179,7 +181,7 @@ static size_t find_lines(const flow *f, reading *r, const char *text, size_t siz
 /* Fills slots up to the end of the file. Returns false to give up. */
 static bool fill(flow *f, reading *r)
 {
-    const char *rest = NULL; /* of a line that begins in the previous slot */
+    const char *rest = NULL; /* start of a line that continues from the previous slot */
     size_t rest_size = 0, at = 0;
     for (size_t i = 0; at < f->file_size; i++) {
         if (!wait_for_free_slot(f, i))
@@ -215,7 +217,7 @@ static void *read_file(void *argument)
 
 /* ---- writing ---- */
 
-/* Sorted lines, from `first` on, that were not written yet. */
+/* Sorted lines that are not written yet; they begin at index `first`. */
 typedef struct waiting {
     line_list list;
     line_list spare;
@@ -251,7 +253,7 @@ static void put_out(const flow *f, waiting *w)
     w->out_size = 0;
 }
 
-/* Writes the lines up to the time most. */
+/* Writes the lines whose times are at most `most`. */
 static void write_up_to(const flow *f, waiting *w, int64_t most)
 {
     size_t count = order_count_before(w->list.lines + w->first, w->list.count - w->first, most, true);
@@ -272,7 +274,7 @@ static void write_up_to(const flow *f, waiting *w, int64_t most)
         w->passed = w->list.lines[w->first - 1].time_ns;
 }
 
-/* Waits for a filled slot. Returns false at the end. */
+/* Waits until a slot is filled. Returns false at the end of the file. */
 static bool wait_for_slot(flow *f, size_t index)
 {
     pthread_mutex_lock(&f->lock);
@@ -291,7 +293,7 @@ static bool has_given_up(flow *f)
     return gave_up;
 }
 
-/* Writes the lines. Returns false to give up. */
+/* Writes all lines. Returns false to give up. */
 static bool write_lines(flow *f, waiting *w)
 {
     int64_t most = INT64_MIN;
@@ -305,7 +307,9 @@ static bool write_lines(flow *f, waiting *w)
         advance(f, &f->taken);
         if (i + AHEAD < SLOTS)
             continue;
-        int64_t oldest = w->most[(i + AHEAD) % SLOTS]; /* the earliest time that may follow, from the slots in memory */
+        int64_t oldest =
+            w->most[(i + AHEAD) %
+                    SLOTS]; /* latest time in the oldest slot of the window; lines up to it can be written */
         most = oldest > most ? oldest : most;
         write_up_to(f, w, most);
         advance(f, &f->freed);

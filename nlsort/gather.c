@@ -14,7 +14,7 @@
 
 enum {
     AHEAD = 12,       /* lines to prefetch */
-    THREADS = 2,      /* one writes while the other fetches; more threads would only wait */
+    THREADS = 2,      /* one writes while the other fetches; further threads would only wait */
     BESIDE = 4 << 20, /* approximate memory for passing lines on, in bytes */
 };
 
@@ -22,25 +22,25 @@ typedef struct gathering {
     table *t;
     const nl_scanned_line *lines;
     size_t count;
-    size_t piece;     /* bytes that are passed on at a time */
-    size_t taken;     /* bytes, including the cost of their lines, that a thread takes at a time */
-    size_t line_cost; /* cost of a line in these bytes */
+    size_t piece;     /* bytes that the sink gets at a time */
+    size_t taken;     /* bytes that a thread takes at a time, including the cost of their lines */
+    size_t line_cost; /* the cost of a line, in bytes */
     bool with_places;
     gather_sink *sink;
     void *user;
 
     pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t turned;
-    size_t next;              /* first line that no thread has taken */
-    uint64_t tickets;         /* number of shares that were taken */
+    size_t next;              /* index of the first line that no thread has taken */
+    uint64_t tickets;         /* number of shares taken so far */
     uint64_t turn;            /* the next share to pass on */
     struct filling *fillings; /* THREADS of them, if the table refers to files */
 } gathering;
 
-/* Lines that a thread fetches together. */
+/* A range of lines that a thread fetches together. */
 typedef struct share {
     size_t from, to; /* indexes of lines */
-    size_t size;     /* bytes with newlines */
+    size_t size;     /* bytes, including newlines */
     uint64_t ticket;
 } share;
 
@@ -57,7 +57,7 @@ static size_t size_at(const gathering *g, size_t at)
     return table_line_size(g->t->text, g->lines[at]) + 1;
 }
 
-/* Returns the next lines. The caller holds the lock. */
+/* Returns the next share. The caller holds the lock. */
 static share next_share(gathering *g)
 {
     share s = {.from = g->next, .to = g->next, .ticket = g->tickets++};
@@ -69,7 +69,7 @@ static share next_share(gathering *g)
     return s;
 }
 
-/* Takes the next lines. Returns false at the end. */
+/* Takes the next share. Returns false at the end. */
 static bool nlsort_gather_take(gathering *g, share *s)
 {
     pthread_mutex_lock(&g->lock);
@@ -78,7 +78,7 @@ static bool nlsort_gather_take(gathering *g, share *s)
     return s->to > s->from;
 }
 
-/* Returns whether the lines are contiguous, so that they need no copy. */
+/* Returns whether the lines are contiguous and need not be copied. */
 static bool are_together(const gathering *g, const share *s)
 {
     uint64_t start = nl_line_offset(g->lines[s->from]);
@@ -186,8 +186,8 @@ static void work(void *user, size_t worker)
 
 /*
  * The cost of a pass over the files does not depend on the number of lines, so shares are large, and all threads fetch
- * the same share window by window. A thread that finds a complete share passes it to the sink while others begin the
- * next share.
+ * the same share window by window. The thread that finds a complete share passes it to the sink while other threads
+ * begin the next share.
  */
 typedef enum filling_state { EMPTY, BEGUN, COPYING, WHOLE, HANDED_ON } filling_state;
 
@@ -196,11 +196,11 @@ typedef struct filling {
     share share;
     scratch own;
     windows windows;
-    size_t next; /* first window that no thread has taken */
-    size_t done; /* windows */
+    size_t next; /* index of the first window that no thread has taken */
+    size_t done; /* number of finished windows */
 } filling;
 
-/* Returns the memory of a share. */
+/* Returns the filling that holds a share. */
 static filling *filling_of(const gathering *g, uint64_t ticket)
 {
     return &g->fillings[ticket % THREADS];
@@ -268,7 +268,7 @@ static void work_on_files(void *user, size_t worker)
     pthread_mutex_unlock(&g->lock);
 }
 
-/* Reuses the memory of the table's list, because the kernel would have to clear new memory. */
+/* Reuses the memory of the table's list for fetching, because the kernel would have to clear new memory. */
 static void gather_reuse_list(line_list *list, scratch *own)
 {
     own->text = (char *)list->lines;

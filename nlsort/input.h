@@ -1,5 +1,5 @@
 /*
- * The input of the general sort: records as lines of the output's format, with their keys. A line that is already in
+ * The input of the general sort: records as lines in the output's format, with their keys. A line that is already in
  * the output's format is copied unchanged. One thread.
  */
 #ifndef NLSORT_INPUT_H
@@ -12,22 +12,22 @@
 
 enum { PROGRESS_RECORDS = 64 << 10 }; /* records between progress updates */
 
-/* The part that all inputs share. */
+/* The settings that all inputs share. */
 typedef struct input_settings {
     const key *key;
     bool unique;         /* the key ends with the line, so that identical records are adjacent */
     nl_format format;    /* of the output; NL_FORMAT_UNKNOWN before the first record */
-    bool packed;         /* lines are records from nl_record_pack */
+    bool packed;         /* lines are records packed by nl_record_pack */
     program_where where; /* the records to sort */
     program_reading reading;
 } input_settings;
 
 typedef struct input input;
 
-/* Makes a line with its newline, or a packed record. The first record determines the format. */
+/* Converts a record to a line with its newline, or to a packed record. The first record determines the format. */
 void input_make_line(input_settings *settings, const nl_record *record, nl_buffer *line);
 
-/* Makes line and key. */
+/* Converts a record to a line, as input_make_line does, and makes its key. */
 void input_make_entry(input_settings *settings, const nl_record *record, nl_buffer *key, nl_buffer *line);
 
 /* Opens a log. Returns NULL after reporting an error. */
@@ -39,18 +39,20 @@ bool input_next(input *in, nl_string *key, nl_string *line);
 /* Compares keys as memcmp does. */
 int input_compare_keys(nl_string a, nl_string b);
 
-/* Return the number of the latest record that matches, and the position and the size in bytes, 0 if unknown. */
+/* Returns the number of the latest matching record. */
 uint64_t input_record(const input *in);
 
 /* Returns whether the current record is a last line without a newline, whose values may be incomplete. */
 bool input_is_unterminated(const input *in);
+
+/* Sets *done to the position in the input, and *total to its size, both in bytes; 0 if unknown. */
 void input_progress(const input *in, uint64_t *done, uint64_t *total);
 
 void input_close(input *in);
 
 /*
- * Opens a sorted log as a stream of items. Reports the first record out of order and sets *disordered. Returns NULL
- * after reporting an error.
+ * Opens a sorted log as a stream of items. Reports the first record that is out of order and sets *disordered. Returns
+ * NULL after reporting an error.
  */
 stream *input_open_sorted(input_settings *settings, const char *path, bool *disordered);
 

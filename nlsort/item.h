@@ -1,6 +1,7 @@
 /*
  * An item of the general sort: the line of a record and its key. Keys are byte strings whose order is the order of the
- * records (key.h). The first eight bytes are a number; a key that is only the time has no other bytes.
+ * records (key.h). The first eight bytes are stored as a number. A key that consists only of the time has no other
+ * bytes.
  */
 #ifndef NLSORT_ITEM_H
 #define NLSORT_ITEM_H
@@ -14,7 +15,7 @@ typedef struct item {
     const char *key; /* the rest of the key */
     const char *line;
     uint32_t key_size;
-    uint32_t line_size; /* with the newline */
+    uint32_t line_size; /* including the newline */
 } item;
 
 /* Returns the first eight bytes of a key as a number. */
@@ -28,7 +29,7 @@ static inline uint64_t item_prefix(const char *key, size_t size)
     return prefix;
 }
 
-/* Returns the time in a key that has only the time. */
+/* Returns the time in a key that consists only of the time. */
 static inline int64_t item_time(const char *key, size_t size, bool reverse)
 {
     uint64_t prefix = item_prefix(key, size);

@@ -23,7 +23,7 @@ struct key {
     bool reverse;
 };
 
-/* The first byte of an encoded field, which orders the kinds of values. */
+/* The first byte of an encoded field. It orders values by kind. */
 enum { TAG_MISSING = 0, TAG_NUMBER = 1, TAG_NOT_A_NUMBER = 2, TAG_TEXT = 3 };
 
 key *key_new(void)
@@ -120,7 +120,7 @@ static bool get_large(const nl_field *field, uint64_t *value)
     return true;
 }
 
-/* Returns the integer part of a number as 64 bits with the order of the numbers of one sign. */
+/* Returns the integer part of a number as 64 bits. Among numbers of one sign, these bits order as the numbers do. */
 static uint64_t integer_of(const nl_field *field, double value)
 {
     int64_t whole;
@@ -135,8 +135,8 @@ static uint64_t integer_of(const nl_field *field, double value)
 }
 
 /*
- * Appends a number. With the sign bit inverted, or all bits of a negative value, the bits of a double have the order of
- * its values. Different integers above 2^53 may round to the same double, so the integer follows.
+ * Appends a number. If the sign bit of a positive double is inverted, and all bits of a negative double, the results
+ * order as the doubles do. Different integers above 2^53 can round to the same double, so the integer follows.
  */
 static void append_number(nl_buffer *out, const nl_field *field, double value)
 {
@@ -168,7 +168,7 @@ static void append_time(nl_buffer *out, const nl_field *field)
 {
     int64_t time_ns = 0;
     char scratch[NL_FIELD_TEXT_SIZE];
-    bool known = field->type == NL_TYPE_INT; /* DATE itself */
+    bool known = field->type == NL_TYPE_INT; /* the record's own DATE, which is already decoded */
     if (known) {
         time_ns = field->int_value;
     } else {

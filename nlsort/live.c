@@ -39,17 +39,17 @@ typedef struct window {
     const live *what;
     source *sources;
     size_t open;
-    held *heap; /* the next record to write is at the root */
+    held *heap; /* the root is the next record to write */
     size_t count, capacity;
     size_t bytes;
     uint64_t came;
     int64_t newest_ns;
     int64_t written_ns; /* the latest time that was written */
-    int64_t arrival_ns; /* time of the latest arrival on the monotonic clock */
+    int64_t arrival_ns; /* time of the latest arrival, on the monotonic clock */
     nl_writer *output, *late_output;
     bool on_terminal; /* the output is a terminal */
     nl_buffer line;
-    nl_record *record; /* an unpacked line */
+    nl_record *record; /* a line, unpacked */
     uint64_t late, early;
 } window;
 
@@ -134,7 +134,7 @@ static void live_flush(nl_writer *writer)
         program_fail_with_error(PROGRAM_PROBLEM);
 }
 
-/* Returns the time of a record, limited by this host's clock. */
+/* Returns the time of a record, or this host's clock plus the window if that is earlier. */
 static int64_t live_limit_time(const window *w, int64_t time_ns)
 {
     int64_t most;
@@ -153,7 +153,7 @@ static void release_first(window *w)
     free(first.line);
 }
 
-/* Writes the records that have left the window; all: all records. */
+/* Writes the records that have left the window, or every record if `all` is set. */
 static void release(window *w, bool all)
 {
     int64_t until = w->newest_ns < INT64_MIN + w->what->window_ns ? INT64_MIN : w->newest_ns - w->what->window_ns;
@@ -220,7 +220,7 @@ static source *next_source(window *w)
     return next;
 }
 
-/* Reads available records. Returns whether it read any. */
+/* Reads the available records. Returns whether there were any. */
 static bool live_read_some(window *w)
 {
     const nl_record *record;
@@ -282,7 +282,7 @@ bool live_run(const live *what)
 {
     window w = {.what = what, .newest_ns = INT64_MIN, .written_ns = INT64_MIN, .record = nl_record_new()};
     struct sigaction action = {.sa_handler =
-                                   on_stop}; /* signals do not interrupt reads; the loop ends after the read */
+                                   on_stop}; /* a signal does not end a read; the loop ends after the current read */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     open_sources(&w);

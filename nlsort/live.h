@@ -1,7 +1,7 @@
 /*
- * Sorts endless input within a window. nlsort writes a record when it is older than the newest record by the window, or
- * when no record arrives for that time. It writes a late record, whose place in the output has passed, at once (or to a
- * separate file), and counts and reports it.
+ * Sorts endless input within a time window. nlsort writes a record when a record newer by the length of the window has
+ * arrived, or when no record has arrived for that time. A record is late if its place in the output has passed. nlsort
+ * writes late records at once, to the output or a separate file, and reports their number.
  *
  * Records later than this host's clock plus the window do not count as the newest, so that a wrong clock cannot empty
  * the window. One thread.
@@ -14,7 +14,7 @@
 typedef struct live {
     input_settings *settings;
     int64_t window_ns;
-    size_t memory; /* bytes; beyond them the oldest records are written early */
+    size_t memory; /* maximum bytes; when they are used up, the oldest records are written early */
     bool follow;   /* wait at the end of files */
     char **files;
     size_t file_count;
@@ -22,7 +22,10 @@ typedef struct live {
     const char *late;   /* file for late records; NULL: the output */
 } live;
 
-/* Runs until all inputs end, or until SIGINT or SIGTERM. Returns false after reporting late records. */
+/*
+ * Runs until all inputs end, or until SIGINT or SIGTERM. Returns false if there were late records, after reporting
+ * them.
+ */
 bool live_run(const live *what);
 
 #endif

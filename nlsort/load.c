@@ -20,9 +20,9 @@
 enum {
     PIECE_MAX = 4 << 20,
     PIECE_MIN = 64 << 10,
-    PIECES_IN_MEMORY = 64, /* at least */
+    PIECES_IN_MEMORY = 64, /* minimum */
     SHORTEST_LINE = 20,    /* DATE=YYYYMMDDhhmmss and a newline */
-    SIDE_SHARE = 8,        /* 1/8 of the memory is for records in another format */
+    SIDE_SHARE = 8,        /* 1/8 of the memory is for records in a different format */
     DECODED_AT_ONCE = 256 << 10,
 };
 
@@ -32,8 +32,8 @@ struct load {
     int fd;
     off_t at; /* offset of the bytes that are not in a table yet */
     nl_decoder *decoder;
-    uint64_t passed_lines, passed_bytes; /* not reported to the decoder yet */
-    bool decoding;                       /* the decoder reads the whole rest */
+    uint64_t passed_lines, passed_bytes; /* skipped lines and bytes that the decoder has not been told of yet */
+    bool decoding;                       /* the decoder reads all of the remaining file */
     nl_buffer held;                      /* the decoder's input */
 };
 
@@ -74,7 +74,7 @@ static nl_format find_format(const program_reading *reading, int fd)
     return format;
 }
 
-/* Opens a regular file of text. Returns -1 for other sources. */
+/* Opens a regular text file. Returns -1 for other sources. */
 static int open_text(const program_reading *reading, const char *path)
 {
     nl_url *url = nl_url_parse(path);
@@ -152,9 +152,9 @@ static ssize_t read_at(load *l, char *to, size_t size, off_t at)
 
 typedef struct part {
     size_t start, end;       /* offsets in the table's text */
-    size_t lines, lines_end; /* the lines that begin and end in this part; equal: no lines */
+    size_t lines, lines_end; /* bounds of the lines that begin and end in this part; equal if there are none */
     line_list *list;
-    size_t first; /* index of these lines in list; the entry before it is free */
+    size_t first; /* index in list of the first of these lines; the entry before it is free */
     size_t count;
     bool odd; /* some lines need the decoder */
 } part;
@@ -162,21 +162,21 @@ typedef struct part {
 typedef struct segment {
     load *l;
     table *t;
-    size_t start; /* start of the bytes read, in the table's text */
-    size_t end;   /* end of the file's part that fits into the text */
-    bool whole;   /* up to the end of the file */
+    size_t start; /* offset in the table's text where this segment starts */
+    size_t end;   /* offset in the table's text where this segment ends */
+    bool whole;   /* the segment extends to the end of the file */
     size_t piece;
 
     pthread_mutex_t lock; /* protects the members below */
     part *parts;
     size_t count, capacity;
-    size_t busy;  /* parts that are being read */
-    size_t lines; /* so far */
+    size_t busy;  /* number of parts that are being read */
+    size_t lines; /* number of lines found so far */
     bool full;
     bool met_nul;
 } segment;
 
-/* Assigns the next part to a thread. Returns false if no part is left, or memory runs out. */
+/* Assigns the next part to a thread. Returns false if no part is left or the memory is used up. */
 static bool claim(segment *s, size_t *index)
 {
     pthread_mutex_lock(&s->lock);
@@ -270,29 +270,29 @@ static nl_scanned_line line_of(load *l, table *t, const nl_record *record)
     return kept;
 }
 
-/* Decodes a line; size includes its newline. Returns false if it has no record. */
+/* Decodes a line; size includes its newline. Returns false if the line holds no record. */
 static bool decode_line(load *l, table *t, uint64_t offset, size_t size, nl_scanned_line *line)
 {
     const nl_record *record;
     bool found = false;
     load_inform_decoder(l);
     nl_decoder_feed(l->decoder, t->text + offset, size);
-    while (nl_decoder_next(l->decoder, &record) == NL_OK) { /* a line has at most one record */
+    while (nl_decoder_next(l->decoder, &record) == NL_OK) { /* a line holds at most one record */
         *line = line_of(l, t, record);
         found = true;
     }
     return found;
 }
 
-/* The traversal of a segment's lines in their order. */
+/* The state of a traversal of a segment's lines in order. */
 typedef struct joining {
     segment *s;
-    nl_line_scanner *scanner; /* for single lines */
-    size_t side_most;         /* maximum size of the text */
-    uint64_t done;            /* bytes of the table's text that are finished */
+    nl_line_scanner *scanner; /* for scanning single lines */
+    size_t side_most; /* maximum of t->used: the end of the segment, plus space for records in a different format */
+    uint64_t done;    /* finished bytes of the table's text */
 } joining;
 
-/* Appends the record of a line to lines; size includes the newline. Returns false when memory is full. */
+/* Appends the record of a line to `lines`; size includes the newline. Returns false if the memory is used up. */
 static bool load_take_line(joining *j, nl_scanned_line line, size_t size, nl_scanned_line *lines, size_t *count)
 {
     load *l = j->s->l;
@@ -310,7 +310,10 @@ static bool load_take_line(joining *j, nl_scanned_line line, size_t size, nl_sca
     return true;
 }
 
-/* Handles the line that began in an earlier part and ends at end; it uses the free entry before the part's lines. */
+/*
+ * Handles the line that began in an earlier part and ends at offset `end`. Stores it in the free entry before the
+ * part's lines.
+ */
 static bool load_add_seam(joining *j, const part *p, size_t end, size_t *taken)
 {
     nl_scanned_line line;
@@ -319,7 +322,7 @@ static bool load_add_seam(joining *j, const part *p, size_t end, size_t *taken)
     return load_take_line(j, line, size, p->list->lines + p->first - 1, taken);
 }
 
-/* Handles the lines of a part; removes lines without records. */
+/* Handles the lines of a part, and removes the lines that hold no record. */
 static bool load_add_lines(joining *j, const part *p, size_t *count)
 {
     nl_scanned_line *lines = p->list->lines + p->first;
@@ -339,7 +342,7 @@ static bool load_add_lines(joining *j, const part *p, size_t *count)
     return fits;
 }
 
-/* Handles all parts. Returns whether everything is finished except a line without an end. */
+/* Handles all parts. Returns whether everything is finished, apart from a last line that has no end yet. */
 static bool load_join(joining *j)
 {
     segment *s = j->s;
@@ -413,7 +416,7 @@ static bool decode_rest(load *l, table *t)
 
 /* ---- */
 
-/* Finishes a segment. Returns as load_into. */
+/* Finishes a segment. Returns true at the end of the file, and false if the table is full. */
 static bool finish_segment(segment *s, joining *j, size_t used)
 {
     load *l = s->l;
@@ -427,7 +430,7 @@ static bool finish_segment(segment *s, joining *j, size_t used)
         load_add_last(l, t, j->done, end - j->done);
     if (last)
         return true;
-    if (j->done == s->start) { /* no line fits: a line is larger than the memory, unless other lines use the memory */
+    if (j->done == s->start) { /* no line fits: if the table is empty, the line is larger than the memory */
         if (t->line_count == 0) {
             table_unmap(t, used);
             l->decoding = true;

@@ -1,7 +1,7 @@
 /*
  * Loads a text file into a table with several threads. Each thread reads a piece and finds its lines while they are in
- * the processor's cache. Then one thread handles the lines that need the decoder, or that are in two pieces, in their
- * order. input.h reads other sources: pipes, compressed files, blocks.
+ * the processor's cache. Then one thread handles, in order, the lines that need the decoder or that span two pieces.
+ * input.h reads the other sources: pipes, compressed files, and files of blocks.
  */
 #ifndef NLSORT_LOAD_H
 #define NLSORT_LOAD_H
@@ -12,21 +12,21 @@
 typedef struct load load;
 
 /*
- * Opens a file by path or URL. Returns NULL if it is another kind of source or cannot be opened; input_open reports the
- * error. The first record sets settings->format if it is unknown.
+ * Opens a text file by path or URL. Returns NULL if the source is of another kind or cannot be opened; input_open then
+ * reports the error. The first record sets settings->format if it is unknown.
  */
 load *load_open(input_settings *settings, const char *path);
 
 /*
- * Adds lines to the table. Returns true at the end of the file, and false when the table is full: call again with an
- * empty table.
+ * Adds lines to the table. Returns true at the end of the file. Returns false if the table is full; call load_into
+ * again with an empty table.
  */
 bool load_into(load *l, table *t);
 
 /* Returns the file's descriptor, or -1 if its lines need conversion. */
 int load_descriptor(const load *l);
 
-/* Returns whether the last line was read and has no newline, so that its values may be incomplete. */
+/* Returns whether the last line has been read and has no newline. Its values may then be incomplete. */
 bool load_is_unterminated(const load *l);
 
 void load_close(load *l);

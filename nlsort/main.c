@@ -1,4 +1,7 @@
-/* nlsort: options, and the kinds of sorting: by time, by other keys in memory or with runs on disk, merge, check. */
+/*
+ * nlsort: options, and the choice between its methods: sorting by time, sorting by other keys in memory or with runs on
+ * disk, merging, and checking.
+ */
 #include "config.h"
 
 #include "by_time.h"
@@ -27,7 +30,7 @@ enum {
     WRITE_SIZE = 256 << 10,
     RUN_BUFFER = 1 << 20,
     RUN_BUFFER_MIN = 16 << 10,
-    DESCRIPTORS_KEPT = 16, /* for uses other than the inputs of a merge */
+    DESCRIPTORS_KEPT = 16, /* descriptors reserved for uses other than the inputs of a merge */
     MEMORY_MIN = 16 << 20,
     UNIQUE_SHARE = 8, /* --unique uses 1/8 of the memory for lines of equal time */
 };
@@ -46,7 +49,7 @@ typedef struct arguments {
     const char *late;
     char **files;
     size_t file_count;
-    char **expanded; /* the allocated array in files, or NULL */
+    char **expanded; /* the allocated array to which files points, or NULL */
 } arguments;
 
 static bool set_key(void *settings, const nl_option *row, const char *value)
@@ -131,7 +134,7 @@ static const nl_option options[] = {
 static nl_format format_of_output(const arguments *a)
 {
     nl_url *url = a->output != NULL ? nl_url_parse(a->output) : NULL;
-    if (url == NULL) /* opening the output reports the error */
+    if (url == NULL) /* opening the output will report the error */
         return a->input.format;
     const bool chosen = a->input.format != NL_FORMAT_UNKNOWN && nl_url_option_value(url, "format") == NULL;
     nl_format format = chosen ? a->input.format : nl_writer_url_format(url);
@@ -144,7 +147,7 @@ static void settle_format(arguments *a)
     input_settings *input = &a->input;
     input->format = format_of_output(a);
     input->packed = input->format == NL_FORMAT_NLB && !a->check;
-    if (input->format == NL_FORMAT_NLB && a->check) /* a check prints lines */
+    if (input->format == NL_FORMAT_NLB && a->check) /* a check prints records as lines of text */
         input->format = NL_FORMAT_ULM;
 }
 
@@ -193,7 +196,7 @@ typedef struct result {
     bool on_terminal;
     nl_buffer before;  /* the latest key and line, for -u */
     unique *unique;    /* for -u, by time */
-    nl_record *record; /* an unpacked line */
+    nl_record *record; /* a line, unpacked */
 } result;
 
 static void fail_writing(const result *r)
@@ -246,7 +249,7 @@ static void close_result(result *r)
     nl_record_free(r->record);
     const program_reading *reading = &r->a->input.reading;
     if (reading->records == 0 && (reading->failed || !reading->live))
-        nl_writer_discard(r->writer); /* a file that was there stays */
+        nl_writer_discard(r->writer); /* an existing file stays */
     else if (nl_writer_close(r->writer) != NL_OK)
         program_fail_with_error(PROGRAM_PROBLEM);
 }
@@ -285,7 +288,7 @@ static void take_back(void *user)
     r->records = 0;
 }
 
-/* Returns whether the output file gets its name when it is complete. */
+/* Returns whether the output is written to a temporary file, which is renamed when it is complete. */
 static bool is_written_aside(const char *output)
 {
     nl_url *url = output != NULL ? nl_url_parse(output) : NULL;
@@ -295,7 +298,7 @@ static bool is_written_aside(const char *output)
     return aside;
 }
 
-/* Returns whether the sort is by time only, into text. */
+/* Returns whether the sort is by time only and writes text. */
 static bool is_by_time(const arguments *a)
 {
     return key_is_time(a->key) && !a->input.packed && !a->clocks.asked;
@@ -379,7 +382,7 @@ static void read_logs(arguments *a, store *items, spill *runs)
     }
 }
 
-/* The items in memory, the last stream of the merge. */
+/* The items in memory, as the last stream of the merge. */
 typedef struct store_stream {
     stream base;
     const store *items;
@@ -429,7 +432,7 @@ static void sort(arguments *a, result *r)
     else
         read_logs(a, items, runs);
     size_t count = spill_run_count(runs);
-    if (count > 0 && store_count(items) > 0) { /* frees memory for the buffers of the runs */
+    if (count > 0 && store_count(items) > 0) { /* this frees memory for the buffers of the runs */
         spill_store(runs, items);
         count++;
     }
@@ -458,7 +461,7 @@ static size_t descriptors_for_inputs(void)
     return limit.rlim_cur == RLIM_INFINITY ? 4096 : (size_t)limit.rlim_cur - DESCRIPTORS_KEPT;
 }
 
-/* Merges a group of inputs to disk, because too many files would be open. */
+/* Merges a group of inputs into a run on disk, because merging all inputs at once would need too many open files. */
 static void merge_group(arguments *a, spill *runs, size_t from, size_t to, bool *disordered)
 {
     stream **streams = new_streams(to - from);
@@ -502,7 +505,7 @@ static bool merge_sorted(arguments *a, result *r)
             count += streams[count] != NULL;
         }
     }
-    merge *m = merge_new(streams, count); /* reads the first record of each input, which determines the format */
+    merge *m = merge_new(streams, count); /* this reads the first record of each input, which determines the format */
     open_result(r);
     item it;
     while (merge_next(m, &it))
@@ -516,7 +519,7 @@ static bool merge_sorted(arguments *a, result *r)
     return !disordered;
 }
 
-/* Reports the first record out of order and stops. */
+/* Reports the first record that is out of order. Returns true if there is none. */
 static bool find_disorder(arguments *a)
 {
     if (is_by_time(a) && !a->input.unique) {
@@ -551,8 +554,9 @@ static bool check_order(arguments *a)
     return ordered;
 }
 
-/* Expands archives into their files, which are then sorted as files. A followed archive stays one log, because new
- * files may appear. */
+/*
+ * Replaces each archive by its files. An archive that is followed remains one log, because new files can appear in it.
+ */
 static void expand_sources(arguments *a)
 {
     static char *standard_input[] = {"-"};
@@ -568,7 +572,7 @@ static void expand_sources(arguments *a)
 int main(int argc, char **argv)
 {
     program_start("nlsort");
-    signal(SIGXFSZ, SIG_IGN); /* report the file size limit as a full disk */
+    signal(SIGXFSZ, SIG_IGN); /* so that exceeding the file size limit is reported like a full disk */
     arguments a = {.memory = default_memory()};
     a.input.key = a.key = key_new();
     int first = options_parse(&usage, argc, argv, &a);

@@ -9,7 +9,7 @@
 
 typedef struct head {
     item item;
-    size_t rank; /* the index of the stream; equal items are in this order */
+    size_t rank; /* the index of the stream; equal items are ordered by rank */
     stream *stream;
 } head;
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A sorted stream of items; the first member of each kind of stream. */
+/* A sorted stream of items. It is the first member of each specific stream type. */
 typedef struct stream {
     /* Returns the next item, valid until the next call; false at the end. Ends the program on an error. */
     bool (*next)(struct stream *s, item *out);

@@ -14,7 +14,7 @@ enum {
     DIGIT_BITS = 11,
     DIGITS = 1 << DIGIT_BITS,
     NEAR = 16,             /* maximum distance of a line from its place, in pieces */
-    GROUP_MAX = 128 << 10, /* lines with equal first digits that about fit into the processor's cache */
+    GROUP_MAX = 128 << 10, /* maximum lines with equal first digits: about as many as fit into the processor's cache */
     GROUP_MIN = 32,        /* smaller groups are sorted by insertion */
 };
 
@@ -50,7 +50,10 @@ static void distribute(span s, digit d, size_t places[DIGITS], nl_scanned_line *
         to[places[digit_of(d, s.lines[i].time_ns)]++] = s.lines[i];
 }
 
-/* Returns the number of digits of the times from least to most, and the bits of a digit. */
+/*
+ * Returns the number of digits that distinguish the times from least to most. Sets *bits to the number of bits of a
+ * digit.
+ */
 static unsigned digits_of_range(int64_t least, int64_t most, unsigned *bits)
 {
     uint64_t range = (uint64_t)most - (uint64_t)least;
@@ -60,7 +63,10 @@ static unsigned digits_of_range(int64_t least, int64_t most, unsigned *bits)
     return passes;
 }
 
-/* Sorts lines by all digits of their times: first into next, then alternately into other and next. */
+/*
+ * Sorts lines by all digits of their times: first into next, then alternately into other and next. Returns the array
+ * that holds the result.
+ */
 static nl_scanned_line *sort_span(span s, int64_t least, int64_t most, nl_scanned_line *next, nl_scanned_line *other)
 {
     unsigned bits, passes = digits_of_range(least, most, &bits);
@@ -97,7 +103,7 @@ typedef struct pass {
     size_t workers;
     digit digit;
     nl_scanned_line *to;
-    size_t (*counts)[DIGITS]; /* of each worker */
+    size_t (*counts)[DIGITS]; /* counts of each worker */
 } pass;
 
 /* Returns the spans of a worker. */
@@ -166,12 +172,12 @@ static void free_lines(nl_scanned_line *lines, size_t count)
 
 /* ---- most significant digit first ---- */
 
-/* Lines that are distributed by their first digit. */
+/* Lines that have been distributed by their first digit. */
 typedef struct groups {
     nl_scanned_line *lines;
     const size_t *ends; /* the ends of the groups */
     size_t count, largest;
-    atomic_size_t next; /* next group to sort */
+    atomic_size_t next; /* index of the next group to sort */
 } groups;
 
 static void sort_few(nl_scanned_line *lines, size_t count)
@@ -229,7 +235,7 @@ static bool sort_by_groups(const span *spans, size_t span_count, digit first, si
     if (g.largest > GROUP_MAX)
         return false;
     distribute_counted(&p);
-    g.ends = counts[p.workers - 1]; /* the ends of the last worker's lines */
+    g.ends = counts[p.workers - 1]; /* after the last worker, these are the ends of the groups */
     workers_run(p.workers, sort_own_groups, &g);
     return true;
 }
@@ -272,10 +278,10 @@ static nl_scanned_line *sort_by_digits(table *t, int64_t least, int64_t most)
 typedef struct near_order {
     const table *t;
     nl_scanned_line *to;
-    size_t *starts; /* offset of each piece in to, and the end */
-    size_t largest; /* piece */
+    size_t *starts; /* offset of each piece in `to`, followed by the end */
+    size_t largest; /* size of the largest piece */
     size_t workers;
-    atomic_size_t next; /* piece to be sorted */
+    atomic_size_t next; /* index of the next piece to sort */
 } near_order;
 
 static void sort_own_pieces(void *user, size_t worker)
@@ -370,7 +376,7 @@ static bool is_near(const table *t)
     int64_t most = INT64_MIN;
     for (size_t i = 0; i + NEAR < t->piece_count; i++) {
         most = t->pieces[i].most > most ? t->pieces[i].most : most;
-        /* a later piece must not have an earlier line */
+        /* a piece that is NEAR pieces later must not have an earlier line */
         if (t->pieces[i + NEAR].least < most)
             return false;
     }

@@ -13,11 +13,11 @@
 struct ordered_log {
     cursor base;
     const char *path;
-    load *l;   /* a text file; or */
-    input *in; /* any other log */
+    load *l;   /* a text file; NULL for other logs */
+    input *in; /* any other log; NULL for text files */
     table *t;
     size_t piece;               /* the next piece of the table */
-    bool ended;                 /* only the table has more lines */
+    bool ended;                 /* all remaining lines are in the table */
     uint64_t records;           /* number of records before the piece */
     int64_t time_ns;            /* time of the last record */
     ordered_disorder *disorder; /* NULL after the first report */
@@ -67,7 +67,7 @@ static void ordered_check(ordered_log *o, const piece *p)
     if (o->disorder == NULL || (p->ordered && p->least >= before))
         return;
     if (is_last && p->count == 1 && o->l != NULL && load_is_unterminated(o->l))
-        return; /* its time may be incomplete */
+        return; /* the last line has no newline, so its time may be incomplete */
     size_t i = 0;
     for (; lines[i].time_ns >= before; i++)
         before = lines[i].time_ns;

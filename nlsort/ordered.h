@@ -1,6 +1,4 @@
-/*
- * A log that should be sorted by time, with only a part in memory, for merging or checking. One thread.
- */
+/* A log that should be sorted by time, to be merged or checked. Only a part of it is in memory. One thread. */
 #ifndef NLSORT_ORDERED_H
 #define NLSORT_ORDERED_H
 
@@ -12,12 +10,12 @@ typedef struct ordered_log ordered_log;
 /* Receives the number of the first record that is earlier than its predecessor. */
 typedef void ordered_disorder(void *user, const char *path, uint64_t record, nl_string line);
 
-/* Opens a log. memory: maximum bytes. Returns NULL after reporting an error. */
+/* Opens a log. memory: maximum bytes of memory. Returns NULL after reporting an error. */
 ordered_log *ordered_open(input_settings *settings, const char *path, size_t memory, bool reverse,
                           ordered_disorder *disorder, void *user);
 void ordered_close(ordered_log *log);
 
-/* Returns a cursor on the lines; call more first. */
+/* Returns a cursor on the lines. Call its `more` function first. */
 cursor *ordered_cursor(ordered_log *log, size_t rank);
 
 #endif

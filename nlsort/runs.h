@@ -1,5 +1,5 @@
 /*
- * Sorted tables on disk. Each table becomes a run in an unnamed file; at the end the runs are merged. A run is a
+ * Sorted tables on disk. Each table becomes a run in an unnamed file. At the end, the runs are merged. A run is a
  * sequence of blocks: a header, the times and places of its lines, and their text. Errors end the program. One thread.
  */
 #ifndef NLSORT_RUNS_H
@@ -20,8 +20,8 @@ void runs_add(runs *r, table *t);
 size_t runs_count(const runs *r);
 
 /*
- * Passes all lines, including the lines of the table, in order to sink. The table has the last rank. Frees the disk
- * space of the parts of runs that were read.
+ * Passes the lines of all runs and of the table to sink, in order. If times are equal, the lines of the table come
+ * last. Frees the disk space of the parts of runs that were read.
  */
 void runs_merge(runs *r, table *t, gather_sink *sink, void *user);
 

@@ -1,6 +1,7 @@
 /*
- * Writes lines to the output. nlsort copies lines of text logs byte by byte, but a terminal obeys control characters.
- * Like ls(1), nlsort therefore replaces these characters (record/terminal.h), but only on a terminal.
+ * Writes lines to the output. nlsort copies the lines of text logs byte by byte. A terminal, however, obeys control
+ * characters. Like ls(1), nlsort therefore replaces these characters (record/terminal.h), but only if the output is a
+ * terminal.
  */
 #ifndef NLSORT_SHOWN_H
 #define NLSORT_SHOWN_H
@@ -10,7 +11,7 @@
 /* Returns whether output, NULL for standard output, is a terminal. */
 bool shown_on_terminal(const char *output);
 
-/* Writes lines of text. On a terminal, "?" replaces characters that control it, except newlines and tabs. */
+/* Writes lines of text. On a terminal, replaces control characters other than newlines and tabs by "?". */
 nl_status shown_put(nl_writer *writer, bool on_terminal, const char *text, size_t size);
 
 #endif

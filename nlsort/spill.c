@@ -25,7 +25,7 @@ struct spill {
     off_t size;
 };
 
-/* The head of an item in the file; the rest of its key and its line follow. */
+/* The header of an item in the file. The rest of the item's key and its line follow. */
 typedef struct stored {
     uint64_t prefix;
     uint32_t key_size;
@@ -96,7 +96,7 @@ typedef struct run_stream {
     const char *directory;
 } run_stream;
 
-/* Reads until the buffer has wanted bytes. Returns false at the end of the run. */
+/* Reads until the buffer holds at least `wanted` bytes. Returns false at the end of the run. */
 static bool fill(run_stream *r, size_t wanted)
 {
     if (r->to - r->from >= wanted)

@@ -14,7 +14,7 @@ enum {
     THREAD_MIN = 64 << 10, /* minimum entries for a second thread */
 };
 
-/* An item in a chunk: two sizes, the rest of its key, its line. */
+/* An item in a chunk: two sizes, the rest of the item's key, and its line. */
 typedef struct entry {
     uint64_t prefix;
     const char *place;
@@ -36,7 +36,7 @@ struct store {
     entry *entries;
     size_t count;
     size_t capacity;
-    chunk *chunks; /* the chunk that is being filled is first */
+    chunk *chunks; /* the first chunk is the one being filled */
     size_t chunk_bytes;
     bool keys_differ; /* a key is longer than its prefix */
 };
@@ -154,7 +154,9 @@ static void insert_each(const store *s, entry *entries, size_t count)
     }
 }
 
-/* Merges the sorted parts entries[0..middle) and entries[middle..count); spare has the size of the first part. */
+/*
+ * Merges the sorted parts entries[0..middle) and entries[middle..count); spare has at least the size of the first part.
+ */
 static void merge_halves(const store *s, entry *entries, size_t middle, size_t count, entry *spare)
 {
     if (!out_of_order(s, &entries[middle - 1], &entries[middle]))
@@ -203,7 +205,7 @@ void store_sort(store *s)
     entry *spare = malloc((s->count - middle + 1) * sizeof *spare);
     if (spare == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory; set the limit with -S");
-    /* each half needs half of spare */
+    /* each half uses half of spare */
     half first = {s, s->entries, middle, spare};
     half second = {s, s->entries + middle, s->count - middle, spare + middle / 2};
     pthread_t thread;

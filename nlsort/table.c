@@ -14,13 +14,13 @@
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22 /* from Linux 5.14, which is newer than some versions of libc */
+#define MADV_POPULATE_READ 22 /* since Linux 5.14; some versions of libc lack it */
 #endif
 
 enum {
-    SLACK = 128 << 20,      /* address space for a last record */
+    SLACK = 128 << 20,      /* extra address space, for a last record */
     GROWTH_MIN = 4 << 10,   /* lines */
-    PIECE_LINES = 64 << 10, /* lines in a piece of single records */
+    PIECE_LINES = 64 << 10, /* lines in a piece of records that were added one by one */
 };
 
 /* For the signal handler: all tables, and whether a mapped page was missing. */
@@ -36,8 +36,8 @@ static const table *table_at(const char *at)
 }
 
 /*
- * Handles a truncated mapped file, or a failed disk: replaces the pages by zeros. At its end, the sort reports the
- * damage and can discard the output.
+ * Handles the truncation of a mapped file, or a failed disk: replaces the missing pages by zeros. At the end, nlsort
+ * reports the damage and can discard the output.
  */
 static void on_missing_page(int number, siginfo_t *info, void *context)
 {
@@ -153,7 +153,7 @@ bool table_map(table *t, int fd, off_t at, size_t *start, size_t *end, bool *who
     return true;
 }
 
-/* Removes the mappings from an offset on. */
+/* Replaces the mapped files from an offset on by empty memory. */
 static void unmap_from(table *t, size_t from)
 {
     if (t->mapped > from && mmap(t->text + from, t->mapped - from, PROT_READ | PROT_WRITE,
@@ -164,7 +164,7 @@ static void unmap_from(table *t, size_t from)
 
 void table_keep_mapped(table *t, size_t end)
 {
-    t->used = round_up(end); /* no other text can be in a file's pages */
+    t->used = round_up(end); /* the rest of the file's last page cannot hold other text */
     if (t->range_count > 0)
         t->ranges[t->range_count - 1].end = t->used;
     unmap_from(t, t->used);
@@ -181,7 +181,8 @@ void table_unmap(table *t, size_t used)
 void table_fetch(const table *t, size_t start, size_t end)
 {
     size_t from = start / (size_t)sysconf(_SC_PAGESIZE) * (size_t)sysconf(_SC_PAGESIZE);
-    madvise(t->text + from, end - from, MADV_POPULATE_READ); /* older kernels read page by page */
+    madvise(t->text + from, end - from,
+            MADV_POPULATE_READ); /* older kernels reject this advice and read page by page */
 }
 
 void table_forget(const table *t, size_t start, size_t end)

@@ -1,9 +1,9 @@
 /*
  * Lines of text in memory, with the time and place of each line, for sorting by time.
  *
- * The text is contiguous: it was read, or a file is mapped there. Sorting does not move it; only writing uses the new
- * order of the lines. The list of lines consists of pieces, in the order of the input, because several threads read and
- * scan parts of a file.
+ * The text is contiguous. Each part of it was read, or is a mapped file. Sorting does not move the text; only writing
+ * uses the new order of the lines. The list of lines consists of pieces, in the order of the input, because several
+ * threads read and scan parts of a file.
  */
 #ifndef NLSORT_TABLE_H
 #define NLSORT_TABLE_H
@@ -37,44 +37,45 @@ typedef struct text_range {
 } text_range;
 
 typedef struct table {
-    struct table *next; /* of all tables */
+    struct table *next; /* in the list of all tables */
     char *text;
     size_t used;        /* bytes of text */
-    size_t kept;        /* of these, bytes that are not in mapped files */
-    size_t mapped;      /* the end of the mapped files */
+    size_t kept;        /* bytes of text that are not in mapped files */
+    size_t mapped;      /* offset of the end of the mapped files */
     size_t capacity;    /* maximum bytes of text from files */
     size_t reserved;    /* address space: capacity and some slack */
-    size_t memory;      /* maximum bytes, including those for sorting */
-    bool refers;        /* files are mapped only during access, and are not memory */
+    size_t memory;      /* maximum bytes of memory, including the memory for sorting */
+    bool refers;        /* files are mapped only during access, and do not count as memory */
     text_range *ranges; /* the files, if the table refers to them */
     size_t range_count;
     size_t range_capacity;
-    size_t goal; /* maximum bytes of text from files for this run; 0: by the memory */
+    size_t goal; /* maximum bytes of text from files for this run; 0: limited only by the memory */
     line_list lists[WORKERS_MAX];
     piece *pieces;
     size_t piece_count;
     size_t piece_capacity;
     size_t line_count;
-    bool reverse; /* times are inverted: the latest is the minimum */
+    bool reverse; /* times are inverted, so that the latest time is the minimum */
 } table;
 
 /*
- * files: the bytes of the files to which the table refers, or 0. The text of such files stays in the kernel's cache and
- * is mapped piece by piece during access (table_fetch, table_forget).
+ * Returns a new table. memory: maximum bytes of memory. files: the total size of the files to which the table refers,
+ * or 0. The text of such files stays in the kernel's cache and is mapped piece by piece during access (table_fetch,
+ * table_forget).
  */
 table *table_new(size_t memory, size_t files, bool reverse);
 void table_free(table *t);
 
-/* Memory of a line in the lists and for sorting, in bytes. */
+/* Bytes of memory for each line, in the lists and for sorting. */
 enum { TABLE_LINE_COST = 2 * sizeof(nl_scanned_line) };
 
-/* Returns the bytes of memory, including those for sorting. */
+/* Returns the bytes of memory used, including the memory for sorting. */
 size_t table_size(const table *t);
 
 /* Returns whether the table is full. */
 bool table_is_full(const table *t);
 
-/* Appends a record, a line without its newline. */
+/* Appends a record, given as a line without its newline. */
 void table_add(table *t, int64_t time_ns, nl_string line);
 
 /* Copies a line without its newline to the text. Returns its list entry. */
@@ -85,7 +86,7 @@ void line_list_reserve(line_list *list, size_t count);
 
 void line_list_free(line_list *list);
 
-/* Makes a piece of count lines, at least one, from first on. */
+/* Returns a piece of count lines, at least one, that begins at index first. */
 piece piece_of(const line_list *list, size_t first, size_t count);
 
 /*
@@ -94,18 +95,19 @@ piece piece_of(const line_list *list, size_t first, size_t count);
 void table_add_piece(table *t, line_list *list, size_t first, size_t count);
 
 /*
- * Maps a file, from offset at, after the text, as far as the memory permits, as [*start, *end) of the text. *whole: up
- * to the end of the file. Returns false if the file cannot be mapped. Call table_keep_mapped or table_unmap next.
+ * Maps a file from offset `at` after the end of the text, as far as the memory permits. The file becomes [*start, *end)
+ * of the text. Sets *whole to whether the end of the file is mapped. Returns false if the file cannot be mapped. Call
+ * table_keep_mapped or table_unmap next.
  */
 bool table_map(table *t, int fd, off_t at, size_t *start, size_t *end, bool *whole);
 
-/* Keeps the mapped text up to end. */
+/* Makes the mapped bytes up to `end` part of the text. */
 void table_keep_mapped(table *t, size_t end);
 
-/* Unmaps the file; the text has used bytes, as before. */
+/* Unmaps the file. used: the bytes of text before the call of table_map. */
 void table_unmap(table *t, size_t used);
 
-/* Announces access to the text from start to end. */
+/* Tells the kernel that the text from start to end will be read soon. */
 void table_fetch(const table *t, size_t start, size_t end);
 
 /* Frees the memory of the text from start to end, if the table refers to files. */
@@ -117,16 +119,19 @@ bool table_refers(const table *t);
 /* Returns whether a part of a mapped file, of any table, was missing or unreadable. */
 bool table_is_damaged(void);
 
-/* Removes text and lines. */
+/* Removes all text and lines. */
 void table_clear(table *t);
 
 /* Frees the memory of an empty table. */
 void table_release(table *t);
 
-/* Frees lists and pieces; the text stays. */
+/* Frees the lists and pieces, but not the text. */
 void table_free_lists(table *t);
 
-/* Returns the size of a line without its newline; the places of the longest lines do not contain it. */
+/*
+ * Returns the size of a line without its newline. A function is needed because the places of very long lines do not
+ * hold the size.
+ */
 size_t table_line_size(const char *text, nl_scanned_line line);
 
 /* Prefetches a line. */

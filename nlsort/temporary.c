@@ -17,7 +17,7 @@ int temporary_open(const char *directory)
     int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0)
         return fd;
-    /* for file systems without O_TMPFILE */
+    /* for file systems that do not support O_TMPFILE */
     char *path = program_format("%s/nlsort.XXXXXX", directory);
     fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)

@@ -7,13 +7,13 @@
 /* Creates a file in directory for reading and writing. */
 int temporary_open(const char *directory);
 
-/* Appends data. */
+/* Appends data. directory: for error messages. */
 void temporary_write(int fd, const char *directory, const void *data, size_t size);
 
-/* Reads size bytes at an offset, which must exist. */
+/* Reads size bytes at an offset. The file must have these bytes. */
 void temporary_read(int fd, const char *directory, void *data, size_t size, off_t at);
 
-/* Announces a read. */
+/* Tells the kernel that a range will be read soon. */
 void temporary_expect(int fd, off_t at, off_t size);
 
 /* Frees the disk space of bytes that are no longer needed, if the file system supports that. */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    LINE_COST = 2 * sizeof(nl_string), /* bytes for a line in the list and while qsort sorts the list */
+    LINE_COST = 2 * sizeof(nl_string), /* bytes per line, for the list and for qsort's copy of it */
     RUN_BUFFER_MAX = 1 << 20,
     RUN_BUFFER_MIN = 16 << 10,
     MERGED_RUNS_MIN = 2,
@@ -20,13 +20,13 @@ struct unique {
     gather_sink *sink;
     void *user;
     const char *directory;
-    size_t memory;   /* maximum bytes of a group */
-    int64_t time_ns; /* time of the group, to which further lines may belong */
-    nl_buffer held;  /* the lines of the group that are in memory */
+    size_t memory;   /* maximum bytes of a group in memory */
+    int64_t time_ns; /* time of the current group, which may not be complete yet */
+    nl_buffer held;  /* the lines of the group that are kept in memory */
     size_t held_count;
-    spill *runs; /* the other lines of the group, or NULL */
+    spill *runs; /* the lines of the group that are on disk, or NULL */
     size_t longest_line;
-    nl_string *lines; /* distinct lines in order, with their newlines */
+    nl_string *lines; /* the distinct lines in order, with their newlines */
     size_t capacity;
 };
 
@@ -79,7 +79,7 @@ static size_t list_distinct_lines(unique *u, const char *text, size_t size, size
     return kept;
 }
 
-/* Passes on the distinct lines of a group that is in memory. */
+/* Passes the distinct lines of a group in memory to the sink. */
 static void put_group(unique *u, const char *text, size_t size, size_t count)
 {
     size_t distinct = list_distinct_lines(u, text, size, count);
@@ -109,12 +109,15 @@ static void hold(unique *u, const char *text, size_t size, size_t count)
 {
     nl_buffer_append(&u->held, text, size);
     u->held_count += count;
-    if (u->held.size + u->held_count * LINE_COST > u->memory / 2) /* the spill buffers a part of the group again */
+    if (u->held.size + u->held_count * LINE_COST >
+        u->memory / 2) /* half, because the spill buffers a part of the group again */
         spill_held(u);
 }
 
-/* Merges the distinct lines of the runs from first to end, excluding end, into a run of merged, or passes them on if
- * merged is NULL. */
+/*
+ * Merges the distinct lines of the runs [first, end) into a run of merged. If merged is NULL, passes the lines to the
+ * sink instead.
+ */
 static void merge_runs(unique *u, size_t first, size_t end, spill *merged)
 {
     size_t count = end - first, buffer = u->memory / count;
@@ -140,7 +143,7 @@ static void merge_runs(unique *u, size_t first, size_t end, spill *merged)
     free(streams);
 }
 
-/* Merges the runs into fewer runs, each of up to merged_runs. */
+/* Merges groups of up to merged_runs runs into one run each. */
 static void merge_into_fewer_runs(unique *u, size_t merged_runs)
 {
     spill *fewer = spill_new(u->directory);
@@ -188,7 +191,7 @@ void unique_end(unique *u)
     u->held.size = u->held_count = 0;
 }
 
-/* Returns the index of the first line after i with a time different from line i. */
+/* Returns the index of the first line after line i that has a different time. */
 static size_t end_of_group(const nl_scanned_line *lines, size_t i, size_t count)
 {
     int64_t time_ns = lines[i].time_ns;
@@ -200,7 +203,7 @@ static size_t end_of_group(const nl_scanned_line *lines, size_t i, size_t count)
 void unique_put(unique *u, const char *text, size_t size, const nl_scanned_line *lines, size_t count)
 {
     size_t i = has_group(u) && count > 0 && lines[0].time_ns == u->time_ns ? end_of_group(lines, 0, count) : 0;
-    size_t from = i < count ? nl_line_offset(lines[i]) : size; /* lines before from are held or written */
+    size_t from = i < count ? nl_line_offset(lines[i]) : size; /* all earlier lines are held or written */
     hold(u, text, from, i);
     if (i == count)
         return;
@@ -208,7 +211,7 @@ void unique_put(unique *u, const char *text, size_t size, const nl_scanned_line 
     for (size_t next; i < count; i = next) {
         next = end_of_group(lines, i, count);
         if (next == i + 1 && next < count)
-            continue; /* a single line is passed on together with its neighbours */
+            continue; /* a line that is alone in its group is written together with its neighbours */
         size_t start = nl_line_offset(lines[i]), end = next < count ? nl_line_offset(lines[next]) : size;
         put_text(u, text + from, start - from);
         if (next < count)

@@ -1,13 +1,13 @@
 /*
- * Copies lines from files that are not in memory: maps the windows of the text one after another, and copies the lines
- * of the share in each window to their places.
+ * Copies lines from files that are not in memory: maps one window of the text after another, and copies the lines of
+ * the share that are in the window to their destinations.
  */
 #ifndef NLSORT_WINDOWS_H
 #define NLSORT_WINDOWS_H
 
 #include "table.h"
 
-/* The lines of a share by windows, with their destinations. Starts as zeros. */
+/* The lines of a share, grouped by window, with their destinations. Initialize with zeros. */
 typedef struct windows {
     struct moved_line *moved;
     size_t capacity; /* allocated bytes */
@@ -16,15 +16,15 @@ typedef struct windows {
     size_t count;
 } windows;
 
-/* Memory in bytes: for each line, and for the mappings of a thread. */
+/* Bytes of memory for each line, and for the mappings of each thread. */
 enum { WINDOWS_LINE_COST = 16, WINDOWS_COST = 4 << 20 };
 
-/* Assigns lines to windows. One thread at a time. */
+/* Assigns lines to windows. Only one thread at a time may call it. */
 void windows_distribute(windows *w, const table *t, const nl_scanned_line *lines, size_t count);
 
 /*
- * Copies the lines of a window, each with a newline, to their places in out. Threads may copy different windows at
- * once.
+ * Copies the lines of a window, each with a newline, to their destinations in out. Threads may copy different windows
+ * at once.
  */
 void windows_copy(const windows *w, const table *t, size_t window, char *out);
 

@@ -1,4 +1,4 @@
-/* Runs work in several threads, about one for each processor. */
+/* Runs work in several threads, about one per processor. */
 #ifndef NLSORT_WORKERS_H
 #define NLSORT_WORKERS_H
 

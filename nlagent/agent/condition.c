@@ -38,7 +38,7 @@ struct condition {
     char *field;
     bool on_change;
     double above, below, percent;
-    uint64_t measurement; /* the latest */
+    uint64_t measurement; /* number of the latest measurement */
     bool is_selected;     /* the interval selects the latest measurement */
     int64_t next_ns;      /* when the interval selects the next measurement */
     slot *slots;

@@ -21,7 +21,7 @@ struct definition {
     char *command;              /* shell command; NULL: not a configured sensor */
     char **program;             /* command line of a collection, ending with NULL; NULL for a sensor */
     bool kernel;
-    bool beats; /* the sensor writes at least one byte per measurement; if it does not, it hangs */
+    bool beats; /* the sensor writes at least one byte per measurement; if it does not, it counts as hung */
 };
 
 typedef struct definitions {

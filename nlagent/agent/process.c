@@ -23,8 +23,9 @@ enum {
     READ_SIZE = 64 << 10,
     LINE_MAX_SIZE = 64 << 10,
     CHECK_INTERVAL_S = 1,
-    HANG_MIN_S = 10, /* time without output after which a sensor hangs, unless three intervals are longer */
-    STABLE_S = 60,   /* a process that ran this long is restarted after 1 s */
+    HANG_MIN_S =
+        10, /* seconds without output after which a sensor counts as hung; or three intervals, if they are longer */
+    STABLE_S = 60, /* a process that ran this long is restarted after 1 s */
     RETRY_MAX_S = 60,
     KILL_DELAY_MS = 2000,
     ENDING_MAX = 1024,

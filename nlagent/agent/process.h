@@ -8,8 +8,8 @@
  *
  * Each process leads its own process group, which ends with the process. If the definition says that the sensor writes
  * at each measurement, nlagentd kills the process when it hangs. nlagentd also kills a process that closes its output
- * but does not exit. nlagentd restarts a process 1 s after its exit. The delay doubles with each failure, up to 60 s,
- * and returns to 1 s after the process has run for a minute.
+ * but does not exit. nlagentd restarts a process 1 s after its exit. The delay doubles with each further exit, up to 60
+ * s, and returns to 1 s after the process has run for a minute.
  */
 #ifndef NLAGENT_PROCESS_H
 #define NLAGENT_PROCESS_H
