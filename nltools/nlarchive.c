@@ -17,7 +17,7 @@
 enum { LOOK_PAUSES = 40 };
 
 typedef struct arguments {
-    bool is_load; /* else query */
+    bool is_load; /* the command is load; otherwise query */
     const char *archive;
     char **sources;
     size_t source_count;
@@ -129,7 +129,7 @@ static void nlarchive_read_arguments(arguments *a, int argc, char **argv)
 
 /* ---- load ---- */
 
-/* Returns whether a directory can be read. Otherwise reports an error, as for a file. */
+/* Returns whether a directory can be read. If not, reports an error, as for a file. */
 static bool can_be_listed(loader *l, const char *folder)
 {
     DIR *entries = opendir(folder);

@@ -109,9 +109,7 @@ static void say_undated(const pass *p)
                       p->sources[0]);
 }
 
-/*
- * Copies an input to its end. Returns false after reporting a read or write error, because a partial copy is useless.
- */
+/* Copies the whole input. Returns false after reporting a read or write error, because a partial copy is useless. */
 static bool copy_input(program_reading *reading, const char *url, int fd, const char *path)
 {
     nl_source *source = program_source_open_stored(url);
@@ -179,7 +177,7 @@ static bool make_readable_twice(pass *p)
     return p->source_count != 1 || p->copy != NULL || can_be_read_twice(p->sources[0]);
 }
 
-/* Makes the passes that the output's format needs. Sets *keep if the output is valid. */
+/* Makes the passes that the output format requires. Sets *keep to whether the output is valid. */
 static bool convert(arguments *a, output *out, bool *keep)
 {
     pass main_pass = {.sources = a->files,
@@ -218,7 +216,7 @@ static bool convert(arguments *a, output *out, bool *keep)
     return good && !main_pass.stopped;
 }
 
-/* Lists the files of the input: the files of an archive, or a directory that is a trace. */
+/* Lists the input files: the files of an archive, or a single input, which may be a trace directory. */
 static bool list_input(arguments *a)
 {
     if (a->input != NULL && a->from == NULL && program_is_folder(a->input))
@@ -240,7 +238,7 @@ int main(int argc, char **argv)
     a.from = a.reading.foreign != NULL               ? a.reading.foreign
              : a.reading.format != NL_FORMAT_UNKNOWN ? netlogger_importer_kind(a.reading.format)
                                                      : NULL;
-    /* The records before the first malformed record must be written, so the reader must not end the program. */
+    /* The program must write the records before the first malformed record, so the reader must not end the program. */
     a.strict = a.reading.strict;
     a.reading.strict = false;
     a.about.has_base = a.reading.has_base;

@@ -1,9 +1,9 @@
 /*
  * nlrecover delivers the events of killed processes.
  *
- * The shared memory of a user's processes names files and collectors, and the user controls it. With --everyone and
- * without --dest, a child process therefore takes the identity of each user before it recovers that user's events. This
- * needs only the rights to change the identity.
+ * The shared memory of a user's processes contains the names of files and collectors, and the user can change it. With
+ * --everyone and without --dest, a child process therefore takes the identity of each user before it recovers that
+ * user's events. For this, nlrecover needs only the capabilities to change its identity.
  */
 #include "config.h"
 
@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 enum {
-    USER_TIME_S = 60, /* limit for one user, so that the other users do not wait */
+    USER_TIME_S = 60, /* limit for one user, so that other users do not wait */
     POLL_US = 10000,
 };
 
@@ -72,7 +72,9 @@ static const options_usage usage = {
              "nlrecover.timer runs nlrecover --everyone for all users.",
 };
 
-/* Prints one line. Its names come from shared memory that another user may have written. */
+/*
+ * Prints one line. The names in it come from shared memory that another user may have written, so they may be hostile.
+ */
 static void nlrecover_report(void *user, const nl_recovered *what)
 {
     arguments *a = user;
@@ -145,12 +147,10 @@ static size_t list_users(uid_t **users)
     return count;
 }
 
-/* Gives this process only the rights of a user, permanently. */
+/* Permanently reduces the rights of this process to those of a user. */
 static void become(uid_t user)
 {
-    enum {
-        NO_GROUP = 65534
-    }; /* for a user without a database entry, because its user ID may be the ID of another group */
+    enum { NO_GROUP = 65534 }; /* without a database entry, use no group: the user ID may be another group's ID */
     errno = 0;
     const struct passwd *known = getpwuid(user);
     if (known == NULL && errno != 0 && errno != ENOENT && errno != ESRCH)
@@ -180,7 +180,7 @@ static bool await_user(pid_t child, uid_t user)
         usleep(POLL_US);
     if (ended == child)
         return WIFEXITED(result) && WEXITSTATUS(result) == PROGRAM_DONE;
-    kill(child, SIGKILL); /* if this fails, the child ends with the service */
+    kill(child, SIGKILL); /* if this fails, the child ends when the service ends */
     program_error("user %u: recovery takes longer than %d s; the next call tries again", (unsigned)user, USER_TIME_S);
     return false;
 }

@@ -1,4 +1,7 @@
-/* nlschema processes declarations of a program's events: header, documentation, JSON, measurement, check of logs. */
+/*
+ * nlschema processes the declarations of a program's events. It writes a C header, documentation or JSON, measures the
+ * cost of events, and checks logs.
+ */
 #include "config.h"
 
 #include "program/json_document.h"
@@ -186,7 +189,7 @@ static bool check(arguments *a, const schema *s, GString *out)
     return program_reading_finish(&a->reading) == PROGRAM_DONE && ok;
 }
 
-/* Writes to a file, or to standard output, whose failures program_finish reports. */
+/* Writes to a file or to standard output. program_finish reports failures of standard output. */
 static bool write_output(const char *path, const GString *text)
 {
     if (strcmp(path, "-") == 0) {

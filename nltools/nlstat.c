@@ -2,9 +2,9 @@
  * nlstat measures where the time of requests goes: each span's and edge's share of the critical paths, their means and
  * percentiles, the slowest requests as trees, throughput, and several logs side by side.
  *
- * nlstat reads the records once and does not keep them. The subject (stat/subject.h) finds the ID fields and passes on
- * the records. For each kind of request an assembler (requests/assembler.h) makes graphs of them, and a tally
- * (stat/tally.h) sums these up.
+ * nlstat reads the records once and does not keep them. The subject (stat/subject.h) finds the ID fields and passes the
+ * records on. For each kind of request, an assembler (requests/assembler.h) builds a graph of each request, and a tally
+ * (stat/tally.h) adds up the graphs.
  */
 #include "config.h"
 
@@ -36,7 +36,7 @@ typedef struct arguments {
 
 /* The results for one log (with --compare), or for all logs together. */
 typedef struct study {
-    report_subject *kinds; /* one for each lifeline; NULL until the lifelines are known */
+    report_subject *kinds; /* one element per lifeline; NULL until the lifelines are known */
     int kind_count;
     throughput throughput;
 } study;
@@ -46,7 +46,7 @@ typedef struct work {
     subject *subject;
     const drawing *drawing; /* owned by the subject; NULL until the lifelines are known */
     study *studies;
-    study *current; /* of the log that is being read */
+    study *current; /* the study of the log that is being read */
     int count;
 } work;
 
@@ -131,7 +131,7 @@ static void nlstat_pack(void *user, const nl_record *record, nl_buffer *buffer)
     tally_pack(assembler_reader(kind->assembler), buffer);
 }
 
-/* Only for reports. */
+/* The name of the implicit ID. Used only in reports. */
 static char *thread_ids[] = {"thread", NULL};
 static const drawing_lifeline thread_lifeline = {.ids = thread_ids};
 

@@ -22,16 +22,16 @@ typedef struct arguments {
     nl_level level;
     char **operands; /* the event and its fields */
     int operand_count;
-    bool opened; /* the log was opened */
+    bool opened; /* the log has been opened */
     program_reading reading;
     program_where where;
-    /* Shown by --help=json only: */
+    /* Only --help=json shows these options. */
     nl_log_options url_options;
     nl_dialer_options tls_options;
     nl_subscription_options subscription_options;
 } arguments;
 
-/* Maximum time that a record waits for a destination. */
+/* The maximum time that a record waits for a destination. */
 #define PATIENCE_NS (10 * NL_NS_PER_SECOND)
 
 enum { FLUSH_EVERY = 1000 };
@@ -71,7 +71,7 @@ static nl_format format_of_destination(const char *destination)
     return format;
 }
 
-/* Returns how to set the standard field with a name in a format, or NULL if it is not a standard field. */
+/* Returns a description of how to set a standard field, or NULL if name is not a standard field in this format. */
 static const char *standard_field(const char *name, size_t size, nl_format format)
 {
     static const char *const instead[] = {[NL_MEMBER_TIME] = "nlwrite sets it to the present time",
@@ -84,7 +84,7 @@ static const char *standard_field(const char *name, size_t size, nl_format forma
     return member != NL_MEMBER_NONE ? instead[member] : NULL;
 }
 
-/* Rejects invalid names, and names that would change in the log. */
+/* Rejects invalid field names, and names that the log's format would change. */
 static void check_field(const char *word, nl_format format)
 {
     size_t size = strcspn(word, "=");
@@ -157,7 +157,7 @@ static nl_status write_event(nl_log *log, const arguments *a)
     return status;
 }
 
-/* Opens the log. A log that cannot be opened ends the program. */
+/* Opens the log. Ends the program on failure. */
 static nl_log *nlwrite_open(arguments *a)
 {
     a->opened = true;
@@ -168,13 +168,13 @@ static nl_log *nlwrite_open(arguments *a)
     return log;
 }
 
-/* Copies the records of a source to *log, which it opens for the first one. */
+/* Copies the records of a source to *log. Opens the log before the first record. */
 static nl_status copy_source(nl_log **log, arguments *a, const char *name)
 {
     program_log *in = program_log_open(&a->reading, name, false, false);
     nl_status written = NL_OK;
     const nl_record *record;
-    /* Flush regularly, to notice a failed destination soon. */
+    /* Flush regularly, to detect a failed destination early. */
     for (unsigned count = 1; in != NULL && program_log_next(in, a->where.filter, &record) == NL_OK && written >= NL_OK;
          count++) {
         if (!a->opened)
@@ -200,7 +200,7 @@ static nl_status copy_sources(nl_log **log, arguments *a)
 
 int main(int argc, char **argv)
 {
-    setenv("NETLOGGER_CLOCK", "no", 0); /* no records of the clock besides the event, unless the URL requests them */
+    setenv("NETLOGGER_CLOCK", "no", 0); /* write no clock records besides the event, unless the URL requests them */
     program_start("nlwrite");
     arguments a = {0};
     int first = options_parse(&usage, argc, argv, &a);

@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-/* The header of a block (doc/binary-format.md). */
+/* Offsets and limits of a block header (doc/binary-format.md), in bytes. */
 enum { MAGIC_SIZE = 4, HEADER_SIZE_AT = 4, STORED_SIZE_AT = 12, HEADER_MIN = 96, STORED_MAX = 16 << 20 };
 static const char magic[MAGIC_SIZE] = {'N', 'L', 'B', '1'};
 
-/* Returns the size of the block at `at`; 0 if it is incomplete, or, with *none set, if it is not a block. */
+/* Returns the size of the block at `at`, or 0 if it is incomplete. If `at` is not a block, returns 0 and sets *none. */
 static size_t block_size(const unsigned char *at, size_t left, int *none)
 {
     *none = memcmp(at, magic, left < MAGIC_SIZE ? left : MAGIC_SIZE) != 0;
@@ -21,7 +21,10 @@ static size_t block_size(const unsigned char *at, size_t left, int *none)
     return !*none && header + stored <= left ? header + stored : 0;
 }
 
-/* Returns the size of the whole lines at `at`, or of the next line if blocks may follow. */
+/*
+ * Returns the size of the complete lines at `at`. If a NUL byte shows that blocks may follow, returns the size of the
+ * next line only.
+ */
 static size_t lines_size(const char *at, size_t left, uint64_t *lines)
 {
     const char *nul = memchr(at, '\0', left), *newline;

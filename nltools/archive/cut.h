@@ -1,11 +1,11 @@
-/* Finds the end of the whole lines and blocks of a growing log, from which a later load continues. Any thread. */
+/* Finds the end of the last complete line or block of a growing log. A later load continues from there. Any thread. */
 #ifndef NLTOOLS_ARCHIVE_CUT_H
 #define NLTOOLS_ARCHIVE_CUT_H
 
 #include <stdint.h>
 #include <stddef.h>
 
-/* Returns the size of the whole lines and blocks in data; adds the number of lines to *lines. */
+/* Returns the size in bytes of the complete lines and blocks in data. Adds the number of lines to *lines. */
 size_t cut_whole(const char *data, size_t size, uint64_t *lines);
 
 #endif

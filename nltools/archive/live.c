@@ -1,8 +1,9 @@
 /*
- * Loads the records of a collector.
+ * Loads records from a collector.
  *
- * The records of a subscription have no numbers. A later load therefore requests the records from a time before the
- * latest record in the archive, and skips records that the archive has, by their text in ULM and their number.
+ * Subscriptions do not number records. A later load therefore requests all records from OVERLAP_NS before the latest
+ * record in the archive, and skips those that the archive already has. It compares hashes of the packed records, and
+ * counts equal records.
  */
 #include "config.h"
 
@@ -20,13 +21,13 @@
 typedef struct live {
     loader *loader;
     store_place *place;
-    seen known; /* records from since_ns on that the archive has */
+    seen known; /* the archive's records at or after since_ns */
     row_maker maker;
     int64_t since_ns;
-    int64_t committed_ns; /* on the monotonic clock */
+    int64_t committed_ns; /* time of the latest commit on the monotonic clock */
 } live;
 
-/* Hashes a record as it would be in the archive. */
+/* Returns a hash of the record in the form in which the archive stores it. */
 static uint64_t hash_of(live *v, const nl_record *record)
 {
     row r;
@@ -40,7 +41,7 @@ static bool live_add_known(void *user, const nl_string *columns)
     return true;
 }
 
-/* Finds since_ns, and the records from then on. */
+/* Sets since_ns, and finds the archive's records at or after it. */
 static bool live_find_since(live *v)
 {
     store *s = v->loader->store;
@@ -56,7 +57,7 @@ static bool live_find_since(live *v)
     return status == NL_OK;
 }
 
-/* Appends url without the option since. */
+/* Appends url without its since= option. */
 static void add_without_since(nl_buffer *out, const char *url)
 {
     const char *mark = strchr(url, '?'), *since = mark;
@@ -70,7 +71,7 @@ static void add_without_since(nl_buffer *out, const char *url)
     store_add(out, "%.*s%s", (int)(since + 1 - url), url, end + (*end == '&'));
 }
 
-/* Returns the URL with since and format=ulm. The caller frees it. */
+/* Returns the URL with since= and format=ulm. The caller frees it. */
 static char *make_url(const live *v, const char *url)
 {
     nl_buffer out = {0};

@@ -24,15 +24,18 @@ enum { READ_SIZE = 1 << 20, PENDING_MAX = 64 << 20 };
 typedef struct input {
     loader *loader;
     const char *name;
-    int fd;            /* of a regular file that is not compressed; -1: source reads it */
-    nl_source *source; /* decompresses, and reads pipes */
+    int fd;            /* an uncompressed regular file; -1: source reads the input */
+    nl_source *source; /* reads pipes and compressed files */
     bool again;        /* a later load may read the rest */
     char *bytes;
 } input;
 
 /* ---- identification of files ---- */
 
-/* Reads the first bytes of a regular file. Returns false for other sources; opening reports errors. */
+/*
+ * Reads the first bytes of a regular file. Returns false for other sources and on errors, which are reported when the
+ * source is opened.
+ */
 static bool read_head(const char *path, char head[STORE_HEAD_SIZE], size_t *size, uint64_t *file_size)
 {
     struct stat status;
@@ -46,8 +49,10 @@ static bool read_head(const char *path, char head[STORE_HEAD_SIZE], size_t *size
     return got >= 0;
 }
 
-/* Returns whether a place is for this file. Several files may begin with the same short head; then the name must be
- * equal, or the old file must be gone. */
+/*
+ * Returns whether a place belongs to this file. Several files may begin with the same short head. In this case, the
+ * name must also be the same, or the file with the place's name must no longer exist.
+ */
 static bool load_is_same(const store_place *p, const char *name, const char *head, size_t size, uint64_t hash)
 {
     if (p->head_size == 0 || p->head_size > size)
@@ -156,7 +161,7 @@ static bool drain(loader *l, store_place *place, nl_decoder *decoder)
     return true;
 }
 
-/* Loads the whole records in pending, or all bytes if they are too many for a record. */
+/* Loads the complete records in pending, or all bytes if they exceed the maximum size of a record. */
 static bool load_whole_records(loader *l, store_place *place, nl_decoder *decoder, nl_buffer *pending)
 {
     uint64_t lines = 0;
@@ -218,7 +223,7 @@ static bool load_input(loader *l, input *in, store_place *place)
 
 /* ---- foreign formats ---- */
 
-/* Returns whether a file, compressed or not, is in a foreign format. */
+/* Returns whether a file, which may be compressed, has a foreign format. */
 static bool is_foreign(const program_reading *reading, const char *name)
 {
     enum { HEAD_SIZE = 64 << 10 };
@@ -234,7 +239,7 @@ static bool is_foreign(const program_reading *reading, const char *name)
     return foreign;
 }
 
-/* Loads a file in a foreign format. Its position is the number of loaded records. */
+/* Loads a file that has a foreign format. The position in the file is the number of loaded records. */
 static bool load_foreign(loader *l, const char *name, store_place *place)
 {
     program_log *log = program_log_open(l->reading, name, false, false);
@@ -281,7 +286,8 @@ bool load_file(loader *l, const char *name)
         bool packed = in.again && (nl_zstd_begins(head, head_size) || gzip_begins(head, head_size));
         if (!in.again)
             place->position = place->lines = 0;
-        l->reading->live = l->reading->live || place->position > 0; /* there may be nothing new */
+        l->reading->live =
+            l->reading->live || place->position > 0; /* a file that was loaded before may have no new records */
         if (in.again && is_foreign(l->reading, name)) {
             good = load_foreign(l, name, place);
         } else if (!in.again || packed || file_size > place->position) {

@@ -1,11 +1,11 @@
-/* The state of a load: the store, the known places and streams, and the current transaction. One thread. */
+/* The state of a load: the store, the known places and streams, and the current transaction. Used by one thread. */
 #ifndef NLTOOLS_ARCHIVE_LOADER_H
 #define NLTOOLS_ARCHIVE_LOADER_H
 
 #include "archive/objects.h"
 #include "archive/store.h"
 
-/* The reported error of a source. */
+/* The latest reported error of a source. */
 typedef struct trouble {
     char *source, *message;
 } trouble;
@@ -16,31 +16,29 @@ typedef struct loader {
     const nl_filter *where;
     store_place *places;
     size_t place_count;
-    nl_streams *streams;          /* the numbers of all loaded records */
+    nl_streams *streams;          /* the sequence numbers of all loaded records */
     unsigned char (*touched)[16]; /* streams that changed since the latest commit */
     size_t touched_count, touched_capacity;
     row_maker maker;
     objects *objects;
     store_place *open; /* the place of the current transaction, or NULL */
     uint64_t in_batch; /* records in the transaction */
-    uint64_t records;  /* committed */
+    uint64_t records;  /* number of committed records */
     struct trouble *troubles;
     size_t trouble_count;
     bool quiet;  /* do not report incomplete records */
-    bool failed; /* the store failed, which was reported */
+    bool failed; /* the store has failed, and the error was reported */
 } loader;
 
 /* Reads places and streams. Returns NULL after reporting an error. */
 loader *loader_new(store *s, program_reading *reading, const nl_filter *where, objects *lines);
 void loader_free(loader *l);
 
-/*
- * Reports an error of a source. With --follow, an error is reported once until loader_is_well.
- */
+/* Reports an error of a source. With --follow, the function reports each error once until loader_is_well is called. */
 void loader_trouble(loader *l, const char *source, const char *format, ...) NL_PRINTF(3, 4);
 void loader_is_well(loader *l, const char *source);
 
-/* Reports the error of the store and ends the load. Returns false. */
+/* Reports the store's error and ends the load. Returns false. */
 bool loader_fail(loader *l);
 
 /* Adds a place, valid until the next call. Copies name. */
@@ -49,7 +47,7 @@ store_place *loader_add_place(loader *l, const char *name);
 /* Returns a decoder that skips records that were loaded before. */
 nl_decoder *loader_decoder(loader *l, const char *name);
 
-/* Stores a record. Returns false after reporting an error of the store. */
+/* Stores a record. Returns false after reporting a store error. */
 bool loader_put(loader *l, store_place *place, const nl_record *record);
 
 /* Returns whether the transaction is large enough to commit. */

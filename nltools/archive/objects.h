@@ -1,6 +1,6 @@
 /*
- * Lifelines in an archive: the ID fields of objects, from --id or inferred from the first records, and the views steps
- * and lifelines. One thread.
+ * Lifelines in an archive: the ID fields of objects, and the SQL views `steps` and `lifelines`. The ID fields come from
+ * --id, or the module infers them from the first records. Used by one thread.
  */
 #ifndef NLTOOLS_ARCHIVE_OBJECTS_H
 #define NLTOOLS_ARCHIVE_OBJECTS_H
@@ -9,17 +9,20 @@
 
 typedef struct objects objects;
 
-/* ids: lists such as FIELD,FIELD, which must outlive the result. */
+/* ids contains lists such as FIELD,FIELD, and must outlive the result. */
 objects *objects_new(char **ids, size_t count);
 void objects_free(objects *l);
 
-/* Returns whether a text is a valid list of fields. */
+/* Returns whether ids is a valid list of fields. */
 bool objects_are_fields(const char *ids);
 
-/* Examines a loaded record. */
+/* Examines a loaded record to infer ID fields. */
 void objects_see(objects *l, const nl_record *record);
 
-/* Replaces the views, with the ID fields of the archive or of --id, or with inferred ID fields. */
+/*
+ * Adds the ID fields from --id to the archive, and replaces the views. Without --id and without ID fields in the
+ * archive, adds the inferred ID fields.
+ */
 nl_status objects_define(objects *l, store *s);
 
 #endif

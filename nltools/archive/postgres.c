@@ -16,7 +16,7 @@ enum { COLUMNS_MAX = 16, SEND_SIZE = 256 << 10, BYTEA_OID = 17 };
 typedef struct postgres {
     store base;
     PGconn *connection;
-    char *name; /* without a password */
+    char *name; /* the URL without the password, for messages */
     bool inside, copying;
     nl_buffer rows; /* rows of COPY that are not sent yet */
 } postgres;
@@ -35,7 +35,7 @@ static const char schema[] =
     "CREATE VIEW fields AS SELECT e.id, e.time_ns, e.event, f.key AS name, f.value FROM entry e,"
     " LATERAL jsonb_each_text(e.fields) f;";
 
-/* Reports the server's message, or the connection's, on one line. */
+/* Sets the error to the message from the server or the connection, on one line. */
 static nl_status postgres_fail(const postgres *p, const char *doing)
 {
     const char *message = PQerrorMessage(p->connection);
@@ -123,7 +123,7 @@ static void postgres_ignore_notice(void *user, const char *message)
     (void)message;
 }
 
-/* Returns the URL for messages, without user, password and options. */
+/* Returns the URL in the form for messages, which has no user, password or options. */
 static char *postgres_name_of(const char *url)
 {
     const char *slashes = strstr(url, "//"), *host = slashes != NULL ? slashes + 2 : url, *at = strchr(host, '@');
@@ -132,8 +132,10 @@ static char *postgres_name_of(const char *url)
     return name;
 }
 
-/* Takes the lock for loading. The server may still be committing the work of a killed load, so the next load waits for
- * the lock before it reads the positions. */
+/*
+ * Acquires the lock for loading. The server may still be committing the work of a killed load, so the next load waits
+ * for the lock before it reads the positions.
+ */
 static nl_status be_the_only_one(postgres *p)
 {
     if (postgres_run(&p->base, "SET lock_timeout = '20s'") == NL_OK &&
@@ -143,7 +145,10 @@ static nl_status be_the_only_one(postgres *p)
     return nl_error_prepend("another nlarchive is loading into the archive");
 }
 
-/* Disables backslash escapes in literals, which a database or role may have enabled, for store_quote. */
+/*
+ * Disables backslash escapes in literals, because store_quote does not escape backslashes. A database or role may have
+ * enabled them.
+ */
 static nl_status quote_as_sql_does(postgres *p)
 {
     return postgres_run(&p->base, "SET standard_conforming_strings = on");
@@ -183,7 +188,7 @@ static nl_status send_rows(postgres *p)
     return NL_OK;
 }
 
-/* Appends text with the escapes of COPY. */
+/* Appends text with the escape sequences that COPY requires. */
 static void postgres_put_text(nl_buffer *out, nl_string text, char end)
 {
     static const char special[] = "\\\t\n\r", letters[] = "\\tnr";
@@ -200,7 +205,7 @@ static void postgres_put_text(nl_buffer *out, nl_string text, char end)
     nl_buffer_append(out, &end, 1);
 }
 
-/* Appends JSON with U+FFFD for NUL, which the server rejects. */
+/* Appends JSON. Replaces NUL by U+FFFD, because the server rejects NUL. */
 static void put_json(nl_buffer *out, nl_string text)
 {
     const char *at = text.data, *end = at + text.size, *mark;
@@ -286,7 +291,7 @@ static nl_status commit(store *base)
     return NL_OK;
 }
 
-/* Rolls back. Keeps the error. */
+/* Rolls back the transaction. Preserves the current error. */
 static void undo(store *base)
 {
     postgres *p = (postgres *)base;

@@ -28,7 +28,7 @@ static nl_string next_word(const char **at, const char *end)
     return (nl_string){start, (size_t)(*at - start)};
 }
 
-/* Splits a term. Returns false for terms of another form. */
+/* Splits a term. Returns false if it does not have the form NAME OPERATOR VALUE. */
 static bool split(const char *at, const char *end, term *t)
 {
     t->name = next_word(&at, end);
@@ -49,7 +49,10 @@ static void push_time(const term *t, nl_buffer *sql)
         store_add(sql, " AND time_ns %.*s %lld", (int)t->operator.size, t->operator.data, (long long)time_ns);
 }
 
-/* Returns whether values are equal only if their texts are equal; numbers have several spellings. */
+/*
+ * Returns whether other values equal this one only if their texts are equal. This is not true of numbers, which have
+ * several spellings.
+ */
 static bool is_plain(nl_string value)
 {
     if (value.size < 2 || !isalpha((unsigned char)value.data[0]))

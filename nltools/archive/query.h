@@ -1,4 +1,4 @@
-/* nlarchive query: writes the records of an archive in any format that nlconv writes. One thread. */
+/* nlarchive query: writes an archive's records in any format that nlconv can write. Used by one thread. */
 #ifndef NLTOOLS_ARCHIVE_QUERY_H
 #define NLTOOLS_ARCHIVE_QUERY_H
 
@@ -8,7 +8,7 @@
 
 typedef struct query {
     const nl_filter *where;
-    int64_t from_ns, to_ns; /* INT64_MIN and INT64_MAX: all */
+    int64_t from_ns, to_ns; /* INT64_MIN and INT64_MAX: no limit */
     const exporter_kind *to;
     const char *drawing; /* an nlv file, or NULL */
     bool quiet;

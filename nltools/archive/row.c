@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Returns text, or a copy with U+FFFD for invalid UTF-8 and NUL. */
+/* Returns text, or a copy in which U+FFFD replaces invalid UTF-8 and NUL. */
 static nl_string clean(nl_string text, nl_buffer *copy)
 {
     copy->size = 0;

@@ -1,4 +1,7 @@
-/* A record as a row: its standard fields, other fields as JSON, and the whole record packed. One thread. */
+/*
+ * A record as a database row: its standard fields, its other fields as JSON, and the whole record in packed form. Used
+ * by one thread.
+ */
 #ifndef NLTOOLS_ARCHIVE_ROW_H
 #define NLTOOLS_ARCHIVE_ROW_H
 
@@ -8,21 +11,21 @@
 typedef struct row {
     int64_t time_ns;
     nl_string host, prog, level, event; /* UTF-8 without NUL; data is NULL for a missing field */
-    nl_string fields;                   /* an object of JSON */
+    nl_string fields;                   /* a JSON object */
     nl_string packed;
 } row;
 
 typedef struct row_maker {
     keys keys;
     nl_buffer fields, packed, texts[4];
-    sink unused; /* for losses of the JSON form, which do not matter, because packed is complete */
+    sink unused; /* counts what JSON cannot represent; ignored, because packed is complete */
 } row_maker;
 
 /* Makes a row, valid until the next call. Returns false if the record is too large. */
 bool row_make(row_maker *m, const nl_record *record, row *out);
 void row_maker_free(row_maker *m);
 
-/* Unpacks a record. *typed: its values have types; otherwise text may stand for numbers. */
+/* Unpacks a record. Sets *typed to whether its values have types; otherwise, text may represent numbers. */
 nl_status row_unpack(nl_record *record, nl_string packed, bool *typed);
 
 #endif

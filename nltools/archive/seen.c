@@ -13,7 +13,7 @@ uint64_t seen_hash(const char *data, size_t size)
     for (size_t i = 0; i < size; i++)
         hash = (hash ^ (unsigned char)data[i]) * 0x100000001b3u;
     hash ^= hash >> 32;
-    return hash == 0 ? 1 : hash; /* 0 is a free slot */
+    return hash == 0 ? 1 : hash; /* 0 marks a free slot */
 }
 
 static struct seen_slot *slot_of(const seen *s, uint64_t hash)

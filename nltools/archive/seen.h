@@ -1,4 +1,4 @@
-/* A growing table that counts hashes. One thread. */
+/* A growing table that counts hashes. Used by one thread. */
 #ifndef NLTOOLS_ARCHIVE_SEEN_H
 #define NLTOOLS_ARCHIVE_SEEN_H
 
@@ -14,12 +14,12 @@ typedef struct seen {
     size_t capacity, used;
 } seen;
 
-/* Returns a hash of bytes: FNV-1a with the upper half mixed in. */
+/* Returns the FNV-1a hash of bytes, with the upper half mixed into the lower half. */
 uint64_t seen_hash(const char *data, size_t size);
 
 void seen_add(seen *s, uint64_t hash);
 
-/* Decrements the count of a hash. Returns false if it is 0. */
+/* Decrements the count of a hash. Returns false if the count is already 0. */
 bool seen_take(seen *s, uint64_t hash);
 void seen_free(seen *s);
 

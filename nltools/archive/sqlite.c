@@ -15,7 +15,7 @@ typedef struct sqlite {
     store base;
     sqlite3 *db;
     sqlite3_stmt *insert;
-    bool inside; /* a transaction */
+    bool inside; /* inside a transaction */
     bool loads;
     char *name;
 } sqlite;
@@ -88,14 +88,14 @@ static void close_store(store *base)
 {
     sqlite *s = (sqlite *)base;
     sqlite3_finalize(s->insert);
-    if (s->loads) /* lets users without write permission read */
+    if (s->loads) /* lets users without write permission read the archive */
         sqlite3_exec(s->db, "PRAGMA busy_timeout = 0; PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
     sqlite3_close(s->db);
     free(s->name);
     free(s);
 }
 
-/* Lets readers continue during a load. */
+/* Sets the journal mode that lets readers continue during a load. */
 static nl_status settle(sqlite *s, store_purpose purpose)
 {
     sqlite3_busy_timeout(s->db, PATIENCE_MS);

@@ -84,7 +84,7 @@ static bool store_read_state(void *user, const nl_string *columns)
     return true;
 }
 
-/* Checks the version of the archive; creates the tables for a first load. */
+/* Checks the archive's version, or creates the tables before the first load. */
 static nl_status store_look(store *s, const char *name, store_purpose purpose)
 {
     int64_t state[2] = {0, 0};
@@ -226,7 +226,7 @@ nl_status store_begin(store *s, store_place *place)
     return NL_FAILED;
 }
 
-/* Fails if another program has committed, because the records may then already be in the archive. */
+/* Fails if another program has committed since the last check, because it may have stored the same records. */
 static nl_status claim(store *s)
 {
     int64_t generation = -1;

@@ -1,9 +1,10 @@
 /*
- * The database of an archive, with the tables of doc/archive.md. Each kind of database is one file: sqlite.c,
+ * The database of an archive, with the tables of doc/archive.md. Each kind of database has its own file: sqlite.c,
  * postgres.c.
  *
- * A transaction has the records, the position in each source, and the numbers of each stream. Therefore the positions
- * agree with the records however the program ends. A function that fails sets the error. One thread.
+ * A transaction contains records, the position of their source, and the sequence numbers of their streams. Therefore
+ * the positions agree with the records even if the program is killed. A function that fails sets the error. Used by one
+ * thread.
  */
 #ifndef NLTOOLS_ARCHIVE_STORE_H
 #define NLTOOLS_ARCHIVE_STORE_H
@@ -14,14 +15,17 @@
 
 enum { STORE_VERSION = 1, STORE_HEAD_SIZE = 4096 };
 
-/* The position in a source. The first bytes identify a file under any name; the name identifies a collector. */
+/*
+ * The position in a source. A hash of its first bytes identifies a file, even after a rename. The name identifies a
+ * collector.
+ */
 typedef struct store_place {
     int64_t id; /* 0: not in the database yet */
     char *name;
-    uint64_t head_size;       /* bytes in the hash, up to STORE_HEAD_SIZE; 0: no hash */
+    uint64_t head_size;       /* number of hashed bytes, up to STORE_HEAD_SIZE; 0: no hash */
     uint64_t head;            /* hash of the first bytes */
-    uint64_t position, lines; /* bytes, after decompression, and lines that were loaded */
-    int64_t latest_ns;        /* the latest time */
+    uint64_t position, lines; /* number of loaded bytes (after decompression) and lines */
+    int64_t latest_ns;        /* time of the latest record */
 } store_place;
 
 typedef enum store_purpose { STORE_READ, STORE_LOAD } store_purpose;
@@ -30,55 +34,57 @@ typedef struct store store;
 
 typedef struct store_kind {
     const char *name;
-    /* where is a file or a URL. STORE_LOAD creates missing tables. */
+    /* Opens the archive at `where`, a file name or URL. With STORE_LOAD, creates missing tables. */
     store *(*open)(const char *where, store_purpose purpose);
     void (*close)(store *s);
     /* Begins a transaction. */
     nl_status (*begin)(store *s);
     nl_status (*put)(store *s, const row *r, int64_t source);
-    nl_status (*end_put)(store *s); /* before other statements */
+    nl_status (*end_put)(store *s); /* ends a series of puts; required before other statements */
     nl_status (*commit)(store *s);
     void (*undo)(store *s);
     /* Runs statements without results. */
     nl_status (*run)(store *s, const char *sql);
-    /* Calls function for each row until it returns false. Columns are text or bytes; NULL has data NULL. */
+    /*
+     * Calls function for each row until it returns false. Columns are text or bytes. The data of an SQL NULL is NULL.
+     */
     nl_status (*select)(store *s, const char *sql, bool (*function)(void *user, const nl_string *columns), void *user);
     const char *schema;
-    const char *path; /* SQL for the text of the field with the quoted name %s */
+    const char *path; /* SQL expression for a field's text; %s is the quoted name */
 } store_kind;
 
 extern const store_kind sqlite_store, postgres_store;
 
-/* The first member of each kind's store. */
+/* The first member of the store struct of each kind of database. */
 struct store {
     const store_kind *kind;
-    int64_t generation; /* number of commits, to notice concurrent loads */
+    int64_t generation; /* number of commits, to detect concurrent loads */
 };
 
 /* Opens an archive by file name or URL. Returns NULL with the error set. */
 store *store_open(const char *name, store_purpose purpose);
 void store_close(store *s);
 
-/* The other functions use the functions of the kind. */
-
 /* Reads all places. The caller frees the array and the names. */
 nl_status store_read_places(store *s, store_place **places, size_t *count);
 
-/* Reads the numbers of all streams. */
+/* Reads the sequence numbers of all streams. */
 nl_status store_read_streams(store *s, nl_streams *streams);
 
-/* Begins a transaction for place; a new place gets an ID. */
+/* Begins a transaction for place. Assigns an ID to a new place. */
 nl_status store_begin(store *s, store_place *place);
 
-/* Commits with the position of place and the numbers of the named streams. Fails, and rolls back, if another program
- * has committed meanwhile. */
+/*
+ * Commits the transaction, with the position of place and the sequence numbers of the named streams. Fails, and rolls
+ * back, if another program has committed meanwhile.
+ */
 nl_status store_commit(store *s, store_place *place, const nl_streams *streams, const unsigned char (*names)[16],
                        size_t size);
 
-/* Appends text as an SQL literal; only quotes are special. */
+/* Appends text as an SQL literal. Escapes only quotes. */
 void store_quote(nl_buffer *sql, nl_string text);
 
-/* Appends text. */
+/* Appends formatted text. */
 void store_add(nl_buffer *sql, const char *format, ...) NL_PRINTF(2, 3);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * The chunks of a pass, a ring: the threads process the chunks in [committed, filled), and input.c fills the chunk at
- * filled. pipeline.c owns the ring; input.c fills it. A chunk belongs to the main thread unless its state is READY or
- * TAKEN.
+ * The ring of chunks of a pass. The threads process the chunks with numbers in [committed, filled), and input.c fills
+ * chunk number `filled`. pipeline.c owns the ring; input.c fills it. A chunk belongs to the main thread unless its
+ * state is READY or TAKEN.
  */
 #ifndef NLCONV_CHUNKS_H
 #define NLCONV_CHUNKS_H
@@ -13,7 +13,7 @@
 
 enum {
     CHUNK_SIZE = 1 << 20,          /* bytes of input in a chunk */
-    CHUNK_EXPANDED_MAX = 16 << 20, /* maximum expanded size of the blocks of a chunk, except of a single block */
+    CHUNK_EXPANDED_MAX = 16 << 20, /* maximum expanded size of a chunk's blocks; a single block may be larger */
     THREADS_MAX = 16,
 };
 
@@ -22,10 +22,10 @@ typedef enum chunk_state { CHUNK_FREE, CHUNK_READY, CHUNK_TAKEN, CHUNK_DONE } ch
 typedef struct chunk {
     chunk_state state;
     nl_buffer in;
-    uint64_t offset;   /* of its first byte in the input */
-    uint64_t lines;    /* in the chunk */
-    bool blocks;       /* blocks have no lines */
-    uint64_t expanded; /* upper bound of the size of its blocks when they are expanded */
+    uint64_t offset;   /* offset of the chunk's first byte in the input */
+    uint64_t lines;    /* number of lines in the chunk */
+    bool blocks;       /* the chunk contains blocks, which have no lines */
+    uint64_t expanded; /* upper bound of the expanded size of its blocks */
     bool is_converted; /* the main thread puts records directly into the sink */
     bool last;
     sink s;
@@ -33,11 +33,11 @@ typedef struct chunk {
 
 typedef struct pipeline {
     pass *pass;
-    const char *name; /* of the source that is read */
+    const char *name; /* name of the current source */
     nl_source *source;
     cutter cut;
-    importer *in_order; /* of the main thread; NULL: the threads convert */
-    exporter *own;      /* of the main thread */
+    importer *in_order; /* the main thread's importer; NULL: the threads convert */
+    exporter *own;      /* the main thread's exporter */
     pthread_t threads[THREADS_MAX];
     unsigned thread_count;
     pthread_mutex_t lock;
@@ -45,11 +45,11 @@ typedef struct pipeline {
     chunk *chunks;
     size_t chunk_count, committed, filled, taken;
     bool closing;
-    uint64_t lines;  /* in the committed chunks */
-    uint64_t offset; /* of the bytes that follow */
+    uint64_t lines;  /* number of lines in the committed chunks */
+    uint64_t offset; /* input offset after the committed chunks */
     bool failed;     /* writing or learning failed */
     bool stopped;    /* stopped at malformed input */
-    bool begun;      /* the format is known, and the head of the output is written */
+    bool begun;      /* the format is known, and the output header has been written */
 } pipeline;
 
 /* Returns the chunk that is being filled. */
@@ -58,7 +58,7 @@ static inline chunk *chunk_filling(pipeline *p)
     return &p->chunks[p->filled % p->chunk_count];
 }
 
-/* Passes the filled chunk to the threads, and begins to fill an empty chunk. */
+/* Passes the filled chunk to the threads, and starts an empty chunk. */
 void chunk_dispatch(pipeline *p);
 
 /* Returns a chunk whose sink accepts records from the main thread, until chunk_dispatch_converted. */
@@ -68,10 +68,10 @@ void chunk_dispatch_converted(pipeline *p);
 /* Writes the output of a chunk, adds its counts, and empties the chunk. */
 void chunk_commit(pipeline *p, chunk *c);
 
-/* Writes the head of the output, if it is not written yet. */
+/* Writes the output header if it has not been written yet. */
 void pipeline_begin_output(pipeline *p);
 
-/* Reports this thread's error, which is about the input, in the last pass. Returns false. */
+/* Reports this thread's error, which concerns the input. Only the last pass reports it. Returns false. */
 bool pipeline_report_input(const pipeline *p);
 
 /* Reads the source, or the directory, to its end. Returns false after reporting an error. */

@@ -99,7 +99,7 @@ static nl_status input_read_blocks(pipeline *p)
 
 /* ---- text and foreign formats ---- */
 
-/* Puts a piece without records into a chunk that has only reports. */
+/* Skips a piece that contains no records, and passes on chunk c, which contains only the reports about this piece. */
 static void input_pass_over(pipeline *p, chunk *c, size_t size)
 {
     c->offset = p->offset;
@@ -109,7 +109,7 @@ static void input_pass_over(pipeline *p, chunk *c, size_t size)
     chunk_dispatch(p);
 }
 
-/* Puts a piece of whole records into a chunk. Swaps the buffers, which saves a copy. */
+/* Puts a piece of whole records into a chunk. Swaps the buffers to avoid a copy. */
 static void input_dispatch_records(pipeline *p, chunk *c, size_t size, bool last)
 {
     nl_buffer filled = p->cut.in;
@@ -123,7 +123,10 @@ static void input_dispatch_records(pipeline *p, chunk *c, size_t size, bool last
     chunk_dispatch(p);
 }
 
-/* Cuts the bytes that have arrived. all: no more bytes will arrive. Returns false if the rest may hold blocks. */
+/*
+ * Cuts the bytes that have arrived into pieces. all means that no more bytes will arrive. Returns false if the
+ * remaining bytes may contain blocks.
+ */
 static bool input_cut(pipeline *p, bool all)
 {
     cut found;
@@ -145,7 +148,7 @@ static bool input_cut(pipeline *p, bool all)
     return true;
 }
 
-/* Reading failed in a line, which may look like a shorter one. */
+/* Drops an incomplete line after a read failure, because it may look like a valid shorter line. */
 static void input_drop_partial_line(pipeline *p)
 {
     nl_buffer *in = &p->cut.in;

@@ -182,7 +182,7 @@ static void pipeline_drain(sink *s)
     s->bytes.size = 0;
 }
 
-/* Writes the head or the foot of the output. */
+/* Writes the header or the trailer of the output. */
 static void pipeline_write_edge(pipeline *p, void (*edge)(exporter *e, sink *s))
 {
     sink s = {.out = p->own, .drain = pipeline_drain, .drain_user = p};
@@ -269,7 +269,7 @@ static bool pipeline_read_source(pipeline *p, const char *name)
     return good;
 }
 
-/* Returns whether the next source can be joined: only logs in the formats of the library can. */
+/* Returns whether the next source can continue the output. Only logs in the library's formats can be joined. */
 static bool can_go_on(const pipeline *p, size_t i)
 {
     if (i == 0 || p->pass->from == NULL || p->pass->from->blocks)

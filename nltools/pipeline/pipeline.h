@@ -9,26 +9,26 @@
 #include "convert/output.h"
 
 typedef struct pass {
-    char **sources; /* read one after another: several are the files of an archive */
+    char **sources; /* read in this order; several sources are the files of an archive */
     size_t source_count;
-    const char *copy;          /* of a single source that can be read only once; NULL: no copy */
-    bool is_first;             /* another pass follows and reports problems of the input */
-    const importer_kind *from; /* NULL: detect; set by the pass */
+    const char *copy;          /* copy of a single source that can be read only once; NULL: none */
+    bool is_first;             /* another pass follows, which will report problems of the input */
+    const importer_kind *from; /* NULL: the pass detects the format and sets this member */
     const exporter_kind *to;
     void *export_shared;
-    program_reading *reading; /* gets the reports of malformed input */
+    program_reading *reading; /* receives the reports of malformed input */
     const nl_filter *where;
     bool strict; /* stop at the first malformed input */
     import_about about;
-    output *out; /* NULL: the exporter's kind learns instead */
+    output *out; /* NULL: the pass writes nothing, and the exporter only learns */
     unsigned threads;
     /* results */
-    bool undated;     /* times had an unknown origin */
-    uint64_t records; /* number converted */
+    bool undated;     /* the origin of the timestamps is unknown */
+    uint64_t records; /* number of converted records */
     uint64_t losses[LOSS_COUNT];
-    bool stopped;   /* by malformed input */
+    bool stopped;   /* malformed input stopped the pass */
     bool failed;    /* writing or learning failed */
-    bool unwritten; /* or there were no records */
+    bool unwritten; /* nothing was written, because of a failure or because there were no records */
 } pass;
 
 /*

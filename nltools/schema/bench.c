@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The measuring program without the functions that depend on the schema. */
+/* The source of the measuring program, without the functions that depend on the schema. */
 static const char program_top[] = "#define _GNU_SOURCE 1\n"
                                   "#include \"events.h\"\n"
                                   "#include <stdio.h>\n"
@@ -86,7 +86,7 @@ static const char program_main[] =
     "    return 0;\n"
     "}\n";
 
-/* Returns a typical value of a field, in C. */
+/* Returns a typical value of a field as a C expression. */
 static char *typical_value(const schema_field *f)
 {
     static const char *const values[] = {
@@ -158,7 +158,7 @@ static char *bench_run(char **command)
     return NULL;
 }
 
-/* Appends the arguments in text, split as by a shell, to a command. */
+/* Splits text into arguments as a shell does, and appends them to a command. */
 static bool add_arguments(GPtrArray *command, const char *text)
 {
     GError *error = NULL;
@@ -225,7 +225,7 @@ static char *schema_bench_measure(const schema *s, const schema_bench_options *h
     return printed;
 }
 
-/* Appends a table of the lines "NANOSECONDS BYTES" that the program printed, one for each event. */
+/* Appends a table of the lines "NANOSECONDS BYTES" that the program printed. There is one line per event. */
 static void append_table(const schema *s, const char *printed, bool json, GString *out)
 {
     char **lines = g_strsplit(printed, "\n", 0);

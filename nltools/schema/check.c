@@ -40,14 +40,14 @@ typedef struct finding {
 struct schema_check {
     const schema *schema;
     bool strict;
-    GHashTable *events; /* name to schema_event * */
-    GString *name;      /* of the present event, NUL-terminated */
+    GHashTable *events; /* maps a name to a schema_event * */
+    GString *name;      /* name of the current event, NUL-terminated */
     uint64_t records;
     uint64_t counts[KINDS];
-    GPtrArray *findings[KINDS]; /* finding *, the first SHOWN */
+    GPtrArray *findings[KINDS]; /* finding *, at most SHOWN per kind */
 };
 
-/* The present record. */
+/* The record that is being checked. */
 typedef struct subject {
     schema_check *check;
     const nl_record *record;
@@ -94,7 +94,7 @@ static char *shorten(nl_string text)
 {
     size_t size = MIN(text.size, VALUE_SHOWN);
     while (size < text.size && size > 0 && ((unsigned char)text.data[size] & 0xc0) == 0x80)
-        size--; /* not in the middle of a character */
+        size--; /* do not cut a character in the middle */
     char *cut = g_strndup(size > 0 ? text.data : "", size), *plain = schema_plain(cut);
     char *out = g_strconcat(plain, size < text.size ? "..." : "", NULL);
     g_free(cut);
@@ -102,7 +102,7 @@ static char *shorten(nl_string text)
     return out;
 }
 
-/* Counts a deviation. Stores its text if it is among the first of its kind. */
+/* Counts a deviation. Stores its text if it is one of the first SHOWN of its kind. */
 NL_PRINTF(3, 4)
 static void found(const subject *s, kind k, const char *format, ...)
 {
@@ -217,7 +217,7 @@ static void check_value(const subject *s, const schema_field *f, const nl_field 
 static void check_level(const subject *s, const schema_event *e)
 {
     const nl_record *r = s->record;
-    /* Many logs have no levels. */
+    /* Accept a missing level, because many logs have no levels. */
     if (r->level == e->level || (r->level == NL_LEVEL_NONE && r->level_text.data == NULL))
         return;
     const char *name = nl_level_name(r->level);
@@ -250,7 +250,8 @@ static void check_fields(const subject *s, const schema_event *e)
             found(s, REPEATED_FIELD, "%s is repeated", f->name);
         else if (f != NULL)
             check_value(s, f, field);
-        else if (field->name.size < 3 || memcmp(field->name.data, "NL.", 3) != 0) /* fields of NetLogger itself */
+        else if (field->name.size < 3 ||
+                 memcmp(field->name.data, "NL.", 3) != 0) /* NL. is the prefix of NetLogger's own fields */
             found(s, UNEXPECTED_FIELD, "%.*s is not a declared field", (int)MIN(field->name.size, VALUE_SHOWN),
                   field->name.data);
         if (f != NULL)

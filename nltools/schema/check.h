@@ -1,4 +1,4 @@
-/* nlschema check: compares logs with a schema. One thread. */
+/* nlschema check: compares logs with a schema. Used by one thread. */
 #ifndef NLTOOLS_SCHEMA_CHECK_H
 #define NLTOOLS_SCHEMA_CHECK_H
 
@@ -6,17 +6,19 @@
 
 typedef struct schema_check schema_check;
 
-/* Returns a new check against s, which must outlive it. strict: an unknown event is also a deviation. */
+/*
+ * Returns a new check against s, which must outlive the check. If strict is true, an unknown event is also a deviation.
+ */
 schema_check *schema_check_new(const schema *s, bool strict);
 void schema_check_free(schema_check *c);
 
-/* Checks the record with a number, from 1, of the log source. */
+/* Checks a record. source is the name of its log, and number is its position in the log, from 1. */
 void schema_check_record(schema_check *c, const nl_record *record, const char *source, uint64_t number);
 
 /* Returns the number of deviations so far. */
 uint64_t schema_check_deviations(const schema_check *c);
 
-/* Appends the first deviations of each kind, and their number. */
+/* Appends the first deviations of each kind, and the number of deviations. */
 void schema_check_report(const schema_check *c, GString *out);
 
 /* Returns the report as JSON. The caller frees it with json_object_put. */

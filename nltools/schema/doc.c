@@ -9,7 +9,7 @@
 enum { COLUMNS = 4 };
 static const char *const headings[COLUMNS] = {"Field", "Type", "Unit", "Description"};
 
-/* Escapes text for Markdown, also for the cells of tables. */
+/* Escapes text for Markdown, including table cells. */
 static char *markdown(const char *text)
 {
     char *plain = schema_plain(text);
@@ -34,7 +34,7 @@ static char *html(const char *text)
     return escaped;
 }
 
-/* The parts in which styles differ. */
+/* The parts of the output in which the styles differ. */
 typedef struct style {
     char *(*text)(const char *text);
     void (*begin)(const schema *s, GString *out);
@@ -150,7 +150,7 @@ static void make_cells(const style *st, const schema_field *f, char *cells[COLUM
     g_free(whole);
 }
 
-/* Appends each row of an event's table, the headings first. If out is NULL, only sets the widths. */
+/* Appends the headings and rows of an event's table. If out is NULL, only sets the widths of the columns. */
 static void each_row(const style *st, const schema_event *e, size_t widths[COLUMNS], GString *out)
 {
     for (guint row = 0; row <= e->fields->len; row++) {

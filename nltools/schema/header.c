@@ -1,4 +1,4 @@
-/* nlschema header: writes a function for each event, which the compiler checks and inlines. */
+/* nlschema header: writes an inline function for each event, so that the compiler checks the types of the fields. */
 #include "config.h"
 
 #include "schema.h"
@@ -20,7 +20,7 @@ void schema_append_literal(GString *out, const char *text)
     g_string_append_c(out, '"');
 }
 
-/* Appends text for a comment, without marks of comments and trigraphs. */
+/* Appends text inside a comment. Breaks up comment delimiters and trigraphs. */
 static void append_comment(GString *out, const char *text)
 {
     char *plain = schema_plain(text);
@@ -34,7 +34,10 @@ static void append_comment(GString *out, const char *text)
     g_free(plain);
 }
 
-/* Appends an item of an argument list, on a new line with indent spaces if the present line is full. */
+/*
+ * Appends an item of an argument list. If the current line is full, begins a new line that is indented by indent
+ * spaces.
+ */
 static void append_item(GString *out, const char *item, size_t indent, bool last)
 {
     const char *line = strrchr(out->str, '\n');

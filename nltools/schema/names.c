@@ -1,4 +1,4 @@
-/* The names in C and C++ of everything that a schema declares. */
+/* Determines the C and C++ names of everything that a schema declares. */
 #include "config.h"
 
 #include "schema.h"
@@ -23,7 +23,7 @@ static const char reserved[] =
 typedef struct naming {
     const schema *schema;
     GPtrArray *mistakes;
-    GHashTable *taken; /* maps a name in the scope of the file to a description of its owner, char * */
+    GHashTable *taken; /* maps a name with file scope to a description of its owner, char * */
 } naming;
 
 static bool is_reserved(const char *name)
@@ -31,7 +31,7 @@ static bool is_reserved(const char *name)
     return nl_option_list_has(reserved, ' ', name, strlen(name)) || g_str_has_prefix(name, "nl_");
 }
 
-/* Returns whether a name may be a type of C, such as size_t or int_least8_t. */
+/* Returns whether a name may be a C type, such as size_t or int_least8_t. */
 static bool is_type(const char *name)
 {
     const char *last = strrchr(name, '_');
@@ -39,7 +39,7 @@ static bool is_type(const char *name)
                                             g_str_has_prefix(name, "uint_") || strcmp(name, "max_align_t") == 0);
 }
 
-/* Appends name in lower or upper case, with _ for each byte that a C name cannot have. */
+/* Appends name in lower or upper case. Replaces each byte that a C name cannot contain by _. */
 static void append_mangled(GString *out, const char *name, bool upper)
 {
     for (; *name != '\0'; name++) {
@@ -48,7 +48,7 @@ static void append_mangled(GString *out, const char *name, bool upper)
     }
 }
 
-/* Joins up to four names with _; NULL ends the list. */
+/* Joins up to four names with _. NULL ends the list. */
 static char *names_join(bool upper, const char *first, const char *second, const char *third, const char *fourth)
 {
     const char *const names[] = {first, second, third, fourth};
@@ -61,7 +61,7 @@ static char *names_join(bool upper, const char *first, const char *second, const
     return g_string_free(out, FALSE);
 }
 
-/* Reserves a name in the scope of the file. what describes its owner; this function frees it. */
+/* Reserves a name with file scope. `what` describes its owner; the function takes ownership of it. */
 static void names_take(naming *n, const char *name, unsigned line, char *what)
 {
     const char *other = g_hash_table_lookup(n->taken, name);
@@ -112,12 +112,12 @@ static void name_event(naming *n, schema_event *e)
     }
 }
 
-/* Returns the name of a parameter. It must not hide a name that the macro in the function's body uses. */
+/* Returns the name of a parameter. The name must not hide a name that the macro in the function's body uses. */
 static char *parameter_name(const naming *n, const char *name)
 {
     GString *out = g_string_new(NULL);
     append_mangled(out, name, false);
-    if (out->str[0] == '_') /* reserved for the compiler, as nl_ is for the library */
+    if (out->str[0] == '_') /* names with a leading _ are reserved for the compiler, as nl_ is for the library */
         g_string_prepend_c(out, 'f');
     else if (g_str_has_prefix(out->str, "nl_"))
         g_string_prepend(out, "f_");

@@ -14,7 +14,7 @@ static const char *const type_names[] = {
     [SCHEMA_BYTES] = "bytes",   [SCHEMA_ENUM] = "enum",
 };
 
-/* A list of optional fields, which is read last. */
+/* The value of an "optional" key, which is evaluated last. */
 typedef struct optional_list {
     unsigned line;
     schema_event *event;
@@ -25,13 +25,13 @@ typedef struct reading {
     schema *schema;
     GPtrArray *mistakes;
     GPtrArray *optional;  /* optional_list * */
-    GHashTable *events;   /* name to schema_event * */
+    GHashTable *events;   /* maps a name to a schema_event * */
     GHashTable *keys;     /* maps "EVENT]KEY" (no name contains a ]) to the line of the key */
-    unsigned schema_line; /* of [schema]; 0: not found yet */
-    unsigned line;        /* the present line */
-    bool in_section;      /* the present line is in a valid section */
-    bool skipping;        /* the present line is in an invalid section */
-    schema_event *event;  /* of the present section; NULL in [schema] */
+    unsigned schema_line; /* line of [schema]; 0: not found yet */
+    unsigned line;        /* number of the current line */
+    bool in_section;      /* the current line is in a valid section */
+    bool skipping;        /* the current line is in an invalid section */
+    schema_event *event;  /* event of the current section; NULL in [schema] */
 } reading;
 
 static void free_mistake(gpointer data)
@@ -126,7 +126,7 @@ char *schema_plain(const char *text)
 
 /* ---- names ---- */
 
-/* Returns a name without optional double quotes. */
+/* Returns a name without its double quotes, if it has them. */
 static char *unquoted(const char *text)
 {
     size_t size = strlen(text);
@@ -145,7 +145,7 @@ static bool check_name(reading *r, const char *what, const char *name)
     return false;
 }
 
-/* Returns whether a name is a standard field, which every record has, in ULM or BP. */
+/* Returns whether a name is a standard field of ULM or BP, which every record has. */
 static bool is_standard(const char *name)
 {
     static const char *const standard[] = {"DATE", "HOST", "PROG",  "LVL",   "NL.EVNT", "ts",
@@ -264,7 +264,10 @@ static void read_schema_key(reading *r, const char *key, const char *value)
     *to = g_strdup(value);
 }
 
-/* Returns whether a key describes its event. All other keys, and these keys in quotes, declare a field. */
+/*
+ * Returns whether a key describes its event. All other keys declare a field, and so do these keys if they are in
+ * quotes.
+ */
 static bool is_own_key(const char *key)
 {
     return strcmp(key, "level") == 0 || strcmp(key, "description") == 0 || strcmp(key, "optional") == 0;
@@ -332,7 +335,10 @@ static void read_key(reading *r, char *key, char *value)
 
 /* ---- sections and lines ---- */
 
-/* Begins the section of an event. A repeated section counts as a part of the first section, to find more mistakes. */
+/*
+ * Begins the section of an event. A repeated section continues the first section, so that nlschema finds more mistakes
+ * in one run.
+ */
 static void begin_event(reading *r, const char *text)
 {
     char *name = unquoted(text);

@@ -12,14 +12,14 @@
  *   FILE=string; ; name of the file
  *   optional=FILE
  *
- * The syntax is that of GLib key files: # begins a comment line; \n, \t, \r, \s and \\ in a value are a newline, tab,
- * return, space and backslash. Each section except [schema] is an event. Its keys are fields, except level (default
- * Usage), description and optional (fields that may be absent, separated by ;). A name in double quotes is always the
- * name of an event or field: "level"=int32. The value of a field is its type, unit and description; unit and
- * description may be absent. Types: bool, int8 to int64, uint8 to uint64, float, double, string (text), bytes (any) and
- * enum(a|b|c). Names in C begin with prefix= of [schema], whose default is the schema's name.
+ * The syntax is that of GLib key files: # begins a comment line; in a value, \n, \t, \r, \s and \\ stand for a newline,
+ * tab, carriage return, space and backslash. Each section except [schema] is an event. Its keys are fields, except
+ * level (default Usage), description and optional (fields that may be absent, separated by ;). A name in double quotes
+ * is always the name of an event or field: "level"=int32. The value of a field is its type, unit and description; unit
+ * and description may be absent. Types: bool, int8 to int64, uint8 to uint64, float, double, string (text), bytes (any)
+ * and enum(a|b|c). C names begin with the prefix= of [schema], whose default is the schema's name.
  *
- * Used by nlschema only. One thread.
+ * Only nlschema uses this module, in one thread.
  */
 #ifndef NLTOOLS_SCHEMA_H
 #define NLTOOLS_SCHEMA_H
@@ -29,7 +29,7 @@
 #include <glib.h>
 #include <json-c/json.h>
 
-enum { SCHEMA_FIELDS_MAX = 16 }; /* the maximum of NL_EVENT */
+enum { SCHEMA_FIELDS_MAX = 16 }; /* the maximum number of fields of NL_EVENT */
 
 typedef enum schema_type {
     SCHEMA_BOOL,
@@ -50,15 +50,15 @@ typedef enum schema_type {
 
 typedef struct schema_field {
     char *name;
-    unsigned line; /* of the declaration, from 1 */
+    unsigned line; /* line of the declaration, from 1 */
     schema_type type;
-    GPtrArray *values; /* char *, of an enum; otherwise empty */
+    GPtrArray *values; /* char *, the values of an enum; otherwise empty */
     char *unit;        /* "": none */
     char *description; /* "": none */
     bool optional;
-    char *parameter;      /* name in C */
-    char *c_type;         /* for an enum, its own type */
-    GPtrArray *constants; /* char *, the names in C of the values */
+    char *parameter;      /* C name */
+    char *c_type;         /* C type; an enum has its own type */
+    GPtrArray *constants; /* char *, the C names of the values */
 } schema_field;
 
 typedef struct schema_event {
@@ -68,7 +68,7 @@ typedef struct schema_event {
     char *description;
     GPtrArray *fields; /* schema_field * */
     bool has_optional;
-    char *function; /* name in C */
+    char *function; /* C name */
 } schema_event;
 
 typedef struct schema {
@@ -94,17 +94,22 @@ void schema_free(schema *s);
 /* Adds a mistake. Control characters in the text become spaces. */
 void schema_mistake_add(GPtrArray *mistakes, unsigned line, const char *format, ...) NL_PRINTF(3, 4);
 
-/* Sets all names in C: function, parameter, c_type, constants. Adds a mistake for each name that is reserved or not
- * unique. */
+/*
+ * Sets all C names: function, parameter, c_type, constants. Adds a mistake for each name that is reserved or not
+ * unique.
+ */
 void schema_name_all(schema *s, GPtrArray *mistakes);
 
-/* Returns the name of a type in schemas, without the values of an enum; static storage. */
+/* Returns a type's name in schemas, without the values of an enum. The name has static storage. */
 const char *schema_type_name(schema_type type);
 
-/* Returns the type of a field as in the schema, with the values of an enum. The caller frees it with g_free. */
+/* Returns a field's type as written in the schema, with the values of an enum. The caller frees it with g_free. */
 char *schema_field_type(const schema_field *field);
 
-/* Returns text as valid UTF-8, with spaces for control and formatting characters. The caller frees it with g_free. */
+/*
+ * Returns text as valid UTF-8, in which spaces replace control and formatting characters. The caller frees it with
+ * g_free.
+ */
 char *schema_plain(const char *text);
 
 /* Appends text as a C string literal with its quotes, in ASCII and without trigraphs. */

@@ -7,10 +7,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The rows of one name. The numbers of names differ between logs, and so the texts are compared. */
+/*
+ * The rows that have the same name in several logs. A name has different numbers in different logs, so the texts are
+ * compared.
+ */
 typedef struct compared_row {
     char *name;
-    tally_row **rows; /* by log; NULL: the log has no such row */
+    tally_row **rows; /* one element per log; NULL: the log has no such row */
 } compared_row;
 
 static void compared_row_free(gpointer user)
@@ -21,7 +24,10 @@ static void compared_row_free(gpointer user)
     g_free(row);
 }
 
-/* Returns the rows of all logs, in the order of the first log's, then of the second log's other rows, and so on. */
+/*
+ * Returns the rows of all logs: first the rows of the first log in their order, then the remaining rows of the second
+ * log, and so on.
+ */
 static GPtrArray *compare_rows(const report_subject *logs, int count)
 {
     GPtrArray *all = g_ptr_array_new_with_free_func(compared_row_free);
@@ -46,7 +52,7 @@ static GPtrArray *compare_rows(const report_subject *logs, int count)
     return all;
 }
 
-/* Returns the last log's mean over the first log's, or -1 if one of them is missing or 0. */
+/* Returns the last log's mean divided by the first log's mean, or -1 if one of them is missing or 0. */
 static double ratio_of(const compared_row *row, int count)
 {
     double first_ns = row->rows[0] != NULL ? nl_distribution_mean(&row->rows[0]->times) : 0;

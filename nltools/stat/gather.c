@@ -8,12 +8,16 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { NAMES_MAX = 1 << 30 /* bytes */, GROUP_COUNT_MAX = GATHER_BY_OTHERS - 1, GROUP_TEXTS_MAX = 16 << 20 };
+enum {
+    NAMES_MAX = 1 << 30 /* maximum size of the names of requests, in bytes */,
+    GROUP_COUNT_MAX = GATHER_BY_OTHERS - 1,
+    GROUP_TEXTS_MAX = 16 << 20
+};
 enum { IDS_MAX = 16, PLACES_MAX = 65535, MEMORY_MIN = 64 << 10 };
 
-#define HASH_BIT (UINT64_C(1) << 63) /* no hash is 0 */
+#define HASH_BIT (UINT64_C(1) << 63) /* set in every hash, so that no hash is 0 */
 
-/* What is known of a request besides its steps. */
+/* The data about a request, except its steps. */
 typedef struct request {
     uint64_t hash;
     size_t name; /* offset in names */
@@ -33,20 +37,20 @@ struct gather {
     size_t memory_max;
     uint64_t sample_mask, sample_value;
 
-    GHashTable *places;    /* an event, nl_string, to its index + 1 */
-    GHashTable *by_texts;  /* a group's text, nl_string, to its number */
-    GPtrArray *by_numbers; /* a group's number to its text, ended by NUL */
-    size_t by_size;        /* bytes of these texts */
-    GArray *host_visits;   /* for hosts: how many requests visit each */
+    GHashTable *places;    /* maps an event (nl_string) to its index + 1 */
+    GHashTable *by_texts;  /* maps a group's text (nl_string) to its number */
+    GPtrArray *by_numbers; /* maps a group's number to its text, NUL-terminated */
+    size_t by_size;        /* size of these texts in bytes */
+    GArray *host_visits;   /* if the groups are hosts: number of requests that visit each host */
 
     gather_step *steps;
     size_t step_count, step_capacity;
     GArray *requests;  /* request */
-    GByteArray *names; /* of requests, one after the other */
-    uint32_t *slots;   /* open addressing, linear probing: the number of a request + 1; 0: empty */
+    GByteArray *names; /* the names of all requests, concatenated */
+    uint32_t *slots;   /* hash table (linear probing) of request numbers + 1; 0: empty */
     size_t slot_count; /* a power of two */
     uint64_t seed;     /* random, so that no log can choose names that collide */
-    GByteArray *name;  /* of the present record */
+    GByteArray *name;  /* name of the current record's request */
     uint64_t early, steps_seen;
 };
 
@@ -55,7 +59,7 @@ static request *request_at(const gather *g, guint number)
     return &g_array_index(g->requests, request, number);
 }
 
-/* The memory that the steps need now and when they are handed out, in bytes. */
+/* Returns the memory in bytes that the steps need, now and while they are handed out. */
 static size_t gather_memory(const gather *g)
 {
     return g->step_count * 2 * sizeof(gather_step) + g->requests->len * (sizeof(request) + 32) + 2 * g->names->len;
@@ -68,7 +72,7 @@ static bool has_name(const gather *g, const request *r, uint64_t hash, const gui
     return r->hash == hash && r->name_size == size && memcmp(g->names->data + r->name, name, size) == 0;
 }
 
-/* Fills a table of count slots. The last of several requests with the same name gets the slot. */
+/* Creates and fills a hash table of count slots. If several requests have the same name, the last one gets the slot. */
 static void fill_slots(gather *g, size_t count)
 {
     g_free(g->slots);
@@ -84,7 +88,7 @@ static void fill_slots(gather *g, size_t count)
     }
 }
 
-/* The request of the name in g->name. Makes one if none exists yet, or if begins is set. */
+/* Returns the number of the request whose name is in g->name. Adds a new request if none exists or if begins is set. */
 static uint32_t find_request(gather *g, uint64_t hash, bool begins)
 {
     size_t at = hash & (g->slot_count - 1);
@@ -156,7 +160,9 @@ static bool is_first_visit(const gather_step *steps, size_t i)
     return true;
 }
 
-/* Counts each host that a request visits once. The first 64 steps suffice to tell common hosts from rare ones. */
+/*
+ * Counts each host that a request visits once. The first 64 steps suffice to distinguish common hosts from rare ones.
+ */
 static void count_visits(gather *g, const gather_step *steps, size_t count)
 {
     for (size_t i = 0; i < count && i < 64; i++) {
@@ -168,7 +174,10 @@ static void count_visits(gather *g, const gather_step *steps, size_t count)
     }
 }
 
-/* The host that the fewest requests visit characterizes a request best: a server rather than the client of all. */
+/*
+ * Returns the request's host that the fewest requests visit. This host characterizes a request best: it is one of
+ * several servers rather than the client that all requests share.
+ */
 static uint16_t rarest_host(const gather *g, const gather_step *steps, size_t count)
 {
     uint16_t rarest = 0;
@@ -195,7 +204,7 @@ static void sort_steps(gather_step *steps, size_t count)
 {
     for (size_t i = 1; i < count; i++)
         if (steps[i - 1].time_ns > steps[i].time_ns) {
-            g_qsort_with_data(steps, (gint)count, sizeof *steps, compare_times, NULL); /* it is stable */
+            g_qsort_with_data(steps, (gint)count, sizeof *steps, compare_times, NULL); /* a stable sort */
             return;
         }
 }
@@ -217,7 +226,7 @@ static void hand_out(gather *g, const request *r, gather_step *steps, bool is_ea
     g->take(g->user, &whole);
 }
 
-/* Hands out each request with its number in goes; their steps are removed, and the other steps stay in their order. */
+/* Hands out each request i with goes[i], and removes its steps. The other steps keep their order. */
 static void take_out(gather *g, const bool *goes, bool is_early)
 {
     size_t *ends = g_new(size_t, g->requests->len + 1), total = 0, kept = 0;
@@ -271,7 +280,10 @@ static void gather_forget(gather *g, const bool *gone)
     g_free(numbers);
 }
 
-/* Hands out the requests without a step in the latest half; all requests if that would free less than an eighth. */
+/*
+ * Hands out the requests that have no step among the latest half of all steps. If that would free less than an eighth
+ * of the steps, hands out all requests.
+ */
 static void gather_hand_out_old(gather *g)
 {
     bool *goes = g_new(bool, g->requests->len + 1);
@@ -315,7 +327,7 @@ uint64_t gather_add(gather *g, const nl_record *record)
     r->step_count++;
     r->latest = (uint32_t)g->step_count;
     r->by = r->by == 0 ? by : r->by;
-    /* The years 1824 to 2116, so that differences of times fit, too. */
+    /* Limit times to the years 1824 to 2116, so that the difference of two times does not overflow. */
     int64_t time_ns = CLAMP(record->time_ns, INT64_MIN / 2, INT64_MAX / 2);
     append_step(g, (gather_step){time_ns, number, (uint16_t)(place - 1), by});
     return hash;
@@ -327,7 +339,7 @@ void gather_sample(gather *g, uint64_t mask, uint64_t value)
     g->sample_value = value;
 }
 
-/* Frees the steps and the requests, and begins with none. */
+/* Frees all steps and requests, and resets the gatherer. */
 static void gather_clear(gather *g)
 {
     g_free(g->steps);

@@ -10,11 +10,11 @@
 #include <stdio.h>
 
 enum { WIDTH = 1200, PANEL = 310, MARGIN_X = 90, MARGIN_TOP = 64, MARGIN_BOTTOM = 44, POINTS = 300 };
-enum { ROWS = 20, BAR = 50 /* of the histogram as text */ };
+enum { ROWS = 20, BAR = 50 /* size of a text histogram, in rows and characters */ };
 
 /* ---- pictures ---- */
 
-/* Draws the mean of each interval's values, or, with rate, their sum per second. */
+/* Draws the mean of the values in each interval, or, if rate is true, their sum per second. */
 static void draw_series(chart p, series *s, bool rate, const char *title)
 {
     if (s->count > POINTS)
@@ -45,7 +45,7 @@ static void draw_series(chart p, series *s, bool rate, const char *title)
     }
 }
 
-/* Draws the throughput of transfers, whose bytes are spread over their durations. */
+/* Draws the throughput of transfers. The bytes of a transfer are spread evenly over its duration. */
 static void draw_transfers(chart p, transfers *t)
 {
     size_t count;
@@ -126,7 +126,7 @@ bool plot_write(const char *path, const report_subject *subjects, int count, thr
 
 /* ---- text ---- */
 
-/* Prints rows that each span the same factor, from the minimum to the maximum. */
+/* Prints a histogram from the minimum to the maximum on a logarithmic scale: each row spans the same factor. */
 static void print_histogram(nl_distribution *d)
 {
     double low = log((double)MAX(d->least, 1)), high = log((double)MAX(d->most, 1));

@@ -1,13 +1,16 @@
 /*
- * Plots durations: for each lifeline a histogram of the durations of requests, and the durations over time; for a
- * throughput its rate over time.
+ * Plots a histogram of the durations of requests and the durations over time for each lifeline, and the rate of a
+ * throughput over time.
  */
 #ifndef NLSTAT_PLOT_H
 #define NLSTAT_PLOT_H
 
 #include "stat/report.h"
 
-/* Draws the requests of count lifelines, and the throughput unless it is NULL, to a file. Returns false on failure. */
+/*
+ * Writes a plot of the requests of count lifelines, and of the throughput unless it is NULL, to a file. Returns false
+ * on failure.
+ */
 bool plot_write(const char *path, const report_subject *subjects, int count, throughput *t);
 
 /* Prints the histograms as text on standard output. */

@@ -38,7 +38,7 @@ char *report_row_name(const report_subject *r, const tally_key *key, bool with_p
     return g_strdup_printf(with_program && *program != '\0' ? "%s @%s" : "%s", event_text(r, key->span), program);
 }
 
-/* Returns whether spans of several programs occur, so that their names are not enough. */
+/* Returns whether the spans come from several programs. A span's name is then not unique without the program. */
 static bool has_programs(const tally *t)
 {
     uint32_t first = REQUEST_NONE;
@@ -92,7 +92,7 @@ static void print_rows(const report_subject *r)
 {
     const tally *t = r->tally;
     bool programs = has_programs(t), exact = true, inferred = false;
-    double least = 1; /* certainty */
+    double least = 1; /* the minimum certainty of all rows */
     int width = report_name_width(r, programs);
     printf("\n  %-*s", width, "span or edge");
     if (r->by != NULL)
@@ -213,7 +213,10 @@ static void print_zones(const report_subject *r)
     }
 }
 
-/* Edges that always last whole half hours and a little: the clocks of the two sides are in different time zones. */
+/*
+ * Prints the edges whose duration is always slightly more than a multiple of half an hour. The clocks of the two sides
+ * of such an edge are in different time zones.
+ */
 static void print_zones_of_edges(const report_subject *r)
 {
     enum { COUNT_MIN = 10, EDGES_MAX = 5 };

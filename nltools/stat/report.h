@@ -1,4 +1,4 @@
-/* Reports measures, as text on standard output or as JSON. */
+/* Reports the results of nlstat as text on standard output or as JSON. */
 #ifndef NLSTAT_REPORT_H
 #define NLSTAT_REPORT_H
 
@@ -11,7 +11,7 @@
 
 /* The requests of one lifeline. */
 typedef struct report_subject {
-    char *const *ids; /* the ID fields, ended by NULL */
+    char *const *ids; /* the ID fields, NULL-terminated */
     const char *by;   /* the field that groups requests, or NULL */
     assembler *assembler;
     tally *tally;
@@ -21,16 +21,19 @@ typedef struct report_subject {
 void report_requests(const report_subject *r);
 void report_throughput(throughput *t, int64_t interval_ns);
 
-/* Returns the name of a span, edge or part, for g_free. with_program: a span's program too. */
+/*
+ * Returns the name of a span, edge or part. If with_program is true, the name of a span includes its program. The
+ * caller frees the name with g_free.
+ */
 char *report_row_name(const report_subject *r, const tally_key *key, bool with_program);
 
-/* Returns the width of the column of names. */
+/* Returns the width of the name column in characters. */
 int report_name_width(const report_subject *r, bool with_programs);
 
-/* Prints a text from the log without control characters, and spaces up to a width. */
+/* Prints text from the log without control characters, padded with spaces to a width. */
 void report_print_padded(const char *text, int width);
 
-/* Returns the report on requests as JSON, for json_object_put. */
+/* Returns the report on requests as JSON. The caller frees it with json_object_put. */
 json_object *report_requests_json(const report_subject *r);
 json_object *report_row_json(const report_subject *r, tally_row *row);
 json_object *report_throughput_json(throughput *t, int64_t interval_ns);

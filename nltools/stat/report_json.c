@@ -16,7 +16,7 @@ static void add_times(json_object *to, nl_distribution *d)
     json_add_bool(to, "exact", nl_distribution_is_exact(d));
 }
 
-/* The members that name a row. */
+/* Adds the members that identify a row. */
 static void add_key(json_object *to, const report_subject *r, const tally_key *key)
 {
     static const char *const kinds[] = {"span", "edge", "part"};

@@ -16,10 +16,12 @@ static int64_t floor_to(int64_t time_ns, int64_t width_ns)
 
 int64_t series_from_ns(const series *s, size_t i)
 {
-    return (int64_t)((uint64_t)s->from_ns + i * (uint64_t)s->width_ns); /* unsigned, for times far apart */
+    return (
+        int64_t)((uint64_t)s->from_ns +
+                 i * (uint64_t)s->width_ns); /* unsigned, because the difference of distant times overflows int64_t */
 }
 
-/* Joins factor intervals into each new one. Bounds are multiples of the width. */
+/* Joins each group of factor intervals into one. The bounds of intervals are multiples of the width. */
 static void series_join(series *s, int64_t factor)
 {
     int64_t width_ns = s->width_ns * factor, from_ns = floor_to(s->from_ns, width_ns);
@@ -37,7 +39,7 @@ static void series_join(series *s, int64_t factor)
     s->count = used;
 }
 
-/* Returns the index of the interval of a time, after making that interval. */
+/* Returns the index of the interval that contains a time. Adds the interval if it does not exist. */
 static size_t reach(series *s, int64_t time_ns)
 {
     for (;;) {
@@ -71,7 +73,8 @@ void series_add(series *s, int64_t time_ns, double value)
         s->intervals = g_new0(series_interval, SERIES_MAX + 1);
         s->width_ns = FIRST_WIDTH_NS;
     }
-    time_ns = CLAMP(time_ns, INT64_MIN / 2, INT64_MAX / 2); /* the years 1824 to 2116, so that rounded times fit */
+    time_ns = CLAMP(time_ns, INT64_MIN / 2,
+                    INT64_MAX / 2); /* limit times to the years 1824 to 2116, so that rounded times do not overflow */
     size_t at = reach(s, time_ns);
     s->intervals[at].sum += value;
     s->intervals[at].count++;

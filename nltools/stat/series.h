@@ -2,7 +2,7 @@
  * A series sums values over time, in intervals of equal width.
  *
  * The width begins at 1 ms and doubles whenever SERIES_MAX intervals are not enough, so that memory is bounded for any
- * times in any order. A series begins as zeros. One thread at a time.
+ * times in any order. Initialize a series with zeros. One thread at a time.
  */
 #ifndef NLSTAT_SERIES_H
 #define NLSTAT_SERIES_H
@@ -18,7 +18,7 @@ typedef struct series_interval {
 } series_interval;
 
 typedef struct series {
-    int64_t from_ns; /* begin of the first interval */
+    int64_t from_ns; /* start of the first interval */
     int64_t width_ns;
     series_interval *intervals;
     size_t count;
@@ -30,10 +30,13 @@ void series_add(series *s, int64_t time_ns, double value);
 /* Joins intervals until they are at least width_ns wide. Do not add values afterwards. */
 void series_widen(series *s, int64_t width_ns);
 
-/* Returns a width, 1, 2 or 5 times a power of ten, with which a span has at most SERIES_ROWS_MAX intervals. */
+/*
+ * Returns a width with which a duration has at most SERIES_ROWS_MAX intervals. The width is 1, 2 or 5 times a power of
+ * ten.
+ */
 int64_t series_nice_width_ns(double span_ns);
 
-/* Returns the begin of an interval. */
+/* Returns the start time of an interval. */
 int64_t series_from_ns(const series *s, size_t i);
 
 /* Frees the intervals. The series is empty afterwards. */

@@ -9,8 +9,8 @@
 struct subject {
     subject_options *options;
     subject_user user;
-    drawing *drawing;     /* NULL until it is known */
-    record_sample sample; /* until then */
+    drawing *drawing;     /* NULL until the lifelines are known */
+    record_sample sample; /* records that wait until the lifelines are known */
     uint64_t record_count;
 };
 

@@ -7,7 +7,7 @@
 #include <glib.h>
 #include <string.h>
 
-/* Beyond ROWS_MAX rows, new groups share rows; beyond twice as many, new rows are left out. */
+/* Beyond ROWS_MAX rows, all new groups share the group BY_OTHERS. Beyond 2 * ROWS_MAX rows, new rows are left out. */
 enum { ROWS_MAX = 8192, VALUES_MAX = 1 << 24, EXAMPLE_SPANS_MAX = 10000, BY_OTHERS = UINT32_MAX };
 
 static guint key_hash(gconstpointer key)
@@ -88,14 +88,17 @@ tally_row *tally_find(const tally *t, const tally_key *key)
     return g_hash_table_lookup(t->by_key, key);
 }
 
-/* Where a key's row is remembered. Few rows are in use, and looking them up takes much of the time. */
+/*
+ * Returns the cache entry for a key. The cache is effective because few rows are in use, and looking them up takes much
+ * of the time.
+ */
 static tally_row **cached_row(tally *t, const tally_key *key)
 {
     uint32_t mixed = key->kind + 3 * key->span + 7 * key->from + 31 * key->to + 127 * key->by + 17 * key->program;
     return &t->cache[mixed % TALLY_CACHE_SIZE];
 }
 
-/* Returns the row of a key, which is made if necessary; NULL if there are too many. */
+/* Returns the row of a key. Adds the row if it does not exist. Returns NULL if there are too many rows. */
 static tally_row *row_of(tally *t, tally_key key)
 {
     tally_row **cached = cached_row(t, &key), *row = *cached;
@@ -129,7 +132,7 @@ static uint32_t event_name(const request_graph *g, uint32_t event)
     return event == REQUEST_NONE ? REQUEST_NONE : g->events[event].name;
 }
 
-/* Returns the row that a step of the critical path belongs to. */
+/* Returns the key of the row to which a step of the critical path belongs. */
 static tally_key step_key(const request_graph *g, const request_step *step, uint32_t by)
 {
     if (step->kind == REQUEST_SELF)
@@ -150,7 +153,10 @@ static void add_to_row(tally *t, tally_key key, double path_ns, double certainty
         add_time(t, &row->times, (int64_t)path_ns);
 }
 
-/* Whether a span has events of its own between its begin and its end. */
+/*
+ * Adds the steps of a request's critical path to their rows. A step inside a span that begins or ends at a point event
+ * also counts as a part of the span.
+ */
 static void add_steps(tally *t, const request_graph *g, uint32_t by)
 {
     for (size_t i = 0; i < g->path_count; i++) {
@@ -232,7 +238,7 @@ static void add_transfers(tally *t, const request_reader *reader, const request_
 
 /* ---- examples ---- */
 
-/* Returns whether b is slower than a. Of two that took as long, the earlier one counts as slower. */
+/* Returns whether b is slower than a. If both have the same duration, the earlier one counts as slower. */
 static bool is_slower(const tally_example *a, const tally_example *b)
 {
     return a->total_ns != b->total_ns ? a->total_ns < b->total_ns : a->from_ns > b->from_ns;
@@ -246,12 +252,13 @@ static gint slower_first(gconstpointer a, gconstpointer b)
 static gint by_begin(gconstpointer a, gconstpointer b, gpointer user)
 {
     const request_span *spans = user, *x = &spans[*(const uint32_t *)a], *y = &spans[*(const uint32_t *)b];
-    if (x->parent != y->parent) /* REQUEST_NONE is the largest: roots come last, and leave a stack first */
+    if (x->parent !=
+        y->parent) /* REQUEST_NONE is the maximum, so roots come last, and are popped from the stack first */
         return x->parent < y->parent ? -1 : 1;
     return x->begin_ns != y->begin_ns ? (x->begin_ns < y->begin_ns ? -1 : 1) : (x > y) - (x < y);
 }
 
-/* Copies the first spans of a request in the order of a tree. Their parents become indices in the copy. */
+/* Copies the first spans of a request in tree order. The parents become indices in the copy. */
 static request_span *copy_tree(const request_graph *g, size_t *count)
 {
     uint32_t *order = g_new(uint32_t, g->span_count + 1), *first = g_new(uint32_t, g->span_count + 1);
@@ -276,7 +283,7 @@ static request_span *copy_tree(const request_graph *g, size_t *count)
         tree[*count].parent = parent == REQUEST_NONE ? REQUEST_NONE : place[parent];
         place[span] = (uint32_t)*count;
         if (parent != REQUEST_NONE && at + 1 < g->span_count && g->spans[order[at + 1]].parent == parent)
-            stack[depth++] = at + 1; /* the next sibling, after this one's children */
+            stack[depth++] = at + 1; /* visit the next sibling after the children of this span */
         if (first[span] != REQUEST_NONE)
             stack[depth++] = first[span];
     }
@@ -287,7 +294,7 @@ static request_span *copy_tree(const request_graph *g, size_t *count)
     return tree;
 }
 
-/* Finds the row that has most of a request's critical path. */
+/* Finds the row with the largest share of a request's critical path. */
 static void find_longest(const request_graph *g, tally_example *e)
 {
     GHashTable *sums = g_hash_table_new_full(key_hash, key_equal, g_free, g_free);
@@ -323,7 +330,7 @@ static void copy_path(const request_graph *g, tally_example *e)
     }
 }
 
-/* Restores the heap of the slowest requests, whose top is the fastest of them. */
+/* Restores the heap property of the slowest requests. The top of the heap is the fastest of them. */
 static void sift_down(GArray *heap, guint at)
 {
     tally_example *e = (tally_example *)(void *)heap->data;
@@ -431,14 +438,14 @@ void tally_add(tally *t, const request_reader *reader, const request_graph *grap
     note_slow(t, graph, name, by);
 }
 
-/* Returns the row of the span that a part belongs to, or NULL. */
+/* Returns the row of the span to which a part belongs, or NULL. */
 static const tally_row *tally_find_span(const tally *t, const tally_key *part)
 {
     const tally_key key = {TALLY_SPAN, part->span, part->program, REQUEST_NONE, REQUEST_NONE, 0, part->by};
     return tally_find(t, &key);
 }
 
-/* Spans and edges by their shares; the parts of a span behind it. */
+/* Orders spans and edges by their shares, and the parts of a span after the span. */
 static gint by_share(gconstpointer a, gconstpointer b, gpointer user)
 {
     const tally_row *x = *(tally_row *const *)a, *y = *(tally_row *const *)b, *own_x = x, *own_y = y;

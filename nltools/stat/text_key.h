@@ -1,4 +1,4 @@
-/* nl_string as the key of a GHashTable, for texts without a NUL at the end. */
+/* Uses nl_string as the key of a GHashTable, for texts that are not NUL-terminated. */
 #ifndef NLSTAT_TEXT_KEY_H
 #define NLSTAT_TEXT_KEY_H
 
@@ -19,7 +19,7 @@ static inline gboolean text_key_equal(gconstpointer a, gconstpointer b)
     return first->size == second->size && memcmp(first->data, second->data, first->size) == 0;
 }
 
-/* Returns a key with a copy of its text, for g_free. */
+/* Returns a key with a copy of the text. The caller frees it with g_free. */
 static inline nl_string *text_key_new(nl_string text)
 {
     nl_string *key = g_malloc(sizeof *key + text.size);

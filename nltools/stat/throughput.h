@@ -1,4 +1,4 @@
-/* Sums a field, mostly bytes, over time. One thread at a time. */
+/* Sums a field, usually a number of bytes, over time. One thread at a time. */
 #ifndef NLSTAT_THROUGHPUT_H
 #define NLSTAT_THROUGHPUT_H
 
@@ -10,12 +10,12 @@ typedef struct throughput {
     const char *field;
     series series;
     double total;
-    uint64_t records;  /* with the field */
-    uint64_t unusable; /* with a field that is not a number */
+    uint64_t records;  /* number of records with the field */
+    uint64_t unusable; /* number of records whose field is not a number */
     int64_t from_ns, to_ns;
 } throughput;
 
-/* Adds a record. A throughput begins as zeros except the field. */
+/* Adds a record. Before the first call, set field and initialize the other members with zeros. */
 void throughput_add(throughput *t, const nl_record *record);
 
 /* Returns the mean per second; 0 if all records have the same time. */

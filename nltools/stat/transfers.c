@@ -18,7 +18,7 @@ enum { LISTED_MAX = 20, INTERVALS_MAX = 10000, BAR = 30, NAME_WIDTH = 40 };
 typedef struct transfer {
     int64_t begin_ns, end_ns;
     double bytes;
-    char *host, *what; /* NULL for those beyond TRANSFER_NAMES_MAX */
+    char *host, *what; /* NULL for names beyond TRANSFER_NAMES_MAX */
 } transfer;
 
 struct transfers {
@@ -89,12 +89,12 @@ static gint by_begin(gconstpointer a, gconstpointer b)
     return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
 }
 
-/* What is known of all transfers together. */
+/* Sums over all transfers. */
 typedef struct summary {
     int64_t from_ns, to_ns;
     double bytes, busy_ns;
     unsigned concurrent_max;
-    nl_distribution rates; /* bytes per second, of the transfers with a duration */
+    nl_distribution rates; /* in bytes per second, for transfers with a duration above 0 */
 } summary;
 
 static summary sum_up(const transfers *t)

@@ -1,8 +1,10 @@
 /*
- * Transfers: outermost spans that carry a number of bytes. Their rates, how many there were at a time, and the
- * throughput over time, for which the bytes of each transfer are spread evenly over its duration.
+ * Transfers: outermost spans that carry a number of bytes. The module determines their rates, the number of
+ * simultaneous transfers, and the throughput over time. For the throughput, the bytes of each transfer are spread
+ * evenly over its duration.
  *
- * Memory is bounded: TRANSFERS_MAX transfers are kept, others only counted. One thread at a time.
+ * Memory is bounded: the module keeps at most TRANSFERS_MAX transfers, and only counts the others. One thread at a
+ * time.
  */
 #ifndef NLSTAT_TRANSFERS_H
 #define NLSTAT_TRANSFERS_H
@@ -19,12 +21,18 @@ typedef struct transfers transfers;
 transfers *transfers_new(void);
 void transfers_free(transfers *t); /* NULL is allowed */
 
-/* Adds a transfer. what names it, for example its file; only the first TRANSFER_NAMES_MAX names are kept. */
+/*
+ * Adds a transfer. `what` names the transfer, for example by its file. Only the first TRANSFER_NAMES_MAX names are
+ * kept.
+ */
 void transfers_add(transfers *t, int64_t begin_ns, int64_t end_ns, double bytes, const char *host, const char *what);
 
 size_t transfers_count(const transfers *t);
 
-/* Print a table, or return JSON for json_object_put. interval_ns is the length of intervals; 0: chosen. */
+/*
+ * Print a table, or return JSON that the caller frees with json_object_put. interval_ns is the length of intervals; 0:
+ * choose one.
+ */
 void transfers_print(transfers *t, int64_t interval_ns);
 json_object *transfers_json(transfers *t, int64_t interval_ns);
 
@@ -32,10 +40,13 @@ json_object *transfers_json(transfers *t, int64_t interval_ns);
 typedef struct transfers_interval {
     int64_t from_ns;
     double bytes;
-    double concurrency; /* the mean number of transfers at a time */
+    double concurrency; /* mean number of simultaneous transfers */
 } transfers_interval;
 
-/* Returns the throughput over time, for g_free. Sets *count, and *interval_ns if it is 0. There must be a transfer. */
+/*
+ * Returns the throughput over time, which the caller frees with g_free. Sets *count, and sets *interval_ns if it is 0.
+ * There must be at least one transfer.
+ */
 transfers_interval *transfers_over_time(transfers *t, int64_t *interval_ns, size_t *count);
 
 #endif
