@@ -167,7 +167,7 @@ void nl_chrony_close(int fd)
     close(fd);
 }
 
-/* Writes the server's address, or the name of a reference clock (GPS, PPS), or its number. */
+/* Writes the server's address, or the name of a reference clock (such as GPS or PPS), or the number of the source. */
 static void name_source(const unsigned char *at, char *name)
 {
     unsigned family = read_16(at + FAMILY);

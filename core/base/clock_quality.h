@@ -7,7 +7,7 @@
  *                  CLOCK.OFFSET.RMS CLOCK.FREQUENCY CLOCK.SKEW CLOCK.ERROR
  *
  * Offsets and errors are in microseconds, frequencies in parts per million. A positive offset means that the clock is
- * slow. Hosts with the same CLOCK.MACHINE share one clock. A clock that nothing synchronizes has no CLOCK.ERROR. See
+ * slow. Hosts with the same CLOCK.MACHINE share one clock. CLOCK.ERROR is absent if nothing synchronizes the clock. See
  * doc/clocks.md. The module has no state and allocates only in records.
  */
 #ifndef NETLOGGER_BASE_CLOCK_QUALITY_H
@@ -28,9 +28,9 @@
 bool nl_quality_add_kernel(nl_record *record, bool *synchronized);
 
 /*
- * Sends the command "tracking" of chrony's protocol, version 6, to the local chronyd: over UDP port 323, or with
- * own_socket over /run/chrony/chronyd.sock. number identifies the reply. Returns a non-blocking descriptor that becomes
- * readable when the reply arrives, or -1 if there is no chronyd.
+ * Sends the command "tracking" of chrony's protocol, version 6, to the local chronyd: over UDP port 323 or, if
+ * own_socket is true, over /run/chrony/chronyd.sock. number identifies the reply. Returns a non-blocking descriptor
+ * that becomes readable when the reply arrives, or -1 if there is no chronyd.
  */
 int nl_chrony_ask(uint32_t number, bool own_socket);
 

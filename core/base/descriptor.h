@@ -1,6 +1,7 @@
 /*
- * Detects descriptors that the program has closed: daemons close all descriptors that they find, and the kernel then
- * reuses the numbers. The library notes the file of a descriptor when it opens it, and compares before each use.
+ * Detects descriptors that the program has closed. Daemons close all descriptors that they find, and the kernel then
+ * reuses the numbers. The library stores the identity of each file that it opens, and compares it before each use of
+ * the descriptor.
  */
 #ifndef NETLOGGER_BASE_DESCRIPTOR_H
 #define NETLOGGER_BASE_DESCRIPTOR_H

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each value below TWICE has its own bucket; above, each power of two has EACH buckets of the same width. */
+/* Each value below TWICE has its own bucket. From TWICE on, each power of two has EACH buckets of the same width. */
 enum { BITS = 6, EACH = 1 << BITS, TWICE = 2 * EACH, BUCKETS = TWICE + (62 - BITS) * EACH };
 
 static size_t bucket_of(int64_t value)
@@ -18,7 +18,7 @@ static size_t bucket_of(int64_t value)
     return TWICE + (size_t)(power - BITS - 1) * EACH + (size_t)(value >> shift) % EACH;
 }
 
-/* Returns the middle of a bucket, or the minimum or maximum if it is in the bucket. */
+/* Returns the middle of a bucket, or the minimum or maximum value if that value is in the bucket. */
 static int64_t value_of(const nl_distribution *d, size_t bucket)
 {
     if (bucket < TWICE)
@@ -120,7 +120,7 @@ double nl_distribution_mean(const nl_distribution *d)
     return d->count > 0 ? d->total / (double)d->count : 0;
 }
 
-/* Returns the number of values up to a limit. */
+/* Returns the number of values that are at most the limit. */
 static uint64_t up_to(nl_distribution *d, int64_t limit)
 {
     if (d->buckets != NULL) {

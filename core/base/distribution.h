@@ -2,8 +2,8 @@
  * The distribution of a quantity: count, sum, minimum, maximum and quantiles.
  *
  * Up to NL_DISTRIBUTION_EXACT values are kept, and quantiles are exact (nearest rank). More values are counted in
- * buckets, 64 per power of two, so that the relative error of a quantile is at most NL_DISTRIBUTION_ERROR. A
- * distribution begins as zeros. One thread at a time.
+ * buckets, 64 per power of two, so that the relative error of a quantile is at most NL_DISTRIBUTION_ERROR. Initialize a
+ * distribution with zeros. Only one thread at a time may use it.
  */
 #ifndef NETLOGGER_BASE_DISTRIBUTION_H
 #define NETLOGGER_BASE_DISTRIBUTION_H
@@ -38,7 +38,7 @@ double nl_distribution_mean(const nl_distribution *d);
 /* Returns the number of values in (low, high]. */
 uint64_t nl_distribution_between(nl_distribution *d, double low, double high);
 
-/* Counts the values in buckets from now on, which takes NL_DISTRIBUTION_COMPACT_SIZE bytes. */
+/* Moves the values into buckets, which take NL_DISTRIBUTION_COMPACT_SIZE bytes. */
 void nl_distribution_compact(nl_distribution *d);
 
 /* Returns whether quantiles are exact. */

@@ -11,16 +11,16 @@
 #include <sys/mman.h>
 
 /*
- * The error of a thread is allocated at the thread's first failure and freed when the thread ends, because static TLS
- * is scarce in a program that loads the library late. It is not on the heap, because a signal handler that interrupted
- * malloc may log an event, and fail. The key is made when the library is loaded, because pthread_setspecific allocates
- * memory for a process's later keys.
+ * A thread's error is allocated at its first failure and freed when the thread ends, because static TLS is scarce in a
+ * program that loads the library late. The error is not on the heap, because a signal handler that interrupted malloc
+ * may log an event and fail. The pthread key is created when the library is loaded, because pthread_setspecific
+ * allocates memory for keys that a process creates later.
  */
 static _Thread_local nl_error *current __attribute__((tls_model("initial-exec")));
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
-/* Errors for threads whose first failure is lack of memory. */
+/* Errors for threads whose first failure is that memory runs out. */
 enum { SPARE_COUNT = 16 };
 static nl_error spare[SPARE_COUNT];
 static bool spare_used[SPARE_COUNT];
@@ -55,7 +55,8 @@ __attribute__((constructor)) static void on_load(void)
     pthread_once(&key_once, make_key);
 }
 
-/* Returns whether this thread has memory for an error. Without memory, the message is lost, but not the failure. */
+/* Returns whether this thread has memory for an error. Without it, the message is lost, but the caller still returns a
+ * failure. */
 static bool has_error(void)
 {
     if (current != NULL)

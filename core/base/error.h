@@ -32,7 +32,7 @@ typedef enum nl_error_code {
 
 enum { NL_ERROR_MESSAGE_SIZE = 1020 };
 
-/* A copy of an error, to keep it or pass it to another thread. Zeros are no error. */
+/* A copy of an error, to keep it or pass it to another thread. All zeros mean no error. */
 typedef struct nl_error {
     nl_error_code code;
     char message[NL_ERROR_MESSAGE_SIZE]; /* longer messages are truncated */
@@ -41,10 +41,10 @@ typedef struct nl_error {
 /* Sets this thread's error. Returns NL_FAILED. Keeps errno. */
 nl_status nl_error_set(nl_error_code code, const char *format, ...) NL_PRINTF(2, 3);
 
-/* As nl_error_set, with the code that corresponds to errno. Appends ": " and the text of errno to the message. */
+/* Like nl_error_set, with the code that corresponds to errno. Appends ": " and the text of errno to the message. */
 nl_status nl_error_set_errno(const char *format, ...) NL_PRINTF(1, 2);
 
-/* As nl_error_set, for functions that return false or NULL. */
+/* Like nl_error_set, for functions that return false or NULL. */
 #define nl_error_false(...) (nl_error_set(__VA_ARGS__), false)
 #define nl_error_null(...) (nl_error_set(__VA_ARGS__), NULL)
 
@@ -64,8 +64,8 @@ void nl_error_save(nl_error *error);
 nl_status nl_error_restore(const nl_error *error);
 
 /*
- * Returns from a function if its caller violated a condition, with the value after problem (no value in a void
- * function):
+ * Returns from a function if its caller violated a condition. The third argument is the returned value; a void function
+ * omits it:
  *
  *   NL_REQUIRE(record != NULL, "record is NULL", NL_FAILED);
  */

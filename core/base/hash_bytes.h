@@ -1,4 +1,4 @@
-/* A 64-bit hash by multiply and fold, as in wyhash by Wang Yi. A secret seed prevents collisions by choice. */
+/* A 64-bit hash by multiply and fold, as in wyhash by Wang Yi. A secret seed prevents deliberate collisions. */
 #ifndef NETLOGGER_BASE_HASH_BYTES_H
 #define NETLOGGER_BASE_HASH_BYTES_H
 

@@ -57,7 +57,8 @@ bool nl_level_has_name(nl_level level, nl_string text)
                                  (is_exactly(&names[level].ulm, text) || is_exactly(&names[level].bp, text)));
 }
 
-/* By first letter of a name: a bit for each level whose name begins with the letter. Most letters have one level. */
+/* Indexed by the first letter of a name: one bit for each level whose name begins with the letter. Most letters have at
+ * most one level. */
 static const unsigned short by_letter[32] = {
     ['e' & 31] = 1 << NL_EMERGENCY | 1 << NL_ERROR, ['f' & 31] = 1 << NL_EMERGENCY,
     ['a' & 31] = 1 << NL_ALERT | 1 << NL_AUTH,      ['w' & 31] = 1 << NL_WARNING,

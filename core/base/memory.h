@@ -1,7 +1,7 @@
 /*
- * Lack of memory. Code of core and libnetlogger calls nl_memory_failed and returns a failure. Our programs end instead:
- * they define program_memory_failed (common/program/program.c), which nl_memory_failed calls. So programs need no
- * checks around calls of the library.
+ * Out-of-memory handling. Code in core and libnetlogger calls nl_memory_failed and returns a failure. NetLogger's
+ * programs exit instead: they define program_memory_failed (common/program/program.c), which nl_memory_failed calls.
+ * Therefore, these programs need not check library calls for this failure.
  *
  * Functions that return no status, such as those that add fields, do nothing when memory runs out. Their callers
  * compare nl_memory_failures before and after a group of calls.
@@ -25,7 +25,7 @@ static inline void *nl_memory_check(void *memory)
     return memory;
 }
 
-/* Ends a program with a message. Only our programs define it. */
+/* Ends a program with a message. Only NetLogger's programs define it. */
 void program_memory_failed(void) __attribute__((weak));
 
 #endif

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <time.h>
 
-/* Returns nanoseconds. Safe in signal handlers. */
+/* Returns the clock's time in nanoseconds. Safe in signal handlers. */
 static inline int64_t nl_monotonic_ns(void)
 {
     struct timespec now;
@@ -29,7 +29,7 @@ static inline struct timespec nl_monotonic_in_ms(int64_t ms)
     return nl_monotonic_timespec(nl_monotonic_ns() + ms * 1000000);
 }
 
-/* Initializes a condition whose pthread_cond_timedwait uses this clock. */
+/* Initializes a condition variable whose pthread_cond_timedwait uses this clock. */
 static inline void nl_monotonic_cond_init(pthread_cond_t *condition)
 {
     pthread_condattr_t attributes;

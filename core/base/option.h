@@ -28,24 +28,26 @@ typedef enum nl_option_type {
     NL_OPTION_FLAG,     /* bool */
     NL_OPTION_COUNT,    /* an integer */
     NL_OPTION_SIZE,     /* an integer: bytes */
-    NL_OPTION_DURATION, /* an integer: nanoseconds, or multiples of the row's unit; -1 - INDEX for one of the choices */
+    NL_OPTION_DURATION, /* an integer: nanoseconds, or multiples of the row's unit; -1 - INDEX if the value is a choice
+                         */
     NL_OPTION_TIME,     /* int64_t: nanoseconds since 1970 */
     NL_OPTION_CHOICE,   /* an integer: the index in the row's choices */
     NL_OPTION_LEVEL,    /* nl_level */
 } nl_option_type;
 
-/* Where an option is valid. A row without a place is valid on the command line. */
+/* Where an option is valid. A row that names no place is valid on the command line. */
 enum {
     NL_OPTION_ON_COMMAND_LINE = 1,
     NL_OPTION_IN_FILE = 2,
     NL_OPTION_IN_URL = 4,
-    NL_OPTION_ON_RELOAD = 8, /* a reload applies a change in the file */
+    NL_OPTION_ON_RELOAD = 8, /* reloading the configuration file applies a change */
     NL_OPTION_IN_DAEMON = NL_OPTION_ON_COMMAND_LINE | NL_OPTION_IN_FILE,
 };
 
 typedef struct nl_option nl_option;
 
-/* Sets an option that its type does not describe fully. Returns false and sets the error if the value is invalid. */
+/* Sets an option whose type alone does not determine how to parse it. Returns false and sets the error if the value is
+ * invalid. */
 typedef bool nl_option_setter(void *settings, const nl_option *row, const char *value);
 
 /* Returns the option's value at an index from 0, or NULL after the last. The text may be in scratch. */
@@ -58,7 +60,7 @@ struct nl_option {
     bool optional_value;               /* --name alone is allowed: the setter gets "" */
     bool empty_value;                  /* "" is valid */
     bool is_path;                      /* a path of a file or directory, relative to the working directory */
-    nl_option_type type;               /* with a setter: only for help */
+    nl_option_type type;               /* if set is not NULL: used only for help */
     unsigned places;                   /* 0: NL_OPTION_ON_COMMAND_LINE */
     const char *value;                 /* placeholder in help: FILE; NULL: by type */
     const char *initial;               /* the default in the option's notation; in parentheses: a description */
@@ -101,10 +103,10 @@ const char *nl_option_type_name(const nl_option *row);
 /* Returns the choices, such as "a|b|c", or NULL. */
 const char *nl_option_choices(const nl_option *row);
 
-/* Returns the row with a name that is valid in one of the places, or NULL. */
+/* Returns the row with this name that is valid in one of the places, or NULL. */
 const nl_option *nl_option_find(const nl_option *rows, const char *name, unsigned places);
 
-/* The name most similar to an unknown name; NULL if none is similar. Begins as zeros. */
+/* The option name most similar to an unknown name; NULL if none is similar. Initialize it with zeros. */
 typedef struct nl_option_nearest {
     const char *name;
     unsigned distance;
@@ -113,17 +115,17 @@ typedef struct nl_option_nearest {
 /* Compares the names of the rows that are valid in one of the places with an unknown name. */
 void nl_option_find_nearest(nl_option_nearest *nearest, const nl_option *rows, const char *unknown, unsigned places);
 
-/* Returns whether a list such as choices or commands has an item. */
+/* Returns whether item is in a list such as choices or commands. */
 bool nl_option_list_has(const char *list, char separator, const char *item, size_t size);
 
 /*
  * Sets an option of settings from text. Returns false and sets the error, without the option's name, if the value is
- * invalid: "\"x\" is not a duration; write for example 10s, 5m or 2h".
+ * invalid.
  */
 bool nl_option_set(const nl_option *row, void *settings, const char *value);
 
-/* Return the option's value as text, or the value at an index of a repeatable option. The text may be in scratch. NULL
- * if the value is not set, or the row does not store it. */
+/* Return the option's value as text, or the value at an index of a repeatable option. The text may be in scratch.
+ * Return NULL if the value is not set, or the row does not store it. */
 const char *nl_option_get(const nl_option *row, const void *settings, char scratch[NL_OPTION_TEXT_SIZE]);
 const char *nl_option_get_at(const nl_option *row, const void *settings, size_t index,
                              char scratch[NL_OPTION_TEXT_SIZE]);
@@ -134,12 +136,12 @@ const nl_option *nl_options_init(const nl_option *rows, void *settings);
 /* Frees all copies (NL_OPTION_COPY) and sets them to NULL. */
 void nl_options_free(const nl_option *rows, void *settings);
 
-/* Returns the first option of configuration files that a reload cannot change and that differs; or NULL. */
+/* Returns the first configuration file option that differs between a and b and that a reload cannot change, or NULL. */
 const nl_option *nl_options_fixed_difference(const nl_option *rows, const void *a, const void *b);
 
 /*
- * Sets the options that have an environment variable. Skips invalid values: sets the error, which names the variable,
- * and returns the first row with an invalid value. Otherwise returns NULL.
+ * Sets the options that have an environment variable. Skips invalid values. If a value is invalid, sets the error,
+ * which names the variable, and returns the first row with an invalid value. Otherwise returns NULL.
  */
 const nl_option *nl_options_read_environment(const nl_option *rows, void *settings);
 

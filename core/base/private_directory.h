@@ -1,6 +1,6 @@
 /*
- * Directories whose content a process trusts. A user who can write to a directory can replace the files in it, or make
- * its owner write through symbolic links.
+ * Checks directories whose content a process trusts. A user who can write to a directory can replace the files in it,
+ * or make its owner write through symbolic links.
  */
 #ifndef NETLOGGER_BASE_PRIVATE_DIRECTORY_H
 #define NETLOGGER_BASE_PRIVATE_DIRECTORY_H
@@ -12,8 +12,8 @@
 
 /*
  * Checks that only this process's user and root can change the directory that status describes. path is for the
- * message. With shared, the directory may also be root's, or writable by all if it has the sticky bit, like /tmp.
- * Returns NL_FAILED and sets NL_ERROR_PERMISSION if another user can change it.
+ * message. If shared is true, the directory may also belong to root, or be writable by all users if it has the sticky
+ * bit, like /tmp. Returns NL_FAILED and sets NL_ERROR_PERMISSION if another user can change it.
  */
 static inline nl_status nl_private_directory_check(const char *path, const struct stat *status, bool shared)
 {

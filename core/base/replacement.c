@@ -51,7 +51,7 @@ static bool open_named(nl_replacement *r, mode_t mode)
     return r->fd >= 0;
 }
 
-/* Reads the umask without changing it, as umask(2) would. Returns false without /proc. */
+/* Reads the umask. umask(2) would change it. Returns false if /proc is not mounted. */
 static bool read_umask(mode_t *mask)
 {
     FILE *status = fopen("/proc/self/status", "re");
@@ -66,7 +66,7 @@ static bool read_umask(mode_t *mask)
     return found;
 }
 
-/* Opens the new file with a mode, to which the umask applies. Some kernels ignore it for files without names. */
+/* Opens the new file with a mode, to which the umask applies. Some kernels ignore the umask for files without names. */
 static bool open_new(nl_replacement *r, const char *directory, mode_t mode)
 {
     mode_t mask = 0;
@@ -78,11 +78,12 @@ static bool open_new(nl_replacement *r, const char *directory, mode_t mode)
     return true;
 }
 
-/* before: the file that is replaced, or NULL. */
+/* Opens the new file. before is the status of the file that will be replaced, or NULL. */
 static bool open_aside(nl_replacement *r, const struct stat *before)
 {
     char *directory = directory_of(r->path);
-    /* The file is never more accessible than at the end, because a user who opens it now can read it later. */
+    /* The new file is never more accessible than it will be at the end, because a user who opens it now can also read
+     * what is written later. */
     bool good = directory != NULL && open_new(r, directory, before != NULL ? before->st_mode & 0606 : 0666);
     if (good && before != NULL && (before->st_uid == geteuid() || !others_can_write(directory)) &&
         fchown(r->fd, before->st_uid, before->st_gid) == 0)
@@ -92,7 +93,8 @@ static bool open_aside(nl_replacement *r, const struct stat *before)
 }
 
 /*
- * Returns the path of the file without symbolic links; NULL if another file has taken its place. The caller frees it.
+ * Returns the path of the file without symbolic links, which the caller frees. Returns NULL if another file has taken
+ * its place.
  */
 static char *replacement_place_of(const char *path, const struct stat *found)
 {
@@ -126,8 +128,8 @@ bool nl_replacement_open(nl_replacement *r, const char *path)
 }
 
 /*
- * Links the file to its path, or to a temporary name if the path exists. Only a kill before the following rename can
- * leave a file behind.
+ * Links the file to its path, or to a temporary name if the path exists. A temporary file remains only if the process
+ * is killed before the following rename.
  */
 static bool name_it(nl_replacement *r)
 {

@@ -1,7 +1,7 @@
 /*
- * A file that appears under its path only when it is complete, and replaces an older file there. Until then it has no
- * name if the file system allows that, so that nothing is left behind when the process is killed. Functions that fail
- * set errno. One thread at a time.
+ * A file that appears under its path only when it is complete, and then replaces an older file there. If the file
+ * system allows it, the incomplete file has no name, so that nothing remains if the process is killed. Functions that
+ * fail set errno. One thread at a time.
  */
 #ifndef NETLOGGER_BASE_REPLACEMENT_H
 #define NETLOGGER_BASE_REPLACEMENT_H
@@ -15,10 +15,10 @@ typedef struct nl_replacement {
 } nl_replacement;
 
 /*
- * Opens a replacement of path. If path is a symbolic link to a file, that file is replaced. A device or pipe is
- * written in place. The new file gets the mode, owner and group of the old one. If this process may not set the owner,
- * or another user can have put the old file there, the new file is accessible only as far as both modes allow. Returns
- * false on failure; then there is nothing to free.
+ * Opens a replacement for path. If path is a symbolic link to a file, that file is replaced. A device or pipe is
+ * written in place. The new file gets the mode, owner and group of the old file. If this process may not set the owner,
+ * or if another user may have put the old file there, the new file gets only the permissions that the old file's mode
+ * and the mode of a new file both grant. Returns false on failure; then there is nothing to free.
  */
 bool nl_replacement_open(nl_replacement *r, const char *path);
 

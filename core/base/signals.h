@@ -1,7 +1,7 @@
 /*
- * Signals of writing: SIGPIPE if no process reads, SIGXFSZ if a file must not grow. These signals end a program that
- * does not handle them. The library's own threads block all signals; where the library writes in the caller's thread,
- * it blocks these two.
+ * Signals that writing raises: SIGPIPE if no process reads the pipe or socket, and SIGXFSZ if the file would exceed its
+ * size limit. These signals end a program that does not handle them. The library's own threads block all signals; where
+ * the library writes in the caller's thread, it blocks these two.
  */
 #ifndef NETLOGGER_BASE_SIGNALS_H
 #define NETLOGGER_BASE_SIGNALS_H
@@ -18,7 +18,7 @@ typedef struct nl_held_signals {
 /* Blocks SIGPIPE and SIGXFSZ in this thread. */
 void nl_signals_hold(nl_held_signals *held);
 
-/* Discards the signals that came since nl_signals_hold, and restores the thread's mask. Keeps errno. */
+/* Discards the signals that arrived after nl_signals_hold, and restores the thread's mask. Keeps errno. */
 void nl_signals_release(const nl_held_signals *held);
 
 #endif

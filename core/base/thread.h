@@ -1,4 +1,4 @@
-/* Threads of the library and of daemons. They leave the program's signals to its other threads. */
+/* Threads of the library and the daemons. They block signals, so that the program's other threads receive them. */
 #ifndef NETLOGGER_BASE_THREAD_H
 #define NETLOGGER_BASE_THREAD_H
 
@@ -6,8 +6,8 @@
 #include <signal.h>
 
 /*
- * Starts a thread that blocks all signals except SIGSYS, which a filter of system calls sends to the calling thread.
- * Parameters and return value are those of pthread_create.
+ * Starts a thread that blocks all signals except SIGSYS, which a system call filter sends to the calling thread. The
+ * parameters and return value are those of pthread_create.
  */
 static inline int nl_thread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *user),
                                    void *user)

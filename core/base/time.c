@@ -29,7 +29,7 @@ int64_t nl_time_now_ns(void)
 }
 
 /* Returns the days from 1970-01-01 to a date (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms", 2013). Years
- * begin in March, so that the leap day is the last. */
+ * begin in March, so that the leap day is the last day of a year. */
 static int64_t days_from_civil(int year, unsigned month, unsigned day)
 {
     year -= month <= 2;
@@ -75,7 +75,7 @@ static nl_status time_invalid_form(const char *problem)
     return NL_MALFORMED;
 }
 
-/* Both bytes must be digits. */
+/* Returns the value of two bytes, which must be digits. */
 static unsigned two(const char *text)
 {
     return (unsigned)(text[0] - '0') * 10 + (unsigned)(text[1] - '0');
@@ -96,7 +96,7 @@ static unsigned fraction_ns(const char *digits, size_t count, nl_fraction fracti
 
 static nl_status seconds_to_ns(int64_t seconds, int64_t ns, int64_t *time_ns)
 {
-    if (seconds < 0 && ns > 0) { /* with equal signs, the product overflows only if the sum does */
+    if (seconds < 0 && ns > 0) { /* makes both signs equal, so that the product overflows only if the sum does */
         seconds++;
         ns -= NL_NS_PER_SECOND;
     }
@@ -193,7 +193,7 @@ bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int
     return true;
 }
 
-/* text must begin with 14 digits, followed by the end or a point. */
+/* Parses YYYYMMDDhhmmss with an optional fraction. text must begin with 14 digits, followed by its end or a point. */
 static nl_status parse_date(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
 {
     civil t = {
@@ -230,7 +230,7 @@ static bool parse_two(const char **at, const char *end, char separator, unsigned
     return true;
 }
 
-/* Parses a zone up to the end: Z, +hh, +hhmm or +hh:mm; nothing means UTC. */
+/* Parses a time zone, which must extend to the end: Z, +hh, +hhmm or +hh:mm. A missing zone means UTC. */
 static bool parse_zone(const char **at, const char *end, int *offset_minutes)
 {
     if (*at == end)
@@ -247,7 +247,7 @@ static bool parse_zone(const char **at, const char *end, int *offset_minutes)
     return *at == end && hours <= 23 && minutes <= 59;
 }
 
-/* text must begin with four digits and a '-'. */
+/* Parses an ISO 8601 time. text must begin with four digits and a '-'. */
 static nl_status parse_iso(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
 {
     const char *end = text + size;
@@ -348,7 +348,7 @@ static void split_day(int64_t seconds, civil *t)
     t->second = (unsigned)second_of_day % 60;
 }
 
-/* Puts the point and six digits, or nine if the last three are not zeros. */
+/* Writes the point and six digits, or nine digits if the last three are not all zeros. Returns the end. */
 static char *put_fraction(char *out, unsigned ns)
 {
     unsigned us = ns / 1000, rest = ns % 1000;
@@ -363,7 +363,7 @@ static char *put_fraction(char *out, unsigned ns)
     return out;
 }
 
-/* Writes a second in ULM or ISO 8601. Returns its size. */
+/* Writes a time without its fraction in the form of ULM or ISO 8601. Returns its size. */
 static size_t put_second(const civil *t, bool iso, char *out)
 {
     const unsigned numbers[] = {t->month, t->day, t->hour, t->minute, t->second};

@@ -1,41 +1,42 @@
-/* Times as text, for the formats of records. No state; any thread. */
+/* Times as text, for the record formats. The module has no state; any thread may call it. */
 #ifndef NETLOGGER_BASE_TIME_INTERNAL_H
 #define NETLOGGER_BASE_TIME_INTERNAL_H
 
 #include <netlogger.h>
 
 /*
- * As nl_time_parse, but rejects bare seconds: "20000330", the start of the ULM time "20000330112320", would be a day in
- * 1970.
+ * Like nl_time_parse, but rejects bare seconds. As seconds, "20000330", the start of the ULM time "20000330112320",
+ * would be a day in 1970.
  */
 nl_status nl_time_parse_calendar(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns);
 
 /*
- * Parses the day at the start of text: YYYYMMDD, or YYYY-MM-DD with iso. All bytes of the day must be readable. Returns
- * false if it is invalid or not in the years 1700 to 2200.
+ * Parses the day at the start of text: YYYYMMDD, or YYYY-MM-DD if iso is true. All bytes of the day must be readable.
+ * Returns false if the day is invalid or not in the years 1700 to 2200.
  */
 bool nl_time_parse_day(const char *text, bool iso, int64_t *begin_ns);
 
-/* The day of the latest time. Most consecutive records have the same day. Begins as zeros. */
+/* The day of the latest time. Most consecutive records have the same day. Initialize it with zeros. */
 typedef struct nl_known_day {
-    uint64_t digits; /* its eight bytes */
+    uint64_t digits; /* the eight bytes of the day's text */
     int64_t begin_ns;
 } nl_known_day;
 
 /* Parses YYYYMMDDhhmmss.ffffff quickly. Returns false if text has another form or is invalid. */
 bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int64_t *time_ns);
 
-/* The text of the latest second. Most consecutive records have the same second. Begins as zeros; for one format. */
+/* The text of the latest second. Most consecutive records have the same second. Initialize it with zeros, and use it
+ * for only one format. */
 typedef struct nl_known_second {
     int64_t seconds;
     size_t size;
     char text[20];
 } nl_known_second;
 
-/* As nl_time_format_ulm, in the form of BP: 2012-03-14T14:04:46.000000Z. */
+/* Like nl_time_format_ulm, but in the form of BP: 2012-03-14T14:04:46.000000Z. */
 size_t nl_time_format_iso(int64_t time_ns, char out[NL_TIME_TEXT_SIZE]);
 
-/* As nl_time_format_ulm and nl_time_format_iso; known makes them faster. */
+/* Like nl_time_format_ulm and nl_time_format_iso, but faster for times in the second that known holds. */
 size_t nl_time_put_ulm(int64_t time_ns, nl_known_second *known, char out[NL_TIME_TEXT_SIZE]);
 size_t nl_time_put_iso(int64_t time_ns, nl_known_second *known, char out[NL_TIME_TEXT_SIZE]);
 

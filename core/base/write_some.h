@@ -1,4 +1,4 @@
-/* read(2) and write(2) without short results and interruptions. */
+/* Wrappers of read(2) and write(2) that handle short results and interruptions. */
 #ifndef NETLOGGER_BASE_WRITE_SOME_H
 #define NETLOGGER_BASE_WRITE_SOME_H
 
@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include <unistd.h>
 
-/* Writes part of data, and waits if the descriptor is non-blocking. Returns the number of bytes, or -1 with errno. */
+/* Writes at least part of data. If the descriptor is non-blocking, waits until it is writable. Returns the number of
+ * bytes, or -1 with errno. */
 static inline ssize_t nl_write_some(int fd, const char *data, size_t size)
 {
     for (;;) {
@@ -39,7 +40,7 @@ static inline bool nl_write_all(int fd, const char *data, size_t size)
     return true;
 }
 
-/* Reads size bytes at an offset. Returns false with errno on failure; EIO if the file is shorter. */
+/* Reads size bytes at an offset. Returns false with errno on failure; errno is EIO if the file is too short. */
 static inline bool nl_read_all_at(int fd, void *data, size_t size, uint64_t offset)
 {
     for (size_t done = 0; done < size;) {

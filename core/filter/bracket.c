@@ -9,7 +9,8 @@ typedef struct byte_range {
     unsigned char from, to;
 } byte_range;
 
-/* The classes of the C locale, so that a filter has the same meaning everywhere. An empty range ends a row. */
+/* The character classes of the C locale, so that a filter has the same meaning everywhere. An empty range ends a row.
+ * */
 static const struct {
     const char *name;
     byte_range ranges[5];

@@ -13,8 +13,8 @@ enum {
     TEST_COST = 8,
     OPERAND_COST = 4,
     INTEGER_COST = 32, /* converting an integer to or from text */
-    REAL_COST = 512,   /* converting a real to or from text */
-    SHORT_NUMBER = 20, /* bytes; a longer number may cost as much as a real */
+    REAL_COST = 512,   /* converting a floating-point number to or from text */
+    SHORT_NUMBER = 20, /* bytes; a longer number may cost as much as a floating-point number */
 };
 
 /* Returns the number for a field's value, or NL_NUMBER_NONE. */
@@ -43,7 +43,7 @@ static unsigned order_of_times(const nl_field *field, const nl_operand *operand)
     return nl_number_order(&time, &operand->number);
 }
 
-/* Compares known levels by rank. Other levels are only equal or different. */
+/* Compares known levels by rank. Other levels are equal or different, without an order. */
 static unsigned order_of_levels(nl_level level, nl_string text, const nl_operand *operand)
 {
     nl_number number = {.kind = NL_NUMBER_INTEGER, .integer = level};
@@ -52,7 +52,8 @@ static unsigned order_of_levels(nl_level level, nl_string text, const nl_operand
     return nl_text_order(text, operand->text) == NL_ORDER_EQUAL ? NL_ORDER_EQUAL : NL_ORDER_NONE;
 }
 
-/* Compares the field with the first operand that it equals, otherwise with the last operand. */
+/* Returns the order of the field and the first operand that it equals. If it equals none, returns the order of the
+ * field and the last operand. */
 static unsigned order_of_values(const nl_filter *filter, const nl_filter_test *test, const nl_field *field)
 {
     char scratch[NL_FIELD_TEXT_SIZE];

@@ -7,7 +7,7 @@
 
 #include <netlogger.h>
 
-/* Maximum steps of an expression for one record: about 4 ms. */
+/* Maximum number of steps to match one record with an expression: about 4 ms. */
 #define NL_FILTER_STEPS_MAX (UINT64_C(1) << 22)
 
 /*

@@ -1,7 +1,7 @@
 /*
- * Internals of filters. The tests of an expression are in an array, in the order of the text. Each test names the next
- * test, or the final result, for each of its two results. These links implement && || ! and parentheses. Matching is a
- * loop that ends as soon as the result is certain.
+ * Internals of filters. The tests of an expression are in an array, in the order of the text. For each of its two
+ * results, a test has a link to the next test or to the final result. These links implement && || ! and parentheses.
+ * Matching is a loop that ends as soon as the result is certain.
  */
 #ifndef NETLOGGER_FILTER_FILTER_INTERNAL_H
 #define NETLOGGER_FILTER_FILTER_INTERNAL_H
@@ -14,7 +14,7 @@ enum {
     NL_ORDER_LESS = 1,
     NL_ORDER_EQUAL = 2,
     NL_ORDER_GREATER = 4,
-    NL_ORDER_NONE = 8, /* different, without an order */
+    NL_ORDER_NONE = 8, /* the values differ and have no order */
 };
 
 typedef enum nl_operator {
@@ -53,7 +53,7 @@ typedef struct nl_filter_test {
     nl_member member;
     nl_operator operator;
     unsigned char accepts; /* set of NL_ORDER_... */
-    bool numeric;          /* an operand is a number */
+    bool numeric;          /* at least one operand is a number */
     uint16_t next[2];      /* by result: index of the next test, or NL_FILTER_NO or NL_FILTER_YES */
     uint32_t first_operand, operand_count;
     nl_pattern *pattern;
@@ -109,8 +109,8 @@ unsigned nl_number_order(const nl_number *a, const nl_number *b);
 unsigned nl_text_order(nl_string a, nl_string b);
 
 /*
- * Converts operand->text to the type that a test of member compares with. quoted: the value was in quotes. Returns
- * false and sets the error if it is invalid.
+ * Converts operand->text to the type that a test of member compares with. quoted means that the value was in quotes.
+ * Returns false and sets the error if the value is invalid.
  */
 bool nl_operand_read(nl_operand *operand, nl_member member, nl_operator operator, bool quoted);
 

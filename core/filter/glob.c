@@ -1,6 +1,6 @@
 /*
- * Globs of the shell: * is any bytes, ? is one byte, [a-z] one byte of a set, [!a-z] one byte outside of a set. A
- * backslash makes the next byte literal.
+ * Shell globs: * matches any number of bytes, ? one byte, [a-z] one byte in a set, and [!a-z] one byte that is not in a
+ * set. A backslash makes the next byte literal.
  */
 #include "config.h"
 
@@ -41,8 +41,8 @@ static const char *skip_stars(const char *at, const char *end)
 }
 
 /*
- * A star at either end needs no positions, because a pattern is searched anywhere. Without a star, the pattern begins
- * with the start symbol or ends with the end symbol.
+ * A star at either end of the glob needs no positions, because the search for a pattern begins and ends anywhere. Where
+ * an end has no star, the pattern has the start or end symbol.
  */
 nl_fragment nl_glob_read(nl_builder *builder, nl_string text)
 {

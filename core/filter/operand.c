@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* parsing longer numbers would allocate memory */
+/* Parsing longer numbers would allocate memory. */
 enum { NUMBER_SIZE_MAX = 127 };
 
 /* Parses an integer above INT64_MAX exactly. */

@@ -28,7 +28,7 @@ typedef struct parser {
     const char *text, *at, *end;
     char *strings;    /* free space in filter->strings */
     size_t positions; /* sum over all patterns */
-    int depth;        /* of open parentheses */
+    int depth;        /* number of open parentheses */
     int node_count;
     nl_node nodes[2 * NL_FILTER_TESTS_MAX]; /* a series has at least two nodes */
 } parser;
@@ -90,7 +90,7 @@ static nl_operator operator_at(const char *at, size_t *size)
     return found;
 }
 
-/* Returns the position after a word if it is at a position, otherwise NULL. */
+/* Returns the position after word if word is at `at`, otherwise NULL. */
 static const char *word_at(const parser *p, const char *at, const char *word)
 {
     size_t size = strlen(word);
@@ -170,7 +170,7 @@ static bool read_bare(parser *p, nl_string *text)
     return true;
 }
 
-/* Returns NULL if memory runs out. */
+/* Adds an operand. Returns NULL if memory runs out. */
 static nl_operand *new_operand(nl_filter *filter)
 {
     if (filter->operand_count == filter->operand_capacity) {
@@ -220,7 +220,7 @@ static bool read_value(parser *p, nl_filter_test *test)
     return true;
 }
 
-/* (a, b, c) */
+/* Reads a list: (a, b, c). */
 static bool read_list(parser *p, nl_filter_test *test)
 {
     if (!parser_skip_sign(p, '(')) {
@@ -398,7 +398,8 @@ static bool parse(parser *p)
     return true;
 }
 
-/* The first number that is hard to parse creates the C locale. Creates it now, so that matching does not. */
+/* Creates the C locale now, so that matching does not. Otherwise, parsing the first difficult number would create it.
+ * */
 static void prepare_numbers(void)
 {
     double unused;

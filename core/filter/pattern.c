@@ -12,18 +12,19 @@ enum { WORDS_MAX = NL_PATTERN_POSITIONS_MAX / 64 };
 /* Positions whose followers are looked up together. */
 enum { GROUP_SIZE = 4, GROUP_STATES = 1 << GROUP_SIZE, GROUPS_PER_WORD = 64 / GROUP_SIZE };
 
-/* Sets of positions are rows of words. Start and end of the text are resolved when the pattern is made. */
+/* Sets of positions are rows of words. The start and end symbols are resolved when the pattern is compiled. */
 struct nl_pattern {
     size_t units; /* words of a row */
     size_t positions;
     size_t groups; /* groups of GROUP_SIZE positions */
     bool always;   /* matches every text */
     bool in_empty; /* matches the empty text */
-    bool anchored; /* can begin only at the start */
+    bool anchored; /* a match can begin only at the start of the text */
     /*
-     * Sets of positions: where the pattern can begin; where it is after the start symbol; where it matches; where it
-     * matches at the end. Tables: positions that accept a byte, by byte; followers of a group, by group and by the set
-     * of reached positions in the group.
+     * Sets of positions: first: where the pattern can begin; started: where it is after the start symbol; last: where
+     * it matches; before_end: where it matches at the end of the text. Tables: takes: the positions that accept a byte,
+     * indexed by the byte; follow: the followers of a group, indexed by the group and by the set of reached positions
+     * in the group.
      */
     const uint64_t *first, *started, *last, *before_end, *takes, *follow;
     uint64_t rows[];
@@ -110,7 +111,7 @@ void nl_build_repeat(nl_builder *builder, const nl_fragment *f)
     add_followers_of(builder, &f->last, &f->first);
 }
 
-/* Returns a set with all positions increased. */
+/* Returns a set with all positions increased by `by`. */
 static nl_positions shift_positions(const nl_positions *set, size_t by)
 {
     nl_positions shifted = {{0}};

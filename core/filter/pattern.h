@@ -1,14 +1,14 @@
 /*
- * Shell globs and POSIX extended regular expressions of untrusted users, on bytes.
+ * Matches bytes with shell globs and POSIX extended regular expressions, which may come from untrusted users.
  *
  * Both become an automaton of positions (V. M. Glushkov, "The Abstract Theory of Automata", 1961). A position is a
  * place in the pattern that accepts one byte. Matching keeps the set of reachable positions as bits, and looks up the
  * followers of several positions at once. The cost of a byte of text depends only on the number of positions: 2 to 26
- * steps of about a nanosecond. Matching does not backtrack, recurse, allocate or lock, as regexec(3) does.
+ * steps of about a nanosecond. Unlike regexec(3), matching does not backtrack, recurse, allocate or lock.
  *
  * Compiling reads the text once and copies positions for repetitions, so its cost is limited by the size of the text
- * and the number of positions. The start and the end of the text are symbols, which ^ and $ accept. A pattern is
- * searched anywhere in the text.
+ * and the number of positions. The start and the end of the text are symbols, which ^ and $ accept. A match may begin
+ * anywhere in the text.
  */
 #ifndef NETLOGGER_FILTER_PATTERN_H
 #define NETLOGGER_FILTER_PATTERN_H

@@ -54,7 +54,8 @@ static inline bool nl_build_fail(nl_builder *builder, nl_error_code code, const 
 nl_symbols nl_symbols_others(const nl_symbols *set);
 
 /*
- * Return an empty fragment, or one position that accepts a symbol or any of a set. Beyond the limit, the builder fails.
+ * Return a new fragment: empty, or with one position that accepts a symbol or any symbol of a set. If the pattern would
+ * exceed its limit of positions, the builder fails.
  */
 nl_fragment nl_build_nothing(void);
 nl_fragment nl_build_symbol(nl_builder *builder, unsigned symbol);
@@ -63,15 +64,16 @@ nl_fragment nl_build_any_of(nl_builder *builder, const nl_symbols *set);
 /* Copies a fragment of the positions [start, end). Links to other positions are omitted. */
 nl_fragment nl_build_copy(nl_builder *builder, const nl_fragment *original, size_t start, size_t end);
 
-/* Return a sequence, and alternatives; repeat a fragment one or more times. */
+/* Return fragments that match a sequence of fragments, one of two alternatives, and one or more repetitions of a
+ * fragment. */
 nl_fragment nl_build_sequence(nl_builder *builder, const nl_fragment *a, const nl_fragment *b);
 nl_fragment nl_build_either(const nl_fragment *a, const nl_fragment *b);
 void nl_build_repeat(nl_builder *builder, const nl_fragment *f);
 
 /*
- * Reads a bracket expression from *at, which is after its '[', and moves *at past its ']'. negation: characters that
- * negate at the start. escapes: a backslash makes the next byte literal. Returns false and fails the builder if it is
- * invalid.
+ * Reads a bracket expression from *at, which is after its '[', and moves *at past its ']'. negation lists the
+ * characters that negate the set if they are first. escapes means that a backslash makes the next byte literal. Returns
+ * false and fails the builder if the expression is invalid.
  */
 bool nl_bracket_read(nl_builder *builder, const char **at, const char *end, const char *negation, bool escapes,
                      nl_symbols *set);

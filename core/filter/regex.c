@@ -13,7 +13,7 @@ enum { DEPTH_MAX = 32, REPEAT_MAX = 255 };
 typedef struct regex {
     nl_builder *builder;
     const char *at, *end;
-    int depth; /* of open parentheses */
+    int depth; /* number of open parentheses */
 } regex;
 
 static nl_fragment read_alternatives(regex *r);
@@ -93,7 +93,7 @@ static nl_fragment read_atom(regex *r)
     }
 }
 
-/* Reads a decimal number. Returns -1 if none exists, and REPEAT_MAX + 1 if it is too large. */
+/* Reads a decimal number. Returns -1 if there is no number, and REPEAT_MAX + 1 if it is too large. */
 static int read_number(regex *r)
 {
     int number = -1;
@@ -128,8 +128,8 @@ static bool is_nothing(const nl_fragment *f)
 }
 
 /*
- * Repeats f, which consists of the positions from start on, minimum to maximum times. Each further repetition copies
- * these positions, so the limit of positions bounds the number of copies. An empty fragment is not copied.
+ * Repeats f minimum to maximum times. f consists of the positions from start on. Each further repetition copies these
+ * positions, so the limit of positions also limits the number of copies. An empty fragment is not copied.
  */
 static nl_fragment repeat(regex *r, nl_fragment f, int minimum, int maximum, size_t start)
 {

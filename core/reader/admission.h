@@ -25,12 +25,12 @@ enum { NL_STREAM_OWNERS_MAX = 4096, NL_OWNER_GAPS_MAX = 8192 };
 enum { NL_STREAM_GAPS_OWN = 64, NL_STREAM_GAPS_MAX = 1024, NL_SHARED_GAPS_MAX = 65536 };
 
 /*
- * Calls admit before each block of a stream. If it returns false, the decoder skips the block, and nl_decoder_next
- * returns NL_AGAIN from then on.
+ * Makes the decoder call admit before each block of a stream. If admit returns false, the decoder skips the block, and
+ * nl_decoder_next returns only NL_AGAIN afterwards.
  */
 void nl_decoder_on_admission(nl_decoder *decoder, bool (*admit)(void *user, const nl_block_header *block), void *user);
 
-/* Returns whether a block was refused. */
+/* Returns whether admit has refused a block. */
 bool nl_decoder_is_refused(const nl_decoder *decoder);
 
 /* Returns whether the table has the stream. */

@@ -23,7 +23,7 @@ static const char *next_block(const char *at, const char *end)
 }
 
 /*
- * Returns whether the end of a file is a truncated block or remains of a crash of the machine, and not appended text.
+ * Returns whether the end of a file is a truncated block or damage from a system crash, and not appended text.
  */
 static bool is_rest_of_block(const char *at, const char *end)
 {
@@ -65,7 +65,8 @@ static const char *end_of_frames(const char *at, const char *end)
     return at;
 }
 
-/* Blocks after text may contain newlines, so the last newline is not the end of text then. */
+/* Finds the end of the text. Blocks after text may contain newlines, so the last newline in the file need not be the
+ * end of the text. */
 static const char *end_of_text(const char *at, const char *end)
 {
     size_t size = (size_t)(end - at);

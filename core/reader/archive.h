@@ -1,7 +1,7 @@
 /*
- * Finds the end of the last whole record in a log's file. A writer may be killed within a record. The file is valid up
- * to its last whole record (a line, a block, or a zstd frame). A writer that continues the file truncates it there
- * first.
+ * Finds the end of the last whole record in a log's file. A writer may be killed while it writes a record. The file is
+ * valid up to its last whole record (a line, a block, or a zstd frame). A writer that continues the file truncates it
+ * there first.
  */
 #ifndef NETLOGGER_READER_ARCHIVE_H
 #define NETLOGGER_READER_ARCHIVE_H
@@ -10,8 +10,9 @@
 
 /*
  * Finds the size of the file at path and the size up to its last whole record. Both are equal if the file is sound,
- * empty or not a regular file, or its end cannot be determined. The file must not change meanwhile. In text, checks the
- * end; in blocks, checks all headers and the last checksum. Returns NL_FAILED if the file cannot be read. Any thread.
+ * empty or not a regular file, or its end cannot be determined. The file must not change during the call. Checks only
+ * the end of text, but all headers and the last checksum of blocks. Returns NL_FAILED if the file cannot be read. Any
+ * thread.
  */
 nl_status nl_archive_find_end(const char *path, uint64_t *size, uint64_t *whole);
 

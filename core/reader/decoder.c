@@ -251,7 +251,7 @@ static bool is_blank_line(const nl_line *l)
     return at == l->end;
 }
 
-/* Keeps the next record, which begins at next in the same line as a truncated record, for the next call. */
+/* Keeps the next record for the next call. It begins at next, in the same line as a truncated record. */
 static void keep_rest(nl_decoder *decoder, const nl_line *l, const char *next)
 {
     decoder->rest = *l;
@@ -261,8 +261,8 @@ static void keep_rest(nl_decoder *decoder, const nl_line *l, const char *next)
 }
 
 /*
- * Returns whether a line is longer than the longest record and its '\r'. The check precedes any trimming, so that the
- * result does not depend on how the input was split.
+ * Returns whether a line is longer than the maximum record size and a '\r'. The check precedes any trimming, so that
+ * the result does not depend on how the input was split.
  */
 static bool is_too_long(const nl_decoder *decoder, const nl_line *l)
 {
@@ -455,7 +455,8 @@ static nl_status next_in_text(nl_decoder *decoder, const nl_record **record, boo
     return *wait ? NL_AGAIN : decode_last(decoder, record);
 }
 
-/* Missing records are unknown while a decoder has more records to return. */
+/* Tells the set of sequence numbers whether this decoder has more records to return. Until it has none, missing records
+ * are unknown. */
 static void note_midway(nl_decoder *decoder, bool midway)
 {
     decoder->midway = midway;
@@ -463,7 +464,7 @@ static void note_midway(nl_decoder *decoder, bool midway)
         nl_sequences_await(decoder->options.sequences, midway);
 }
 
-/* After a malformed piece, asks whether to continue. If not, copies the rest of the piece. */
+/* After malformed input, asks whether to continue. If not, copies the rest of the fed piece. */
 static bool pause_after_malformed(nl_decoder *decoder)
 {
     decoder->ask = false;

@@ -1,11 +1,11 @@
 /*
  * Decodes bytes that arrive in pieces.
  *
- * The caller feeds bytes as they come from a file or socket, and gets records as they become complete. The decoder
- * detects the format, skips the classic connection header, keeps incomplete records until the rest comes, and reports
- * malformed input without stopping. Text and blocks may follow each other in one input. Between pieces it keeps at most
- * max_record_size bytes of text, or one block (16 MiB). Blocks name their stream and number its records, so that the
- * decoder reports missing records.
+ * The caller feeds bytes as they arrive from a file or socket, and gets records as they become complete. The decoder
+ * detects the format, skips the classic connection header, keeps incomplete records until the rest arrives, and
+ * continues after it reports malformed input. Text and blocks may follow each other in one input. Between pieces it
+ * keeps at most max_record_size bytes of text, or one block (16 MiB). Blocks name their stream and have the sequence
+ * numbers of its records, so that the decoder can report missing records.
  *
  *   nl_decoder_feed(decoder, data, size);
  *   while (nl_decoder_next(decoder, &record) == NL_OK)
@@ -23,10 +23,10 @@
 typedef struct nl_decoder nl_decoder;
 
 /*
- * The known numbers of streams, shared by decoders, so that a stream may continue on another connection and repeated
- * records are recognized. If there are too many streams, the table forgets the streams that were unused longest.
- * nl_streams_admit limits the gaps (admission.h). One thread at a time. The caller frees the table after the decoders
- * that use it; NULL is allowed.
+ * The received sequence numbers of streams. Decoders share the table, so that a stream may continue on another
+ * connection, and repeated records are recognized. If there are too many streams, the table forgets the streams that
+ * were unused longest. nl_streams_admit limits the gaps (admission.h). One thread at a time. The caller frees the table
+ * after the decoders that use it; NULL is allowed.
  */
 typedef struct nl_streams nl_streams;
 nl_streams *nl_streams_new(void);
@@ -41,7 +41,7 @@ typedef struct nl_stream_state {
     const nl_number_range *gaps; /* missing numbers, ascending; valid until the table changes */
 } nl_stream_state;
 
-/* Returns false if the table does not have the stream. */
+/* Gets the state of a stream. Returns false if the table does not have the stream. */
 bool nl_streams_get(const nl_streams *streams, const unsigned char stream[16], nl_stream_state *state);
 
 /*
@@ -55,17 +55,17 @@ void nl_streams_list(const nl_streams *streams, void (*function)(void *user, con
 /*
  * The exact set of sequence numbers that several decoders have read, in any order. A number is missing if it is between
  * the lowest and the highest number of its stream and no input has it. Query the set after all inputs were read. It
- * holds at most 2^18 streams and 2^18 gaps (about 60 MiB) and does not check the rest. One thread at a time. The caller
- * frees the set after the decoders that use it; NULL is allowed.
+ * holds at most 2^18 streams and 2^18 gaps (about 60 MiB) and ignores further streams and gaps. One thread at a time.
+ * The caller frees the set after the decoders that use it; NULL is allowed.
  */
 typedef struct nl_sequences nl_sequences;
 nl_sequences *nl_sequences_new(void);
 void nl_sequences_free(nl_sequences *sequences);
 
 /*
- * Calls function for each range of missing numbers, in order of streams and numbers. The range's source is the input
- * that revealed it. Lists nothing if an input was not read completely: nl_reader_seek_range skipped parts of it, or the
- * latest nl_decoder_next returned a record.
+ * Calls function for each range of missing numbers, in order of streams and numbers. The source of a range is the input
+ * that revealed that the numbers are missing. Lists nothing if an input was not read completely: nl_reader_seek_range
+ * skipped parts of it, or the latest nl_decoder_next returned a record.
  */
 void nl_sequences_list_missing(const nl_sequences *sequences, void (*function)(void *user, const nl_lost *what),
                                void *user);
@@ -82,71 +82,75 @@ bool nl_sequences_get(const nl_sequences *sequences, const unsigned char stream[
 
 typedef struct nl_decoder_options {
     const char *source;     /* name for reports; copied; NULL: "-" */
-    nl_format format;       /* NL_FORMAT_UNKNOWN: detect */
-    nl_fraction fraction;   /* how to read short fractions of seconds */
-    size_t max_record_size; /* bytes of a line; longer lines are malformed; 0: 1 MiB */
+    nl_format format;       /* NL_FORMAT_UNKNOWN: detect the format */
+    nl_fraction fraction;   /* how to read fractional seconds of fewer than six digits */
+    size_t max_record_size; /* maximum length of a line in bytes; longer lines are malformed; 0: 1 MiB */
     void (*on_malformed)(void *user, const nl_malformed *what); /* or NULL */
     void (*on_lost)(void *user, const nl_lost *what);           /* or NULL */
     void *user;
-    nl_streams *streams;     /* shared, or NULL: skip records with known numbers. Calls on_lost at once for numbers that
-                                have not arrived, although other decoders may still bring them */
-    nl_sequences *sequences; /* shared: add all numbers that are read. NULL without streams: the decoder has its own
-                                set, and calls on_lost for missing numbers at the end of the input */
-    nl_sequences *once;      /* shared, or NULL: skip records whose numbers are in the set */
+    nl_streams *streams; /* shared, or NULL. If set, the decoder skips records with known numbers. It calls on_lost at
+                            once for numbers that have not arrived, although other decoders may still receive them */
+    nl_sequences
+        *sequences;     /* shared: the decoder adds all numbers that it reads. If both this and streams are NULL, the
+                           decoder has its own set, and calls on_lost for missing numbers at the end of the input */
+    nl_sequences *once; /* shared, or NULL. If set, the decoder skips records whose numbers are in the set */
 } nl_decoder_options;
 
 typedef nl_reader_stats nl_decoder_stats;
 
-/* options may be NULL. The caller frees the decoder. */
+/* Creates a decoder, which the caller frees. options may be NULL. */
 nl_decoder *nl_decoder_new(const nl_decoder_options *options);
 void nl_decoder_free(nl_decoder *decoder);
 
 /*
- * Calls on_block for each sound block before its records are returned. With take, a block of new records that all can
- * be decoded is only passed to on_block, with `taken` set; its records are counted but not returned.
+ * Makes the decoder call on_block for each sound block before it returns the block's records. If take is true and all
+ * records of a block are new and can be decoded, the decoder only passes the block to on_block, with `taken` set. It
+ * counts the records of such a block but does not return them.
  */
 void nl_decoder_on_block(nl_decoder *decoder, bool take, void (*on_block)(void *user, const nl_block_view *block),
                          void *user);
 
 /*
- * Calls on_question for each time question (doc/binary-format.md, "Time"), with the time at which its sender sent it.
- * on_question must not use the decoder. Without on_question, time questions are skipped.
+ * Makes the decoder call on_question for each time question (doc/binary-format.md, "Time") with the time at which the
+ * peer sent the question. on_question must not use the decoder. Without on_question, time questions are skipped.
  */
 void nl_decoder_on_question(nl_decoder *decoder, void (*on_question)(void *user, int64_t sent_ns), void *user);
 
 /*
- * Adds the numbers of a block of a stream, as a decoder with these streams does. Sets *fresh to the ranges
+ * Adds the numbers of a block of a stream, as a decoder with this table does. Sets *fresh to the ranges
  * (nl_number_range) of new numbers, ascending. For code that passes blocks to several destinations, some of which have
  * received more of a stream than others.
  */
 void nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_buffer *fresh);
 
 /*
- * Calls on_block for each sound block without decoding it, with `taken` set, for callers that decode blocks elsewhere,
- * such as in another thread. The decoder still reports loss and damage, and counts the records by the headers. With
- * shared streams, it skips blocks whose records are all known; blocks with some known records are passed whole.
+ * Makes the decoder call on_block for each sound block without decoding it, with `taken` set. For callers that decode
+ * blocks elsewhere, such as in another thread. The decoder still reports loss and damage, and counts the records from
+ * the headers. If it has shared streams, it skips blocks whose records are all known, and passes blocks with some known
+ * records as a whole.
  */
 void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(void *user, const nl_block_view *block),
                                 void *user);
 
 /*
- * Calls may before each block. If it returns false, nl_decoder_next returns NL_AGAIN, the rest of the piece is copied,
- * and nl_decoder_is_paused is true until the next call of nl_decoder_next, which must come before any more bytes. For
- * callers that limit work: few bytes may hold very many records. may NULL: never pause.
+ * Makes the decoder call may before each block, for callers that limit work: few bytes may hold very many records. If
+ * may returns false, the decoder copies the rest of the piece, and nl_decoder_next returns NL_AGAIN.
+ * nl_decoder_is_paused is then true until the next call of nl_decoder_next, which must precede any call of
+ * nl_decoder_feed. If may is NULL, the decoder never pauses.
  */
 void nl_decoder_ask(nl_decoder *decoder, bool (*may)(void *user), void *user);
 bool nl_decoder_is_paused(const nl_decoder *decoder);
 
 /*
- * Gives the decoder more bytes, which must stay valid until nl_decoder_next returns NL_AGAIN. Before that, another call
- * only sets an error.
+ * Gives the decoder more bytes, which must stay valid until nl_decoder_next returns NL_AGAIN. A call before that only
+ * sets an error.
  */
 void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size);
 
 /*
- * Tells the decoder that the caller read lines, which have size bytes with their newlines, in another way
- * (line_scanner.h), so that later reports have the right position. Valid only between lines of text; otherwise only
- * sets an error.
+ * Tells the decoder that the caller has read the next lines itself (line_scanner.h), so that later reports have the
+ * correct position. The lines have size bytes, including their newlines. Valid only between lines of text; otherwise
+ * only sets an error.
  */
 void nl_decoder_pass_over(nl_decoder *decoder, nl_format format, uint64_t lines, uint64_t size);
 
@@ -159,7 +163,7 @@ void nl_decoder_finish(nl_decoder *decoder);
  */
 nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record);
 
-/* Returns the sequence number of the latest record, if it came in a block of a stream. */
+/* Returns the sequence number of the latest record, which must be from a block of a stream. */
 uint64_t nl_decoder_sequence(const nl_decoder *decoder);
 
 /* Returns the detected format, or NL_FORMAT_UNKNOWN. */
@@ -168,7 +172,7 @@ nl_format nl_decoder_format(const nl_decoder *decoder);
 /* After NL_AGAIN, returns whether part of a line or block is incomplete. */
 bool nl_decoder_is_midway(const nl_decoder *decoder);
 
-/* After NL_AGAIN, returns about how many bytes of memory the decoder keeps. */
+/* After NL_AGAIN, returns the approximate number of bytes of memory that the decoder keeps. */
 size_t nl_decoder_held(const nl_decoder *decoder);
 
 /* Returns the counts so far; they belong to the decoder. */

@@ -125,7 +125,8 @@ static void pass_to(nl_decoder *d, const char *to)
     d->in.at = to;
 }
 
-/* Begins damage, because no sound block begins here. It is reported with all its bytes up to the next block or line. */
+/* Begins a damaged part, because no sound block begins here. The decoder reports all bytes up to the next block or line
+ * as one part. */
 static nl_status damage(nl_decoder *d, const char *reason)
 {
     d->damaged = true;
@@ -221,7 +222,7 @@ void nl_decoder_report_missing(nl_decoder *d)
     nl_sequences_settle(d->sequences);
 }
 
-/* Stores the numbers of a damaged block, because its header may be sound. */
+/* Stores the sequence numbers of a damaged block, because its header may be sound. */
 static void suspect(nl_decoder *d, const nl_block_header *h)
 {
     if (h->type != NL_BLOCK_TYPE_RECORDS || !nl_block_has_stream(h))
@@ -344,7 +345,7 @@ static bool may_be_block(const nl_input *in)
     return memcmp(in->at, NL_BLOCK_MAGIC, left < NL_BLOCK_MAGIC_SIZE ? left : NL_BLOCK_MAGIC_SIZE) == 0;
 }
 
-/* The block has too few bytes so far. header: NULL if even the header is incomplete. */
+/* Waits for the rest of a block. header is NULL if the header is incomplete too. */
 static nl_status wait_for_more(nl_decoder *d, const nl_block_header *header)
 {
     if (!d->in.finished)
@@ -358,8 +359,9 @@ static nl_status wait_for_more(nl_decoder *d, const nl_block_header *header)
 }
 
 /*
- * Limits the bytes that are checked without success: many large blocks may seem to begin within one another. The limit
- * grows with the bytes before the block, so that it does not depend on how the input was split.
+ * Returns whether to verify the checksum of a block. Limits the bytes whose verification fails, because many large
+ * blocks may seem to begin within one another. The limit grows with the bytes before the block, so that it does not
+ * depend on how the input was split.
  */
 static bool may_check(const nl_decoder *d, const nl_block_header *header)
 {
@@ -455,7 +457,7 @@ static bool is_refused(nl_decoder *d, const nl_block_header *header)
     return d->refused;
 }
 
-/* Reads and opens a block. Returns NL_OK after any progress, otherwise NL_AGAIN or NL_END. */
+/* Reads and opens a block. Returns NL_OK if it made progress, otherwise NL_AGAIN or NL_END. */
 static nl_status decoder_read_block(nl_decoder *d)
 {
     nl_input *in = &d->in;

@@ -16,7 +16,7 @@ enum { NL_DECODER_MARK_SIZE = NL_BLOCK_MAGIC_SIZE + 2 };
 typedef struct nl_line {
     const char *text;
     const char *end;
-    const char *limit; /* at least end: memory up to here may be read */
+    const char *limit; /* memory up to here may be read; not before end */
     uint64_t offset;   /* offset of text in the input */
     bool terminated;
 } nl_line;
@@ -24,15 +24,16 @@ typedef struct nl_line {
 /* Input that is skipped because it is damaged. The decoder reports it when it ends or is long enough. */
 typedef struct nl_damage {
     bool reported;
-    bool at_end;      /* the input ends within the block, which is then the last one if no other follows */
-    size_t missing;   /* with at_end: bytes of the block; 0: unknown */
+    bool at_end;      /* the input ends within a block, which is the last block if no other follows */
+    size_t missing;   /* if at_end is set: missing bytes of the block; 0: unknown */
     uint32_t records; /* of that block */
     char reason[120];
     uint64_t offset;
     nl_buffer text; /* its bytes, until it is reported */
 } nl_damage;
 
-/* The numbers of damaged blocks. They are trusted if the next sound block of the stream continues them. */
+/* The sequence numbers of damaged blocks. The decoder trusts them if the next sound block of the stream continues them.
+ * */
 typedef struct nl_suspect {
     unsigned char stream[NL_BLOCK_STREAM_SIZE];
     uint64_t from, to; /* numbers of records; equal: no records */
@@ -40,15 +41,15 @@ typedef struct nl_suspect {
 } nl_suspect;
 
 struct nl_decoder {
-    nl_suspect *suspect; /* NULL without damage */
+    nl_suspect *suspect; /* NULL if there is no damage */
     nl_decoder_options options;
     nl_decoder_stats stats;
-    nl_format format; /* of the latest record */
+    nl_format format; /* format of the latest record */
     nl_record *record;
     char *source;
     nl_input in;
 
-    nl_buffer carry;       /* start of an incomplete line; while skipping, its latest bytes */
+    nl_buffer carry;       /* start of an incomplete line; while skipping is set, the latest bytes of the line */
     uint64_t carry_offset; /* offset of the carry in the input */
     bool carry_used;       /* the latest record views the carry, which the next call empties */
     bool broken;           /* memory ran out; nothing more is read */
@@ -62,19 +63,19 @@ struct nl_decoder {
     uint64_t line;  /* number of the current line, for reports; 0 in blocks */
 
     bool in_blocks; /* a block comes next */
-    bool damaged;   /* or damage is being skipped */
+    bool damaged;   /* damage is being skipped */
     nl_damage damage;
     bool open;               /* a block is open: */
     bool all_fresh;          /* all its records are new; otherwise see fresh */
     uint64_t place;          /* index of its next record */
-    uint64_t first_sequence; /* of its first record */
+    uint64_t first_sequence; /* sequence number of its first record */
     nl_buffer fresh;         /* nl_number_range: indexes of new records */
     size_t fresh_at;         /* index in fresh of the next range */
     nl_block_reader block;
     nl_string block_bytes; /* the whole block, for reports */
     uint64_t block_offset;
     uint64_t wasted;         /* bytes whose checksum did not match */
-    bool midway;             /* the latest call returned a record, so there may be more */
+    bool midway;             /* the latest call returned a record, so there may be more records */
     nl_sequences *sequences; /* the decoder's own set, or NULL */
 
     void (*on_block)(void *user, const nl_block_view *block); /* or NULL */
@@ -121,12 +122,12 @@ nl_status nl_decoder_next_in_blocks(nl_decoder *decoder, const nl_record **recor
 bool nl_decoder_find_block(nl_decoder *decoder, const char *limit, size_t *text_size);
 
 /*
- * Between records: the next bytes come from an offset, some lines later. Records that are missing in between are not
- * reported.
+ * Call it between records: the next bytes are from another offset of the input, some lines later. The decoder does not
+ * report the records in between as missing.
  */
 void nl_decoder_jump(nl_decoder *decoder, uint64_t offset, uint64_t lines);
 
-/* As nl_decoder_finish, but drops an incomplete line or block at the end, because reading failed there. */
+/* Like nl_decoder_finish, but drops an incomplete line or block at the end, because reading failed there. */
 void nl_decoder_abort(nl_decoder *decoder);
 
 /* After NL_END: the next bytes begin a new input, such as a rotated log. */

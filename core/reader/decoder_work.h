@@ -1,6 +1,6 @@
 /*
- * The cost of reading, for programs that limit the work of their clients, in units of work of about a nanosecond. Units
- * are counted, not measured, so that the same bytes always have the same cost.
+ * The cost of reading, for programs that limit the work that clients can cause. It is counted in units of about a
+ * nanosecond. Units are counted, not measured, so that the same bytes always have the same cost.
  */
 #ifndef NETLOGGER_READER_DECODER_WORK_H
 #define NETLOGGER_READER_DECODER_WORK_H
@@ -31,12 +31,13 @@ uint64_t nl_decoder_work(const nl_decoder *decoder);
 uint64_t nl_decoder_next_work(const nl_decoder *decoder);
 
 /*
- * In on_block only: returns the next record of a block that is passed with `taken`: NL_OK, or NL_END after the last.
- * Does not read the block's tables again.
+ * For use in on_block only, with a block that has `taken` set. Returns NL_OK and the next record of the block, or
+ * NL_END after the last record. Does not read the block's tables again.
  */
 nl_status nl_decoder_next_of_taken(nl_decoder *decoder, const nl_record **record);
 
-/* In on_block only: declines a block that is passed with `taken`, so that the decoder returns its records. */
+/* For use in on_block only, with a block that has `taken` set. Declines the block, so that the decoder returns its
+ * records. */
 void nl_decoder_decline_block(nl_decoder *decoder);
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * The unread bytes of a decoder: [at, end). The bytes are in the piece that was fed. If a block needs more contiguous
- * bytes than the piece had, they are in held, and the rest of the piece follows. The reader of bytes advances at.
+ * bytes than the piece had, they are in held, and the rest of the piece follows. The code that reads the bytes advances
+ * `at`.
  */
 #ifndef NETLOGGER_READER_INPUT_H
 #define NETLOGGER_READER_INPUT_H
@@ -10,7 +11,7 @@
 typedef struct nl_input {
     const char *at, *end;
     uint64_t end_offset; /* offset of end in the input */
-    bool finished;       /* no more pieces come */
+    bool finished;       /* there are no more pieces */
 
     nl_buffer held;
     bool in_held;                  /* at and end point into held */

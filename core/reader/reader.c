@@ -28,7 +28,7 @@ struct nl_reader {
 
     bool seeking; /* the index was read: */
     nl_time_index index;
-    size_t piece; /* first piece that is not read, being read or skipped */
+    size_t piece; /* index of the first piece that is not yet read or skipped */
     int64_t from_ns, to_ns;
     uint64_t begin, end; /* range of the file to read next; `lines` lines are skipped before it */
     uint64_t lines;
@@ -160,7 +160,7 @@ static nl_status begin_more_pieces(nl_reader *reader)
 
 /* ---- reading ---- */
 
-/* The index was of another file. */
+/* Continues without the index, which belongs to another file. */
 static void begin_replacement(nl_reader *reader)
 {
     reader->piece = reader->index.count;
@@ -208,8 +208,8 @@ nl_status nl_reader_next(nl_reader *reader, const nl_record **record)
 }
 
 /*
- * Moves begin to the first block that does not end before from_ns. Returns false if it has checked count blocks and
- * more are left.
+ * Moves begin to the first block that does not end before from_ns. Returns false if there are more blocks to check
+ * after count blocks.
  */
 static bool find_time(nl_reader *reader, int fd, size_t count)
 {

@@ -1,17 +1,18 @@
-/* The reader (netlogger/reader.h): functions for our own programs. One thread at a time. */
+/* Functions of the reader (netlogger/reader.h) for NetLogger's own programs. One thread at a time. */
 #ifndef NETLOGGER_READER_READER_H
 #define NETLOGGER_READER_READER_H
 
 #include "reader/decoder.h"
 #include "transport/source.h"
 
-/* As nl_reader_open, with options for the decoder (NULL: defaults). A NULL source in the options stands for url. */
+/* Like nl_reader_open, with options for the decoder (NULL: defaults). If the source in the options is NULL, it is url.
+ * */
 nl_reader *nl_reader_open_decoding(const char *url, const nl_decoder_options *options, bool follow, bool nonblocking);
 
-/* As nl_reader_open_decoding, for an open source, which the reader closes, even if the call fails. */
+/* Like nl_reader_open_decoding, for an open source. Takes ownership of source, even on failure. */
 nl_reader *nl_reader_open_source(nl_source *source, const nl_decoder_options *options, bool nonblocking);
 
-/* As nl_reader_seek. With an index, also skips pieces that have no record before to_ns. */
+/* Like nl_reader_seek. If there is an index, also skips pieces that have no record before to_ns. */
 nl_status nl_reader_seek_range(nl_reader *reader, int64_t from_ns, int64_t to_ns);
 
 /* Return the size of a regular file (otherwise 0) and the bytes read so far, to show progress. */

@@ -12,7 +12,7 @@
 
 typedef struct sequence_stream {
     unsigned char id[NL_BLOCK_STREAM_SIZE]; /* first, for compare_streams */
-    uint64_t low, next;                     /* numbers outside of [low, next) were not read */
+    uint64_t low, next;                     /* no number outside of [low, next) was read */
     int64_t low_ns, next_ns;                /* times of the records at both ends */
 } sequence_stream;
 
@@ -241,7 +241,7 @@ void nl_sequences_add(nl_sequences *s, const nl_block_header *h, const char *sou
     }
     sequence_gap range = {.source = intern_source(s, source)};
     memcpy(range.id, h->stream, sizeof range.id);
-    /* Dropped numbers first, so that the records adjoin them. */
+    /* Adds the dropped numbers first, so that the records adjoin them. */
     range.from = first - lost;
     range.to = first;
     range.from_ns = h->lost_from_ns;

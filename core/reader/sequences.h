@@ -1,5 +1,5 @@
 /*
- * The exact set of sequence numbers that were read, of all streams and in any order. A number is missing only if it is
+ * The exact set of sequence numbers that were read, for all streams and in any order. A number is missing only if it is
  * between the lowest and the highest number of its stream and no input has it.
  *
  * For each stream, the set has the lowest and highest number and the gaps in between. All gaps are in one balanced
@@ -29,17 +29,18 @@ void nl_sequences_add(nl_sequences *sequences, const nl_block_header *block, con
                       nl_sequences_news *news);
 
 /*
- * Records [from, lowest known number) of a stream exist in a damaged block: they are missing unless another input has
- * them. from_ns is the time of the first. Ignores unknown streams.
+ * Notes that a damaged block had the records [from, lowest known number) of a stream. They are missing unless another
+ * input has them. from_ns is the time of the first of these records. Ignores unknown streams.
  */
 void nl_sequences_expect(nl_sequences *sequences, const unsigned char *stream, uint64_t from, int64_t from_ns,
                          const char *source);
 
-/* Parts of an input were skipped: nothing is listed as missing from now on. */
+/* Notes that parts of an input were skipped. nl_sequences_list_missing then lists nothing. */
 void nl_sequences_pass_over(nl_sequences *sequences);
 
 /*
- * A decoder has more numbers to add, or (begins is false) has added all. Nothing is listed while any decoder has more.
+ * Notes that a decoder has more numbers to add or, if begins is false, has added all its numbers.
+ * nl_sequences_list_missing lists nothing while any decoder has more numbers.
  */
 void nl_sequences_await(nl_sequences *sequences, bool begins);
 

@@ -16,7 +16,7 @@ enum { FIRST_SLOTS = 8, YOUNG_MAX = NL_STREAMS_MAX / 2 };
 
 typedef struct nl_stream_table table;
 
-/* Senders choose the names of streams, so the hash uses random bytes that the kernel gave the process. */
+/* Senders choose the IDs of streams, so the hash uses random bytes that the kernel gave the process. */
 static size_t streams_place_of(const unsigned char *id, size_t capacity)
 {
     uint64_t seed[2], half[2];
@@ -158,7 +158,7 @@ static size_t find_gap(const nl_stream_gaps *gaps, uint64_t number)
     return low;
 }
 
-/* Replaces the gaps [at, end) by parts. Memory is reserved. */
+/* Replaces the gaps [at, end) with parts. The caller has reserved memory. */
 static void replace_gaps(nl_streams *streams, nl_stream *stream, size_t at, size_t end, const nl_number_range *parts,
                          size_t part_count)
 {
@@ -303,7 +303,7 @@ bool nl_streams_know(const nl_streams *streams, const unsigned char id[NL_BLOCK_
     return find_known(streams, id) != NULL;
 }
 
-/* Returns whether a new stream displaces no stream that was used recently. */
+/* Returns whether a new stream can begin without displacing a recently used stream. */
 static bool may_begin(const nl_streams *streams)
 {
     return !is_full(streams) || nl_monotonic_ns() - streams->aged_ns >= NL_STREAMS_KEPT_S * NL_NS_PER_SECOND;

@@ -2,8 +2,8 @@
  * The received sequence numbers of each stream: an exact set, stored as the next expected number and the gaps before
  * it. Decoders, netlogd's outputs and nlarchive use it.
  *
- * Invariant: a number counts as received only after nl_stream_take. So the table never forgets a gap while it knows the
- * stream; otherwise the records of the gap would count as repeated, and would be acknowledged and dropped. The module
+ * Invariant: a number counts as received only after nl_stream_take. The table never forgets a gap while it has the
+ * stream. Otherwise the records in the gap would count as repeated, and would be acknowledged and dropped. The module
  * limits the number of streams, and forgets the streams that were unused longest. It does not limit gaps. A program
  * with untrusted input calls nl_streams_admit before it takes a block, and does not take or acknowledge a refused
  * block, so that the sender keeps it. See admission.h for the limits.
@@ -32,9 +32,9 @@ typedef struct nl_stream {
 } nl_stream;
 
 /*
- * Streams in use are in the young table. If there are too many, the young table becomes the old one, and the streams of
- * the previous old table, which were last used before aged_ns, are forgotten. Both tables have at most NL_STREAMS_MAX
- * streams, and no stream in common.
+ * Streams in use are in the young table. If there are too many, the young table becomes the old table. The table then
+ * forgets the streams of the previous old table, which were last used before aged_ns. Both tables have at most
+ * NL_STREAMS_MAX streams, and no stream in common.
  */
 struct nl_streams {
     struct nl_stream_table {
@@ -48,15 +48,15 @@ struct nl_streams {
 };
 
 /*
- * Returns the stream with a name, which is not zeros. Makes a new stream if the name is unknown. Returns NULL if memory
- * runs out. Valid until the next call.
+ * Returns the stream with an ID, which must not be all zeros. Makes a new stream if the ID is unknown. Returns NULL if
+ * memory runs out. Valid until the next call.
  */
 nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_STREAM_SIZE]);
 
 /*
- * Takes the numbers [first, first + count) of a stream, before which the producer dropped lost numbers. Sets *fresh to
- * the ranges of new numbers, ascending and relative to first. If memory runs out, the table does not change and all
- * numbers count as new. Closes gaps of dropped numbers, and returns how many dropped numbers were in gaps.
+ * Adds the numbers [first, first + count) of a stream. The producer dropped the `lost` numbers before first. Sets
+ * *fresh to the ranges of new numbers, ascending and relative to first. If memory runs out, the table does not change
+ * and all numbers count as new. Closes gaps of dropped numbers, and returns how many dropped numbers were in gaps.
  */
 uint64_t nl_stream_take(nl_streams *streams, nl_stream *stream, uint64_t first, uint64_t count, uint64_t lost,
                         nl_buffer *fresh);

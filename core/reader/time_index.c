@@ -15,7 +15,7 @@
 
 static const char magic[4] = {'N', 'L', 'I', '1'};
 
-#define LARGEST ((off_t)1 << 28) /* maximum size of an index; a file of an exbibyte needs a hundredth of it */
+#define LARGEST ((off_t)1 << 28) /* maximum size of an index; the index of a 1 EiB file needs a hundredth of it */
 
 char *nl_time_index_name(const char *path)
 {
@@ -23,7 +23,7 @@ char *nl_time_index_name(const char *path)
     return asprintf(&name, "%s" NL_TIME_INDEX_SUFFIX, path) >= 0 ? name : NULL;
 }
 
-/* Returns the checksum of the bytes before end, at most maximum of them. */
+/* Sets *sum to the checksum of the last bytes before end, at most maximum bytes. */
 static bool sum_before(int fd, uint64_t end, size_t maximum, uint32_t *sum)
 {
     char bytes[NL_TIME_INDEX_HEAD];
@@ -91,7 +91,7 @@ static bool is_of(const char *header, int fd)
            size <= NL_TIME_INDEX_HEAD && sum_before(fd, size, size, &sum) && sum == nl_le32_get(header + 8);
 }
 
-/* Reads valid entries: their positions ascend and are in the file. */
+/* Reads the valid entries. Their positions ascend and are in the file. */
 static void time_index_read_entries(nl_time_index *index, const char *data, size_t size, uint64_t file_size)
 {
     size_t maximum = size / NL_TIME_INDEX_ENTRY;
@@ -132,7 +132,8 @@ nl_time_index_outcome nl_time_index_read(const char *path, int fd, nl_time_index
     if (index_fd < 0)
         return NL_TIME_INDEX_NONE;
     struct stat status;
-    bool begun = fstat(index_fd, &status) != 0 || status.st_size > 0; /* otherwise its writer was killed at the start */
+    bool begun = fstat(index_fd, &status) != 0 ||
+                 status.st_size > 0; /* false if the writer was killed before it wrote the header */
     bool good = begun && time_index_read_all(fd, index_fd, index);
     close(index_fd);
     if (!begun)

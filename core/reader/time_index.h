@@ -1,8 +1,8 @@
 /*
- * The index by time of a log's file, FILE.index beside it (doc/time-index.md): the time range of each piece of the
- * file. The index has no information of its own, so it may be missing, or end before the file; then the rest of the
- * file is read. Checksums of the file's first bytes and of the last bytes of each piece detect the index of another
- * file. The library reads the index; netlogd writes it. One thread at a time for each index.
+ * The time index of a log file, in FILE.index beside it (doc/time-index.md). It has the time range of each piece of the
+ * file. All its information is also in the file, so the index may be missing or end before the file; then the rest of
+ * the file is read. Checksums of the file's first bytes and of the last bytes of each piece detect an index that
+ * belongs to another file. The library reads the index; netlogd writes it. One thread at a time for each index.
  *
  * The header has 16 bytes: "NLI1"; the number of the file's first bytes in the next checksum (at most 512); CRC-32C of
  * these bytes; CRC-32C of the 12 bytes above. An entry of 40 bytes follows for each piece: the offset of its end,
@@ -28,7 +28,8 @@ enum {
     NL_TIME_INDEX_TAIL = 64,  /* maximum bytes of the file in an entry's checksum */
 };
 
-/* Times of records: {INT64_MAX, INT64_MIN}: none; {INT64_MIN, INT64_MAX}: unknown. */
+/* A piece of the file. Its time range is {INT64_MAX, INT64_MIN} if it has no records, and {INT64_MIN, INT64_MAX} if it
+ * is unknown. */
 typedef struct nl_time_piece {
     uint64_t end; /* offset in the file after a whole record; the next piece begins there */
     int64_t min_ns, max_ns;
@@ -50,7 +51,7 @@ typedef struct nl_time_index {
 char *nl_time_index_name(const char *path);
 
 /*
- * Reads the index of a file that is open as fd. NL_TIME_INDEX_NONE: there is no index, or an empty one.
+ * Reads the index of a file that is open as fd. NL_TIME_INDEX_NONE: there is no index, or it is empty.
  * NL_TIME_INDEX_OTHER: the index belongs to another file. In both cases the index is empty. NL_TIME_INDEX_READ: the
  * caller frees it.
  */
@@ -75,14 +76,15 @@ bool nl_time_index_holds(const nl_time_index *index, int fd, size_t i);
 void nl_time_piece_add(nl_time_piece *piece, const nl_time_piece *what);
 
 /*
- * Write the header of an index whose first piece ends at end, and its checksum; and the entry of a piece that begins at
- * begin, and its tail. Return false if the file cannot be read.
+ * Write to memory the header of an index whose first piece ends at end, and the entry of a piece that begins at begin.
+ * Also set the header's checksum, and the checksum of the piece's tail. Return false if the file cannot be read.
  */
 bool nl_time_index_put_header(int fd, uint64_t end, char header[NL_TIME_INDEX_HEADER], uint32_t *sum);
 bool nl_time_index_put_entry(int fd, uint32_t sum, uint64_t begin, nl_time_piece *piece,
                              char entry[NL_TIME_INDEX_ENTRY]);
 
-/* Returns the size of pieces for a file of a size: small pieces for small files, and few pieces for large ones. */
+/* Returns the piece size for a file of file_size bytes: small pieces for small files, and few pieces for large files.
+ * */
 static inline uint64_t nl_time_index_piece_size(uint64_t file_size)
 {
     return file_size >> 14 > 256 << 10 ? file_size >> 14 : 256 << 10;

@@ -27,9 +27,9 @@ enum {
     NL_BLOCK_SHAPES_MAX = 1 << 12,
     NL_BLOCK_SHAPE_FIELDS_MAX = 1 << 14, /* per shape */
     NL_BLOCK_FIELDS_MAX = 1 << 16,       /* per block */
-    NL_RECORD_PACK_FIELDS_MAX = 1 << 20, /* per packed record, which the program itself made */
-    NL_BLOCK_RECORD_EXPANDED = 64,       /* part of a record's expanded size, besides its strings and fields */
-    NL_BLOCK_FIELD_EXPANDED = 16,        /* part of a field's expanded size, besides its name and value */
+    NL_RECORD_PACK_FIELDS_MAX = 1 << 20, /* per packed record; only the program itself makes such records */
+    NL_BLOCK_RECORD_EXPANDED = 64,       /* a record's expanded size, not counting its strings and fields */
+    NL_BLOCK_FIELD_EXPANDED = 16,        /* a field's expanded size, not counting its name and value */
 };
 
 /* Returns the maximum expanded size of a block. */

@@ -241,7 +241,7 @@ static nl_status decompress(nl_block_reader *r, const nl_block_header *header, c
     return NL_OK;
 }
 
-/* Checks the claims of the header before work that depends on them. */
+/* Checks the header's sizes and counts before doing work that depends on them. */
 static nl_status check_claims(const nl_block_header *h)
 {
     if (h->flags & ~NL_BLOCK_FLAG_ZSTD)
@@ -323,7 +323,7 @@ static bool get_value(nl_block_reader *r, nl_field *known, nl_field *field)
         if (next == NULL)
             return false;
         r->at = next;
-        known->uint_value += (uint64_t)nl_unzigzag(rise); /* the bits of both types */
+        known->uint_value += (uint64_t)nl_unzigzag(rise); /* the same bits for signed and unsigned integers */
         field->uint_value = known->uint_value;
         return true;
     case NL_TYPE_DOUBLE:

@@ -1,9 +1,10 @@
 /*
  * Reading blocks of the binary format (doc/binary-format.md).
  *
- * There are three steps, so that a caller with part of the bytes knows how many it needs: parse the header, verify the
- * checksum when all bytes are there, then open the block and read its records. For any input, nothing outside of it is
- * read, and memory and work stay within the format's limits (block.h). One thread at a time.
+ * There are three steps: parse the header, verify the checksum when all bytes have arrived, then open the block and
+ * read its records. After the first step, the caller knows how many bytes the block has. For any input, these functions
+ * read nothing outside of it, and their memory and work stay within the format's limits (block.h). One thread at a
+ * time.
  */
 #ifndef NETLOGGER_RECORD_BLOCK_READ_H
 #define NETLOGGER_RECORD_BLOCK_READ_H
@@ -56,7 +57,7 @@ typedef struct nl_block_reader {
     uint32_t left;        /* number of unread records */
     uint64_t expanded;    /* expanded size of the read records */
     uint64_t expanded_max;
-    bool packed; /* made by nl_record_pack: more fields are allowed */
+    bool packed; /* the block is from nl_record_pack: more fields are allowed */
 
     struct nl_block_source_view *sources;
     size_t source_count, source_capacity;
@@ -71,8 +72,8 @@ typedef struct nl_block_reader {
 } nl_block_reader;
 
 /*
- * Opens a verified block of records, and closes the previous one. data must not change while records are read. A reader
- * begins as zeros. Returns NL_OK or NL_MALFORMED.
+ * Opens a verified block of records, and closes the previous one. data must not change while records are read.
+ * Initialize a reader with zeros. Returns NL_OK or NL_MALFORMED.
  */
 nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, const char *data);
 
@@ -94,7 +95,7 @@ static inline size_t nl_block_entries(const nl_block_reader *reader)
     return reader->source_count + reader->shape_count + reader->field_count;
 }
 
-/* Returns the bytes of memory that the reader holds. */
+/* Returns the number of bytes of memory that the reader holds. */
 size_t nl_block_reader_held(const nl_block_reader *reader);
 
 /* Frees the reader's memory. The reader can be used again. */

@@ -7,14 +7,14 @@
 typedef struct nl_block_view {
     nl_string bytes;          /* header and payload */
     unsigned char stream[16]; /* zeros: no stream */
-    uint64_t first_sequence;  /* of the first record */
+    uint64_t first_sequence;  /* sequence number of the first record */
     uint64_t record_count;
-    uint64_t repeated;   /* number of its records that are known already in a shared stream; they are not decoded */
+    uint64_t repeated;   /* number of its records that the shared streams already have; these are not decoded */
     uint64_t first_new;  /* sequence number of the first new record */
-    bool in_parts;       /* known records are between the new records */
+    bool in_parts;       /* there are known records between the new records */
     bool taken;          /* its records are not decoded */
-    uint64_t offset;     /* in the input */
-    int64_t min_time_ns; /* by the header */
+    uint64_t offset;     /* offset in the input */
+    int64_t min_time_ns; /* times in the header */
     int64_t max_time_ns;
     uint64_t expanded; /* upper bound of the expanded size (doc/binary-format.md) */
 } nl_block_view;

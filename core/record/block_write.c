@@ -68,7 +68,7 @@ static char *put_field(char *at, nl_type type, nl_string name)
     return at;
 }
 
-/* Counts a source whose definition has size bytes. Returns its index. */
+/* Counts a new source, whose definition has size bytes. Returns its index. */
 static unsigned count_source(nl_block_writer *w, size_t size)
 {
     w->longest_source = size > w->longest_source ? size : w->longest_source;
@@ -276,7 +276,7 @@ static char *put_value(char *at, const char *records, const nl_field *field, uin
         *at = field->bool_value;
         return at + 1;
     }
-    return at; /* there are no other types */
+    return at; /* not reached: there are no other types */
 }
 
 bool nl_block_has_space(const nl_block_writer *w, size_t size)
@@ -365,7 +365,7 @@ static size_t stored_min(size_t raw_size, uint64_t expanded)
     return for_raw > for_expanded ? for_raw : for_expanded;
 }
 
-/* Appends a skippable frame, so that there are at least total bytes. Returns the new size. */
+/* Appends a skippable zstd frame, so that there are at least total bytes. Returns the new size. */
 static size_t put_padding(char *data, size_t size, size_t total)
 {
     size_t padding = total > size + ZSTD_SKIPPABLEHEADERSIZE ? total - size - ZSTD_SKIPPABLEHEADERSIZE : 0;

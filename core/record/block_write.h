@@ -12,7 +12,7 @@
  *   w->records.size = at - w->records.data;
  *   w->expanded += size of the strings among the values;
  *
- * A writer begins as zeros. One thread at a time.
+ * Initialize a writer with zeros. One thread at a time.
  */
 #ifndef NETLOGGER_RECORD_BLOCK_WRITE_H
 #define NETLOGGER_RECORD_BLOCK_WRITE_H
@@ -38,9 +38,10 @@ typedef struct nl_block_writer {
     nl_buffer sources, shapes, records; /* the parts of the payload, without their counts */
     uint32_t source_count, shape_count, record_count, field_count;
     size_t expanded;                                /* upper bound of the records' expanded size (block.h) */
-    int64_t min_time_ns, max_time_ns, last_time_ns; /* undefined without records */
+    int64_t min_time_ns, max_time_ns, last_time_ns; /* undefined if there are no records */
 
-    /* The first record's time is relative to the minimum, so it is written at the end, at this offset in records. */
+    /* The first record's time is relative to the minimum time, so nl_block_finish inserts it, at offset first_time_at
+     * of records. */
     int64_t first_time_ns;
     size_t first_time_at;
 
@@ -60,7 +61,7 @@ typedef struct nl_block_writer {
 typedef struct nl_block_shape {
     unsigned source;
     nl_level level;
-    nl_string level_text; /* used if it is not a name of the level; data may be NULL */
+    nl_string level_text; /* written if it is not a name of the level; data may be NULL */
     nl_string event;      /* data is NULL or size is 0 if the shape has no event */
     const nl_string *names;
     const nl_type *types;
@@ -70,7 +71,7 @@ typedef struct nl_block_shape {
 typedef struct nl_block_identity {
     unsigned char stream[NL_BLOCK_STREAM_SIZE]; /* zeros: none */
     uint64_t first_sequence;                    /* of the first record */
-    uint64_t lost;                              /* number of records that were dropped before it */
+    uint64_t lost;                              /* number of records that were dropped before the first record */
     int64_t lost_from_ns, lost_to_ns;
 } nl_block_identity;
 
@@ -115,8 +116,8 @@ static inline uint64_t *nl_block_before(nl_block_writer *w, unsigned shape)
 }
 
 /*
- * Put values. The caller has reserved NL_VARINT_SIZE bytes and the size of the string. Return the end. bmi2 as for
- * nl_varint_put_by.
+ * Write a value. The caller has reserved NL_VARINT_SIZE bytes plus the size of the string. Return the end. For bmi2,
+ * see nl_varint_put_by.
  */
 static inline __attribute__((always_inline)) char *nl_block_put_number(char *at, uint64_t value, uint64_t *before,
                                                                        bool bmi2)
@@ -126,7 +127,7 @@ static inline __attribute__((always_inline)) char *nl_block_put_number(char *at,
     return nl_varint_put_by(at, nl_zigzag((int64_t)rise), bmi2);
 }
 
-/* Compares bytes; short ones without a call. */
+/* Compares bytes, without a function call if they are few. */
 static inline bool nl_block_is_same(const char *a, const char *b, size_t size)
 {
     if (size > 16 || size < 8)
@@ -139,7 +140,7 @@ static inline bool nl_block_is_same(const char *a, const char *b, size_t size)
     return ((a_first ^ b_first) | (a_last ^ b_last)) == 0;
 }
 
-/* records: start of the block's records. */
+/* Writes a string. records is the start of the block's records. */
 static inline __attribute__((always_inline)) char *nl_block_put_text(char *at, const char *records, const char *data,
                                                                      size_t size, uint64_t *before, bool bmi2)
 {
@@ -154,8 +155,8 @@ static inline __attribute__((always_inline)) char *nl_block_put_text(char *at, c
 }
 
 /*
- * Counts records that the caller wrote after a first record, up to a position. Their times rise from first_ns to
- * last_ns. expanded is an upper bound of the bytes that they add to the expanded size.
+ * Counts records that the caller wrote up to the position `at`, not including the block's first record. Their times
+ * rise from first_ns to last_ns. expanded is an upper bound of the bytes that they add to the expanded size.
  */
 static inline void nl_block_note_run(nl_block_writer *w, const char *at, uint32_t count, int64_t first_ns,
                                      int64_t last_ns, size_t expanded)
@@ -187,13 +188,13 @@ bool nl_block_put(nl_block_writer *w, const nl_record *record);
 /* Returns whether the block has space for a record; size is an upper bound of its bytes in the payload. */
 bool nl_block_has_space(const nl_block_writer *w, size_t size);
 
-/* Returns the bytes of payload so far. */
+/* Returns the number of payload bytes so far. */
 static inline size_t nl_block_size(const nl_block_writer *w)
 {
     return w->sources.size + w->shapes.size + w->records.size;
 }
 
-/* Sizes at which a block is full. If a larger block were lost, more records would be lost. */
+/* Sizes at which a block is full. The loss of a larger block would lose more records. */
 enum { NL_BLOCK_FULL_SIZE = 64 << 10, NL_BLOCK_FULL_EXPANDED = NL_BLOCK_EXPANDED_MAX / 2 };
 
 /* Returns whether the tables are so large that the block should be finished. */

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* Accepts a date and T; at the start of a field, also ten digits of seconds and a point. */
+/* Accepts a date followed by T. At the start of a field, also accepts ten digits of seconds followed by a point. */
 static bool starts_record(const char *value, const char *end, bool within)
 {
     size_t size = (size_t)(end - value);

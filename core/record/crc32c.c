@@ -13,7 +13,7 @@
 
 #define POLYNOMIAL 0x82f63b78u /* reflected */
 
-/* tables[k][b]: effect of byte b on the checksum, k bytes later */
+/* tables[k][b] is the effect of byte b on the checksum k bytes later. */
 static uint32_t tables[8][256];
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 

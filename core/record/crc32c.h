@@ -8,7 +8,7 @@
 /* Continues a checksum with data[0..size); crc is 0 at the start. Uses the processor's instruction if it exists. */
 uint32_t nl_crc32c(uint32_t crc, const void *data, size_t size);
 
-/* As nl_crc32c, with tables, on any processor. For the test. */
+/* Like nl_crc32c, but computes with tables on any processor. For the test. */
 uint32_t nl_crc32c_by_table(uint32_t crc, const void *data, size_t size);
 
 #endif

@@ -2,9 +2,9 @@
  * Encodes records as bytes, for programs that store or send bytes themselves. Other programs use a writer
  * (transport/writer.h).
  *
- * nl_encoder_finish appends the collected records to the caller's buffer: as lines of text, as blocks, or with
- * zstd_level as one zstd frame of text that can be read without earlier frames. A record that was read from text of the
- * same format keeps its bytes, unless canonical is set. One thread at a time.
+ * nl_encoder_finish appends the collected records to the caller's buffer: as lines of text, as blocks, or, if
+ * zstd_level is set, as one zstd frame of text that can be read without earlier frames. A record that was read from
+ * text of the same format keeps its bytes, unless canonical is set. One thread at a time.
  */
 #ifndef NETLOGGER_RECORD_ENCODER_H
 #define NETLOGGER_RECORD_ENCODER_H
@@ -21,7 +21,8 @@ typedef struct nl_encoder_options {
     bool canonical;   /* encode every record again, so that equal records give equal bytes */
 } nl_encoder_options;
 
-/* Returns NULL if the format is unknown or memory runs out. The caller frees the encoder; NULL is allowed. */
+/* Creates an encoder, which the caller frees with nl_encoder_free (NULL is allowed). Returns NULL if the format is
+ * unknown or memory runs out. */
 nl_encoder *nl_encoder_new(const nl_encoder_options *options);
 void nl_encoder_free(nl_encoder *encoder);
 
@@ -31,7 +32,7 @@ void nl_encoder_free(nl_encoder *encoder);
  */
 nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record);
 
-/* Adds lines, whole records in the encoder's text format. */
+/* Adds lines, which must be whole records in the encoder's text format. */
 nl_status nl_encoder_put_lines(nl_encoder *encoder, const char *lines, size_t size);
 
 /* Adds a block without decoding it. The encoder's format is NL_FORMAT_NLB. */
@@ -43,7 +44,7 @@ nl_status nl_encoder_put_block(nl_encoder *encoder, const nl_block_view *block);
  */
 nl_status nl_encoder_set_stream(nl_encoder *encoder, const unsigned char stream[16], uint64_t first_sequence);
 
-/* Returns about the number of collected bytes; 0 if there are no records. */
+/* Returns the approximate number of collected bytes; 0 if there are no records. */
 size_t nl_encoder_size(const nl_encoder *encoder);
 
 /* Appends the collected records to out. The encoder is empty afterwards. */

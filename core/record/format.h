@@ -1,5 +1,5 @@
 /*
- * Formats: their descriptors, names and detection, and packed records. Programs use the descriptors instead of naming
+ * The descriptors, names and detection of formats, and packed records. Programs use the descriptors instead of naming
  * formats, so that a new format is one file and one row of the table in format.c. Any thread.
  */
 #ifndef NETLOGGER_RECORD_FORMAT_H
@@ -14,7 +14,7 @@ typedef struct nl_format_info {
     nl_format format;
     const char *name;        /* in options such as format=NAME */
     const char *description; /* one line for lists of formats */
-    const char *suffix;      /* of files, with the dot */
+    const char *suffix;      /* suffix of file names, with the dot */
     bool suffix_is_format;   /* the suffix implies the format; ".log" does not */
     const char *media_type;
     nl_string magic;                   /* first bytes of a binary format; data is NULL for text */
@@ -54,7 +54,7 @@ nl_format nl_format_detect(const char *data, size_t size);
  */
 bool nl_record_pack(const nl_record *record, nl_buffer *out);
 
-/* Decodes a record of nl_record_pack. Return values and lifetimes are those of nl_record_decode. */
+/* Decodes a record that nl_record_pack encoded. The return values and lifetimes are those of nl_record_decode. */
 nl_status nl_record_unpack(nl_record *record, const char *data, size_t size);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * Finds lines and their times at the speed of memory, for programs that first need the times of millions of records: to
- * sort them, to find a position in a log, or to draw their number.
+ * Finds lines and their times at about the speed of memory, for programs that first need the times of millions of
+ * records: to sort them, to find a position in a log, or to draw their number.
  *
  * Most lines are plain: they begin with their time in its usual form (DATE=YYYYMMDDhhmmss.ffffff or ts=YYYY-MM-
- * DDThh:mm:ss.ffffffZ), then the end or another field follows, and they have no second time. A plain line is a whole
+ * DDThh:mm:ss.ffffffZ), then the end or another field follows, and they contain no second time. A plain line is a whole
  * record that the decoder would accept. All other lines (prefixes, truncated records, quoted times, other formats) need
  * a decoder; nl_decoder_pass_over tells the decoder about the lines that the scanner read. An input with a NUL may have
  * blocks, and needs a decoder as a whole.
@@ -49,7 +49,7 @@ static inline bool nl_line_is_plain(nl_scanned_line line)
 }
 
 /*
- * Makes a scanner of lines in a text format; lines in other formats are not plain. fraction: see nl_fraction. Returns
+ * Makes a scanner for lines in a text format; lines in other formats are not plain. fraction: see nl_fraction. Returns
  * NULL if the format is not text or memory runs out. The caller frees the scanner; NULL is allowed.
  */
 nl_line_scanner *nl_line_scanner_new(nl_format format, nl_fraction fraction);

@@ -14,7 +14,7 @@ enum {
     BLOCK = 64, /* bytes that are checked together */
     YEAR_DIGITS = 4,
     FRACTION_DIGITS = 9,
-    SHORT_FRACTION = 6, /* a shorter fraction may be in microseconds */
+    SHORT_FRACTION = 6, /* digits; a shorter fraction may be in microseconds */
     LONGEST_PLAIN = 1 << 20,
 };
 
@@ -98,7 +98,7 @@ static bool is_known_day(const nl_line_scanner *s, const char *text)
     return nl_text_load_word(text) == s->day_word && (!s->iso || load_half(text + 8) == s->day_rest);
 }
 
-/* Reads all digits of a fraction. Returns nanoseconds. */
+/* Reads all digits of a fraction. Returns the fraction in nanoseconds. */
 static unsigned scanner_read_fraction(const char **at, const char *end)
 {
     unsigned value = 0, count = 0;

@@ -1,21 +1,21 @@
 /*
- * The classic interface: the interface of the NetLogger toolkit of 1998 to 2004 on top of this library. Programs for
- * that toolkit compile unchanged and are linked with -lnetlogger.
+ * The classic interface: the interface of the NetLogger toolkit (1998 to 2004), implemented with this library. Programs
+ * written for that toolkit compile unchanged; link them with -lnetlogger.
  *
  *   NLhandle *log = NetLoggerOpen("testProg", NULL, NL_ENV);
  *   NetLoggerWrite(log, "WriteData", "", "SEND.SZ=%ld", size);
  *   NetLoggerClose(log);
  *
- * New programs use <netlogger.h>. The description of logs in log.h also applies here: a thread of the log sends the
- * events, and reconnects to a collector that was unreachable. Records may have any size. The functions do not change
- * the program's signals or the strings that it passes, and they print nothing. Any number of threads may use a handle,
- * and a child continues to use it after fork().
+ * New programs use <netlogger.h>. The description of logs in log.h also applies here: the log's writer thread sends the
+ * events, and reconnects to the collector after a failure. Records may have any size. The functions do not change the
+ * program's signals or the strings that it passes, and they print nothing. Any number of threads may use a handle, and
+ * a child continues to use it after fork().
  *
  * Events. keyword is the name of the event (NL.EVNT). const_fmt, despite its name, is text of the form NAME=value ...
- * that is used as it is; NULL or "" means none. variable_fmt is a format of printf(3) for more fields, and its
- * arguments follow. If variable_fmt has the form "A=%d B=%s", each argument stays within its field, whatever bytes it
- * contains. The result of any other format ("%s") is searched for fields: a value ends at the next NAME=. Words outside
- * fields become a field MSG. Fields named LVL, HOST and PROG set the level, host and program of the record. The default
+ * that is used as it is; NULL or "" means none. variable_fmt is a printf(3) format for more fields; its arguments
+ * follow. If variable_fmt has the form "A=%d B=%s", each argument stays within its field, whatever bytes it contains.
+ * The result of any other format ("%s") is searched for fields: a value ends at the next NAME=. Words outside fields
+ * become the field MSG. Fields named LVL, HOST and PROG set the level, host and program of the record. The default
  * level is Usage.
  *
  * Do not call these functions in signal handlers, because they may allocate memory. NL_EVENT (event.h) is safe there. A
@@ -24,8 +24,8 @@
  * If OLD_API is defined, the functions have no const_fmt (or const_data), as before 2000.
  *
  * Functions that write return 1 (written), 0 (off, or filtered by level) or -1 (lost or invalid: keyword is NULL, or a
- * time is before 1970). nl_error_message() of <netlogger.h> has the reason. A NULL handle is a log that is off. The
- * functions have no format attribute, because old programs pass "" and variables as formats.
+ * time is before 1970). nl_error_message() (<netlogger.h>) returns the reason for -1. A NULL handle means that logging
+ * is off. The functions have no format attribute, because old programs pass "" and variables as formats.
  *
  * A program may include both headers. NL_OK has the same value in both; NL_OFF then has the value of netlogger.h.
  */
@@ -49,7 +49,7 @@ struct nl_log;
 
 /* Flags of NetLoggerOpen and NetLoggerOpenFd. */
 typedef enum {
-    NL_ENV = 1,    /* $NETLOGGER_DEST, if set, replaces the url */
+    NL_ENV = 1,    /* $NETLOGGER_DEST, if set, replaces url */
     NL_MEM = 8,    /* no effect: events are always buffered in memory */
     NL_APPEND = 16 /* append to an existing file instead of truncating it */
 } NL_openflag_t;
@@ -71,22 +71,23 @@ typedef enum {
 #define NL_MAX_BUFFER (10 * 1024 * 1024)
 
 /*
- * Opens a log. program_name is the value of PROG; NULL: the process ID. url is x-netlog://HOST[:PORT], file://PATH
- * (absolute or relative), x-syslog:// (facility local0), or a URL of nl_open with its options. Returns a handle, which
- * the caller closes with NetLoggerClose, or NULL if the log cannot be opened or NETLOGGER_ON switches logging off.
+ * Opens a log. program_name is the value of PROG; NULL means the process ID. url is x-netlog://HOST[:PORT], file://PATH
+ * (absolute or relative), x-syslog:// (facility local0), or any URL that nl_open accepts. Returns a handle, which the
+ * caller closes with NetLoggerClose, or NULL if the log cannot be opened or NETLOGGER_ON switches logging off.
  */
 NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpen(const char *program_name, const char *url, int flags);
 
 /* Opens a log to a file descriptor. The caller owns the descriptor; NetLoggerClose does not close it. */
 NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpenFd(const char *program_name, int fd, int flags);
 
-/* Writes an event to a log of nl_open. data is the text of its fields, such as "SEND.SZ=49332 FILE=a", or NULL. Results
- * are those of NetLoggerWrite. Thread-safe. */
+/* Writes an event to a log that nl_open opened. data is the text of its fields, such as "SEND.SZ=49332 FILE=a", or
+ * NULL. Returns the same values as NetLoggerWrite. Thread-safe. */
 NETLOGGER_CLASSIC_API int NetLoggerWriteText(struct nl_log *log, const char *keyword, const char *data);
 
 #ifndef OLD_API
 
-/* Write an event with the present time, or (GT) with the time sec seconds and usec microseconds after 1970 UTC. */
+/* Write an event with the current time. The GT functions take the time as an argument: sec seconds and usec
+ * microseconds after 1970-01-01 UTC. */
 NETLOGGER_CLASSIC_API int NetLoggerWrite(NL_Handle *handle, const char *keyword, const char *const_fmt,
                                          const char *variable_fmt, ...);
 NETLOGGER_CLASSIC_API int NetLoggerGTWrite(NL_Handle *handle, long sec, long usec, const char *keyword,
@@ -99,7 +100,7 @@ NETLOGGER_CLASSIC_API int NetLoggerGTWriteLvl(NL_Handle *handle, long sec, long 
                                               const char *const_fmt, const char *variable_fmt, ...);
 
 /*
- * As above, with text instead of a format. The library searches the text for fields as it searches the result of a
+ * As above, with text instead of a format. The library searches the text for fields, as it does with the result of a
  * format.
  */
 NETLOGGER_CLASSIC_API int NetLoggerWriteString(NL_Handle *handle, const char *keyword, const char *const_data,
@@ -134,7 +135,7 @@ NETLOGGER_CLASSIC_API int NetLoggerGTWriteStringLvl(NL_Handle *handle, int lvl, 
 
 #endif
 
-/* NetLoggerWrite as with OLD_API, in both interfaces. */
+/* NetLoggerWrite with the arguments that it has under OLD_API. Always available. */
 NETLOGGER_CLASSIC_API int NetLoggerFastWrite(NL_Handle *handle, const char *keyword, const char *fmt,
                                              ...) __asm__("NetLoggerOldWrite");
 
@@ -155,7 +156,7 @@ NETLOGGER_CLASSIC_API int NetLoggerSetGlobalTag(const char *tag);
  * not be sent; the log keeps these and tries again. */
 NETLOGGER_CLASSIC_API int NetLoggerFlush(NL_Handle *handle);
 
-/* Flushes as NetLoggerFlush, with the same results, and always frees the handle. */
+/* Flushes like NetLoggerFlush, returns the same values, and always frees the handle. */
 NETLOGGER_CLASSIC_API int NetLoggerClose(NL_Handle *handle);
 
 #ifdef __cplusplus

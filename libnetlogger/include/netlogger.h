@@ -16,7 +16,7 @@
  *   span.h     NL_SPAN: intervals of requests, and contexts that connect them
  *   marker.h   NL_MARKER: events that a probe switches on at run time
  *   reader.h   reading records from a file, a pipe or a collector
- *   recover.h  recovery of events of killed processes
+ *   recover.h  recovery of the events of killed processes
  */
 #ifndef NETLOGGER_H
 #define NETLOGGER_H

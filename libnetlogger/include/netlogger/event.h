@@ -9,17 +9,17 @@
  * each event takes a lock; the first 16 open logs have the lowest cost. A writer thread of the log makes records of the
  * values and sends them. nl_write uses the same rings.
  *
- * Arguments: the log (NULL does nothing), a level (a constant), the name of the event (a string literal), and up to 16
- * pairs of the name of a field (a string literal) and a value. Each value is evaluated once, and only if the event is
- * on. Types of values:
+ * Arguments: the log (with NULL, nothing happens), a level (a constant), the event name (a string literal), and up to
+ * 16 pairs of a field name (a string literal) and a value. Each value is evaluated once, and only if the event is on.
+ * Types of values:
  *
  *   bool, char, every integer type, float, double    the value; a char is a number, a long double becomes a double
  *   char *, const char *                             the text up to its NUL; NULL becomes "(null)"
  *   nl_string                                        the bytes, including NULs: NL_BYTES(data, size)
  *
- * The following are compile errors: other types, a name without value, more than 16 pairs, a missing or empty name of
- * the event, a level that is invalid or not a constant, nullptr, and C++ objects (cast them to a type of the table). In
- * C++, NULL without a cast is the number 0. A bit-field needs a cast. A string of more than NL_VALUE_SIZE_MAX bytes is
+ * The following are compile errors: other types, a name without a value, more than 16 pairs, a missing or empty event
+ * name, a level that is invalid or not a constant, nullptr, and C++ objects (cast them to a type in the table). In C++,
+ * NULL without a cast is the number 0. A bit-field needs a cast. A string of more than NL_VALUE_SIZE_MAX bytes is
  * truncated. NL_EVENT works in C11 with GNU extensions and in C++11.
  *
  * NL_EVENT is safe in signal handlers. If the signal interrupts an event of the same thread, the handler's event is
@@ -42,10 +42,10 @@
     NL_PRIVATE_JOIN(NL_PRIVATE_EVENT_, NL_PRIVATE_FORM(__VA_ARGS__))                                                   \
     (NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)), log, level, __VA_ARGS__, 0)
 
-/* A value of NL_EVENT: size bytes at data. */
+/* A value for NL_EVENT: size bytes at data. */
 #define NL_BYTES(data, size) nl_bytes((data), (size))
 
-/* NL_BYTES as a function. */
+/* The function behind NL_BYTES. */
 static inline nl_string nl_bytes(const void *data, size_t size)
 {
     nl_string bytes = {NL_PRIVATE_CAST(const char *, data), size};
@@ -55,7 +55,7 @@ static inline nl_string nl_bytes(const void *data, size_t size)
 NL_BEGIN_DECLS
 
 /*
- * Events whose names are known at run time only, for bindings to other languages:
+ * Events whose names are known only at run time, for bindings to other languages:
  *
  *   const nl_string names[] = {{"SEND.SZ", 7}, {"FILE", 4}};
  *   nl_event_kind *kind = nl_event_kind_new(NL_USAGE, (nl_string){"WriteData", 9}, names, 2); // once
@@ -78,11 +78,12 @@ NL_API nl_event_kind *nl_event_kind_new(nl_level level, nl_string event, const n
 NL_API void nl_event_kind_free(nl_event_kind *kind);
 
 /*
- * Writes one event of a kind. values has one field for each name of the kind, in the same order; only the type and the
- * value of each field are used. The types may differ from call to call. The data of a string may be NULL if its size is
- * 0. Results, policies and limits are those of nl_write: NL_OK, NL_OFF, NL_FAILED if the event is lost, NL_MALFORMED if
- * a value of more than 131072 bytes was truncated. The cost is about that of NL_EVENT. errno is unchanged. Thread-safe.
- * Safe in signal handlers for a registered kind after one event with the same types.
+ * Writes one event of a kind. values has one field for each field name of the kind, in the same order; only the type
+ * and the value of each field are used. The types may differ from call to call. The data of a string may be NULL if its
+ * size is 0. Results, policies and limits are those of nl_write: NL_OK, NL_OFF, NL_FAILED if the event is lost,
+ * NL_MALFORMED if a value of more than 131072 bytes was truncated. The cost is about that of NL_EVENT. errno is
+ * unchanged. Thread-safe. Safe in signal handlers if the kind is registered and an event with the same types has been
+ * written before.
  */
 NL_API nl_status nl_event_write(nl_log *log, nl_event_kind *kind, const nl_field *values);
 
@@ -98,10 +99,10 @@ NL_API bool nl_event_has_room(const nl_log *log, size_t size);
 typedef struct nl_event_cost {
     const char *event;
     nl_level level;
-    const char *const *names; /* of its field_count fields */
+    const char *const *names; /* names of the fields: an array of field_count */
     unsigned field_count;
-    unsigned printed_fields; /* nl_write: values that the caller prints, such as %x and %.3f */
-    double ns;               /* time of the caller, nanoseconds */
+    unsigned printed_fields; /* nl_write: fields that the calling thread formats, such as %x and %.3f */
+    double ns;               /* time in the calling thread, in nanoseconds */
     size_t bytes;            /* in the ring */
 } nl_event_cost;
 
@@ -111,8 +112,9 @@ typedef struct nl_event_cost {
  * thousand times into a private ring, with strings of 23 bytes; no log receives them. ns is the minimum of several
  * rounds. It excludes full rings, cold caches, and the time in which nl_write reads and prints its arguments. The
  * measurement takes about 0.1 ms per event. report is called with user in the calling thread; cost is valid until
- * report returns, and the strings in it as long as the program's text. Returns NL_OK, or NL_FAILED with the reason in
- * nl_error_message(). Thread-safe while no shared library that logs is unloaded. Do not call it in signal handlers.
+ * report returns. The strings in it are valid while the code that logs the event is loaded. Returns NL_OK, or NL_FAILED
+ * with the reason in nl_error_message(). Thread-safe while no shared library that logs is unloaded. Do not call it in
+ * signal handlers.
  */
 NL_API nl_status nl_event_costs(void (*report)(void *user, const nl_event_cost *cost), void *user);
 

@@ -3,8 +3,9 @@
  * with the library's major version.
  *
  * An event in a ring consists of a header and the values of its fields, unaligned and in the machine's byte order:
- * numbers as they are, a string as its size (uint32_t) and its bytes. The constant parts of the event (its name, its
- * level, names and types of its fields) are in its site, a numbered static variable at the place of the NL_EVENT.
+ * numbers as they are, a string as its size (uint32_t) and its bytes. The constant parts of the event (its name and
+ * level, and the names and types of its fields) are in its site, a numbered static variable at the place of the
+ * NL_EVENT.
  */
 #ifndef NETLOGGER_EVENT_PRIVATE_H
 #define NETLOGGER_EVENT_PRIVATE_H
@@ -30,8 +31,8 @@ enum {
     NL_RAW_FLOAT,
     NL_RAW_DOUBLE,
     NL_RAW_BOOL,
-    NL_RAW_TRACE_ID, /* 16 bytes, printed as hexadecimal digits, as are those of the next type */
-    NL_RAW_SPAN_ID,  /* 8 bytes */
+    NL_RAW_TRACE_ID, /* 16 bytes, printed as hexadecimal digits */
+    NL_RAW_SPAN_ID,  /* 8 bytes, printed as hexadecimal digits */
 };
 
 /* One NL_EVENT in the program. */
@@ -41,8 +42,8 @@ typedef struct nl_event_site {
     const unsigned char *types; /* an array of field_count: NL_RAW_... */
     unsigned short field_count;
     unsigned char level;
-    unsigned char off; /* switched off by name */
-    unsigned id;       /* 0 until the program reaches it */
+    unsigned char off; /* nonzero: switched off by name */
+    unsigned id;       /* 0 until the program reaches the site */
     struct nl_event_site *next;
 } nl_event_site;
 
@@ -56,13 +57,13 @@ typedef struct nl_log_gate {
  * bytes ever written and are masked when they are used. */
 typedef struct nl_ring_producer {
     char *data;
-    uint64_t mask;       /* size - 1; size is a power of two */
-    uint64_t head;       /* position of the next event */
-    uint64_t limit;      /* an event beyond this position takes the slow path, which checks the reader's position */
+    uint64_t mask;  /* size - 1; size is a power of two */
+    uint64_t head;  /* position of the next event */
+    uint64_t limit; /* an event that ends after this position takes the slow path, which checks the reader's position */
     uint64_t *published; /* end of the readable events; in shared memory */
-    unsigned busy;       /* 1: this thread is in the middle of an event; 2: it makes space for an event */
-    unsigned slow_clock; /* no usable time-stamp counter: ticks are nl_private_slow_ticks */
-    uint64_t called;     /* set by nl_private_prepare: the ticks of its call, which are the time of the event */
+    unsigned busy;       /* 1: this thread is writing an event; 2: it is making space for an event */
+    unsigned slow_clock; /* nonzero: there is no usable time-stamp counter, and ticks are from nl_private_slow_ticks */
+    uint64_t called;     /* set by nl_private_prepare: the ticks when it was called, which are the time of the event */
 } nl_ring_producer;
 
 #define NL_PRIVATE_SLOTS 16
@@ -76,12 +77,12 @@ typedef struct nl_event_header {
     uint64_t ticks;
 } nl_event_header;
 
-/* The slow path: a first event, a full ring, a signal handler. Returns the ring, marked as busy; NULL if the event is
- * not logged. */
+/* The slow path for a first event, a full ring, or an event in a signal handler. Returns the ring, marked as busy, or
+ * NULL if the event is not logged. */
 NL_API nl_ring_producer *nl_private_prepare(nl_log_gate *log, nl_event_site *site, size_t size);
 
-/* Removes the sites of the program or shared library that contains inside when it is unloaded. Weak, so that a file
- * that includes this header and logs no events does not need the library. */
+/* Removes the sites of the program or shared library that contains the address inside. Called when that program or
+ * library is unloaded. Weak, so that a file that includes this header and logs no events does not need the library. */
 NL_API void nl_private_sites_leave(const void *inside) __attribute__((weak));
 
 __attribute__((destructor)) static void nl_private_sites_end(void)
@@ -91,7 +92,7 @@ __attribute__((destructor)) static void nl_private_sites_end(void)
         nl_private_sites_leave(&inside);
 }
 
-/* Returns nanoseconds of the monotonic clock. Safe in signal handlers. */
+/* Returns the time of the monotonic clock in nanoseconds. Safe in signal handlers. */
 NL_API uint64_t nl_private_slow_ticks(void);
 
 /* Uses the builtin, because <x86intrin.h> has 45,000 lines, which take seven times as long to compile as the rest of a
@@ -108,7 +109,7 @@ static inline uint64_t nl_private_ticks(const nl_ring_producer *ring)
 
 /*
  * The writer thread may set the limit to 0 at any time. A plain load after a fence sees that as well. A relaxed atomic
- * load needs one more instruction, after which compilers no longer inline the call, and the event needs 50 % more
+ * load needs one more instruction. Compilers then no longer inline the call, and the event needs 50 % more
  * instructions.
  */
 #if defined(__SANITIZE_THREAD__)
@@ -158,7 +159,7 @@ static inline void nl_private_commit(nl_ring_producer *ring, size_t size)
     __atomic_store_n(&ring->busy, 0, __ATOMIC_RELEASE);
 }
 
-/* Copies short strings, which most strings in events are, without a call. */
+/* Copies short strings without a function call. Most strings in events are short. */
 static inline void nl_private_copy(char *to, const char *from, size_t size)
 {
     if (size > 32) {
@@ -237,7 +238,7 @@ enum {
     NL_RAW_ULONG = sizeof(long) == 8 ? NL_RAW_UINT64 : NL_RAW_UINT32,
 };
 
-/* The result for a type that cannot be logged, so that the compiler reports only one error. */
+/* The result for a type that cannot be logged. It makes the compiler report only one error. */
 typedef struct nl_private_refused {
     char nothing;
 } nl_private_refused;
@@ -293,8 +294,8 @@ template <> struct nl_private_type<nl_string> {
     static constexpr unsigned char raw_type = NL_RAW_STRING;
 };
 
-/* An unscoped enumeration is logged as the number to which it is promoted. Other types are rejected without a
- * conversion. */
+/* An unscoped enumeration is logged as the number to which it is promoted. Other types are rejected; they are not
+ * converted. */
 template <typename T> struct nl_private_is_number {
     static constexpr bool value = std::is_enum<T>::value && std::is_convertible<T, long long>::value;
 };

@@ -1,11 +1,11 @@
 /*
  * Filters: expressions that select records.
  *
- * All programs, collectors and subscriptions select records with one language of expressions over fields:
+ * All programs, collectors and subscriptions select records with the same expression language:
  *
  *   NL.EVNT == WriteData && SEND.SZ > 65536 || PROG ~ "dpss*"
  *
- * A test consists of the name of a field, an operator and a value:
+ * A test consists of a field name, an operator and a value:
  *
  *   ==  (or =)  !=  <  <=  >  >=     comparison
  *   ~  !~                            the whole value matches, or does not match, a shell pattern with * ? [a-z] [!a-z]
@@ -14,14 +14,14 @@
  *   has FIELD                        the field exists
  *
  * Tests are combined with !, && and || (or not, and, or), in this order of precedence, and with parentheses. ! and not
- * apply to a whole test: !A == 1 is !(A == 1). The words may be in capitals.
+ * apply to a whole test: !A == 1 is !(A == 1). These words may be in upper case.
  *
- * Fields. Names are case-sensitive. A standard field has its names of all formats, whatever the format of the record
+ * Fields. Names are case-sensitive. A standard field can be named as in any format, whatever the format of the record
  * was: DATE or ts, HOST or host, PROG or prog, LVL or level, NL.EVNT or event. If a name repeats, the test uses the
  * first field. The left side of an operator is always a field, the right side always a value.
  *
- * A test of a missing field is false, also with !=, !~ and not in: A != 1 means that A exists and is not 1. !(A == 1)
- * is true without A.
+ * A test of a missing field is false, even with !=, !~ and not in: A != 1 means that A exists and is not 1. !(A == 1)
+ * is true if A is missing.
  *
  * Values. A value is a word of letters, digits, non-ASCII bytes and _ . - + : / * ? [ ] @ %, or text in single or
  * double quotes with the escapes of ULM: \" \\ \n \t \r \xHH. Another backslash stands for itself, so "\." is the dot
@@ -37,10 +37,10 @@
  *            Warning. Names are those of ULM or BP in upper or lower case, so level == Info is true for LVL=Usage. For
  *            a level with another name, == and != compare the text, and the other comparisons are false.
  *
- * Limits. The constants below limit the size, nesting, tests and patterns of an expression, and so the cost of
- * nl_filter_parse. Patterns are automata that never backtrack: the cost per byte of the field depends on the size of
- * the pattern only, and the cost of a match is at most the product of the sizes of expression and record. netlogd also
- * limits the cost per record.
+ * Limits. The constants below limit the size, nesting, tests and patterns of an expression, and thereby the cost of
+ * nl_filter_parse. Patterns are automata that never backtrack: the cost per byte of the field depends only on the size
+ * of the pattern, and the cost of a match is at most proportional to the product of the sizes of the expression and the
+ * record. netlogd also limits the cost per record.
  *
  * Any number of threads may use a filter at the same time, because matching does not change it.
  */
@@ -55,8 +55,8 @@ NL_BEGIN_DECLS
 #define NL_FILTER_SIZE_MAX 4096    /* bytes of an expression */
 #define NL_FILTER_DEPTH_MAX 32     /* nesting of parentheses */
 #define NL_FILTER_TESTS_MAX 256    /* tests of an expression */
-#define NL_FILTER_PATTERN_MAX 128  /* bytes or sets of bytes in a pattern, with repetitions expanded */
-#define NL_FILTER_PATTERNS_MAX 256 /* the same, sum over all patterns */
+#define NL_FILTER_PATTERN_MAX 128  /* bytes or sets of bytes in one pattern, after repetitions are expanded */
+#define NL_FILTER_PATTERNS_MAX 256 /* the same, summed over all patterns */
 
 typedef struct nl_filter nl_filter;
 
@@ -67,8 +67,8 @@ NL_API nl_filter *nl_filter_parse(const char *text);
 /* Frees a filter that no thread uses. NULL does nothing. */
 NL_API void nl_filter_free(nl_filter *filter);
 
-/* Returns whether a record matches. The filter NULL matches all records. It takes no lock, allocates no memory and
- * never fails. Thread-safe. */
+/* Returns whether a record matches. A NULL filter matches all records. The function takes no lock, allocates no memory
+ * and never fails. Thread-safe. */
 NL_API bool nl_filter_matches(const nl_filter *filter, const nl_record *record);
 
 NL_END_DECLS

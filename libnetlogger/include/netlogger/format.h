@@ -7,8 +7,8 @@
  * with spaces but without quotes, and a prefix before the record. It returns NL_MALFORMED only if it finds no time, or
  * if the next record begins within the same line.
  *
- * A field may have the name of a standard field of the output format (for example, "ts" of a ULM record that is written
- * as BP). The encoder puts "_." before such a name, and the decoder removes it.
+ * A field may have the name of a standard field of the output format (for example, the field "ts" of a ULM record that
+ * is written as BP). The encoder puts "_." before such a name, and the decoder removes it.
  */
 #ifndef NETLOGGER_FORMAT_H
 #define NETLOGGER_FORMAT_H

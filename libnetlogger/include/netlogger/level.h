@@ -32,10 +32,10 @@ typedef enum nl_level {
 
 /* The functions below are safe in any thread and in signal handlers. */
 
-/* Returns the name of a level in ULM, or "" for NL_LEVEL_NONE, in static storage. */
+/* Returns the ULM name of a level, or "" for NL_LEVEL_NONE, in static storage. */
 NL_API const char *nl_level_name(nl_level level);
 
-/* Returns the level whose name in ULM or BP is text[0..size), in upper or lower case, or NL_LEVEL_NONE. */
+/* Returns the level whose ULM or BP name is text[0..size), in upper or lower case, or NL_LEVEL_NONE. */
 NL_API nl_level nl_level_parse(const char *text, size_t size);
 
 NL_END_DECLS

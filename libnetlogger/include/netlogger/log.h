@@ -11,10 +11,10 @@
  * waits for the destination unless the ring is full; then the log's policy applies. The library never changes the CPU
  * affinity of a thread.
  *
- * The library counts lost events and reports them in the log: a record NetLogger.Lost has their number (COUNT), the
+ * The library counts lost events and reports them in the log: a NetLogger.Lost record has their number (COUNT), the
  * times between which they occurred (FROM, TO) and the REASON. If the program overwrites the memory of an event, the
- * other events are unaffected; if the size of the overwritten event is unknown, the record has the number of skipped
- * BYTES, which are at least one event.
+ * other events are unaffected. If the size of the overwritten event is unknown, the record has BYTES, the number of
+ * skipped bytes, which contained at least one event.
  *
  * Threads and processes. Any number of threads may use a log at the same time. A child of fork() may continue to log:
  * it does not repeat the events of the parent, and it opens its own connection to a collector. A child of _Fork(),
@@ -24,20 +24,20 @@
  * process remain for nlrecover.
  *
  * Privileges. The rings belong to the user of the process at the first nl_open. A program that changes its user should
- * open its logs afterwards. Otherwise later rings (of a thread's first event) are in memory that ends with the process,
- * as without shared memory. The log reports this once with a record NetLogger.Unrecoverable and its REASON.
+ * open its logs afterwards. Otherwise, rings that threads create after the change are in private memory, and nlrecover
+ * cannot recover their events. The log reports this once with a NetLogger.Unrecoverable record and its REASON.
  *
- * Signal handlers. NL_EVENT (event.h), nl_is_on and nl_set_level are safe. nl_write is safe for an event and a format
- * that the process has used before, if each field is one integer or %s; otherwise it may allocate memory. The other
- * functions are not safe. A call that interrupts another call of the same thread is rejected and counted as lost. These
- * guarantees require that the process had fewer than 32 pthread keys when the library was loaded.
+ * Signal handlers. NL_EVENT (event.h), nl_is_on and nl_set_level are safe. nl_write is safe if the process has used the
+ * event and format before and each field is a single integer or %s conversion; otherwise it may allocate memory. The
+ * other functions are not safe. A call that interrupts another call of the same thread is rejected and counted as lost.
+ * These guarantees require that the process had fewer than 32 pthread keys when the library was loaded.
  *
  * The library never ends the program and never raises SIGPIPE in it. It prints only what nl_set_message_handler
  * describes. All functions accept a NULL log and do nothing, so programs need no checks after nl_open. If memory runs
  * out, events in the rings wait, and events for which no ring can be allocated are counted as lost.
  *
- * netlogger(7) describes the environment variables. The library ignores them in a program that has more rights than the
- * user who started it (set-user-ID, set-group-ID, file capabilities).
+ * netlogger(7) describes the environment variables. The library ignores them in a program that has more privileges than
+ * the user who started it (set-user-ID, set-group-ID, file capabilities).
  */
 #ifndef NETLOGGER_LOG_H
 #define NETLOGGER_LOG_H
@@ -52,17 +52,21 @@ NL_BEGIN_DECLS
 typedef struct nl_log nl_log;
 
 /*
- * Opens a log. prog is the program's name (PROG), copied. url is a destination with options, such as
- * "x-netlog://dolly?ring=4m", as netlogger(7) describes; NULL stands for $NETLOGGER_DEST; when that is
- * unset or empty too, logging is off. To a collector, the log sends blocks, which the collector acknowledges and stores
- * exactly once; format=ulm sends text, which is not acknowledged. A destination that cannot be reached now, such as a
- * collector that is not running, is no failure: the log keeps the events in its rings, or in its spool, tries again
- * after pauses of 0.1 s that double up to 10 s, and delivers them; one line on standard error reports it. The same
- * applies to a peer that is not a collector, which blocks detect at once, and text only if the peer replies. Returns
- * NULL if the URL is invalid or the destination can never work, such as a file in a missing directory
- * (nl_error_message() has the reason, and one line on standard error too), or if logging is off (then
- * nl_error_message() is ""). Close the log with nl_close. nl_open waits for the connection at most timeout= of
- * the URL. Thread-safe; not for signal handlers.
+ * Opens a log. prog is the program's name (PROG); it is copied. url is a destination with options, such as
+ * "x-netlog://dolly?ring=4m" (see netlogger(7)). If url is NULL, $NETLOGGER_DEST is the destination; if that variable
+ * is unset or empty, logging is off.
+ *
+ * The log sends blocks to a collector, which acknowledges them and stores them exactly once. With format=ulm, the log
+ * sends text, which is not acknowledged. nl_open waits for the connection at most as long as the URL's timeout= option
+ * allows. nl_open does not fail if the destination cannot be reached now, for example because the collector is not
+ * running. The log then prints one line on standard error, keeps the events in its rings or its spool, and tries again
+ * after pauses that double from 0.1 s to 10 s. It does the same if the peer is not a collector. With blocks, the log
+ * detects such a peer at once; with text, only if the peer replies.
+ *
+ * Returns the log, which the caller closes with nl_close. Returns NULL if logging is off; nl_error_message() is then
+ * "". Also returns NULL if the URL is invalid or the destination can never work, such as a file in a missing directory;
+ * nl_error_message() then has the reason, and one line on standard error reports it. Thread-safe. Do not call it in
+ * signal handlers.
  */
 NL_API nl_log *nl_open(const char *prog, const char *url);
 
@@ -73,16 +77,16 @@ typedef enum nl_message_kind {
     NL_MESSAGE_CLOSE, /* the log ends, and not all events are delivered */
 } nl_message_kind;
 
-/* Receives a message of one line, without a newline, which is valid during the call. user is the argument of
+/* Receives a message: one line without a newline, which is valid during the call. user is the argument of
  * nl_set_message_handler. The library calls the handler in the calling thread or in the writer thread. The handler must
  * not use the log.
  */
 typedef void nl_message_handler(void *user, nl_message_kind kind, const char *message);
 
 /*
- * Sets the function that receives all messages of logs; NULL: the library prints them on standard error, which is the
- * default. A log reports each kind of failure of its destination once. NETLOGGER_QUIET=1, or quiet=yes in the URL,
- * prevents the messages. Call it before nl_open.
+ * Sets the function that receives all messages of logs. NULL restores the default: the library prints the messages on
+ * standard error. A log reports each kind of failure of its destination once. NETLOGGER_QUIET=1, or quiet=yes in the
+ * URL, prevents the messages. Call it before nl_open.
  */
 NL_API void nl_set_message_handler(nl_message_handler *handler, void *user);
 
@@ -90,54 +94,56 @@ NL_API void nl_set_message_handler(nl_message_handler *handler, void *user);
  * Writes one event. event is its name (NL.EVNT). format consists of NAME=conversion pairs with the conversions of
  * printf(3), separated by spaces, such as "SEND.SZ=%ld FILE=%s"; NULL means no fields. The format alone determines the
  * fields: a %s value with spaces, quotes, '=' or newlines is preserved. A comma is part of a value. %n, and a format
- * that does not begin with NAME=, are errors. The library parses a format at its first use. The writer thread prints
- * fields that are one integer (%d, %u of any length) or %s; the caller prints other fields. Returns NL_OK; NL_OFF if
- * log is NULL or its threshold excludes the level; NL_FAILED if the event is lost; NL_MALFORMED if the event is logged
- * but a value of more than 131072 bytes was truncated. errno is unchanged. Thread-safe. Signal handlers: see the top of
- * this file.
+ * that does not begin with NAME=, are errors. The library parses a format at its first use. The writer thread formats
+ * fields that are one integer (%d or %u of any length) or %s; the calling thread formats other fields. Returns NL_OK;
+ * NL_OFF if log is NULL or its threshold excludes the level; NL_FAILED if the event is lost; NL_MALFORMED if the event
+ * is logged but a value of more than 131072 bytes was truncated. errno is unchanged. Thread-safe. Signal handlers: see
+ * the top of this file.
  */
 NL_API nl_status nl_write(nl_log *log, nl_level level, const char *event, const char *format, ...) NL_PRINTF(4, 5);
 NL_API nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *format, va_list arguments)
     NL_PRINTF(4, 0);
 
 /*
- * Writes a record. A record without host, program or time (data NULL, time 0) gets those of the log and the time now.
- * Results as nl_write. Thread-safe if no other thread changes the record. Safe in signal handlers as NL_EVENT, unless
- * nl_control has switched an event off by name.
+ * Writes a record. If the record has no host, program or time (data NULL, time 0), it gets the log's host and program
+ * and the current time. Returns the same values as nl_write. Thread-safe if no other thread changes the record. As safe
+ * in signal handlers as NL_EVENT, unless nl_control has switched an event off by name.
  */
 NL_API nl_status nl_write_record(nl_log *log, const nl_record *record);
 
-/* What happens to an event when its thread's ring is full, because the destination is away or slower than the program.
+/* What happens to an event when its thread's ring is full because the destination is unreachable or slower than the
+ * program.
  */
 typedef enum nl_policy {
-    NL_POLICY_BLOCK,  /* it waits for free space for a limited time, then it is dropped; default, except for collectors
+    NL_POLICY_BLOCK,  /* the thread waits a limited time for free space, then drops the event; default, except for
+                       * collectors
                        */
-    NL_POLICY_NEWEST, /* it is dropped; default for collectors */
-    NL_POLICY_OLDEST, /* it replaces the oldest events in the ring (a flight recorder). It is dropped instead while the
+    NL_POLICY_NEWEST, /* the event is dropped; default for collectors */
+    NL_POLICY_OLDEST, /* the event replaces the oldest events in the ring (a flight recorder), or is dropped while the
                          writer thread reads the ring */
     NL_POLICY_LEVEL,  /* an event less urgent than keep_level is dropped if the ring is half full; others wait */
 } nl_policy;
 
-/* Replaces the policy of the URL. block_ns is the maximum wait in nanoseconds; keep_level is for NL_POLICY_LEVEL. Call
- * it before other threads use the log. */
+/* Replaces the policy in the URL. block_ns is the maximum wait in nanoseconds. keep_level is used only with
+ * NL_POLICY_LEVEL. Call it before other threads use the log. */
 NL_API void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_level keep_level);
 
 /*
- * Sets the maximum sleep of the writer thread while nothing is logged, in nanoseconds, instead of idle= of the URL. By
- * default the thread examines the rings 50 times per second, which takes 0.1 to 0.3 % of a processor, and events need
- * not wake it. Choose a second or more for programs that log rarely: the first event after a sleep of more than 20 ms
- * then wakes the thread with one system call. Commands of a collector or an activation file (nl_control) take effect
- * when the thread wakes. Values <= 0 have no effect. Thread-safe.
+ * Sets how long the writer thread sleeps at most while nothing is logged, in nanoseconds. Replaces the URL's idle=
+ * option. By default, the thread examines the rings 50 times per second, which takes 0.1 to 0.3 % of a processor, and
+ * events need not wake it. Choose a second or more for programs that log rarely: the first event after a sleep of more
+ * than 20 ms then wakes the thread with one system call. Commands of a collector or an activation file (nl_control)
+ * take effect when the thread wakes. Values <= 0 have no effect. Thread-safe.
  */
 NL_API void nl_set_idle(nl_log *log, int64_t idle_ns);
 
 /*
  * Sends all buffered events and waits until they are sent. nl_flush tries an unreachable destination again at once. It
- * continues while the destination accepts data. Otherwise it ends after about twice timeout= of the URL (the current
- * attempt and one more), or four times with a backup. Resolving a host name takes additional time (/etc/resolv.conf).
- * Returns NL_OK if all events are at the destination, at the backup, or in the spool (on the disk if fsync= of the URL
- * requires it). Returns NL_FAILED with the reason otherwise; the log keeps the events and tries again. Thread-safe. Do
- * not call it in signal handlers.
+ * continues while the destination accepts data. Otherwise it ends after about twice the URL's timeout= (the current
+ * attempt and one more), or four times if the log has a backup destination. Resolving a host name takes additional time
+ * (/etc/resolv.conf). Returns NL_OK if all events are at the destination, at the backup, or in the spool (on the disk
+ * if the URL's fsync= option requires it). Returns NL_FAILED with the reason otherwise; the log keeps the events and
+ * tries again. Thread-safe. Do not call it in signal handlers.
  */
 NL_API nl_status nl_flush(nl_log *log);
 
@@ -152,25 +158,26 @@ NL_API bool nl_is_on(const nl_log *log, nl_level level);
  * Executes commands[0..size), one per line. Empty lines and lines that begin with # are comments. Words are separated by
  * spaces. Patterns are those of fnmatch(3).
  *
- *   level LEVEL                       as nl_set_level
+ *   level LEVEL                       sets the threshold, like nl_set_level
  *   event PATTERN off|on              switches events with a matching name off or on, in all present and future logs
  *   marker PATTERN log [LEVEL]        logs passes of matching markers (marker.h); default level: Usage
  *   marker PATTERN count              counts passes of matching markers
  *   marker PATTERN time PATTERN       measures the time from one marker to another
  *   marker PATTERN off                detaches the probes that such lines attached to the same pattern
- *   destination URL                   sends to this destination from now on. The options format, zstd, append and
+ *   destination URL                   changes the destination. The options format, zstd, append and
  *                                     timeout apply. Buffered events go to the new destination, or, if the format
  *                                     differs, first to the old one. If the destination cannot be opened, nothing
- *                                     changes. If URL names the present file, the log reopens it: use this after
+ *                                     changes. If URL names the current file, the log reopens it: use this after
  *                                     rotating a log. A collector may name only another collector
  *
- * Repeated lines have no further effect. The log reports counts and measured times in records NetLogger.Marker, every
+ * Repeated lines have no further effect. The log reports counts and measured times in NetLogger.Marker records, every
  * 10 seconds while they change and when a probe is detached. nl_close detaches all probes.
  *
  * The log also executes the commands in the activation file (?activation=FILE or $NETLOGGER_ACTIVATION), which need not
  * exist, when it is opened and whenever the file changes. It undoes commands that a changed file no longer contains.
- * Write to a temporary file and rename it, because the log applies a half-written file. A record NetLogger.Activation
- * reports each time how many commands were DONE and UNDONE, and NetLogger.Activation.Error reports failures.
+ * Write to a temporary file and rename it, because the log applies a half-written file. Each time, a
+ * NetLogger.Activation record reports how many commands were executed (DONE) and undone (UNDONE).
+ * NetLogger.Activation.Error records report failures.
  *
  * Returns NL_OK; NL_OFF if log is NULL; NL_FAILED if some lines are invalid: nl_error_message() names them, and the other
  * lines are executed. Thread-safe. Do not call it in signal handlers.
@@ -184,12 +191,12 @@ NL_API nl_status nl_control_check(const char *commands, size_t size);
 
 /*
  * Flushes and closes a log, and always frees it. The behaviour is undefined if the program uses the log during or after
- * nl_close. nl_close takes as long as nl_flush, plus at most 1 s after text to a collector; exit() flushes all open
- * logs at the same time. Returns NL_OK if all events are sent as nl_flush describes. Otherwise returns NL_FAILED, and
- * nl_error_message() has the number of events and the reason. Events that did not fit into a ring are lost. Events that
- * could not be sent (the collector is away, the disk is full) stay in shared memory, one ring per thread, and nlrecover
- * delivers them after the process has closed its last log or ended (recover.h). Logs to - and memory:, and logs without
- * shared memory, keep nothing. Do not call it in signal handlers.
+ * nl_close. nl_close takes as long as nl_flush, plus at most 1 s if the log sends text to a collector; exit() flushes
+ * all open logs at the same time. Returns NL_OK if all events are sent as nl_flush describes. Otherwise returns
+ * NL_FAILED, and nl_error_message() has the number of events and the reason. Events that did not fit into a ring are
+ * lost. Events that could not be sent (for example, because the collector is unreachable or the disk is full) stay in
+ * shared memory, one ring per thread, and nlrecover delivers them after the process has closed its last log or ended
+ * (recover.h). Logs to - and memory:, and logs without shared memory, keep nothing. Do not call it in signal handlers.
  */
 NL_API nl_status nl_close(nl_log *log);
 

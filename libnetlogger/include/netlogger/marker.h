@@ -3,15 +3,15 @@
  *
  *   NL_MARKER(disk_read, "BLOCK.ID", id, "SIZE", size);
  *
- * A marker without probe costs one load and one branch that is not taken. Any number of probes can be attached to a
+ * A marker without a probe costs one load and one branch that is not taken. Any number of probes can be attached to a
  * marker by name or pattern at run time, by the program (the functions below) or from outside (nl_control and the
  * activation file, log.h). A probe logs the marker, counts it, measures the time from one marker to another, or calls a
  * function. Probes can be detached while other threads pass the marker.
  *
- * The name of a marker is an identifier. It is followed by up to 8 pairs of the name of a field (a string literal) and
- * a value of a type that NL_EVENT accepts. Each value is evaluated once, and only while a probe is attached. Several
- * places may have the same name: a probe is attached to all of them. Markers work in C11 with GNU extensions and in
- * C++11, in inline functions and templates, in the program and in each library that it loads.
+ * The name of a marker is an identifier. It is followed by up to 8 pairs of a field name (a string literal) and a value
+ * of a type that NL_EVENT accepts. Each value is evaluated once, and only while a probe is attached. Several places may
+ * have the same name: a probe is attached to all of them. Markers work in C11 with GNU extensions and in C++11, in
+ * inline functions and templates, in the program and in each library that it loads.
  *
  * Each marker is also a USDT probe of the provider "netlogger" (x86-64 and AArch64) for bpftrace, perf and gdb:
  *
@@ -20,8 +20,8 @@
  * The arguments are the values in order, 8 bytes each: integers, floating-point numbers truncated to integers, and the
  * addresses of strings. Building the program requires no additional package.
  *
- * A probe ignores markers that are passed while the same thread is in a probe. Markers are safe in signal handlers,
- * unless a probe of nl_marker_attach_call calls a function that is not.
+ * While a thread runs a probe, the markers that it passes have no effect. Markers are safe in signal handlers, unless a
+ * probe from nl_marker_attach_call calls a function that is not.
  *
  * All functions below are thread-safe. None is safe in signal handlers.
  */
@@ -41,39 +41,39 @@
 
 NL_BEGIN_DECLS
 
-/* The number of an attached probe: unique in the process and never 0. */
+/* A number that identifies an attached probe: unique in the process and never 0. */
 typedef unsigned nl_probe;
 
-/* The function that a probe of nl_marker_attach_call calls in the thread that passes the marker. The name and the
+/* The function that a probe from nl_marker_attach_call calls, in the thread that passes the marker. The name and the
  * fields are valid until it returns. It may attach and detach probes. */
 typedef void (*nl_probe_function)(void *user, const char *marker, const nl_field *fields, size_t field_count);
 
 /*
- * Attach a probe to all markers whose name matches pattern (fnmatch(3)), including those
- * of libraries that the program loads later. It is no error if no marker matches. The pattern is copied. They return
- * the probe, which the caller passes to nl_marker_detach, or 0 with the reason in nl_error_message() (an empty pattern,
- * no memory).
+ * Attach a probe to all markers whose name matches pattern (fnmatch(3)), including those of libraries that the program
+ * loads later. It is not an error if no marker matches. The pattern is copied. The functions return the probe, which
+ * the caller passes to nl_marker_detach. On failure (the pattern is empty or memory runs out), they return 0, and
+ * nl_error_message() has the reason.
  *
  * nl_marker_attach_log logs each pass to log, which must not be NULL. The name of the event is the marker's name. The
  * threshold of the log applies. nl_close detaches the probe.
  */
 NL_API nl_probe nl_marker_attach_log(const char *pattern, nl_log *log, nl_level level);
 
-/* Counts passes. */
+/* Counts the passes of matching markers. */
 NL_API nl_probe nl_marker_attach_count(const char *pattern);
 
 /*
- * Measures the time from each pass of a marker that matches from to the same thread's next pass of a marker that
- * matches to. A marker that matches both ends one measurement and begins the next. Returns 0 also if 4096 such probes
- * exist.
+ * Measures the time between two passes in the same thread: from a marker whose name matches the pattern `from` to the
+ * next marker whose name matches the pattern `to`. A marker that matches both ends one measurement and begins the next.
+ * Returns 0 also if 4096 such probes exist.
  */
 NL_API nl_probe nl_marker_attach_time(const char *from, const char *to);
 
 /* Calls function with user, which must be valid until nl_marker_detach has returned. */
 NL_API nl_probe nl_marker_attach_call(const char *pattern, nl_probe_function function, void *user);
 
-/* Detaches a probe, and waits until no thread is in the probe. In a probe's own function it does not wait: other
- * threads may be in the probe a moment longer. Returns NL_OK, or NL_END if no such probe exists. */
+/* Detaches a probe, and waits until no thread runs the probe. A call from the probe's own function does not wait, so
+ * other threads may run the probe a moment longer. Returns NL_OK, or NL_END if no such probe exists. */
 NL_API nl_status nl_marker_detach(nl_probe probe);
 
 /* A marker at one place in the program. */
@@ -97,9 +97,9 @@ typedef struct nl_probe_info {
     nl_probe_kind kind;
     const char *pattern;
     const char *to;   /* second pattern of NL_PROBE_TIME, otherwise NULL */
-    size_t markers;   /* number of places it is attached to */
+    size_t markers;   /* number of places where the probe is attached */
     uint64_t count;   /* passes; NL_PROBE_TIME: measurements */
-    int64_t min_ns;   /* this and the following: for NL_PROBE_TIME; 0 while count is 0 */
+    int64_t min_ns;   /* this and the following are for NL_PROBE_TIME; 0 while count is 0 */
     int64_t mean_ns;  /* */
     int64_t max_ns;   /* */
     int64_t p50_ns;   /* percentiles, with an error of at most 1/16 */
@@ -110,8 +110,8 @@ typedef struct nl_probe_info {
 
 /*
  * Call function with user and each marker (also those not yet reached), or each probe, in no particular order. The
- * pointers are valid until function returns. function may call all functions of this file. Return NL_OK, or NL_FAILED
- * without a call of function if memory runs out.
+ * pointers are valid until function returns. function may call all functions of this file. Return NL_OK. If memory runs
+ * out, return NL_FAILED without calling function.
  */
 NL_API nl_status nl_marker_list(void (*function)(void *user, const nl_marker_info *marker), void *user);
 NL_API nl_status nl_probe_list(void (*function)(void *user, const nl_probe_info *probe), void *user);

@@ -21,7 +21,7 @@ NL_BEGIN_DECLS
 typedef struct nl_marker_gate {
     uint32_t state;    /* two halves: the tracers' semaphore, then the library's; 0: dormant */
     uint32_t reserved; /* */
-    void *chain;       /* the library's: the attached probes */
+    void *chain;       /* the attached probes; only the library uses it */
 } nl_marker_gate;
 
 typedef struct nl_marker_entry {
@@ -30,12 +30,13 @@ typedef struct nl_marker_entry {
         text; /* relative to this member: the marker's name, its place and the names of its fields, each with a NUL */
 } nl_marker_entry;
 
-/* Add the places between begin and end when a shared library is loaded (only its first call counts), and remove them.
- * Weak, so that a file that includes this header and has no markers does not need the library. */
+/* The first adds the places between begin and end when a program or shared library is loaded; repeated calls have no
+ * effect. The second removes them. Weak, so that a file that includes this header and has no markers does not need the
+ * library. */
 NL_API void nl_private_markers_add(const nl_marker_entry *begin, const nl_marker_entry *end) __attribute__((weak));
 NL_API void nl_private_markers_remove(const nl_marker_entry *begin) __attribute__((weak));
 
-/* The program has passed a marker that is not dormant. */
+/* Called when the program passes a marker that is not dormant. */
 NL_API void nl_private_marker_reached(nl_marker_gate *gate, const char *name, const nl_field *fields, size_t count);
 
 extern const nl_marker_entry __start_nl_markers[] __attribute__((weak, visibility("hidden")));
@@ -112,7 +113,7 @@ static inline nl_field nl_private_field_bool(const char *name, bool value)
 #define NL_PRIVATE_ADDRESS(pointer) ((int64_t)(intptr_t)(pointer))
 #endif
 
-/* Returns a value in the form for tracers. */
+/* Returns a value as the 8 bytes that tracers receive. */
 static inline int64_t nl_private_traced(const nl_field *field)
 {
     switch (field->type) {
@@ -186,8 +187,8 @@ static inline nl_field nl_private_field(const char *name, nl_private_refused val
 
 /*
  * The symbol of the gate for the assembler. In templates, GCC forgets the assembler name of a variable, so the code
- * names it; Clang does not accept that a variable of an unnamed namespace is defined elsewhere. The %c0 operand must
- * be first. On i386, an address is not a constant in position-independent code, so that C++ templates have no markers
+ * names it; Clang does not accept that a variable in an unnamed namespace is defined elsewhere. The %c0 operand must be
+ * first. On i386, an address is not a constant in position-independent code, so that C++ templates have no markers
  * there.
  */
 #if defined(__clang__) || defined(__i386__)
@@ -287,7 +288,7 @@ static inline nl_field nl_private_field(const char *name, nl_private_refused val
 #define NL_PRIVATE_GATE(marker) NL_PRIVATE_GATE_(marker)
 #endif
 
-/* The check of the gate, then one evaluation of the values for tracers and for the library's probes. */
+/* Checks the gate, then evaluates the values once, for tracers and for the library's probes. */
 #define NL_PRIVATE_MARKER_odd(...)                                                                                     \
     NL_PRIVATE_WRONG("NL_MARKER(marker, field, value, ...): a field name without a value")
 #define NL_PRIVATE_MARKER_many(...) NL_PRIVATE_WRONG("a marker has at most 8 fields")

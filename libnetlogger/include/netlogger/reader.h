@@ -9,8 +9,8 @@
  *
  * A source is a file, a pipe, standard input or memory. The reader detects the format and zstd compression from the
  * content. A source can also be a collector (x-netlog://HOST[:PORT], x-netlogs://HOST[:PORT] or unix:PATH): then the
- * reader returns the records that the collector receives from now on, until the collector ends. Opening a collector can
- * take 20 s. Options of a collector's URL:
+ * reader returns the records that the collector receives after the call, until the collector ends. Opening a collector
+ * can take 20 s. Options of a collector's URL:
  *
  *   where=EXPRESSION      only records that match (filter.h)
  *   since=TIME            also the records that the collector received since TIME, or since -SECONDS before now
@@ -34,12 +34,12 @@ typedef struct nl_reader nl_reader;
 typedef struct nl_malformed {
     const char *source; /* the URL given to nl_reader_open */
     uint64_t line;      /* from 1; 0 for blocks */
-    uint64_t offset;    /* of text, in bytes from the start of the input */
+    uint64_t offset;    /* of the text, in bytes from the start of the input */
     const char *reason;
     nl_string text; /* the bytes, at most max_record_size */
 } nl_malformed;
 
-/* The sequence numbers from <= n < to. */
+/* The sequence numbers n with from <= n < to. */
 typedef struct nl_number_range {
     uint64_t from;
     uint64_t to;
@@ -49,11 +49,12 @@ typedef struct nl_number_range {
 typedef struct nl_lost {
     const char *source;       /* the URL given to nl_reader_open */
     unsigned char stream[16]; /* ID of the stream; zeros: unknown */
-    uint64_t count;           /* of missing records */
-    uint64_t dropped;         /* of count: dropped by the producer; the others were lost later */
+    uint64_t count;           /* number of missing records */
+    uint64_t dropped;         /* how many of these the producer dropped; the others were lost later */
     int64_t from_ns;          /* no record before from_ns is missing */
     int64_t to_ns;            /* no record after to_ns is missing */
-    nl_number_range numbers; /* of the records that were lost later, or else of the dropped records; empty if unknown */
+    nl_number_range numbers;  /* of the records that were lost later, or of the dropped records if none was lost later;
+                                 empty if unknown */
 } nl_lost;
 
 typedef struct nl_reader_options {
@@ -73,7 +74,7 @@ typedef struct nl_reader_stats {
     uint64_t unterminated; /* records with NL_RECORD_UNTERMINATED */
     uint64_t bytes;        /* read */
     uint64_t lost;         /* missing records of streams */
-    int64_t lost_from_ns;  /* range of their times; 0 if lost is 0 */
+    int64_t lost_from_ns;  /* the lost records' times are in this range; 0 if lost is 0 */
     int64_t lost_to_ns;
     uint64_t repeated; /* repeated records, which were skipped */
     uint64_t blocks;   /* blocks of the binary format, returned or skipped */
@@ -93,12 +94,12 @@ NL_API nl_status nl_reader_next(nl_reader *reader, const nl_record **record);
 
 /*
  * Skips records before from_ns as far as this is possible without reading them. Call it before the first
- * nl_reader_next. If a time index lies beside the file (FILE.index, as netlogd writes it), the reader reads only the
- * parts that the index names. Otherwise it skips blocks at the start of a binary log by their headers. Records before
- * from_ns may still follow, because a log of several programs is only roughly in order. The reader skips nothing in
- * text without index, in pipes, and after a damaged block. It does not report skipped records as missing. Returns
- * NL_OK, or NL_FAILED with the reason in nl_error_message(), or, for a nonblocking reader, NL_AGAIN if there are more
- * headers to examine: call it again.
+ * nl_reader_next. If the file has a time index (FILE.index, which netlogd writes), the reader reads only the parts that
+ * the index names. Otherwise it skips blocks at the start of a binary log by their headers. Records before from_ns may
+ * still follow, because a log of several programs is only roughly in order. The reader skips nothing in text without a
+ * time index, in pipes, and after a damaged block. It does not report skipped records as missing. Returns NL_OK, or
+ * NL_FAILED with the reason in nl_error_message(), or, for a nonblocking reader, NL_AGAIN if there are more headers to
+ * examine: call it again.
  */
 NL_API nl_status nl_reader_seek(nl_reader *reader, int64_t from_ns);
 

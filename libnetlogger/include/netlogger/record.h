@@ -37,7 +37,8 @@ typedef struct nl_string {
 } nl_string;
 
 typedef enum nl_type {
-    NL_TYPE_STRING = 0, /* also each value read from text; nl_field_int and nl_field_double parse it */
+    NL_TYPE_STRING =
+        0, /* also the type of each value read from text; nl_field_int and nl_field_double parse such values */
     NL_TYPE_INT,
     NL_TYPE_UINT,
     NL_TYPE_DOUBLE,
@@ -77,7 +78,7 @@ typedef struct nl_record {
     nl_string event;
     const nl_field *fields; /* in the order of logging; names may repeat */
     size_t field_count;
-    nl_string raw;        /* the text it was parsed from, without newline; data is NULL if none exists */
+    nl_string raw; /* the text from which the record was parsed, without a newline; data is NULL if there is none */
     nl_format raw_format; /* the format of raw */
     unsigned flags;       /* NL_RECORD_... */
 } nl_record;
@@ -101,7 +102,7 @@ NL_API void nl_record_free(nl_record *record);
 /* Empties a record from nl_record_new and keeps its memory for reuse. */
 NL_API void nl_record_clear(nl_record *record);
 
-/* Makes record, which is from nl_record_new, a deep copy of source including raw. */
+/* Makes record, which is from nl_record_new, a deep copy of source, including raw. */
 NL_API void nl_record_copy(nl_record *record, const nl_record *source);
 
 /*
@@ -159,16 +160,16 @@ static inline void nl_record_add_bool(nl_record *record, const char *name, bool 
 }
 
 /*
- * Finds the first field of that name. Names are case-sensitive; a standard field has its names of all formats. Returns
- * true and fills *field, or returns false if the record has no such field. The value of DATE or ts is time_ns as
- * NL_TYPE_INT; the value of a level is its text. The strings of *field belong to the record.
+ * Finds the first field with this name. Names are case-sensitive; a standard field can be named as in any format.
+ * Returns true and fills *field, or returns false if the record has no such field. The value of the time (DATE, ts,
+ * time) is time_ns as NL_TYPE_INT; the value of a level is its text. The strings of *field belong to the record.
  */
 NL_API bool nl_record_find(const nl_record *record, const char *name, nl_field *field);
 
 /*
- * Return the value of a field as a number. They return false and leave *value unchanged if the value is neither of a
- * numeric type nor a string that is a decimal number from first to last byte (for double also with fraction and
- * exponent, inf, nan). nl_field_int never rounds: 1.5 and 2^63 are not integers.
+ * Return the value of a field as a number. They return false and leave *value unchanged if the value has no numeric
+ * type and is not a string that consists only of a decimal number (for double also with fraction and exponent, or inf
+ * or nan). nl_field_int never rounds: 1.5 and 2^63 are not integers.
  */
 NL_API bool nl_field_int(const nl_field *field, int64_t *value);
 NL_API bool nl_field_double(const nl_field *field, double *value);

@@ -1,11 +1,11 @@
 /*
- * Recovery of events from programs that were killed, and from programs that closed a log while its collector was away.
+ * Recovery of events from programs that were killed, and from programs that closed a log while its collector was
+ * unreachable.
  *
- * The events of a log stay in shared memory until the destination has them (event.h). If a process is killed, or
- * nl_close cannot deliver the events, they remain in a directory /dev/shm/netlogger-UID-PID-... . nl_recover delivers
- * them to the log's destination: each event whose call had returned, exactly once and in order. It also completes a
- * partial write to a file. The program nlrecover calls nl_recover. netlogd calls it for the processes of netlogd's own
- * user.
+ * The events of a log stay in shared memory until the destination has them (log.h). If a process is killed, or nl_close
+ * cannot deliver the events, they remain in a directory named /dev/shm/netlogger-UID-PID-... . nl_recover delivers them
+ * to the log's destination: each event whose call had returned, exactly once and in order. It also completes a partial
+ * write to a file. The program nlrecover calls nl_recover. netlogd calls it for the processes of netlogd's own user.
  *
  * nl_recover considers only directories of the calling user. root can also recover directories of other users, but only
  * to a destination given in the options, because a directory's owner controls the destination that it contains.
@@ -30,16 +30,16 @@ typedef struct nl_recovered {
     int process; /* process ID */
     const char *prog;
     const char *url;     /* destination of the log */
-    uint64_t records;    /* recovered; with list_only: waiting */
+    uint64_t records;    /* number of recovered records; with list_only: of waiting records */
     nl_status status;    /* NL_OK: delivered; NL_FAILED: still in shared memory or in the spool */
     const char *message; /* the reason of a failure, or "" */
 } nl_recovered;
 
 /*
- * Recovers the logs of ended processes, including the spools of these logs. If the collector of a log with a spool is
- * away, nl_recover moves the events to the spool and reports NL_FAILED for that log; shared memory keeps the location
- * of the spool, and a later call delivers the spool. (The next log with the same URL delivers the spool of a log that
- * was closed without error.)
+ * Recovers the logs of ended processes, including the spools of these logs. If a log has a spool and its collector is
+ * unreachable, nl_recover moves the events to the spool and reports NL_FAILED for that log; shared memory keeps the
+ * location of the spool, and a later call delivers the spool. (The next log with the same URL delivers the spool of a
+ * log that was closed without error.)
  *
  * options may be NULL for the defaults. nl_recover calls report, unless it is NULL, with user for each log. Returns
  * NL_OK if nothing is left to recover. Returns NL_FAILED if it could not recover a log or list the directories; call it

@@ -19,8 +19,8 @@
  * copy to another thread, a callback or a queue, and call nl_context_attach there. nl_span_begin and nl_span_end do not
  * change the current context, so that spans can overlap, and end in another thread or after their parent.
  *
- * Between processes, a context is a traceparent (W3C Trace Context, levels 1 and 2): in a header of a request, or in
- * the environment variable TRACEPARENT of a program.
+ * Between processes, a context is passed as a traceparent (W3C Trace Context, levels 1 and 2), in a request header or
+ * in a program's environment variable TRACEPARENT.
  *
  * Sampling. The originator of a trace decides whether it is sampled and passes the decision in the flags. A span whose
  * parent is not sampled logs nothing. Its traceparent is passed on, so that other programs do not sample either. Traces
@@ -69,10 +69,10 @@ typedef struct nl_context {
 
 /* A span. Programs may read context and set status; other members are private. */
 typedef struct nl_span {
-    nl_context context; /* of the span; if the span is not logged, of its parent */
+    nl_context context; /* the span's context; if the span is not logged, its parent's context */
     unsigned char parent_id[8];
     nl_log *log;       /* NULL: not logged, or ended */
-    const void *begun; /* the place in the program; if level is not 0, the name */
+    const void *begun; /* if level is 0, the place in the program; otherwise the span's name */
     int level;
     int status; /* STATUS of the end: 0 is success */
 } nl_span;
@@ -82,9 +82,9 @@ typedef struct nl_span {
  *
  *   NL_SPAN(log, level, "NAME", "FIELD", value, ...) { ... }
  *
- * The arguments are those of NL_EVENT. The parent is the thread's current context; without one the span begins a trace.
- * Leaving the block, also with break, return, goto or an exception of C++, logs NAME.end and restores the previous
- * context. longjmp out of the block does neither.
+ * The arguments are those of NL_EVENT. The parent is the thread's current context; if that context is empty, the span
+ * begins a trace. Leaving the block, even by break, return, goto or a C++ exception, logs NAME.end and restores the
+ * previous context. longjmp out of the block does neither.
  */
 #define NL_SPAN(log, level, ...) NL_PRIVATE_SCOPE(log, level, __VA_ARGS__)
 
@@ -96,8 +96,8 @@ static inline void nl_span_set_status(int status);
  *
  *   nl_span span = nl_span_begin(log, level, "NAME", parent, "FIELD", value, ...);
  *
- * parent is a const nl_context *; NULL stands for the current context, NL_NO_PARENT for none, which begins a trace.
- * level is a constant and the name a literal, as for NL_EVENT, with up to 16 fields.
+ * parent is a const nl_context *. NULL means the current context. NL_NO_PARENT begins a trace. level is a constant and
+ * the name a literal, as for NL_EVENT, with up to 16 fields.
  */
 #define nl_span_begin(log, level, name, ...)                                                                           \
     __extension__({                                                                                                    \
@@ -108,8 +108,8 @@ static inline void nl_span_set_status(int status);
         nl_span_;                                                                                                      \
     })
 
-/* Logs NAME.end with span->status and more fields, in any thread: nl_span_end(&span, "FIELD", value, ...). Does nothing
- * if the span is NULL, not logged or ended. A statement without result. */
+/* Logs NAME.end with span->status and more fields: nl_span_end(&span, "FIELD", value, ...). Any thread may call it.
+ * Does nothing if the span is NULL, not logged or already ended. It is a statement and returns no result. */
 #define nl_span_end(...)                                                                                               \
     NL_PRIVATE_JOIN(NL_PRIVATE_SPAN_END_, NL_PRIVATE_FORM(__VA_ARGS__))                                                \
     (NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)), __VA_ARGS__, 0)
@@ -118,9 +118,10 @@ static inline void nl_span_set_status(int status);
 
 /*
  * Begin and end a span with names that are known only at run time, for bindings to other languages: fields[0..count)
- * have names, types and values. nl_span_begin_fields sets *span also if it logs nothing. name must exist until the end.
- * The functions cost several times as much as the macros. They return NL_OK; NL_OFF if the span is not logged;
- * NL_FAILED with the reason in nl_error_message() if the event is lost; NL_MALFORMED as nl_write.
+ * have names, types and values. nl_span_begin_fields sets *span even if it logs nothing. name must exist until the span
+ * ends. The functions cost several times as much as the macros. They return NL_OK; NL_OFF if the span is not logged;
+ * NL_FAILED with the reason in nl_error_message() if the event is lost; NL_MALFORMED if a value was truncated, as
+ * nl_write does.
  */
 NL_API nl_status nl_span_begin_fields(nl_span *span, nl_log *log, nl_level level, const char *name,
                                       const nl_context *parent, const nl_field *fields, size_t count);
@@ -129,34 +130,34 @@ NL_API nl_status nl_span_end_fields(nl_span *span, const nl_field *fields, size_
 /* Returns the thread's current context. */
 static inline nl_context nl_context_current(void);
 
-/* Makes a copy of context the thread's current context; NULL or an empty context: no context is current. Returns the
- * previous context. To detach, attach that one again. */
+/* Makes a copy of context the thread's current context. NULL or an empty context means that no context is current.
+ * Returns the previous context. To detach, attach the previous context again. */
 NL_API nl_context nl_context_attach(const nl_context *context);
 
 enum { NL_TRACEPARENT_SIZE = 56, NL_TRACESTATE_SIZE = 1024 };
 
 /*
- * Reads text[0..size), the value of a header traceparent, into *context; if text is NULL, the environment variable
- * TRACEPARENT (which is ignored in a program with more rights than its user). Blanks and tabs around it are ignored.
- * Returns NL_OK; NL_OFF with an empty context if the variable is missing; NL_FAILED with an empty context if the value
- * is invalid (nl_error_message() has the reason): the program then begins a new trace. Flags that level 2 does not
- * define are cleared. A request with two such headers is invalid too.
+ * Reads text[0..size), the value of a traceparent header, into *context. If text is NULL, reads the environment
+ * variable TRACEPARENT, which is ignored in a program with more privileges than its user. Blanks and tabs around the
+ * value are ignored. Returns NL_OK; NL_OFF with an empty context if the variable is missing; NL_FAILED with an empty
+ * context if the value is invalid (nl_error_message() has the reason): the program then begins a new trace. Flags that
+ * level 2 does not define are cleared. A request with two such headers is invalid too.
  */
 NL_API nl_status nl_traceparent_parse(const char *text, size_t size, nl_context *context);
 
 /*
- * Writes the traceparent of a context with a NUL, for a header of a request or, with setenv(3), for programs that the
- * process starts. Returns its length, 55; or 0 and "" if the context is empty. If the trace is not sampled, it has a
- * new span ID, which no log contains.
+ * Writes the traceparent of a context with a NUL, for a request header or, with setenv(3), for programs that the
+ * process starts. Returns its length, 55. If the context is empty, writes "" and returns 0. If the trace is not
+ * sampled, the traceparent has a new span ID, which no log contains.
  */
 NL_API size_t nl_traceparent_format(const nl_context *context, char text[NL_TRACEPARENT_SIZE]);
 
 /*
- * Appends text[0..size), the value of a header tracestate, to state, which has a NUL and is "" at first. Call it once
- * for each such header in their order, only if traceparent is valid, and pass the result on with every traceparent of
- * the trace. It removes blanks around members, empty members, and repeated keys. Returns NL_OK, or NL_FAILED with an
- * empty state if a member is invalid or there are more than 32; discard the whole tracestate then. Members that do not
- * fit are removed: first those of more than 128 bytes, then the last ones.
+ * Appends text[0..size), the value of a tracestate header, to state, a NUL-terminated string that is "" at first. Call
+ * it once for each such header, in the order of the headers, and only if the traceparent is valid. Pass the result on
+ * with every traceparent of the trace. The function removes blanks around members, empty members, and repeated keys.
+ * Returns NL_OK, or NL_FAILED with an empty state if a member is invalid or there are more than 32; discard the whole
+ * tracestate then. Members that do not fit are removed: first those of more than 128 bytes, then the last ones.
  */
 NL_API nl_status nl_tracestate_append(char state[NL_TRACESTATE_SIZE], const char *text, size_t size);
 

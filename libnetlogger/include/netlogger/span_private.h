@@ -2,7 +2,7 @@
  * The implementation of NL_SPAN, nl_span_begin and nl_span_end, which is compiled into programs. Programs must not use
  * these names; they may change with the library's major version.
  *
- * The start and the end of a span are events with sites, as those of NL_EVENT, whose first fields are PARENT.ID,
+ * The start and the end of a span are events with sites, like those of NL_EVENT, whose first fields are PARENT.ID,
  * TRACE.ID and SPAN.ID. A root span uses a second site, which lacks PARENT.ID.
  */
 #ifndef NETLOGGER_SPAN_PRIVATE_H
@@ -18,7 +18,7 @@ typedef struct nl_span_place {
 
 /* An nl_span_end in the program. */
 typedef struct nl_span_end_place {
-    const char *const *names;   /* of its fields */
+    const char *const *names;   /* names of its fields */
     const unsigned char *types; /* NL_RAW_... */
     unsigned field_count;
     const nl_span_place *known;           /* place of the spans that use sites; NULL: no span has ended here */
@@ -29,7 +29,7 @@ typedef struct nl_span_end_place {
 /* The calling thread's current context. */
 typedef struct nl_private_current_context {
     nl_context context;
-    int status;  /* of its innermost NL_SPAN */
+    int status;  /* STATUS of the thread's innermost NL_SPAN */
     int carried; /* the context is sampled, so that events carry it */
 } nl_private_current_context;
 
@@ -42,12 +42,12 @@ typedef struct nl_private_scope {
     int previous_status;
 } nl_private_scope;
 
-/* Sets *span, and takes space for its start in the ring: *size bytes, from which it subtracts the PARENT.ID of a root
- * span. Returns where the program's fields belong; NULL if the event is lost. */
+/* Sets *span, and reserves *size bytes in the ring for its start. For a root span, it subtracts the size of PARENT.ID
+ * from *size first. Returns the position of the program's fields, or NULL if the event is lost. */
 NL_API char *nl_private_span_begin(nl_span *span, nl_log *log, nl_span_place *place, const nl_context *parent,
                                    size_t *size, nl_ring_producer **ring);
 
-/* As nl_private_span_begin, for the end of a span that is logged. */
+/* Like nl_private_span_begin, for the end of a span that is logged. */
 NL_API char *nl_private_span_end(nl_span *span, nl_span_end_place *place, size_t *size, nl_ring_producer **ring);
 
 /* Enter and leave the scope of scope->span. */
@@ -60,7 +60,7 @@ static inline const nl_context *nl_private_no_parent(void)
     return &none;
 }
 
-/* Returns whether spans with this parent are logged: it is sampled, or empty. */
+/* Returns whether spans with this parent are logged: the parent is sampled or empty. */
 static inline int nl_private_is_sampled(const nl_context *parent)
 {
     uint64_t id[2];
@@ -93,8 +93,9 @@ static inline void nl_span_set_status(int status)
 NL_END_DECLS
 
 enum {
-    NL_PRIVATE_SPAN_HEAD = sizeof(nl_event_header) + 8 + 16 + 8,       /* of a start */
-    NL_PRIVATE_SPAN_END_HEAD = NL_PRIVATE_SPAN_HEAD + sizeof(int32_t), /* of an end */
+    NL_PRIVATE_SPAN_HEAD =
+        sizeof(nl_event_header) + 8 + 16 + 8, /* bytes before the program's fields in a start event */
+    NL_PRIVATE_SPAN_END_HEAD = NL_PRIVATE_SPAN_HEAD + sizeof(int32_t), /* the same in an end event */
 };
 
 #define NL_PRIVATE_SITE(event, names, types, first, level)                                                             \
@@ -106,7 +107,7 @@ enum {
     NL_PRIVATE_WRONG("nl_span_begin(log, level, name, parent, field, value, ...): a field name without a value")
 #define NL_PRIVATE_SPAN_many(...) NL_PRIVATE_WRONG("a span has at most 16 fields")
 
-/* As NL_PRIVATE_EVENT_pairs: static sites, the check of the gate, the values, their size, and the copy. */
+/* Like NL_PRIVATE_EVENT_pairs: static sites, the check of the gate, the values, their size, and the copy. */
 #define NL_PRIVATE_SPAN_pairs(each, span, log_given, level_given, span_name, parent_given, ...)                        \
     do {                                                                                                               \
         NL_PRIVATE_STATIC_ASSERT(__builtin_constant_p(level_given), "the level of a span is a constant");              \

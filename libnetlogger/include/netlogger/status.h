@@ -32,7 +32,8 @@
 
 /* Marks a symbol that the shared library exports. All other symbols are hidden. */
 #define NL_API __attribute__((visibility("default")))
-/* Lets the compiler check a format as of printf(3): the indexes of the format and of its first argument, from 1. */
+/* Lets the compiler check a printf(3) format. The arguments are the indexes, from 1, of the format and of its first
+ * argument. */
 #define NL_PRINTF(format_index, first_argument) __attribute__((format(printf, format_index, first_argument)))
 
 NL_BEGIN_DECLS
