@@ -195,7 +195,7 @@ COUNTERS_SENSOR(vm, "page faults and paging");
 static const sensor_field tcp_fields[] = {
     {"TcpSegments", "TCP.RETRANS", "segments", "retransmitted since the last record"},
     {"TcpSegments", "TCP.IN", "segments/s", "received"},
-    {"TcpSegments", "TCP.OUT", "segments/s", "sent, without retransmissions"},
+    {"TcpSegments", "TCP.OUT", "segments/s", "sent, not counting retransmissions"},
     {"TcpSegments", "TCP.IN.ERRORS", "segments", "received with errors since the last record"},
     {"TcpSegments", "TCP.RESETS.OUT", "segments", "with RST, sent since the last record"},
     {"TcpSegments", "TCP.RESETS.IN", "connections", "reset since the last record"},

@@ -115,8 +115,8 @@ static const sensor_field fields[] = {
     {"DiskDevice", "DISK.WRITE", "bytes/s", "written"},
     {"DiskDevice", "DISK.READS", "requests/s", "completed reads"},
     {"DiskDevice", "DISK.WRITES", "requests/s", "completed writes"},
-    {"DiskDevice", "DISK.READ.MS", "ms", "mean duration of a read; 0 without reads"},
-    {"DiskDevice", "DISK.WRITE.MS", "ms", "mean duration of a write; 0 without writes"},
+    {"DiskDevice", "DISK.READ.MS", "ms", "mean duration of a read; 0 if there were no reads"},
+    {"DiskDevice", "DISK.WRITE.MS", "ms", "mean duration of a write; 0 if there were no writes"},
     {"DiskDevice", "DISK.QUEUE", "requests", "mean number pending"},
     {"DiskDevice", "DISK.IN.FLIGHT", "requests", "in progress now"},
     {"DiskDevice", "DISK.BUSY", "%", "share of the time with requests pending"},
@@ -125,7 +125,7 @@ static const sensor_field fields[] = {
 
 const sensor_kind disk_sensor = {
     .name = "disk",
-    .what = "disk I/O: DiskIo for all disks, DiskDevice for each with rates, latencies and queue",
+    .what = "disk I/O: DiskIo for all disks together, DiskDevice for each disk with rates, latencies and queue length",
     .arguments = "",
     .is_default = true,
     .fields = fields,

@@ -195,7 +195,7 @@ static bool ping_measure(measurement *m)
 static const sensor_field fields[] = {
     {"Ping", "PING.HOST", "", "host"},
     {"Ping", "PING.ADDRESS", "", "address of the host"},
-    {"Ping", "PING.RTT", "us", "mean round-trip time; absent without replies"},
+    {"Ping", "PING.RTT", "us", "mean round-trip time; absent if there were no replies"},
     {"Ping", "PING.RTT.MIN", "us", "minimum round-trip time"},
     {"Ping", "PING.RTT.MAX", "us", "maximum round-trip time"},
     {"Ping", "PING.ANSWERED", "packets", "replies since the last record"},
