@@ -25,19 +25,19 @@ enum {
     ACCEPTED_AT_ONCE = 64,
     RETRY_MS = 250,       /* between checks for free descriptors */
     REPORT_SECONDS = 10,  /* minimum time between two messages about missing descriptors */
-    WAITING_MAX = 4096,   /* connections of a socket that are accepted at the end; more than the kernel queues */
+    WAITING_MAX = 4096,   /* connections of a socket that are accepted at the end; more than the kernel can queue */
     OWN_DESCRIPTORS = 64, /* reserved for output files and certificates */
 };
 
 static listener *sockets;
 static size_t socket_count;
-static struct evconnlistener **listeners; /* of each socket; NULL for datagrams */
+static struct evconnlistener **listeners; /* one for each socket; NULL for datagram sockets */
 static struct evconnlistener *control;    /* NULL: none */
 static struct event *again;               /* enables the listeners again */
 static client_table *clients;
-static unsigned accepted;      /* clients accepted since the listeners last paused */
-static int client_descriptors; /* clients have lower descriptors */
-static int64_t reported_ns;    /* when a lack of descriptors was reported; 0: never */
+static unsigned accepted;      /* number of clients accepted since the listeners last paused */
+static int client_descriptors; /* the descriptors of clients are lower than this */
+static int64_t reported_ns;    /* when a lack of descriptors was last reported; 0: never */
 
 static const listener *find_socket(const struct evconnlistener *from)
 {
@@ -98,8 +98,8 @@ void accepting_change_settings(const settings *now)
 /* ---- listeners ---- */
 
 /*
- * Pauses the listeners after some connections until waiting clients have had a turn, because libevent would accept
- * connections as long as any wait, and would not read from clients.
+ * Pauses the listeners after ACCEPTED_AT_ONCE connections, until waiting clients have had a turn. Otherwise libevent
+ * would accept connections as long as any are waiting, and would not read from clients.
  */
 static void give_way(struct evconnlistener *from)
 {
@@ -143,8 +143,8 @@ static void wait_for_descriptors(const char *reason)
 }
 
 /*
- * Returns whether a silent client may be closed: while netlogd does not read from clients, or reads for the last time,
- * their silence is not their choice.
+ * Returns whether netlogd may close a silent client. It may not while it does not read from clients, or reads from them
+ * for the last time: the silence is then not the client's choice.
  */
 static bool may_displace(void)
 {
@@ -157,8 +157,10 @@ static void displace(client_entry *silent, const char *newcomer)
     silent->close(silent);
 }
 
-/* Returns whether a client from peer may connect; closes another client if necessary. Sets the error if not. full: no
- * descriptor is free for one more client. */
+/*
+ * Returns whether a client from peer may connect; closes another client if necessary. If the client may not connect,
+ * sets the error. full: no descriptor is free for another client.
+ */
 static bool make_place(const struct sockaddr *peer, bool full, const char *address)
 {
     client_entry *silent;
@@ -196,7 +198,7 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
         accepting_refuse(fd, peer);
 }
 
-/* Accepts a connection to the control socket. Every user who may open its file may send requests. */
+/* Accepts a connection to the control socket. Every user who may open the socket's file may send requests. */
 static void on_control(struct evconnlistener *from, evutil_socket_t fd, struct sockaddr *peer, int size, void *user)
 {
     (void)from, (void)size, (void)peer, (void)user;

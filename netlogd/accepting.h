@@ -1,7 +1,7 @@
 /*
- * Admission of clients to the server, by address and number, and the server's listening sockets.
+ * The server's listening sockets, and the decision which clients may connect: by address and by number of connections.
  *
- * The module owns the listeners and the table of clients. The server's thread only.
+ * The module owns the listeners and the table of clients. Only the server's thread may call it.
  */
 #ifndef NETLOGD_ACCEPTING_H
 #define NETLOGD_ACCEPTING_H
@@ -13,19 +13,25 @@
 
 #include <sys/socket.h>
 
-/* Starts with these sockets, whose owner is the caller, and accepts connections to the control socket (NULL: none). */
+/*
+ * Starts the module with these sockets, which the caller owns. Accepts connections to the control socket at once; NULL:
+ * there is no control socket.
+ */
 void accepting_start(listener *sockets, size_t count, const listener *control);
 
-/* Accepts connections and datagrams of clients from now on. */
+/* Starts to accept connections and datagrams from clients. */
 void accepting_listen(void);
 
-/* With false, lets new connections wait in the kernel; with true, accepts connections again. */
+/* If enable is false, lets new connections wait in the kernel. If it is true, accepts connections again. */
 void accepting_enable(bool enable);
 
-/* At the end: accepts the waiting connections, except at sockets of systemd, which the next process serves. */
+/*
+ * Accepts the connections that wait in the kernel. Skips sockets that systemd opened, which the next process serves.
+ * For the end of the program.
+ */
 void accepting_take_waiting(void);
 
-/* Refuses new connections from now on, except at sockets of systemd. */
+/* Starts to refuse new connections, except at sockets that systemd opened. */
 void accepting_end(void);
 
 void accepting_free(void);

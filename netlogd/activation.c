@@ -26,11 +26,11 @@ typedef struct program_command {
 
 static const char *path;    /* NULL: no file */
 static struct event *timer; /* checks the file; NULL without a file */
-static nl_buffer text;      /* the file's */
+static nl_buffer text;      /* the file's text */
 static program_command *commands;
-static size_t command_count, commands_size; /* size: of all commands with their newlines */
-static bool ever;                           /* a command was set before, so that later frames make programs undo it */
-static bool reported;                       /* a problem with the file was reported */
+static size_t command_count, commands_size; /* commands_size: bytes of all commands with their newlines */
+static bool ever;                           /* a command was set at some time, so programs need frames to undo it */
+static bool reported;                       /* a problem with the file has been reported */
 static nl_buffer frame;
 
 static void free_command(program_command *t)
@@ -47,7 +47,7 @@ static ssize_t report_problem(const char *problem)
     return -1;
 }
 
-/* Reads the file's text. Returns its size; 0 without a file; -1 after a problem was reported. */
+/* Reads the file's text. Returns its size, 0 if there is no file, or -1 after reporting a problem. */
 static ssize_t read_text(char bytes[TEXT_MAX + 1])
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -145,7 +145,7 @@ nl_string activation_frame(const char *prog)
     if (!ever)
         return (nl_string){0};
     nl_buffer_append(&frame, "NLC1\0\0\0", HEAD);
-    /* The commands must fit after the text, whose end is omitted if necessary. */
+    /* The commands must fit after the text. If there is not enough space, drop the end of the text. */
     size_t space = TEXT_MAX - commands_size - 1;
     nl_buffer_append(&frame, text.data, text.size < space ? text.size : space);
     for (size_t i = 0; i < command_count; i++) {

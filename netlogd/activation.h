@@ -1,7 +1,8 @@
 /*
  * The commands that the collector sends to the programs that log to it: the text of a file (nl_control describes the
- * commands), and commands that the control socket received (netlogctl tell). Every client of the binary protocol gets
- * all of them when it connects, and again when any of them changes. A program undoes commands that are no longer sent.
+ * commands), and the commands that arrived at the control socket (netlogctl tell). Every client of the binary protocol
+ * gets all of them when it connects, and again when any of them changes. A program undoes commands that are no longer
+ * sent.
  *
  * The module owns the text of the file and the commands. The server's thread only.
  */
@@ -10,7 +11,7 @@
 
 #include <netlogger.h>
 
-/* Reads the file, and checks it for changes from then on. It need not exist yet. NULL: no file. */
+/* Reads the file at path and starts to check it for changes. The file need not exist yet. path NULL: no file. */
 void activation_start(const char *path);
 void activation_free(void);
 

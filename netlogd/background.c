@@ -6,11 +6,11 @@
 #include "base/monotonic.h"
 
 enum {
-    TURN_NS = 1000000, /* for tasks, before the loop checks for clients */
+    TURN_NS = 1000000, /* time for tasks before the loop checks for clients */
     SHARE_MS = 20,     /* maximum time between turns */
 };
 
-static background_task *first, **end = &first; /* of the queue */
+static background_task *first, **end = &first; /* the queue */
 static struct event *turn;                     /* runs tasks when no more urgent events are pending */
 static struct event *share;                    /* runs tasks if `turn` never becomes active */
 

@@ -1,9 +1,9 @@
 /*
- * The latest records, until all subscriptions were matched with them. Adding a record costs one copy, regardless of the
- * subscribers' expressions.
+ * The latest records, kept until they have been matched with all subscriptions. Adding a record costs one copy,
+ * regardless of the subscribers' expressions.
  *
- * Records are numbered from 0 as they come. The backlog holds at most BACKLOG_RECORDS records and about BACKLOG_BYTES;
- * its user, subscription.c, drops the oldest records while it is full. The server's thread only.
+ * Records are numbered from 0 in the order of arrival. The backlog holds at most BACKLOG_RECORDS records and about
+ * BACKLOG_BYTES; its user, subscription.c, drops the oldest records while it is full. The server's thread only.
  */
 #ifndef NETLOGD_BACKLOG_H
 #define NETLOGD_BACKLOG_H
@@ -25,12 +25,12 @@ bool backlog_is_full(void);
 /* Appends a copy of a record. The backlog must not be full. */
 void backlog_put(const nl_record *record);
 
-/* Drops the records before a number, which is at most backlog_end. */
+/* Drops the records before a number, which must be at most backlog_end. */
 void backlog_drop(uint64_t before);
 
 /*
- * Return a record in the backlog, and its line in a text format, as outputs write it; valid until the record is
- * dropped.
+ * backlog_record returns a record in the backlog. backlog_line returns the record's line in a text format, as outputs
+ * write it. Both results are valid until the record is dropped.
  */
 const nl_record *backlog_record(uint64_t number);
 nl_string backlog_line(uint64_t number, nl_format format);

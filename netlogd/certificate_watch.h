@@ -18,7 +18,7 @@ enum { CERTIFICATE_WARN_DAYS = 14 };
  */
 void certificate_watch_tick(int64_t now_ns);
 
-/* Returns when the first certificate expires, in seconds since 1970; 0 without certificates. */
+/* Returns the time when the first certificate expires, in seconds since 1970, or 0 if there are no certificates. */
 uint64_t certificate_watch_get_first(void);
 
 #endif

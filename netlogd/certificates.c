@@ -1,7 +1,7 @@
 /*
- * The certificates follow RFC 5280: ECDSA on P-256 with SHA-256, which all OpenSSL versions of the last ten years
- * support. A host's certificate is valid for servers and clients, because netlogd forwards as a client and collects as
- * a server.
+ * The certificates follow RFC 5280. They use ECDSA on P-256 with SHA-256, which all OpenSSL versions of the last ten
+ * years support. A host's certificate is valid for servers and clients, because netlogd forwards as a client and
+ * collects as a server.
  */
 #include "config.h"
 
@@ -50,7 +50,7 @@ static bool certificates_fail(const char *what)
 
 /* ---- files ---- */
 
-/* Reads path with one of PEM_read_PrivateKey and PEM_read_X509. Returns NULL and no error if the file is missing. */
+/* Reads a key or a certificate from path. If the file does not exist, returns NULL but leaves *ok true. */
 static void *certificates_read(const char *path, bool is_key, bool *ok)
 {
     FILE *file = fopen(path, "re");
@@ -64,7 +64,10 @@ static void *certificates_read(const char *path, bool is_key, bool *ok)
     return read;
 }
 
-/* Writes a key, or if key is NULL a certificate, so that path has the complete new content or its previous content. */
+/*
+ * Writes a key, or, if key is NULL, a certificate. After a crash, path has either its complete new content or its
+ * previous content.
+ */
 static bool certificates_write(const char *path, EVP_PKEY *key, X509 *certificate)
 {
     BIO *text = BIO_new(BIO_s_mem());
@@ -118,8 +121,8 @@ typedef struct extension_row {
 } extension_row;
 
 /*
- * Issues a certificate of name for key. issuer and issuer_key are NULL for a certificate that signs itself. names is
- * the subjectAltName, or NULL. Returns NULL on failure, with OpenSSL's error set.
+ * Issues a certificate that binds name to key. issuer and issuer_key are NULL for a certificate that signs itself.
+ * names is the subjectAltName, or NULL. Returns NULL on failure, with OpenSSL's error set.
  */
 static X509 *certificates_issue(EVP_PKEY *key, const char *name, const char *names, int days, X509 *issuer,
                                 EVP_PKEY *issuer_key)
@@ -186,7 +189,7 @@ static bool authority_make(identity *ca, const char *key_path, const char *certi
     free(name);
     if (ca->certificate == NULL)
         return certificates_fail("make a certificate authority");
-    /* The certificate is written second: the next run can replace a key without a certificate. */
+    /* Write the certificate second, because the next run can replace a key that has no certificate. */
     if (!certificates_write(key_path, ca->key, NULL) || !certificates_write(certificate_path, NULL, ca->certificate))
         return false;
     certificates_print(certificate_path, ca->certificate, "new certificate authority");
@@ -218,7 +221,8 @@ static bool authority_open(identity *ca, const char *directory)
 }
 
 /*
- * Returns the subjectAltName for a host's name or address, which the caller frees; NULL and an error if it is neither.
+ * Returns the subjectAltName for a host name or address. The caller frees it. Returns NULL and sets the error if host
+ * is neither.
  */
 static char *host_alternative_name(const char *host)
 {
@@ -236,7 +240,8 @@ static char *host_alternative_name(const char *host)
 }
 
 /*
- * Returns whether the host's certificate can be kept: it belongs to the key and the authority, and is not near its end.
+ * Returns whether the host's certificate can be kept: it matches the key, the authority issued it, and it does not
+ * expire soon.
  */
 static bool host_is_current(const identity *host, const identity *ca)
 {
@@ -305,7 +310,7 @@ int certificates_make(const char *directory, char *const *hosts, size_t count)
     bool ok = (mkdir(directory, 0700) == 0 || errno == EEXIST) && stat(directory, &status) == 0;
     ok = ok ? nl_private_directory_check(directory, &status, false) == NL_OK
             : nl_error_false(NL_ERROR_SYSTEM, "%s: %s", directory, strerror(errno));
-    for (size_t i = 0; ok && i < count; i++) { /* so that an invalid name leaves no files */
+    for (size_t i = 0; ok && i < count; i++) { /* check all names first, so that an invalid name leaves no files */
         char *names = host_alternative_name(hosts[i]);
         ok = names != NULL;
         free(names);

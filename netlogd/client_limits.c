@@ -8,7 +8,7 @@
 
 enum { TEXT_BUCKETS = 4096 };
 
-/* The use beyond the amount that the rate has allowed since. */
+/* A leaky bucket: the use so far, less the amount that the rate has since allowed. */
 typedef struct bucket {
     double used; /* streams or bytes */
     int64_t at_ns;

@@ -32,28 +32,28 @@ typedef struct host_clock {
     char source[SOURCE_SIZE];
     int64_t time_ns; /* of the latest record */
     bool has_state, synchronized;
-    bool has_kernel; /* the kernel's own state was reported, which takes precedence over chronyd's state */
+    bool has_kernel; /* the host has reported the kernel's own state, which takes precedence over chronyd's state */
     bool has_error, has_stratum, has_offset;
     double error_us, offset_us, offset_error_us, delay_us;
     int64_t stratum;
     bool warned;         /* the state that was reported last */
-    int64_t reported_ns; /* time of the report, by the monotonic clock; 0: never */
+    int64_t reported_ns; /* when that state was reported, on the monotonic clock; 0: never */
 } host_clock;
 
 /*
- * A client that invents hosts causes several searches for each of its records. The compared values are in separate
- * arrays, so that a search is fast.
+ * The table of hosts. A client that invents host names causes several searches for each of its records. The compared
+ * values are in separate arrays, so that a search is fast.
  */
 static struct {
     nl_log *log;
-    uint64_t seed; /* of the hashes, unknown to clients */
+    uint64_t seed; /* seed of the hashes; clients do not know it */
     size_t count;
-    uint64_t hashes[HOSTS_MAX];  /* of the host's name */
+    uint64_t hashes[HOSTS_MAX];  /* hash of the host's name */
     uint64_t owners[HOSTS_MAX];  /* hash of the host's owner: the address of its first record */
     unsigned shares[HOSTS_MAX];  /* number of hosts of that owner */
-    int64_t heard_ns[HOSTS_MAX]; /* when the latest record of the host arrived, by the monotonic clock */
+    int64_t heard_ns[HOSTS_MAX]; /* when the latest record of the host arrived, on the monotonic clock */
     host_clock hosts[HOSTS_MAX];
-    uint64_t reported; /* warnings since: */
+    uint64_t reported; /* number of warnings since reported_since_ns */
     int64_t reported_since_ns;
 } table;
 
@@ -76,7 +76,7 @@ static void clocks_copy(char *to, size_t capacity, nl_string from)
              from.data != NULL ? from.data : "");
 }
 
-/* Changes the number of hosts of an owner in all its entries, and returns it. */
+/* Changes an owner's number of hosts in all of its entries, and returns the new number. */
 static unsigned change_share(uint64_t owner, int change)
 {
     unsigned share = 0;
@@ -88,9 +88,9 @@ static unsigned change_share(uint64_t owner, int change)
 
 /*
  * Returns the index of the host that a new host of owner replaces in a full table: the host that has been silent
- * longest, if it has expired; otherwise the most silent host of the owner with the most hosts. If owner has the same
- * number, it replaces one of its own. So hosts that one address invents never replace hosts of an address with fewer
- * hosts.
+ * longest, if it has expired; otherwise, among the hosts of the owner with the most hosts, the one that has been silent
+ * longest. If owner itself has as many hosts, one of its own is replaced. Hosts that one address invents therefore
+ * never replace hosts of an address with fewer hosts.
  */
 static size_t find_replaceable(uint64_t owner)
 {
@@ -125,7 +125,7 @@ static size_t add_host(const char *peer)
     return h;
 }
 
-/* Returns the entry of the host, which may be new, and notes the time. */
+/* Returns the entry of the host, adding it if it is new, and sets the time when the host was last heard. */
 static host_clock *clocks_find(nl_string name, const char *peer)
 {
     char host[NAME_SIZE];
@@ -161,7 +161,7 @@ static void take_state(host_clock *h, const nl_record *record, bool of_kernel)
 }
 
 /*
- * Reads the error of a clock. It is unknown if the clock is not synchronized, because the kernel then reports its
+ * Reads the error of a clock. If the clock is not synchronized, its error is unknown: the kernel then reports its
  * default of 16 s.
  */
 static void take_error(host_clock *h, const nl_record *record)
@@ -188,7 +188,10 @@ static bool is_wrong(const host_clock *h)
     return (h->has_state && !h->synchronized) || is_off(h);
 }
 
-/* Reports a changed state, unless the latest report about this host, or too many reports, are recent. */
+/*
+ * Reports a change of the state, unless the latest report about this host is recent, or there were too many reports
+ * recently.
+ */
 static void warn(host_clock *h)
 {
     bool wrong = is_wrong(h);
@@ -201,7 +204,7 @@ static void warn(host_clock *h)
         table.reported_since_ns = now_ns;
         table.reported = 0;
     }
-    if (table.reported++ >= HOSTS_MAX) /* a client invents hosts; clocks_report tries again */
+    if (table.reported++ >= HOSTS_MAX) /* a client probably invents hosts; clocks_report tries again */
         return;
     h->warned = wrong;
     h->reported_ns = now_ns;

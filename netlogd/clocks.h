@@ -1,11 +1,11 @@
 /*
- * The state of hosts' clocks, from their records (ClockKernel, ClockTracking, ClockOffset: doc/clocks.md). netlogd's
- * own log gets a warning when a host's clock is not synchronized or is wrong, and a notice when it is right again, at
- * most once a minute for each host.
+ * The state of hosts' clocks, from the ClockKernel, ClockTracking and ClockOffset events that the hosts send
+ * (doc/clocks.md). netlogd's own log gets a warning when a host's clock is not synchronized or is wrong, and a notice
+ * when it is right again, at most once a minute for each host.
  *
- * A client may invent hosts. The table holds 1,024. When it is full, a new host replaces a host that has been silent
- * for 15 minutes, or otherwise the host that has been silent longest at the address with the most hosts. At most 1,024
- * warnings a minute are logged.
+ * A client may invent host names. The table holds 1,024. When it is full, a new host replaces a host that has been
+ * silent for 15 minutes. If there is none, it replaces the host that has been silent longest at the address with the
+ * most hosts. At most 1,024 warnings a minute are logged.
  *
  * The module owns the table. The server's thread only.
  */
@@ -29,7 +29,7 @@ void clocks_report(void);
 /* Counts the hosts in the table, and the hosts whose clock is wrong. */
 void clocks_count(size_t *hosts, size_t *wrong);
 
-/* Appends a record Netlogd.Clock for each host to the reply to a request. */
+/* Appends a Netlogd.Clock record for each host to the reply to a request. */
 void clocks_describe(request *r);
 
 #endif

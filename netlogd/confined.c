@@ -30,7 +30,7 @@ static void keep_destination(const char *text)
     nl_url_free(url);
 }
 
-/* Keeps the rights of a listener: a Unix socket is removed at the end, and NATS needs a connection. */
+/* Keeps the rights that a listener needs: to remove a Unix socket at the end, or to connect to NATS. */
 static void keep_listening(const char *text)
 {
     nl_url *url = nl_url_parse(text);

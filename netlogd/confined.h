@@ -8,7 +8,7 @@
  * run yet. Returns NL_FAILED and sets the error if the kernel supports only a part of the confinement. */
 nl_status confined_begin(const settings *s);
 
-/* Fails if an output of the settings needs a right that the running process has given up. */
+/* Returns NL_FAILED if an output in the settings needs a right that the running process has given up. */
 nl_status confined_check(const settings *s);
 
 #endif

@@ -34,61 +34,61 @@
 
 enum {
     READ_SIZE = 256 << 10,
-    WORK_PER_BYTE = 3,        /* units of work for a byte of ordinary lines */
-    FOREIGN_READS = 4,        /* reads of bytes that a client of another protocol has already sent */
+    WORK_PER_BYTE = 3,        /* units of work per byte of ordinary lines */
+    FOREIGN_READS = 4,        /* maximum reads of the bytes that a client of another protocol has already sent */
     TOUCH_SECONDS = 60,       /* interval at which a client's streams are marked as in use */
-    GARBAGE_LIMIT = 20 << 20, /* bytes without a record, besides max-record-size, after which a client is disconnected;
+    GARBAGE_LIMIT = 20 << 20, /* a client is disconnected after this many bytes, plus max-record-size, without a record;
                                  more than a block */
-    LOST_WORK = 4 * GAPS_MAX, /* units of a search among all gaps */
-    CLOCK_WORK = 2000,        /* units of a record of a clock, for the search for its host */
-    TLS_WORK = 500000,        /* units of a TLS handshake, charged with the first read */
-    CLOCK_RECORDS_MAX = 16,   /* a whole block with more records is not searched for records of clocks */
+    LOST_WORK = 4 * GAPS_MAX, /* units of work of a search among all gaps */
+    CLOCK_WORK = 2000,        /* units of work of a clock record, for the search for its host */
+    TLS_WORK = 500000,        /* units of work of a TLS handshake, charged with the first read */
+    CLOCK_RECORDS_MAX = 16,   /* a whole block with more records than this is not searched for clock records */
 };
 
 struct connection {
     connections_entry listed;
     client_entry entry;
-    const listener *at;         /* where it was accepted */
-    struct nl_buffer certified; /* the latest HOST that was found in the client's certificate */
+    const listener *at;         /* the listener that accepted the connection */
+    struct nl_buffer certified; /* the latest HOST value that the client's certificate was found to permit */
     nl_channel channel;
     struct event *readable;
     nl_decoder *decoder;
     uint64_t good_at;      /* bytes received when the latest record was complete */
-    uint64_t acknowledged; /* blocks */
+    uint64_t acknowledged; /* number of acknowledged blocks */
     turn turn;
-    uint64_t charged;  /* units of work that were charged */
-    uint64_t work_max; /* units at which its turn ends */
+    uint64_t charged;  /* units of work charged so far */
+    uint64_t work_max; /* units of work at which its turn ends */
     bool at_once;      /* the client did not wait for its turn */
-    bool first;        /* no block was taken in this turn */
+    bool first;        /* no block has been taken in this turn yet */
     bool rest;         /* the decoder holds blocks for its next turn */
-    uint64_t gaps;     /* gaps in its streams, including gaps that were filled since */
-    int64_t came_ns;   /* when the latest bytes were read, by the real-time clock */
+    uint64_t gaps;     /* gaps in its streams, including gaps that have since been filled */
+    int64_t came_ns;   /* when the latest bytes were read, on the real-time clock */
     int64_t opened_ns;
-    int64_t waits_ns;     /* time at which it began to wait for its turn */
+    int64_t waits_ns;     /* when the client began to wait for its turn */
     int64_t part_ns;      /* time since which a record has been incomplete; 0: no incomplete record */
-    allowance allowance;  /* of records; while it is below 0, the client is not read */
-    struct event *resume; /* reads from the client again */
-    bool limited;         /* by max-rate: the allowance is in use */
+    allowance allowance;  /* allowance of records; while it is negative, netlogd does not read from the client */
+    struct event *resume; /* fires when netlogd may read from the client again */
+    bool limited;         /* max-rate limits the client, so the allowance is in use */
     uint64_t text;        /* bytes that the outputs wrote for it, on average */
-    uint64_t received;    /* bytes that the decoder had received when text was last counted */
+    uint64_t received;    /* bytes that the decoder had received when `text` was last updated */
     bool held_up;
     bool ready;                   /* the TLS handshake is complete, or TLS is not used */
     bool activated;               /* the collector's commands were sent */
     char mark[REQUEST_MARK_SIZE]; /* its first bytes, until they show whether it sends a request */
     unsigned char mark_size;
     bool logs;      /* the client sends records, not a request */
-    bool ended;     /* it has closed its sending half */
+    bool ended;     /* the client has closed its sending half */
     bool over;      /* netlogd no longer reads from it; at the server's end the connection remains for a while */
-    unsigned owner; /* of its streams; 0: unknown */
-    bool numbered;  /* the latest block belongs to a stream, */
-    unsigned char stream[16]; /* namely to this stream; otherwise, the stream of an earlier block */
+    unsigned owner; /* owner of its streams; 0: unknown */
+    bool numbered;  /* the latest block belongs to a stream */
+    unsigned char stream[16]; /* the stream of the latest numbered block */
     used_streams used;        /* the streams of all its blocks */
     int64_t touched_ns;       /* when its streams were last marked as in use */
     int64_t connected_ns;
-    int64_t rate_since_ns; /* start of the present count of records for the rate */
-    uint64_t rate_records; /* so many */
+    int64_t rate_since_ns; /* start of the period in which rate_records are counted */
+    uint64_t rate_records; /* records in the current period */
     double rate;           /* records per second in the previous period */
-    char prog[64];         /* PROG of its first record; empty before */
+    char prog[64];         /* PROG of its first record; empty until then */
     bool named;
     char peer[80];
 };
@@ -116,7 +116,10 @@ static void on_lost(void *user, const nl_lost *what)
         add_work(c, LOST_WORK);
 }
 
-/* Notes that the client waits for an acknowledgement, if it has sent blocks that are not acknowledged. */
+/*
+ * If the client has sent blocks that are not acknowledged, adds it to the connections that wait for an acknowledgement.
+ * Returns whether there are such blocks.
+ */
 static bool want_acknowledgement(connection *c)
 {
     if (nl_decoder_get_stats(c->decoder)->blocks == c->acknowledged)
@@ -126,8 +129,8 @@ static bool want_acknowledgement(connection *c)
 }
 
 /*
- * Sends a frame without waiting. Returns false if the client did not accept the whole frame, because it does not read.
- * If it accepted a part, closes the connection, because the client could not parse later frames.
+ * Sends a frame without waiting. Returns false if the kernel did not accept the whole frame, because the client does
+ * not read. If the kernel accepted a part, closes the connection, because the client could not parse later frames.
  */
 static bool send_frame(connection *c, nl_string frame)
 {
@@ -195,12 +198,15 @@ void connection_acknowledge(connection *c)
     uint64_t blocks = htole64(nl_decoder_get_stats(c->decoder)->blocks);
     char frame[16] = "NLA1\x08";
     memcpy(frame + 8, &blocks, sizeof blocks);
-    /* A client that does not read gets the acknowledgement with the next block; the number covers all blocks. */
+    /*
+     * If the client does not read, the next acknowledgement covers these blocks too, because the number counts all
+     * blocks.
+     */
     if (send_frame(c, (nl_string){frame, sizeof frame}))
         c->acknowledged = nl_decoder_get_stats(c->decoder)->blocks;
 }
 
-/* Replies at once to a client's time question, because a delay would look like a delay of the network. */
+/* Replies at once to a client's clock query, because the client would count a delay here as network delay. */
 static void on_question(void *user, int64_t sent_ns)
 {
     enum { HEAD = 8 };
@@ -228,7 +234,7 @@ static void spend(connection *c, uint64_t records)
         allowance_spend(&c->allowance, rate, nl_monotonic_ns(), records);
 }
 
-/* Counts the text that the outputs have received from a client since their count was `before`. */
+/* Adds to the client's text the bytes that the outputs have received since their count was `before`. */
 static void count_text(connection *c, uint64_t before)
 {
     uint64_t text = outputs_encoded() - before;
@@ -265,7 +271,7 @@ static void hold_up(connection *c)
     event_add(c->resume, &interval);
 }
 
-/* Names the client by the program of its first record. */
+/* Sets the client's name to the program of its first record. */
 static void name_by(connection *c, const nl_record *record)
 {
     snprintf(c->prog, sizeof c->prog, "%.*s", (int)record->prog.size, record->prog.data);
@@ -273,8 +279,8 @@ static void name_by(connection *c, const nl_record *record)
 }
 
 /*
- * Searches a block that was passed on whole for the client's name, and for records of clocks, which are in small blocks
- * without a stream.
+ * Searches a block that was passed on whole for the client's name and for clock records. Clock records come in small
+ * blocks without a stream.
  */
 static void look_into_block(connection *c, const nl_block_view *block)
 {
@@ -303,7 +309,7 @@ static bool admit_block(void *user, const nl_block_header *block)
     return records_admit_block(block, c->owner, c->peer, "closed");
 }
 
-/* The decoder has found a block. Its records follow, unless the block is passed on whole. */
+/* Called when the decoder has found a block. The block's records follow, unless the block is passed on whole. */
 static void on_block(void *user, const nl_block_view *block)
 {
     connection *c = user;
@@ -317,16 +323,20 @@ static void on_block(void *user, const nl_block_view *block)
 }
 
 /*
- * Returns whether a last line without a newline is only a part of a record, whose client was killed or disconnected
- * while it sent it. Such a part can look like a record, with a number whose last digits are missing. A client that
- * ended its earlier lines with newlines would have ended this line; a single line, as from echo -n, is complete.
+ * Returns whether a last line without a newline is only a part of a record, because the client was killed or
+ * disconnected while sending it. Such a part can look like a complete record in which the last digits of a number are
+ * missing. A client that ended its earlier lines with newlines would have ended this line; a single line, as from echo
+ * -n, is complete.
  */
 static bool was_cut(const connection *c, const nl_record *record)
 {
     return c->ended && (record->flags & NL_RECORD_UNTERMINATED) != 0 && nl_decoder_get_stats(c->decoder)->records > 1;
 }
 
-/* Returns whether another block may be taken in this turn. A turn for which the client waited takes at least one. */
+/*
+ * Returns whether another block may be taken in this turn. A turn for which the client has waited takes at least one
+ * block.
+ */
 static bool may_take_more(void *user)
 {
     connection *c = user;
@@ -339,8 +349,10 @@ static bool may_take_more(void *user)
     return first || nl_decoder_work(c->decoder) + nl_decoder_next_work(c->decoder) <= c->work_max;
 }
 
-/* Returns whether the record's HOST is a name of its client's certificate, if the listener requires that. Otherwise the
- * record is malformed. */
+/*
+ * Returns whether the record's HOST is a name in the client's certificate, or the listener does not require that. If
+ * the function returns false, the record counts as malformed.
+ */
 static bool may_send_host(connection *c, const nl_record *record)
 {
     nl_string host = record->host;
@@ -361,7 +373,10 @@ static bool may_send_host(connection *c, const nl_record *record)
     return true;
 }
 
-/* Puts a record of netlogd in the place of a rejected record, whose number would otherwise look like loss. */
+/*
+ * Puts a record of netlogd's own in place of a rejected record. Otherwise the number of the rejected record would look
+ * like a loss.
+ */
 static void put_rejected(connection *c, int64_t time_ns, uint64_t sequence)
 {
     const char *host = server_host();
@@ -377,7 +392,7 @@ static void put_rejected(connection *c, int64_t time_ns, uint64_t sequence)
     nl_record_free(record);
 }
 
-/* Puts all complete records, except records of blocks for the next turn. */
+/* Puts all complete records, except those in blocks that wait for the next turn. */
 static void take_records(connection *c)
 {
     const nl_record *record;
@@ -432,13 +447,16 @@ static uint64_t budget(const connection *c)
     return c->at_once ? turns_budget_at_once() : TURNS_BUDGET;
 }
 
-/* Sets the end of the turn. The client is charged for the bytes that were read, but they do not end the turn. */
+/*
+ * Sets the amount of work at which the turn ends. The client is charged for the bytes read, but they do not shorten the
+ * turn.
+ */
 static void set_budget(connection *c)
 {
     c->work_max = nl_decoder_work(c->decoder) + budget(c);
 }
 
-/* Charges the client for its turn: the work of the decoder, and of reading. */
+/* Charges the client for its turn: for the decoder's work and, if `read` is set, for the read. */
 static void charge(connection *c, bool read)
 {
     uint64_t decoded = nl_decoder_work(c->decoder), work = decoded - c->charged + (read ? TURNS_READ_WORK : 0);
@@ -473,7 +491,10 @@ static void turn_away(connection *c, foreign_kind kind)
 
 typedef enum first_bytes { FIRST_UNDECIDED, FIRST_RECORDS, FIRST_HANDED_OVER, FIRST_FOREIGN } first_bytes;
 
-/* Examines the first bytes. FIRST_RECORDS: the caller feeds the bytes that were read. Passes a request to request.c. */
+/*
+ * Examines the first bytes. If they begin a request, passes the connection to request.c. If the result is
+ * FIRST_RECORDS, the caller passes the bytes to the decoder.
+ */
 static first_bytes look_at_mark(connection *c, size_t got)
 {
     char *came = read_buffer;
@@ -503,7 +524,7 @@ static first_bytes look_at_mark(connection *c, size_t got)
     return FIRST_RECORDS;
 }
 
-/* The client has closed its sending half: a last line without a newline is complete. */
+/* Called when the client has closed its sending half. A last line without a newline is then complete. */
 static void finish_last_record(connection *c)
 {
     if (!c->logs && c->mark_size > 0)
@@ -523,7 +544,7 @@ static void report_tls(connection *c)
     nl_write(server_log(), NL_WARNING, "Netlogd.Tls", "PEER=%s REASON=%s", c->peer, nl_error_message());
 }
 
-/* Returns whether incomplete input, and bytes that other clients have not read, use too much memory. */
+/* Returns whether incomplete input and unsent replies together use too much memory. */
 static bool is_too_much(void)
 {
     size_t held = connections_get_held();
@@ -536,7 +557,10 @@ static void count_held(connection *c)
     connections_set_held(&c->listed, held);
 }
 
-/* Returns the number of bytes to read: lines that were read cannot wait for a later turn. */
+/*
+ * Returns the number of bytes to read. Lines that have been read cannot wait for a later turn, so the number limits the
+ * turn's work.
+ */
 static size_t read_size(const connection *c)
 {
     size_t size = budget(c) / WORK_PER_BYTE;
@@ -565,7 +589,9 @@ static outcome read_some(connection *c)
     if (first != FIRST_RECORDS)
         return first == FIRST_UNDECIDED ? MORE : BROKEN;
     feed(c, read_buffer, (size_t)got);
-    /* The blocks before a rejected block are stored. The rejected block is not acknowledged, so the client keeps it. */
+    /*
+     * The blocks before the rejected block are stored. The rejected block is not acknowledged, so the client keeps it.
+     */
     if (nl_decoder_is_refused(c->decoder))
         return BROKEN;
     uint64_t in_vain = nl_decoder_get_stats(c->decoder)->bytes - c->good_at;
@@ -601,7 +627,7 @@ static void wait_for_turn(connection *c)
 
 static void listen_for_data(connection *c);
 
-/* Called after a read. */
+/* Decides after a read how the client continues. */
 static void continue_reading(connection *c)
 {
     hold_up(c);
@@ -618,7 +644,10 @@ static int64_t part_since_ns(const connection *c)
     return c->part_ns;
 }
 
-/* Closes connections until incomplete input uses somewhat less than the limit, so that not every read must search. */
+/*
+ * Closes connections until incomplete input uses somewhat less memory than the limit, so that not every read has to
+ * search for connections to close.
+ */
 static void free_memory(void)
 {
     size_t bound = server_settings()->max_memory / 8 * 7;
@@ -632,7 +661,7 @@ static void free_memory(void)
     }
 }
 
-/* Reads once, so that no client blocks the others. */
+/* Reads only once, so that no client delays the others. */
 static void take_turn(connection *c, bool at_once)
 {
     c->at_once = at_once;
@@ -650,9 +679,9 @@ static void take_turn(connection *c, bool at_once)
 static void on_turn(void *user)
 {
     connection *c = user;
-    if (!c->entry.proven) /* the time in which netlogd does not read from the client does not count */
+    if (!c->entry.proven) /* do not count the time in which netlogd did not read from the client */
         c->opened_ns += nl_monotonic_ns() - c->waits_ns;
-    take_turn(c, !c->rest); /* unread bytes may be few */
+    take_turn(c, !c->rest); /* if no blocks are left over, there may be few unread bytes */
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *user)
@@ -675,7 +704,7 @@ static void listen_for_data(connection *c)
     if (c->held_up || flush_is_paused())
         return;
     if (c->part_ns != 0)
-        c->part_ns = nl_monotonic_ns(); /* the time in which netlogd did not read from it does not count */
+        c->part_ns = nl_monotonic_ns(); /* do not count the time in which netlogd did not read from the client */
     unsigned seconds = server_settings()->idle_timeout_s;
     struct timeval timeout = {.tv_sec = seconds};
     if (has_more(c))
@@ -763,7 +792,7 @@ void connection_pause(connection *c, bool pause)
         return;
     }
     if (!c->entry.proven)
-        c->opened_ns = nl_monotonic_ns(); /* the time in which netlogd did not read from it does not count */
+        c->opened_ns = nl_monotonic_ns(); /* do not count the time in which netlogd did not read from the client */
     listen_for_data(c);
 }
 
@@ -775,7 +804,7 @@ void connection_settings_changed(connection *c)
     }
     turns_leave(&c->turn);
     event_del(c->readable);
-    if (c->held_up) { /* its allowance grows at the new rate */
+    if (c->held_up) { /* compute the wait again, because the allowance grows at the new rate */
         event_del(c->resume);
         c->held_up = false;
         spend(c, 0);
@@ -790,7 +819,7 @@ static void close_late(connection *c, const char *note)
     connection_close(c);
 }
 
-/* Returns whether a number of seconds have passed since since_ns; false for 0 seconds. */
+/* Returns whether `seconds` have passed since since_ns. 0 seconds mean no limit: returns false. */
 static bool is_over(int64_t since_ns, unsigned seconds, int64_t now_ns)
 {
     return seconds > 0 && now_ns - since_ns >= seconds * NL_NS_PER_SECOND;
@@ -803,8 +832,9 @@ void connection_check_time(connection *c, int64_t now_ns)
         used_streams_touch(&c->used);
         c->touched_ns = now_ns;
     }
-    c->ready = c->ready || nl_channel_is_ready(&c->channel); /* afterwards, the client may be silent */
-    /* netlogd does not read from the client now. */
+    c->ready =
+        c->ready || nl_channel_is_ready(&c->channel); /* once the handshake is complete, the client may be silent */
+    /* The limits below do not apply while netlogd does not read from the client. */
     if (c->held_up || turns_is_waiting(&c->turn))
         return;
     if (!c->ready && is_over(c->opened_ns, s->handshake_s, now_ns))
@@ -815,7 +845,7 @@ void connection_check_time(connection *c, int64_t now_ns)
         close_late(c, "closed: a record took too long");
 }
 
-/* Reads once, unless everything was read before. Returns whether more bytes may be waiting. */
+/* Reads once, unless the client's input has ended. Returns whether more bytes may be waiting. */
 static bool take_once(connection *c)
 {
     c->at_once = false;

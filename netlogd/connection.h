@@ -1,8 +1,8 @@
 /*
- * One client that logs: bytes from its socket, through its decoder, into the outputs.
+ * One client that logs. Its bytes go from its socket through its decoder to the outputs.
  *
- * The input of a client affects only that client: malformed input is counted and reported, and a client that sends
- * nothing else is disconnected. connections.h owns the list. The server's thread only.
+ * The input of a client affects only that client: netlogd counts and reports malformed input, and disconnects a client
+ * that sends nothing else. connections.h owns the list. The server's thread only.
  */
 #ifndef NETLOGD_CONNECTION_H
 #define NETLOGD_CONNECTION_H
@@ -16,13 +16,13 @@
 
 struct sockaddr;
 
-/* Takes over fd, which was accepted at a listener, and adds the connection to the list. */
+/* Makes a connection from fd, which the listener `at` accepted, and adds it to the list. Takes ownership of fd. */
 connection *connection_new(evutil_socket_t fd, const listener *at, const struct sockaddr *peer);
 
 /* Closes the connection if it has exceeded a time limit. now_ns is nl_monotonic_ns. Called every second. */
 void connection_check_time(connection *c, int64_t now_ns);
 
-/* Stops or starts reading, while an output is blocked. */
+/* Stops reading because an output is blocked, or starts again. */
 void connection_pause(connection *c, bool pause);
 
 /*
@@ -32,12 +32,12 @@ void connection_pause(connection *c, bool pause);
 void connection_settings_changed(connection *c);
 
 /*
- * Reads the bytes from this client that the kernel holds now, but no later bytes, until a time (nl_monotonic_ns). For
- * the end of the program.
+ * Reads the bytes from this client that the kernel holds now, but no bytes that arrive later. Stops at deadline_ns
+ * (nl_monotonic_ns). For the end of the program.
  */
 void connection_take_arrived(connection *c, int64_t deadline_ns);
 
-/* Reads until the kernel holds no bytes from this client, or until a time. For the end of the program. */
+/* Reads until the kernel holds no bytes from this client, or until deadline_ns. For the end of the program. */
 void connection_drain(connection *c, int64_t deadline_ns);
 
 /* Closes and frees the connection. An incomplete record is dropped. */
@@ -52,7 +52,7 @@ void connection_describe(const connection *c, nl_record *record);
 /* Acknowledges to a client of the binary protocol all blocks received so far. */
 void connection_acknowledge(connection *c);
 
-/* Returns whether nothing more is read from the connection; it remains only because the server is ending. */
+/* Returns whether netlogd no longer reads from the connection, which remains open only because the server is ending. */
 bool connection_is_over(const connection *c);
 
 #endif

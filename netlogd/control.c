@@ -27,7 +27,7 @@
 
 enum { COMMAND_MAX = 1024, PROG_MAX = 256 };
 
-/* Appends the last record of a reply; a reply without it was truncated. */
+/* Appends the last record of a reply. A client recognizes a truncated reply by its absence. */
 static nl_status done(request *r)
 {
     request_put(r, request_record(r, NL_USAGE, "Netlogd.Done"));
@@ -125,7 +125,7 @@ nl_status control_clients(request *r, const nl_record *asked)
 static void put_stream(void *user, const nl_stream_state *state)
 {
     request *r = user;
-    if (state->next == UINT64_MAX) /* the stream of an output, which never arrives here */
+    if (state->next == UINT64_MAX) /* an output's own stream, which clients do not send */
         return;
     nl_record *record = request_record(r, NL_USAGE, "Netlogd.Stream");
     char name[2 * sizeof state->stream + 1];

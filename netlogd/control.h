@@ -1,7 +1,7 @@
 /*
- * The verbs of the control socket, for netlogctl or a client by hand: the state of netlogd, its clients, lost records,
- * and commands. Each function answers a request (request.h); doc/requests.md describes the records. A function returns
- * NL_FAILED after setting the error, which then becomes the reply. No state.
+ * The verbs of the control socket, which netlogctl and other programs use: they report the state of netlogd, its
+ * clients and lost records, and they execute commands. Each function answers a request (request.h); doc/requests.md
+ * describes the records. A function returns NL_FAILED after setting the error, which then becomes the reply. No state.
  */
 #ifndef NETLOGD_CONTROL_H
 #define NETLOGD_CONTROL_H

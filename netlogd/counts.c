@@ -10,7 +10,7 @@
 
 /* A rate-limited event with unreported occurrences. */
 typedef struct report {
-    uint64_t count; /* since the last event */
+    uint64_t count; /* occurrences since the last event */
     char peer[160], reason[160];
     int64_t reported_ns; /* 0: never */
 } report;
@@ -26,8 +26,8 @@ static const struct {
 
 static uint64_t counts[COUNT_COUNT];
 static report reports[COUNT_COUNT];
-static uint64_t rate_records; /* number of records when the rate was last computed, */
-static int64_t rate_ns;       /* at this time */
+static uint64_t rate_records; /* number of records when the rate was last computed */
+static int64_t rate_ns;       /* when the rate was last computed */
 static double rate;
 
 void counts_start(void)

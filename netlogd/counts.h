@@ -1,5 +1,5 @@
 /*
- * netlogd's counts, and rate-limited events about conditions that clients can cause at any rate.
+ * netlogd's counts, and rate-limited events about conditions that clients can cause arbitrarily often.
  *
  * The module owns the counts since the start, the rate of records, and the unreported occurrences. The server's thread
  * only.
@@ -12,14 +12,14 @@
 typedef enum count {
     COUNT_RECORDS,
     COUNT_BYTES,
-    COUNT_MALFORMED,       /* pieces of input */
-    COUNT_CONNECTIONS,     /* so far */
+    COUNT_MALFORMED,       /* malformed pieces of input */
+    COUNT_CONNECTIONS,     /* connections accepted so far */
     COUNT_WORK,            /* units (reader/decoder_work.h) that clients caused */
-    COUNT_REQUESTS,        /* whose line was read */
+    COUNT_REQUESTS,        /* requests whose line was read */
     COUNT_REQUESTS_FAILED, /* requests that netlogd rejected */
     COUNT_CUT_OFF,         /* connections closed because clients used too much memory */
     /* The following counts are also for counts_report. */
-    COUNT_REFUSED,         /* connections: not from an allowed network, or too many */
+    COUNT_REFUSED,         /* connections rejected because of their network or the maximum number of connections */
     COUNT_STREAMS_REFUSED, /* blocks rejected because too many streams began */
     COUNT_GAPS_REFUSED,    /* blocks rejected because their streams have too many gaps */
     COUNT_EXPANDING,       /* times that a client had to wait because its records expand too much */

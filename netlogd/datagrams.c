@@ -29,8 +29,8 @@ enum {
     WAITING_MAX = 1 << 16, /* datagrams read at the end */
     KERNEL_BUFFER = 4 << 20,
     SENDERS = 1 << 12,      /* number of senders with stored allowances; a power of two */
-    WORK_FREE = 1000000,    /* units of work that a datagram may cause, plus */
-    WORK_PER_BYTE = 100,    /* for each byte */
+    WORK_FREE = 1000000,    /* units of work that a datagram may cause, */
+    WORK_PER_BYTE = 100,    /* plus this many for each byte */
     FAIR_PER_BYTE = 30,     /* units per byte; further work is subtracted from the sender's allowance */
     EXCESS_RATE = 50000000, /* growth of that allowance per second, and its maximum */
 };
@@ -48,10 +48,10 @@ typedef struct datagrams {
     struct event *readable;
     uint64_t malformed;
     uint64_t turn_work;  /* units in this turn */
-    nl_decoder *decoder; /* of the datagram that is read */
-    uint64_t work_max;   /* maximum units of the datagram */
-    char peer[80];       /* of the latest datagram */
-    sender *senders;     /* by their addresses; NULL: no datagram came yet */
+    nl_decoder *decoder; /* decoder of the current datagram */
+    uint64_t work_max;   /* maximum units of work for the current datagram */
+    char peer[80];       /* sender of the latest datagram */
+    sender *senders;     /* by a hash of the address; NULL: no datagram has arrived yet */
     uint64_t seed;
 } datagrams;
 
@@ -77,7 +77,7 @@ static bool may_take_block(void *user)
 
 /*
  * Returns the entry of an address, which a secret hash selects. A new address replaces the old one if the allowances of
- * the old one are full; otherwise both share the entry, so that many addresses need no more memory.
+ * the old one are full; otherwise both share the entry. Many addresses therefore need no more memory than few.
  */
 static sender *find_sender(const datagrams *d, const struct in6_addr *address)
 {
@@ -110,8 +110,8 @@ static sender *limited_sender(datagrams *d, const struct sockaddr_storage *from)
 }
 
 /*
- * Drops and reports the datagram of a sender that exceeds its allowance, because senders of datagrams cannot be slowed
- * down. Returns whether it dropped the datagram.
+ * If the sender has exceeded its allowance, drops and reports its datagram, because senders of datagrams cannot be
+ * slowed down. Returns whether it dropped the datagram.
  */
 static bool drop_excess(const datagrams *d, const sender *from)
 {
@@ -125,7 +125,7 @@ static bool drop_excess(const datagrams *d, const sender *from)
     return reason != NULL;
 }
 
-/* Subtracts the work of a datagram that exceeds the proportion to its size from its sender's allowance. */
+/* Subtracts from the sender's allowance the work that a datagram caused beyond FAIR_PER_BYTE units per byte. */
 static void charge_sender(datagrams *d, size_t size, sender *from)
 {
     uint64_t work = nl_decoder_work(d->decoder), fair = FAIR_PER_BYTE * (uint64_t)size;

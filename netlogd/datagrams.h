@@ -1,6 +1,6 @@
 /*
  * UDP sockets: each datagram is one or more whole lines, the last one with or without its newline. The sender gets no
- * answer, and the kernel drops datagrams while netlogd is busy or an output is blocked.
+ * reply. While netlogd is busy or an output is blocked, the kernel drops datagrams.
  *
  * The module owns the list of sockets. The server's thread only.
  */
@@ -9,10 +9,10 @@
 
 #include "service/listener.h"
 
-/* Reads a socket, which the caller owns, from now on. */
+/* Starts to read datagrams from a listener's socket, which the caller owns. */
 void datagrams_new(const listener *from);
 
-/* Stops or starts reading all sockets, while an output is blocked. */
+/* Stops reading all sockets because an output is blocked, or starts again. */
 void datagrams_pause(bool pause);
 
 /* Reads the datagrams that the kernel holds now. For the end of the program. */

@@ -16,25 +16,25 @@
 enum {
     RETRY_MS = 250,
     REPORT_SECONDS = 10,    /* minimum time between two messages about a pause */
-    LATE_MS = 10,           /* interval of the checks whether records have waited too long */
-    LATE_NS = 2000000,      /* time for which records wait while clients have sent bytes */
-    LATE_MAX_NS = 50000000, /* the same time, if a flush takes long */
+    LATE_MS = 10,           /* interval between checks whether records have waited too long */
+    LATE_NS = 2000000,      /* maximum time that records wait while clients keep sending bytes */
+    LATE_MAX_NS = 50000000, /* the same maximum if a flush takes long */
     FLUSH_SHARE = 5,        /* flushes may use at most 1 / FLUSH_SHARE of the time */
 };
 
 static struct {
     struct event *flush;  /* runs when no client has sent bytes */
-    struct event *late;   /* runs if clients always have sent bytes */
+    struct event *late;   /* runs if clients never stop sending bytes */
     struct event *retry;  /* while an output is blocked */
     struct event *settle; /* for outputs with a timed fsync= */
     int64_t since_ns;     /* when the first unflushed record was put; 0: all records are flushed */
-    bool at_once;         /* some of these records came from clients that did not wait for their turns */
+    bool at_once;         /* some of the unflushed records came from clients that did not wait for their turns */
     int64_t latest_ns;    /* duration of the latest flush */
-    int64_t duration_ns;  /* minimum of the latest two; one may have been preempted */
+    int64_t duration_ns;  /* minimum duration of the latest two flushes, because one may have been preempted */
     int64_t ended_ns;
     bool paused;
-    bool reported;       /* this pause */
-    int64_t reported_ns; /* when a pause was reported; 0: never */
+    bool reported;       /* the current pause has been reported */
+    int64_t reported_ns; /* when a pause was last reported; 0: never */
 } flush;
 
 static void pause_connection(connection *c, void *user)
@@ -50,7 +50,7 @@ static void set_paused(bool pause)
     nats_readers_pause(pause);
 }
 
-/* Reports each pause once, but not too often, because a slow reader of a pipe causes many pauses. */
+/* Reports a pause once. Limits the rate of reports, because a slow reader of a pipe causes many pauses. */
 static void report_pause(void)
 {
     int64_t now_ns = nl_monotonic_ns();

@@ -2,7 +2,7 @@
  * Decides when to flush the outputs and to acknowledge clients, and pauses all clients while an output cannot be
  * written.
  *
- * Records are written when no client has sent bytes, or when records have waited too long. After the outputs have
+ * The outputs are flushed when no client has sent bytes, or when records have waited too long. After the outputs have
  * settled records (output/output.h), netlogd acknowledges the blocks that contained them. While an output cannot be
  * written, netlogd does not read from clients, so that memory does not grow. This module owns that state and its
  * timers.
@@ -17,8 +17,8 @@ void flush_free(void);
 
 /*
  * Notes that records were put into the outputs, or that blocks wait for an acknowledgement. Flushes now if a flush is
- * due, otherwise later. at_once: the client did not wait for its turn (turns.h), so another client's turn comes after
- * the flush.
+ * due, otherwise later. at_once: the client did not wait for its turn (turns.h), so the flush comes before another
+ * client's turn.
  */
 void flush_request(bool at_once);
 

@@ -41,7 +41,7 @@ static bool is_request_line(const char *data, size_t size)
         length--;
     while (method < length && is_upper(data[method]))
         method++;
-    size_t end = sizeof version; /* with a digit in place of the NUL */
+    size_t end = sizeof version; /* length of HTTP/1.x: the last digit takes the place of the NUL */
     return method > 0 && length > method + end && data[method] == ' ' &&
            memcmp(data + length - end, version, end - 1) == 0;
 }

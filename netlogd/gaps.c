@@ -15,15 +15,15 @@ typedef struct gap {
     struct gap *next;
     nl_lost what;
     const char *peer, *message; /* copies */
-    uint64_t number;            /* among the sender's gaps */
+    uint64_t number;            /* number of this gap among the sender's gaps */
     int64_t due_ns;             /* when it will be reported; 0: already reported */
-    uint64_t reported;          /* records that count as lost */
+    uint64_t reported;          /* records of this gap that count as lost */
 } gap;
 
 static struct {
     const nl_streams *streams;
     nl_log *log;
-    gap *first, **last; /* by due_ns */
+    gap *first, **last; /* in the order of due_ns */
     size_t count;
     gaps_counts counts;
 } gaps;
@@ -82,7 +82,7 @@ static uint64_t count_open(const gap *x)
         uint64_t to = state.gaps[i].to < range.to ? state.gaps[i].to : range.to;
         open += from < to ? to - from : 0;
     }
-    if (state.next < range.to) /* a forgotten stream that has begun again */
+    if (state.next < range.to) /* the stream was forgotten and has begun again */
         open += range.to - (state.next > range.from ? state.next : range.from);
     return open;
 }
@@ -91,7 +91,8 @@ static uint64_t count_open(const gap *x)
 static bool settle_gap(gap *x, const char *note)
 {
     uint64_t open = count_open(x);
-    if (x->due_ns == 0 && open > x->reported) /* the stream was forgotten; found records stay found */
+    if (x->due_ns == 0 &&
+        open > x->reported) /* the stream was forgotten; records that were found still count as found */
         open = x->reported;
     if (x->due_ns != 0 && open > 0) {
         gaps.counts.lost += open;

@@ -21,7 +21,8 @@ enum { REQUEST_MAX = 8 << 10, CLIENTS_MAX = 64, RETRY_MS = 250, HEADER_SIZE = 30
 typedef struct http_client {
     struct http_client *next, **link; /* newest first */
     int fd;
-    bool answered; /* further bytes are dropped, because closing with unread bytes would truncate the reply */
+    bool answered; /* the reply is under way; later bytes are read and dropped, because closing with unread bytes could
+                      truncate the reply */
     struct event *readable, *writable, *deadline;
     struct evbuffer *out;
     size_t size;
@@ -31,7 +32,7 @@ typedef struct http_client {
 static const char *answered_path, *answer_type;
 static http_answer make_body;
 static struct evconnlistener *http_listener; /* NULL: not started */
-static struct event *listen_again;           /* after a lack of descriptors */
+static struct event *listen_again;           /* accepts connections again after a lack of descriptors */
 static http_client *clients;
 static size_t client_count;
 
@@ -73,7 +74,7 @@ static void on_writable(evutil_socket_t fd, short what, void *user)
     else if (evbuffer_get_length(c->out) > 0)
         event_add(c->writable, NULL);
     else
-        shutdown(fd, SHUT_WR); /* the client closes */
+        shutdown(fd, SHUT_WR); /* the client closes the connection */
 }
 
 static const char *status_text(int status)
@@ -111,7 +112,7 @@ static void reply(http_client *c, int status, bool with_body)
         evbuffer_add_buffer(c->out, body);
     evbuffer_free(body);
     c->answered = true;
-    begin_deadline(c); /* for reading the answer */
+    begin_deadline(c); /* deadline for reading the reply */
     event_add(c->writable, NULL);
 }
 
@@ -131,7 +132,10 @@ static bool find_header(const char *request, const char *name, char value[HEADER
     return false;
 }
 
-/* Returns 0 if the request was meant for this server, by its Host and Origin, or the status for the rejection. */
+/*
+ * Returns 0 if the request's Host and Origin headers name this server. Otherwise returns the HTTP status of the
+ * rejection.
+ */
 static int check_host(const http_client *c)
 {
     char host[HEADER_SIZE], origin[HEADER_SIZE];
@@ -167,7 +171,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got == 0 && c->answered && evbuffer_get_length(c->out) > 0) {
-        event_del(c->readable); /* the client may still read */
+        event_del(c->readable); /* the client has closed its sending half but may still read */
     } else if (got <= 0) {
         http_close(c);
     } else if (!c->answered) {

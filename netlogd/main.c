@@ -1,5 +1,6 @@
 /*
- * netlogd: collects records from many machines into one log. This file has the options and the start in the background.
+ * netlogd: collects records from many machines into one log. This file handles the options and the start in the
+ * background.
  */
 #include "config.h"
 
@@ -37,7 +38,7 @@ typedef struct arguments {
     int argc;
     char **argv;
     settings *settings;
-    char **paths; /* to verify */
+    char **paths; /* paths to verify */
     int path_count;
 } arguments;
 
@@ -119,8 +120,8 @@ static bool write_pid_file(const char *path)
 }
 
 /*
- * Opens the control socket, whose file only this user may open. Returns NULL without a control socket, or after a
- * failure.
+ * Opens the control socket. Only this user may open its file. Returns NULL if the settings name no control socket, or
+ * after a failure.
  */
 static listener *open_control(const settings *s, bool *good)
 {
@@ -162,8 +163,8 @@ static bool writes_to_terminal(const settings *s)
 }
 
 /*
- * Opens netlogd's own log. Returns NULL without a log. In the background, standard error is closed, and the log must
- * not use it.
+ * Opens netlogd's own log. Returns NULL if there is no log. In the background, standard error is closed, so the log
+ * must not use it.
  */
 static nl_log *open_log(const settings *s)
 {
@@ -178,7 +179,7 @@ static nl_log *open_log(const settings *s)
     return log;
 }
 
-/* Serves with open outputs. Returns the exit status. */
+/* Runs the server. The outputs must be open. Returns the exit status. */
 static int serve_outputs(arguments *a, recovery *recovering)
 {
     const settings *s = a->settings;
@@ -222,13 +223,13 @@ static int serve_outputs(arguments *a, recovery *recovering)
     for (char call[CONFINE_CALL_SIZE]; confine_report_refused(call);)
         nl_write(parts.log, NL_WARNING, "Netlogd.CallRefused", "CALL=%s", call);
     nl_close(parts.log);
-    /* Removed last, because a waiting program expects all records to be written when the file is gone. */
+    /* Remove the file last, because a program that waits for its removal expects all records to be written by then. */
     if (wrote_pid_file)
         ending_remove_pid_file(s->pid_file);
     return status;
 }
 
-/* Serves. Reports all problems of the start on the terminal, before releasing it. */
+/* Starts and runs the server. Reports all problems at the start on the terminal, before going into the background. */
 static int serve(arguments *a)
 {
     const settings *s = a->settings;
@@ -261,8 +262,8 @@ int main(int argc, char **argv)
 {
     program_start("netlogd");
     inherited_find();
-    signal(SIGPIPE, SIG_IGN); /* an output to a pipe fails like other outputs */
-    signal(SIGXFSZ, SIG_IGN); /* a file at its size limit fails like a full disk */
+    signal(SIGPIPE, SIG_IGN); /* so that writing to a closed pipe fails like other writes */
+    signal(SIGXFSZ, SIG_IGN); /* so that exceeding the file size limit fails like a full disk */
     arguments a = {.argc = argc, .argv = argv, .settings = new_settings()};
     read_arguments(&a, NULL, NULL);
     const settings *s = a.settings;

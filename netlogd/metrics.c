@@ -152,7 +152,7 @@ int metrics_bind(const settings *s)
         return -1;
     }
     fprintf(stderr, "netlogd: metrics on http%s/metrics\n", strchr(sockets[0].name, ':'));
-    int fd = dup(sockets[0].fd); /* the first is enough if the name has several addresses */
+    int fd = dup(sockets[0].fd); /* one socket is enough, even if the name has several addresses */
     listener_close_all(sockets, count);
     return fd;
 }

@@ -1,6 +1,6 @@
 /*
  * netlogd's counts for Prometheus: GET /metrics over HTTP, in the text format 0.0.4, for this machine and allowed
- * networks. All figures are sums over all clients, so the number of figures does not grow with the clients.
+ * networks. All figures are sums over all clients, so their number does not grow with the number of clients.
  */
 #ifndef NETLOGD_METRICS_H
 #define NETLOGD_METRICS_H
@@ -10,7 +10,7 @@
 /* Opens the socket that the settings name. Returns -1 after reporting an error. */
 int metrics_bind(const settings *s);
 
-/* Replies on the socket, which it then owns, from now on. */
+/* Starts to reply to requests on the socket, and takes ownership of it. */
 void metrics_start(int fd);
 void metrics_free(void);
 
